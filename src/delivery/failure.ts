@@ -4,7 +4,7 @@
  */
 import type { Settlement } from '../accounting/settle.ts'
 import { clientLeft, GatewayError, internalError, toRetryAfter, UpstreamError } from '../domain/error.ts'
-import { blamesTheRequest, toStatusRefusal } from '../upstreams/failure.ts'
+import { blamesTheRequest, whyRefused } from '../upstreams/failure.ts'
 
 /**
  * Settles a request that came to no good end, and returns what its client is told.
@@ -81,8 +81,8 @@ export function toGatewayError(error: unknown, lastUpstream = ''): GatewayError 
     })
   }
   const what = kind === 'status' ? `answered ${status}` : error.message
-  const why = kind === 'status' && status !== null ? toStatusRefusal(status)?.why : undefined
-  if (why === undefined) return new GatewayError('upstream_failed', `Upstream \`${upstream}\` ${what}.`)
+  const why = kind === 'status' ? whyRefused(error) : null
+  if (why === null) return new GatewayError('upstream_failed', `Upstream \`${upstream}\` ${what}.`)
   // What is set up wrongly stays wrong: a client that tries again only waits longer.
   const headers = { 'x-should-retry': 'false' }
   return new GatewayError('upstream_failed', `Upstream \`${upstream}\` ${what}: ${why}.`, { headers })

@@ -4,7 +4,7 @@ import type { UpstreamError } from '../domain/error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import { redact } from '../log.ts'
 import type { Readiness } from '../upstreams/backend.ts'
-import { toRefusedByProbe, toStatusRefusal } from '../upstreams/failure.ts'
+import { toRefusal, toRefusedByProbe, whyRefused } from '../upstreams/failure.ts'
 import { isOurShortage } from '../upstreams/shortage.ts'
 import { Breaker } from './breaker.ts'
 import type { CallingRequest } from './circuit.ts'
@@ -17,10 +17,11 @@ const PROVEN_MS = 60_000
 export function takeFailure(target: TargetState, request: CallingRequest, error: UpstreamError): void {
   const { owner, deps } = target
   const { status, retryAfterMs } = error
-  const refusal = toStatusRefusal(status ?? 0)
+  const refusal = toRefusal(error)
   const counts = isFailure(error)
   // What an upstream says about the request itself is no error of its own.
-  if (counts || status === 429 || refusal) owner.lastError = { message: toMessage(error), at_ms: deps.wallMs() }
+  if (counts || status === 429 || whyRefused(error) !== null)
+    owner.lastError = { message: toMessage(error), at_ms: deps.wallMs() }
   if (counts) {
     if (!owner.unreached && isUnreached(error) && owner.upstream.baseUrl !== null) {
       owner.unreached = true

@@ -129,7 +129,7 @@ export class UpstreamState extends Penalised {
         ...{ credential: found.number, reason: found.reason, back_in_ms: Math.round(found.backInMs) },
       })
     if (areLeft)
-      this.lastError = { message: `its credential ${used.credentialNumber}: ${found?.reason}`, at_ms: deps.wallMs() }
+      this.lastError = { message: `its credential ${used.credentialNumber}: ${failure?.reason}`, at_ms: deps.wallMs() }
     return areLeft
   }
 

@@ -30,6 +30,22 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
 /** Reads a status; null where it blames nothing on us. */
 export const toStatusRefusal = (status: number): Refusal | null => REFUSALS[status] ?? null
 
+/** A code of ours, beside a 402: the account has credit, and less than this request may cost. For a smaller one it may do. */
+export const UNAFFORDABLE_CODE = 'request_unaffordable'
+
+const isUnaffordable = ({ status, code }: Pick<UpstreamError, 'status' | 'code'>): boolean =>
+  status === 402 && code === UNAFFORDABLE_CODE
+
+/** Reads what a failure says of this server's configuration; null where it says nothing, or of this request alone. */
+export const toRefusal = (failure: Pick<UpstreamError, 'status' | 'code'>): Refusal | null =>
+  isUnaffordable(failure) ? null : toStatusRefusal(failure.status ?? 0)
+
+const UNAFFORDABLE = 'its account has less credit than this request may cost; one with a smaller `max_tokens` may do'
+
+/** Why an upstream did not answer, in words for a client; null where its status says nothing of it. */
+export const whyRefused = (failure: Pick<UpstreamError, 'status' | 'code'>): string | null =>
+  isUnaffordable(failure) ? UNAFFORDABLE : (toRefusal(failure)?.why ?? null)
+
 /** What of an UpstreamError tells whether a credential is at fault. */
 export type ToldFailure = Pick<UpstreamError, 'kind' | 'status' | 'code' | 'message' | 'retryAfterMs' | 'isOwnLimit'>
 
@@ -73,13 +89,14 @@ export const toRefusedByProbe = (reason: string): CredentialFailure => ({
 export function toCredentialFailure(failure: ToldFailure): CredentialFailure | null {
   const { kind, status, code, message, retryAfterMs, isOwnLimit } = failure
   if (kind !== 'status' || status === null || isOwnLimit) return null
-  const why = OF_CREDENTIAL[status]
+  const isOfRequest = isUnaffordable(failure)
+  const why = isOfRequest ? UNAFFORDABLE : OF_CREDENTIAL[status]
   if (why !== undefined)
     return {
       state: status === 402 ? 'out_of_quota' : 'refused',
       reason: `it answered ${status}: ${why}`,
-      // Others may be right with it: a 403 may be about this model, or this prompt.
-      forMs: status === 403 ? 0 : REFUSED_MS,
+      // Others may be right with it: a 403 may be about this model, or this prompt, and a smaller request may have credit enough.
+      forMs: status === 403 || isOfRequest ? 0 : REFUSED_MS,
     }
   const waitMs = retryAfterMs ?? MIN_QUOTA_MS
   if (status !== 429 || waitMs < MIN_QUOTA_MS) return null

@@ -303,6 +303,35 @@ describe('what a preset sends', () => {
     }
   })
 
+  test.each([
+    ['perplexity', { seed: 1, stop: ['x'], top_k: 5 }],
+    ['deepseek', { seed: 1, top_k: 5 }],
+    ['moonshot', { seed: 1, top_k: 5 }],
+    ['xai', { top_k: 5 }],
+  ])('%s is not sent what it does not know: %j', async (name, fields) => {
+    const { json } = await post(name, HELLO)
+    expect((await post(name, { ...HELLO, ...fields })).json).toEqual(json)
+  })
+
+  const tool = (name: string) => ({ type: 'function', function: { name } })
+  const only = (mode: string) => ({ type: 'allowed_tools', allowed_tools: { mode, tools: [tool('b'), tool('c')] } })
+  const ALL_TOOLS = ['a', 'b', 'c']
+  test.each<[choice: unknown, tools: string[], words: string | null]>([
+    ['auto', ALL_TOOLS, null],
+    ['none', [], null],
+    ['required', ALL_TOOLS, 'You must call one of the tools.'],
+    [tool('b'), ['b'], 'You must call the tool b.'],
+    [only('auto'), ['b', 'c'], null],
+    [only('required'), ['b', 'c'], 'You must call one of the tools.'],
+  ])('zai, which takes no choice of tools, is sent for %j the tools %j', async (choice, names, words) => {
+    const { json } = await post('zai', { ...HELLO, tools: ALL_TOOLS.map(tool), tool_choice: choice })
+    expect(json).toEqual({
+      model: 'its/model',
+      messages: [...(words === null ? [] : [{ role: 'system', content: words }]), ...HELLO.messages],
+      ...(names.length > 0 ? { tools: names.map(tool) } : {}),
+    })
+  })
+
   test('what a client says in the words of a provider, or of OpenRouter, is understood', async () => {
     const hello = { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 9 }
     const own = await post('zai', { ...hello, reasoning_effort: 'high', thinking: { type: 'disabled' } })

@@ -5,7 +5,7 @@
 import { UpstreamError } from '../../../domain/error.ts'
 import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
-import { toPublic, toPublicCode } from '../../failure.ts'
+import { toPublic, toPublicCode, UNAFFORDABLE_CODE } from '../../failure.ts'
 import { isOverflowCode, OVERFLOW_CODE, toOverflow } from '../../overflow.ts'
 import { isFailed } from './choice.ts'
 
@@ -73,6 +73,12 @@ const UNPAID: ReadonlySet<unknown> = new Set([
 const FLAGGED = /violates usage guidelines|input was flagged|requires moderation/i
 const FLAGGED_CODE = 'content_policy_violation'
 
+/**
+ * A request that is larger than what is left of the account's credit, as OpenRouter says it with a 402 (openrouter.ai/docs/errors): some
+ * is left, which pays for smaller ones.
+ */
+const UNAFFORDABLE = /but can only afford [1-9]|prompt tokens limit exceeded: \d+ > [1-9]/i
+
 /** @param status of the response; null for an error inside of one that said 200. */
 export function toUpstreamError(
   status: number | null,
@@ -89,6 +95,7 @@ export function toUpstreamError(
   const sentence = toSentence(value)
   const overflow = readOverflow(status === null && given === 500 ? null : given, error, sentence, target)
   const isFlagged = given === 403 && (FLAGGED.test(sentence) || asObject(error.metadata)?.flagged_input !== undefined)
+  const isUnaffordable = given === 402 && UNAFFORDABLE.test(sentence)
   const effective = overflow !== null || isFlagged ? 400 : given
   const param = asText(error.param) || toParam(error) || (overflow === null ? '' : 'messages')
   return new UpstreamError('status', toPublic(overflow ?? (sentence || 'gave no reason'), target.upstream), {
@@ -98,9 +105,11 @@ export function toUpstreamError(
         ? OVERFLOW_CODE
         : isFlagged
           ? FLAGGED_CODE
-          : isCode
-            ? toPublicCode(String(code), target.upstream)
-            : null,
+          : isUnaffordable
+            ? UNAFFORDABLE_CODE
+            : isCode
+              ? toPublicCode(String(code), target.upstream)
+              : null,
     param: param === '' ? null : toPublic(param, target.upstream).slice(0, MAX_PARAM_CHARS),
     retryable: effective >= 500 || RETRYABLE.has(effective),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
