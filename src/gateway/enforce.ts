@@ -54,7 +54,7 @@ async function enforced(
   }
   mustBeWanted()
   if (wrong !== null) throw badSchema(wanted, wrong)
-  const instructed = toInstructed(planned.body, wanted, planned.target.features)
+  const instructed = toInstructed(planned.body, wanted, planned.target)
   let body = instructed
   let problem = ''
   /** The last answer that was JSON, though not the right one. */

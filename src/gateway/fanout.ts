@@ -26,7 +26,7 @@ const toParallel = ({ upstream }: Target, count: number, chars: number) =>
 
 /** Whether each choice of the request is a call of its own. A schema is enforced choice by choice. */
 export function isSplit(body: CanonicalRequest, target: Target): boolean {
-  return (body.n ?? 1) > 1 && (!target.upstream.options.n || isEnforced(body.response_format, target))
+  return (body.n ?? 1) > 1 && (!target.upstream.options.n || isEnforced(body, target))
 }
 
 /**

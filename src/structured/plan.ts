@@ -4,15 +4,15 @@
  * `enforce.ts` acts on it, and `fanout.ts` asks whether it will.
  */
 import type { AnswerEvent } from '../domain/events.ts'
+import { isSinceGemini3, type Thinks } from '../domain/gemini-generation.ts'
 import type { CanonicalRequest, Message } from '../domain/request.ts'
 import { toHeld } from '../domain/schema-subset.ts'
-import type { DialectName, Feature } from '../domain/settings.ts'
+import type { DialectName } from '../domain/settings.ts'
 
 type Format = CanonicalRequest['response_format']
 
 /** What of a target decides it. */
-export interface Able {
-  features: readonly Feature[]
+export interface Able extends Thinks {
   upstream: { dialect: DialectName }
 }
 
@@ -37,29 +37,40 @@ export type OutputPlan = { kind: 'pass' } | { kind: 'remind' } | { kind: 'enforc
 const PASS: OutputPlan = { kind: 'pass' }
 
 /** Decides what is to be done about a request's `response_format` on a target with these features. */
-export function toPlan({ response_format: format, messages }: CanonicalRequest, target: Able): OutputPlan {
+export function toPlan(body: CanonicalRequest, target: Able): OutputPlan {
+  const { response_format: format, messages } = body
   if (!format || format.type === 'text') return PASS
-  if (isEnforced(format, target)) return { kind: 'enforce', wanted: toWanted(format, target) }
+  if (isEnforced(body, target)) return { kind: 'enforce', wanted: toWanted(format, target) }
   return format.type === 'json_object' && !messages.some(speaksOfJson) ? { kind: 'remind' } : PASS
 }
 
 /** Whether the gateway has to see to it that answers are what `response_format` asks for. */
-export function isEnforced(format: Format, { features, upstream }: Able): boolean {
+export function isEnforced(body: CanonicalRequest, target: Able): boolean {
+  const { response_format: format } = body
+  const { features, upstream } = target
   const isAnthropic = upstream.dialect === 'anthropic'
+  if (format && format.type !== 'text' && refusesJson(body, target)) return true
   if (format?.type === 'json_object') return isAnthropic || !features.includes('json_mode')
   if (format?.type !== 'json_schema') return false
   return !features.includes('structured_outputs') || (isAnthropic && toHeldOf(format) !== 'all')
 }
 
+/** Whether a target takes no format beside the tools of a request, whether or not the model may call them. */
+const refusesJson = ({ tools, functions, web_search_options: search }: CanonicalRequest, target: Able): boolean =>
+  target.upstream.dialect === 'gemini' &&
+  Boolean(tools?.length || functions?.length || search) &&
+  !isSinceGemini3(target)
+
 /** How much of a schema is held to by upstreams that know a part of the language. */
 const toHeldOf = ({ json_schema: { schema } }: Extract<Format, { type: 'json_schema' }>) =>
   schema ? toHeld(schema) : 'none'
 
-function toWanted(format: Exclude<NonNullable<Format>, { type: 'text' }>, { features }: Able): Wanted {
+function toWanted(format: Exclude<NonNullable<Format>, { type: 'text' }>, { features, upstream }: Able): Wanted {
   if (format.type === 'json_object')
     return { name: 'json_object', description: null, schema: null, strict: false, isHeld: false }
   const { name, description, schema, strict } = format.json_schema
-  const isHeld = features.includes('structured_outputs') && toHeldOf(format) === 'some'
+  const isNative = upstream.dialect === 'anthropic' && features.includes('structured_outputs')
+  const isHeld = isNative && toHeldOf(format) === 'some'
   return { name, description: description ?? null, schema: schema ?? null, strict: strict === true, isHeld }
 }
 
@@ -75,12 +86,13 @@ export const toReminded = (body: CanonicalRequest): CanonicalRequest => ({
 })
 
 /** Builds the request for a target that does not do it by itself: whole, and instructed in words. */
-export function toInstructed(body: CanonicalRequest, wanted: Wanted, features: readonly Feature[]): CanonicalRequest {
+export function toInstructed(body: CanonicalRequest, wanted: Wanted, target: Able): CanonicalRequest {
   const { response_format: format, stream: _, stream_options: __, ...rest } = body
   if (wanted.isHeld && format) return { ...rest, response_format: format }
   const tools = mayCallTools(body)
   // A JSON mode helps a weak model along, but it may also keep one from calling tools, and it knows objects only.
-  const helped = features.includes('json_mode') && !tools && asksForObject(wanted.schema)
+  const hasMode = target.features.includes('json_mode') && !refusesJson(body, target)
+  const helped = hasMode && !tools && asksForObject(wanted.schema)
   return {
     ...rest,
     ...(helped ? { response_format: { type: 'json_object' } } : {}),

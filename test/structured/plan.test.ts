@@ -1,12 +1,13 @@
 /** What `response_format` means for a target, the words for it, and what is read out of a model's answer. */
 import { describe, expect, test } from 'bun:test'
 import type { CanonicalRequest, Message } from '../../src/domain/request.ts'
-import type { DialectName, Feature } from '../../src/domain/settings.ts'
+import type { DialectName, Feature, RouteSettings } from '../../src/domain/settings.ts'
 import { findJson } from '../../src/structured/json.ts'
 import { toCorrecting, toInstructed, toInstruction, toPlan, toReminded } from '../../src/structured/plan.ts'
 import { compile, FORMATS } from '../../src/structured/schema.ts'
 
 const PERSON = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }
+const TOOL = { type: 'function', function: { name: 'look' } } as const
 const OBJECT = { type: 'json_object' } as const
 const toFormat = (schema: Record<string, unknown> = PERSON, strict = true) =>
   ({ type: 'json_schema', json_schema: { name: 'person', schema, strict } }) as const
@@ -18,7 +19,9 @@ const toBody = (fields: Partial<CanonicalRequest> = {}): CanonicalRequest => ({
 })
 const saying = (content: Message['content']) => toBody({ messages: [{ role: 'user', content } as Message] })
 
-const on = (features: Feature[], dialect: DialectName = 'openai') => ({ features, upstream: { dialect } })
+const on = (features: Feature[], dialect: DialectName = 'openai', options: RouteSettings = {}) => ({
+  ...{ features, options, upstream: { dialect } },
+})
 
 describe('what is done about a response_format', () => {
   const plans: [string, CanonicalRequest, Feature[], string][] = [
@@ -59,6 +62,32 @@ describe('what is done about a response_format', () => {
     expect(toPlan(body, on(features)).kind).toBe(kind as 'pass')
   })
 
+  const KNOWS: Feature[] = ['json_mode', 'structured_outputs', 'reasoning']
+  const search = { web_search_options: {} }
+  const beside: [string, Partial<CanonicalRequest>, RouteSettings, string][] = [
+    ['that thinks by a level, beside tools', { tools: [TOOL] }, {}, 'pass'],
+    ['before Gemini 3, alone', {}, { thinking: 'budget' }, 'pass'],
+    ['before Gemini 3, beside tools', { tools: [TOOL] }, { thinking: 'budget' }, 'enforce'],
+    [
+      'before Gemini 3, beside tools that it may not call',
+      { tools: [TOOL], tool_choice: 'none' },
+      { thinking: 'budget' },
+      'enforce',
+    ],
+    ['before Gemini 3, beside a search', search, { thinking: 'budget' }, 'enforce'],
+    ['that does not think, beside functions', { functions: [{ name: 'look' }] }, { thinking: 'none' }, 'enforce'],
+  ]
+  test.each(beside)('JSON on a Gemini model %s', (_, fields, options, kind) => {
+    const target = on(KNOWS, 'gemini', options)
+    for (const response_format of [toFormat(), OBJECT]) {
+      const body = { ...saying('As JSON, please'), response_format, ...fields }
+      const plan = toPlan(body, target)
+      expect(plan.kind).toBe(kind as 'pass')
+      if (plan.kind === 'enforce') expect(toInstructed(body, plan.wanted, target)).not.toHaveProperty('response_format')
+    }
+    expect(toPlan(toBody(fields), target).kind).toBe('pass')
+  })
+
   const BOUNDED = { type: 'object', properties: { age: { type: 'integer', minimum: 0 } }, required: ['age'] }
   const MAP = { type: 'object', additionalProperties: { type: 'number' } }
   const partly: [string, Record<string, unknown>, Feature[], unknown][] = [
@@ -72,7 +101,7 @@ describe('what is done about a response_format', () => {
     const made = toPlan(body, on(features, 'anthropic'))
     expect(made).toMatchObject(plan as object)
     if (made.kind !== 'enforce') return
-    const sent = toInstructed(body, made.wanted, features)
+    const sent = toInstructed(body, made.wanted, on(features, 'anthropic'))
     const isSent = made.wanted.isHeld
     expect([sent.response_format !== undefined, sent.messages === body.messages]).toEqual([isSent, isSent])
     expect(sent.stream).toBeUndefined()
@@ -89,7 +118,7 @@ describe('what such a target is sent', () => {
   test('is a whole request with the schema in words, and the client’s own is left alone', () => {
     const body = toBody({ response_format: toFormat(), stream: true, stream_options: { include_usage: true }, seed: 1 })
     const before = structuredClone(body)
-    const sent = toInstructed(body, wanted, [])
+    const sent = toInstructed(body, wanted, on([]))
     expect(Object.keys(sent).sort()).toEqual(['messages', 'model', 'seed'])
     expect(sent.messages.map(({ role }) => role)).toEqual(['system', 'user'])
     expect(sent.messages[0]?.content).toContain(JSON.stringify(PERSON))
@@ -101,7 +130,7 @@ describe('what such a target is sent', () => {
     for (const content of ['Be kind.', [{ type: 'text' as const, text: 'Be kind.' }]]) {
       const body = toBody({ messages: [{ role, content }, ...toBody().messages] })
       const before = structuredClone(body)
-      const sent = toInstructed(body, wanted, [])
+      const sent = toInstructed(body, wanted, on([]))
       expect(sent.messages.map((message) => message.role)).toEqual([role, 'user'])
       expect(JSON.stringify(sent.messages[0])).toContain('Be kind.')
       expect(JSON.stringify(sent.messages[0])).toContain('JSON Schema')
@@ -119,7 +148,7 @@ describe('what such a target is sent', () => {
     ['but beside tools that it may not call', { tools, tool_choice: 'none' }, PERSON, ['json_mode'], true],
   ]
   test.each(helped)('uses a JSON mode %s', (_, fields, schema, features, yes) => {
-    const sent = toInstructed(toBody(fields), { ...wanted, schema }, features)
+    const sent = toInstructed(toBody(fields), { ...wanted, schema }, on(features))
     expect(sent.response_format).toEqual(yes ? OBJECT : undefined)
   })
 

@@ -97,6 +97,7 @@ function checkRequest(body: Json, rules: Rules): void {
       refuseUnless(isObject(part) && typeof part.text === 'string' && part.text !== '', 'only text in instructions')
   }
   const names = checkTools(request.tools)
+  checkBeside(request, names, rules)
   if (request.toolConfig !== undefined) checkToolConfig(request.toolConfig, names)
   if (request.generationConfig !== undefined) checkConfig(request.generationConfig, rules)
   refuseUnless(
@@ -225,8 +226,34 @@ function checkTools(value: Json | undefined): string[] {
   })
 }
 
+/** What stands beside functions and searches. */
+function checkBeside(
+  { tools, toolConfig, generationConfig }: JsonObject,
+  names: string[],
+  { signs, ids }: Rules,
+): void {
+  const isJson = isObject(generationConfig) && generationConfig.responseMimeType === 'application/json'
+  refuseUnless(
+    signs || !isJson || tools === undefined,
+    "Tool use with a response mime type: 'application/json' is unsupported",
+  )
+  const searches = Array.isArray(tools) && tools.some((tool) => isObject(tool) && tool.googleSearch !== undefined)
+  if (!searches || names.length === 0) return
+  refuseUnless(signs, 'Tool use with function calling is unsupported')
+  const isEnabled = isObject(toolConfig) && toolConfig.includeServerSideToolInvocations === true
+  refuseUnless(
+    isEnabled === ids,
+    'Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function calling.',
+  )
+}
+
 function checkToolConfig(value: Json, names: readonly string[]): void {
-  const { functionCallingConfig: config } = closed(value, 'tool_config', of<ToolConfig>('functionCallingConfig'))
+  const { functionCallingConfig: config } = closed(
+    value,
+    'tool_config',
+    of<ToolConfig>('functionCallingConfig', 'includeServerSideToolInvocations'),
+  )
+  if (config === undefined) return
   const { mode, allowedFunctionNames: allowed } = closed(
     config,
     'tool_config',

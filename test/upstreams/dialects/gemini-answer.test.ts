@@ -69,6 +69,19 @@ test('arguments that come in pieces are said in one, once the call is over', () 
   ])
 })
 
+test('what Google itself has called beside functions is nothing that a client reads or sends back', () => {
+  const search = { toolCall: { toolType: 'GOOGLE_SEARCH_WEB', id: 'x' }, thoughtSignature: 'c2ln' }
+  const events = decode([
+    saying([search, { toolResponse: { id: 'x' }, thoughtSignature: 'c2ln' }, { text: 'Hi' }]),
+    STOP,
+  ])
+  expect(events).toEqual([
+    { kind: 'text', choice: 0, text: 'Hi' },
+    { kind: 'finish', choice: 0, reason: 'stop' },
+    { kind: 'done' },
+  ])
+})
+
 test('a call that was still coming when the answer was cut short has arguments that are JSON', () => {
   const events = decode([
     saying([{ functionCall: { name: 'weather', willContinue: true } }]),

@@ -4,16 +4,21 @@ import type { CanonicalRequest } from '../../../domain/request.ts'
 import { unsupportedField, unsupportedValue } from '../refuse.ts'
 import { toPart } from './parts.ts'
 
-/** Returns the refusal of the first field that Gemini cannot be sent, and that means too much to be left out; or null. */
-export function findUnable(body: CanonicalRequest): UpstreamError | null {
-  return findField(body) ?? findTool(body) ?? findPart(body)
+/**
+ * Returns the refusal of the first field that Gemini cannot be sent, and that means too much to be left out; or null.
+ * @param isSince3 whether the model is of Gemini 3 or later.
+ */
+export function findUnable(body: CanonicalRequest, isSince3: boolean): UpstreamError | null {
+  return findField(body, isSince3) ?? findTool(body) ?? findPart(body)
 }
 
-function findField(body: CanonicalRequest): UpstreamError | null {
+function findField(body: CanonicalRequest, isSince3: boolean): UpstreamError | null {
   if (body.logit_bias && Object.keys(body.logit_bias).length > 0)
     return unsupportedField('logit_bias', 'its API has nothing like it.')
   if (body.audio) return unsupportedField('audio', NOT_SPOKEN)
   if (body.modalities?.includes('audio')) return unsupportedValue('modalities', NOT_SPOKEN)
+  if (body.web_search_options && !isSince3 && (body.tools?.length || body.functions?.length))
+    return unsupportedField('web_search_options', 'a model before Gemini 3 searches only where it has no functions.')
   if (body.moderation) return unsupportedField('moderation', 'its API has nothing like it.')
   return null
 }

@@ -54,6 +54,8 @@ export class Candidate {
   }
 
   #takePart(part: JsonObject, out: AnswerEvent[]): void {
+    // What Google itself did beside functions: its signature is of nothing that clients send back.
+    if (part.toolCall || part.toolResponse) return
     const text = asText(part.text).toWellFormed()
     const signature = asSound(part.thoughtSignature)
     const call = asObject(part.functionCall)

@@ -1,5 +1,6 @@
 /** A request as Gemini takes it. What has no place there is refused (`able.ts`), what only hints is left out. Pure. */
 
+import { isSinceGemini3 } from '../../../domain/gemini-generation.ts'
 import { asList } from '../../../domain/json.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Target } from '../../../domain/snapshot.ts'
@@ -13,7 +14,7 @@ import type { GenerateContent, GenerationConfig } from './wire.ts'
 
 /** Throws an UpstreamError `status` 400 for what Gemini has no place for. */
 export function toWireRequest(body: CanonicalRequest, target: Target): WireRequest {
-  const unable = findUnable(body)
+  const unable = findUnable(body, isSinceGemini3(target))
   if (unable) throw unable
   const isVertex = speaksVertex(target.upstream)
   const method = body.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
@@ -39,8 +40,6 @@ function toResource(model: string): string {
 }
 
 function toGenerateContent(body: CanonicalRequest, target: Target, isVertex: boolean): GenerateContent {
-  const { features, options } = target
-  const thinks = features.includes('reasoning') && options.thinking !== 'none'
   const more = (name: string) => Reflect.get(body, name) as unknown
   const safety = asList(more('safety_settings'))
   const cached = more('cached_content')
@@ -48,10 +47,10 @@ function toGenerateContent(body: CanonicalRequest, target: Target, isVertex: boo
   return {
     ...toConversation(body, {
       ids: !isVertex,
-      signs: thinks && options.thinking !== 'budget',
+      signs: isSinceGemini3(target),
       signer: toSigner(target),
     }),
-    ...toTools(body, Boolean(body.web_search_options)),
+    ...toTools(body, { isSearching: Boolean(body.web_search_options), isVertex }),
     ...(Object.keys(generationConfig).length > 0 ? { generationConfig } : {}),
     ...(safety.length > 0 ? { safetySettings: safety } : {}),
     ...(typeof cached === 'string' && cached !== '' ? { cachedContent: cached } : {}),

@@ -3,8 +3,17 @@ import { asObject, asText } from '../../../domain/json.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { FunctionDeclaration, GenerateContent, Tool, ToolConfig } from './wire.ts'
 
-/** @param isSearching whether it may search the web, which its provider charges for. */
-export function toTools(body: CanonicalRequest, isSearching: boolean): Pick<GenerateContent, 'tools' | 'toolConfig'> {
+interface Circumstances {
+  /** Whether it may search the web, which its provider charges for. */
+  isSearching: boolean
+  /** Vertex does not know the field without which others refuse a search beside functions. */
+  isVertex: boolean
+}
+
+export function toTools(
+  body: CanonicalRequest,
+  { isSearching, isVertex }: Circumstances,
+): Pick<GenerateContent, 'tools' | 'toolConfig'> {
   const functionDeclarations = (body.tools ?? []).flatMap((tool) =>
     tool.type === 'function' ? toDeclaration(tool.function) : [],
   )
@@ -13,7 +22,8 @@ export function toTools(body: CanonicalRequest, isSearching: boolean): Pick<Gene
   if (functionDeclarations.length > 0) tools.push({ functionDeclarations })
   if (isSearching) tools.push({ googleSearch: {} })
   if (functionDeclarations.length === 0) return tools.length > 0 ? { tools } : {}
-  const toolConfig = toToolConfig(body)
+  const config = toToolConfig(body)
+  const toolConfig = isSearching && !isVertex ? { ...config, includeServerSideToolInvocations: true as const } : config
   return { tools, ...(toolConfig ? { toolConfig } : {}) }
 }
 
@@ -39,7 +49,7 @@ function takesArguments({ properties, ...rest }: Record<string, unknown>): boole
   )
 }
 
-type Mode = ToolConfig['functionCallingConfig']['mode']
+type Mode = NonNullable<ToolConfig['functionCallingConfig']>['mode']
 const toConfig = (mode: Mode, names: string[] = []): ToolConfig => ({
   functionCallingConfig: { mode, ...(names.length > 0 ? { allowedFunctionNames: names } : {}) },
 })

@@ -45,10 +45,12 @@ export interface FunctionDeclaration {
 }
 
 export interface ToolConfig {
-  functionCallingConfig: {
+  functionCallingConfig?: {
     mode: 'AUTO' | 'ANY' | 'NONE' | 'VALIDATED'
     allowedFunctionNames?: string[]
   }
+  /** Vertex does not know it. */
+  includeServerSideToolInvocations?: true
 }
 
 /** One control of the two, never both. */
