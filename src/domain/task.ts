@@ -36,4 +36,9 @@ export interface Task {
   user: string | null
   /** What does not change as a conversation goes on: requests of one conversation stay with one target. Worked out on demand. */
   affinity(): string
+  /**
+   * Whether the client asks the same of any model, as agents do that are made for one vendor's: what a model cannot do is then
+   * taken out of the request, and not refused.
+   */
+  isForAnyModel?: true
 }

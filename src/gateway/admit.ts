@@ -15,7 +15,7 @@ import type { Counter } from '../tokens/count.ts'
 import { bytesOfExtras, DEFAULT_OUTPUT_TOKENS, type Estimate, toCap } from '../tokens/estimate.ts'
 import { noneReady } from './attempt.ts'
 import { isSplit } from './fanout.ts'
-import { fitFeatures, fitLength, mayOverflow } from './fit.ts'
+import { fitFeatures, fitLength, mayOverflow, toAble } from './fit.ts'
 import { type Load, stopping } from './intake.ts'
 
 export interface AdmitDeps {
@@ -54,12 +54,14 @@ export interface Admitted {
 }
 
 /** Decides about a valid request of a key that was let in. */
-export async function admit(deps: AdmitDeps, asked: Asked): Promise<Decision<Admitted>> {
-  const { snapshot, key, team, entered, task, health } = asked
+export async function admit(deps: AdmitDeps, arrived: Asked): Promise<Decision<Admitted>> {
+  const { snapshot, key, team, entered, health } = arrived
   // 1. Where could it be answered?
-  const resolved = resolve(snapshot, key, task.model)
+  const resolved = resolve(snapshot, key, arrived.task.model)
   if (resolved instanceof GatewayError) return resolved
   const { model } = resolved
+  const task = toAble(arrived.task, model.facts, resolved.targets)
+  const asked = { ...arrived, task }
   const able = fitFeatures(task.body, model.facts, resolved.targets)
   if (able instanceof GatewayError) return able
   const fitting = mayOverflow(task, able) ? await fitLength(deps.counter, key.shareId, task.body, able) : able

@@ -13,6 +13,26 @@ import { BYTES_PER_TOKEN } from '../tokens/estimate.ts'
 import { isSplit } from './fanout.ts'
 
 /**
+ * A request that was written for another model as this one can take it: its cap is lowered to what the model writes, and thinking
+ * and searches of the web, which such clients ask of any model, are left out where it knows nothing of them.
+ */
+export function toAble(task: Task, facts: Capabilities, targets: readonly Target[]): Task {
+  if (!task.isForAnyModel) return task
+  const { max_tokens: cap, web_search_options: search, ...rest } = task.body
+  const most = Math.min(facts.max_output_length, Math.max(...targets.map(({ maxOutputLength }) => maxOutputLength)))
+  const body: CanonicalRequest = typeof cap === 'number' ? { ...rest, max_tokens: Math.min(cap, most) } : rest
+  if (search && facts.supported_features.includes('web_search')) {
+    const doubtful = findDoubtful({ ...body, web_search_options: search })
+    if (targets.some((target) => checkDoubtful(doubtful, target) === null)) body.web_search_options = search
+  }
+  if (!facts.supported_features.includes('reasoning')) {
+    delete body.reasoning_effort
+    Reflect.deleteProperty(body, 'thinking')
+  }
+  return { ...task, body, cap: body.max_tokens ?? null }
+}
+
+/**
  * Keeps the targets that can take the request at all, or refuses it: before anything is reserved, the client learns what it
  * asks of the wrong model, and a target that is weaker than its model is passed over for one that can.
  */

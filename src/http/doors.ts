@@ -6,6 +6,7 @@ import { Elysia } from 'elysia'
 import type { Key } from '../domain/snapshot.ts'
 import { chat, openAiErrors } from '../formats/chat/chat.ts'
 import type { ErrorFormat, Format } from '../formats/format.ts'
+import { messages } from '../formats/messages/messages.ts'
 import { type HandleDeps, handle } from '../gateway/handle.ts'
 import { type IpOf, toToken } from '../keys/token.ts'
 import { bearerToken, type Listener } from './instance.ts'
@@ -20,7 +21,7 @@ interface Door {
 
 export const CHAT: Door = { path: '/v1/chat/completions', format: chat }
 
-export const DOORS: readonly Door[] = [CHAT]
+export const DOORS: readonly Door[] = [CHAT, { path: '/v1/messages', format: messages }]
 
 /** How failures are told at a path, or below it. */
 export const errorFormatOf = (path: string): ErrorFormat =>

@@ -1,0 +1,175 @@
+/**
+ * The content of an answer as Anthropic's API has it: blocks of one kind each, one open at a time, in the order in which they
+ * were said. `writer.ts` makes frames of them, `whole.ts` a list. Pure.
+ *
+ * Calls that come interleaved wait for each other: while the arguments of one are not complete JSON, what does not belong to it
+ * is held back. What a vendor signed beside the text of a thought goes into a block of its own behind whatever is open.
+ */
+import type { AnswerEvent, FinishReason } from '../../domain/events.ts'
+import { seal } from '../../domain/sealed-thoughts.ts'
+import type { BlockDelta, ContentBlock, StopReason } from './wire.ts'
+
+/** Who is told of each step. */
+export interface BlockListener {
+  /** A block begins, empty but for what is whole from the beginning. */
+  start(block: ContentBlock): void
+  delta(delta: BlockDelta): void
+  stop(): void
+}
+
+type Open =
+  | { kind: 'text' }
+  | { kind: 'thinking'; text: string; details: object[] }
+  | { kind: 'call'; index: number; nesting: Nesting }
+
+export class Blocks {
+  readonly #listener: BlockListener
+  #open: Open | null = null
+  /** What waits for the end of a call. */
+  #held: AnswerEvent[] = []
+  /** Details of thoughts that no text came with. */
+  #details: object[] = []
+  #reason: FinishReason = 'stop'
+  #hasCalls = false
+  #hasRefused = false
+
+  constructor(listener: BlockListener) {
+    this.#listener = listener
+  }
+
+  get stopReason(): StopReason {
+    if (this.#reason === 'length') return 'max_tokens'
+    if (this.#reason === 'content_filter' || this.#hasRefused) return 'refusal'
+    return this.#hasCalls ? 'tool_use' : 'end_turn'
+  }
+
+  take(event: AnswerEvent): void {
+    if (event.kind === 'finish') {
+      this.#reason = event.reason
+      this.end()
+      return
+    }
+    const open = this.#open
+    if (open?.kind !== 'call') this.#write(event)
+    else if (event.kind === 'arguments' && event.index === open.index) this.#argue(open, event.text)
+    else if (!isSaid(event)) return
+    else if (this.#held.length === 0 && open.nesting.isClosed) this.#write(event)
+    else this.#held.push(event)
+  }
+
+  /** Ends what is open, and says what was held back. Idempotent. */
+  end(): void {
+    this.#close()
+    while (this.#held.length > 0) {
+      this.#release()
+      this.#close()
+    }
+    this.#flushDetails()
+  }
+
+  /** Says what was held back, up to what has to wait for the next call. */
+  #release(): void {
+    const held = this.#held
+    this.#held = []
+    this.#close()
+    for (const event of held) this.take(event)
+  }
+
+  #write(event: AnswerEvent): void {
+    switch (event.kind) {
+      case 'text':
+      case 'refusal':
+        if (event.kind === 'refusal') this.#hasRefused = true
+        if (event.text !== '') this.#say(event.text)
+        return
+      case 'reasoning':
+        this.#think(event.text, event.details ?? [])
+        return
+      case 'tool': {
+        const { id, name, index } = event
+        this.#hasCalls = true
+        this.#begin({ type: 'tool_use', id, name, input: {}, caller: { type: 'direct' } })
+        this.#open = { kind: 'call', index, nesting: new Nesting() }
+        return
+      }
+      default:
+        // There are no blocks for pictures, sound and quotations here.
+        return
+    }
+  }
+
+  #say(text: string): void {
+    if (this.#open?.kind !== 'text') {
+      this.#begin({ type: 'text', text: '', citations: null })
+      this.#open = { kind: 'text' }
+    }
+    this.#listener.delta({ type: 'text_delta', text })
+  }
+
+  #think(text: string, details: readonly object[]): void {
+    if (this.#open?.kind === 'thinking') this.#open.details.push(...details)
+    else if (text === '') this.#details.push(...details)
+    else {
+      this.#begin({ type: 'thinking', thinking: '', signature: '' })
+      this.#open = { kind: 'thinking', text: '', details: [...details] }
+    }
+    if (text === '' || this.#open?.kind !== 'thinking') return
+    this.#open.text += text
+    this.#listener.delta({ type: 'thinking_delta', thinking: text })
+  }
+
+  #argue(call: Open & { kind: 'call' }, text: string): void {
+    call.nesting.take(text)
+    if (text !== '') this.#listener.delta({ type: 'input_json_delta', partial_json: text })
+    if (this.#held.length > 0 && call.nesting.isClosed) this.#release()
+  }
+
+  #begin(block: ContentBlock): void {
+    this.#close()
+    this.#flushDetails()
+    this.#listener.start(block)
+  }
+
+  #close(): void {
+    const open = this.#open
+    if (open === null) return
+    this.#open = null
+    // Also where nothing is signed: many clients drop a thought that has no signature, and some models want theirs back.
+    if (open.kind === 'thinking')
+      this.#listener.delta({ type: 'signature_delta', signature: seal(open.details, open.text) })
+    this.#listener.stop()
+  }
+
+  #flushDetails(): void {
+    if (this.#details.length === 0) return
+    const data = seal(this.#details)
+    this.#details = []
+    this.#listener.start({ type: 'redacted_thinking', data })
+    this.#listener.stop()
+  }
+}
+
+/** Whether an event is part of what was said, and has its place in it. */
+const isSaid = ({ kind }: AnswerEvent) =>
+  kind === 'text' || kind === 'refusal' || kind === 'reasoning' || kind === 'tool' || kind === 'arguments'
+
+/** Follows the text of an object to its end, whatever pieces it comes in. */
+class Nesting {
+  #depth = 0
+  #isInText = false
+  #isEscaped = false
+  isClosed = false
+
+  take(piece: string): void {
+    for (let at = 0; at < piece.length; at++) {
+      const char = piece[at]
+      if (this.#isEscaped) this.#isEscaped = false
+      else if (this.#isInText) {
+        if (char === '\\') this.#isEscaped = true
+        else if (char === '"') this.#isInText = false
+      } else if (char === '"') this.#isInText = true
+      else if (char === '{' || char === '[') this.#depth++
+      else if ((char === '}' || char === ']') && --this.#depth === 0) this.isClosed = true
+    }
+  }
+}

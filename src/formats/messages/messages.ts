@@ -1,0 +1,44 @@
+/** Anthropic's Messages, as a format that clients speak. Pure. */
+import { type Decision, GatewayError } from '../../domain/error.ts'
+import type { CanonicalRequest } from '../../domain/request.ts'
+import type { Task } from '../../domain/task.ts'
+import { measurePrompt } from '../../tokens/estimate.ts'
+import { toAffinity } from '../chat/chat.ts'
+import type { Format } from '../format.ts'
+import { anthropicErrors } from './errors.ts'
+import { toCanonical, toPromptOnly } from './request.ts'
+import { validateCount, validateMessages } from './validate.ts'
+import { toMessageJson } from './whole.ts'
+import { MessagesWriter } from './writer.ts'
+
+export const messages: Format = {
+  ...anthropicErrors,
+  toTask(body) {
+    const request = validateMessages(body)
+    if (request instanceof GatewayError) return request
+    const canonical = toCanonical(request)
+    return canonical instanceof GatewayError ? canonical : toTask(canonical)
+  },
+  whole: (_, identity, events, receipt) => toMessageJson(identity, events, receipt),
+  writer: (task, identity) => new MessagesWriter(task, identity),
+}
+
+/** The task of a request that only asks how many tokens it has. */
+export function toCountTask(body: unknown): Decision<Task> {
+  const request = validateCount(body)
+  if (request instanceof GatewayError) return request
+  const canonical = toPromptOnly(request)
+  return canonical instanceof GatewayError ? canonical : toTask(canonical)
+}
+
+const toTask = (body: CanonicalRequest): Task => ({
+  endpoint: 'messages',
+  model: body.model,
+  body,
+  stream: body.stream === true,
+  cap: body.max_tokens ?? null,
+  ...measurePrompt(body),
+  user: body.user ?? null,
+  affinity: () => toAffinity(body.messages),
+  isForAnyModel: true,
+})

@@ -1,0 +1,137 @@
+/**
+ * What Anthropic's API reference says of a request to `POST /v1/messages` (platform.claude.com/docs/en/api/messages), as far as it
+ * is read here. Only what is read is described: fields, tools, sources and blocks that are not known are let through, for clients
+ * send new ones with every release, and `request.ts` leaves them out. Null means absent.
+ */
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+
+const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
+const text = () => Type.String()
+const JsonObject = Type.Record(Type.String(), Type.Unknown())
+const cached = { cache_control: optional(JsonObject) }
+
+const KNOWN = 'text image document search_result tool_use tool_result thinking redacted_thinking'.split(' ')
+
+/** A block of a type that is not known; its type is given as a word that is none, so that the known ones are told apart. */
+interface OtherBlock {
+  type: '(other)'
+}
+const OtherBlock = Type.Unsafe<OtherBlock>(
+  Type.Object({ type: Type.String({ pattern: `^(?!(?:${KNOWN.join('|')})$)` }) }),
+)
+
+const TextBlock = Type.Object({ type: Type.Literal('text'), text: text(), ...cached })
+
+/** Of bytes, an address, a stored file, a text or blocks, by its type; all else about it may be absent. */
+const Source = Type.Object({
+  type: text(),
+  media_type: optional(text()),
+  data: optional(text()),
+  url: optional(text()),
+  file_id: optional(text()),
+  content: optional(
+    Type.Union([
+      text(),
+      Type.Array(Type.Object({ type: text(), text: optional(text()), source: optional(JsonObject) })),
+    ]),
+  ),
+})
+const ImageBlock = Type.Object({ type: Type.Literal('image'), source: Source, ...cached })
+const DocumentBlock = Type.Object({
+  type: Type.Literal('document'),
+  source: Source,
+  title: optional(text()),
+  context: optional(text()),
+  ...cached,
+})
+const SearchResultBlock = Type.Object({
+  type: Type.Literal('search_result'),
+  source: optional(text()),
+  title: optional(text()),
+  content: Type.Array(Type.Object({ text: optional(text()) })),
+  ...cached,
+})
+const SaidBlocks = [TextBlock, ImageBlock, DocumentBlock, SearchResultBlock] as const
+
+const ToolUseBlock = Type.Object({
+  type: Type.Literal('tool_use'),
+  id: text(),
+  name: text(),
+  input: Type.Unknown(),
+  ...cached,
+})
+const ToolResultBlock = Type.Object({
+  type: Type.Literal('tool_result'),
+  tool_use_id: text(),
+  content: optional(Type.Union([text(), Type.Array(Type.Union([...SaidBlocks, OtherBlock]))])),
+  is_error: optional(Type.Boolean()),
+  ...cached,
+})
+// Where the display of thoughts is off, they are empty or absent.
+const ThinkingBlock = Type.Object({
+  type: Type.Literal('thinking'),
+  thinking: optional(text()),
+  signature: optional(text()),
+})
+const RedactedBlock = Type.Object({ type: Type.Literal('redacted_thinking'), data: text() })
+
+const Block = Type.Union([...SaidBlocks, ToolUseBlock, ToolResultBlock, ThinkingBlock, RedactedBlock, OtherBlock])
+
+/** Of whatever role: who is neither the assistant nor the system is the user. */
+const Message = Type.Object({ role: text(), content: Type.Union([text(), Type.Array(Block)]) })
+
+const Tool = Type.Object({
+  type: optional(text()),
+  name: optional(text()),
+  description: optional(text()),
+  input_schema: optional(JsonObject),
+  strict: optional(Type.Boolean()),
+  user_location: optional(JsonObject),
+  ...cached,
+})
+
+const ToolChoice = Type.Object({
+  type: text(),
+  name: optional(text()),
+  disable_parallel_tool_use: optional(Type.Boolean()),
+})
+
+const Format = Type.Object({ type: text(), schema: optional(JsonObject) })
+
+/** What counting tokens and answering have in common. */
+const prompt = {
+  model: Type.String({ minLength: 1 }),
+  messages: Type.Array(Message, { minItems: 1 }),
+  system: optional(Type.Union([text(), Type.Array(Type.Union([TextBlock, OtherBlock]))])),
+  tools: optional(Type.Array(Tool)),
+  tool_choice: optional(ToolChoice),
+  thinking: optional(
+    Type.Object({ type: text(), budget_tokens: optional(Type.Integer({ minimum: 0 })), display: optional(text()) }),
+  ),
+  output_config: optional(Type.Object({ effort: optional(text()), format: optional(Format) })),
+  // What `output_config.format` was before.
+  output_format: optional(Format),
+  cache_control: optional(JsonObject),
+}
+
+export const CountSchema = Type.Object(prompt)
+
+export const MessagesSchema = Type.Object({
+  ...prompt,
+  max_tokens: Type.Integer({ minimum: 1 }),
+  temperature: optional(Type.Number({ minimum: 0, maximum: 1 })),
+  top_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
+  top_k: optional(Type.Integer({ minimum: 0 })),
+  stop_sequences: optional(Type.Array(text())),
+  stream: optional(Type.Boolean()),
+  metadata: optional(Type.Object({ user_id: optional(text()) })),
+  service_tier: optional(text()),
+  inference_geo: optional(text()),
+})
+
+export type CountBody = Static<typeof CountSchema>
+export type MessagesBody = Static<typeof MessagesSchema>
+export type SaidBlock = Static<(typeof SaidBlocks)[number]> | OtherBlock
+export type Block = Static<typeof Block>
+export type ToolResultBlock = Static<typeof ToolResultBlock>
+export type Source = Static<typeof Source>

@@ -1,0 +1,45 @@
+/**
+ * What a model thought, as it comes back from a client: blocks that were sealed here are the details of whichever vendor thought
+ * them; what has another signature was thought by Claude, outside of this server. Dialects leave out what is not their vendor's. Pure.
+ */
+import { unseal } from '../../domain/sealed-thoughts.ts'
+import type { Block } from './schema.ts'
+
+type Thought = Extract<Block, { type: 'thinking' | 'redacted_thinking' }>
+
+/** Whose thoughts they are, in the word that gateways have for it. */
+const CLAUDE = 'anthropic-claude-v1'
+
+/** What an assistant's message has of its thoughts; nothing where there are none. */
+export function toReasoning(blocks: readonly Thought[]): {
+  reasoning?: string
+  reasoning_content?: string
+  reasoning_details?: object[]
+} {
+  let text = ''
+  const details: object[] = []
+  for (const block of blocks) {
+    const found = block.type === 'thinking' ? toDetails(block, details.length) : toRedacted(block.data, details.length)
+    if (found === null) continue
+    details.push(...found)
+    if (block.type === 'thinking') text += block.thinking ?? ''
+  }
+  return {
+    // Upstreams know one name or the other.
+    ...(text === '' ? {} : { reasoning: text, reasoning_content: text }),
+    ...(details.length === 0 ? {} : { reasoning_details: details }),
+  }
+}
+
+/** Null for one that says it was sealed here, and was not: nothing is known of it. */
+function toDetails({ thinking, signature }: Thought & { type: 'thinking' }, index: number): object[] | null {
+  const text = thinking ?? ''
+  if (!signature) return []
+  if (isOurs(signature)) return unseal(signature, text)
+  return [{ type: 'reasoning.text', text, signature, format: CLAUDE, index }]
+}
+
+const toRedacted = (data: string, index: number): object[] | null =>
+  isOurs(data) ? unseal(data) : [{ type: 'reasoning.encrypted', data, format: CLAUDE, index }]
+
+const isOurs = (signature: string) => signature.startsWith('tg1.')
