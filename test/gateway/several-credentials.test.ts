@@ -139,6 +139,16 @@ test('one that may not do this is stood in for, and left out for nobody: others 
   expect(await sentFor('Mine')).toEqual([mine])
 })
 
+test('one whose credit is less than a request may cost is stood in for, and goes on with smaller ones', async () => {
+  const mine = await ownOf('Mine')
+  refused.set(mine, errorAnswer(402, 'You requested up to 65536 tokens, but can only afford 3919.'))
+  expect(await sentFor('Mine')).toHaveLength(2)
+  expect((await sentFor('Mine'))[0]).toBe(mine)
+  refused.clear()
+  expect(await sentFor('Mine')).toEqual([mine])
+  expect((await app.logLines()).map(({ event }) => event)).not.toContain('credential_left_out')
+})
+
 test('a limit of a minute, and what is wrong with the request, is no matter of the credential', async () => {
   const mine = await ownOf('Mine')
   for (const answer of [

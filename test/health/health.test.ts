@@ -4,6 +4,7 @@ import { UpstreamError } from '../../src/domain/error.ts'
 import type { Target, Upstream } from '../../src/domain/snapshot.ts'
 import { type Availability, type CallNews, createHealth } from '../../src/health/health.ts'
 import type { Readiness } from '../../src/upstreams/backend.ts'
+import { UNAFFORDABLE_CODE } from '../../src/upstreams/failure.ts'
 import { toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
 
 const WALL_MS = Date.UTC(2026, 10, 21)
@@ -385,6 +386,14 @@ describe('what an upstream refuses', () => {
       expect(health.availability(target)).toBe('degraded')
     }
     expect(lines).toHaveLength(1)
+  })
+
+  test('is none where one request may cost more than the account has: smaller ones go on to it', () => {
+    const { health, target } = setUp()
+    health.report(target, new UpstreamError('status', 'pay', { status: 402, code: UNAFFORDABLE_CODE }))
+    expect(health.availability(target)).toBe('healthy')
+    health.report(target, status(402))
+    expect(health.availability(target)).toBe('degraded')
   })
 
   test('is its state, in which it is neither healthy nor down', () => {

@@ -13,6 +13,8 @@ type Told = {
   status?: number
 }
 
+const MORE_CREDITS = 'This request requires more credits, or fewer max_tokens. You requested up to'
+
 const CASES: [preset: string, status: number, body: unknown, told: Told][] = [
   [
     'openai',
@@ -57,6 +59,24 @@ const CASES: [preset: string, status: number, body: unknown, told: Told][] = [
     402,
     { error: { code: 402, message: 'Insufficient credits', metadata: { raw: 'x' } }, user_id: 'u' },
     { message: 'Insufficient credits', code: '402' },
+  ],
+  [
+    'openrouter',
+    402,
+    { error: { code: 402, message: `${MORE_CREDITS} 65536 tokens, but can only afford 3919. To increase, visit us` } },
+    { message: /can only afford 3919/, code: 'request_unaffordable', status: 402, retryable: false },
+  ],
+  [
+    'openrouter',
+    402,
+    { error: { code: 402, message: 'Prompt tokens limit exceeded: 230799 > 91442. To increase, visit us' } },
+    { message: /^Prompt tokens/, code: 'request_unaffordable', status: 402, retryable: false },
+  ],
+  [
+    'openrouter',
+    402,
+    { error: { code: 402, message: `${MORE_CREDITS} 32000 tokens, but can only afford 0. To increase, visit us` } },
+    { message: /can only afford 0/, code: '402' },
   ],
   [
     'mistral',
