@@ -91,9 +91,11 @@ export function checkCredentials(
       : ' Keep a copy of it.'
     return [ok(name, `${all}, which ${where} opens${isServer ? ', as the running server has it' : ''}.${keep}`)]
   }
-  const told = problems.map(({ upstream, problem: why }) => `Of the upstream ${upstream}: ${why}.`)
-  if (isServer) return told.map((message) => problem(name, `${message} The running server cannot open it.`))
-  if (by !== null) return told.map((message) => problem(name, message))
+  const told = problems.map(
+    ({ upstream, problem: why }) =>
+      `Of the upstream ${upstream}${isServer ? ', before the running server' : ''}: ${why}.`,
+  )
+  if (isServer || by !== null) return told.map((message) => problem(name, message))
   return [
     warning(
       name,

@@ -26,6 +26,7 @@ import { askCredential, type CredentialFlags, readCredential } from './credentia
 import { type DecideFlags, requireDecided, requireYes } from './decide.ts'
 import { type Context, printJson, toPrintable, withStore } from './io.ts'
 import { warnOfServer } from './live-upstream.ts'
+import { requireSecret } from './require-secret.ts'
 
 export interface AddFlags extends CredentialFlags, DecideFlags {
   name?: string
@@ -47,6 +48,7 @@ export async function add(name: string | undefined, flags: AddFlags, io: Context
     requireNewUpstream(await store.readCatalog(), toUpstreamRow(upstream, null, io.nowMs())),
   )
   const credential = await toCredential(provider, title, flags, upstream.local, io)
+  if (credential !== null && 'credential' in credential) await requireSecret(io)
   const row = toUpstreamRow(upstream, credential, io.nowMs())
   const opened = credential !== null && 'credential' in credential ? [credential] : undefined
   const asked = toUpstream(row, io.environment, 'here', opened)

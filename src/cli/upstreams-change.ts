@@ -15,6 +15,7 @@ import { type CredentialFlags, readCredential } from './credential-option.ts'
 import { requireYes } from './decide.ts'
 import { type Context, printJson, withStore } from './io.ts'
 import { warnOfServer } from './live-upstream.ts'
+import { requireSecret } from './require-secret.ts'
 import { tellFound } from './upstreams-add.ts'
 import { toCount } from './values.ts'
 
@@ -47,6 +48,7 @@ export async function edit(id: string, flags: EditFlags, io: Context): Promise<v
   if (isChanged && patterns !== undefined)
     throw usageError('--models asks for more models, and is said alone: change the rest first.')
   if (patterns !== undefined) return addMore(id, patterns, flags, io)
+  if (credential && 'credential' in credential) await requireSecret(io)
   const by = { actor: 'cli', nowMs: io.nowMs(), isPlan: plan }
   const edited = await withStore(io, { readonly: plan }, (store) =>
     editUpstream({ store, vault: createVault(io.dataFolder, io.environment), lookUp: null }, id, changes, by),

@@ -26,7 +26,7 @@ export interface Clinic {
   path(...names: string[]): string
   run(...argv: string[]): Promise<Ran>
   /** Who runs them, and in which environment. */
-  bench: Pick<Bench, 'isWatched' | 'answers' | 'environment'>
+  bench: Pick<Bench, 'isWatched' | 'answers' | 'environment' | 'piped'>
   /** Opens the database as another process would. Closed with the clinic. */
   database(): Database
   /** Has a server run on the folder, which says this of itself, and opens credentials in an environment of its own. */

@@ -1,6 +1,6 @@
 /** What `doctor` says of credentials that were typed in. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { editUpstream } from '../../src/catalog/edit-upstream.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { createVault } from '../../src/store/vault.ts'
@@ -50,7 +50,10 @@ test('one that does not open is a problem, although a server still has it', asyn
   ] as const) {
     spoil()
     const { code, of } = await clinic.examine()
-    expect([code, of('credentials')]).toEqual([1, expect.stringMatching(/^problem: Of the upstream keyed: /)])
+    expect([code, of('credentials')]).toEqual([
+      1,
+      expect.stringMatching(/^problem: Of the upstream keyed, before the running server: /),
+    ])
     expect(of('credentials')).toContain(words)
     expect(of('credentials')).not.toContain(SECRET)
   }
@@ -93,11 +96,67 @@ test('what the running server opens by a variable of its own is well, whatever t
   expect((await clinic.examine()).of('credentials')).toStartWith(
     'warning: 1 credential typed in, which nothing here opens',
   )
-  const upstreams = [toUpstreamStatus('here'), toUpstreamStatus('keyed')]
   clinic.serve({ upstreams }, SERVICE)
   for (const environment of [{}, OTHER]) {
     clinic.bench.environment = environment
     const { code, of } = await clinic.examine()
     expect([code, of('credentials')]).toEqual([0, expect.stringMatching(/^ok: .* TOLLGATE_SECRET .*running server/)])
   }
+})
+
+const upstreams = [toUpstreamStatus('here'), toUpstreamStatus('keyed')]
+
+describe('a key that is typed in', () => {
+  const edit = (environment: Record<string, string> = {}) => {
+    clinic.bench.environment = environment
+    clinic.bench.piped = `${SECRET}-anew`
+    return clinic.run('upstreams', 'edit', 'keyed', '--key-stdin')
+  }
+  const add = () => {
+    clinic.bench.piped = SECRET
+    return clinic.run(
+      'upstreams',
+      'add',
+      '--base-url',
+      'http://127.0.0.1:1/v1',
+      '--name',
+      'new',
+      '--key-stdin',
+      '--yes',
+    )
+  }
+  const sealed = () => clinic.database().query('SELECT upstream, sealed FROM upstream_credentials').values()
+
+  test('is not sealed by another secret than the running server has, nor is one made for it', async () => {
+    await typeIn(SERVICE)
+    const before = sealed()
+    clinic.serve({ upstreams }, SERVICE)
+    for (const ran of [await edit(), await edit(OTHER), await add()])
+      expect(ran).toMatchObject({
+        ...{ code: 1, stderr: expect.stringContaining('Give TOLLGATE_SECRET here as the server has it') },
+      })
+    expect([sealed(), existsSync(clinic.path('secret'))]).toEqual([before, false])
+    expect(await edit(SERVICE)).toMatchObject({ code: 0 })
+    expect(sealed()).not.toEqual(before)
+  })
+
+  test('is not sealed by a variable where the running server has the file', async () => {
+    await typeIn()
+    clinic.serve({ upstreams })
+    expect((await edit(OTHER)).stderr).toContain('Unset TOLLGATE_SECRET here')
+    expect((await edit()).code).toBe(0)
+  })
+
+  test('is not sealed anew where nothing here opens what is sealed already, until a server says that it cannot either', async () => {
+    await typeIn(SERVICE)
+    for (const environment of [{}, OTHER])
+      expect(await edit(environment)).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining('none of which opens here'),
+      })
+    expect(existsSync(clinic.path('secret'))).toBe(false)
+    clinic.serve({ upstreams })
+    expect((await edit()).code).toBe(0)
+    expect(existsSync(clinic.path('secret'))).toBe(true)
+  })
 })
