@@ -12,14 +12,14 @@ import { toAliasDocuments, toModelDocuments, toShownModel } from '../documents/m
 import { toKnown } from '../documents/readiness.ts'
 import { toUpstreamDocuments } from '../documents/upstream.ts'
 import { toDefined } from '../domain/defined.ts'
-import type { Feature } from '../domain/settings.ts'
+import { EFFORTS, type Feature, THINKING } from '../domain/settings.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { Principal } from '../identity/principal.ts'
 import type { CatalogRows } from '../store/catalog-rows.ts'
 import { access } from './access.ts'
 import { changesByHand } from './by-hand.ts'
 import type { AdminDeps } from './deps.ts'
-import { exactly, orNone, PlanQuery } from './schema.ts'
+import { exactly, oneOf, orNone, PlanQuery } from './schema.ts'
 
 /** The rules of a catalogue's file say which fields a price has, and which features there are. */
 const Pricing = Type.Unsafe<PricingItem[]>(Type.Array(Type.Record(Type.String(), Type.Unknown()), { minItems: 1 }))
@@ -43,6 +43,11 @@ const RouteBody = exactly({
   max_output_length: orNone(Type.Integer()),
   supported_features: orNone(Features),
   enabled: Type.Optional(Type.Boolean()),
+  /** Null for these: nothing is said of it. */
+  thinking: orNone(oneOf(THINKING)),
+  efforts: orNone(Type.Array(oneOf(EFFORTS), { minItems: 1 })),
+  thinking_off: orNone(Type.Boolean()),
+  sampling: orNone(Type.Boolean()),
 })
 
 /** The server knows whether it has them. */
@@ -123,6 +128,7 @@ function toModelChanges(body: Static<typeof ModelPatch>): ModelChanges {
 
 function toRouteChanges(body: Static<typeof RouteBody>): RouteChanges {
   const { supported_features: supportedFeatures, context_length: contextLength, ...others } = body
-  const { max_output_length: maxOutputLength, ...same } = others
-  return toDefined({ ...same, supportedFeatures, contextLength, maxOutputLength })
+  const { max_output_length: maxOutputLength, thinking, efforts, thinking_off, sampling, ...same } = others
+  const options = toDefined({ thinking, efforts, thinking_off, sampling })
+  return { ...toDefined({ ...same, supportedFeatures, contextLength, maxOutputLength }), options }
 }

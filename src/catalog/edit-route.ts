@@ -1,6 +1,8 @@
 /** Routes that are made, changed or deleted by hand. */
+
+import { type FieldChanges, toChanged, toDefined } from '../domain/defined.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import type { Feature } from '../domain/settings.ts'
+import type { Feature, RouteSettings } from '../domain/settings.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { RouteRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
@@ -20,6 +22,8 @@ export interface RouteChanges {
   contextLength?: number | null
   maxOutputLength?: number | null
   supportedFeatures?: Feature[] | null
+  /** How its model thinks there; null = nothing is said of it. */
+  options?: FieldChanges<RouteSettings>
   enabled?: boolean
 }
 
@@ -35,7 +39,7 @@ export function setRoute(store: ConfigStore, id: RouteId, changes: RouteChanges,
     findUpstream(rows, id.upstream)
     const key = { ...id, model: model.slug }
     const before = rows.routes.find((route) => isRoute(route, key))
-    const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
+    const given = toDefined({ ...changes, options: toChanged(before?.options ?? {}, changes.options ?? {}) })
     const changed: RouteRow = { ...PLAIN, ...before, ...key, ...given, origin: 'admin' }
     const others = rows.routes.filter((route) => route.model === model.slug && !isRoute(route, key))
     // Last, so that it has the last place among them.

@@ -2,6 +2,7 @@
  * Upstreams that owners set up by hand, with credentials that they type in. Where an upstream moves, its credential does not: whoever
  * moves it has to have it. References to variables are neither set here nor kept for another address.
  */
+import { type FieldChanges, toChanged, toDefined } from '../domain/defined.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Deadlines, DialectName } from '../domain/settings.ts'
 import type { SealedCredential, UpstreamRow } from '../store/catalog-rows.ts'
@@ -39,7 +40,7 @@ export interface UpstreamChanges {
   /** null = no limit. */
   limits?: { rpm?: number | null; tpm?: number | null; concurrency?: number | null }
   /** ms; null = as by default. */
-  deadlines?: { [Name in keyof Deadlines]?: number | null }
+  deadlines?: FieldChanges<Deadlines>
 }
 
 /**
@@ -154,14 +155,10 @@ function withChanges(row: UpstreamRow, changes: UpstreamChanges): UpstreamRow {
     baseUrl: baseUrl === undefined ? row.baseUrl : (baseUrl?.replace(/\/+$/, '') ?? null),
     local: local ?? row.local,
     enabled: enabled ?? row.enabled,
-    options: withoutNull({ ...row.options, ...(preset === undefined ? {} : { preset }), ...limits }),
-    deadlines: withoutNull({ ...row.deadlines, ...deadlines }),
+    options: toChanged(row.options, toDefined({ preset, ...limits })),
+    deadlines: toChanged(row.deadlines, deadlines ?? {}),
   }
 }
-
-/** A field of null goes. */
-const withoutNull = <Fields extends object>(fields: { [Name in keyof Fields]: Fields[Name] | null }) =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined)) as Fields
 
 /** What cannot be done within a transaction. `sealed`: none for none, undefined where nothing is said of credentials. */
 async function prepare(

@@ -43,6 +43,11 @@ export interface ShownRoute {
   context_length: number
   max_output_length: number
   supported_features: string[]
+  /** How its model thinks there, and what it takes, as it is said of the route; null where nothing is. */
+  thinking: string | null
+  efforts: string[] | null
+  thinking_off: boolean | null
+  sampling: boolean | null
   enabled: boolean
   origin: string
   is_ready: boolean | null
@@ -116,19 +121,28 @@ const toReadiness = (reason: string | null, { serves }: KnownUpstreams) => ({
   reason,
 })
 
-const toRoute = ({ pricing, enabled, origin }: RouteRow, target: Target, known: KnownUpstreams): ShownRoute => ({
+/** As it is said of a route. */
+const toThinking = ({ options }: RouteRow) => ({
+  thinking: options.thinking ?? null,
+  efforts: options.efforts ?? null,
+  thinking_off: options.thinking_off ?? null,
+  sampling: options.sampling ?? null,
+})
+
+const toRoute = (row: RouteRow, target: Target, known: KnownUpstreams): ShownRoute => ({
   upstream: target.upstream.id,
   upstream_model: target.upstreamModel,
   priority: target.priority,
   weight: target.weight,
   pricing: target.pricing,
-  own_price: pricing !== null,
+  own_price: row.pricing !== null,
   price_id: target.priceId,
   context_length: target.contextLength,
   max_output_length: target.maxOutputLength,
   supported_features: [...target.features],
-  enabled,
-  origin,
+  ...toThinking(row),
+  enabled: row.enabled,
+  origin: row.origin,
   ...toReadiness(toReason(target, known), known),
 })
 
@@ -145,6 +159,7 @@ function toDisabled(row: RouteRow, { facts }: CatalogModel, isLocal: boolean): S
     context_length: row.contextLength ?? facts.context_length,
     max_output_length: row.maxOutputLength ?? facts.max_output_length,
     supported_features: row.supportedFeatures ?? facts.supported_features,
+    ...toThinking(row),
     enabled: row.enabled,
     origin: row.origin,
     is_ready: false,

@@ -124,6 +124,14 @@ test('a route is made, changed where something is said of it, and deleted', asyn
   expect((await ask('PUT', path, { pricing: null, enabled: true })).body.model.routes[1]).toMatchObject({
     own_price: false,
   })
+  const nothing = { thinking: null, efforts: null, thinking_off: null, sampling: null }
+  expect(made.model.routes[1]).toMatchObject(nothing)
+  const thinking = { thinking: 'adaptive', efforts: ['low', 'high'], thinking_off: false, sampling: false }
+  expect((await ask('PUT', path, thinking)).body.model.routes[1]).toMatchObject(thinking)
+  const less = { thinking: 'budget', efforts: null, sampling: null }
+  expect((await ask('PUT', path, less)).body.model.routes[1]).toMatchObject({ ...less, thinking_off: false })
+  expect((await ask('PUT', path, { weight: 2 })).body.model.routes[1]).toMatchObject({ ...less, thinking_off: false })
+  expect((await ask('PUT', path, { thinking: 'hard' })).body.error).toMatchObject({ field: 'thinking' })
   expect((await ask('DELETE', `${path}?plan=true`)).body).toMatchObject({ deleted: 1, planned: true })
   expect((await ask('DELETE', path)).body.model.routes).toHaveLength(1)
   expect((await ask('DELETE', path)).body.error.kind).toBe('route_not_found')

@@ -72,5 +72,9 @@ export const FIELDS: Readonly<Record<string, string>> = {
   max_output_length: 'Tokens that an answer has at most. Of a route, null: as its model.',
   listed: 'Whether lists of models have it.',
   priority: 'Lower ones are tried first.',
+  thinking: 'How its model thinks there: by an effort, by a number of tokens, or not; null: as is known of it.',
+  efforts: 'The efforts that it knows.',
+  thinking_off: 'Whether it can be told not to think.',
+  sampling: 'Whether it takes `temperature`, `top_p` and `top_k`.',
   weight: 'Its part among those of the same priority.',
 }
