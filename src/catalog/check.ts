@@ -53,6 +53,7 @@ const HAS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>
   developer_role: OPENAI,
   stream_options: OPENAI,
   tool_ids: OPENAI,
+  tool_choice: OPENAI,
   api_version: ANTHROPIC,
   betas: ANTHROPIC,
   pass: OVER_HTTP,

@@ -65,6 +65,9 @@ export const COST_UNITS = ['usd', '1e-10usd'] as const
 /** Which ids of tool calls an upstream takes that does not take all: nine letters and digits, or what is no longer than forty. */
 export const TOOL_IDS = ['alphanumeric_9', 'max_40'] as const
 
+/** Which choice of tools an upstream takes that does not take all. */
+export const TOOL_CHOICES = ['auto'] as const
+
 /** Where in an answer its upstream says what it charges: names parted by dots, such as `usage.cost`. */
 export interface ReportedCost {
   path: string
@@ -120,6 +123,8 @@ export interface UpstreamSettings {
   developer_role?: (typeof DEVELOPER_ROLES)[number]
   /** Which ids of tool calls it takes, where it does not take all: another upstream's are sent as such. */
   tool_ids?: (typeof TOOL_IDS)[number]
+  /** Which choice of tools it takes, where it does not take all. */
+  tool_choice?: (typeof TOOL_CHOICES)[number]
   /** Whether it takes `stream_options`, by which usage is asked for. */
   stream_options?: boolean
   /** The version of its API that it is asked for. */

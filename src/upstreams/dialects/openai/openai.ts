@@ -19,6 +19,7 @@ import { AnswerDecoder } from './decoder.ts'
 import { toBodyError } from './error.ts'
 import { readModels } from './models.ts'
 import { sayThinking } from './thinking.ts'
+import { leaveChoice } from './tool-choice.ts'
 
 export const openai: Dialect = {
   probe: { path: ({ options }) => `/models${toQuery(options)}`, readiness: toListReadiness },
@@ -64,6 +65,7 @@ function toSent(body: CanonicalRequest, target: Target): Record<string, unknown>
   sent.stream_options = isAsked ? { ...body.stream_options, include_usage: true } : undefined
   if (ofModel.sampling === false) for (const name of SAMPLING) sent[name] = undefined
   sayThinking(sent, body, ofModel, options.effort_fields)
+  if (options.tool_choice === 'auto') leaveChoice(sent, body)
   const own = toChanged(sent, toChanges(options).fields)
   if (options.extra_body) Object.assign(own, options.extra_body)
   const field = options.max_tokens_field
