@@ -22,6 +22,8 @@ interface Cost {
 
 /** One model as models.dev publishes it; only what is read here. Lengths are 0 where they are not known. */
 export interface KnownModel {
+  /** As its provider is asked for it. */
+  id?: string
   name: string
   tool_call?: boolean
   structured_output?: boolean
@@ -87,6 +89,12 @@ export function findRouteSettings(known: KnownProviders, slug: string, route: Na
   return model ? toRouteSettings(model) : {}
 }
 
+/**
+ * Claude models that cannot be told not to think and do not think unless they are asked to, which models.dev does not say
+ * (platform.claude.com, "What's new in Claude Opus 5": Opus 4.8 runs without thinking unless it is set to `adaptive`, as 4.7 does).
+ */
+const ONLY_ASKED = /\bclaude-opus-4[-.][78]\b/
+
 export function toRouteSettings(model: KnownModel): RouteSettings {
   const options = model.reasoning_options ?? []
   const has = (type: string) => options.some((option) => option.type === type)
@@ -96,7 +104,13 @@ export function toRouteSettings(model: KnownModel): RouteSettings {
   const effort = options.find((option) => option.type === 'effort')
   if (!effort) return sampling
   const efforts = EFFORTS.filter((one) => effort.values?.includes(one))
-  return { thinking: 'adaptive', ...(efforts.length > 0 ? { efforts } : {}), thinking_off: has('toggle'), ...sampling }
+  return {
+    thinking: 'adaptive',
+    ...(efforts.length > 0 ? { efforts } : {}),
+    thinking_off: has('toggle'),
+    ...(ONLY_ASKED.test(model.id ?? '') ? { thinking_unasked: false } : {}),
+    ...sampling,
+  }
 }
 
 /** Finds a model by what its provider calls it. */

@@ -114,6 +114,7 @@ const ROUTE_OPTIONS = {
   thinking: Type.Optional(oneOf(THINKING)),
   efforts: Type.Optional(Type.Array(oneOf(EFFORTS), { minItems: 1 })),
   thinking_off: Type.Optional(Type.Boolean()),
+  thinking_unasked: Type.Optional(Type.Boolean()),
   sampling: Type.Optional(Type.Boolean()),
 } satisfies Record<keyof RouteSettings, TSchema>
 

@@ -176,6 +176,8 @@ export interface RouteSettings {
   efforts?: Effort[]
   /** Whether it can be told not to think. */
   thinking_off?: boolean
+  /** Whether it thinks where nobody asks it to. */
+  thinking_unasked?: boolean
   /** Whether it takes `temperature`, `top_p` and `top_k`. */
   sampling?: boolean
 }

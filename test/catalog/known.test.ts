@@ -57,6 +57,7 @@ describe('the shipped facts', () => {
     expect(of('claude-opus-4-5')).toEqual({ thinking: 'budget' })
     const efforts: Effort[] = ['low', 'medium', 'high', 'xhigh', 'max']
     expect(of('claude-sonnet-5')).toEqual({ thinking: 'adaptive', efforts, thinking_off: true, sampling: false })
+    expect(of('claude-opus-4-8')).toMatchObject({ thinking_off: false, thinking_unasked: false })
     expect(of('claude-fable-5')).toEqual({ thinking: 'adaptive', efforts, thinking_off: false, sampling: false })
     expect(of('claude-nobody')).toEqual({})
   })

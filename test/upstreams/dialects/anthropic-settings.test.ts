@@ -58,6 +58,18 @@ describe('thinking', () => {
       { tools, tool_choice: 'required' },
       off,
     ],
+    [
+      'nothing where a tool is forced on a model that thinks only where it is asked to',
+      { thinking_off: false, thinking_unasked: false },
+      { reasoning_effort: 'high', tools, tool_choice: 'required' },
+      {},
+    ],
+    [
+      'nothing where such a model is told no',
+      { thinking_off: false, thinking_unasked: false },
+      { reasoning_effort: 'none' },
+      {},
+    ],
     ['nothing where a tool is forced otherwise', {}, { tools, tool_choice: 'required' }, {}],
   ]
   test.each(rows)('is %s', (_, route, fields, expected) => {
@@ -66,10 +78,14 @@ describe('thinking', () => {
     expect(found).toEqual(expected)
   })
 
-  test('that cannot be off where a tool is forced: the model is told in words', () => {
+  test('that is always on where a tool is forced: the model is told in words, and thinks as much as is asked', () => {
     const tool_choice = { type: 'function', function: { name: 'f' } }
     const sent = send({ tools, tool_choice, reasoning_effort: 'high' }, on({}, { thinking_off: false }))
     expect(sent).toMatchObject({ tool_choice: { type: 'auto' }, system: [text('You must call the tool f.')] })
+    expect(sent).toMatchObject(adaptive('high'))
+    const asked = send({ tools, tool_choice }, on({}, { thinking_off: false, thinking_unasked: false }))
+    expect(asked).toMatchObject({ tool_choice: { type: 'tool', name: 'f' } })
+    expect(asked).not.toHaveProperty('system')
   })
 
   test('by a budget is left out where the client has not brought back what was thought', () => {

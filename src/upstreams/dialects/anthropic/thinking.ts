@@ -12,7 +12,7 @@ import type { WireThinking } from './wire.ts'
 export interface Thinking {
   thinking?: WireThinking
   effort?: Effort
-  /** Whether a tool was to be called, which a model that cannot stop thinking cannot be made to. */
+  /** Whether a tool was to be called, which a model that thinks whatever it is told cannot be made to. */
   mayNotForce?: true
 }
 
@@ -37,13 +37,16 @@ export function toThinking(body: CanonicalRequest, { options, features }: Target
   const kind = options.thinking ?? (features.includes('reasoning') ? 'adaptive' : 'none')
   if (kind === 'none') return {}
   const canStop = options.thinking_off !== false
+  const isUnasked = options.thinking_unasked !== false
+  const adaptive = kind === 'adaptive' && wish.isOn !== null ? toAdaptive(wish, options.efforts ?? USUAL) : null
   if (around.isForced) {
     if (canStop && (wish.isOn !== null || options.thinking_off)) return { thinking: { type: 'disabled' } }
-    return canStop ? {} : { mayNotForce: true }
+    return canStop || !isUnasked ? {} : { ...adaptive, mayNotForce: true }
   }
   if (wish.isOn === null) return {}
   if (!wish.isOn && canStop) return { thinking: { type: 'disabled' } }
-  if (kind === 'adaptive') return toAdaptive(wish, options.efforts ?? USUAL)
+  if (!wish.isOn && !isUnasked) return {}
+  if (adaptive) return adaptive
   // A turn that thinks by a budget must begin with what was thought (400 otherwise).
   if (around.hasForgotten || around.cap <= LEAST) return {}
   const asked = wish.tokens ?? around.cap * SHARES[wish.effort ?? 'medium']
