@@ -22,11 +22,20 @@ export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'>, Pick<P
   serving: Serving
   catalogFiles: FileThread
   lookUp: LookUp
+  facts: PublishedFacts
   live: LiveRequests
   backups: BackupShelf
   /** Where a request comes from, for people to read and attempts to be counted by. */
   addressOf(request: Request): string
   log: Log
+}
+
+/** Newer public facts. */
+export interface PublishedFacts {
+  /** Where they are read from. */
+  source: string
+  /** Throws `facts_unusable`. */
+  read(): Promise<string>
 }
 
 export interface LiveRequests {

@@ -6,14 +6,17 @@ import { ServiceError } from '../domain/service-error.ts'
 import type { CatalogRows } from '../store/catalog-rows.ts'
 import { createThread } from '../threads/thread.ts'
 import type { Exported } from './export.ts'
+import type { FactsFile } from './facts-file.ts'
 import type { ParsedCatalog, ParseOptions } from './file.ts'
-import type { FileReply, FileRequest } from './file-worker.ts'
+import type { FactsText, FileReply, FileRequest } from './file-worker.ts'
 
 export interface FileThread {
   /** As `parseCatalog`, and `catalog_not_read` where that takes too long. At most 100 problems are told. */
   parse(text: string, options: ParseOptions, owner: string): Promise<ParsedCatalog>
   /** As `exportCatalog`. */
   export(rows: CatalogRows, sealed: string[], owner: string): Promise<Exported>
+  /** As `parseFacts`, of some providers alone. Throws `facts_unusable`, and `catalog_not_read` as above. */
+  facts(list: FactsText, owner: string): Promise<FactsFile>
   close(): void
 }
 
@@ -46,8 +49,13 @@ export function createFileThread({ idleMs = 30_000, limitMs = 10_000 }: FileThre
       if (reply.kind !== 'exported') throw new Error('the thread has answered another question')
       return reply.exported
     },
+    async facts(list, owner) {
+      const reply = await ask({ kind: 'facts', ...list }, owner)
+      if (reply.kind !== 'facts') throw new Error('the thread has answered another question')
+      return reply.facts
+    },
     close: thread.close,
   }
 }
 
-const notRead = (why: string) => new ServiceError({ kind: 'catalog_not_read' }, `The catalogue was not read: ${why}.`)
+const notRead = (why: string) => new ServiceError({ kind: 'catalog_not_read' }, `It was not read: ${why}.`)

@@ -1,22 +1,33 @@
 /**
- * Reads and writes catalogues as text on a thread of its own: a large one, or a nasty one, takes seconds. Talks to `file-thread.ts`
+ * Reads and writes catalogues as text, and reads public facts, on a thread of its own: a large one, or a nasty one, takes seconds. Talks to `file-thread.ts`
  * alone.
  */
 import { messageOf } from '../domain/error.ts'
 import { ServiceError, type ServiceFailure } from '../domain/service-error.ts'
 import type { CatalogRows } from '../store/catalog-rows.ts'
 import { type Exported, toExport } from './export.ts'
+import { type FactsFile, parseFacts } from './facts-file.ts'
 import { type ParsedCatalog, type ParseOptions, parseCatalog } from './file.ts'
 
 declare const self: Worker
 
+/** A list of public facts, and of which providers they are wanted. */
+export interface FactsText {
+  text: string
+  /** How messages call it. */
+  name: string
+  providers: readonly string[]
+}
+
 export type FileRequest =
   | { kind: 'parse'; text: string; options: ParseOptions }
   | { kind: 'export'; rows: CatalogRows; sealed: string[] }
+  | ({ kind: 'facts' } & FactsText)
 
 export type FileReply =
   | { kind: 'parsed'; parsed: ParsedCatalog }
   | { kind: 'exported'; exported: Exported }
+  | { kind: 'facts'; facts: FactsFile }
   | { kind: 'refused'; failure: ServiceFailure; message: string }
   | { kind: 'failed'; error: string }
 
@@ -28,11 +39,19 @@ self.postMessage('ready')
 async function reply(request: FileRequest): Promise<FileReply> {
   try {
     if (request.kind === 'export') return { kind: 'exported', exported: await toExport(request.rows, request.sealed) }
+    if (request.kind === 'facts') return { kind: 'facts', facts: toOnly(request) }
     return { kind: 'parsed', parsed: await parseCatalog(request.text, request.options) }
   } catch (error) {
     if (!(error instanceof ServiceError)) return { kind: 'failed', error: messageOf(error) }
     return { kind: 'refused', ...toFew(error) }
   }
+}
+
+/** What nobody asks for stays on this thread. */
+function toOnly({ text, name, providers }: FactsText): FactsFile {
+  const { known, ...counts } = parseFacts(text, name)
+  const wanted = Object.entries(known).filter(([provider]) => providers.includes(provider))
+  return { known: Object.fromEntries(wanted), ...counts }
 }
 
 /** Nobody reads thousands of problems, and each is a line. */

@@ -43,14 +43,19 @@ type FactsAt = (upstream: string, model: string) => Partial<Facts> | undefined
 
 /** @param shipped says which provider is at which address. */
 function toFactsAt(upstreams: readonly UpstreamRow[], known: KnownProviders, shipped: KnownProviders): FactsAt {
-  const paid = upstreams.filter((row) => !row.local && row.dialect !== 'demo')
-  const names = new Map(paid.map((row) => [row.id, toName(row, shipped)]))
+  const names = new Map(upstreams.filter(isPaid).map((row) => [row.id, toName(row, shipped)]))
   return (upstream, model) => {
     const name = names.get(upstream)
     const found = name && findAt(known, name, model)
     return found ? toFacts(found) : undefined
   }
 }
+
+/** The providers, by their names among the known facts, of which facts are looked for. */
+export const listProviders = (upstreams: readonly UpstreamRow[], shipped: KnownProviders): string[] =>
+  upstreams.filter(isPaid).map((row) => toName(row, shipped))
+
+const isPaid = ({ local, dialect }: UpstreamRow) => !local && dialect !== 'demo'
 
 function toName({ id, baseUrl, options: { preset } }: UpstreamRow, shipped: KnownProviders): string {
   if (preset !== undefined) return findProvider(shipped, preset).known

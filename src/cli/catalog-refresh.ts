@@ -4,14 +4,11 @@ import { parseFacts, unusable } from '../catalog/facts-file.ts'
 import { loadKnown } from '../catalog/known.ts'
 import { type Refreshed, refreshFacts } from '../catalog/refresh.ts'
 import { toEditDocument } from '../documents/catalog.ts'
-import { fetchFacts } from '../server/facts.ts'
+import { fetchFacts, toFactsSource } from '../server/facts.ts'
 import { toCountText, toLeftLines, toWriteLines } from './catalog-changes.ts'
 import { usageError } from './command-error.ts'
 import { type DecideFlags, requireDecided, requireYes } from './decide.ts'
 import { type Context, printJson, toPrintable, withStore } from './io.ts'
-
-/** Where models.dev publishes them. */
-const PUBLISHED = 'https://models.dev/api.json'
 
 export interface RefreshFlags extends DecideFlags {
   from?: string
@@ -20,8 +17,7 @@ export interface RefreshFlags extends DecideFlags {
 export async function refresh(file: string | undefined, flags: RefreshFlags, io: Context): Promise<void> {
   requireDecided(flags, io)
   if (file !== undefined && flags.from !== undefined) throw usageError('Name a file, or an address with --from.')
-  const source =
-    file === undefined ? (flags.from ?? (io.environment.TOLLGATE_FACTS || PUBLISHED)) : resolve(io.cwd, file)
+  const source = file === undefined ? (flags.from ?? toFactsSource(io.environment)) : resolve(io.cwd, file)
   const text = file === undefined ? await fetchFacts(source) : await readFile(source)
   const { known, models, wrong } = parseFacts(text, source)
   if (wrong > 0)

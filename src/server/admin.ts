@@ -2,9 +2,11 @@
 import type { Admin } from '../admin/app.ts'
 import type { AdminDeps } from '../admin/deps.ts'
 import { createFileThread } from '../catalog/file-thread.ts'
+import { hasProxy } from '../config.ts'
 import type { IpRange } from '../domain/ip.ts'
 import { toIpText } from '../domain/ip.ts'
 import { once } from '../domain/once.ts'
+import type { Environment } from '../domain/snapshot.ts'
 import { createIpOf } from '../http/client-ip.ts'
 import type { Listener } from '../http/instance.ts'
 import { Attempts } from '../identity/attempts.ts'
@@ -15,6 +17,7 @@ import { Pending } from '../identity/pending.ts'
 import { isSetUp } from '../identity/sign-in.ts'
 import type { ClientIp } from '../keys/allowed-ips.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import { createFacts } from './facts.ts'
 import type { LiveRequests } from './live-requests.ts'
 import { createLookUp } from './look-up.ts'
 
@@ -29,8 +32,7 @@ export interface AdminSurfaceDeps
   ledger: Pick<Ledger, 'flush'>
   liveRequests: Pick<LiveRequests, 'follow'>
   trustedProxies: readonly IpRange[]
-  /** Whether upstreams are reached through a proxy. */
-  isProxied: boolean
+  environment: Environment
 }
 
 /** A sentence for whoever has started a server that everybody seems to use from one address; null where that is not so. */
@@ -43,7 +45,7 @@ export const toAddressWarning = ({
     : null
 
 export function createAdminSurface(surface: AdminSurfaceDeps) {
-  const { dataFolder, ledger, liveRequests, trustedProxies, oidcSettings, isProxied, ...deps } = surface
+  const { dataFolder, ledger, liveRequests, trustedProxies, oidcSettings, environment, ...deps } = surface
   const { identity, now } = deps
   const setupCode = new SetupCode()
   const catalogFiles = createFileThread()
@@ -67,7 +69,8 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       oidc,
       live,
       catalogFiles,
-      lookUp: createLookUp({ isProxied }),
+      lookUp: createLookUp({ isProxied: hasProxy(environment) }),
+      facts: createFacts(environment),
       setupCode,
       pendingPasskeys: new Pending(),
       attempts: new Attempts(),

@@ -1,7 +1,32 @@
 /** Reads a newer list of public facts from where it is published, with bounds on what may come. */
 import { unusable } from '../catalog/facts-file.ts'
+import type { Environment } from '../domain/snapshot.ts'
 import { toReason } from '../upstreams/probe.ts'
 import { readResponse } from '../upstreams/read-text.ts'
+
+/** Where models.dev publishes them. */
+const PUBLISHED = 'https://models.dev/api.json'
+
+/** Where they are read from, where nobody says otherwise. */
+export const toFactsSource = ({ TOLLGATE_FACTS: said }: Environment): string => said || PUBLISHED
+
+/** The same for a server: whoever asks meanwhile is answered with what is being read. */
+export function createFacts(environment: Environment) {
+  const source = toFactsSource(environment)
+  let reading: Promise<string> | null = null
+  return {
+    source,
+    read(): Promise<string> {
+      reading ??= fetchFacts(source, { bytes: SERVER_BYTES }).finally(() => {
+        reading = null
+      })
+      return reading
+    },
+  }
+}
+
+/** What a server takes into its memory. */
+const SERVER_BYTES = 16 * 1024 * 1024
 
 export interface FactsLimits {
   ms: number

@@ -6,7 +6,7 @@ import { LeftCalls } from '../accounting/left-calls.ts'
 import { logFinished, toAll } from '../accounting/settle.ts'
 import { type MakeBackup, startSchedule } from '../backup/schedule.ts'
 import { createShelf } from '../backup/shelf.ts'
-import { hasProxy, type ServeConfig, type SettingText } from '../config.ts'
+import type { ServeConfig, SettingText } from '../config.ts'
 import { mintTag, toWallClock } from '../domain/id.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
 import { Fullness } from '../gateway/fullness.ts'
@@ -162,7 +162,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     now,
     ways,
     oidcSettings,
-    isProxied: hasProxy(environment),
+    environment,
     ...config,
   })
   opened.defer(() => admin.close())

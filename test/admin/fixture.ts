@@ -68,6 +68,8 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
   const environment: Record<string, string> = {}
   const serving = createServing(store, vault, environment)
   const catalogFiles = createFileThread()
+  /** Newer public facts, until a test says otherwise. */
+  const published = { source: 'https://facts.example/api.json', text: '{}' }
   /** What names of hosts resolve to, null where nobody says; others are not there. */
   const hosts: Record<string, string[] | null> = {}
   const lookedUp: string[] = []
@@ -93,6 +95,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
       return host in hosts ? (hosts[host] ?? null) : []
     },
     reports: createReports({ dataFolder: folder.path, ledger: { flush }, now, thread }),
+    facts: { source: published.source, read: async () => published.text },
     live: { follow: live.follow, keepOpen() {} },
     addressOf: (request) => request.headers.get('x-test-address') ?? '203.0.113.7',
   })
@@ -160,6 +163,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
       environment,
       hosts,
       lookedUp,
+      published,
       serving,
       setupCode,
       admin,

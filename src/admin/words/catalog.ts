@@ -11,6 +11,7 @@ import {
   ListedModel,
   Plan,
   Preset,
+  RefreshedCatalog,
   ShownVersion,
   TestedUpstream,
   Upstream,
@@ -100,6 +101,13 @@ export const CATALOG = {
   },
   'POST /catalog/plan': { summary: 'Tells what a catalogue would change', answer: Plan, errors: APPLYING },
   'POST /catalog/apply': { summary: 'Applies a catalogue', answer: Applied, errors: APPLYING },
+  'POST /catalog/refresh': {
+    summary: 'Brings what was found out up to date with newer public facts and prices, or plans that',
+    description:
+      'They are read from models.dev, or from where TOLLGATE_FACTS of the server says. What a file, an administrator or the list of a provider says stays.',
+    answer: RefreshedCatalog,
+    errors: ['facts_unusable', 'catalog_not_read'],
+  },
   'GET /catalog/history': {
     summary: 'Lists earlier states of the catalogue',
     answer: Type.Object({ versions: Type.Array(Version) }),

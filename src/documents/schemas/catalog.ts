@@ -190,22 +190,22 @@ const Change = Type.Object({
 const Adoption = Type.Object({ name: Text, before: origin, after: origin })
 const Changes = { changes: Type.Array(Change), adoptions: Type.Array(Adoption) }
 
+const Left = Type.Object({
+  name: Text,
+  origin,
+  why: wordOf(['stronger', 'undeclared', 'used'] as const),
+  by: Type.Optional(Text),
+  before: Fields,
+  after: Fields,
+})
+
 export const Plan = describes<ReturnType<typeof toPlanDocument>>()(
   Type.Object({
     origin,
     differs: Flag,
     ...Counts,
     ...Changes,
-    left: Type.Array(
-      Type.Object({
-        name: Text,
-        origin,
-        why: wordOf(['stronger', 'undeclared', 'used'] as const),
-        by: Type.Optional(Text),
-        before: Fields,
-        after: Fields,
-      }),
-    ),
+    left: Type.Array(Left),
     warnings: Type.Array(Text),
   }),
 )
@@ -226,6 +226,12 @@ export const CatalogReverted = Type.Object({
 const Edit = describes<ReturnType<typeof toEditDocument>>()(
   Type.Object({ ...Counts, ...Changes, version: CountOrNull, differs: Flag }),
 )
+/** `left`: models whose prices are a file's or an administrator's, and differ. `unpriced`: slugs. `left_out`: facts that cannot be. */
+export const RefreshedCatalog = Type.Object({
+  ...{ planned, source: Text },
+  ...Edit.properties,
+  ...{ left: Type.Array(Left), unpriced: Type.Array(Text), left_out: Count },
+})
 export const EditedModel = Type.Object({ planned, ...Edit.properties, model: WholeModel })
 export const EditedUpstream = Type.Object({ planned, ...Edit.properties, upstream: orNull(Upstream) })
 /**

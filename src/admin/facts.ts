@@ -1,0 +1,27 @@
+/**
+ * Newer public facts and prices for what was found out: `/admin/api/catalog/refresh`, for owners. They are read from where the server is
+ * set to read them, and nobody says otherwise from afar.
+ */
+import { Elysia } from 'elysia'
+import { loadKnown } from '../catalog/known.ts'
+import { listProviders, refreshFacts } from '../catalog/refresh.ts'
+import { access } from './access.ts'
+import { changesByHand } from './by-hand.ts'
+import type { AdminDeps } from './deps.ts'
+import { PlanQuery } from './schema.ts'
+
+export function factsController({ store, serving, catalogFiles, facts, now }: AdminDeps) {
+  const byHand = changesByHand({ serving, now })
+  return new Elysia({ name: 'facts' }).use(access()).post(
+    '/catalog/refresh',
+    async ({ principal, query }) => {
+      const { source } = facts
+      const [text, shipped, { upstreams }] = await Promise.all([facts.read(), loadKnown(), store.readCatalog()])
+      const providers = listProviders(upstreams, shipped)
+      const { known, wrong } = await catalogFiles.facts({ text, name: source, providers }, principal.id)
+      const refreshed = await byHand(principal, query, (by) => refreshFacts(store, { known, shipped, source }, by))
+      return { ...refreshed, source, left_out: wrong }
+    },
+    { least: 'owner', query: PlanQuery },
+  )
+}

@@ -1,0 +1,78 @@
+/** Newer public facts that an owner has the server read: planned, then taken over, as `catalog refresh` does. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { createFacts } from '../../src/server/facts.ts'
+import { listed } from '../support/model-lists.ts'
+import { startUpstream } from '../support/upstream.ts'
+import { applyText } from './catalogs.ts'
+import { type Browser, createFixture, type Fixture } from './fixture.ts'
+
+let fixture: Fixture
+let owner: Browser
+beforeEach(async () => {
+  fixture = createFixture()
+  await applyText(
+    fixture,
+    `version: 1
+upstreams: { openai: { preset: openai, api_key: "\${OPENAI_API_KEY}" } }
+models: { openai/gpt-4o: { routes: [{ upstream: openai, model: gpt-4o }] } }
+`,
+    'discovered',
+  )
+  owner = await fixture.signIn('owner')
+})
+afterEach(() => fixture.close())
+
+const model = (cost: object) => ({
+  ...{ name: 'Newer', limit: { context: 500_000, output: 50_000 }, cost },
+  modalities: { input: ['text'], output: ['text'] },
+})
+const facts = (input: number) =>
+  JSON.stringify({
+    openai: { models: { 'gpt-4o': model({ input, output: 8 }), wrong: model({ input: -1, output: 8 }) } },
+    acme: { models: { 'gpt-4o': model({ input: 900, output: 900 }) } },
+  })
+const priceOf = async () => (await fixture.store.readCatalog()).models[0]?.pricing[0]?.prompt
+const refresh = (query = '') => owner.ask('POST', `/catalog/refresh${query}`)
+
+test('a plan tells what newer facts change, and an owner has them taken over, time after time', async () => {
+  fixture.published.text = facts(2)
+  const before = await priceOf()
+  expect((await refresh('?plan=true')).body).toMatchObject({
+    ...{ planned: true, differs: true, source: fixture.published.source, left_out: 1, left: [], unpriced: [] },
+    changes: [{ action: 'update', name: 'models.openai/gpt-4o', after: { context_length: 500_000 } }],
+  })
+  expect(await priceOf()).toBe(before)
+  for (const [input, price] of [
+    [2, '0.000002'],
+    [3, '0.000003'],
+  ] as const) {
+    fixture.published.text = facts(input)
+    expect((await refresh()).body).toMatchObject({ planned: false, updated: 1 })
+    expect(await priceOf()).toBe(price)
+  }
+  expect((await refresh()).body).toMatchObject({ differs: false, version: null })
+})
+
+test('what is no list of facts changes nothing, and is told as that', async () => {
+  fixture.published.text = '<html>'
+  expect(await refresh()).toMatchObject({
+    status: 502,
+    body: { error: { kind: 'facts_unusable', message: expect.stringContaining('is a web page') } },
+  })
+})
+
+test('nobody but an owner may', async () => {
+  const editor = await fixture.signIn('editor')
+  expect((await editor.ask('POST', '/catalog/refresh')).body.error.kind).toBe('role_too_small')
+})
+
+test('however many ask at once, a server reads the list once, from where it is set to', async () => {
+  const server = await startUpstream()
+  server.script(listed({ openai: {} }))
+  const published = createFacts({ TOLLGATE_FACTS: server.url })
+  expect(new Set(await Promise.all([published.read(), published.read()]))).toEqual(new Set(['{"openai":{}}']))
+  expect(server.requests).toHaveLength(1)
+  await published.read()
+  expect(server.requests).toHaveLength(2)
+  await server.stop()
+})
