@@ -47,6 +47,7 @@ const RouteBody = exactly({
   thinking: orNone(oneOf(THINKING)),
   efforts: orNone(Type.Array(oneOf(EFFORTS), { minItems: 1 })),
   thinking_off: orNone(Type.Boolean()),
+  thinking_unasked: orNone(Type.Boolean()),
   sampling: orNone(Type.Boolean()),
 })
 
@@ -128,7 +129,8 @@ function toModelChanges(body: Static<typeof ModelPatch>): ModelChanges {
 
 function toRouteChanges(body: Static<typeof RouteBody>): RouteChanges {
   const { supported_features: supportedFeatures, context_length: contextLength, ...others } = body
-  const { max_output_length: maxOutputLength, thinking, efforts, thinking_off, sampling, ...same } = others
-  const options = toDefined({ thinking, efforts, thinking_off, sampling })
+  const { max_output_length: maxOutputLength, thinking, efforts, ...rest } = others
+  const { thinking_off, thinking_unasked, sampling, ...same } = rest
+  const options = toDefined({ thinking, efforts, thinking_off, thinking_unasked, sampling })
   return { ...toDefined({ ...same, supportedFeatures, contextLength, maxOutputLength }), options }
 }

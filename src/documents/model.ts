@@ -47,6 +47,7 @@ export interface ShownRoute {
   thinking: string | null
   efforts: string[] | null
   thinking_off: boolean | null
+  thinking_unasked: boolean | null
   sampling: boolean | null
   enabled: boolean
   origin: string
@@ -126,6 +127,7 @@ const toThinking = ({ options }: RouteRow) => ({
   thinking: options.thinking ?? null,
   efforts: options.efforts ?? null,
   thinking_off: options.thinking_off ?? null,
+  thinking_unasked: options.thinking_unasked ?? null,
   sampling: options.sampling ?? null,
 })
 

@@ -124,9 +124,15 @@ test('a route is made, changed where something is said of it, and deleted', asyn
   expect((await ask('PUT', path, { pricing: null, enabled: true })).body.model.routes[1]).toMatchObject({
     own_price: false,
   })
-  const nothing = { thinking: null, efforts: null, thinking_off: null, sampling: null }
+  const nothing = { thinking: null, efforts: null, thinking_off: null, thinking_unasked: null, sampling: null }
   expect(made.model.routes[1]).toMatchObject(nothing)
-  const thinking = { thinking: 'adaptive', efforts: ['low', 'high'], thinking_off: false, sampling: false }
+  const thinking = {
+    thinking: 'adaptive',
+    efforts: ['low', 'high'],
+    thinking_off: false,
+    thinking_unasked: false,
+    sampling: false,
+  }
   expect((await ask('PUT', path, thinking)).body.model.routes[1]).toMatchObject(thinking)
   const less = { thinking: 'budget', efforts: null, sampling: null }
   expect((await ask('PUT', path, less)).body.model.routes[1]).toMatchObject({ ...less, thinking_off: false })

@@ -75,6 +75,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   thinking: 'How its model thinks there: by an effort, by a number of tokens, or not; null: as is known of it.',
   efforts: 'The efforts that it knows.',
   thinking_off: 'Whether it can be told not to think.',
+  thinking_unasked: 'Whether it thinks where nobody asks it to.',
   sampling: 'Whether it takes `temperature`, `top_p` and `top_k`.',
   weight: 'Its part among those of the same priority.',
 }

@@ -54,6 +54,7 @@ export const Route = describes<ShownRoute>()(
     thinking: orNull(Type.String({ description: 'null: nothing is said of it.' })),
     efforts: orNull(Type.Array(Text)),
     thinking_off: orNull(Flag),
+    thinking_unasked: orNull(Flag),
     sampling: orNull(Flag),
     enabled: Flag,
     origin: Text,
