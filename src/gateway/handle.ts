@@ -23,17 +23,15 @@ import type { Log, LogFields } from '../log.ts'
 import { teamOf, visibleModel } from '../routing/access.ts'
 import type { OpenRow } from '../store/ledger-rows.ts'
 import type { Checker } from '../structured/checker.ts'
-import type { Pace } from '../threads/pace.ts'
 import { type AdmitDeps, type Admitted, admit } from './admit.ts'
 import { type AttemptOptions, attempt } from './attempt.ts'
-import { type BodyText, checkHeaders, clientGone, parseBody, type RequestHeaders, readBody } from './body.ts'
 import { createDispatch, type DispatchDeps } from './dispatch.ts'
 import { enforce } from './enforce.ts'
 import { fanOut } from './fanout.ts'
 import type { Load } from './intake.ts'
-import type { Uploads } from './uploads.ts'
+import { type ReadDeps, readTask, type UnreadRequest } from './read-task.ts'
 
-export interface HandleDeps extends AdmitDeps, DispatchDeps {
+export interface HandleDeps extends AdmitDeps, DispatchDeps, ReadDeps {
   /** What is in force: another snapshot after each change of the configuration. */
   live: { readonly snapshot: Snapshot }
   ledger: Ledger
@@ -42,9 +40,6 @@ export interface HandleDeps extends AdmitDeps, DispatchDeps {
   limiter: Pick<Limiter, 'enter'> & AdmitDeps['limiter'] & DispatchDeps['limiter']
   health: Pick<Health, 'forRequest'>
   load: Load
-  uploads: Uploads
-  /** Where requests that take long to read wait for their turns. */
-  pace: Pace
   log: Log
   /** Told of every request that was dispatched, once it has come to its end. */
   onFinished(finished: Finished): void
@@ -57,13 +52,9 @@ export interface HandleDeps extends AdmitDeps, DispatchDeps {
   retry: AttemptOptions
 }
 
-export interface IncomingRequest extends Caller {
-  /** Its headers as Elysia has read them already: reading them again would cost as much. */
-  headers: RequestHeaders
+export interface IncomingRequest extends Caller, UnreadRequest {
   /** Who asks, where that needs no proof; the token does not count then. */
   owner: Key | null
-  /** Lifts the connection's idle limit: a client that has proved its key may wait for its answer. */
-  liftIdleLimit(): void
   /** Puts it back, before the last bytes leave: after them Bun takes no more settings for the connection. */
   restoreIdleLimit(): void
 }
@@ -90,17 +81,8 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     const entering = deps.limiter.enter(key, team, deps.monotonicMs())
     entered = orThrow(entering instanceof Promise ? await entering : entering)
     // 2. What is asked? Read and parsed once.
-    const unread = checkHeaders(incoming.headers)
-    if (unread) {
-      entered.cancel()
-      throw unread
-    }
-    const read = orThrow(await readBody(incoming.request, incoming.headers, place, deps.uploads))
-    incoming.liftIdleLimit()
-    const chars = read.text.length
-    task = orThrow(
-      read.isLong ? await toTaskInTurn(deps.pace, key, format, incoming, read) : toTask(format, incoming, read),
-    )
+    const read = orThrow(await readTask(deps, format, incoming, { key, entered, place }))
+    task = read.task
     // 3. Where, and may they? From here on it is reserved for.
     const health = deps.health.forRequest(key)
     const admitted = orThrow(await admit(deps, { snapshot, key, team, entered, task, health }))
@@ -137,7 +119,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     })
     // Most requests ask for one choice in words: they need nothing around a call.
     const isPlain = (body.n ?? 1) === 1 && !body.response_format
-    const dispatch = isPlain ? one : fanOut(enforce(one, deps.checker, key.shareId), chars)
+    const dispatch = isPlain ? one : fanOut(enforce(one, deps.checker, key.shareId), read.chars)
     const opening = attempt(deps.retry, { health, dispatch, targets, body, signal })
     return await (task.stream ? deliverStream(delivery, opening, deps) : deliverWhole(delivery, opening))
   } catch (cause) {
@@ -155,28 +137,9 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
 }
 
 /** The value of a decision. Throws its refusal. */
-function orThrow<T>(decision: Decision<T>): T {
+export function orThrow<T>(decision: Decision<T>): T {
   if (decision instanceof GatewayError) throw decision
   return decision
-}
-
-function toTask(format: Format, { headers }: IncomingRequest, read: BodyText): Decision<Task> {
-  const json = parseBody(read)
-  return json instanceof GatewayError ? json : format.toTask(json, { text: read.text, headers })
-}
-
-/** The same, in two steps between which others come to theirs. */
-async function toTaskInTurn(
-  pace: Pace,
-  { shareId }: Key,
-  format: Format,
-  { request: { signal }, headers }: IncomingRequest,
-  read: BodyText,
-): Promise<Decision<Task>> {
-  const json = await pace.run(shareId, () => (signal.aborted ? clientGone() : parseBody(read)))
-  return json instanceof GatewayError
-    ? json
-    : pace.run(shareId, () => format.toTask(json, { text: read.text, headers }))
 }
 
 /** The row as it stands before the first call, with what that call reserves. */
@@ -207,7 +170,7 @@ const toOpenRow = (
 })
 
 /** A refusal leaves one log line, and no ledger row. */
-function logRefusal(log: Log, about: LogFields, { status, code, kind, param, logged }: GatewayError): void {
+export function logRefusal(log: Log, about: LogFields, { status, code, kind, param, logged }: GatewayError): void {
   const what = { http: status, code: code ?? kind, kind, param: fieldOf(param) }
   log.info('request_refused', 'refused', { ...about, ...what, ...logged })
 }
