@@ -6,8 +6,9 @@ import { Elysia } from 'elysia'
 import type { Key } from '../domain/snapshot.ts'
 import { chat, openAiErrors } from '../formats/chat/chat.ts'
 import type { ErrorFormat, Format } from '../formats/format.ts'
-import { messages } from '../formats/messages/messages.ts'
-import { type HandleDeps, handle } from '../gateway/handle.ts'
+import { counting, messages } from '../formats/messages/messages.ts'
+import { countTokens } from '../gateway/count-tokens.ts'
+import { type HandleDeps, handle, type IncomingRequest } from '../gateway/handle.ts'
 import { type IpOf, toToken } from '../keys/token.ts'
 import { bearerToken, type Listener } from './instance.ts'
 
@@ -38,11 +39,23 @@ export const doorController = (
   ipOf: IpOf,
   { path, format }: Door,
   owner: Key | null = null,
+) => controller(app, ipOf, path, owner, (incoming) => handle(deps, format, incoming))
+
+/** Below the door that it belongs to, and refused in its format. */
+export const countController = (deps: HandleDeps, app: Listener, ipOf: IpOf) =>
+  controller(app, ipOf, '/v1/messages/count_tokens', null, (incoming) => countTokens(deps, counting, incoming))
+
+const controller = (
+  app: Listener,
+  ipOf: IpOf,
+  path: string,
+  owner: Key | null,
+  answer: (incoming: IncomingRequest) => Promise<Response>,
 ) =>
   new Elysia({ name: path }).use(bearerToken()).post(
     path,
     ({ request, headers, bearer }) =>
-      handle(deps, format, {
+      answer({
         request,
         headers,
         owner,

@@ -1,5 +1,5 @@
 /** Anthropic's Messages, as a format that clients speak. Pure. */
-import { type Decision, GatewayError } from '../../domain/error.ts'
+import { GatewayError } from '../../domain/error.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
 import type { Task } from '../../domain/task.ts'
 import { measurePrompt } from '../../tokens/estimate.ts'
@@ -23,12 +23,15 @@ export const messages: Format = {
   writer: (task, identity) => new MessagesWriter(task, identity),
 }
 
-/** The task of a request that only asks how many tokens it has. */
-export function toCountTask(body: unknown): Decision<Task> {
-  const request = validateCount(body)
-  if (request instanceof GatewayError) return request
-  const canonical = toPromptOnly(request)
-  return canonical instanceof GatewayError ? canonical : toTask(canonical)
+/** The same of a request that only asks how many tokens it has. */
+export const counting: Pick<Format, 'toTask' | 'ids'> = {
+  ids: messages.ids,
+  toTask(body) {
+    const request = validateCount(body)
+    if (request instanceof GatewayError) return request
+    const canonical = toPromptOnly(request)
+    return canonical instanceof GatewayError ? canonical : toTask(canonical)
+  },
 }
 
 const toTask = (body: CanonicalRequest): Task => ({

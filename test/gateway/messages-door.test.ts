@@ -1,0 +1,273 @@
+/** The door of Anthropic's API: who is let in, how failures are told, what a long silence looks like, what counting costs. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { costOf, type Gateway, startGateway } from '../support/gateway.ts'
+import { checkError, checkMessage, checkMessageStream } from '../support/messages-contract.ts'
+import { obliging } from '../support/upstream.ts'
+import { errorAnswer, streamAnswer, toDelta } from '../support/upstream-answers.ts'
+
+let gateway: Gateway
+beforeAll(async () => {
+  gateway = await startGateway({ config: { heartbeatMs: 50 } })
+})
+afterAll(() => gateway.stop())
+beforeEach(() => gateway.upstream.script(obliging))
+
+const HELLO = { model: 'acme/large', max_tokens: 50, messages: [{ role: 'user', content: 'Hello there!' }] }
+
+interface Asking {
+  path?: string
+  method?: string
+  headers?: Record<string, string>
+  body?: string
+}
+
+const send = (changes: object = {}, { path = '/messages', method = 'POST', headers = {}, body }: Asking = {}) =>
+  fetch(`${gateway.app.baseUrl}${path}`, {
+    method,
+    headers: { 'x-api-key': gateway.key, 'content-type': 'application/json', ...headers },
+    ...(method === 'POST' ? { body: body ?? JSON.stringify({ ...HELLO, ...changes }) } : {}),
+  })
+
+async function refused(response: Response): Promise<{ type: string; message: string }> {
+  const text = await response.text()
+  expect(response.headers.get('request-id')).toBe(JSON.parse(text).request_id)
+  expect(response.headers.get('x-request-id')).toBe(JSON.parse(text).request_id)
+  return checkError(text)
+}
+
+describe('an answer', () => {
+  test('whole, is a message with its usage and its receipt', async () => {
+    const response = await send()
+    expect(response.headers.get('x-tollgate-lane')).toBe('translated')
+    expect(checkMessage(await response.text())).toMatchObject({
+      model: 'acme/large',
+      content: [{ type: 'text', text: 'tok0 tok1 tok2 tok3 tok4 ' }],
+      stop_reason: 'end_turn',
+      usage: { input_tokens: 10, output_tokens: 5, cost_nano_usd: costOf(10, 5) },
+    })
+  })
+
+  test('streamed, begins with an estimate of its prompt and ends with what was counted', async () => {
+    const text = await (await send({ stream: true })).text()
+    const { message, events } = checkMessageStream(text)
+    expect(text).toContain('"usage":{"input_tokens":11,')
+    expect(message).toMatchObject({
+      content: [{ type: 'text', text: 'tok0 tok1 tok2 tok3 tok4 ' }],
+      usage: { input_tokens: 10, output_tokens: 5, cost_nano_usd: costOf(10, 5) },
+    })
+    expect(events.slice(-3)).toEqual(['content_block_stop', 'message_delta', 'message_stop'])
+  })
+
+  test('has what came from a cache beside what did not', async () => {
+    const usage = { prompt_tokens: 100, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 80 } }
+    gateway.upstream.script(streamAnswer({ tokens: ['x'], usage }))
+    const { message } = checkMessageStream(await (await send({ stream: true })).text())
+    expect(message.usage).toMatchObject({ input_tokens: 20, cache_read_input_tokens: 80 })
+    expect(message.usage).toMatchObject({ cost_nano_usd: costOf(100, 1, 80) })
+  })
+
+  test('of a model that writes less is asked for with a lower cap, and without the thinking that it does not know', async () => {
+    const asked = { max_tokens: 32_000, thinking: { type: 'adaptive' }, output_config: { effort: 'high' } }
+    expect((await send(asked)).status).toBe(200)
+    expect(gateway.upstream.requests.at(-1)?.json).toEqual({
+      model: 'large-v1',
+      messages: [{ role: 'user', content: 'Hello there!' }],
+      max_tokens: 1_000,
+    })
+  })
+
+  test('may come to a bearer token, and to a query', async () => {
+    const headers = { authorization: `Bearer ${gateway.key}`, 'x-api-key': '' }
+    expect((await send({}, { headers, path: '/messages?beta=true' })).status).toBe(200)
+  })
+})
+
+describe('a refusal', () => {
+  const TABLE: [string, number, string, RegExp, object, Asking?][] = [
+    ['without a key', 401, 'authentication_error', /key/, {}, { headers: { 'x-api-key': '' } }],
+    ['of a model that there is not', 404, 'not_found_error', /model/, { model: 'claude-opus-9' }],
+    ['of a model that is not ready', 529, 'overloaded_error', /not ready/, { model: 'acme/idle' }],
+    ['of no JSON', 400, 'invalid_request_error', /JSON/, {}, { body: '{"model":' }],
+    ['of no object', 400, 'invalid_request_error', /JSON object/, {}, { body: '[]' }],
+    [
+      'of another content type',
+      400,
+      'invalid_request_error',
+      /content type/,
+      {},
+      { headers: { 'content-type': 'text/plain' } },
+    ],
+    ['of no messages', 400, 'invalid_request_error', /^messages: /, { messages: [] }],
+    ['without a cap', 400, 'invalid_request_error', /^max_tokens: /, { max_tokens: null }],
+    [
+      'of a wrong type',
+      400,
+      'invalid_request_error',
+      /^messages\.0\.content\.1\.text: /,
+      {
+        messages: [
+          {
+            role: 'user',
+            content: [
+              { type: 'text', text: 'a' },
+              { type: 'text', text: 7 },
+            ],
+          },
+        ],
+      },
+    ],
+    [
+      'of a call that nobody answers',
+      400,
+      'invalid_request_error',
+      /^messages\.1: `tool_use` ids.*: toolu_1\. /,
+      {
+        messages: [
+          { role: 'user', content: 'a' },
+          { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'f', input: {} }] },
+          { role: 'user', content: 'b' },
+        ],
+      },
+    ],
+    [
+      'of an answer that nobody asked for',
+      400,
+      'invalid_request_error',
+      /^messages\.0\.content\.0: .*toolu_1/,
+      {
+        messages: [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'x' }] }],
+      },
+    ],
+    [
+      'of what is stored with a provider',
+      400,
+      'invalid_request_error',
+      /stored with the provider/,
+      {
+        messages: [{ role: 'user', content: [{ type: 'document', source: { type: 'file', file_id: 'file_1' } }] }],
+      },
+    ],
+    ['of where data may be', 400, 'invalid_request_error', /inference_geo/, { inference_geo: 'us' }],
+    [
+      'of a schema that is none',
+      400,
+      'invalid_request_error',
+      /^output_config\.format\.schema: /,
+      {
+        output_config: { format: { type: 'json_schema', schema: { type: 'objekt' } } },
+      },
+    ],
+    ['of a way that there is not', 404, 'not_found_error', /Invalid URL/, {}, { path: '/messages/batches' }],
+    ['of a method', 405, 'invalid_request_error', /use POST/, {}, { method: 'GET' }],
+  ]
+
+  test.each(TABLE)('%s has its status and its type', async (_, status, type, words, changes, asking = {}) => {
+    const rows = await gateway.app.count()
+    const response = await send(changes, asking)
+    expect(response.status).toBe(status)
+    expect(await refused(response)).toMatchObject({ type, message: expect.stringMatching(words) })
+    expect(await gateway.app.count()).toBe(rows)
+  })
+
+  test('of a prompt that is too long has the words at which agents shorten it', async () => {
+    const response = await send({ messages: [{ role: 'user', content: 'word '.repeat(20_000) }] })
+    expect(response.status).toBe(400)
+    expect((await refused(response)).message).toMatch(/^prompt is too long: \d{5} tokens > 8192 maximum$/)
+  })
+
+  test('for a rate says when to come again, and for a budget that waiting is no use', async () => {
+    const slow = gateway.app.key({ requestsPerMinute: 1 })
+    const poor = gateway.app.key({ budget: { nanoUsd: 1, period: 'day' } })
+    expect((await send({}, { headers: { 'x-api-key': slow } })).status).toBe(200)
+    const late = await send({}, { headers: { 'x-api-key': slow } })
+    expect({ status: late.status, ...(await refused(late)) }).toMatchObject({ status: 429, type: 'rate_limit_error' })
+    expect(Number(late.headers.get('retry-after'))).toBeGreaterThan(0)
+    const broke = await send({}, { headers: { 'x-api-key': poor } })
+    expect({ status: broke.status, ...(await refused(broke)) }).toMatchObject({ status: 429, type: 'rate_limit_error' })
+    expect(broke.headers.get('x-should-retry')).toBe('false')
+  })
+
+  test.each([
+    [500, 502, 'api_error'],
+    [503, 529, 'overloaded_error'],
+    [429, 429, 'rate_limit_error'],
+    [400, 400, 'invalid_request_error'],
+  ])('of an upstream that answers %d is a %d', async (upstream, status, type) => {
+    gateway.upstream.script(errorAnswer(upstream))
+    for (const stream of [false, true]) {
+      const response = await send({ stream })
+      expect({ status: response.status, ...(await refused(response)) }).toMatchObject({ status, type })
+      gateway.app.pass(60_000)
+    }
+  })
+})
+
+describe('a stream', () => {
+  const [role, ...words] = streamAnswer({ tokens: ['one ', 'two'] }).steps
+  const SILENCE = { waitMs: 400 }
+
+  test('that is long silent has comments before its first event, and pings behind it', async () => {
+    gateway.upstream.script({
+      kind: 'stream',
+      steps: [role ?? '', SILENCE, ...words.slice(0, 1), SILENCE, ...words.slice(1)],
+    })
+    const { message, comments, events } = checkMessageStream(await (await send({ stream: true })).text())
+    expect(message.content).toMatchObject([{ text: 'one two' }])
+    expect(comments).toBeGreaterThan(0)
+    expect(events.filter((name) => name === 'ping').length).toBeGreaterThan(0)
+  })
+
+  test('that breaks off ends in an error event, and in nothing that looks like an end', async () => {
+    gateway.upstream.script({ kind: 'stream', steps: [role ?? '', ...words.slice(0, 1)], end: 'cut' })
+    const { error, events } = checkMessageStream(await (await send({ stream: true })).text())
+    expect(error).toMatchObject({ type: 'api_error' })
+    expect(events).toEqual(['message_start', 'content_block_start', 'content_block_delta', 'error'])
+  })
+
+  test('that fails behind a comment is an error event alone', async () => {
+    gateway.upstream.script({ ...errorAnswer(503), delayMs: 400 })
+    const { error, events, comments } = checkMessageStream(await (await send({ stream: true })).text())
+    expect({ events, error }).toMatchObject({ events: ['error'], error: { type: 'overloaded_error' } })
+    expect(comments).toBeGreaterThan(0)
+    gateway.app.pass(60_000)
+  })
+
+  test('of nothing at all is a message without content', async () => {
+    gateway.upstream.script({ kind: 'stream', steps: [toDelta({ role: 'assistant' }), toDelta({}, 'length')] })
+    const { message } = checkMessageStream(await (await send({ stream: true })).text())
+    expect(message).toMatchObject({ content: [], stop_reason: 'max_tokens' })
+  })
+})
+
+describe('counting', () => {
+  const path = '/messages/count_tokens?beta=true'
+
+  test('tells how many tokens a request has, asks nobody, and leaves no row', async () => {
+    const rows = await gateway.app.count()
+    const asked = gateway.upstream.requests.length
+    const count = async (changes: object) => JSON.parse(await (await send(changes, { path })).text()).input_tokens
+    const plain = await count({ max_tokens: undefined })
+    expect(plain).toBe(10)
+    const tools = [{ name: 'weather', input_schema: { type: 'object', properties: { city: { type: 'string' } } } }]
+    expect(await count({ tools, system: 'Be brief.' })).toBeGreaterThan(plain + 10)
+    expect(gateway.upstream.requests.length).toBe(asked)
+    expect(await gateway.app.count()).toBe(rows)
+  })
+
+  test('is for those with a key, for models that there are, and counts as a request', async () => {
+    const unknown = await send({}, { path, headers: { 'x-api-key': '' } })
+    expect({ status: unknown.status, ...(await refused(unknown)) }).toMatchObject({ type: 'authentication_error' })
+    const missing = await send({ model: 'nobody/here' }, { path })
+    expect({ status: missing.status, ...(await refused(missing)) }).toMatchObject({
+      status: 404,
+      type: 'not_found_error',
+    })
+    const wrong = await send({ messages: 7 }, { path })
+    expect({ status: wrong.status, ...(await refused(wrong)) }).toMatchObject({ status: 400 })
+    const once = gateway.app.key({ requestsPerMinute: 1, concurrency: 1 })
+    expect((await send({}, { path, headers: { 'x-api-key': once } })).status).toBe(200)
+    expect((await send({}, { path, headers: { 'x-api-key': once } })).status).toBe(429)
+    gateway.app.pass(61_000)
+    expect((await send({}, { path, headers: { 'x-api-key': once } })).status).toBe(200)
+  })
+})
