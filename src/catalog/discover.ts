@@ -10,7 +10,15 @@ import type { ListedFact } from '../store/catalog-rows.ts'
 import { quote } from '../validation/explain-words.ts'
 import { byCondition, type DeclaredModel, type DeclaredRoute, type Facts, FREE, OWN_FORMATS } from './complete.ts'
 import { type Found, toFew, toFoundNotes, toNames } from './discovery-notes.ts'
-import { findAt, findFacts, type KnownModel, type KnownProviders, toFacts, toRouteSettings } from './known.ts'
+import {
+  findAt,
+  findFacts,
+  type KnownModel,
+  type KnownProviders,
+  toEffortSettings,
+  toFacts,
+  toRouteSettings,
+} from './known.ts'
 import type { Provider } from './providers.ts'
 import { fits, toSlug, toSlugs, type Wish } from './wishes.ts'
 
@@ -136,10 +144,13 @@ function toFound(slug: string, listed: ListedModel, options: DiscoverOptions): F
     fromWildcard: false,
     fromList,
     createdMs: null,
-    routes: [toRoute(upstream, listed, fromList, own && OWN_FORMATS.has(dialect) ? toRouteSettings(own) : {})],
+    routes: [toRoute(upstream, listed, fromList, own ? toKnownSettings(own, dialect) : {})],
   }
   return { model, listed, isAssumed: context === undefined, isUnheard: !isHeard && !local }
 }
+
+const toKnownSettings = (own: KnownModel, dialect: DialectName) =>
+  OWN_FORMATS.has(dialect) ? toRouteSettings(own) : toEffortSettings(own)
 
 /** What is known of it at its provider. A deployment has a name of its customer's: what it is of, its slug says. */
 function findOwn(slug: string, { id }: ListedModel, { provider, known, modelList }: DiscoverOptions) {

@@ -113,6 +113,17 @@ export function toRouteSettings(model: KnownModel): RouteSettings {
   }
 }
 
+/** How a model is asked where a route of OpenAI's format leads to it: by efforts, or not at all, for it would refuse any. */
+export function toEffortSettings({ reasoning, reasoning_options: options, temperature }: KnownModel): RouteSettings {
+  const sampling = temperature === false ? { sampling: false } : {}
+  if (!reasoning || options?.length === 0) return { thinking: 'none', ...sampling }
+  const values = options?.find(({ type }) => type === 'effort')?.values ?? []
+  const efforts = EFFORTS.filter((one) => values.includes(one))
+  if (efforts.length === 0) return sampling
+  const canBeOff = values.includes('none') || options?.some(({ type }) => type === 'toggle')
+  return { efforts, ...(canBeOff ? {} : { thinking_off: false }), ...sampling }
+}
+
 /** Finds a model by what its provider calls it. */
 export function findAt(known: KnownProviders, provider: string, name: string): KnownModel | undefined {
   const models = Object.hasOwn(known, provider) ? known[provider]?.models : undefined

@@ -1,6 +1,14 @@
 /** Known facts: exact prices, and the project's words for other people's names. */
 import { describe, expect, test } from 'bun:test'
-import { findFacts, findRouteSettings, loadKnown, toFacts, toPerToken } from '../../src/catalog/known.ts'
+import {
+  findAt,
+  findFacts,
+  findRouteSettings,
+  loadKnown,
+  toEffortSettings,
+  toFacts,
+  toPerToken,
+} from '../../src/catalog/known.ts'
 import type { Effort } from '../../src/domain/settings.ts'
 
 describe('toPerToken', () => {
@@ -81,6 +89,23 @@ describe('the shipped facts', () => {
       ...{ prompt: '0.00003', completion: '0.00015', input_cache_read: '0.000003', input_cache_write: '0.0000375' },
       ...{ input_cache_write_1h: '0.00006', mode: 'fast' },
     })
+  })
+
+  test('say which efforts a model of OpenAI’s format takes, if any', async () => {
+    const known = await loadKnown()
+    const of = (provider: string, name: string) => {
+      const model = findAt(known, provider, name)
+      return model && toEffortSettings(model)
+    }
+    const efforts: Effort[] = ['low', 'medium', 'high']
+    expect(of('xai', 'grok-4.3')).toEqual({ efforts })
+    expect(of('xai', 'grok-4.20-multi-agent-0309')).toEqual({ efforts: [...efforts, 'xhigh'], thinking_off: false })
+    expect(of('xai', 'grok-4.20-0309-reasoning')).toEqual({ thinking: 'none' })
+    expect(of('xai', 'grok-4.20-0309-non-reasoning')).toEqual({ thinking: 'none' })
+    expect(of('deepseek', 'deepseek-v4-pro')).toEqual({ efforts: ['high', 'max'] })
+    // What it knows is no effort.
+    expect(of('groq', 'qwen/qwen3-32b')).toEqual({})
+    expect(of('zai', 'glm-4.6')).toEqual({})
   })
 
   test('have what an hour in the cache costs at Anthropic, which is twice the prompt', async () => {

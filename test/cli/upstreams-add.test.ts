@@ -68,6 +68,10 @@ Try it: tollgate ask --model openai/gpt-4o-mini Hello
       base_url: provider.url,
       api_key: `\${OPENAI_API_KEY}`,
     })
+    // Neither an effort is sent to the one, nor a temperature to the other.
+    const routeOf = (slug: string) => catalog.models[slug].routes[0]
+    expect(routeOf('openai/gpt-4o-mini')).toMatchObject({ thinking: 'none' })
+    expect(routeOf('openai/gpt-5')).toMatchObject({ efforts: ['minimal', 'low', 'medium', 'high'], sampling: false })
   })
 
   test('is not sent to, nor priced, where nobody knows what a model costs', async () => {

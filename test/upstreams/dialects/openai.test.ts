@@ -68,7 +68,7 @@ describe('a request', () => {
     [{ thinking_off: false }, { reasoning_effort: 'low' }, { reasoning_effort: 'low' }],
     [{ thinking_off: false, efforts: ['high', 'low'] }, { reasoning_effort: 'none' }, { reasoning_effort: 'low' }],
     [{ efforts: ['low', 'medium', 'max'] }, { reasoning_effort: 'high' }, { reasoning_effort: 'medium' }],
-    [{ thinking: 'none' }, { reasoning_effort: 'low', reasoning: { effort: 'low' }, thinking: {} }, {}],
+    [{ thinking: 'none' }, { reasoning_effort: 'low', reasoning: { exclude: true } }, { reasoning: { exclude: true } }],
   ])('by a route with %j turns %j into %j', (options, asked, expected) => {
     const { body: text } = openai.request({ ...body, ...asked } as CanonicalRequest, { ...target, options })
     expect(JSON.parse(text)).toEqual({ ...body, model: 'large-v1', ...expected })

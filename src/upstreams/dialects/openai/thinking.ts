@@ -19,18 +19,19 @@ export function sayThinking(
 ): void {
   const { reasoning_effort: effort, reasoning, thinking } = sent
   if (effort === undefined && reasoning === undefined && thinking === undefined) return
-  if (route.thinking === 'none') forget(sent)
-  else if (words) translate(sent, body, route, words)
+  if (words) translate(sent, body, route, words)
   else if (body.reasoning_effort) sent.reasoning_effort = toKnown(body.reasoning_effort, route)
 }
 
 function translate(sent: JsonObject, body: CanonicalRequest, route: RouteSettings, words: Words): void {
   const { isOn, effort } = toThinkingWish(body)
   const { reasoning_effort: said, reasoning, thinking } = sent
-  forget(sent)
+  sent.reasoning_effort = undefined
+  sent.reasoning = undefined
+  sent.thinking = undefined
   // Some providers have that field themselves.
   const isTheirs = thinking && Object.values(words).some((fields) => 'thinking' in fields)
-  if (isTheirs) sent.thinking = thinking
+  if (isTheirs && route.thinking !== 'none') sent.thinking = thinking
   if (isOn === null || (isTheirs && !said && !reasoning)) return
   // Yes alone means that much at OpenRouter, too.
   const known = toKnown(isOn ? (effort ?? 'medium') : 'none', route)
@@ -40,14 +41,12 @@ function translate(sent: JsonObject, body: CanonicalRequest, route: RouteSetting
   for (const name in fields) sent[name] ??= fields[name]
 }
 
-function forget(sent: JsonObject): void {
-  sent.reasoning_effort = undefined
-  sent.reasoning = undefined
-  sent.thinking = undefined
-}
-
 /** The effort that is as near as the model can; undefined where it is left to think as it does. */
-function toKnown(effort: Effort | 'none', { efforts, thinking_off: off }: RouteSettings): Effort | 'none' | undefined {
+function toKnown(
+  effort: Effort | 'none',
+  { thinking, efforts, thinking_off: off }: RouteSettings,
+): Effort | 'none' | undefined {
+  if (thinking === 'none') return undefined
   if (effort === 'none' && off !== false) return effort
   if (efforts) return toNearestEffort(effort, efforts)
   return effort === 'none' ? undefined : effort
