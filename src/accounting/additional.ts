@@ -43,17 +43,20 @@ export function toSettledCalls(row: OpenRow, calls: readonly Call[], bills: read
 
 /** Its rows in `calls`, behind those of the calls that were made. @param number of the first of them. */
 function toWithinRows(
-  call: Pick<SettledRow, 'upstream' | 'lane' | 'createdMs' | 'status' | 'httpStatus' | 'errorCode' | 'durationMs'>,
+  call: Pick<
+    SettledRow,
+    'upstream' | 'lane' | 'createdMs' | 'status' | 'httpStatus' | 'errorCode' | 'durationMs' | 'credential'
+  >,
   request: Pick<SettledRow, 'id' | 'instance'>,
   bills: readonly WithinBill[],
   number: number,
 ): SettledCall[] {
-  const { upstream, lane, createdMs, status, httpStatus, errorCode, durationMs } = call
+  const { upstream, lane, createdMs, status, httpStatus, errorCode, durationMs, credential } = call
   return bills.map((bill, at) => ({
     ...{ requestId: request.id, number: number + at, instance: request.instance, endedBefore: null },
     ...{ reason: 'within' as const, upstream, upstreamModel: bill.upstreamModel, lane, priceId: bill.priceId },
     ...{ createdMs, reservedPromptTokens: 0, reservedCompletionTokens: 0, reservedNanoUsd: 0 },
-    ...{ status, httpStatus, errorCode, durationMs, firstTokenMs: null, upstreamRequestId: null },
+    ...{ status, httpStatus, errorCode, durationMs, firstTokenMs: null, upstreamRequestId: null, credential },
     ...toBilled(bill),
   }))
 }
@@ -97,5 +100,6 @@ function toEnd({ meter }: Call, { status }: Bill) {
     durationMs: meter.durationMs,
     firstTokenMs: meter.firstTokenMs,
     upstreamRequestId: meter.upstreamRequestId,
+    credential: meter.credential,
   }
 }

@@ -48,6 +48,8 @@ export class Meter {
   /** Why it did not end well. */
   error: unknown = null
   upstreamRequestId: string | null = null
+  /** By which of its upstream's credentials it goes; null where that has one or none. */
+  credential: number | null = null
   firstTokenMs: number | null = null
   durationMs: number | null = null
   #wake = () => {}

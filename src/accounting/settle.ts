@@ -118,6 +118,7 @@ export class Settlement {
       firstTokenMs: this.#firstTokenMs,
       ...toBilled(sum),
       upstreamRequestId: last?.meter.upstreamRequestId ?? null,
+      credential: last?.meter.credential ?? null,
       attempts: 1 + (additional?.length ?? 0),
       firstCall: alone ? null : toFirst(calls, bills),
     }

@@ -111,10 +111,11 @@ function toBar({ startMs, firstMs, endMs }: CallTimes, wholeMs: number): string 
   return `${' '.repeat(from)}${'.'.repeat(first - from)}${'='.repeat(to - first)}`.padEnd(WIDTH)
 }
 
-/** Such as `asked for large-v1: 502 upstream_failed`. */
-function toCallNote({ upstreamModel, status, httpStatus, errorCode }: ChargedCall): string {
+/** Such as `asked for large-v1 by credential 2: 502 upstream_failed`. */
+function toCallNote({ upstreamModel, status, httpStatus, errorCode, credential }: ChargedCall): string {
   const end = status === 'ok' ? '' : [httpStatus, errorCode].filter((part) => part && part !== status).join(' ')
-  return `asked for ${upstreamModel}${end === '' ? '' : `: ${end}`}`
+  const by = credential === null ? '' : ` by credential ${credential}`
+  return `asked for ${upstreamModel}${by}${end === '' ? '' : `: ${end}`}`
 }
 
 function toCharges({ request, calls, workedOutNanoUsd, agrees }: RequestCharge): string {

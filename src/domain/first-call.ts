@@ -18,6 +18,7 @@ export interface FirstCall {
   /** 0 or 1. */
   estimated: number
   upstreamRequestId: string | null
+  credential: number | null
   mode: string | null
   reportedNanoUsd: number | null
   /** 0 or 1. */
@@ -38,6 +39,7 @@ export const toFirstCall = (call: FirstCall): string =>
     first_token_ms: call.firstTokenMs,
     estimated: call.estimated,
     upstream_request_id: call.upstreamRequestId,
+    credential: call.credential,
     mode: call.mode,
     reported_nano_usd: call.reportedNanoUsd,
     unpriced: call.unpriced,
@@ -59,6 +61,7 @@ export function fromFirstCall(text: string): FirstCall {
     estimated: read.estimated,
     upstreamRequestId: read.upstream_request_id,
     // An older version wrote none of these.
+    credential: read.credential ?? null,
     mode: read.mode ?? null,
     reportedNanoUsd: read.reported_nano_usd ?? null,
     unpriced: read.unpriced ?? 0,

@@ -89,6 +89,7 @@ async function callOnce(
     const begun = beginning instanceof Promise ? await beginning : beginning
     call = begun
     const { number, meter } = begun
+    if (upstream.credentials.length > 1) meter.credential = (used ?? upstream).credentialNumber
     meter.onEnd = (meter) => {
       permit?.leave(toTokens(meter))
       health.report(target, toNews(meter), used)

@@ -70,6 +70,7 @@ const NOTHING_USED = {
   reportedNanoUsd: null,
   unpriced: 0,
   upstreamRequestId: null,
+  credential: null,
 }
 
 const GIVEN_UP = { ...NOTHING_USED, status: 'abandoned', errorCode: 'abandoned', estimated: 1 } as const

@@ -118,6 +118,7 @@ function toRow(createdMs: number, keyId: string, priceId: string | null, pick: (
     costNanoUsd: isFailed ? 0 : prompt * 150 + completion * 600,
     // As the provider that most use names its answers.
     upstreamRequestId: isFailed ? null : `req_${mintId(createdMs)}`,
+    credential: null,
     attempts: 1,
   }
 }

@@ -95,7 +95,14 @@ test.each([
 test('a charge is shown line by line, with every call in time; exit 1 where it does not come out', async () => {
   const row = toOpen({ id: id('c1'), user: 'ada' })
   const first = { upstream: 'paid', upstreamModel: 'large-v1', lane: 'translated', priceId: 'price-1' } as const
-  const end = { httpStatus: 503, errorCode: 'status', durationMs: 400, firstTokenMs: null, upstreamRequestId: null }
+  const end = {
+    httpStatus: 503,
+    errorCode: 'status',
+    durationMs: 400,
+    firstTokenMs: null,
+    upstreamRequestId: null,
+    credential: 2,
+  }
   const call = toSettledCall(toCall(row, 2, { reason: 'fallback', createdMs: row.createdMs + 1_000 }), {
     ...{ promptTokens: 1_000, cachedTokens: 0, completionTokens: 20, reasoningTokens: 5, costNanoUsd: 10_200_001 },
     ...{ firstTokenMs: 500, durationMs: 1_000, estimated: 1 },
@@ -129,7 +136,7 @@ test('a charge is shown line by line, with every call in time; exit 1 where it d
       'Calls',
       '  #  WHY       UPSTREAM  ENDED   FROM    FIRST   TO',
       '  1  first     paid      failed  0 ms    -       400 ms  |....                |',
-      '          asked for large-v1: 503 status',
+      '          asked for large-v1 by credential 2: 503 status',
       '  2  fallback  spare     ok      1.00 s  1.50 s  2.00 s  |          .....=====|',
       '          asked for large-v2',
       '',
@@ -150,10 +157,11 @@ test('a charge is shown line by line, with every call in time; exit 1 where it d
   expect(document).toMatchObject({
     id: id('c1'),
     calls: [
-      { number: 1, reason: 'first', upstream: 'paid', http_status: 503, basis: 'nothing', charge: null },
+      { number: 1, reason: 'first', upstream: 'paid', http_status: 503, credential: 2, basis: 'nothing', charge: null },
       {
         number: 2,
         reason: 'fallback',
+        credential: null,
         basis: 'tokens',
         worked_out_nano_usd: 10_200_001,
         charge: { usd: '0.0102000005' },
@@ -171,7 +179,14 @@ test('a charge is shown line by line, with every call in time; exit 1 where it d
 
 test('a call that took no time has its place in time all the same, and one that a kill ended is not told of twice', async () => {
   const row = toOpen({ id: id('e1') })
-  const end = { httpStatus: 500, errorCode: 'status', firstTokenMs: null, durationMs: 1, upstreamRequestId: null }
+  const end = {
+    httpStatus: 500,
+    errorCode: 'status',
+    firstTokenMs: null,
+    durationMs: 1,
+    upstreamRequestId: null,
+    credential: null,
+  }
   const first = { upstream: 'paid', upstreamModel: 'large-v1', lane: 'translated', priceId: 'price-1' } as const
   const retry = (number: number, afterMs: number, ended: object) =>
     toSettledCall(toCall(row, number, { reason: 'retry', createdMs: row.createdMs + afterMs }), {

@@ -94,19 +94,28 @@ test('one that is refused is left out, its conversations go on by another one, a
   const id = response.headers.get('x-request-id') ?? ''
   const [row] = reading(app, (sqlite) =>
     sqlite
-      .query<{ attempts: number; first_call: string; cost_nano_usd: number }, [string]>(
-        'SELECT attempts, first_call, cost_nano_usd FROM requests WHERE id = ?',
+      .query<
+        { attempts: number; first_call: string; cost_nano_usd: number; credential: number; second: number },
+        [string]
+      >(
+        `SELECT attempts, first_call, cost_nano_usd, credential,
+           (SELECT credential FROM calls WHERE request_id = id) AS second FROM requests WHERE id = ?`,
       )
       .all(id.replace(/^req_/, '')),
   )
+  // Of each call it is on record which one it went by.
+  const number = KEYS.indexOf(mine as never) + 1
+  expect(JSON.parse(row?.first_call ?? '')).toMatchObject({ credential: number, http_status: 401 })
+  const instead = KEYS.indexOf((await sentFor('Mine'))[0] as never) + 1
+  expect([row?.credential, row?.second]).toEqual([instead, instead])
   expect(row).toMatchObject({ attempts: 2, cost_nano_usd: 16_000 })
   expect(row?.first_call).toContain('401')
-  const [instead, ...others] = await sentFor('Mine')
-  expect([instead === mine, others]).toEqual([false, []])
+  expect(await sentFor('Mine')).toEqual([KEYS[instead - 1] ?? ''])
+  expect(instead).not.toBe(number)
   const after = await ownOfMany(20)
   for (const [index, credential] of before.entries()) if (credential !== mine) expect(after[index]).toBe(credential)
   const lines = (await app.logLines()).filter(({ event }) => event === 'credential_left_out')
-  expect(lines).toMatchObject([{ upstream: 'many', credential: KEYS.indexOf(mine as never) + 1, back_in_ms: 300_000 }])
+  expect(lines).toMatchObject([{ upstream: 'many', credential: number, back_in_ms: 300_000 }])
 })
 
 test('one whose quota is used up comes back to its conversations when its time is over', async () => {

@@ -105,6 +105,7 @@ export function toSettled(row: OpenRow, fields: Partial<OpenRow & Outcome> = {})
     estimated: 0,
     costNanoUsd: 500,
     upstreamRequestId: null,
+    credential: null,
     attempts: 1,
     firstCall: null,
     ...fields,
@@ -155,6 +156,7 @@ export function toSettledCall(call: OpenCall, fields: Partial<SettledCall> = {})
     estimated: 0,
     costNanoUsd: 200,
     upstreamRequestId: null,
+    credential: null,
     ...fields,
   }
 }

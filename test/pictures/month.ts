@@ -198,6 +198,7 @@ function toRow({ createdMs, key, model, isDown, random }: Asked, owner: Owner, p
     ...{ imageTokens: 0, imageCompletionTokens: 0, toolPromptTokens: 0, webSearches: 0, estimated: 0, ...USUAL_TERMS },
     costNanoUsd: costNanoUsd(price.pricing, usage),
     upstreamRequestId: status === 'failed' ? null : `req_${id.slice(8)}`,
+    credential: null,
   }
 }
 

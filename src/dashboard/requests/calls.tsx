@@ -17,6 +17,7 @@ export function Calls({ of: request }: { of: ChargeDocument }) {
           <li key={call.number}>
             <p class="call-line">
               <strong>{call.upstream}</strong> <code>{call.upstream_model}</code>
+              {call.credential !== null && <span>by credential {call.credential}</span>}
               {call.number > 1 && <span>{REASONS[call.reason] ?? call.reason}</span>}
               <State kind={STATUS_KINDS[call.status]}>{call.status}</State>
               <span class="dim">{toCallText(call)}</span>

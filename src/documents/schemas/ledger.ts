@@ -41,6 +41,9 @@ const Called = {
   web_searches: Count,
   estimated: Type.Integer({ minimum: 0, maximum: 1, description: '1 where some count is ours.' }),
   ...{ cost_nano_usd: Money, upstream_request_id: TextOrNull },
+  credential: orNull(
+    Type.Integer({ description: 'By which of its upstream’s credentials it went; null where that has one or none.' }),
+  ),
   mode: orNull(Type.String({ description: 'How its upstream served it, such as flex; null for as most are.' })),
   reported_nano_usd: orNull(
     Type.Integer({ description: 'What its upstream charged by its own word, where that counts.' }),

@@ -55,6 +55,8 @@ export const outcomeColumns = () => ({
   /** 1 where something has no price that was counted, or the mode has none: the cost may not be what it was. */
   unpriced: count('unpriced'),
   upstreamRequestId: text('upstream_request_id'),
+  /** By which of its upstream's credentials it went, from 1 on; null where that has one or none. Of a request it is that of its last call. */
+  credential: integer('credential'),
 })
 
 const reserveColumns = () => ({

@@ -30,6 +30,7 @@ import usageWithin from '../../../drizzle/0020_usage_within.sql' with { type: 't
 import howCallsWereServed from '../../../drizzle/0021_how_calls_were_served.sql' with { type: 'text' }
 import severalCredentials from '../../../drizzle/0022_several_credentials.sql' with { type: 'text' }
 import fromList from '../../../drizzle/0023_from_list.sql' with { type: 'text' }
+import credentialOfCalls from '../../../drizzle/0024_credential_of_calls.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -63,6 +64,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0021_how_calls_were_served', sql: howCallsWereServed },
   { name: '0022_several_credentials', sql: severalCredentials },
   { name: '0023_from_list', sql: fromList },
+  { name: '0024_credential_of_calls', sql: credentialOfCalls },
 ]
 
 export interface SchemaState {

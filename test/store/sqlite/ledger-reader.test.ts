@@ -144,7 +144,7 @@ describe('recent', () => {
   const FIRST: FirstCall = {
     ...{ upstream: 'paid', upstreamModel: 'm', lane: 'translated', priceId: null },
     ...{ status: 'failed', httpStatus: 500, errorCode: null, durationMs: 1, firstTokenMs: null },
-    ...{ estimated: 0, upstreamRequestId: null, ...USUAL_TERMS },
+    ...{ estimated: 0, upstreamRequestId: null, credential: null, ...USUAL_TERMS },
   }
 
   test('tells each call to its upstream, whenever its request began, and no refusal for the limits of one', () => {
