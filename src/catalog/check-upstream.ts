@@ -1,0 +1,178 @@
+/**
+ * What the fields of an upstream must mean, beyond their types: which of them its dialect has, its address, the references to its
+ * credentials, and times. Called by `check.ts`. Pure.
+ */
+import { isHeldBack } from '../domain/fields.ts'
+import { DIALECTS, type DialectName, type UpstreamSettings } from '../domain/settings.ts'
+import { LEAVE_MS, TIMER_MS, toMs } from '../domain/time.ts'
+import { findPreset, type Preset } from '../store/presets.ts'
+import { isReference } from '../store/references.ts'
+import { quote, toList } from '../validation/explain-words.ts'
+import { checkPreset, checkSettings } from './check-settings.ts'
+import { type Entry, type Issue, issue, isUpstreamId, type Path, toEntry, toItems } from './entry.ts'
+
+type Has = Readonly<Record<DialectName, boolean>>
+const EVERY: Has = { openai: true, anthropic: true, gemini: true, demo: true }
+const OVER_HTTP: Has = { ...EVERY, demo: false }
+const BUILT_IN: Has = { openai: false, anthropic: false, gemini: false, demo: true }
+const OPENAI: Has = { ...BUILT_IN, openai: true, demo: false }
+const ANTHROPIC: Has = { ...BUILT_IN, anthropic: true, demo: false }
+
+/** Which dialects have a field. One that has an address needs it. */
+const HAS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>> = {
+  base_url: OVER_HTTP,
+  api_key: OVER_HTTP,
+  max_tokens_field: OPENAI,
+  n: OVER_HTTP,
+  user: { ...OPENAI, anthropic: true },
+  think_tags: OPENAI,
+  preset: OVER_HTTP,
+  path: { ...OPENAI, anthropic: true },
+  auth: { ...OPENAI, anthropic: true },
+  service_account: OVER_HTTP,
+  query: OPENAI,
+  headers: OVER_HTTP,
+  drop: OPENAI,
+  rename: OPENAI,
+  extra_body: OPENAI,
+  effort_fields: OPENAI,
+  developer_role: OPENAI,
+  stream_options: OPENAI,
+  tool_ids: OPENAI,
+  tool_choice: OPENAI,
+  api_version: ANTHROPIC,
+  betas: ANTHROPIC,
+  pass: OVER_HTTP,
+  leave: OVER_HTTP,
+  max_tokens_per_second: OVER_HTTP,
+  cost: OPENAI,
+  transport: OVER_HTTP,
+  pace_ms: BUILT_IN,
+  rpm: EVERY,
+  tpm: EVERY,
+  concurrency: EVERY,
+}
+
+const EXAMPLES: Readonly<Record<DialectName, string>> = {
+  openai: 'https://api.openai.com/v1',
+  anthropic: 'https://api.anthropic.com',
+  gemini: 'https://generativelanguage.googleapis.com/v1beta',
+  demo: '',
+}
+
+export function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
+  const at: Path = ['upstreams', id]
+  const { base_url: baseUrl, api_key: apiKey } = entry
+  const preset = typeof entry.preset === 'string' ? findPreset(entry.preset) : undefined
+  const dialect = preset?.dialect ?? entry.dialect
+  const name = DIALECTS.find((one) => one === dialect)
+  if (!isUpstreamId(id))
+    yield issue(at, `'${id}' is no upstream name: use lower-case letters, digits, '-', '_' and '.'.`)
+  if (typeof dialect === 'string' && !name) yield issue([...at, 'dialect'], unknownDialect(dialect))
+  yield* checkPreset(at, entry)
+  if (name && HAS.base_url[name] && baseUrl === undefined && preset?.base_url === undefined)
+    yield issue(at, toNoAddress(name, preset))
+  for (const [field, has] of Object.entries(HAS))
+    if (name && !has[name] && entry[field] !== undefined) yield issue([...at, field], toForeign(field, has))
+  const badUrl = typeof baseUrl === 'string' ? explainUrl(baseUrl) : null
+  if (badUrl) yield issue([...at, 'base_url'], badUrl)
+  for (const [index, ref] of (Array.isArray(apiKey) ? apiKey : [apiKey]).entries()) {
+    if (typeof ref !== 'string' || isReference(ref)) continue
+    const example = preset?.env ?? toUsualVariable(id)
+    // Never quote it: it is most likely the secret itself.
+    yield issue(
+      Array.isArray(apiKey) ? [...at, 'api_key', index] : [...at, 'api_key'],
+      `must be a reference to an environment variable, such as \${${example}}, or to a file by its full path, such as file:/run/secrets/${id}, never the key itself.`,
+    )
+  }
+  for (const [index, name] of toItems(entry.pass).entries()) {
+    const problem = typeof name === 'string' ? explainPass(name, dialect === 'anthropic') : null
+    if (problem) yield issue([...at, 'pass', index], problem)
+  }
+  yield* checkSettings(at, entry)
+  const shapes = { path: entry.path, api_version: entry.api_version, betas: entry.betas }
+  for (const [name, value] of Object.entries(shapes)) yield* checkHeaderText([...at, name], name, value)
+  const { path } = toEntry(entry.cost)
+  if (typeof path === 'string' && !PATH.test(path))
+    yield issue(
+      [...at, 'cost', 'path'],
+      `'${path.slice(0, 60)}' is no path: write where an answer says its cost, its names parted by dots, such as usage.cost.`,
+    )
+  for (const [name, value] of Object.entries(toEntry(entry.deadlines))) {
+    const problem = explainTime(value)
+    if (problem) yield issue([...at, 'deadlines', name], problem)
+  }
+  const problem = entry.leave === 'off' ? null : explainTime(entry.leave, LEAVE_MS, '5m at most, or off')
+  if (problem) yield issue([...at, 'leave'], problem)
+}
+
+const toNoAddress = (dialect: DialectName, preset: Preset | undefined): string =>
+  preset
+    ? `base_url is missing: at ${preset.name} everybody has another one, such as ${preset.example}.`
+    : `base_url is missing: the '${dialect}' dialect needs one, such as ${EXAMPLES[dialect]}.`
+
+const toUsualVariable = (id: string): string =>
+  `${id
+    .toUpperCase()
+    .replace(/[^A-Z0-9]/g, '_')
+    .replace(/^(?=\d)/, '_')}_API_KEY`
+
+const SHAPES: Readonly<Record<string, [RegExp, string]>> = {
+  path: [/^\/([\w.:@%/-]|\{model\})*$/, 'must be a path that begins with /, such as /v1/messages.'],
+  api_version: [/^\d{4}-\d{2}-\d{2}$/, 'must be a version of the API, which is a date such as "2023-06-01".'],
+  betas: [/^[\w.-]+$/, 'must be the name of one beta, such as files-api-2025-04-14.'],
+}
+
+/** What becomes part of a request's head. */
+function* checkHeaderText(at: Path, name: string, value: unknown): Generator<Issue> {
+  const [shape, sentence] = SHAPES[name] ?? [/$/, '']
+  for (const [index, each] of (Array.isArray(value) ? value : [value]).entries())
+    if (typeof each === 'string' && !shape.test(each)) yield issue(Array.isArray(value) ? [...at, index] : at, sentence)
+}
+
+function explainTime(value: unknown, bounds = TIMER_MS, examples = '5m or 1h, at most 24 days'): string | null {
+  if (typeof value !== 'string' && typeof value !== 'number') return null
+  const text = String(value)
+  if (toMs(text, bounds) !== null) return null
+  if (/^\d*[1-9]\d*$/.test(text))
+    return `${text} has no unit: write ${text}s for seconds or ${text}ms for milliseconds.`
+  return `must be a time with its unit, such as 500ms, 60s, ${examples}.`
+}
+
+/** Names of fields, parted by dots. */
+const PATH = /^[A-Za-z_]\w*(\.[A-Za-z_]\w*){0,9}$/
+
+const FIELDS = /^[A-Za-z][\w.:-]*\*?$/
+
+/**
+ * A name that is never held back is a slip of the hand: what its writer meant would not go through.
+ * @param isClosed whether an upstream is sent nothing that its format has no words for, unless it is named.
+ */
+function explainPass(name: string, isClosed: boolean): string | null {
+  if (!FIELDS.test(name))
+    return `'${name}' is no field of a request: write its name, such as provider, or mock_* for all that begin so.`
+  if (isClosed || name.endsWith('*') || isHeldBack(name)) return null
+  return `${name} goes to every upstream as it is, if a request has it: only fields that are held back need to be named here.`
+}
+
+function toForeign(field: string, has: Has): string {
+  const owners = DIALECTS.filter((name) => has[name])
+  return `only the ${toQuoted(owners)} ${owners.length === 1 ? 'dialect has' : 'dialects have'} ${field}; remove it.`
+}
+
+const toQuoted = (names: string[]) => toList(names.map(quote), 'and')
+
+function unknownDialect(dialect: string): string {
+  const known = `Known are ${toQuoted([...DIALECTS])}.`
+  return `there is no dialect '${dialect}'. ${known}`
+}
+
+function explainUrl(text: string): string | null {
+  const url = URL.parse(text)
+  if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:'))
+    return 'must be an address that begins with http:// or https://, such as https://api.openai.com/v1.'
+  if (url.username !== '' || url.password !== '')
+    return 'must not carry a user or a password: put the credential in api_key, as a reference.'
+  if (/[?#]/.test(text)) return 'must end with its path: no ? and no #.'
+  return null
+}
