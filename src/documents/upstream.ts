@@ -6,7 +6,7 @@ import type { CredentialSource, Environment, OpenedCredentials, Snapshot, Upstre
 import type { UpstreamHealth } from '../health/report.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { allPresets } from '../store/presets.ts'
-import { toUpstream } from '../store/snapshot.ts'
+import { toUpstream } from '../store/upstream.ts'
 
 /** How an upstream is set up, in the words of the catalogue, with every default filled in. */
 export interface UpstreamFacts {
