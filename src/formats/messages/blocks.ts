@@ -7,6 +7,7 @@
  */
 import type { AnswerEvent, FinishReason } from '../../domain/events.ts'
 import { seal } from '../../domain/sealed-thoughts.ts'
+import { Nesting } from '../nesting.ts'
 import type { BlockDelta, ContentBlock, StopReason } from './wire.ts'
 
 /** Who is told of each step. */
@@ -152,24 +153,3 @@ export class Blocks {
 /** Whether an event is part of what was said, and has its place in it. */
 const isSaid = ({ kind }: AnswerEvent) =>
   kind === 'text' || kind === 'refusal' || kind === 'reasoning' || kind === 'tool' || kind === 'arguments'
-
-/** Follows the text of an object to its end, whatever pieces it comes in. */
-class Nesting {
-  #depth = 0
-  #isInText = false
-  #isEscaped = false
-  isClosed = false
-
-  take(piece: string): void {
-    for (let at = 0; at < piece.length; at++) {
-      const char = piece[at]
-      if (this.#isEscaped) this.#isEscaped = false
-      else if (this.#isInText) {
-        if (char === '\\') this.#isEscaped = true
-        else if (char === '"') this.#isInText = false
-      } else if (char === '"') this.#isInText = true
-      else if (char === '{' || char === '[') this.#depth++
-      else if ((char === '}' || char === ']') && --this.#depth === 0) this.isClosed = true
-    }
-  }
-}
