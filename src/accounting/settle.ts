@@ -135,7 +135,7 @@ export class Settlement {
       throw error
     }
     onFinished({ row, reason, mistake })
-    return { usage, costNanoUsd }
+    return { usage, costNanoUsd, durationMs }
   }
 
   #elapsedMs(): number {

@@ -41,4 +41,6 @@ export interface Task {
    * taken out of the request, and not refused.
    */
   isForAnyModel?: true
+  /** What its format alone knows of it, and writes the answer by. */
+  own?: object
 }

@@ -38,6 +38,8 @@ export interface ModelUsage {
 export interface Receipt {
   usage: Usage
   costNanoUsd: number
+  /** How long it took until then, ms. */
+  durationMs: number
 }
 
 /** The usage of a call that read and wrote nothing. */

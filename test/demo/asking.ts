@@ -96,7 +96,7 @@ export async function readStream(body: Asked): Promise<AnswerEvent[]> {
   return events
 }
 
-const RECEIPT = { usage: NO_USAGE, costNanoUsd: 0 }
+const RECEIPT = { usage: NO_USAGE, costNanoUsd: 0, durationMs: 0 }
 
 /** Puts events together to what a client reads of a whole answer. */
 export const join = (events: readonly AnswerEvent[]) => ({

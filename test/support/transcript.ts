@@ -97,7 +97,7 @@ export const playStream = (pieces: Iterable<Uint8Array>, shape: Shape, dialect: 
 export const playWhole = (body: Uint8Array, shape: Shape): Played =>
   withWhole(body, shape, (events) => {
     const usage = usageOf(events)
-    const text = writeWhole(events, { usage: usage ?? NO_USAGE, costNanoUsd: 0 })
+    const text = writeWhole(events, { usage: usage ?? NO_USAGE, costNanoUsd: 0, durationMs: 0 })
     return { text, failure: null, usage }
   })
 
@@ -136,5 +136,5 @@ function playEvents(events: readonly AnswerEvent[], shape: Shape): Played {
   const last = events.at(-1)
   if (last?.kind === 'failure') return { text: text + toErrorFrame(last.error), failure: last.error, usage }
   if (last?.kind !== 'done') throw new Error('the stream has neither an end nor a failure')
-  return { text: text + writer.tail({ usage: usage ?? NO_USAGE, costNanoUsd: 0 }), failure: null, usage }
+  return { text: text + writer.tail({ usage: usage ?? NO_USAGE, costNanoUsd: 0, durationMs: 0 }), failure: null, usage }
 }

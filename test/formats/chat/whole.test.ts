@@ -15,7 +15,7 @@ import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
 import { createWriter, type Shape, toExpected, toShape, writeWhole } from '../../support/transcript.ts'
 
 const shape = toShape({ choices: 2 })
-const receipt = { usage: NO_USAGE, costNanoUsd: 0 }
+const receipt = { usage: NO_USAGE, costNanoUsd: 0, durationMs: 0 }
 
 /** Upstreams send what they like. */
 const toEvents = (asked: Shape, ...choices: unknown[]) => openai.whole({ choices }, toExpected(asked))
@@ -154,7 +154,7 @@ test.each([
 test('the text of an answer is one line to everyone, and its usage stands at its end', () => {
   const choices = [{ message: { content: 'a\u2028\u0085b\ud83e' } }]
   const events = openai.whole({ choices, service_tier: 'default' }, toExpected(shape))
-  const text = writeWhole(events, { usage: NO_USAGE, costNanoUsd: 100 })
+  const text = writeWhole(events, { usage: NO_USAGE, costNanoUsd: 100, durationMs: 0 })
   expect(text).not.toMatch(/[\u0085\u2028]/)
   expect(text).toContain('"service_tier":"default","usage":{"prompt_tokens":0,')
   expect(text).toEndWith(',"cost":0.0000001}}')

@@ -7,7 +7,7 @@ import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
 import { createWriter, type Shape, toExpected, toShape } from '../../support/transcript.ts'
 
 const usage: Usage = { ...NO_USAGE, prompt: 3, completion: 2 }
-const receipt: Receipt = { usage, costNanoUsd: 7 }
+const receipt: Receipt = { usage, costNanoUsd: 7, durationMs: 0 }
 
 /** A stream between an upstream and a client: takes chunks and gives frames. */
 function start(changes: Partial<Shape> = {}) {

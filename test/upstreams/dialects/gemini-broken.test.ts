@@ -82,7 +82,7 @@ const asked = { choices: 2, includeUsage: true }
 
 function usageOf(events: readonly AnswerEvent[]) {
   const last = events.findLast((event) => event.kind === 'usage')
-  return { usage: last?.kind === 'usage' ? last.usage : NO_USAGE, costNanoUsd: 0 }
+  return { usage: last?.kind === 'usage' ? last.usage : NO_USAGE, costNanoUsd: 0, durationMs: 0 }
 }
 
 test('a stream of any shape ends as an answer or as an error', () => {
