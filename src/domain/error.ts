@@ -37,6 +37,8 @@ const TABLE = {
   model_not_found: invalid(404, 'model_not_found'),
   unknown_url: invalid(404, null),
   method_not_supported: invalid(405, 'method_not_supported'),
+  /** Which protocol there is instead stands in a header, as RFC 9110, section 15.5.22, has it. */
+  websocket_not_supported: { ...invalid(426, 'websocket_not_supported'), headers: { upgrade: 'HTTP/1.1' } },
   request_too_large: invalid(413, 'request_too_large'),
   unsupported_content_type: invalid(400, 'unsupported_content_type'),
   invalid_request: invalid(400, null),

@@ -17,6 +17,7 @@ import { createInstance, methodsOf, NoRoute, pathOf, type Route } from './instan
 import { findMeant } from './meant.ts'
 import { type ModelsDeps, modelsController } from './models.ts'
 import { openApiController } from './openapi.ts'
+import { whyNoResponses } from './stored-responses.ts'
 
 /** Above our own limit, so that our 413 comes first. */
 export const LARGEST_BODY_BYTES = 64 * MAX_BODY_BYTES
@@ -35,7 +36,12 @@ export function createApp(deps: AppDeps) {
       const opening = isForAdmins(pathOf(request)) ? null : cors
       const preflight = opening?.preflight(request, toRequestId(mintId(deps.now())))
       if (preflight) return preflight
-      const response = answerError(deps, request, toGatewayError(app.routes, error), errorFormatOf(pathOf(request)))
+      const response = answerError(
+        deps,
+        request,
+        toGatewayError(app.routes, error, request),
+        errorFormatOf(pathOf(request)),
+      )
       return opening?.open(response, request) ?? response
     },
     // For connections that have not proved a key, and for those between two requests.
@@ -60,10 +66,12 @@ export function createApp(deps: AppDeps) {
 export type App = ReturnType<typeof createApp>
 
 /** Before anyone is asked for a key: which paths there are is no secret, and agents try a 401 again for ever. */
-function toGatewayError(routes: readonly Route[], error: unknown): GatewayError {
+function toGatewayError(routes: readonly Route[], error: unknown, request: Request): GatewayError {
   if (error instanceof GatewayError) return error
   if (!(error instanceof NoRoute)) return internalError(error)
   const { path, allow, message } = error
+  const told = whyNoResponses(request, path)
+  if (told) return told
   if (allow !== null) return new GatewayError('method_not_supported', message, { headers: { allow } })
   const meant = findMeant(path, [...new Set(routes.map((route) => route.path))])
   if (meant === null) return new GatewayError('unknown_url', message)

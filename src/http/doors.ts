@@ -7,6 +7,7 @@ import type { Key } from '../domain/snapshot.ts'
 import { chat, openAiErrors } from '../formats/chat/chat.ts'
 import type { ErrorFormat, Format } from '../formats/format.ts'
 import { counting, messages } from '../formats/messages/messages.ts'
+import { responses } from '../formats/responses/responses.ts'
 import { countTokens } from '../gateway/count-tokens.ts'
 import { type HandleDeps, handle, type IncomingRequest } from '../gateway/handle.ts'
 import { type IpOf, toToken } from '../keys/token.ts'
@@ -22,7 +23,9 @@ interface Door {
 
 export const CHAT: Door = { path: '/v1/chat/completions', format: chat }
 
-export const DOORS: readonly Door[] = [CHAT, { path: '/v1/messages', format: messages }]
+export const RESPONSES: Door = { path: '/v1/responses', format: responses }
+
+export const DOORS: readonly Door[] = [CHAT, { path: '/v1/messages', format: messages }, RESPONSES]
 
 /** How failures are told at a path, or below it. */
 export const errorFormatOf = (path: string): ErrorFormat =>

@@ -3,6 +3,7 @@ import { PublicModel } from '../../documents/schemas/catalog.ts'
 import { RequestSchema } from '../../domain/request.ts'
 import { chatOperation, toErrors } from './chat.ts'
 import { withComponents } from './components.ts'
+import { responsesOperation } from './responses.ts'
 import { ApiError, ChatCompletion, ChatCompletionChunk, ChatUsage, Health, ModelList } from './schemas.ts'
 
 const json = (schema: object) => ({ 'application/json': { schema } })
@@ -19,11 +20,11 @@ const DOCUMENT = {
     title: 'Tollgate',
     version: '1',
     description:
-      "OpenAI's chat completions for every model behind this gateway. Errors are those of OpenAI's API, and answers carry what they cost.",
+      "OpenAI's chat completions and Responses API for every model behind this gateway. Errors are those of OpenAI's API, and answers carry what they cost.",
   },
   servers: [{ url: '/' }],
   security: [{ key: [] }],
-  tags: [{ name: 'chat' }, { name: 'models' }, { name: 'server' }],
+  tags: [{ name: 'chat' }, { name: 'responses' }, { name: 'models' }, { name: 'server' }],
   components: {
     securitySchemes: {
       key: {
@@ -41,6 +42,15 @@ const DOCUMENT = {
         tags: ['chat'],
         requestBody: chatOperation.requestBody,
         responses: { ...chatOperation.responses, ...NO_KEY },
+      },
+    },
+    '/v1/responses': {
+      post: {
+        operationId: 'createResponse',
+        summary: 'Has a model answer, in items',
+        tags: ['responses'],
+        requestBody: responsesOperation.requestBody,
+        responses: { ...responsesOperation.responses, ...NO_KEY },
       },
     },
     '/v1/models': {

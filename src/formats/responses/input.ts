@@ -1,0 +1,186 @@
+/**
+ * The items of a request as the messages of a conversation: what a model thought, said and called in one turn becomes one message,
+ * and each call is followed by its result, wherever that stood. Items of unknown types are left out. Pure.
+ */
+import { type Decision, GatewayError } from '../../domain/error.ts'
+import type { AssistantMessage, Message } from '../../domain/request.ts'
+import { quote } from '../../validation/explain-words.ts'
+import { toContent, toTexts, toUserParts, type UserPart } from './content.ts'
+import type { Content, Item, ResponsesRequest } from './schema.ts'
+import { toThought } from './thoughts.ts'
+import type { ToolNames } from './tool-names.ts'
+import { unsupported } from './validate.ts'
+
+/** Refuses calls without a result, results without a call, and what only a provider's store could tell. */
+export function toMessages({ input, instructions }: ResponsesRequest, names: ToolNames): Decision<Message[]> {
+  const messages: Message[] = instructions ? [{ role: 'developer', content: instructions }] : []
+  if (typeof input === 'string') return [...messages, { role: 'user', content: input }]
+  try {
+    return [...messages, ...new Conversation(input, names).read()]
+  } catch (error) {
+    if (error instanceof GatewayError) return error
+    throw error
+  }
+}
+
+type Call = NonNullable<AssistantMessage['tool_calls']>[number]
+
+interface Result {
+  content: Content
+  at: string
+}
+
+/** What a model has done since somebody else last said something. */
+class Turn {
+  readonly texts: string[] = []
+  readonly thoughts: string[] = []
+  readonly details: object[] = []
+  readonly calls: Call[] = []
+
+  /** Null where nothing is left of it that another model could read. */
+  toMessage(): AssistantMessage | null {
+    const { texts, calls, details } = this
+    if (texts.length === 0 && calls.length === 0) return null
+    const thought = this.thoughts.join('\n\n')
+    return {
+      role: 'assistant',
+      content: texts.length === 0 ? null : toContent(texts.map((text) => ({ type: 'text' as const, text }))),
+      ...(thought === '' ? {} : { reasoning: thought, reasoning_content: thought }),
+      ...(details.length === 0 ? {} : { reasoning_details: details }),
+      ...(calls.length === 0 ? {} : { tool_calls: calls }),
+    }
+  }
+}
+
+class Conversation {
+  readonly #input: readonly Item[]
+  readonly #names: ToolNames
+  readonly #messages: Message[] = []
+  /** By the ids of calls, in order: some servers give the same id in every turn. */
+  readonly #results = new Map<string, Result[]>()
+  #turn = new Turn()
+
+  constructor(input: readonly Item[], names: ToolNames) {
+    this.#input = input
+    this.#names = names
+  }
+
+  read(): Message[] {
+    const shells = new Map<string, string>()
+    for (const item of this.#input)
+      if (item.type === 'local_shell_call' && item.id && item.call_id) shells.set(item.id, item.call_id)
+    this.#input.forEach((item, index) => {
+      const id = resultOf(item, shells)
+      if (id === null || !('output' in item)) return
+      const result = { content: item.output, at: `input[${index}].output` }
+      this.#results.getOrInsertComputed(id, () => []).push(result)
+    })
+    for (const [index, item] of this.#input.entries()) this.#take(item, `input[${index}]`)
+    this.#endTurn()
+    for (const [id, [left]] of this.#results)
+      if (left)
+        throw new GatewayError(
+          'invalid_request',
+          `No tool call found for function call output with call_id ${shown(id)}.`,
+          { param: 'input' },
+        )
+    return this.#messages
+  }
+
+  #take(item: Item, at: string): void {
+    const { calls } = this.#turn
+    switch (item.type) {
+      case 'message':
+        this.#say(item, `${at}.content`)
+        return
+      case 'reasoning': {
+        const { text, details } = toThought(item)
+        if (text !== '') this.#turn.thoughts.push(text)
+        this.#turn.details.push(...details)
+        return
+      }
+      case 'function_call':
+        calls.push(toCall(item.call_id, this.#names.nameOf({ ...item, type: 'function' }), item.arguments))
+        return
+      case 'custom_tool_call':
+        calls.push(
+          toCall(item.call_id, this.#names.nameOf({ ...item, type: 'custom' }), JSON.stringify({ input: item.input })),
+        )
+        return
+      case 'local_shell_call': {
+        const { type: _, ...action } = item.action
+        const id = item.call_id ?? item.id ?? ''
+        calls.push(toCall(id, this.#names.nameOf({ type: 'local_shell' }), JSON.stringify(action)))
+        return
+      }
+      case 'function_call_output':
+      case 'custom_tool_call_output':
+      case 'local_shell_call_output':
+        this.#endTurn()
+        return
+      case 'item_reference':
+        throw unsupported(at, 'Send the item itself, with store: false: this gateway keeps no items.')
+      default:
+        return
+    }
+  }
+
+  #say({ role, content }: Extract<Item, { type: 'message' }>, at: string): void {
+    if (role === 'assistant') {
+      // Two answers in a row are two, but for what is said between calls.
+      if (this.#turn.texts.length > 0 && this.#turn.calls.length === 0) this.#endTurn()
+      this.#turn.texts.push(...toTexts(content).map(({ text }) => text))
+      return
+    }
+    this.#endTurn()
+    if (role !== 'user') {
+      const texts = toTexts(content)
+      if (texts.length > 0) this.#messages.push({ role, content: toContent(texts) })
+      return
+    }
+    const parts = toUserParts(content, at)
+    if (parts.length > 0) this.#messages.push({ role, content: toContent(parts) })
+  }
+
+  #endTurn(): void {
+    const message = this.#turn.toMessage()
+    this.#turn = new Turn()
+    if (message === null) return
+    this.#messages.push(message)
+    for (const { id } of message.tool_calls ?? []) {
+      const result = this.#results.get(id)?.shift()
+      if (!result)
+        throw new GatewayError('invalid_request', `No tool output found for function call ${shown(id)}.`, {
+          param: 'input',
+        })
+      this.#messages.push({ role: 'tool', tool_call_id: id, content: toResult(toUserParts(result.content, result.at)) })
+    }
+  }
+}
+
+/** Of an id, which may be as long as its client likes. */
+const shown = (id: string) => quote(id).slice(1, -1)
+
+/** The id of the call that an item answers; null where it answers none. */
+function resultOf(item: Item, shells: ReadonlyMap<string, string>): string | null {
+  if (item.type === 'function_call_output' || item.type === 'custom_tool_call_output') return item.call_id
+  if (item.type !== 'local_shell_call_output') return null
+  return item.call_id ?? shells.get(item.id ?? '') ?? item.id ?? ''
+}
+
+const toCall = (id: string, name: string, args: string): Call => ({
+  id,
+  type: 'function',
+  function: { name, arguments: args },
+})
+
+type ResultPart = Extract<UserPart, { type: 'text' | 'image_url' }>
+
+/** Tools answer with texts and pictures; of a file only its name is told. */
+function toResult(parts: readonly UserPart[]): string | ResultPart[] {
+  const told = parts.flatMap((part): ResultPart[] => {
+    if (part.type === 'text' || part.type === 'image_url') return [part]
+    return part.type === 'file' ? [{ type: 'text', text: `(a file: ${part.file.filename ?? 'without a name'})` }] : []
+  })
+  return told.length === 0 ? '' : toContent(told)
+}

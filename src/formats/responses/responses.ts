@@ -1,0 +1,34 @@
+/** OpenAI's Responses API, as a format that clients speak. Nothing is kept between two requests. Pure. */
+import type { AnswerEvent, AnswerOrigin } from '../../domain/events.ts'
+import type { Task } from '../../domain/task.ts'
+import type { Receipt } from '../../domain/usage.ts'
+import { openAiErrors } from '../chat/chat.ts'
+import type { Format, Identity } from '../format.ts'
+import { askedOf } from './asked.ts'
+import { Output } from './output.ts'
+import { toOwnParam } from './params.ts'
+import { toTask } from './request.ts'
+import { toResponseJson } from './response.ts'
+import { ResponsesWriter } from './writer.ts'
+
+export const responses: Format = {
+  ...openAiErrors,
+  error(refused) {
+    const { error } = refused.toBody()
+    return { error: { ...error, param: toOwnParam(error.param) } }
+  },
+  toTask,
+  whole: toWholeJson,
+  writer: (task, identity) => new ResponsesWriter(task, identity),
+}
+
+function toWholeJson(task: Task, identity: Identity, events: readonly AnswerEvent[], receipt: Receipt): string {
+  const asked = askedOf(task)
+  const output = new Output(identity.id, asked, () => {})
+  let origin: AnswerOrigin = {}
+  for (const event of events) {
+    if (event.kind === 'origin') origin = event.origin
+    output.take(event)
+  }
+  return toResponseJson(asked, identity, { output: output.done, origin, reason: output.reason, receipt })
+}

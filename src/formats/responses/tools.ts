@@ -1,0 +1,189 @@
+/**
+ * A client's tools as the functions that a model is given: those of a namespace by longer names, tools that take a text as functions
+ * of one text, the local shell as a function of a command. What only its provider could run is left out. Pure.
+ */
+import { type Decision, GatewayError } from '../../domain/error.ts'
+import { asObject, asText } from '../../domain/json.ts'
+import type { CanonicalRequest } from '../../domain/request.ts'
+import type { CustomTool, FunctionTool, ResponsesRequest, Tool, ToolChoice } from './schema.ts'
+import type { ClientTool, ToolNames } from './tool-names.ts'
+
+type Function = Extract<NonNullable<CanonicalRequest['tools']>[number], { type: 'function' }>
+
+export interface GivenTools {
+  functions: Function[]
+  /** The path of each in the request. */
+  paths: string[]
+  /** What was not left out, as an answer repeats it. */
+  kept: object[]
+  /** The names of all functions that a tool stands for. */
+  names: ReadonlySet<string>
+  /** Whether and how the client would have the model search the web. */
+  search: CanonicalRequest['web_search_options'] | null
+}
+
+export function readTools(tools: readonly Tool[], names: ToolNames): GivenTools {
+  const given: GivenTools & { names: Set<string> } = {
+    functions: [],
+    paths: [],
+    kept: [],
+    names: new Set(),
+    search: null,
+  }
+  tools.forEach((tool, index) => {
+    const called = toCalled(tool, `tools[${index}]`)
+    if (called === null) given.search ??= toSearch(tool)
+    else
+      given.kept.push(tool.type === 'function' ? { description: null, parameters: null, strict: null, ...tool } : tool)
+    for (const { client, at, made } of called ?? []) {
+      const name = names.nameOf(client)
+      if (given.names.has(name)) continue
+      given.names.add(name)
+      given.functions.push({ type: 'function', function: { name, ...made } })
+      given.paths.push(at)
+    }
+  })
+  return given
+}
+
+/** A function that stands for a tool of the client's. */
+interface Called {
+  client: ClientTool
+  at: string
+  made: Omit<Function['function'], 'name'>
+}
+
+/** Null where only its provider could run it. */
+function toCalled(tool: Tool, at: string): Called[] | null {
+  switch (tool.type) {
+    case 'function':
+    case 'custom':
+      return [toOne(tool, null, '', at)]
+    case 'namespace': {
+      const { name, description, tools } = tool
+      return tools.flatMap((each, index) =>
+        each.type === 'function' || each.type === 'custom'
+          ? toOne(each, name, description ?? '', `${at}.tools[${index}]`)
+          : [],
+      )
+    }
+    case 'local_shell':
+      return [{ client: { type: 'local_shell' }, at, made: LOCAL_SHELL }]
+    default:
+      return null
+  }
+}
+
+/** @param about what the namespace says of all its tools. */
+const toOne = (tool: FunctionTool | CustomTool, namespace: string | null, about: string, at: string): Called => ({
+  client: { type: tool.type, name: tool.name, namespace },
+  at,
+  made: tool.type === 'function' ? toFunction(tool, about) : toFunctionOfText(tool, about),
+})
+
+function toFunction(
+  { description, parameters, strict }: FunctionTool,
+  about: string,
+): Omit<Function['function'], 'name'> {
+  const said = join(about, description)
+  return {
+    ...(said === '' ? {} : { description: said }),
+    ...(parameters ? { parameters: withProperties(parameters) } : {}),
+    ...(typeof strict === 'boolean' ? { strict } : {}),
+  }
+}
+
+/** Tools without parameters often say no more than that they take an object, which many servers refuse. */
+const withProperties = (schema: Record<string, unknown>) =>
+  schema.type === 'object' && schema.properties === undefined ? { ...schema, properties: {} } : schema
+
+function toFunctionOfText({ description, format }: CustomTool, about: string): Omit<Function['function'], 'name'> {
+  const grammar = format?.type === 'grammar' ? asText(format.definition) : ''
+  const rule = `The input must match this ${asText(format?.syntax)} grammar:\n${grammar}`
+  const said = join(about, description, grammar === '' ? '' : rule)
+  return {
+    ...(said === '' ? {} : { description: said }),
+    parameters: { type: 'object', properties: { input: { type: 'string' } }, required: ['input'] },
+  }
+}
+
+const join = (...texts: (string | null | undefined)[]) => texts.filter(Boolean).join('\n\n')
+
+const LOCAL_SHELL: Omit<Function['function'], 'name'> = {
+  description: 'Runs a command on the machine of the user.',
+  parameters: {
+    type: 'object',
+    properties: {
+      command: { type: 'array', items: { type: 'string' }, description: 'The program and its arguments.' },
+      working_directory: { type: 'string' },
+      timeout_ms: { type: 'integer' },
+    },
+    required: ['command'],
+  },
+}
+
+/** What is not to leave the provider's own index is no search of the web here. */
+function toSearch(tool: object): GivenTools['search'] {
+  const {
+    type,
+    external_web_access: external,
+    search_context_size: size,
+    user_location,
+  } = { ...tool } as Record<string, unknown>
+  if (!/^web_search(_|$)/.test(asText(type)) || external === false) return null
+  const { type: _, ...place } = asObject(user_location) ?? {}
+  const said = Object.entries(place).filter((field): field is [string, string] => typeof field[1] === 'string')
+  return {
+    ...(size === 'low' || size === 'medium' || size === 'high' ? { search_context_size: size } : {}),
+    ...(said.length > 0 ? { user_location: { type: 'approximate', approximate: Object.fromEntries(said) } } : {}),
+  }
+}
+
+/** Which function may or must be called; undefined where the client does not say, or there is none. */
+export function toToolChoice(
+  { tool_choice: choice }: Pick<ResponsesRequest, 'tool_choice'>,
+  tools: GivenTools,
+  names: ToolNames,
+): Decision<CanonicalRequest['tool_choice']> {
+  const hasNone = tools.functions.length === 0
+  if (choice === 'required' && hasNone) return leftOut('tool_choice', 'any tool')
+  if (choice === undefined || choice === null || typeof choice === 'string')
+    return hasNone ? undefined : (choice ?? undefined)
+  if (choice.type === 'allowed_tools') return toAllowed(choice, tools, names)
+  const name = toName(choice, names)
+  if (name === null || !tools.names.has(name)) return leftOut('tool_choice', choice.name ?? choice.type)
+  return { type: 'function', function: { name } }
+}
+
+function toAllowed(
+  { mode, tools: allowed }: Exclude<ToolChoice, string>,
+  tools: GivenTools,
+  names: ToolNames,
+): Decision<CanonicalRequest['tool_choice']> {
+  const left = (allowed ?? []).flatMap((each) => {
+    const name = toName(each, names)
+    return name !== null && tools.names.has(name) ? [{ type: 'function', function: { name } }] : []
+  })
+  if (left.length > 0) return { type: 'allowed_tools', allowed_tools: { mode: mode ?? 'auto', tools: left } }
+  return mode === 'required'
+    ? leftOut('tool_choice.tools', 'any of these tools')
+    : tools.names.size > 0
+      ? 'none'
+      : undefined
+}
+
+function toName(
+  { type, name, namespace }: { type: string; name?: string | null; namespace?: string | null },
+  names: ToolNames,
+) {
+  if (type === 'local_shell') return names.nameOf({ type })
+  if ((type !== 'function' && type !== 'custom') || !name) return null
+  return names.nameOf({ type, name, namespace: namespace ?? null })
+}
+
+const leftOut = (param: string, what: string) =>
+  new GatewayError(
+    'invalid_request',
+    `Invalid value for 'tool_choice': ${what} is not among the tools that can be called here. Functions, custom tools, namespaces of them and local_shell can; others are left out.`,
+    { code: 'invalid_value', param },
+  )

@@ -1,0 +1,44 @@
+/** What clients of the Responses API ask for besides: a WebSocket, and answers that nobody keeps. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type Gateway, startGateway } from '../support/gateway.ts'
+import { askRaw } from '../support/raw.ts'
+
+let gateway: Gateway
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway.stop())
+
+const KEPT: [method: string, path: string][] = [
+  ['GET', '/responses/resp_1'],
+  ['DELETE', '/responses/resp_1'],
+  ['GET', '/responses/resp_1/input_items?limit=5'],
+  ['POST', '/responses/resp_1/cancel'],
+  ['POST', '/responses/compact'],
+  ['POST', '/responses/input_tokens'],
+]
+
+test.each(KEPT)('%s %s finds nothing, and is told why', async (method, path) => {
+  const response = await fetch(gateway.app.baseUrl + path, { method, ...(method === 'POST' ? { body: '{' } : {}) })
+  expect(response.status).toBe(404)
+  expect(await response.json()).toMatchObject({ error: { message: expect.stringMatching(/keeps no answers/) } })
+})
+
+test('a WebSocket is declined at once by 426, by which Codex goes on over HTTP', async () => {
+  const { status, headers, body } = await askRaw(gateway.app.origin, '/v1/responses', {
+    headers: [
+      ['connection', 'Upgrade'],
+      ['upgrade', 'websocket'],
+      ['sec-websocket-version', '13'],
+      ['sec-websocket-key', 'aMRl1mkoC2hjpFD5r4nVnw=='],
+      ['sec-websocket-extensions', 'permessage-deflate; client_max_window_bits'],
+    ],
+  })
+  expect([status, headers.get('upgrade')]).toEqual([426, 'HTTP/1.1'])
+  expect(JSON.parse(String(body))).toMatchObject({ error: { code: 'websocket_not_supported' } })
+})
+
+test('a GET of another kind is told to post', async () => {
+  const response = await fetch(`${gateway.app.baseUrl}/responses`)
+  expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST'])
+})
