@@ -86,6 +86,7 @@ describe('a request', () => {
     expect(messages).toEqual(before)
   })
 
+  const SWITCHED = { effort_fields: { none: { thinking: { type: 'disabled' } } } }
   test.each([
     [{ max_tokens_field: 'max_tokens' as const }, { max_completion_tokens: 9 }, { max_tokens: 9 }],
     [{ max_tokens_field: 'max_completion_tokens' as const }, { max_tokens: 9 }, { max_completion_tokens: 9 }],
@@ -110,6 +111,8 @@ describe('a request', () => {
     [{ effort_fields: {} }, { thinking: { type: 'disabled' } }, { reasoning_effort: 'none' }],
     [{ effort_fields: { low: { think: 1 } } }, { reasoning_effort: 'low', think: 2 }, { think: 2 }],
     [{}, { thinking: { type: 'disabled' } }, { thinking: { type: 'disabled' } }],
+    [SWITCHED, { thinking: { type: 'enabled', keep: 'all' } }, { thinking: { type: 'enabled', keep: 'all' } }],
+    [SWITCHED, { thinking: { type: 'adaptive' }, reasoning_effort: 'high' }, { reasoning_effort: 'high' }],
     [{ stream_options: false }, { stream: true, stream_options: { include_usage: true } }, { stream: true }],
   ])('to an upstream with %j turns %j into %j', (options, asked, expected) => {
     const particular = toTarget({ options: { ...DEFAULT_OPTIONS, ...options } })

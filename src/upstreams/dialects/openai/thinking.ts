@@ -2,7 +2,7 @@
  * How much a model is to think, in the words of its provider and by what its route says that it can. An upstream whose words nobody
  * has said is sent the client's own, whichever they are: it may know them. Pure.
  */
-import type { JsonObject } from '../../../domain/json.ts'
+import { asObject, type JsonObject } from '../../../domain/json.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Effort, RouteSettings, UpstreamSettings } from '../../../domain/settings.ts'
 import { toThinkingWish } from '../../../domain/thinking.ts'
@@ -29,8 +29,7 @@ function translate(sent: JsonObject, body: CanonicalRequest, route: RouteSetting
   sent.reasoning_effort = undefined
   sent.reasoning = undefined
   sent.thinking = undefined
-  // Some providers have that field themselves.
-  const isTheirs = thinking && Object.values(words).some((fields) => 'thinking' in fields)
+  const isTheirs = isSwitch(thinking) && Object.values(words).some((fields) => 'thinking' in fields)
   if (isTheirs && route.thinking !== 'none') sent.thinking = thinking
   if (isOn === null || (isTheirs && !said && !reasoning)) return
   // Yes alone means that much at OpenRouter, too.
@@ -39,6 +38,12 @@ function translate(sent: JsonObject, body: CanonicalRequest, route: RouteSetting
   const fields = words[known] ?? { reasoning_effort: known }
   // What a client says by the provider's own fields goes before ours.
   for (const name in fields) sent[name] ??= fields[name]
+}
+
+/** Some providers have the field themselves, with these two. */
+function isSwitch(thinking: unknown): boolean {
+  const type = asObject(thinking)?.type
+  return type === 'enabled' || type === 'disabled'
 }
 
 /** The effort that is as near as the model can; undefined where it is left to think as it does. */
