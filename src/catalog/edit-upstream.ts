@@ -5,10 +5,9 @@
 import { type FieldChanges, toChanged, toDefined } from '../domain/defined.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Deadlines, DialectName } from '../domain/settings.ts'
-import type { SealedCredential, UpstreamRow } from '../store/catalog-rows.ts'
+import type { UpstreamRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import { isSamePlace } from '../store/place.ts'
-import { isReference } from '../store/references.ts'
 import { CLEARED, type Vault } from '../store/vault.ts'
 import { toPresetDialect } from './complete.ts'
 import { type Decision, type EditBy, type Edited, editCatalog, NO_WRITE, requireValid } from './edit.ts'
@@ -17,6 +16,7 @@ import { findUpstream } from './find.ts'
 import { requirePriced } from './priced.ts'
 import { type LookUp, type Resolved, requireAddress, resolveHosts } from './remote.ts'
 import { isSameRow, NO_ROWS, toRowsAfter } from './states.ts'
+import { requireCredentials, toCredential, toTold } from './typed-in.ts'
 
 export interface UpstreamDeps {
   store: ConfigStore
@@ -182,22 +182,6 @@ async function prepare(
   return { resolved, sealed }
 }
 
-/** What goes into a header as it is (RFC 9110, section 5.5). */
-const CREDENTIAL = /^[\x21-\x7e]{1,4000}$/
-
-function requireCredentials({ dialect }: UpstreamRow, given: readonly string[] = []): void {
-  if (given.length > 0 && dialect === 'demo') throw invalid('api_key', 'the demo needs none.')
-  for (const text of given) {
-    if (isReference(text))
-      throw invalid(
-        'api_key',
-        'variables and files of the server are named in its catalogue file alone: type the credential in.',
-      )
-    if (!CREDENTIAL.test(text))
-      throw invalid('api_key', 'a credential has 1 to 4000 letters, digits and signs, and no spaces.')
-  }
-}
-
 function requireUpstream(row: UpstreamRow, before: UpstreamRow | undefined, resolved: Resolved | null): void {
   if (row.dialect !== 'demo' && row.baseUrl === null && row.options.preset === undefined)
     throw invalid('base_url', 'it is missing: such as https://api.openai.com/v1.')
@@ -214,31 +198,3 @@ const invalid = (field: string, rule: string) =>
 
 const meanwhile = (id: string) =>
   new ServiceError({ kind: 'catalog_changed' }, `The upstream ${id} was changed meanwhile. Look at it, and try again.`)
-
-/** As it is told of; a reference is told as what it is. */
-const TYPED_IN = 'typed in'
-
-const toTold = ({ length }: readonly unknown[]) => (length === 1 ? TYPED_IN : `${length} ${TYPED_IN}`)
-
-/** What becomes of the credential, and how that is told; null where nothing does. */
-function toCredential(
-  { id, apiKeyRef, origin }: UpstreamRow,
-  held: readonly SealedCredential[],
-  isMoving: boolean,
-  sealed: readonly string[] | undefined,
-) {
-  const isCleared = held.some((one) => one.sealed === CLEARED)
-  const had = apiKeyRef ?? (held.length === 0 ? undefined : isCleared ? 'to be typed in' : toTold(held))
-  const before = had === undefined ? {} : { api_key: had }
-  const tell = (after: object, write: { id: string; sealed: readonly string[] }[]) => ({
-    aside: { name: `upstreams.${id}`, origin, before, after: { ...after } },
-    write,
-  })
-  if (sealed?.length === 0) return had === undefined ? null : tell({}, [{ id, sealed }])
-  if (sealed !== undefined) {
-    const told = toTold(sealed)
-    return tell({ api_key: had === told ? `${told} anew` : told }, [{ id, sealed }])
-  }
-  if (!isMoving || had === undefined) return null
-  return tell({ api_key: 'to be typed in' }, [{ id, sealed: [CLEARED] }])
-}
