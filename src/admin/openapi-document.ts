@@ -5,8 +5,10 @@ import * as catalog from '../documents/schemas/catalog.ts'
 import { Text } from '../documents/schemas/describes.ts'
 import * as keys from '../documents/schemas/keys.ts'
 import * as ledger from '../documents/schemas/ledger.ts'
+import * as models from '../documents/schemas/models.ts'
 import * as people from '../documents/schemas/people.ts'
 import * as server from '../documents/schemas/server.ts'
+import * as upstreams from '../documents/schemas/upstreams.ts'
 import { RequestSchema } from '../domain/request.ts'
 import { withComponents } from '../http/openapi/components.ts'
 import { ApiError, ChatCompletion } from '../http/openapi/schemas.ts'
@@ -21,7 +23,7 @@ import { WORDS } from './words/words.ts'
 const Refusal = Type.Object({ error: Type.Object({ kind: Text, message: Text }) })
 
 const NAMED = {
-  ...{ ...people, ...keys, ...catalog, ...ledger, ...server, Refusal },
+  ...{ ...people, ...keys, ...models, ...upstreams, ...catalog, ...ledger, ...server, Refusal },
   ...{ ChatRequest: RequestSchema, ChatCompletion, ApiError },
 }
 

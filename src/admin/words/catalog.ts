@@ -1,23 +1,19 @@
 /** Models, upstreams, and the catalogue that declares them. */
 import { Type } from '@sinclair/typebox'
 import {
-  Alias,
   Applied,
   CatalogReverted,
   EditedModel,
   EditedUpstream,
   ExportedCatalog,
   FoundModels,
-  ListedModel,
   Plan,
-  Preset,
   RefreshedCatalog,
   ShownVersion,
-  TestedUpstream,
-  Upstream,
   Version,
-  WholeModel,
 } from '../../documents/schemas/catalog.ts'
+import { Alias, ListedModel, WholeModel } from '../../documents/schemas/models.ts'
+import { Preset, TestedUpstream, Upstream } from '../../documents/schemas/upstreams.ts'
 import type { Words } from './route-words.ts'
 
 const APPLYING = ['catalog_invalid', 'catalog_not_read', 'owners_only'] as const

@@ -1,7 +1,7 @@
 /** Keys, one's own keys, teams, and the playground. */
 import { Type } from '@sinclair/typebox'
-import { PublicModel } from '../../documents/schemas/catalog.ts'
 import { Key, MadeKey, OwnTeam, Team } from '../../documents/schemas/keys.ts'
+import { PublicModel } from '../../documents/schemas/models.ts'
 import type { Words } from './route-words.ts'
 
 const Keys = Type.Object({ keys: Type.Array(Key) })

@@ -5,7 +5,6 @@ import type { AuditPageDocument } from '../audit.ts'
 import type { FailuresDocument } from '../failures.ts'
 import type { ChargeDocument, RequestDocument, RequestPageDocument } from '../request.ts'
 import type { UsageDocument } from '../usage.ts'
-import { Pricing } from './catalog.ts'
 import {
   Count,
   CountOrNull,
@@ -19,6 +18,7 @@ import {
   Time,
   wordOf,
 } from './describes.ts'
+import { Pricing } from './models.ts'
 
 const status = wordOf(REQUEST_STATUSES)
 /** 0 or 1. */

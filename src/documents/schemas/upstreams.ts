@@ -1,0 +1,59 @@
+/** What is told of upstreams, and of the providers that one can be set up as. */
+import { Type } from '@sinclair/typebox'
+import type { ShownPreset, ShownUpstream, UpstreamTest } from '../upstream.ts'
+import { Count, CountOrNull, describes, Flag, orNull, Text, TextOrNull, Time, TimeOrNull, wordOf } from './describes.ts'
+
+export const Upstream = describes<ShownUpstream>()(
+  Type.Object({
+    id: Text,
+    dialect: Text,
+    preset: TextOrNull,
+    base_url: TextOrNull,
+    local: Flag,
+    deadlines: Type.Object({
+      ...{ headers_ms: Count, first_token_ms: Count, idle_ms: Count, total_ms: Count, total_whole_ms: Count },
+    }),
+    limits: Type.Object({ rpm: CountOrNull, tpm: CountOrNull, concurrency: CountOrNull }),
+    state: wordOf(['healthy', 'degraded', 'refused', 'down', 'unknown', 'not_ready', 'disabled'] as const),
+    reason: TextOrNull,
+    enabled: Flag,
+    origin: Text,
+    credential: orNull(Type.Object({ variable: TextOrNull, status: wordOf(['set', 'not_set'] as const) })),
+    credentials: Type.Array(
+      Type.Object({
+        number: Count,
+        from: wordOf(['variable', 'file', 'typed_in'] as const),
+        name: TextOrNull,
+        status: wordOf(['set', 'not_set', 'left_out'] as const),
+        reason: TextOrNull,
+        back_in_ms: CountOrNull,
+      }),
+    ),
+    last_ok_ms: TimeOrNull,
+    last_error: orNull(Type.Object({ message: Text, at_ms: Time })),
+    targets: Type.Array(
+      Type.Object({
+        model: Text,
+        upstream_model: Text,
+        breaker: wordOf(['closed', 'open', 'half_open'] as const),
+        open_for_keys: CountOrNull,
+        failures_in_a_row: Count,
+        retry_in_ms: CountOrNull,
+        reason: TextOrNull,
+      }),
+    ),
+  }),
+)
+
+export const Preset = describes<ShownPreset>()(
+  Type.Object({
+    ...{ id: Text, name: Text, dialect: Text },
+    base_url: orNull(Type.String({ description: 'null: each customer has another one, such as the example.' })),
+    example: TextOrNull,
+    variable: Type.String({ description: 'Which variable its own libraries read the credential from.' }),
+  }),
+)
+
+export const TestedUpstream = describes<UpstreamTest>()(
+  Type.Object({ id: Text, state: Text, reason: TextOrNull, ms: CountOrNull }),
+)
