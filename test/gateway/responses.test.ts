@@ -3,9 +3,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import { costOf } from '../support/gateway.ts'
 import { obliging } from '../support/upstream.ts'
 import { errorAnswer, type Stream, streamAnswer, toDelta, wholeAnswer } from '../support/upstream-answers.ts'
-import { type ResponsesGateway, startResponses } from './responses.ts'
+import { startResponses } from './responses.ts'
 
-let gateway: ResponsesGateway
+let gateway: Awaited<ReturnType<typeof startResponses>>
 let rows = 0
 beforeAll(async () => {
   gateway = await startResponses()

@@ -1,4 +1,4 @@
-/** A gateway asked by the Responses API, each answer held to its contract. */
+/** Asking a gateway by the Responses API, each answer held to its contract. */
 import { type Gateway, startGateway } from '../support/gateway.ts'
 import {
   checkResponse,
@@ -8,8 +8,8 @@ import {
   type ResponseReport,
 } from '../support/responses-contract.ts'
 
-export interface ResponsesGateway extends Gateway {
-  post(body: object, headers?: Record<string, string>): Promise<Response>
+export interface Asker {
+  post(body: object, init?: Pick<RequestInit, 'signal'>): Promise<Response>
   /** A whole answer. */
   ask(body: object, options?: Options): Promise<Json>
   /** A streamed one. */
@@ -18,26 +18,30 @@ export interface ResponsesGateway extends Gateway {
 
 export const ASKED = { model: 'acme/large', input: 'Hello there!' }
 
-export async function startResponses(...options: Parameters<typeof startGateway>): Promise<ResponsesGateway> {
-  const gateway = await startGateway(...options)
-  const post: ResponsesGateway['post'] = (body, headers = {}) =>
-    fetch(`${gateway.app.baseUrl}/responses`, {
+export function createAsker(baseUrl: string, key: string): Asker {
+  const post: Asker['post'] = (body, init = {}) =>
+    fetch(`${baseUrl}/responses`, {
+      ...init,
       method: 'POST',
-      headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json', ...headers },
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
       body: JSON.stringify({ ...ASKED, ...body }),
     })
+  const orThrow = async (response: Response) => {
+    if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`)
+    return response
+  }
   return {
-    ...gateway,
     post,
     async ask(body, options) {
-      const response = await post(body)
-      if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`)
-      return checkResponse((await response.json()) as Json, options)
+      return checkResponse((await (await orThrow(await post(body))).json()) as Json, options)
     },
     async stream(body, options) {
-      const response = await post({ ...body, stream: true })
-      if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`)
-      return checkResponseStream(await response.text(), options)
+      return checkResponseStream(await (await orThrow(await post({ ...body, stream: true }))).text(), options)
     },
   }
+}
+
+export async function startResponses(...options: Parameters<typeof startGateway>): Promise<Gateway & Asker> {
+  const gateway = await startGateway(...options)
+  return { ...gateway, ...createAsker(gateway.app.baseUrl, gateway.key) }
 }

@@ -1,8 +1,8 @@
 /** What a model says to whoever asked: texts, and refusals. Pure. */
-import type { TokenLogprob } from '../../domain/events.ts'
+import type { Logprob as KnownLogprob, TokenLogprob as KnownTokenLogprob } from '../../domain/events.ts'
 import { asObject, type JsonObject } from '../../domain/json.ts'
 import type { ChoiceEvent, Item, Place, Say } from './item.ts'
-import type { OutputItem, RefusalPart, Status, TextPart } from './wire.ts'
+import type { OutputItem, RefusalPart, Status, TextPart, TokenLogprob } from './wire.ts'
 
 type Part = TextPart | RefusalPart
 
@@ -30,7 +30,7 @@ export class MessageItem implements Item {
 
   take(event: ChoiceEvent): boolean {
     if (event.kind === 'text') {
-      const logprobs = this.#wantsLogprobs ? (event.logprobs?.content ?? []) : []
+      const logprobs = this.#wantsLogprobs ? (event.logprobs?.content ?? []).map(toLogprob) : []
       const part = this.#textPart()
       part.text += event.text
       part.logprobs.push(...logprobs)
@@ -122,6 +122,12 @@ export class MessageItem implements Item {
 
 const toTextPart = (): TextPart => ({ type: 'output_text', text: '', annotations: [], logprobs: [] })
 const toRefusalPart = (): RefusalPart => ({ type: 'refusal', refusal: '' })
+
+const toOne = ({ token, logprob, bytes }: KnownLogprob) => ({ token, logprob, bytes: bytes ?? [] })
+const toLogprob = ({ top_logprobs, ...one }: KnownTokenLogprob): TokenLogprob => ({
+  ...toOne(one),
+  top_logprobs: top_logprobs.map(toOne),
+})
 
 /** Citations of addresses alone have a form here that does not name a file of the provider's. */
 function toAnnotation(item: object): object | null {

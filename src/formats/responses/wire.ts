@@ -1,7 +1,17 @@
 /** The objects of an answer as clients of the Responses API read them. Types only. */
-import type { TokenLogprob } from '../../domain/events.ts'
 
 export type Status = 'in_progress' | 'completed' | 'incomplete'
+
+/** Its bytes are those of the token in UTF-8; none where they are not known. */
+interface Logprob {
+  token: string
+  logprob: number
+  bytes: number[]
+}
+
+export interface TokenLogprob extends Logprob {
+  top_logprobs: Logprob[]
+}
 
 export interface TextPart {
   type: 'output_text'
