@@ -294,7 +294,7 @@ const MORE: typeof TABLE = [
           reasoning_content: 'm',
           reasoning_details: [
             { type: 'reasoning.text', text: 'm', index: 0 },
-            { type: 'reasoning.encrypted', data: 'x', index: 1, signer: 'paid' },
+            { type: 'reasoning.encrypted', data: 'x', index: 1, signer: 'paid/large-v1' },
           ],
         },
         null,
