@@ -1,0 +1,181 @@
+/** Anthropic's official client on models that are not Anthropic's: the built-in one, and upstreams of every format. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import Anthropic from '@anthropic-ai/sdk'
+import { DEMO, failureOf, type Stage, startStage } from './conformance.ts'
+import { SPEAKERS } from './conformance-speakers.ts'
+import { SLOPPY_USAGE } from './conformance-upstream.ts'
+
+let stage: Stage
+let client: Anthropic
+
+beforeAll(async () => {
+  stage = await startStage()
+  client = new Anthropic({ baseURL: stage.baseUrl.replace(/\/v1$/, ''), apiKey: stage.key, maxRetries: 0 })
+})
+afterAll(() => stage.close())
+
+type Params = Anthropic.MessageCreateParamsNonStreaming
+const ask = (content: string): Anthropic.MessageParam => ({ role: 'user', content })
+
+const tools: Anthropic.Tool[] = ['weather', 'clock'].map((name) => ({
+  name,
+  description: `Tells the ${name}.`,
+  input_schema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+}))
+
+const ways = [
+  ['whole', (params: Params) => client.messages.create(params)],
+  ['streamed', (params: Params) => client.messages.stream(params).finalMessage()],
+] as const
+
+/** Sends an answer back as it came, with what its tools have answered. */
+const goOn = (messages: Anthropic.MessageParam[], { content }: Anthropic.Message) => {
+  messages.push({ role: 'assistant', content: content as Anthropic.ContentBlockParam[] })
+  const results = content.flatMap((block): Anthropic.ToolResultBlockParam[] =>
+    block.type === 'tool_use' ? [{ type: 'tool_result', tool_use_id: block.id, content: `sunny ${block.name}` }] : [],
+  )
+  if (results.length > 0) messages.push({ role: 'user', content: results })
+  return results.length
+}
+
+/** What a client is told that it used, and what the ledger has. Of a stream's usage the client keeps what it knows, which no cost is. */
+async function expectBilled({ usage }: Anthropic.Message): Promise<void> {
+  const { prompt, cached, completion, costNanoUsd } = await stage.billed()
+  const cost = 'cost_nano_usd' in usage ? { cost_nano_usd: costNanoUsd } : {}
+  expect(usage).toMatchObject({
+    input_tokens: prompt - cached,
+    cache_read_input_tokens: cached,
+    output_tokens: completion,
+    ...cost,
+  } as object)
+}
+
+describe.each(ways)('the built-in model, %s', (_, send) => {
+  test('answers', async () => {
+    const message = await send({ model: DEMO, max_tokens: 100, messages: [ask('Hello there')], system: 'Be brief.' })
+    expect(message).toMatchObject({ type: 'message', role: 'assistant', model: DEMO, stop_reason: 'end_turn' })
+    expect(message.content).toMatchObject([{ type: 'text', text: expect.stringContaining('Hello there') }])
+    await expectBilled(message)
+  })
+
+  test('thinks, calls two tools at once, and reads what they answer', async () => {
+    const messages = [ask('Tell me weather and clock.')]
+    const thinking = { type: 'enabled', budget_tokens: 2_000 } as const
+    const params = { model: DEMO, max_tokens: 4_000, tools, thinking }
+    const first = await send({ ...params, messages })
+    expect(first.stop_reason).toBe('tool_use')
+    expect(first.content.map(({ type }) => type)).toEqual(['thinking', 'tool_use', 'tool_use'])
+    expect(goOn(messages, first)).toBe(2)
+    const last = await send({ ...params, messages })
+    expect(last.content.at(-1)).toMatchObject({
+      type: 'text',
+      text: expect.stringContaining('The tools answered: sunny weather; sunny clock'),
+    })
+    await expectBilled(last)
+  })
+
+  test('calls what it has to, and stops where it may write no more', async () => {
+    const params = { model: DEMO, max_tokens: 1_000, messages: [ask('Hello')], tools }
+    const forced = await send({ ...params, tool_choice: { type: 'tool', name: 'clock' } })
+    expect(forced.content).toMatchObject([{ type: 'tool_use', name: 'clock', input: { city: expect.any(String) } }])
+    const none = await send({ ...params, tool_choice: { type: 'none' } })
+    expect(none.stop_reason).toBe('end_turn')
+    expect((await send({ ...params, max_tokens: 1, tool_choice: { type: 'none' } })).stop_reason).toBe('max_tokens')
+  })
+})
+
+test('a schema is met, and parsed by the client', async () => {
+  const schema = {
+    type: 'object',
+    properties: { title: { type: 'string' } },
+    required: ['title'],
+    additionalProperties: false,
+  } as const
+  const { parsed_output: parsed } = await client.messages.parse({
+    ...{ model: DEMO, max_tokens: 1_000, messages: [ask('A title, please')] },
+    output_config: { format: { type: 'json_schema', schema, parse: (text: string) => JSON.parse(text) } },
+  } as never)
+  expect(parsed).toEqual({ title: expect.any(String) } as never)
+})
+
+describe.each(SPEAKERS.map((speaker) => [speaker.name, speaker] as const))('%s', (_, { model, say, limited }) => {
+  test.each(ways)('leads through tools with thoughts that come back, %s', async (_, send) => {
+    const call = (name: string) => ({ name, input: { city: 'Oslo' } })
+    stage.upstream.script(
+      say(
+        { reasoning: 'Both, then. 🤔', text: 'Let me see.', calls: [call('weather'), call('clock')] },
+        { reasoning: 'Once more.', calls: [call('weather')] },
+        { text: 'It is sunny.' },
+      ),
+    )
+    const messages = [ask('Weather and time in Oslo?')]
+    const kinds: string[][] = []
+    for (let left = 3; left > 0; left--) {
+      const message = await send({
+        ...{
+          model,
+          max_tokens: 4_000,
+          messages,
+          tools,
+          thinking: { type: 'adaptive' },
+          output_config: { effort: 'low' },
+        },
+      } as Params)
+      kinds.push(message.content.map(({ type }) => type).filter((type) => type !== 'redacted_thinking'))
+      expect(message.stop_reason).toBe(left > 1 ? 'tool_use' : 'end_turn')
+      await expectBilled(message)
+      goOn(messages, message)
+    }
+    expect(kinds).toEqual([['thinking', 'text', 'tool_use', 'tool_use'], ['thinking', 'tool_use'], ['text']])
+    expect(messages.at(-1)?.content[0]).toMatchObject({ type: 'text', text: 'It is sunny.' })
+  })
+
+  test('has what was read from a cache apart', async () => {
+    stage.upstream.script(say({ text: 'Hello' }))
+    const { usage } = await client.messages.create({ model, max_tokens: 100, messages: [ask('Hi')] })
+    const { prompt_tokens: prompt, prompt_tokens_details: details } = SLOPPY_USAGE
+    expect(usage).toMatchObject({
+      input_tokens: prompt - details.cached_tokens,
+      cache_read_input_tokens: details.cached_tokens,
+    })
+  })
+
+  test('says when it is asked too often', async () => {
+    stage.upstream.script(limited)
+    const failure = await failureOf(client.messages.create({ model, max_tokens: 100, messages: [ask('Hi')] }))
+    expect(failure).toBeInstanceOf(Anthropic.RateLimitError)
+    expect((failure as InstanceType<typeof Anthropic.RateLimitError>).headers.get('retry-after')).toBe('34')
+  })
+})
+
+test('what is wrong has its class, its type and its request', async () => {
+  const params = { model: DEMO, max_tokens: 10, messages: [ask('Hi')] }
+  const nobody = new Anthropic({ baseURL: stage.baseUrl.replace(/\/v1$/, ''), apiKey: 'sk-ant-x', maxRetries: 0 })
+  const failures = [
+    [Anthropic.AuthenticationError, 'authentication_error', nobody.messages.create(params)],
+    [Anthropic.NotFoundError, 'not_found_error', client.messages.create({ ...params, model: 'claude-none' })],
+    [Anthropic.BadRequestError, 'invalid_request_error', client.messages.create({ ...params, max_tokens: 0 })],
+    [Anthropic.BadRequestError, 'invalid_request_error', client.messages.stream({ ...params, messages: [] }).done()],
+  ] as const
+  for (const [kind, type, pending] of failures) {
+    const failure = await failureOf(pending)
+    expect(failure).toBeInstanceOf(kind)
+    expect(failure).toMatchObject({ type, requestID: expect.stringMatching(/^req_[0-9a-f]{32}$/) } as object)
+  }
+})
+
+test('tokens are counted before anything is asked', async () => {
+  const { input_tokens: few } = await client.messages.countTokens({ model: DEMO, messages: [ask('Hi')] })
+  const { input_tokens: many } = await client.messages.countTokens({ model: DEMO, messages: [ask('Hi')], tools })
+  expect(few).toBeGreaterThan(0)
+  expect(many).toBeGreaterThan(few)
+})
+
+test('a client that keeps to the older version of the API, with a key of its own header, is answered alike', async () => {
+  const headers = { 'anthropic-version': '2023-06-01', 'x-api-key': stage.key, authorization: null }
+  const message = await client.messages.create(
+    { model: DEMO, max_tokens: 50, messages: [ask('Hello')], temperature: 0.5 } as Params,
+    { headers },
+  )
+  expect(message.stop_reason).toBe('end_turn')
+})
