@@ -1,7 +1,10 @@
 /** Clients of Anthropic's API before upstreams of three vendors, each of which refuses what the real one would. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { errorMessage, toSignature } from '../support/anthropic-answers.ts'
+import { googleError } from '../support/gemini-upstream.ts'
 import { type Block, checkMessage, checkMessageStream, type Message } from '../support/messages-contract.ts'
-import { startVendors, VENDORS, type Vendors } from './vendors.ts'
+import { type Behaviour, errorAnswer } from '../support/upstream-answers.ts'
+import { startVendors, VENDORS, type Vendor, type Vendors } from './vendors.ts'
 
 let vendors: Vendors
 let key = ''
@@ -106,6 +109,46 @@ describe.each(VENDORS.flatMap((vendor) => [true, false].map((stream) => [vendor,
       expect(made.map(({ status, user }) => ({ status, user }))).toEqual(
         Array(3).fill({ status: 'ok', user: '{"device_id":"d","account_uuid":"","session_id":"s"}' }),
       )
+    })
+  },
+)
+
+/** How each says that it cannot now, before its first word. */
+const FAILURES: Record<Vendor, Behaviour> = {
+  openai: errorAnswer(503, 'Busy'),
+  anthropic: errorMessage(529, 'overloaded_error', 'Overloaded'),
+  gemini: googleError(503, 'UNAVAILABLE', 'The model is overloaded.'),
+}
+
+describe.each(VENDORS.flatMap((from) => VENDORS.filter((to) => to !== from).map((to) => [from, to] as const)))(
+  'a task that %s has begun',
+  (from, to) => {
+    test(`goes on with ${to} in the middle of its tools, and comes back`, async () => {
+      const model = `${from}/${to}`
+      const messages: object[] = [{ role: 'user', content: 'Weather and time in Rome?' }]
+      const step = async (by: string, stream: boolean) => {
+        const answer = await ask(toRequest(model, stream, messages))
+        expect(answer.by).toBe(by)
+        messages.push({ role: 'assistant', content: answer.message.content })
+        const results = toResults(answer.message.content, messages.length)
+        if (results.length > 0) messages.push({ role: 'user', content: results })
+        return results.length
+      }
+      expect(await step(`${from}-1`, true)).toBe(2)
+      vendors.upstreams[`${from}-1`]?.script(FAILURES[from])
+      expect(await step(`${to}-2`, false)).toBe(2)
+      vendors.resume(`${from}-1`)
+      expect(await step(`${from}-1`, true)).toBe(0)
+      expect(vendors.refused).toMatchObject({ [`${from}-1`]: [], [`${to}-2`]: [] })
+      // What one has signed comes back to it, and to nobody else.
+      const own = JSON.stringify(vendors.upstreams[`${from}-1`]?.requests.at(-1)?.json)
+      if (from === 'anthropic') expect(own).toContain(toSignature('Hm of anthropic-1'))
+      if (from === 'anthropic') expect(own).not.toContain('anthropic-2')
+      const other = JSON.stringify(vendors.upstreams[`${to}-2`]?.requests.at(-1)?.json)
+      for (const signature of [toSignature('Hm of anthropic-1'), 'by-openai-', 'tg1.']) {
+        expect(other).not.toContain(signature)
+        if (from !== 'anthropic') expect(own).not.toContain('tg1.')
+      }
     })
   },
 )
