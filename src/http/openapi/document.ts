@@ -3,6 +3,7 @@ import { PublicModel } from '../../documents/schemas/models.ts'
 import { RequestSchema } from '../../domain/request.ts'
 import { chatOperation, toErrors } from './chat.ts'
 import { withComponents } from './components.ts'
+import { countOperation, messagesOperation } from './messages.ts'
 import { responsesOperation } from './responses.ts'
 import { ApiError, ChatCompletion, ChatCompletionChunk, ChatUsage, Health, ModelList } from './schemas.ts'
 
@@ -20,11 +21,11 @@ const DOCUMENT = {
     title: 'Tollgate',
     version: '1',
     description:
-      "OpenAI's chat completions and Responses API for every model behind this gateway. Errors are those of OpenAI's API, and answers carry what they cost.",
+      "OpenAI's chat completions and Responses API, and Anthropic's Messages, for every model behind this gateway. Errors are those of the API that is spoken, and answers carry what they cost.",
   },
   servers: [{ url: '/' }],
   security: [{ key: [] }],
-  tags: [{ name: 'chat' }, { name: 'responses' }, { name: 'models' }, { name: 'server' }],
+  tags: [{ name: 'chat' }, { name: 'responses' }, { name: 'messages' }, { name: 'models' }, { name: 'server' }],
   components: {
     securitySchemes: {
       key: {
@@ -51,6 +52,22 @@ const DOCUMENT = {
         tags: ['responses'],
         requestBody: responsesOperation.requestBody,
         responses: { ...responsesOperation.responses, ...NO_KEY },
+      },
+    },
+    '/v1/messages': {
+      post: {
+        operationId: 'createMessage',
+        summary: 'Has a model answer, in blocks',
+        tags: ['messages'],
+        ...messagesOperation,
+      },
+    },
+    '/v1/messages/count_tokens': {
+      post: {
+        operationId: 'countMessageTokens',
+        summary: 'Tells how many tokens a request has',
+        tags: ['messages'],
+        ...countOperation,
       },
     },
     '/v1/models': {
