@@ -124,8 +124,8 @@ export function upstreamsController({ store, vault, lookUp, serving, now }: Admi
           ask: () => serving.models(id) ?? Promise.reject(disabled(id)),
         })
         const edited = await byHand(principal, query, (by) => addModels(store, id, found.models, by))
-        const { unpriced, others, notes } = found
-        return { ...edited, upstream: await show(id), unpriced, left_out: others, notes: notes.concat(edited.notes) }
+        const { others, notes } = found
+        return { ...edited, upstream: await show(id), left_out: others, notes: notes.concat(edited.notes) }
       },
       { least: 'owner', body: Pick, query: PlanQuery },
     )

@@ -9,6 +9,7 @@ import type { CatalogRows, CatalogWrite, ModelRow, RouteRow, UpstreamRow } from 
 import type { ConfigStore } from '../store/config-store.ts'
 import { CLEARED, type Vault } from '../store/vault.ts'
 import type { DeclaredModel } from './complete.ts'
+import { toFew } from './discovery-notes.ts'
 import { type EditBy, type Edited, editCatalog, NO_WRITE, requireValid } from './edit.ts'
 import { toPrice } from './edit-model.ts'
 import { findUpstream } from './find.ts'
@@ -30,6 +31,10 @@ export interface Added extends Edited {
   notes: string[]
   /** The slugs of the latter: whose requests may go to this upstream, too. */
   further: string[]
+  /** The slugs of models that are new. */
+  fresh: string[]
+  /** Those among them that nobody knows the price of. */
+  unpriced: string[]
 }
 
 /** The row that an upstream would have. */
@@ -72,9 +77,9 @@ export async function addUpstream(
   return { ...edited, ...told }
 }
 
-type Told = Pick<Added, 'notes' | 'further'>
+type Told = Pick<Added, 'notes' | 'further' | 'fresh' | 'unpriced'>
 
-const NOTHING_TOLD: Told = { notes: [], further: [] }
+const NOTHING_TOLD: Told = { notes: [], further: [], fresh: [], unpriced: [] }
 
 /** Adds models to an upstream that there is; what it has already stays as it is. Throws `upstream_not_found`. */
 export async function addModels(store: ConfigStore, id: string, models: DeclaredModel[], by: EditBy): Promise<Added> {
@@ -96,9 +101,9 @@ function toModelsWrite(
 ): { write: CatalogWrite; told: Told } {
   const existing = new Map(rows.models.map((row) => [row.slug, row]))
   const aliases = new Set(rows.aliases.map(({ alias }) => alias))
-  const notes: string[] = []
+  const staying: string[] = []
   const fresh = models.filter(({ slug }) => {
-    if (aliases.has(slug)) notes.push(`${slug}: an alias has this name, and keeps it.`)
+    if (aliases.has(slug)) staying.push(`${slug}: an alias has this name, and keeps it.`)
     return !existing.has(slug) && !aliases.has(slug)
   })
   const plan = planCatalog(
@@ -112,7 +117,7 @@ function toModelsWrite(
     const row = existing.get(model.slug)
     if (!row) continue
     const further = toFurtherRoute(rows, upstream, row, model)
-    if (typeof further === 'string') notes.push(further)
+    if (typeof further === 'string') staying.push(further)
     else if (further !== null) {
       const price = further.pricing && toPrice(undefined, further.pricing, { model: row.slug, upstream }, nowMs)
       routes.push({ ...further, priceId: price?.priceId ?? null })
@@ -120,12 +125,18 @@ function toModelsWrite(
     }
   }
   const further = routes.map(({ model }) => model)
+  const notes = toFew(staying)
   if (further.length > 0)
     notes.push(
       `There already, and with a further route from now on, to ${upstream}, behind those that they have: ${further.join(', ')}. Where the others fail or are busy, ${upstream} is sent their requests.`,
     )
+  const slugsOf = (those: DeclaredModel[]) => those.map(({ slug }) => slug)
+  const unpriced = slugsOf(fresh.filter(({ pricing }) => pricing.length === 0))
   const create = [...write.routes.create, ...routes]
-  return { write: { ...write, routes: { ...write.routes, create } }, told: { notes, further } }
+  return {
+    write: { ...write, routes: { ...write.routes, create } },
+    told: { notes, further, fresh: slugsOf(fresh), unpriced },
+  }
 }
 
 /**

@@ -41,8 +41,6 @@ export interface DiscoverOptions {
 
 export interface Discovered {
   models: DeclaredModel[]
-  /** Slugs of those that nobody knows the price of. */
-  unpriced: string[]
   /** How many are left out because they do not chat. */
   others: number
   /** Sentences: what was odd about the list, and what is assumed. */
@@ -76,21 +74,20 @@ export function toDiscovered(listed: readonly ListedModel[], options: DiscoverOp
     own.slice(0, own.length === 1 ? 1 : 0).map(({ model }) => toFound(slug, model, options)),
   )
   const models = found.map(({ model }) => model)
-  const unpriced = models.filter(({ pricing }) => pricing.length === 0).map(({ slug }) => slug)
   const all = [...notes, ...toFew(doubled), ...toFoundNotes(found, options.local)]
-  return { models, unpriced, others: wanted.length - chatting.length, notes: all }
+  return { models, others: wanted.length - chatting.length, notes: all }
 }
 
 const RENAME = 'Name the one that is meant, and what it is to be called: --models NAME=SLUG.'
 
 /** Without what is no name: a list is written by somebody else, and a name goes into addresses, logs and terminals. */
 function onlyNamed(listed: readonly ListedModel[], notes: string[]): ListedModel[] {
-  const isName = ({ id }: ListedModel) => /^[\x21-\x7e]{1,200}$/.test(id)
+  const isName = ({ id }: ListedModel) => /^[\x21-\x7e]{1,200}$/.test(id) && !/(^|\/)\.{1,2}(\/|$)/.test(id)
   const wrong = listed.filter((model) => !isName(model))
   if (wrong.length > 0) {
     const names = toNames(wrong.map(({ id }) => quote(id.slice(0, MOST_CHARS))))
     notes.push(
-      `${toCount(wrong.length)} left out, whose names are empty, too long, or hold other than printed letters: ${names}.`,
+      `${toCount(wrong.length)} left out, whose names are empty, too long, lead to another path, or hold other than printed letters: ${names}.`,
     )
   }
   // Some lists say the same model twice.

@@ -76,7 +76,7 @@ export async function add(name: string | undefined, flags: AddFlags, io: Context
   if (!flags.yes) await requireYes('Add this?', io)
   const added = await withStore(io, {}, (store) => addUpstream({ store, vault }, wanted, by))
   if (io.json) printJson(io, { planned: false, ...toDocument(upstream.id, added, found) })
-  else io.stdout(toDone(upstream.id, found))
+  else io.stdout(toDone(upstream.id, added))
   await warnOfServer(upstream.id, io)
 }
 
@@ -121,7 +121,8 @@ async function toCredential(
 const MOST_UNPRICED = 20
 
 /** What the lines of a plan do not say. */
-export function tellFound(added: Added, { notes, unpriced, others }: Discovered, io: Context): void {
+export function tellFound(added: Added, { notes, others }: Discovered, io: Context): void {
+  const { unpriced } = added
   for (const note of [...notes, ...added.notes]) io.stderr(`note: ${toPrintable(note)}\n`)
   if (others > 0)
     io.stderr(
@@ -133,19 +134,18 @@ export function tellFound(added: Added, { notes, unpriced, others }: Discovered,
     )
 }
 
-const toDocument = (id: string, added: Added, { models, unpriced, others, notes }: Discovered) => ({
+const toDocument = (id: string, added: Added, { models, others, notes }: Discovered) => ({
   upstream: id,
   ...toEditDocument(added),
   models: models.map(({ slug }) => slug),
-  unpriced,
   left_out: others,
   notes: [...notes, ...added.notes],
 })
 
-function toDone(id: string, { models, unpriced }: Discovered): string {
-  const priced = models.filter(({ slug }) => !unpriced.includes(slug))
+function toDone(id: string, { fresh, further, unpriced }: Added): string {
+  const priced = [...fresh.filter((slug) => !unpriced.includes(slug)), ...further]
   const [first] = priced
   const what = `${count(priced.length, 'model')}${unpriced.length > 0 ? ` and ${unpriced.length} unpriced` : ''}`
-  const example = first === undefined ? '' : `Try it: tollgate ask --model ${first.slug} Hello\n`
+  const example = first === undefined ? '' : `Try it: tollgate ask --model ${first} Hello\n`
   return `${id} is added, with ${what}. Back with: tollgate upstreams remove ${id}\n${example}`
 }

@@ -418,12 +418,24 @@ describe('a list that is not to be trusted', () => {
   })
 
   test('with names that are none has them left out, and does not write to the terminal with them', async () => {
-    lists(openaiList('good', 'bad\u001b]0;pwned\u0007', '', { id: 5 }, 'x'.repeat(5_000), 'with space', 'a*b'))
+    lists(
+      openaiList(
+        'good',
+        'bad\u001b]0;pwned\u0007',
+        '',
+        { id: 5 },
+        'x'.repeat(5_000),
+        'with space',
+        'a*b',
+        '../x',
+        'a/../b',
+      ),
+    )
     const { code, stdout, stderr } = await add('--name', 'lab', '--local', '--yes')
     expect(code).toBe(0)
     expect((await models()).map(({ slug }) => slug)).toEqual(['lab/good'])
     expect(stderr).toContain(
-      '5 of its models are left out, whose names are empty, too long, or hold other than printed letters',
+      '7 of its models are left out, whose names are empty, too long, lead to another path, or hold other than printed letters',
     )
     expect(stderr).toContain("1 of its models is left out, whose names cannot be those of models here: 'a*b'.")
     expect(stdout + stderr).not.toMatch(/[^\P{Cc}\n]/u)
@@ -497,6 +509,16 @@ describe('a model that is there already', () => {
     expect((await edit('--yes')).code).toBe(0)
     expect(await modelOf('openai/gpt-5')).toMatchObject({ routes: [{ upstream: 'openai' }, { upstream: 'router' }] })
     expect((await edit()).stdout).toBe('router: nothing to change.\n')
+  })
+
+  test('is not told of as unpriced, or as added, where only its price at another provider is not known', async () => {
+    lists(openaiList('gpt-5'))
+    await add('openai', '--yes')
+    lists(openaiList('openai/gpt-5', 'own'))
+    const { stdout, stderr } = await add('--name', 'lab', '--no-key', '--yes')
+    expect(stderr).toContain('openai/gpt-5: the model is there already, and nobody knows what it costs at lab')
+    expect(stderr).toContain('disabled until it has a price: lab/own.')
+    expect(stdout).toContain('lab is added, with 0 models and 1 unpriced.')
   })
 
   test('stays as a file has it', async () => {

@@ -81,7 +81,8 @@ export const CATALOG = {
   },
   'POST /upstreams/:id/models': {
     summary: 'Adds models that an upstream lists, or plans that',
-    description: 'Asks it for its list, which costs nothing. What is there already stays as it is.',
+    description:
+      'Asks it for its list, which costs nothing. What is there already stays as it is, or gets a further route, behind those that it has. `NAME=SLUG` has a model called otherwise.',
     answer: FoundModels,
     errors: ['upstream_not_found', 'upstream_disabled', 'list_failed'],
   },

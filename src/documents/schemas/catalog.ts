@@ -63,12 +63,18 @@ export const RefreshedCatalog = Type.Object({
 export const EditedModel = Type.Object({ planned, ...Edit.properties, model: WholeModel })
 export const EditedUpstream = Type.Object({ planned, ...Edit.properties, upstream: orNull(Upstream) })
 /**
- * `unpriced`: slugs of models that are disabled for want of a price. `further`: those that were there, and get a further route.
+ * Slugs of models. `fresh`: that are new; `unpriced`: of those, what is disabled for want of a price; `further`: that were there, and get a further route.
  * `left_out`: how many do not chat.
  */
 export const FoundModels = Type.Object({
   ...EditedUpstream.properties,
-  ...{ unpriced: Type.Array(Text), further: Type.Array(Text), left_out: Count, notes: Type.Array(Text) },
+  ...{
+    fresh: Type.Array(Text),
+    unpriced: Type.Array(Text),
+    further: Type.Array(Text),
+    left_out: Count,
+    notes: Type.Array(Text),
+  },
 })
 
 export const Version = describes<ReturnType<typeof toVersionDocument>>()(
