@@ -5,7 +5,7 @@
 import { noLongerWanted, tooLong } from '../domain/error.ts'
 import type { AnswerEvent, AnswerStream, Take } from '../domain/events.ts'
 import type { Decoder } from './backend.ts'
-import type { HttpCall } from './http.ts'
+import type { HttpCall } from './http-call.ts'
 import { SseReader } from './sse.ts'
 import type { Incoming } from './transport.ts'
 

@@ -1,0 +1,188 @@
+/**
+ * One call over HTTP, by a dialect and a transport: sent, once more where its connection was at fault, and up to its answer, a whole
+ * one or a stream that `sse-stream.ts` goes on reading; with deadlines and the client's leaving. Nothing here knows a provider.
+ */
+import { GatewayError, nameOf, tooLong, UpstreamError } from '../domain/error.ts'
+import type { Answer } from '../domain/events.ts'
+import { parseJson } from '../domain/json.ts'
+import { forgetText } from '../domain/source-text.ts'
+import type { Authority, BackendCall, Dialect, Expected, WireRequest } from './backend.ts'
+import { Deadline } from './deadline.ts'
+import { toPublic, toPublicRequestId } from './failure.ts'
+import { FramingError } from './http1/head.ts'
+import { toOwnHeaders } from './probe.ts'
+import { sendAgain } from './shortage.ts'
+import { SseStream } from './sse-stream.ts'
+import type { Exchange, Incoming, Transport } from './transport.ts'
+
+const MAX_WHOLE_BYTES = 64 * 1024 * 1024
+/** Nobody reads more of an error. */
+const MAX_ERROR_BYTES = 64 * 1024
+const EVENT_STREAM = 'text/event-stream'
+
+const HEADERS = {
+  'content-type': 'application/json',
+  // A compressed stream arrives in lumps.
+  'accept-encoding': 'identity',
+  // Some hosts refuse who does not say what it is.
+  'user-agent': 'tollgate',
+}
+
+/** One call, and what its stream needs to end it. */
+export class HttpCall {
+  readonly deadline: Deadline
+  readonly maxEventBytes: number
+  readonly #dialect: Dialect
+  readonly #call: BackendCall
+  /** Null once it is answered: a stream may take an hour. */
+  #wire: WireRequest | null
+  readonly #transport: Transport
+  readonly #authority: Authority | undefined
+  /** What the authority has given for this call. */
+  #granted: Readonly<Record<string, string>> | null = null
+  #exchange: Exchange | null = null
+  /** Why we ended the call, if we did. */
+  #reason: UpstreamError | null = null
+
+  constructor(dialect: Dialect, transport: Transport, call: BackendCall, maxEventBytes: number, authority?: Authority) {
+    this.#dialect = dialect
+    this.#transport = transport
+    this.#call = call
+    this.maxEventBytes = maxEventBytes
+    this.#authority = authority
+    // Before anything is begun: what throws here is a mistake of our own, and no failure of the upstream.
+    this.#wire = dialect.request(call.body, call.target)
+    const { deadlines, signal: client, payer, body } = call
+    const end = (error: UpstreamError) => this.abort(error)
+    this.deadline = body.stream
+      ? new Deadline({ name: 'headers', ms: deadlines.headers, totalMs: deadlines.total, end, client, payer })
+      : new Deadline({ name: 'total_whole', ms: deadlines.totalWhole, end, client, payer })
+  }
+
+  /** Makes the call. See `Backend.call`. */
+  async run(): Promise<Answer> {
+    let response: Incoming
+    let text: string
+    try {
+      if (this.#authority) this.#granted = await this.#authority.headers(this.#call.target.upstream)
+      try {
+        response = await this.#send()
+      } catch (error) {
+        response = await sendAgain(error, {
+          transport: this.#transport,
+          send: () => this.#send(),
+          isEnded: () => this.#reason !== null,
+        })
+      }
+      // Where it has to be asked once more, what it was sent is written anew.
+      this.#wire = null
+      forgetText(this.#call.body.messages)
+      if (response.status !== 200) throw await this.#toFailure(response)
+      if (this.#call.body.stream) {
+        this.deadline.enter('first_token', this.#call.deadlines.firstToken)
+        if (isEventStream(response)) return this.#toStream(response)
+        this.#mustBeJson(response)
+      }
+      text = await this.#readWhole(response)
+    } catch (error) {
+      this.deadline.stop()
+      const failure = error instanceof GatewayError ? error : this.toError(error)
+      // Nobody reads on, whatever is left of it.
+      this.#exchange?.abort(failure)
+      throw failure
+    }
+    return this.#toWhole(response, text)
+  }
+
+  abort(error: UpstreamError): void {
+    this.#reason ??= error
+    this.#exchange?.abort(error)
+  }
+
+  /** Names what broke the call off: our own reason, or what the connection threw. */
+  toError(error: unknown): UpstreamError {
+    if (this.#reason !== null) return this.#reason
+    if (error instanceof UpstreamError) return error
+    const name = nameOf(error)
+    if (error instanceof FramingError) return new UpstreamError('connection', error.message, { cause: error })
+    return name === 'ZlibError'
+      ? new UpstreamError('broken', 'sent something that its content-encoding does not fit', { cause: error })
+      : new UpstreamError('connection', `could not be reached or broke the connection (${name})`, { cause: error })
+  }
+
+  #send(): Promise<Incoming> {
+    if (this.#reason !== null) throw this.#reason
+    const { body, target, callId } = this.#call
+    const { path, body: text, headers } = this.#wire as WireRequest
+    const { upstream } = target
+    this.#exchange = this.#transport.send({
+      upstream,
+      path,
+      headers: () => ({ ...HEADERS, ...toOwnHeaders(upstream), ...this.#dialect.headers(upstream) }),
+      ownHeaders: this.#granted ? { ...headers, ...this.#granted } : headers,
+      accept: body.stream ? EVENT_STREAM : 'application/json',
+      callId,
+      body: text,
+    })
+    return this.#exchange.answer
+  }
+
+  /** A server that cannot stream answers whole, with JSON. Anything else is no answer. */
+  #mustBeJson(response: Incoming): void {
+    const type = mediaTypeOf(response)
+    if (type === 'application/json') return
+    const quoted = toPublic(type, this.#call.target.upstream).slice(0, 100)
+    throw new UpstreamError('broken', `answered a stream with ${quoted || 'no content type'}`)
+  }
+
+  async #readWhole(response: Incoming): Promise<string> {
+    const text = await response.text(MAX_WHOLE_BYTES, this.#call.take)
+    if (text === null) throw tooLong('answered with more than 64 MiB')
+    this.deadline.stop()
+    return text
+  }
+
+  #toWhole(response: Incoming, text: string): Answer {
+    let json: unknown
+    try {
+      json = parseJson(text)
+    } catch {
+      const what = isEventStream(response) ? 'a stream, which nobody asked for' : 'something that is not JSON'
+      throw new UpstreamError('broken', `answered 200 with ${what}`)
+    }
+    const events = this.#dialect.whole(json, this.#expected(), text)
+    return { events, rest: null, upstreamRequestId: this.#requestIdOf(response) }
+  }
+
+  #toStream(response: Incoming): Answer {
+    const rest = new SseStream(this, response, this.#dialect.decoder(this.#expected()), this.#call.deadlines.idle)
+    return { events: [], rest, upstreamRequestId: this.#requestIdOf(response) }
+  }
+
+  /** How the upstream calls the request. */
+  #requestIdOf(response: Incoming): string | null {
+    return toPublicRequestId(response.header(this.#dialect.requestIdHeader), this.#call.target.upstream)
+  }
+
+  #expected(): Expected {
+    const { target, body, callId } = this.#call
+    return { target, choices: body.n ?? 1, logprobs: body.logprobs === true, callId, body }
+  }
+
+  /** Where the body of an error breaks, or there is no room for it, its status still tells the most. */
+  async #toFailure(response: Incoming): Promise<UpstreamError> {
+    let text: string | null = null
+    if (response.status === 401) this.#authority?.refused(this.#call.target.upstream)
+    try {
+      text = await response.text(MAX_ERROR_BYTES, this.#call.take)
+    } catch (error) {
+      if (this.#reason !== null) throw error
+    }
+    return this.#dialect.failure(response.status, text ?? '', response, this.#call.target)
+  }
+}
+
+const isEventStream = (response: Incoming) => mediaTypeOf(response) === EVENT_STREAM
+
+/** The media type of a response, without its parameters; '' where it says none. */
+const mediaTypeOf = (response: Incoming) => (response.header('content-type')?.split(';')[0] ?? '').trim().toLowerCase()
