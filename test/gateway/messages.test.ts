@@ -90,15 +90,19 @@ describe.each(VENDORS.flatMap((vendor) => [true, false].map((stream) => [vendor,
         { role: 'system', content: 'You are in a hurry.' },
       ]
       const reasons: unknown[] = []
+      let last: Block | undefined
       for (const turn of [1, 2, 3]) {
         const { message, by } = await ask(toRequest(`${vendor}/${vendor}`, stream, messages))
         expect({ by, model: message.model }).toEqual({ by: `${vendor}-1`, model: `${vendor}/${vendor}` })
         reasons.push(message.stop_reason)
+        last = message.content.at(-1)
         messages.push({ role: 'assistant', content: message.content })
         const results = toResults(message.content, turn)
         if (results.length > 0) messages.push({ role: 'user', content: [...results, { type: 'text', text: 'Go on.' }] })
       }
       expect(reasons).toEqual(['tool_use', 'tool_use', 'end_turn'])
+      // Claude Code takes what comes last for the answer; Gemini signs its last words behind them.
+      expect(last).toMatchObject({ type: 'text', text: 'Sunny.' })
       expect(vendors.refused).toMatchObject({ [`${vendor}-1`]: [] })
       const sent = JSON.stringify(vendors.upstreams[`${vendor}-1`]?.requests.at(-1)?.json)
       expect(sent).not.toContain('billing')

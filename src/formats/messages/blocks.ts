@@ -3,7 +3,8 @@
  * were said. `writer.ts` makes frames of them, `whole.ts` a list. Pure.
  *
  * Calls that come interleaved wait for each other: while the arguments of one are not complete JSON, what does not belong to it
- * is held back. What a vendor signed beside the text of a thought goes into a block of its own behind whatever is open.
+ * is held back. What a vendor signed beside the text of a thought goes into a block of its own behind whatever is open, but never
+ * behind the last words: `claude -p` prints nothing where the last block is no text, and no vendor insists on what it signed there.
  */
 import type { AnswerEvent, FinishReason } from '../../domain/events.ts'
 import { seal } from '../../domain/sealed-thoughts.ts'
@@ -32,6 +33,7 @@ export class Blocks {
   #details: object[] = []
   #reason: FinishReason = 'stop'
   #hasCalls = false
+  #hasText = false
   #hasRefused = false
 
   constructor(listener: BlockListener) {
@@ -65,7 +67,7 @@ export class Blocks {
       this.#release()
       this.#close()
     }
-    this.#flushDetails()
+    if (this.#hasCalls || !this.#hasText) this.#flushDetails()
   }
 
   /** Says what was held back, up to what has to wait for the next call. */
@@ -103,6 +105,7 @@ export class Blocks {
     if (this.#open?.kind !== 'text') {
       this.#begin({ type: 'text', text: '', citations: null })
       this.#open = { kind: 'text' }
+      this.#hasText = true
     }
     this.#listener.delta({ type: 'text_delta', text })
   }
