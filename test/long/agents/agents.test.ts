@@ -1,0 +1,69 @@
+/**
+ * Claude Code and Codex themselves, through `tollgate launch` and the built binary: tasks of several tool calls with upstreams of
+ * every format, and what goes wrong in the middle of one.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { installAgent, type RealAgent } from './install.ts'
+import { SPEAKERS, USED } from './speakers.ts'
+import { type AgentStage, DEMO, startAgentStage, type Work } from './stage.ts'
+import { ANSWER, CHANGED, DONE, TASKS } from './tasks.ts'
+
+const AGENTS: readonly RealAgent[] = ['claude', 'codex']
+const BINS = new Map<RealAgent, string | null>()
+for (const agent of AGENTS) BINS.set(agent, await installAgent(agent))
+
+/** With which the built-in model begins. */
+const DEMO_SAYS = "This is Tollgate's demo model."
+
+/** What its key is charged for an answer, at the prices of the catalogue. */
+const COST =
+  (USED.prompt_tokens - USED.cached_tokens) * 1_000 + USED.cached_tokens * 100 + USED.completion_tokens * 2_000
+
+for (const agent of AGENTS) {
+  const bin = BINS.get(agent) ?? null
+  const { endpoint, words, hello, toTurns } = TASKS[agent]
+
+  describe.skipIf(bin === null)(agent, () => {
+    let stage: AgentStage
+    beforeAll(async () => {
+      stage = await startAgentStage(bin ?? '')
+    })
+    afterAll(() => stage.stop())
+
+    const rowOf = (model: string) => ({ model, endpoint, lane: 'translated', stream: 1, status: 'ok', attempts: 1 })
+
+    function expectDone(folder: string, { code, stdout, stderr, key }: Work): void {
+      expect({ code, stdout: stdout.trim(), stderr }).toMatchObject({ code: 0, stdout: DONE })
+      expect(readFileSync(join(folder, 'answer.txt'), 'utf8')).toBe(ANSWER)
+      expect(readFileSync(join(folder, 'notes.txt'), 'utf8')).toBe(CHANGED)
+      expect(key).toBe('revoked')
+    }
+
+    test('the built-in model answers it in words: it calls no tool that it need not', async () => {
+      stage.renew()
+      const { code, stdout, rows, key } = await stage.work(agent, ['--model', DEMO], hello)
+      expect({ code, key }).toEqual({ code: 0, key: 'revoked' })
+      expect(stdout).toContain(DEMO_SAYS)
+      expect(rows).toMatchObject([{ ...rowOf(DEMO), estimated: 0 }])
+    })
+
+    test.each(SPEAKERS.map((speaker) => [speaker.model, speaker] as const))(
+      'does its task with %s, each call on record, its thoughts brought back',
+      async (model, { play, stateIn, toState }) => {
+        const folder = stage.renew()
+        const turns = toTurns(folder)
+        stage.upstream.script(play(turns))
+        const work = await stage.work(agent, ['--model', model], words)
+        expectDone(folder, work)
+        const row = { ...rowOf(model), ...USED, estimated: 0, cost_nano_usd: COST }
+        expect(work.rows).toMatchObject(turns.map(() => row))
+        const last = stage.upstream.requests.at(-1)
+        if (!last) throw new Error('nothing was asked')
+        expect(last.body).toContain('The word is heron.')
+        expect(stateIn(last)).toEqual(turns.slice(0, -1).flatMap(toState))
+      },
+    )
+  })
+}

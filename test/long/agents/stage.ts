@@ -1,0 +1,134 @@
+/**
+ * The stage on which real agents work: the built binary with a model of each format, started through `tollgate launch` in a folder
+ * with a file in it, with homes of their own, and what they and the ledger say afterwards.
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { applyJournal, BINARY, createWorkplace } from '../../support/binary.ts'
+import { type ScriptedUpstream, startUpstream } from '../../support/upstream.ts'
+import type { RealAgent } from './install.ts'
+import { SPEAKERS } from './speakers.ts'
+
+export const DEMO = 'tollgate/demo'
+
+/** A row of the ledger, as `requests list --json` has it. */
+export interface Row {
+  id: string
+  key_id: string
+  key: string
+  model: string
+  endpoint: string
+  lane: string
+  stream: number
+  status: string
+  error_code: string | null
+  attempts: number
+  prompt_tokens: number
+  cached_tokens: number
+  completion_tokens: number
+  reasoning_tokens: number
+  estimated: number
+  cost_nano_usd: number
+}
+
+export interface Work {
+  code: number
+  stdout: string
+  stderr: string
+  /** The requests that it made, oldest first. */
+  rows: Row[]
+  /** How the key that was made for it stands now. */
+  key: string
+}
+
+export interface AgentStage {
+  /** Behind all models but the built-in one. */
+  upstream: ScriptedUpstream
+  /** Where the next agent works: empty but for `notes.txt`. */
+  renew(): string
+  /** Starts an agent and waits for its end. `flags` are of `launch`, `words` the agent's own. */
+  work(agent: RealAgent, flags: string[], words: string[]): Promise<Work>
+  stop(): Promise<void>
+}
+
+const FACTS =
+  'context_length: 200000, max_output_length: 32000, input_modalities: [text, image], output_modalities: [text], ' +
+  'supported_features: [tools, json_mode, structured_outputs, reasoning], ' +
+  'pricing: [{ prompt: "0.000001", completion: "0.000002", input_cache_read: "0.0000001" }]'
+
+const toCatalogue = (url: string) => `
+version: 1
+upstreams:
+  demo: { dialect: demo, local: true, pace_ms: 0 }
+${SPEAKERS.map(({ toUpstream }, at) => `  speaker-${at}: ${toUpstream(url)}`).join('\n')}
+models:
+  ${DEMO}: { name: Demo, ${FACTS}, routes: [{ upstream: demo, model: demo }] }
+${SPEAKERS.map(({ model }, at) => `  ${model}: { name: Speaker, ${FACTS}, routes: [{ upstream: speaker-${at}, model: v1 }] }`).join('\n')}
+`
+
+export const NOTES = 'The word is heron.\nThe colour is red.\n'
+
+/** @param bin the folder with the agent's program. */
+export async function startAgentStage(bin: string): Promise<AgentStage> {
+  const place = createWorkplace()
+  const upstream = await startUpstream()
+  const catalog = await place.write('catalog.yaml', toCatalogue(upstream.url))
+  await place.serve(['--catalog', catalog], { environment: { UPSTREAM_KEY: 'x' } })
+  const data = join(place.folder, 'data')
+  const homes: string[] = []
+  let scratch = place.folder
+  const known = new Set<string>()
+  const ask = async (...argv: string[]) => {
+    const { code, stdout, stderr } = await place.run(...argv, '--json')
+    if (code !== 0) throw new Error(`${argv.join(' ')} ended with ${code}: ${stderr}`)
+    return JSON.parse(stdout)
+  }
+  return {
+    upstream,
+    renew() {
+      scratch = mkdtempSync(join(place.folder, 'scratch-'))
+      writeFileSync(join(scratch, 'notes.txt'), NOTES)
+      upstream.requests.length = 0
+      return scratch
+    },
+    async work(agent, flags, words) {
+      // Codex keeps programs for its commands at home, and not in a folder for temporary files.
+      const home = mkdtempSync(join(bin, '../../home-'))
+      homes.push(home)
+      mkdirSync(join(home, '.codex'))
+      const child = Bun.spawn([BINARY, 'launch', agent, '--data', data, ...flags, '--', ...words], {
+        cwd: scratch,
+        env: toEnvironment(bin, home),
+        stdin: 'ignore',
+        stdout: 'pipe',
+        stderr: 'pipe',
+        timeout: 120_000,
+      })
+      const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()])
+      const code = await child.exited
+      await applyJournal(data)
+      const { requests }: { requests: Row[] } = await ask('requests', 'list')
+      const rows = requests.filter(({ id }) => !known.has(id)).reverse()
+      for (const { id } of rows) known.add(id)
+      const { keys }: { keys: { id: string; status: string }[] } = await ask('keys', 'list', '--all')
+      return { code, stdout, stderr, rows, key: keys.at(-1)?.status ?? 'none' }
+    },
+    async stop() {
+      await place.close()
+      await upstream.stop()
+      for (const home of homes) rmSync(home, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Nothing of this machine's owner's, and nothing that calls home. */
+const toEnvironment = (bin: string, home: string) => ({
+  PATH: `${bin}:${process.env.PATH}`,
+  HOME: home,
+  CLAUDE_CONFIG_DIR: join(home, '.claude'),
+  CODEX_HOME: join(home, '.codex'),
+  CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+  DISABLE_AUTOUPDATER: '1',
+  DISABLE_TELEMETRY: '1',
+  DISABLE_ERROR_REPORTING: '1',
+})

@@ -1,0 +1,88 @@
+/** A task for each agent, as what a model would call of its tools: reads a file twice at once, writes one, edits one, is done. */
+import { join } from 'node:path'
+import type { RealAgent } from './install.ts'
+import type { Turn } from './speakers.ts'
+
+export interface Task {
+  endpoint: string
+  /** What it is started with. */
+  words: string[]
+  /** The same, to be answered in words. */
+  hello: string[]
+  /** @param folder where it works. */
+  toTurns(folder: string): Turn[]
+}
+
+/** Changed by the task. */
+export const CHANGED = 'The word is heron.\nThe colour is blue.\n'
+export const ANSWER = 'heron, "quoted" — żółw\n'
+export const DONE = 'All is done.'
+
+const PROMPT = 'Read notes.txt, write its word into answer.txt, and make the colour blue.'
+
+const READ = 'First I read it.'
+const WRITE = 'Now I write the word.'
+const EDIT = 'Last, the colour.'
+
+const PATCH = `apply_patch <<'EOF'
+*** Begin Patch
+*** Update File: notes.txt
+@@
+-The colour is red.
++The colour is blue.
+*** End Patch
+EOF
+`
+
+export const TASKS: Readonly<Record<RealAgent, Task>> = {
+  claude: {
+    endpoint: 'messages',
+    words: ['-p', PROMPT, '--permission-mode', 'acceptEdits', '--allowedTools', 'Bash(wc *)'],
+    hello: ['-p', 'Hello there!'],
+    toTurns: (folder) => [
+      {
+        reasoning: READ,
+        text: 'I read it.',
+        calls: [
+          { name: 'Read', input: { file_path: join(folder, 'notes.txt') } },
+          { name: 'Bash', input: { command: 'wc -l notes.txt', description: 'Count lines' } },
+        ],
+      },
+      {
+        reasoning: WRITE,
+        calls: [{ name: 'Write', input: { file_path: join(folder, 'answer.txt'), content: ANSWER } }],
+      },
+      {
+        reasoning: EDIT,
+        calls: [
+          {
+            name: 'Edit',
+            input: { file_path: join(folder, 'notes.txt'), old_string: 'is red', new_string: 'is blue' },
+          },
+        ],
+      },
+      { text: DONE },
+    ],
+  },
+  codex: {
+    endpoint: 'responses',
+    words: ['exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', PROMPT],
+    hello: ['exec', '--skip-git-repo-check', 'Hello there!'],
+    toTurns: () => [
+      {
+        reasoning: READ,
+        text: 'I read it.',
+        calls: [
+          { name: 'exec_command', input: { cmd: 'cat notes.txt' } },
+          { name: 'exec_command', input: { cmd: 'wc -l notes.txt' } },
+        ],
+      },
+      {
+        reasoning: WRITE,
+        calls: [{ name: 'exec_command', input: { cmd: `cat > answer.txt <<'EOF'\n${ANSWER}EOF` } }],
+      },
+      { reasoning: EDIT, calls: [{ name: 'exec_command', input: { cmd: PATCH } }] },
+      { text: DONE },
+    ],
+  },
+}
