@@ -45,7 +45,8 @@ const toText = (text: string): Part[] => (text === '' ? [] : [{ type: 'text', te
 
 function toImage(source: Source): Part[] {
   const { type, media_type: mediaType, data, url, file_id: id } = source
-  if (type === 'base64' && data) return [{ type: 'image_url', image_url: { url: `data:${mediaType};base64,${data}` } }]
+  if (type === 'base64' && data)
+    return [{ type: 'image_url', image_url: { url: `data:${mediaType ?? 'image/png'};base64,${data}` } }]
   if (type === 'url' && url) return [{ type: 'image_url', image_url: { url } }]
   return toStored(id)
 }

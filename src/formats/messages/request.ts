@@ -34,7 +34,7 @@ export function toCanonical(body: MessagesBody): Decision<CanonicalRequest> {
     ...(body.stream ? { stream: true } : {}),
     ...withoutNulls({ top_k }),
     // Where data may not go is not ours to forget: routing refuses what it cannot promise.
-    ...withoutNulls({ inference_geo }),
+    ...(inference_geo && inference_geo !== 'global' ? { inference_geo } : {}),
   }
 }
 

@@ -122,7 +122,8 @@ export const MessagesSchema = Type.Object({
   temperature: optional(Type.Number({ minimum: 0, maximum: 1 })),
   top_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
   top_k: optional(Type.Integer({ minimum: 0 })),
-  stop_sequences: optional(Type.Array(text())),
+  // No client sends nearly as many; some upstreams look for each of them.
+  stop_sequences: optional(Type.Array(text(), { maxItems: 256 })),
   stream: optional(Type.Boolean()),
   metadata: optional(Type.Object({ user_id: optional(text()) })),
   service_tier: optional(text()),

@@ -214,6 +214,8 @@ describe('settings', () => {
     [{ temperature: null, stop_sequences: [], metadata: null, stream: false }, {}],
     [{ stop_sequences: ['a', 'b', 'c', 'd', 'e'] }, { stop: ['a', 'b', 'c', 'd', 'e'] }],
     [{ metadata: { user_id: 'x'.repeat(300) } }, { user: 'x'.repeat(256) }],
+    [{ inference_geo: 'global' }, {}],
+    [{ inference_geo: 'us' }, { inference_geo: 'us' }],
     [{ service_tier: 'standard_only' }, { service_tier: 'default' }],
     [{ cache_control: { type: 'ephemeral' } }, { cache_control: { type: 'ephemeral' } }],
     [{ thinking: { type: 'disabled' }, output_config: { effort: 'high' } }, { thinking: { type: 'disabled' } }],

@@ -1,0 +1,53 @@
+/** What is taken out of a request that was written for another model, and what is not. */
+import { expect, test } from 'bun:test'
+import type { Feature } from '../../src/domain/settings.ts'
+import type { Task } from '../../src/domain/task.ts'
+import { messages } from '../../src/formats/messages/messages.ts'
+import { toAble } from '../../src/gateway/fit.ts'
+import { toTarget } from '../support/snapshot.ts'
+
+const asked = messages.toTask(
+  {
+    model: 'acme/large',
+    max_tokens: 32_000,
+    messages: [{ role: 'user', content: 'Hi' }],
+    thinking: { type: 'enabled', budget_tokens: 5_000 },
+    tools: [{ type: 'web_search_20250305', name: 'web_search' }],
+  },
+  { text: '', headers: {} },
+)
+if (asked instanceof Error) throw asked
+const task: Task = asked
+
+const MOST = 1_000
+const facts = (...features: Feature[]) => ({ id: 'acme/large', max_output_length: MOST, supported_features: features })
+const target = (fields: Partial<ReturnType<typeof toTarget>> = {}, pass: string[] = []) => {
+  const plain = toTarget()
+  return { ...plain, upstream: { ...plain.upstream, options: { ...plain.upstream.options, pass } }, ...fields }
+}
+
+test('a cap is lowered to the most that the model writes by any of its routes', () => {
+  const able = toAble(task, facts(), [target({ maxOutputLength: 200 }), target({ maxOutputLength: 600 })])
+  expect({ cap: able.cap, sent: able.body.max_tokens }).toEqual({ cap: 600, sent: 600 })
+  expect(toAble({ ...task, body: { ...task.body, max_tokens: 50 } }, facts(), [target()]).cap).toBe(50)
+})
+
+test('thinking goes where the model does not think', () => {
+  const { body } = toAble(task, facts('reasoning'), [target()])
+  expect(body).toMatchObject({ reasoning_effort: 'medium', thinking: { type: 'enabled' } } as object)
+  const without = toAble(task, facts('tools'), [target()]).body
+  expect(Object.keys(without)).toEqual(['model', 'messages', 'max_tokens'])
+})
+
+test('a search of the web stays where the model searches, and some upstream of it may be asked to', () => {
+  const isKept = (features: Feature[], pass: string[]) =>
+    toAble(task, facts(...features), [target(), target({}, pass)]).body.web_search_options !== undefined
+  expect(isKept(['web_search'], ['web_search_options'])).toBeTrue()
+  expect(isKept(['web_search'], [])).toBeFalse()
+  expect(isKept(['tools'], ['web_search_options'])).toBeFalse()
+})
+
+test('of a client that knows which model it asks nothing is taken', () => {
+  const { isForAnyModel: _, ...exact } = task
+  expect(toAble(exact, facts(), [target()])).toBe(exact)
+})
