@@ -64,8 +64,8 @@ async function look(reader: Reader, search: RequestSearch, before: string | null
   return { rows, next }
 }
 
-/** The id itself, of a completion, of a response's header, or of a call as its upstream was told it. */
-const WHOLE = /^(?:[a-z]+[-_])?([0-9a-f]{32})(?:-\d+)?$/
+/** The id itself, of a completion, of a response or an item of its output, of a response's header, or of a call as its upstream was told it. */
+const WHOLE = /^(?:[a-z]+[-_])?([0-9a-f]{32})(?:[-_]\d+)?$/
 const PART = /^(?:[a-z]+[-_])?([0-9a-f]{4,31})$/
 
 export const toWholeId = (text: string): string | null => WHOLE.exec(text.trim().toLowerCase())?.[1] ?? null
@@ -75,7 +75,7 @@ const MAX_NAMED = 5
 
 /**
  * The only request that a text may mean: an id as the ledger, a completion, a response's header or an upstream has it
- * (`0192…`, `chatcmpl-…`, `req_…`, `…-2`), four or more digits from either end of one, or the whole id that its upstream gave it.
+ * (`0192…`, `chatcmpl-…`, `resp_…`, `fc_…_1`, `req_…`, `…-2`), four or more digits from either end of one, or the whole id that its upstream gave it.
  * Throws `request_not_found`, `request_removed`, `request_ambiguous` and `invalid`.
  */
 export async function findRequest(

@@ -108,6 +108,8 @@ describe('a request', () => {
     id,
     id.toUpperCase(),
     `chatcmpl-${id}`,
+    `resp_${id}`,
+    `fc_${id}_1`,
     ` req_${id}\n`,
     `${id}-2`,
     '2e3f4a5b',
