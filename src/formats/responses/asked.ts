@@ -1,11 +1,12 @@
 /** What a client of the Responses API has asked for beyond the canonical request: by it the answer is written. */
+import { toLine } from '../../domain/json.ts'
 import type { Task } from '../../domain/task.ts'
 import type { ResponsesRequest } from './schema.ts'
 import type { ToolNames } from './tool-names.ts'
 
 export class Asked {
-  /** What every response object repeats of its request. */
-  readonly echo: Readonly<Record<string, unknown>>
+  /** What every response object repeats of its request: fields as JSON, written once for all events that have them. */
+  readonly echoJson: string
   readonly names: ToolNames
   /** Whether it wants to read what the model thinks, to send it back, and the log probabilities of tokens. */
   readonly wantsSummary: boolean
@@ -19,7 +20,7 @@ export class Asked {
     this.wantsSummary = (reasoning?.summary ?? 'none') !== 'none'
     this.wantsSealed = include?.includes('reasoning.encrypted_content') === true
     this.wantsLogprobs = include?.includes('message.output_text.logprobs') === true || (top ?? 0) > 0
-    this.echo = toEcho(request, tools)
+    this.echoJson = toLine(toEcho(request, tools)).slice(1, -1)
   }
 }
 

@@ -31,11 +31,11 @@ export function toResponseJson(asked: Asked, { id, created, model }: Identity, s
     error: error ?? null,
     incomplete_details: cut ? { reason: cut } : null,
     model,
-    ...asked.echo,
     service_tier: origin.service_tier ?? 'default',
     output,
   }
-  return `${toLine(response).slice(0, -1)},"usage":${receipt ? toUsageJson(receipt) : null}}`
+  const usage = receipt ? toUsageJson(receipt) : null
+  return `${toLine(response).slice(0, -1)},${asked.echoJson},"usage":${usage}}`
 }
 
 /** Why an answer is not complete, in the API's words. */
