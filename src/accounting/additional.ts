@@ -34,7 +34,7 @@ export function toSettledCalls(row: OpenRow, calls: readonly Call[], bills: read
   let number = 1 + Math.max(...calls.map((call) => call.number))
   for (const { call, bill } of all) {
     const { upstream } = call.target
-    const of = { upstream: upstream.id, lane: 'translated' as const, createdMs: (call.row ?? row).createdMs }
+    const of = { upstream: upstream.id, lane: call.lane, createdMs: (call.row ?? row).createdMs }
     settled.push(...toWithinRows({ ...of, ...toEnd(call, bill) }, row, bill.within, number))
     number += bill.within.length
   }
@@ -67,7 +67,7 @@ export function toFirst(calls: readonly Call[], bills: readonly Bill[]): string 
   const [bill] = bills
   if (!call || !bill) return null
   const { upstream, upstreamModel, priceId } = call.target
-  const target = { upstream: upstream.id, upstreamModel, lane: 'translated' as const, priceId }
+  const target = { upstream: upstream.id, upstreamModel, lane: call.lane, priceId }
   const { estimated, mode, reportedNanoUsd, unpriced } = toBilled(bill)
   return toFirstCall({ ...target, ...toEnd(call, bill), estimated, mode, reportedNanoUsd, unpriced })
 }

@@ -7,6 +7,7 @@ import { type EndedCall, toEndedBefore } from '../domain/ended-calls.ts'
 import { type GatewayError, noLongerWanted } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
+import type { Lane } from '../domain/task.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Reservation } from '../limits/limiter.ts'
 import type { OpenCall, OpenRow } from '../store/ledger-rows.ts'
@@ -28,6 +29,8 @@ export interface CallLogDeps extends CallDeps {
   /** Wall clock, ms. */
   now(): number
 }
+
+const laneOf = ({ native }: Pick<PlannedCall, 'native'>): Lane => (native === null ? 'translated' : 'native')
 
 export class CallLog {
   readonly #deps: CallLogDeps
@@ -77,16 +80,17 @@ export class CallLog {
   begin(planned: PlannedCall, reserve: Reserve): Call | Promise<Call> {
     if (this.#isClosed || planned.signal.aborted) throw noLongerWanted()
     const { target, body } = planned
-    const { first } = this.#deps
+    const lane = laneOf(planned)
+    const { first, row } = this.#deps
     const isPassedOver = this.count === 0 && target !== first
     if (isPassedOver) {
       // The row names a target that was not called after all: its provider's limit was reached, or its breaker opened.
-      const call = this.#add(first, body, null)
+      const call = this.#add(first, body, row.lane, null)
       this.#calls.push(call)
       call.meter.end('failed', noLongerWanted())
     }
     if (this.count > 0) return this.#beginAdditional(planned, reserve, isPassedOver)
-    const call = this.#add(target, body, null)
+    const call = this.#add(target, body, lane, null)
     this.#calls.push(call)
     return call
   }
@@ -107,8 +111,8 @@ export class CallLog {
     return this.#calls
   }
 
-  #add(target: Target, body: CanonicalRequest, row: OpenCall | null): Call {
-    return new Call(this.#deps, ++this.count, target, body, row)
+  #add(target: Target, body: CanonicalRequest, lane: Lane, row: OpenCall | null): Call {
+    return new Call(this.#deps, ++this.count, target, body, lane, row)
   }
 
   async #beginAdditional(planned: PlannedCall, reserve: Reserve, isPassedOver: boolean): Promise<Call> {
@@ -130,12 +134,12 @@ export class CallLog {
         reason: isPassedOver || reason === 'first' ? 'fallback' : reason,
         upstream: target.upstream.id,
         upstreamModel: target.upstreamModel,
-        lane: 'translated',
+        lane: laneOf(planned),
         createdMs: now(),
         priceId: target.priceId,
         ...reserve,
       }
-      const call = this.#add(target, body, opened)
+      const call = this.#add(target, body, opened.lane, opened)
       const recorded = this.#record(call, opened, next, ended)
       this.#recording.push(recorded)
       await recorded

@@ -1,6 +1,7 @@
 /** One call to an upstream: as it is planned, and from its record to its end. `call-log.ts` has those of a request. */
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Key, Target } from '../domain/snapshot.ts'
+import type { Lane, NativeRequest } from '../domain/task.ts'
 import type { Reservation } from '../limits/limiter.ts'
 import type { OpenCall } from '../store/ledger-rows.ts'
 import type { Payer, Reading } from '../upstreams/backend.ts'
@@ -15,6 +16,8 @@ export interface PlannedCall {
   target: Target
   /** The canonical request. Whoever wraps a dispatch changes copies of it. */
   body: CanonicalRequest
+  /** What goes on as it came in place of that; null where the call is translated. */
+  native: NativeRequest | null
   /** `retry` and `fallback` after a call that failed, `limit` where a limit of ours kept the one before from being made. */
   reason: CallReason
   /** Aborts when the answer is no longer wanted. */
@@ -46,6 +49,7 @@ export class Call implements Payer {
     readonly number: number,
     readonly target: Target,
     readonly body: CanonicalRequest,
+    readonly lane: Lane,
     readonly row: OpenCall | null,
   ) {
     this.#deps = deps

@@ -143,6 +143,9 @@ export class Meter {
         case 'images':
           this.#see()
           break
+        case 'raw':
+          if (event.isContent && this.firstTokenMs === null) this.#see()
+          break
         case 'annotations':
         case 'finish':
         case 'origin':

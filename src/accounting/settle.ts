@@ -125,6 +125,7 @@ export class Settlement {
     if (last) {
       row.upstream = last.target.upstream.id
       row.upstreamModel = last.target.upstreamModel
+      row.lane = last.lane
       row.priceId = last.target.priceId
     }
     const { reason = null, mistake } = end

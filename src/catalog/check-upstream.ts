@@ -3,7 +3,7 @@
  * credentials, and times. Called by `check.ts`. Pure.
  */
 import { isHeldBack } from '../domain/fields.ts'
-import { DIALECTS, type DialectName, type UpstreamSettings } from '../domain/settings.ts'
+import { DIALECTS, type DialectName, SPOKEN, type UpstreamSettings } from '../domain/settings.ts'
 import { LEAVE_MS, TIMER_MS, toMs } from '../domain/time.ts'
 import { findPreset, type Preset } from '../store/presets.ts'
 import { isReference } from '../store/references.ts'
@@ -42,6 +42,7 @@ const HAS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>
   tool_choice: OPENAI,
   api_version: ANTHROPIC,
   betas: ANTHROPIC,
+  native: { ...OPENAI, anthropic: true },
   pass: OVER_HTTP,
   leave: OVER_HTTP,
   max_tokens_per_second: OVER_HTTP,
@@ -89,6 +90,12 @@ export function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
     const problem = typeof name === 'string' ? explainPass(name, dialect === 'anthropic') : null
     if (problem) yield issue([...at, 'pass', index], problem)
   }
+  for (const [index, format] of toItems(entry.native).entries())
+    if (name && typeof format === 'string' && !SPOKEN[name].some((one) => one === format))
+      yield issue(
+        [...at, 'native', index],
+        `the '${name}' dialect does not speak ${format}: ${toSpoken(SPOKEN[name])}.`,
+      )
   yield* checkSettings(at, entry)
   const shapes = { path: entry.path, api_version: entry.api_version, betas: entry.betas }
   for (const [name, value] of Object.entries(shapes)) yield* checkHeaderText([...at, name], name, value)
@@ -105,6 +112,9 @@ export function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
   const problem = entry.leave === 'off' ? null : explainTime(entry.leave, LEAVE_MS, '5m at most, or off')
   if (problem) yield issue([...at, 'leave'], problem)
 }
+
+const toSpoken = (formats: readonly string[]) =>
+  formats.length === 0 ? 'remove it' : `it may be ${toList(formats.map(quote), 'and')}`
 
 const toNoAddress = (dialect: DialectName, preset: Preset | undefined): string =>
   preset

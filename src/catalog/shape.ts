@@ -13,6 +13,8 @@ import {
   MAX_LIMIT,
   MAX_TOKENS_FIELDS,
   MODALITIES,
+  NATIVE_ENDPOINTS,
+  type NativeEndpoint,
   type RouteSettings,
   THINKING,
   TOOL_CHOICES,
@@ -49,6 +51,9 @@ const OPTIONS = {
   n: Type.Optional(Type.Boolean()),
   user: Type.Optional(Type.Boolean()),
   think_tags: Type.Optional(Type.Boolean()),
+  native: Type.Optional(
+    Type.Union([Type.Literal(false), Type.Array(Type.Unsafe<NativeEndpoint>(oneOf(NATIVE_ENDPOINTS)))]),
+  ),
   pass: Type.Optional(Type.Array(text(), { maxItems: 100 })),
   leave: time(),
   max_tokens_per_second: limit(),

@@ -42,7 +42,7 @@ export function toHeaders(
   const all = Object.assign(format.ids(requestId), headers)
   if (begun === null) return all
   all['x-tollgate-upstream'] = begun.target.upstream.id
-  all['x-tollgate-lane'] = 'translated'
+  all['x-tollgate-lane'] = begun.answer.isNative ? 'native' : 'translated'
   all['x-tollgate-attempts'] = String(settlement.attempts)
   if (begun.answer.schema) all['x-tollgate-schema'] = begun.answer.schema
   return all

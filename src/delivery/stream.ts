@@ -57,7 +57,7 @@ class ResponseStream {
   readonly #opening: Promise<Begun>
   readonly #begun: Begun | null
   readonly #options: SinkOptions
-  readonly #writer: Writer
+  #writer: Writer
   #isTaken = false
   /** The event that ended the answer. */
   #last: AnswerEvent | null = null
@@ -70,6 +70,11 @@ class ResponseStream {
     this.#writer = delivery.format.writer(delivery.task, delivery.identity)
     // It may fail while nobody looks: whoever delivers will.
     opening.catch(() => {})
+  }
+
+  /** See `Writer`. */
+  get keepAlive(): string {
+    return this.#writer.keepAlive
   }
 
   respond(): Response {
@@ -88,7 +93,7 @@ class ResponseStream {
 
   async #deliver(controller: ReadableStreamDirectController | null): Promise<void> {
     this.#isTaken = true
-    const sink = new Sink(controller, this.#delivery.signal, this.#options, this.#writer)
+    const sink = new Sink(controller, this.#delivery.signal, this.#options, this)
     try {
       const begun = this.#begun ?? (await this.#await(sink))
       if (begun) await this.#write(begun, sink)
@@ -111,7 +116,8 @@ class ResponseStream {
   }
 
   async #write({ answer, events }: Begun, sink: Sink): Promise<void> {
-    const { settlement } = this.#delivery
+    const { settlement, format, identity } = this.#delivery
+    if (answer.isNative && format.native) this.#writer = format.native.writer(identity)
     const writer = this.#writer
     const take = (batch: readonly AnswerEvent[]): boolean | Promise<boolean> => {
       const last = batch.at(-1)

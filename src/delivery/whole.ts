@@ -17,7 +17,11 @@ export async function deliverWhole(delivery: Delivery, opening: Promise<Begun>):
     const headers = toHeaders(delivery, begun)
     headers['content-type'] = 'application/json'
     const { format, task, identity } = delivery
-    const json = format.whole(task, identity, begun.events, receipt)
+    const { answer, events } = begun
+    const json =
+      answer.isNative && format.native
+        ? format.native.whole(identity, events)
+        : format.whole(task, identity, events, receipt)
     delivery.held.dispose()
     return new Response(json, { headers })
   } catch (error) {

@@ -43,6 +43,21 @@ export interface AnswerOrigin {
 /** `function_call` is the call of the legacy `functions`, one a choice; all others are tool calls. */
 export type ToolKind = 'function' | 'custom' | 'function_call'
 
+/** One event of a stream, or a whole answer. */
+export interface RawEvent {
+  kind: 'raw'
+  /** Of the event; null where it has none. */
+  name: string | null
+  /** JSON, or what else it holds. */
+  data: string
+  /** Where in it the answer's `id` and `model` stand: in a field of this name, or in the outermost object (''); null: nowhere. */
+  origin: string | null
+  /** Whether it has what clients read though nothing else was read of it. */
+  isContent: boolean
+  /** Whether it belongs to the end that waits for the ledger. */
+  isTail: boolean
+}
+
 export type AnswerEvent =
   /** A piece of content. `json`, where it is there, is `text` as a JSON string that is one line to everyone. */
   | { kind: 'text'; choice: number; text: string; json?: string; logprobs?: Logprobs }
@@ -66,6 +81,8 @@ export type AnswerEvent =
   | { kind: 'mode'; mode: string | null }
   /** What the upstream charges for the call by its own word, in integer nano-dollars. The last one counts, if nothing is said after it. */
   | { kind: 'charged'; nanoUsd: number }
+  /** The upstream's own words, as they came, where they are passed on: before the events that were read of them. */
+  | RawEvent
   /** The upstream's own word that the answer is complete. */
   | { kind: 'done' }
   /** It is not, and nothing more comes. */
@@ -94,6 +111,8 @@ export interface Answer {
   rest: AnswerStream | null
   /** How the upstream calls the request; null where it does not say. */
   upstreamRequestId: string | null
+  /** Whether its events have the upstream's own words beside them, to be passed on in place of ours. */
+  isNative?: true
   /** `unmet`: the gateway enforced a schema that is not strict, and this is the last that the model wrote. */
   schema?: 'unmet'
 }

@@ -104,6 +104,32 @@ const REFUSED: ReadonlyMap<string, RefusalReason> = new Map(
   ),
 )
 
+/**
+ * Tools that run at the provider, by how their types begin; those that are not here cost no more than their tokens. A `price` is the
+ * one by which a sheet may charge their use.
+ */
+const TOOLS: readonly { begins: RegExp; name: string; reason: RefusalReason; price?: 'web_search' }[] = [
+  { begins: /^websearch/, name: 'web_search', reason: 'fee', price: 'web_search' },
+  { begins: /^xsearch/, name: 'x_search', reason: 'fee' },
+  { begins: /^codeexecution/, name: 'code_execution', reason: 'fee' },
+  { begins: /^codeinterpreter/, name: 'code_interpreter', reason: 'fee' },
+  { begins: /^imagegeneration/, name: 'image_generation', reason: 'fee' },
+  { begins: /^shell$/, name: 'shell', reason: 'fee' },
+  { begins: /^advisor/, name: 'advisor', reason: 'fee' },
+  { begins: /^filesearch/, name: 'file_search', reason: 'stored' },
+  { begins: /^collectionssearch/, name: 'collections_search', reason: 'stored' },
+  { begins: /^mcp/, name: 'mcp_servers', reason: 'stored' },
+]
+
+/** Why a tool of this type is refused, and what `pass` calls it; null where it is not. */
+export function reasonToRefuseTool(type: string): Omit<(typeof TOOLS)[number], 'begins'> | null {
+  const plain = toPlainName(type)
+  const found = TOOLS.find(({ begins }) => begins.test(plain))
+  if (!found) return null
+  const { begins: _, ...told } = found
+  return told
+}
+
 /** Whether names that the schema knows have to be looked at: nearly none. Found out for each at its first use. */
 const suspected = new Map<string, boolean>()
 
@@ -118,7 +144,7 @@ function isSuspected(name: string): boolean {
 
 /** Values that ask for nothing beyond the usual. */
 const USUAL: Readonly<Record<string, readonly unknown[]>> = {
-  servicetier: ['auto', 'default', 'flex'],
+  servicetier: ['auto', 'default', 'flex', 'standard_only'],
   speed: ['standard'],
   inferencegeo: ['global'],
 }

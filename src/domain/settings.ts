@@ -77,6 +77,18 @@ export interface ReportedCost {
 /** Whom instructions of the role `developer` are sent as. */
 export const DEVELOPER_ROLES = ['developer', 'system'] as const
 
+/** Formats of clients that some upstreams speak themselves: such a request goes on as it came. */
+export const NATIVE_ENDPOINTS = ['messages', 'responses', 'completions'] as const
+export type NativeEndpoint = (typeof NATIVE_ENDPOINTS)[number]
+
+/** Which of them the upstreams of each dialect may speak. */
+export const SPOKEN: Readonly<Record<DialectName, readonly NativeEndpoint[]>> = {
+  openai: ['responses', 'completions'],
+  anthropic: ['messages'],
+  gemini: [],
+  demo: [],
+}
+
 /** What is particular about an upstream, as the catalogue states it. */
 export interface UpstreamSettings {
   /** The provider whose settings hold where nothing else is said: a name in `store/presets.yaml`. */
@@ -91,6 +103,8 @@ export interface UpstreamSettings {
   transport?: (typeof TRANSPORTS)[number]
   /** Whether it takes the field `user`. */
   user?: boolean
+  /** The formats whose requests it is sent as they came, and whose answers come back so; false: none of them. */
+  native?: readonly NativeEndpoint[] | false
   /** Fields of a request that it is sent though others are not (`domain/fields.ts`); `*` at the end of one for any rest. */
   pass?: string[]
   /** Whether `<think>` blocks in its content are reasoning. */
@@ -141,7 +155,10 @@ export interface UpstreamSettings {
 
 /** The settings with every default filled in. */
 export type UpstreamOptions = Omit<UpstreamSettings, 'cost'> & { cost?: ReportedCost } & Required<
-    Pick<UpstreamSettings, 'max_tokens_field' | 'n' | 'user' | 'think_tags' | 'pass' | 'max_tokens_per_second'>
+    Pick<
+      UpstreamSettings,
+      'max_tokens_field' | 'n' | 'native' | 'user' | 'think_tags' | 'pass' | 'max_tokens_per_second'
+    >
   >
 
 export const DEFAULT_OPTIONS: UpstreamOptions = {
@@ -149,6 +166,7 @@ export const DEFAULT_OPTIONS: UpstreamOptions = {
   n: true,
   user: true,
   think_tags: false,
+  native: [],
   pass: [],
   max_tokens_per_second: 400,
 }
@@ -163,6 +181,9 @@ export const LOCAL_OPTIONS: UpstreamOptions = {
 
 /** Upstreams of vendors' own formats write one choice a call. */
 export const OWN_FORMAT_OPTIONS: UpstreamOptions = { ...DEFAULT_OPTIONS, n: false }
+
+/** Those that speak the Messages API speak that of its clients. */
+export const MESSAGES_OPTIONS: UpstreamOptions = { ...OWN_FORMAT_OPTIONS, native: ['messages'] }
 
 /** How a model is asked to think: by an effort, by a number of tokens, or not at all. */
 export const THINKING = ['adaptive', 'budget', 'none'] as const

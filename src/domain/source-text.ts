@@ -47,7 +47,7 @@ function isNamed(text: string, field: string, from: number): boolean {
  * How many fields all objects within have, and whether there is a number. Does not recurse, for a request may be deep; and each
  * large request pays for it, so that no letter of a name is looked at.
  */
-function survey(root: object): { names: number; hasNumber: boolean } {
+export function survey(root: object): { names: number; hasNumber: boolean } {
   let names = 0
   let hasNumber = false
   const open: object[] = [root]

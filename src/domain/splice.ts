@@ -70,6 +70,47 @@ export function findMembers(text: string, at = 0): Member[] | null {
   }
 }
 
+/** An item of a list, as it stands in its text. */
+export type Item = Omit<Member, 'name'>
+
+/** The items of the list that begins there; null where none begins. */
+export function findItems(text: string, at: number): Item[] | null {
+  let next = skipSpace(text, at)
+  if (text[next] !== '[') return null
+  const items: Item[] = []
+  next++
+  if (text[skipSpace(text, next)] === ']') return items
+  for (;;) {
+    const begins = next
+    const from = skipSpace(text, begins)
+    const to = endOfValue(text, from)
+    const ends = skipSpace(text, to)
+    if (to === from) return null
+    items.push({ from, to, begins, ends })
+    if (text[ends] !== ',') return text[ends] === ']' ? items : null
+    next = ends + 1
+  }
+}
+
+/**
+ * Changes items of a list, and nothing else of it.
+ * @param change gives what stands in place of an item: any number of values, or null for the item as it is.
+ * @returns the text of the list alone.
+ */
+export function spliceItems(
+  text: string,
+  at: number,
+  change: (item: string, index: number) => readonly string[] | null,
+): string | null {
+  const items = findItems(text, at)
+  if (items === null) return null
+  const kept = items.flatMap(({ from, to, begins, ends }, index) => {
+    const changed = change(text.slice(from, to), index)
+    return changed === null ? text.slice(begins, ends) : changed
+  })
+  return `[${kept.join(',')}]`
+}
+
 function readName(text: string, from: number, to: number): string {
   const bare = text.slice(from + 1, to - 1)
   return bare.includes('\\') ? (JSON.parse(text.slice(from, to)) as string) : bare

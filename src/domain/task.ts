@@ -2,7 +2,9 @@
  * One request, whatever format its client speaks: all that routing, limits, accounting and delivery know of it. A format
  * makes it.
  */
+import type { JsonObject } from './json.ts'
 import type { CanonicalRequest } from './request.ts'
+import type { NativeEndpoint } from './settings.ts'
 
 /** What clients speak, as the ledger names it. */
 export type Endpoint = 'chat' | 'messages' | 'responses' | 'embeddings' | 'completions'
@@ -18,12 +20,21 @@ export interface RawRequest {
   headers: Readonly<Record<string, string | undefined>>
 }
 
+/** A request that may go on as it came, to upstreams that speak its client's format. */
+export interface NativeRequest extends RawRequest {
+  endpoint: NativeEndpoint
+  /** The text, parsed. No object in it has a name twice. */
+  json: JsonObject
+}
+
 export interface Task {
   endpoint: Endpoint
   /** What the client asked for: a slug or an alias. */
   model: string
   /** The canonical request. */
   body: CanonicalRequest
+  /** What may go on as it came; left out where nothing may, as of chats. */
+  native?: NativeRequest
   /** Whether the client wants a stream. */
   stream: boolean
   /** The most tokens that it lets a choice have; null where it gives no cap. */

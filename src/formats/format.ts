@@ -21,6 +21,14 @@ export interface Format extends ErrorFormat {
   whole(task: Task, identity: Identity, events: readonly AnswerEvent[], receipt: Receipt): string
   /** Returns what writes a streamed one. */
   writer(task: Task, identity: Identity): Writer
+  /** How an answer is passed on that came in the upstream's own words; left out where none does. */
+  readonly native?: NativeFormat
+}
+
+/** Passes on what an upstream has said in the format itself, under our names for the answer and the model. */
+export interface NativeFormat {
+  whole(identity: Identity, events: readonly AnswerEvent[]): string
+  writer(identity: Identity): Writer
 }
 
 /** How a failure is told to whoever speaks a format, whether or not their request was read. */

@@ -17,6 +17,7 @@ import { noneReady } from './attempt.ts'
 import { isSplit } from './fanout.ts'
 import { fitFeatures, fitLength, mayOverflow, toAble } from './fit.ts'
 import { type Load, stopping } from './intake.ts'
+import { type Lanes, toLanes } from './lane.ts'
 
 export interface AdmitDeps {
   counter: Counter
@@ -42,6 +43,8 @@ export interface Asked {
 export interface Admitted {
   /** The canonical request as it is sent: under a budget it has a cap. */
   body: CanonicalRequest
+  /** Which targets are sent the request as it came. */
+  lanes: Lanes
   /** The resolved model. */
   slug: string
   /** In the order in which they are tried. */
@@ -62,7 +65,8 @@ export async function admit(deps: AdmitDeps, arrived: Asked): Promise<Decision<A
   const { model } = resolved
   const task = toAble(arrived.task, model.facts, resolved.targets)
   const asked = { ...arrived, task }
-  const able = fitFeatures(task.body, model.facts, resolved.targets)
+  const lanes = toLanes(task)
+  const able = fitFeatures(task, model.facts, resolved.targets, lanes)
   if (able instanceof GatewayError) return able
   const fitting = mayOverflow(task, able) ? await fitLength(deps.counter, key.shareId, task.body, able) : able
   if (fitting instanceof GatewayError) return fitting
@@ -85,7 +89,7 @@ export async function admit(deps: AdmitDeps, arrived: Asked): Promise<Decision<A
   // Where it was admitted by a count, no more than that is held: a kill must not charge it by the estimate.
   const promptTokens = ask.counting?.toPromptTokens(task.promptTokens) ?? task.promptTokens
   const reserve = toReserve(first, toEstimate(promptTokens, body, first), body)
-  return { body, slug: model.facts.id, targets, first, reserve, reservation }
+  return { body, lanes, slug: model.facts.id, targets, first, reserve, reservation }
 }
 
 const NOTHING: ReturnType<typeof toAsk> = { tokens: 0, nanoUsd: 0 }

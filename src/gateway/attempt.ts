@@ -9,6 +9,7 @@ import { clientLeft, GatewayError, toRetryAfter, UpstreamError } from '../domain
 import type { Answer, AnswerEvent, AnswerStream } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
+import type { NativeRequest } from '../domain/task.ts'
 import type { RequestHealth } from '../health/health.ts'
 import { blamesTheRequest } from '../upstreams/failure.ts'
 import { OVERFLOW_CODE } from '../upstreams/overflow.ts'
@@ -29,6 +30,8 @@ export interface Attempted {
   /** In the order in which they are tried; never empty. */
   targets: readonly Target[]
   body: CanonicalRequest
+  /** What a target is sent as it came; null where that is written anew. */
+  native(target: Target): NativeRequest | null
   signal: AbortSignal
 }
 
@@ -41,7 +44,7 @@ const MAX_PAUSE_MS = 10_000
  */
 export async function attempt(
   { retries, backoffMs }: AttemptOptions,
-  { health, dispatch, targets, body, signal }: Attempted,
+  { health, dispatch, targets, body, native, signal }: Attempted,
 ): Promise<Begun> {
   const failures: UpstreamError[] = []
   let left = targets
@@ -60,7 +63,7 @@ export async function attempt(
       }
       const reason = toReason(failures.at(-1), round)
       try {
-        const answer = await dispatch({ target, body, reason, signal })
+        const answer = await dispatch({ target, body, native: native(target), reason, signal })
         const events = answer.rest && !answer.events.some(isContent) ? await readOn(answer, answer.rest) : answer.events
         const last = events.at(-1)
         if (last?.kind === 'failure' && !events.some(isContent)) throw last.error
@@ -103,7 +106,7 @@ async function readOn({ events }: Answer, rest: AnswerStream): Promise<readonly 
 }
 
 /** Whether it is something that a client reads: with the first of these an answer has begun. */
-const isContent = ({ kind }: AnswerEvent) => !NO_CONTENT.has(kind)
+const isContent = (event: AnswerEvent) => (event.kind === 'raw' ? event.isContent : !NO_CONTENT.has(event.kind))
 const NO_CONTENT: ReadonlySet<AnswerEvent['kind']> = new Set([
   ...(['origin', 'usage', 'mode', 'charged', 'finish', 'done', 'failure'] as const),
 ])

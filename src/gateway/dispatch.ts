@@ -78,7 +78,7 @@ async function callOnce(
   used: Upstream | null,
 ): Promise<Answer> {
   const planned = toWithin(asked)
-  const { body, target, signal } = planned
+  const { body, native, target, signal } = planned
   const { upstream } = target
   let permit: Permit | null = null
   let call: Call | null = null
@@ -97,6 +97,7 @@ async function callOnce(
     }
     const asking: BackendCall = {
       body,
+      native,
       target: used === null ? target : { ...target, upstream: used },
       signal,
       deadlines: upstream.deadlines,

@@ -11,6 +11,7 @@ import { type Capabilities, checkFit, checkTarget } from '../routing/route.ts'
 import type { Counter } from '../tokens/count.ts'
 import { BYTES_PER_TOKEN } from '../tokens/estimate.ts'
 import { isSplit } from './fanout.ts'
+import type { Lanes } from './lane.ts'
 
 /**
  * A request that was written for another model as this one can take it: its cap is lowered to what the model writes, and thinking
@@ -37,9 +38,10 @@ export function toAble(task: Task, facts: Capabilities, targets: readonly Target
  * asks of the wrong model, and a target that is weaker than its model is passed over for one that can.
  */
 export function fitFeatures(
-  body: CanonicalRequest,
+  { endpoint, body }: Pick<Task, 'endpoint' | 'body'>,
   facts: Capabilities,
   targets: readonly Target[],
+  lanes: Lanes,
 ): Decision<readonly Target[]> {
   const misfit = checkFit(body, facts)
   if (misfit) return misfit
@@ -47,12 +49,26 @@ export function fitFeatures(
   const able: Target[] = []
   let none: GatewayError | null = null
   for (const target of targets) {
-    const unable = checkDoubtful(doubtful, target) ?? checkTarget(body, facts, target) ?? checkCalls(body, target)
+    const isTranslated = lanes.native(target) === null
+    const unable =
+      lanes.refusal(target) ??
+      (isTranslated && endpoint === 'completions' ? noCompletions(target) : null) ??
+      (isTranslated ? checkDoubtful(doubtful, target) : null) ??
+      checkTarget(body, facts, target) ??
+      checkCalls(body, target)
     if (unable === null) able.push(target)
     else none ??= unable
   }
   return able.length === 0 && none ? none : able
 }
+
+/** Nobody writes them anew: their prompts are no conversations. */
+const noCompletions = ({ model, upstream }: Target) =>
+  new GatewayError(
+    'invalid_request',
+    `The model \`${model}\` is not served by /v1/completions in this way: its upstream \`${upstream.id}\` does not take such a request as it is. Ask it by /v1/chat/completions.`,
+    { code: 'unsupported_endpoint', param: 'model' },
+  )
 
 /** As many calls as there are choices, where its upstream may not be asked so often in a minute, would never all be made. */
 function checkCalls(body: CanonicalRequest, target: Target): GatewayError | null {

@@ -86,7 +86,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     // 3. Where, and may they? From here on it is reserved for.
     const health = deps.health.forRequest(key)
     const admitted = orThrow(await admit(deps, { snapshot, key, team, entered, task, health }))
-    const { reservation, body, targets, first, slug } = admitted
+    const { reservation, body, lanes, targets, first, slug } = admitted
     rates = reservation.headers
     held.defer(() => reservation.cancel())
     place.admit()
@@ -120,7 +120,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     // Most requests ask for one choice in words: they need nothing around a call.
     const isPlain = (body.n ?? 1) === 1 && !body.response_format
     const dispatch = isPlain ? one : fanOut(enforce(one, deps.checker, key.shareId), read.chars)
-    const opening = attempt(deps.retry, { health, dispatch, targets, body, signal })
+    const opening = attempt(deps.retry, { health, dispatch, targets, body, native: lanes.native, signal })
     return await (task.stream ? deliverStream(delivery, opening, deps) : deliverWhole(delivery, opening))
   } catch (cause) {
     held.dispose()
@@ -149,7 +149,7 @@ const toOpenRow = (
   createdMs: number,
   key: Key,
   task: Task,
-  { first: target, reserve, slug }: Admitted,
+  { first: target, lanes, reserve, slug }: Admitted,
 ): OpenRow => ({
   id,
   instance,
@@ -157,7 +157,7 @@ const toOpenRow = (
   teamId: key.teamId,
   model: slug,
   endpoint: task.endpoint,
-  lane: 'translated',
+  lane: lanes.native(target) ? 'native' : 'translated',
   upstream: target.upstream.id,
   upstreamModel: target.upstreamModel,
   stream: task.stream ? 1 : 0,

@@ -5,6 +5,7 @@
 import { Elysia } from 'elysia'
 import type { Key } from '../domain/snapshot.ts'
 import { chat, openAiErrors } from '../formats/chat/chat.ts'
+import { completions } from '../formats/completions/completions.ts'
 import type { ErrorFormat, Format } from '../formats/format.ts'
 import { counting, messages } from '../formats/messages/messages.ts'
 import { responses } from '../formats/responses/responses.ts'
@@ -25,7 +26,12 @@ export const CHAT: Door = { path: '/v1/chat/completions', format: chat }
 
 export const RESPONSES: Door = { path: '/v1/responses', format: responses }
 
-export const DOORS: readonly Door[] = [CHAT, { path: '/v1/messages', format: messages }, RESPONSES]
+export const DOORS: readonly Door[] = [
+  CHAT,
+  { path: '/v1/messages', format: messages },
+  RESPONSES,
+  { path: '/v1/completions', format: completions },
+]
 
 /** How failures are told at a path, or below it. */
 export const errorFormatOf = (path: string): ErrorFormat =>

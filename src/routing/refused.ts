@@ -10,6 +10,7 @@ import type { CanonicalRequest } from '../domain/request.ts'
 import type { DialectName } from '../domain/settings.ts'
 import type { Target } from '../domain/snapshot.ts'
 import { hasMode } from '../domain/tariff.ts'
+import type { PricingItem } from '../domain/usage.ts'
 
 /** A field that not every upstream may be sent. */
 export interface Doubtful {
@@ -19,6 +20,8 @@ export interface Doubtful {
   reason: RefusalReason
   /** How a call would be served that has it, where that is what it asks for. */
   mode: string | null
+  /** The price that a sheet has where it is known what it costs. */
+  price?: keyof PricingItem
 }
 
 const NONE: readonly Doubtful[] = []
@@ -33,7 +36,8 @@ export function findDoubtful(body: CanonicalRequest): readonly Doubtful[] {
   return param === null ? found : [...found, { name: 'file_id', param, reason: 'stored', mode: null }]
 }
 
-function addDoubtful(holder: object, at: string, found: readonly Doubtful[]): readonly Doubtful[] {
+/** @param at the path of what holds the fields, with a dot behind it. */
+export function addDoubtful(holder: object, at: string, found: readonly Doubtful[]): readonly Doubtful[] {
   let more: Doubtful[] | null = null
   for (const name in holder) {
     const value = (holder as Record<string, unknown>)[name]
@@ -72,11 +76,23 @@ function hasStoredFile(part: object): boolean {
 /** Addresses that a provider reads as its account, and nobody else may: of cloud storage, and of files that Google keeps. */
 const STORED = /^\s*(?:(?:gs|s3):|https?:\/\/(?:[\w.-]*@)?(?:[\w-]+-)?generativelanguage\.googleapis\.com)/i
 
-/** Returns the refusal of the first field that a target must not be sent, or null. */
-export function checkDoubtful(found: readonly Doubtful[], { model, upstream, pricing }: Target): GatewayError | null {
-  for (const { name, param, reason, mode } of found) {
+/** Whether a text is such an address, in a field that holds one. */
+export const isStoredAddress = (name: string, value: string): boolean => ADDRESS.test(name) && STORED.test(value)
+const ADDRESS = /ur[il]$/i
+
+/**
+ * Returns the refusal of the first field that a target must not be sent, or null.
+ * @param telling the dialects that send modes on as they are meant, and read how the call was served then.
+ */
+export function checkDoubtful(
+  found: readonly Doubtful[],
+  { model, upstream, pricing }: Target,
+  telling = TELLING,
+): GatewayError | null {
+  for (const { name, param, reason, mode, price } of found) {
     if (isPassed(upstream.options.pass, name)) continue
-    if (mode !== null && TELLING.includes(upstream.dialect) && hasMode(pricing, mode)) continue
+    if (mode !== null && telling.includes(upstream.dialect) && hasMode(pricing, mode)) continue
+    if (price && pricing.length > 0 && pricing.every((item) => item[price] !== undefined)) continue
     // What costs nothing costs no more.
     if ((reason === 'dear' || reason === 'fee') && upstream.local && pricing.length === 0) continue
     return new GatewayError(
@@ -88,7 +104,7 @@ export function checkDoubtful(found: readonly Doubtful[], { model, upstream, pri
   return null
 }
 
-/** Those that send such a field on as it is meant, and read how the call was served then. */
+/** Where the request is written anew. */
 const TELLING: readonly DialectName[] = ['openai', 'gemini']
 
 const WHY: Readonly<Record<RefusalReason, string>> = {

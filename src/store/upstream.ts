@@ -9,6 +9,7 @@ import {
   type DialectName,
   LOCAL_HEADERS_MS,
   LOCAL_OPTIONS,
+  MESSAGES_OPTIONS,
   OWN_FORMAT_OPTIONS,
   type UpstreamOptions,
   type UpstreamSettings,
@@ -23,7 +24,7 @@ import { resolveReference, toReferences, toSource } from './references.ts'
 /** What holds for the upstreams of each dialect where the catalogue says nothing. */
 const OPTIONS: Readonly<Record<DialectName, Record<'remote' | 'local', UpstreamOptions>>> = {
   openai: { remote: DEFAULT_OPTIONS, local: LOCAL_OPTIONS },
-  anthropic: { remote: OWN_FORMAT_OPTIONS, local: OWN_FORMAT_OPTIONS },
+  anthropic: { remote: MESSAGES_OPTIONS, local: MESSAGES_OPTIONS },
   gemini: { remote: OWN_FORMAT_OPTIONS, local: OWN_FORMAT_OPTIONS },
   // It is built in: it needs no allowances.
   demo: { remote: DEFAULT_OPTIONS, local: DEFAULT_OPTIONS },

@@ -8,6 +8,7 @@ import type { CanonicalRequest } from '../domain/request.ts'
 import { REQUEST_FIELDS } from '../domain/request-names.ts'
 import { bytesOfBase64, mostMoreOfImages } from './media.ts'
 import { isOfUser, toPrompt } from './prompt.ts'
+import { unreadBytes } from './unread.ts'
 
 /** Four UTF-8 bytes are taken for a token; each message costs eight more. */
 export const BYTES_PER_TOKEN = 4
@@ -58,10 +59,10 @@ const LAST_TURN_FIELDS: ReadonlySet<string> = new Set([...MESSAGE_FIELDS, 'reaso
 
 /**
  * Measures what the estimate leaves out because most upstreams do not read it: fields that are none of the API's, of the
- * request and of its messages, and the reasoning of earlier turns.
+ * request and of its messages, the reasoning of earlier turns, and what a request that goes on as it came has beside.
  */
 export function bytesOfExtras(body: CanonicalRequest): number {
-  let bytes = bytesBeside(body, REQUEST_FIELDS)
+  let bytes = bytesBeside(body, REQUEST_FIELDS) + unreadBytes(body)
   const lastUser = body.messages.findLastIndex(isOfUser)
   let at = 0
   for (const message of body.messages)

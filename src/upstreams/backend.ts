@@ -7,14 +7,17 @@ import type { UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent } from '../domain/events.ts'
 import type { ListedModel } from '../domain/listed-model.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
-import type { Deadlines } from '../domain/settings.ts'
+import type { Deadlines, NativeEndpoint } from '../domain/settings.ts'
 import type { Target, Upstream } from '../domain/snapshot.ts'
+import type { NativeRequest } from '../domain/task.ts'
 import type { SseEvent } from './sse.ts'
 import type { Incoming, TakeRoom } from './transport.ts'
 
 export interface BackendCall {
   /** The canonical request. A backend reads it and never changes it. */
   body: CanonicalRequest
+  /** What goes on as it came in place of that; null where the call is translated. */
+  native: NativeRequest | null
   target: Target
   /**
    * Aborts when the client has left, which the backend may tell the payer and then go on for as long as that says; or with an
@@ -111,7 +114,7 @@ export interface Expected {
   logprobs: boolean
   callId: string
   /** What was asked: how the tools of an answer are told depends on how they were given. */
-  body: Pick<CanonicalRequest, 'tools' | 'functions' | 'parallel_tool_calls' | 'web_search_options'>
+  body: Pick<CanonicalRequest, 'tools' | 'functions' | 'parallel_tool_calls' | 'web_search_options' | 'stream_options'>
 }
 
 /** Turns one upstream's stream into events. One instance a stream. */
@@ -144,6 +147,17 @@ export interface Dialect {
    */
   whole(json: unknown, expected: Expected, text?: string): AnswerEvent[]
   decoder(expected: Expected): Decoder
+  /** By the formats of clients whose requests go on as they came. */
+  readonly native?: { readonly [Endpoint in NativeEndpoint]?: NativeLane }
   /** Turns an error status into an UpstreamError, with the target's credential taken out of its message. */
   failure(status: number, body: string, headers: Pick<Incoming, 'header'>, target: Target): UpstreamError
+}
+
+/**
+ * How requests of one format go on as they came, and answers come back so. What it reads of an answer has the same events as a
+ * translated one, for whoever meters and decides, and among them the upstream's own words, for whoever passes them on.
+ */
+export interface NativeLane extends Pick<Dialect, 'whole' | 'decoder'> {
+  /** @param body the canonical form of the request, with the output cap that it may need. */
+  request(native: NativeRequest, body: CanonicalRequest, target: Target): WireRequest
 }

@@ -3,7 +3,7 @@
  * one or a stream that `sse-stream.ts` goes on reading; with deadlines and the client's leaving. Nothing here knows a provider.
  */
 import { GatewayError, nameOf, tooLong, UpstreamError } from '../domain/error.ts'
-import type { Answer } from '../domain/events.ts'
+import type { Answer, AnswerEvent, AnswerStream } from '../domain/events.ts'
 import { parseJson } from '../domain/json.ts'
 import { forgetText } from '../domain/source-text.ts'
 import type { Authority, BackendCall, Dialect, Expected, WireRequest } from './backend.ts'
@@ -33,6 +33,8 @@ export class HttpCall {
   readonly deadline: Deadline
   readonly maxEventBytes: number
   readonly #dialect: Dialect
+  /** What reads the answer. */
+  readonly #reader: Pick<Dialect, 'whole' | 'decoder'>
   readonly #call: BackendCall
   /** Null once it is answered: a stream may take an hour. */
   #wire: WireRequest | null
@@ -51,7 +53,11 @@ export class HttpCall {
     this.maxEventBytes = maxEventBytes
     this.#authority = authority
     // Before anything is begun: what throws here is a mistake of our own, and no failure of the upstream.
-    this.#wire = dialect.request(call.body, call.target)
+    const lane = call.native === null ? null : dialect.native?.[call.native.endpoint]
+    if (lane === undefined) throw new Error(`its dialect has no lane for ${call.native?.endpoint}`)
+    this.#reader = lane ?? dialect
+    this.#wire =
+      lane && call.native ? lane.request(call.native, call.body, call.target) : dialect.request(call.body, call.target)
     const { deadlines, signal: client, payer, body } = call
     const end = (error: UpstreamError) => this.abort(error)
     this.deadline = body.stream
@@ -82,6 +88,7 @@ export class HttpCall {
         this.deadline.enter('first_token', this.#call.deadlines.firstToken)
         if (isEventStream(response)) return this.#toStream(response)
         this.#mustBeJson(response)
+        if (this.#call.native) throw new UpstreamError('broken', 'answered a stream with a whole answer')
       }
       text = await this.#readWhole(response)
     } catch (error) {
@@ -150,13 +157,19 @@ export class HttpCall {
       const what = isEventStream(response) ? 'a stream, which nobody asked for' : 'something that is not JSON'
       throw new UpstreamError('broken', `answered 200 with ${what}`)
     }
-    const events = this.#dialect.whole(json, this.#expected(), text)
-    return { events, rest: null, upstreamRequestId: this.#requestIdOf(response) }
+    const events = this.#reader.whole(json, this.#expected(), text)
+    return this.#toAnswer(events, null, response)
   }
 
   #toStream(response: Incoming): Answer {
-    const rest = new SseStream(this, response, this.#dialect.decoder(this.#expected()), this.#call.deadlines.idle)
-    return { events: [], rest, upstreamRequestId: this.#requestIdOf(response) }
+    const rest = new SseStream(this, response, this.#reader.decoder(this.#expected()), this.#call.deadlines.idle)
+    return this.#toAnswer([], rest, response)
+  }
+
+  #toAnswer(events: readonly AnswerEvent[], rest: AnswerStream | null, response: Incoming): Answer {
+    const answer: Answer = { events, rest, upstreamRequestId: this.#requestIdOf(response) }
+    if (this.#call.native) answer.isNative = true
+    return answer
   }
 
   /** How the upstream calls the request. */

@@ -53,7 +53,7 @@ function toCalled(number: number, usage: Usage, advised: Usage | null, mode: str
   }
   const row =
     number === 1 ? null : toCall(OPEN, number, { upstream: 'paid', upstreamModel: 'large-v1', priceId: 'own' })
-  const call = new Call(DEPS, number, target, { model: 'm', messages: [] }, row)
+  const call = new Call(DEPS, number, target, { model: 'm', messages: [] }, 'translated', row)
   const others = advised ? [{ model: 'advisor-1', usage: advised }] : []
   call.meter.take([{ kind: 'mode', mode }, { kind: 'usage', usage, others }, DONE])
   return call
@@ -143,7 +143,7 @@ test('what a budget holds of a call that has ended is what it is charged, all of
 test('what is written to a cache of a call that has ended costs as settling charges it: for the hour that was asked for', () => {
   const pricing = [{ prompt: '0.000001', completion: '0', input_cache_write_1h: '0.000002' }]
   const body = { model: 'm', messages: [{ role: 'user' as const, content: [FOR_AN_HOUR] }] }
-  const call = new Call(DEPS, 1, { ...toTarget(), pricing }, body, null)
+  const call = new Call(DEPS, 1, { ...toTarget(), pricing }, body, 'translated', null)
   call.meter.take([{ kind: 'usage', usage: { ...toUsage(10, 0), cacheWrite: 10 } }, DONE])
   expect(toReportedBill(call, 'ok')).toMatchObject({ costNanoUsd: 20_000 })
   expect(toEndedCall(call)?.counts).toMatchObject({ cacheWrite1hTokens: 10, costNanoUsd: 20_000 })
@@ -151,7 +151,7 @@ test('what is written to a cache of a call that has ended costs as settling char
 
 test('a call whose upstream reported before its last words has first to be counted', () => {
   const call = toCalled(1, toUsage(10, 1), null)
-  const early = new Call(DEPS, 1, call.target, call.body, null)
+  const early = new Call(DEPS, 1, call.target, call.body, 'translated', null)
   early.meter.take([{ kind: 'usage', usage: toUsage(10, 1) }, text('and much more'), DONE])
   expect(toEndedCall(early)).toBeNull()
 })

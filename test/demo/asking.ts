@@ -16,6 +16,7 @@ export type Asked = Partial<CanonicalRequest> & Record<string, unknown>
 
 export const toCall = (body: Asked, more: { paceMs?: number; signal?: AbortSignal } = {}): BackendCall => ({
   body: { model: 'tollgate/demo', messages: [{ role: 'user', content: 'Say hello, please.' }], ...body },
+  native: null,
   target: {
     model: 'tollgate/demo',
     upstream: {

@@ -63,7 +63,10 @@ async function play(
   }
   const body = { model: 'acme/large', messages: [] }
   try {
-    const { target, events } = await attempt({ retries, backoffMs }, { health, dispatch, targets, body, signal })
+    const { target, events } = await attempt(
+      { retries, backoffMs },
+      { health, dispatch, targets, body, native: () => null, signal },
+    )
     return { calls, reported, value: target.upstream.id, events, error: null }
   } catch (error) {
     return { calls, reported, value: null, events: [], error }

@@ -51,7 +51,9 @@ test.each([
     },
   )
   const body = { model: 'm', messages: [{ role: 'user' as const, content: 'Hi' }] }
-  await expect(dispatch({ target, body, reason: 'first', signal })).rejects.toMatchObject({ kind: 'aborted' })
+  await expect(dispatch({ target, body, native: null, reason: 'first', signal })).rejects.toMatchObject({
+    kind: 'aborted',
+  })
   const [begun] = await calls.close()
   expect(asked).toBe(0)
   expect(begun?.meter).toMatchObject({ outcome: 'failed', isGivenUp: false })

@@ -55,6 +55,7 @@ async function run(calls: Scripted[], { format = toFormat(true), features = [], 
   const controller = new AbortController()
   const ask: PlannedCall = {
     target: { ...toTarget(), features },
+    native: null,
     body: {
       model: 'acme/large',
       messages: [{ role: 'user', content: 'Who?' }],
@@ -278,6 +279,7 @@ describe('a hostile schema', () => {
       dispatch({
         target: toTarget(),
         body: { model: 'm', messages: [{ role: 'user', content: 'Who?' }], response_format: toFormat(strict, of) },
+        native: null,
         reason: 'first',
         signal: new AbortController().signal,
       })

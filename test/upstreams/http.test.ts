@@ -29,6 +29,7 @@ function ask(
   const { deadlines } = target.upstream
   return createHttpBackend(dialect, transport).call({
     body,
+    native: null,
     target,
     signal,
     payer: { left: () => 0 },
@@ -115,7 +116,7 @@ test('without files of our own left a call waits for one, and then says who lack
     const body = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] }
     const call = ({ signal } = new AbortController()) =>
       createAllBackends()
-        .openai.call({ body, target, signal, deadlines, callId: 'x-1', take: () => null })
+        .openai.call({ body, native: null, target, signal, deadlines, callId: 'x-1', take: () => null })
         .then(({ events }) => events[0].kind, ({ name, kind }) => name + ' ' + kind)
     await createAllBackends().openai.probe(target.upstream, new AbortController().signal)
     const files = []

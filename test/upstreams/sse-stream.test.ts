@@ -24,6 +24,7 @@ async function open(script: Script, deadlines = {}, options: HttpOptions = {}): 
   const target = toTarget({ baseUrl: upstream.url, deadlines: { ...DEFAULT_DEADLINES, ...deadlines } })
   const answer = await createHttpBackend(openai, transport, options).call({
     body: { model: 'm', messages: [{ role: 'user', content: 'Hi' }], stream: true },
+    native: null,
     target,
     signal: client.signal,
     payer: { left: () => 0 },

@@ -84,6 +84,7 @@ export class ChatWriter implements Writer {
       case 'usage':
       case 'mode':
       case 'charged':
+      case 'raw':
       case 'done':
       case 'failure':
         return ''

@@ -1,24 +1,28 @@
 /** Anthropic's Messages, as a format that clients speak. Pure. */
 import { GatewayError } from '../../domain/error.ts'
+import { toNative } from '../../domain/native.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
 import type { Task } from '../../domain/task.ts'
 import { measurePrompt } from '../../tokens/estimate.ts'
 import { toAffinity } from '../chat/chat.ts'
 import type { Format } from '../format.ts'
+import { toNativeFormat, withNative } from '../native.ts'
 import { anthropicErrors } from './errors.ts'
 import { toCanonical, toPromptOnly } from './request.ts'
 import { validateCount, validateMessages } from './validate.ts'
 import { toMessageJson } from './whole.ts'
-import { MessagesWriter } from './writer.ts'
+import { MessagesWriter, PING, toErrorFrame } from './writer.ts'
 
 export const messages: Format = {
   ...anthropicErrors,
-  toTask(body) {
+  toTask(body, raw) {
     const request = validateMessages(body)
     if (request instanceof GatewayError) return request
     const canonical = toCanonical(request)
-    return canonical instanceof GatewayError ? canonical : toTask(canonical)
+    if (canonical instanceof GatewayError) return canonical
+    return withNative(toTask(canonical), toNative('messages', body, raw))
   },
+  native: toNativeFormat({ prefix: 'msg_', keepAlive: PING, failure: toErrorFrame }),
   whole: (_, identity, events, receipt) => toMessageJson(identity, events, receipt),
   writer: (task, identity) => new MessagesWriter(task, identity),
 }

@@ -18,7 +18,9 @@ import type { BlockDelta, ContentBlock } from './wire.ts'
 /** A frame of JSON that is one line to everyone. */
 const toFrame = (type: string, json: string) => `event: ${type}\ndata: ${json}\n\n`
 
-const PING = toFrame('ping', '{"type":"ping"}')
+export const PING = toFrame('ping', '{"type":"ping"}')
+
+export const toErrorFrame = (error: GatewayError) => toFrame('error', toLine(toErrorBody(error)))
 
 export class MessagesWriter implements Writer, BlockListener {
   readonly #task: Task
@@ -57,7 +59,7 @@ export class MessagesWriter implements Writer, BlockListener {
   }
 
   failure(error: GatewayError): string {
-    return toFrame('error', toLine(toErrorBody(error)))
+    return toErrorFrame(error)
   }
 
   start(block: ContentBlock): void {

@@ -2,6 +2,7 @@
 import { PublicModel } from '../../documents/schemas/models.ts'
 import { RequestSchema } from '../../domain/request.ts'
 import { chatOperation, toErrors } from './chat.ts'
+import { completionOperation } from './completions.ts'
 import { withComponents } from './components.ts'
 import { countOperation, messagesOperation } from './messages.ts'
 import { responsesOperation } from './responses.ts'
@@ -68,6 +69,15 @@ const DOCUMENT = {
         summary: 'Tells how many tokens a request has',
         tags: ['messages'],
         ...countOperation,
+      },
+    },
+    '/v1/completions': {
+      post: {
+        operationId: 'createCompletion',
+        summary: 'Has a model go on with a text, or fill a gap in one',
+        tags: ['chat'],
+        requestBody: completionOperation.requestBody,
+        responses: { ...completionOperation.responses, ...NO_KEY },
       },
     },
     '/v1/models': {

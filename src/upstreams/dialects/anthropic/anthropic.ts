@@ -9,6 +9,7 @@ import { AnswerDecoder } from './decoder.ts'
 import { toFailure } from './error.ts'
 import { toHeaders, toPath, toWireRequest } from './hosts.ts'
 import { readModels } from './models.ts'
+import { messages } from './native.ts'
 
 export const anthropic: Dialect = {
   probe: { path: (upstream) => toPath(upstream, '/models'), readiness: toListReadiness },
@@ -28,6 +29,8 @@ export const anthropic: Dialect = {
   whole: (json, expected) => new AnswerDecoder(expected).whole(asObject(json) ?? {}),
 
   decoder: (expected) => new AnswerDecoder(expected),
+
+  native: { messages },
 
   failure: (status, body, headers, target) => toFailure(status, body, target, toRetryAfterMs(headers)),
 }

@@ -9,25 +9,23 @@ import type { WireRequest } from '../../backend.ts'
 import { toChatPath } from '../../chat-path.ts'
 import { toBody, VERSION } from './request.ts'
 
-const VERTEX_VERSION = 'vertex-2023-10-16'
+export const VERTEX_VERSION = 'vertex-2023-10-16'
 
 /** Such an address ends in its publisher's name. */
-const isVertex = ({ baseUrl }: Pick<Upstream, 'baseUrl'>) => baseUrl?.endsWith('/publishers/anthropic') === true
+export const isVertex = ({ baseUrl }: Pick<Upstream, 'baseUrl'>) => baseUrl?.endsWith('/publishers/anthropic') === true
 
 export function toWireRequest(body: CanonicalRequest, target: Target): WireRequest {
-  const { upstream } = target
+  const path = toMessagesPath(target, body.stream === true)
   const sent = toBody(body, target)
-  if (!isVertex(upstream))
-    return {
-      path: toChatPath(upstream.options, sent.model, toPath(upstream, '/messages')),
-      body: JSON.stringify(sent),
-    }
-  const { model, ...rest } = sent
-  const method = body.stream ? 'streamRawPredict' : 'rawPredict'
-  return {
-    path: `/models/${encodeURIComponent(model).replaceAll('%40', '@')}:${method}`,
-    body: JSON.stringify({ anthropic_version: VERTEX_VERSION, ...rest }),
-  }
+  if (!isVertex(target.upstream)) return { path, body: JSON.stringify(sent) }
+  const { model: _, ...rest } = sent
+  return { path, body: JSON.stringify({ anthropic_version: VERTEX_VERSION, ...rest }) }
+}
+
+export function toMessagesPath({ upstream, upstreamModel }: Target, isStream: boolean): string {
+  if (!isVertex(upstream)) return toChatPath(upstream.options, upstreamModel, toPath(upstream, '/messages'))
+  const method = isStream ? 'streamRawPredict' : 'rawPredict'
+  return `/models/${encodeURIComponent(upstreamModel).replaceAll('%40', '@')}:${method}`
 }
 
 /** A path of the API below the base URL, which may end in `/v1`. */

@@ -18,6 +18,7 @@ import { toOwnConversation } from './conversation.ts'
 import { AnswerDecoder } from './decoder.ts'
 import { toBodyError } from './error.ts'
 import { readModels } from './models.ts'
+import { completions, responses } from './native.ts'
 import { sayThinking } from './thinking.ts'
 import { leaveChoice } from './tool-choice.ts'
 
@@ -35,6 +36,8 @@ export const openai: Dialect = {
   whole: (json, expected, text) => new AnswerDecoder(expected).whole(asObject(json) ?? {}, text),
 
   decoder: (expected) => new AnswerDecoder(expected),
+
+  native: { responses, completions },
 
   failure: (status, body, headers, target) => toBodyError(status, body, target, toRetryAfterMs(headers)),
 }

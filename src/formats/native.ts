@@ -1,0 +1,105 @@
+/**
+ * Writes answers that pass as their upstream said them: event by event, with our id and the slug in place of the upstream's, and the
+ * end held back until the ledger has the outcome. What each format adds is how a failure is told, and what says that a stream lives.
+ * Pure.
+ */
+import type { GatewayError } from '../domain/error.ts'
+import type { AnswerEvent, RawEvent } from '../domain/events.ts'
+import { type Edits, splice, spliceWithin } from '../domain/splice.ts'
+import type { Task } from '../domain/task.ts'
+import { tokensOfBytes } from '../tokens/estimate.ts'
+import { noteUnread } from '../tokens/unread.ts'
+import { type Identity, KEEP_ALIVE, type NativeFormat, type Writer } from './format.ts'
+
+/** What of a stream has left, for whoever has to end it. */
+export interface Passed {
+  identity: Identity
+  /** The data of the event that named the answer, under our names; null where none has left. */
+  opening: string | null
+  /** The data of the last event that has left. */
+  last: string | null
+}
+
+export interface NativeWords {
+  /** What stands before the request's id in the answer's. */
+  prefix: string
+  /** What says that a stream lives once it has begun. */
+  keepAlive: string
+  failure(error: GatewayError, passed: Passed): string
+}
+
+export const toNativeFormat = (words: NativeWords): NativeFormat => ({
+  whole(identity, events) {
+    const said = events.find((event) => event.kind === 'raw')
+    return said ? renamed(said, toNames(words, identity)) : ''
+  },
+  writer: (identity) => new NativeWriter(words, identity),
+})
+
+const toNames = ({ prefix }: NativeWords, { id, model }: Identity): Edits => ({
+  id: JSON.stringify(`${prefix}${id}`),
+  model: JSON.stringify(model),
+})
+
+function renamed({ data, origin }: RawEvent, names: Edits): string {
+  if (origin === null) return data
+  return origin === '' ? splice(data, names) : spliceWithin(data, origin, names)
+}
+
+class NativeWriter implements Writer {
+  readonly #words: NativeWords
+  readonly #identity: Identity
+  readonly #names: Edits
+  /** The end, as far as it came. */
+  #tail = ''
+  #opening: string | null = null
+  #last: string | null = null
+
+  constructor(words: NativeWords, identity: Identity) {
+    this.#words = words
+    this.#identity = identity
+    this.#names = toNames(words, identity)
+  }
+
+  get keepAlive(): string {
+    return this.#last === null ? KEEP_ALIVE : this.#words.keepAlive
+  }
+
+  take(events: readonly AnswerEvent[]): string {
+    let text = ''
+    for (const event of events) {
+      if (event.kind !== 'raw') continue
+      const data = renamed(event, this.#names)
+      const frame = toFrame(event.name, data)
+      // Nothing overtakes the end.
+      if (event.isTail || this.#tail !== '') {
+        this.#tail += frame
+        continue
+      }
+      if (event.origin !== null) this.#opening ??= data
+      this.#last = data
+      text += frame
+    }
+    return text
+  }
+
+  tail(): string {
+    return this.#tail
+  }
+
+  failure(error: GatewayError): string {
+    return this.#words.failure(error, { identity: this.#identity, opening: this.#opening, last: this.#last })
+  }
+}
+
+function toFrame(name: string | null, data: string): string {
+  const lines = data.includes('\n') ? data.replaceAll('\n', '\ndata: ') : data
+  return name === null ? `data: ${lines}\n\n` : `event: ${name}\ndata: ${lines}\n\n`
+}
+
+/** The task with the request as it came, if that may go on so, and with what of it nobody has read counted by its bytes. */
+export function withNative(task: Task, native: Task['native'] | null): Task {
+  if (!native) return task
+  const bytes = noteUnread(task.body, native.text)
+  return { ...task, native, promptTokens: task.promptTokens + tokensOfBytes(bytes) }
+}

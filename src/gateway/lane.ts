@@ -1,0 +1,47 @@
+/**
+ * Which way a request goes to a target: as it came, where that speaks its client's format and nothing about it has to be seen to, or
+ * written anew. Decided for each attempt.
+ */
+import type { GatewayError } from '../domain/error.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
+import { type DialectName, SPOKEN } from '../domain/settings.ts'
+import type { Target } from '../domain/snapshot.ts'
+import type { NativeRequest, Task } from '../domain/task.ts'
+import { findNativeDoubts } from '../routing/native.ts'
+import { checkDoubtful, type Doubtful } from '../routing/refused.ts'
+import { isEnforced } from '../structured/plan.ts'
+import { isSplit } from './fanout.ts'
+
+/** The lanes of one request. */
+export interface Lanes {
+  /** What a target is sent as it came; null where that is written anew. */
+  native(target: Target): NativeRequest | null
+  /** The refusal of what no lane may send a target, though the native one would; null where there is none. */
+  refusal(target: Target): GatewayError | null
+}
+
+const TRANSLATED: Lanes = { native: () => null, refusal: () => null }
+
+export function toLanes({ native, body }: Task): Lanes {
+  if (!native) return TRANSLATED
+  const found = findNativeDoubts(native)
+  // What costs more than is known, and tools of the provider, may be left out where the request is written anew, if anybody writes it.
+  const never = found.filter(
+    ({ reason, param }) =>
+      native.endpoint === 'completions' || ((reason === 'stored' || reason === 'later') && !param.startsWith('tools[')),
+  )
+  const check = (doubtful: readonly Doubtful[], target: Target) => checkDoubtful(doubtful, target, TELLING)
+  return {
+    native: (target) => (speaks(native, body, target) && check(found, target) === null ? native : null),
+    refusal: (target) => (speaks(native, body, target) ? check(never, target) : null),
+  }
+}
+
+/** Anthropic's say how they serve what goes on as it came. */
+const TELLING: readonly DialectName[] = ['openai', 'anthropic']
+
+function speaks({ endpoint }: NativeRequest, body: CanonicalRequest, target: Target): boolean {
+  const { dialect, options } = target.upstream
+  const isNative = options.native !== false && options.native.includes(endpoint) && SPOKEN[dialect].includes(endpoint)
+  return isNative && !isSplit(body, target) && !isEnforced(body, target)
+}

@@ -1,0 +1,65 @@
+/**
+ * What of a request that may go on as it came its upstreams must not be sent: `refused.ts` says the same of one that is written
+ * anew, field by field, while here nobody has looked at anything but this. Found once a request. Pure.
+ */
+import { reasonToRefuseTool, toPlainName } from '../domain/fields.ts'
+import { asList, asObject, type JsonObject } from '../domain/json.ts'
+import type { NativeRequest } from '../domain/task.ts'
+import { addDoubtful, type Doubtful, isStoredAddress } from './refused.ts'
+
+/** Lists what is in doubt: fields of the request and of its tools, tools that cost, and what names stored objects at any depth. */
+export function findNativeDoubts({ endpoint, json }: NativeRequest): readonly Doubtful[] {
+  // What a completion is asked to go on with.
+  const of = endpoint === 'completions' ? { ...json, prompt: null } : json
+  let found = addDoubtful(of, '', [])
+  for (const [at, value] of asList(json.tools).entries()) {
+    const tool = asObject(value)
+    if (tool) found = addTool(tool, `tools[${at}]`, found)
+  }
+  const param = findStored(json)
+  return param === null ? found : [...found, { name: 'file_id', param, reason: 'stored', mode: null }]
+}
+
+function addTool(tool: JsonObject, at: string, found: readonly Doubtful[]): readonly Doubtful[] {
+  const refused = typeof tool.type === 'string' ? reasonToRefuseTool(tool.type) : null
+  const more = addDoubtful(tool, `${at}.`, found)
+  // By the name that `pass` has for it.
+  return refused ? [...more, { ...refused, param: `${at}.type`, mode: null }] : more
+}
+
+/** Words and schemas, which are anybody's, and so are the inputs of tools. */
+const WORDS: ReadonlySet<string> = new Set([
+  ...['text', 'input_schema', 'parameters', 'schema', 'metadata', 'client_metadata', 'arguments'],
+])
+
+/** Ids of what a provider keeps: no name is longer, and what their plain names have in common finds them quickly. */
+const STORED = /^(?:fileids?|containerid|vectorstoreids?|conversationid|promptid)$/
+const MAY_BE_STORED = /file|cont|vec|conv|prom/i
+
+/** The path of the first field, or item, that names an object which the provider keeps; null where there is none. */
+function findStored(json: JsonObject): string | null {
+  for (const [at, item] of asList(json.input).entries()) if (isReference(item)) return `input[${at}]`
+  const open: { held: object; path: string }[] = [{ held: json, path: '' }]
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { held, path } = next
+    const isList = Array.isArray(held)
+    const isCall = !isList && 'type' in held && path !== ''
+    for (const name in held) {
+      const value: unknown = (held as JsonObject)[name]
+      const at = () => (isList ? `${path}[${name}]` : path === '' ? name : `${path}.${name}`)
+      if (value === null || (!isList && WORDS.has(name))) continue
+      if (!isList && MAY_BE_STORED.test(name) && STORED.test(toPlainName(name))) return at()
+      if (typeof value === 'string') {
+        if (isStoredAddress(name, value)) return at()
+      } else if (typeof value === 'object' && !(isCall && name === 'input')) open.push({ held: value, path: at() })
+    }
+  }
+  return null
+}
+
+/** An item that stands for one that was kept: it says no more than its id. */
+function isReference(value: unknown): boolean {
+  const item = asObject(value)
+  if (!item || typeof item.id !== 'string') return false
+  return item.type === 'item_reference' || ((item.type ?? null) === null && (item.role ?? null) === null)
+}

@@ -1,0 +1,89 @@
+/** Requests of the Responses API, and of legacy completions, that go on as they came, and their answers. Pure. */
+import { asObject } from '../../../domain/json.ts'
+import { toCapEdit, toNativeHeader, toNativeText, toOwnFields } from '../../../domain/native.ts'
+import type { UpstreamOptions } from '../../../domain/settings.ts'
+import type { NativeRequest } from '../../../domain/task.ts'
+import type { NativeLane } from '../../backend.ts'
+import { PassingDecoder, toRaw, typeOf } from '../passing.ts'
+import { CompletionDecoder } from './completion.ts'
+import { ResponseDecoder } from './response.ts'
+
+const OF_RESPONSES = toOwnFields(
+  'model input instructions max_output_tokens max_tool_calls metadata parallel_tool_calls reasoning store stream stream_options temperature text tool_choice tools top_logprobs top_p truncation user safety_identifier prompt_cache_key prompt_cache_retention include background conversation previous_response_id prompt service_tier context_management',
+)
+
+export const responses: NativeLane = {
+  request: (native, body, target) => ({
+    path: `/responses${toQuery(target.upstream.options)}`,
+    // Nothing is kept: by what is, one key would find what another has said.
+    body: toNativeText(native, target, OF_RESPONSES, {
+      store: 'false',
+      ...toCapEdit(native, body, 'max_output_tokens'),
+    }),
+    headers: toHeaders(native),
+  }),
+
+  whole: (json, expected, text = JSON.stringify(json)) => [
+    toRaw(null, text, { origin: '' }),
+    ...new ResponseDecoder(expected).whole(asObject(json) ?? {}, text),
+  ],
+
+  decoder(expected) {
+    const inner = new ResponseDecoder(expected)
+    return new PassingDecoder(inner, (event, read) => ({
+      origin: OF_THE_WHOLE.has(typeOf(event)) ? 'response' : null,
+      isContent: inner.isAtWork,
+      isTail: read.at(-1)?.kind === 'done',
+    }))
+  },
+}
+
+/** Events that have the response in them. */
+const OF_THE_WHOLE: ReadonlySet<string> = new Set(
+  ['created', 'queued', 'in_progress', 'completed', 'incomplete'].map((state) => `response.${state}`),
+)
+
+const OF_COMPLETIONS = toOwnFields(
+  'model prompt suffix max_tokens n stream stream_options temperature top_p logprobs echo stop presence_penalty frequency_penalty logit_bias seed user',
+)
+
+export const completions: NativeLane = {
+  request(native, body, target) {
+    const { options } = target.upstream
+    // Usage is always asked for: a stream without it could only be billed by an estimate.
+    const asked = JSON.stringify({ ...asObject(native.json.stream_options), include_usage: true })
+    const isAsked = body.stream && options.stream_options !== false
+    return {
+      path: `/completions${toQuery(options)}`,
+      body: toNativeText(native, target, OF_COMPLETIONS, {
+        ...(isAsked && !wantsUsage(native) ? { stream_options: asked } : {}),
+        ...toCapEdit(native, body, 'max_tokens'),
+      }),
+      headers: toHeaders(native),
+    }
+  },
+
+  whole: (json, expected, text = JSON.stringify(json)) => [
+    toRaw(null, text, { origin: '' }),
+    ...new CompletionDecoder(expected).whole(asObject(json) ?? {}, text),
+  ],
+
+  decoder(expected) {
+    const inner = new CompletionDecoder(expected)
+    const isWanted = expected.body.stream_options?.include_usage === true
+    return new PassingDecoder(inner, () => {
+      // What a client did not ask for it may not know how to read.
+      if (inner.isUsageAlone && !isWanted) return null
+      return { origin: inner.isOver ? null : '', isTail: inner.isFinished }
+    })
+  },
+}
+
+const wantsUsage = ({ json }: NativeRequest) => asObject(json.stream_options)?.include_usage === true
+
+const toQuery = ({ query }: UpstreamOptions): string => (query ? `?${new URLSearchParams(query)}` : '')
+
+function toHeaders(native: NativeRequest): Record<string, string> {
+  const betas = toNativeHeader(native, 'openai-beta')
+  return betas === null ? {} : { 'openai-beta': betas }
+}

@@ -1,0 +1,56 @@
+/**
+ * Has an upstream's own words go before the events that are read of them, for answers that pass as they are. Nothing passes of an
+ * event that tells of a failure: what a client is told of that is its format's to say. Pure.
+ */
+import type { AnswerEvent, RawEvent } from '../../domain/events.ts'
+import type { Decoder } from '../backend.ts'
+import type { SseEvent } from '../sse.ts'
+
+/** What there is to know of an event that passes. */
+export type Told = Partial<Pick<RawEvent, 'origin' | 'isContent' | 'isTail'>>
+
+export const toRaw = (name: string | null, data: string, told: Told): RawEvent => ({
+  kind: 'raw',
+  name,
+  data,
+  origin: told.origin ?? null,
+  isContent: told.isContent ?? false,
+  isTail: told.isTail ?? false,
+})
+
+export class PassingDecoder implements Decoder {
+  readonly #inner: Pick<Decoder, 'event' | 'end'>
+  readonly #tell: (event: SseEvent, read: readonly AnswerEvent[]) => Told | null
+  #isOver = false
+
+  /** @param tell says what there is to know of an event that was read; null where it does not pass. */
+  constructor(
+    inner: Pick<Decoder, 'event' | 'end'>,
+    tell: (event: SseEvent, read: readonly AnswerEvent[]) => Told | null,
+  ) {
+    this.#inner = inner
+    this.#tell = tell
+  }
+
+  take(): number {
+    return 0
+  }
+
+  event(event: SseEvent, out: AnswerEvent[]): void {
+    if (this.#isOver) return
+    const read: AnswerEvent[] = []
+    this.#inner.event(event, read)
+    const last = read.at(-1)?.kind
+    this.#isOver = last === 'done' || last === 'failure'
+    const told = last === 'failure' ? null : this.#tell(event, read)
+    if (told) out.push(toRaw(event.name, event.data, told))
+    for (const one of read) out.push(one)
+  }
+
+  end(out: AnswerEvent[]): void {
+    if (!this.#isOver) this.#inner.end(out)
+  }
+}
+
+/** The type of an event: its name, or else what its data say first. */
+export const typeOf = ({ name, data }: SseEvent): string => name ?? /"type"\s*:\s*"([\w.]+)"/.exec(data)?.[1] ?? ''
