@@ -10,6 +10,7 @@ import { type EditBy, type Edited, editCatalog, NO_WRITE } from './edit.ts'
 import { toPrice } from './edit-model.ts'
 import { findAt, type KnownProviders, toFacts } from './known.ts'
 import type { Left } from './plan.ts'
+import { isFree } from './priced.ts'
 import { findByAddress, findProvider } from './providers.ts'
 import { KINDS } from './rows-as-entries.ts'
 import { isSameRow } from './states.ts'
@@ -19,6 +20,8 @@ export interface Refreshed extends Edited {
   left: Left[]
   /** Slugs that still have no price. */
   unpriced: string[]
+  /** Slugs of models that cost nothing from now on, or at one of their upstreams, though that is a paid one. */
+  free: string[]
 }
 
 /** @param source where the facts are from, for the audit row. */
@@ -29,13 +32,15 @@ export async function refreshFacts(
 ): Promise<Refreshed> {
   let left: Left[] = []
   let unpriced: string[] = []
+  let free: string[] = []
   const edited = await editCatalog(store, by, { action: 'catalog.refresh', subject: source }, (rows) => {
     const found = toRefreshed(rows, toFactsAt(rows.upstreams, known, shipped), by.nowMs)
     left = found.left
     unpriced = found.unpriced
+    free = found.free
     return { write: found.write }
   })
-  return { ...edited, left, unpriced }
+  return { ...edited, left, unpriced, free }
 }
 
 /** What is known of a model as an upstream calls it; undefined where that is nothing. */
@@ -68,6 +73,7 @@ function toRefreshed(rows: CatalogRows, factsAt: FactsAt, nowMs: number) {
   const write = { ...NO_WRITE, models: { ...NO_WRITE.models, update: [] as ModelRow[] }, prices: [...NO_WRITE.prices] }
   const routes: RouteRow[] = []
   const left: Left[] = []
+  const free = new Set<string>()
   for (const model of rows.models) {
     const leading = rows.routes.filter((route) => route.model === model.slug).sort((a, b) => a.priority - b.priority)
     // What has a price of its own says nothing of its model's.
@@ -79,6 +85,7 @@ function toRefreshed(rows: CatalogRows, factsAt: FactsAt, nowMs: number) {
         // It is as the facts say.
       } else if (isWeak(model)) {
         write.models.update.push(row)
+        if (prices.length > 0 && isFree(row.pricing)) free.add(row.slug)
         write.prices.push(...prices)
       } else left.push(...toLeft(model, row))
     }
@@ -91,6 +98,7 @@ function toRefreshed(rows: CatalogRows, factsAt: FactsAt, nowMs: number) {
       const price = toPrice(route, pricing, { model: route.model, upstream: route.upstream }, nowMs)
       if (price.rows.length === 0) continue
       routes.push({ ...route, pricing: price.pricing, priceId: price.priceId })
+      if (isFree(price.pricing)) free.add(route.model)
       write.prices.push(...price.rows)
     }
   }
@@ -100,6 +108,7 @@ function toRefreshed(rows: CatalogRows, factsAt: FactsAt, nowMs: number) {
     write: { ...write, routes: { ...NO_WRITE.routes, update: routes } },
     left,
     unpriced: unpriced.map(({ slug }) => slug),
+    free: [...free],
   }
 }
 

@@ -1,5 +1,6 @@
 /** `tollgate catalog refresh`: newer public facts and prices, from where they are published or from a file. */
 import { resolve } from 'node:path'
+import { toNames } from '../catalog/discovery-notes.ts'
 import { parseFacts, unusable } from '../catalog/facts-file.ts'
 import { loadKnown } from '../catalog/known.ts'
 import { type Refreshed, refreshFacts } from '../catalog/refresh.ts'
@@ -9,6 +10,9 @@ import { toCountText, toLeftLines, toWriteLines } from './catalog-changes.ts'
 import { usageError } from './command-error.ts'
 import { type DecideFlags, requireDecided, requireYes } from './decide.ts'
 import { type Context, printJson, toPrintable, withStore } from './io.ts'
+
+/** Of a note. */
+const MOST_NAMED = 20
 
 export interface RefreshFlags extends DecideFlags {
   from?: string
@@ -31,7 +35,7 @@ export async function refresh(file: string | undefined, flags: RefreshFlags, io:
   if (io.json && (flags.plan || isIdle)) return printJson(io, toDocument(source, planned, true))
   if (!io.json) {
     io.stdout(toWriteLines(planned, io.paint) + toLeftLines(planned.left, 'discovered', io.paint))
-    tellUnpriced(planned, io)
+    tellPrices(planned, io)
     if (isIdle) return io.stdout(`The catalogue says what ${toPrintable(source)} does: nothing to change.\n`)
     if (flags.plan) return io.stdout(`That would make: ${toCountText(planned)}. Nothing is changed yet.\n`)
   }
@@ -43,16 +47,20 @@ export async function refresh(file: string | undefined, flags: RefreshFlags, io:
   io.stdout(`${toCountText(done)}. It is version ${done.version} of the catalogue${back}\n`)
 }
 
-const toDocument = (source: string, { left, unpriced, ...edited }: Refreshed, planned: boolean) => ({
+const toDocument = (source: string, { left, unpriced, free, ...edited }: Refreshed, planned: boolean) => ({
   ...{ source, planned },
   ...toEditDocument(edited),
-  ...{ left, unpriced },
+  ...{ left, unpriced, free },
 })
 
-function tellUnpriced({ unpriced }: Refreshed, io: Context): void {
+function tellPrices({ unpriced, free }: Refreshed, io: Context): void {
+  if (free.length > 0)
+    io.stderr(
+      `note: by this list they cost nothing from now on, and no budget ends them: ${toNames(free.map(toPrintable), MOST_NAMED)}. Whoever knows better gives them prices in the dashboard.\n`,
+    )
   if (unpriced.length > 0)
     io.stderr(
-      `note: still unpriced, and so disabled: ${unpriced.map(toPrintable).join(', ')}. Give them prices in the dashboard.\n`,
+      `note: still unpriced, and so disabled: ${toNames(unpriced.map(toPrintable), MOST_NAMED)}. Give them prices in the dashboard.\n`,
     )
 }
 

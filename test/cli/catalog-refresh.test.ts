@@ -101,6 +101,17 @@ test('a second list is followed as the first one was', async () => {
   }
 })
 
+test('what costs nothing by a newer list is told of before it does', async () => {
+  await addOpenai('gpt-4o')
+  await writeFacts({ 'gpt-4o': model({ input: 0, output: 0 }) })
+  const planned = await bench.run('catalog', 'refresh', 'api.json', '--plan')
+  expect(planned.stderr).toContain(
+    'by this list they cost nothing from now on, and no budget ends them: openai/gpt-4o.',
+  )
+  expect(await json('catalog', 'refresh', 'api.json', '--yes')).toMatchObject({ free: ['openai/gpt-4o'] })
+  expect((await bench.run('catalog', 'refresh', 'api.json', '--yes')).stderr).toBe('')
+})
+
 test('the prices of a list stay, of a model and of a further route, and what it has left unsaid follows', async () => {
   const own = { prompt: '0.0000011', completion: '0.0000022' }
   await addOpenai('gpt-4o')

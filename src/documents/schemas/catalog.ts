@@ -54,16 +54,20 @@ export const CatalogReverted = Type.Object({
 const Edit = describes<ReturnType<typeof toEditDocument>>()(
   Type.Object({ ...Counts, ...Changes, version: CountOrNull, differs: Flag }),
 )
-/** `left`: models whose prices are a file's or an administrator's, and differ. `unpriced`: slugs. `left_out`: facts that cannot be. */
+/**
+ * `left`: models whose prices are a file's or an administrator's, and differ. `unpriced`, `free`: slugs, the latter of what costs nothing
+ * from now on. `left_out`: how many facts cannot be.
+ */
 export const RefreshedCatalog = Type.Object({
   ...{ planned, source: Text },
   ...Edit.properties,
-  ...{ left: Type.Array(Left), unpriced: Type.Array(Text), left_out: Count },
+  ...{ left: Type.Array(Left), unpriced: Type.Array(Text), free: Type.Array(Text), left_out: Count },
 })
 export const EditedModel = Type.Object({ planned, ...Edit.properties, model: WholeModel })
 export const EditedUpstream = Type.Object({ planned, ...Edit.properties, upstream: orNull(Upstream) })
 /**
- * Slugs of models. `fresh`: that are new; `unpriced`: of those, what is disabled for want of a price; `further`: that were there, and get a further route.
+ * Slugs of models. `fresh`: that are new; `unpriced`: of those, what is disabled for want of a price; `further`: that were there, and
+ * get a further route.
  * `left_out`: how many do not chat.
  */
 export const FoundModels = Type.Object({
