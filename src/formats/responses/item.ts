@@ -5,8 +5,8 @@
 import type { AnswerEvent } from '../../domain/events.ts'
 import type { OutputItem, Status } from './wire.ts'
 
-/** Writes an event of a stream. */
-export type Say = (type: string, fields: object) => void
+/** Writes an event of a stream. Its fields may be JSON already, of one line and without the first brace. */
+export type Say = (type: string, fields: object | string) => void
 
 /** What an answer says in a choice. */
 export type ChoiceEvent = Extract<AnswerEvent, { choice: number }>

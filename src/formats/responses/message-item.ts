@@ -1,6 +1,6 @@
 /** What a model says to whoever asked: texts, and refusals. Pure. */
 import type { Logprob as KnownLogprob, TokenLogprob as KnownTokenLogprob } from '../../domain/events.ts'
-import { asObject, type JsonObject } from '../../domain/json.ts'
+import { asObject, type JsonObject, toLine } from '../../domain/json.ts'
 import type { ChoiceEvent, Item, Place, Say } from './item.ts'
 import type { OutputItem, RefusalPart, Status, TextPart, TokenLogprob } from './wire.ts'
 
@@ -10,9 +10,13 @@ type Part = TextPart | RefusalPart
 interface Unsaid {
   index: number
   text: string
-  logprobs: TokenLogprob[]
-  annotations: object[]
+  /** The text as a JSON string of one line, where that is known. */
+  json: string | undefined
+  logprobs: readonly TokenLogprob[]
+  annotations: readonly object[]
 }
+
+const NONE: readonly never[] = []
 
 export class MessageItem implements Item {
   readonly #place: Place
@@ -22,6 +26,8 @@ export class MessageItem implements Item {
   /** So many parts have begun in the stream, and so many annotations of the last of them were told. */
   #begun = 0
   #annotated = 0
+  #head = ''
+  #headIndex = -1
 
   constructor(place: Place, wantsLogprobs: boolean) {
     this.#place = place
@@ -30,22 +36,22 @@ export class MessageItem implements Item {
 
   take(event: ChoiceEvent): boolean {
     if (event.kind === 'text') {
-      const logprobs = this.#wantsLogprobs ? (event.logprobs?.content ?? []).map(toLogprob) : []
+      const logprobs = this.#wantsLogprobs ? (event.logprobs?.content ?? NONE).map(toLogprob) : NONE
       const part = this.#textPart()
       part.text += event.text
       part.logprobs.push(...logprobs)
-      this.#keep(event.text, logprobs, [])
+      this.#keep({ text: event.text, json: event.json, logprobs, annotations: NONE })
       return true
     }
     if (event.kind === 'refusal') {
       this.#refusalPart().refusal += event.text
-      this.#keep(event.text, [], [])
+      this.#keep({ text: event.text, json: undefined, logprobs: NONE, annotations: NONE })
       return true
     }
     if (event.kind !== 'annotations') return false
     const annotations = event.items.flatMap((item) => toAnnotation(item) ?? [])
     this.#textPart().annotations.push(...annotations)
-    this.#keep('', [], annotations)
+    this.#keep({ text: '', json: undefined, logprobs: NONE, annotations })
     return true
   }
 
@@ -62,15 +68,21 @@ export class MessageItem implements Item {
   }
 
   sayMore(say: Say): void {
-    for (const { index, text, logprobs, annotations } of this.#unsaid) {
+    for (const { index, text, json, logprobs, annotations } of this.#unsaid) {
       const part = this.#parts[index]
       if (!part) continue
       if (index >= this.#begun) this.#begin(part, say)
-      const place = { ...this.#place, content_index: index }
-      if (part.type === 'refusal') say('response.refusal.delta', { ...place, delta: text })
-      else if (text !== '') say('response.output_text.delta', { ...place, delta: text, logprobs })
-      for (const annotation of annotations)
-        say('response.output_text.annotation.added', { ...place, annotation_index: this.#annotated++, annotation })
+      const head = this.#toHead(index)
+      const delta = `${head}"delta":${json ?? toLine(text)}`
+      if (part.type === 'refusal') say('response.refusal.delta', `${delta}}`)
+      else if (text !== '') {
+        const known = logprobs.length === 0 ? '[]' : toLine(logprobs)
+        say('response.output_text.delta', `${delta},"logprobs":${known}}`)
+      }
+      for (const annotation of annotations) {
+        const told = { annotation_index: this.#annotated++, annotation }
+        say('response.output_text.annotation.added', head + toLine(told).slice(1))
+      }
     }
     this.#unsaid = []
   }
@@ -83,6 +95,13 @@ export class MessageItem implements Item {
     if (part.type === 'refusal') say('response.refusal.done', { ...place, refusal: part.refusal })
     else say('response.output_text.done', { ...place, text: part.text, logprobs: part.logprobs })
     say('response.content_part.done', { ...place, part })
+  }
+
+  /** How the JSON of the fields of a part's events begins. */
+  #toHead(index: number): string {
+    if (index !== this.#headIndex) this.#head = `${toLine({ ...this.#place, content_index: index }).slice(1, -1)},`
+    this.#headIndex = index
+    return this.#head
   }
 
   #begin(part: Part, say: Say): void {
@@ -109,14 +128,16 @@ export class MessageItem implements Item {
     return part
   }
 
-  #keep(text: string, logprobs: readonly TokenLogprob[], annotations: readonly object[]): void {
+  #keep(said: Omit<Unsaid, 'index'>): void {
     const index = this.#parts.length - 1
     const last = this.#unsaid.at(-1)
-    const into = last?.index === index ? last : { index, text: '', logprobs: [], annotations: [] }
-    if (into !== last) this.#unsaid.push(into)
-    into.text += text
-    into.logprobs.push(...logprobs)
-    into.annotations.push(...annotations)
+    const isText = said.logprobs.length === 0 && said.annotations.length === 0
+    if (last?.index !== index || !isText || last.logprobs.length > 0 || last.annotations.length > 0) {
+      this.#unsaid.push({ index, ...said })
+      return
+    }
+    last.text += said.text
+    last.json = undefined
   }
 }
 

@@ -28,7 +28,9 @@ export class ResponsesWriter implements Writer {
   constructor(task: Task, identity: Identity) {
     this.#identity = identity
     this.#asked = askedOf(task)
-    this.#output = new Output(identity.id, this.#asked, (type, fields) => this.#say(type, toLine(fields).slice(1)))
+    this.#output = new Output(identity.id, this.#asked, (type, fields) =>
+      this.#say(type, typeof fields === 'string' ? fields : toLine(fields).slice(1)),
+    )
   }
 
   take(events: readonly AnswerEvent[]): string {
