@@ -3,16 +3,10 @@
  * every format, and what goes wrong in the middle of one.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { installAgent, type RealAgent } from './install.ts'
+import { AGENTS, installAgent } from './install.ts'
 import { SPEAKERS, USED } from './speakers.ts'
-import { type AgentStage, DEMO, startAgentStage, type Work } from './stage.ts'
-import { ANSWER, CHANGED, DONE, TASKS } from './tasks.ts'
-
-const AGENTS: readonly RealAgent[] = ['claude', 'codex']
-const BINS = new Map<RealAgent, string | null>()
-for (const agent of AGENTS) BINS.set(agent, await installAgent(agent))
+import { type AgentStage, DEMO, startAgentStage } from './stage.ts'
+import { expectDone, TASKS } from './tasks.ts'
 
 /** With which the built-in model begins. */
 const DEMO_SAYS = "This is Tollgate's demo model."
@@ -22,7 +16,7 @@ const COST =
   (USED.prompt_tokens - USED.cached_tokens) * 1_000 + USED.cached_tokens * 100 + USED.completion_tokens * 2_000
 
 for (const agent of AGENTS) {
-  const bin = BINS.get(agent) ?? null
+  const bin = await installAgent(agent)
   const { endpoint, words, hello, toTurns } = TASKS[agent]
 
   describe.skipIf(bin === null)(agent, () => {
@@ -33,13 +27,6 @@ for (const agent of AGENTS) {
     afterAll(() => stage.stop())
 
     const rowOf = (model: string) => ({ model, endpoint, lane: 'translated', stream: 1, status: 'ok', attempts: 1 })
-
-    function expectDone(folder: string, { code, stdout, stderr, key }: Work): void {
-      expect({ code, stdout: stdout.trim(), stderr }).toMatchObject({ code: 0, stdout: DONE })
-      expect(readFileSync(join(folder, 'answer.txt'), 'utf8')).toBe(ANSWER)
-      expect(readFileSync(join(folder, 'notes.txt'), 'utf8')).toBe(CHANGED)
-      expect(key).toBe('revoked')
-    }
 
     test('the built-in model answers it in words: it calls no tool that it need not', async () => {
       stage.renew()

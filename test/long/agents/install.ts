@@ -6,8 +6,9 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** What is installed; another version is another folder. */
-export const PACKAGES = { claude: '@anthropic-ai/claude-code@2.1.197', codex: '@openai/codex@0.169.0' } as const
+const PACKAGES = { claude: '@anthropic-ai/claude-code@2.1.197', codex: '@openai/codex@0.169.0' } as const
 export type RealAgent = keyof typeof PACKAGES
+export const AGENTS: readonly RealAgent[] = ['claude', 'codex']
 
 const CACHE = join(import.meta.dir, '../../../node_modules/.cache/agents')
 
@@ -28,7 +29,20 @@ export async function installAgent(agent: RealAgent): Promise<string | null> {
 
 async function install(name: string, folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true })
-  await run(['npm', 'install', '--prefix', folder, '--no-audit', '--no-fund', '--no-update-notifier', name], folder)
+  await run(
+    [
+      'npm',
+      'install',
+      '--prefix',
+      folder,
+      '--no-audit',
+      '--no-fund',
+      '--no-update-notifier',
+      '--fetch-retries=1',
+      name,
+    ],
+    folder,
+  )
 }
 
 async function run(command: string[], cwd: string): Promise<void> {

@@ -44,6 +44,10 @@ export interface Work {
 export interface AgentStage {
   /** Behind all models but the built-in one. */
   upstream: ScriptedUpstream
+  /** How often the server refused a request before it asked anybody. */
+  refusals(): number
+  /** Kills the server and starts it again, at the same address. */
+  restart(): Promise<void>
   /** Where the next agent works: empty but for `notes.txt`. */
   renew(): string
   /** Starts an agent and waits for its end. `flags` are of `launch`, `words` the agent's own. */
@@ -73,7 +77,9 @@ export async function startAgentStage(bin: string): Promise<AgentStage> {
   const place = createWorkplace()
   const upstream = await startUpstream()
   const catalog = await place.write('catalog.yaml', toCatalogue(upstream.url))
-  await place.serve(['--catalog', catalog], { environment: { UPSTREAM_KEY: 'x' } })
+  const serve = (...more: string[]) =>
+    place.serve(['--catalog', catalog, '--log-level', 'info', ...more], { environment: { UPSTREAM_KEY: 'x' } })
+  let server = await serve()
   const data = join(place.folder, 'data')
   const homes: string[] = []
   let scratch = place.folder
@@ -85,6 +91,13 @@ export async function startAgentStage(bin: string): Promise<AgentStage> {
   }
   return {
     upstream,
+    refusals: () => server.stderr().split('"event":"request_refused"').length - 1,
+    async restart() {
+      const { port } = new URL(server.baseUrl)
+      server.signal('SIGKILL')
+      await server.exited
+      server = await serve('--port', port)
+    },
     renew() {
       scratch = mkdtempSync(join(place.folder, 'scratch-'))
       writeFileSync(join(scratch, 'notes.txt'), NOTES)

@@ -1,7 +1,10 @@
 /** A task for each agent, as what a model would call of its tools: reads a file twice at once, writes one, edits one, is done. */
+import { expect } from 'bun:test'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RealAgent } from './install.ts'
 import type { Turn } from './speakers.ts'
+import type { Work } from './stage.ts'
 
 export interface Task {
   endpoint: string
@@ -13,10 +16,9 @@ export interface Task {
   toTurns(folder: string): Turn[]
 }
 
-/** Changed by the task. */
-export const CHANGED = 'The word is heron.\nThe colour is blue.\n'
-export const ANSWER = 'heron, "quoted" — żółw\n'
-export const DONE = 'All is done.'
+const CHANGED = 'The word is heron.\nThe colour is blue.\n'
+const ANSWER = 'heron, "quoted" — żółw\n'
+const DONE = 'All is done.'
 
 const PROMPT = 'Read notes.txt, write its word into answer.txt, and make the colour blue.'
 
@@ -85,4 +87,12 @@ export const TASKS: Readonly<Record<RealAgent, Task>> = {
       { text: DONE },
     ],
   },
+}
+
+/** Holds that the task was done, and that nobody can use its key any more. */
+export function expectDone(folder: string, { code, stdout, stderr, key }: Work): void {
+  expect({ code, stdout: stdout.trim(), stderr }).toMatchObject({ code: 0, stdout: DONE })
+  expect(readFileSync(join(folder, 'answer.txt'), 'utf8')).toBe(ANSWER)
+  expect(readFileSync(join(folder, 'notes.txt'), 'utf8')).toBe(CHANGED)
+  expect(key).toBe('revoked')
 }
