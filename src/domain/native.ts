@@ -3,13 +3,13 @@
  * are not its client's to choose. Pure.
  */
 import { isPassed, isRouting, toPlainName } from './fields.ts'
-import { asObject } from './json.ts'
+import { asList, asObject } from './json.ts'
 import { JsonScan } from './json-scan.ts'
 import type { CanonicalRequest } from './request.ts'
 import type { NativeEndpoint } from './settings.ts'
 import type { Target } from './snapshot.ts'
 import { survey } from './source-text.ts'
-import { type Edits, splice } from './splice.ts'
+import { type Edits, findMembers, splice, spliceItems } from './splice.ts'
 import type { NativeRequest, RawRequest } from './task.ts'
 
 /**
@@ -69,6 +69,18 @@ export function toCapEdit({ json }: NativeRequest, body: CanonicalRequest, name:
   const given = json[name]
   if (cap == null || (typeof given === 'number' && given <= cap)) return {}
   return { [name]: String(cap) }
+}
+
+/** The request without some of its tools. */
+export function withoutTools(native: NativeRequest, indexes: ReadonlySet<number>): NativeRequest {
+  const { text, json } = native
+  const held = findMembers(text)?.find(({ name }) => name === 'tools')
+  const kept = held && spliceItems(text, held.from, (_, at) => (indexes.has(at) ? [] : null))
+  return {
+    ...native,
+    text: kept ? splice(text, { tools: kept }) : text,
+    json: { ...json, tools: asList(json.tools).filter((_, at) => !indexes.has(at)) },
+  }
 }
 
 /** A list of versions or betas is no longer, and has no other letters. */

@@ -2,6 +2,7 @@
  * One request, whatever format its client speaks: all that routing, limits, accounting and delivery know of it. A format
  * makes it.
  */
+import type { GatewayError } from './error.ts'
 import type { JsonObject } from './json.ts'
 import type { CanonicalRequest } from './request.ts'
 import type { NativeEndpoint } from './settings.ts'
@@ -35,6 +36,8 @@ export interface Task {
   body: CanonicalRequest
   /** What may go on as it came; left out where nothing may, as of chats. */
   native?: NativeRequest
+  /** Why it can go on as it came alone; left out where it can be written anew. */
+  untranslatable?: GatewayError
   /** Whether the client wants a stream. */
   stream: boolean
   /** The most tokens that it lets a choice have; null where it gives no cap. */

@@ -38,7 +38,7 @@ export function toAble(task: Task, facts: Capabilities, targets: readonly Target
  * asks of the wrong model, and a target that is weaker than its model is passed over for one that can.
  */
 export function fitFeatures(
-  { endpoint, body }: Pick<Task, 'endpoint' | 'body'>,
+  { untranslatable, body }: Pick<Task, 'untranslatable' | 'body'>,
   facts: Capabilities,
   targets: readonly Target[],
   lanes: Lanes,
@@ -52,8 +52,7 @@ export function fitFeatures(
     const isTranslated = lanes.native(target) === null
     const unable =
       lanes.refusal(target) ??
-      (isTranslated && endpoint === 'completions' ? noCompletions(target) : null) ??
-      (isTranslated ? checkDoubtful(doubtful, target) : null) ??
+      (isTranslated ? (untranslatable ?? checkDoubtful(doubtful, target)) : null) ??
       checkTarget(body, facts, target) ??
       checkCalls(body, target)
     if (unable === null) able.push(target)
@@ -61,14 +60,6 @@ export function fitFeatures(
   }
   return able.length === 0 && none ? none : able
 }
-
-/** Nobody writes them anew: their prompts are no conversations. */
-const noCompletions = ({ model, upstream }: Target) =>
-  new GatewayError(
-    'invalid_request',
-    `The model \`${model}\` is not served by /v1/completions in this way: its upstream \`${upstream.id}\` does not take such a request as it is. Ask it by /v1/chat/completions.`,
-    { code: 'unsupported_endpoint', param: 'model' },
-  )
 
 /** As many calls as there are choices, where its upstream may not be asked so often in a minute, would never all be made. */
 function checkCalls(body: CanonicalRequest, target: Target): GatewayError | null {

@@ -3,6 +3,8 @@
  * written anew. Decided for each attempt.
  */
 import type { GatewayError } from '../domain/error.ts'
+import { asList } from '../domain/json.ts'
+import { withoutTools } from '../domain/native.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import { type DialectName, SPOKEN } from '../domain/settings.ts'
 import type { Target } from '../domain/snapshot.ts'
@@ -22,17 +24,21 @@ export interface Lanes {
 
 const TRANSLATED: Lanes = { native: () => null, refusal: () => null }
 
-export function toLanes({ native, body }: Task): Lanes {
+export function toLanes({ native, untranslatable, body }: Task): Lanes {
   if (!native) return TRANSLATED
   const found = findNativeDoubts(native)
   // What costs more than is known, and tools of the provider, may be left out where the request is written anew, if anybody writes it.
   const never = found.filter(
-    ({ reason, param }) =>
-      native.endpoint === 'completions' || ((reason === 'stored' || reason === 'later') && !param.startsWith('tools[')),
+    (each) =>
+      untranslatable !== undefined || (toolOf(each) === null && each.reason !== 'dear' && each.reason !== 'fee'),
   )
   const check = (doubtful: readonly Doubtful[], target: Target) => checkDoubtful(doubtful, target, TELLING)
   return {
-    native: (target) => (speaks(native, body, target) && check(found, target) === null ? native : null),
+    native(target) {
+      if (!speaks(native, body, target)) return null
+      const doubtful = found.filter((each) => check([each], target) !== null)
+      return doubtful.length === 0 ? native : withoutDoubt(native, doubtful)
+    },
     refusal: (target) => (speaks(native, body, target) ? check(never, target) : null),
   }
 }
@@ -44,4 +50,27 @@ function speaks({ endpoint }: NativeRequest, body: CanonicalRequest, target: Tar
   const { dialect, options } = target.upstream
   const isNative = options.native !== false && options.native.includes(endpoint) && SPOKEN[dialect].includes(endpoint)
   return isNative && !isSplit(body, target) && !isEnforced(body, target)
+}
+
+/** Which tool it is about; null where it is about the request. */
+const toolOf = ({ param }: Doubtful): number | null => {
+  const [, index] = /^tools\[(\d+)\]/.exec(param) ?? []
+  return index === undefined ? null : Number(index)
+}
+
+/**
+ * Codex offers every model a search of the web, and some models know this format alone: tools that must not go on are left out,
+ * where the request does not insist on them. Null where that leaves something in doubt.
+ */
+function withoutDoubt(native: NativeRequest, doubtful: readonly Doubtful[]): NativeRequest | null {
+  if (native.endpoint !== 'responses') return null
+  const tools = new Set<number>()
+  for (const each of doubtful) {
+    const tool = toolOf(each)
+    if (tool === null) return null
+    tools.add(tool)
+  }
+  const { tool_choice: choice } = native.json
+  const mayChoose = choice == null || choice === 'auto' || choice === 'none'
+  return mayChoose && tools.size < asList(native.json.tools).length ? withoutTools(native, tools) : null
 }

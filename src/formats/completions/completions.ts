@@ -84,6 +84,13 @@ function toPrompts(prompt: unknown): string[] | null {
 
 const isToken = (value: unknown) => isWithin(value, 0, Number.MAX_SAFE_INTEGER)
 
+const noCompletions = (model: string) =>
+  new GatewayError(
+    'invalid_request',
+    `The model \`${model.slice(0, 200)}\` does not take such a request by /v1/completions: none of its upstreams does. Ask it by /v1/chat/completions.`,
+    { code: 'unsupported_endpoint', param: 'model' },
+  )
+
 function toCheckedTask(json: JsonObject, request: NativeRequest): Task {
   const { model, prompt, suffix, max_tokens: cap, n, stream, stream_options: options, user } = json
   const prompts = toPrompts(prompt) ?? []
@@ -104,6 +111,7 @@ function toCheckedTask(json: JsonObject, request: NativeRequest): Task {
     cap: body.max_tokens ?? null,
     ...measurePrompt(body),
     user: typeof user === 'string' ? user.slice(0, MAX_USER_CHARS) : null,
+    untranslatable: noCompletions(body.model),
     affinity: () => (prompts[0] ?? '').slice(0, MAX_AFFINITY_CHARS),
   }
   return withNative(task, request)

@@ -1,20 +1,31 @@
 /** A request of the Responses API as a task: its items as messages, its tools as functions. Pure. */
 import { type Decision, GatewayError } from '../../domain/error.ts'
+import { toNative } from '../../domain/native.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
-import type { Task } from '../../domain/task.ts'
+import type { RawRequest, Task } from '../../domain/task.ts'
 import { toTask as toChatTask } from '../chat/chat.ts'
 import { checkSchemas } from '../chat/schemas.ts'
+import { withNative } from '../native.ts'
 import { Asked } from './asked.ts'
 import { toMessages } from './input.ts'
 import { toOwnParam } from './params.ts'
 import type { ResponsesRequest } from './schema.ts'
 import { ToolNames } from './tool-names.ts'
 import { readTools, toToolChoice } from './tools.ts'
-import { validate } from './validate.ts'
+import { checkKept, validate } from './validate.ts'
 
-export function toTask(body: unknown): Decision<Task> {
+export function toTask(body: unknown, raw: RawRequest): Decision<Task> {
   const request = validate(body)
   if (request instanceof GatewayError) return request
+  const kept = checkKept(request)
+  const native = toNative('responses', body, raw)
+  const task = translate(request)
+  // It may make no sense without what is kept.
+  if (task instanceof GatewayError || (kept && !native)) return kept ?? task
+  return withNative(kept ? { ...task, untranslatable: kept } : task, native)
+}
+
+function translate(request: ResponsesRequest): Decision<Task> {
   const names = new ToolNames()
   const tools = readTools(request.tools ?? [], names)
   const choice = toToolChoice(request, tools, names)

@@ -3,8 +3,10 @@ import type { AnswerEvent, AnswerOrigin } from '../../domain/events.ts'
 import type { Task } from '../../domain/task.ts'
 import type { Receipt } from '../../domain/usage.ts'
 import { openAiErrors } from '../chat/chat.ts'
-import type { Format, Identity } from '../format.ts'
+import { type Format, type Identity, KEEP_ALIVE } from '../format.ts'
+import { toNativeFormat } from '../native.ts'
 import { askedOf } from './asked.ts'
+import { toNativeFailure } from './native.ts'
 import { Output } from './output.ts'
 import { toOwnParam } from './params.ts'
 import { toTask } from './request.ts'
@@ -18,6 +20,7 @@ export const responses: Format = {
     return { error: { ...error, param: toOwnParam(error.param) } }
   },
   toTask,
+  native: toNativeFormat({ prefix: 'resp_', keepAlive: KEEP_ALIVE, failure: toNativeFailure }),
   whole: toWholeJson,
   writer: (task, identity) => new ResponsesWriter(task, identity),
 }

@@ -11,6 +11,7 @@ import type { ResponsesRequest } from './schema.ts'
 /** Made of code that was written at build time: to compile the schema takes as long as the rest of a first answer. */
 let isRequest: ((body: unknown) => body is ResponsesRequest) | null = null
 
+/** Of what is kept elsewhere, `checkKept` has the last word. */
 export function validate(body: unknown): Decision<ResponsesRequest> {
   const given = asObject(body)
   if (given === null)
@@ -20,7 +21,7 @@ export function validate(body: unknown): Decision<ResponsesRequest> {
     )
   const request = withTypes(given)
   isRequest ??= new Function(toCheckerCode())() as NonNullable<typeof isRequest>
-  return checkKept(request) ?? (isRequest(request) ? request : toRefusal(request))
+  return isRequest(request) ? request : (checkKept(request) ?? toRefusal(request))
 }
 
 /** Messages may leave out their type. */
@@ -42,7 +43,8 @@ const KEPT: Readonly<Record<string, string>> = {
   prompt: 'Send its text as instructions and input: this gateway keeps no prompts.',
 }
 
-function checkKept(body: JsonObject): GatewayError | null {
+/** Returns the refusal of the first field that names what nobody keeps here, or null: an upstream may, where its `pass` says so. */
+export function checkKept(body: JsonObject): GatewayError | null {
   for (const param in KEPT) {
     const value = body[param]
     if (value === undefined || value === null || value === false) continue

@@ -1,7 +1,8 @@
 /** Requests of the Responses API, and of legacy completions, that go on as they came, and their answers. Pure. */
-import { asObject } from '../../../domain/json.ts'
+import { asList, asObject, asText } from '../../../domain/json.ts'
 import { toCapEdit, toNativeHeader, toNativeText, toOwnFields } from '../../../domain/native.ts'
 import type { UpstreamOptions } from '../../../domain/settings.ts'
+import { findMembers, spliceItems } from '../../../domain/splice.ts'
 import type { NativeRequest } from '../../../domain/task.ts'
 import type { NativeLane } from '../../backend.ts'
 import { PassingDecoder, toRaw, typeOf } from '../passing.ts'
@@ -18,6 +19,7 @@ export const responses: NativeLane = {
     // Nothing is kept: by what is, one key would find what another has said.
     body: toNativeText(native, target, OF_RESPONSES, {
       store: 'false',
+      ...toInputEdit(native),
       ...toCapEdit(native, body, 'max_output_tokens'),
     }),
     headers: toHeaders(native),
@@ -42,6 +44,20 @@ export const responses: NativeLane = {
 const OF_THE_WHOLE: ReadonlySet<string> = new Set(
   ['created', 'queued', 'in_progress', 'completed', 'incomplete'].map((state) => `response.${state}`),
 )
+
+const SEALED = 'tg1.'
+
+/** Thoughts that were sealed here are other models': nobody there could read them. */
+function toInputEdit({ text, json }: NativeRequest): Record<string, string> {
+  if (!text.includes(SEALED)) return {}
+  const items = asList(json.input).map(asObject)
+  const isSealed = (at: number) =>
+    items[at]?.type === 'reasoning' && asText(items[at]?.encrypted_content).startsWith(SEALED)
+  const held = findMembers(text)?.find(({ name }) => name === 'input')
+  const kept =
+    held && items.some((_, at) => isSealed(at)) && spliceItems(text, held.from, (_, at) => (isSealed(at) ? [] : null))
+  return kept ? { input: kept } : {}
+}
 
 const OF_COMPLETIONS = toOwnFields(
   'model prompt suffix max_tokens n stream stream_options temperature top_p logprobs echo stop presence_penalty frequency_penalty logit_bias seed user',

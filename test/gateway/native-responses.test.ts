@@ -1,0 +1,309 @@
+/** Clients of OpenAI's Responses API before an upstream that speaks it: their words go on as they came, and come back as they are. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { seal } from '../../src/domain/sealed-thoughts.ts'
+import { startApp, type TestApp } from '../support/app.ts'
+import { hasRecordings, readRecording } from '../support/recordings.ts'
+import { type Script, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+import { idOf, toFrames, toStream } from './native-messages.ts'
+
+const FACTS =
+  'context_length: 200000, max_output_length: 64000, input_modalities: [text, image], output_modalities: [text], supported_features: [tools, structured_outputs, json_mode, reasoning]'
+const PRICING = 'pricing: [{ prompt: "0.000001", completion: "0.000002", input_cache_read: "0.0000001" }]'
+
+let upstream: ScriptedUpstream
+let other: ScriptedUpstream
+let app: TestApp
+let key: string
+beforeAll(async () => {
+  ;[upstream, other] = await Promise.all([startUpstream(), startUpstream()])
+  app = await startApp({
+    catalog: `
+version: 1
+upstreams:
+  openai: { dialect: openai, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, native: [responses], query: { api-version: v1 } }
+  keeping: { dialect: openai, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, native: [responses], pass: [previous_response_id] }
+  chats: { dialect: openai, base_url: "${other.url}", api_key: \${UPSTREAM_KEY} }
+models:
+  openai/gpt: { name: G, ${FACTS}, ${PRICING}, routes: [{ upstream: openai, model: gpt-up }] }
+  openai/kept: { name: K, ${FACTS}, ${PRICING}, routes: [{ upstream: keeping, model: gpt-up }] }
+  openai/chat: { name: T, ${FACTS}, ${PRICING}, routes: [{ upstream: chats, model: gpt-up }] }
+  openai/backed: { name: B, ${FACTS}, ${PRICING}, routes: [{ upstream: openai, model: gpt-up }, { upstream: chats, model: gpt, priority: 1 }] }
+  openai/searching: { name: S, ${FACTS}, pricing: [{ prompt: "0.000001", completion: "0.000002", web_search: "0.01" }], routes: [{ upstream: openai, model: gpt-up }] }
+`,
+  })
+  key = app.key()
+})
+afterAll(async () => {
+  await Promise.all([upstream.stop(), other.stop()])
+  await app.stop()
+})
+beforeEach(() => {
+  app.pass(24 * 60 * 60_000)
+  upstream.script(toStream(toAnswer('Hello')))
+})
+
+const post = (body: string, headers: Record<string, string> = {}, bearer = key) =>
+  fetch(`${app.baseUrl}/responses`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json', ...headers },
+    body,
+  })
+const lastSent = () => upstream.requests.at(-1)
+const lastRow = async () => {
+  await app.flushed()
+  return app.rows().at(-1)
+}
+
+const USAGE =
+  '"usage":{"input_tokens":30,"input_tokens_details":{"cached_tokens":20},"output_tokens":7,"output_tokens_details":{"reasoning_tokens":3},"total_tokens":37}'
+const toResponse = (status: string, rest = '') =>
+  `{"id":"resp_up","object":"response","model":"gpt-up","status":"${status}","output":[],"n":1e400${rest}}`
+const toEvent = (type: string, rest: string, number: number) =>
+  `{"type":"${type}","sequence_number":${number},${rest} }`
+
+const toAnswer = (...texts: string[]): string[] => {
+  const all = [
+    ['response.created', `"response":${toResponse('in_progress')}`],
+    ['response.in_progress', `"response":${toResponse('in_progress')}`],
+    ['response.output_item.added', '"output_index":0,"item":{"id":"msg_x","type":"message","content":[]}'],
+    ...texts.map((text) => [
+      'response.output_text.delta',
+      `"item_id":"msg_x","output_index":0,"content_index":0,"delta":${JSON.stringify(text)},"obfuscation":"xYz"`,
+    ]),
+    ['response.unheard_of', '"response_id":"resp_up"'],
+    ['response.completed', `"response":${toResponse('completed', `,${USAGE}`)}`],
+  ]
+  return all.map(([type = '', rest = ''], number) => toEvent(type, rest, number))
+}
+
+const ours = (text: string, id: string, model = 'openai/gpt') =>
+  text.replaceAll('"id":"resp_up"', `"id":"resp_${id}"`).replaceAll('"model":"gpt-up"', `"model":"${model}"`)
+
+const HELLO = '{"model":"openai/gpt","stream":true,"input":"Hi"}'
+
+test('a stream comes back event by event, under the name of its model and an id of ours', async () => {
+  const answer = toAnswer('He', 'llo \u2028"gpt-up')
+  upstream.script(toStream(answer))
+  const response = await post(HELLO, { 'openai-beta': 'x=1' })
+  expect(await response.text()).toBe(ours(toFrames(answer).join(''), idOf(response)))
+  expect(response.headers.get('x-tollgate-lane')).toBe('native')
+  expect(lastSent()).toMatchObject({
+    ...{ path: '/v1/responses?api-version=v1', headers: { 'openai-beta': 'x=1' } },
+    body: '{"model":"gpt-up","stream":true,"input":"Hi","store":false}',
+  })
+  expect(await lastRow()).toMatchObject({
+    ...{
+      endpoint: 'responses',
+      lane: 'native',
+      status: 'ok',
+      prompt_tokens: 30,
+      cached_tokens: 20,
+      completion_tokens: 7,
+    },
+    ...{ reasoning_tokens: 3, estimated: 0, cost_nano_usd: 10_000 + 2_000 + 14_000 },
+  })
+})
+
+test('a whole answer comes back as it is', async () => {
+  const text = toResponse('completed', `,\n"new":[12345678901234567890],${USAGE}`).replace(
+    '"output":[]',
+    '"output":[{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"x"},{"type":"message","content":[{"type":"output_text","text":"H\\u0069"}]}]',
+  )
+  upstream.script({ kind: 'whole', headers: { 'content-type': 'application/json' }, body: text })
+  const response = await post('{"model":"openai/gpt","input":"Hi","store":true,"reasoning":{"effort":"low"}}')
+  expect(await response.text()).toBe(ours(text, idOf(response)))
+  expect(lastSent()?.body).toBe('{"model":"gpt-up","input":"Hi","store":false,"reasoning":{"effort":"low"}}')
+  expect(await lastRow()).toMatchObject({ lane: 'native', stream: 0, status: 'ok', completion_tokens: 7 })
+})
+
+test('an answer that was cut at its cap, or filtered, is whole', async () => {
+  const details = ',"incomplete_details":{"reason":"max_output_tokens"},'
+  const end = toEvent('response.incomplete', `"response":${toResponse('incomplete', details + USAGE)}`, 9)
+  const answer = [...toAnswer('Hello').slice(0, -1), end]
+  upstream.script(toStream(answer))
+  const response = await post(HELLO)
+  expect(await response.text()).toBe(ours(toFrames(answer).join(''), idOf(response)))
+  expect(await lastRow()).toMatchObject({ status: 'ok' })
+})
+
+describe('where it fails', () => {
+  const failed = toEvent(
+    'response.failed',
+    `"response":${toResponse('failed', ',"error":{"code":"server_error","message":"Sorry"}')}`,
+    2,
+  )
+
+  test('before the first word, the next upstream answers, in our own words of its answer', async () => {
+    upstream.script(toStream([...toAnswer('x').slice(0, 2), failed]))
+    const response = await post(HELLO.replace('gpt', 'backed'))
+    const text = await response.text()
+    expect(response.headers.get('x-tollgate-lane')).toBe('translated')
+    expect(text).toContain('"delta":"tok0')
+    expect(text).not.toContain('resp_up')
+    expect(await lastRow()).toMatchObject({ lane: 'translated', upstream: 'chats', attempts: 2, status: 'ok' })
+  })
+
+  test.each<[string, Script]>([
+    ['by a broken connection', { kind: 'stream', steps: toFrames(toAnswer('Hello').slice(0, 4)), end: 'cut' }],
+    ['by an end without a word', toStream(toAnswer('Hello').slice(0, 4))],
+    ['by its own word', toStream([...toAnswer('Hello').slice(0, 4), failed])],
+    [
+      'by an error',
+      toStream([...toAnswer('Hello').slice(0, 4), '{"type":"error","code":"server_error","message":"x"}']),
+    ],
+  ])('in the middle %s, it ends as one that has failed, and nothing looks whole', async (_, script) => {
+    upstream.script(script)
+    const response = await post(HELLO)
+    const text = await response.text()
+    const begun = ours(toFrames(toAnswer('Hello').slice(0, 4)).join(''), idOf(response))
+    expect(text).toStartWith(begun)
+    const [, data = ''] = /^event: response\.failed\ndata: (.+)\n\n$/.exec(text.slice(begun.length)) ?? []
+    expect(JSON.parse(data)).toMatchObject({
+      ...{ type: 'response.failed', sequence_number: 4 },
+      response: {
+        id: `resp_${idOf(response)}`,
+        model: 'openai/gpt',
+        status: 'failed',
+        error: { code: expect.any(String) },
+      },
+    })
+    expect(await lastRow()).toMatchObject({ lane: 'native', status: 'cut' })
+  })
+
+  test('for what it asks, it is told in the words of the upstream', async () => {
+    const error = { message: 'Nope', type: 'invalid_request_error', param: 'truncation', code: 'unsupported_value' }
+    upstream.script({ kind: 'whole', status: 400, body: { error } })
+    const response = await post(HELLO)
+    expect([response.status, await response.json()]).toEqual([400, { error }])
+  })
+})
+
+test('calls of tools, and work at the provider, are an answer that has begun', async () => {
+  const items = [
+    '"output_index":0,"item":{"type":"function_call","call_id":"c1","name":"f","arguments":""}',
+    '"output_index":0,"delta":"{\\"a\\":1}"',
+    '"output_index":1,"item":{"type":"new_call","id":"n_1"}',
+  ]
+  const types = ['response.output_item.added', 'response.function_call_arguments.delta', 'response.output_item.added']
+  const answer = [
+    ...toAnswer().slice(0, 2),
+    ...items.map((item, at) => toEvent(types[at] ?? '', item, at)),
+    ...toAnswer().slice(-1),
+  ]
+  upstream.script(toStream(answer))
+  const response = await post(HELLO)
+  expect(await response.text()).toBe(ours(toFrames(answer).join(''), idOf(response)))
+})
+
+test('a budget caps what its client does not', async () => {
+  const budgeted = app.key({ budget: { nanoUsd: 1e9, period: 'day' } })
+  await (await post(HELLO, {}, budgeted)).text()
+  expect(lastSent()?.body).toBe('{"model":"gpt-up","stream":true,"input":"Hi","store":false,"max_output_tokens":4096}')
+})
+
+describe('a search that has no price is not offered to the model', () => {
+  const TOOL =
+    '{"type":"function","name":"f","strict":false,"parameters":{"type":"object","properties":{"container":{}}}}'
+  const SEARCH = '{"type":"web_search","external_web_access":false}'
+  const toBody = (model: string, tools: string) =>
+    `{"model":"openai/${model}","stream":true,"tools":[${tools}],"tool_choice":"auto","input":"Hi"}`
+
+  test.each([
+    ['gpt', `${SEARCH}, ${TOOL}`, ` ${TOOL}`],
+    ['searching', `${SEARCH}, ${TOOL}`, `${SEARCH}, ${TOOL}`],
+  ])('%s: %s', async (model, tools, sent) => {
+    const response = await post(toBody(model, tools))
+    expect(await response.text()).toContain('response.completed')
+    expect(response.headers.get('x-tollgate-lane')).toBe('native')
+    expect(lastSent()?.body).toBe(
+      toBody(model, sent).replace(`openai/${model}`, 'gpt-up').replace(/}$/, ',"store":false}'),
+    )
+  })
+})
+
+test('thoughts that were sealed here stay here', async () => {
+  const sealed = seal([{ type: 'reasoning.text', text: 'Hm', format: 'anthropic-claude-v1', index: 0 }])
+  const thought = (content: string) => `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"${content}"}`
+  const said = '{"role":"user","content":"tg1."}'
+  await (
+    await post(`{"model":"openai/gpt","stream":true,"input":[${said},${thought(sealed)}, ${thought('gAAA')},${said}]}`)
+  ).text()
+  expect(lastSent()?.body).toBe(
+    `{"model":"gpt-up","stream":true,"input":[${said}, ${thought('gAAA')},${said}],"store":false}`,
+  )
+})
+
+describe('what another key may have left with the provider does not go on', () => {
+  test.each([
+    [',"previous_response_id":"resp_1"', 'previous_response_id'],
+    [',"conversation":{"id":"c"}', 'conversation'],
+    [',"background":true', 'background'],
+    [',"prompt":{"id":"p"}', 'prompt'],
+    [',"Conversation":{"id":"c"}', 'Conversation'],
+    [',"input":[{"type":"item_reference","id":"msg_1"},{"role":"user","content":"x"}]', 'input[0]'],
+    [
+      ',"input":[{"role":"user","content":[{"type":"input_text","text":"x"},{"type":"input_image","file_id":"f"}]}]',
+      'input[0].content[1].file_id',
+    ],
+  ])('%s', async (fields, param) => {
+    const before = upstream.requests.length
+    const response = await post(`{"model":"openai/gpt"${fields.includes('"input"') ? '' : ',"input":"Hi"'}${fields}}`)
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ error: { code: 'unsupported_parameter', param } })
+    expect(upstream.requests.length).toBe(before)
+  })
+
+  test('unless its upstream is for one key alone, and says so', async () => {
+    const body = '{"model":"openai/kept","stream":true,"input":"Hi","store":true,"previous_response_id":"resp_1"}'
+    await (await post(body)).text()
+    expect(lastSent()?.body).toBe(body.replace('openai/kept', 'gpt-up').replace('true,"prev', 'false,"prev'))
+    const refused = await post(body.replace('kept', 'chat'))
+    expect(await refused.json()).toMatchObject({ error: { param: 'previous_response_id' } })
+  })
+})
+
+const AGENTS = join(import.meta.dir, '../../../shared/data/agents')
+
+describe.skipIf(!hasRecordings)('what Codex really sent goes on byte for byte', () => {
+  const files = hasRecordings
+    ? readdirSync(AGENTS, { recursive: true, encoding: 'utf8' })
+        .filter((file) => /codex.*\.json$/.test(file))
+        .sort()
+    : []
+  const requests = files.flatMap((file): [string, string][] => {
+    const { request } = JSON.parse(readFileSync(join(AGENTS, file), 'utf8'))
+    if (request.method !== 'POST' || !/\/responses(\?|$)/.test(request.url) || !request.body?.input) return []
+    return [[file, JSON.stringify({ ...request.body, model: 'openai/searching' })]]
+  })
+
+  test.each(requests)('%s', async (_, body) => {
+    const response = await post(body)
+    expect([response.status, response.headers.get('x-tollgate-lane')]).toEqual([200, 'native'])
+    await response.text()
+    expect(lastSent()?.body).toBe(body.replace('"model":"openai/searching"', '"model":"gpt-up"'))
+  })
+})
+
+describe.skipIf(!hasRecordings)('what OpenAI really sent comes back byte for byte', () => {
+  test.each([
+    'responses/openai-apply-patch-tool.1.chunks.jsonl',
+    'responses/openai-client-tool-search.2.chunks.jsonl',
+    'azure/azure-reasoning-encrypted-content.1.chunks.jsonl',
+  ])('%s', async (file) => {
+    const all = readRecording(file).split('\n')
+    // One of them has several answers.
+    const datas = all.slice(0, all.findIndex((data) => data.includes('"type":"response.completed"')) + 1)
+    upstream.script({ kind: 'stream', steps: toFrames(datas), end: 'eof', bytesPerWrite: 1009 })
+    const response = await post(HELLO)
+    const text = await response.text()
+    const id = /"response":\{"id":"(resp_[^"]+)"/.exec(datas[0] ?? '')?.[1] ?? ''
+    const model = /"model":"([^"]+)"/.exec(datas[0] ?? '')?.[1] ?? ''
+    const expected = toFrames(datas)
+      .join('')
+      .replaceAll(`"response":{"id":"${id}"`, `"response":{"id":"resp_${idOf(response)}"`)
+    expect(text).toBe(expected.replaceAll(`"model":"${model}"`, '"model":"openai/gpt"'))
+    expect(await lastRow()).toMatchObject({ lane: 'native', status: 'ok', estimated: 0 })
+  })
+})
