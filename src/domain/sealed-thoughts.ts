@@ -44,7 +44,7 @@ export function unseal(sealed: string, beside = ''): object[] | null {
 /** So many that reading a request full of sealed texts takes no longer than reading as many bytes of anything else. */
 const toLimits = ({ length }: string): JsonLimits => ({
   depth: 16,
-  values: 64 + length / 64,
+  values: 24 + length / 24,
   escapes: 64 + length / 8,
   bare: 64 + length,
 })
@@ -55,12 +55,12 @@ function toDetails(items: readonly unknown[], beside: string): object[] | null {
   for (const item of items) {
     const detail = asObject(item)
     if (detail === null) return null
-    const { [LENGTH]: units, ...rest } = detail
     const field = fieldOf(detail)
-    if (field === undefined || units === undefined) {
+    if (field === undefined || detail[LENGTH] === undefined) {
       details.push(detail)
       continue
     }
+    const { [LENGTH]: units, ...rest } = detail
     if (!Number.isSafeInteger(units)) return null
     const to = at + Math.max(0, Number(units))
     details.push({ ...rest, [field]: beside.slice(at, to) })
