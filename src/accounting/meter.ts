@@ -62,8 +62,9 @@ export class Meter {
 
   /** Whether the upstream reported all that the call has used so far: no words are no tokens. */
   get isReported(): boolean {
-    const { usage } = this
-    return usage !== null && !this.#isOutdated && (usage.completion > 0 || this.firstTokenMs === null)
+    const { usage, others } = this
+    const hasWritten = usage !== null && (usage.completion > 0 || others.some((other) => other.usage.completion > 0))
+    return usage !== null && !this.#isOutdated && (hasWritten || this.firstTokenMs === null)
   }
 
   /** Whether all reasoning was sent in words, as far as it came. */

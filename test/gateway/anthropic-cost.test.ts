@@ -152,6 +152,45 @@ const CASES: [what: string, usage: Record<string, unknown>, row: Record<string, 
     },
     { unpriced: 1, cost_nano_usd: 1_000 * 5_000 + 80 * 25_000 },
   ],
+  [
+    'what another model answers that took over at the price of that one, and nothing for the one that declined before its first word',
+    {
+      ...USUAL,
+      input_tokens: 100,
+      cache_read_input_tokens: 2_000,
+      output_tokens: 50,
+      iterations: [
+        { type: 'message', model: 'claude-opus-4-6', input_tokens: 2_100, output_tokens: 0 },
+        {
+          type: 'fallback_message',
+          model: 'claude-opus-4-8',
+          input_tokens: 100,
+          cache_read_input_tokens: 2_000,
+          output_tokens: 50,
+        },
+      ],
+    },
+    { ...PRICED, attempts: 2, prompt_tokens: 2_100, completion_tokens: 50, cost_nano_usd: 2_100 * 7_000 + 50 * 35_000 },
+  ],
+  [
+    'what a model had written before it declined at its own price, with what was compacted before, beside the one that took over',
+    {
+      ...USUAL,
+      input_tokens: 300,
+      output_tokens: 50,
+      iterations: [
+        { type: 'compaction', input_tokens: 5_000, output_tokens: 300 },
+        { type: 'message', model: 'claude-opus-4-6', input_tokens: 200, output_tokens: 20 },
+        { type: 'fallback_message', model: 'claude-opus-4-8', input_tokens: 300, output_tokens: 50 },
+      ],
+    },
+    {
+      ...PRICED,
+      attempts: 2,
+      completion_tokens: 370,
+      cost_nano_usd: 5_200 * 5_000 + 320 * 25_000 + (300 * 7_000 + 50 * 35_000),
+    },
+  ],
 ]
 
 test.each(CASES)('Claude is charged %s', async (_, usage, row) => {

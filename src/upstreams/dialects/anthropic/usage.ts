@@ -35,6 +35,8 @@ interface Iterations {
   others: ModelUsage[]
   /** What stood beside them. */
   top: Counts
+  /** Whether another model took over: what stands beside them is its own then. */
+  isTakenOver: boolean
 }
 
 /** Each stands on record as a call of its own: nobody is advised by more. */
@@ -53,41 +55,50 @@ export class UsageReader {
     const counts = toCounts(report, this.#top)
     this.#top = counts
     this.#iterations = toIterations(report.iterations, counts) ?? this.#iterations
-    const { own, others, top } = this.#iterations ?? { own: counts, others: [], top: counts }
+    const { own, others, top, isTakenOver } = this.#iterations ?? alone(counts)
     // A later report may be without them, and counts on: what it says more came after them.
     const grown = combine(top, counts, (before, now) => Math.max(0, now - before))
-    const all = combine(combine(own, grown, plus), counts, Math.max)
+    const sum = combine(own, grown, plus)
+    const all = isTakenOver ? sum : { ...combine(sum, counts, Math.max), searches: counts.searches }
     if (all.input + all.read + all.written + all.output === 0 && others.length === 0) return null
     const written1h = Math.min(all.written1h, all.written)
     const thought = Math.min(all.thought, all.output)
-    return { usage: toUsage({ ...all, written1h, thought, searches: counts.searches }), others }
+    return { usage: toUsage({ ...all, written1h, thought }), others }
   }
 }
 
+const alone = (counts: Counts): Iterations => ({ own: counts, others: [], top: counts, isTakenOver: false })
+
 /**
  * Reads the calls that one request became: each is paid for, and the counts beside them are of the last alone. An advisor is another
- * model. Where another model took over, the counts beside them are its own already. Null where there are none.
+ * model, and so is one that takes over where the first declines; a model that declines before its first word is not paid for
+ * (https://platform.claude.com/docs/en/build-with-claude/refusals-and-fallback). Null where there are none.
  */
 function toIterations(value: unknown, counts: Counts): Iterations | null {
   const all = asList(value)
     .map(asObject)
     .filter((each) => each !== null)
   if (all.length === 0) return null
-  if (all.some(({ type }) => type === 'fallback_message')) return { own: counts, others: [], top: counts }
+  const serving = all.findLast(({ type }) => type === 'fallback_message')
   const others = new Map<string, Counts>()
+  const add = (model: string, used: Counts, by = plus) => {
+    const name = others.has(model) || others.size < MAX_MODELS ? model : FURTHER
+    others.set(name, combine(others.get(name) ?? NONE, used, by))
+  }
   let own = NONE
   for (const each of all) {
     const used = toCounts(each, NONE)
-    if (each.type !== 'advisor_message') {
-      own = combine(own, used, plus)
-      continue
-    }
-    const named = asText(each.model)
-    const model = others.has(named) || others.size < MAX_MODELS ? named : FURTHER
-    others.set(model, combine(others.get(model) ?? NONE, used, plus))
+    const isAttempt = each.type === 'message' || each.type === 'fallback_message'
+    if (serving && isAttempt && used.output === 0) continue
+    if (OF_OTHERS.has(each.type)) add(asText(each.model), used)
+    else own = combine(own, used, plus)
   }
-  return { own, others: [...others].map(([model, used]) => ({ model, usage: toUsage(used) })), top: counts }
+  if (serving) add(asText(serving.model), counts, Math.max)
+  const told = [...others].map(([model, used]) => ({ model, usage: toUsage(used) }))
+  return { own, others: told, top: counts, isTakenOver: serving !== undefined }
 }
+
+const OF_OTHERS: ReadonlySet<unknown> = new Set(['advisor_message', 'fallback_message'])
 
 /** @param before what holds of what it does not say. */
 function toCounts(usage: JsonObject, before: Counts): Counts {
