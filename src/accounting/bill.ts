@@ -3,6 +3,7 @@
  * broken off before it was reported, what nobody saw is charged by the time that it took: hanging up early is no discount.
  */
 
+import { asObject } from '../domain/json.ts'
 import { costNanoUsd, findUnpriced } from '../domain/price.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Outcome } from '../store/ledger-rows.ts'
@@ -45,7 +46,7 @@ export function toBill(
   if (reported) return reported
   const heard = toHeard(call, status)?.usage
   return counter.usage(shareId, body, meter.captured()).then((seen) => {
-    const known = heard ? toLarger(heard, seen) : seen
+    const known = heard ? toLarger(heard, seen) : withSearch(call, seen)
     // What is reported before the first word is what was read, and not what is being thought.
     const isHeard = status === 'ok' || (meter.isReported && meter.firstTokenMs !== null)
     return charge(call, status, isHeard ? known : withUnseen(call, known), true)
@@ -61,13 +62,27 @@ export function toReportedBill(call: BilledCall, status: Outcome['status']): Bil
   return heard && charge(call, status, heard.usage, heard.estimated)
 }
 
-/** What the upstream has reported, and whether some of it is a guess of ours: for how long a cache keeps what was written to it. */
+/**
+ * What the upstream has reported, and whether some of it is a guess of ours: for how long a cache keeps what was written to it, and
+ * that it has searched.
+ */
 function toHeard(call: BilledCall, status: Outcome['status']): { usage: Usage; estimated: boolean } | null {
   const { usage, chargedNanoUsd } = call.meter
   if (usage === null) return null
   const isByPrice = status !== 'ok' || chargedNanoUsd === null
-  const isKept = isByPrice && isKeptForHour(call, usage)
-  return { usage: isKept ? toKeptForHour(usage) : usage, estimated: isKept }
+  if (!isByPrice) return { usage, estimated: false }
+  const all = withSearch(call, isKeptForHour(call, usage) ? toKeptForHour(usage) : usage)
+  return { usage: all, estimated: all !== usage }
+}
+
+/**
+ * Adds the search that a call has made and its upstream does not count: OpenAI's models that search the web do so once before they
+ * answer (https://platform.openai.com/docs/guides/tools-web-search?api-mode=chat), have a fee for it, and say it by what they cite alone.
+ */
+function withSearch({ target, body, meter }: BilledCall, usage: Usage): Usage {
+  const isUncounted = usage.webSearches === 0 && target.upstream.dialect === 'openai' && target.pricing.length > 0
+  const hasSearched = meter.hasCited || asObject(body.web_search_options) !== null
+  return isUncounted && hasSearched ? { ...usage, webSearches: 1 } : usage
 }
 
 /**

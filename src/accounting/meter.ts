@@ -43,6 +43,8 @@ export class Meter {
   #isOutdated = false
   /** Whether some reasoning was sent as a summary of it, or encrypted. */
   #isThoughtHidden = false
+  /** Whether its words name pages of the web that they are from. */
+  hasCited = false
   /** How the call ended: `failed` delivered nothing, `cut` something. Null while it is under way. */
   outcome: 'ok' | 'failed' | 'cut' | null = null
   /** Why it did not end well. */
@@ -148,6 +150,8 @@ export class Meter {
           if (event.isContent && this.firstTokenMs === null) this.#see()
           break
         case 'annotations':
+          if (event.items.some(isPage)) this.hasCited = true
+          break
         case 'finish':
         case 'origin':
           break
@@ -225,5 +229,8 @@ const now = () => performance.now()
 /** @param detail an item of `reasoning_details`, in OpenRouter's words. */
 const isHidden = (detail: object) =>
   'type' in detail && (detail.type === 'reasoning.summary' || detail.type === 'reasoning.encrypted')
+
+/** @param annotation in OpenAI's words. */
+const isPage = (annotation: object) => 'type' in annotation && annotation.type === 'url_citation'
 
 const outcomeOf = (error: unknown) => (error instanceof UpstreamError && error.kind === 'aborted' ? 'cut' : 'failed')

@@ -171,3 +171,37 @@ test.each([
     expect(await toBill({ target, body, meter }, 'ok', counter, 'k')).toMatchObject({ costNanoUsd: 12_000, isUnpriced })
   },
 )
+
+describe('a search of the web that its upstream does not count', () => {
+  const cited: AnswerEvent = { kind: 'annotations', choice: 0, items: [{ type: 'url_citation', index: 0 }] }
+  const bill = (events: AnswerEvent[], more: object, prices: object) => {
+    const meter = new Meter(() => 0)
+    meter.take([text('abc'), ...events, DONE])
+    const target = { ...toTarget(), pricing: [{ prompt: '0.000001', completion: '0.000002', ...prices }] }
+    return toBill({ target, body: { model: 'm', messages: [], ...more }, meter }, 'ok', counter, 'k1')
+  }
+  const charged = 10 * 1_000 + 3 * 2_000
+
+  test('is one, where the answer cites what was found or a search was asked for', async () => {
+    const searched = { usage: { webSearches: 1 }, estimated: true }
+    for (const [events, more] of [
+      [[cited, usage(3)], {}],
+      [[usage(3)], { web_search_options: {} }],
+      [[cited], {}],
+    ] as const) {
+      const priced = await bill([...events], more, { web_search: '0.025' })
+      expect(priced).toMatchObject({ ...searched, isUnpriced: false, costNanoUsd: charged + 25_000_000 })
+      expect(await bill([...events], more, {})).toMatchObject({ ...searched, isUnpriced: true, costNanoUsd: charged })
+    }
+  })
+
+  test('is none where nothing of the web is cited, or what it charges is said', async () => {
+    const file: AnswerEvent = { kind: 'annotations', choice: 0, items: [{ type: 'file_citation', index: 0 }] }
+    expect(await bill([file, usage(3)], { web_search_options: null }, {})).toMatchObject({
+      ...{ usage: { webSearches: 0 }, estimated: false, isUnpriced: false, costNanoUsd: charged },
+    })
+    expect(await bill([cited, usage(3), { kind: 'charged', nanoUsd: 7 }], {}, {})).toMatchObject({
+      ...{ isUnpriced: false, costNanoUsd: 7 },
+    })
+  })
+})
