@@ -9,7 +9,7 @@ import { startVendors, VENDORS, type Vendors } from './vendors.ts'
 let vendors: Vendors
 let key = ''
 beforeAll(async () => {
-  vendors = await startVendors()
+  vendors = await startVendors(undefined, 'native: false')
   key = vendors.app.key()
 })
 afterAll(() => vendors.stop())

@@ -85,7 +85,8 @@ export interface Vendors {
   stop(): Promise<void>
 }
 
-export async function startVendors(calls: readonly string[] = ['weather', 'clock']): Promise<Vendors> {
+/** @param anthropic more settings of Anthropic's upstreams, such as `native: false`. */
+export async function startVendors(calls: readonly string[] = ['weather', 'clock'], anthropic = ''): Promise<Vendors> {
   const upstreams: Record<string, ScriptedUpstream> = {}
   const refused: Record<string, string[]> = {}
   const parts: Record<string, Script> = {}
@@ -95,7 +96,8 @@ export async function startVendors(calls: readonly string[] = ['weather', 'clock
     const { url } = upstreams[name] as ScriptedUpstream
     const vendor = name.split('-')[0] as string
     const preset = vendor === 'gemini' ? 'google' : vendor
-    return `  ${name}: { preset: ${preset}, base_url: "${vendor === 'gemini' ? `${url}beta` : url}", api_key: \${KEY} }`
+    const more = vendor === 'anthropic' && anthropic !== '' ? `, ${anthropic}` : ''
+    return `  ${name}: { preset: ${preset}, base_url: "${vendor === 'gemini' ? `${url}beta` : url}", api_key: \${KEY}${more} }`
   })
   const facts =
     'name: M, context_length: 100000, max_output_length: 4000, input_modalities: [text, image], output_modalities: [text], supported_features: [tools, structured_outputs, reasoning]'
