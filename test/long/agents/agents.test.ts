@@ -38,13 +38,14 @@ for (const agent of AGENTS) {
 
     test.each(SPEAKERS.map((speaker) => [speaker.model, speaker] as const))(
       'does its task with %s, each call on record, its thoughts brought back',
-      async (model, { play, stateIn, toState }) => {
+      async (model, { native, play, stateIn, toState }) => {
         const folder = stage.renew()
         const turns = toTurns(folder)
         stage.upstream.script(play(turns))
         const work = await stage.work(agent, ['--model', model], words)
         expectDone(folder, work)
-        const row = { ...rowOf(model), ...USED, estimated: 0, cost_nano_usd: COST }
+        const lane = native === endpoint ? 'native' : 'translated'
+        const row = { ...rowOf(model), ...USED, lane, estimated: 0, cost_nano_usd: COST }
         expect(work.rows).toMatchObject(turns.map(() => row))
         const last = stage.upstream.requests.at(-1)
         if (!last) throw new Error('nothing was asked')

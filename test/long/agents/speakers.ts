@@ -9,6 +9,8 @@ import { contentsOf, createGemini } from '../../support/gemini-upstream.ts'
 import type { Script, Seen } from '../../support/upstream.ts'
 import { playOpenai, playOpenrouter } from './openai-speaker.ts'
 
+export const UPSTREAM_KEY = 'sk-upstream-1234567890'
+
 /** What a model says until the next tools have answered. */
 export interface Turn {
   reasoning?: string
@@ -21,6 +23,8 @@ export const USED = { prompt_tokens: 40, cached_tokens: 8, completion_tokens: 12
 
 export interface Speaker {
   model: string
+  /** Where its upstream speaks the client's own format. */
+  native?: string
   /** How its upstream stands in the catalogue, at the scripted server with this base URL. */
   toUpstream(url: string): string
   /** Plays a conversation: its first turn until tools have answered, its second until the next have, and so on. */
@@ -29,6 +33,14 @@ export interface Speaker {
   stateIn(seen: Seen): unknown[]
   /** The state that it gives along with a turn, in its n-th answer. */
   toState(turn: Turn, at: number): unknown[]
+}
+
+/** What the service takes beyond its published shape, where the betas are named that bring it. */
+function withoutBetas(seen: Seen): Seen {
+  const betas = seen.headers['anthropic-beta'] ?? ''
+  if (!betas.includes('context-management-2025-06-27')) return seen
+  const { context_management: _, ...json } = seen.json ?? {}
+  return { ...seen, json }
 }
 
 const listOf = (value: unknown): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : [])
@@ -69,7 +81,11 @@ export const SPEAKERS: readonly Speaker[] = [
   {
     model: 'acme/anthropic',
     toUpstream: (url) => `{ preset: anthropic, base_url: "${url}", api_key: \${UPSTREAM_KEY} }`,
-    play: (turns) => strictly(inTurn(...turns.map(toMessage)), { key: 'x' }),
+    native: 'messages',
+    play: (turns) => {
+      const strict = strictly(inTurn(...turns.map(toMessage)), { key: UPSTREAM_KEY })
+      return (seen) => (typeof strict === 'function' ? strict(withoutBetas(seen)) : strict)
+    },
     stateIn: ({ json }) =>
       listOf(json?.messages).flatMap(({ content }) => listOf(content).flatMap(({ signature }) => signature ?? [])),
     toState: ({ reasoning = '' }) => [toSignature(reasoning)],
@@ -77,7 +93,7 @@ export const SPEAKERS: readonly Speaker[] = [
   {
     model: 'acme/gemini',
     toUpstream: (url) => `{ preset: google, base_url: "${url}beta", api_key: \${UPSTREAM_KEY} }`,
-    play: (turns) => createGemini((step) => turns[step] ?? {}, { key: 'x' }).script,
+    play: (turns) => createGemini((step) => turns[step] ?? {}, { key: UPSTREAM_KEY }).script,
     stateIn: (seen) =>
       contentsOf(seen).flatMap(({ parts }) => listOf(parts).flatMap(({ thoughtSignature: state }) => state ?? [])),
     toState: (_, at) => [Buffer.from(`signature ${at} of v1`).toString('base64')],

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { applyJournal, BINARY, createWorkplace } from '../../support/binary.ts'
 import { type ScriptedUpstream, startUpstream } from '../../support/upstream.ts'
 import type { RealAgent } from './install.ts'
-import { SPEAKERS } from './speakers.ts'
+import { SPEAKERS, UPSTREAM_KEY } from './speakers.ts'
 
 export const DEMO = 'tollgate/demo'
 
@@ -78,7 +78,7 @@ export async function startAgentStage(bin: string): Promise<AgentStage> {
   const upstream = await startUpstream()
   const catalog = await place.write('catalog.yaml', toCatalogue(upstream.url))
   const serve = (...more: string[]) =>
-    place.serve(['--catalog', catalog, '--log-level', 'info', ...more], { environment: { UPSTREAM_KEY: 'x' } })
+    place.serve(['--catalog', catalog, '--log-level', 'info', ...more], { environment: { UPSTREAM_KEY } })
   let server = await serve()
   const data = join(place.folder, 'data')
   const homes: string[] = []
