@@ -69,7 +69,10 @@ export class MessagesWriter implements Writer, BlockListener {
   }
 
   delta(delta: BlockDelta): void {
-    this.#frame({ type: 'content_block_delta', index: this.#index, delta })
+    // Nearly every frame is one of these.
+    if (delta.type === 'text_delta')
+      this.#out += `event: content_block_delta\ndata: {"type":"content_block_delta","index":${this.#index},"delta":{"type":"text_delta","text":${toLine(delta.text)}}}\n\n`
+    else this.#frame({ type: 'content_block_delta', index: this.#index, delta })
   }
 
   stop(): void {
