@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { startApp, type TestApp } from '../support/app.ts'
 import { type Script, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+import type { Whole } from '../support/upstream-answers.ts'
 
 const FACTS =
   'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text], supported_features: []'
@@ -18,9 +19,11 @@ version: 1
 upstreams:
   coder: { dialect: openai, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, native: [completions] }
   second: { dialect: openai, base_url: "${upstream.url}/second", api_key: \${UPSTREAM_KEY}, native: [completions] }
+  router: { dialect: openai, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, native: [completions], cost: { path: usage.cost, unit: usd } }
   talker: { dialect: openai, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY} }
 models:
   acme/coder: { name: Coder, ${FACTS}, ${PRICING}, routes: [{ upstream: coder, model: coder-v1 }, { upstream: second, model: coder-v2, priority: 1 }] }
+  acme/routed: { name: Routed, ${FACTS}, ${PRICING}, routes: [{ upstream: router, model: coder-v1 }] }
   acme/talker: { name: Talker, ${FACTS}, ${PRICING}, routes: [{ upstream: talker, model: talker-v1 }] }
 `,
   })
@@ -43,7 +46,7 @@ const ended = async (count = 1) => (await app.settled(count)).at(-1)
 const WHOLE =
   '{ "id":"cmpl-1","object":"text_completion", "created":17e8,"model":"coder-v1","choices":[{"text":"\\u0078 = 1","index":0,"logprobs":null,"finish_reason":"stop"}],\n "usage":{"prompt_tokens":9,"completion_tokens":4,"total_tokens":13}, "timings":{"ms":1.10} }'
 
-const whole: Script = { kind: 'whole', headers: { 'content-type': 'application/json' }, body: WHOLE }
+const whole: Whole = { kind: 'whole', headers: { 'content-type': 'application/json' }, body: WHOLE }
 
 test('a whole one is passed on but for its id and its model', async () => {
   upstream.script(whole)
@@ -77,6 +80,15 @@ const toStream = (...datas: string[]): Script => ({
 const ours = (text: string, id: string) => text.replaceAll('cmpl-up', `cmpl-${id}`).replaceAll('coder-v1', 'acme/coder')
 const idOf = (response: Response) => String(response.headers.get('x-request-id')).slice(4)
 const STREAM = '{"model":"acme/coder","prompt":["a"],"stream":true}'
+
+test.each([
+  ['costs what its upstream says', '"cost":0.5', { cost_nano_usd: 500_000_000, reported_nano_usd: 500_000_000 }],
+  ['costs by its price where that leaves out a key of its own', '"cost":0.5,"is_byok":true', { cost_nano_usd: 17_000 }],
+])('a whole one %s', async (_, said, row) => {
+  upstream.script({ ...whole, body: WHOLE.replace('"total_tokens":13', `"total_tokens":13,${said}`) })
+  await (await post('{"prompt":"def f(","model":"acme/routed"}')).text()
+  expect(await ended()).toMatchObject(row)
+})
 
 test('a stream is passed on frame by frame, and asks for usage that its client is not told of', async () => {
   upstream.script(toStream(chunk('x = '), chunk('\u20281'), chunk('', 'stop'), USAGE, '[DONE]'))

@@ -3,11 +3,10 @@ import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
 import { toMode } from '../../../domain/mode.ts'
-import { findReported } from '../../../domain/reported.ts'
 import type { Decoder, Expected } from '../../backend.ts'
 import type { SseEvent } from '../../sse.ts'
 import { findError, toBodyError, toUpstreamError } from './error.ts'
-import { findUsage } from './usage.ts'
+import { findCharge, findUsage } from './usage.ts'
 
 export class CompletionDecoder implements Pick<Decoder, 'event' | 'end'> {
   /** Whether the chunk that was read last tells usage and nothing else. */
@@ -81,8 +80,7 @@ export class CompletionDecoder implements Pick<Decoder, 'event' | 'end'> {
     }
     const usage = findUsage(chunk)
     if (usage) out.push({ kind: 'usage', usage })
-    const { cost } = this.#expected.target.upstream.options
-    const nanoUsd = cost ? findReported(chunk, text, cost) : null
+    const nanoUsd = findCharge(chunk, text, this.#expected.target.upstream.options.cost)
     if (nanoUsd !== null) out.push({ kind: 'charged', nanoUsd })
   }
 

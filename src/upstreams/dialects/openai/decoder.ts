@@ -3,13 +3,12 @@ import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, AnswerOrigin } from '../../../domain/events.ts'
 import { asList, asObject, type JsonObject, parseJson } from '../../../domain/json.ts'
 import { toMode } from '../../../domain/mode.ts'
-import { findReported } from '../../../domain/reported.ts'
 import type { Decoder, Expected } from '../../backend.ts'
 import type { SseEvent } from '../../sse.ts'
 import { ChoiceDecoder } from './choice.ts'
 import { findError, toBodyError, toUpstreamError } from './error.ts'
 import { PlainChunks } from './plain-chunks.ts'
-import { findUsage } from './usage.ts'
+import { findCharge, findUsage } from './usage.ts'
 
 const NO_REPORT: readonly AnswerEvent[] = []
 
@@ -131,11 +130,8 @@ export class AnswerDecoder implements Decoder {
   }
 
   #takeReport(answer: JsonObject, text: string, out: AnswerEvent[]): void {
-    const { cost } = this.#expected.target.upstream.options
     const usage = findUsage(answer)
-    // With a key of one's own at the provider behind OpenRouter, its word leaves out what that takes.
-    const isWhole = asObject(answer.usage)?.is_byok !== true
-    const nanoUsd = cost && isWhole ? findReported(answer, text, cost) : null
+    const nanoUsd = findCharge(answer, text, this.#expected.target.upstream.options.cost)
     if (usage === null && nanoUsd === null) return
     const report: AnswerEvent[] = []
     if (usage !== null) report.push({ kind: 'usage', usage })

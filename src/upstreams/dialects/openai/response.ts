@@ -6,12 +6,11 @@ import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, FinishReason } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
 import { toMode } from '../../../domain/mode.ts'
-import { findReported } from '../../../domain/reported.ts'
 import { MAX_SEARCHES } from '../../../domain/usage.ts'
 import type { Decoder, Expected } from '../../backend.ts'
 import type { SseEvent } from '../../sse.ts'
 import { findError, toBodyError, toUpstreamError } from './error.ts'
-import { findUsage } from './usage.ts'
+import { findCharge, findUsage } from './usage.ts'
 
 /** A call of a tool that the answer has begun, and how much of its arguments has come. */
 interface Call {
@@ -55,7 +54,7 @@ export class ResponseDecoder implements Pick<Decoder, 'event' | 'end'> {
       throw new UpstreamError('broken', 'answered 200 with a response that is not complete')
     const out: AnswerEvent[] = []
     for (const [at, value] of answer.output.entries()) this.#takeItem(asObject(value) ?? {}, at, true, out)
-    this.#finish(answer, answer, text, '', out)
+    this.#finish(answer, text, null, out)
     return out
   }
 
@@ -108,7 +107,7 @@ export class ResponseDecoder implements Pick<Decoder, 'event' | 'end'> {
         break
       case 'response.completed':
       case 'response.incomplete':
-        this.#finish(asObject(event.response) ?? {}, event, data, 'response.', out)
+        this.#finish(event, data, 'response', out)
         break
       default:
         if (event.error) this.#fail(this.#toError(event.error), out)
@@ -159,10 +158,10 @@ export class ResponseDecoder implements Pick<Decoder, 'event' | 'end'> {
     out.push({ kind: 'arguments', choice: 0, index: call.index, text })
   }
 
-  /** @param within where in what was sent the response stands. */
-  #finish(response: JsonObject, sent: JsonObject, text: string, within: string, out: AnswerEvent[]): void {
+  /** @param place the name that the response has in what was sent; null where it is all of that. */
+  #finish(sent: JsonObject, text: string, place: string | null, out: AnswerEvent[]): void {
     this.#isOver = true
-    const { options } = this.#expected.target.upstream
+    const response = place === null ? sent : (asObject(sent[place]) ?? {})
     const mode = toMode(response.service_tier)
     if (mode !== null) out.push({ kind: 'mode', mode })
     out.push({ kind: 'finish', choice: 0, reason: this.#toReason(response) })
@@ -171,9 +170,7 @@ export class ResponseDecoder implements Pick<Decoder, 'event' | 'end'> {
       const webSearches = Math.max(usage.webSearches, this.#searches)
       out.push({ kind: 'usage', usage: { ...usage, webSearches } })
     }
-    const { cost } = options
-    const isWhole = asObject(response.usage)?.is_byok !== true
-    const nanoUsd = cost && isWhole ? findReported(sent, text, { ...cost, path: within + cost.path }) : null
+    const nanoUsd = findCharge(sent, text, this.#expected.target.upstream.options.cost, place)
     if (nanoUsd !== null) out.push({ kind: 'charged', nanoUsd })
     out.push({ kind: 'done' })
   }

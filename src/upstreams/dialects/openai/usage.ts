@@ -1,5 +1,7 @@
 /** Reads how many tokens a call took, by whatever names and in whatever place a server tells it. Pure. */
 import { asObject, type JsonObject } from '../../../domain/json.ts'
+import { findReported } from '../../../domain/reported.ts'
+import type { ReportedCost } from '../../../domain/settings.ts'
 import { MAX_SEARCHES, type Usage } from '../../../domain/usage.ts'
 import { asCount } from '../count.ts'
 
@@ -9,6 +11,23 @@ export function findUsage(answer: JsonObject): Usage | null {
   if (answer.x_groq) return toUsage(asObject(answer.x_groq)?.usage)
   const choice = Array.isArray(answer.choices) ? answer.choices[0] : null
   return choice?.usage ? toUsage(choice.usage) : null
+}
+
+/**
+ * Finds what an answer, whose text this is, says that it costs, in nano-dollars. Null where it says nothing, or where that is not all: of
+ * a customer's own key at the provider behind it, OpenRouter does not say what that one takes.
+ *
+ * @param place of the answer in what was parsed: in an event that holds it, its name there.
+ */
+export function findCharge(
+  parsed: JsonObject,
+  text: string,
+  cost: ReportedCost | undefined,
+  place: string | null = null,
+): number | null {
+  const answer = place === null ? parsed : asObject(parsed[place])
+  if (!cost || asObject(answer?.usage)?.is_byok === true) return null
+  return findReported(parsed, text, place === null ? cost : { ...cost, path: `${place}.${cost.path}` })
 }
 
 /** Reads a `usage` object; null where its numbers do not say what to charge, or are the zeros of an early chunk. */
