@@ -79,10 +79,13 @@ export function toLaunch(agent: AgentName, gateway: Gateway): Launch {
       return launch
     case 'llm':
       launch.environment = { LLM_USER_PATH: folder, LLM_MODEL: model, OPENAI_API_KEY: key }
-      // JSON is YAML.
+      // JSON is YAML. Without the name of a key it sends none; that one it finds in the variable.
       launch.files = {
         'extra-openai-models.yaml': `${JSON.stringify([
-          { model_id: model, model_name: model, api_base: base, supports_tools: true, supports_schema: true },
+          {
+            ...{ model_id: model, model_name: model, api_base: base, api_key_name: 'openai' },
+            ...{ supports_tools: true, supports_schema: true },
+          },
         ])}\n`,
       }
       return launch

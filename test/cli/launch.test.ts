@@ -85,7 +85,10 @@ test('llm reads its models from a folder of its own', async () => {
   await launch('llm', '--model', 'acme/large', '--', 'Hello')
   const environment = started()?.environment as Record<string, string>
   const file = readFileSync(join(environment.LLM_USER_PATH ?? '', 'extra-openai-models.yaml'), 'utf8')
-  expect(JSON.parse(file)).toMatchObject([{ model_id: 'acme/large', api_base: gateway.app.baseUrl }])
+  expect(JSON.parse(file)).toMatchObject([
+    // Of a model with an address it sends a key only where the key has a name.
+    { model_id: 'acme/large', api_base: gateway.app.baseUrl, api_key_name: 'openai' },
+  ])
   expect(file).not.toContain('sk-tg-')
 })
 
