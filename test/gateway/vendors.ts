@@ -96,7 +96,9 @@ export async function startVendors(calls: readonly string[] = ['weather', 'clock
     const { url } = upstreams[name] as ScriptedUpstream
     const vendor = name.split('-')[0] as string
     const preset = vendor === 'gemini' ? 'google' : vendor
-    const more = vendor === 'anthropic' && anthropic !== '' ? `, ${anthropic}` : ''
+    // The OpenAI here knows chats alone.
+    const settings = vendor === 'openai' ? 'native: false' : vendor === 'anthropic' ? anthropic : ''
+    const more = settings === '' ? '' : `, ${settings}`
     return `  ${name}: { preset: ${preset}, base_url: "${vendor === 'gemini' ? `${url}beta` : url}", api_key: \${KEY}${more} }`
   })
   const facts =

@@ -118,6 +118,8 @@ export const MessagesBody = z.strictObject({
   stream: z.boolean().optional(),
   metadata: z.strictObject({ user_id: z.string().max(256) }).optional(),
   service_tier: z.enum(['auto', 'standard_only']).optional(),
+  /** Taken by those alone who ask for its beta. */
+  context_management: z.looseObject({ edits: z.array(z.looseObject({ type: z.string() })).optional() }).optional(),
   cache_control,
 })
 

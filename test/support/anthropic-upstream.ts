@@ -45,6 +45,8 @@ function findHeadRefusal({ headers, method, path }: Seen, key: string | undefine
 }
 
 function findBodyRefusal({ json, headers }: Seen, ability: Ability): Behaviour | null {
+  if (json?.context_management && !headers['anthropic-beta']?.includes('context-management-'))
+    return refused('context_management: Extra inputs are not permitted')
   const refusal = findRefusal(json, ability, headers['anthropic-version'] ?? '')
   return refusal === null ? null : refused(refusal)
 }
