@@ -77,6 +77,15 @@ describe.each([{ stream: false }, { stream: true }])('asked with %p', (way) => {
       error: { status: 400, code: 'INVALID_ARGUMENT', message: expect.stringContaining('input image') },
     },
     {
+      name: 'words of its client that are quoted say nothing of the account',
+      behaviour: googleError(
+        400,
+        'INVALID_ARGUMENT',
+        'Unknown name "enable billing" at \'tools[0]\': Cannot find field.',
+      ),
+      error: { status: 400, code: 'INVALID_ARGUMENT' },
+    },
+    {
       name: 'an overloaded model says so',
       behaviour: googleError(503, 'UNAVAILABLE', 'The model is overloaded. Please try again later.'),
       error: { status: 503, code: 'server_is_overloaded' },

@@ -347,6 +347,15 @@ describe('an error', () => {
       { status: 402 },
     ],
     [
+      'words of a client that are quoted, and say of no account that it is unpaid',
+      400,
+      body(
+        'invalid_request_error',
+        "output_config.format.schema: property 'Your credit balance is too low' is not supported",
+      ),
+      { status: 400, retryable: false },
+    ],
+    [
       'a limit of spending',
       429,
       body('rate_limit_error', 'x', { error_code: 'enforced_spend_limit_reached' }),

@@ -24,8 +24,8 @@ const STATUS_OF_TYPE: ReadonlyMap<unknown, number> = new Map(
 
 const RETRYABLE: ReadonlySet<number> = new Set([408, 409, 429])
 
-/** An account that has to be paid is said to be a bad request. */
-const UNPAID = /credit balance is too low/i
+/** An account that has to be paid is said to be a bad request. What a client has written stands behind the path of its field. */
+const UNPAID = /^your credit balance is too low/i
 /** Spending that an organisation has limited. */
 const SPENT = /spend_limit|credit|billing/
 /** The path that a message begins with, such as `messages.0.content.1.text: …`. */

@@ -37,7 +37,7 @@ export function toUpstreamError(
   const details = asList(error.details)
     .map(asObject)
     .filter((each) => each !== null)
-  const effective = toStatus(status ?? toInnerStatus(error), message, details)
+  const effective = toStatus(status ?? toInnerStatus(error), error, details)
   const overflow = toOverflow(effective, '', message, contextLength)
   const wait = effective === 429 ? (toQuotaWaitMs(details) ?? retryAfterMs) : retryAfterMs
   return new UpstreamError('status', toPublic(overflow ?? (message || 'gave no reason'), upstream), {
@@ -69,11 +69,16 @@ function toInnerStatus({ code, status }: JsonObject): number {
   return STATUSES.get(asText(status)) ?? 500
 }
 
-/** A key that is wrong, and an account that may not be served, are answered as if the request were to blame. */
-function toStatus(status: number, message: string, details: JsonObject[]): number {
+/**
+ * A key that is wrong, and an account that may not be served, are answered as if the request were to blame. What is wrong with a request
+ * is an INVALID_ARGUMENT, and quotes what its client wrote.
+ */
+function toStatus(status: number, error: JsonObject, details: JsonObject[]): number {
   if (status !== 400) return status
+  const message = asText(error.message)
   if (/^API key (not valid|expired)/i.test(message) || details.some(({ reason }) => isOfKey(asText(reason)))) return 401
-  return /User location is not supported|enable billing/i.test(message) ? 403 : 400
+  const isOfAccount = /User location is not supported|enable billing/i.test(message)
+  return isOfAccount && error.status === 'FAILED_PRECONDITION' ? 403 : 400
 }
 
 const isOfKey = (reason: string) => reason === 'API_KEY_INVALID' || reason === 'API_KEY_EXPIRED'
