@@ -281,14 +281,20 @@ describe('counts', () => {
       usage: { prompt: 64, cacheRead: 50, completion: 16 },
       others: [{ model: 'claude-big', usage: { prompt: 70, completion: 8 } }],
     })
-    const fallback = [
-      { type: 'message', input_tokens: 9 },
-      { type: 'fallback_message', model: 'b', input_tokens: 4 },
-    ]
-    expect(usage({ input_tokens: 4, output_tokens: 2, iterations: fallback })).toMatchObject({
-      prompt: 4,
-      completion: 2,
-    })
+  })
+
+  test('of another model that took over are its own, beside those of a first one that had written', () => {
+    const report = (declined: object) => {
+      const iterations = [
+        { type: 'message', model: 'a', input_tokens: 9, ...declined },
+        { type: 'fallback_message', model: 'b', input_tokens: 4 },
+      ]
+      const events = decodeWhole({ blocks: [], usage: { input_tokens: 4, output_tokens: 2, iterations } })
+      return events.findLast(({ kind }) => kind === 'usage')
+    }
+    const others = [{ model: 'b', usage: { prompt: 4, completion: 2 } }]
+    expect(report({})).toMatchObject({ usage: { prompt: 0, completion: 0 }, others })
+    expect(report({ output_tokens: 1 })).toMatchObject({ usage: { prompt: 9, completion: 1 }, others })
   })
 
   test('of calls within the call stay where a later report goes on without them', () => {
