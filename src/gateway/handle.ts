@@ -101,7 +101,8 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     const delivery: Delivery = {
       requestId,
       format,
-      task,
+      // The text that it came as is as long as all the rest, and nobody needs it any more.
+      task: task.native ? withoutNative(task) : task,
       identity: { id, created: Math.floor(createdMs / 1000), model: slug },
       settlement: new Settlement({ ledger, counter, row, calls, reservation, onFinished }),
       signal,
@@ -140,6 +141,10 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
 export function orThrow<T>(decision: Decision<T>): T {
   if (decision instanceof GatewayError) throw decision
   return decision
+}
+
+function withoutNative({ native: _, ...task }: Task): Task {
+  return task
 }
 
 /** The row as it stands before the first call, with what that call reserves. */

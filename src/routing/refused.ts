@@ -10,7 +10,6 @@ import type { CanonicalRequest } from '../domain/request.ts'
 import type { DialectName } from '../domain/settings.ts'
 import type { Target } from '../domain/snapshot.ts'
 import { hasMode } from '../domain/tariff.ts'
-import type { PricingItem } from '../domain/usage.ts'
 
 /** A field that not every upstream may be sent. */
 export interface Doubtful {
@@ -20,8 +19,8 @@ export interface Doubtful {
   reason: RefusalReason
   /** How a call would be served that has it, where that is what it asks for. */
   mode: string | null
-  /** The price that a sheet has where it is known what it costs. */
-  price?: keyof PricingItem
+  /** The feature that a model has, and the price that its sheet has, where it is known what it costs. */
+  price?: 'web_search'
 }
 
 const NONE: readonly Doubtful[] = []
@@ -86,13 +85,14 @@ const ADDRESS = /ur[il]$/i
  */
 export function checkDoubtful(
   found: readonly Doubtful[],
-  { model, upstream, pricing }: Target,
+  { model, upstream, pricing, features }: Target,
   telling = TELLING,
 ): GatewayError | null {
   for (const { name, param, reason, mode, price } of found) {
     if (isPassed(upstream.options.pass, name)) continue
     if (mode !== null && telling.includes(upstream.dialect) && hasMode(pricing, mode)) continue
-    if (price && pricing.length > 0 && pricing.every((item) => item[price] !== undefined)) continue
+    // What such a model may cost is reserved with its searches.
+    if (price && features.includes(price) && pricing.every((item) => item[price] !== undefined)) continue
     // What costs nothing costs no more.
     if ((reason === 'dear' || reason === 'fee') && upstream.local && pricing.length === 0) continue
     return new GatewayError(

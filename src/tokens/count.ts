@@ -14,6 +14,7 @@ import { bytesOfExtras, estimatePrompt, TOKENS_PER_MESSAGE as MOST_PER_MESSAGE, 
 import { CAPTURED_BYTES, type Excerpt, extrapolate, PROMPT_BYTES, toExcerpt, toPromptExcerpt } from './excerpt.ts'
 import { tokensOfSpeech } from './media.ts'
 import { type Prompt, toMedia, toPrompt } from './prompt.ts'
+import { unreadBytes } from './unread.ts'
 
 /** What an upstream sent in one call, as far as it was kept. */
 export interface CapturedOutput {
@@ -109,7 +110,7 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
     }
     const beside = audio + images + Math.max(others, otherBytes) + bytesOfExtras(body)
     return {
-      tokens: tokens + frame + audio + images + others,
+      tokens: tokens + frame + audio + images + others + tokensOfBytes(unreadBytes(body)),
       o200k: tokens + frame + beside,
       other: other + Math.max(frame, messages * MOST_PER_MESSAGE) + beside,
       images: { images, pictures: prompt.pictures },

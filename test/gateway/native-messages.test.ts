@@ -335,3 +335,36 @@ test('ids and models of anybody break nothing', async () => {
     })
   }
 })
+
+describe('what nobody here has read of a request', () => {
+  /** A block of a kind that is not known: 40,000 bytes are 10,000 tokens by the estimate, and 40,000 at most. */
+  const long = HELLO.replace('"Hi"', `[{"type":"text","text":"Hi"},{"type":"new","words":"${'word '.repeat(8_000)}"}]`)
+
+  test('is reserved for by its bytes', async () => {
+    await (await gateway.post(long)).text()
+    const row = await lastRow()
+    expect(row?.reserved_prompt_tokens).toBeGreaterThan(10_000)
+    expect(row?.reserved_prompt_tokens).toBeLessThan(10_200)
+  })
+
+  test('has to have room in a budget', async () => {
+    const before = gateway.upstream.requests.length
+    const poor = gateway.app.key({ name: 'poor', budget: { nanoUsd: 9_000 * 3_000, period: 'day' } })
+    const response = await gateway.post(long, {}, poor)
+    expect(response.status).toBe(429)
+    expect(gateway.upstream.requests.length).toBe(before)
+    expect((await gateway.post(HELLO, {}, poor)).status).toBe(200)
+  })
+})
+
+test('an event as long as the server takes passes, and a longer one ends the answer', async () => {
+  const fitting = 'x'.repeat(4 * 1024 * 1024 - 1_000)
+  gateway.upstream.script(toStream(toAnswer(fitting)))
+  const whole = await (await gateway.post(HELLO)).text()
+  expect(whole).toContain(fitting)
+  expect(whole).toContain('event: message_stop')
+  gateway.upstream.script(toStream(toAnswer('a', 'x'.repeat(4 * 1024 * 1024 + 1_000))))
+  const cut = await (await gateway.post(HELLO)).text()
+  expect(cut.slice(cut.lastIndexOf('event: '))).toStartWith('event: error\n')
+  expect(await lastRow()).toMatchObject({ lane: 'native', status: 'cut' })
+})

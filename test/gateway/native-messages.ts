@@ -30,7 +30,7 @@ models:
   anthropic/claude: { name: C, ${FACTS}, ${PRICING}, routes: [{ upstream: anthropic, model: claude-up }] }
   anthropic/anew: { name: A, ${FACTS}, ${PRICING}, routes: [{ upstream: anew, model: claude-up }] }
   anthropic/backed: { name: B, ${FACTS}, ${PRICING}, routes: [{ upstream: anthropic, model: claude-up }, { upstream: openai, model: gpt, priority: 1 }] }
-  anthropic/searching: { name: S, ${FACTS}, pricing: [{ prompt: "0.000003", completion: "0.000015", web_search: "0.01" }], routes: [{ upstream: anthropic, model: claude-up }] }
+  anthropic/searching: { name: S, ${FACTS.replace('reasoning]', 'reasoning, web_search]')}, pricing: [{ prompt: "0.000003", completion: "0.000015", web_search: "0.01" }], routes: [{ upstream: anthropic, model: claude-up }] }
 `,
   })
   const key = app.key()

@@ -30,7 +30,7 @@ models:
   openai/kept: { name: K, ${FACTS}, ${PRICING}, routes: [{ upstream: keeping, model: gpt-up }] }
   openai/chat: { name: T, ${FACTS}, ${PRICING}, routes: [{ upstream: chats, model: gpt-up }] }
   openai/backed: { name: B, ${FACTS}, ${PRICING}, routes: [{ upstream: openai, model: gpt-up }, { upstream: chats, model: gpt, priority: 1 }] }
-  openai/searching: { name: S, ${FACTS}, pricing: [{ prompt: "0.000001", completion: "0.000002", web_search: "0.01" }], routes: [{ upstream: openai, model: gpt-up }] }
+  openai/searching: { name: S, ${FACTS.replace('reasoning]', 'reasoning, web_search]')}, pricing: [{ prompt: "0.000001", completion: "0.000002", web_search: "0.01" }], routes: [{ upstream: openai, model: gpt-up }] }
 `,
   })
   key = app.key()
