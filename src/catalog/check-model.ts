@@ -5,7 +5,7 @@
 import { toMode } from '../domain/mode.ts'
 import { FEATURES } from '../domain/settings.ts'
 import { isObject, toList } from '../validation/explain-words.ts'
-import { FACT_FIELDS, type Facts, lacksPrice } from './complete.ts'
+import { assumedOf, FACT_FIELDS, type Facts, lacksPrice } from './complete.ts'
 import {
   closest,
   type Entry,
@@ -137,14 +137,14 @@ const hasBase = (pricing: unknown, mode: string) =>
 
 /** Names the facts that neither the entry nor the known ones have, and what a route claims beyond them. */
 function* checkFacts(slug: string, entry: Entry, upstreams: Entry, known: KnownProviders): Generator<Issue> {
-  const facts = findFacts(known, slug, toItems(entry.routes).flatMap(toRouteName))
+  const facts = { ...assumedOf(entry), ...findFacts(known, slug, toItems(entry.routes).flatMap(toRouteName)) }
   const missing: string[] = FACT_FIELDS.filter(
     ([fact, field]) => entry[field] === undefined && facts[fact] === undefined,
   ).map(([, field]) => field)
   if (lacksPrice(entry, upstreams) && facts.pricing === undefined && entry.enabled !== false) missing.push('pricing')
   const verb = missing.length === 1 ? 'is' : 'are'
   if (missing.length > 0) {
-    const isKnown = Object.keys(facts).length > 0
+    const isKnown = facts.contextLength !== undefined || facts.name !== undefined
     const why = isKnown
       ? 'the public facts lack that'
       : `no public facts about it are known${closestKnown(known, slug)}`

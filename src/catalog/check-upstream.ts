@@ -49,6 +49,8 @@ const HAS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>
   cost: OPENAI,
   transport: OVER_HTTP,
   pace_ms: BUILT_IN,
+  embedding_inputs: { ...EVERY, anthropic: false },
+  embedding_tokens: { ...EVERY, anthropic: false },
   rpm: EVERY,
   tpm: EVERY,
   concurrency: EVERY,

@@ -76,9 +76,24 @@ export function toUpstream(id: string, entry: UpstreamEntry): DeclaredUpstream {
 export const toPresetDialect = (preset: string | undefined): DialectName =>
   (preset === undefined ? undefined : findPreset(preset)?.dialect) ?? 'openai'
 
+/** What needs no saying of a model that makes nothing but embeddings: it writes no tokens, and one is the least that there is. */
+export const OF_EMBEDDINGS = {
+  outputModalities: ['embeddings'],
+  maxOutputLength: 1,
+  supportedFeatures: [],
+} satisfies Pick<Facts, 'outputModalities' | 'maxOutputLength' | 'supportedFeatures'>
+
+/** What is taken to be so of an entry that says what its model makes. */
+export function assumedOf({ output_modalities: made }: Entry): Partial<Facts> {
+  return toItems(made).length === 1 && toItems(made)[0] === 'embeddings' ? OF_EMBEDDINGS : {}
+}
+
 /** Whether the entry leaves out something that the known facts might fill in. */
 export function lacksFacts(entry: Entry, upstreams: Entry): boolean {
-  const lacks = FACT_FIELDS.some(([, field]) => entry[field] === undefined) || lacksPrice(entry, upstreams)
+  const assumed = assumedOf(entry)
+  const isMissing = ([fact, field]: (typeof FACT_FIELDS)[number]) =>
+    entry[field] === undefined && assumed[fact] === undefined
+  const lacks = FACT_FIELDS.some(isMissing) || lacksPrice(entry, upstreams)
   return (
     lacks ||
     toItems(entry.routes)
@@ -108,7 +123,7 @@ export function toModel(
   upstreams: Entry,
   known: KnownProviders,
 ): DeclaredModel | null {
-  const facts: Partial<Facts> = { ...findFacts(known, slug, entry.routes), ...toOwnFacts(entry) }
+  const facts: Partial<Facts> = { ...assumedOf(entry), ...findFacts(known, slug, entry.routes), ...toOwnFacts(entry) }
   const routes = entry.routes.map((route) =>
     toRoute(lacksSettings(route, upstreams) ? { ...findRouteSettings(known, slug, route), ...route } : route),
   )

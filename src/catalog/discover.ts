@@ -8,13 +8,22 @@ import type { ListedModel } from '../domain/listed-model.ts'
 import { type DialectName, FEATURES, type Feature, type RouteSettings } from '../domain/settings.ts'
 import type { ListedFact } from '../store/catalog-rows.ts'
 import { quote } from '../validation/explain-words.ts'
-import { byCondition, type DeclaredModel, type DeclaredRoute, type Facts, FREE, OWN_FORMATS } from './complete.ts'
+import {
+  byCondition,
+  type DeclaredModel,
+  type DeclaredRoute,
+  type Facts,
+  FREE,
+  OF_EMBEDDINGS,
+  OWN_FORMATS,
+} from './complete.ts'
 import { type Found, toFew, toFoundNotes, toNames } from './discovery-notes.ts'
 import {
   findAt,
   findFacts,
   type KnownModel,
   type KnownProviders,
+  saysEmbeddings,
   toEffortSettings,
   toFacts,
   toRouteSettings,
@@ -35,13 +44,13 @@ export interface DiscoverOptions {
   /** Whether it costs nothing. */
   local: boolean
   known: KnownProviders
-  /** Which are wanted. None = all that chat. */
+  /** Which are wanted. None = all that chat, and those for embeddings whose price is known. */
   wishes: readonly Wish[]
 }
 
 export interface Discovered {
   models: DeclaredModel[]
-  /** How many are left out because they do not chat. */
+  /** How many are left out because they neither chat nor make embeddings at a known price. */
   others: number
   /** Sentences: what was odd about the list, and what is assumed. */
   notes: string[]
@@ -62,7 +71,7 @@ export function toDiscovered(listed: readonly ListedModel[], options: DiscoverOp
     notes.push(
       `${toCount(nameless.length)} left out, whose names cannot be those of models here: ${toNames(nameless.map(({ id }) => quote(id)))}. ${RENAME}`,
     )
-  const chatting = wanted.filter(({ model }) => wishes.length > 0 || canChat(model, options))
+  const chatting = wanted.filter(({ model }) => wishes.length > 0 || isServed(model, options))
   const bySlug = [...Map.groupBy(chatting, ({ slug }) => slug)]
   const doubled = bySlug
     .filter(([, own]) => own.length > 1)
@@ -103,6 +112,21 @@ const MOST_CHARS = 60
 const OTHER_NAMES =
   /embed|whisper|(^|[-/])tts([-/]|$)|dall-e|moderation|realtime|transcri|(^|[-/])(sora|imagen|veo|lyria)|rerank|gpt-image|(^|[-/])(babbage|davinci)|instruct-\d{4}$/i
 
+/** Whether it chats, or makes embeddings at a price that is known. */
+const isServed = (model: ListedModel, options: DiscoverOptions): boolean =>
+  makesEmbeddings(model, options) ? hasPrice(model, options) : canChat(model, options)
+
+function makesEmbeddings({ id, outputModalities }: ListedModel, { provider, known }: DiscoverOptions): boolean {
+  const found = provider === null ? undefined : findAt(known, provider, id)
+  const made = outputModalities ?? (found && toFacts(found).outputModalities)
+  return made ? made.includes('embeddings') : saysEmbeddings(id)
+}
+
+const hasPrice = ({ id, pricing }: ListedModel, { local, modelList, provider, known }: DiscoverOptions): boolean =>
+  local ||
+  (modelList === 'with_prices' && pricing !== undefined) ||
+  (provider !== null && findAt(known, provider, id)?.cost !== undefined)
+
 function canChat(model: ListedModel, { provider, known }: DiscoverOptions): boolean {
   if (model.canChat !== undefined) return model.canChat
   const found = provider === null ? undefined : findAt(known, provider, model.id)
@@ -115,7 +139,8 @@ function canChat(model: ListedModel, { provider, known }: DiscoverOptions): bool
 function toFound(slug: string, listed: ListedModel, options: DiscoverOptions): Found {
   const { local, upstream, dialect, modelList } = options
   const own = findOwn(slug, listed, options)
-  const facts = toKnownFacts(slug, own, options)
+  const embeds = makesEmbeddings(listed, options) ? OF_EMBEDDINGS : {}
+  const facts = { ...toKnownFacts(slug, own, options), ...embeds }
   const context = listed.contextLength ?? facts.contextLength
   const contextLength = context ?? ASSUMED.contextLength
   const output = listed.maxOutputLength ?? facts.maxOutputLength ?? ASSUMED.maxOutputLength

@@ -6,7 +6,7 @@
 import { toMode } from '../domain/mode.ts'
 import { EFFORTS, FEATURES, type Feature, MODALITIES, type Modality, type RouteSettings } from '../domain/settings.ts'
 import type { PricingItem } from '../domain/usage.ts'
-import { byCondition, type Facts } from './complete.ts'
+import { byCondition, type Facts, OF_EMBEDDINGS } from './complete.ts'
 import knownPath from './known.json.gz' with { type: 'file' }
 
 interface Cost {
@@ -146,8 +146,16 @@ export function toFacts(model: KnownModel): Partial<Facts> {
     outputModalities: toModalities(model.modalities.output),
     supportedFeatures: FEATURES.filter((feature) => features.has(feature)),
     ...(pricing ? { pricing } : {}),
+    ...(isForEmbeddings(model) ? OF_EMBEDDINGS : {}),
   }
 }
+
+/** models.dev has these as models that write text, as long as their vectors are: their names say what they are. */
+const isForEmbeddings = ({ id = '', name, cost }: KnownModel) =>
+  saysEmbeddings(`${id} ${name}`) && (cost?.output ?? 0) === 0
+
+/** Whether a model's name says that it makes embeddings. */
+export const saysEmbeddings = (name: string): boolean => /embed/i.test(name)
 
 function toModalities(names: string[]): Modality[] {
   const present = new Set(names.map((name) => (name === 'pdf' ? 'file' : name)))

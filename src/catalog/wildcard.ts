@@ -135,14 +135,15 @@ function toExpanded(
     .filter((route, index, all) => all.findIndex((other) => isSamePlace(other, route)) === index)
   if (!isSlug(slug) || serving.every((route) => route.local)) return null
   const facts: Partial<Facts> = findFacts(known, slug, serving)
-  if (!hasEveryFact(facts) || !canChat(facts)) return null
+  if (!hasEveryFact(facts) || !isServed(facts)) return null
   return { slug, wildcard, entry: { ...entry, routes: serving.map(({ entry, model }) => ({ ...entry, model })) } }
 }
 
-/** Models that make no text, or that charge for reading alone (embeddings), are no models to chat with. */
-const canChat = ({ outputModalities = [], pricing = [] }: Partial<Facts>) =>
-  outputModalities.includes('text') &&
-  pricing.every((item) => /[1-9]/.test(item.completion) || !/[1-9]/.test(item.prompt))
+/** Those that make embeddings, or text: of the latter, what charges for reading alone makes something else. */
+const isServed = ({ outputModalities = [], pricing = [] }: Partial<Facts>) =>
+  outputModalities.includes('embeddings') ||
+  (outputModalities.includes('text') &&
+    pricing.every((item) => /[1-9]/.test(item.completion) || !/[1-9]/.test(item.prompt)))
 
 const isSamePlace = (one: Route, other: Route) => one.upstream === other.upstream && one.model === other.model
 

@@ -14,9 +14,14 @@ export function toModelCells(row: ShownModel): string[] {
     toPrice(base?.prompt),
     toPrice(base?.completion),
     toReady(row),
-    toPrintable([...row.supported_features, ...row.input_modalities.filter((one) => one !== 'text')].join(' ')),
+    toPrintable([...row.supported_features, ...row.input_modalities.filter(isSaid), ...madeOf(row)].join(' ')),
   ]
 }
+
+const isSaid = (modality: string) => modality !== 'text'
+
+/** What it makes, where that is another endpoint's. */
+const madeOf = ({ output_modalities: made }: ShownModel) => made.filter((one) => one === 'embeddings')
 
 const toReady = ({ is_ready: isReady }: ShownModel) => (isReady === null ? '-' : isReady ? 'yes' : 'no')
 

@@ -126,7 +126,7 @@ export function tellFound(added: Added, { notes, others }: Discovered, io: Conte
   for (const note of [...notes, ...added.notes]) io.stderr(`note: ${toPrintable(note)}\n`)
   if (others > 0)
     io.stderr(
-      `note: ${others} of its models ${others === 1 ? 'is' : 'are'} left out, which do not chat. Name one with --models to have it.\n`,
+      `note: ${others} of its models ${others === 1 ? 'is' : 'are'} left out, which neither chat nor make embeddings at a known price. Name one with --models to have it.\n`,
     )
   if (unpriced.length > 0)
     io.stderr(

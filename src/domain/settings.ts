@@ -147,6 +147,9 @@ export interface UpstreamSettings {
   betas?: string[]
   /** Where it says what a call costs, if that is what counts, and not the price sheet. */
   cost?: ReportedCost | 'off'
+  /** How many inputs, and about how many tokens, one call for embeddings takes; what is more becomes several calls. */
+  embedding_inputs?: number
+  embedding_tokens?: number
   /** What its provider allows, all keys together: requests and tokens per minute, and calls at a time. */
   rpm?: number
   tpm?: number
@@ -157,7 +160,14 @@ export interface UpstreamSettings {
 export type UpstreamOptions = Omit<UpstreamSettings, 'cost'> & { cost?: ReportedCost } & Required<
     Pick<
       UpstreamSettings,
-      'max_tokens_field' | 'n' | 'native' | 'user' | 'think_tags' | 'pass' | 'max_tokens_per_second'
+      | 'max_tokens_field'
+      | 'n'
+      | 'native'
+      | 'user'
+      | 'think_tags'
+      | 'pass'
+      | 'max_tokens_per_second'
+      | 'embedding_inputs'
     >
   >
 
@@ -169,6 +179,7 @@ export const DEFAULT_OPTIONS: UpstreamOptions = {
   native: [],
   pass: [],
   max_tokens_per_second: 400,
+  embedding_inputs: 2_048,
 }
 
 /** Local inference servers know the older name, write one choice, or count one, and leave thinking in the text. */
@@ -184,6 +195,9 @@ export const OWN_FORMAT_OPTIONS: UpstreamOptions = { ...DEFAULT_OPTIONS, n: fals
 
 /** Those that speak the Messages API speak that of its clients. */
 export const MESSAGES_OPTIONS: UpstreamOptions = { ...OWN_FORMAT_OPTIONS, native: ['messages'] }
+
+/** Google refuses more in one call (`BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch`). */
+export const GEMINI_OPTIONS: UpstreamOptions = { ...OWN_FORMAT_OPTIONS, embedding_inputs: 100 }
 
 /** How a model is asked to think: by an effort, by a number of tokens, or not at all. */
 export const THINKING = ['adaptive', 'budget', 'none'] as const
@@ -203,7 +217,10 @@ export interface RouteSettings {
   sampling?: boolean
 }
 
-export const MODALITIES = ['text', 'image', 'file', 'audio', 'video'] as const
+/** What a model reads. */
+export const INPUT_MODALITIES = ['text', 'image', 'file', 'audio', 'video'] as const
+/** What it reads or makes. One of embeddings is asked by `/v1/embeddings`, any other by the other endpoints. */
+export const MODALITIES = [...INPUT_MODALITIES, 'embeddings'] as const
 export type Modality = (typeof MODALITIES)[number]
 
 export const FEATURES = ['tools', 'json_mode', 'structured_outputs', 'logprobs', 'web_search', 'reasoning'] as const

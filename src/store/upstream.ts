@@ -7,10 +7,10 @@ import {
   DEFAULT_OPTIONS,
   DIALECTS,
   type DialectName,
+  GEMINI_OPTIONS,
   LOCAL_HEADERS_MS,
   LOCAL_OPTIONS,
   MESSAGES_OPTIONS,
-  OWN_FORMAT_OPTIONS,
   type UpstreamOptions,
   type UpstreamSettings,
 } from '../domain/settings.ts'
@@ -25,7 +25,7 @@ import { resolveReference, toReferences, toSource } from './references.ts'
 const OPTIONS: Readonly<Record<DialectName, Record<'remote' | 'local', UpstreamOptions>>> = {
   openai: { remote: DEFAULT_OPTIONS, local: LOCAL_OPTIONS },
   anthropic: { remote: MESSAGES_OPTIONS, local: MESSAGES_OPTIONS },
-  gemini: { remote: OWN_FORMAT_OPTIONS, local: OWN_FORMAT_OPTIONS },
+  gemini: { remote: GEMINI_OPTIONS, local: GEMINI_OPTIONS },
   // It is built in: it needs no allowances.
   demo: { remote: DEFAULT_OPTIONS, local: DEFAULT_OPTIONS },
 }

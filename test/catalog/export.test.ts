@@ -2,7 +2,7 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { applyCatalog, planApply } from '../../src/catalog/apply.ts'
 import { exportCatalog } from '../../src/catalog/export.ts'
-import { FEATURES, MODALITIES, ORIGINS } from '../../src/domain/settings.ts'
+import { FEATURES, INPUT_MODALITIES, ORIGINS } from '../../src/domain/settings.ts'
 import type { CatalogRows } from '../../src/store/catalog-rows.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
@@ -205,7 +205,7 @@ function drawText(seed: number): string {
     slugs.flatMap((slug) => {
       const routes = routesOf()
       if (routes.length === 0) return []
-      const modalities = some(MODALITIES)
+      const modalities = some(INPUT_MODALITIES)
       const entry = {
         ...{
           name: any(NASTY) || 'n',

@@ -128,8 +128,11 @@ describe('a catalogue with a wildcard', () => {
       'openai/gpt-4o',
     ])
     expect(wildcards).toEqual([{ wildcard: 'openai/*', models: catalog.models.length - 1 }])
-    // What writes no text is nothing to chat with.
-    expect(catalog.models.filter(({ slug }) => /embedding|image/.test(slug))).toEqual([])
+    expect(catalog.models.filter(({ slug }) => /image/.test(slug))).toEqual([])
+    expect(catalog.models.find(({ slug }) => slug === 'openai/text-embedding-3-small')).toMatchObject({
+      ...{ contextLength: 8_191, maxOutputLength: 1, outputModalities: ['embeddings'], supportedFeatures: [] },
+      pricing: [{ prompt: '0.00000002', completion: '0' }],
+    })
     expect(catalog.aliases).toEqual([{ alias: 'fast', model: 'openai/gpt-4o-mini', listed: true }])
   })
 

@@ -34,19 +34,22 @@ const versions = async () => (await json('catalog', 'history')).versions.length
 
 describe('a provider that is known by name', () => {
   test('is there after one command, with the facts and prices of its models', async () => {
-    lists(openaiList('gpt-4o-mini', 'gpt-5', 'whisper-1', 'text-embedding-3-small', 'gpt-9-secret'))
+    lists(openaiList('gpt-4o-mini', 'gpt-5', 'whisper-1', 'text-embedding-3-small', 'embed-9-secret', 'gpt-9-secret'))
     const ran = await add('openai', '--yes')
     expect(ran.code).toBe(0)
     expect(ran.stdout).toBe(
       `+ upstreams.openai
 + models.openai/gpt-4o-mini, 1 route
 + models.openai/gpt-5, 1 route
++ models.openai/text-embedding-3-small, 1 route
 + models.openai/gpt-9-secret, 1 route
-openai is added, with 2 models and 1 unpriced. Back with: tollgate upstreams remove openai
+openai is added, with 3 models and 1 unpriced. Back with: tollgate upstreams remove openai
 Try it: tollgate ask --model openai/gpt-4o-mini Hello
 `,
     )
-    expect(ran.stderr).toContain('2 of its models are left out, which do not chat')
+    expect(ran.stderr).toContain(
+      '2 of its models are left out, which neither chat nor make embeddings at a known price',
+    )
     expect(ran.stderr).toContain('unpriced, and so disabled until it has a price: openai/gpt-9-secret')
     expect(await modelOf('openai/gpt-4o-mini')).toMatchObject({
       name: 'GPT-4o mini',
@@ -57,6 +60,10 @@ Try it: tollgate ask --model openai/gpt-4o-mini Hello
       origin: 'discovered',
       enabled: true,
       routes: [{ upstream: 'openai', upstream_model: 'gpt-4o-mini', origin: 'discovered' }],
+    })
+    expect(await modelOf('openai/text-embedding-3-small')).toMatchObject({
+      ...{ context_length: 8_191, output_modalities: ['embeddings'], enabled: true },
+      pricing: [{ prompt: '0.00000002', completion: '0' }],
     })
     const { upstreams } = await json('upstreams', 'list')
     expect(upstreams).toMatchObject([
@@ -242,6 +249,7 @@ describe('what a provider itself says of a model', () => {
       listed({
         models: [
           gemini('gemini-2.5-flash'),
+          gemini('gemini-embedding-001', { supportedGenerationMethods: ['embedContent'] }),
           gemini('text-embedding-004', { supportedGenerationMethods: ['embedContent'] }),
         ],
       }),
@@ -253,6 +261,10 @@ describe('what a provider itself says of a model', () => {
       max_output_length: 30_000,
       pricing: [{ prompt: '0.0000003', completion: '0.0000025', audio: '0.000001' }],
     })
+    expect(await modelOf('google/gemini-embedding-001')).toMatchObject({
+      ...{ output_modalities: ['embeddings'], pricing: [{ prompt: '0.00000015', completion: '0' }] },
+    })
+    expect(ran.stderr).toContain('1 of its models is left out')
     const route = (await json('catalog', 'export')).models['google/gemini-2.5-flash'].routes[0]
     expect(route).toMatchObject({
       upstream: 'google',

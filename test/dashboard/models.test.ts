@@ -33,8 +33,14 @@ test('a model is ready, is not, or is disabled whatever its routes are', () => {
 })
 
 test('what a model takes and can is told in words; what is not known yet, by its name', () => {
-  const said = toFeatures({ input_modalities: ['text', 'image'], supported_features: ['tools', 'json_mode', 'newer'] })
+  const said = toFeatures({
+    input_modalities: ['text', 'image'],
+    output_modalities: ['text'],
+    supported_features: ['tools', 'json_mode', 'newer'],
+  })
   expect(said).toEqual(['images', 'tools', 'JSON', 'newer'])
+  const embeds = { input_modalities: ['text'], output_modalities: ['embeddings'], supported_features: [] }
+  expect(toFeatures(embeds)).toEqual(['embeddings'])
 })
 
 test('a list shows those in a state, on an upstream, with a feature, and with every word of a search', () => {

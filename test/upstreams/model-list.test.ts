@@ -110,6 +110,7 @@ describe('a list', () => {
         name: 'Gemini Test',
         contextLength: 500_000,
         maxOutputLength: 30_000,
+        outputModalities: ['embeddings'],
         can: { reasoning: true },
         canChat: false,
         oddities: [],

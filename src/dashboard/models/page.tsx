@@ -60,6 +60,7 @@ const FEATURES = [
   ['image', 'images'],
   ['file', 'files'],
   ['audio', 'audio'],
+  ['embeddings', 'embeddings'],
 ] as const
 
 function List({ models }: { models: readonly ShownModel[] }) {

@@ -33,8 +33,13 @@ const MODALITY_WORDS: Readonly<Record<string, string>> = {
   video: 'video',
 }
 
+const EMBEDDINGS = 'embeddings'
+
 /** What it takes beside text, and what it can do: `images, files, tools, reasoning`. */
-export const toFeatures = (model: Pick<ShownModel, 'input_modalities' | 'supported_features'>): string[] => [
+export const toFeatures = (
+  model: Pick<ShownModel, 'input_modalities' | 'output_modalities' | 'supported_features'>,
+): string[] => [
+  ...model.output_modalities.filter((modality) => modality === EMBEDDINGS),
   ...model.input_modalities
     .filter((modality) => modality !== 'text')
     .map((modality) => MODALITY_WORDS[modality] ?? modality),
@@ -57,11 +62,17 @@ export function filterModels(
   return models.filter((model) => {
     if (state !== '' && toModelState(model).word.replace(' ', '_') !== state) return false
     if (upstream !== '' && !model.routes.some((route) => route.upstream === upstream)) return false
-    if (feature !== '' && ![...model.supported_features, ...model.input_modalities].includes(feature)) return false
+    if (feature !== '' && !abilitiesOf(model).includes(feature)) return false
     const names = model.routes.map((route) => route.upstream_model)
     return hasWords([model.slug, model.name, model.owned_by, ...names], search)
   })
 }
+
+const abilitiesOf = (model: ShownModel): string[] => [
+  ...model.supported_features,
+  ...model.input_modalities,
+  ...model.output_modalities,
+]
 
 export interface Rung extends ShownRoute {
   /** `first`, `next`, `last`; `only` where there is no other; `off` for one that is disabled. */

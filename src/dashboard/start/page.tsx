@@ -59,7 +59,7 @@ function Steps({ ready, unready, keys, first }: ReturnType<typeof toSteps>) {
             <a href={toHref('/playground')}>Try {ready.length === 1 ? 'it' : 'one'} in the playground</a>
           </p>
         )}
-        {may('owner') && ready.every((slug) => slug === 'tollgate/demo') && (
+        {may('owner') && ready.every((slug) => slug.startsWith('tollgate/demo')) && (
           <details open={ready.length === 0}>
             <summary>Add a provider</summary>
             <p>

@@ -2,6 +2,7 @@
 import { toDefined } from '../../../domain/defined.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { ListedModel } from '../../../domain/listed-model.ts'
+import type { Modality } from '../../../domain/settings.ts'
 import type { ModelPage } from '../../backend.ts'
 import { toTitle, toTokens } from '../listed.ts'
 
@@ -11,6 +12,8 @@ export function readModels(json: unknown): ModelPage | null {
   const next = asText(page.nextPageToken)
   return { models: page.models.map(asObject).map(toListed), next: next === '' ? null : next }
 }
+
+const EMBEDDINGS: Modality[] = ['embeddings']
 
 function toListed(entry: JsonObject | null): ListedModel {
   const {
@@ -23,6 +26,7 @@ function toListed(entry: JsonObject | null): ListedModel {
   } = entry ?? {}
   const oddities: string[] = []
   const input = toTokens(inputTokenLimit, 'inputTokenLimit', oddities)
+  const embeds = asList(methods).includes('embedContent') && !asList(methods).includes('generateContent')
   const output = toTokens(outputTokenLimit, 'outputTokenLimit', oddities)
   return {
     // Without the folder that stands before it in every address.
@@ -31,6 +35,7 @@ function toListed(entry: JsonObject | null): ListedModel {
       name: toTitle(displayName),
       contextLength: input,
       maxOutputLength: output,
+      outputModalities: embeds ? EMBEDDINGS : undefined,
       can: toDefined({ reasoning: typeof thinking === 'boolean' ? thinking : undefined }),
       canChat: Array.isArray(methods) && !asList(methods).includes('generateContent') ? false : undefined,
       oddities,

@@ -21,7 +21,8 @@ function toListed(entry: JsonObject | null): ListedModel {
   const oddities: string[] = []
   const architecture = asObject(model.architecture) ?? {}
   const top = asObject(model.top_provider) ?? {}
-  const outputs = toModalities(architecture.output_modalities ?? model.output_modalities)
+  const said = toModalities(architecture.output_modalities ?? model.output_modalities)
+  const outputs = said ?? (EMBEDDING.test(asText(model.type)) ? EMBEDDINGS : undefined)
   const can = asObject(model.capabilities)
   const inputs = toModalities(architecture.input_modalities ?? model.input_modalities)
   return {
@@ -40,6 +41,10 @@ function toListed(entry: JsonObject | null): ListedModel {
     }),
   }
 }
+
+/** Together's and others' lists name what each model is for. */
+const EMBEDDING = /^embeddings?$/
+const EMBEDDINGS: Modality[] = ['embeddings']
 
 const SEEING: Modality[] = ['text', 'image']
 
@@ -101,7 +106,6 @@ function toPricing(prices: JsonObject | null, oddities: string[]): PricingItem[]
 function canChat(model: JsonObject, outputs: readonly string[] | undefined): boolean | undefined {
   if (model.active === false || asObject(model.capabilities)?.completion_chat === false) return false
   if (outputs && !outputs.includes('text')) return false
-  // Together's list names what each is for.
   return typeof model.type === 'string' && OTHERS.test(model.type) ? false : undefined
 }
 
