@@ -152,6 +152,8 @@ export class Meter {
         case 'annotations':
           if (event.items.some(isPage)) this.hasCited = true
           break
+        // Vectors have no tokens.
+        case 'embeddings':
         case 'finish':
         case 'origin':
           break

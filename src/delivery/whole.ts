@@ -2,6 +2,7 @@
 import { clientLeft } from '../domain/error.ts'
 import { type Begun, COMPLETE, type Delivery, toHeaders } from './delivery.ts'
 import { settleFailure, toCause } from './failure.ts'
+import { joinInTurns } from './in-turns.ts'
 
 /**
  * Resolves to the response. Throws a GatewayError for a failure, its row already settled.
@@ -18,10 +19,11 @@ export async function deliverWhole(delivery: Delivery, opening: Promise<Begun>):
     headers['content-type'] = 'application/json'
     const { format, task, identity } = delivery
     const { answer, events } = begun
-    const json =
+    const written =
       answer.isNative && format.native
         ? format.native.whole(identity, events)
         : format.whole(task, identity, events, receipt)
+    const json = typeof written === 'string' ? written : await joinInTurns(written)
     delivery.held.dispose()
     return new Response(json, { headers })
   } catch (error) {

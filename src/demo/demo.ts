@@ -1,9 +1,11 @@
 /**
  * The built-in backend: an honest stand-in for a model, so that a first run, a client's integration test and a
  * benchmark need nothing else. Whole answers come at once; streams send one token a batch at the upstream's `pace_ms`.
- * What it says is in `reply.ts`. Keeps no state between calls and does no I/O.
+ * What it says is in `reply.ts`, what its vectors are in `embed.ts`. Keeps no state between calls and does no I/O.
  */
+import { EMBEDDING } from '../domain/embedding.ts'
 import type { Backend } from '../upstreams/backend.ts'
+import { toEmbeddings } from './embed.ts'
 import { toEvents } from './events.ts'
 import { aborted, createPacedStream } from './pace.ts'
 import { toReply } from './reply.ts'
@@ -15,6 +17,8 @@ export function createDemoBackend(): Backend {
   return {
     async call({ body, target, signal, callId }) {
       if (signal.aborted) throw aborted()
+      const embedding = body[EMBEDDING]
+      if (embedding) return { events: toEmbeddings(embedding), rest: null, upstreamRequestId: null }
       const wanted = body.max_completion_tokens ?? body.max_tokens ?? target.maxOutputLength
       const reply = toReply(body, Math.min(wanted, target.maxOutputLength))
       // Unique among all calls, so that a conversation may hold several.

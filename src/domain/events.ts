@@ -8,6 +8,7 @@
  * once, with an id and a name, before its arguments; each choice has one `finish`, after all it says; `usage` may come more than
  * once, the last one counts, and it is what the upstream knew of what came before it; `done` or `failure` comes last, once.
  */
+import type { Vector } from './embedding.ts'
 import type { UpstreamError } from './error.ts'
 import type { ModelUsage, Usage } from './usage.ts'
 
@@ -74,6 +75,8 @@ export type AnswerEvent =
   /** Pictures: items of `images`, each with an integer `index` and its bytes in a `data:` URL. */
   | { kind: 'images'; choice: number; items: readonly object[] }
   | { kind: 'finish'; choice: number; reason: FinishReason }
+  /** All vectors of an answer, in the order of the inputs, each as long as the others. */
+  | { kind: 'embeddings'; vectors: readonly Vector[] }
   | { kind: 'origin'; origin: AnswerOrigin }
   /** `others`, where other models worked within the call: what they used is not among `usage`. */
   | { kind: 'usage'; usage: Usage; others?: readonly ModelUsage[] }

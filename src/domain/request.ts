@@ -6,6 +6,7 @@
  * upstreams of that format, but for those in `fields.ts`.
  */
 import { type Static, type StringOptions, type TSchema, Type } from '@sinclair/typebox'
+import type { EMBEDDING, EmbeddingRequest } from './embedding.ts'
 import { PART_TYPES } from './parts.ts'
 
 /** A field that may be left out; null means the same. */
@@ -231,7 +232,8 @@ export const RequestSchema = Type.Object(
   { maxProperties: MAX_FIELDS },
 )
 
-export type CanonicalRequest = Static<typeof RequestSchema>
+/** As clients of chats send it, or what a format makes of a request of its own; one for embeddings has no messages. */
+export type CanonicalRequest = Static<typeof RequestSchema> & { readonly [EMBEDDING]?: EmbeddingRequest }
 export type Message = Static<typeof Message>
 export type AssistantMessage = Static<typeof AssistantMessage>
 export type JsonSchemaFormat = Static<typeof JsonSchemaFormat>

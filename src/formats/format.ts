@@ -17,8 +17,8 @@ export interface Identity {
 export interface Format extends ErrorFormat {
   /** Checks a parsed body, and makes the task of it. */
   toTask(body: unknown, raw: RawRequest): Decision<Task>
-  /** Writes a whole answer. */
-  whole(task: Task, identity: Identity, events: readonly AnswerEvent[], receipt: Receipt): string
+  /** Writes a whole answer; one that takes long in pieces, between which others may have the event loop. */
+  whole(task: Task, identity: Identity, events: readonly AnswerEvent[], receipt: Receipt): string | Iterable<string>
   /** Returns what writes a streamed one. */
   writer(task: Task, identity: Identity): Writer
   /** How an answer is passed on that came in the upstream's own words; left out where none does. */

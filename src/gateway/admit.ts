@@ -4,20 +4,23 @@
  */
 
 import { askForAny, isLike, type PlannedCalls, type Reserve, toReserve } from '../accounting/cost.ts'
+import { EMBEDDING } from '../domain/embedding.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Key, Snapshot, Target, Team } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import type { RequestHealth } from '../health/health.ts'
 import { type EnteredRequest, isLimited, type Limiter, type Moment, type Reservation } from '../limits/limiter.ts'
-import { order, resolve } from '../routing/route.ts'
+import { checkEndpoint, order, resolve } from '../routing/route.ts'
 import type { Counter } from '../tokens/count.ts'
-import { bytesOfExtras, DEFAULT_OUTPUT_TOKENS, type Estimate, toCap } from '../tokens/estimate.ts'
+import { bytesOfExtras, DEFAULT_OUTPUT_TOKENS, type Estimate, estimate, toCap } from '../tokens/estimate.ts'
 import { noneReady } from './attempt.ts'
 import { isSplit } from './fanout.ts'
 import { fitFeatures, fitLength, mayOverflow, toAble } from './fit.ts'
+import { fitInputs } from './fit-inputs.ts'
 import { type Load, stopping } from './intake.ts'
 import { type Lanes, toLanes } from './lane.ts'
+import { toParts } from './parts.ts'
 
 export interface AdmitDeps {
   counter: Counter
@@ -63,12 +66,18 @@ export async function admit(deps: AdmitDeps, arrived: Asked): Promise<Decision<A
   const resolved = resolve(snapshot, key, arrived.task.model)
   if (resolved instanceof GatewayError) return resolved
   const { model } = resolved
+  const wrong = checkEndpoint(arrived.task.endpoint, model.facts)
+  if (wrong) return wrong
   const task = toAble(arrived.task, model.facts, resolved.targets)
   const asked = { ...arrived, task }
   const lanes = toLanes(task)
   const able = fitFeatures(task, model.facts, resolved.targets, lanes)
   if (able instanceof GatewayError) return able
-  const fitting = mayOverflow(task, able) ? await fitLength(deps.counter, key.shareId, task.body, able) : able
+  const embedding = task.body[EMBEDDING]
+  const counted = embedding
+    ? fitInputs(deps.counter, key.shareId, task.body, embedding, able)
+    : mayOverflow(task, able) && fitLength(deps.counter, key.shareId, task.body, able)
+  const fitting = counted ? await counted : able
   if (fitting instanceof GatewayError) return fitting
   const isBudgeted = Boolean(key.budget || team?.budget)
   const body = isBudgeted ? withCap(task, fitting) : task.body
@@ -88,7 +97,7 @@ export async function admit(deps: AdmitDeps, arrived: Asked): Promise<Decision<A
   }
   // Where it was admitted by a count, no more than that is held: a kill must not charge it by the estimate.
   const promptTokens = ask.counting?.toPromptTokens(task.promptTokens) ?? task.promptTokens
-  const reserve = toReserve(first, toEstimate(promptTokens, body, first), body)
+  const reserve = toFirstReserve(first, body, promptTokens)
   return { body, lanes, slug: model.facts.id, targets, first, reserve, reservation }
 }
 
@@ -114,6 +123,13 @@ function choose(
     else free.push(target)
   }
   return free.concat(full)
+}
+
+/** What the first call of the request reserves. */
+function toFirstReserve(target: Target, body: CanonicalRequest, promptTokens: number): Reserve {
+  const part = body[EMBEDDING] && toParts(body, target)[0]
+  if (part && part !== body) return toReserve(target, estimate(part, target.maxOutputLength), part)
+  return toReserve(target, toEstimate(promptTokens, body, target), body)
 }
 
 /** What its first call may use: where each choice is a call of its own, one choice. */

@@ -16,7 +16,7 @@ const MAX_PARALLEL = 8
 const MAX_PARALLEL_CHARS = MAX_BODY_BYTES
 
 /** How many of them at once: no more than the upstream may be asked at a time, and than there is memory for. */
-const toParallel = ({ upstream }: Target, count: number, chars: number) =>
+export const toParallel = ({ upstream }: Target, count: number, chars: number) =>
   Math.min(
     count,
     MAX_PARALLEL,
@@ -125,7 +125,7 @@ function toShare(events: readonly AnswerEvent[], index: number): AnswerEvent[] {
  * Runs `count` tasks, `parallel` of them at once, lowest first. Rejects with the first failure once those under way have
  * ended. One that finds no place beside the others is put back for them, and fails only where it is alone.
  */
-async function inParallel(
+export async function inParallel(
   count: number,
   parallel: number,
   task: (index: number) => Promise<void>,

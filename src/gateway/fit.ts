@@ -79,7 +79,7 @@ export function mayOverflow({ promptTokens }: Task, targets: readonly Target[]):
 }
 
 /** A model's own tokenizer may count less than ours by this factor: what is closer is left to its upstream. */
-const TOLERANCE = 1.25
+export const TOLERANCE = 1.25
 
 /** Keeps the targets that the prompt, which is counted for it, may fit; all of them where it cannot be counted. */
 export async function fitLength(
@@ -96,9 +96,9 @@ export async function fitLength(
 }
 
 /** The refusal of a prompt that was counted and found too long. Clients look for these words, and shorten their history. */
-export const contextOverflow = (contextLength: number, promptTokens: number) =>
+export const contextOverflow = (contextLength: number, promptTokens: number, param = 'messages') =>
   new GatewayError(
     'invalid_request',
     `This model's maximum context length is ${contextLength} tokens. However, your messages resulted in ${promptTokens} tokens. Please reduce the length of the messages.`,
-    { code: 'context_length_exceeded', param: 'messages' },
+    { code: 'context_length_exceeded', param },
   )

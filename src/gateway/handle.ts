@@ -10,6 +10,7 @@ import type { Delivery } from '../delivery/delivery.ts'
 import { toGatewayError } from '../delivery/failure.ts'
 import { deliverStream } from '../delivery/stream.ts'
 import { deliverWhole } from '../delivery/whole.ts'
+import { EMBEDDING } from '../domain/embedding.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import type { Key, Snapshot } from '../domain/snapshot.ts'
@@ -29,6 +30,7 @@ import { createDispatch, type DispatchDeps } from './dispatch.ts'
 import { enforce } from './enforce.ts'
 import { fanOut } from './fanout.ts'
 import type { Load } from './intake.ts'
+import { inParts } from './parts.ts'
 import { type ReadDeps, readTask, type UnreadRequest } from './read-task.ts'
 
 export interface HandleDeps extends AdmitDeps, DispatchDeps, ReadDeps {
@@ -120,7 +122,11 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     })
     // Most requests ask for one choice in words: they need nothing around a call.
     const isPlain = (body.n ?? 1) === 1 && !body.response_format
-    const dispatch = isPlain ? one : fanOut(enforce(one, deps.checker, key.shareId), read.chars)
+    const dispatch = body[EMBEDDING]
+      ? inParts(one)
+      : isPlain
+        ? one
+        : fanOut(enforce(one, deps.checker, key.shareId), read.chars)
     const opening = attempt(deps.retry, { health, dispatch, targets, body, native: lanes.native, signal })
     return await (task.stream ? deliverStream(delivery, opening, deps) : deliverWhole(delivery, opening))
   } catch (cause) {

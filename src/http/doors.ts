@@ -6,6 +6,7 @@ import { Elysia } from 'elysia'
 import type { Key } from '../domain/snapshot.ts'
 import { chat, openAiErrors } from '../formats/chat/chat.ts'
 import { completions } from '../formats/completions/completions.ts'
+import { embeddings } from '../formats/embeddings/embeddings.ts'
 import type { ErrorFormat, Format } from '../formats/format.ts'
 import { counting, messages } from '../formats/messages/messages.ts'
 import { responses } from '../formats/responses/responses.ts'
@@ -31,6 +32,7 @@ export const DOORS: readonly Door[] = [
   { path: '/v1/messages', format: messages },
   RESPONSES,
   { path: '/v1/completions', format: completions },
+  { path: '/v1/embeddings', format: embeddings },
 ]
 
 /** How failures are told at a path, or below it. */

@@ -9,6 +9,7 @@ import { type Decision, GatewayError } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Feature, Model } from '../domain/settings.ts'
 import type { CatalogModel, Key, Snapshot, Target } from '../domain/snapshot.ts'
+import type { Endpoint } from '../domain/task.ts'
 import type { Availability } from '../health/health.ts'
 import { visibleModel } from './access.ts'
 import { suggestModels } from './suggest.ts'
@@ -51,6 +52,23 @@ function notReady({ model, targets }: { model: CatalogModel; targets: Target[] }
   // Only an administrator can change that: a client that tries again waits for nothing.
   return new GatewayError('model_not_ready', `The model \`${model.facts.id}\` is not ready: ${why}.`, {
     headers: { 'x-should-retry': 'false' },
+  })
+}
+
+/** Returns the refusal of a model that is for another endpoint than it was asked by, or null. */
+export function checkEndpoint(
+  endpoint: Endpoint,
+  { id, output_modalities: made }: Pick<Model, 'id' | 'output_modalities'>,
+): GatewayError | null {
+  const isForEmbeddings = endpoint === 'embeddings'
+  const isRight = isForEmbeddings ? made.includes('embeddings') : made.length > 1 || made[0] !== 'embeddings'
+  if (isRight) return null
+  const why = isForEmbeddings
+    ? 'makes no embeddings: ask it by /v1/chat/completions, or take a model that GET /v1/models lists with `embeddings` among its output_modalities.'
+    : 'makes embeddings and nothing else: ask it by /v1/embeddings, or take another model.'
+  return new GatewayError('invalid_request', `The model \`${id}\` ${why}`, {
+    code: 'unsupported_endpoint',
+    param: 'model',
   })
 }
 

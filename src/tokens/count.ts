@@ -54,7 +54,7 @@ const TOKENS_PER_MESSAGE = 3 + 1
 const TOKENS_PER_NAME = 1
 const TOKENS_TO_PRIME = 3
 const toFrame = ({ messages, names }: Prompt) =>
-  messages * TOKENS_PER_MESSAGE + names * TOKENS_PER_NAME + TOKENS_TO_PRIME
+  messages === 0 ? 0 : messages * TOKENS_PER_MESSAGE + names * TOKENS_PER_NAME + TOKENS_TO_PRIME
 
 /** Of ordinary text, some four tenths of a second. */
 const MOST_COUNTED_BYTES = 1_000_000

@@ -13,6 +13,8 @@ import { unreadBytes } from './unread.ts'
 /** Four UTF-8 bytes are taken for a token; each message costs eight more. */
 export const BYTES_PER_TOKEN = 4
 export const TOKENS_PER_MESSAGE = 8
+/** Many models for embeddings read a mark before and one after each input. */
+const TOKENS_PER_INPUT = 2
 /** Output that is reserved where the client gives no cap. */
 export const DEFAULT_OUTPUT_TOKENS = 4_096
 
@@ -37,11 +39,11 @@ export const estimatePrompt = (body: CanonicalRequest): number => measurePrompt(
 /** Estimates the tokens that a request reads, and says how many they are at most: no vocabulary makes two of a byte. */
 export function measurePrompt(body: CanonicalRequest): { promptTokens: number; mostPromptTokens: number } {
   const prompt = toPrompt(body)
-  const { texts, files, messages, audio, images, others, otherBytes } = prompt
+  const { texts, files, messages, inputs, audio, images, others, otherBytes } = prompt
   let bytes = 0
   for (const text of texts) bytes += Buffer.byteLength(text)
   for (const file of files) bytes += bytesOfBase64(file)
-  const beside = messages * TOKENS_PER_MESSAGE + audio + images
+  const beside = messages * TOKENS_PER_MESSAGE + inputs * TOKENS_PER_INPUT + audio + images
   return {
     promptTokens: tokensOfBytes(bytes) + beside + others,
     mostPromptTokens: bytes + beside + Math.max(others, otherBytes) + mostMoreOfImages(prompt),

@@ -2,6 +2,7 @@
  * What a model reads of a request, and so what its prompt is charged by: `estimate.ts` measures it, `count.ts` and `bound.ts`
  * tokenise it. Pure.
  */
+import { EMBEDDING, type EmbeddingRequest } from '../domain/embedding.ts'
 import { PART_TYPES } from '../domain/parts.ts'
 import type { CanonicalRequest, Message, OtherPart } from '../domain/request.ts'
 import {
@@ -21,6 +22,8 @@ export interface Prompt {
   /** Text files, in base64. */
   files: string[]
   messages: number
+  /** How many inputs there are, of a request for embeddings: those stand in no frame. */
+  inputs: number
   /** How many messages carry a name. */
   names: number
   /** Tokens of audio, of images and of files that are not text. */
@@ -48,6 +51,7 @@ export function toPrompt(body: CanonicalRequest): Prompt {
     texts: [],
     files: [],
     messages: body.messages.length,
+    inputs: 0,
     names: 0,
     audio: 0,
     images: 0,
@@ -55,6 +59,8 @@ export function toPrompt(body: CanonicalRequest): Prompt {
     pictures: 0,
     otherBytes: 0,
   }
+  const embedding = body[EMBEDDING]
+  if (embedding) readInputs(embedding, prompt)
   const lastUser = body.messages.findLastIndex(isOfUser)
   body.messages.forEach((message, at) => {
     readMessage(message, prompt)
@@ -65,6 +71,15 @@ export function toPrompt(body: CanonicalRequest): Prompt {
   if (body.functions) read(prompt, JSON.stringify(body.functions))
   if (schema) read(prompt, JSON.stringify(schema))
   return prompt
+}
+
+/** What comes as tokens is counted already. */
+function readInputs({ inputs }: EmbeddingRequest, prompt: Prompt): void {
+  prompt.inputs = inputs.length
+  for (const input of inputs) {
+    if (typeof input === 'string') prompt.texts.push(input)
+    else prompt.others += input.length
+  }
 }
 
 export const isOfUser = ({ role }: Message) => role === 'user'

@@ -3,6 +3,7 @@
  * caller of `call`: a call that is not in the ledger is not made.
  */
 
+import type { EmbeddingRequest } from '../domain/embedding.ts'
 import type { UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent } from '../domain/events.ts'
 import type { ListedModel } from '../domain/listed-model.ts'
@@ -130,6 +131,23 @@ export interface Decoder {
   end(out: AnswerEvent[]): void
 }
 
+/** How a format has embeddings, as pure functions. */
+export interface EmbeddingDialect {
+  /**
+   * Throws an UpstreamError `status` 400 for inputs that this format has no words for.
+   *
+   * @param body that has the embedding, with the fields that only an upstream knows.
+   */
+  request(body: CanonicalRequest, embedding: EmbeddingRequest, target: Target): WireRequest
+  /**
+   * Reads an answer: its vectors, what it reports, `done`. Throws an UpstreamError `broken` or `status` where the JSON is none, or
+   * the vectors are not those that were asked for.
+   *
+   * @param text that `json` was parsed from, for what parsing has lost.
+   */
+  whole(json: unknown, embedding: EmbeddingRequest, target: Target, text: string): AnswerEvent[]
+}
+
 /** One upstream wire format, as pure functions to and from the canonical one. */
 export interface Dialect {
   readonly probe: Question
@@ -149,6 +167,8 @@ export interface Dialect {
   decoder(expected: Expected): Decoder
   /** By the formats of clients whose requests go on as they came. */
   readonly native?: { readonly [Endpoint in NativeEndpoint]?: NativeLane }
+  /** How it is asked for embeddings; left out where it has none. */
+  readonly embeddings?: EmbeddingDialect
   /** Turns an error status into an UpstreamError, with the target's credential taken out of its message. */
   failure(status: number, body: string, headers: Pick<Incoming, 'header'>, target: Target): UpstreamError
 }

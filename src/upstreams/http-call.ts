@@ -2,9 +2,12 @@
  * One call over HTTP, by a dialect and a transport: sent, once more where its connection was at fault, and up to its answer, a whole
  * one or a stream that `sse-stream.ts` goes on reading; with deadlines and the client's leaving. Nothing here knows a provider.
  */
+import { EMBEDDING, type EmbeddingRequest } from '../domain/embedding.ts'
 import { GatewayError, nameOf, tooLong, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent, AnswerStream } from '../domain/events.ts'
 import { parseJson } from '../domain/json.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
+import type { Target } from '../domain/snapshot.ts'
 import { forgetText } from '../domain/source-text.ts'
 import type { Authority, BackendCall, Dialect, Expected, WireRequest } from './backend.ts'
 import { Deadline } from './deadline.ts'
@@ -53,11 +56,9 @@ export class HttpCall {
     this.maxEventBytes = maxEventBytes
     this.#authority = authority
     // Before anything is begun: what throws here is a mistake of our own, and no failure of the upstream.
-    const lane = call.native === null ? null : dialect.native?.[call.native.endpoint]
-    if (lane === undefined) throw new Error(`its dialect has no lane for ${call.native?.endpoint}`)
-    this.#reader = lane ?? dialect
-    this.#wire =
-      lane && call.native ? lane.request(call.native, call.body, call.target) : dialect.request(call.body, call.target)
+    const { wire, reader } = toLane(dialect, call)
+    this.#wire = wire
+    this.#reader = reader
     const { deadlines, signal: client, payer, body } = call
     const end = (error: UpstreamError) => this.abort(error)
     this.deadline = body.stream
@@ -193,6 +194,32 @@ export class HttpCall {
     }
     return this.#dialect.failure(response.status, text ?? '', response, this.#call.target)
   }
+}
+
+interface Laned {
+  wire: WireRequest
+  /** What reads the answer. */
+  reader: Pick<Dialect, 'whole' | 'decoder'>
+}
+
+function toLane(dialect: Dialect, { native, body, target }: BackendCall): Laned {
+  const embedding = body[EMBEDDING]
+  if (embedding) return toEmbeddingLane(dialect, body, embedding, target)
+  if (native === null) return { wire: dialect.request(body, target), reader: dialect }
+  const lane = dialect.native?.[native.endpoint]
+  if (lane === undefined) throw new Error(`its dialect has no lane for ${native.endpoint}`)
+  return { wire: lane.request(native, body, target), reader: lane }
+}
+
+function toEmbeddingLane(
+  { embeddings, decoder }: Dialect,
+  body: CanonicalRequest,
+  embedding: EmbeddingRequest,
+  target: Target,
+): Laned {
+  if (embeddings === undefined) throw new Error('its dialect has no embeddings')
+  const whole: Dialect['whole'] = (json, _, text = '') => embeddings.whole(json, embedding, target, text)
+  return { wire: embeddings.request(body, embedding, target), reader: { whole, decoder } }
 }
 
 const isEventStream = (response: Incoming) => mediaTypeOf(response) === EVENT_STREAM

@@ -94,7 +94,7 @@ models:
     const shipped = await Bun.file(new URL('../../catalog.yaml', import.meta.url)).text()
     const { catalog, warnings } = await parse(shipped)
     expect(warnings).toEqual([])
-    expect(catalog.models.map(({ slug }) => slug)).toEqual(['tollgate/demo'])
+    expect(catalog.models.map(({ slug }) => slug)).toEqual(['tollgate/demo', 'tollgate/demo-embeddings'])
   })
 
   test('is what is shipped with every example in it uncommented', async () => {
@@ -106,7 +106,9 @@ models:
       ),
     )
     const written = catalog.models.filter((model) => !model.fromWildcard)
-    expect(written.map(({ slug }) => slug)).toEqual(['tollgate/demo', 'openai/gpt-4o-mini', 'local/llama3.2'])
+    expect(written.map(({ slug }) => slug)).toEqual([
+      ...['tollgate/demo', 'tollgate/demo-embeddings', 'openai/gpt-4o-mini', 'local/llama3.2'],
+    ])
     expect(catalog.models.length).toBeGreaterThan(written.length)
     expect(catalog.aliases).toHaveLength(1)
   })

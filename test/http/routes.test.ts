@@ -57,7 +57,8 @@ describe('a wrong URL is answered with the one that was meant', () => {
     ['POST', '/v1/models/chat/completions/', null],
     ['GET', '/chat/completions', 'POST /v1/chat/completions'],
     ['GET', '/v1/healthz', 'GET /healthz'],
-    ['POST', '/v1/embeddings', null],
+    ['POST', '/embeddings', 'POST /v1/embeddings'],
+    ['POST', '/v1/audio/speech', null],
     ['GET', '/v1', null],
     ['GET', `/${'x/'.repeat(12)}models`, null],
   ])('%s %s', async (method, url, meant) => {

@@ -74,6 +74,7 @@ describe('an excerpt', () => {
       texts: ['vier'],
       files,
       messages: 1,
+      inputs: 0,
       names: 0,
       audio: 0,
       images: 0,

@@ -14,7 +14,7 @@ export const openAiErrors: ErrorFormat = {
   ids: (requestId) => ({ 'x-request-id': requestId }),
 }
 
-export const chat: Format = {
+export const chat = {
   ...openAiErrors,
   toTask(body) {
     const request = validate(body)
@@ -22,7 +22,7 @@ export const chat: Format = {
   },
   whole: (_, identity, events, receipt) => toCompletionJson(identity, events, receipt),
   writer: (task, identity) => new ChatWriter(task, identity),
-}
+} satisfies Format
 
 const MAX_USER_CHARS = 256
 

@@ -13,7 +13,7 @@ import { validateCount, validateMessages } from './validate.ts'
 import { toMessageJson } from './whole.ts'
 import { MessagesWriter, PING, toErrorFrame } from './writer.ts'
 
-export const messages: Format = {
+export const messages = {
   ...anthropicErrors,
   toTask(body, raw) {
     const request = validateMessages(body)
@@ -25,7 +25,7 @@ export const messages: Format = {
   native: toNativeFormat({ prefix: 'msg_', keepAlive: PING, failure: toErrorFrame }),
   whole: (_, identity, events, receipt) => toMessageJson(identity, events, receipt),
   writer: (task, identity) => new MessagesWriter(task, identity),
-}
+} satisfies Format
 
 /** The same of a request that only asks how many tokens it has. */
 export const counting: Pick<Format, 'toTask' | 'ids'> = {

@@ -13,7 +13,7 @@ import { toTask } from './request.ts'
 import { toResponseJson } from './response.ts'
 import { ResponsesWriter } from './writer.ts'
 
-export const responses: Format = {
+export const responses = {
   ...openAiErrors,
   error(refused) {
     const { error } = refused.toBody()
@@ -23,7 +23,7 @@ export const responses: Format = {
   native: toNativeFormat({ prefix: 'resp_', keepAlive: KEEP_ALIVE, failure: toNativeFailure }),
   whole: toWholeJson,
   writer: (task, identity) => new ResponsesWriter(task, identity),
-}
+} satisfies Format
 
 function toWholeJson(task: Task, identity: Identity, events: readonly AnswerEvent[], receipt: Receipt): string {
   const asked = askedOf(task)

@@ -6,6 +6,7 @@ import type { Dialect, Readiness } from '../../backend.ts'
 import { toRetryAfterMs, toStatusRefusal } from '../../failure.ts'
 import { isServiceAccount } from '../../google/credential.ts'
 import { AnswerDecoder } from './decoder.ts'
+import { readEmbeddings, toEmbeddingRequest } from './embeddings.ts'
 import { toBodyError } from './error.ts'
 import { readModels } from './models.ts'
 import { toWireRequest } from './request.ts'
@@ -30,6 +31,8 @@ export const gemini: Dialect = {
   whole: (json, expected) => new AnswerDecoder(expected).whole(json),
 
   decoder: (expected) => new AnswerDecoder(expected),
+
+  embeddings: { request: toEmbeddingRequest, whole: readEmbeddings },
 
   failure: (status, body, headers, target) => toBodyError(status, body, target, toRetryAfterMs(headers)),
 }

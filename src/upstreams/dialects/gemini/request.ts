@@ -34,7 +34,7 @@ export const speaksVertex = ({ baseUrl }: Pick<Target['upstream'], 'baseUrl'>) =
   baseUrl?.includes('/publishers/') === true
 
 /** A name alone is that of a model; one with a slash says what it is, such as `tunedModels/x`. */
-function toResource(model: string): string {
+export function toResource(model: string): string {
   const name = model.includes('/') ? model : `models/${model}`
   return name.split('/').map(encodeURIComponent).join('/')
 }

@@ -16,6 +16,7 @@ import { toListReadiness, toRetryAfterMs } from '../../failure.ts'
 import { toChanged, toChanges } from './changes.ts'
 import { toOwnConversation } from './conversation.ts'
 import { AnswerDecoder } from './decoder.ts'
+import { readEmbeddings, toEmbeddingBody } from './embeddings.ts'
 import { toBodyError } from './error.ts'
 import { readModels } from './models.ts'
 import { completions, responses } from './native.ts'
@@ -39,12 +40,29 @@ export const openai: Dialect = {
 
   native: { responses, completions },
 
+  embeddings: {
+    request: (body, embedding, target) => ({
+      path: toEmbeddingPath(target),
+      body: JSON.stringify(toEmbeddingBody(body, embedding, target)),
+    }),
+    whole: readEmbeddings,
+  },
+
   failure: (status, body, headers, target) => toBodyError(status, body, target, toRetryAfterMs(headers)),
 }
 
 function toPath({ upstream: { options }, upstreamModel }: Target): string {
-  const path = toChatPath(options, upstreamModel, '/chat/completions')
+  const path = toChatPath(options, upstreamModel, CHATS)
   return options.query === undefined ? path : `${path}${toQuery(options)}`
+}
+
+const CHATS = '/chat/completions'
+
+/** Beside the chats, where their path is of the usual make. */
+function toEmbeddingPath({ upstream: { options }, upstreamModel }: Target): string {
+  const path = toChatPath(options, upstreamModel, CHATS)
+  const before = path.endsWith(CHATS) ? path.slice(0, -CHATS.length) : ''
+  return `${before}/embeddings${toQuery(options)}`
 }
 
 const toQuery = ({ query }: UpstreamOptions): string => (query ? `?${new URLSearchParams(query)}` : '')

@@ -1,0 +1,89 @@
+/**
+ * Embeddings of more inputs than an upstream takes in one call: as many calls as that takes, several at once, joined into one answer
+ * in the inputs' order. Each call is recorded and metered by `dispatch`, so their usage sums up by itself.
+ */
+import { EMBEDDING, type EmbeddingInput, type EmbeddingRequest, type Vector } from '../domain/embedding.ts'
+import { noLongerWanted, UpstreamError } from '../domain/error.ts'
+import type { Answer } from '../domain/events.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
+import type { Target } from '../domain/snapshot.ts'
+import type { Dispatch } from './attempt.ts'
+import { inParallel, toParallel } from './fanout.ts'
+
+/** Numbers in decimals are long, and to read those of so many vectors takes some hundredths of a second. */
+const MAX_INPUTS_IN_NUMBERS = 256
+/** No text has more tokens than one for so many bytes, or nearly none: what is split by a guess must not be too much. */
+const BYTES_PER_TOKEN = 2
+
+/** The requests that a request becomes on its way to a target: itself, where that takes all of it at once. */
+export function toParts(body: CanonicalRequest, { upstream: { options } }: Target): readonly CanonicalRequest[] {
+  const embedding = body[EMBEDDING]
+  if (!embedding) return [body]
+  const { inputs, encoding } = embedding
+  const mostInputs = Math.min(options.embedding_inputs, encoding === 'float' ? MAX_INPUTS_IN_NUMBERS : Infinity)
+  const mostTokens = options.embedding_tokens ?? Infinity
+  const lists: EmbeddingInput[][] = []
+  let list: EmbeddingInput[] = []
+  let tokens = 0
+  for (const input of inputs) {
+    const more = typeof input === 'string' ? Math.ceil(Buffer.byteLength(input) / BYTES_PER_TOKEN) : input.length
+    if (list.length > 0 && (list.length >= mostInputs || tokens + more > mostTokens)) {
+      lists.push(list)
+      list = []
+      tokens = 0
+    }
+    list.push(input)
+    tokens += more
+  }
+  if (lists.length === 0) return [body]
+  return [...lists, list].map((part) => toPart(body, embedding, part))
+}
+
+/** What is counted of a request is kept by its messages: each part has its own. */
+const toPart = (body: CanonicalRequest, embedding: EmbeddingRequest, inputs: EmbeddingInput[]): CanonicalRequest => ({
+  ...body,
+  messages: [],
+  [EMBEDDING]: { ...embedding, inputs },
+})
+
+/** Wraps a dispatch. The first call that fails fails them all; the others are aborted, and paid for as far as they came. */
+export const inParts =
+  (dispatch: Dispatch): Dispatch =>
+  (planned) => {
+    const parts = toParts(planned.body, planned.target)
+    return parts.length === 1 ? dispatch(planned) : inSeveral(dispatch, planned, parts)
+  }
+
+async function inSeveral(
+  dispatch: Dispatch,
+  planned: Parameters<Dispatch>[0],
+  parts: readonly CanonicalRequest[],
+): Promise<Answer> {
+  const controller = new AbortController()
+  const signal = AbortSignal.any([planned.signal, controller.signal])
+  const answers: Answer[] = []
+  await inParallel(
+    parts.length,
+    // Together they hold what the request does.
+    toParallel(planned.target, parts.length, 1),
+    async (index) => {
+      const body = parts[index] ?? planned.body
+      answers[index] = await dispatch({ ...planned, body, signal, reason: index === 0 ? planned.reason : 'fan_out' })
+    },
+    () => controller.abort(noLongerWanted()),
+  )
+  return {
+    events: [{ kind: 'embeddings', vectors: join(answers) }, { kind: 'done' }],
+    rest: null,
+    upstreamRequestId: answers[0]?.upstreamRequestId ?? null,
+  }
+}
+
+function join(answers: readonly Answer[]): Vector[] {
+  const vectors = answers
+    .flatMap(({ events }) => events)
+    .flatMap((event) => (event.kind === 'embeddings' ? event.vectors : []))
+  const length = vectors[0]?.length
+  if (vectors.every((vector) => vector.length === length)) return vectors
+  throw new UpstreamError('broken', 'answered with vectors of several lengths')
+}

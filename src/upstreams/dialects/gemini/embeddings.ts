@@ -1,0 +1,75 @@
+/**
+ * Embeddings of Gemini: `batchEmbedContents` of Google AI Studio (ai.google.dev/api/embeddings), and `predict` of Vertex
+ * (cloud.google.com/vertex-ai/generative-ai/docs/embeddings/get-text-embeddings). Texts alone. Pure.
+ */
+import type { EmbeddingInput, EmbeddingRequest } from '../../../domain/embedding.ts'
+import { UpstreamError } from '../../../domain/error.ts'
+import type { AnswerEvent } from '../../../domain/events.ts'
+import { asList, asObject, type JsonObject } from '../../../domain/json.ts'
+import type { CanonicalRequest } from '../../../domain/request.ts'
+import type { Target } from '../../../domain/snapshot.ts'
+import { NO_USAGE } from '../../../domain/usage.ts'
+import type { WireRequest } from '../../backend.ts'
+import { asCount } from '../count.ts'
+import { toVectors } from '../vectors.ts'
+import { findError, toUpstreamError } from './error.ts'
+import { speaksVertex, toResource } from './request.ts'
+import { toUsage } from './usage.ts'
+
+/** See `Dialect.embeddings`. What the vectors are for is said as there, by a `task_type`. */
+export function toEmbeddingRequest(
+  body: CanonicalRequest,
+  { inputs, dimensions }: EmbeddingRequest,
+  { upstream, upstreamModel }: Target,
+): WireRequest {
+  const texts = inputs.map(toText)
+  const model = toResource(upstreamModel)
+  const given: unknown = Reflect.get(body, 'task_type')
+  const taskType = typeof given === 'string' ? given : undefined
+  // JSON leaves out what is undefined.
+  const outputDimensionality = dimensions ?? undefined
+  if (!speaksVertex(upstream)) {
+    const requests = texts.map((text) => ({ model, content: { parts: [{ text }] }, taskType, outputDimensionality }))
+    return { path: `/${model}:batchEmbedContents`, body: JSON.stringify({ requests }) }
+  }
+  const instances = texts.map((content) => ({ content, task_type: taskType }))
+  // A text too long would lose its end without a word.
+  const parameters = { autoTruncate: false, outputDimensionality }
+  return { path: `/${model}:predict`, body: JSON.stringify({ instances, parameters }) }
+}
+
+function toText(input: EmbeddingInput): string {
+  if (typeof input === 'string') return input
+  throw new UpstreamError('status', 'takes no numbers of tokens', {
+    status: 400,
+    code: 'unsupported_parameter',
+    param: 'input',
+  })
+}
+
+/** See `Dialect.embeddings`. */
+export function readEmbeddings(json: unknown, embedding: EmbeddingRequest, target: Target): AnswerEvent[] {
+  const error = findError(json)
+  if (error) throw toUpstreamError(null, error, target)
+  const answer = asObject(json) ?? {}
+  const isVertex = speaksVertex(target.upstream)
+  const items = asList(isVertex ? answer.predictions : answer.embeddings).map(asObject)
+  const found = isVertex ? items.map((item) => asObject(item?.embeddings)) : items
+  const vectors = toVectors(
+    found.map((item) => item?.values),
+    embedding,
+  )
+  const usage = isVertex ? toSum(found) : toUsage(answer.usageMetadata)
+  return [{ kind: 'embeddings', vectors }, ...(usage ? [{ kind: 'usage', usage } as const] : []), { kind: 'done' }]
+}
+
+/** Vertex says it of each input; null where it does not of all. */
+function toSum(found: readonly (JsonObject | null)[]) {
+  let prompt = 0
+  for (const item of found) {
+    const count = asCount(asObject(item?.statistics)?.token_count)
+    if (count === null) return null
+    prompt += count
+  }
+  return { ...NO_USAGE, prompt }
+}

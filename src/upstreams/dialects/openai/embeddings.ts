@@ -1,0 +1,60 @@
+/** Embeddings in the OpenAI format: nearly what the client has sent, and vectors in whatever way the server writes them. Pure. */
+import type { EmbeddingRequest } from '../../../domain/embedding.ts'
+import { UpstreamError } from '../../../domain/error.ts'
+import type { AnswerEvent } from '../../../domain/events.ts'
+import { isPassed, isRouting } from '../../../domain/fields.ts'
+import { asObject, type JsonObject } from '../../../domain/json.ts'
+import type { CanonicalRequest } from '../../../domain/request.ts'
+import type { Target } from '../../../domain/snapshot.ts'
+import { toVectors } from '../vectors.ts'
+import { toChanged, toChanges } from './changes.ts'
+import { findError, toUpstreamError } from './error.ts'
+import { findCharge, findUsage } from './usage.ts'
+
+/** The body, by the upstream's settings; fields that only it knows go as they came. */
+export function toEmbeddingBody(
+  body: CanonicalRequest,
+  { inputs, dimensions, encoding }: EmbeddingRequest,
+  { upstream: { options }, upstreamModel }: Target,
+): JsonObject {
+  const { model: _, messages: _none, max_tokens: _nothing, user, ...others } = body
+  const sent: JsonObject = { model: upstreamModel, input: inputs, encoding_format: encoding }
+  if (dimensions !== null) sent.dimensions = dimensions
+  if (user && options.user) sent.user = user
+  for (const [name, value] of Object.entries(others))
+    if (!isRouting(name) || isPassed(options.pass, name)) sent[name] = value
+  return { ...toChanged(sent, toChanges(options).fields), ...options.extra_body }
+}
+
+/** See `Dialect.embeddings`. */
+export function readEmbeddings(
+  json: unknown,
+  embedding: EmbeddingRequest,
+  target: Target,
+  text: string,
+): AnswerEvent[] {
+  const answer = asObject(json) ?? {}
+  const { data } = answer
+  const error = Array.isArray(data) ? null : findError(answer)
+  if (error) throw toUpstreamError(null, error, target)
+  if (!Array.isArray(data)) throw new UpstreamError('broken', 'answered 200 with something that are no embeddings')
+  const vectors = toVectors(inOrder(data), embedding)
+  const events: AnswerEvent[] = [{ kind: 'embeddings', vectors }]
+  const usage = findUsage(answer)
+  const nanoUsd = findCharge(answer, text, target.upstream.options.cost)
+  if (usage !== null) events.push({ kind: 'usage', usage })
+  if (nanoUsd !== null) events.push({ kind: 'charged', nanoUsd })
+  events.push({ kind: 'done' })
+  return events
+}
+
+/** The vectors by their index, where they have one. Throws for an index that is missing, twice or none. */
+function inOrder(data: readonly unknown[]): unknown[] {
+  const items = data.map((item) => asObject(item) ?? {})
+  if (items.every(({ index }) => index === undefined)) return items.map(({ embedding }) => embedding)
+  const ordered = new Map(items.map(({ index, embedding }) => [index, embedding]))
+  const vectors = items.map((_, at) => ordered.get(at))
+  if (ordered.size !== items.length || vectors.includes(undefined))
+    throw new UpstreamError('broken', 'answered with vectors whose indexes are not those of the inputs')
+  return vectors
+}
