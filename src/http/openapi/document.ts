@@ -1,9 +1,11 @@
 /** The description of the public API (OpenAPI 3.1). It is the same on every server: nothing that is configured is in it. */
 import { PublicModel } from '../../documents/schemas/models.ts'
 import { RequestSchema } from '../../domain/request.ts'
+import { EmbeddingSchema } from '../../formats/embeddings/schema.ts'
 import { chatOperation, toErrors } from './chat.ts'
 import { completionOperation } from './completions.ts'
 import { withComponents } from './components.ts'
+import { EmbeddingList, embeddingOperation } from './embeddings.ts'
 import { countOperation, messagesOperation } from './messages.ts'
 import { responsesOperation } from './responses.ts'
 import { ApiError, ChatCompletion, ChatCompletionChunk, ChatUsage, Health, ModelList } from './schemas.ts'
@@ -22,11 +24,11 @@ const DOCUMENT = {
     title: 'Tollgate',
     version: '1',
     description:
-      "OpenAI's chat completions and Responses API, and Anthropic's Messages, for every model behind this gateway. Errors are those of the API that is spoken, and answers carry what they cost.",
+      "OpenAI's chat completions, Responses API and embeddings, and Anthropic's Messages, for every model behind this gateway. Errors are those of the API that is spoken, and answers carry what they cost.",
   },
   servers: [{ url: '/' }],
   security: [{ key: [] }],
-  tags: [{ name: 'chat' }, { name: 'responses' }, { name: 'messages' }, { name: 'models' }, { name: 'server' }],
+  tags: ['chat', 'responses', 'messages', 'embeddings', 'models', 'server'].map((name) => ({ name })),
   components: {
     securitySchemes: {
       key: {
@@ -78,6 +80,15 @@ const DOCUMENT = {
         tags: ['chat'],
         requestBody: completionOperation.requestBody,
         responses: { ...completionOperation.responses, ...NO_KEY },
+      },
+    },
+    '/v1/embeddings': {
+      post: {
+        operationId: 'createEmbedding',
+        summary: 'Makes vectors of texts',
+        tags: ['embeddings'],
+        requestBody: embeddingOperation.requestBody,
+        responses: { ...embeddingOperation.responses, ...NO_KEY },
       },
     },
     '/v1/models': {
@@ -140,6 +151,7 @@ const DOCUMENT = {
 
 const NAMED = {
   ChatRequest: RequestSchema,
+  ...{ EmbeddingRequest: EmbeddingSchema, EmbeddingList },
   ...{ ChatCompletion, ChatCompletionChunk, ChatUsage, Error: ApiError, Health, Model: PublicModel, ModelList },
 }
 
