@@ -43,6 +43,19 @@ test('a whole answer says where it has what, and costs its searches', async () =
   })
 })
 
+test.each([
+  ['each query is charged once, and none that is blank', '', 2],
+  ['a model before Gemini 3 is charged by the prompt', ', thinking: budget', 1],
+])('%s, however often it is told', async (_, route, searches) => {
+  const webSearchQueries = ['weather oslo', '', 'weather bergen', 'weather oslo']
+  const more = { groundingMetadata: { ...groundingMetadata, webSearchQueries } }
+  const gemini = createGemini(() => ({ text: TEXT, more }), { key: KEY, thinks: route === '' ? 'level' : 'budget' })
+  const other = await startGemini(gemini, { upstream: ', pass: [web_search_options]', pricing: PRICING, route })
+  for (const stream of [false, true]) await other.ask({ ...ask, web_search_options: {}, stream })
+  for (const row of await other.app.settled(2)) expect(row).toMatchObject({ web_searches: searches, unpriced: 0 })
+  await other.stop()
+})
+
 test('a streamed one says the same, each citation with its index', async () => {
   const response = await gateway.post({ ...ask, web_search_options: {}, stream: true })
   const frames = (await response.text()).split('\n\n').filter((frame) => frame.includes('"annotations"'))

@@ -20,7 +20,8 @@ export class AnswerDecoder implements Decoder {
   readonly #candidates: Candidate[] = []
   #isBlocked = false
   #tier = ''
-  #searches = 0
+  /** What it has searched the web for. */
+  readonly #queries = new Set<string>()
   /** The last report. */
   #usage: Usage | null = null
   #isOver = false
@@ -84,12 +85,28 @@ export class AnswerDecoder implements Decoder {
         return
       }
       this.#candidate(index).take(candidate, out)
-      this.#searches += asList(asObject(candidate.groundingMetadata)?.webSearchQueries).length
+      this.#takeQueries(asObject(candidate.groundingMetadata)?.webSearchQueries)
     }
-    const usage = toUsage(answer.usageMetadata, Math.min(this.#searches, MAX_SEARCHES))
+    const usage = toUsage(answer.usageMetadata, this.#toSearches())
     if (!usage) return
     this.#usage = usage
     out.push({ kind: 'usage', usage })
+  }
+
+  #takeQueries(queries: unknown): void {
+    for (const query of asList(queries)) {
+      const said = asText(query).trim()
+      if (said !== '' && this.#queries.size < MAX_SEARCHES) this.#queries.add(said)
+    }
+  }
+
+  /**
+   * How many searches are charged: since Gemini 3 each query once, of earlier models, which think by a number of tokens, each prompt
+   * that has led to any (https://ai.google.dev/gemini-api/docs/google-search, "Pricing").
+   */
+  #toSearches(): number {
+    const { size } = this.#queries
+    return this.#expected.target.options.thinking === 'budget' ? Math.min(1, size) : size
   }
 
   #takeTier({ serviceTier, trafficType }: JsonObject, out: AnswerEvent[]): void {
