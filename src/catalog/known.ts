@@ -14,6 +14,9 @@ interface Cost {
   output?: number
   cache_read?: number
   cache_write?: number
+  /** The same two, as some entries have them. */
+  cached_input?: number
+  cached_write?: number
   reasoning?: number
   input_audio?: number
   output_audio?: number
@@ -197,11 +200,12 @@ function toOutputPrices(output: number, reasoning: number | undefined): { writte
 function toItem(cost: Cost, name: string): PricingItem | null {
   if (cost.input === undefined || cost.output === undefined) return null
   const { written, thoughts } = toOutputPrices(cost.output, cost.reasoning)
+  const { cache_read: read = cost.cached_input, cache_write: kept = cost.cached_write } = cost
   return {
     prompt: toPerToken(cost.input),
     completion: toPerToken(written),
-    ...(cost.cache_read === undefined ? {} : { input_cache_read: toPerToken(cost.cache_read) }),
-    ...(cost.cache_write === undefined ? {} : { input_cache_write: toPerToken(cost.cache_write) }),
+    ...(read === undefined ? {} : { input_cache_read: toPerToken(read) }),
+    ...(kept === undefined ? {} : { input_cache_write: toPerToken(kept) }),
     ...(isClaude(name, cost) ? { input_cache_write_1h: toPerToken(2 * cost.input) } : {}),
     ...(thoughts === undefined ? {} : { internal_reasoning: toPerToken(thoughts) }),
     ...(cost.input_audio === undefined ? {} : { audio: toPerToken(cost.input_audio) }),

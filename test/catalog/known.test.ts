@@ -91,6 +91,13 @@ describe('the shipped facts', () => {
     })
   })
 
+  test('have prices of the cache, by whichever name they are listed', async () => {
+    const known = await loadKnown()
+    const minimax = known.minimax?.models['MiniMax-M2.1']
+    const cached = { input_cache_read: '0.00000003', input_cache_write: '0.000000375' }
+    expect(minimax && toFacts(minimax).pricing).toEqual([{ prompt: '0.0000003', completion: '0.0000012', ...cached }])
+  })
+
   test('say which efforts a model of OpenAI’s format takes, if any', async () => {
     const known = await loadKnown()
     const of = (provider: string, name: string) => {
