@@ -15,6 +15,34 @@ export class Turns<Work> {
     return this.#waiting.get(owner)?.size ?? 0
   }
 
+  /** All that waits, in no order that means anything. */
+  *all(): Generator<Work> {
+    for (const works of this.#waiting.values()) yield* works
+  }
+
+  /** Which turn from now on is that of a piece of work, from 1 on; 0 where it does not wait. */
+  position(owner: string, work: Work): number {
+    const own = [...(this.#waiting.get(owner) ?? [])].indexOf(work)
+    if (own === -1) return 0
+    let position = own + 1
+    let isBefore = true
+    for (const [other, works] of this.#waiting) {
+      if (other === owner) isBefore = false
+      else position += Math.min(works.size, isBefore ? own + 1 : own)
+    }
+    return position
+  }
+
+  /** Who has the most waiting, and what of it came last; undefined where nothing waits. */
+  longest(): { owner: string; last: Work; count: number } | undefined {
+    let found: { owner: string; last: Work; count: number } | undefined
+    for (const [owner, works] of this.#waiting) {
+      const last = [...works].at(-1)
+      if (last !== undefined && works.size > (found?.count ?? 0)) found = { owner, last, count: works.size }
+    }
+    return found
+  }
+
   /** Whether something waits for anybody else. */
   hasOthers(owner: string): boolean {
     return this.#waiting.size > (this.#waiting.has(owner) ? 1 : 0)
