@@ -27,6 +27,14 @@ export type LogEvent =
   | 'breaker_opened'
   | 'breaker_closed'
   | 'budget_threshold'
+  // Model servers that run here
+  | 'process_started'
+  | 'process_ready'
+  | 'process_stopped'
+  | 'process_failed'
+  | 'process_sick'
+  | 'process_too_large'
+  | 'process_memory_unkept'
   // The ledger
   | 'ledger_recovered'
   | 'ledger_behind'

@@ -88,6 +88,8 @@ export interface Upstream {
   credentials: readonly CredentialSource[]
   /** Where several resolved: the upstream once with each of them. */
   each: readonly Upstream[] | null
+  /** Where its server is started here: of what it is run by (`ProcessSpec.hash`). */
+  process: string | null
   /** Why this upstream cannot be called, in words for an administrator; null when it can. */
   notReady: string | null
 }

@@ -68,7 +68,9 @@ export function planLoad(wanted: Wanted, residents: readonly Resident[], machine
   const soon = loaded.flatMap(({ keptUntilMs }) => (keptUntilMs > nowMs ? keptUntilMs : []))
   const times = isImpatient ? soon : [...soon, impatientMs]
   const atMs = times.length === 0 ? null : Math.min(...times)
-  return { kind: 'wait', atMs, hold: isImpatient ? (choose(loaded, lackBytes) ?? []) : [] }
+  // What is still kept goes on until then: it was loaded for those who wait for it.
+  const held = loaded.filter(({ keptUntilMs }) => keptUntilMs <= nowMs)
+  return { kind: 'wait', atMs, hold: isImpatient ? (choose(held, lackBytes) ?? []) : [] }
 }
 
 const isFree = ({ answering, waiting, keptUntilMs }: Resident, nowMs: number, isImpatient: boolean) =>

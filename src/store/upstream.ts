@@ -74,6 +74,7 @@ export function toUpstream(
     secrets: found.flatMap(({ value }) => value ?? []),
     credentials: found.map(({ source }) => source),
     each: null,
+    process: null,
     notReady: isForeign
       ? `this version of Tollgate does not know its preset '${row.options.preset}'`
       : isKnown

@@ -36,6 +36,7 @@ export const toCall = (body: Asked, more: { paceMs?: number; signal?: AbortSigna
       secrets: [],
       credentials: [],
       each: null,
+      process: null,
       notReady: null,
     },
     upstreamModel: 'demo',

@@ -60,7 +60,7 @@ const CASES: [name: string, residents: Resident[], wanted: Parameters<typeof pla
     'leaves one that has just been loaded for a while, whoever is impatient',
     [loaded('a', 10, { keptUntilMs: NOW + 3_000 })],
     { sinceMs: NOW - 60_000 },
-    { kind: 'wait', atMs: NOW + 3_000, hold: ['a'] },
+    { kind: 'wait', atMs: NOW + 3_000, hold: [] },
   ],
   [
     'waits for one that is stopping already',

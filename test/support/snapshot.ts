@@ -50,6 +50,7 @@ export function toTarget(fields: Partial<Upstream> = {}): Target {
       ? [{ number: 1, from: 'variable', name: fields.variable, problem: fields.credential ? null : 'it is not set' }]
       : [],
     each: null,
+    process: null,
     notReady: null,
     ...fields,
   }

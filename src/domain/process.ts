@@ -1,0 +1,37 @@
+/** A model server that runs here, as a catalogue declares it, and how it stands. Types only. */
+
+/** How a server is run. Its words never leave the file that they stand in and the memory of the server that runs it. */
+export interface ProcessSpec {
+  /** The program and its arguments, with `{port}`, `{key}` and `{slug}` where those go. */
+  command: readonly string[]
+  /** What ends it where a signal does not reach it, such as a container; the same places in it. */
+  stopCommand: readonly string[] | null
+  /** Below its address: answers 200 once it can be asked. */
+  health: string
+  /** Stopped after so long without a request; null = never. */
+  idleMs: number | null
+  /** What it takes of the machine's memory; null = as was measured. */
+  memoryBytes: number | null
+  /** Never stopped for another one, nor for being idle. */
+  pin: boolean
+  /** Loaded with the server, before anybody asks. */
+  preload: boolean
+  /** How long it may take until it can be asked. */
+  startMs: number
+  /** Of all that: the database knows it, so that a command runs for the row that was declared with it, and for no other. */
+  hash: string
+}
+
+/** Of those that files declare, and the memory that all of them together may take, in bytes; null = no limit. */
+export interface ProcessSpecs {
+  byUpstream: ReadonlyMap<string, ProcessSpec>
+  memoryBytes: number | null
+}
+
+/** `sleeping`: it runs, and has put its model out of memory by itself. `failed`: it is not tried again just now. */
+export const SERVER_STATES = ['stopped', 'loading', 'ready', 'sleeping', 'failed'] as const
+export type ServerState = (typeof SERVER_STATES)[number]
+
+/** How long it may take to load, where nothing is said: a large model from a slow disk. */
+export const START_MS = 120_000
+export const IDLE_MS = 600_000

@@ -1,0 +1,187 @@
+/**
+ * Decides, whenever something has changed, which model servers run: those that somebody waits for, as far as memory goes round; not
+ * those that are idle, sick, or no longer declared. Nothing that is answering is stopped, but for a sick one. Called by `fleet.ts`,
+ * which tells it of changes.
+ */
+import type { Log } from '../log.ts'
+import type { Clock } from './clock.ts'
+import type { MeasuredMemory } from './measured.ts'
+import type { ManagedModel } from './model.ts'
+import { planLoad } from './plan.ts'
+import { toTooLarge } from './refusals.ts'
+
+export interface ArrangeDeps {
+  clock: Clock
+  measured: MeasuredMemory
+  log: Pick<Log, 'info' | 'warn' | 'error'>
+}
+
+/** Those that wait for a loaded model go first for so long. */
+const PATIENCE_MS = 20_000
+/** What a sick server is still answering is waited for so long. */
+const SICK_GRACE_MS = 10_000
+const NEVER = Number.POSITIVE_INFINITY
+
+export class Arrangement {
+  /** By the ids of their upstreams. */
+  readonly models = new Map<string, ManagedModel>()
+  /** What all of them together may take; null = all that they ask for. */
+  budgetBytes: number | null = null
+  /** Nothing is started any more. */
+  isDraining = false
+  readonly #deps: ArrangeDeps
+  #isArranging = false
+  #isChanged = false
+  #takeBack = () => {}
+
+  constructor(deps: ArrangeDeps) {
+    this.#deps = deps
+  }
+
+  /** Looks at everything anew, once for all that changes meanwhile. */
+  changed(): void {
+    this.#isChanged = true
+    if (this.#isArranging) return
+    this.#isArranging = true
+    try {
+      while (this.#isChanged) {
+        this.#isChanged = false
+        this.#arrange()
+      }
+    } finally {
+      this.#isArranging = false
+    }
+  }
+
+  stop(): void {
+    this.#takeBack()
+  }
+
+  /** What the plan takes a model to need; null where nobody knows yet. */
+  needOf = ({ spec }: ManagedModel): number | null => spec.memoryBytes ?? this.#deps.measured.get(spec.hash)
+
+  /** Remembers what its server has in memory now. */
+  measure({ supervisor, spec }: ManagedModel): void {
+    const bytes = supervisor.phase === 'ready' ? (supervisor.server?.memoryBytes() ?? null) : null
+    if (bytes !== null) this.#deps.measured.note(spec.hash, bytes)
+  }
+
+  #arrange(): void {
+    const { clock } = this.#deps
+    const nowMs = clock.nowMs()
+    for (const model of this.models.values()) this.#settle(model)
+    let wakeMs = this.#planMemory(nowMs)
+    for (const model of this.models.values()) {
+      model.serve(clock.nowMs, () => {
+        this.measure(model)
+        this.changed()
+      })
+      wakeMs = Math.min(wakeMs, this.#stopIdle(model, nowMs))
+    }
+    this.#takeBack()
+    this.#takeBack = wakeMs === NEVER ? () => {} : clock.after(Math.max(0, wakeMs - nowMs), () => this.changed())
+  }
+
+  /** Brings a model to its newest command, or to its end, as far as its answers let it. */
+  #settle(model: ManagedModel): void {
+    const { supervisor, next } = model
+    if (model.isSick && !model.isLeaving) this.#leaveSick(model)
+    if (!model.isLeaving && next === null && !model.isGone) return
+    if (supervisor.phase !== 'stopped' && supervisor.phase !== 'failed') {
+      model.isLeaving = true
+      if (supervisor.phase === 'loading' || model.answering === 0) void supervisor.stop()
+      return
+    }
+    model.forget()
+    if (model.isGone) this.models.delete(model.upstream.id)
+    if (next === null) return
+    model.supervisor = next
+    model.next = null
+  }
+
+  #leaveSick(model: ManagedModel): void {
+    const { clock, log } = this.#deps
+    const what = 'a model server fails at everything, and is stopped; the next request starts it again'
+    log.warn('process_sick', what, { upstream: model.upstream.id })
+    model.isLeaving = true
+    const { server } = model.supervisor
+    clock.after(SICK_GRACE_MS, () => {
+      if (model.supervisor.server === server && server !== null) void model.supervisor.stop()
+    })
+  }
+
+  /** Starts and stops what the plan of memory says. Returns when to look again. */
+  #planMemory(nowMs: number): number {
+    for (const model of this.models.values()) model.isHeld = false
+    if (this.isDraining) return NEVER
+    const wanted = [...this.models.values()].filter(isStartable).toSorted((a, b) => a.sinceMs() - b.sinceMs())
+    let isBlocked = false
+    let wakeMs = NEVER
+    for (const model of wanted) {
+      const step = planLoad(
+        { id: model.upstream.id, needBytes: this.needOf(model), sinceMs: model.sinceMs() },
+        [...this.models.values()].flatMap((each) => each.toResident(this.needOf(each) ?? this.budgetBytes ?? 0) ?? []),
+        { budgetBytes: this.budgetBytes, nowMs, patienceMs: PATIENCE_MS },
+      )
+      if (step.kind === 'start') this.#start(model)
+      else if (step.kind === 'never') this.#refuse(model, step.mostBytes)
+      // Nobody waits: it comes with its first request.
+      else if (model.line.length === 0 && model.wanted === 'preload') model.wanted = null
+      // Those that came later take only what is free: first it is the oldest one's turn.
+      else if (!isBlocked) {
+        isBlocked = true
+        if (step.kind === 'evict') for (const id of step.ids) this.#evict(id, nowMs)
+        else {
+          for (const id of step.hold) this.#hold(id)
+          wakeMs = step.atMs ?? NEVER
+        }
+      }
+    }
+    return wakeMs
+  }
+
+  #evict(id: string, nowMs: number): void {
+    const model = this.models.get(id)
+    if (!model) return
+    model.evictedMs = nowMs
+    void model.supervisor.stop()
+  }
+
+  #hold(id: string): void {
+    const model = this.models.get(id)
+    if (model) model.isHeld = true
+  }
+
+  #start({ upstream, line, supervisor }: ManagedModel): void {
+    this.#deps.log.info('process_started', 'a model server is started', { upstream: upstream.id, waiting: line.length })
+    supervisor.start()
+  }
+
+  #refuse(model: ManagedModel, mostBytes: number): void {
+    const reason = toReason(this.needOf(model), mostBytes)
+    this.#deps.log.error('process_too_large', reason, { upstream: model.upstream.id })
+    model.supervisor.failure = { kind: 'missing', reason }
+    model.wanted = null
+    model.refuseAll(toTooLarge())
+  }
+
+  /** Returns when it would have to be stopped. */
+  #stopIdle(model: ManagedModel, nowMs: number): number {
+    const { supervisor, spec, answering, line } = model
+    if (supervisor.phase !== 'ready') return NEVER
+    model.wanted = null
+    if (spec.pin || spec.idleMs === null || answering > 0 || line.length > 0) return NEVER
+    const atMs = Math.max(model.lastUsedMs, supervisor.readyMs) + spec.idleMs
+    if (atMs > nowMs) return atMs
+    void supervisor.stop()
+    return NEVER
+  }
+}
+
+const isStartable = ({ isWanted, isGone, next, supervisor }: ManagedModel) =>
+  isWanted && !isGone && next === null && supervisor.phase === 'stopped'
+
+const toGib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(1)} GiB`
+
+const toReason = (needBytes: number | null, mostBytes: number) =>
+  `a model server needs ${needBytes === null ? 'some memory' : toGib(needBytes)}, and beside what is pinned \`memory\` in the catalogue leaves it ${toGib(Math.max(0, mostBytes))}: raise that, lower its own, or give it a smaller context`

@@ -1,0 +1,65 @@
+/** The words of a command: what goes into its places, what they say of the model, what is wrong with them. Pure, but for the PATH. */
+import { basename } from 'node:path'
+
+/** What goes into the places of a command. */
+export interface Filling {
+  port: number
+  /** Made anew for each start: the server is to let in nobody else. */
+  key: string
+  /** Of the first model that leads to it. */
+  slug: string
+}
+
+export const fill = (words: readonly string[], { port, key, slug }: Filling): string[] =>
+  words.map((word) =>
+    word.replace(/\{port\}|\{key\}|\{slug\}/g, (place) =>
+      place === '{port}' ? String(port) : place === '{key}' ? key : slug,
+    ),
+  )
+
+/** What a command says of the model that its server has; null where it does not. */
+export interface NamedModel {
+  alias: string | null
+  file: string | null
+}
+
+/** Reads the options by which llama-server and its like are told (llama.cpp, tools/server/README.md). */
+export const toNamedModel = (words: readonly string[]): NamedModel => ({
+  alias: optionOf(words, '--alias', '-a'),
+  file: optionOf(words, '--model', '-m'),
+})
+
+function optionOf(words: readonly string[], ...names: string[]): string | null {
+  for (const [index, word] of words.entries()) {
+    if (names.includes(word)) return words[index + 1] ?? null
+    const name = names.find((each) => word.startsWith(`${each}=`))
+    if (name !== undefined) return word.slice(name.length + 1)
+  }
+  return null
+}
+
+/** Whether what a server says of its model (`/props` of llama-server) is what its command says; null where nothing can be compared. */
+export function isNamed(wanted: NamedModel, props: Readonly<Record<string, unknown>>): boolean | null {
+  const { model_alias: alias, model_path: path } = props
+  if (wanted.alias !== null && typeof alias === 'string' && alias !== '') return alias.split(',').includes(wanted.alias)
+  if (wanted.file !== null && typeof path === 'string' && path !== '') return basename(path) === basename(wanted.file)
+  return null
+}
+
+/** Why the program of a command cannot be started, in a sentence that says what to do; null where it can. */
+export function explainProgram(program: string, path: string): string | null {
+  if (Bun.which(program, { PATH: path }) !== null) return null
+  return program.includes('/')
+    ? `there is no program ${program}, or this user may not run it: correct the path in its process, or install it`
+    : `there is no program ${program} on the PATH of the server: install it, or write its full path in its process`
+}
+
+/** Of our own environment no more: it has the credentials of providers. */
+const PASSED =
+  /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|XDG_\w+|LD_LIBRARY_PATH|DYLD_\w+|CUDA_\w+|NVIDIA_\w+|HIP_\w+|ROCR_\w+|HSA_\w+|GGML_\w+|LLAMA_\w+|VK_\w+|HF_HOME|HF_HUB_\w+|VLLM_\w+|OMP_\w+|DOCKER_\w+)$/
+
+/** The environment of a server. Engines that read their key there have it, so that it need not stand among the words. */
+export function toServerEnvironment(own: Readonly<Record<string, string | undefined>>, key: string) {
+  const passed = Object.entries(own).filter(([name]) => PASSED.test(name))
+  return { ...Object.fromEntries(passed), LLAMA_API_KEY: key, VLLM_API_KEY: key }
+}

@@ -1,0 +1,175 @@
+/**
+ * One upstream whose server runs here: who waits for it, how many it answers, how long that takes. `fleet.ts` decides when its
+ * server runs.
+ */
+import type { ProcessSpec } from '../domain/process.ts'
+import type { Upstream } from '../domain/snapshot.ts'
+import type { Launched } from './child.ts'
+import { Line, type Waiting } from './line.ts'
+import type { Resident } from './plan.ts'
+import type { Supervisor } from './supervisor.ts'
+
+/** A request that waits. */
+export interface Ticket extends Waiting {
+  /** As its call has it, for the settings that hold for it. */
+  upstream: Upstream
+  resolve(lease: Lease): void
+  reject(error: Error): void
+}
+
+/** What became of a call: `none` = nothing that says anything of the server. */
+export type Outcome = 'ok' | 'failed' | 'none'
+
+/** A place at a server that is ready. */
+export interface Lease {
+  /** As calls go by it: with the server's address and key. */
+  upstream: Upstream
+  /** Gives the place back. Idempotent. */
+  over(outcome: Outcome): void
+}
+
+/** More do not wait for one model: by then another one would have answered. */
+const MOST_WAITING = 256
+/** Where neither the catalogue says how many a server answers at a time. */
+const SLOTS = 4
+/** So many failures in a row are the server's own. */
+const SICK = 3
+/** It stays at least for as long as loading it took, within these. */
+const LEAST_KEPT_MS = 1_000
+const MOST_KEPT_MS = 30_000
+/** How long an answer takes where none was measured. */
+const ANSWER_MS = 5_000
+
+export class ManagedModel {
+  readonly line = new Line<Ticket>(MOST_WAITING)
+  answering = 0
+  lastUsedMs = 0
+  /** Somebody wants it to run though nobody waits: `preload` only where there is room. */
+  wanted: 'preload' | 'ordered' | null = null
+  wantedSinceMs = 0
+  /** When it had to go for another one: whoever waits for that goes first then. */
+  evictedMs = 0
+  /** Runs by another command from its next start on. */
+  next: Supervisor | null = null
+  /** Takes nobody any more: for those that wait for another model, or because it is to be stopped. */
+  isHeld = false
+  isLeaving = false
+  /** Nobody leads to it any more. */
+  isGone = false
+  #failures = 0
+  #answerMs: number | null = null
+  readonly #leased = new WeakMap<Upstream, { server: Launched; upstream: Upstream }>()
+
+  constructor(
+    public upstream: Upstream,
+    /** Of the first model that leads to it. */
+    public slug: string,
+    public spec: ProcessSpec,
+    public supervisor: Supervisor,
+  ) {}
+
+  get slots(): number {
+    return this.upstream.options.concurrency ?? SLOTS
+  }
+
+  get isWanted(): boolean {
+    return this.line.length > 0 || this.wanted !== null
+  }
+
+  /** Whether its server has failed too often in a row to be asked again. */
+  get isSick(): boolean {
+    return this.#failures >= SICK
+  }
+
+  /** Since when it has waited for its turn to be loaded. */
+  sinceMs = (): number => Math.max(this.line.sinceMs() ?? this.wantedSinceMs, this.evictedMs)
+
+  /** Until when it stays, whoever waits for another one. */
+  keptUntilMs(): number {
+    const { readyMs, loadMs } = this.supervisor
+    return readyMs + Math.min(MOST_KEPT_MS, Math.max(LEAST_KEPT_MS, loadMs ?? 0))
+  }
+
+  /** As the plan of memory sees it; null where it takes none. */
+  toResident(needBytes: number): Resident | null {
+    const { phase } = this.supervisor
+    if (phase === 'stopped' || phase === 'failed') return null
+    const { answering, line, lastUsedMs, upstream, spec } = this
+    const kept = phase === 'ready' ? this.keptUntilMs() : 0
+    return {
+      ...{ id: upstream.id, needBytes, isPinned: spec.pin, phase, answering },
+      ...{ waiting: line.length, lastUsedMs, keptUntilMs: kept },
+    }
+  }
+
+  /** Has those whose turn it is asked, as far as there are places. */
+  serve(nowMs: () => number, onOver: (outcome: Outcome) => void): void {
+    const { server, phase } = this.supervisor
+    if (phase !== 'ready' || server === null || server.ended !== null || this.isHeld || this.isLeaving) return
+    while (this.answering < this.slots) {
+      const ticket = this.line.next()
+      if (ticket === undefined) return
+      this.answering++
+      const startedMs = nowMs()
+      let isOver = false
+      const over = (outcome: Outcome) => {
+        if (isOver) return
+        isOver = true
+        this.answering--
+        this.lastUsedMs = nowMs()
+        if (outcome === 'ok') this.#measure(this.lastUsedMs - startedMs)
+        // What a server before it has failed at says nothing of this one.
+        if (this.supervisor.server === server) this.#take(outcome)
+        onOver(outcome)
+      }
+      ticket.resolve({ upstream: this.#toLeased(ticket.upstream, server), over })
+    }
+  }
+
+  /** What was held against a server that has ended. */
+  forget(): void {
+    this.#failures = 0
+    this.isLeaving = false
+  }
+
+  /** How long somebody who comes now would wait about, ms. */
+  expectedMs(nowMs: number): number {
+    const answersMs = Math.ceil((this.line.length + 1) / this.slots) * (this.#answerMs ?? ANSWER_MS)
+    return Math.max(0, this.#untilReadyMs(nowMs)) + answersMs
+  }
+
+  #untilReadyMs(nowMs: number): number {
+    const { phase, loadMs, startedMs, retryAtMs } = this.supervisor
+    const loadingMs = loadMs ?? ANSWER_MS
+    if (phase === 'ready') return 0
+    if (phase === 'loading') return startedMs + loadingMs - nowMs
+    return loadingMs + (phase === 'failed' ? retryAtMs - nowMs : 0)
+  }
+
+  /** Turns away all who wait. */
+  refuseAll(why: Error): void {
+    for (const ticket of this.line.empty()) ticket.reject(why)
+  }
+
+  #take(outcome: Outcome): void {
+    if (outcome === 'failed') this.#failures++
+    if (outcome !== 'ok') return
+    this.#failures = 0
+    this.supervisor.proved()
+  }
+
+  /** The last few count most. */
+  #measure(ms: number): void {
+    this.#answerMs = this.#answerMs === null ? ms : this.#answerMs * 0.8 + ms * 0.2
+  }
+
+  #toLeased(upstream: Upstream, server: Launched): Upstream {
+    const known = this.#leased.get(upstream)
+    if (known?.server === server) return known.upstream
+    const { port, key } = server
+    const base = { openai: '/v1', anthropic: '', gemini: '/v1beta', demo: '' }[upstream.dialect]
+    const leased = { ...upstream, baseUrl: `http://127.0.0.1:${port}${base}`, credential: key, secrets: [key] }
+    this.#leased.set(upstream, { server, upstream: leased })
+    return leased
+  }
+}

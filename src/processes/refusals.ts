@@ -1,0 +1,44 @@
+/** What whoever waits for a model server is told where there is none to be had. Clients read it: it names no path and no program. Pure. */
+import { UpstreamError } from '../domain/error.ts'
+import type { Readiness } from '../upstreams/backend.ts'
+import type { StartFailure } from './supervisor.ts'
+
+/** It could not be started, or is left alone after that for so long. */
+export function toStartError({ kind }: StartFailure, startMs: number, retryAfterMs: number): UpstreamError {
+  if (kind === 'start')
+    return new UpstreamError('deadline', `its model server was not ready within ${startMs / 1_000} s`, {
+      deadline: 'start',
+    })
+  const retryable = kind === 'ended' || kind === 'crashed'
+  return new UpstreamError('connection', 'could not start its model server', { retryable, retryAfterMs })
+}
+
+export const toTooLarge = () =>
+  new UpstreamError('connection', 'needs more memory than there is for models here', { retryable: false })
+
+export const toStopping = () =>
+  new UpstreamError('connection', 'is not loaded any more, because this server stops', {
+    retryable: false,
+    isOwnLimit: true,
+  })
+
+/** Nobody has said before that it is gone: the request came first. */
+export const toGone = () => new UpstreamError('connection', 'is not set up any more', { retryable: false })
+
+/** @param retryAfterMs as was measured. */
+export const toFull = (waiting: number, retryAfterMs: number) =>
+  new UpstreamError('status', `${waiting} requests wait for its model server already`, {
+    ...{ status: 429, isOwnLimit: true, retryable: true, retryAfterMs },
+  })
+
+/** It says nothing of the server: others were before. */
+export const toWaitedTooLong = (ms: number) =>
+  new UpstreamError('deadline', `its model server had no place within ${ms / 1_000} s`, {
+    ...{ deadline: 'queue', isOwnLimit: true },
+  })
+
+/** How one that has failed stands for whoever probes. */
+export const toFailedReadiness = ({ kind }: StartFailure): Readiness => ({
+  state: 'down',
+  reason: kind === 'crashed' ? 'its model server has ended by itself' : 'its model server could not be started',
+})

@@ -1,0 +1,220 @@
+/**
+ * One model server: started when somebody says so, watched until it can be asked, stopped in good order, left alone for longer and
+ * longer where it fails. Decides neither when it is needed nor when it has to go: that does `fleet.ts`, which hears of each change.
+ */
+import type { ProcessSpec, ServerState } from '../domain/process.ts'
+import type { Launched } from './child.ts'
+import { type Clock, sleep } from './clock.ts'
+import type { Look } from './look.ts'
+
+export interface SupervisorDeps {
+  spec: ProcessSpec
+  clock: Clock
+  /** Starts it on a port and with a key of its own. Throws or rejects with an Error whose message says what to do. */
+  launch(): Promise<Launched>
+  look(server: Launched): Promise<Look>
+  /** Runs the command that ends it, if it has one. */
+  runStopCommand(server: Launched): Promise<void>
+  /** Its phase has changed. */
+  onChange(): void
+  /** It could not be started, or has ended by itself. */
+  onFailed(failure: StartFailure): void
+}
+
+export interface StartFailure {
+  /** In words for an administrator. */
+  reason: string
+  /**
+   * `start`: the time in which it was to be ready has passed. `ended`: its process has, before it was ready; `crashed`: after that.
+   * `foreign`: another server answers in its place. `missing`: what stays so until somebody does something.
+   */
+  kind: 'start' | 'ended' | 'crashed' | 'foreign' | 'missing'
+}
+
+/** `stopping`: it takes no requests any more, and still has its memory. */
+export type Phase = 'stopped' | 'loading' | 'ready' | 'stopping' | 'failed'
+
+/** After TERM, before KILL. */
+const TERM_MS = 5_000
+const FIRST_RETRY_MS = 1_000
+const LAST_RETRY_MS = 60_000
+/** One that has run for so long has not failed at its start. */
+const PROVEN_MS = 60_000
+/** Looks at a server that is starting: at first often, since small ones are quick. */
+const FIRST_LOOK_MS = 25
+const LAST_LOOK_MS = 500
+/** One whose port was taken has ended by then (llama-server: within 0.1 s). */
+const UNSURE_MS = 500
+
+export class Supervisor {
+  phase: Phase = 'stopped'
+  /** Why it is not running, where it should have been; forgotten once it can be asked. */
+  failure: StartFailure | null = null
+  /** Until it may be started again. */
+  retryAtMs = 0
+  server: Launched | null = null
+  /** When it was started, and when it could be asked; on the clock that never steps. */
+  startedMs = 0
+  readyMs = 0
+  /** How long it took to load last; null before it ever did. */
+  loadMs: number | null = null
+  isSleeping = false
+  readonly #deps: SupervisorDeps
+  #failures = 0
+  /** It is being stopped because it has failed. */
+  #hasGivenUp = false
+  #stopping: Promise<void> | null = null
+
+  constructor(deps: SupervisorDeps) {
+    this.#deps = deps
+  }
+
+  /** As clients and administrators are told it. */
+  get state(): ServerState {
+    if (this.phase === 'ready' && this.isSleeping) return 'sleeping'
+    return this.phase === 'stopping' ? (this.#hasGivenUp ? 'failed' : 'stopped') : this.phase
+  }
+
+  /** Begins to start it. Does nothing where it runs, is still stopping, or may not be tried again yet. */
+  start(): void {
+    if (this.phase !== 'stopped') return
+    this.#to('loading')
+    this.startedMs = this.#deps.clock.nowMs()
+    const { startedMs } = this
+    this.#load().catch((error: unknown) => {
+      const reason = error instanceof Error ? error.message : String(error)
+      if (this.phase === 'loading' && this.startedMs === startedMs) this.#fail({ kind: 'missing', reason })
+    })
+  }
+
+  /** Lets it be tried at once, whatever has failed. */
+  forgive(): void {
+    this.#failures = 0
+    this.retryAtMs = 0
+    if (this.phase === 'failed') this.#to('stopped')
+  }
+
+  /** It has done what it is for. */
+  proved(): void {
+    this.#failures = 0
+  }
+
+  /** Stops it: TERM, after 5 s KILL. Resolves once nothing of it runs. */
+  stop(): Promise<void> {
+    const { server } = this
+    if (this.#stopping) return this.#stopping
+    if (server === null) {
+      // It was about to be started.
+      if (this.phase === 'loading') this.#to('stopped')
+      return Promise.resolve()
+    }
+    this.#to('stopping')
+    this.#stopping = this.#end(server).finally(() => {
+      this.#stopping = null
+    })
+    return this.#stopping
+  }
+
+  async #load(): Promise<void> {
+    const { clock, spec, launch, look } = this.#deps
+    const { startedMs } = this
+    const server = await launch()
+    if (this.phase !== 'loading' || this.startedMs !== startedMs) {
+      server.signal('SIGKILL')
+      return
+    }
+    this.server = server
+    void server.exited.then((how) => this.#ended(server, how))
+    let unsureSinceMs: number | null = null
+    for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(pauseMs * 2, LAST_LOOK_MS)) {
+      const { state } = await look(server)
+      if (this.#isOver(server)) return
+      const nowMs = clock.nowMs()
+      if (state === 'unsure') unsureSinceMs ??= nowMs
+      if (state === 'foreign') return this.#giveUp({ kind: 'foreign', reason: FOREIGN })
+      const isSure = state === 'ready' || state === 'sleeping'
+      if (isSure || (unsureSinceMs !== null && nowMs - unsureSinceMs >= UNSURE_MS)) {
+        this.isSleeping = state === 'sleeping'
+        this.readyMs = nowMs
+        this.loadMs = nowMs - startedMs
+        this.failure = null
+        this.#to('ready')
+        return
+      }
+      const leftMs = startedMs + spec.startMs - nowMs
+      if (leftMs <= 0) return this.#giveUp({ kind: 'start', reason: toLate(spec) })
+      await sleep(clock, Math.min(pauseMs, leftMs))
+      if (this.#isOver(server)) return
+    }
+  }
+
+  /** It has ended, or is to. */
+  #isOver = (server: Launched) => this.server !== server || this.phase !== 'loading' || server.ended !== null
+
+  #giveUp(failure: StartFailure): void {
+    this.#note(failure)
+    this.#hasGivenUp = true
+    void this.stop()
+    this.#deps.onFailed(failure)
+  }
+
+  async #end(server: Launched): Promise<void> {
+    const { clock, runStopCommand } = this.#deps
+    await runStopCommand(server)
+    server.signal('SIGTERM')
+    const takeBack = clock.after(TERM_MS, () => server.signal('SIGKILL'))
+    await server.exited
+    takeBack()
+  }
+
+  #ended(server: Launched, how: string): void {
+    if (this.server !== server) return
+    this.server = null
+    this.isSleeping = false
+    const { phase } = this
+    if (phase === 'stopping') {
+      if (this.#hasGivenUp) this.#await()
+      else this.#to('stopped')
+    } else if (phase === 'loading')
+      this.#fail({ kind: 'ended', reason: `its process ${how} before it could be asked; its log says why` })
+    else if (phase === 'ready') {
+      if (this.#deps.clock.nowMs() - this.readyMs >= PROVEN_MS) this.#failures = 0
+      this.#fail({ kind: 'crashed', reason: `its process ${how}; its log says why` })
+    }
+  }
+
+  #fail(failure: StartFailure): void {
+    this.#note(failure)
+    this.#await()
+    this.#deps.onFailed(failure)
+  }
+
+  #note(failure: StartFailure): void {
+    this.#failures++
+    this.failure = failure
+    const pauseMs = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** (this.#failures - 1))
+    this.retryAtMs = this.#deps.clock.nowMs() + pauseMs
+  }
+
+  /** Failed, until it may be tried again. */
+  #await(): void {
+    const { clock } = this.#deps
+    this.#hasGivenUp = false
+    const { retryAtMs } = this
+    this.#to('failed')
+    clock.after(Math.max(0, retryAtMs - clock.nowMs()), () => {
+      if (this.phase === 'failed' && this.retryAtMs === retryAtMs) this.#to('stopped')
+    })
+  }
+
+  #to(phase: Phase): void {
+    if (this.phase === phase) return
+    this.phase = phase
+    this.#deps.onChange()
+  }
+}
+
+const FOREIGN = 'another server answers at its port, or has another model than its process says; it was not used'
+
+const toLate = ({ startMs }: ProcessSpec) =>
+  `it could not be asked within ${startMs / 1_000} s; raise deadlines.start if it is only slow, else its log says why`

@@ -1,0 +1,165 @@
+/** Model servers as processes, and a real one of the tests' own among them. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Launched } from '../../src/processes/child.ts'
+import { createEngine } from '../../src/processes/engine.ts'
+import { LogFile } from '../../src/processes/log-file.ts'
+import { readMeasured } from '../../src/processes/measured.ts'
+import { modelServer } from '../support/model-server.ts'
+import { until } from '../support/until.ts'
+import { toSpec } from './servers.ts'
+
+let folder = ''
+let running: Launched[] = []
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tollgate-engine-'))
+})
+afterEach(async () => {
+  for (const server of running) server.signal('SIGKILL')
+  await Promise.all(running.map(({ exited }) => exited))
+  running = []
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const environment = {
+  PATH: process.env.PATH,
+  HOME: process.env.HOME,
+  OPENAI_API_KEY: 'a secret of ours',
+  LLAMA_ARG_X: '1',
+}
+
+async function start(command: string[], findPort?: () => number) {
+  const engine = createEngine({ folder, environment, now: Date.now, ...(findPort ? { findPort } : {}) })
+  const spec = toSpec({ command })
+  const server = await engine.launch('gemma', 'local/gemma', spec)
+  running.push(server)
+  return { server, look: async () => (await engine.look(server, spec)).state }
+}
+
+const readLog = (name = 'gemma.log') => (existsSync(join(folder, name)) ? readFileSync(join(folder, name), 'utf8') : '')
+
+/** Processes of a group that have not ended. */
+function groupOf({ pid }: Launched): string[] {
+  const { stdout } = Bun.spawnSync(['ps', '-eo', 'pgid=,stat=,args='])
+  const lines = stdout.toString().split('\n')
+  return lines.filter((line) => new RegExp(`^\\s*${pid}\\s+[^Z]`).test(line))
+}
+
+describe('a model server as a process', () => {
+  test('loads, is ready, has memory, and ends with all that it has started', async () => {
+    const { server, look } = await start(modelServer('--load', '150', '--child'))
+    expect(await look()).toBe('loading')
+    await until('it is ready', async () => (await look()) === 'ready')
+    expect(server.memoryBytes()).toBeGreaterThan(1_000_000)
+    expect(groupOf(server).length).toBeGreaterThan(2)
+    server.signal('SIGTERM')
+    expect(await server.exited).toBe('exited with 0')
+    expect(groupOf(server)).toEqual([])
+    expect(server.memoryBytes()).toBeNull()
+  })
+
+  test('writes into its log, without its key', async () => {
+    const { server, look } = await start(modelServer())
+    await until('it is ready', async () => (await look()) === 'ready')
+    server.signal('SIGKILL')
+    expect(await server.exited).toBe('was ended by SIGKILL')
+    await until('its end is told', () => readLog().includes('was ended by SIGKILL'))
+    expect(readLog()).toContain(`started as process ${server.pid}`)
+    expect(readLog()).toContain('model server local/gemma with …')
+    expect(readLog()).not.toContain(server.key)
+  })
+
+  test('has what engines are set by from our environment, and no credential of ours', async () => {
+    const { server } = await start(['sh', '-c', 'env'])
+    await server.exited
+    await until('it has told', () => readLog().includes('exited with 0'))
+    expect(readLog()).toContain('LLAMA_ARG_X=1')
+    expect(readLog()).toContain('LLAMA_API_KEY=…')
+    expect(readLog()).not.toContain('a secret of ours')
+  })
+
+  test('is not mistaken for another one that answers at its port', async () => {
+    const other = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      routes: { '/health': () => new Response('ok') },
+      fetch: () => Response.json({ model_alias: 'local/other' }),
+    })
+    const closed = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      routes: { '/health': () => new Response('ok') },
+      fetch: () => new Response('', { status: 401 }),
+    })
+    for (const { port } of [other, closed]) {
+      const { server, look } = await start(modelServer(), () => port ?? 0)
+      expect(await look()).toBe('foreign')
+      expect(await server.exited).toBe('exited with 1')
+    }
+    await Promise.all([other.stop(true), closed.stop(true)])
+  })
+
+  test('whose program is not there says what to do', async () => {
+    await expect(start(['no-such-server', '-m', 'x'])).rejects.toThrow(
+      'there is no program no-such-server on the PATH of the server: install it, or write its full path in its process',
+    )
+    await expect(start(['/nowhere/llama-server'])).rejects.toThrow('correct the path in its process')
+    await until('the log has it', () => readLog().includes('not started: there is no program /nowhere/llama-server'))
+  })
+
+  test('is not left behind by a process that was killed', async () => {
+    const script = `
+      const { createEngine } = await import('${join(import.meta.dir, '../../src/processes/engine.ts')}')
+      const engine = createEngine({ folder: '${folder}', environment: process.env, now: Date.now })
+      const command = ${JSON.stringify(modelServer('--deaf', '--child'))}
+      const spec = { command, stopCommand: null, health: '/health' }
+      const both = [await engine.launch('a', 'local/a', spec), await engine.launch('b', 'local/b', spec)]
+      for (const server of both) while ((await engine.look(server, spec)).state !== 'ready') await Bun.sleep(10)
+      console.log(both.map(({ pid }) => pid).join(' '))
+      await Bun.sleep(60_000)`
+    const gateway = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', stderr: 'inherit' })
+    const { value } = await gateway.stdout.getReader().read()
+    const pids = new TextDecoder().decode(value).trim().split(' ').map(Number)
+    expect(pids.length).toBe(2)
+    const groups = () => pids.flatMap((pid) => groupOf({ pid } as Launched))
+    expect(groups().length).toBeGreaterThan(4)
+    gateway.kill('SIGKILL')
+    await gateway.exited
+    await until('all of it has gone', () => groups().length === 0)
+  })
+
+  test('is ended by its stop command where it has one, also before its start', async () => {
+    const engine = createEngine({ folder, environment, now: Date.now })
+    const spec = toSpec({ command: ['sleep', '1000'], stopCommand: ['sh', '-c', 'echo removed {slug} at {port}'] })
+    const server = await engine.launch('gemma', 'local/gemma', spec)
+    running.push(server)
+    await engine.runStopCommand('gemma', server, spec)
+    await until('it has run twice', () => readLog().split(`removed local/gemma at ${server.port}`).length === 3)
+  })
+})
+
+test('the log of a server is bounded, and its newest part is kept', async () => {
+  const log = new LogFile(join(folder, 'x.log'), 1_000)
+  for (let i = 0; i < 100; i++) {
+    log.write(`${String(i).padStart(49, '0')}\n`)
+    await log.flush()
+  }
+  const [now, before] = [readLog('x.log'), readLog('x.log.1')]
+  expect(now.length + before.length).toBeLessThanOrEqual(1_000)
+  expect(`${before}${now}`.endsWith('99\n')).toBe(true)
+  expect(`${before}${now}`.split('\n').length).toBeGreaterThan(10)
+})
+
+test('what a model takes of the memory is kept over restarts', () => {
+  const path = join(folder, 'run', 'memory.json')
+  const log = { warn() {} }
+  const first = readMeasured(path, log)
+  first.note('h1', 1_000)
+  first.note('h1', 900)
+  first.note('h2', 50)
+  expect([first.get('h1'), first.get('h3')]).toEqual([1_000, null])
+  const second = readMeasured(path, log)
+  expect([second.get('h1'), second.get('h2')]).toEqual([1_000, 50])
+})

@@ -1,0 +1,345 @@
+/** Several model servers on one machine, with time and servers that the test moves. */
+import { describe, expect, test } from 'bun:test'
+import type { ProcessSpec } from '../../src/domain/process.ts'
+import { DEFAULT_OPTIONS } from '../../src/domain/settings.ts'
+import { type Ask, Fleet } from '../../src/processes/fleet.ts'
+import type { Lease } from '../../src/processes/model.ts'
+import { toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
+import { createClock, settle } from './clock.ts'
+import { createServer, type FakeServer, toSpec } from './servers.ts'
+
+interface Setup {
+  /** By the names of upstreams. */
+  specs: Record<string, Partial<ProcessSpec>>
+  memoryBytes?: number | null
+  concurrency?: number
+}
+
+const SILENT = { info() {}, warn() {}, error() {} }
+
+function createTestFleet({ specs, memoryBytes = null, concurrency = 1 }: Setup) {
+  const clock = createClock()
+  const servers = new Map<string, FakeServer[]>()
+  const started: string[] = []
+  /** Those that never are ready. */
+  const slow = new Set<string>()
+  const measured = new Map<string, number>()
+  let takes: number | null = null
+  const fleet = new Fleet({
+    clock,
+    log: SILENT,
+    measured: { get: (hash) => measured.get(hash) ?? null, note: (hash, bytes) => void measured.set(hash, bytes) },
+    engine: {
+      async launch(id) {
+        const server = createServer(started.length + 1, { memoryBytes: takes })
+        if (!slow.has(id)) server.look = 'ready'
+        servers.set(id, [...(servers.get(id) ?? []), server])
+        started.push(id)
+        return server
+      },
+      look: async ({ port }) => {
+        const server = [...servers.values()].flat().find((one) => one.port === port)
+        return { state: server?.look ?? 'loading' }
+      },
+      async runStopCommand() {},
+    },
+  })
+  const upstreamOf = (id: string, hash: string) =>
+    toTarget({ id, baseUrl: null, local: true, process: hash, options: { ...DEFAULT_OPTIONS, concurrency } })
+  const renew = (next: Record<string, Partial<ProcessSpec>>) => {
+    const all = Object.entries(next).map(([id, fields]) => [id, toSpec({ hash: id, ...fields })] as const)
+    const targets = all.map(([id, { hash }]) => upstreamOf(id, hash))
+    const snapshot = toSnapshot(targets.map((target) => toModel(`local/${target.upstream.id}`, [target])))
+    const upstreams = new Map(targets.map(({ upstream }) => [upstream.id, upstream]))
+    fleet.renew({ ...snapshot, upstreams }, { byUpstream: new Map(all), memoryBytes })
+  }
+  renew(specs)
+  const ask = (id: string, owner = 'k', options: Partial<Ask> = {}) => {
+    const { upstream } = upstreamOf(id, id)
+    return fleet.lease({ upstream, owner, signal: new AbortController().signal, patienceMs: 600_000, ...options })
+  }
+  const lastOf = (id: string): FakeServer => servers.get(id)?.at(-1) ?? createServer(0)
+  const stateOf = (id: string) => fleet.status(id)?.state
+  const take = (bytes: number) => {
+    takes = bytes
+  }
+  return { clock, fleet, servers, started, slow, ask, renew, lastOf, stateOf, take }
+}
+
+const GONE = async (lease: Promise<Lease>) =>
+  lease.then(
+    () => 'a place',
+    (error) => String(error.message),
+  )
+
+describe('a fleet of model servers', () => {
+  test('starts a server once, for however many ask, and has owners take turns at its places', async () => {
+    const { clock, ask, started } = createTestFleet({ specs: { a: {} }, concurrency: 1 })
+    const order: string[] = []
+    const asked = ['x', 'x', 'x', 'y', 'z'].map(async (owner, index) => {
+      const { over, upstream } = await ask('a', owner)
+      order.push(`${owner}${index}`)
+      expect([upstream.baseUrl, upstream.credential]).toEqual(['http://127.0.0.1:1/v1', 'key 1'])
+      over('ok')
+    })
+    await clock.pass(1_000)
+    await Promise.all(asked)
+    expect(order).toEqual(['x0', 'y3', 'z4', 'x1', 'x2'])
+    expect(started).toEqual(['a'])
+  })
+
+  test('says to each that waits where it stands, and for what', async () => {
+    const { clock, ask, slow, lastOf } = createTestFleet({ specs: { a: {} } })
+    slow.add('a')
+    const notes: (() => string)[] = []
+    const onWaiting: Ask['onWaiting'] = (note) => void (note && notes.push(note))
+    const asked = ['x', 'x', 'y'].map((owner) => ask('a', owner, { onWaiting }))
+    await clock.pass(100)
+    expect(notes.map((note) => note())).toEqual([
+      'waiting, 1st of 3, loading',
+      'waiting, 3rd of 3, loading',
+      'waiting, 2nd of 3, loading',
+    ])
+    lastOf('a').look = 'ready'
+    await clock.pass(1_000)
+    expect(notes[1]?.()).toBe('waiting, 2nd of 2')
+    const first = await asked[0]
+    first?.over('ok')
+  })
+
+  test('holds two models in memory of three, and lets the one go that was used longest ago', async () => {
+    const specs = { a: { memoryBytes: 4 }, b: { memoryBytes: 4 }, c: { memoryBytes: 4 } }
+    const { clock, ask, stateOf } = createTestFleet({ specs, memoryBytes: 10 })
+    for (const id of ['a', 'b', 'a', 'c']) {
+      const lease = ask(id)
+      await clock.pass(2_000)
+      ;(await lease).over('ok')
+      await clock.pass(2_000)
+    }
+    expect(['a', 'b', 'c'].map(stateOf)).toEqual(['ready', 'stopped', 'ready'])
+  })
+
+  test('never stops one that is answering, however long another one is waited for', async () => {
+    const { clock, ask, stateOf } = createTestFleet({
+      specs: { a: { memoryBytes: 9 }, b: { memoryBytes: 9 } },
+      memoryBytes: 10,
+    })
+    const first = ask('a')
+    await clock.pass(1_000)
+    const { over } = await first
+    const second = ask('b')
+    await clock.pass(300_000)
+    expect([stateOf('a'), stateOf('b')]).toEqual(['ready', 'stopped'])
+    over('ok')
+    await clock.pass(2_000)
+    expect([stateOf('a'), stateOf('b')]).toEqual(['stopped', 'ready'])
+    ;(await second).over('ok')
+  })
+
+  test('has those go first who wait for the loaded model, and then the other one, with no change at each request', async () => {
+    const { clock, ask, started } = createTestFleet({
+      specs: { a: { memoryBytes: 9 }, b: { memoryBytes: 9 } },
+      memoryBytes: 10,
+    })
+    const order: string[] = []
+    const use = async (id: string, name: string) => {
+      const { over } = await ask(id)
+      order.push(name)
+      await new Promise<void>((resolve) => void clock.after(5_000, resolve))
+      over('ok')
+    }
+    const asked = [
+      ['a', 'A1'],
+      ['b', 'B'],
+      ['a', 'A2'],
+      ['a', 'A3'],
+      ['a', 'A4'],
+      ['a', 'A5'],
+      ['a', 'A6'],
+    ]
+    const all = asked.map(([id = '', name = '']) => use(id, name))
+    await clock.pass(120_000)
+    await Promise.all(all)
+    expect(order).toEqual(['A1', 'A2', 'A3', 'A4', 'B', 'A5', 'A6'])
+    expect(started).toEqual(['a', 'b', 'a'])
+  })
+
+  test('keeps what is pinned, and stops what is idle', async () => {
+    const { clock, ask, stateOf } = createTestFleet({ specs: { a: { pin: true }, b: { idleMs: 60_000 } } })
+    for (const id of ['a', 'b']) {
+      const lease = ask(id)
+      await clock.pass(1_000)
+      ;(await lease).over('ok')
+    }
+    await clock.pass(50_000)
+    expect([stateOf('a'), stateOf('b')]).toEqual(['ready', 'ready'])
+    await clock.pass(3_600_000)
+    expect([stateOf('a'), stateOf('b')]).toEqual(['ready', 'stopped'])
+  })
+
+  test('loads beforehand what there is room for', async () => {
+    const specs = { a: { preload: true, memoryBytes: 6 }, b: { preload: true, memoryBytes: 6 } }
+    const { clock, started, stateOf } = createTestFleet({ specs, memoryBytes: 10 })
+    await clock.pass(5_000)
+    expect(started).toEqual(['a'])
+    expect(stateOf('b')).toBe('stopped')
+  })
+
+  test('learns what a model takes, and then loads another one beside it', async () => {
+    const { clock, ask, started, stateOf, take } = createTestFleet({
+      specs: { a: {}, b: { memoryBytes: 5 } },
+      memoryBytes: 10,
+    })
+    take(5)
+    const first = ask('a')
+    const second = ask('b')
+    await clock.pass(2_000)
+    ;(await first).over('ok')
+    ;(await second).over('ok')
+    expect(started).toEqual(['a', 'b'])
+    expect(['a', 'b'].map(stateOf)).toEqual(['ready', 'ready'])
+  })
+
+  test('refuses at once what never fits, and says to administrators what to do', async () => {
+    const { fleet, ask } = createTestFleet({ specs: { a: { memoryBytes: 30 * 2 ** 30 } }, memoryBytes: 22 * 2 ** 30 })
+    expect(await GONE(ask('a'))).toBe('needs more memory than there is for models here')
+    expect(fleet.status('a')?.reason).toContain('needs 30.0 GiB')
+    expect(fleet.status('a')?.reason).toContain('22.0 GiB: raise that')
+  })
+
+  test('tells all who wait that it could not be started, and who comes meanwhile', async () => {
+    const { clock, fleet, ask, slow, lastOf, stateOf } = createTestFleet({ specs: { a: {} } })
+    slow.add('a')
+    const asked = [GONE(ask('a')), GONE(ask('a'))]
+    await clock.pass(10)
+    lastOf('a').end('exited with 1')
+    expect(await Promise.all(asked)).toEqual(Array.from({ length: 2 }, () => 'could not start its model server'))
+    expect(await GONE(ask('a'))).toBe('could not start its model server')
+    expect(stateOf('a')).toBe('failed')
+    expect(fleet.status('a')?.reason).toContain('exited with 1')
+    slow.clear()
+    await clock.pass(1_000)
+    const again = ask('a')
+    await clock.pass(1_000)
+    ;(await again).over('ok')
+  })
+
+  test('has those who wait go on where a server has crashed that had been ready', async () => {
+    const { clock, ask, lastOf, started } = createTestFleet({ specs: { a: {} } })
+    const first = ask('a')
+    const second = ask('a')
+    await clock.pass(1_000)
+    const { over } = await first
+    lastOf('a').end('was ended by SIGSEGV')
+    over('failed')
+    await clock.pass(3_000)
+    ;(await second).over('ok')
+    expect(started).toEqual(['a', 'a'])
+  })
+
+  test('stops a server that fails three times in a row, and starts it anew for the next request', async () => {
+    const { clock, ask, started, stateOf } = createTestFleet({ specs: { a: {} } })
+    for (const outcome of ['failed', 'failed', 'ok', 'failed', 'failed', 'failed'] as const) {
+      const lease = ask('a')
+      await clock.pass(1_000)
+      expect(started).toEqual(['a'])
+      ;(await lease).over(outcome)
+    }
+    await clock.pass(1_000)
+    expect(stateOf('a')).toBe('stopped')
+    const lease = ask('a')
+    await clock.pass(1_000)
+    ;(await lease).over('ok')
+    expect(started).toEqual(['a', 'a'])
+  })
+
+  test('forgets who has left, and who has waited for too long', async () => {
+    const { clock, fleet, ask, slow } = createTestFleet({ specs: { a: { startMs: 600_000 } } })
+    slow.add('a')
+    const client = new AbortController()
+    const left = GONE(ask('a', 'x', { signal: client.signal }))
+    const late = GONE(ask('a', 'x', { patienceMs: 5_000 }))
+    client.abort()
+    expect(await left).toBe('the client left')
+    expect(fleet.status('a')?.waiting).toBe(1)
+    await clock.pass(5_000)
+    expect(await late).toBe('its model server had no place within 5 s')
+    expect(fleet.status('a')?.waiting).toBe(0)
+  })
+
+  test('turns away, with the time that it would take, who finds the line full of their own', async () => {
+    const { clock, ask, slow } = createTestFleet({ specs: { a: {} } })
+    slow.add('a')
+    const asked = Array.from({ length: 256 }, () => ask('a', 'x'))
+    for (const lease of asked) lease.catch(() => {})
+    await clock.pass(100)
+    const error = await ask('a', 'x').catch((error) => error)
+    expect([error.message, error.status, error.isOwnLimit]).toEqual([
+      '256 requests wait for its model server already',
+      429,
+      true,
+    ])
+    expect(error.retryAfterMs).toBeGreaterThan(1_000_000)
+    const other = ask('a', 'y')
+    expect(await GONE(asked.at(-1) ?? other)).toContain('wait for its model server already')
+  })
+
+  test('takes over another command once what is being answered has ended, and keeps those who wait', async () => {
+    const { clock, ask, renew, started, lastOf } = createTestFleet({ specs: { a: {} } })
+    const first = ask('a')
+    const second = ask('a')
+    await clock.pass(1_000)
+    const { over } = await first
+    renew({ a: { hash: 'other' } })
+    await clock.pass(60_000)
+    expect(lastOf('a').signals).toEqual([])
+    over('ok')
+    await clock.pass(2_000)
+    expect(started).toEqual(['a', 'a'])
+    ;(await second).over('ok')
+  })
+
+  test('stops what is no longer declared, and tells who waits for it', async () => {
+    const { clock, fleet, ask, renew } = createTestFleet({ specs: { a: {} } })
+    const first = ask('a')
+    const second = GONE(ask('a'))
+    await clock.pass(1_000)
+    renew({})
+    expect(await second).toBe('is not set up any more')
+    expect(fleet.status('a')?.state).toBe('ready')
+    ;(await first).over('ok')
+    await clock.pass(1_000)
+    expect(fleet.status('a')).toBeNull()
+  })
+
+  test('is started and stopped by hand', async () => {
+    const { clock, fleet, ask, stateOf } = createTestFleet({ specs: { a: {} } })
+    expect([fleet.start('a'), fleet.start('b')]).toEqual([true, false])
+    await clock.pass(1_000)
+    expect(stateOf('a')).toBe('ready')
+    const lease = ask('a')
+    await settle()
+    fleet.stop('a')
+    await clock.pass(60_000)
+    expect(stateOf('a')).toBe('ready')
+    ;(await lease).over('ok')
+    await clock.pass(1_000)
+    expect(stateOf('a')).toBe('stopped')
+  })
+
+  test('starts nothing once it drains, lets go on who is near, and leaves no server at its end', async () => {
+    const { clock, fleet, ask, lastOf } = createTestFleet({ specs: { a: {}, b: {} } })
+    const first = ask('a')
+    const second = ask('a')
+    await clock.pass(1_000)
+    const third = GONE(ask('b'))
+    fleet.drain()
+    expect(await third).toContain('this server stops')
+    ;(await first).over('ok')
+    ;(await second).over('ok')
+    const closed = fleet.close()
+    await clock.pass(10_000)
+    await closed
+    expect([lastOf('a').ended, lastOf('b').ended]).toEqual(['was ended by SIGTERM', 'was ended by SIGTERM'])
+  })
+})

@@ -1,0 +1,47 @@
+/** Servers without processes, for tests of what decides about them: each does what the test says. */
+import type { ProcessSpec } from '../../src/domain/process.ts'
+import type { Launched } from '../../src/processes/child.ts'
+import type { Look } from '../../src/processes/look.ts'
+
+export const toSpec = (fields: Partial<ProcessSpec> = {}): ProcessSpec => ({
+  command: ['llama-server'],
+  stopCommand: null,
+  health: '/health',
+  idleMs: 600_000,
+  memoryBytes: null,
+  pin: false,
+  preload: false,
+  startMs: 120_000,
+  hash: 'h',
+  ...fields,
+})
+
+export interface FakeServer extends Launched {
+  look: Look['state']
+  /** Signals that it was sent. */
+  signals: string[]
+  /** It ends by itself. */
+  end(how: string): void
+}
+
+/** @param isStubborn whether it ends by KILL alone. */
+export function createServer(
+  port: number,
+  { isStubborn = false, memoryBytes = null as number | null } = {},
+): FakeServer {
+  const ended = Promise.withResolvers<string>()
+  const server: FakeServer = {
+    ...{ port, key: `key ${port}`, slug: 'local/x', words: [], pid: port, ended: null, look: 'loading', signals: [] },
+    exited: ended.promise,
+    end(how) {
+      server.ended = how
+      ended.resolve(how)
+    },
+    signal(name) {
+      server.signals.push(name)
+      if (name === 'SIGKILL' || !isStubborn) server.end(`was ended by ${name}`)
+    },
+    memoryBytes: () => memoryBytes,
+  }
+  return server
+}
