@@ -35,6 +35,7 @@ export type LogEvent =
   | 'process_sick'
   | 'process_too_large'
   | 'process_memory_unkept'
+  | 'process_ignored'
   // The ledger
   | 'ledger_recovered'
   | 'ledger_behind'

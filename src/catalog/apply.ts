@@ -108,8 +108,12 @@ export const toApplyOptions = (source: CatalogSource, version: string, by: Actor
 })
 
 /** Names what a catalogue says, and the program that read it: another version may know other facts. */
-export function toDigest(source: Pick<CatalogSource, 'origin' | 'text'>, version: string): string {
-  return new Bun.CryptoHasher('sha256').update(`${version}\n${source.origin}\n${source.text}`).digest('hex')
+export function toDigest(
+  { origin, text, modelFiles }: Pick<CatalogSource, 'origin' | 'text' | 'modelFiles'>,
+  version: string,
+): string {
+  const texts = [text, ...modelFiles.flatMap((file) => [file.name, file.text])]
+  return new Bun.CryptoHasher('sha256').update(`${version}\n${origin}\n${texts.join('\n')}`).digest('hex')
 }
 
 /** The setting that holds the digest of the catalogue that was applied last. */

@@ -10,6 +10,7 @@ import { isReference } from '../store/references.ts'
 import { quote, toList } from '../validation/explain-words.ts'
 import { checkPreset, checkSettings } from './check-settings.ts'
 import { type Entry, type Issue, issue, isUpstreamId, type Path, toEntry, toItems } from './entry.ts'
+import { checkProcess, isManaged } from './process.ts'
 
 type Has = Readonly<Record<DialectName, boolean>>
 const EVERY: Has = { openai: true, anthropic: true, gemini: true, demo: true }
@@ -26,6 +27,7 @@ const HAS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>
   n: OVER_HTTP,
   user: { ...OPENAI, anthropic: true },
   think_tags: OPENAI,
+  process: OVER_HTTP,
   preset: OVER_HTTP,
   path: { ...OPENAI, anthropic: true },
   auth: { ...OPENAI, anthropic: true },
@@ -73,7 +75,7 @@ export function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
     yield issue(at, `'${id}' is no upstream name: use lower-case letters, digits, '-', '_' and '.'.`)
   if (typeof dialect === 'string' && !name) yield issue([...at, 'dialect'], unknownDialect(dialect))
   yield* checkPreset(at, entry)
-  if (name && HAS.base_url[name] && baseUrl === undefined && preset?.base_url === undefined)
+  if (name && HAS.base_url[name] && !isManaged(entry) && baseUrl === undefined && preset?.base_url === undefined)
     yield issue(at, toNoAddress(name, preset))
   for (const [field, has] of Object.entries(HAS))
     if (name && !has[name] && entry[field] !== undefined) yield issue([...at, field], toForeign(field, has))
@@ -99,6 +101,7 @@ export function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
         `the '${name}' dialect does not speak ${format}: ${toSpoken(SPOKEN[name])}.`,
       )
   yield* checkSettings(at, entry)
+  yield* checkProcess(at, entry)
   const shapes = { path: entry.path, api_version: entry.api_version, betas: entry.betas }
   for (const [name, value] of Object.entries(shapes)) yield* checkHeaderText([...at, name], name, value)
   const { path } = toEntry(entry.cost)
@@ -111,6 +114,8 @@ export function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
     const problem = explainTime(value)
     if (problem) yield issue([...at, 'deadlines', name], problem)
   }
+  const badIdle = entry.idle === 'off' ? null : explainTime(entry.idle, TIMER_MS, '10m, or off')
+  if (badIdle) yield issue([...at, 'idle'], badIdle)
   const problem = entry.leave === 'off' ? null : explainTime(entry.leave, LEAVE_MS, '5m at most, or off')
   if (problem) yield issue([...at, 'leave'], problem)
 }

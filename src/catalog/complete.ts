@@ -9,6 +9,7 @@ import type { AliasRow, ModelRow, RouteRow, UpstreamRow } from '../store/catalog
 import { findPreset } from '../store/presets.ts'
 import { type Entry, isLocal, toEntry, toItems } from './entry.ts'
 import { findFacts, findRouteSettings, type KnownProviders } from './known.ts'
+import { toProcessHash } from './process.ts'
 import type { ModelEntry, PricingEntry, UpstreamEntry } from './shape.ts'
 
 export type DeclaredUpstream = Omit<UpstreamRow, 'origin' | 'createdMs' | 'updatedMs'>
@@ -56,10 +57,17 @@ export function toUpstream(id: string, entry: UpstreamEntry): DeclaredUpstream {
     dialect: said,
     base_url: baseUrl,
     api_key: apiKey,
-    local = false,
+    local: _local,
     enabled = true,
     deadlines: given,
-    ...options
+    process,
+    stop_command: _stopCommand,
+    health: _health,
+    idle: _idle,
+    memory: _memory,
+    pin: _pin,
+    preload: _preload,
+    ...rest
   } = entry
   const deadlines: Partial<Deadlines> = {}
   for (const [name, field] of DEADLINE_FIELDS) {
@@ -67,9 +75,20 @@ export function toUpstream(id: string, entry: UpstreamEntry): DeclaredUpstream {
     if (ms !== null) deadlines[name] = ms
   }
   const apiKeyRef = apiKey ?? null
-  const dialect = said ?? toPresetDialect(options.preset)
+  const dialect = said ?? toPresetDialect(rest.preset)
+  const hash = toProcessHash(entry)
+  const options = hash === undefined ? rest : { ...rest, process: hash }
   // What is left is kept as it is written.
-  return { id, dialect, baseUrl: baseUrl?.replace(/\/+$/, '') ?? null, apiKeyRef, local, enabled, deadlines, options }
+  return {
+    id,
+    dialect,
+    baseUrl: baseUrl?.replace(/\/+$/, '') ?? null,
+    apiKeyRef,
+    local: isLocal(entry),
+    enabled,
+    deadlines,
+    options,
+  }
 }
 
 /** The one that a preset speaks. */

@@ -183,7 +183,12 @@ async function prepare(
 }
 
 function requireUpstream(row: UpstreamRow, before: UpstreamRow | undefined, resolved: Resolved | null): void {
-  if (row.dialect !== 'demo' && row.baseUrl === null && row.options.preset === undefined)
+  if (
+    row.dialect !== 'demo' &&
+    row.baseUrl === null &&
+    row.options.preset === undefined &&
+    row.options.process === undefined
+  )
     throw invalid('base_url', 'it is missing: such as https://api.openai.com/v1.')
   requireValid({ ...NO_ROWS, upstreams: [row] }, ['upstreams', row.id], toField)
   if (resolved) requireAddress(row, before, resolved, 'base_url')

@@ -15,8 +15,9 @@ export const toItems = (value: unknown): unknown[] => (Array.isArray(value) ? va
 
 export const issue = (segments: Path, message: string): Issue => ({ segments, message })
 
-/** Whether a route costs nothing of its own: its upstream is declared as local. */
-export const isLocal = (upstream: unknown) => toEntry(upstream).local === true
+/** Whether a route costs nothing of its own: its upstream is declared as local, or its server is started here. */
+export const isLocal = (upstream: unknown) =>
+  toEntry(upstream).local === true || toEntry(upstream).process !== undefined
 
 /** Whether a model's name is a pattern, such as `openai/*`. */
 export const isWildcard = (slug: string) => slug.includes('*')

@@ -45,7 +45,13 @@ const EffortFields = closed({
   ...{ minimal: fields(), low: fields(), medium: fields(), high: fields(), xhigh: fields(), max: fields() },
 } satisfies Record<'none' | Effort, TSchema>)
 
+/** A number is let through to `process.ts`, as for times. */
+const size = () => Type.Optional(Type.Unsafe<string>(Type.Union([Type.Number(), Type.String()])))
+const words = () => Type.Array(Type.String({ minLength: 1, maxLength: 4_000 }), { minItems: 1, maxItems: 200 })
+
 const OPTIONS = {
+  /** The words of a command; a text is for `process.ts` to tell what it is. */
+  process: Type.Optional(Type.Union([words(), Type.String()])),
   preset: Type.Optional(text()),
   pace_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 60_000 })),
   max_tokens_field: Type.Optional(oneOf(MAX_TOKENS_FIELDS)),
@@ -91,8 +97,14 @@ const Upstream = closed({
   local: Type.Optional(Type.Boolean()),
   enabled: Type.Optional(Type.Boolean()),
   deadlines: Type.Optional(
-    closed({ headers: time(), first_token: time(), idle: time(), total: time(), total_whole: time() }),
+    closed({ headers: time(), first_token: time(), idle: time(), total: time(), total_whole: time(), start: time() }),
   ),
+  stop_command: Type.Optional(words()),
+  health: Type.Optional(text()),
+  idle: time(),
+  memory: size(),
+  pin: Type.Optional(Type.Boolean()),
+  preload: Type.Optional(Type.Boolean()),
   ...OPTIONS,
 })
 
@@ -163,6 +175,8 @@ const Alias = Type.Union([text(), closed({ model: text(), listed: Type.Optional(
 
 export const CatalogSchema = closed({
   version: Type.Literal(1),
+  /** What the model servers that are started here may take together. */
+  memory: size(),
   upstreams: section(Upstream),
   models: section(Model),
   aliases: Type.Optional(section(Alias)),

@@ -2,6 +2,7 @@
  * Which catalogue counts: the one named, else the data folder's, else the working directory's, else the one
  * inside the binary. Called by `serve` and by the catalog commands. It only reads; `file.ts` parses.
  */
+import { readdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import builtin from '../../catalog.yaml' with { type: 'text' }
 import { codeOf } from '../domain/error.ts'
@@ -14,6 +15,16 @@ export interface CatalogSource {
   path: string | null
   origin: 'file' | 'builtin'
   text: string
+  /** The files of models in the data folder, by their names. */
+  modelFiles: ModelFile[]
+}
+
+/** One small file a model, or a few: a catalogue of its own, with the upstream that the model is at. */
+export interface ModelFile {
+  /** How messages call it. */
+  name: string
+  path: string
+  text: string
 }
 
 export interface SourceOptions {
@@ -25,9 +36,28 @@ export interface SourceOptions {
 
 /** Finds and reads the catalogue. Throws a ServiceError where the named file cannot be read. */
 export async function loadSource(options: SourceOptions): Promise<CatalogSource> {
+  const modelFiles = await readModelFiles(options)
   for (const { path, name } of toPlaces(options))
-    if (options.file !== undefined || (await Bun.file(path).exists())) return readSource(path, name)
-  return { name: 'built-in catalog.yaml', path: null, origin: 'builtin', text: builtin }
+    if (options.file !== undefined || (await Bun.file(path).exists()))
+      return { name, path, origin: 'file', text: await readSource(path), modelFiles }
+  return { name: 'built-in catalog.yaml', path: null, origin: 'builtin', text: builtin, modelFiles }
+}
+
+const MODELS_FOLDER = 'models.d'
+
+async function readModelFiles({ dataFolder, cwd }: SourceOptions): Promise<ModelFile[]> {
+  const folder = resolve(cwd, dataFolder, MODELS_FOLDER)
+  const names = await readdir(folder).catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT') return []
+    throw toUnreadable(folder, error)
+  })
+  const chosen = names.filter((name) => name.endsWith('.yaml')).toSorted()
+  return Promise.all(
+    chosen.map(async (name) => {
+      const path = join(folder, name)
+      return { name: join(MODELS_FOLDER, name), path, text: await readSource(path) }
+    }),
+  )
 }
 
 /** The paths at which a catalogue is looked for, in this order. */
@@ -38,17 +68,21 @@ function toPlaces({ file, dataFolder, cwd }: SourceOptions): { path: string; nam
   return names.map((name) => ({ name, path: resolve(cwd, name) }))
 }
 
-async function readSource(path: string, name: string): Promise<CatalogSource> {
+async function readSource(path: string): Promise<string> {
   try {
-    return { name, path, origin: 'file', text: await Bun.file(path).text() }
+    return await Bun.file(path).text()
   } catch (cause) {
-    const code = codeOf(cause)
-    const reason =
-      code === 'ENOENT'
-        ? 'there is no such file'
-        : code === 'EISDIR'
-          ? 'it is a folder'
-          : `it cannot be read (${code || 'unknown reason'})`
-    throw new ServiceError({ kind: 'catalog_unreadable', path }, `Cannot use ${path} as the catalogue: ${reason}.`)
+    throw toUnreadable(path, cause)
   }
+}
+
+function toUnreadable(path: string, cause: unknown): ServiceError {
+  const code = codeOf(cause)
+  const reason =
+    code === 'ENOENT'
+      ? 'there is no such file'
+      : code === 'EISDIR'
+        ? 'it is a folder'
+        : `it cannot be read (${code || 'unknown reason'})`
+  return new ServiceError({ kind: 'catalog_unreadable', path }, `Cannot use ${path} as the catalogue: ${reason}.`)
 }

@@ -5,7 +5,7 @@
 
 import { resolve } from 'node:path'
 import { type ApplyWishes, applyCatalog, planApply, toApplyOptions } from '../catalog/apply.ts'
-import { parseCatalog } from '../catalog/file.ts'
+import { parseSource } from '../catalog/parse-source.ts'
 import type { CatalogPlan } from '../catalog/plan.ts'
 import { type CatalogSource, loadSource } from '../catalog/source.ts'
 import { differs, toPlanDocument } from '../documents/catalog.ts'
@@ -106,7 +106,7 @@ function toWishes({ prune = false, takeOver = false }: ApplyFlags, { origin }: C
 
 async function load(file: string | undefined, io: Context) {
   const source = await loadSource({ file, dataFolder: io.dataFolder, cwd: io.cwd })
-  const parsed = await parseCatalog(source.text, { name: source.name, environment: io.environment })
+  const parsed = await parseSource(source, io.environment)
   if (!io.json) for (const warning of parsed.warnings) io.stderr(`warning: ${warning}\n`)
   return { source, ...parsed }
 }

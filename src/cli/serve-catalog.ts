@@ -2,9 +2,11 @@
  * The catalogue of a running server: applied at its start where it is not yet, again when somebody asks for it, and when its file
  * changes where that is watched. Whatever cannot be applied leaves everything as it was. Made by `run-server.ts`.
  */
-import { applyCatalog, isApplied, toApplyOptions, toDigest } from '../catalog/apply.ts'
+import { type ApplyOptions, applyCatalog, isApplied, toApplyOptions, toDigest } from '../catalog/apply.ts'
+import type { Catalog } from '../catalog/complete.ts'
 import { type CatalogSource, listPlaces, loadSource } from '../catalog/source.ts'
 import { watchCatalog } from '../catalog/watch.ts'
+import type { ProcessSpecs } from '../domain/process.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Log } from '../log.ts'
 import type { NeedsRestart } from '../server/control.ts'
@@ -17,6 +19,8 @@ export interface ServedCatalog {
   label: string
   /** Applies it where it is not the one that was applied last. Throws a ServiceError that names all that is wrong with it. */
   prepare(store: ConfigStore, settings: Settings): Promise<void>
+  /** Reads the commands of model servers that count. */
+  loadProcesses(): Promise<ProcessSpecs>
   /** Applies it again. Where that fails it has said so in the log, and throws. Says what only a restart would change. */
   reload(server: Server): Promise<NeedsRestart>
   /** Applies it whenever its file has changed, until that is disposed of. */
@@ -64,6 +68,12 @@ export async function createServedCatalog(io: Context, { file, fromRows, log }: 
       // Reading a catalogue takes as long as the rest of the start: one that is applied already is left alone.
       if (!isApplied(settings, toDigest(source, version()))) await apply(source, store, io, log)
     },
+    async loadProcesses() {
+      const { loadProcesses } = await import('../catalog/processes.ts')
+      const { specs, ignored } = await loadProcesses(await loadSource({ file, dataFolder, cwd }), file !== undefined)
+      for (const sentence of ignored) log.warn('process_ignored', sentence)
+      return specs
+    },
     async reload(server) {
       try {
         const from = await loadSource({ file, dataFolder, cwd })
@@ -97,10 +107,21 @@ const toLabel = (source: CatalogSource) => source.path ?? source.name
 /** Returns whether anything was changed. Throws a ServiceError that names all that is wrong with the catalogue. */
 async function apply(source: CatalogSource, store: ConfigStore, io: Context, log: Log): Promise<boolean> {
   // A catalogue that is applied already, as at nearly every start, needs no reader of YAML.
-  const { parseCatalog } = await import('../catalog/file.ts')
+  const { parseSource, parseModelFiles } = await import('../catalog/parse-source.ts')
   // What it warns of, credentials that are missing, the server says itself of each upstream that is not ready.
-  const { catalog } = await parseCatalog(source.text, { name: source.name, environment: io.environment })
+  const { catalog } = await parseSource(source, io.environment)
   const options = toApplyOptions(source, version(), { actor: 'server', nowMs: io.nowMs(), prune: true })
+  const isChanged = await applyOne(catalog, options, store, log)
+  if (source.origin === 'file' || source.modelFiles.length === 0) return isChanged
+  const models = await parseModelFiles(source, io.environment)
+  // What a file has declared that is gone now stays, as it does without these.
+  const beside = { ...options, origin: 'file', subject: MODELS, prune: false } as const
+  return (await applyOne(models.catalog, beside, store, log)) || isChanged
+}
+
+const MODELS = 'models.d'
+
+async function applyOne(catalog: Catalog, options: ApplyOptions, store: ConfigStore, log: Log): Promise<boolean> {
   const { conflicts, version: made } = await applyCatalog(store, catalog, options).catch((error) => {
     // A server without the file that it was set up from serves by what that has declared.
     if (error instanceof ServiceError && error.failure.kind === 'catalog_missing')

@@ -1,4 +1,4 @@
-/** A model server that runs here, as a catalogue declares it, and how it stands. Types only. */
+/** A model server that runs here, as a catalogue declares it, and how it stands. Types and constants only. */
 
 /** How a server is run. Its words never leave the file that they stand in and the memory of the server that runs it. */
 export interface ProcessSpec {
@@ -27,6 +27,8 @@ export interface ProcessSpecs {
   byUpstream: ReadonlyMap<string, ProcessSpec>
   memoryBytes: number | null
 }
+
+export const NO_PROCESSES: ProcessSpecs = { byUpstream: new Map(), memoryBytes: null }
 
 /** `sleeping`: it runs, and has put its model out of memory by itself. `failed`: it is not tried again just now. */
 export const SERVER_STATES = ['stopped', 'loading', 'ready', 'sleeping', 'failed'] as const

@@ -93,6 +93,8 @@ export const SPOKEN: Readonly<Record<DialectName, readonly NativeEndpoint[]>> = 
 export interface UpstreamSettings {
   /** The provider whose settings hold where nothing else is said: a name in `store/presets.yaml`. */
   preset?: string
+  /** Where its server is started here: the hash of what it is run by, whose words stand in a file alone (`ProcessSpec`). */
+  process?: string
   /** Demo backend only: pause between two chunks, in ms. */
   pace_ms?: number
   /** The name under which it takes the output cap; null sends the one that the client used. */

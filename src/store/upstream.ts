@@ -48,6 +48,8 @@ export function toUpstream(
   const found = toCredentials(row, environment, where, opened)
   const usable = found.flatMap(({ source, value }) => (value === null ? [] : toOne(source, value)))
   const [first = found[0] ? toOne(found[0].source, null) : NO_CREDENTIAL] = usable
+  // One that was moved elsewhere by hand is not started here any more.
+  const process = row.baseUrl === null ? (row.options.process ?? null) : null
   const lacking = found.length > 0 && usable.length === 0 ? (found[0]?.source.problem ?? null) : null
   const upstream: Upstream = {
     id: row.id,
@@ -63,7 +65,8 @@ export function toUpstream(
     limits: {
       requestsPerMinute: row.options.rpm ?? null,
       tokensPerMinute: row.options.tpm ?? null,
-      concurrency: row.options.concurrency ?? null,
+      // Before a server of our own those wait for whom it has no place.
+      concurrency: process === null ? (row.options.concurrency ?? null) : null,
     },
     prices: NO_PRICES,
     options: toOptions(isKnown ? OPTIONS[row.dialect][row.local ? 'local' : 'remote'] : DEFAULT_OPTIONS, {
@@ -74,7 +77,7 @@ export function toUpstream(
     secrets: found.flatMap(({ value }) => value ?? []),
     credentials: found.map(({ source }) => source),
     each: null,
-    process: null,
+    process,
     notReady: isForeign
       ? `this version of Tollgate does not know its preset '${row.options.preset}'`
       : isKnown

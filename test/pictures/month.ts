@@ -67,7 +67,7 @@ async function configure(
   const ago = (days: number) => ({ actor: 'cli', nowMs: nowMs - Math.round(days * DAY_MS) })
   const environment = { OPENAI_API_KEY: 'x', ANTHROPIC_API_KEY: 'x' }
   const { catalog } = await parseCatalog(text, { name: path, environment })
-  const source = { name: path, path, origin: 'file' as const, text }
+  const source = { name: path, path, origin: 'file' as const, text, modelFiles: [] }
   await applyCatalog(store, catalog, toApplyOptions(source, '0.1.0', ago(DAYS)))
   const teams = new Map<string, string>()
   for (const { name, budget } of TEAMS) {

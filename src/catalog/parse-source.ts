@@ -1,0 +1,65 @@
+/**
+ * A catalogue and the files of models beside it (`<data>/models.d/*.yaml`), read as one: each is whole in itself, and none declares
+ * what another does. Called by `serve` and by the catalogue commands.
+ */
+import { ServiceError } from '../domain/service-error.ts'
+import type { Environment } from '../domain/snapshot.ts'
+import type { Catalog } from './complete.ts'
+import { type ParsedCatalog, parseCatalog } from './file.ts'
+import type { CatalogSource, ModelFile } from './source.ts'
+
+/** Parses a catalogue with the files of models beside it. Throws a ServiceError of kind `catalog_invalid`. */
+export async function parseSource(source: CatalogSource, environment: Environment): Promise<ParsedCatalog> {
+  const main = await parseCatalog(source.text, { name: source.name, environment })
+  // They are a file's, and what stands in for one is not: `serve` applies both.
+  return source.origin === 'builtin' ? main : withModelFiles(main, source, environment)
+}
+
+/** Parses the files of models alone. */
+export const parseModelFiles = (source: Pick<CatalogSource, 'modelFiles'>, environment: Environment) =>
+  withModelFiles(NOTHING, source, environment)
+
+const NOTHING: ParsedCatalog = { catalog: { upstreams: [], models: [], aliases: [] }, wildcards: [], warnings: [] }
+
+async function withModelFiles(
+  main: ParsedCatalog,
+  { modelFiles }: Pick<CatalogSource, 'modelFiles'>,
+  environment: Environment,
+): Promise<ParsedCatalog> {
+  let all = main
+  for (const file of modelFiles) {
+    const { name, text } = file
+    const parsed = await parseCatalog(text, { name, environment })
+    requireNew(all.catalog, parsed.catalog, file)
+    all = {
+      catalog: {
+        upstreams: [...all.catalog.upstreams, ...parsed.catalog.upstreams],
+        models: [...all.catalog.models, ...parsed.catalog.models],
+        aliases: [...all.catalog.aliases, ...parsed.catalog.aliases],
+      },
+      wildcards: [...all.wildcards, ...parsed.wildcards],
+      warnings: [...all.warnings, ...parsed.warnings],
+    }
+  }
+  return all
+}
+
+function requireNew(before: Catalog, added: Catalog, { name }: ModelFile): void {
+  const namesOf = ({ upstreams, models, aliases }: Catalog) => [
+    ...upstreams.map(({ id }) => `upstreams.${id}`),
+    ...models.map(({ slug }) => `models.${slug}`),
+    ...aliases.map(({ alias }) => `aliases.${alias}`),
+  ]
+  const known = new Set(namesOf(before))
+  const problems = namesOf(added)
+    .filter((path) => known.has(path))
+    .map((path) => ({ line: 1, path, message: 'is declared in another file, too: remove it from one of them.' }))
+  if (problems.length === 0) return
+  const lines = problems.map(({ path, message }) => `${name}: ${path} ${message}`)
+  throw new ServiceError(
+    { kind: 'catalog_invalid', name, problems },
+    [`The catalogue has ${problems.length === 1 ? 'one problem' : `${problems.length} problems`}:`, ...lines].join(
+      '\n',
+    ),
+  )
+}

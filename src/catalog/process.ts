@@ -1,0 +1,84 @@
+/**
+ * How an upstream's server is run, from its entry in a file: its words, and what they must be. The database has their hash alone; the
+ * words count where `processes.ts` reads them. Pure.
+ */
+import { IDLE_MS, type ProcessSpec, START_MS } from '../domain/process.ts'
+import { toSize } from '../domain/size.ts'
+import { TIMER_MS, toMs } from '../domain/time.ts'
+import { type Entry, type Issue, issue, type Path, toEntry, toItems } from './entry.ts'
+
+/** What stands for a command where only its hash is known, as in an export: it is run where a file has the words of that hash. */
+const HASH = /^sha256:[0-9a-f]{64}$/
+
+/** The fields that say how a server is run, beside `process` and `deadlines.start`. */
+const FIELDS = ['stop_command', 'health', 'idle', 'memory', 'pin', 'preload'] as const
+
+/** Whether the server of an upstream is started here. */
+export const isManaged = (entry: Entry): boolean => entry.process !== undefined
+
+/** What the database keeps of an entry that has passed every check; undefined where its server is not started here. */
+export function toProcessHash(entry: Entry): string | undefined {
+  if (typeof entry.process === 'string') return entry.process
+  return entry.process === undefined ? undefined : toProcessSpec(entry).hash
+}
+
+/** Reads an entry that has passed every check and has the words of its command. */
+export function toProcessSpec(entry: Entry): ProcessSpec {
+  const { process, stop_command, health = '/health', idle, memory, pin, preload } = entry
+  const { start } = toEntry(entry.deadlines)
+  const spec = {
+    command: toItems(process).map(String),
+    stopCommand: stop_command === undefined ? null : toItems(stop_command).map(String),
+    health: String(health),
+    idleMs: idle === 'off' ? null : (toMs(String(idle ?? ''), TIMER_MS) ?? IDLE_MS),
+    memoryBytes: toSize(String(memory ?? '')),
+    pin: pin === true,
+    preload: preload === true,
+    startMs: toMs(String(start ?? ''), TIMER_MS) ?? START_MS,
+  }
+  return { ...spec, hash: `sha256:${new Bun.CryptoHasher('sha256').update(JSON.stringify(spec)).digest('hex')}` }
+}
+
+/** Says what is wrong with how the server of an upstream is run. Times are checked with the others. */
+export function* checkProcess(at: Path, entry: Entry): Generator<Issue> {
+  const { process, stop_command, base_url, api_key, preset, health, memory } = entry
+  if (!Array.isArray(process)) {
+    const lone = [...FIELDS.filter((field) => entry[field] !== undefined)]
+    for (const field of lone) yield issue([...at, field], `${field} is for an upstream with process: remove it.`)
+    if (toEntry(entry.deadlines).start !== undefined)
+      yield issue([...at, 'deadlines', 'start'], 'start is for an upstream with process: remove it.')
+    if (typeof process === 'string' && !HASH.test(process))
+      yield issue(
+        [...at, 'process'],
+        'must be a list of words, such as [llama-server, -m, /models/x.gguf, --port, "{port}"].',
+      )
+  } else {
+    yield* checkWords([...at, 'process'], process)
+    yield* checkWords([...at, 'stop_command'], stop_command)
+    if (!process.some((word) => String(word).includes('{port}')))
+      yield issue([...at, 'process'], 'says no port: each start has another one, and {port} stands for it.')
+  }
+  if (process === undefined) return
+  for (const [field, value] of Object.entries({ base_url, api_key, preset }))
+    if (value !== undefined) yield issue([...at, field], `an upstream with process has its own ${field}: remove it.`)
+  if (typeof health === 'string' && !/^\/[\w./-]*$/.test(health))
+    yield issue([...at, 'health'], 'must be a path that begins with /, such as /health.')
+  yield* checkSize([...at, 'memory'], memory)
+}
+
+/** Says what is wrong with a size. */
+export function* checkSize(at: Path, value: unknown): Generator<Issue> {
+  if ((typeof value === 'string' || typeof value === 'number') && toSize(String(value)) === null)
+    yield issue(at, 'must be a size with its unit, such as 22G or 512M.')
+}
+
+function* checkWords(at: Path, words: unknown): Generator<Issue> {
+  for (const [index, word] of toItems(words).entries()) {
+    if (typeof word !== 'string') continue
+    const unknown = /\{\w+\}/g
+    for (const [place] of word.matchAll(unknown))
+      if (!['{port}', '{key}', '{slug}'].includes(place) && /^\{[a-z]+\}$/.test(place))
+        yield issue([...at, index], `${place} stands for nothing: there are {port}, {key} and {slug}.`)
+    if (word.includes('\0')) yield issue([...at, index], 'has a character that no command can have.')
+  }
+}

@@ -1,0 +1,59 @@
+/**
+ * The commands of model servers: read where a server of this machine is told them, and nowhere else: in the file that `--catalog`
+ * names, and in `<data>/models.d/*.yaml`. The database has the hash of each; without these words nothing is run for it. So no
+ * restore, no version that is brought back, and nobody over the network brings a command.
+ */
+import { stat } from 'node:fs/promises'
+import type { ProcessSpec, ProcessSpecs } from '../domain/process.ts'
+import { toSize } from '../domain/size.ts'
+import { parseText } from './document.ts'
+import { type Entry, toEntry } from './entry.ts'
+import { toProcessSpec } from './process.ts'
+import type { CatalogSource } from './source.ts'
+
+export interface LoadedProcesses {
+  specs: ProcessSpecs
+  /** Sentences about files whose commands do not count. */
+  ignored: string[]
+}
+
+/**
+ * Reads the commands of a source that was found. What of it does not hold together has failed to apply, so that no row has its hash.
+ * @param isNamed whether somebody has named its file.
+ */
+export async function loadProcesses(source: CatalogSource, isNamed: boolean): Promise<LoadedProcesses> {
+  const byUpstream = new Map<string, ProcessSpec>()
+  const ignored: string[] = []
+  const main = await read(source.text)
+  const own = commandsOf(main)
+  if (isNamed) take(own, byUpstream)
+  else if (own.length > 0)
+    ignored.push(
+      `${source.path}: the commands of ${own.map(([id]) => id).join(', ')} are not run: name this file with --catalog.`,
+    )
+  let memoryBytes = toSize(String(main.memory ?? ''))
+  for (const { path, text } of source.modelFiles) {
+    const entries = await read(text)
+    memoryBytes ??= toSize(String(entries.memory ?? ''))
+    if (await isOthers(path)) ignored.push(`${path}: its commands are not run: others may write it. chmod go-w ${path}`)
+    else take(commandsOf(entries), byUpstream)
+  }
+  return { specs: { byUpstream, memoryBytes }, ignored }
+}
+
+const read = async (text: string): Promise<Entry> => toEntry((await parseText(text)).raw)
+
+const commandsOf = (root: Entry): [string, Entry][] =>
+  Object.entries(toEntry(root.upstreams))
+    .map(([id, entry]): [string, Entry] => [id, toEntry(entry)])
+    .filter(([, entry]) => Array.isArray(entry.process))
+
+function take(commands: readonly [string, Entry][], byUpstream: Map<string, ProcessSpec>): void {
+  for (const [id, entry] of commands) byUpstream.set(id, toProcessSpec(entry))
+}
+
+/** Whether anybody but its owner may write it. */
+async function isOthers(path: string): Promise<boolean> {
+  const { mode } = await stat(path)
+  return (mode & 0o022) !== 0
+}

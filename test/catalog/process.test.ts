@@ -1,0 +1,135 @@
+/** Upstreams whose servers are started here: what a file may say of them, what the database keeps, whose commands count. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseSource } from '../../src/catalog/parse-source.ts'
+import { loadProcesses } from '../../src/catalog/processes.ts'
+import { toFileEntries } from '../../src/catalog/rows-as-file.ts'
+import { loadSource } from '../../src/catalog/source.ts'
+import { parse, problemsOf } from './parsing.ts'
+
+const FACTS = 'context_length: 4096, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
+
+/** A whole file: an upstream with these fields, and a model at it. */
+const toFile = (fields: string, id = 'gemma', top = '') => `version: 1
+${top}
+upstreams: { ${id}: { dialect: openai, ${fields} } }
+models: { local/${id}: { name: X, ${FACTS}, supported_features: [], routes: [{ upstream: ${id}, model: x }] } }
+`
+
+const COMMAND = 'process: [llama-server, -m, /models/secret-place.gguf, --port, "{port}"]'
+
+const rowOf = async (fields: string) => {
+  const { catalog } = await parse(toFile(fields))
+  const [row] = catalog.upstreams
+  if (!row) throw new Error('there is no upstream')
+  return row
+}
+
+describe('an upstream with process', () => {
+  test('costs nothing, has no address, and leaves a hash to the database and none of its words', async () => {
+    const row = await rowOf(`${COMMAND}, idle: 5m, memory: 4G, pin: true, deadlines: { start: 90s, idle: 30s }`)
+    expect(row).toMatchObject({ baseUrl: null, apiKeyRef: null, local: true, deadlines: { idle: 30_000 } })
+    expect(row.options).toEqual({ process: expect.stringMatching(/^sha256:[0-9a-f]{64}$/) })
+    expect(JSON.stringify(row)).not.toContain('secret-place')
+  })
+
+  test('has another hash for each change of how it is run', async () => {
+    const ways = ['', 'idle: 5m', 'idle: off', 'memory: 4G', 'pin: true', 'preload: true', 'health: /ok']
+    const more = [...ways, 'stop_command: [docker, rm, -f, x]', 'deadlines: { start: 5m }']
+    const hashes = await Promise.all(more.map(async (way) => (await rowOf(`${COMMAND}, ${way}`)).options.process))
+    expect(new Set(hashes).size).toBe(more.length)
+    expect((await rowOf(`${COMMAND}, concurrency: 2`)).options.process).toBe(hashes[0] ?? '')
+  })
+
+  test('is exported with its hash alone, which is the same to the database', async () => {
+    const row = await rowOf(`${COMMAND}, pin: true`)
+    const rows = [{ ...row, origin: 'file' as const, createdMs: 0, updatedMs: 0 }]
+    const { upstreams } = toFileEntries({ upstreams: rows, models: [], routes: [], aliases: [] })
+    const { catalog } = await parse(JSON.stringify({ version: 1, upstreams, models: {} }))
+    expect(catalog.upstreams).toEqual([row])
+  })
+
+  const WRONG: [fields: string, problem: string][] = [
+    ['process: "llama-server -m x"', 'upstreams.gemma.process: must be a list of words'],
+    ['process: [llama-server]', 'upstreams.gemma.process: says no port'],
+    ['process: [x, "{port}", "{prot}"]', 'upstreams.gemma.process[2]: {prot} stands for nothing'],
+    [`${COMMAND}, base_url: "http://127.0.0.1:1/v1"`, 'upstreams.gemma.base_url: an upstream with process has its own'],
+    [`${COMMAND}, api_key: "\${X}"`, 'upstreams.gemma.api_key: an upstream with process has its own'],
+    [`${COMMAND}, memory: 4`, 'upstreams.gemma.memory: must be a size with its unit'],
+    [`${COMMAND}, idle: 10`, 'upstreams.gemma.idle: 10 has no unit'],
+    [`${COMMAND}, health: health`, 'upstreams.gemma.health: must be a path'],
+    [`${COMMAND}, deadlines: { start: never }`, 'upstreams.gemma.deadlines.start: must be a time'],
+    [
+      'base_url: "http://127.0.0.1:1/v1", local: true, pin: true',
+      'upstreams.gemma.pin: pin is for an upstream with process',
+    ],
+    [
+      'base_url: "http://127.0.0.1:1/v1", local: true, deadlines: { start: 5s }',
+      'deadlines.start: start is for an upstream with process',
+    ],
+  ]
+
+  test.each(WRONG)('is refused as %s', async (fields, problem) => {
+    expect((await problemsOf(toFile(fields))).join('\n')).toContain(problem)
+  })
+
+  test('is no field of the built-in model, and memory is a size', async () => {
+    expect((await problemsOf(toFile(COMMAND).replace('openai', 'demo'))).join('\n')).toContain('dialects have process')
+    expect((await problemsOf(toFile(COMMAND, 'a', 'memory: lots'))).join('\n')).toContain('memory: must be a size')
+  })
+})
+
+describe('commands count', () => {
+  let folder = ''
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'tollgate-models-'))
+    mkdirSync(join(folder, 'models.d'))
+  })
+  afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+  const write = (name: string, text: string, mode = 0o600) => {
+    const path = join(folder, name)
+    writeFileSync(path, text)
+    chmodSync(path, mode)
+    return path
+  }
+  const load = async (file?: string) => {
+    const source = await loadSource({ file, dataFolder: folder, cwd: '/' })
+    const { specs, ignored } = await loadProcesses(source, file !== undefined)
+    return { ids: [...specs.byUpstream.keys()], memoryBytes: specs.memoryBytes, ignored, specs, source }
+  }
+
+  test('in a file that was named, and in the files of models', async () => {
+    const named = write('own.yaml', toFile(COMMAND, 'a', 'memory: 22G'))
+    write('models.d/b.yaml', toFile(COMMAND, 'b', 'memory: 1G'))
+    const { ids, memoryBytes, ignored, specs, source } = await load(named)
+    expect([ids, memoryBytes, ignored]).toEqual([['a', 'b'], 22 * 2 ** 30, []])
+    const { catalog } = await parseSource(source, {})
+    expect(catalog.upstreams.map(({ id, options }) => [id, options.process])).toEqual(
+      ['a', 'b'].map((id) => [id, specs.byUpstream.get(id)?.hash]),
+    )
+  })
+
+  test('not in a file that lies about, which says so', async () => {
+    write('catalog.yaml', toFile(COMMAND, 'a', 'memory: 8G'))
+    const { ids, memoryBytes, ignored } = await load()
+    expect([ids, memoryBytes]).toEqual([[], 8 * 2 ** 30])
+    expect(ignored).toEqual([
+      `${join(folder, 'catalog.yaml')}: the commands of a are not run: name this file with --catalog.`,
+    ])
+  })
+
+  test('not in a file that others may write', async () => {
+    const path = write('models.d/b.yaml', toFile(COMMAND, 'b'), 0o666)
+    expect(await load()).toMatchObject({ ids: [], ignored: [expect.stringContaining(`chmod go-w ${path}`)] })
+  })
+
+  test('once: what two files declare is refused', async () => {
+    const named = write('own.yaml', toFile(COMMAND, 'a'))
+    write('models.d/a.yaml', toFile(COMMAND, 'a'))
+    const { source } = await load(named)
+    expect(parseSource(source, {})).rejects.toThrow('models.d/a.yaml: upstreams.a is declared in another file, too')
+  })
+})
