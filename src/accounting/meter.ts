@@ -21,6 +21,9 @@ interface Captured {
   more: number
 }
 
+/** Deadlines within which nothing was worked. */
+const UNBEGUN: ReadonlySet<string | null> = new Set(['headers', 'start', 'queue'])
+
 export class Meter {
   readonly #monotonicMs: () => number
   readonly #startedMs: number
@@ -86,11 +89,11 @@ export class Meter {
 
   /**
    * Whether it failed because we stopped reading or waiting: its upstream may have worked, and charge for it. One that has not
-   * even begun a stream in time has not.
+   * even begun a stream in time has not, nor one that was not asked yet.
    */
   get isGivenUp(): boolean {
     const { outcome, error } = this
-    const isLate = error instanceof UpstreamError && error.kind === 'deadline' && error.deadline !== 'headers'
+    const isLate = error instanceof UpstreamError && error.kind === 'deadline' && !UNBEGUN.has(error.deadline)
     return outcome === 'failed' && (isLate || this.isTooLong)
   }
 

@@ -69,6 +69,7 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
     settingTexts: (settings) => toSettingTexts({ flags: options.flags, environment, settings }),
     commands,
     prepare: served.prepare,
+    loadProcesses: served.loadProcesses,
   }).catch(async (error) => {
     await log.flush()
     throw toDatabaseTrouble(databasePath(dataFolder), error)

@@ -4,6 +4,7 @@ import type { Answer, AnswerEvent } from '../domain/events.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import type { Format, Identity } from '../formats/format.ts'
+import type { Waiting } from './waiting.ts'
 
 export interface Delivery {
   requestId: string
@@ -16,6 +17,8 @@ export interface Delivery {
   signal: AbortSignal
   /** Headers of every answer that are known before it: how the key's rates stand. */
   headers: Readonly<Record<string, string>>
+  /** What it waits for before its answer begins. */
+  waiting: Pick<Waiting, 'comment'>
   /**
    * What the request holds, released when all but the end of the connection's answer is done; by whoever began the
    * delivery where there is no response.

@@ -72,9 +72,9 @@ class ResponseStream {
     opening.catch(() => {})
   }
 
-  /** See `Writer`. */
+  /** See `Writer`. While the request waits for something, also for what. */
   get keepAlive(): string {
-    return this.#writer.keepAlive
+    return this.#delivery.waiting.comment() ?? this.#writer.keepAlive
   }
 
   respond(): Response {
@@ -107,7 +107,7 @@ class ResponseStream {
   async #await(sink: Sink): Promise<Begun | null> {
     try {
       // A client that has left meanwhile is noticed by the call itself, which ends then.
-      await send(sink, this.#writer.keepAlive)
+      await send(sink, this.keepAlive)
       return await this.#opening
     } catch (error) {
       await this.#fail(sink, error, 'status')

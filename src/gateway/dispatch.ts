@@ -6,6 +6,7 @@ import type { Call, PlannedCall } from '../accounting/call.ts'
 import type { CallLog } from '../accounting/call-log.ts'
 import { tokensOf } from '../accounting/cost.ts'
 import type { Meter } from '../accounting/meter.ts'
+import type { Waiting } from '../delivery/waiting.ts'
 import { GatewayError, hasLeft, noLongerWanted, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerStream, Take } from '../domain/events.ts'
 import type { DialectName } from '../domain/settings.ts'
@@ -37,6 +38,8 @@ export interface CallsOf {
   /** Where a request that takes long to write waits for its key's turn, each time; null for any other. */
   pace: Pick<Pace, 'run'> | null
   shareId: string
+  /** Told what it waits for. */
+  waiting: Pick<Waiting, 'set'>
 }
 
 /** Prepares the dispatches of one request. */
@@ -73,7 +76,7 @@ async function callWithEach(
 /** @param used its upstream with one of several credentials. */
 async function callOnce(
   deps: DispatchDeps,
-  { id, calls, health, place, pace, shareId }: CallsOf,
+  { id, calls, health, place, pace, shareId, waiting }: CallsOf,
   asked: PlannedCall,
   used: Upstream | null,
 ): Promise<Answer> {
@@ -104,6 +107,7 @@ async function callOnce(
       payer: begun,
       callId: `${id}-${number}`,
       take: place.take,
+      queue: { owner: shareId, onWaiting: waiting.set },
     }
     const backend = deps.backends[upstream.dialect]
     const answer = await (pace ? pace.run(shareId, () => inTurn(backend, asking, meter)) : backend.call(asking))

@@ -9,6 +9,7 @@ import { type Finished, Settlement } from '../accounting/settle.ts'
 import type { Delivery } from '../delivery/delivery.ts'
 import { toGatewayError } from '../delivery/failure.ts'
 import { deliverStream } from '../delivery/stream.ts'
+import { Waiting } from '../delivery/waiting.ts'
 import { deliverWhole } from '../delivery/whole.ts'
 import { EMBEDDING } from '../domain/embedding.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
@@ -100,6 +101,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     const { signal } = incoming.request
     const { ledger, counter, leftCalls, now, monotonicMs, onFinished } = deps
     const calls = new CallLog({ ledger, row, first, reservation, counter, key, signal, leftCalls, now, monotonicMs })
+    const waiting = new Waiting()
     const delivery: Delivery = {
       requestId,
       format,
@@ -109,6 +111,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
       settlement: new Settlement({ ledger, counter, row, calls, reservation, onFinished }),
       signal,
       headers: rates,
+      waiting,
       held,
     }
     const one = createDispatch(deps, {
@@ -119,6 +122,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
       place,
       pace: read.isLong ? deps.pace : null,
       shareId: key.shareId,
+      waiting,
     })
     // Most requests ask for one choice in words: they need nothing around a call.
     const isPlain = (body.n ?? 1) === 1 && !body.response_format

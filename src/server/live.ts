@@ -3,6 +3,7 @@
  * upstreams are doing. Filled from the store and the ledger at start, renewed with each change. Built by `server.ts`.
  */
 import { LATEST_MS } from '../domain/id.ts'
+import { NO_PROCESSES, type ProcessSpecs } from '../domain/process.ts'
 import type { DialectName } from '../domain/settings.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
 import { createHealth } from '../health/health.ts'
@@ -12,6 +13,7 @@ import type { SpentOf } from '../limits/budget.ts'
 import { createLimiter } from '../limits/local-limiter.ts'
 import { MOST_STEP_MS } from '../limits/period.ts'
 import type { Log } from '../log.ts'
+import type { Fleet } from '../processes/fleet.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import type { LedgerReader } from '../store/ledger-store.ts'
 import { toSnapshot } from '../store/snapshot.ts'
@@ -32,17 +34,28 @@ export interface LiveDeps {
   /** A clock that never steps, ms. */
   monotonicMs(): number
   log: Log
+  /** Reads the commands of model servers again. */
+  loadProcesses(): Promise<ProcessSpecs>
+  /** Takes over what model servers there are. */
+  fleet: Pick<Fleet, 'renew'>
 }
 
 const MINUTE_MS = 60_000
 
 export async function createLive(deps: LiveDeps) {
-  const { store, vault, environment, reader, ledger, backends, probeMs, now, monotonicMs, log } = deps
-  const read = async () => {
+  const { store, vault, environment, reader, ledger, backends, probeMs, now, monotonicMs, log, fleet } = deps
+  let processes: { wanted: string; specs: ProcessSpecs } = { wanted: '[]', specs: NO_PROCESSES }
+  /** @param isForced whether files may have changed though the rows have not. */
+  const read = async (isForced: boolean) => {
     const rows = await store.read()
-    return toSnapshot(rows, environment, await vault.open(rows.sealed))
+    const managed = rows.upstreams.filter(({ options }) => options.process !== undefined)
+    const wanted = JSON.stringify(managed.map(({ id, options }) => [id, options.process]))
+    if (managed.length > 0 && (isForced || wanted !== processes.wanted))
+      processes = { wanted, specs: await deps.loadProcesses() }
+    if (managed.length === 0) processes = { wanted, specs: NO_PROCESSES }
+    return toSnapshot(rows, environment, await vault.open(rows.sealed), processes.specs)
   }
-  const first = await read()
+  const first = await read(true)
   const wallMs = now()
   const limiter = createLimiter({
     latestMs: reader.latestHour(wallMs + MOST_STEP_MS),
@@ -86,6 +99,7 @@ export async function createLive(deps: LiveDeps) {
     const keys = new Set([...opened, ...next.playgrounds.values()])
     limiter.renew(keys, next.teams.values(), spentOf, { monotonicMs: monotonicMs(), wallMs: now() })
     health.renew(next)
+    fleet.renew(next, processes.specs)
   }
   // Nothing is under way yet: to ask for it for each of ten thousand budgets would take as long as all else here.
   renew(first, (spender, span) => reader.spent(spender, span) + ledger.unapplied(spender, span))
@@ -99,7 +113,7 @@ export async function createLive(deps: LiveDeps) {
     /** Reads the configuration again and takes it over; not where this revision of it is in force. */
     async refresh(revision?: number): Promise<void> {
       if (revision === live.snapshot.revision) return
-      const next = await read()
+      const next = await read(revision === undefined)
       // Of two that read at once, the later answer may be the older one.
       if (next.revision < live.snapshot.revision) return
       renew(next, spent)

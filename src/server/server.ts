@@ -8,6 +8,7 @@ import { type MakeBackup, startSchedule } from '../backup/schedule.ts'
 import { createShelf } from '../backup/shelf.ts'
 import type { ServeConfig, SettingText } from '../config.ts'
 import { mintTag, toWallClock } from '../domain/id.ts'
+import { NO_PROCESSES, type ProcessSpecs } from '../domain/process.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
 import { Fullness } from '../gateway/fullness.ts'
 import { Load, stopping } from '../gateway/intake.ts'
@@ -32,6 +33,7 @@ import { readMaxFiles, toFileLimit, toLowLimit, watchFiles } from './files.ts'
 import { createLive, logNotReady } from './live.ts'
 import { createLiveRequests } from './live-requests.ts'
 import { drain, listen } from './network.ts'
+import { createFleet, withFleet } from './processes.ts'
 import { createServing } from './serving.ts'
 import { type RunFacts, toReadiness, toStatus, type WatchedParts } from './status.ts'
 import { openStorage } from './storage.ts'
@@ -54,6 +56,8 @@ export interface ServerOptions {
   backoffMs?: number
   /** Runs on the open, migrated store before anything is loaded from it: applies the catalogue. */
   prepare(store: ConfigStore, settings: Settings): void | Promise<void>
+  /** Reads the commands of model servers; without it none is started. */
+  loadProcesses?(): Promise<ProcessSpecs>
   /** What the process that runs the server does for it: for the control socket, and for scheduled backups. */
   commands: Pick<ControlDeps, 'reload' | 'drain'> & { makeBackup: MakeBackup }
 }
@@ -100,9 +104,14 @@ export async function startServer(options: ServerOptions): Promise<Server> {
 
   const { ledger, reader, files: dataFiles, disk } = storage.openLedger(config)
   const vault = createVault(dataFolder, environment)
-  const backends = createAllBackends({ environment, now, maxEventBytes: config.maxEventBytes })
+  const fleet = createFleet({ dataFolder, environment, now, log })
+  opened.defer(() => fleet.close())
+  const backends = withFleet(createAllBackends({ environment, now, maxEventBytes: config.maxEventBytes }), fleet)
   const { probeMs } = config
-  const live = await createLive({ store, vault, environment, reader, ledger, backends, probeMs, now, monotonicMs, log })
+  const live = await createLive({
+    ...{ store, vault, environment, reader, ledger, backends, probeMs, now, monotonicMs, log, fleet },
+    loadProcesses: options.loadProcesses ?? (async () => NO_PROCESSES),
+  })
   const { limiter, health, prober } = live
   const watch = store.watch(live.snapshot.revision, live.refresh, log)
   opened.defer(() => watch.stop())
@@ -258,6 +267,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     async stop() {
       load.drain()
       uploads.end(stopping)
+      fleet.drain()
       leftCalls.drain()
       await liveRequests.end()
       const clean = await drain(app, load, config.drainMs, closeThreads)

@@ -3,6 +3,7 @@
  * targets, upstreams as calls go by them. Built anew after each change of the configuration and swapped whole. Called by `server/` and
  * by commands.
  */
+import type { ProcessSpecs } from '../domain/process.ts'
 import type {
   CatalogModel,
   Environment,
@@ -24,18 +25,20 @@ const NOTHING_OPENED: OpenedCredentials = new Map()
 /**
  * @param environment resolves `${NAME}` references.
  * @param opened the credentials that were typed in.
+ * @param processes the commands that model servers may be started by; left out where nobody is to start one.
  */
 export function toSnapshot(
   rows: Configuration,
   environment: Environment,
   opened: OpenedCredentials = NOTHING_OPENED,
+  processes?: ProcessSpecs,
 ): Snapshot {
   return {
     revision: rows.revision,
     secrets: new Map(rows.keys.flatMap(toSecrets)),
     playgrounds: new Map(rows.keys.flatMap(toPlayground)),
     teams: new Map(rows.teams.map(toTeam)),
-    ...toCatalog(rows, environment, opened),
+    ...toCatalog(rows, environment, opened, processes),
   }
 }
 
@@ -44,6 +47,7 @@ export function toCatalog(
   rows: CatalogRows,
   environment: Environment,
   opened: OpenedCredentials = NOTHING_OPENED,
+  processes?: ProcessSpecs,
 ): Pick<Snapshot, 'models' | 'aliases' | 'upstreams'> {
   const prices = toPrices(rows)
   const upstreams = new Map(
@@ -51,7 +55,8 @@ export function toCatalog(
       .filter((row) => row.enabled)
       .map((row) => {
         const upstream = toUpstream(row, environment, 'on the server', opened.get(row.id))
-        const own = { prices: prices.get(row.id) ?? NO_PRICES }
+        const notReady = upstream.notReady ?? (processes ? whyNotRun(upstream, processes) : null)
+        const own = { prices: prices.get(row.id) ?? NO_PRICES, notReady }
         return [row.id, { ...upstream, ...own, each: upstream.each?.map((one) => ({ ...one, ...own })) ?? null }]
       }),
   )
@@ -60,6 +65,15 @@ export function toCatalog(
     aliases: new Map(rows.aliases.map(({ alias, model, listed }) => [alias, { model, listed }])),
     upstreams,
   }
+}
+
+/** Why the server of an upstream cannot be started, in words for an administrator. */
+function whyNotRun({ id, process }: Upstream, { byUpstream }: ProcessSpecs): string | null {
+  const spec = byUpstream.get(id)
+  if (process === null || spec?.hash === process) return null
+  return spec
+    ? 'its process in the file is another one than what was applied; reload the server, or apply the file'
+    : 'its process is not run: a command counts in the file that serve --catalog names, and in models.d of the data folder'
 }
 
 /** Of keys that a store has read before and gives again: nobody changes those. */

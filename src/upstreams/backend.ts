@@ -31,6 +31,16 @@ export interface BackendCall {
   callId: string
   /** Of what the gateway has for bytes that are held for the request. */
   take: TakeRoom
+  /** Where a place is to be waited for. */
+  queue?: CallQueue
+}
+
+/** How a call waits. */
+export interface CallQueue {
+  /** Whose turns it takes. */
+  owner: string
+  /** Given what says where it stands; null once it waits no more. */
+  onWaiting(note: (() => string) | null): void
 }
 
 /** Whoever pays for a call, and so wants to hear what it has used. */

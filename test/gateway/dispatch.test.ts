@@ -42,6 +42,7 @@ test.each([
       affinity: () => '',
       place: { take: () => null },
       shareId: 'k',
+      waiting: { set() {} },
       pace: {
         async run(_, work) {
           leaving.abort(reason)

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { applyCatalog } from '../../src/catalog/apply.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
+import { loadProcesses } from '../../src/catalog/processes.ts'
 import { type ServeConfig, toServeConfig } from '../../src/config.ts'
 import { decideKey, type KeyOptions, revokeKey } from '../../src/keys/service.ts'
 import { createLog } from '../../src/log.ts'
@@ -97,14 +98,18 @@ export async function startApp({ catalog, environment = {}, config = {} }: AppOp
   const log = createLog({ now, write: async (text) => void written.push(text.toString()) })
   const known = { UPSTREAM_KEY: CREDENTIAL, ...environment }
   const parsed = await parseCatalog(catalog, { name: 'test', environment: known })
+  // As a file that was named.
+  const source = { name: 'test', path: 'test', origin: 'file' as const, text: catalog, modelFiles: [] }
+  const { specs } = await loadProcesses(source, true)
   const server = await startServer({
     dataFolder,
-    environment: known,
+    environment: { PATH: process.env.PATH, ...known },
     log,
     now,
     version: 'test',
     monotonicMs: () => clock.monotonicMs,
     backoffMs: 1,
+    loadProcesses: async () => specs,
     configure: () => ({ ...toServeConfig(NO_SETTINGS), port: 0, retries: 0, probeMs: 0, leaveMs: 0, ...config }),
     async prepare(store) {
       const how = { origin: 'file', actor: 'test', subject: 'test', digest: 'd', nowMs: now() } as const

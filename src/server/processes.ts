@@ -1,0 +1,36 @@
+/** Model servers as a part of a running server: their logs and what was measured of them are in its data folder. Called by `server.ts`. */
+import { join } from 'node:path'
+import type { DialectName } from '../domain/settings.ts'
+import type { Environment } from '../domain/snapshot.ts'
+import type { Log } from '../log.ts'
+import { createManagedBackend } from '../processes/backend.ts'
+import { systemClock } from '../processes/clock.ts'
+import { createEngine } from '../processes/engine.ts'
+import { Fleet } from '../processes/fleet.ts'
+import { readMeasured } from '../processes/measured.ts'
+import type { Backend } from '../upstreams/backend.ts'
+
+export interface FleetOptions {
+  dataFolder: string
+  environment: Environment
+  /** Wall clock, ms. */
+  now(): number
+  log: Log
+}
+
+/** Where the logs of model servers are. */
+export const logsFolder = (dataFolder: string) => join(dataFolder, 'logs')
+
+export const createFleet = ({ dataFolder, environment, now, log }: FleetOptions): Fleet =>
+  new Fleet({
+    clock: systemClock,
+    measured: readMeasured(join(dataFolder, 'run', 'memory.json'), log),
+    engine: createEngine({ folder: logsFolder(dataFolder), environment, now }),
+    log,
+  })
+
+/** The same backends, for upstreams too whose servers are started here. */
+export function withFleet(backends: Record<DialectName, Backend>, fleet: Fleet): Record<DialectName, Backend> {
+  const managed = Object.entries(backends).map(([name, backend]) => [name, createManagedBackend(backend, fleet)])
+  return { ...backends, ...Object.fromEntries(managed) }
+}

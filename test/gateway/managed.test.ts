@@ -1,0 +1,208 @@
+/** Models whose servers are started here, as clients meet them: real processes behind a real gateway. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import { startApp, type TestApp } from '../support/app.ts'
+import { modelServer } from '../support/model-server.ts'
+import { until } from '../support/until.ts'
+
+const FACTS = 'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
+
+/** A model `local/<id>` at an upstream `<id>` of its own. */
+interface Managed {
+  options?: string[]
+  command?: string[]
+  fields?: string
+}
+
+function toCatalog(models: Record<string, Managed>, top = ''): string {
+  const all = Object.entries(models)
+  const upstreams = all.map(([id, { options = [], command = modelServer(...options), fields = '' }]) => {
+    return `  ${id}: { dialect: openai, process: ${JSON.stringify(command)}, concurrency: 2, ${fields} }`
+  })
+  const entries = all.map(
+    ([id]) =>
+      `  local/${id}: { name: X, ${FACTS}, supported_features: [], routes: [{ upstream: ${id}, model: ${id} }] }`,
+  )
+  return `version: 1\n${top}\nupstreams:\n${upstreams.join('\n')}\nmodels:\n${entries.join('\n')}\n`
+}
+
+let app: TestApp
+let key = ''
+
+async function start(models: Record<string, Managed>, { top = '', config = {} } = {}): Promise<void> {
+  app = await startApp({ catalog: toCatalog(models, top), config })
+  key = app.key()
+}
+
+afterEach(async () => {
+  await app.stop()
+})
+
+const chat = (id: string, content = 'hello', more: Record<string, unknown> = {}, init: RequestInit = {}) =>
+  fetch(`${app.baseUrl}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: `local/${id}`, messages: [{ role: 'user', content }], ...more }),
+    ...init,
+  })
+
+const events = async () => (await app.logLines()).map(({ event }) => String(event))
+const countOf = async (event: string) => (await events()).filter((one) => one === event).length
+
+describe('a model whose server is started here', () => {
+  test('is started by its first request, and answers whole and streamed', async () => {
+    await start({ a: { options: ['--load', '200'] } })
+    const whole = await chat('a')
+    expect(whole.status).toBe(200)
+    expect(await whole.text()).toContain('I am local/a')
+    const streamed = await (await chat('a', 'hello', { stream: true })).text()
+    expect(streamed).toContain('data: [DONE]')
+    expect(await countOf('process_started')).toBe(1)
+    const rows = await app.settled(2)
+    expect(
+      rows.map(({ upstream, status, completion_tokens, cost_nano_usd }) => [
+        upstream,
+        status,
+        completion_tokens,
+        cost_nano_usd,
+      ]),
+    ).toEqual([
+      ['a', 'ok', 3, 0],
+      ['a', 'ok', 3, 0],
+    ])
+  })
+
+  test('is started once for fifty that wait, and all of them are answered', async () => {
+    await start({ a: { options: ['--load', '400'] } })
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, i) => chat('a', `hello ${i}`, { stream: i % 2 === 0 })),
+    )
+    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 50 }, () => 200))
+    await Promise.all(answers.map((answer) => answer.text()))
+    expect(await countOf('process_started')).toBe(1)
+  })
+
+  test('tells a stream that waits where it stands', async () => {
+    await start({ a: { options: ['--load', '1500'] } }, { config: { heartbeatMs: 100 } })
+    const text = await (await chat('a', 'hello', { stream: true })).text()
+    expect(text).toContain(': waiting, 1st of 1, loading\n\n')
+    expect(text).toContain('data: [DONE]')
+  })
+
+  test('has three models answer where two fit, one after the other', async () => {
+    const fields = 'memory: 4G'
+    await start({ a: { fields }, b: { fields }, c: { fields } }, { top: 'memory: 10G' })
+    for (const id of ['a', 'b', 'c', 'a']) {
+      const answer = await chat(id)
+      expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining(`I am local/${id}`)])
+    }
+    expect(await countOf('process_started')).toBe(4)
+    expect(await countOf('process_stopped')).toBe(2)
+  })
+
+  test('is stopped once it is idle, and started by the next request', async () => {
+    await start({ a: { fields: 'idle: 50ms' } })
+    expect((await chat('a')).status).toBe(200)
+    await until('it has stopped', async () => (await countOf('process_stopped')) === 1)
+    expect((await chat('a')).status).toBe(200)
+    expect(await countOf('process_started')).toBe(2)
+  })
+
+  test('that crashes in a stream cuts that stream, and is there again for the next request', async () => {
+    await start({ a: {} }, { config: { retries: 2 } })
+    const cut = await (await chat('a', 'crash', { stream: true })).text()
+    expect(cut).toContain('I am ')
+    expect(cut).toContain('"error"')
+    expect(cut).not.toContain('[DONE]')
+    await until('it has been noticed', async () => (await countOf('process_failed')) === 1)
+    const answer = await chat('a')
+    expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('I am local/a')])
+  })
+
+  test('that ends at its start fails in the words of the contract, and its reason is for the operator', async () => {
+    await start({ a: { options: ['--die'] } })
+    const answer = await chat('a')
+    expect(answer.status).toBe(502)
+    expect(await answer.json()).toMatchObject({
+      error: {
+        message: 'Upstream `a` could not start its model server.',
+        type: 'server_error',
+        code: 'upstream_failed',
+      },
+    })
+    const failed = (await app.logLines()).find(({ event }) => event === 'process_failed')
+    expect(failed).toMatchObject({
+      upstream: 'a',
+      reason: 'its process exited with 1 before it could be asked; its log says why',
+    })
+  })
+
+  test('whose command does not exist says what to do, to the operator', async () => {
+    await start({ a: { command: ['/opt/nowhere/llama-server', '--port', '{port}'] } })
+    const answer = await chat('a')
+    const text = await answer.text()
+    expect(answer.status).toBe(502)
+    expect(text).not.toContain('nowhere')
+    expect(await app.logText()).toContain(
+      'there is no program /opt/nowhere/llama-server, or this user may not run it: correct',
+    )
+  })
+
+  test('that never is healthy is given up in time', async () => {
+    await start({ a: { options: ['--ill'], fields: 'deadlines: { start: 300ms }' } })
+    const answer = await chat('a')
+    expect(answer.status).toBe(504)
+    expect(await answer.json()).toMatchObject({
+      error: {
+        message: 'Upstream `a` took too long: its model server was not ready within 0.3 s.',
+        code: 'upstream_timeout',
+      },
+    })
+    expect(await app.logText()).toContain('raise deadlines.start if it is only slow')
+    expect((await app.settled(1)).map(({ completion_tokens }) => completion_tokens)).toEqual([0])
+  })
+
+  test('that needs more memory than there is is refused at once', async () => {
+    await start({ a: { fields: 'memory: 30G' } }, { top: 'memory: 22G' })
+    const answer = await chat('a')
+    expect(answer.status).toBe(502)
+    expect(await answer.text()).toContain('needs more memory than there is for models here')
+    expect(await app.logText()).toContain('needs 30.0 GiB')
+  })
+
+  test('that hangs is restarted after a few requests that it did not answer in time', async () => {
+    await start({ a: { fields: 'deadlines: { total_whole: 200ms }' } })
+    const first = await (await chat('a')).text()
+    for (let i = 0; i < 3; i++) expect((await chat('a', 'hang')).status).toBe(504)
+    await until('it has been stopped', async () => (await countOf('process_stopped')) === 1)
+    const second = await until2(() => chat('a'))
+    expect(second).toContain('I am local/a')
+    expect(second).not.toBe(first)
+  })
+
+  test('is asked for by nobody who has left', async () => {
+    await start({ a: { options: ['--load', '600'] } })
+    const client = new AbortController()
+    const left = chat('a', 'hello', {}, { signal: client.signal }).catch(() => 'left')
+    await until('it is started', async () => (await countOf('process_started')) === 1)
+    client.abort()
+    expect(await left).toBe('left')
+    const [row] = await app.settled(1)
+    expect([row?.status, row?.completion_tokens]).toEqual(['cut', 0])
+  })
+
+  test('is preloaded', async () => {
+    await start({ a: { fields: 'preload: true' } })
+    await until('it is ready', async () => (await countOf('process_ready')) === 1)
+  })
+})
+
+/** The text of the first answer that is 200: a breaker may have to be closed first. */
+async function until2(ask: () => Promise<Response>): Promise<string> {
+  let text = ''
+  await until('an answer', async () => {
+    const answer = await ask()
+    text = await answer.text()
+    return answer.status === 200
+  })
+  return text
+}
