@@ -14,6 +14,7 @@ const tokens = Type.Integer({ minimum: 0, maximum: 100_000_000 })
 const price = maybe(Type.Number({ minimum: 0, maximum: 100_000 }))
 const prices = {
   ...{ input: price, output: price, cache_read: price, cache_write: price, reasoning: price },
+  ...{ cached_input: price, cached_write: price },
   ...{ input_audio: price, output_audio: price },
 }
 const words = Type.Array(Type.String(), { maxItems: 100 })

@@ -191,12 +191,13 @@ test('models in a list that are not as they should be are left out, and counted'
     'gpt-4o': model({ input: 2, output: 8 }),
     'gpt-5': model({ input: -1, output: 8 }),
     a: model({ input: '2', output: 8 }),
+    cached: model({ input: 2, output: 8, cached_input: -1 }),
     b: { name: 'No limits' },
     c: null,
     d: model({ input: 1, output: 1 }, { limit: { context: 1e300, output: 1 } }),
   })
   const ran = await bench.run('catalog', 'refresh', 'api.json', '--yes')
-  expect(ran.stderr).toContain('5 of the 6 models in it are not as they should be, and left out.')
+  expect(ran.stderr).toContain('6 of the 7 models in it are not as they should be, and left out.')
   expect(await modelOf('openai/gpt-5')).toEqual(before)
 })
 
