@@ -9,6 +9,8 @@ import type { SseEvent } from '../sse.ts'
 /** What there is to know of an event that passes. */
 export type Told = Partial<Pick<RawEvent, 'origin' | 'isContent' | 'isTail'>>
 
+const PLAIN: Told = {}
+
 export const toRaw = (name: string | null, data: string, told: Told): RawEvent => ({
   kind: 'raw',
   name,
@@ -18,22 +20,44 @@ export const toRaw = (name: string | null, data: string, told: Told): RawEvent =
   isTail: told.isTail ?? false,
 })
 
+/** Reads the event that stands at a place of a text, where it is a piece of text and nothing else. */
+export interface PlainReader {
+  /** Null where it is anything else. */
+  read(text: string, at: number): { said: string; data: string; name: string | null } | null
+  /** Where what was read last ends. */
+  readonly end: number
+}
+
 export class PassingDecoder implements Decoder {
   readonly #inner: Pick<Decoder, 'event' | 'end'>
   readonly #tell: (event: SseEvent, read: readonly AnswerEvent[]) => Told | null
+  readonly #plain: PlainReader | null
+  /** Whether the event before was a piece of text: only then the next one is likely to be one. */
+  #isText = false
   #isOver = false
 
-  /** @param tell says what there is to know of an event that was read; null where it does not pass. */
+  /**
+   * @param tell says what there is to know of an event that was read; null where it does not pass.
+   * @param plain a quick way for what nearly all events are.
+   */
   constructor(
     inner: Pick<Decoder, 'event' | 'end'>,
     tell: (event: SseEvent, read: readonly AnswerEvent[]) => Told | null,
+    plain: PlainReader | null = null,
   ) {
     this.#inner = inner
     this.#tell = tell
+    this.#plain = plain
   }
 
-  take(): number {
-    return 0
+  take(text: string, out: AnswerEvent[]): number {
+    if (this.#plain === null || !this.#isText || this.#isOver) return 0
+    let at = 0
+    for (let found = this.#plain.read(text, at); found !== null; found = this.#plain.read(text, at)) {
+      out.push(toRaw(found.name, found.data, PLAIN), { kind: 'text', choice: 0, text: found.said })
+      at = this.#plain.end
+    }
+    return at
   }
 
   event(event: SseEvent, out: AnswerEvent[]): void {
@@ -41,6 +65,7 @@ export class PassingDecoder implements Decoder {
     const read: AnswerEvent[] = []
     this.#inner.event(event, read)
     const last = read.at(-1)?.kind
+    this.#isText = last === 'text' && read.length === 1
     this.#isOver = last === 'done' || last === 'failure'
     const told = last === 'failure' ? null : this.#tell(event, read)
     if (told) out.push(toRaw(event.name, event.data, told))

@@ -12,6 +12,7 @@ import { PassingDecoder, type Told, toRaw, typeOf } from '../passing.ts'
 import { toSigner } from '../signer.ts'
 import { AnswerDecoder } from './decoder.ts'
 import { isVertex, toMessagesPath, VERTEX_VERSION } from './hosts.ts'
+import { PlainDeltas } from './plain-deltas.ts'
 import { unsealMessages } from './unseal.ts'
 
 const OWN = toOwnFields(
@@ -28,14 +29,16 @@ export const messages: NativeLane = {
 
   decoder(expected) {
     let isBegun = false
-    return new PassingDecoder(new AnswerDecoder(expected), (event, read) => {
+    const inner = new AnswerDecoder(expected)
+    const tellOf = (event: SseEvent, read: readonly AnswerEvent[]) => {
       const type = typeOf(event)
       if (type !== 'message_start') return tell(type, event, read)
       // Some repeat it, which clients take for another answer.
       if (isBegun) return null
       isBegun = true
       return { origin: 'message' }
-    })
+    }
+    return new PassingDecoder(inner, tellOf, new PlainDeltas())
   },
 }
 
