@@ -88,13 +88,14 @@ export class Meter {
   }
 
   /**
-   * Whether it failed because we stopped reading or waiting: its upstream may have worked, and charge for it. One that has not
-   * even begun a stream in time has not, nor one that was not asked yet.
+   * Whether it failed because we stopped reading or waiting, or because what was written is of no use: its upstream may have worked,
+   * and charge for it. One that has not even begun a stream in time has not, nor one that was not asked yet.
    */
   get isGivenUp(): boolean {
     const { outcome, error } = this
+    const isSpoiled = error instanceof UpstreamError && error.isSpoiled
     const isLate = error instanceof UpstreamError && error.kind === 'deadline' && !UNBEGUN.has(error.deadline)
-    return outcome === 'failed' && (isLate || this.isTooLong)
+    return outcome === 'failed' && (isLate || isSpoiled || this.isTooLong)
   }
 
   /** How long the call has taken, to its end or so far. */

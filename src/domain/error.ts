@@ -144,6 +144,8 @@ export interface UpstreamErrorDetail {
   retryAfterMs?: number
   isOwnLimit?: boolean
   isTooLong?: boolean
+  isBusy?: boolean
+  isSpoiled?: boolean
   cause?: unknown
 }
 
@@ -160,6 +162,10 @@ export class UpstreamError extends Error {
   readonly isOwnLimit: boolean
   /** Whether it wrote more than is read: it has worked, and charges for it, and others would write as much. */
   readonly isTooLong: boolean
+  /** Whether it is well and has no room for one more just now. */
+  readonly isBusy: boolean
+  /** Whether it has worked, and what its model wrote could not be read: it is well, and once more it may do. */
+  readonly isSpoiled: boolean
   /** Id of the upstream that failed, once somebody who knows it has said so. */
   upstream: string | null = null
 
@@ -175,6 +181,8 @@ export class UpstreamError extends Error {
     this.retryAfterMs = detail.retryAfterMs ?? null
     this.isOwnLimit = detail.isOwnLimit ?? false
     this.isTooLong = detail.isTooLong ?? false
+    this.isBusy = detail.isBusy ?? false
+    this.isSpoiled = detail.isSpoiled ?? false
   }
 }
 

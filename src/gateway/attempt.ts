@@ -78,6 +78,8 @@ export async function attempt(
         error.upstream ??= target.upstream.id
         failures.push(error)
         if (error.code === OVERFLOW_CODE) tooSmall = Math.max(tooSmall, target.contextLength)
+        // What was worked for, and for nothing, is tried once more at most, wherever.
+        if (failures.filter(({ isSpoiled }) => isSpoiled).length > 1) throw error
         if (!mayRecover(error)) continue
         recovering.push(target)
         pauseMs = Math.max(pauseMs, error.retryAfterMs ?? 0)

@@ -17,11 +17,13 @@ import type { Pace } from '../threads/pace.ts'
 import type { Backend, BackendCall } from '../upstreams/backend.ts'
 import { toCredentialFailure } from '../upstreams/failure.ts'
 import type { Dispatch } from './attempt.ts'
+import type { Crowding, CrowdPlace } from './crowding.ts'
 import type { Place } from './intake.ts'
 
 export interface DispatchDeps {
   backends: Readonly<Record<DialectName, Pick<Backend, 'call'>>>
   limiter: Pick<Limiter, 'permit'>
+  crowding: Pick<Crowding, 'enter'>
   /** A clock that never steps. */
   monotonicMs(): number
 }
@@ -85,7 +87,13 @@ async function callOnce(
   const { upstream } = target
   let permit: Permit | null = null
   let call: Call | null = null
+  let room: CrowdPlace | null = null
   try {
+    // Providers say themselves how many they take.
+    if (upstream.local) {
+      const entering = deps.crowding.enter(upstream, shareId, signal)
+      room = entering instanceof Promise ? await entering : entering
+    }
     const reserve = calls.reserveOf(planned)
     permit = permitFor(deps, upstream, tokensOf(reserve))
     const beginning = calls.begin(planned, reserve)
@@ -95,6 +103,7 @@ async function callOnce(
     if (upstream.credentials.length > 1) meter.credential = (used ?? upstream).credentialNumber
     meter.onEnd = (meter) => {
       permit?.leave(toTokens(meter))
+      room?.leave(toCrowdNews(meter))
       health.report(target, toNews(meter), used)
       begun.over()
     }
@@ -118,6 +127,7 @@ async function callOnce(
     if (call === null) {
       // Something kept it from being made.
       permit?.leave(0)
+      room?.leave('other')
       health.report(target, 'aborted')
     } else {
       // For want of room we leave an answer unread that was written, and that will be charged for.
@@ -201,6 +211,11 @@ function permitFor({ limiter, monotonicMs }: DispatchDeps, upstream: Upstream, t
 
 /** What fails is not counted by a provider either; what broke off and says nothing stays at its estimate. */
 const toTokens = ({ isUnpaid, usage }: Meter) => (isUnpaid ? 0 : usage ? usage.prompt + usage.completion : null)
+
+const toCrowdNews = ({ outcome, error }: Meter) => {
+  if (outcome === 'ok') return 'ok'
+  return error instanceof UpstreamError && error.isBusy ? 'busy' : 'other'
+}
 
 function toNews({ outcome, error }: Meter): CallNews {
   if (outcome === 'ok') return 'ok'

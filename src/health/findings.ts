@@ -13,6 +13,9 @@ import { PENALTY_MS, type TargetState, type UpstreamState } from './state.ts'
 /** So long a call that went well counts for more than a free probe. */
 const PROVEN_MS = 60_000
 
+/** So long others come before one that is busy, where it does not say. */
+const BUSY_MS = 1_000
+
 /** Takes the failure of a call. */
 export function takeFailure(target: TargetState, request: CallingRequest, error: UpstreamError): void {
   const { owner, deps } = target
@@ -20,7 +23,7 @@ export function takeFailure(target: TargetState, request: CallingRequest, error:
   const refusal = toRefusal(error)
   const counts = isFailure(error)
   // What an upstream says about the request itself is no error of its own.
-  if (counts || status === 429 || whyRefused(error) !== null)
+  if (counts || status === 429 || error.isSpoiled || whyRefused(error) !== null)
     owner.lastError = { message: toMessage(error), at_ms: deps.wallMs() }
   if (counts) {
     if (!owner.unreached && isUnreached(error) && owner.upstream.baseUrl !== null) {
@@ -33,6 +36,8 @@ export function takeFailure(target: TargetState, request: CallingRequest, error:
   }
   // A 4xx is an answer, whatever it says.
   target.breaker?.abortProbe(request)
+  if (error.isBusy)
+    target.hold('paused', 'it has no room for more just now', Math.min(retryAfterMs ?? BUSY_MS, PENALTY_MS))
   if (status === 429 && retryAfterMs !== null)
     target.hold('paused', 'its provider limits our rate', Math.min(retryAfterMs, PENALTY_MS))
   if (!refusal) return
@@ -82,7 +87,8 @@ const isHeld = (
 ) => isWrong && !(each && credentials.isProven(credentialNumber))
 
 /** Whether the breaker counts it: the target did not do its work. A 4xx is an answer, a 429 a provider's good right. */
-function isFailure({ kind, status, cause }: UpstreamError): boolean {
+function isFailure({ kind, status, cause, isBusy, isSpoiled }: UpstreamError): boolean {
+  if (isBusy || isSpoiled) return false
   if (kind === 'status') return status === null || status >= 500
   return kind !== 'aborted' && !isOurShortage(cause)
 }

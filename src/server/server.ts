@@ -10,6 +10,7 @@ import type { ServeConfig, SettingText } from '../config.ts'
 import { mintTag, toWallClock } from '../domain/id.ts'
 import { NO_PROCESSES, type ProcessSpecs } from '../domain/process.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
+import { Crowding } from '../gateway/crowding.ts'
 import { Fullness } from '../gateway/fullness.ts'
 import { Load, stopping } from '../gateway/intake.ts'
 import { Uploads } from '../gateway/uploads.ts'
@@ -185,6 +186,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     load,
     uploads,
     pace: new Pace(),
+    crowding: new Crowding(monotonicMs),
     leftCalls,
     log,
     onFinished: toAll(

@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { CallLog } from '../../src/accounting/call-log.ts'
 import { LeftCalls } from '../../src/accounting/left-calls.ts'
 import { clientLeft, noLongerWanted } from '../../src/domain/error.ts'
+import { Crowding } from '../../src/gateway/crowding.ts'
 import { createDispatch } from '../../src/gateway/dispatch.ts'
 import { createLimiter } from '../../src/limits/local-limiter.ts'
 import { toOpen } from '../ledger/fixture.ts'
@@ -34,7 +35,7 @@ test.each([
     throw clientLeft()
   }
   const dispatch = createDispatch(
-    { backends: onEvery({ call }), limiter: createLimiter(), monotonicMs: () => 0 },
+    { backends: onEvery({ call }), limiter: createLimiter(), crowding: new Crowding(() => 0), monotonicMs: () => 0 },
     {
       id: 'r',
       calls,

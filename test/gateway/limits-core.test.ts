@@ -5,6 +5,7 @@ import { clientLeft, GatewayError } from '../../src/domain/error.ts'
 import { NO_LIMITS } from '../../src/domain/settings.ts'
 import { NO_USAGE } from '../../src/domain/usage.ts'
 import { chat } from '../../src/formats/chat/chat.ts'
+import { Crowding } from '../../src/gateway/crowding.ts'
 import { type HandleDeps, handle } from '../../src/gateway/handle.ts'
 import { Load } from '../../src/gateway/intake.ts'
 import { Uploads } from '../../src/gateway/uploads.ts'
@@ -66,6 +67,7 @@ function createAsking(fakes: Fakes) {
     checker,
     load: new Load({ maxInFlight: 10, maxBufferedBytes: 10_000, share: 1, nowMs: () => 0 }),
     pace: new Pace(),
+    crowding: new Crowding(() => 0),
     uploads: new Uploads({ uploadMs: 60_000 }),
     leftCalls: new LeftCalls({ leaveMs: 0 }),
     log: createLog({ now: () => 0, write: fine }),

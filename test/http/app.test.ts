@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { LeftCalls } from '../../src/accounting/left-calls.ts'
 import { logFinished } from '../../src/accounting/settle.ts'
 import { GatewayError } from '../../src/domain/error.ts'
+import { Crowding } from '../../src/gateway/crowding.ts'
 import { Load } from '../../src/gateway/intake.ts'
 import { Uploads } from '../../src/gateway/uploads.ts'
 import { createHealth } from '../../src/health/health.ts'
@@ -62,6 +63,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
     counter: createCounter(),
     checker: createChecker(),
     pace: new Pace(),
+    crowding: new Crowding(() => 0),
     uploads: new Uploads({ uploadMs: 60_000 }),
     log,
     leftCalls: new LeftCalls({ leaveMs: 0 }),

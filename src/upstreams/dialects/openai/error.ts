@@ -5,6 +5,7 @@
 import { UpstreamError } from '../../../domain/error.ts'
 import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
+import { toEngineFault } from '../../engine-errors.ts'
 import { toPublic, toPublicCode, UNAFFORDABLE_CODE } from '../../failure.ts'
 import { isOverflowCode, OVERFLOW_CODE, toOverflow } from '../../overflow.ts'
 import { isFailed } from './choice.ts'
@@ -113,6 +114,7 @@ export function toUpstreamError(
     param: param === '' ? null : toPublic(param, target.upstream).slice(0, MAX_PARAM_CHARS),
     retryable: effective >= 500 || RETRYABLE.has(effective),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...toEngineFault(effective, sentence),
   })
 }
 

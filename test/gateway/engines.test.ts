@@ -1,0 +1,82 @@
+/** A model server of one's own that fails in its own words: who learns of it, who is spared, and what is tried again. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { ENGINE_ERRORS } from '../fixtures/engines/errors.ts'
+import { answering, endWell, type Several, startSeveral } from '../support/several-upstreams.ts'
+import type { Seen } from '../support/upstream.ts'
+import type { Behaviour } from '../support/upstream-answers.ts'
+
+let several: Several
+beforeEach(async () => {
+  several = await startSeveral({ config: { retries: 2 } })
+})
+afterEach(() => endWell(several))
+
+function saying(words: string): Behaviour {
+  const found = ENGINE_ERRORS.find(({ said, engine }) => said === words && engine === 'llama-server')
+  if (!found) throw new Error(`nobody says: ${words}`)
+  return { kind: 'whole', status: found.status, body: found.body }
+}
+
+const LOCAL = { model: 'acme/mixed' }
+
+async function ask(words: string, key = several.key) {
+  const response = await several.chat({ ...LOCAL, messages: [{ role: 'user', content: words }] }, { key })
+  const { error } = (await response.json()) as { error?: { message: string; code: string | null } }
+  return { status: response.status, upstream: response.headers.get('x-tollgate-upstream'), error }
+}
+
+test('two bad requests of two keys leave the server to a third', async () => {
+  const { first } = several
+  const bad = saying('replayed arguments that are no JSON')
+  first.script((seen) => (seen.body.includes('poison') ? bad : answering('first')(seen)))
+  for (const name of ['one', 'other']) {
+    const key = several.app.key({ name })
+    for (let each = 0; each < 8; each++) {
+      const { status, error } = await ask('poison', key)
+      expect(status).toBe(400)
+      expect(error?.message).toContain('Failed to parse tool call arguments')
+    }
+  }
+  // None of them was asked twice, or anywhere else.
+  expect(first.requests.length).toBe(16)
+  expect(several.here.requests.length).toBe(0)
+  expect(await ask('a question', several.app.key({ name: 'third' }))).toMatchObject({ status: 200, upstream: 'first' })
+})
+
+test('a picture that one target cannot see goes to the next one, and its breaker stays closed', async () => {
+  const { first, here } = several
+  first.script((seen) =>
+    seen.body.includes('poison') ? saying('a picture and no projector') : answering('first')(seen),
+  )
+  for (let each = 0; each < 8; each++) expect(await ask('poison')).toMatchObject({ status: 200, upstream: 'here' })
+  expect(here.requests.length).toBe(8)
+  expect(await ask('a question')).toMatchObject({ status: 200, upstream: 'first' })
+})
+
+test('what the model wrote and nobody can read is tried once more, and no breaker opens', async () => {
+  const { first } = several
+  const only = { model: 'acme/only' }
+  first.script(saying('a generation that nobody can read'))
+  for (let each = 0; each < 4; each++) {
+    const response = await several.chat(only)
+    expect(response.status).toBe(502)
+    await response.text()
+  }
+  expect(first.requests.length).toBe(8)
+  first.script(answering('first'))
+  expect((await several.chat(only)).status).toBe(200)
+})
+
+test('prompts that do not fit into a shared context together are all answered, a few at a time', async () => {
+  const { here } = several
+  const isUnderWay = ({ answeredAtMs, abortedAtMs }: Seen) => answeredAtMs === null && abortedAtMs === null
+  here.script((seen) => {
+    const isCrowded = here.requests.filter(isUnderWay).length > 1
+    const answer = isCrowded ? saying('a context that several share') : answering('here')(seen)
+    return answer.kind === 'whole' ? { ...answer, delayMs: 20 } : answer
+  })
+  several.first.script({ kind: 'whole', status: 500, body: {} })
+  const keys = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => several.app.key({ name }))
+  const answers = await Promise.all(keys.map((key) => ask('a long prompt', key)))
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200])
+})
