@@ -25,9 +25,10 @@ const unavailable = (code: string, retryAfter: number): Row => ({
 
 const failed = (status: number, code: string | null): Row => ({ status, type: 'server_error', code })
 
-const CHALLENGE = { 'www-authenticate': 'Bearer' }
-/** OpenAI's client libraries obey it. */
+/** OpenAI's and Anthropic's client libraries obey it. */
 const NO_RETRY = { 'x-should-retry': 'false' }
+/** Claude Code sends a wrong key again for minutes, without a word, unless it is told that this is no use. */
+const CHALLENGE = { 'www-authenticate': 'Bearer', ...NO_RETRY }
 
 const TABLE = {
   no_key: { ...invalid(401, null), headers: CHALLENGE },

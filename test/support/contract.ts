@@ -130,7 +130,10 @@ export function checkError(status: number, headers: Headers, body: string): Erro
   must(11, isObject(parsed) && Object.keys(parsed).join() === 'error', 'an error is all that its body holds')
   const error = checkErrorFields(parsed.error)
   const isOurs = error.type !== 'invalid_request_error'
-  if (status === 401) must(11, headers.get('www-authenticate') === 'Bearer', 'a 401 says how to send a key')
+  if (status === 401) {
+    must(11, headers.get('www-authenticate') === 'Bearer', 'a 401 says how to send a key')
+    must(13, headers.get('x-should-retry') === 'false', 'a wrong key is not to be tried again')
+  }
   if (status === 405) must(11, Boolean(headers.get('allow')), 'a 405 says what is allowed')
   if (status >= 500) must(15, isOurs, 'what a client did wrong is not its server error')
   if (status < 500 && status !== 429) must(15, !isOurs, 'a 4xx is an invalid_request_error')
