@@ -1,4 +1,5 @@
 /** How clients use a key, ready to be copied: what is here works as it stands. Pure. */
+import { toClaudeCode, toCodex } from '../snippets/agents.ts'
 import { type Snippet, toCurl, toPython, toTypeScript } from '../snippets/chat.ts'
 
 export interface Access {
@@ -16,6 +17,8 @@ export function toSnippets(access: Access): Snippet[] {
     { title: 'curl', text: toCurl(call) },
     { title: 'TypeScript', text: toTypeScript(call) },
     { title: 'Python', text: toPython(call) },
+    { title: 'Claude Code', text: toClaudeCode(access) },
+    { title: 'Codex', text: toCodex(access) },
     { title: 'Open WebUI', text: toOpenWebUi(access) },
     { title: 'Environment', text: toEnvironment(access) },
   ]

@@ -1,5 +1,5 @@
 /** A chat request as code that makes it and prints the answer as it comes. Each was run as it stands. Pure. */
-import { JSON_TEXT, PYTHON, SCRIPT, toLiteral } from './literal.ts'
+import { JSON_TEXT, PYTHON, quote, SCRIPT, toLiteral } from './literal.ts'
 
 export interface ChatCall {
   /** Ends in `/v1`. */
@@ -14,9 +14,6 @@ export interface Snippet {
   title: string
   text: string
 }
-
-/** For a shell. */
-const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 
 const SHORT = 200
 

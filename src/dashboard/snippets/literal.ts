@@ -1,4 +1,4 @@
-/** JSON values as they are written in a language, over as many lines as they need. Pure. */
+/** JSON values as they are written in a language, over as many lines as they need, and texts for a shell. Pure. */
 
 export interface Language {
   text(text: string): string
@@ -48,6 +48,9 @@ export const PYTHON: Language = {
   hasLastComma: true,
   indent: '    ',
 }
+
+/** A text as one word of a shell. */
+export const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 
 const WIDEST = 90
 
