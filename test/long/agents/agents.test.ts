@@ -17,7 +17,7 @@ const COST =
 
 for (const agent of AGENTS) {
   const bin = await installAgent(agent)
-  const { endpoint, words, hello, toTurns } = TASKS[agent]
+  const { endpoint, words, hello, toTurns, toScript } = TASKS[agent]
 
   describe.skipIf(bin === null)(agent, () => {
     let stage: AgentStage
@@ -34,6 +34,13 @@ for (const agent of AGENTS) {
       expect({ code, key }).toEqual({ code: 0, key: 'revoked' })
       expect(stdout).toContain(DEMO_SAYS)
       expect(rows).toMatchObject([{ ...rowOf(DEMO), estimated: 0 }])
+    })
+
+    test('what the dashboard shows starts it as well', async () => {
+      stage.renew()
+      const { code, stdout, rows } = await stage.shell((access) => toScript({ ...access, model: DEMO }), hello)
+      expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(DEMO_SAYS) })
+      expect(rows).toMatchObject([{ ...rowOf(DEMO), key: expect.stringContaining('by hand') }])
     })
 
     test.each(SPEAKERS.map((speaker) => [speaker.model, speaker] as const))(

@@ -37,7 +37,7 @@ export interface Work {
   stderr: string
   /** The requests that it made, oldest first. */
   rows: Row[]
-  /** How the key that was made for it stands now. */
+  /** How the key that was made last stands now. */
   key: string
 }
 
@@ -48,10 +48,14 @@ export interface AgentStage {
   refusals(): number
   /** Kills the server and starts it again, at the same address. */
   restart(): Promise<void>
+  /** Revokes the key that was made last. */
+  revoke(): Promise<void>
   /** Where the next agent works: empty but for `notes.txt`. */
   renew(): string
   /** Starts an agent and waits for its end. `flags` are of `launch`, `words` the agent's own. */
   work(agent: RealAgent, flags: string[], words: string[]): Promise<Work>
+  /** Has a shell start it, by a script that is made for a new key. */
+  shell(toScript: (access: { baseUrl: string; secret: string }) => string, words: string[]): Promise<Work>
   stop(): Promise<void>
 }
 
@@ -89,6 +93,27 @@ export async function startAgentStage(bin: string): Promise<AgentStage> {
     if (code !== 0) throw new Error(`${argv.join(' ')} ended with ${code}: ${stderr}`)
     return JSON.parse(stdout)
   }
+  const lastKey = async () => {
+    const { keys }: { keys: { id: string; status: string }[] } = await ask('keys', 'list', '--all')
+    return keys.at(-1)
+  }
+  async function run(command: string[]): Promise<Work> {
+    // Codex keeps programs for its commands at home, and not in a folder for temporary files.
+    const home = mkdtempSync(join(bin, '../../home-'))
+    homes.push(home)
+    mkdirSync(join(home, '.codex'))
+    const child = Bun.spawn(command, {
+      ...{ cwd: scratch, env: toEnvironment(bin, home), timeout: 120_000 },
+      ...({ stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' } as const),
+    })
+    const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()])
+    const code = await child.exited
+    await applyJournal(data)
+    const { requests }: { requests: Row[] } = await ask('requests', 'list')
+    const rows = requests.filter(({ id }) => !known.has(id)).reverse()
+    for (const { id } of rows) known.add(id)
+    return { code, stdout, stderr, rows, key: (await lastKey())?.status ?? 'none' }
+  }
   return {
     upstream,
     refusals: () => server.stderr().split('"event":"request_refused"').length - 1,
@@ -98,33 +123,19 @@ export async function startAgentStage(bin: string): Promise<AgentStage> {
       await server.exited
       server = await serve('--port', port)
     },
+    async revoke() {
+      await ask('keys', 'revoke', (await lastKey())?.id ?? '')
+    },
     renew() {
       scratch = mkdtempSync(join(place.folder, 'scratch-'))
       writeFileSync(join(scratch, 'notes.txt'), NOTES)
       upstream.requests.length = 0
       return scratch
     },
-    async work(agent, flags, words) {
-      // Codex keeps programs for its commands at home, and not in a folder for temporary files.
-      const home = mkdtempSync(join(bin, '../../home-'))
-      homes.push(home)
-      mkdirSync(join(home, '.codex'))
-      const child = Bun.spawn([BINARY, 'launch', agent, '--data', data, ...flags, '--', ...words], {
-        cwd: scratch,
-        env: toEnvironment(bin, home),
-        stdin: 'ignore',
-        stdout: 'pipe',
-        stderr: 'pipe',
-        timeout: 120_000,
-      })
-      const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()])
-      const code = await child.exited
-      await applyJournal(data)
-      const { requests }: { requests: Row[] } = await ask('requests', 'list')
-      const rows = requests.filter(({ id }) => !known.has(id)).reverse()
-      for (const { id } of rows) known.add(id)
-      const { keys }: { keys: { id: string; status: string }[] } = await ask('keys', 'list', '--all')
-      return { code, stdout, stderr, rows, key: keys.at(-1)?.status ?? 'none' }
+    work: (agent, flags, words) => run([BINARY, 'launch', agent, '--data', data, ...flags, '--', ...words]),
+    async shell(toScript, words) {
+      const { key: secret } = await ask('keys', 'create', '--name', `by hand ${known.size}`)
+      return run(['sh', '-c', `${toScript({ baseUrl: server.baseUrl, secret })} "$@"`, 'sh', ...words])
     },
     async stop() {
       await place.close()

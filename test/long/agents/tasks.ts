@@ -2,6 +2,7 @@
 import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { toClaudeCode, toCodex } from '../../../src/dashboard/snippets/agents.ts'
 import type { RealAgent } from './install.ts'
 import type { Turn } from './speakers.ts'
 import type { Work } from './stage.ts'
@@ -14,6 +15,8 @@ export interface Task {
   hello: string[]
   /** @param folder where it works. */
   toTurns(folder: string): Turn[]
+  /** What the dashboard shows to start it with. */
+  toScript(access: { baseUrl: string; secret: string; model: string }): string
 }
 
 const CHANGED = 'The word is heron.\nThe colour is blue.\n'
@@ -39,6 +42,7 @@ EOF
 export const TASKS: Readonly<Record<RealAgent, Task>> = {
   claude: {
     endpoint: 'messages',
+    toScript: toClaudeCode,
     words: ['-p', PROMPT, '--permission-mode', 'acceptEdits', '--allowedTools', 'Bash(wc *)'],
     hello: ['-p', 'Hello there!'],
     toTurns: (folder) => [
@@ -68,6 +72,7 @@ export const TASKS: Readonly<Record<RealAgent, Task>> = {
   },
   codex: {
     endpoint: 'responses',
+    toScript: toCodex,
     words: ['exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', PROMPT],
     hello: ['exec', '--skip-git-repo-check', 'Hello there!'],
     toTurns: () => [

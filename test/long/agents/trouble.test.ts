@@ -99,5 +99,20 @@ for (const agent of AGENTS) {
       expect(statusesOf(work.rows)).toEqual(['ok streamed', 'ok streamed'])
       expect(stage.refusals() - before).toBe(1)
     })
+
+    test('a key that is revoked in the middle ends it, soon and with a word', async () => {
+      const folder = stage.renew()
+      const before = stage.refusals()
+      const { model, play } = openai
+      const revoking = (said: Behaviour): Behaviour =>
+        said.kind === 'stream' ? { ...said, after: stage.revoke() } : said
+      stage.upstream.script(but(play(toTurns(folder)), 1, 2, revoking))
+      const { code, stdout, stderr, rows } = await stage.work(agent, ['--model', model], words)
+      expect(code).toBe(1)
+      expect(stdout + stderr).toMatch(/401.*key/)
+      expect(statusesOf(rows)).toEqual(['ok streamed', 'ok streamed'])
+      // Codex tries five times again, whatever it is told.
+      expect(stage.refusals() - before).toBe(agent === 'claude' ? 1 : 6)
+    })
   })
 }
