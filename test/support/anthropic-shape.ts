@@ -75,6 +75,7 @@ const tool = z.union([
     description: z.string().optional(),
     input_schema: z.looseObject({ type: z.literal('object') }),
     strict: z.boolean().optional(),
+    eager_input_streaming: z.boolean().optional(),
     cache_control,
   }),
   z.strictObject({

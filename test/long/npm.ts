@@ -1,0 +1,38 @@
+/**
+ * Packages that a few long tests alone need, from npm, in folders of their own below `node_modules/.cache/`: they are installed when a
+ * test first asks for them. Where npm, the platform or the network refuses, those tests are left out, with a word about it.
+ */
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const CACHE = join(import.meta.dir, '../../node_modules/.cache/long-tests')
+
+/**
+ * @param packages with their versions; the first names the folder.
+ * @param start a program of theirs that has to start here.
+ * @returns their `node_modules`; null where they cannot be had, which is said on standard error.
+ */
+export async function installed(packages: readonly [string, ...string[]], start?: string): Promise<string | null> {
+  const folder = join(CACHE, packages[0].replace(/^@/, '').replaceAll(/[/@]/g, '-'))
+  const modules = join(folder, 'node_modules')
+  const done = join(folder, 'installed')
+  try {
+    mkdirSync(folder, { recursive: true })
+    if (!existsSync(done)) {
+      const quiet = ['--no-audit', '--no-fund', '--no-update-notifier', '--fetch-retries=1']
+      await run(['npm', 'install', '--prefix', folder, ...quiet, ...packages], folder)
+      writeFileSync(done, '')
+    }
+    if (start !== undefined) await run([join(modules, '.bin', start), '--version'], folder)
+    return modules
+  } catch (error) {
+    console.warn(`Tests with ${packages[0]} are left out: ${error instanceof Error ? error.message : error}`)
+    return null
+  }
+}
+
+async function run(command: string[], cwd: string): Promise<void> {
+  const child = Bun.spawn(command, { cwd, stdin: 'ignore', stdout: 'ignore', stderr: 'pipe', timeout: 300_000 })
+  const stderr = await child.stderr.text()
+  if ((await child.exited) !== 0) throw new Error(`${command[0]} ended with ${child.exitCode}: ${stderr.slice(-500)}`)
+}
