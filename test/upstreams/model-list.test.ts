@@ -82,9 +82,18 @@ describe('a list', () => {
       inputModalities: ['text', 'image'],
       outputModalities: ['text'],
       can: { tools: true, json_mode: true, structured_outputs: true, reasoning: true },
-      options: { thinking: 'adaptive', efforts: ['low', 'medium', 'high', 'max'], thinking_off: false },
+      options: {
+        thinking: 'adaptive',
+        efforts: ['low', 'medium', 'high', 'max'],
+        thinking_off: false,
+        sampling: false,
+      },
       oddities: [],
     })
+    const thinking = { supported: true, types: { adaptive: { supported: true }, enabled: { supported: true } } }
+    const [older] = await ask(anthropicList(claude('claude-test-0', { capabilities: { thinking } })), anthropic)
+    // It takes a temperature.
+    expect(older?.options).toEqual({ thinking: 'adaptive' })
     expect(upstream.probes[0]).toMatchObject({
       path: '/v1/models?limit=1000',
       headers: { 'x-api-key': KEY, 'anthropic-version': '2023-06-01' },

@@ -49,7 +49,10 @@ const toInput = (can: JsonObject): Modality[] => [
   ...(toSupport(can.pdf_input) ? (['file'] as const) : []),
 ]
 
-/** As `thinking.ts` asks for it: by an effort where the model can, else by a number of tokens. */
+/**
+ * As `thinking.ts` asks for it: by an effort where the model can, else by a number of tokens. Whether it takes a temperature the list does
+ * not say: those that do not think by a number refuse one, as every model of Anthropic's that models.dev knows does.
+ */
 function toOptions(can: JsonObject): RouteSettings {
   const thinking = asObject(can.thinking)
   const types = asObject(thinking?.types) ?? {}
@@ -61,5 +64,6 @@ function toOptions(can: JsonObject): RouteSettings {
     thinking: toSupport(thinking) === false ? 'none' : byEffort ? 'adaptive' : byTokens ? 'budget' : undefined,
     efforts: toSupport(effort) !== false && efforts.length > 0 ? efforts : undefined,
     thinking_off: toSupport(types.disabled),
+    sampling: byEffort && byTokens === false ? false : undefined,
   } as const)
 }
