@@ -10,8 +10,10 @@ import type { Target } from '../domain/snapshot.ts'
 import type { Dispatch } from './attempt.ts'
 import { inParallel, toParallel } from './fanout.ts'
 
-/** Numbers in decimals are long, and to read those of so many vectors takes some hundredths of a second. */
-const MAX_INPUTS_IN_NUMBERS = 256
+/** In decimals they are long: to read so many at once holds the event loop for some 40 ms. */
+const MAX_NUMBERS = 200_000
+/** Where nobody says how long a vector is, it may be so long. */
+const MOST_DIMENSIONS = 3_072
 /** No text has more tokens than one for so many bytes, or nearly none: what is split by a guess must not be too much. */
 const BYTES_PER_TOKEN = 2
 
@@ -19,8 +21,9 @@ const BYTES_PER_TOKEN = 2
 export function toParts(body: CanonicalRequest, { upstream: { options } }: Target): readonly CanonicalRequest[] {
   const embedding = body[EMBEDDING]
   if (!embedding) return [body]
-  const { inputs, encoding } = embedding
-  const mostInputs = Math.min(options.embedding_inputs, encoding === 'float' ? MAX_INPUTS_IN_NUMBERS : Infinity)
+  const { inputs, encoding, dimensions } = embedding
+  const mostRead = encoding === 'float' ? Math.floor(MAX_NUMBERS / (dimensions ?? MOST_DIMENSIONS)) : Infinity
+  const mostInputs = Math.min(options.embedding_inputs, mostRead)
   const mostTokens = options.embedding_tokens ?? Infinity
   const lists: EmbeddingInput[][] = []
   let list: EmbeddingInput[] = []

@@ -92,11 +92,13 @@ test('one that would take more calls than there may be is refused', async () => 
 })
 
 test('written as numbers, vectors come in smaller calls: nobody waits until so many are read', () => {
-  const toCount = (encoding: 'float' | 'base64') => {
-    const inputs = Array.from({ length: 600 }, () => 'a')
-    const body = { model: 'm', messages: [], [EMBEDDING]: { inputs, dimensions: null, encoding } }
+  const toCount = (encoding: 'float' | 'base64', dimensions: number | null) => {
+    const inputs = Array.from({ length: 150 }, () => 'a')
+    const body = { model: 'm', messages: [], [EMBEDDING]: { inputs, dimensions, encoding } }
     return toParts(body, toTarget()).map((part) => part[EMBEDDING]?.inputs.length)
   }
-  expect(toCount('float')).toEqual([256, 256, 88])
-  expect(toCount('base64')).toEqual([600])
+  expect(toCount('float', null)).toEqual([65, 65, 20])
+  expect(toCount('float', 2_000)).toEqual([100, 50])
+  expect(toCount('float', 256)).toEqual([150])
+  expect(toCount('base64', null)).toEqual([150])
 })
