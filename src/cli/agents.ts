@@ -1,7 +1,8 @@
 /**
  * How each agent is told of a gateway: by variables of its environment, or by settings on its command line. Pure.
  *
- * Sources: https://code.claude.com/docs/en/llm-gateway, https://github.com/openai/codex/blob/main/docs/config.md,
+ * Sources: https://code.claude.com/docs/en/llm-gateway, https://code.claude.com/docs/en/env-vars,
+ * https://github.com/openai/codex/blob/main/docs/config.md,
  * https://aider.chat/docs/llms/openai-compat.html, https://llm.datasette.io/en/stable/other-models.html
  */
 
@@ -42,6 +43,12 @@ export const INSTALL: Readonly<Record<AgentName, string>> = {
 /** In which variable Codex finds its key. */
 const CODEX_KEY = 'TOLLGATE_API_KEY'
 
+/** With any of these Claude Code asks somebody else, or with another key or model. */
+const ELSEWHERE = [
+  ...['ANTHROPIC_API_KEY', 'ANTHROPIC_SMALL_FAST_MODEL', 'ANTHROPIC_UNIX_SOCKET'],
+  ...['ANTHROPIC_AWS', 'BEDROCK', 'FOUNDRY', 'GATEWAY', 'MANTLE', 'VERTEX'].map((name) => `CLAUDE_CODE_USE_${name}`),
+]
+
 export function toLaunch(agent: AgentName, gateway: Gateway): Launch {
   const { base, key, model, contextLength, folder } = gateway
   const launch: Launch = { command: agent, args: [], environment: {}, without: [], files: {} }
@@ -53,12 +60,15 @@ export function toLaunch(agent: AgentName, gateway: Gateway): Launch {
         ANTHROPIC_AUTH_TOKEN: key,
         ANTHROPIC_MODEL: model,
         // What it does beside the conversation, it does with a model of another name otherwise.
+        ANTHROPIC_DEFAULT_FABLE_MODEL: model,
         ANTHROPIC_DEFAULT_OPUS_MODEL: model,
         ANTHROPIC_DEFAULT_SONNET_MODEL: model,
         ANTHROPIC_DEFAULT_HAIKU_MODEL: model,
         CLAUDE_CODE_SUBAGENT_MODEL: model,
+        // It takes any model that it does not know for one of 200,000 tokens.
+        CLAUDE_CODE_AUTO_COMPACT_WINDOW: String(contextLength),
       }
-      launch.without = ['ANTHROPIC_API_KEY', 'CLAUDE_CODE_USE_BEDROCK', 'CLAUDE_CODE_USE_VERTEX']
+      launch.without = ELSEWHERE
       return launch
     case 'codex':
       launch.environment = { [CODEX_KEY]: key }

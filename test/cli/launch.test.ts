@@ -39,7 +39,7 @@ const newKeys = async () => {
 const started = () => bench.programs.ran.at(-1)
 
 test('an agent gets the address, a model and a key of its own, which ends when it does', async () => {
-  bench.environment = { ANTHROPIC_API_KEY: 'sk-ant-another', HOME: '/home/ann' }
+  bench.environment = { ANTHROPIC_API_KEY: 'sk-ant-another', CLAUDE_CODE_USE_FOUNDRY: '1', HOME: '/home/ann' }
   bench.programs.code = 3
   const ran = await launch('claude', '--model', 'acme/large', '--budget', '5/day', '--', '-p', 'Hello')
   expect(ran).toEqual({ code: 3, stdout: '', stderr: '' })
@@ -48,9 +48,11 @@ test('an agent gets the address, a model and a key of its own, which ends when i
   expect(environment).toMatchObject({
     ANTHROPIC_BASE_URL: gateway.app.origin,
     ANTHROPIC_MODEL: 'acme/large',
+    CLAUDE_CODE_AUTO_COMPACT_WINDOW: '8192',
     HOME: '/home/ann',
   })
   expect(environment).not.toHaveProperty('ANTHROPIC_API_KEY')
+  expect(environment).not.toHaveProperty('CLAUDE_CODE_USE_FOUNDRY')
   const [made] = await newKeys()
   expect(made).toMatchObject({ status: 'revoked', budget_nano_usd: 5_000_000_000, budget_period: 'day' })
   expect(made?.name).toMatch(/^claude [0-9a-f]{8}$/)
