@@ -14,6 +14,11 @@ import { toEmbeddingsJson } from './whole.ts'
 
 export const embeddings = {
   ...openAiErrors,
+  // What upstreams and limits say of messages is of the input here.
+  error(refused) {
+    const { error } = refused.toBody()
+    return { error: { ...error, param: error.param === 'messages' ? 'input' : error.param } }
+  },
   toTask(body) {
     const request = validateEmbedding(body)
     return request instanceof GatewayError ? request : toTask(request)

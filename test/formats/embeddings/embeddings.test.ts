@@ -48,6 +48,12 @@ describe('a body is refused', () => {
   })
 })
 
+test('what an upstream says of messages is told of the input', () => {
+  const said = (param: string) => embeddings.error(new GatewayError('upstream_rejected', 'Too long.', { param }))
+  expect(said('messages')).toMatchObject({ error: { message: 'Too long.', param: 'input' } })
+  expect(said('dimensions')).toMatchObject({ error: { param: 'dimensions' } })
+})
+
 describe('a task', () => {
   test('writes nothing, and has no room for an answer in tokens', () => {
     expect(toTask({ input: 'a' })).toMatchObject({ endpoint: 'embeddings', stream: false, cap: 0 })
