@@ -1,0 +1,59 @@
+/** Through every door: an answer comes whole and streamed, costs the same either way, and is on record to the nano-dollar. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { checkHeaders } from '../support/contract.ts'
+import { hear } from '../support/door-clients.ts'
+import { COUNTS, WORDS } from '../support/door-upstreams.ts'
+import { costOf, DOORS, type Door, type DoorGateway, type DoorRow, STREAMING, startDoors } from '../support/doors.ts'
+
+let gateway: DoorGateway
+beforeAll(async () => {
+  gateway = await startDoors()
+})
+afterAll(() => gateway.stop())
+
+const writes = ({ client }: Door) => client.endpoint !== 'embeddings'
+const completionOf = (door: Door) => (writes(door) ? COUNTS.completion : 0)
+const costAt = (door: Door) => costOf(COUNTS.prompt, completionOf(door))
+/** What passes as it came says nothing of ours. */
+const toldCost = (door: Door) => (door.lane === 'translated' ? costAt(door) : null)
+
+function expectRecorded(door: Door, row: DoorRow | undefined, { headers }: Response): void {
+  const { client, lane, id } = door
+  expect(row).toMatchObject({
+    ...{ endpoint: client.endpoint, lane, model: `${id}/one`, upstream: id, status: 'ok', http_status: 200 },
+    ...{ error_code: null, estimated: 0, attempts: 1, prompt_tokens: COUNTS.prompt },
+    ...{ completion_tokens: completionOf(door), cost_nano_usd: costAt(door) },
+  })
+  expect(Object.fromEntries(headers)).toMatchObject({
+    ...{ 'x-request-id': `req_${row?.id}`, 'x-tollgate-upstream': id, 'x-tollgate-attempts': '1' },
+    'x-tollgate-lane': lane,
+    ...(client.endpoint === 'messages' ? { 'request-id': `req_${row?.id}` } : {}),
+  })
+}
+
+test.each(DOORS)('a whole answer of $name has its words, its receipt and its row', async (door) => {
+  await gateway.calm(door)
+  const response = await gateway.ask(door)
+  const text = await response.text()
+  checkHeaders('whole', response.headers)
+  if (door.lane === 'translated') door.client.check.whole(text)
+  const said = writes(door) ? WORDS.join('') : null
+  expect(door.client.whole(text)).toEqual({ text: said, costNanoUsd: toldCost(door) })
+  const [row] = await gateway.rows(1)
+  expect(row?.stream).toBe(0)
+  expectRecorded(door, row, response)
+})
+
+test.each(STREAMING)('a streamed answer of $name has the same, and costs as much', async (door) => {
+  await gateway.calm(door)
+  const response = await gateway.ask(door, { stream: true })
+  const text = await response.text()
+  checkHeaders('stream', response.headers)
+  if (door.lane === 'translated') door.client.check.stream(text)
+  expect(hear(door.client, text)).toMatchObject({
+    ...{ text: WORDS.join(''), end: 'whole', failure: null, costNanoUsd: toldCost(door) },
+  })
+  const [row] = await gateway.rows(1)
+  expect(row?.stream).toBe(1)
+  expectRecorded(door, row, response)
+})

@@ -1,0 +1,146 @@
+/** Through every door: rates, slots and budgets hold however many ask at once, and say when to come again in the words of its format. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Failure } from '../support/door-clients.ts'
+import { answering, answeringAfter } from '../support/door-upstreams.ts'
+import { costOf, DOORS, type Door, type DoorGateway, startDoors } from '../support/doors.ts'
+import { headersFrom } from './limiting.ts'
+
+// Counting takes its time beside other work.
+setDefaultTimeout(60_000)
+
+let gateway: DoorGateway
+beforeAll(async () => {
+  gateway = await startDoors()
+})
+afterAll(() => gateway.stop())
+
+const CROWD = 100
+const CAP = 10
+const TEXT = 'word '.repeat(400)
+/** As upstreams bill it: a token a word, and what a message is framed by. */
+const PROMPT = 408
+
+type Refusal = Failure & { status: number; headers: Headers }
+
+async function refused(door: Door, asking: Promise<Response>): Promise<Refusal> {
+  const response = await asking
+  const text = await response.text()
+  return { status: response.status, headers: response.headers, ...door.client.refusal(response, text) }
+}
+
+/** What a refusal by a limit is called. */
+const limited = ({ client }: Door, type: string, code: string) =>
+  client.endpoint === 'messages' ? { status: 429, type: 'rate_limit_error', code: null } : { status: 429, type, code }
+
+describe.each(DOORS)('$name', (door) => {
+  const writes = door.client.endpoint !== 'embeddings'
+  const counts = { prompt: PROMPT, completion: CAP }
+  const cost = costOf(PROMPT, writes ? CAP : 0)
+  let open = () => {}
+  beforeEach(() => gateway.calm(door))
+  afterEach(() => open())
+
+  /** Holds all answers until they are let go by `open`. */
+  const hold = () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    open = resolve
+    gateway.near.script(answeringAfter(promise, answering(door.upstream, ['word'], counts)))
+  }
+  const called = (count: number) => gateway.near.waitFor((seen) => seen.length === count, `${count} calls`)
+
+  test(`of ${CROWD} that ask at once no more are let in than a budget pays for`, async () => {
+    const budget = Math.round(10.5 * cost)
+    const key = gateway.app.key({ budget: { nanoUsd: budget, period: 'total' } })
+    hold()
+    const before = gateway.near.requests.length
+    const refusals: Refusal[] = []
+    const all = Array.from({ length: CROWD }, async (_, at) => {
+      const stream = door.upstream.stream !== null && at % 2 === 0
+      const response = await gateway.ask(door, { key, text: TEXT, cap: CAP, stream })
+      if (response.status === 200) return response.text()
+      return refusals.push(await refused(door, Promise.resolve(response)))
+    })
+    while (refusals.length + gateway.near.requests.length - before < CROWD) await Bun.sleep(2)
+    open()
+    await Promise.all(all)
+    const served = gateway.near.requests.length - before
+    const rows = await gateway.rows(served)
+    const spent = rows.reduce((sum, row) => sum + row.cost_nano_usd, 0)
+    expect(spent).toBe(served * cost)
+    expect(spent).toBeLessThanOrEqual(budget)
+    expect(spent).toBeGreaterThan(budget / 2)
+    for (const refusal of refusals) {
+      expect(refusal).toMatchObject(limited(door, 'insufficient_quota', 'insufficient_quota'))
+      expect(headersFrom(refusal, 'retry-after', 'x-should-retry')).toEqual({ 'x-should-retry': 'false' })
+    }
+  })
+
+  test('a request too many is told when to come again, and comes then', async () => {
+    const key = gateway.app.key({ requestsPerMinute: 1 })
+    const first = await gateway.ask(door, { key })
+    await first.text()
+    const standing = {
+      'x-ratelimit-limit-requests': '1',
+      'x-ratelimit-remaining-requests': '0',
+      'x-ratelimit-reset-requests': '1m0s',
+    }
+    expect(headersFrom(first, 'x-ratelimit-')).toEqual(standing)
+    gateway.app.pass(10_000)
+    const late = await refused(door, gateway.ask(door, { key }))
+    expect(late).toMatchObject(limited(door, 'requests', 'rate_limit_exceeded'))
+    expect(headersFrom(late, 'retry-after')).toEqual({ 'retry-after': '50', 'retry-after-ms': '50000' })
+    expect(headersFrom(late, 'x-ratelimit-')).toMatchObject({ 'x-ratelimit-remaining-requests': '0' })
+    gateway.app.pass(50_000)
+    expect((await gateway.ask(door, { key })).status).toBe(200)
+    await gateway.rows(2)
+  })
+
+  test('tokens are held with the most that may be written, and corrected to what was', async () => {
+    const key = gateway.app.key({ tokensPerMinute: 1_000 })
+    hold()
+    const before = gateway.near.requests.length
+    const first = gateway.ask(door, { key, text: TEXT, cap: 400 })
+    await called(before + 1)
+    const late = await refused(door, gateway.ask(door, { key, text: TEXT, cap: 400 }))
+    expect(late).toMatchObject(limited(door, 'tokens', 'rate_limit_exceeded'))
+    expect(headersFrom(late, 'x-ratelimit-limit-tokens')).toEqual({ 'x-ratelimit-limit-tokens': '1000' })
+    expect(Number(late.headers.get('x-ratelimit-remaining-tokens'))).toBeLessThan(writes ? 200 : 600)
+    open()
+    await (await first).text()
+    await gateway.rows(1)
+    const next = await gateway.ask(door, { key, text: 'a', cap: 1 })
+    const left = Number(next.headers.get('x-ratelimit-remaining-tokens'))
+    const used = PROMPT + (writes ? CAP : 0)
+    expect(left).toBeLessThan(1_000 - used)
+    expect(left).toBeGreaterThan(1_000 - used - 50)
+    await next.text()
+  })
+
+  test('a slot is taken until an answer has ended', async () => {
+    const key = gateway.app.key({ concurrency: 1 })
+    hold()
+    const before = gateway.near.requests.length
+    const first = gateway.ask(door, { key })
+    await called(before + 1)
+    const late = await refused(door, gateway.ask(door, { key }))
+    expect(late).toMatchObject(limited(door, 'requests', 'rate_limit_exceeded'))
+    expect(late.headers.get('retry-after')).toBe('1')
+    open()
+    await (await first).text()
+    expect((await gateway.ask(door, { key })).status).toBe(200)
+    await gateway.rows(2)
+  })
+
+  test('an upstream that has had enough has its wait told', async () => {
+    gateway.near.script({
+      kind: 'whole',
+      status: 429,
+      headers: { 'retry-after': '7' },
+      body: { error: { message: 'slow down' } },
+    })
+    const late = await refused(door, gateway.ask(door))
+    expect(late).toMatchObject(limited(door, 'requests', 'upstream_rate_limited'))
+    expect(late.headers.get('retry-after')).toBe('7')
+    expect((await gateway.rows(1))[0]).toMatchObject({ status: 'failed', cost_nano_usd: 0 })
+  })
+})

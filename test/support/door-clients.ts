@@ -1,0 +1,199 @@
+/**
+ * What clients of each door send and read, as the table of doors has it. Whatever is read is held to that format's contract where
+ * Tollgate wrote it, and read as a client would where it passed as an upstream said it.
+ */
+import { checkError, checkHeaders, checkStream, checkWhole } from './contract.ts'
+import { checkMessage, checkError as checkMessageError, checkMessageStream } from './messages-contract.ts'
+import { checkResponse, checkResponseStream } from './responses-contract.ts'
+
+export interface Asked {
+  /** Of what is asked; default `HELLO_TEXT`. */
+  text?: string
+  /** The most tokens that may be written; embeddings write none. */
+  cap?: number
+  stream?: boolean
+}
+
+export interface Failure {
+  type: string
+  /** Null where the format has none. */
+  code: string | null
+  message: string
+}
+
+/** What a client has of an answer in the end. */
+export interface Heard {
+  /** Null of a vector. */
+  text: string | null
+  /** What it was told that this cost; null where it is not told. */
+  costNanoUsd: number | null
+}
+
+export interface HeardStream extends Heard {
+  /** By what it ended: what says that all was said, a failure, or nothing. */
+  end: 'whole' | 'failure' | 'silence'
+  failure: Failure | null
+  /** Whether anything in it could be taken for the end of a whole answer. */
+  looksWhole: boolean
+  /** Comments before its first frame, and what says that it lives after that. */
+  beats: { before: number; after: number }
+}
+
+export interface ClientFormat {
+  endpoint: 'chat' | 'messages' | 'responses' | 'completions' | 'embeddings'
+  /** Behind `/v1`. */
+  path: string
+  body(asked: Asked): Record<string, unknown>
+  whole(json: string): Heard
+  /** Throws where a translated one breaks its contract. */
+  check: { whole(json: string): unknown; stream(text: string): unknown }
+  /** Reads one frame's data into what is known so far. */
+  frame(data: Json, heard: HeardStream): void
+  /** What says that a stream lives once it has begun. */
+  keepAlive: string
+  /** Reads a refusal, held to the contract. */
+  refusal(response: Response, text: string): Failure
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what a client reads is whatever came
+type Json = any
+
+export const HELLO_TEXT = 'Hello there!'
+const COMMENT = ': keep-alive\n\n'
+
+const openAiRefusal: ClientFormat['refusal'] = ({ status, headers }, text) => checkError(status, headers, text)
+
+const fail = (heard: HeardStream, { type, code = null, message }: Failure) => {
+  heard.end = 'failure'
+  heard.failure = { type, code, message }
+}
+
+const withCap = (name: string, { cap, stream }: Asked) => ({
+  ...(cap === undefined ? {} : { [name]: cap }),
+  ...(stream ? { stream } : {}),
+})
+
+const chat: ClientFormat = {
+  endpoint: 'chat',
+  path: '/chat/completions',
+  body: (asked) => ({
+    messages: [{ role: 'user', content: asked.text ?? HELLO_TEXT }],
+    ...withCap('max_tokens', asked),
+    ...(asked.stream ? { stream_options: { include_usage: true } } : {}),
+  }),
+  whole: (json) => {
+    const { choices, usage }: Json = JSON.parse(json)
+    return { text: choices[0].message.content, costNanoUsd: usage.cost_nano_usd ?? null }
+  },
+  check: { whole: checkWhole, stream: (text) => checkStream(text, { includeUsage: true }) },
+  frame(data, heard) {
+    if (data.error) return fail(heard, data.error)
+    const [choice] = data.choices
+    heard.text += choice?.delta?.content ?? ''
+    if (choice?.finish_reason) heard.looksWhole = true
+    heard.costNanoUsd = data.usage?.cost_nano_usd ?? heard.costNanoUsd
+  },
+  keepAlive: COMMENT,
+  refusal: openAiRefusal,
+}
+
+const messages: ClientFormat = {
+  endpoint: 'messages',
+  path: '/messages',
+  body: (asked) => ({
+    messages: [{ role: 'user', content: asked.text ?? HELLO_TEXT }],
+    ...withCap('max_tokens', { cap: 1_000, ...asked }),
+  }),
+  whole: (json) => {
+    const { content, usage }: Json = JSON.parse(json)
+    return { text: content[0].text, costNanoUsd: usage.cost_nano_usd ?? null }
+  },
+  check: { whole: checkMessage, stream: checkMessageStream },
+  frame(data, heard) {
+    if (data.type === 'error') return fail(heard, data.error)
+    if (data.type === 'message_stop') heard.end = 'whole'
+    if (data.type === 'message_stop' || data.delta?.stop_reason) heard.looksWhole = true
+    heard.text += data.delta?.text ?? ''
+    heard.costNanoUsd = data.usage?.cost_nano_usd ?? heard.costNanoUsd
+  },
+  keepAlive: 'event: ping\ndata: {"type":"ping"}\n\n',
+  refusal({ headers }, text) {
+    checkHeaders('error', headers)
+    const { request_id: id }: Json = JSON.parse(text)
+    if (headers.get('request-id') !== id || headers.get('x-request-id') !== id) throw new Error('its ids are not one')
+    return { code: null, ...checkMessageError(text) }
+  },
+}
+
+const responses: ClientFormat = {
+  endpoint: 'responses',
+  path: '/responses',
+  body: (asked) => ({ input: asked.text ?? HELLO_TEXT, ...withCap('max_output_tokens', asked) }),
+  whole: (json) => {
+    const { output, usage }: Json = JSON.parse(json)
+    return { text: output[0].content[0].text, costNanoUsd: usage.cost_nano_usd ?? null }
+  },
+  check: { whole: (json) => checkResponse(JSON.parse(json)), stream: checkResponseStream },
+  frame(data, heard) {
+    if (data.type === 'response.failed') return fail(heard, { type: 'response.failed', ...data.response.error })
+    if (data.type === 'response.output_text.delta') heard.text += data.delta
+    if (data.type !== 'response.completed') return
+    heard.end = 'whole'
+    heard.looksWhole = true
+    heard.costNanoUsd = data.response.usage.cost_nano_usd ?? null
+  },
+  keepAlive: COMMENT,
+  refusal: openAiRefusal,
+}
+
+const completions: ClientFormat = {
+  endpoint: 'completions',
+  path: '/completions',
+  body: (asked) => ({ prompt: asked.text ?? HELLO_TEXT, ...withCap('max_tokens', asked) }),
+  whole: (json) => ({ text: JSON.parse(json).choices[0].text, costNanoUsd: null }),
+  check: { whole: JSON.parse, stream: () => {} },
+  frame(data, heard) {
+    if (data.error) return fail(heard, data.error)
+    heard.text += data.choices[0]?.text ?? ''
+    if (data.choices[0]?.finish_reason) heard.looksWhole = true
+  },
+  keepAlive: COMMENT,
+  refusal: openAiRefusal,
+}
+
+const embeddings: ClientFormat = {
+  endpoint: 'embeddings',
+  path: '/embeddings',
+  body: ({ text }) => ({ input: text ?? HELLO_TEXT }),
+  whole: (json) => ({ text: null, costNanoUsd: JSON.parse(json).usage.cost_nano_usd }),
+  check: { whole: JSON.parse, stream: () => {} },
+  frame: () => {},
+  keepAlive: COMMENT,
+  refusal: openAiRefusal,
+}
+
+export const CLIENT_FORMATS = { chat, messages, responses, completions, embeddings }
+
+/** Reads a stream that has ended. */
+export function hear(format: ClientFormat, text: string): HeardStream {
+  const beats = { before: 0, after: 0 }
+  const heard: HeardStream = {
+    ...{ text: '', costNanoUsd: null, end: 'silence', failure: null, looksWhole: false, beats },
+  }
+  let hasBegun = false
+  for (const piece of text.split('\n\n').slice(0, -1)) {
+    const frame = `${piece}\n\n`
+    if (frame === (hasBegun ? format.keepAlive : COMMENT)) {
+      beats[hasBegun ? 'after' : 'before'] += 1
+      continue
+    }
+    hasBegun = true
+    const data = /^data: (.*)$/m.exec(frame)?.[1] ?? ''
+    if (heard.end !== 'silence') throw new Error(`behind its end there is ${frame}`)
+    if (data === '[DONE]') {
+      heard.end = 'whole'
+      heard.looksWhole = true
+    } else format.frame(JSON.parse(data), heard)
+  }
+  return heard
+}

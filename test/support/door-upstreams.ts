@@ -1,0 +1,199 @@
+/**
+ * How upstreams of each format talk, as the table of doors has it: an answer in given words, whole or as the steps of its stream,
+ * told apart into what comes before the first word, each word, and what comes behind the last. Nothing here does I/O.
+ */
+import { toEvent } from './anthropic-answers.ts'
+import type { Script, Seen } from './upstream.ts'
+import {
+  type Behaviour,
+  errorAnswer,
+  type StreamStep,
+  streamAnswer,
+  toDelta,
+  type Whole,
+  wholeAnswer,
+} from './upstream-answers.ts'
+
+export interface Counts {
+  prompt: number
+  completion: number
+}
+
+export interface UpstreamFormat {
+  /** Of an upstream in the catalogue, beside its address. */
+  settings: string
+  whole(words: readonly string[], counts: Counts): Whole
+  /** Null where it answers whole requests alone. */
+  stream: StreamFormat | null
+}
+
+export interface StreamFormat {
+  /** No word yet. */
+  head(counts: Counts): StreamStep[]
+  word(text: string): StreamStep
+  tail(words: readonly string[], counts: Counts): StreamStep[]
+  end: 'done' | 'eof'
+  /** Says in the stream that it has failed. */
+  failure(message: string): StreamStep
+  /** Whether the head has how long the prompt is. */
+  countsFirst: boolean
+}
+
+const chatUsage = ({ prompt, completion }: Counts) => ({ prompt_tokens: prompt, completion_tokens: completion })
+
+const chat: UpstreamFormat = {
+  settings: 'dialect: openai',
+  whole: (tokens, counts) => wholeAnswer({ tokens, usage: chatUsage(counts) }),
+  stream: {
+    head: () => [toDelta({ role: 'assistant', content: '', refusal: null })],
+    word: (content) => toDelta({ content }),
+    tail: (_, counts) => [...streamAnswer({ tokens: 0, usage: chatUsage(counts) }).steps].slice(1),
+    end: 'done',
+    failure: (message) => ({ error: { message, type: 'server_error', code: null, param: null } }),
+    countsFirst: false,
+  },
+}
+
+const MESSAGE = { id: 'msg_up', type: 'message', role: 'assistant', model: 'up', stop_sequence: null }
+
+const messages: UpstreamFormat = {
+  settings: 'dialect: anthropic',
+  whole: (words, counts) => ({
+    kind: 'whole',
+    body: {
+      ...MESSAGE,
+      content: [{ type: 'text', text: words.join('') }],
+      stop_reason: 'end_turn',
+      usage: { input_tokens: counts.prompt, output_tokens: counts.completion },
+    },
+  }),
+  stream: {
+    head: ({ prompt }) => [
+      toEvent({
+        type: 'message_start',
+        message: { ...MESSAGE, content: [], stop_reason: null, usage: { input_tokens: prompt, output_tokens: 0 } },
+      }),
+      toEvent({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } }),
+    ],
+    word: (text) => toEvent({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } }),
+    tail: (_, { completion }) => [
+      toEvent({ type: 'content_block_stop', index: 0 }),
+      toEvent({
+        type: 'message_delta',
+        delta: { stop_reason: 'end_turn', stop_sequence: null },
+        usage: { output_tokens: completion },
+      }),
+      toEvent({ type: 'message_stop' }),
+    ],
+    end: 'eof',
+    failure: (message) => toEvent({ type: 'error', error: { type: 'api_error', message } }),
+    countsFirst: true,
+  },
+}
+
+const ITEM = { id: 'msg_up', type: 'message', role: 'assistant' }
+const AT = { item_id: 'msg_up', output_index: 0, content_index: 0 }
+const toPart = (text: string) => ({ type: 'output_text', annotations: [], logprobs: [], text })
+const toResponse = (status: string, more: object = {}) => ({
+  ...{ id: 'resp_up', object: 'response', model: 'up', created_at: 1_700_000_000, status, output: [] },
+  ...more,
+})
+const toDone = (words: readonly string[], { prompt, completion }: Counts) =>
+  toResponse('completed', {
+    output: [{ ...ITEM, status: 'completed', content: [toPart(words.join(''))] }],
+    usage: { input_tokens: prompt, output_tokens: completion, total_tokens: prompt + completion },
+  })
+
+const responses: UpstreamFormat = {
+  settings: 'dialect: openai, native: [responses]',
+  whole: (words, counts) => ({ kind: 'whole', body: toDone(words, counts) }),
+  stream: {
+    head: () => [
+      toEvent({ type: 'response.created', response: toResponse('in_progress') }),
+      toEvent({ type: 'response.in_progress', response: toResponse('in_progress') }),
+      toEvent({
+        type: 'response.output_item.added',
+        output_index: 0,
+        item: { ...ITEM, status: 'in_progress', content: [] },
+      }),
+      toEvent({ type: 'response.content_part.added', ...AT, part: toPart('') }),
+    ],
+    word: (delta) => toEvent({ type: 'response.output_text.delta', ...AT, delta }),
+    tail: (words, counts) => [
+      toEvent({ type: 'response.output_text.done', ...AT, text: words.join('') }),
+      toEvent({ type: 'response.content_part.done', ...AT, part: toPart(words.join('')) }),
+      toEvent({ type: 'response.completed', response: toDone(words, counts) }),
+    ],
+    end: 'eof',
+    failure: (message) =>
+      toEvent({
+        type: 'response.failed',
+        response: toResponse('failed', { error: { code: 'server_error', message } }),
+      }),
+    countsFirst: false,
+  },
+}
+
+const toCompletion = (text: string, finish: string | null, more: object = {}) => ({
+  ...{ id: 'cmpl-up', object: 'text_completion', created: 1_700_000_000, model: 'up' },
+  choices: [{ index: 0, text, logprobs: null, finish_reason: finish }],
+  ...more,
+})
+
+const completions: UpstreamFormat = {
+  settings: 'dialect: openai, native: [completions]',
+  whole: (words, counts) => ({
+    kind: 'whole',
+    body: toCompletion(words.join(''), 'stop', { usage: chatUsage(counts) }),
+  }),
+  stream: {
+    head: () => [],
+    word: (text) => toCompletion(text, null),
+    tail: (_, counts) => [toCompletion('', 'stop'), toCompletion('', null, { choices: [], usage: chatUsage(counts) })],
+    end: 'done',
+    failure: (message) => ({ error: { message, type: 'server_error', code: null, param: null } }),
+    countsFirst: false,
+  },
+}
+
+const embeddings: UpstreamFormat = {
+  settings: 'dialect: openai',
+  whole: (_, { prompt }) => ({
+    kind: 'whole',
+    body: {
+      ...{ object: 'list', model: 'up', data: [{ object: 'embedding', index: 0, embedding: [0.5, 0.25] }] },
+      usage: { prompt_tokens: prompt, total_tokens: prompt },
+    },
+  }),
+  stream: null,
+}
+
+export const UPSTREAM_FORMATS = { chat, messages, responses, completions, embeddings }
+
+export const WORDS = ['one ', 'two '] as const
+export const COUNTS: Counts = { prompt: 50, completion: 7 }
+
+/** Answers as it is asked, in these words. */
+export const answering =
+  (format: UpstreamFormat, words: readonly string[] = WORDS, counts = COUNTS): ((seen: Seen) => Behaviour) =>
+  ({ json }) =>
+    json?.stream === true && format.stream ? streamOf(format.stream, words, counts) : format.whole(words, counts)
+
+export const streamOf = (format: StreamFormat, words: readonly string[] = WORDS, counts = COUNTS): Behaviour => ({
+  kind: 'stream',
+  steps: [...format.head(counts), ...words.map(format.word), ...format.tail(words, counts)],
+  end: format.end,
+})
+
+/** Answers the same once the gate is open. */
+export const answeringAfter =
+  (gate: Promise<void>, script: (seen: Seen) => Behaviour): Script =>
+  (seen) => {
+    const said = script(seen)
+    if (said.kind === 'stream') return { ...said, after: gate }
+    if (said.kind !== 'whole') return said
+    const headers = { 'content-type': 'application/json' }
+    return { kind: 'stream', headers, steps: [JSON.stringify(said.body)], end: 'eof', after: gate }
+  }
+
+export const failing = (status: number): Behaviour => errorAnswer(status, 'it has failed')

@@ -1,0 +1,167 @@
+/**
+ * The table of doors: each way by which a client's words reach an upstream, with the format that the client speaks, the one that its
+ * upstream does, and the lane that this makes. What is promised of every request is tested for each of its rows:
+ * `test/gateway/doors-*.test.ts`; the kills and the chaos of `test/e2e` go through them, too. And a gateway that has them all.
+ */
+import type { ServeConfig } from '../../src/config.ts'
+import { type LedgerRow, startApp, type TestApp } from './app.ts'
+import { type Asked, CLIENT_FORMATS, type ClientFormat } from './door-clients.ts'
+import { answering, UPSTREAM_FORMATS, type UpstreamFormat } from './door-upstreams.ts'
+import { until } from './until.ts'
+import { type ScriptedUpstream, startUpstream } from './upstream.ts'
+
+export interface Door {
+  name: string
+  /** Begins the names of its models and of its upstreams. */
+  id: string
+  client: ClientFormat
+  upstream: UpstreamFormat
+  lane: 'native' | 'translated'
+  /** The door of the same client whose upstream is asked next where its own fails and another format is to be spoken. */
+  across: string | null
+}
+
+type ClientName = keyof typeof CLIENT_FORMATS
+type UpstreamName = keyof typeof UPSTREAM_FORMATS
+
+function toDoor(client: ClientName, upstream: UpstreamName, across: UpstreamName | null = null): Door {
+  const lane = client === upstream && NATIVE.includes(client) ? 'native' : 'translated'
+  return {
+    name: `${CLIENT_FORMATS[client].path} ${lane === 'native' ? 'as it came' : `before ${upstream}`}`,
+    id: `${client}-${upstream}`,
+    client: CLIENT_FORMATS[client],
+    upstream: UPSTREAM_FORMATS[upstream],
+    lane,
+    across: across && `${client}-${across}`,
+  }
+}
+
+const NATIVE: readonly string[] = ['messages', 'responses', 'completions']
+
+export const DOORS: readonly Door[] = [
+  toDoor('chat', 'chat', 'messages'),
+  toDoor('chat', 'messages', 'chat'),
+  toDoor('messages', 'messages', 'chat'),
+  toDoor('messages', 'chat', 'messages'),
+  toDoor('responses', 'responses', 'chat'),
+  toDoor('responses', 'chat', 'responses'),
+  toDoor('completions', 'completions'),
+  toDoor('embeddings', 'embeddings'),
+]
+
+/** Those that can stream, with how. */
+export const STREAMING = DOORS.flatMap((door) => {
+  const { stream } = door.upstream
+  return stream ? [{ ...door, stream }] : []
+})
+
+const doorOf = (id: string): Door => {
+  const found = DOORS.find((door) => door.id === id)
+  if (!found) throw new Error(`there is no door ${id}`)
+  return found
+}
+
+/** Whose upstream answers in whose place. */
+export const acrossOf = ({ across }: Door): Door | null => (across === null ? null : doorOf(across))
+
+/** What a call costs, in nano-dollars. */
+export const costOf = (prompt: number, completion: number) => prompt * 1_000 + completion * 2_000
+
+/** Which of a door's models is asked: of one upstream, of two, or of two of which the second speaks another format. */
+export type Route = 'one' | 'both' | 'across'
+
+export interface DoorGateway {
+  app: TestApp
+  /** Asked first, of all doors. */
+  near: ScriptedUpstream
+  /** Asked second. */
+  far: ScriptedUpstream
+  ask(door: Door, asked?: Asked & Asking): Promise<Response>
+  /** The rows that were written since `near` and `far` were set to answer well, once there are so many and all are settled. */
+  rows(count: number): Promise<DoorRow[]>
+  /** Has both upstreams answer this door well, and whatever was held against them passed. */
+  calm(door: Door): Promise<void>
+  stop(): Promise<void>
+}
+
+export interface DoorRow extends LedgerRow {
+  endpoint: string
+  lane: string
+}
+
+export interface Asking {
+  route?: Route
+  key?: string
+  headers?: Record<string, string>
+  signal?: AbortSignal
+  /** In place of what is asked. */
+  body?: string
+}
+
+export interface DoorOptions {
+  config?: Partial<ServeConfig>
+  /** Settings of every first upstream, behind a comma. */
+  settings?: string
+}
+
+export async function startDoors({ config = {}, settings = '' }: DoorOptions = {}): Promise<DoorGateway> {
+  const [near, far] = await Promise.all([startUpstream(), startUpstream()])
+  const app = await startApp({ catalog: toCatalogue(near.url, far.url, settings), config })
+  const usual = app.key()
+  let before = 0
+  const fresh = () => app.rows().slice(before) as DoorRow[]
+  const rows = async (count: number) => {
+    const isSo = async () => {
+      await app.flushed()
+      return fresh().length === count && fresh().every(({ status }) => status !== 'open')
+    }
+    await until(`${count} settled rows`, isSo)
+    return fresh()
+  }
+  return {
+    app,
+    near,
+    far,
+    ask: (door, { route = 'one', key = usual, headers = {}, signal, body, ...asked } = {}) =>
+      fetch(`${app.baseUrl}${door.client.path}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
+        body: body ?? JSON.stringify({ model: `${door.id}/${route}`, ...door.client.body(asked) }),
+        ...(signal ? { signal } : {}),
+      }),
+    rows,
+    async calm(door) {
+      near.script(answering(door.upstream))
+      far.script(answering(door.upstream))
+      app.pass(10 * 60_000)
+      before = await app.count()
+    },
+    async stop() {
+      await Promise.all([near.stop(), far.stop()])
+      await app.stop()
+    },
+  }
+}
+
+const PRICE = 'pricing: [{ prompt: "0.000001", completion: "0.000002" }]'
+const FACTS = 'context_length: 100000, input_modalities: [text]'
+const CHAT = `${FACTS}, max_output_length: 1000, output_modalities: [text], supported_features: []`
+const EMBEDDING = `${FACTS}, output_modalities: [embeddings]`
+
+function toCatalogue(near: string, far: string, settings: string): string {
+  const upstreams = DOORS.map(
+    ({ id, upstream }) => `
+  ${id}: { ${upstream.settings}, base_url: "${near}", api_key: \${UPSTREAM_KEY}${settings} }
+  ${id}-far: { ${upstream.settings}, base_url: "${far}", api_key: \${UPSTREAM_KEY} }`,
+  )
+  const models = DOORS.map(({ id, client, across }) => {
+    const facts = `name: A, ${client.endpoint === 'embeddings' ? EMBEDDING : CHAT}, ${PRICE}`
+    const first = `{ upstream: ${id}, model: m-v1 }`
+    const second = (of: string) => `{ upstream: ${of}-far, model: m-v2, priority: 1 }`
+    return `
+  ${id}/one: { ${facts}, routes: [${first}] }
+  ${id}/both: { ${facts}, routes: [${first}, ${second(id)}] }
+  ${across === null ? '' : `${id}/across: { ${facts}, routes: [${first}, ${second(across)}] }`}`
+  })
+  return `version: 1\nupstreams: ${upstreams.join('')}\nmodels: ${models.join('')}`
+}
