@@ -53,7 +53,7 @@ export function toBill(
   })
 }
 
-type BilledCall = Pick<Call, 'target' | 'body' | 'meter'>
+type BilledCall = Pick<Call, 'target' | 'body' | 'meter' | 'lane'>
 
 /** Bills a call that needs no count of ours: it is unpaid, or its upstream has reported all of it. Null for any other. */
 export function toReportedBill(call: BilledCall, status: Outcome['status']): Bill | null {
@@ -78,9 +78,11 @@ function toHeard(call: BilledCall, status: Outcome['status']): { usage: Usage; e
 /**
  * Adds the search that a call has made and its upstream does not count: OpenAI's models that search the web do so once before they
  * answer (https://platform.openai.com/docs/guides/tools-web-search?api-mode=chat), have a fee for it, and say it by what they cite alone.
+ * Its Responses API, which passes as it came, tells each one.
  */
-function withSearch({ target, body, meter }: BilledCall, usage: Usage): Usage {
-  const isUncounted = usage.webSearches === 0 && target.upstream.dialect === 'openai' && target.pricing.length > 0
+function withSearch({ target, body, meter, lane }: BilledCall, usage: Usage): Usage {
+  const isPriced = lane === 'translated' && target.upstream.dialect === 'openai' && target.pricing.length > 0
+  const isUncounted = isPriced && usage.webSearches === 0
   const hasSearched = meter.hasCited || asObject(body.web_search_options) !== null
   return isUncounted && hasSearched ? { ...usage, webSearches: 1 } : usage
 }

@@ -5,6 +5,7 @@ import { Meter } from '../../src/accounting/meter.ts'
 import { clientLeft, UpstreamError } from '../../src/domain/error.ts'
 import type { AnswerEvent } from '../../src/domain/events.ts'
 import type { Feature } from '../../src/domain/settings.ts'
+import type { Lane } from '../../src/domain/task.ts'
 import { NO_USAGE } from '../../src/domain/usage.ts'
 import type { Counter } from '../../src/tokens/count.ts'
 import { DONE, text } from '../support/answers.ts'
@@ -69,7 +70,7 @@ test.each<[string, AnswerEvent[], { stream: boolean; thinks: boolean }, prompt: 
   const target = { ...toTarget(), features }
   target.upstream.options = { ...target.upstream.options, max_tokens_per_second: 100 }
   const body = { model: 'm', messages: [], stream }
-  const bill = await toBill({ target, body, meter }, 'cut', counter, 'k1')
+  const bill = await toBill({ lane: 'translated', target, body, meter }, 'cut', counter, 'k1')
   const { usage: billed, estimated } = bill
   expect({ prompt: billed.prompt, completion: billed.completion }).toEqual({ prompt, completion })
   expect(estimated).toBe(prompt > 0)
@@ -82,7 +83,7 @@ test('what nobody saw is within the cap of the request, else within what the mod
     nowMs = 3_600_000
     meter.take([left])
     const bill = await toBill(
-      { target: toTarget(), body: { model: 'm', messages: [], ...body }, meter },
+      { lane: 'translated', target: toTarget(), body: { model: 'm', messages: [], ...body }, meter },
       'cut',
       counter,
       'k',
@@ -103,7 +104,7 @@ describe('what other models have used within a call', () => {
     const others = [{ model, usage: { ...NO_USAGE, prompt: 100, completion: 10, webSearches: 1 } }]
     meter.take([{ kind: 'usage', usage: { ...NO_USAGE, prompt: 10, completion: 5 }, others }, ...more, DONE])
     const target = { ...toTarget({ prices: new Map([['advisor-1', dear]]) }), pricing: own, priceId: 'own' }
-    return toBill({ target, body: { model: 'm', messages: [] }, meter }, 'ok', counter, 'k')
+    return toBill({ lane: 'translated', target, body: { model: 'm', messages: [] }, meter }, 'ok', counter, 'k')
   }
 
   test.each(['advisor-1', 'advisor-1-20260102', 'advisor-1-2026-01-02'])(
@@ -150,7 +151,7 @@ test.each([
   const target = { ...toTarget(), pricing: [{ prompt: '0.000001', completion: '0', ...price }] }
   const content = [{ type: 'text' as const, text: 'hi', ...more }]
   const body = { model: 'm', messages: [{ role: 'user' as const, content }] }
-  const { costNanoUsd } = await toBill({ target, body, meter }, 'ok', counter, 'k')
+  const { costNanoUsd } = await toBill({ lane: 'translated', target, body, meter }, 'ok', counter, 'k')
   expect(costNanoUsd).toBe(cost)
 })
 
@@ -168,17 +169,20 @@ test.each([
     }
     const content = [{ type: 'text' as const, text: 'hi', cache_control: { type: 'ephemeral', ttl } }]
     const body = { model: 'm', messages: [{ role: 'user' as const, content }] }
-    expect(await toBill({ target, body, meter }, 'ok', counter, 'k')).toMatchObject({ costNanoUsd: 12_000, isUnpriced })
+    expect(await toBill({ lane: 'translated', target, body, meter }, 'ok', counter, 'k')).toMatchObject({
+      costNanoUsd: 12_000,
+      isUnpriced,
+    })
   },
 )
 
 describe('a search of the web that its upstream does not count', () => {
   const cited: AnswerEvent = { kind: 'annotations', choice: 0, items: [{ type: 'url_citation', index: 0 }] }
-  const bill = (events: AnswerEvent[], more: object, prices: object) => {
+  const bill = (events: AnswerEvent[], more: object, prices: object, lane: Lane = 'translated') => {
     const meter = new Meter(() => 0)
     meter.take([text('abc'), ...events, DONE])
     const target = { ...toTarget(), pricing: [{ prompt: '0.000001', completion: '0.000002', ...prices }] }
-    return toBill({ target, body: { model: 'm', messages: [], ...more }, meter }, 'ok', counter, 'k1')
+    return toBill({ lane, target, body: { model: 'm', messages: [], ...more }, meter }, 'ok', counter, 'k1')
   }
   const charged = 10 * 1_000 + 3 * 2_000
 
@@ -193,6 +197,11 @@ describe('a search of the web that its upstream does not count', () => {
       expect(priced).toMatchObject({ ...searched, isUnpriced: false, costNanoUsd: charged + 25_000_000 })
       expect(await bill([...events], more, {})).toMatchObject({ ...searched, isUnpriced: true, costNanoUsd: charged })
     }
+  })
+
+  test('is none where each is told in what passes as it came', async () => {
+    const told = await bill([cited, usage(3)], { web_search_options: {} }, {}, 'native')
+    expect(told).toMatchObject({ usage: { webSearches: 0 }, estimated: false, isUnpriced: false })
   })
 
   test('is none where nothing of the web is cited, or what it charges is said', async () => {
