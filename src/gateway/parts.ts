@@ -10,8 +10,8 @@ import type { Target } from '../domain/snapshot.ts'
 import type { Dispatch } from './attempt.ts'
 import { inParallel, toParallel } from './fanout.ts'
 
-/** In decimals they are long: to read so many at once holds the event loop for some 40 ms. */
-const MAX_NUMBERS = 200_000
+/** To read so many numbers at once holds the event loop for some 40 ms; in decimals they are long. */
+const MAX_NUMBERS = { float: 200_000, base64: 1_500_000 }
 /** Where nobody says how long a vector is, it may be so long. */
 const MOST_DIMENSIONS = 3_072
 /** No text has more tokens than one for so many bytes, or nearly none: what is split by a guess must not be too much. */
@@ -22,7 +22,7 @@ export function toParts(body: CanonicalRequest, { upstream: { options } }: Targe
   const embedding = body[EMBEDDING]
   if (!embedding) return [body]
   const { inputs, encoding, dimensions } = embedding
-  const mostRead = encoding === 'float' ? Math.floor(MAX_NUMBERS / (dimensions ?? MOST_DIMENSIONS)) : Infinity
+  const mostRead = Math.floor(MAX_NUMBERS[encoding] / (dimensions ?? MOST_DIMENSIONS))
   const mostInputs = Math.min(options.embedding_inputs, mostRead)
   const mostTokens = options.embedding_tokens ?? Infinity
   const lists: EmbeddingInput[][] = []

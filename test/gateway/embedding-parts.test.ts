@@ -91,9 +91,9 @@ test('one that would take more calls than there may be is refused', async () => 
   expect(gateway.google.requests.length).toBe(before)
 })
 
-test('written as numbers, vectors come in smaller calls: nobody waits until so many are read', () => {
-  const toCount = (encoding: 'float' | 'base64', dimensions: number | null) => {
-    const inputs = Array.from({ length: 150 }, () => 'a')
+test('no call has more vectors than are read in a moment, fewer where they are written as numbers', () => {
+  const toCount = (encoding: 'float' | 'base64', dimensions: number | null, count = 150) => {
+    const inputs = Array.from({ length: count }, () => 'a')
     const body = { model: 'm', messages: [], [EMBEDDING]: { inputs, dimensions, encoding } }
     return toParts(body, toTarget()).map((part) => part[EMBEDDING]?.inputs.length)
   }
@@ -101,4 +101,5 @@ test('written as numbers, vectors come in smaller calls: nobody waits until so m
   expect(toCount('float', 2_000)).toEqual([100, 50])
   expect(toCount('float', 256)).toEqual([150])
   expect(toCount('base64', null)).toEqual([150])
+  expect(toCount('base64', null, 1_000)).toEqual([488, 488, 24])
 })
