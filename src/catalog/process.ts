@@ -2,7 +2,7 @@
  * How an upstream's server is run, from its entry in a file: its words, and what they must be. The database has their hash alone; the
  * words count where `processes.ts` reads them. Pure.
  */
-import { IDLE_MS, type ProcessSpec, START_MS } from '../domain/process.ts'
+import { IDLE_MS, type ProcessSpec, START_MS } from '../domain/model-server.ts'
 import { toSize } from '../domain/size.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'
 import { type Entry, type Issue, issue, type Path, toEntry, toItems } from './entry.ts'

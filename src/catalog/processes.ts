@@ -4,7 +4,7 @@
  * restore, no version that is brought back, and nobody over the network brings a command.
  */
 import { stat } from 'node:fs/promises'
-import type { ProcessSpec, ProcessSpecs } from '../domain/process.ts'
+import type { ProcessSpec, ProcessSpecs } from '../domain/model-server.ts'
 import { toSize } from '../domain/size.ts'
 import { parseText } from './document.ts'
 import { type Entry, toEntry } from './entry.ts'

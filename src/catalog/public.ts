@@ -24,7 +24,7 @@ export interface PublicModel extends Model {
  * Converts a model, but for what changes from moment to moment.
  * @param id the name that it is asked for or listed by: its slug or an alias
  */
-export function toPublicFacts({ facts }: CatalogModel, id: string = facts.id): Omit<PublicModel, 'is_ready'> {
+export function toPublicFacts({ facts }: CatalogModel, id: string = facts.id): Omit<PublicModel, 'is_ready' | 'state'> {
   return {
     ...facts,
     id,

@@ -11,7 +11,7 @@ import type { Status } from '../server/protocol.ts'
 import type { VaultState } from '../store/vault.ts'
 import { toAgo } from './io.ts'
 import type { ServerLookup } from './live.ts'
-import { toBreakers, toTrouble, toUnusedCredentials } from './upstream-text.ts'
+import { toBreakers, toServerNote, toTrouble, toUnusedCredentials } from './upstream-text.ts'
 
 /** Looks at the server itself. `own` is the version of this binary. */
 export function checkServer(found: ServerLookup, dataFolder: string, own: string, nowMs: number): Check[] {
@@ -115,6 +115,7 @@ function checkUpstream(row: ShownUpstream, serves: boolean, nowMs: number): Chec
   const bad = BAD[row.state]
   const where = row.state === 'down' && row.base_url !== null ? ` Its address is ${row.base_url}.` : ''
   if (bad !== undefined) return warning(name, `${bad}: ${trouble ?? 'no reason is known'}.${where}`)
+  if (row.process !== null && row.process.reason !== null) return warning(name, `${capital(toServerNote(row) ?? '')}.`)
   const unused = toUnusedCredentials(row)
   if (unused.length > 0) return warning(name, `It is asked, but its ${unused.join('; its ')}.`)
   if (row.targets.some(({ breaker }) => breaker !== 'closed'))
@@ -126,6 +127,8 @@ function checkUpstream(row: ShownUpstream, serves: boolean, nowMs: number): Chec
   const state = row.state === 'healthy' ? 'Healthy' : 'Not probed yet'
   return ok(name, trouble === null ? `${state}.` : `${state}. Last trouble: ${trouble}.`)
 }
+
+const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
 
 /** What is wrong with an upstream, by its state. */
 const BAD: Partial<Record<ShownUpstream['state'], string>> = {

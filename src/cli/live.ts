@@ -8,12 +8,14 @@ import type { Static } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { NOT_TAKEN_IN } from '../documents/upstream.ts'
 import { codeOf, messageOf } from '../domain/error.ts'
+import type { ServerStatus } from '../domain/model-server.ts'
 import { count } from '../domain/words.ts'
 import { readWaiting } from '../ledger/audit.ts'
 import {
   ControlError,
   Flushed,
   RotatedShape,
+  ServerShape,
   SetupCode,
   Status,
   socketPath,
@@ -47,6 +49,8 @@ export function noteServer(found: ServerLookup, io: Pick<Io, 'stderr'>, instead:
 const STATUS_MS = 5_000
 /** The server takes 2 s for this at most. */
 const FLUSH_MS = 5_000
+/** A large model from a slow disk, before which answers that go on have to end. */
+const DRIVE_MS = 3_600_000
 /** The server gives an upstream less. */
 const TEST_MS = 30_000
 
@@ -78,6 +82,25 @@ export async function testThroughServer(dataFolder: string, upstreamId: string):
   const { error } = body
   if (error.kind === 'unknown_upstream') return { id: upstreamId, state: 'not_ready', reason: NOT_TAKEN_IN, ms: null }
   throw new CommandError(error.kind, error.message)
+}
+
+/**
+ * Has the running server start or stop the model server of an upstream, and waits until it has. Throws a CommandError where no server
+ * runs, or it has none for that upstream.
+ */
+export async function driveServer(dataFolder: string, id: string, what: 'start' | 'stop'): Promise<ServerStatus> {
+  const path = `/upstreams/${encodeURIComponent(id)}/${what}`
+  const response = await ask(dataFolder, 'POST', path, DRIVE_MS).catch((error) => {
+    const why = reasonOf(error)
+    if (isServed(dataFolder) || why === FORBIDDEN)
+      throw new CommandError('server_silent', `The server cannot be asked: ${why}.`)
+    throw new CommandError('no_server', 'No server runs on this data folder. Start it first: tollgate serve')
+  })
+  const body: unknown = await response.json()
+  if (response.ok && Value.Check(ServerShape, body)) return body
+  if (!Value.Check(ControlError, body) || body.error.kind === 'unknown_path')
+    throw new CommandError('server_silent', `The server cannot be asked: ${OTHER_VERSION}.`)
+  throw new CommandError(body.error.kind, body.error.message)
 }
 
 /** How many ledger records the database does not have. */

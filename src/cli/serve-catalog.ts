@@ -6,7 +6,7 @@ import { type ApplyOptions, applyCatalog, isApplied, toApplyOptions, toDigest } 
 import type { Catalog } from '../catalog/complete.ts'
 import { type CatalogSource, listPlaces, loadSource } from '../catalog/source.ts'
 import { watchCatalog } from '../catalog/watch.ts'
-import type { ProcessSpecs } from '../domain/process.ts'
+import type { ProcessSpecs } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Log } from '../log.ts'
 import type { NeedsRestart } from '../server/control.ts'
@@ -60,6 +60,7 @@ export async function createServedCatalog(io: Context, { file, fromRows, log }: 
   })
   const source = await loadSource({ file, dataFolder, cwd })
   let atStart: Settings = {}
+  let told: ReadonlySet<string> = new Set()
 
   return {
     label: toLabel(source),
@@ -71,7 +72,9 @@ export async function createServedCatalog(io: Context, { file, fromRows, log }: 
     async loadProcesses() {
       const { loadProcesses } = await import('../catalog/processes.ts')
       const { specs, ignored } = await loadProcesses(await loadSource({ file, dataFolder, cwd }), file !== undefined)
-      for (const sentence of ignored) log.warn('process_ignored', sentence)
+      // The same is not said twice.
+      for (const sentence of ignored) if (!told.has(sentence)) log.warn('process_ignored', sentence)
+      told = new Set(ignored)
       return specs
     },
     async reload(server) {

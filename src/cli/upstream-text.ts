@@ -11,8 +11,10 @@ export function toUpstreamTable(rows: readonly ShownUpstream[], nowMs: number, p
   return toDescribedTable(['ID', 'STATE', 'CREDENTIAL', 'ADDRESS'], rows.map(toCells), notes, paint)
 }
 
-function toCells({ id, state, credentials, base_url: address }: ShownUpstream): string[] {
-  return [id, state.replace('_', ' '), toKeyCell(credentials), address ?? '-'].map(toPrintable)
+function toCells({ id, state, credentials, base_url: address, process }: ShownUpstream): string[] {
+  return [id, state.replace('_', ' '), toKeyCell(credentials), address ?? (process ? 'started here' : '-')].map(
+    toPrintable,
+  )
 }
 
 function toKeyCell(credentials: readonly ShownCredential[]): string {
@@ -41,10 +43,24 @@ function toNotes(row: ShownUpstream, nowMs: number): string[] {
   const breakers = toBreakers(row)
   return [
     toTrouble(row, nowMs) ?? '',
+    toServerNote(row) ?? '',
     ...toUnusedCredentials(row),
     breakers === 'closed' || breakers === '-' ? '' : `breakers: ${breakers}`,
     `${row.preset === null ? '' : `preset ${row.preset}, `}${row.dialect}; ${toDeadlines(row.deadlines)}`,
   ]
+}
+
+/** How its model server stands, such as `its server: ready, answering 2, 3 waiting, 4.2 GiB`; null where it has none here. */
+export function toServerNote({ process: server }: Pick<ShownUpstream, 'process'>): string | null {
+  if (server === null) return null
+  const { state, reason, answering, waiting, memory_bytes: bytes } = server
+  const parts = [
+    state,
+    answering > 0 && `answering ${answering}`,
+    waiting > 0 && `${waiting} waiting`,
+    bytes !== null && `${(bytes / 2 ** 30).toFixed(1)} GiB`,
+  ]
+  return `its server: ${parts.filter(Boolean).join(', ')}${reason === null ? '' : `; ${reason}`}`
 }
 
 /** Such as `1 of 3 not closed: openai/gpt-4o open for 8s, for 2 keys only`. */

@@ -2,6 +2,8 @@
  * Every upstream of the database together with what a running server knows of it, if one runs: `upstreams list --json` and the admin
  * API. No secret is ever part of it: of a credential only whether there is one. Pure.
  */
+
+import type { ServerStatus } from '../domain/model-server.ts'
 import type { CredentialSource, Environment, OpenedCredentials, Snapshot, Upstream } from '../domain/snapshot.ts'
 import type { UpstreamHealth } from '../health/report.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
@@ -31,6 +33,8 @@ export interface UpstreamStatus extends UpstreamHealth, UpstreamFacts {
   credential: 'set' | 'not_set' | 'none'
   /** Where it has any: what each comes from, and whether it is there. */
   credentials: ShownCredential[]
+  /** Null where its server is not started here. */
+  process: ServerStatus | null
 }
 
 /** One credential of an upstream, never itself. `left_out`: the upstream has refused it, or its quota is used up, for now. */
@@ -68,6 +72,8 @@ export interface ShownUpstream extends UpstreamFacts, Omit<UpstreamHealth, 'stat
   credential: { variable: string | null; sealed: boolean; status: 'set' | 'not_set' } | null
   /** All that it has. */
   credentials: ShownCredential[]
+  /** Null where its server is not started here. */
+  process: ServerStatus | null
 }
 
 /** All upstreams, also the disabled ones, in the order in which they were declared. */
@@ -112,11 +118,17 @@ export function toRow(declared: StoredUpstream, statuses: readonly UpstreamStatu
     origin,
     credential: upstream.credentials.length === 0 ? null : { variable, sealed, status: found },
     credentials: toShownCredentials(upstream, []),
+    process: upstream.process === null ? null : NOT_RUNNING,
     ...toUnasked(declared, statuses !== null),
     last_ok_ms: null,
     last_error: null,
     targets: [],
   }
+}
+
+/** As far as anybody knows. */
+const NOT_RUNNING: ServerStatus = {
+  ...{ state: 'stopped', reason: null, pid: null, answering: 0, waiting: 0, memory_bytes: null },
 }
 
 /** Of an upstream that the database has and the server does not know. */
@@ -131,13 +143,18 @@ function toUnasked({ upstream, enabled }: StoredUpstream, serves: boolean): Pick
 }
 
 /** Every upstream of a snapshot, in its order, with what is known of it. */
-export function toUpstreamStatuses(snapshot: Snapshot, states: readonly UpstreamHealth[]): UpstreamStatus[] {
+export function toUpstreamStatuses(
+  snapshot: Snapshot,
+  states: readonly UpstreamHealth[],
+  servers: { status(id: string): ServerStatus | null } = { status: () => null },
+): UpstreamStatus[] {
   const known = new Map(states.map((state) => [state.id, state]))
   return [...snapshot.upstreams.values()].map((upstream) => ({
     ...toHealth(upstream, known.get(upstream.id)),
     ...toUpstreamFacts(upstream),
     credential: upstream.credential !== null ? 'set' : upstream.credentials.length > 0 ? 'not_set' : 'none',
     credentials: toShownCredentials(upstream, known.get(upstream.id)?.left_out ?? []),
+    process: upstream.process === null ? null : (servers.status(upstream.id) ?? NOT_RUNNING),
   }))
 }
 
@@ -164,7 +181,11 @@ export function toUpstreamFacts(upstream: Upstream): UpstreamFacts {
       total_ms: deadlines.total,
       total_whole_ms: deadlines.totalWhole,
     },
-    limits: { rpm: limits.requestsPerMinute, tpm: limits.tokensPerMinute, concurrency: limits.concurrency },
+    limits: {
+      rpm: limits.requestsPerMinute,
+      tpm: limits.tokensPerMinute,
+      concurrency: limits.concurrency ?? options.concurrency ?? null,
+    },
   }
 }
 

@@ -1,4 +1,5 @@
 /** The vocabulary that the tables, the catalogue and everything above them share, and the public Model object. Types and constants only. */
+import type { ServerState } from './model-server.ts'
 import type { PricingItem } from './usage.ts'
 
 /** The wire formats that upstreams speak, and the model that is built in. */
@@ -246,4 +247,6 @@ export interface Model {
   /** The slug of the model that an alias stands for. */
   alias_of?: string
   is_ready: boolean
+  /** Where its server is started here. */
+  state?: ServerState
 }

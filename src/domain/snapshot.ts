@@ -133,7 +133,7 @@ export interface CatalogModel {
   listed: boolean
   /** One that a wildcard stands for: lists show it where some upstream has what it takes to be asked. */
   fromWildcard: boolean
-  facts: Omit<Model, 'is_ready' | 'pricing'> & { pricing: PricingItem[] }
+  facts: Omit<Model, 'is_ready' | 'state' | 'pricing'> & { pricing: PricingItem[] }
   targets: Target[]
 }
 

@@ -3,6 +3,7 @@ import { Elysia } from 'elysia'
 import { isReady, type PublicModel, toPublicFacts } from '../catalog/public.ts'
 import { GatewayError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
+import type { ServerState } from '../domain/model-server.ts'
 import type { Key, Snapshot, Target } from '../domain/snapshot.ts'
 import type { RequestHeaders } from '../gateway/body.ts'
 import type { Health } from '../health/health.ts'
@@ -15,6 +16,8 @@ import { bearerToken, pathOf } from './instance.ts'
 export interface ModelsDeps {
   live: { readonly snapshot: Snapshot }
   health: Pick<Health, 'forRequest'>
+  /** How the server of an upstream stands; null for one that is not started here. */
+  serverStateOf(upstreamId: string): ServerState | null
   log: Log
   now(): number
 }
@@ -37,7 +40,7 @@ export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null
     .use(bearerToken())
     .get('/v1/models', ({ request, headers, bearer, query }) => {
       const key = keyOf(request, headers, bearer)
-      const isUp = upFor(deps, key)
+      const stateFor = statesFor(deps, key)
       const { snapshot } = deps.live
       const team = teamOf(snapshot, key)
       let data = ''
@@ -46,7 +49,7 @@ export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null
       for (const name of listedNames(snapshot)) {
         const targets = listedTargets(key, team, name)
         if (!targets) continue
-        data += `${data === '' ? '' : ','}${toText(name, isUp(targets))}`
+        data += `${data === '' ? '' : ','}${toText(name, stateFor(targets))}`
         first ??= name.id
         last = name.id
       }
@@ -60,8 +63,8 @@ export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null
       const { snapshot } = deps.live
       const found = visibleModel(snapshot, key, asked)
       if (!found) throw modelNotFound(snapshot, key, asked, null)
-      const is_ready = upFor(deps, key)(found.targets)
-      return reply(key, JSON.stringify({ ...toPublicFacts(found.model, asked), is_ready }))
+      const state = statesFor(deps, key)(found.targets)
+      return reply(key, JSON.stringify({ ...toPublicFacts(found.model, asked), ...state }))
     })
 }
 
@@ -79,27 +82,38 @@ type Asking = Pick<Key, 'id' | 'teamId' | 'scope' | 'models'>
 export const ANY_KEY: Asking = { id: '', teamId: null, scope: 'all', models: [] }
 
 /** What `GET /v1/models` lists for such a key. */
-export function listModels(deps: Pick<ModelsDeps, 'live' | 'health'>, key: Asking): PublicModel[] {
-  const isUp = upFor(deps, key)
+export function listModels(deps: StatesDeps, key: Asking): PublicModel[] {
+  const stateFor = statesFor(deps, key)
   const { snapshot } = deps.live
   const team = teamOf(snapshot, key)
   return listedNames(snapshot).flatMap((name) => {
     const targets = listedTargets(key, team, name)
-    return targets ? { ...toPublicFacts(name.model, name.id), is_ready: isUp(targets) } : []
+    return targets ? { ...toPublicFacts(name.model, name.id), ...stateFor(targets) } : []
   })
 }
 
-/** Whether some target can be called for a key now. */
-function upFor({ health }: Pick<ModelsDeps, 'health'>, key: Asking): (targets: readonly Target[]) => boolean {
+type StatesDeps = Pick<ModelsDeps, 'live' | 'health' | 'serverStateOf'>
+
+/** What of a model changes from moment to moment. */
+type ModelState = Pick<PublicModel, 'is_ready' | 'state'>
+
+/** Whether some target can be called for a key now, and how the first server stands that is started here. */
+function statesFor({ health, serverStateOf }: StatesDeps, key: Asking): (targets: readonly Target[]) => ModelState {
   const request = health.forRequest(key)
-  return (targets) => isReady(targets, (target) => request.availability(target) === 'unavailable')
+  const isOut = (target: Target) =>
+    request.availability(target) === 'unavailable' || serverStateOf(target.upstream.id) === 'failed'
+  return (targets) => {
+    const managed = targets.find(({ upstream }) => upstream.process !== null)
+    const state = managed && (serverStateOf(managed.upstream.id) ?? 'stopped')
+    return { is_ready: isReady(targets, isOut), ...(state ? { state } : {}) }
+  }
 }
 
 /** The text of each listed model up to what changes from request to request. A list may have hundreds. */
 const beginnings = new WeakMap<ListedName, string>()
 
-const toText = (name: ListedName, isReady: boolean) =>
-  `${beginnings.getOrInsertComputed(name, toBeginning)},"is_ready":${isReady}}`
+const toText = (name: ListedName, state: ModelState) =>
+  `${beginnings.getOrInsertComputed(name, toBeginning)},${JSON.stringify(state).slice(1)}`
 
 const toBeginning = ({ model, id }: ListedName) => JSON.stringify(toPublicFacts(model, id)).slice(0, -1)
 

@@ -4,7 +4,7 @@
  * where that was killed.
  */
 import { readFileSync } from 'node:fs'
-import type { ProcessSpec } from '../domain/process.ts'
+import type { ProcessSpec } from '../domain/model-server.ts'
 import { explainProgram, type Filling, fill, toServerEnvironment } from './command.ts'
 
 /** A server that was started. */

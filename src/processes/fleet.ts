@@ -3,11 +3,12 @@
  * taken over, their state is told. `arrange.ts` decides which of them run.
  */
 import { clientLeft, UpstreamError } from '../domain/error.ts'
-import type { ProcessSpec, ProcessSpecs, ServerState } from '../domain/process.ts'
+import type { ProcessSpec, ProcessSpecs, ServerState, ServerStatus } from '../domain/model-server.ts'
 import type { CatalogModel, Snapshot, Upstream } from '../domain/snapshot.ts'
 import type { Readiness } from '../upstreams/backend.ts'
 import { type ArrangeDeps, Arrangement } from './arrange.ts'
 import type { Launched } from './child.ts'
+import { sleep } from './clock.ts'
 import type { Look } from './look.ts'
 import { type Lease, ManagedModel, type Ticket } from './model.ts'
 import { toNote } from './note.ts'
@@ -37,20 +38,11 @@ export interface Ask {
   onWaiting?(note: (() => string) | null): void
 }
 
-/** How a server stands, for administrators. */
-export interface ServerStatus {
-  state: ServerState
-  /** Why it is not running where it should be, in words; null where nothing is wrong. */
-  reason: string | null
-  pid: number | null
-  answering: number
-  waiting: number
-  /** What the plan of memory takes it to need; null where nobody knows yet. */
-  memory_bytes: number | null
-}
-
 /** A server that has ended by itself, and for the first time, is waited for. */
 const SHORT_RETRY_MS = 1_000
+
+/** How often somebody who waits for a server looks at it. */
+const LOOK_MS = 50
 
 export class Fleet {
   readonly #deps: FleetDeps
@@ -170,6 +162,9 @@ export class Fleet {
     }
   }
 
+  /** Null for one whose server does not run here. */
+  stateOf = (id: string): ServerState | null => this.#arrangement.models.get(id)?.supervisor.state ?? null
+
   /** Has a server run though nobody asks yet, whatever has failed. False where there is none of that id. */
   start(id: string): boolean {
     const model = this.#arrangement.models.get(id)
@@ -189,6 +184,16 @@ export class Fleet {
     if (model.supervisor.phase === 'ready' || model.supervisor.phase === 'loading') model.isLeaving = true
     this.#arrangement.changed()
     return true
+  }
+
+  /** Resolves to how a server stands once it neither loads nor stops, nor waits for that. */
+  async settled(id: string): Promise<ServerStatus | null> {
+    const { models } = this.#arrangement
+    const isMoving = (model: ManagedModel | undefined) =>
+      model !== undefined &&
+      (model.isLeaving || model.wanted !== null || ['loading', 'stopping'].includes(model.supervisor.phase))
+    while (isMoving(models.get(id)) && !this.#arrangement.isDraining) await sleep(this.#deps.clock, LOOK_MS)
+    return this.status(id)
   }
 
   /** Nothing is started any more: those that wait for that are told so. */

@@ -2,7 +2,7 @@
  * Whether a server that was started can be asked, and is the one that was started: somebody else's may answer at its port, such as
  * one that an earlier process has left behind.
  */
-import type { ProcessSpec } from '../domain/process.ts'
+import type { ProcessSpec } from '../domain/model-server.ts'
 import type { Launched } from './child.ts'
 import { isNamed, toNamedModel } from './command.ts'
 

@@ -2,7 +2,7 @@
  * One upstream whose server runs here: who waits for it, how many it answers, how long that takes. `fleet.ts` decides when its
  * server runs.
  */
-import type { ProcessSpec } from '../domain/process.ts'
+import type { ProcessSpec } from '../domain/model-server.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import type { Launched } from './child.ts'
 import { Line, type Waiting } from './line.ts'

@@ -10,6 +10,7 @@ import { LARGEST_BODY_BYTES } from '../http/app.ts'
 import { toErrorResponse } from '../http/error-response.ts'
 import { type Controller, createInstance, type Listener, NoRoute, pathOf } from '../http/instance.ts'
 import { type Log, redact, traceOf } from '../log.ts'
+import type { Fleet } from '../processes/fleet.ts'
 import type { RequestFilter } from '../store/request-store.ts'
 import type { Rotated } from '../store/rotate-secret.ts'
 import type { VaultState } from '../store/vault.ts'
@@ -29,6 +30,8 @@ export interface ControlRoutesDeps {
   status(): Status | Promise<Status>
   /** Probes an upstream now. Resolves to null where there is none of that id. */
   test(upstreamId: string): Promise<TestResult | null>
+  /** The model servers that run here. */
+  servers: Pick<Fleet, 'start' | 'stop' | 'settled'>
   /** Applies the catalogue again. Throws a ServiceError that says what is wrong with it; then nothing has changed. */
   reload(): Promise<NeedsRestart>
   /** Has the database take what the ledger's journal holds, for 2 s at most. */
@@ -58,6 +61,7 @@ export function createControlRoutes({
   log,
   status,
   test,
+  servers,
   reload,
   flush,
   inspectVault,
@@ -86,6 +90,15 @@ export function createControlRoutes({
     .post('/upstreams/:id/test', async ({ params: { id } }) => {
       const result = await test(id)
       return result ?? refuse(404, 'unknown_upstream', `This server has no upstream ${id} that is enabled.`)
+    })
+    .post('/upstreams/:id/start', ({ request, params: { id } }) => {
+      // A large model takes minutes.
+      routes.server?.timeout(request, 0)
+      return servers.start(id) ? servers.settled(id) : refuseServer(id)
+    })
+    .post('/upstreams/:id/stop', ({ request, params: { id } }) => {
+      routes.server?.timeout(request, 0)
+      return servers.stop(id) ? servers.settled(id) : refuseServer(id)
     })
     .post('/reload', async () => {
       return { reloaded: true, needs_restart: await reload() }
@@ -131,6 +144,9 @@ async function toFilter(text: string): Promise<RequestFilter | null> {
 
 const toError = (kind: string, message: string): ControlError => ({ error: { kind, message } })
 const refuse = (status: number, kind: string, message: string) => reply(status, toError(kind, message))
+
+const refuseServer = (id: string) =>
+  refuse(404, 'unknown_server', `This server starts no model server for an upstream ${id}.`)
 
 /** Whatever an upstream has said may hold something that looks like a secret. */
 const reply = (status: number, body: unknown) =>

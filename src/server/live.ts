@@ -3,7 +3,7 @@
  * upstreams are doing. Filled from the store and the ledger at start, renewed with each change. Built by `server.ts`.
  */
 import { LATEST_MS } from '../domain/id.ts'
-import { NO_PROCESSES, type ProcessSpecs } from '../domain/process.ts'
+import { NO_PROCESSES, type ProcessSpecs } from '../domain/model-server.ts'
 import type { DialectName } from '../domain/settings.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
 import { createHealth } from '../health/health.ts'

@@ -5,7 +5,7 @@ import type { Environment } from '../domain/snapshot.ts'
 import type { Log } from '../log.ts'
 import { createManagedBackend } from '../processes/backend.ts'
 import { systemClock } from '../processes/clock.ts'
-import { createEngine } from '../processes/engine.ts'
+import { createEngine, logPath } from '../processes/engine.ts'
 import { Fleet } from '../processes/fleet.ts'
 import { readMeasured } from '../processes/measured.ts'
 import type { Backend } from '../upstreams/backend.ts'
@@ -18,8 +18,10 @@ export interface FleetOptions {
   log: Log
 }
 
-/** Where the logs of model servers are. */
-export const logsFolder = (dataFolder: string) => join(dataFolder, 'logs')
+const logsFolder = (dataFolder: string) => join(dataFolder, 'logs')
+
+/** Where the log of an upstream's model server is; what was written before it is in `<path>.1`. */
+export const logOf = (dataFolder: string, id: string) => logPath(logsFolder(dataFolder), id)
 
 export const createFleet = ({ dataFolder, environment, now, log }: FleetOptions): Fleet =>
   new Fleet({

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import type { DiskState } from '../documents/status.ts'
 import type { UpstreamStatus } from '../documents/upstream.ts'
+import type { ServerStatus } from '../domain/model-server.ts'
 import type { SettledRow } from '../store/ledger-rows.ts'
 import { REQUEST_STATUSES } from '../store/request-store.ts'
 
@@ -43,6 +44,7 @@ const UpstreamShape = Type.Unsafe<UpstreamStatus>(
     limits: Type.Object({ rpm: orNull(Amount), tpm: orNull(Amount), concurrency: orNull(Amount) }),
     credential: oneOf('set', 'not_set', 'none'),
     credentials: Type.Array(Type.Object({ number: Amount })),
+    process: orNull(Type.Object({ state: Text, answering: Amount, waiting: Amount })),
   }),
 )
 
@@ -108,6 +110,9 @@ export const TestResult = answer({
   ms: orNull(Amount),
 })
 export type TestResult = Static<typeof TestResult>
+
+/** Answer of `POST /upstreams/<id>/start` and `/stop`: how its server stands once that is done, or has failed. */
+export const ServerShape = Type.Unsafe<ServerStatus>(Type.Object({ state: Text, reason: orNull(Text) }))
 
 /** Answer of `POST /ledger/flush`: ledger records that the database has taken now, and those that it has not. */
 export const Flushed = Type.Object({ applied: Amount, waiting: Amount })

@@ -8,7 +8,7 @@ import { type MakeBackup, startSchedule } from '../backup/schedule.ts'
 import { createShelf } from '../backup/shelf.ts'
 import type { ServeConfig, SettingText } from '../config.ts'
 import { mintTag, toWallClock } from '../domain/id.ts'
-import { NO_PROCESSES, type ProcessSpecs } from '../domain/process.ts'
+import { NO_PROCESSES, type ProcessSpecs } from '../domain/model-server.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
 import { Crowding } from '../gateway/crowding.ts'
 import { Fullness } from '../gateway/fullness.ts'
@@ -135,7 +135,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     checker.close()
   }
   opened.defer(closeThreads)
-  const watched: WatchedParts = { ledger, load, fullness, disk, health, watch }
+  const watched: WatchedParts = { ledger, load, fullness, disk, health, fleet, watch }
   const tails = new Tails()
   const test = async (id: string) => {
     const upstream = live.snapshot.upstreams.get(id)
@@ -153,7 +153,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const shelf = createShelf({ dataFolder, store, make: options.commands.makeBackup, log })
   opened.defer(() => shelf.stop())
   const serving = createServing({
-    ...{ live, health, ledger, watched, shelf, test, run },
+    ...{ live, health, ledger, fleet, watched, shelf, test, run },
     settings: options.settingTexts?.(settings) ?? [],
     backupKeep: config.backupKeep,
     chat: (request, headers, key) => playground(request, headers, key),
@@ -181,6 +181,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     ledger,
     limiter,
     health,
+    serverStateOf: fleet.stateOf,
     counter,
     checker,
     load,
@@ -233,6 +234,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     log,
     status: () => toStatus(watched, live.snapshot, run()),
     test,
+    servers: fleet,
     reload: options.commands.reload,
     flush: ledger.flush,
     inspectVault: () => inspectVault(store, dataFolder, environment),

@@ -6,6 +6,7 @@ import type { Snapshot } from '../domain/snapshot.ts'
 import type { Health } from '../health/health.ts'
 import { ANY_KEY, listModels } from '../http/models.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import type { Fleet } from '../processes/fleet.ts'
 import { listModels as askForModels } from './model-lists.ts'
 import { type RunFacts, toOwnStatus, type WatchedParts } from './status.ts'
 
@@ -13,6 +14,7 @@ export interface ServingDeps extends Pick<Serving, 'settings' | 'test' | 'chat'>
   live: { readonly snapshot: Snapshot; refresh(): Promise<void> }
   health: Pick<Health, 'states' | 'forRequest'>
   ledger: Pick<Ledger, 'flush'>
+  fleet: Pick<Fleet, 'status' | 'stateOf'>
   watched: WatchedParts
   shelf: Pick<BackupShelf, 'list'>
   /** As of now. */
@@ -25,6 +27,7 @@ export function createServing({
   live,
   health,
   ledger,
+  fleet,
   watched,
   shelf,
   run,
@@ -42,8 +45,8 @@ export function createServing({
         backups: { ...backups, keep: backupKeep, newest_ms: all.at(-1)?.madeMs ?? null },
       }
     },
-    upstreams: () => toUpstreamStatuses(live.snapshot, health.states()),
-    modelsOf: (teamId) => listModels({ live, health }, { ...ANY_KEY, teamId }),
+    upstreams: () => toUpstreamStatuses(live.snapshot, health.states(), fleet),
+    modelsOf: (teamId) => listModels({ live, health, serverStateOf: fleet.stateOf }, { ...ANY_KEY, teamId }),
     models(id) {
       const upstream = live.snapshot.upstreams.get(id)
       return upstream ? askForModels(upstream) : null

@@ -10,6 +10,7 @@ import type { Load } from '../gateway/intake.ts'
 import type { Health } from '../health/health.ts'
 import type { UpstreamHealth } from '../health/report.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import type { Fleet } from '../processes/fleet.ts'
 import type { Watch } from '../store/config-store.ts'
 import type { DiskWatch } from './disk-watch.ts'
 import type { Status } from './protocol.ts'
@@ -21,6 +22,7 @@ export interface WatchedParts {
   fullness: Pick<Fullness, 'reason'>
   disk: Pick<DiskWatch, 'state'>
   health: Pick<Health, 'states'>
+  fleet: Pick<Fleet, 'status'>
   watch: Pick<Watch, 'healthy'>
 }
 
@@ -76,7 +78,7 @@ export const toOwnStatus = (parts: WatchedParts) => ({
 })
 
 export function toStatus(parts: WatchedParts, snapshot: Snapshot, run: RunFacts): Status {
-  const { ledger, load, fullness, disk, health } = parts
+  const { ledger, load, fullness, disk, health, fleet } = parts
   return {
     version: run.version,
     instance: run.instance,
@@ -93,6 +95,6 @@ export function toStatus(parts: WatchedParts, snapshot: Snapshot, run: RunFacts)
     in_flight: load.inFlight,
     buffered_bytes: load.bufferedBytes,
     files: run.files,
-    upstreams: toUpstreamStatuses(snapshot, health.states()),
+    upstreams: toUpstreamStatuses(snapshot, health.states(), fleet),
   }
 }

@@ -3,7 +3,7 @@
  * targets, upstreams as calls go by them. Built anew after each change of the configuration and swapped whole. Called by `server/` and
  * by commands.
  */
-import type { ProcessSpecs } from '../domain/process.ts'
+import type { ProcessSpecs } from '../domain/model-server.ts'
 import type {
   CatalogModel,
   Environment,

@@ -205,7 +205,8 @@ function createServing(store: ConfigStore, vault: Vault, environment: Record<str
     }),
     settings: toSettingTexts(sources),
     upstreams: () => (snapshot ? toUpstreamStatuses(snapshot, []) : []),
-    modelsOf: (teamId) => (snapshot ? listModels({ live: { snapshot }, health }, { ...ANY_KEY, teamId }) : []),
+    modelsOf: (teamId) =>
+      snapshot ? listModels({ live: { snapshot }, health, serverStateOf: () => null }, { ...ANY_KEY, teamId }) : [],
     async test(id) {
       const upstream = snapshot?.upstreams.get(id)
       if (!upstream) return null

@@ -34,6 +34,7 @@ describe('an upstream', () => {
     deadlines: { headers_ms: 1, first_token_ms: 1, idle_ms: 1, total_ms: 1, total_whole_ms: 1 },
     limits: { rpm: 500, tpm: null, concurrency: null },
     credential: { variable: 'KEY', sealed: false, status: 'set' },
+    process: null,
     credentials: [],
   }
   const same = toUpstreamValues(before)

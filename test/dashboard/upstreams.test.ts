@@ -32,6 +32,7 @@ const upstream = (changes: Partial<ShownUpstream> = {}): ShownUpstream => ({
   deadlines: { headers_ms: 1, first_token_ms: 1, idle_ms: 1, total_ms: 1, total_whole_ms: 1 },
   limits: { rpm: null, tpm: null, concurrency: null },
   credential: null,
+  process: null,
   credentials: [],
   ...changes,
 })

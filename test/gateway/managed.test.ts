@@ -190,6 +190,26 @@ describe('a model whose server is started here', () => {
     expect([row?.status, row?.completion_tokens]).toEqual(['cut', 0])
   })
 
+  test('says of itself whether it is loaded, and is ready to be asked unless its server has just failed', async () => {
+    await start({ a: {}, b: { options: ['--die'] } })
+    const told = async () => {
+      const answer = await fetch(`${app.baseUrl}/models`, { headers: { authorization: `Bearer ${key}` } })
+      const { data } = (await answer.json()) as { data: { id: string; is_ready: boolean; state?: string }[] }
+      return data.map(({ id, is_ready, state }) => [id, is_ready, state])
+    }
+    expect(await told()).toEqual([
+      ['local/a', true, 'stopped'],
+      ['local/b', true, 'stopped'],
+    ])
+    await chat('a')
+    await chat('b')
+    expect(await told()).toEqual([
+      ['local/a', true, 'ready'],
+      ['local/b', false, 'failed'],
+    ])
+    await until('it may be tried again', async () => (await told())[1]?.[2] === 'stopped')
+  })
+
   test('is preloaded', async () => {
     await start({ a: { fields: 'preload: true' } })
     await until('it is ready', async () => (await countOf('process_ready')) === 1)

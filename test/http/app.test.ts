@@ -59,6 +59,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
   const secrets = new Map([[hashToken(token), { key: toKey(), lastFour: '0000', expiresMs: null }]])
   const app = createApp({
     live: { snapshot: { ...toSnapshot([toModel('acme/large', [toTarget()])]), secrets } },
+    serverStateOf: () => null,
     ledger,
     counter: createCounter(),
     checker: createChecker(),

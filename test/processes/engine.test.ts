@@ -56,7 +56,7 @@ describe('a model server as a process', () => {
     expect(groupOf(server).length).toBeGreaterThan(2)
     server.signal('SIGTERM')
     expect(await server.exited).toBe('exited with 0')
-    expect(groupOf(server)).toEqual([])
+    await until('all of it has gone', () => groupOf(server).length === 0)
     expect(server.memoryBytes()).toBeNull()
   })
 

@@ -1,6 +1,6 @@
 /** Several model servers on one machine, with time and servers that the test moves. */
 import { describe, expect, test } from 'bun:test'
-import type { ProcessSpec } from '../../src/domain/process.ts'
+import type { ProcessSpec } from '../../src/domain/model-server.ts'
 import { DEFAULT_OPTIONS } from '../../src/domain/settings.ts'
 import { type Ask, Fleet } from '../../src/processes/fleet.ts'
 import type { Lease } from '../../src/processes/model.ts'

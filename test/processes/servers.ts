@@ -1,5 +1,5 @@
 /** Servers without processes, for tests of what decides about them: each does what the test says. */
-import type { ProcessSpec } from '../../src/domain/process.ts'
+import type { ProcessSpec } from '../../src/domain/model-server.ts'
 import type { Launched } from '../../src/processes/child.ts'
 import type { Look } from '../../src/processes/look.ts'
 

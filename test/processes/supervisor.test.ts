@@ -1,6 +1,6 @@
 /** One model server, from its start to its end, with time that the test moves. */
 import { describe, expect, test } from 'bun:test'
-import type { ProcessSpec } from '../../src/domain/process.ts'
+import type { ProcessSpec } from '../../src/domain/model-server.ts'
 import { type StartFailure, Supervisor } from '../../src/processes/supervisor.ts'
 import { createClock, settle } from './clock.ts'
 import { createServer, type FakeServer, toSpec } from './servers.ts'

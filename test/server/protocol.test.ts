@@ -44,6 +44,7 @@ describe('the status of an upstream', () => {
       local: false,
       credential: 'set',
       credentials: [],
+      process: null,
       left_out: [],
       deadlines: {
         headers_ms: 60_000,

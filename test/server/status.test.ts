@@ -9,6 +9,7 @@ const WELL: WatchedParts = {
   fullness: { reason: null },
   disk: { state: () => null },
   health: { states: () => [] },
+  fleet: { status: () => null },
   watch: { healthy: () => true },
 }
 const DISK = {

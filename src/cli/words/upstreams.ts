@@ -71,6 +71,24 @@ export function addUpstreams(program: Command, context: Context): void {
       if (model !== undefined) throw usageError('--model is for --call alone: without it nothing is asked of a model.')
       return (await import('../upstreams.ts')).test(ids, context)
     })
+  upstreams
+    .command('start')
+    .description('start the model server of an upstream that the running server has, and wait until it is ready')
+    .argument('<id>', 'what it is called')
+    .action(async (id: string) => (await import('../upstreams-run.ts')).drive(id, 'start', context))
+  upstreams
+    .command('stop')
+    .description('stop the model server of an upstream once its answers have ended; the next request starts it again')
+    .argument('<id>', 'what it is called')
+    .action(async (id: string) => (await import('../upstreams-run.ts')).drive(id, 'stop', context))
+  upstreams
+    .command('logs')
+    .description('print the end of what the model server of an upstream has written')
+    .argument('<id>', 'what it is called')
+    .option('--lines <n>', 'how many lines', '100')
+    .action(async (id: string, { lines }: { lines: string }) =>
+      (await import('../upstreams-run.ts')).logs(id, lines, context),
+    )
 }
 
 const FORMATS = DIALECTS.filter((name) => name !== 'demo')

@@ -1,6 +1,7 @@
 /** What is told of models, their routes and prices, to administrators and to clients. */
 import { Type } from '@sinclair/typebox'
 import type { PublicModel as WirePublicModel } from '../../catalog/public.ts'
+import { SERVER_STATES } from '../../domain/model-server.ts'
 import { FEATURES, MODALITIES } from '../../domain/settings.ts'
 import type { PricingItem } from '../../domain/usage.ts'
 import type { PriceOfModel, ShownModel, ShownRoute, toAliasDocuments, toShownModel } from '../model.ts'
@@ -107,5 +108,11 @@ export const PublicModel = describes<WirePublicModel>()(
     max_input_tokens: Type.Integer({ minimum: 0, description: 'As `context_length`.' }),
     max_tokens: Type.Integer({ minimum: 0, description: 'As `max_output_length`.' }),
     is_ready: Type.Boolean({ description: 'Whether it can be called now.' }),
+    state: Type.Optional(
+      Type.Union(
+        SERVER_STATES.map((state) => Type.Literal(state)),
+        { description: 'How its server stands, where that is started here: a request starts one that is stopped.' },
+      ),
+    ),
   }),
 )

@@ -1,5 +1,6 @@
 /** What is told of upstreams, and of the providers that one can be set up as. */
 import { Type } from '@sinclair/typebox'
+import { SERVER_STATES } from '../../domain/model-server.ts'
 import type { ShownPreset, ShownUpstream, UpstreamTest } from '../upstream.ts'
 import { Count, CountOrNull, describes, Flag, orNull, Text, TextOrNull, Time, TimeOrNull, wordOf } from './describes.ts'
 
@@ -27,6 +28,14 @@ export const Upstream = describes<ShownUpstream>()(
         status: wordOf(['set', 'not_set', 'left_out'] as const),
         reason: TextOrNull,
         back_in_ms: CountOrNull,
+      }),
+    ),
+    process: orNull(
+      Type.Object({
+        state: wordOf(SERVER_STATES),
+        reason: TextOrNull,
+        pid: CountOrNull,
+        ...{ answering: Count, waiting: Count, memory_bytes: CountOrNull },
       }),
     ),
     last_ok_ms: TimeOrNull,

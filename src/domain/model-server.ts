@@ -34,6 +34,18 @@ export const NO_PROCESSES: ProcessSpecs = { byUpstream: new Map(), memoryBytes: 
 export const SERVER_STATES = ['stopped', 'loading', 'ready', 'sleeping', 'failed'] as const
 export type ServerState = (typeof SERVER_STATES)[number]
 
+/** How a server stands, for administrators. */
+export interface ServerStatus {
+  state: ServerState
+  /** Why it is not running where it should be, in words; null where nothing is wrong. */
+  reason: string | null
+  pid: number | null
+  answering: number
+  waiting: number
+  /** What the plan of memory takes it to need; null where nobody knows yet. */
+  memory_bytes: number | null
+}
+
 /** How long it may take to load, where nothing is said: a large model from a slow disk. */
 export const START_MS = 120_000
 export const IDLE_MS = 600_000

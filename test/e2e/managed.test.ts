@@ -1,0 +1,113 @@
+/** Model servers that the built executable starts: where commands come from, by hand, and that none outlives it, however it ends. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { chmodSync } from 'node:fs'
+import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
+import { modelServer } from '../support/model-server.ts'
+import { until } from '../support/until.ts'
+
+let place: Workplace
+beforeEach(() => {
+  place = createWorkplace()
+})
+afterEach(() => place.close())
+
+const FACTS = 'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
+
+/** Beside the built-in model. */
+const toFile = (ids: string[], options: string[] = []) => `version: 1
+upstreams:
+  demo: { dialect: demo, local: true }
+${ids.map((id) => `  ${id}: { dialect: openai, process: ${JSON.stringify(modelServer(...options))}, concurrency: 4 }`).join('\n')}
+models:
+  tollgate/demo: { name: Demo, ${FACTS}, supported_features: [], routes: [{ upstream: demo, model: demo }] }
+${ids.map((id) => `  local/${id}: { name: X, ${FACTS}, supported_features: [], routes: [{ upstream: ${id}, model: ${id} }] }`).join('\n')}
+`
+
+const chat = ({ baseUrl, key }: RunningBinary, id: string, content = 'hello', more = {}) =>
+  fetch(`${baseUrl}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: `local/${id}`, messages: [{ role: 'user', content }], ...more }),
+  })
+
+/** Processes that were started by this test, and have not ended. */
+function serversOf({ folder }: Workplace, ids: string[]): string[] {
+  const { stdout } = Bun.spawnSync(['ps', '-eo', 'stat=,args='])
+  const lines = stdout.toString().split('\n')
+  return lines.filter(
+    (line) => !/^Z/.test(line) && ids.some((id) => line.includes(`--alias local/${id}-${markOf(folder)} `)),
+  )
+}
+
+/** By which processes of one test are known from another's. */
+const markOf = (folder: string) => folder.slice(-6).toLowerCase()
+
+describe('model servers of the executable', () => {
+  test.each(['SIGTERM', 'SIGKILL'] as const)('are gone with it after %s', async (signal) => {
+    const ids = ['a', 'b']
+    const mark = markOf(place.folder)
+    const own = ids.map((id) => `${id}-${mark}`)
+    const file = await place.write('own.yaml', toFile(own, ['--child', '--deaf']))
+    const server = await place.serve(['--catalog', file, '--first-key'])
+    const answers = await Promise.all(own.map((id) => chat(server, id)))
+    expect(answers.map(({ status }) => status)).toEqual([200, 200])
+    expect(serversOf(place, ids).length).toBeGreaterThan(1)
+    server.signal(signal)
+    await server.exited
+    await until('none of them is left', () => serversOf(place, ids).length === 0)
+  })
+
+  test('end an answer that is under way before they are stopped', async () => {
+    const file = await place.write('own.yaml', toFile(['a']))
+    const server = await place.serve(['--catalog', file, '--first-key'])
+    expect((await chat(server, 'a')).status).toBe(200)
+    const answer = await chat(server, 'a', 'wait 700', { stream: true })
+    server.signal('SIGTERM')
+    expect(await answer.text()).toContain('data: [DONE]')
+    expect(await server.exited).toBe(0)
+  })
+
+  test('are started, stopped and read by commands', async () => {
+    const file = await place.write(
+      'data/models.d/a.yaml',
+      toFile(['a']).replaceAll('demo', 'other').replaceAll('dialect: other', 'dialect: demo'),
+    )
+    chmodSync(file, 0o600)
+    await place.serve(['--first-key'])
+    expect((await place.run('upstreams', 'logs', 'a')).stderr).toContain('There is no log of a model server of a')
+    expect(await place.run('upstreams', 'start', 'a')).toMatchObject({ code: 0, stdout: 'a: ready.\n' })
+    const listed = await place.run('upstreams', 'list')
+    expect(listed.stdout).toContain('started here')
+    expect(listed.stdout).toContain('its server: ready')
+    expect((await place.run('upstreams', 'logs', 'a')).stdout).toContain('model server local/a with …')
+    expect(await place.run('upstreams', 'stop', 'a')).toMatchObject({ code: 0, stdout: 'a: stopped.\n' })
+    const other = await place.run('upstreams', 'start', 'other')
+    expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('starts no model server')])
+    expect((await place.run('upstreams', 'test', 'a')).code).toBe(0)
+  })
+
+  test('say why they could not be started', async () => {
+    const file = await place.write('own.yaml', toFile(['a'], ['--die']))
+    await place.serve(['--catalog', file, '--first-key'])
+    const started = await place.run('upstreams', 'start', 'a')
+    expect(started.code).toBe(1)
+    expect(started.stderr).toContain('could not be started: its process exited with 1 before it could be asked')
+    expect((await place.run('upstreams', 'logs', 'a')).stdout).toContain('error: failed to load model')
+    expect((await place.run('doctor')).stdout).toContain('exited with 1')
+  })
+
+  test('are run for no file that was not named, and for no database that brings one', async () => {
+    await place.write('data/catalog.yaml', toFile(['a']))
+    const server = await place.serve(['--first-key'])
+    expect((await chat(server, 'a')).status).toBe(503)
+    const listed = await place.run('upstreams', 'list')
+    expect(listed.stdout).toContain('its process is not run')
+    expect(server.stderr()).toContain('name this file with --catalog')
+    const exported = await place.run('catalog', 'export', '--json')
+    expect(exported.stdout).toContain('sha256:')
+    expect(exported.stdout).not.toContain('model-server.ts')
+    const backup = await place.run('backup', 'copy.sqlite')
+    expect(backup.code).toBe(0)
+    expect(await Bun.file(`${place.folder}/copy.sqlite`).text()).not.toContain('model-server.ts')
+  })
+})
