@@ -46,7 +46,9 @@ export function toBill(
   if (reported) return reported
   const heard = toHeard(call, status)?.usage
   return counter.usage(shareId, body, meter.captured()).then((seen) => {
-    const known = heard ? toLarger(heard, seen) : withSearch(call, seen)
+    // Who has written what was seen, where several models have, their report alone tells.
+    const isTold = meter.isReported && meter.others.length > 0
+    const known = heard ? (isTold ? heard : toLarger(heard, seen)) : withSearch(call, seen)
     // What is reported before the first word is what was read, and not what is being thought.
     const isHeard = status === 'ok' || (meter.isReported && meter.firstTokenMs !== null)
     return charge(call, status, isHeard ? known : withUnseen(call, known), true)

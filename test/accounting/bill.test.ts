@@ -131,6 +131,16 @@ describe('what other models have used within a call', () => {
     expect((await billed('stranger', [], [])).within).toMatchObject([{ costNanoUsd: 0, isUnpriced: false }])
   })
 
+  test('is charged once where the call was left behind the report of another that took over', async () => {
+    const meter = new Meter(() => 0)
+    const others = [{ model: 'advisor-1', usage: { ...NO_USAGE, prompt: 100, completion: 10 } }]
+    meter.take([text('abc'), { kind: 'usage', usage: NO_USAGE, others }, left])
+    const target = { ...toTarget({ prices: new Map([['advisor-1', dear]]) }), pricing, priceId: 'own' }
+    const body = { model: 'm', messages: [], stream: true }
+    const bill = await toBill({ lane: 'translated', target, body, meter }, 'cut', counter, 'k')
+    expect(bill).toMatchObject({ costNanoUsd: 0, within: [{ costNanoUsd: 100 * 10_000 + 10 * 20_000 }] })
+  })
+
   test('is part of the call where the upstream says what that costs as a whole', async () => {
     expect(await billed('advisor-1', [{ kind: 'charged', nanoUsd: 7 }])).toMatchObject({
       ...{ usage: { prompt: 110, completion: 15, webSearches: 1 }, costNanoUsd: 7, reportedNanoUsd: 7, within: [] },
