@@ -138,7 +138,8 @@ export class Fleet {
     const { supervisor, spec } = model
     const { server, failure, phase, state } = supervisor
     if (state === 'failed' && failure) return toFailedReadiness(failure)
-    if (phase !== 'ready' || server === null) return { state: 'unknown' }
+    // A request starts it.
+    if (phase !== 'ready' || server === null) return { state: 'ready' }
     const look = await this.#deps.engine.look(server, spec)
     if (supervisor.server !== server) return { state: 'unknown' }
     supervisor.isSleeping = look.state === 'sleeping'

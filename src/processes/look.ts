@@ -2,6 +2,7 @@
  * Whether a server that was started can be asked, and is the one that was started: somebody else's may answer at its port, such as
  * one that an earlier process has left behind.
  */
+import { get } from 'node:http'
 import type { ProcessSpec } from '../domain/model-server.ts'
 import type { Launched } from './child.ts'
 import { isNamed, toNamedModel } from './command.ts'
@@ -12,36 +13,59 @@ export interface Look {
 }
 
 const LOOK_MS = 5_000
+/** What it says of itself is a few kilobytes, with the template of its chats. */
+const MOST_CHARS = 4 * 1024 * 1024
 
 /** Never throws. */
 export async function lookAt(server: Launched, spec: ProcessSpec): Promise<Look> {
-  const base = `http://127.0.0.1:${server.port}`
-  const ask = (path: string) =>
-    fetch(`${base}${path}`, {
-      headers: { authorization: `Bearer ${server.key}`, accept: 'application/json' },
-      redirect: 'manual',
-      keepalive: false,
-      signal: AbortSignal.timeout(LOOK_MS),
-    })
   try {
-    const health = await ask(spec.health)
-    await health.body?.cancel()
+    const health = await ask(server, spec.health)
     if (isRefused(health)) return { state: 'foreign' }
     if (health.status !== 200) return { state: 'loading' }
-    const answer = await ask('/props')
+    const answer = await ask(server, '/props')
     if (isRefused(answer)) return { state: 'foreign' }
-    const props: unknown = answer.ok ? await answer.json().catch(() => null) : await answer.body?.cancel()
-    if (!isRecord(props)) return { state: 'unsure' }
-    const isOurs = isNamed(toNamedModel(server.words), props)
+    const props = answer.status === 200 ? toRecord(answer.text) : null
+    const isOurs = props && isNamed(toNamedModel(server.words), props)
     if (isOurs === null) return { state: 'unsure' }
-    return { state: !isOurs ? 'foreign' : props.is_sleeping === true ? 'sleeping' : 'ready' }
+    return { state: !isOurs ? 'foreign' : props?.is_sleeping === true ? 'sleeping' : 'ready' }
   } catch {
     return { state: 'loading' }
   }
 }
 
-/** It does not know our key. */
-const isRefused = ({ status }: Response) => status === 401 || status === 403
+interface Answer {
+  status: number
+  text: string
+}
 
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
+/** Not by `fetch`, which would go through a proxy where there is one. */
+function ask({ port, key }: Launched, path: string): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>()
+  const headers = { authorization: `Bearer ${key}`, accept: 'application/json', connection: 'close' }
+  const request = get({ host: '127.0.0.1', port, path, headers, agent: false }, (response) => {
+    let text = ''
+    response.setEncoding('utf8')
+    response.on('data', (piece: string) => {
+      text += piece
+      if (text.length > MOST_CHARS) request.destroy(new Error('it says too much of itself'))
+    })
+    response.on('end', () => resolve({ status: response.statusCode ?? 0, text }))
+    response.on('error', reject)
+  })
+  request.on('error', reject)
+  // Of all of it: a server may send a byte now and then.
+  const timer = setTimeout(() => request.destroy(new Error('it did not answer in time')), LOOK_MS)
+  return promise.finally(() => clearTimeout(timer))
+}
+
+/** It does not know our key. */
+const isRefused = ({ status }: Answer) => status === 401 || status === 403
+
+function toRecord(text: string): Readonly<Record<string, unknown>> | null {
+  try {
+    const json: unknown = JSON.parse(text)
+    return typeof json === 'object' && json !== null ? Object.fromEntries(Object.entries(json)) : null
+  } catch {
+    return null
+  }
+}

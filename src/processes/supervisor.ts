@@ -125,6 +125,9 @@ export class Supervisor {
     }
     this.server = server
     void server.exited.then((how) => this.#ended(server, how))
+    clock.after(startedMs + spec.startMs - clock.nowMs(), () => {
+      if (!this.#isOver(server)) this.#giveUp({ kind: 'start', reason: toLate(spec) })
+    })
     let unsureSinceMs: number | null = null
     for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(pauseMs * 2, LAST_LOOK_MS)) {
       const { state } = await look(server)
@@ -141,9 +144,7 @@ export class Supervisor {
         this.#to('ready')
         return
       }
-      const leftMs = startedMs + spec.startMs - nowMs
-      if (leftMs <= 0) return this.#giveUp({ kind: 'start', reason: toLate(spec) })
-      await sleep(clock, Math.min(pauseMs, leftMs))
+      await sleep(clock, pauseMs)
       if (this.#isOver(server)) return
     }
   }

@@ -64,12 +64,13 @@ function onFirstUse(create: () => Promise<Backend>): Backend {
   }
 }
 
-/** Behind a proxy, which `fetch` knows, all goes by `fetch`. */
+/** Behind a proxy, which `fetch` knows, all goes by `fetch`, but for what runs here and is no proxy's business. */
 function createTransport(environment: Environment): Transport {
   const byFetch = createFetchTransport(toFetchPlaces(environment))
-  if (hasProxy(environment)) return byFetch
   const own = createHttp1Transport()
-  const toChosen = ({ options }: Upstream) => (options.transport === 'fetch' ? byFetch : own)
+  const isBehind = hasProxy(environment)
+  const toChosen = ({ options, process }: Upstream) =>
+    process === null && (isBehind || options.transport === 'fetch') ? byFetch : own
   return { send: (outgoing) => toChosen(outgoing.upstream).send(outgoing), closeIdle: own.closeIdle }
 }
 

@@ -86,6 +86,29 @@ describe('model servers of the executable', () => {
     expect((await place.run('upstreams', 'test', 'a')).code).toBe(0)
   })
 
+  test('are asked here, where all others are asked through a proxy', async () => {
+    const file = await place.write('own.yaml', toFile(['a']))
+    const environment = { HTTP_PROXY: 'http://127.0.0.1:9', http_proxy: 'http://127.0.0.1:9' }
+    const server = await place.serve(['--catalog', file, '--first-key'], { environment })
+    const asked = Bun.spawn(
+      [
+        'curl',
+        '-s',
+        '--noproxy',
+        '*',
+        '-H',
+        `authorization: Bearer ${server.key}`,
+        '-H',
+        'content-type: application/json',
+        '-d',
+        '{"model":"local/a","messages":[{"role":"user","content":"hello"}]}',
+        `${server.baseUrl}/chat/completions`,
+      ],
+      { stdout: 'pipe' },
+    )
+    expect(await asked.stdout.text()).toContain('I am local/a')
+  })
+
   test('say why they could not be started', async () => {
     const file = await place.write('own.yaml', toFile(['a'], ['--die']))
     await place.serve(['--catalog', file, '--first-key'])
