@@ -1,0 +1,83 @@
+/**
+ * Through every door: what fails before its first word is made good for by the next upstream, in whichever format that has to be
+ * asked; nothing of the first is read or paid for, and the record names who answered, and how.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { hear } from '../support/door-clients.ts'
+import { answering, COUNTS, failing } from '../support/door-upstreams.ts'
+import { acrossOf, costOf, DOORS, type Door, type DoorGateway, type Route, startDoors } from '../support/doors.ts'
+import type { Behaviour } from '../support/upstream-answers.ts'
+
+let gateway: DoorGateway
+beforeAll(async () => {
+  gateway = await startDoors()
+})
+afterAll(() => gateway.stop())
+
+const WAYS = DOORS.flatMap((door) => {
+  const across = acrossOf(door)
+  const same = { name: door.name, door, to: door, route: 'both' as Route }
+  return across
+    ? [same, { name: `${door.name}, to ${across.name}`, door, to: across, route: 'across' as Route }]
+    : [same]
+})
+
+interface Failure {
+  name: string
+  said: Behaviour
+  stream: boolean
+}
+
+/** What an upstream of the door does in place of its first word. */
+function toFailures({ upstream: { stream } }: Door): Failure[] {
+  const ways = stream ? [false, true] : [false]
+  const either: Record<string, Behaviour> = {
+    'answers 500': failing(500),
+    'has too much to do': failing(529),
+    'closes the connection': { kind: 'reset' },
+    'answers what is no answer': { kind: 'whole', body: '<h1>Welcome</h1>' },
+  }
+  const failures = Object.entries(either).flatMap(([name, said]) => ways.map((stream) => ({ name, said, stream })))
+  if (!stream) return failures
+  const head = stream.head(COUNTS)
+  return [
+    ...failures,
+    { name: 'ends behind its head', said: { kind: 'stream', steps: head, end: 'eof' }, stream: true },
+    { name: 'breaks off behind its head', said: { kind: 'stream', steps: head, end: 'cut' }, stream: true },
+    {
+      name: 'says an error',
+      said: { kind: 'stream', steps: [...head, stream.failure('it broke')], end: 'eof' },
+      stream: true,
+    },
+  ]
+}
+
+describe.each(WAYS)('$name', ({ door, to, route }) => {
+  const { client } = door
+  const words = ['this ', 'is ', 'far']
+  const counts = { prompt: 20, completion: 3 }
+  const writes = client.endpoint !== 'embeddings'
+
+  test.each(toFailures(door))('an upstream that $name is made good for, stream: $stream', async ({ said, stream }) => {
+    await gateway.calm(door)
+    gateway.near.script(said)
+    gateway.far.script(answering(to.upstream, words, counts))
+    const calls = gateway.far.requests.length
+    const response = await gateway.ask(door, { route, stream })
+    const text = await response.text()
+    expect({ status: response.status, text }).toMatchObject({ status: 200 })
+    const told = stream ? hear(client, text) : client.whole(text)
+    expect(told.text).toBe(writes ? words.join('') : null)
+    if (to.lane === 'translated') stream ? client.check.stream(text) : client.check.whole(text)
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      ...{ 'x-tollgate-upstream': `${to.id}-far`, 'x-tollgate-attempts': '2', 'x-tollgate-lane': to.lane },
+    })
+    expect(gateway.far.requests.length).toBe(calls + 1)
+    const completion = writes ? counts.completion : 0
+    expect((await gateway.rows(1))[0]).toMatchObject({
+      ...{ status: 'ok', endpoint: client.endpoint, lane: to.lane, upstream: `${to.id}-far`, attempts: 2 },
+      ...{ prompt_tokens: counts.prompt, completion_tokens: completion, estimated: 0 },
+      cost_nano_usd: costOf(counts.prompt, completion),
+    })
+  })
+})

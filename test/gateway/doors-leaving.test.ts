@@ -1,0 +1,111 @@
+/** Through every door: who leaves has a free slot at once, and pays what their upstream used, which is heard to its end. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { answering, answeringAfter, COUNTS, WORDS } from '../support/door-upstreams.ts'
+import { costOf, DOORS, type Door, type DoorGateway, STREAMING, startDoors } from '../support/doors.ts'
+import { HELLO_COUNTED } from '../support/gateway.ts'
+import { until } from '../support/until.ts'
+import type { Script, Seen } from '../support/upstream.ts'
+
+let gateway: DoorGateway
+beforeAll(async () => {
+  gateway = await startDoors({ config: { leaveMs: 60_000 } })
+})
+afterAll(() => gateway.stop())
+
+/** In the text of what only finds out whether a key's one slot is free. */
+const PROBE = 'Is there room?'
+
+const gone = ({ client, lane }: Door) => ({
+  ...{ status: 'cut', error_code: 'client_closed_request', endpoint: client.endpoint, lane },
+})
+
+/** Plays it for whoever leaves, and a good answer for a probe. */
+const play = (door: Door, script: Script) =>
+  gateway.near.script((seen) => {
+    if (seen.body.includes(PROBE)) return answering(door.upstream)(seen)
+    return typeof script === 'function' ? script(seen) : script
+  })
+
+const isProbe = ({ body }: Seen) => body.includes(PROBE)
+
+/** Waits until the gateway knows that the client of a key with one slot has left. */
+const noticed = (door: Door, key: string) =>
+  until('the free slot', async () => (await gateway.ask(door, { key, text: PROBE })).status === 200)
+
+/** The row of who left, once it and that of the probe are settled. */
+const rowOfGone = async () => (await gateway.rows(2)).find(({ status }) => status === 'cut')
+
+describe.each(DOORS)('who leaves $name', (door) => {
+  test('while a whole answer is pending pays what it takes, and is waited for by nobody', async () => {
+    await gateway.calm(door)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    play(door, answeringAfter(promise, answering(door.upstream)))
+    const calls = gateway.near.requests.length
+    const key = gateway.app.key({ concurrency: 1 })
+    const client = new AbortController()
+    const asking = gateway.ask(door, { key, signal: client.signal })
+    await gateway.near.waitFor((seen) => seen.length === calls + 1, 'the call')
+    client.abort()
+    await expect(asking).rejects.toThrow()
+    await noticed(door, key)
+    expect(gateway.near.requests[calls]).toMatchObject({ abortedAtMs: null, answeredAtMs: null })
+    resolve()
+    const completion = door.client.endpoint === 'embeddings' ? 0 : COUNTS.completion
+    expect(await rowOfGone()).toMatchObject({
+      ...{ ...gone(door), http_status: 499, stream: 0, estimated: 0, prompt_tokens: COUNTS.prompt },
+      ...{ completion_tokens: completion, cost_nano_usd: costOf(COUNTS.prompt, completion) },
+    })
+  })
+})
+
+/** Leaves within a stream whose end comes when `end` says so. */
+async function leaveWithin(door: (typeof STREAMING)[number], at: DoorGateway, key: string, end: Promise<void>) {
+  const { stream } = door
+  const words = WORDS.map(stream.word)
+  const last = [{ until: end }, ...stream.tail(WORDS, COUNTS)]
+  const client = new AbortController()
+  at.near.script((seen) =>
+    isProbe(seen)
+      ? answering(door.upstream)(seen)
+      : { kind: 'stream', steps: [...stream.head(COUNTS), ...words, ...last], end: stream.end },
+  )
+  const response = await at.ask(door, { key, stream: true, signal: client.signal })
+  const reader = response.body?.getReader()
+  let text = ''
+  while (!text.includes('two ')) text += new TextDecoder().decode((await reader?.read())?.value)
+  client.abort()
+}
+
+describe.each(STREAMING)('who leaves $name', (door) => {
+  test('within a stream pays what was used to its end', async () => {
+    await gateway.calm(door)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const key = gateway.app.key({ concurrency: 1 })
+    await leaveWithin(door, gateway, key, promise)
+    await noticed(door, key)
+    resolve()
+    expect(await rowOfGone()).toMatchObject({
+      ...{ ...gone(door), http_status: 200, stream: 1, estimated: 0, prompt_tokens: COUNTS.prompt },
+      ...{ completion_tokens: COUNTS.completion, cost_nano_usd: costOf(COUNTS.prompt, COUNTS.completion) },
+    })
+  })
+})
+
+describe('where nobody is waited for', () => {
+  let brief: DoorGateway
+  beforeAll(async () => {
+    brief = await startDoors()
+  })
+  afterAll(() => brief.stop())
+
+  test.each(STREAMING)('who leaves $name pays what was seen, and its upstream is let go', async (door) => {
+    await brief.calm(door)
+    await leaveWithin(door, brief, brief.app.key(), new Promise(() => {}))
+    await brief.near.waitFor((seen) => seen.at(-1)?.abortedAtMs !== null, 'the end of the call')
+    const prompt = door.stream.countsFirst ? COUNTS.prompt : HELLO_COUNTED
+    expect((await brief.rows(1))[0]).toMatchObject({
+      ...{ ...gone(door), http_status: 200, estimated: 1, prompt_tokens: prompt, completion_tokens: 3 },
+      cost_nano_usd: costOf(prompt, 3),
+    })
+  })
+})
