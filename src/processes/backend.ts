@@ -44,8 +44,9 @@ async function callManaged(inner: Backend, fleet: Pick<Fleet, 'lease'>, call: Ba
 
 /** What a failure says of the server: nothing, where the request or we are to blame. */
 function toOutcome(error: unknown): Outcome {
-  if (!(error instanceof UpstreamError) || error.isTooLong || error.isOwnLimit) return 'none'
-  const { kind, status } = error
+  if (!(error instanceof UpstreamError)) return 'none'
+  const { kind, status, isTooLong, isOwnLimit, isBusy, isSpoiled } = error
+  if (isTooLong || isOwnLimit || isBusy || isSpoiled) return 'none'
   if (kind === 'status') return status === null || status >= 500 ? 'failed' : 'none'
   return kind === 'aborted' ? 'none' : 'failed'
 }
