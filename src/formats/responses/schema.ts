@@ -107,7 +107,8 @@ const TOOLS = [
   ...CALLED,
   Type.Object({
     type: Type.Literal('namespace'),
-    name: Type.String({ minLength: 1 }),
+    // It becomes part of the name of each of its tools.
+    name: Type.String({ minLength: 1, maxLength: 256 }),
     description: optional(text()),
     tools: Type.Array(Type.Union([...CALLED, other(CALLED)])),
   }),

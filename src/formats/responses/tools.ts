@@ -46,6 +46,9 @@ export function readTools(tools: readonly Tool[], names: ToolNames): GivenTools 
   return given
 }
 
+/** What a namespace says of itself is told with each of its tools, up to so much in all. */
+const MAX_ABOUT_CHARS = 65_536
+
 /** A function that stands for a tool of the client's. */
 interface Called {
   client: ClientTool
@@ -61,10 +64,9 @@ function toCalled(tool: Tool, at: string): Called[] | null {
       return [toOne(tool, null, '', at)]
     case 'namespace': {
       const { name, description, tools } = tool
+      const about = (description ?? '').slice(0, Math.ceil(MAX_ABOUT_CHARS / tools.length))
       return tools.flatMap((each, index) =>
-        each.type === 'function' || each.type === 'custom'
-          ? toOne(each, name, description ?? '', `${at}.tools[${index}]`)
-          : [],
+        each.type === 'function' || each.type === 'custom' ? toOne(each, name, about, `${at}.tools[${index}]`) : [],
       )
     }
     case 'local_shell':

@@ -71,6 +71,17 @@ test('U+2028 and its like are escaped, as some clients end a line there', () => 
   expect(writer.take([{ kind: 'text', choice, text: '\u2029' }]) + writer.tail(RECEIPT)).not.toMatch(/[\u2028\u2029]/)
 })
 
+test('a namespace says no more in all of its tools together than one request may', () => {
+  const tools = Array.from({ length: 1_000 }, (_, at) => ({ type: 'function', name: `f${at}` }))
+  const ask = (namespace: object) =>
+    responses.toTask({ model: 'a/b', input: 'x', tools: [namespace] }, { text: '', headers: {} })
+  const task = ask({ type: 'namespace', name: 'n', description: 'd'.repeat(100_000), tools })
+  if (task instanceof GatewayError) throw task
+  expect(JSON.stringify(task.body.tools).length).toBeLessThan(200_000)
+  const refused = ask({ type: 'namespace', name: 'n'.repeat(100_000), tools })
+  expect(refused).toMatchObject({ status: 400, param: 'tools[0].name' })
+})
+
 describe('the name of a tool', () => {
   const names = new ToolNames()
   const long = 'x'.repeat(80)
