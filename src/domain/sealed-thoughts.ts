@@ -41,10 +41,13 @@ export function unseal(sealed: string, beside = ''): object[] | null {
   }
 }
 
+/** No thought has more of them, whatever it was cut into. */
+const MAX_VALUES = 16_384
+
 /** So many that reading a request full of sealed texts takes no longer than reading as many bytes of anything else. */
 const toLimits = ({ length }: string): JsonLimits => ({
   depth: 16,
-  values: 24 + length / 24,
+  values: Math.min(24 + length / 24, MAX_VALUES),
   escapes: 64 + length / 8,
   bare: 64 + length,
 })

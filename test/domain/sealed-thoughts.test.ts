@@ -56,6 +56,10 @@ describe('sealed thoughts', () => {
     ['lengths that are none', `tg1.${Buffer.from('[{"type":"reasoning.text","units":"1"}]').toString('base64url')}`],
     ['more values than its length allows', `tg1.${Buffer.from(`[${'{},'.repeat(2_000)}{}]`).toString('base64url')}`],
     [
+      'more values than any thought has',
+      `tg1.${Buffer.from(`[${'{},'.repeat(700_000)}{"a":"${'x'.repeat(17_000_000)}"}]`).toString('base64url')}`,
+    ],
+    [
       'what is nested too deeply',
       `tg1.${Buffer.from(`[{"a":${'['.repeat(20)}${']'.repeat(20)}}]`).toString('base64url')}`,
     ],
