@@ -235,6 +235,23 @@ test('thoughts that were sealed here stay here', async () => {
   )
 })
 
+test('thoughts of which only an id came back stay here, for nothing is kept by which they would be found', async () => {
+  const thought = (rest: string) => `{"type":"reasoning","id":"rs_1","summary":[]${rest}}`
+  const call = '{"type":"function_call","id":"fc_1","call_id":"c","name":"f","arguments":"{}"}'
+  const result = '{"type":"function_call_output","call_id":"c","output":"7"}'
+  const spoken = thought(',"content":[{"type":"reasoning_text","text":"Hm"}]')
+  const items = [
+    thought(''),
+    thought(',"encrypted_content":null'),
+    spoken,
+    thought(',"encrypted_content":"g"'),
+    call,
+    result,
+  ]
+  await (await post(`{"model":"openai/gpt","stream":true,"input":[${items.join()}]}`)).text()
+  expect(lastSent()?.body).toBe(`{"model":"gpt-up","stream":true,"input":[${items.slice(2).join()}],"store":false}`)
+})
+
 describe('what another key may have left with the provider does not go on', () => {
   test.each([
     [',"previous_response_id":"resp_1"', 'previous_response_id'],

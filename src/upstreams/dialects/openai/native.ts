@@ -47,16 +47,29 @@ const OF_THE_WHOLE: ReadonlySet<string> = new Set(
 
 const SEALED = 'tg1.'
 
-/** Thoughts that were sealed here are other models': nobody there could read them. */
+/** Thoughts that nobody there could read are left out. */
 function toInputEdit({ text, json }: NativeRequest): Record<string, string> {
-  if (!text.includes(SEALED)) return {}
-  const items = asList(json.input).map(asObject)
-  const isSealed = (at: number) =>
-    items[at]?.type === 'reasoning' && asText(items[at]?.encrypted_content).startsWith(SEALED)
-  const held = findMembers(text)?.find(({ name }) => name === 'input')
-  const kept =
-    held && items.some((_, at) => isSealed(at)) && spliceItems(text, held.from, (_, at) => (isSealed(at) ? [] : null))
+  const isLost = asList(json.input).map((item) => isSealed(item) || isKept(item))
+  const held = isLost.includes(true) && findMembers(text)?.find(({ name }) => name === 'input')
+  const kept = held && spliceItems(text, held.from, (_, at) => (isLost[at] ? [] : null))
   return kept ? { input: kept } : {}
+}
+
+const toThought = (value: unknown) => {
+  const item = asObject(value)
+  return item?.type === 'reasoning' ? item : null
+}
+
+/** Whether it was sealed here: then it is another model's. */
+const isSealed = (item: unknown) => asText(toThought(item)?.encrypted_content).startsWith(SEALED)
+
+/**
+ * Whether it is no more than the id of one that its provider has kept, as of all that were asked for without `encrypted_content`. None is
+ * kept of what went through here, and another's must not be found (https://github.com/langchain-ai/langchain/pull/38372).
+ */
+function isKept(item: unknown): boolean {
+  const { id, encrypted_content: sealed, content } = toThought(item) ?? {}
+  return typeof id === 'string' && !sealed && asList(content).length === 0
 }
 
 const OF_COMPLETIONS = toOwnFields(
