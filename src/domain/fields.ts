@@ -109,7 +109,9 @@ const REFUSED: ReadonlyMap<string, RefusalReason> = new Map(
  * one by which a sheet may charge their use.
  */
 const TOOLS: readonly { begins: RegExp; name: string; reason: RefusalReason; price?: 'web_search' }[] = [
-  { begins: /^websearch/, name: 'web_search', reason: 'fee', price: 'web_search' },
+  { begins: /^(?:openrouter)?websearch/, name: 'web_search', reason: 'fee', price: 'web_search' },
+  // Pictures, a shell, other models: https://openrouter.ai/docs/guides/features/server-tools
+  { begins: /^openrouter(?!datetime)/, name: 'openrouter', reason: 'fee' },
   { begins: /^xsearch/, name: 'x_search', reason: 'fee' },
   { begins: /^codeexecution/, name: 'code_execution', reason: 'fee' },
   { begins: /^codeinterpreter/, name: 'code_interpreter', reason: 'fee' },

@@ -10,7 +10,7 @@ import { type DialectName, SPOKEN } from '../domain/settings.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { NativeRequest, Task } from '../domain/task.ts'
 import { findNativeDoubts } from '../routing/native.ts'
-import { checkDoubtful, type Doubtful } from '../routing/refused.ts'
+import { checkDoubtful, type Doubtful, mayBeSent } from '../routing/refused.ts'
 import { isEnforced } from '../structured/plan.ts'
 import { isSplit } from './fanout.ts'
 
@@ -32,14 +32,16 @@ export function toLanes({ native, untranslatable, body }: Task): Lanes {
     (each) =>
       untranslatable !== undefined || (toolOf(each) === null && each.reason !== 'dear' && each.reason !== 'fee'),
   )
-  const check = (doubtful: readonly Doubtful[], target: Target) => checkDoubtful(doubtful, target, TELLING)
+  // A text for all targets that may not be sent the same: it is as long as the request.
+  const known = new Map<string, NativeRequest | null>()
   return {
     native(target) {
       if (!speaks(native, body, target)) return null
-      const doubtful = found.filter((each) => check([each], target) !== null)
-      return doubtful.length === 0 ? native : withoutDoubt(native, doubtful)
+      const doubtful = found.filter((each) => !mayBeSent(each, target, TELLING))
+      if (doubtful.length === 0) return native
+      return known.getOrInsertComputed(doubtful.map(({ param }) => param).join(), () => withoutDoubt(native, doubtful))
     },
-    refusal: (target) => (speaks(native, body, target) ? check(never, target) : null),
+    refusal: (target) => (speaks(native, body, target) ? checkDoubtful(never, target, TELLING) : null),
   }
 }
 

@@ -11,20 +11,17 @@ import { addDoubtful, type Doubtful, isStoredAddress } from './refused.ts'
 export function findNativeDoubts({ endpoint, json }: NativeRequest): readonly Doubtful[] {
   // What a completion is asked to go on with.
   const of = endpoint === 'completions' ? { ...json, prompt: null } : json
-  let found = addDoubtful(of, '', [])
-  for (const [at, value] of asList(json.tools).entries()) {
-    const tool = asObject(value)
-    if (tool) found = addTool(tool, `tools[${at}]`, found)
-  }
-  const param = findStored(json)
-  return param === null ? found : [...found, { name: 'file_id', param, reason: 'stored', mode: null }]
+  const found = addDoubtful(of, '', null) ?? []
+  const param = addWithin(json, found)
+  if (param !== null) found.push({ name: 'file_id', param, reason: 'stored', mode: null })
+  return found
 }
 
-function addTool(tool: JsonObject, at: string, found: readonly Doubtful[]): readonly Doubtful[] {
+function addTool(tool: JsonObject, at: string, found: Doubtful[]): void {
+  addDoubtful(tool, `${at}.`, found)
   const refused = typeof tool.type === 'string' ? reasonToRefuseTool(tool.type) : null
-  const more = addDoubtful(tool, `${at}.`, found)
   // By the name that `pass` has for it.
-  return refused ? [...more, { ...refused, param: `${at}.type`, mode: null }] : more
+  if (refused) found.push({ ...refused, param: `${at}.type`, mode: null })
 }
 
 /** Words and schemas, which are anybody's, and so are the inputs of tools. */
@@ -36,9 +33,13 @@ const WORDS: ReadonlySet<string> = new Set([
 const STORED = /^(?:fileids?|containerid|vectorstoreids?|conversationid|promptid)$/
 const MAY_BE_STORED = /file|cont|vec|conv|prom/i
 
-/** The path of the first field, or item, that names an object which the provider keeps; null where there is none. */
-function findStored(json: JsonObject): string | null {
-  for (const [at, item] of asList(json.input).entries()) if (isReference(item)) return `input[${at}]`
+/**
+ * Adds the tools that are in doubt, of the request and of items that bring more of them. Returns the path of the first field, or item,
+ * that names an object which the provider keeps; null where there is none.
+ */
+function addWithin(json: JsonObject, found: Doubtful[]): string | null {
+  const reference = asList(json.input).findIndex(isReference)
+  let stored = reference === -1 ? null : `input[${reference}]`
   const open: { held: object; path: string }[] = [{ held: json, path: '' }]
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { held, path } = next
@@ -48,13 +49,23 @@ function findStored(json: JsonObject): string | null {
       const value: unknown = (held as JsonObject)[name]
       const at = () => (isList ? `${path}[${name}]` : path === '' ? name : `${path}.${name}`)
       if (value === null || (!isList && WORDS.has(name))) continue
-      if (!isList && MAY_BE_STORED.test(name) && STORED.test(toPlainName(name))) return at()
+      if (!isList && MAY_BE_STORED.test(name) && STORED.test(toPlainName(name))) stored ??= at()
       if (typeof value === 'string') {
-        if (isStoredAddress(name, value)) return at()
-      } else if (typeof value === 'object' && !(isCall && name === 'input')) open.push({ held: value, path: at() })
+        if (isStoredAddress(name, value)) stored ??= at()
+      } else if (typeof value === 'object' && !(isCall && name === 'input')) {
+        open.push({ held: value, path: at() })
+        if (!isList && name === 'tools') addTools(asList(value), at(), found)
+      }
     }
   }
-  return null
+  return stored
+}
+
+function addTools(tools: readonly unknown[], at: string, found: Doubtful[]): void {
+  for (const [index, value] of tools.entries()) {
+    const tool = asObject(value)
+    if (tool) addTool(tool, `${at}[${index}]`, found)
+  }
 }
 
 /** An item that stands for one that was kept: it says no more than its id. */

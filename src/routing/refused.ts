@@ -27,26 +27,38 @@ const NONE: readonly Doubtful[] = []
 
 /** Lists the fields of a request, and of its tools, that are in doubt. Nearly no request has one. */
 export function findDoubtful(body: CanonicalRequest): readonly Doubtful[] {
-  let found = addDoubtful(body, '', NONE)
+  let found = addDoubtful(body, '', null)
   const { tools } = body
   // Some gateways take a provider's own tools as further fields of a function.
   if (tools) for (let at = 0; at < tools.length; at++) found = addDoubtful(tools[at] ?? {}, `tools[${at}].`, found)
   const param = findStoredFile(body)
-  return param === null ? found : [...found, { name: 'file_id', param, reason: 'stored', mode: null }]
+  if (param === null) return found ?? NONE
+  return [...(found ?? NONE), { name: 'file_id', param, reason: 'stored', mode: null }]
 }
 
-/** @param at the path of what holds the fields, with a dot behind it. */
-export function addDoubtful(holder: object, at: string, found: readonly Doubtful[]): readonly Doubtful[] {
-  let more: Doubtful[] | null = null
+/**
+ * Adds to a list, or to a new one where there is none.
+ * @param at the path of what holds the fields, with a dot behind it.
+ */
+export function addDoubtful(holder: object, at: string, found: Doubtful[] | null): Doubtful[] | null {
+  let more = found
   for (const name in holder) {
     const value = (holder as Record<string, unknown>)[name]
     const reason = reasonToRefuse(name, value)
     if (reason === null) continue
-    more ??= [...found]
-    more.push({ name, param: at + name, reason, mode: reason === 'dear' ? toMode(value) : null })
+    more ??= []
+    more.push({
+      name,
+      param: at + name.slice(0, MAX_NAME_CHARS),
+      reason,
+      mode: reason === 'dear' ? toMode(value) : null,
+    })
   }
-  return more ?? found
+  return more
 }
+
+/** A name may be as long as its client likes. */
+const MAX_NAME_CHARS = 64
 
 /** The path of the first part that names a file which the provider keeps, or null. */
 function findStoredFile({ messages }: CanonicalRequest): string | null {
@@ -79,29 +91,33 @@ const STORED = /^\s*(?:(?:gs|s3):|https?:\/\/(?:[\w.-]*@)?(?:[\w-]+-)?generative
 export const isStoredAddress = (name: string, value: string): boolean => ADDRESS.test(name) && STORED.test(value)
 const ADDRESS = /ur[il]$/i
 
+/** Returns the refusal of the first field that a target must not be sent, or null. See `mayBeSent`. */
+export function checkDoubtful(found: readonly Doubtful[], target: Target, telling = TELLING): GatewayError | null {
+  const first = found.find((each) => !mayBeSent(each, target, telling))
+  if (!first) return null
+  const { param, reason } = first
+  return new GatewayError(
+    'invalid_request',
+    `Unsupported parameter: '${param}' is not supported with the model \`${target.model}\`: ${WHY[reason]}`,
+    { code: 'unsupported_parameter', param },
+  )
+}
+
 /**
- * Returns the refusal of the first field that a target must not be sent, or null.
+ * Whether a target may be sent what is in doubt.
  * @param telling the dialects that send modes on as they are meant, and read how the call was served then.
  */
-export function checkDoubtful(
-  found: readonly Doubtful[],
-  { model, upstream, pricing, features }: Target,
-  telling = TELLING,
-): GatewayError | null {
-  for (const { name, param, reason, mode, price } of found) {
-    if (isPassed(upstream.options.pass, name)) continue
-    if (mode !== null && telling.includes(upstream.dialect) && hasMode(pricing, mode)) continue
-    // What such a model may cost is reserved with its searches.
-    if (price && features.includes(price) && pricing.every((item) => item[price] !== undefined)) continue
-    // What costs nothing costs no more.
-    if ((reason === 'dear' || reason === 'fee') && upstream.local && pricing.length === 0) continue
-    return new GatewayError(
-      'invalid_request',
-      `Unsupported parameter: '${param}' is not supported with the model \`${model}\`: ${WHY[reason]}`,
-      { code: 'unsupported_parameter', param },
-    )
-  }
-  return null
+export function mayBeSent(
+  { name, reason, mode, price }: Doubtful,
+  { upstream, pricing, features }: Target,
+  telling: readonly DialectName[],
+): boolean {
+  if (isPassed(upstream.options.pass, name)) return true
+  if (mode !== null && telling.includes(upstream.dialect) && hasMode(pricing, mode)) return true
+  // What such a model may cost is reserved with its searches.
+  if (price && features.includes(price) && pricing.every((item) => item[price] !== undefined)) return true
+  // What costs nothing costs no more.
+  return (reason === 'dear' || reason === 'fee') && upstream.local && pricing.length === 0
 }
 
 /** Where the request is written anew. */

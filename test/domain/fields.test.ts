@@ -1,6 +1,6 @@
 /** Names of fields: which are a gateway's, which are the contract's written otherwise, and what `pass` covers. */
 import { expect, test } from 'bun:test'
-import { isMiswritten, isPassed, isRouting } from '../../src/domain/fields.ts'
+import { isMiswritten, isPassed, isRouting, reasonToRefuseTool } from '../../src/domain/fields.ts'
 import { RequestSchema } from '../../src/domain/request.ts'
 
 test('no field of the contract is held to be another gateway’s, or written otherwise', () => {
@@ -41,4 +41,13 @@ test.each([
   [['vertex_*'], 'aws_region', false],
 ])('pass: %j, and %s goes through: %p', (pass, name, expected) => {
   expect(isPassed(pass, name)).toBe(expected)
+})
+
+test.each([
+  ['openrouter:web_search', 'web_search'],
+  ['openrouter:experimental__fusion', 'openrouter'],
+  ['openrouter:datetime', undefined],
+  ['web_fetch_20250910', undefined],
+])('a tool of type %s is let through where `pass` names %p', (type, name) => {
+  expect(reasonToRefuseTool(type)?.name).toBe(name)
 })

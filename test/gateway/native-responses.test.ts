@@ -23,7 +23,7 @@ beforeAll(async () => {
 version: 1
 upstreams:
   openai: { dialect: openai, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, native: [responses], query: { api-version: v1 } }
-  keeping: { dialect: openai, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, native: [responses], pass: [previous_response_id] }
+  keeping: { dialect: openai, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, native: [responses], pass: [previous_response_id, file_id] }
   chats: { dialect: openai, base_url: "${other.url}", api_key: \${UPSTREAM_KEY} }
 models:
   openai/gpt: { name: G, ${FACTS}, ${PRICING}, routes: [{ upstream: openai, model: gpt-up }] }
@@ -252,7 +252,28 @@ test('thoughts of which only an id came back stay here, for nothing is kept by w
   expect(lastSent()?.body).toBe(`{"model":"gpt-up","stream":true,"input":[${items.slice(2).join()}],"store":false}`)
 })
 
+test('a search that has no price does not go on in an item that brings more tools, nor beside what may go on', async () => {
+  const search = '{"type":"web_search"}'
+  for (const [model, fields] of [
+    [
+      'gpt',
+      `"input":[{"role":"user","content":"x"},{"type":"additional_tools","role":"developer","tools":[${search}]}]`,
+    ],
+    [
+      'kept',
+      `"input":[{"role":"user","content":[{"type":"input_text","text":"x"},{"type":"input_file","file_id":"f"}]}],"tools":[${search}]`,
+    ],
+  ]) {
+    const before = upstream.requests.length
+    await (await post(`{"model":"openai/${model}","stream":true,${fields}}`)).text()
+    for (const { body } of upstream.requests.slice(before)) expect(body).not.toContain('web_search')
+  }
+})
+
 describe('what another key may have left with the provider does not go on', () => {
+  const withTool = (tool: string) =>
+    `,"input":[{"role":"user","content":"x"},{"type":"tool_search_output","execution":"client","tools":[${tool}]}]`
+
   test.each([
     [',"previous_response_id":"resp_1"', 'previous_response_id'],
     [',"conversation":{"id":"c"}', 'conversation'],
@@ -260,6 +281,8 @@ describe('what another key may have left with the provider does not go on', () =
     [',"prompt":{"id":"p"}', 'prompt'],
     [',"Conversation":{"id":"c"}', 'Conversation'],
     [',"input":[{"type":"item_reference","id":"msg_1"},{"role":"user","content":"x"}]', 'input[0]'],
+    [withTool('{"type":"code_interpreter","container":"cntr_1"}'), 'input[1].tools[0].container'],
+    [withTool('{"type":"mcp","connector_id":"connector_gmail"}'), 'input[1].tools[0].type'],
     [
       ',"input":[{"role":"user","content":[{"type":"input_text","text":"x"},{"type":"input_image","file_id":"f"}]}]',
       'input[0].content[1].file_id',
