@@ -144,6 +144,7 @@ function toFound(slug: string, listed: ListedModel, options: DiscoverOptions): F
   const context = listed.contextLength ?? facts.contextLength
   const contextLength = context ?? ASSUMED.contextLength
   const output = listed.maxOutputLength ?? facts.maxOutputLength ?? ASSUMED.maxOutputLength
+  const reads = listed.inputModalities ?? facts.inputModalities
   const isHeard = modelList === 'with_prices'
   const said = isHeard ? listed.pricing?.toSorted(byCondition) : undefined
   const fromList = toListedFacts(listed, isHeard)
@@ -157,7 +158,7 @@ function toFound(slug: string, listed: ListedModel, options: DiscoverOptions): F
     ownedBy: slug.slice(0, slug.indexOf('/')),
     contextLength,
     maxOutputLength: Math.min(output, contextLength),
-    inputModalities: listed.inputModalities ?? facts.inputModalities ?? ['text'],
+    inputModalities: reads ?? ['text'],
     outputModalities: listed.outputModalities ?? facts.outputModalities ?? ['text'],
     supportedFeatures: toFeatures(listed, facts),
     pricing,
@@ -168,7 +169,7 @@ function toFound(slug: string, listed: ListedModel, options: DiscoverOptions): F
     createdMs: null,
     routes: [toRoute(upstream, listed, fromList, own ? toKnownSettings(own, dialect) : {})],
   }
-  return { model, listed, isAssumed: context === undefined, isUnheard: !isHeard && !local }
+  return { model, listed, isAssumed: context === undefined, isTextAssumed: !reads, isUnheard: !isHeard && !local }
 }
 
 const toKnownSettings = (own: KnownModel, dialect: DialectName) =>

@@ -9,6 +9,8 @@ export interface Found {
   listed: ListedModel
   /** Whether nobody says how long its prompt may be. */
   isAssumed: boolean
+  /** Whether nobody says what it reads beside text. */
+  isTextAssumed: boolean
   /** Whether what its list says of prices does not count. */
   isUnheard: boolean
 }
@@ -20,6 +22,7 @@ export function toFoundNotes(found: readonly Found[], isLocal: boolean): string[
     (listed.oddities ?? []).map((oddity) => `${model.slug}: ${oddity}; it is left out.`),
   )
   const assumed = found.filter(({ isAssumed }) => isAssumed)
+  const reading = found.filter(({ isTextAssumed }) => isTextAssumed)
   const unheard = found.filter(
     ({ model, listed, isUnheard }) => isUnheard && listed.pricing && model.pricing.length === 0,
   )
@@ -34,6 +37,11 @@ export function toFoundNotes(found: readonly Found[], isLocal: boolean): string[
       toSlugs(assumed),
       (names) =>
         `Nobody says how long a prompt may be, and ${assumed[0]?.model.contextLength} tokens are assumed: ${names}.`,
+    ),
+    ...toNote(
+      toSlugs(reading),
+      (names) =>
+        `Nobody says whether they read pictures or sound, and are taken to read text alone, so that anything else is refused: ${names}. Say otherwise in the dashboard.`,
     ),
     ...toNote(
       toSlugs(zero),

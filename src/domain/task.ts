@@ -38,6 +38,11 @@ export interface Task {
   native?: NativeRequest
   /** Why it can go on as it came alone; left out where it can be written anew. */
   untranslatable?: GatewayError
+  /**
+   * What of its schemas strict mode of OpenAI's API does not allow: engines of one's own hold models to any schema. Left out where
+   * there is nothing.
+   */
+  beyondStrict?: GatewayError
   /** Whether the client wants a stream. */
   stream: boolean
   /** The most tokens that it lets a choice have; null where it gives no cap. */

@@ -19,6 +19,7 @@ import {
   type Wanted,
   withJson,
 } from '../structured/plan.ts'
+import { blamesTheRequest } from '../upstreams/failure.ts'
 import type { Dispatch } from './attempt.ts'
 
 const MAX_CALLS = 3
@@ -54,7 +55,7 @@ async function enforced(
   }
   mustBeWanted()
   if (wrong !== null) throw badSchema(wanted, wrong)
-  const instructed = toInstructed(planned.body, wanted, planned.target)
+  let instructed = toInstructed(planned.body, wanted, planned.target)
   let body = instructed
   let problem = ''
   /** The last answer that was JSON, though not the right one. */
@@ -65,6 +66,12 @@ async function enforced(
     try {
       answer = await dispatch({ ...planned, body, reason: call === 1 ? planned.reason : 'schema' })
     } catch (error) {
+      // Not every server of one's own has such formats, or can make a grammar of each schema.
+      if (call === 1 && wanted.isHeld && isFormatRefused(error)) {
+        instructed = toInstructed(planned.body, { ...wanted, isHeld: false }, planned.target)
+        body = instructed
+        continue
+      }
       // What is there already is worth more than why there is nothing better.
       if (unmet && !wanted.strict && isRecoverable(error)) return unmet
       throw error
@@ -85,6 +92,13 @@ async function enforced(
   if (unmet && !wanted.strict) return unmet
   throw notMet(planned, wanted, problem)
 }
+
+const isFormatRefused = (error: unknown): boolean =>
+  error instanceof UpstreamError &&
+  error.kind === 'status' &&
+  blamesTheRequest(error.status) &&
+  FORMAT.test(error.message)
+const FORMAT = /response_format|json_object|json[ _]schema|grammar/i
 
 /** Whether it only keeps a better answer from being made: the upstream failed, or a budget has no room for a correction. */
 const isRecoverable = (error: unknown) =>

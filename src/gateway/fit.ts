@@ -7,7 +7,7 @@ import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import { checkDoubtful, findDoubtful } from '../routing/refused.ts'
-import { type Capabilities, checkFit, checkTarget } from '../routing/route.ts'
+import { type Capabilities, checkFit, checkParts, checkTarget } from '../routing/route.ts'
 import type { Counter } from '../tokens/count.ts'
 import { BYTES_PER_TOKEN } from '../tokens/estimate.ts'
 import { isSplit } from './fanout.ts'
@@ -38,7 +38,7 @@ export function toAble(task: Task, facts: Capabilities, targets: readonly Target
  * asks of the wrong model, and a target that is weaker than its model is passed over for one that can.
  */
 export function fitFeatures(
-  { untranslatable, body }: Pick<Task, 'untranslatable' | 'body'>,
+  { untranslatable, beyondStrict, body }: Pick<Task, 'untranslatable' | 'beyondStrict' | 'body'>,
   facts: Capabilities,
   targets: readonly Target[],
   lanes: Lanes,
@@ -53,12 +53,13 @@ export function fitFeatures(
     const unable =
       lanes.refusal(target) ??
       (isTranslated ? (untranslatable ?? checkDoubtful(doubtful, target)) : null) ??
+      (target.upstream.local ? null : beyondStrict) ??
       checkTarget(body, facts, target) ??
       checkCalls(body, target)
     if (unable === null) able.push(target)
     else none ??= unable
   }
-  return able.length === 0 && none ? none : able
+  return (able.length === 0 ? none : checkParts(body, facts)) ?? able
 }
 
 /** As many calls as there are choices, where its upstream may not be asked so often in a minute, would never all be made. */

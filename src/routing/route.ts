@@ -7,7 +7,7 @@
  */
 import { type Decision, GatewayError } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
-import type { Feature, Model } from '../domain/settings.ts'
+import type { Feature, Modality, Model } from '../domain/settings.ts'
 import type { CatalogModel, Key, Snapshot, Target } from '../domain/snapshot.ts'
 import type { Endpoint } from '../domain/task.ts'
 import type { Availability } from '../health/health.ts'
@@ -15,7 +15,7 @@ import { visibleModel } from './access.ts'
 import { suggestModels } from './suggest.ts'
 
 /** What a model, or a target that is weaker, can do. */
-export interface Capabilities extends Pick<Model, 'id' | 'max_output_length'> {
+export interface Capabilities extends Pick<Model, 'id' | 'max_output_length' | 'input_modalities'> {
   supported_features: readonly Feature[]
 }
 
@@ -76,12 +76,45 @@ export function checkEndpoint(
 export function checkTarget(body: CanonicalRequest, facts: Capabilities, target: Target): GatewayError | null {
   const { model: id, features, maxOutputLength } = target
   if (maxOutputLength >= facts.max_output_length && features.length >= facts.supported_features.length) return null
-  return checkFit(body, { id, supported_features: features, max_output_length: maxOutputLength })
+  return checkFit(body, { ...facts, id, supported_features: features, max_output_length: maxOutputLength })
 }
 
 /** Returns the refusal of what the model cannot do, or null. Tool messages of earlier turns are text to any model. */
 export function checkFit(body: CanonicalRequest, facts: Capabilities): GatewayError | null {
   return checkTools(body, facts) ?? checkCap(body, facts)
+}
+
+/** Files are left to who is sent them: many read the text in one for a model that cannot. */
+const MODALITY_OF: ReadonlyMap<string, [Modality, words: string]> = new Map([
+  ['image_url', ['image', 'pictures']],
+  ['input_audio', ['audio', 'sound']],
+  ['video_url', ['video', 'videos']],
+])
+
+/**
+ * Returns the refusal of the first part that the model has no eyes or ears for, or null: many servers answer such a one as if it were a
+ * failure of their own, or pass over it.
+ */
+export function checkParts(
+  { messages }: Pick<CanonicalRequest, 'messages'>,
+  { id, input_modalities: able }: Pick<Capabilities, 'id' | 'input_modalities'>,
+): GatewayError | null {
+  for (let index = 0; index < messages.length; index++) {
+    const content = messages[index]?.content
+    if (typeof content === 'string' || !content) continue
+    for (let at = 0; at < content.length; at++) {
+      const { type = 'text' } = content[at] ?? {}
+      const [modality, words] = (type !== 'text' && MODALITY_OF.get(type)) || []
+      if (modality === undefined || able.includes(modality)) continue
+      const param = `messages[${index}].content[${at}]`
+      return new GatewayError(
+        'invalid_request',
+        `Unsupported value: '${param}' is not supported with the model \`${id}\`: it takes no ${words}.`,
+        { code: 'unsupported_value', param },
+      )
+    }
+  }
+  return null
 }
 
 function checkTools(body: CanonicalRequest, { id, supported_features: features }: Capabilities): GatewayError | null {

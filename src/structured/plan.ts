@@ -13,7 +13,7 @@ type Format = CanonicalRequest['response_format']
 
 /** What of a target decides it. */
 export interface Able extends Thinks {
-  upstream: { dialect: DialectName }
+  upstream: { dialect: DialectName; local: boolean }
 }
 
 /** What an answer has to be, where the gateway sees to it. */
@@ -23,7 +23,7 @@ export interface Wanted {
   /** The JSON Schema; null = any JSON object. */
   schema: Record<string, unknown> | null
   strict: boolean
-  /** Whether its upstream holds the model to part of the schema: then it is sent that, and no words. */
+  /** Whether its upstream holds the model to the schema, or to part of it: then it is sent that, and no words. */
   isHeld: boolean
 }
 
@@ -40,8 +40,9 @@ const PASS: OutputPlan = { kind: 'pass' }
 export function toPlan(body: CanonicalRequest, target: Able): OutputPlan {
   const { response_format: format, messages } = body
   if (!format || format.type === 'text') return PASS
-  if (isEnforced(body, target)) return { kind: 'enforce', wanted: toWanted(format, target) }
-  return format.type === 'json_object' && !messages.some(speaksOfJson) ? { kind: 'remind' } : PASS
+  if (isEnforced(body, target)) return { kind: 'enforce', wanted: toWanted(format, target, body) }
+  const isReminded = format.type === 'json_object' && !hasGrammars(target) && !messages.some(speaksOfJson)
+  return isReminded ? { kind: 'remind' } : PASS
 }
 
 /** Whether the gateway has to see to it that answers are what `response_format` asks for. */
@@ -55,6 +56,13 @@ export function isEnforced(body: CanonicalRequest, target: Able): boolean {
   return !features.includes('structured_outputs') || (isAnthropic && toHeldOf(format) !== 'all')
 }
 
+/**
+ * Whether a target is an engine of one's own, which writes by a grammar made of any schema, whatever its model: llama-server and Ollama
+ * do, vLLM and LM Studio, too. Weak models write right at once what they fail at thrice in words.
+ */
+const hasGrammars = ({ upstream: { local, dialect } }: Able): boolean => local && ENGINES.has(dialect)
+const ENGINES: ReadonlySet<DialectName> = new Set(['openai'])
+
 /** Whether a target takes no format beside the tools of a request, whether or not the model may call them. */
 const refusesJson = ({ tools, functions, web_search_options: search }: CanonicalRequest, target: Able): boolean =>
   target.upstream.dialect === 'gemini' &&
@@ -65,12 +73,19 @@ const refusesJson = ({ tools, functions, web_search_options: search }: Canonical
 const toHeldOf = ({ json_schema: { schema } }: Extract<Format, { type: 'json_schema' }>) =>
   schema ? toHeld(schema) : 'none'
 
-function toWanted(format: Exclude<NonNullable<Format>, { type: 'text' }>, { features, upstream }: Able): Wanted {
+function toWanted(
+  format: Exclude<NonNullable<Format>, { type: 'text' }>,
+  target: Able,
+  body: CanonicalRequest,
+): Wanted {
+  const { features, upstream } = target
+  // Of a model that may call tools, a grammar of the answer would keep it from that.
+  const isWritten = hasGrammars(target) && !mayCallTools(body)
   if (format.type === 'json_object')
-    return { name: 'json_object', description: null, schema: null, strict: false, isHeld: false }
+    return { name: 'json_object', description: null, schema: null, strict: false, isHeld: isWritten }
   const { name, description, schema, strict } = format.json_schema
   const isNative = upstream.dialect === 'anthropic' && features.includes('structured_outputs')
-  const isHeld = isNative && toHeldOf(format) === 'some'
+  const isHeld = isWritten || (isNative && toHeldOf(format) === 'some')
   return { name, description: description ?? null, schema: schema ?? null, strict: strict === true, isHeld }
 }
 

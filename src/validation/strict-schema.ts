@@ -26,14 +26,25 @@ const MOST = { properties: 5_000, levels: 10, chars: 120_000, values: 1_000, enu
 
 /** Returns the first thing in a schema that strict mode does not allow, or null. `rules` are held to as well. */
 export const checkStrict = (schema: unknown, ...rules: SchemaRule[]): SchemaProblem | null =>
-  checkSchema(schema, checkShape, createLimits(), ...rules)
+  checkSchema(schema, checkWords, checkShape, createLimits(), ...rules)
+
+/** The same of who holds models to any schema, as engines with grammars do: its keywords may be all that there are. */
+export const checkStrictShape = (schema: unknown, ...rules: SchemaRule[]): SchemaProblem | null =>
+  checkSchema(schema, (each, node) => (findForbidden(each) ? null : checkShape(each, node)), createLimits(), ...rules)
+
+const findForbidden = (schema: Schema | boolean): string | undefined =>
+  typeof schema === 'boolean' ? undefined : Object.keys(schema).find((keyword) => FORBIDDEN.has(keyword))
+
+function checkWords(schema: Schema | boolean): string | null {
+  const keyword = findForbidden(schema)
+  return keyword === undefined ? null : `'${keyword}' is not permitted.`
+}
 
 function checkShape(schema: Schema | boolean, node: SchemaNode): string | null {
   if (typeof schema === 'boolean') {
     if (node.keys[0] === 'additionalProperties') return null
     return 'schema is required to be an object, but got a boolean.'
   }
-  for (const keyword in schema) if (FORBIDDEN.has(keyword)) return `'${keyword}' is not permitted.`
   if (isRoot(node)) {
     const reason = checkRoot(schema)
     if (reason) return reason

@@ -20,7 +20,9 @@ if (asked instanceof Error) throw asked
 const task: Task = asked
 
 const MOST = 1_000
-const facts = (...features: Feature[]) => ({ id: 'acme/large', max_output_length: MOST, supported_features: features })
+const facts = (...features: Feature[]) => ({
+  ...{ id: 'acme/large', max_output_length: MOST, input_modalities: ['text' as const], supported_features: features },
+})
 const target = (fields: Partial<ReturnType<typeof toTarget>> = {}, pass: string[] = []) => {
   const plain = toTarget()
   return { ...plain, upstream: { ...plain.upstream, options: { ...plain.upstream.options, pass } }, ...fields }

@@ -25,7 +25,8 @@ const obeying = ({ json }: Seen) => {
 
 beforeAll(async () => {
   upstream = await startUpstream(obeying)
-  const facts = 'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
+  const facts =
+    'context_length: 8192, max_output_length: 1000, input_modalities: [text, image], output_modalities: [text]'
   const model = (name: string, pricing: string, ...routes: string[]) =>
     `  acme/${name}: { name: ${name}, ${facts}, supported_features: [tools], ${pricing} routes: [${routes.join(', ')}] }`
   const pricing = 'pricing: [{ prompt: "0.000001", completion: "0.000002" }],'

@@ -59,7 +59,7 @@ version: 1
 upstreams:
   google: { dialect: gemini, base_url: "${address}", api_key: \${GEMINI_API_KEY}${place.upstream ?? ''} }
 models:
-  ${MODEL}: { name: Gemini, context_length: 1048576, max_output_length: 65536, input_modalities: [text, image, audio, file], output_modalities: [text, image], supported_features: [${place.features ?? FEATURES}], pricing: ${place.pricing ?? PRICING}, routes: [{ upstream: google, model: gemini-of-today${place.route ?? ''} }] }
+  ${MODEL}: { name: Gemini, context_length: 1048576, max_output_length: 65536, input_modalities: [text, image, file, audio, video], output_modalities: [text, image], supported_features: [${place.features ?? FEATURES}], pricing: ${place.pricing ?? PRICING}, routes: [{ upstream: google, model: gemini-of-today${place.route ?? ''} }] }
 `
   const app = await startApp({ catalog, environment: { GEMINI_API_KEY: place.credential ?? KEY } })
   const key = app.key()

@@ -93,7 +93,7 @@ describe('a single model', () => {
       name: 'Large',
       context_length: 8192,
       max_output_length: 1000,
-      input_modalities: ['text'],
+      input_modalities: ['text', 'image', 'audio', 'video'],
       output_modalities: ['text'],
       supported_features: ['tools'],
       pricing: [{ prompt: '0.000001', completion: '0.000002', input_cache_read: '0.0000001' }],

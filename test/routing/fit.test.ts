@@ -2,9 +2,14 @@
 import { describe, expect, test } from 'bun:test'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
 import { contextOverflow } from '../../src/gateway/fit.ts'
-import { type Capabilities, checkFit } from '../../src/routing/route.ts'
+import { type Capabilities, checkFit, checkParts } from '../../src/routing/route.ts'
 
-const plain: Capabilities = { id: 'acme/plain', supported_features: ['json_mode'], max_output_length: 100 }
+const plain: Capabilities = {
+  id: 'acme/plain',
+  input_modalities: ['text'],
+  supported_features: ['json_mode'],
+  max_output_length: 100,
+}
 const able: Capabilities = { ...plain, supported_features: ['tools'] }
 const body = (more: Partial<CanonicalRequest>): CanonicalRequest => ({
   model: 'x',
@@ -43,6 +48,35 @@ describe('a model without tools', () => {
     ['nothing of the kind', { tools: null, functions: null }],
   ])('takes %s', (_, more) => {
     expect(checkFit(body(more), plain)).toBeNull()
+  })
+})
+
+describe('a part of a message', () => {
+  const said = (...content: object[]) =>
+    body({
+      messages: [
+        { role: 'system', content: 'Look.' },
+        { role: 'user', content } as CanonicalRequest['messages'][number],
+      ],
+    })
+  const words = { type: 'text', text: 'What is it?' }
+  const picture = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }
+  const sound = { type: 'input_audio', input_audio: { data: 'AA==', format: 'wav' } }
+
+  test('that the model has no eyes or ears for is refused with its path', () => {
+    expect(checkParts(said(words, picture), plain)).toMatchObject({
+      ...{ status: 400, code: 'unsupported_value', param: 'messages[1].content[1]' },
+      message:
+        "Unsupported value: 'messages[1].content[1]' is not supported with the model `acme/plain`: it takes no pictures.",
+    })
+    const seeing: Capabilities = { ...plain, input_modalities: ['text', 'image'] }
+    expect(checkParts(said(words, picture), seeing)).toBeNull()
+    expect(checkParts(said(sound), seeing)).toMatchObject({ param: 'messages[1].content[0]' })
+    expect(checkParts(said({ type: 'video_url', video_url: { url: 'x' } }), seeing)).toMatchObject({ status: 400 })
+  })
+
+  test('that is a file, or of a kind that is not known, is left to the upstream', () => {
+    expect(checkParts(said({ type: 'file', file: { file_data: 'AA==' } }, { type: 'x' }), plain)).toBeNull()
   })
 })
 

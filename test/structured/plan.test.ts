@@ -19,8 +19,32 @@ const toBody = (fields: Partial<CanonicalRequest> = {}): CanonicalRequest => ({
 })
 const saying = (content: Message['content']) => toBody({ messages: [{ role: 'user', content } as Message] })
 
-const on = (features: Feature[], dialect: DialectName = 'openai', options: RouteSettings = {}) => ({
-  ...{ features, options, upstream: { dialect } },
+const on = (features: Feature[], dialect: DialectName = 'openai', options: RouteSettings = {}, local = false) => ({
+  ...{ features, options, upstream: { dialect, local } },
+})
+const onEngine = (...features: Feature[]) => on(features, 'openai', {}, true)
+
+describe('on a server of one’s own', () => {
+  test.each<[string, Partial<CanonicalRequest>]>([
+    ['a schema', { response_format: toFormat() }],
+    ['an object', { response_format: OBJECT }],
+  ])('%s goes as it is, in no words, and is checked', (_, fields) => {
+    const body = toBody(fields)
+    const plan = toPlan(body, onEngine('tools'))
+    if (plan.kind !== 'enforce') throw new Error(plan.kind)
+    expect(toInstructed(body, plan.wanted, onEngine('tools'))).toEqual(body)
+  })
+
+  test('a model that may call tools is told in words, for a grammar would keep it from that', () => {
+    const body = toBody({ response_format: toFormat(), tools: [TOOL] })
+    const plan = toPlan(body, onEngine('tools'))
+    expect(plan).toMatchObject({ kind: 'enforce', wanted: { isHeld: false } })
+  })
+
+  test('what its model lists as its own goes through, and nothing reminds it of JSON', () => {
+    expect(toPlan(toBody({ response_format: toFormat() }), onEngine('structured_outputs'))).toEqual({ kind: 'pass' })
+    expect(toPlan(toBody({ response_format: OBJECT }), onEngine('json_mode'))).toEqual({ kind: 'pass' })
+  })
 })
 
 describe('what is done about a response_format', () => {

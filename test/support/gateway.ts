@@ -30,7 +30,8 @@ export interface CatalogueOptions {
 
 /** Paid models, one of them on an upstream of few words, a free local one, one without a credential, and aliases. */
 export function toCatalogue({ url, deadlines = '' }: CatalogueOptions): string {
-  const facts = 'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
+  const facts =
+    'context_length: 8192, max_output_length: 1000, input_modalities: [text, image, audio, video], output_modalities: [text]'
   const pricing = 'pricing: [{ prompt: "0.000001", completion: "0.000002", input_cache_read: "0.0000001" }]'
   return `
 version: 1

@@ -4,6 +4,7 @@ import type { CanonicalRequest, Message } from '../../domain/request.ts'
 import type { Task } from '../../domain/task.ts'
 import { measurePrompt } from '../../tokens/estimate.ts'
 import type { ErrorFormat, Format } from '../format.ts'
+import { findBeyondStrict } from './schemas.ts'
 import { validate } from './validate.ts'
 import { toCompletionJson } from './whole.ts'
 import { ChatWriter } from './writer.ts'
@@ -27,16 +28,20 @@ export const chat = {
 const MAX_USER_CHARS = 256
 
 /** The task of a request that was checked. */
-export const toTask = (body: CanonicalRequest): Task => ({
-  endpoint: 'chat',
-  model: body.model,
-  body,
-  stream: body.stream === true,
-  cap: body.max_completion_tokens ?? body.max_tokens ?? null,
-  ...measurePrompt(body),
-  user: body.user?.slice(0, MAX_USER_CHARS) ?? null,
-  affinity: () => toAffinity(body.messages),
-})
+export function toTask(body: CanonicalRequest): Task {
+  const beyondStrict = findBeyondStrict(body)
+  return {
+    endpoint: 'chat',
+    model: body.model,
+    body,
+    ...(beyondStrict ? { beyondStrict } : {}),
+    stream: body.stream === true,
+    cap: body.max_completion_tokens ?? body.max_tokens ?? null,
+    ...measurePrompt(body),
+    user: body.user?.slice(0, MAX_USER_CHARS) ?? null,
+    affinity: () => toAffinity(body.messages),
+  }
+}
 
 /** A conversation is told from another by this much of how it begins. */
 const MAX_CHARS = 16_384

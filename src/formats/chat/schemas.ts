@@ -7,11 +7,27 @@ import type { GatewayError } from '../../domain/error.ts'
 import type { CanonicalRequest, JsonSchemaFormat } from '../../domain/request.ts'
 import { shorten } from '../../validation/explain-words.ts'
 import { allows, checkSchema, isRoot, type SchemaProblem, type SchemaRule } from '../../validation/json-schema.ts'
-import { checkStrict, createPatternRule, notObject } from '../../validation/strict-schema.ts'
+import { checkStrict, checkStrictShape, createPatternRule, notObject } from '../../validation/strict-schema.ts'
 import { invalid } from './refusal.ts'
 
-/** Returns the refusal of the first schema that is wrong, or null. */
-export function checkSchemas({ functions, tools, response_format: format }: CanonicalRequest): GatewayError | null {
+/** Returns the refusal of the first schema that is wrong for everybody, or null. */
+export const checkSchemas = (body: CanonicalRequest): GatewayError | null => check(body, checkStrictShape)
+
+/** Returns the refusal of the first schema in which something stands that strict mode of OpenAI's API does not allow, or null. */
+export function findBeyondStrict(body: CanonicalRequest): GatewayError | null {
+  const { tools, response_format: format } = body
+  const hasStrict =
+    tools?.some((tool) => tool.type === 'function' && tool.function.strict) ||
+    (format?.type === 'json_schema' && format.json_schema.strict)
+  return hasStrict ? check(body, checkStrict) : null
+}
+
+type CheckStrict = typeof checkStrict
+
+function check(
+  { functions, tools, response_format: format }: CanonicalRequest,
+  ofStrict: CheckStrict,
+): GatewayError | null {
   const budget = createBudget()
   const named = [
     ...(functions ?? []).map((called, index) => ({ ...called, strict: false, at: `functions[${index}]` })),
@@ -22,10 +38,10 @@ export function checkSchemas({ functions, tools, response_format: format }: Cano
   for (const { name, parameters, strict, at } of named) {
     // Without parameters a function takes none.
     if (!parameters) continue
-    const problem = strict ? checkStrict(parameters, budget) : checkSchema(parameters, budget, objectAtTheTop)
+    const problem = strict ? ofStrict(parameters, budget) : checkSchema(parameters, budget, objectAtTheTop)
     if (problem) return invalid(toMessage('function', name, problem), `${at}.parameters`, 'invalid_function_parameters')
   }
-  return format?.type === 'json_schema' ? checkFormat(format.json_schema, budget) : null
+  return format?.type === 'json_schema' ? checkFormat(format.json_schema, budget, ofStrict) : null
 }
 
 /** What the schemas of one request may be together: so many tools may be given that their sum has to be bounded. */
@@ -43,12 +59,16 @@ const objectAtTheTop: SchemaRule = (schema, node) => {
   return schema.properties === undefined ? 'object schema missing properties.' : null
 }
 
-function checkFormat({ name, schema, strict }: JsonSchemaFormat, budget: SchemaRule): GatewayError | null {
+function checkFormat(
+  { name, schema, strict }: JsonSchemaFormat,
+  budget: SchemaRule,
+  ofStrict: CheckStrict,
+): GatewayError | null {
   const param = 'response_format.json_schema.schema'
   if (!schema) return invalid(`Missing required parameter: '${param}'.`, param, 'missing_required_parameter')
   // Values may be checked against it by the gateway itself, so its patterns have to work here.
   const patterns = createPatternRule()
-  const problem = strict ? checkStrict(schema, budget, patterns) : checkSchema(schema, budget, patterns)
+  const problem = strict ? ofStrict(schema, budget, patterns) : checkSchema(schema, budget, patterns)
   return problem && invalid(toMessage('response_format', name, problem), 'response_format')
 }
 

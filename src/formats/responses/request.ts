@@ -48,7 +48,12 @@ function translate(request: ResponsesRequest): Decision<Task> {
   }
   const broken = checkSchemas(canonical)
   if (broken) return withOwnParam(broken, tools.paths)
-  return { ...toChatTask(canonical), endpoint: 'responses', isForAnyModel: true, own: asked }
+  const task = toChatTask(canonical)
+  return {
+    ...task,
+    ...(task.beyondStrict ? { beyondStrict: withOwnParam(task.beyondStrict, tools.paths) } : {}),
+    ...{ endpoint: 'responses', isForAnyModel: true, own: asked },
+  }
 }
 
 /** The fields that say the same in both APIs, or nearly so. */

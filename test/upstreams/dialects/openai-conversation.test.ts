@@ -3,7 +3,7 @@ import type { Message } from '../../../src/domain/request.ts'
 import { DEFAULT_OPTIONS } from '../../../src/domain/settings.ts'
 import { signed, toOwnConversation } from '../../../src/upstreams/dialects/openai/conversation.ts'
 
-const router = { upstream: { id: 'router', options: DEFAULT_OPTIONS }, upstreamModel: 'claude' }
+const router = { upstream: { id: 'router', local: false, options: DEFAULT_OPTIONS }, upstreamModel: 'claude' }
 const OWN = { type: 'reasoning.text', text: 'Hm', signature: 's', format: 'anthropic-claude-v1', index: 0 }
 const BARE = { type: 'reasoning.summary', summary: 'Hm', index: 0 }
 
@@ -42,7 +42,10 @@ test('an answer of which nothing is left is left out', () => {
   const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }
   const drawn = { role: 'assistant', content: null, images: [image] } as Message
   const options = { ...DEFAULT_OPTIONS, drop: ['messages.images'] }
-  const sent = toOwnConversation([question, drawn, next], { ...router, upstream: { id: 'router', options } })
+  const sent = toOwnConversation([question, drawn, next], {
+    ...router,
+    upstream: { id: 'router', local: false, options },
+  })
   expect(sent).toEqual([question, next])
   expect(toOwnConversation([question, drawn, next], router)).toEqual([question, drawn, next])
 })
@@ -58,7 +61,7 @@ test('a conversation that has nothing of this is the same list', () => {
   expect(
     toOwnConversation(messages, {
       ...router,
-      upstream: { id: 'router', options: { ...DEFAULT_OPTIONS, tool_ids: 'max_40' } },
+      upstream: { id: 'router', local: false, options: { ...DEFAULT_OPTIONS, tool_ids: 'max_40' } },
     }),
   ).toBe(messages)
 })
@@ -79,4 +82,18 @@ test('pictures of tools follow the last result of their turn, in a message of a 
     { role: 'user', content: [{ type: 'text', text: 'What the tools have shown:' }, picture, picture] },
     { role: 'assistant', content: 'c' },
   ])
+})
+
+test('arguments that are no JSON become some for a server of one’s own, and go as they are to any other', () => {
+  const call = (text: string): Message => ({
+    role: 'assistant',
+    tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: text } }],
+  })
+  const sent = (text: string, local: boolean) =>
+    toOwnConversation([call(text)], { ...router, upstream: { ...router.upstream, local } })
+  expect(sent('{city:', true)).toEqual([call('{"value":"{city:"}')])
+  expect(sent('', true)).toEqual([call('{}')])
+  expect(sent('[1]', true)).toEqual([call('{"value":[1]}')])
+  expect(sent('{ "a": 1 }', true)).toEqual([call('{ "a": 1 }')])
+  expect(sent('{city:', false)).toEqual([call('{city:')])
 })

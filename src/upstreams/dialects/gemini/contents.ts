@@ -4,6 +4,7 @@
  */
 import { asList, asObject, asText } from '../../../domain/json.ts'
 import type { AssistantMessage, CanonicalRequest, Message } from '../../../domain/request.ts'
+import { toArguments } from '../arguments.ts'
 import { toPart, toText } from './parts.ts'
 import { extraSignature, readSignatures, signCurrentTurn } from './signatures.ts'
 import type { Content, FunctionResponse, Part } from './wire.ts'
@@ -172,7 +173,7 @@ function sign(parts: Part[], thoughtSignature: string): void {
 
 /** Arguments are an object there. What a model wrote that is none still says something. */
 function toCall(called: { name: string; arguments: string }): { name: string; args: Record<string, unknown> } {
-  return { name: toName(called.name), args: toArgs(called.arguments) }
+  return { name: toName(called.name), args: toArguments(called.arguments) }
 }
 
 /** A custom tool's call, of a history that another model has written: its input is its only argument. */
@@ -184,13 +185,3 @@ const toName = (name: string) =>
     .replace(/[^\w.:-]/g, '_')
     .replace(/^(?![A-Za-z_])/, '_')
     .slice(0, 128)
-
-function toArgs(text: string): Record<string, unknown> {
-  if (text.trim() === '') return {}
-  try {
-    const value: unknown = JSON.parse(text)
-    return asObject(value) ?? { value }
-  } catch {
-    return { value: text }
-  }
-}

@@ -1,12 +1,14 @@
 /**
  * A conversation as an upstream takes it that has not seen all of it: without what others have signed, with ids of calls that
  * it takes, with the pictures that tools have answered with in words of a user, for the format has no other place for them, and
+ * to a server of one's own with arguments that it can read, and
  * by its settings: what developers say as the system's, fields under other names or not at all. The same list comes back where
  * nothing is to change, which is nearly always. Pure.
  */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { AssistantMessage, Message } from '../../../domain/request.ts'
 import type { Upstream } from '../../../domain/snapshot.ts'
+import { toArgumentsText } from '../arguments.ts'
 import { type Signing, toSigner } from '../signer.ts'
 import { ID_RULES, ToolIds } from '../tool-ids.ts'
 import { toChanged, toChanges, toList } from './changes.ts'
@@ -14,9 +16,9 @@ import { withSignatures } from './signatures.ts'
 
 export function toOwnConversation(
   messages: readonly Message[],
-  target: Signing & { upstream: Pick<Upstream, 'options'> },
+  target: Signing & { upstream: Pick<Upstream, 'options' | 'local'> },
 ): readonly JsonObject[] {
-  const { options } = target.upstream
+  const { options, local } = target.upstream
   const signer = toSigner(target)
   const read = messages.some(hasPictures) ? movePictures(messages) : messages
   const { message: changes } = toChanges(options)
@@ -32,6 +34,7 @@ export function toOwnConversation(
       ids ??= new ToolIds(rule, read)
       own = withIds(own, ids)
     }
+    if (local && role === 'assistant') own = withReadableCalls(own)
     return toChanged(own, changes)
   })
   return sent === read ? read : sent.filter((message, at) => message === read[at] || saysSomething(message))
@@ -112,6 +115,26 @@ function unsigned(image: unknown): unknown {
   if (signerOf(image) === undefined) return image
   const { extra_content: _, ...rest } = asObject(image) ?? {}
   return rest
+}
+
+/** Engines of one's own parse the arguments of each call that they are sent, and fail at what is no JSON. */
+function withReadableCalls(message: Message): Message {
+  if (message.role !== 'assistant') return message
+  const { tool_calls: calls, function_call: legacy } = message
+  const read = calls && toList(calls, (call) => (call.type === 'function' ? withReadable(call, call.function) : call))
+  const called = legacy && toReadable(legacy)
+  if (read === calls && called === legacy) return message
+  return { ...message, ...(read ? { tool_calls: [...read] } : {}), ...(called ? { function_call: called } : {}) }
+}
+
+function withReadable<Call extends object, Called extends { arguments: string }>(call: Call, called: Called): Call {
+  const read = toReadable(called)
+  return read === called ? call : { ...call, function: read }
+}
+
+function toReadable<Called extends { arguments: string }>(called: Called): Called {
+  const text = toArgumentsText(called.arguments)
+  return text === called.arguments ? called : { ...called, arguments: text }
 }
 
 function withIds(message: Message, ids: ToolIds): Message {
