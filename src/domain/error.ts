@@ -203,6 +203,10 @@ export const noLongerWanted = () => new UpstreamError('aborted', 'the answer is 
 /** Whether a call's signal has aborted because its client left: the call may then be read on for its usage. */
 export const hasLeft = ({ aborted, reason }: AbortSignal): boolean => aborted && !(reason instanceof UpstreamError)
 
+/** What ends a call whose signal has aborted. */
+export const whyAborted = ({ reason }: AbortSignal): UpstreamError =>
+  reason instanceof UpstreamError ? reason : clientLeft()
+
 /** What an error says, whatever was thrown. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 

@@ -2,7 +2,7 @@
  * The backend of upstreams whose servers run here: a call waits for a place at its server, which is started for it where it has to be,
  * and then goes as any other, by the backend of its dialect. Probes start nothing.
  */
-import { UpstreamError } from '../domain/error.ts'
+import { UpstreamError, whyAborted } from '../domain/error.ts'
 import type { AnswerEvent, AnswerStream, Take } from '../domain/events.ts'
 import type { Backend, BackendCall } from '../upstreams/backend.ts'
 import type { Fleet } from './fleet.ts'
@@ -26,12 +26,14 @@ async function callManaged(inner: Backend, fleet: Pick<Fleet, 'lease'>, call: Ba
     ...(queue ? { onWaiting: queue.onWaiting } : {}),
   })
   // All of it is to be done in time, the waiting included.
-  const left = (ms: number) => Math.max(1, Math.round(ms - (performance.now() - beganMs)))
+  const leftOf = (ms: number) => Math.max(1, Math.round(ms - (performance.now() - beganMs)))
   try {
+    // It has waited, and an aborted signal tells nobody any more.
+    if (signal.aborted) throw whyAborted(signal)
     const answer = await inner.call({
       ...call,
       target: { ...target, upstream: lease.upstream },
-      deadlines: { ...deadlines, total: left(deadlines.total), totalWhole: left(deadlines.totalWhole) },
+      deadlines: { ...deadlines, total: leftOf(deadlines.total), totalWhole: leftOf(deadlines.totalWhole) },
     })
     if (answer.rest !== null) return { ...answer, rest: new LeasedStream(answer.rest, lease) }
     lease.over('ok')

@@ -2,7 +2,7 @@
  * All model servers that run here, as the rest of a server sees them: places at one are asked for and given back, a configuration is
  * taken over, their state is told. `arrange.ts` decides which of them run.
  */
-import { clientLeft, UpstreamError } from '../domain/error.ts'
+import { type UpstreamError, whyAborted } from '../domain/error.ts'
 import type { ProcessSpec, ProcessSpecs, ServerState, ServerStatus } from '../domain/model-server.ts'
 import type { CatalogModel, Snapshot, Upstream } from '../domain/snapshot.ts'
 import type { Readiness } from '../upstreams/backend.ts'
@@ -96,8 +96,7 @@ export class Fleet {
     lease: Promise<Lease>,
   ): void {
     const { clock } = this.#deps
-    const left = () => (signal.reason instanceof UpstreamError ? signal.reason : clientLeft())
-    if (signal.aborted) throw left()
+    if (signal.aborted) throw whyAborted(signal)
     const model = this.#require(upstream.id)
     const { line } = model
     const ticket: Ticket = { ...answer, owner, upstream, sinceMs: clock.nowMs() }
@@ -108,7 +107,7 @@ export class Fleet {
       ticket.reject(why)
       this.#arrangement.changed()
     }
-    const leave = () => giveUp(left())
+    const leave = () => giveUp(whyAborted(signal))
     signal.addEventListener('abort', leave, { once: true })
     const takeBack = clock.after(patienceMs, () => giveUp(toWaitedTooLong(patienceMs)))
     const settled = () => {

@@ -3,18 +3,28 @@ import { UpstreamError } from '../domain/error.ts'
 import type { Readiness } from '../upstreams/backend.ts'
 import type { StartFailure } from './supervisor.ts'
 
-/** It could not be started, or is left alone after that for so long. */
+/**
+ * It could not be started, or is left alone after that for so long. No call was made, and no breaker counts it: when a server may be
+ * tried again is decided here.
+ */
 export function toStartError({ kind }: StartFailure, startMs: number, retryAfterMs: number): UpstreamError {
   if (kind === 'start')
     return new UpstreamError('deadline', `its model server was not ready within ${startMs / 1_000} s`, {
-      deadline: 'start',
+      ...{ deadline: 'start', isOwnLimit: true },
     })
   const retryable = kind === 'ended' || kind === 'crashed'
-  return new UpstreamError('connection', 'could not start its model server', { retryable, retryAfterMs })
+  return new UpstreamError('connection', 'could not start its model server', {
+    retryable,
+    retryAfterMs,
+    isOwnLimit: true,
+  })
 }
 
 export const toTooLarge = () =>
-  new UpstreamError('connection', 'needs more memory than there is for models here', { retryable: false })
+  new UpstreamError('connection', 'needs more memory than there is for models here', {
+    retryable: false,
+    isOwnLimit: true,
+  })
 
 export const toStopping = () =>
   new UpstreamError('connection', 'is not loaded any more, because this server stops', {
@@ -23,7 +33,8 @@ export const toStopping = () =>
   })
 
 /** Nobody has said before that it is gone: the request came first. */
-export const toGone = () => new UpstreamError('connection', 'is not set up any more', { retryable: false })
+export const toGone = () =>
+  new UpstreamError('connection', 'is not set up any more', { retryable: false, isOwnLimit: true })
 
 /** @param retryAfterMs as was measured. */
 export const toFull = (waiting: number, retryAfterMs: number) =>
