@@ -111,8 +111,11 @@ const messages: ClientFormat = {
   check: { whole: checkMessage, stream: checkMessageStream },
   frame(data, heard) {
     if (data.type === 'error') return fail(heard, data.error)
-    if (data.type === 'message_stop') heard.end = 'whole'
-    if (data.type === 'message_stop' || data.delta?.stop_reason) heard.looksWhole = true
+    // Why it stopped is no end to the SDKs: they wait for this one.
+    if (data.type === 'message_stop') {
+      heard.end = 'whole'
+      heard.looksWhole = true
+    }
     heard.text += data.delta?.text ?? ''
     heard.costNanoUsd = data.usage?.cost_nano_usd ?? heard.costNanoUsd
   },
