@@ -1,18 +1,19 @@
 /**
- * Kills the built binary at random moments under load, and remembers what its clients received and its upstream saw.
+ * Kills the built binary at random moments under load through every door, and remembers what its clients received and its upstream saw.
  * `crash.test.ts` and `long/crash.test.ts` decide what happens in between; `crash-verdict.ts` holds the ledger against
  * it. Every choice comes from a seed.
  */
 import { openSync, readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import { hear } from '../support/door-clients.ts'
+import { answering } from '../support/door-upstreams.ts'
+import { DOORS, type Door, toDoorCatalogue } from '../support/doors.ts'
 import { findFreePort } from '../support/free-port.ts'
 import { createRandom } from '../support/random.ts'
 import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
-import { streamAnswer, wholeAnswer } from '../support/upstream-answers.ts'
 
 export const BINARY = process.env.TOLLGATE_BINARY ?? resolve(import.meta.dir, '../../dist/tollgate')
-const MODEL = 'acme/large'
 
 /** A complete answer: what a client holds in its hands when it says that it got one. */
 export interface Received {
@@ -20,27 +21,39 @@ export interface Received {
   stream: boolean
   /** Ledger id, from `x-request-id`. */
   id: string
-  completionId: string
+  /** Without its prefix; null of what has none. */
+  answerId: string | null
+  /** Null where the client is told of no cost. */
   costNanoUsd: number | null
 }
 
-/** Every fifth request wants several choices, of an upstream that writes one a call. */
-const toChoices = (number: number) => (number % 5 === 0 ? 2 + (number % 3) : 1)
+/** By which door the request with that number comes. */
+export const doorOf = (number: number): Door => DOORS[number % DOORS.length] as Door
+
+/** Every fifth chat wants several choices, of an upstream that writes one a call. */
+const toChoices = (number: number) =>
+  doorOf(number).client.endpoint === 'chat' && number % 5 === 0 ? 2 + (number % 3) : 1
 
 /** Tokens of a call of the request with that number, as its upstream counts them. */
-const toCounts = (number: number) => ({
-  prompt: 50 + (number % 400),
-  cached: number % 37,
-  completion: 3 + (number % 11),
-})
+const toCounts = (number: number) => {
+  const writes = doorOf(number).client.endpoint !== 'embeddings'
+  return {
+    prompt: 50 + (number % 400),
+    cached: writes ? number % 37 : 0,
+    completion: writes ? 3 + (number % 11) : 0,
+  }
+}
 
 /** Calls and tokens of the request with that number, and what they cost. */
 export function toExpected(number: number) {
   const calls = toChoices(number)
   const { prompt, cached, completion } = toCounts(number)
   const cost = (prompt - cached) * 1_250 + cached * 125 + completion * 10_001
+  const { lane, client } = doorOf(number)
   return {
     calls,
+    lane,
+    endpoint: client.endpoint,
     prompt: calls * prompt,
     cached: calls * cached,
     completion: calls * completion,
@@ -72,20 +85,16 @@ export interface CrashBench {
 export async function createCrashBench(folder: string, seed: number): Promise<CrashBench> {
   const data = join(folder, 'data')
   await mkdir(data, { recursive: true, mode: 0o700 })
-  const upstream = await startUpstream(({ json }) => {
-    const number = Number(json?.user)
-    const { prompt, cached, completion } = toCounts(number)
-    const usage = {
-      prompt_tokens: prompt,
-      completion_tokens: completion,
-      prompt_tokens_details: { cached_tokens: cached },
-    }
-    const answer = { tokens: completion, usage, delayMs: number % 7 }
-    return json?.stream ? streamAnswer({ ...answer, paceMs: number % 4 }) : wholeAnswer(answer)
+  const upstream = await startUpstream((seen) => {
+    const number = Number(/Request (\d+)\./.exec(seen.body)?.[1])
+    const counts = toCounts(number)
+    const words = Array.from({ length: counts.completion }, (_, at) => `tok${at} `)
+    const answer = answering(doorOf(number).upstream, words, counts)(seen)
+    return { ...answer, delayMs: number % 7, ...(answer.kind === 'stream' ? { paceMs: number % 4 } : {}) }
   })
   const port = await findFreePort()
   const catalog = join(folder, 'catalog.yaml')
-  await Bun.write(catalog, toCatalog(upstream.url))
+  await Bun.write(catalog, toDoorCatalogue({ near: upstream.url, far: upstream.url, price: PRICE }))
   const logFile = join(folder, 'serve.log')
   const random = createRandom(seed)
   const received: Received[] = []
@@ -96,35 +105,33 @@ export async function createCrashBench(folder: string, seed: number): Promise<Cr
 
   const ask = async (): Promise<boolean> => {
     const number = ++last
-    const stream = random() < 0.5
-    const response = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+    const door = doorOf(number)
+    const stream = door.upstream.stream !== null && random() < 0.5
+    const choices = toChoices(number)
+    const asked = door.client.body({ text: `Request ${number}.`, stream, user: String(number) })
+    const response = await fetch(`http://127.0.0.1:${port}/v1${door.client.path}`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-      body: JSON.stringify({
-        model: MODEL,
-        user: String(number),
-        n: toChoices(number),
-        stream,
-        ...(stream ? { stream_options: { include_usage: true } } : {}),
-        messages: [{ role: 'user', content: 'Hello there!' }],
-      }),
+      body: JSON.stringify({ model: `${door.id}/one`, ...asked, ...(choices > 1 ? { n: choices } : {}) }),
     })
-    const answer = toAnswer(await response.text(), stream)
-    if (response.status !== 200 || !answer) {
-      const reason = `${response.status} ${answer?.error ?? ''}`.trim()
-      refusals.set(reason, (refusals.get(reason) ?? 0) + 1)
-      return false
-    }
-    if (answer.error !== null) refusals.set(answer.error, (refusals.get(answer.error) ?? 0) + 1)
-    if (!answer.complete) return false
+    const text = await response.text()
+    const { failure, isComplete, costNanoUsd } = toAnswer(door, response, text, stream)
+    if (failure !== null) refusals.set(failure, (refusals.get(failure) ?? 0) + 1)
+    if (!isComplete) return false
     const id = (response.headers.get('x-request-id') ?? '').replace(/^req_/, '')
-    received.push({ number, stream, id, completionId: answer.id, costNanoUsd: answer.costNanoUsd })
+    const answerId = /"id":"(?:chatcmpl-|msg_|resp_|cmpl-)([0-9a-f]{32})"/.exec(text)?.[1] ?? null
+    received.push({ number, stream, id, answerId, costNanoUsd })
     return true
   }
 
   const spawn = (...argv: string[]) => {
     const log = openSync(logFile, 'a')
-    return Bun.spawn([BINARY, ...argv], { stdin: 'ignore', stdout: log, stderr: log, env: {} })
+    return Bun.spawn([BINARY, ...argv], {
+      stdin: 'ignore',
+      stdout: log,
+      stderr: log,
+      env: { UPSTREAM_KEY: 'its credential' },
+    })
   }
 
   return {
@@ -188,50 +195,23 @@ export async function createCrashBench(folder: string, seed: number): Promise<Cr
 }
 
 interface Answer {
-  complete: boolean
-  id: string
+  isComplete: boolean
   costNanoUsd: number | null
-  error: string | null
+  /** How it failed, in the words of its door. */
+  failure: string | null
 }
 
-/** Null where the body is neither a whole JSON document nor frames. */
-function toAnswer(text: string, stream: boolean): Answer | null {
-  const isFrames = stream && text.startsWith('data: ')
-  const frames = isFrames ? text.split('\n\n').filter((frame) => frame.startsWith('data: {')) : [text]
-  const answer: Answer = {
-    complete: !isFrames || text.endsWith('data: [DONE]\n\n'),
-    id: '',
-    costNanoUsd: null,
-    error: null,
+function toAnswer(door: Door, { status }: Response, text: string, stream: boolean): Answer {
+  const failed = (what: string) => ({ isComplete: false, costNanoUsd: null, failure: what })
+  if (status !== 200) {
+    const { error } = JSON.parse(text)
+    return failed(`${status} ${error.code ?? error.type}: ${error.message}`)
   }
-  try {
-    for (const frame of frames) {
-      const json = JSON.parse(frame.replace(/^data: /, ''))
-      if (json.error) answer.error = String(json.error.code ?? json.error.type)
-      answer.id = String(json.id ?? answer.id).replace(/^chatcmpl-/, '')
-      answer.costNanoUsd = json.usage?.cost_nano_usd ?? answer.costNanoUsd
-    }
-    return answer
-  } catch {
-    return isFrames ? { ...answer, complete: false } : null
-  }
+  if (!stream) return { isComplete: true, failure: null, ...door.client.whole(text) }
+  const { end, failure, costNanoUsd } = hear(door.client, text)
+  if (failure) return failed(`${failure.code ?? failure.type}: ${failure.message}`)
+  return { isComplete: end === 'whole', costNanoUsd, failure: null }
 }
 
-/** JSON is valid YAML. Prices that no sum of a few tokens makes by accident. */
-const toCatalog = (url: string) =>
-  JSON.stringify({
-    version: 1,
-    upstreams: { paid: { dialect: 'openai', base_url: url, n: false } },
-    models: {
-      [MODEL]: {
-        name: 'Large',
-        context_length: 8_192,
-        max_output_length: 1_000,
-        input_modalities: ['text'],
-        output_modalities: ['text'],
-        supported_features: [],
-        pricing: [{ prompt: '0.00000125', completion: '0.000010001', input_cache_read: '0.000000125' }],
-        routes: [{ upstream: 'paid', model: 'large-v1' }],
-      },
-    },
-  })
+/** Prices that no sum of a few tokens makes by accident. */
+const PRICE = '{ prompt: "0.00000125", completion: "0.000010001", input_cache_read: "0.000000125" }'

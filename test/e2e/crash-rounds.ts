@@ -3,7 +3,8 @@ import { expect } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type CrashBench, createCrashBench } from './crash-harness.ts'
+import { DOORS } from '../support/doors.ts'
+import { type CrashBench, createCrashBench, doorOf } from './crash-harness.ts'
 import { holdLock, mountSmallDisk } from './crash-trouble.ts'
 import { expectHonestLedger } from './crash-verdict.ts'
 
@@ -34,7 +35,7 @@ async function play(seed: number, story: (bench: CrashBench) => Promise<void>, f
   }
 }
 
-/** Nothing but kills. */
+/** Nothing but kills, while answers come through every door. */
 export function killUnderLoad(seed: number, rounds: number): Promise<Told> {
   return play(seed, async (bench) => {
     for (let round = 0; round < rounds; round++) {
@@ -43,6 +44,7 @@ export function killUnderLoad(seed: number, rounds: number): Promise<Told> {
       expect(await bench.start()).toBeNull()
     }
     await Bun.sleep(100)
+    expect(new Set(bench.received.map(({ number }) => doorOf(number).name)).size).toBe(DOORS.length)
   })
 }
 

@@ -12,6 +12,8 @@ export interface Asked {
   /** The most tokens that may be written; embeddings write none. */
   cap?: number
   stream?: boolean
+  /** On whose behalf. */
+  user?: string
 }
 
 export interface Failure {
@@ -68,9 +70,10 @@ const fail = (heard: HeardStream, { type, code = null, message }: Failure) => {
   heard.failure = { type, code, message }
 }
 
-const withCap = (name: string, { cap, stream }: Asked) => ({
-  ...(cap === undefined ? {} : { [name]: cap }),
+const toOptions = (capName: string, { cap, stream, user }: Asked) => ({
+  ...(cap === undefined ? {} : { [capName]: cap }),
   ...(stream ? { stream } : {}),
+  ...(user === undefined ? {} : { user }),
 })
 
 const chat: ClientFormat = {
@@ -78,7 +81,7 @@ const chat: ClientFormat = {
   path: '/chat/completions',
   body: (asked) => ({
     messages: [{ role: 'user', content: asked.text ?? HELLO_TEXT }],
-    ...withCap('max_tokens', asked),
+    ...toOptions('max_tokens', asked),
     ...(asked.stream ? { stream_options: { include_usage: true } } : {}),
   }),
   whole: (json) => {
@@ -100,9 +103,10 @@ const chat: ClientFormat = {
 const messages: ClientFormat = {
   endpoint: 'messages',
   path: '/messages',
-  body: (asked) => ({
+  body: ({ user, ...asked }) => ({
     messages: [{ role: 'user', content: asked.text ?? HELLO_TEXT }],
-    ...withCap('max_tokens', { cap: 1_000, ...asked }),
+    ...toOptions('max_tokens', { cap: 1_000, ...asked }),
+    ...(user === undefined ? {} : { metadata: { user_id: user } }),
   }),
   whole: (json) => {
     const { content, usage }: Json = JSON.parse(json)
@@ -131,7 +135,7 @@ const messages: ClientFormat = {
 const responses: ClientFormat = {
   endpoint: 'responses',
   path: '/responses',
-  body: (asked) => ({ input: asked.text ?? HELLO_TEXT, ...withCap('max_output_tokens', asked) }),
+  body: (asked) => ({ input: asked.text ?? HELLO_TEXT, ...toOptions('max_output_tokens', asked) }),
   whole: (json) => {
     const { output, usage }: Json = JSON.parse(json)
     return { text: output[0].content[0].text, costNanoUsd: usage.cost_nano_usd ?? null }
@@ -152,7 +156,7 @@ const responses: ClientFormat = {
 const completions: ClientFormat = {
   endpoint: 'completions',
   path: '/completions',
-  body: (asked) => ({ prompt: asked.text ?? HELLO_TEXT, ...withCap('max_tokens', asked) }),
+  body: (asked) => ({ prompt: asked.text ?? HELLO_TEXT, ...toOptions('max_tokens', asked) }),
   whole: (json) => ({ text: JSON.parse(json).choices[0].text, costNanoUsd: null }),
   check: { whole: JSON.parse, stream: () => {} },
   frame(data, heard) {
@@ -167,7 +171,7 @@ const completions: ClientFormat = {
 const embeddings: ClientFormat = {
   endpoint: 'embeddings',
   path: '/embeddings',
-  body: ({ text }) => ({ input: text ?? HELLO_TEXT }),
+  body: ({ text, user }) => ({ input: text ?? HELLO_TEXT, ...(user === undefined ? {} : { user }) }),
   whole: (json) => ({ text: null, costNanoUsd: JSON.parse(json).usage.cost_nano_usd }),
   check: { whole: JSON.parse, stream: () => {} },
   frame: () => {},

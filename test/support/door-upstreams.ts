@@ -16,6 +16,8 @@ import {
 
 export interface Counts {
   prompt: number
+  /** Of the prompt; default 0. */
+  cached?: number
   completion: number
 }
 
@@ -39,10 +41,15 @@ export interface StreamFormat {
   countsFirst: boolean
 }
 
-const chatUsage = ({ prompt, completion }: Counts) => ({ prompt_tokens: prompt, completion_tokens: completion })
+const chatUsage = ({ prompt, cached = 0, completion }: Counts) => ({
+  prompt_tokens: prompt,
+  completion_tokens: completion,
+  prompt_tokens_details: { cached_tokens: cached },
+})
 
 const chat: UpstreamFormat = {
-  settings: 'dialect: openai',
+  // One choice a call: several are several calls.
+  settings: 'dialect: openai, n: false',
   whole: (tokens, counts) => wholeAnswer({ tokens, usage: chatUsage(counts) }),
   stream: {
     head: () => [toDelta({ role: 'assistant', content: '', refusal: null })],
@@ -56,6 +63,11 @@ const chat: UpstreamFormat = {
 
 const MESSAGE = { id: 'msg_up', type: 'message', role: 'assistant', model: 'up', stop_sequence: null }
 
+const messagesInput = ({ prompt, cached = 0 }: Counts) => ({
+  input_tokens: prompt - cached,
+  cache_read_input_tokens: cached,
+})
+
 const messages: UpstreamFormat = {
   settings: 'dialect: anthropic',
   whole: (words, counts) => ({
@@ -64,14 +76,14 @@ const messages: UpstreamFormat = {
       ...MESSAGE,
       content: [{ type: 'text', text: words.join('') }],
       stop_reason: 'end_turn',
-      usage: { input_tokens: counts.prompt, output_tokens: counts.completion },
+      usage: { ...messagesInput(counts), output_tokens: counts.completion },
     },
   }),
   stream: {
-    head: ({ prompt }) => [
+    head: (counts) => [
       toEvent({
         type: 'message_start',
-        message: { ...MESSAGE, content: [], stop_reason: null, usage: { input_tokens: prompt, output_tokens: 0 } },
+        message: { ...MESSAGE, content: [], stop_reason: null, usage: { ...messagesInput(counts), output_tokens: 0 } },
       }),
       toEvent({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } }),
     ],
@@ -98,10 +110,13 @@ const toResponse = (status: string, more: object = {}) => ({
   ...{ id: 'resp_up', object: 'response', model: 'up', created_at: 1_700_000_000, status, output: [] },
   ...more,
 })
-const toDone = (words: readonly string[], { prompt, completion }: Counts) =>
+const toDone = (words: readonly string[], { prompt, cached = 0, completion }: Counts) =>
   toResponse('completed', {
     output: [{ ...ITEM, status: 'completed', content: [toPart(words.join(''))] }],
-    usage: { input_tokens: prompt, output_tokens: completion, total_tokens: prompt + completion },
+    usage: {
+      ...{ input_tokens: prompt, output_tokens: completion, total_tokens: prompt + completion },
+      input_tokens_details: { cached_tokens: cached },
+    },
   })
 
 const responses: UpstreamFormat = {

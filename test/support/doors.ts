@@ -106,7 +106,7 @@ export interface DoorOptions {
 
 export async function startDoors({ config = {}, settings = '' }: DoorOptions = {}): Promise<DoorGateway> {
   const [near, far] = await Promise.all([startUpstream(), startUpstream()])
-  const app = await startApp({ catalog: toCatalogue(near.url, far.url, settings), config })
+  const app = await startApp({ catalog: toDoorCatalogue({ near: near.url, far: far.url, settings }), config })
   const usual = app.key()
   let before = 0
   const fresh = () => app.rows().slice(before) as DoorRow[]
@@ -143,19 +143,30 @@ export async function startDoors({ config = {}, settings = '' }: DoorOptions = {
   }
 }
 
-const PRICE = 'pricing: [{ prompt: "0.000001", completion: "0.000002" }]'
+const PRICE = '{ prompt: "0.000001", completion: "0.000002" }'
 const FACTS = 'context_length: 100000, input_modalities: [text]'
 const CHAT = `${FACTS}, max_output_length: 1000, output_modalities: [text], supported_features: []`
 const EMBEDDING = `${FACTS}, output_modalities: [embeddings]`
 
-function toCatalogue(near: string, far: string, settings: string): string {
+export interface Places {
+  /** Base URLs. */
+  near: string
+  far: string
+  /** Of every first upstream, behind a comma. */
+  settings?: string
+  /** Of every model. */
+  price?: string
+}
+
+/** A catalogue with the models of all doors. */
+export function toDoorCatalogue({ near, far, settings = '', price = PRICE }: Places): string {
   const upstreams = DOORS.map(
     ({ id, upstream }) => `
   ${id}: { ${upstream.settings}, base_url: "${near}", api_key: \${UPSTREAM_KEY}${settings} }
   ${id}-far: { ${upstream.settings}, base_url: "${far}", api_key: \${UPSTREAM_KEY} }`,
   )
   const models = DOORS.map(({ id, client, across }) => {
-    const facts = `name: A, ${client.endpoint === 'embeddings' ? EMBEDDING : CHAT}, ${PRICE}`
+    const facts = `name: A, ${client.endpoint === 'embeddings' ? EMBEDDING : CHAT}, pricing: [${price}]`
     const first = `{ upstream: ${id}, model: m-v1 }`
     const second = (of: string) => `{ upstream: ${of}-far, model: m-v2, priority: 1 }`
     return `
@@ -163,5 +174,5 @@ function toCatalogue(near: string, far: string, settings: string): string {
   ${id}/both: { ${facts}, routes: [${first}, ${second(id)}] }
   ${across === null ? '' : `${id}/across: { ${facts}, routes: [${first}, ${second(across)}] }`}`
   })
-  return `version: 1\nupstreams: ${upstreams.join('')}\nmodels: ${models.join('')}`
+  return `version: 1\nupstreams: ${upstreams.join('')}\nmodels: ${models.join('')}\n`
 }
