@@ -41,8 +41,11 @@ export function toOwnFields(names: string): OwnFields {
   return { names: new Set(all), plain: new Set(all.map(toPlainName)) }
 }
 
+/** What a chat calls its cap and its choices: a receiver that makes a chat of other requests would write more than was reserved. */
+const OF_CHATS: ReadonlySet<string> = new Set(['n', 'max_tokens', 'max_completion_tokens'].map(toPlainName))
+
 /**
- * The text of a request for a target. Left out are fields by which its upstream would choose another model, price or address, and
+ * The text of a request for a target. Left out are fields by which its upstream would choose another model, price, address or cap, and
  * those that it might take for one of the format's own, unless its `pass` names them.
  */
 export function toNativeText(
@@ -54,7 +57,8 @@ export function toNativeText(
   const all: Record<string, string | null> = { model: JSON.stringify(upstreamModel), ...edits }
   for (const name in json) {
     if (own.names.has(name) || isPassed(upstream.options.pass, name)) continue
-    if (isRouting(name) || own.plain.has(toPlainName(name))) all[name] = null
+    const plain = toPlainName(name)
+    if (isRouting(name) || own.plain.has(plain) || OF_CHATS.has(plain)) all[name] = null
   }
   return splice(text, all)
 }

@@ -270,6 +270,12 @@ test('a search that has no price does not go on in an item that brings more tool
   }
 })
 
+test('what a chat calls its cap and its choices does not go on beside a cap that was reserved', async () => {
+  const body = '{"model":"openai/gpt","stream":true,"input":"Hi","max_output_tokens":5'
+  await (await post(`${body},"n":100,"max_tokens":60000,"max_completion_tokens":60000,"logit_bias":{}}`)).text()
+  expect(lastSent()?.body).toBe(`${body.replace('openai/gpt', 'gpt-up')},"logit_bias":{},"store":false}`)
+})
+
 describe('what another key may have left with the provider does not go on', () => {
   const withTool = (tool: string) =>
     `,"input":[{"role":"user","content":"x"},{"type":"tool_search_output","execution":"client","tools":[${tool}]}]`
