@@ -68,9 +68,12 @@ function addTools(tools: readonly unknown[], at: string, found: Doubtful[]): voi
   }
 }
 
-/** An item that stands for one that was kept: it says no more than its id. */
+/**
+ * An item that stands for one that was kept: it says no more than its id. So may a picture, to be drawn anew
+ * (https://platform.openai.com/docs/guides/image-generation).
+ */
 function isReference(value: unknown): boolean {
-  const item = asObject(value)
-  if (!item || typeof item.id !== 'string') return false
-  return item.type === 'item_reference' || ((item.type ?? null) === null && (item.role ?? null) === null)
+  const { id, type = null, role = null, result } = asObject(value) ?? {}
+  if (typeof id !== 'string') return false
+  return type === 'item_reference' || (type === 'image_generation_call' && !result) || (type === null && role === null)
 }

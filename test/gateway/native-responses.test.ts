@@ -289,6 +289,7 @@ describe('what another key may have left with the provider does not go on', () =
     [',"input":[{"type":"item_reference","id":"msg_1"},{"role":"user","content":"x"}]', 'input[0]'],
     [withTool('{"type":"code_interpreter","container":"cntr_1"}'), 'input[1].tools[0].container'],
     [withTool('{"type":"mcp","connector_id":"connector_gmail"}'), 'input[1].tools[0].type'],
+    [',"input":[{"role":"user","content":"Bluer"},{"type":"image_generation_call","id":"ig_1"}]', 'input[1]'],
     [
       ',"input":[{"role":"user","content":[{"type":"input_text","text":"x"},{"type":"input_image","file_id":"f"}]}]',
       'input[0].content[1].file_id',
