@@ -7,12 +7,15 @@
 import { asObject, asText, type JsonObject } from './json.ts'
 import { type JsonLimits, JsonScan } from './json-scan.ts'
 
+/** How a sealed text begins, and no other. */
 const PREFIX = 'tg1.'
 
 /** Where the words of a detail stand, by its type: those may stand beside the sealed text already. */
 const WORDS: Readonly<Record<string, string>> = { 'reasoning.text': 'text', 'reasoning.summary': 'summary' }
 /** In place of the words: how many UTF-16 units of the words beside are this detail's. */
 const LENGTH = 'units'
+
+export const isSealed = (text: string): boolean => text.startsWith(PREFIX)
 
 /**
  * Seals details. Pieces of one, as a stream has them, are joined first.
@@ -30,7 +33,7 @@ export function seal(details: readonly object[], beside = ''): string {
  * @param beside what came beside it.
  */
 export function unseal(sealed: string, beside = ''): object[] | null {
-  if (!sealed.startsWith(PREFIX)) return null
+  if (!isSealed(sealed)) return null
   const json = Buffer.from(sealed.slice(PREFIX.length), 'base64url').toString()
   if (new JsonScan(toLimits(json)).take(json) !== null) return null
   try {

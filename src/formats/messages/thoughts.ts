@@ -2,7 +2,7 @@
  * What a model thought, as it comes back from a client: blocks that were sealed here are the details of whichever vendor thought
  * them; what has another signature was thought by Claude, outside of this server. Dialects leave out what is not their vendor's. Pure.
  */
-import { unseal } from '../../domain/sealed-thoughts.ts'
+import { isSealed, unseal } from '../../domain/sealed-thoughts.ts'
 import type { Block } from './schema.ts'
 
 type Thought = Extract<Block, { type: 'thinking' | 'redacted_thinking' }>
@@ -35,11 +35,9 @@ export function toReasoning(blocks: readonly Thought[]): {
 function toDetails({ thinking, signature }: Thought & { type: 'thinking' }, index: number): object[] | null {
   const text = thinking ?? ''
   if (!signature) return []
-  if (isOurs(signature)) return unseal(signature, text)
+  if (isSealed(signature)) return unseal(signature, text)
   return [{ type: 'reasoning.text', text, signature, format: CLAUDE, index }]
 }
 
 const toRedacted = (data: string, index: number): object[] | null =>
-  isOurs(data) ? unseal(data) : [{ type: 'reasoning.encrypted', data, format: CLAUDE, index }]
-
-const isOurs = (signature: string) => signature.startsWith('tg1.')
+  isSealed(data) ? unseal(data) : [{ type: 'reasoning.encrypted', data, format: CLAUDE, index }]

@@ -3,19 +3,16 @@
  * and left out anywhere else, for nobody else knows the signature. Pure.
  */
 import { asList, asObject, asText } from '../../../domain/json.ts'
-import { unseal } from '../../../domain/sealed-thoughts.ts'
+import { isSealed, unseal } from '../../../domain/sealed-thoughts.ts'
 import { findMembers, spliceItems } from '../../../domain/splice.ts'
 import type { NativeRequest } from '../../../domain/task.ts'
 import { toThoughts } from './thoughts.ts'
 
-const SEALED = 'tg1.'
-
 /** The text of the request's messages, where any of them has such a thought; else null. */
 export function unsealMessages({ text, json }: NativeRequest, signer: string): string | null {
-  if (!text.includes(SEALED)) return null
-  const held = findMembers(text)?.findLast(({ name }) => name === 'messages')
   const messages = asList(json.messages)
-  if (!held || !messages.some(hasSealed)) return null
+  const held = messages.some(hasSealed) && findMembers(text)?.findLast(({ name }) => name === 'messages')
+  if (!held) return null
   return spliceItems(text, held.from, (message, at) =>
     hasSealed(messages[at]) ? unsealOne(message, messages[at], signer) : null,
   )
@@ -28,7 +25,7 @@ const hasSealed = (message: unknown): boolean =>
 function sealedIn(value: unknown): string {
   const block = asObject(value)
   const held = block?.type === 'thinking' ? block.signature : block?.type === 'redacted_thinking' ? block.data : ''
-  return asText(held).startsWith(SEALED) ? asText(held) : ''
+  return isSealed(asText(held)) ? asText(held) : ''
 }
 
 /** A message of which nothing is left is left out. */

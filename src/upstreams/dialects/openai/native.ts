@@ -1,6 +1,7 @@
 /** Requests of the Responses API, and of legacy completions, that go on as they came, and their answers. Pure. */
 import { asList, asObject, asText } from '../../../domain/json.ts'
 import { toCapEdit, toNativeHeader, toNativeText, toOwnFields } from '../../../domain/native.ts'
+import { isSealed } from '../../../domain/sealed-thoughts.ts'
 import type { UpstreamOptions } from '../../../domain/settings.ts'
 import { findMembers, spliceItems } from '../../../domain/splice.ts'
 import type { NativeRequest } from '../../../domain/task.ts'
@@ -45,11 +46,9 @@ const OF_THE_WHOLE: ReadonlySet<string> = new Set(
   ['created', 'queued', 'in_progress', 'completed', 'incomplete'].map((state) => `response.${state}`),
 )
 
-const SEALED = 'tg1.'
-
 /** Thoughts that nobody there could read are left out. */
 function toInputEdit({ text, json }: NativeRequest): Record<string, string> {
-  const isLost = asList(json.input).map((item) => isSealed(item) || isKept(item))
+  const isLost = asList(json.input).map((item) => isOfOthers(item) || isKept(item))
   const held = isLost.includes(true) && findMembers(text)?.find(({ name }) => name === 'input')
   const kept = held && spliceItems(text, held.from, (_, at) => (isLost[at] ? [] : null))
   return kept ? { input: kept } : {}
@@ -61,7 +60,7 @@ const toThought = (value: unknown) => {
 }
 
 /** Whether it was sealed here: then it is another model's. */
-const isSealed = (item: unknown) => asText(toThought(item)?.encrypted_content).startsWith(SEALED)
+const isOfOthers = (item: unknown) => isSealed(asText(toThought(item)?.encrypted_content))
 
 /**
  * Whether it is no more than the id of one that its provider has kept, as of all that were asked for without `encrypted_content`. None is
