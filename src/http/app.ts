@@ -36,12 +36,7 @@ export function createApp(deps: AppDeps) {
       const opening = isForAdmins(pathOf(request)) ? null : cors
       const preflight = opening?.preflight(request, toRequestId(mintId(deps.now())))
       if (preflight) return preflight
-      const response = answerError(
-        deps,
-        request,
-        toGatewayError(app.routes, error, request),
-        errorFormatOf(pathOf(request)),
-      )
+      const response = answerError(deps, request, toGatewayError(app.routes, error, request), errorFormatOf(request))
       return opening?.open(response, request) ?? response
     },
     // For connections that have not proved a key, and for those between two requests.

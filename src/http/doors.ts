@@ -13,7 +13,7 @@ import { responses } from '../formats/responses/responses.ts'
 import { countTokens } from '../gateway/count-tokens.ts'
 import { type HandleDeps, handle, type IncomingRequest } from '../gateway/handle.ts'
 import { type IpOf, toToken } from '../keys/token.ts'
-import { bearerToken, type Listener } from './instance.ts'
+import { bearerToken, type Listener, pathOf } from './instance.ts'
 
 /** 255 is the most that Bun takes. */
 export const IDLE_SECONDS = 255
@@ -35,9 +35,16 @@ export const DOORS: readonly Door[] = [
   { path: '/v1/embeddings', format: embeddings },
 ]
 
-/** How failures are told at a path, or below it. */
-export const errorFormatOf = (path: string): ErrorFormat =>
-  DOORS.find((door) => path === door.path || path.startsWith(`${door.path}/`))?.format ?? openAiErrors
+/**
+ * How failures are told at a door, or below it; elsewhere, as at `/v1/models`, by what its client speaks: whose is Anthropic's
+ * always sends the version of its API (platform.claude.com/docs/en/api/versioning).
+ */
+export function errorFormatOf(request: Request): ErrorFormat {
+  const path = pathOf(request)
+  const door = DOORS.find((door) => path === door.path || path.startsWith(`${door.path}/`))
+  if (door) return door.format
+  return path.startsWith('/v1/') && request.headers.has('anthropic-version') ? messages : openAiErrors
+}
 
 /**
  * @param app the instance that listens: as part of Elysia's context its server would cost every request a property.

@@ -11,6 +11,7 @@ import { authenticate, type IpOf, toToken } from '../keys/token.ts'
 import type { Log } from '../log.ts'
 import { type ListedName, listedNames, listedTargets, teamOf, visibleModel } from '../routing/access.ts'
 import { modelNotFound } from '../routing/route.ts'
+import { errorFormatOf } from './doors.ts'
 import { bearerToken, pathOf } from './instance.ts'
 
 export interface ModelsDeps {
@@ -30,10 +31,11 @@ export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null
     if (key instanceof GatewayError) throw key
     return key
   }
-  const reply = (key: Key, json: string) => {
+  const reply = (key: Key, request: Request, json: string) => {
     const id = mintId(deps.now())
     deps.log.info('models_listed', 'models', { id, key: key.id, http: 200 })
-    return new Response(json, { headers: { 'content-type': 'application/json', 'x-request-id': toRequestId(id) } })
+    const ids = errorFormatOf(request).ids(toRequestId(id))
+    return new Response(json, { headers: { 'content-type': 'application/json', ...ids } })
   }
 
   return new Elysia({ name: 'models' })
@@ -54,7 +56,11 @@ export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null
         last = name.id
       }
       const page = JSON.stringify({ has_more: false, first_id: first, last_id: last }).slice(1, -1)
-      return reply(key, `{"object":"list","data":[${data}],${page}${'client_version' in query ? FOR_CODEX : ''}}`)
+      return reply(
+        key,
+        request,
+        `{"object":"list","data":[${data}],${page}${'client_version' in query ? FOR_CODEX : ''}}`,
+      )
     })
     .get('/v1/models/*', ({ request, headers, bearer }) => {
       const key = keyOf(request, headers, bearer)
@@ -64,7 +70,7 @@ export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null
       const found = visibleModel(snapshot, key, asked)
       if (!found) throw modelNotFound(snapshot, key, asked, null)
       const state = statesFor(deps, key)(found.targets)
-      return reply(key, JSON.stringify({ ...toPublicFacts(found.model, asked), ...state }))
+      return reply(key, request, JSON.stringify({ ...toPublicFacts(found.model, asked), ...state }))
     })
 }
 

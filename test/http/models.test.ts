@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createTeam } from '../../src/keys/teams.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
+import { checkError } from '../support/messages-contract.ts'
 import { play } from '../support/scenario.ts'
 
 let gateway: Gateway
@@ -165,4 +166,38 @@ describe('a single model', () => {
       expect(await asked('acme/large')).toBe(await asked('acme/never'))
     },
   )
+})
+
+describe('who sends the version of Anthropic’s API', () => {
+  const ask = (path: string, key: string) =>
+    fetch(`${gateway.app.origin}${path}`, { headers: { 'anthropic-version': '2023-06-01', 'x-api-key': key } })
+
+  test.each([
+    ['/v1/models', '', 401, 'authentication_error'],
+    ['/v1/models/acme/large', 'sk-ant-x', 401, 'authentication_error'],
+    ['/v1/models/acme/none', 'its own', 404, 'not_found_error'],
+    ['/v1/complete', 'its own', 404, 'not_found_error'],
+  ])('is told at %s in its envelope why it is refused', async (path, key, status, type) => {
+    const response = await ask(path, key === 'its own' ? gateway.key : key)
+    const text = await response.text()
+    expect({ status: response.status, ...checkError(text) }).toMatchObject({ status, type })
+    expect(response.headers.get('request-id')).toBe(JSON.parse(text).request_id)
+  })
+
+  test('has its request’s id where its client looks for it', async () => {
+    const { headers } = await ask('/v1/models', gateway.key)
+    expect(headers.get('request-id')).toMatch(/^req_[0-9a-f]{32}$/)
+    expect(headers.get('request-id')).toBe(headers.get('x-request-id'))
+  })
+
+  test('is told in OpenAI’s envelope at OpenAI’s doors', async () => {
+    const response = await fetch(`${gateway.app.baseUrl}/chat/completions`, {
+      ...{
+        method: 'POST',
+        headers: { 'anthropic-version': '2023-06-01', 'content-type': 'application/json' },
+        body: '{}',
+      },
+    })
+    expect(Object.keys((await response.json()) as object)).toEqual(['error'])
+  })
 })
