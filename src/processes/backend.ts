@@ -50,6 +50,7 @@ function toOutcome(error: unknown): Outcome {
   const { kind, status, isTooLong, isOwnLimit, isBusy, isSpoiled } = error
   if (isTooLong || isOwnLimit || isBusy || isSpoiled) return 'none'
   if (kind === 'status') return status === null || status >= 500 ? 'failed' : 'none'
+  if (kind === 'connection') return 'lost'
   return kind === 'aborted' ? 'none' : 'failed'
 }
 

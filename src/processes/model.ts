@@ -17,8 +17,8 @@ export interface Ticket extends Waiting {
   reject(error: Error): void
 }
 
-/** What became of a call: `none` = nothing that says anything of the server. */
-export type Outcome = 'ok' | 'failed' | 'none'
+/** What became of a call: `lost` = the server could not be reached, or was not any more; `none` = nothing that says anything of it. */
+export type Outcome = 'ok' | 'failed' | 'lost' | 'none'
 
 /** A place at a server that is ready. */
 export interface Lease {
@@ -104,8 +104,8 @@ export class ManagedModel {
 
   /** Has those whose turn it is asked, as far as there are places. */
   serve(nowMs: () => number, onOver: (outcome: Outcome) => void): void {
-    const { server, phase } = this.supervisor
-    if (phase !== 'ready' || server === null || server.ended !== null || this.isHeld || this.isLeaving) return
+    const { server, phase, isDoubted } = this.supervisor
+    if (phase !== 'ready' || server === null || isDoubted || this.isHeld || this.isLeaving) return
     while (this.answering < this.slots) {
       const ticket = this.line.next()
       if (ticket === undefined) return
@@ -152,7 +152,8 @@ export class ManagedModel {
   }
 
   #take(outcome: Outcome): void {
-    if (outcome === 'failed') this.#failures++
+    if (outcome === 'failed' || outcome === 'lost') this.#failures++
+    if (outcome === 'lost') this.supervisor.doubt()
     if (outcome !== 'ok') return
     this.#failures = 0
     this.supervisor.proved()

