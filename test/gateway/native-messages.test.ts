@@ -347,6 +347,25 @@ describe('what nobody here has read of a request', () => {
     expect(row?.reserved_prompt_tokens).toBeLessThan(10_200)
   })
 
+  test.each([
+    [
+      'thoughts',
+      `{"type":"thinking","thinking":"${' '.repeat(40_000)}","signature":""}`,
+      '{"type":"text","text":"x"}',
+      10_000,
+    ],
+    [
+      'the arguments of a call',
+      `{"type":"tool_use","id":"t","name":"f","input":{"a":"${'\\"'.repeat(20_000)}"}}`,
+      '{"type":"tool_result","tool_use_id":"t","content":""}',
+      20_000,
+    ],
+  ])('is not hidden behind %s, which are told more than once here', async (_, block, next, tokens) => {
+    const turns = `,{"role":"assistant","content":[${block}]},{"role":"user","content":[${next}]}]`
+    await (await gateway.post(long.replace(/]}]$|]}](?=[,}])/, (end) => end.slice(0, -1) + turns))).text()
+    expect((await lastRow())?.reserved_prompt_tokens).toBeGreaterThan(tokens)
+  })
+
   test('has to have room in a budget', async () => {
     const before = gateway.upstream.requests.length
     const poor = gateway.app.key({ name: 'poor', budget: { nanoUsd: 9_000 * 3_000, period: 'day' } })
