@@ -3,6 +3,7 @@
  * event that tells of a failure: what a client is told of that is its format's to say. Pure.
  */
 import type { AnswerEvent, RawEvent } from '../../domain/events.ts'
+import { findMembers } from '../../domain/splice.ts'
 import type { Decoder } from '../backend.ts'
 import type { SseEvent } from '../sse.ts'
 
@@ -77,5 +78,9 @@ export class PassingDecoder implements Decoder {
   }
 }
 
-/** The type of an event: its name, or else what its data say first. */
-export const typeOf = ({ name, data }: SseEvent): string => name ?? /"type"\s*:\s*"([\w.]+)"/.exec(data)?.[1] ?? ''
+/** The type of an event: its name, or else what its data say, wherever they say it. */
+export function typeOf({ name, data }: SseEvent): string {
+  if (name !== null) return name
+  const type = findMembers(data)?.findLast((member) => member.name === 'type')
+  return type ? data.slice(type.from + 1, type.to - 1) : ''
+}

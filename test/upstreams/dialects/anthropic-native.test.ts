@@ -69,3 +69,30 @@ function join(events: readonly AnswerEvent[]): AnswerEvent[] {
   }
   return joined
 }
+
+test('events without a name are known by their data, wherever those say their type', () => {
+  const message = '"message":{"type":"message","id":"msg_up","usage":{"input_tokens":1}}'
+  const delta = '"delta":{"type":"text_delta","text":"Hi"}'
+  const datas = [
+    `{${message},"type":"message_start"}`,
+    '{"index":0,"content_block":{"type":"text","text":""},"type":"content_block_start"}',
+    `{"index":0,${delta},"type":"content_block_delta"}`,
+    '{"type":"message_stop"}',
+  ]
+  const text = datas.map((data) => `data: ${data}\n\n`).join('')
+  const events = read(anthropic.native?.messages?.decoder(expected), text, (left) => left)
+  const raws = events.filter((event) => event.kind === 'raw')
+  expect(raws.map(({ origin, isTail }) => [origin, isTail])).toEqual([
+    ['message', false],
+    [null, false],
+    [null, false],
+    [null, true],
+  ])
+})
+
+test('the end is held back whatever its event is called', () => {
+  const text =
+    'event: message_start\ndata: {"type":"message_start","message":{}}\n\nevent: end\ndata: {"type":"message_stop"}\n\n'
+  const events = read(anthropic.native?.messages?.decoder(expected), text, (left) => left)
+  expect(events.findLast((event) => event.kind === 'raw')).toMatchObject({ name: 'end', isTail: true })
+})

@@ -72,6 +72,6 @@ function toHeaders(native: NativeRequest, { upstream }: Target): Record<string, 
 const OF_WORDS = /"content_block"\s*:\s*\{\s*"type"\s*:\s*"(?:text|thinking)"/
 
 function tell(type: string, { data }: SseEvent, read: readonly AnswerEvent[]): Told {
-  if (type === 'message_stop') return { isTail: true }
+  if (read.at(-1)?.kind === 'done') return { isTail: true }
   return { isContent: type === 'content_block_start' && read.length === 0 && !OF_WORDS.test(data) }
 }
