@@ -23,7 +23,7 @@ export interface CallLogDeps extends CallDeps {
   /** The target that `row` was opened for. */
   first: Target
   reservation: Pick<Reservation, 'raise' | 'hasBudget' | 'releaseSlot'>
-  /** Aborts when the client leaves. */
+  /** Aborts when the client leaves or the server stops. */
   signal: AbortSignal
   counter: Pick<Counter, 'bound'>
   /** Wall clock, ms. */
@@ -61,7 +61,7 @@ export class CallLog {
     return this.#deps.key.shareId
   }
 
-  /** When a call noticed that the client had left, by `performance.now()`; null where none has. */
+  /** When a call noticed that nobody gets its answer any more, by `performance.now()`; null where none has. */
   get leftMs(): number | null {
     for (const { leftMs } of this.#calls) if (leftMs !== null) return leftMs
     return null
@@ -97,7 +97,7 @@ export class CallLog {
 
   /**
    * Lets no additional call begin and returns all that were, once those on their way to the record are there and those that
-   * are read on for a client that has left have ended.
+   * are read on for their usage alone have ended.
    */
   close(): readonly Call[] | Promise<readonly Call[]> {
     this.#isClosed = true

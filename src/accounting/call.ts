@@ -32,11 +32,11 @@ export interface CallDeps {
   monotonicMs(): number
 }
 
-/** Whom it goes to, what its meter reads, and, once its client has left, how it is read on: its backend tells it of that. */
+/** Whom it goes to, what its meter reads, and how it is read on once nobody gets its answer any more: its backend tells it of that. */
 export class Call implements Payer {
   readonly #deps: CallDeps
   readonly meter: Meter
-  /** When it noticed that its client had left, by `performance.now()`; null where it has not. */
+  /** When it noticed that its client had left or the server stops, by `performance.now()`; null where it has not. */
   leftMs: number | null = null
   #reading: Reading | null = null
 
@@ -56,7 +56,7 @@ export class Call implements Payer {
     this.meter = new Meter(deps.monotonicMs)
   }
 
-  /** How long it goes on for its usage when its client leaves, ms; 0 = not at all. */
+  /** How long it goes on for its usage when its client leaves or the server stops, ms; 0 = not at all. */
   get readOnMs(): number {
     return this.#deps.leftCalls.readOnMs(this.target.upstream)
   }

@@ -1,5 +1,5 @@
 /**
- * Calls whose client has left, read on for a while to hear what they used: many upstreams say so in their last words alone,
+ * Calls whose client has left, or whose server stops, read on for a while to hear what they used: many upstreams say so in their last words alone,
  * and charge for it all the same. Holds how long that may take, and how many calls of a key at once, so that leaving is
  * no way to keep upstreams busy. One for all requests of a process.
  */

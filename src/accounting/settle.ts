@@ -91,7 +91,7 @@ export class Settlement {
 
   async #settle(end: End): Promise<Receipt> {
     const { ledger, counter, calls: log, reservation, onFinished } = this.#deps
-    // The client waited until then: what is read on after it has left is no time of its own.
+    // The answer went on until then: what is read on for its usage is no time of it.
     const durationMs = log.leftMs === null ? this.#elapsedMs() : Math.round(log.leftMs - this.#startedAt)
     // A count may take its time, and so may what is read on: the client has nothing under way any more.
     reservation.releaseSlot()

@@ -13,8 +13,10 @@ export interface Delivery {
   task: Task
   identity: Identity
   settlement: Settlement
-  /** The client's own signal: aborts when it leaves. */
+  /** Aborts when the client leaves, or with what it is told as its reason when the server stops. */
   signal: AbortSignal
+  /** The client's own signal: aborts when it leaves. */
+  client: AbortSignal
   /** Headers of every answer that are known before it: how the key's rates stand. */
   headers: Readonly<Record<string, string>>
   /** What it waits for before its answer begins. */

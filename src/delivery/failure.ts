@@ -3,7 +3,7 @@
  * kind, and with that its status, type and code.
  */
 import type { Settlement } from '../accounting/settle.ts'
-import { clientLeft, GatewayError, internalError, toRetryAfter, UpstreamError } from '../domain/error.ts'
+import { GatewayError, internalError, toEnd, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import { blamesTheRequest, whyRefused } from '../upstreams/failure.ts'
 
 /**
@@ -34,9 +34,13 @@ export async function settleFailure(
   return error
 }
 
-/** Why an answer ended: whatever becomes of it once the client has left, that it has left; but a mistake of ours is told. */
-export const toCause = (error: unknown, client: AbortSignal): unknown =>
-  client.aborted && (error instanceof UpstreamError || error instanceof GatewayError) ? clientLeft() : error
+/**
+ * Why an answer ended: whatever becomes of it once the client has left or the server stops, that this is so; but a mistake of ours
+ * is told.
+ * @param signal the request's.
+ */
+export const toCause = (error: unknown, signal: AbortSignal): unknown =>
+  signal.aborted && (error instanceof UpstreamError || error instanceof GatewayError) ? toEnd(signal) : error
 
 /** A client is told to wait so long where the upstream does not say. */
 const WAIT_MS = 5_000

@@ -1,12 +1,13 @@
 /**
  * The writing end of a streamed answer: a direct stream with the back-pressure that Bun leaves to us, and with keep-alives
  * while there is nothing to write: comments, before the first token as well as between two, because proxies and clients
- * give up on a connection that says nothing. A client that has left, or does not read for too long, ends the writing.
+ * give up on a connection that says nothing. A client that has left, or does not read for too long, ends the writing; a server
+ * that stops does, but for the last words.
  *
  * A direct stream takes all that is written, however slow its reader, unless the promise of a full `write` is awaited
  * (https://github.com/oven-sh/bun/issues/32469).
  */
-import { clientLeft, GatewayError } from '../domain/error.ts'
+import { clientLeft, GatewayError, toEnd } from '../domain/error.ts'
 import type { Writer } from '../formats/format.ts'
 
 export interface SinkOptions {
@@ -27,11 +28,16 @@ export class Sink {
   readonly #heartbeat: Heartbeat
   readonly #speaker: Speaker
   #hasLeft: boolean
+  /** Why no more of the answer is to be written, though its client is there: the server stops. Null until then. */
+  stopped: GatewayError | null = null
   /** A write waits for its reader. */
   #isFull = false
   #wake = () => {}
 
-  /** @param controller null for a client that was gone before the first byte. */
+  /**
+   * @param controller null for a client that was gone before the first byte.
+   * @param signal aborts when the client leaves, or with a GatewayError as its reason when the server stops.
+   */
   constructor(
     controller: Controller | null,
     signal: AbortSignal,
@@ -41,18 +47,21 @@ export class Sink {
     this.#speaker = speaker
     this.#controller = controller
     this.#slowReaderMs = slowReaderMs
-    this.#hasLeft = controller === null || signal.aborted
-    this.#heartbeat = new Heartbeat(this.#hasLeft ? 0 : heartbeatMs, () => this.#keepAlive())
-    const leave = () => {
-      this.#hasLeft = true
+    this.#hasLeft = controller === null
+    const end = () => {
+      const why = toEnd(signal)
+      if (why instanceof GatewayError) this.stopped = why
+      else this.#hasLeft = true
       this.#wake()
     }
-    if (!this.#hasLeft) signal.addEventListener('abort', leave, { once: true })
+    if (signal.aborted) end()
+    else if (!this.#hasLeft) signal.addEventListener('abort', end, { once: true })
+    this.#heartbeat = new Heartbeat(this.#hasLeft ? 0 : heartbeatMs, () => this.#keepAlive())
   }
 
   /**
    * Writes text at once; returns a promise only where the client must read first. Throws once the client is gone, and a
-   * GatewayError `slow_reader` where it did not read for too long.
+   * GatewayError where it did not read for too long, `slow_reader`, or not before the server stopped.
    */
   write(text: string): Promise<void> | undefined {
     this.#heartbeat.touch()
@@ -93,7 +102,7 @@ export class Sink {
     const tooLong = new Promise<'too long'>((resolve) => {
       this.#wake = () => resolve('too long')
     })
-    const timer = setTimeout(this.#wake, this.#slowReaderMs)
+    const timer = setTimeout(this.#wake, this.stopped === null ? this.#slowReaderMs : 0)
     let isRead = false
     try {
       isRead = (await Promise.race([pending, tooLong])) !== 'too long'
@@ -104,6 +113,7 @@ export class Sink {
       this.#isFull = false
     }
     if (this.#hasLeft) throw clientLeft()
+    if (this.stopped !== null) throw this.stopped
     if (!isRead) throw tooSlow(this.#slowReaderMs)
   }
 

@@ -3,7 +3,7 @@
  * status; keeps a long silence alive; writes with back-pressure; ends with a tail that waited for the ledger, or with an
  * error frame.
  */
-import { clientLeft, UpstreamError } from '../domain/error.ts'
+import { toEnd, UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent } from '../domain/events.ts'
 import type { Writer } from '../formats/format.ts'
 import { type Begun, COMPLETE, type Delivery, toHeaders } from './delivery.ts'
@@ -26,7 +26,7 @@ export async function deliverStream(
       // Nobody gets a first byte any more: what comes is read on for its usage alone.
       const { answer } = begun ?? (await opening)
       answer.rest?.close()
-      throw clientLeft()
+      throw toEnd(delivery.signal)
     }
   } catch (error) {
     throw await settleFailure(delivery.settlement, toCause(error, delivery.signal), 'nothing')
@@ -78,12 +78,12 @@ class ResponseStream {
   }
 
   respond(): Response {
-    const { signal } = this.#delivery
+    const { client } = this.#delivery
     // A client that leaves before the runtime asks for the body would otherwise never be settled.
     const leave = () => {
       if (!this.#isTaken) void this.#deliver(null)
     }
-    signal.addEventListener('abort', leave, { once: true })
+    client.addEventListener('abort', leave, { once: true })
     const body = new ReadableStream({
       type: 'direct',
       pull: (controller) => (this.#isTaken ? controller.close() : this.#deliver(controller)),
@@ -120,6 +120,8 @@ class ResponseStream {
     if (answer.isNative && format.native) this.#writer = format.native.writer(identity)
     const writer = this.#writer
     const take = (batch: readonly AnswerEvent[]): boolean | Promise<boolean> => {
+      // What the writer has written has left: its last words follow from that.
+      if (sink.stopped !== null) throw sink.stopped
       const last = batch.at(-1)
       if (last && (last.kind === 'done' || last.kind === 'failure')) this.#last = last
       const text = writer.take(batch)
@@ -133,7 +135,7 @@ class ResponseStream {
       const last: AnswerEvent | null = this.#last
       if (last?.kind === 'failure') throw last.error
       if (last === null) throw new UpstreamError('broken', 'ended its stream in the middle of the answer')
-      if (this.#delivery.signal.aborted) throw clientLeft()
+      if (this.#delivery.signal.aborted) throw toEnd(this.#delivery.signal)
       // The tail waits for the ledger.
       const receipt = await settlement.settle(COMPLETE)
       await send(sink, writer.tail(receipt))

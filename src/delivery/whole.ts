@@ -11,8 +11,8 @@ import { joinInTurns } from './in-turns.ts'
 export async function deliverWhole(delivery: Delivery, opening: Promise<Begun>): Promise<Response> {
   try {
     const begun = await opening
-    // It was read on for its usage alone.
-    if (delivery.signal.aborted) throw clientLeft()
+    // It was read on for its usage alone. One that comes while the server stops still finds its client.
+    if (delivery.client.aborted) throw clientLeft()
     delivery.settlement.firstToken()
     const receipt = await delivery.settlement.settle(COMPLETE)
     const headers = toHeaders(delivery, begun)

@@ -54,6 +54,8 @@ const TABLE = {
   over_share: { ...rateLimit('requests', 'rate_limit_exceeded'), headers: { 'retry-after': '1' } },
   overloaded: unavailable('server_is_overloaded', 1),
   ledger_unavailable: unavailable('ledger_unavailable', 5),
+  /** The server stopped before the answer was complete. Codex gives up at `server_is_overloaded` and tries again at any other. */
+  stopped: unavailable('server_stopping', 1),
   upstream_failed: failed(502, 'upstream_failed'),
   upstream_timeout: failed(504, 'upstream_timeout'),
   /** A model did not write what `response_format` asks for, and was told so twice. */
@@ -200,8 +202,12 @@ export const tooLong = (message: string) => new UpstreamError('broken', message,
 /** What ends a call for another reason of ours, and is then the reason of its signal. */
 export const noLongerWanted = () => new UpstreamError('aborted', 'the answer is no longer wanted', { retryable: false })
 
-/** Whether a call's signal has aborted because its client left: the call may then be read on for its usage. */
-export const hasLeft = ({ aborted, reason }: AbortSignal): boolean => aborted && !(reason instanceof UpstreamError)
+/** Why a request came to its end whose signal has aborted: the GatewayError that is its reason, or else its client left. */
+export const toEnd = ({ reason }: AbortSignal): GatewayError | UpstreamError =>
+  reason instanceof GatewayError ? reason : clientLeft()
+
+/** Whether a call whose signal has aborted may be read on for its usage: its client left, or the server stops. */
+export const mayReadOn = ({ aborted, reason }: AbortSignal): boolean => aborted && !(reason instanceof UpstreamError)
 
 /** What ends a call whose signal has aborted. */
 export const whyAborted = ({ reason }: AbortSignal): UpstreamError =>

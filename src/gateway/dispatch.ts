@@ -7,7 +7,7 @@ import type { CallLog } from '../accounting/call-log.ts'
 import { tokensOf } from '../accounting/cost.ts'
 import type { Meter } from '../accounting/meter.ts'
 import type { Waiting } from '../delivery/waiting.ts'
-import { GatewayError, hasLeft, noLongerWanted, UpstreamError } from '../domain/error.ts'
+import { GatewayError, mayReadOn, noLongerWanted, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerStream, Take } from '../domain/events.ts'
 import type { DialectName } from '../domain/settings.ts'
 import type { Upstream } from '../domain/snapshot.ts'
@@ -145,7 +145,7 @@ function inTurn(backend: Pick<Backend, 'call'>, asking: BackendCall, meter: Mete
   throw error
 }
 
-/** The same stream, metered: also what comes after its client has left. */
+/** The same stream, metered: also what comes after its client has left, or once the server stops. */
 class MeteredStream implements AnswerStream {
   #isClosed = false
 
@@ -167,7 +167,7 @@ class MeteredStream implements AnswerStream {
     const { meter, readOnMs } = this.call
     if (this.#isClosed) return
     this.#isClosed = true
-    if (meter.outcome === null && readOnMs > 0 && hasLeft(this.signal)) void this.#readOn()
+    if (meter.outcome === null && readOnMs > 0 && mayReadOn(this.signal)) void this.#readOn()
     else this.#end()
   }
 

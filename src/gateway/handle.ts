@@ -92,13 +92,13 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     const { reservation, body, lanes, targets, first, slug } = admitted
     rates = reservation.headers
     held.defer(() => reservation.cancel())
-    place.admit()
+    const { signal: client } = incoming.request
+    const signal = place.admit(client)
     // 4. On record, durably, before any upstream sees it.
     const row = toOpenRow(deps.instance, id, createdMs, key, task, admitted)
     await deps.ledger.open(row)
     // 5. Asked, answered, settled.
     isDispatched = true
-    const { signal } = incoming.request
     const { ledger, counter, leftCalls, now, monotonicMs, onFinished } = deps
     const calls = new CallLog({ ledger, row, first, reservation, counter, key, signal, leftCalls, now, monotonicMs })
     const waiting = new Waiting()
@@ -110,6 +110,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
       identity: { id, created: Math.floor(createdMs / 1000), model: slug },
       settlement: new Settlement({ ledger, counter, row, calls, reservation, onFinished }),
       signal,
+      client,
       headers: rates,
       waiting,
       held,

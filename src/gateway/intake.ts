@@ -27,7 +27,7 @@ export class Load {
   /** Requests that were let in. */
   inFlight = 0
   /** Of those, the ones that were admitted: a drain waits for them. */
-  admitted = 0
+  readonly #admitted = new Set<Place>()
   /** Bytes of bodies and answers that are held for them. */
   bufferedBytes = 0
   isDraining = false
@@ -82,6 +82,16 @@ export class Load {
     )
   }
 
+  /** How many were admitted and are under way. */
+  get admitted(): number {
+    return this.#admitted.size
+  }
+
+  /** Called by a place whose request is admitted. */
+  admit(place: Place): void {
+    this.#admitted.add(place)
+  }
+
   /** From now on no new request is admitted. */
   drain(): void {
     this.isDraining = true
@@ -100,13 +110,18 @@ export class Load {
     }
   }
 
+  /** Ends what is under way: each client is told that the server stops. */
+  stop(): void {
+    for (const place of this.#admitted) place.stop()
+  }
+
   /** Called by a place that is left. */
-  leave(bytes: number, wasAdmitted: boolean, holding: Holding): void {
+  leave(bytes: number, place: Place, holding: Holding): void {
     this.inFlight--
     this.bufferedBytes -= bytes
     holding.bytes -= bytes
     this.#shares.leave(holding)
-    if (!wasAdmitted || --this.admitted > 0) return
+    if (!this.#admitted.delete(place) || this.admitted > 0) return
     for (const resolve of this.#waiting) resolve()
     this.#waiting = []
   }
@@ -118,7 +133,8 @@ export class Place implements Disposable {
   readonly #load: Load
   readonly #holding: Holding
   #bytes = 0
-  #isAdmitted = false
+  /** Ends the request, once it was admitted. */
+  #ending: AbortController | null = null
   #isLeft = false
 
   constructor(load: Load, holding: Holding, key: Key) {
@@ -135,10 +151,23 @@ export class Place implements Disposable {
     return overloaded
   }
 
-  /** Has a drain wait for the request's end. */
-  admit(): void {
-    this.#isAdmitted = true
-    this.#load.admitted++
+  /**
+   * Has a drain wait for the request's end. Returns the signal that ends it: it aborts when its client leaves, or with a GatewayError
+   * as its reason when the drain waits no longer.
+   */
+  admit(client: AbortSignal): AbortSignal {
+    this.#load.admit(this)
+    const ending = new AbortController()
+    this.#ending = ending
+    const leave = () => ending.abort(client.reason)
+    if (client.aborted) leave()
+    else client.addEventListener('abort', leave, { once: true })
+    return ending.signal
+  }
+
+  /** Ends the request, if it was admitted. Nothing happens where its client has left already. */
+  stop(): void {
+    this.#ending?.abort(stopped())
   }
 
   /** Gives all of it back. Idempotent. */
@@ -146,7 +175,8 @@ export class Place implements Disposable {
     if (this.#isLeft) return
     this.#isLeft = true
     if (this.#holding.largest === this) this.#holding.largest = null
-    this.#load.leave(this.#bytes, this.#isAdmitted, this.#holding)
+    this.#ending = null
+    this.#load.leave(this.#bytes, this, this.#holding)
   }
 }
 
@@ -154,6 +184,11 @@ const toMebibytes = (bytes: number) => Math.round(bytes / 1024 ** 2)
 
 export const stopping = () =>
   new GatewayError('overloaded', 'The server is stopping and takes no new requests. Try again.', {
+    headers: { connection: 'close' },
+  })
+
+const stopped = () =>
+  new GatewayError('stopped', 'The server stopped before the answer was complete. Try again.', {
     headers: { connection: 'close' },
   })
 

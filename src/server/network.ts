@@ -42,25 +42,34 @@ function toListenError(error: unknown, host: string, port: number): ServiceError
   return toNotListening(host, port)
 }
 
-/** How long the rows of answers that a stop has cut may take to settle. */
-const CUT_MS = 5_000
+/** How long answers that a stop has cut may take to settle, the reading of what they used and its counting among it. */
+const CUT_MS = 4_000
+/** How long they may take once nothing is counted any more. */
+const UNCOUNTED_MS = 1_000
+/** How long their last words may take to leave: a client may not read them at all. */
+const LAST_WORDS_MS = 1_000
 
 /**
- * Waits for what is under way, and for its last bytes to leave; what does not end in time is cut, and settled as such.
- * Resolves true where nothing was cut.
+ * Waits for what is under way, and for its last bytes to leave; what does not end in time is cut, told so, and settled as such, which
+ * takes six seconds more at most. Resolves true where nothing was cut.
  * @param closeThreads called once no more time is to be spent on counting tokens and checking schemas.
  */
 export async function drain(
   app: App,
-  load: Pick<Load, 'ended'>,
+  load: Pick<Load, 'ended' | 'stop'>,
   drainMs: number,
   closeThreads: () => void,
 ): Promise<boolean> {
   const endMs = performance.now() + drainMs
   const clean = await load.ended(drainMs)
+  if (!clean) {
+    load.stop()
+    await load.ended(CUT_MS)
+  }
   closeThreads()
-  if (clean) await Promise.race([app.server?.stop(false), Bun.sleep(Math.max(0, endMs - performance.now()))])
+  if (!clean) await load.ended(UNCOUNTED_MS)
+  const lastMs = clean ? Math.max(0, endMs - performance.now()) : LAST_WORDS_MS
+  await Promise.race([app.server?.stop(false), Bun.sleep(lastMs)])
   await app.server?.stop(true)
-  if (!clean) await load.ended(CUT_MS)
   return clean
 }

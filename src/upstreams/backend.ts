@@ -21,8 +21,8 @@ export interface BackendCall {
   native: NativeRequest | null
   target: Target
   /**
-   * Aborts when the client has left, which the backend may tell the payer and then go on for as long as that says; or with an
-   * UpstreamError as its reason, and then the call ends at once.
+   * Aborts when the client has left or the server stops, which the backend may tell the payer and then go on for as long as that
+   * says; or with an UpstreamError as its reason, and then the call ends at once.
    */
   signal: AbortSignal
   payer: Payer
@@ -45,11 +45,11 @@ export interface CallQueue {
 
 /** Whoever pays for a call, and so wants to hear what it has used. */
 export interface Payer {
-  /** Told once, when the client has left. Returns how long the call is read on, ms; 0 = not at all. */
+  /** Told once, when the client has left or the server stops. Returns how long the call is read on, ms; 0 = not at all. */
   left(reading: Reading): number
 }
 
-/** A call that is read on after its client has left. */
+/** A call that is read on for its usage alone. */
 export interface Reading {
   /** Has it end within so many ms, and no later than it would have. */
   endWithin(ms: number): void

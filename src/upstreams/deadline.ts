@@ -1,9 +1,9 @@
 /**
- * What ends a call from our side: its deadlines, and a client that leaves. One ticker looks at all calls under way,
+ * What ends a call from our side: its deadlines, a client that leaves, and a server that stops. One ticker looks at all calls under way,
  * because a timer and a listener of its own cost a call more than the rest of its bookkeeping: an end comes up to
  * TICK_MS late, and a chunk costs one assignment.
  */
-import { clientLeft, hasLeft, UpstreamError } from '../domain/error.ts'
+import { clientLeft, mayReadOn, UpstreamError } from '../domain/error.ts'
 import type { Payer, Reading } from './backend.ts'
 
 const TICK_MS = 50
@@ -33,7 +33,7 @@ export interface DeadlineOptions {
   /** Called at most once, with what ended the call: a deadline that passed, or the client's signal. */
   end(error: UpstreamError): void
   client?: AbortSignal
-  /** Says how long the call is read on once its client has left; without one it ends then. */
+  /** Says how long the call is read on once `client` has aborted; without one it ends then. */
   payer?: Payer
 }
 
@@ -44,7 +44,7 @@ export class Deadline implements Reading {
   #end: (error: UpstreamError) => void
   #client: AbortSignal | undefined
   #payer: Payer | undefined
-  /** Until when it is read on; null as long as its client is there. */
+  /** Until when it is read on; null as long as its answer is waited for. */
   #readOnMs: number | null = null
   #name: string
   #ms: number
@@ -120,7 +120,7 @@ export class Deadline implements Reading {
   }
 
   #isReadOn(client: AbortSignal, nowMs: number): boolean {
-    if (!hasLeft(client)) return false
+    if (!mayReadOn(client)) return false
     this.#readOnMs ??= nowMs + (this.#payer?.left(this) ?? 0)
     return nowMs < this.#readOnMs
   }

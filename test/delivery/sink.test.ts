@@ -1,6 +1,7 @@
 /** The writing end of a stream: it waits only where the client must read first, and not for ever. */
 import { describe, expect, test } from 'bun:test'
 import { Sink, type SinkOptions } from '../../src/delivery/sink.ts'
+import { GatewayError } from '../../src/domain/error.ts'
 
 function open(answer: number | Promise<number>, options: Partial<SinkOptions> = {}) {
   const client = new AbortController()
@@ -49,6 +50,17 @@ test('a client that leaves while it is waited for ends the writing', async () =>
   client.abort()
   await expect(waiting ?? Promise.resolve()).rejects.toMatchObject({ kind: 'aborted' })
   expect(() => sink.write('more')).toThrow('the client left')
+})
+
+test('a server that stops waits for no reader, and still says its last words', async () => {
+  const { sink, client, written } = open(never())
+  const waiting = sink.write('text')
+  client.abort(new GatewayError('stopped', 'it stops'))
+  await expect(waiting ?? Promise.resolve()).rejects.toMatchObject({ kind: 'stopped' })
+  // The tail of an answer that was settled as whole by then.
+  await expect(sink.write('tail') ?? Promise.resolve()).rejects.toMatchObject({ kind: 'stopped' })
+  sink.end('the reason')
+  expect(written).toEqual(['text', 'tail', 'the reason'])
 })
 
 test('a client that does not read for too long ends it too, and finds out why if it ever reads on', async () => {

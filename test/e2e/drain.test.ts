@@ -5,7 +5,7 @@ import { createWorkplace, type RunningBinary, type Workplace } from '../support/
 import { toFrames } from '../support/frames.ts'
 import { HELLO, toCatalogue } from '../support/gateway.ts'
 import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
-import { type StreamStep, streamAnswer, wholeAnswer } from '../support/upstream-answers.ts'
+import { type StreamStep, streamAnswer, toDelta, wholeAnswer } from '../support/upstream-answers.ts'
 
 let place: Workplace
 let upstream: ScriptedUpstream
@@ -42,12 +42,23 @@ async function serve(...args: string[]): Promise<RunningBinary> {
   return place.serve(['--first-key', '--catalog', catalog, ...args], { environment: { UPSTREAM_KEY: 'x' } })
 }
 
-const chat = (server: RunningBinary) =>
+const ask = (server: RunningBinary, body: object) =>
   fetch(`${server.baseUrl}/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ ...HELLO, stream: true }),
+    body: JSON.stringify(body),
   })
+
+const chat = (server: RunningBinary) => ask(server, { ...HELLO, stream: true })
+
+/** The same as it goes over a socket, for a client that reads in its own way. */
+function toRaw({ key }: RunningBinary, asked: object): string {
+  const body = JSON.stringify(asked)
+  return (
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\n` +
+    `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+  )
+}
 
 test('SIGTERM lets a running stream end, refuses new requests meanwhile, and exits with 0', async () => {
   const server = await serve()
@@ -88,28 +99,62 @@ test('a second signal ends it at once, with 1', async () => {
   await running.text().catch(() => {})
 })
 
-test('what does not end within the drain time is cut, and settled as that', async () => {
-  const server = await serve('--drain', '200ms')
+const finished = (server: RunningBinary): Record<string, unknown>[] =>
+  server
+    .stderr()
+    .split('\n')
+    .filter((line) => line.includes('"request_finished"'))
+    .map((line) => JSON.parse(line))
+
+test('what does not end within the drain time is told so, and settled as cut by the server', async () => {
+  const server = await serve('--drain', '200ms', '--leave', 'off')
   const running = await chat(server)
   server.signal('SIGTERM')
+  const { content, done, error } = toFrames(await running.text())
+  expect({ content, done, code: error?.code }).toEqual({ content: 'tok0 ', done: false, code: 'server_stopping' })
   expect(await server.exited).toBe(0)
-  expect(await running.text().catch(() => '')).not.toContain('[DONE]')
   await upstream.waitFor(([seen]) => seen?.abortedAtMs !== null, 'the abort')
-  expect(server.stderr()).toContain('"status":"cut"')
+  expect(finished(server)).toMatchObject([{ status: 'cut', http: 200, code: 'server_stopping', estimated: true }])
+  expect(server.stderr()).not.toContain('"level":"error"')
 })
+
+test('neither a client that reads nothing nor an upstream that says nothing keeps it from ending', async () => {
+  const server = await serve('--drain', '200ms')
+  const word = toDelta({ content: 'a long word '.repeat(2_000) })
+  function* endless(): Generator<StreamStep> {
+    for (;;) yield word
+  }
+  upstream.script(({ json }) =>
+    json?.stream === true ? { kind: 'stream', steps: endless(), end: 'hang' } : { kind: 'silent' },
+  )
+  const whole = ask(server, HELLO)
+  const unread = connect(Number(new URL(server.baseUrl).port), '127.0.0.1', () => {
+    unread.pause()
+    unread.write(toRaw(server, { ...HELLO, stream: true }))
+  })
+  unread.on('error', () => {})
+  const sent = () => upstream.requests.find(({ json }) => json?.stream === true)?.bytesSent ?? 0
+  await upstream.waitFor((seen) => seen.length === 2 && sent() > 1_000_000, 'an answer that nobody reads')
+  server.signal('SIGTERM')
+  const refused = await whole
+  expect({ status: refused.status, again: refused.headers.get('retry-after') }).toEqual({ status: 503, again: '1' })
+  expect(await refused.json()).toMatchObject({ error: { code: 'server_stopping' } })
+  expect(await server.exited).toBe(0)
+  unread.destroy()
+  const ends = finished(server).map(({ stream, status, code }) => ({ stream, status, code }))
+  expect(ends).toHaveLength(2)
+  expect(ends).toContainEqual({ stream: true, status: 'cut', code: 'server_stopping' })
+  expect(ends).toContainEqual({ stream: false, status: 'failed', code: 'server_stopping' })
+}, 30_000)
 
 test('a whole answer leaves to its last byte, however slowly it is read', async () => {
   const server = await serve()
   const words = Array.from({ length: 200_000 }, (_, i) => `the long word number ${i} `)
   upstream.script(() => wholeAnswer({ tokens: words }))
   const { port } = new URL(server.baseUrl)
-  const body = JSON.stringify(HELLO)
   const got: Buffer[] = []
   const socket = connect(Number(port), '127.0.0.1', () => {
-    socket.write(
-      `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${server.key}\r\n` +
-        `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-    )
+    socket.write(toRaw(server, HELLO))
   })
   socket.on('data', (piece) => {
     got.push(Buffer.from(piece))

@@ -248,12 +248,13 @@ describe('a stop while requests wait to be tried again', () => {
     const asked = askTen(server)
     await first.waitFor(allRefusedOnce, 'the first round')
     await stopAndAudit(server)
-    expect(await Promise.all(asked)).toEqual(Array(10).fill(null))
+    const receipts = await Promise.all(asked)
+    expect(receipts.map((receipt) => receipt?.status)).toEqual(Array(10).fill(503))
     expect(first.requests).toHaveLength(10)
     const rows = rowsNow()
     expect(rows).toHaveLength(10)
     for (const row of rows) {
-      expect(row).toMatchObject({ status: 'cut', error_code: 'client_closed_request', attempts: 1, cost_nano_usd: 0 })
+      expect(row).toMatchObject({ status: 'failed', error_code: 'server_stopping', attempts: 1, cost_nano_usd: 0 })
     }
   })
 
@@ -264,10 +265,11 @@ describe('a stop while requests wait to be tried again', () => {
     const asked = [false, true].map((stream) => ask(server, server.key, { model: 'acme/both', stream }))
     await second.waitFor((all) => all.length === 2, 'two calls of the second')
     await stopAndAudit(server)
-    expect(await Promise.all(asked)).toEqual([null, null])
+    const receipts = await Promise.all(asked)
+    expect(receipts.map((receipt) => receipt?.status)).toEqual([503, 503])
     await second.waitFor(isOver, 'the end of both')
     for (const row of rowsNow()) {
-      expect(row).toMatchObject({ status: 'cut', attempts: 2, upstream: 'second' })
+      expect(row).toMatchObject({ status: 'failed', error_code: 'server_stopping', attempts: 2, upstream: 'second' })
       expect(row.cost_nano_usd).toBeGreaterThan(0)
       // Of the second one, which is ten times as dear.
       expect(row.cost_nano_usd).toBeLessThan(10 * row.reserved_nano_usd)
