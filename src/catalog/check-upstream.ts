@@ -13,9 +13,9 @@ import { type Entry, type Issue, issue, isUpstreamId, type Path, toEntry, toItem
 import { checkProcess, isManaged } from './process.ts'
 
 type Has = Readonly<Record<DialectName, boolean>>
-const EVERY: Has = { openai: true, anthropic: true, gemini: true, demo: true }
+const EVERY: Has = { openai: true, anthropic: true, gemini: true, ollama: true, demo: true }
 const OVER_HTTP: Has = { ...EVERY, demo: false }
-const BUILT_IN: Has = { openai: false, anthropic: false, gemini: false, demo: true }
+const BUILT_IN: Has = { openai: false, anthropic: false, gemini: false, ollama: false, demo: true }
 const OPENAI: Has = { ...BUILT_IN, openai: true, demo: false }
 const ANTHROPIC: Has = { ...BUILT_IN, anthropic: true, demo: false }
 
@@ -62,6 +62,7 @@ const EXAMPLES: Readonly<Record<DialectName, string>> = {
   openai: 'https://api.openai.com/v1',
   anthropic: 'https://api.anthropic.com',
   gemini: 'https://generativelanguage.googleapis.com/v1beta',
+  ollama: 'http://127.0.0.1:11434',
   demo: '',
 }
 

@@ -62,7 +62,7 @@ const ASSUMED = { contextLength: 128_000, maxOutputLength: 16_384 } as const
 export function toDiscovered(listed: readonly ListedModel[], options: DiscoverOptions): Discovered {
   const notes: string[] = []
   const { wishes, vendor } = options
-  const named = onlyNamed(listed, notes)
+  const named = onlyHere(onlyNamed(listed, notes), options, notes)
   const wanted = named.flatMap((model) => toSlugs(model, wishes, vendor).map((slug) => ({ model, slug })))
   const isMeant = ({ id }: ListedModel) =>
     wishes.length === 0 || wishes.some((wish) => wish.slug === null && fits(wish, id, null))
@@ -101,6 +101,16 @@ function onlyNamed(listed: readonly ListedModel[], notes: string[]): ListedModel
   }
   // Some lists say the same model twice.
   return [...new Map(listed.filter(isName).map((model) => [model.id, model])).values()]
+}
+
+/** What a server of one's own has answered by somebody else costs money there, and leaves the house. */
+function onlyHere(listed: ListedModel[], { local }: DiscoverOptions, notes: string[]): ListedModel[] {
+  const elsewhere = local ? listed.filter(({ isElsewhere }) => isElsewhere) : []
+  if (elsewhere.length > 0)
+    notes.push(
+      `${toCount(elsewhere.length)} left out, which the server has answered elsewhere, so that they are not local: ${toNames(elsewhere.map(({ id }) => quote(id)))}.`,
+    )
+  return elsewhere.length === 0 ? listed : listed.filter(({ isElsewhere }) => !isElsewhere)
 }
 
 const toCount = (count: number) => `${count} of its models ${count === 1 ? 'is' : 'are'}`

@@ -21,6 +21,7 @@ export function toFoundNotes(found: readonly Found[], isLocal: boolean): string[
   const odd = found.flatMap(({ model, listed }) =>
     (listed.oddities ?? []).map((oddity) => `${model.slug}: ${oddity}; it is left out.`),
   )
+  const large = found.flatMap(({ model, listed: { about } }) => (about ? [`${model.slug} (${about})`] : []))
   const assumed = found.filter(({ isAssumed }) => isAssumed)
   const reading = found.filter(({ isTextAssumed }) => isTextAssumed)
   const unheard = found.filter(
@@ -33,6 +34,7 @@ export function toFoundNotes(found: readonly Found[], isLocal: boolean): string[
   const free = isLocal ? [] : found.filter(({ model: { pricing } }) => pricing.length > 0 && isFree(pricing))
   return [
     ...toFew(odd),
+    ...toNote(large, (names) => `How large they are: ${names}.`),
     ...toNote(
       toSlugs(assumed),
       (names) =>

@@ -19,6 +19,10 @@ export interface ListedModel {
   pricing?: PricingItem[]
   /** How it thinks, and what it takes. */
   options?: RouteSettings
+  /** How large it is, such as `3.2B, Q4_K_M, 2.0 GB`. */
+  about?: string
+  /** Whether a server of one's own has it answered by somebody else, who is paid. */
+  isElsewhere?: boolean
   /** False where it is for something else, such as embeddings. */
   canChat?: boolean
   /** What of it could not be used, in words that go on behind its name. */

@@ -3,7 +3,7 @@ import type { ServerState } from './model-server.ts'
 import type { PricingItem } from './usage.ts'
 
 /** The wire formats that upstreams speak, and the model that is built in. */
-export const DIALECTS = ['openai', 'anthropic', 'gemini', 'demo'] as const
+export const DIALECTS = ['openai', 'anthropic', 'gemini', 'ollama', 'demo'] as const
 export type DialectName = (typeof DIALECTS)[number]
 
 /** Where a row of configuration came from. A stronger origin is never overwritten by a weaker one. */
@@ -87,6 +87,7 @@ export const SPOKEN: Readonly<Record<DialectName, readonly NativeEndpoint[]>> = 
   openai: ['responses', 'completions'],
   anthropic: ['messages'],
   gemini: [],
+  ollama: [],
   demo: [],
 }
 

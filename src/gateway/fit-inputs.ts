@@ -16,6 +16,7 @@ const READS: Readonly<Record<DialectName, 'texts and tokens' | 'texts' | 'nothin
   openai: 'texts and tokens',
   anthropic: 'nothing',
   gemini: 'texts',
+  ollama: 'nothing',
   demo: 'texts and tokens',
 }
 

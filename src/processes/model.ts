@@ -168,7 +168,7 @@ export class ManagedModel {
     const known = this.#leased.get(upstream)
     if (known?.server === server) return known.upstream
     const { port, key } = server
-    const base = { openai: '/v1', anthropic: '', gemini: '/v1beta', demo: '' }[upstream.dialect]
+    const base = { openai: '/v1', anthropic: '', gemini: '/v1beta', ollama: '', demo: '' }[upstream.dialect]
     const leased = { ...upstream, baseUrl: `http://127.0.0.1:${port}${base}`, credential: key, secrets: [key] }
     this.#leased.set(upstream, { server, upstream: leased })
     return leased

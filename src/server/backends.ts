@@ -51,6 +51,10 @@ export function createAllBackends({
       const { gemini } = await import('../upstreams/dialects/gemini/gemini.ts')
       return createHttpBackend(gemini, transport, { ...options, authority: await tokens.get() })
     }),
+    ollama: onFirstUse(async () => {
+      const { ollama } = await import('../upstreams/dialects/ollama/ollama.ts')
+      return createHttpBackend(ollama, transport, options)
+    }),
     demo: createDemoBackend(),
   }
 }

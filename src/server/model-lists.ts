@@ -12,6 +12,7 @@ const BY_NAME: Readonly<Record<Exclude<DialectName, 'demo'>, () => Promise<Diale
   openai: async () => (await import('../upstreams/dialects/openai/openai.ts')).openai,
   anthropic: async () => (await import('../upstreams/dialects/anthropic/anthropic.ts')).anthropic,
   gemini: async () => (await import('../upstreams/dialects/gemini/gemini.ts')).gemini,
+  ollama: async () => (await import('../upstreams/dialects/ollama/ollama.ts')).ollama,
 }
 
 /** Throws `list_failed`. */

@@ -11,6 +11,7 @@ import {
   LOCAL_HEADERS_MS,
   LOCAL_OPTIONS,
   MESSAGES_OPTIONS,
+  OWN_FORMAT_OPTIONS,
   type UpstreamOptions,
   type UpstreamSettings,
 } from '../domain/settings.ts'
@@ -26,6 +27,7 @@ const OPTIONS: Readonly<Record<DialectName, Record<'remote' | 'local', UpstreamO
   openai: { remote: DEFAULT_OPTIONS, local: LOCAL_OPTIONS },
   anthropic: { remote: MESSAGES_OPTIONS, local: MESSAGES_OPTIONS },
   gemini: { remote: GEMINI_OPTIONS, local: GEMINI_OPTIONS },
+  ollama: { remote: OWN_FORMAT_OPTIONS, local: OWN_FORMAT_OPTIONS },
   // It is built in: it needs no allowances.
   demo: { remote: DEFAULT_OPTIONS, local: DEFAULT_OPTIONS },
 }

@@ -61,7 +61,7 @@ export function isEnforced(body: CanonicalRequest, target: Able): boolean {
  * do, vLLM and LM Studio, too. Weak models write right at once what they fail at thrice in words.
  */
 const hasGrammars = ({ upstream: { local, dialect } }: Able): boolean => local && ENGINES.has(dialect)
-const ENGINES: ReadonlySet<DialectName> = new Set(['openai'])
+const ENGINES: ReadonlySet<DialectName> = new Set(['openai', 'ollama'])
 
 /** Whether a target takes no format beside the tools of a request, whether or not the model may call them. */
 const refusesJson = ({ tools, functions, web_search_options: search }: CanonicalRequest, target: Able): boolean =>

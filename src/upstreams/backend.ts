@@ -107,6 +107,20 @@ export interface ModelsQuestion {
   path(upstream: Upstream, after: string | null): string
   /** Reads a page; null for what is no list of models. */
   read(json: unknown): ModelPage | null
+  /** What is asked beside it, of what it lists; left out where that says all. */
+  further?(models: readonly ListedModel[], upstream: Upstream): FurtherQuestion[]
+}
+
+/** A question about models that a list has named. It costs nothing and loads nothing; where it fails, nothing more is known. */
+export interface FurtherQuestion {
+  /** Below the base URL, or below that without its `/v1`. */
+  at: 'base' | 'root'
+  path: string
+  /** Sent by POST; left out for a GET. */
+  body?: object
+  /** The model that it is about; null = each of them. */
+  of: string | null
+  read(json: unknown, listed: ListedModel): ListedModel
 }
 
 export interface ModelPage {
@@ -164,6 +178,8 @@ export interface Dialect {
   readonly models: ModelsQuestion
   /** Headers of every request to an upstream, be it a call or a probe: the same ones for as long as its settings are. */
   headers(upstream: Upstream): Record<string, string>
+  /** How events of its streams are parted; left out: as server-sent events. */
+  readonly framing?: 'lines'
   /** In which its upstreams say how they call a request. */
   readonly requestIdHeader: string
   /** Throws an UpstreamError `status` 400 for what this format has no words for. */

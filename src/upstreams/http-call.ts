@@ -22,6 +22,7 @@ const MAX_WHOLE_BYTES = 64 * 1024 * 1024
 /** Nobody reads more of an error. */
 const MAX_ERROR_BYTES = 64 * 1024
 const EVENT_STREAM = 'text/event-stream'
+const LINES = 'application/x-ndjson'
 
 const HEADERS = {
   'content-type': 'application/json',
@@ -87,7 +88,7 @@ export class HttpCall {
       if (response.status !== 200) throw await this.#toFailure(response)
       if (this.#call.body.stream) {
         this.deadline.enter('first_token', this.#call.deadlines.firstToken)
-        if (isEventStream(response)) return this.#toStream(response)
+        if (mediaTypeOf(response) === this.#streamType) return this.#toStream(response)
         this.#mustBeJson(response)
         if (this.#call.native) throw new UpstreamError('broken', 'answered a stream with a whole answer')
       }
@@ -100,6 +101,10 @@ export class HttpCall {
       throw failure
     }
     return this.#toWhole(response, text)
+  }
+
+  get #streamType(): string {
+    return this.#dialect.framing === 'lines' ? LINES : EVENT_STREAM
   }
 
   abort(error: UpstreamError): void {
@@ -128,7 +133,7 @@ export class HttpCall {
       path,
       headers: () => ({ ...HEADERS, ...toOwnHeaders(upstream), ...this.#dialect.headers(upstream) }),
       ownHeaders: this.#granted ? { ...headers, ...this.#granted } : headers,
-      accept: body.stream ? EVENT_STREAM : 'application/json',
+      accept: body.stream ? this.#streamType : 'application/json',
       callId,
       body: text,
     })
@@ -163,7 +168,13 @@ export class HttpCall {
   }
 
   #toStream(response: Incoming): Answer {
-    const rest = new SseStream(this, response, this.#reader.decoder(this.#expected()), this.#call.deadlines.idle)
+    const rest = new SseStream(
+      this,
+      response,
+      this.#reader.decoder(this.#expected()),
+      this.#call.deadlines.idle,
+      this.#dialect.framing,
+    )
     return this.#toAnswer([], rest, response)
   }
 

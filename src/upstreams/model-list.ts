@@ -43,7 +43,7 @@ export async function askModels(
     for (const model of page.models) models.push(model)
     if (models.length > most)
       throw failed('answer', `${url} names more than ${most} models, which is no list of anybody's: ${NAMED}`)
-    if (page.next === null) return models
+    if (page.next === null) return askFurther(models, { upstream, dialect, signal, bytes, ms })
     if (seen.has(page.next) || seen.size + 1 >= pages)
       throw failed(
         'answer',
@@ -52,6 +52,40 @@ export async function askModels(
     seen.add(page.next)
     after = page.next
   }
+}
+
+/** So many are asked about one by one: nobody has more on a machine of theirs. */
+const MOST_ASKED = 100
+const AT_ONCE = 4
+
+/** Adds what the upstream says of each model beside its list, as far as it does, and in the time that is left. */
+async function askFurther(
+  models: ListedModel[],
+  asking: Asking & { dialect: Pick<Dialect, 'headers' | 'models'> },
+): Promise<ListedModel[]> {
+  const { upstream, dialect, signal } = asking
+  const questions = dialect.models.further?.(models.slice(0, MOST_ASKED), upstream) ?? []
+  const root = upstream.baseUrl?.replace(/\/v1$/, '')
+  const answers: unknown[] = []
+  const left = [...questions.entries()]
+  const worker = async () => {
+    for (let next = left.shift(); next !== undefined && !signal.aborted; next = left.shift()) {
+      const [at, { at: place, path, body }] = next
+      const url = `${place === 'root' ? root : upstream.baseUrl}${path}`
+      // Whatever it says instead of an answer, its list is good without.
+      answers[at] = await readPage(url, asking, body)
+        .then(parseJson)
+        .catch(() => null)
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, worker))
+  return questions.reduce(
+    (known, { of, read }, at) =>
+      answers[at] == null
+        ? known
+        : known.map((each) => (of === null || of === each.id ? read(answers[at], each) : each)),
+    models,
+  )
 }
 
 const ADDRESS = 'Look whether its base URL is right: it mostly ends in /v1.'
@@ -69,11 +103,13 @@ interface Asking {
   ms: number
 }
 
-async function readPage(url: string, { upstream, dialect, signal, bytes, ms }: Asking): Promise<string> {
+async function readPage(url: string, { upstream, dialect, signal, bytes, ms }: Asking, body?: object): Promise<string> {
   try {
     // A credential is not carried to where somebody else says.
     const response = await fetch(url, {
+      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
       headers: {
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         accept: 'application/json',
         'user-agent': 'tollgate',
         ...toOwnHeaders(upstream),

@@ -21,6 +21,9 @@ const PATTERNS: readonly RegExp[] = [
   /request \((?<asked>\d+) tokens\) exceeds the available context size \((?<most>\d+) tokens\)/i,
   /"n_prompt_tokens": ?(?<asked>\d+), ?"n_ctx": ?(?<most>\d+)/,
   /exceeds the available context size|exceed_context_size_error/i,
+  // Ollama, where it may not cut
+  /input length exceeds the (?:available )?context (?:length|size)/i,
+  /prompt too long; exceeded (?:max )?context length/i,
   // vLLM: a prompt that was counted before anything else
   /prompt \(?(?:length |total length )?(?<asked>\d+)\)? is longer than the maximum model length of (?<most>\d+)/i,
   // SGLang

@@ -4,8 +4,9 @@
  */
 import { noLongerWanted, tooLong } from '../domain/error.ts'
 import type { AnswerEvent, AnswerStream, Take } from '../domain/events.ts'
-import type { Decoder } from './backend.ts'
+import type { Decoder, Dialect } from './backend.ts'
 import type { HttpCall } from './http-call.ts'
+import { LineReader } from './lines.ts'
 import { SseReader } from './sse.ts'
 import type { Incoming } from './transport.ts'
 
@@ -14,18 +15,18 @@ export class SseStream implements AnswerStream {
   readonly #decoder: Decoder
   readonly #idleMs: number
   readonly #response: Incoming
-  readonly #sse: SseReader
+  readonly #sse: SseReader | LineReader
   readonly #utf8 = new TextDecoder()
   #isBegun = false
   #isOver = false
 
   /** @param idleMs how long the upstream may be silent once it has begun. */
-  constructor(call: HttpCall, response: Incoming, decoder: Decoder, idleMs: number) {
+  constructor(call: HttpCall, response: Incoming, decoder: Decoder, idleMs: number, framing: Dialect['framing']) {
     this.#call = call
     this.#decoder = decoder
     this.#idleMs = idleMs
     this.#response = response
-    this.#sse = new SseReader(call.maxEventBytes)
+    this.#sse = new (framing === 'lines' ? LineReader : SseReader)(call.maxEventBytes)
   }
 
   async pump(take: Take): Promise<void> {

@@ -14,7 +14,7 @@ import { z } from 'zod'
 import { wholeAnswer } from '../support/upstream-answers.ts'
 import { type Bill, DEMO, failureOf, PLAIN, type Stage, startStage } from './conformance.ts'
 import { SPEAKERS } from './conformance-speakers.ts'
-import { SLOPPY, SLOPPY_USAGE, sayBadly } from './conformance-upstream.ts'
+import { SLOPPY, sayBadly } from './conformance-upstream.ts'
 
 let stage: Stage
 
@@ -145,7 +145,7 @@ test('a sloppy upstream breaks LangChain that calls it directly', async () => {
   warned.mockRestore()
 })
 
-describe.each(SPEAKERS)('$name', ({ model, say, limited }) => {
+describe.each(SPEAKERS)('$name', ({ model, say, usage, limited }) => {
   test('is led through its tools to its answer, whole and streamed', async () => {
     const bound = toModel(model).bindTools(tools)
     stage.upstream.script(say({ calls }, answer))
@@ -161,10 +161,10 @@ describe.each(SPEAKERS)('$name', ({ model, say, limited }) => {
       expect(answered.text).toBe(answer.text)
       expect(answered.additional_kwargs.reasoning_content).toBe(answer.reasoning)
       expect(tokensOf(answered)).toEqual({
-        prompt: SLOPPY_USAGE.prompt_tokens,
-        cached: SLOPPY_USAGE.prompt_tokens_details.cached_tokens,
-        completion: SLOPPY_USAGE.completion_tokens,
-        reasoning: SLOPPY_USAGE.completion_tokens_details.reasoning_tokens,
+        prompt: usage.prompt_tokens,
+        cached: usage.prompt_tokens_details.cached_tokens,
+        completion: usage.completion_tokens,
+        reasoning: usage.completion_tokens_details.reasoning_tokens,
       })
     }
   })

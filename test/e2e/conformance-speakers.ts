@@ -5,6 +5,7 @@
 import { errorMessage, type Message, type Said } from '../support/anthropic-answers.ts'
 import { inTurn, strictly } from '../support/anthropic-upstream.ts'
 import { createGemini, googleError } from '../support/gemini-upstream.ts'
+import { createOllama, ollamaError } from '../support/ollama-upstream.ts'
 import type { Script } from '../support/upstream.ts'
 import { type Behaviour, errorAnswer } from '../support/upstream-answers.ts'
 import { SLOPPY, SLOPPY_USAGE, sayBadly, type Turn } from './conformance-upstream.ts'
@@ -17,6 +18,8 @@ export interface Speaker {
   toUpstream(url: string): string
   /** Plays a conversation: its first turn until a tool has answered, its second until the next has, and so on. */
   say(...turns: Turn[]): Script
+  /** What it says that an answer has used. */
+  usage: typeof SLOPPY_USAGE
   /** What it says to somebody who asks too often. */
   limited: Behaviour
 }
@@ -38,6 +41,13 @@ const toMessage = ({ reasoning, text, calls = [] }: Turn): Message => {
   }
 }
 
+/** Of one that says neither what it had kept of a prompt nor what was thought. */
+const TOLD_IN_SHORT: typeof SLOPPY_USAGE = {
+  ...SLOPPY_USAGE,
+  prompt_tokens_details: { cached_tokens: 0 },
+  completion_tokens_details: { reasoning_tokens: 0 },
+}
+
 const WAIT = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '34s' }]
 
 export const SPEAKERS: readonly Speaker[] = [
@@ -46,6 +56,7 @@ export const SPEAKERS: readonly Speaker[] = [
     model: SLOPPY,
     toUpstream: (url) => `{ dialect: openai, base_url: "${url}", api_key: \${UPSTREAM_KEY} }`,
     say: sayBadly,
+    usage: SLOPPY_USAGE,
     limited: errorAnswer(429, 'slow down', { 'retry-after': '34' }),
   },
   {
@@ -53,6 +64,7 @@ export const SPEAKERS: readonly Speaker[] = [
     model: 'acme/claude',
     toUpstream: (url) => `{ dialect: anthropic, base_url: "${url}", api_key: \${UPSTREAM_KEY} }`,
     say: (...turns) => strictly(inTurn(...turns.map(toMessage)), { key: 'x' }),
+    usage: SLOPPY_USAGE,
     limited: errorMessage(429, 'rate_limit_error', 'slow down', { 'retry-after': '34' }),
   },
   {
@@ -60,6 +72,15 @@ export const SPEAKERS: readonly Speaker[] = [
     model: 'acme/gemini',
     toUpstream: (url) => `{ dialect: gemini, base_url: "${url}beta", api_key: \${UPSTREAM_KEY} }`,
     say: (...turns) => createGemini((step) => turns[step] ?? {}, { key: 'x' }).script,
+    usage: SLOPPY_USAGE,
     limited: googleError(429, 'RESOURCE_EXHAUSTED', 'slow down', WAIT),
+  },
+  {
+    name: 'an Ollama',
+    model: 'acme/ollama',
+    toUpstream: (url) => `{ dialect: ollama, base_url: "${url.replace(/\/v1$/, '')}" }`,
+    say: (...turns) => createOllama((step) => turns[step] ?? {}).script,
+    usage: TOLD_IN_SHORT,
+    limited: ollamaError(429, 'slow down', { 'retry-after': '34' }),
   },
 ]

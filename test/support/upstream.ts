@@ -85,7 +85,7 @@ export async function startUpstream(script: Script = obliging, port = 0): Promis
     socket.on(
       'data',
       createRequestReader((raw) => {
-        const isProbe = /^GET \/v1\S*\/models[ ?]/.test(raw.head)
+        const isProbe = /^GET \/(v1\S*\/models[ ?]|api\/version )/.test(raw.head)
         const among = isProbe ? probes : requests
         const seen = toSeen(raw, among.length)
         among.push(seen)

@@ -22,6 +22,13 @@ export function toModalities(words: unknown): Modality[] | undefined {
   return known.length === 0 ? undefined : known
 }
 
+/** How large a model is, in few words: what its server says, and the bytes of its file. Undefined where nothing is said. */
+export function toAbout(said: readonly string[], bytes: unknown): string | undefined {
+  const size = typeof bytes === 'number' && bytes > 0 ? [`${(bytes / 1e9).toFixed(1)} GB`] : []
+  const words = [...said, ...size].filter((word) => /^[\w .+-]{1,32}$/.test(word))
+  return words.length === 0 ? undefined : words.join(', ')
+}
+
 /** Whether `{ supported: true }` stands there, or false; undefined where neither does. */
 export function toSupport(value: unknown): boolean | undefined {
   const supported = asObject(value)?.supported

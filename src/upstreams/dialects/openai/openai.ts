@@ -17,6 +17,7 @@ import { toChanged, toChanges } from './changes.ts'
 import { toOwnConversation } from './conversation.ts'
 import { AnswerDecoder } from './decoder.ts'
 import { readEmbeddings, toEmbeddingBody } from './embeddings.ts'
+import { askFurther } from './engine-facts.ts'
 import { toBodyError } from './error.ts'
 import { readModels } from './models.ts'
 import { completions, responses } from './native.ts'
@@ -26,7 +27,7 @@ import { leaveChoice } from './tool-choice.ts'
 export const openai: Dialect = {
   probe: { path: ({ options }) => `/models${toQuery(options)}`, readiness: toListReadiness },
 
-  models: { path: ({ options }) => `/models${toQuery(options)}`, read: readModels },
+  models: { path: ({ options }) => `/models${toQuery(options)}`, read: readModels, further: askFurther },
 
   headers: (upstream) => toAuthHeaders(upstream, upstream.options.auth ?? 'bearer'),
 

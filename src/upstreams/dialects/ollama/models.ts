@@ -1,0 +1,75 @@
+/**
+ * Ollama's list of models (`GET /api/tags`), and what it says of each (`POST /api/show`) and of those that are loaded (`GET /api/ps`):
+ * questions that load nothing. What is loaded has the context that it is served with, all others the one that they were trained
+ * with, which few machines have the memory for. Pure.
+ */
+import { toDefined } from '../../../domain/defined.ts'
+import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
+import type { ListedModel } from '../../../domain/listed-model.ts'
+import type { Modality } from '../../../domain/settings.ts'
+import type { FurtherQuestion, ModelPage } from '../../backend.ts'
+import { toAbout, toTokens } from '../listed.ts'
+
+export function readModels(json: unknown): ModelPage | null {
+  const list = asObject(json)?.models
+  return Array.isArray(list) ? { models: list.map(asObject).map(toListed), next: null } : null
+}
+
+function toListed(entry: JsonObject | null): ListedModel {
+  const { model, name, size, details, remote_host: host, remote_model: remote } = entry ?? {}
+  const { parameter_size: parameters, quantization_level: quantization } = asObject(details) ?? {}
+  return {
+    id: asText(model) || asText(name),
+    ...toDefined({
+      about: toAbout([asText(parameters), asText(quantization)], size),
+      isElsewhere: isSaid(host) || isSaid(remote) || undefined,
+    }),
+  }
+}
+
+/** Its cloud's are called as if they were here. */
+const isSaid = (value: unknown) => asText(value) !== ''
+
+export const askFurther = (models: readonly ListedModel[]): FurtherQuestion[] => [
+  ...models.map(
+    ({ id }): FurtherQuestion => ({ at: 'base', path: '/api/show', body: { model: id }, of: id, read: readShown }),
+  ),
+  { at: 'base', path: '/api/ps', of: null, read: readLoaded },
+]
+
+/** As much as most machines have the memory for, where nobody says what a model is served with. */
+const USUAL_CONTEXT = 8_192
+
+function readShown(json: unknown, listed: ListedModel): ListedModel {
+  const shown = asObject(json) ?? {}
+  const oddities: string[] = []
+  const info = asObject(shown.model_info) ?? {}
+  const trained = toTokens(info[`${asText(info['general.architecture'])}.context_length`], 'context_length', oddities)
+  const set = toTokens(
+    Number(/^num_ctx\s+(\d{1,9})\s*$/m.exec(asText(shown.parameters))?.[1] ?? 0),
+    'num_ctx',
+    oddities,
+  )
+  const can = Array.isArray(shown.capabilities) ? new Set(asList(shown.capabilities)) : null
+  const elsewhere = isSaid(shown.remote_host) || isSaid(shown.remote_model)
+  const seeing: Modality[] = can?.has('vision') ? ['text', 'image'] : ['text']
+  return {
+    ...listed,
+    ...toDefined({
+      contextLength: set ?? (trained === undefined ? undefined : Math.min(trained, USUAL_CONTEXT)),
+      inputModalities: can ? seeing : undefined,
+      can: can ? { tools: can.has('tools'), reasoning: can.has('thinking') } : undefined,
+      canChat: can && !can.has('completion') ? false : undefined,
+      isElsewhere: elsewhere || undefined,
+      oddities: oddities.length > 0 ? oddities : undefined,
+    }),
+  }
+}
+
+function readLoaded(json: unknown, listed: ListedModel): ListedModel {
+  const loaded = asList(asObject(json)?.models)
+    .map(asObject)
+    .find((each) => each?.model === listed.id || each?.name === listed.id)
+  const contextLength = toTokens(loaded?.context_length, 'context_length', [])
+  return contextLength === undefined ? listed : { ...listed, contextLength }
+}
