@@ -43,7 +43,8 @@ export async function loadSource(options: SourceOptions): Promise<CatalogSource>
   return { name: 'built-in catalog.yaml', path: null, origin: 'builtin', text: builtin, modelFiles }
 }
 
-const MODELS_FOLDER = 'models.d'
+/** Of the data folder. */
+export const MODELS_FOLDER = 'models.d'
 
 async function readModelFiles({ dataFolder, cwd }: SourceOptions): Promise<ModelFile[]> {
   const folder = resolve(cwd, dataFolder, MODELS_FOLDER)

@@ -21,6 +21,8 @@ export interface RunOptions {
   flags: Readonly<Record<string, string | undefined>>
   catalogFile: string | undefined
   wantsFirstKey: boolean
+  /** The one that the server was started for; null = any. */
+  model: string | null
 }
 
 /** Flags that no row of the settings table stands for. */
@@ -88,7 +90,8 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
     const { warnings, dashboardUrl } = server
     // Output that is not a terminal's may end up in a log.
     const setupCode = dashboardUrl !== null && io.isTerminal(1) ? await server.setupCode() : null
-    const shown = { baseUrl, dashboardUrl, setupCode, dataFolder, catalog, warnings, firstKey, isQuiet }
+    const { model } = options
+    const shown = { baseUrl, dashboardUrl, setupCode, dataFolder, catalog, warnings, firstKey, isQuiet, model }
     io.stdout(toWelcome({ ...shown, snapshot: server.snapshot(), started: toStarted(io) }))
   }
 

@@ -4,7 +4,7 @@
  */
 import { type ApplyOptions, applyCatalog, isApplied, toApplyOptions, toDigest } from '../catalog/apply.ts'
 import type { Catalog } from '../catalog/complete.ts'
-import { type CatalogSource, listPlaces, loadSource } from '../catalog/source.ts'
+import { type CatalogSource, listPlaces, loadSource, MODELS_FOLDER } from '../catalog/source.ts'
 import { watchCatalog } from '../catalog/watch.ts'
 import type { ProcessSpecs } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -118,11 +118,9 @@ async function apply(source: CatalogSource, store: ConfigStore, io: Context, log
   if (source.origin === 'file' || source.modelFiles.length === 0) return isChanged
   const models = await parseModelFiles(source, io.environment)
   // What a file has declared that is gone now stays, as it does without these.
-  const beside = { ...options, origin: 'file', subject: MODELS, prune: false } as const
+  const beside = { ...options, origin: 'file', subject: MODELS_FOLDER, prune: false } as const
   return (await applyOne(models.catalog, beside, store, log)) || isChanged
 }
-
-const MODELS = 'models.d'
 
 async function applyOne(catalog: Catalog, options: ApplyOptions, store: ConfigStore, log: Log): Promise<boolean> {
   const { conflicts, version: made } = await applyCatalog(store, catalog, options).catch((error) => {

@@ -21,6 +21,8 @@ export interface Served {
   firstKey: string | null
   /** Whether the log keeps requests to itself. */
   isQuiet: boolean
+  /** The one to try first; null = any. */
+  model: string | null
   started: Started
 }
 
@@ -46,19 +48,25 @@ export function toWelcome(served: Served): string {
     )
   if (firstKey) lines.push('Your first key. Keep it now; it is not shown again:', '', firstKey, '')
   else if (keys === 0) lines.push(`Make a key with: ${command('keys create --name NAME')}`, '')
-  const model = findReady(served.snapshot)
+  const model = findReady(served.snapshot, served.model)
   if (model === null) lines.push('No model is ready yet: the log says what each upstream lacks.', '')
   else {
     const body = JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'Hello' }] })
     const headers = `-H "Authorization: Bearer ${firstKey ?? '$TOLLGATE_KEY'}" -H "Content-Type: application/json"`
     lines.push(`Try it: in this folder, in another terminal, or as any client does`, '')
-    lines.push(command('ask Hello'), '', `curl -N ${baseUrl}/chat/completions ${headers} -d '${body}'`, '')
+    lines.push(
+      command(`ask ${served.model === model ? `--model ${model} ` : ''}Hello`),
+      '',
+      `curl -N ${baseUrl}/chat/completions ${headers} -d '${body}'`,
+      '',
+    )
   }
   return `${lines.join('\n')}\n`
 }
 
 /** A model that can be asked now, such as lists show if there is one. */
-function findReady({ models }: Snapshot): string | null {
+function findReady({ models }: Snapshot, wanted: string | null): string | null {
   const ready = [...models.values()].filter(({ targets }) => isReady(targets))
-  return (ready.find(({ listed }) => listed) ?? ready[0])?.facts.id ?? null
+  const first = ready.find(({ facts }) => facts.id === wanted) ?? ready.find(({ listed }) => listed) ?? ready[0]
+  return first?.facts.id ?? null
 }

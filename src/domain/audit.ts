@@ -16,6 +16,7 @@ export const AUDIT_ACTIONS = [
   'upstreams.delete',
   'models.edit',
   'models.reset',
+  'models.delete',
   'routes.set',
   'routes.delete',
   'database.reseal',

@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import type { DialectName } from '../domain/settings.ts'
 import type { Environment } from '../domain/snapshot.ts'
+import { withEngines } from '../engines/find.ts'
 import type { Log } from '../log.ts'
 import { createManagedBackend } from '../processes/backend.ts'
 import { systemClock } from '../processes/clock.ts'
@@ -27,7 +28,7 @@ export const createFleet = ({ dataFolder, environment, now, log }: FleetOptions)
   new Fleet({
     clock: systemClock,
     measured: readMeasured(join(dataFolder, 'run', 'memory.json'), log),
-    engine: createEngine({ folder: logsFolder(dataFolder), environment, now }),
+    engine: createEngine({ folder: logsFolder(dataFolder), environment: withEngines(environment, dataFolder), now }),
     log,
   })
 

@@ -17,7 +17,8 @@ export const modelServer = (...options: string[]): string[] => [
 
 if (import.meta.main) serve(process.argv.slice(2))
 
-function serve(words: string[]): void {
+/** @param words its options. */
+export function serve(words: string[]): void {
   const optionOf = (name: string) => words[words.indexOf(name) + 1] ?? ''
   const has = (name: string) => words.includes(name)
   const [alias, key] = [optionOf('--alias'), optionOf('--api-key')]

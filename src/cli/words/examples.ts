@@ -2,7 +2,10 @@
 import type { Command } from 'commander'
 
 export const EXAMPLES: Readonly<Record<string, readonly [string, string]>> = {
-  serve: ['serve', 'serve --host 0.0.0.0 --port 80 --data /var/lib/tollgate --catalog /etc/tollgate.yaml'],
+  serve: [
+    'serve ./gemma-3-4b-it-Q4_K_M.gguf',
+    'serve --host 0.0.0.0 --port 80 --data /var/lib/tollgate --catalog /etc/tollgate.yaml',
+  ],
   ask: ['ask "What is a ledger?"', 'ask --model openai/gpt-4o-mini "Summarise this" < notes.txt'],
   launch: [
     'launch claude --model anthropic/claude-sonnet-4-5 --budget 5/day',
@@ -33,6 +36,11 @@ export const EXAMPLES: Readonly<Record<string, readonly [string, string]>> = {
   'catalog revert': ['catalog revert 12 --plan', 'catalog revert 12'],
   'models list': ['models list', "models list 'openai/*' --all"],
   'models show': ['models show tollgate/demo', 'models show openai/gpt-4o-mini --json'],
+  'models add': [
+    'models add ./gemma-3-4b-it-Q4_K_M.gguf',
+    'models add /models/gemma --name local/gemma --context 8192 --slots 4',
+  ],
+  'models remove': ['models remove local/gemma', 'models remove local/gemma --plan'],
   'upstreams add': [
     'upstreams add openai',
     "upstreams add openrouter --models 'deepseek/*' --key-env OPENROUTER_API_KEY --yes",

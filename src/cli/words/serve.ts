@@ -9,10 +9,19 @@ export const toCatalogFile = (given: string | undefined, { environment }: Contex
 /** One text of all that were given, as the settings have it. */
 const toList = (text: string, before?: string) => (before === undefined ? text : `${before},${text}`)
 
+interface ServeFlags {
+  catalog?: string
+  firstKey?: boolean
+}
+
+const addForServe = async (path: string, catalogFile: string | undefined, context: Context) =>
+  (await import('../models-add.ts')).addOnce(path, catalogFile, context)
+
 export function addServe(program: Command, context: Context): void {
   program
     .command('serve')
     .description('run the gateway; the first start sets everything up')
+    .argument('[model]', 'a .gguf file, or a folder with one, to serve: added as by models add where it is not yet')
     .option('--host <address>', 'address to listen on (default 127.0.0.1)')
     .option('--port <n>', 'port to listen on (default 4000)')
     .option(
@@ -73,7 +82,7 @@ export function addServe(program: Command, context: Context): void {
       'how long an upstream is read on for its usage once a client has left, or off (default 10s)',
     )
     .option('--first-key', 'make and print a first key even without a terminal')
-    .action(async ({ catalog, firstKey }: { catalog?: string; firstKey?: boolean }, command: Command) => {
+    .action(async (path: string | undefined, { catalog, firstKey }: ServeFlags, command: Command) => {
       const flags = command.options.map((option) => {
         const name = option.attributeName()
         // What is only said by default is left to the environment and the settings.
@@ -81,10 +90,12 @@ export function addServe(program: Command, context: Context): void {
         const value: unknown = command.getOptionValue(name)
         return [option.negate ? name : option.name(), typeof value === 'boolean' ? (value ? 'on' : 'off') : value]
       })
+      const catalogFile = toCatalogFile(catalog, context)
+      const model = path === undefined ? null : await addForServe(path, catalogFile, context)
       const { runServer } = await import('../run-server.ts')
       await runServer(context, {
         flags: Object.fromEntries(flags),
-        catalogFile: toCatalogFile(catalog, context),
+        ...{ catalogFile, model },
         wantsFirstKey:
           firstKey === true ||
           /^(1|true|yes)$/.test(context.environment.TOLLGATE_FIRST_KEY ?? '') ||

@@ -16,7 +16,11 @@ const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
   'catalog.refresh': 'brought known facts and prices up to date',
   ...{ 'upstreams.create': 'added the upstream', 'upstreams.edit': 'changed the upstream' },
   ...{ 'upstreams.delete': 'removed the upstream' },
-  ...{ 'models.edit': 'changed the model', 'models.reset': 'gave back the model' },
+  ...{
+    'models.edit': 'changed the model',
+    'models.reset': 'gave back the model',
+    'models.delete': 'removed the model',
+  },
   ...{ 'routes.set': 'set a route of', 'routes.delete': 'removed a route of' },
   ...{
     'database.restore': 'restored the backup',

@@ -96,6 +96,7 @@ const DONE: Readonly<Record<string, string>> = {
   'catalog.keep': 'Kept',
   'models.edit': 'Model changed',
   'models.reset': 'Model given back',
+  'models.delete': 'Model removed',
   'routes.set': 'Route set',
   'routes.delete': 'Route removed',
   'upstreams.create': 'Upstream added',

@@ -1,0 +1,156 @@
+/** `tollgate models add`: a model of a file, with a small file of its own in `models.d/` of the data folder. */
+import { existsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { giveToOwner } from '../backup/files.ts'
+import { applyCatalog } from '../catalog/apply.ts'
+import { readModelFiles, removeModelFile, toModelFile, writeModelFile } from '../catalog/model-files.ts'
+import { parseModelFiles, parseSource } from '../catalog/parse-source.ts'
+import { loadSource, type ModelFile } from '../catalog/source.ts'
+import { databasePath, prepareDataFolder } from '../store/sqlite/open.ts'
+import { CommandError } from './command-error.ts'
+import { type Context, printJson, toFactLines, toPrintable, withStore } from './io.ts'
+import { findServer } from './live.ts'
+import { type LocalModel, type ModelFlags, toGibibytes, toLocalModel } from './local-model.ts'
+
+export async function add(
+  path: string,
+  flags: ModelFlags & { catalog?: string | undefined },
+  io: Context,
+): Promise<void> {
+  const { catalog, ...more } = flags
+  const model = toLocalModel(path, more, io)
+  const isApplied = existsSync(databasePath(io.dataFolder))
+  if (isApplied) await withStore(io, { readonly: true }, async (store) => requireFree(await store.readCatalog(), model))
+  const file = await declare(model, catalog, io)
+  if (isApplied) await apply(file, io)
+  const isServed = isApplied && (await findServer(io.dataFolder)).kind === 'server'
+  if (io.json) return printJson(io, toDocument(model, file, isApplied))
+  tell(model, file, io)
+  io.stdout(toClosing(model, isServed))
+}
+
+/** Has a model of a file served by a server that is about to start, unless it is already. Returns its slug. */
+export async function addOnce(path: string, catalogFile: string | undefined, io: Context): Promise<string> {
+  const model = toLocalModel(path, {}, io)
+  const { modelFiles } = await loadSource({ dataFolder: io.dataFolder, cwd: io.cwd })
+  const known = (await readModelFiles(modelFiles)).find(({ commands }) =>
+    commands.some(([, words]) => words.includes(model.files.path)),
+  )
+  if (known?.models[0] !== undefined) return known.models[0]
+  const file = await declare(model, catalogFile, io)
+  if (!io.json) tell(model, file, io)
+  return model.served.slug
+}
+
+/** Writes the file of a model, so that the next start of a server has it. Throws where what there is leaves it no place. */
+async function declare(model: LocalModel, catalogFile: string | undefined, io: Context): Promise<ModelFile> {
+  const { dataFolder, cwd } = io
+  const file = toModelFile(dataFolder, model.served)
+  const source = await loadSource({ file: catalogFile, dataFolder, cwd })
+  const before = await readModelFiles(source.modelFiles)
+  const { slug } = model.served
+  const there = before.find(({ models }) => models.includes(slug))
+  if (there || existsSync(file.path)) throw toTaken(slug, there?.file.name ?? file.name)
+  // A start would refuse two of one name.
+  const { catalog } = await parseSource({ ...source, origin: 'file' }, io.environment)
+  requireFree(catalog, model)
+  await parseModelFiles({ modelFiles: [file] }, io.environment)
+  prepareDataFolder(dataFolder)
+  writeModelFile(file)
+  giveToOwner(dataFolder, [dirname(file.path), file.path])
+  return file
+}
+
+interface Taken {
+  models: readonly { slug: string }[]
+  aliases: readonly { alias: string }[]
+  upstreams: readonly { id: string }[]
+}
+
+function requireFree({ models, aliases, upstreams }: Taken, { served: { slug, upstream } }: LocalModel): void {
+  if (models.some((row) => row.slug === slug) || aliases.some(({ alias }) => alias === slug))
+    throw toTaken(slug, 'the catalogue')
+  if (upstreams.some(({ id }) => id === upstream))
+    throw new CommandError(
+      'upstream_exists',
+      `There is an upstream ${upstream} already, and this model's would be called so, too: choose another name with --name.`,
+    )
+}
+
+const toTaken = (slug: string, where: string) =>
+  new CommandError(
+    'model_exists',
+    `There is a model ${slug} already (${toPrintable(where)}). Choose another name (tollgate models add FILE --name local/other), or remove that one: tollgate models remove ${slug}`,
+  )
+
+/** Carries it into the database, from where a running server takes it. */
+async function apply(file: ModelFile, io: Context): Promise<void> {
+  try {
+    const { catalog } = await parseModelFiles({ modelFiles: [file] }, io.environment)
+    // No digest of all that there is: the next start looks itself.
+    const by = { actor: 'cli', nowMs: io.nowMs(), origin: 'file', subject: file.name, digest: '' } as const
+    await withStore(io, {}, (store) => applyCatalog(store, catalog, by))
+  } catch (error) {
+    removeModelFile(file)
+    throw error
+  }
+}
+
+const toDocument = (
+  { files, served, context, estimate, memoryBytes, engine, notes }: LocalModel,
+  file: ModelFile,
+  isApplied: boolean,
+) => ({
+  model: served.slug,
+  upstream: served.upstream,
+  path: file.path,
+  gguf: files.path,
+  parts: files.parts,
+  mmproj: files.projector?.path ?? null,
+  architecture: files.facts.architecture,
+  quantization: files.facts.quantization,
+  trained_context_length: files.facts.contextLength,
+  context_length: context,
+  slots: served.slots,
+  bytes: files.bytes,
+  memory_bytes: memoryBytes,
+  estimate: { weights: estimate.weights, cache: estimate.cache, compute: estimate.compute },
+  input_modalities: served.inputModalities,
+  supported_features: served.features,
+  engine,
+  applied: isApplied,
+  notes,
+})
+
+/** What was found, and how it is going to be served. */
+function tell(
+  { files, served, context, estimate, memoryBytes, engine, notes }: LocalModel,
+  file: ModelFile,
+  io: Context,
+): void {
+  const { facts, parts, bytes, projector } = files
+  const kind = [facts.architecture, facts.quantization, toGibibytes(bytes), parts > 1 ? `${parts} files` : null]
+  const trained = facts.contextLength === null ? '' : `; it was trained for ${facts.contextLength}`
+  const { weights, cache, compute } = estimate
+  const lines: [string, string][] = [
+    ['found', `${served.name}: ${kind.filter((one) => one !== null).join(', ')}`],
+    ['context', `${context} tokens a request, ${served.slots} at a time${trained}`],
+    [
+      'memory',
+      `${toGibibytes(memoryBytes)} planned; estimated: weights ${toGibibytes(weights)}, contexts ${toGibibytes(cache)}, computing ${toGibibytes(compute)}`,
+    ],
+    ['reads', served.inputModalities.join(', ')],
+    ['can', served.features.join(', ') || served.outputModalities.join(', ')],
+    ...(projector === null ? [] : [['mmproj', projector.path] satisfies [string, string]]),
+    ['engine', engine],
+    ['file', file.path],
+  ]
+  io.stdout(toFactLines(`${served.slug}`, lines))
+  for (const note of notes) io.stderr(`note: ${toPrintable(note)}\n`)
+}
+
+function toClosing({ served: { slug }, files }: LocalModel, isServed: boolean): string {
+  const ask =
+    files.facts.kind === 'embeddings' ? `POST /v1/embeddings with ${slug}` : `tollgate ask --model ${slug} Hello`
+  return isServed ? `It starts with the first request: ${ask}\n` : `Start the server (tollgate serve), then: ${ask}\n`
+}

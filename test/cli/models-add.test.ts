@@ -1,0 +1,165 @@
+/** `tollgate models add | remove`: what is written for a model of a file, what is said of it, and what is refused before anything is. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseText } from '../../src/catalog/document.ts'
+import { CHAT, makeGguf, PROJECTOR } from '../support/gguf.ts'
+import { installLlamaServer } from '../support/llama-server.ts'
+import { type Bench, createBench } from './run.ts'
+
+let bench: Bench
+beforeEach(() => {
+  bench = createBench()
+  installLlamaServer(join(bench.folder, 'bin'))
+  bench.environment.PATH = join(bench.folder, 'bin')
+})
+afterEach(() => bench.close())
+
+const write = (name: string, values = CHAT) => {
+  const path = join(bench.folder, name)
+  mkdirSync(join(path, '..'), { recursive: true })
+  writeFileSync(path, makeGguf({ values }))
+  return path
+}
+const fileOf = (name: string) => join(bench.folder, 'models.d', `${name}.yaml`)
+const read = async (name: string) => (await parseText(await Bun.file(fileOf(name)).text())).raw
+const listed = async () =>
+  (JSON.parse((await bench.run('models', 'list', '--json')).stdout) as { models: { slug: string }[] }).models.map(
+    ({ slug }) => slug,
+  )
+
+describe('models add', () => {
+  test('writes how it is served, for its owner alone, and has it listed', async () => {
+    const path = write('Tiny Chat-Q4_K_M.gguf')
+    const { code, stdout, stderr } = await bench.run('models', 'add', path, '--context', '2048', '--slots', '3')
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).toContain('Tiny Chat: llama, Q4_K_M')
+    expect(stdout).toContain('tollgate ask --model local/tiny-chat-q4_k_m Hello')
+    expect(statSync(fileOf('tiny-chat-q4_k_m')).mode & 0o777).toBe(0o600)
+    const command = [
+      'llama-server',
+      '-m',
+      path,
+      '--host',
+      '127.0.0.1',
+      '--port',
+      '{port}',
+      '--alias',
+      '{slug}',
+      '--jinja',
+    ]
+    expect(await read('tiny-chat-q4_k_m')).toEqual({
+      version: 1,
+      upstreams: {
+        'tiny-chat-q4_k_m': {
+          dialect: 'openai',
+          process: [
+            ...[...command, '--offline', '--no-ui', '-np', '3', '-c', '6144', '-b', '512', '-t', expect.any(String)],
+            ...['--metrics', '-lv', '4'],
+          ],
+          concurrency: 3,
+          memory: '35M',
+          deadlines: { start: '120s' },
+        },
+      },
+      models: {
+        'local/tiny-chat-q4_k_m': {
+          name: 'Tiny Chat',
+          owned_by: 'local',
+          context_length: 2048,
+          max_output_length: 1024,
+          input_modalities: ['text'],
+          output_modalities: ['text'],
+          supported_features: ['tools', 'json_mode', 'structured_outputs'],
+          routes: [{ upstream: 'tiny-chat-q4_k_m', model: 'local/tiny-chat-q4_k_m' }],
+        },
+      },
+    })
+    expect(await listed()).toContain('local/tiny-chat-q4_k_m')
+    expect((await bench.run('audit', 'log')).stdout).toContain('models.d/tiny-chat-q4_k_m.yaml')
+  })
+
+  test('takes a folder with a projector, and a name', async () => {
+    write('gemma/g.gguf')
+    const projector = write('gemma/mmproj-g.gguf', PROJECTOR)
+    const { stdout } = await bench.run('models', 'add', 'gemma', '--name', 'gemma', '--memory', '4G', '--json')
+    expect(JSON.parse(stdout)).toMatchObject({
+      ...{ model: 'local/gemma', mmproj: projector, context_length: 8192, memory_bytes: 4 * 2 ** 30, applied: true },
+      input_modalities: ['text', 'image'],
+    })
+    expect(JSON.stringify(await read('gemma'))).toContain(`"--mmproj","${projector}"`)
+  })
+
+  test('has what makes vectors work on a text in one piece', async () => {
+    write('e.gguf', { ...CHAT, 'llama.pooling_type': 1 })
+    const { code } = await bench.run('models', 'add', 'e.gguf', '--context', '512')
+    expect(code).toBe(0)
+    expect(JSON.stringify(await read('e'))).toContain('"--embeddings","-b","512","-ub","512"')
+    expect((await bench.run('models', 'show', 'local/e')).stdout).toContain('embeddings')
+  })
+
+  test('without a database leaves the rest to the first start', async () => {
+    write('a.gguf')
+    const { code, stdout } = await bench.run('models', 'add', 'a.gguf', '--data', 'new')
+    expect([code, stdout]).toEqual([0, expect.stringContaining('Start the server')])
+    expect(statSync(join(bench.folder, 'new')).mode & 0o777).toBe(0o700)
+    expect(existsSync(join(bench.folder, 'new/tollgate.db'))).toBe(false)
+    expect((await bench.run('models', 'remove', 'local/a', '--data', 'new')).code).toBe(0)
+    expect(existsSync(join(bench.folder, 'new/models.d/a.yaml'))).toBe(false)
+  })
+
+  const REFUSED: [words: string[], sentence: string, code: number][] = [
+    [['none.gguf'], 'There is no file', 1],
+    [['empty'], 'no file there ends in .gguf', 1],
+    [['lfs.gguf'], 'run git lfs pull', 1],
+    [['broken.gguf'], 'is cut off', 1],
+    [['m-00001-of-00002.gguf'], 'm-00002-of-00002.gguf is missing', 1],
+    [['a.gguf', '--mmproj', 'a.gguf'], 'is a model itself', 1],
+    [['a.gguf', '--name', 'a b'], 'is no name of a model', 2],
+    [['a.gguf', '--slots', '0'], '--slots', 2],
+    [['a.gguf', '--memory', '4'], 'with its unit', 2],
+    [['a.gguf', '--name', 'tollgate/taken'], 'There is an upstream taken already', 1],
+    [['a.gguf', '--name', 'other/model'], 'There is a model other/model already', 1],
+  ]
+
+  test.each(REFUSED)('refuses %p', async (words, sentence, expected) => {
+    const facts = 'context_length: 4096, max_output_length: 9, input_modalities: [text], output_modalities: [text]'
+    await Bun.write(
+      join(bench.folder, 'catalog.yaml'),
+      `version: 1\nupstreams: { taken: { dialect: openai, base_url: "http://127.0.0.1:1", local: true } }\nmodels: { other/model: { name: X, ${facts}, supported_features: [], routes: [{ upstream: taken, model: x }] } }\n`,
+    )
+    expect((await bench.run('catalog', 'apply')).code).toBe(0)
+    write('a.gguf')
+    write('m-00001-of-00002.gguf', { ...CHAT, 'split.count': 2, 'split.no': 0 })
+    mkdirSync(join(bench.folder, 'empty'))
+    writeFileSync(join(bench.folder, 'lfs.gguf'), 'version https://git-lfs.github.com/spec/v1\n')
+    writeFileSync(join(bench.folder, 'broken.gguf'), makeGguf().subarray(0, 200))
+    const { code, stderr } = await bench.run('models', 'add', ...words)
+    expect([code, stderr]).toEqual([expected, expect.stringContaining(sentence)])
+    expect(existsSync(join(bench.folder, 'models.d'))).toBe(false)
+  })
+
+  test('refuses what no engine here could serve, and what is there already', async () => {
+    write('a.gguf')
+    bench.environment.PATH = '/nowhere'
+    const { code, stderr } = await bench.run('models', 'add', 'a.gguf')
+    expect([code, stderr]).toEqual([1, expect.stringContaining('tollgate engines install --from')])
+    installLlamaServer(join(bench.folder, 'engines/current'))
+    expect((await bench.run('models', 'add', 'a.gguf')).code).toBe(0)
+    const again = await bench.run('models', 'add', 'a.gguf')
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('There is a model local/a already')])
+  })
+})
+
+test('models remove takes its rows and its file, and leaves the model', async () => {
+  const path = write('a.gguf')
+  await bench.run('models', 'add', path)
+  const plan = await bench.run('models', 'remove', 'local/a', '--plan')
+  expect([plan.code, plan.stdout]).toEqual([0, expect.stringContaining('- models.local/a')])
+  expect(await listed()).toEqual(['local/a'])
+  const { code, stdout } = await bench.run('models', 'remove', 'local/a')
+  expect([code, stdout]).toEqual([0, expect.stringContaining('local/a is gone')])
+  expect([await listed(), existsSync(fileOf('a')), existsSync(path)]).toEqual([[], false, true])
+  expect((await bench.run('models', 'remove', 'local/a')).stderr).toContain('There is no model')
+  expect((await bench.run('models', 'add', path)).code).toBe(0)
+})

@@ -1,0 +1,82 @@
+/** From a model file to a streamed word, with the built executable and a llama-server on its PATH. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createWorkplace, type RunningBinary, runBinary, type Workplace } from '../support/binary.ts'
+import { makeGguf } from '../support/gguf.ts'
+import { installLlamaServer } from '../support/llama-server.ts'
+
+let place: Workplace
+let environment: Record<string, string>
+beforeEach(() => {
+  place = createWorkplace()
+  const bin = join(place.folder, 'bin')
+  installLlamaServer(bin)
+  environment = { PATH: `${bin}:${process.env.PATH}` }
+  writeFileSync(join(place.folder, 'tiny.gguf'), makeGguf())
+})
+afterEach(() => place.close())
+
+const serve = (args: string[] = []) => place.serve(['--first-key', ...args], { environment })
+const runWith = (...args: string[]) =>
+  runBinary([...args, '--data', join(place.folder, 'data')], { cwd: place.folder, environment })
+
+const chat = async ({ baseUrl, key }: RunningBinary, model: string) => {
+  const answer = await fetch(`${baseUrl}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'Hello' }] }),
+  })
+  return { status: answer.status, text: await answer.text() }
+}
+
+test('serve FILE goes from an empty folder to an answer: the line that it prints streams one', async () => {
+  const server = await serve(['tiny.gguf'])
+  expect(server.stdout()).toContain('Tiny Chat: llama, Q4_K_M')
+  expect(server.stdout()).toContain('ask --model local/tiny Hello')
+  const line = server.stdout().match(/^curl .+$/m)?.[0] ?? ''
+  expect(line).toContain('"model":"local/tiny"')
+  if (Bun.which('curl') !== null) {
+    const curl = Bun.spawn(['sh', '-c', line], { stdout: 'pipe', stderr: 'ignore' })
+    const text = await curl.stdout.text()
+    expect(text).toContain('local/tiny')
+    expect(text).toEndWith('data: [DONE]\n\n')
+  } else expect((await chat(server, 'local/tiny')).status).toBe(200)
+  server.signal('SIGTERM')
+  expect(await server.exited).toBe(0)
+
+  const again = await serve(['tiny.gguf'])
+  expect(again.stdout()).not.toContain('Tiny Chat: llama')
+  expect(again.stdout()).toContain('"model":"local/tiny"')
+  expect(readdirSync(join(place.folder, 'data/models.d'))).toEqual(['tiny.yaml'])
+})
+
+test('serve FILE without an engine, or of no model, starts nothing', async () => {
+  const bare = { cwd: place.folder, environment: { PATH: '/nowhere' } }
+  expect(await runBinary(['serve', 'tiny.gguf'], bare)).toMatchObject({
+    ...{ code: 1, stderr: expect.stringContaining('There is no llama-server here') },
+  })
+  expect(await runBinary(['serve', 'none.gguf'], bare)).toMatchObject({
+    ...{ code: 1, stderr: expect.stringContaining('There is no file') },
+  })
+  expect(readdirSync(place.folder)).not.toContain('tollgate_data')
+})
+
+test('models are added beside a running server, and taken away from it', async () => {
+  const server = await serve()
+  const added = await runWith('models', 'add', 'tiny.gguf', '--name', 'small')
+  expect(added).toMatchObject({ code: 0, stdout: expect.stringContaining('It starts with the first request') })
+  // A server looks for changes forty times a second.
+  let answer = await chat(server, 'local/small')
+  for (let tries = 0; answer.status === 404 && tries < 100; tries++) {
+    await Bun.sleep(20)
+    answer = await chat(server, 'local/small')
+  }
+  expect(answer).toEqual({ status: 200, text: expect.stringContaining('data: [DONE]') })
+  expect(await runWith('models', 'remove', 'local/small')).toMatchObject({ code: 0 })
+  for (let tries = 0; answer.status !== 404 && tries < 100; tries++) {
+    await Bun.sleep(20)
+    answer = await chat(server, 'local/small')
+  }
+  expect(answer.status).toBe(404)
+})
