@@ -116,7 +116,12 @@ function readName(text: string, from: number, to: number): string {
   return bare.includes('\\') ? (JSON.parse(text.slice(from, to)) as string) : bare
 }
 
+const QUOTE = 0x22
 const BACKSLASH = 0x5c
+/** `[` and `{` differ in this bit, and so do `]` and `}`. */
+const OBJECT_BIT = 0x20
+const OPENING = 0x7b
+const CLOSING = 0x7d
 
 /** @param at of its first quote. */
 function endOfText(text: string, at: number): number {
@@ -128,8 +133,6 @@ function endOfText(text: string, at: number): number {
   return text.length
 }
 
-/** What ends a list or an object, begins one, or hides such signs. */
-const NESTING = /["[\]{}]/g
 const BARE_END = /[,\]}\s]/g
 
 function endOfValue(text: string, at: number): number {
@@ -141,15 +144,16 @@ function endOfValue(text: string, at: number): number {
   }
   let depth = 0
   let next = at
-  do {
-    NESTING.lastIndex = next
-    const found = NESTING.exec(text)
-    if (found === null) return text.length
-    const [sign] = found
-    next = sign === '"' ? endOfText(text, found.index) : found.index + 1
-    if (sign === '{' || sign === '[') depth++
-    else if (sign !== '"') depth--
-  } while (depth > 0)
+  while (next < text.length) {
+    const code = text.charCodeAt(next)
+    if (code === QUOTE) {
+      next = endOfText(text, next)
+      continue
+    }
+    next++
+    if ((code | OBJECT_BIT) === OPENING) depth++
+    else if ((code | OBJECT_BIT) === CLOSING && --depth === 0) return next
+  }
   return next
 }
 
