@@ -9,6 +9,7 @@ import { ALIASES, type KeyName, LIMITS, slugsOf, toSlug } from './chaos-catalog.
 import { whyNotExplained } from './chaos-causes.ts'
 import type { Outcome } from './chaos-client.ts'
 import { complain, type Facts, mayAsk, stretchOf } from './chaos-facts.ts'
+import { checkResponseText, RESPONSE_END } from './chaos-responses.ts'
 import { whyNotOwnWords } from './chaos-words.ts'
 
 /** What a client holds in the end; `error` is that of a status, or of the frame that ended a stream. */
@@ -72,8 +73,9 @@ function whenWrong(why: string | null): void {
 }
 
 /** A stream that ended without saying so: what `fetch` takes for a complete body. */
-const isTorn = ({ plan, status, text }: Outcome) =>
-  status === 200 && plan.stream && !text.endsWith('data: [DONE]\n\n') && !/data: \{"error":[^\n]*\n\n$/.test(text)
+const isTorn = ({ plan, status, text }: Outcome) => status === 200 && plan.stream && !END[plan.way].test(text)
+
+const END = { chat: /data: (\[DONE\]|\{"error":[^\n]*)\n\n$/, responses: RESPONSE_END }
 
 /** What is sent after the signal finds a server that is about to close its connections. */
 function mayBeLost({ story, isKilled }: Facts, outcome: Outcome): boolean {
@@ -84,6 +86,11 @@ function mayBeLost({ story, isKilled }: Facts, outcome: Outcome): boolean {
 function judgeAnswer({ plan, headers, text }: Outcome): Pick<Held, 'report' | 'error'> {
   const asked = { includeUsage: plan.includeUsage, choices: plan.n, model: toSlug(plan.model), logprobs: false }
   checkHeaders(plan.stream ? 'stream' : 'whole', headers)
+  if (plan.way === 'responses') {
+    const { report, error } = checkResponseText(text, plan.stream)
+    must(report.identity?.model === asked.model, `it is of ${asked.model}`)
+    return { report: { ...report, costNanoUsd: error ? null : toReceipt(text) }, error }
+  }
   if (!plan.stream) return { report: { ...checkWhole(text, asked), costNanoUsd: toReceipt(text) }, error: null }
   const { error, ...report } = checkStream(text, asked)
   return { report: { ...report, costNanoUsd: plan.includeUsage && !error ? toReceipt(text) : null }, error }

@@ -56,7 +56,10 @@ export function whyNotExplained(facts: Facts, held: Held, error: ErrorFields): s
         return isStatus(429) && error.type === 'requests' && (did(['s429']) || routes.has('delta'))
       case REJECTION.code:
         return (
-          isStatus(400) && error.param === REJECTION.param && error.message.includes(REJECTION.message) && did(['s400'])
+          isStatus(400) &&
+          error.param === (plan.way === 'chat' ? REJECTION.param : 'input') &&
+          error.message.includes(REJECTION.message) &&
+          did(['s400'])
         )
       case 'schema_not_met':
         return isStatus(502) && calls.length >= 3 && ['object', 'schema', 'strict'].includes(plan.format)

@@ -100,6 +100,7 @@ function judgeRow(facts: Facts, rows: Rows, outcome: Outcome, held: Held | null)
     return [['a request that is no less than its calls', row]]
   const wanted = {
     key_id: plan.key,
+    endpoint: plan.way,
     model: toSlug(plan.model),
     stream: plan.stream ? 1 : 0,
     attempts: 1 + row.calls.length,

@@ -29,8 +29,12 @@ export type Manner =
 /** What an answer has to be: words, a tool call, a JSON object, JSON by a schema, or by a strict one. */
 export type Format = 'text' | 'tools' | 'object' | 'schema' | 'strict'
 
+/** By which of the doors it comes: chat's, or the Responses API's, whose requests are written anew for the same upstreams. */
+export type Way = 'chat' | 'responses'
+
 export interface RequestPlan {
   number: number
+  way: Way
   method: string
   path: string
   /** Null: none is sent. */
@@ -79,7 +83,8 @@ const MODELS = {
 
 const CHAT_KEYS = { main: 68, budget: 6, squad1: 3, squad2: 3, rpm: 7, tpm: 4, slots: 5, local: 4, picky: 3 } as const
 
-const CHAT = '/v1/chat/completions'
+const WAYS: Readonly<Record<Way, number>> = { chat: 7, responses: 3 }
+const PATHS: Readonly<Record<Way, string>> = { chat: '/v1/chat/completions', responses: '/v1/responses' }
 
 /** Which part of the requests is wrong from the start, and which part asks what models there are. */
 const SHARES = { mistaken: 9, list: 2, chat: 89 } as const
@@ -90,7 +95,10 @@ export function toRequest(seed: number, number: number): RequestPlan {
   const share = pick(random, SHARES)
   const chat = toChat(random, number)
   if (share === 'mistaken') return toMistaken(random, { ...chat, manner: { kind: 'plain' } })
-  if (share === 'chat') return { ...chat, body: toBody(chat) }
+  if (share === 'chat') {
+    const plan = pick(random, WAYS) === 'chat' || chat.manner.kind === 'slow' ? chat : toResponses(chat)
+    return { ...plan, body: toBody(plan) }
+  }
   const key = pick(random, { main: 2, local: 1, picky: 1 })
   return { ...chat, method: 'GET', path: '/v1/models', key, stream: false, manner: { kind: 'plain' }, body: '' }
 }
@@ -110,8 +118,9 @@ function toChat(random: () => number, number: number): Unwritten {
   const manner = toManner(random)
   const plan: Unwritten = {
     number,
+    way: 'chat',
     method: 'POST',
-    path: CHAT,
+    path: PATHS.chat,
     key,
     model,
     stream,
@@ -127,6 +136,12 @@ function toChat(random: () => number, number: number): Unwritten {
   if (manner.kind !== 'slow') return plan
   return { ...plan, key: 'main', model: 'acme/large', stream: true, n: 1, format: 'text', maxTokens: null }
 }
+
+/** The same by the Responses API, which has one answer a request and always tells of its usage. */
+const toResponses = (plan: Unwritten): Unwritten => ({
+  ...plan,
+  ...{ way: 'responses', path: PATHS.responses, n: 1, format: 'text', includeUsage: plan.stream },
+})
 
 function toFormat(random: () => number, model: string): Format {
   const drawn = pick(random, { text: 66, tools: 12, object: 6, schema: 8, strict: 8 })
@@ -151,18 +166,21 @@ const SCHEMA = {
 const TOOL = { type: 'function', function: { name: 'lookup', parameters: SCHEMA } }
 
 /** Writes the body of a request; `more` has the last word. */
-export function toBody(
-  { number, model, stream, includeUsage, n, format, maxTokens }: Unwritten,
-  more: object = {},
-): string {
+export function toBody(plan: Unwritten, more: object = {}): string {
+  const { number, way, model, stream, includeUsage, n, format, maxTokens } = plan
+  const instructions = `You are asked by conversation ${number % 50}.`
+  const content = `${PROMPT_MARK} ${number}: how is it?`
+  const common = { model, user: String(number), ...(stream ? { stream } : {}) }
+  if (way === 'responses') {
+    const cap = maxTokens === null ? {} : { max_output_tokens: maxTokens }
+    return JSON.stringify({ ...common, instructions, input: [{ role: 'user', content }], ...cap, ...more })
+  }
   return JSON.stringify({
-    model,
-    user: String(number),
+    ...common,
     messages: [
-      { role: 'system', content: `You are asked by conversation ${number % 50}.` },
-      { role: 'user', content: `${PROMPT_MARK} ${number}: how is it?` },
+      { role: 'system', content: instructions },
+      { role: 'user', content },
     ],
-    ...(stream ? { stream } : {}),
     ...(includeUsage ? { stream_options: { include_usage: true } } : {}),
     ...(n === 1 ? {} : { n }),
     ...(maxTokens === null ? {} : { max_tokens: maxTokens }),

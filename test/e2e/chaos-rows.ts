@@ -26,6 +26,7 @@ export interface Row extends Omit<CallRow, 'request_id' | 'number' | 'reason' | 
   id: string
   instance: string
   key_id: string
+  endpoint: string
   model: string
   http_status: number | null
   stream: number

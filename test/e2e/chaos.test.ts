@@ -1,6 +1,6 @@
 /**
- * The chaos test: the built binary between forty clients, many of them badly behaved, and five upstreams that fail in
- * every way we know, with two SIGKILLs and a change of the catalogue in between and a SIGTERM at the end. Afterwards what
+ * The chaos test: the built binary between forty clients of chat completions and of the Responses API, many of them badly behaved, and
+ * five upstreams that fail in every way we know, with two SIGKILLs and a change of the catalogue in between and a SIGTERM at the end. Afterwards what
  * clients got, what upstreams saw and what the ledger says must agree (`chaos-verdict.ts`).
  *
  * CHAOS_SEED=n replays a run. By seed and number are decided: each request with its key and its client's manner
