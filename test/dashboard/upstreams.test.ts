@@ -6,6 +6,7 @@ import {
   toBreakers,
   toCredential,
   toCredentialOfSeveral,
+  toServer,
   toStrip,
   toTestText,
 } from '../../src/dashboard/upstreams/words.ts'
@@ -71,6 +72,15 @@ describe('in words', () => {
   ] as const)('one credential of several: %j', (changes, kind, word) => {
     const credential = { number: 2, from: 'variable', name: 'TWO', reason: null, ...changes } as const
     expect(toCredentialOfSeveral(credential)).toEqual({ kind, word })
+  })
+
+  test('a model server that is started here, and how many it has', () => {
+    const server = { state: 'ready', reason: null, pid: 1, answering: 2, waiting: 3, memory_bytes: null } as const
+    expect(toServer(server)).toEqual({ kind: 'good', word: 'ready, answering 2, 3 waiting' })
+    expect(toServer({ ...server, state: 'stopped', answering: 0, waiting: 0 })).toEqual({
+      kind: 'off',
+      word: 'stopped',
+    })
   })
 
   test('what a test came to', () => {

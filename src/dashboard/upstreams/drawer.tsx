@@ -14,7 +14,15 @@ import { useUpstreams } from './data.ts'
 import { Failures, LastError } from './failures.tsx'
 import { Strip } from './strip.tsx'
 import { TestButton } from './test-button.tsx'
-import { toBreaker, toCredential, toCredentialOfSeveral, toFailedText, toOriginWord, toUpstreamState } from './words.ts'
+import {
+  toBreaker,
+  toCredential,
+  toCredentialOfSeveral,
+  toFailedText,
+  toOriginWord,
+  toServer,
+  toUpstreamState,
+} from './words.ts'
 
 export function UpstreamDrawer({ id, onClose }: { id: string; onClose(): void }) {
   const { data: upstreams, problem, reload } = useUpstreams()
@@ -113,14 +121,21 @@ function Targets({ of: { id, targets } }: { of: ShownUpstream }) {
 }
 
 function Facts({ of: upstream }: { of: ShownUpstream }) {
-  const { dialect, preset, base_url, local, deadlines, credential, credentials, origin } = upstream
+  const { dialect, preset, base_url, local, deadlines, credential, credentials, origin, process: server } = upstream
   const { kind, word } = toCredential(credential)
   return (
     <section class="part">
       <h3>How it is set up</h3>
       <dl class="facts">
         <dt>Address</dt>
-        <dd>{base_url === null ? 'within this server' : <code>{base_url}</code>}</dd>
+        <dd>{server ? 'started here' : base_url === null ? 'within this server' : <code>{base_url}</code>}</dd>
+        {server && <dt>Its server</dt>}
+        {server && (
+          <dd>
+            <State kind={toServer(server).kind}>{toServer(server).word}</State>
+            {server.reason !== null && <p class="under">{server.reason}</p>}
+          </dd>
+        )}
         <dt>Provider</dt>
         <dd>{preset === null ? `any that speaks the ${dialect} dialect` : `${preset} (${dialect})`}</dd>
         <dt>Credential</dt>

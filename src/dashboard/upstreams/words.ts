@@ -107,6 +107,20 @@ export function filterUpstreams(
   })
 }
 
+const SERVER_KINDS: Readonly<Record<NonNullable<ShownUpstream['process']>['state'], StateKind>> = {
+  ...{ stopped: 'off', loading: 'warn', ready: 'good', sleeping: 'off', failed: 'bad' },
+}
+
+/** How a model server stands that is started here: `ready, answering 2, 3 waiting`. */
+export function toServer({ state, answering, waiting }: NonNullable<ShownUpstream['process']>): Told {
+  const parts = [
+    state,
+    answering > 0 && `answering ${toCount(answering)}`,
+    waiting > 0 && `${toCount(waiting)} waiting`,
+  ]
+  return { kind: SERVER_KINDS[state], word: parts.filter(Boolean).join(', ') }
+}
+
 /** Whether somebody should look. */
 export const isUnwell = ({ state, targets }: Pick<ShownUpstream, 'state' | 'targets'>): boolean =>
   STATES[state].kind === 'bad' || STATES[state].kind === 'warn' || targets.some(({ breaker }) => breaker !== 'closed')
