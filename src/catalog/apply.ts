@@ -11,14 +11,15 @@ import type { Counts } from './changes.ts'
 import type { Catalog } from './complete.ts'
 import { toDetail } from './detail.ts'
 import { withVersions } from './history.ts'
+import { namesOfManaged } from './managed-rows.ts'
 import { type CatalogPlan, type Left, planCatalog } from './plan.ts'
 import type { CatalogSource } from './source.ts'
 import { isIdle } from './states.ts'
 
 /** What a plain apply leaves alone, and is to be done all the same. */
 export interface ApplyWishes {
-  /** Whether rows that the catalogue's origin no longer declares are deleted. */
-  prune?: boolean
+  /** Whether rows that the catalogue's origin no longer declares are deleted; `managed`: those alone whose servers are started here. */
+  prune?: boolean | 'managed'
   /** Whether it wins over an administrator: rows that both have become its own. */
   takeOver?: boolean
 }
@@ -88,7 +89,8 @@ function planFor(
       { kind: 'catalog_missing' },
       'There is no catalog.yaml in the data folder or here, and this database was set up from one.',
     )
-  const plan = planCatalog(rows, catalog, { origin, prune, takeOver, nowMs, mintId: mintTag })
+  const pruned = prune === 'managed' ? namesOfManaged(rows) : prune
+  const plan = planCatalog(rows, catalog, { origin, prune: pruned, takeOver, nowMs, mintId: mintTag })
   permit?.(rows, plan.write)
   return plan
 }
@@ -112,7 +114,7 @@ export function toDigest(
   { origin, text, modelFiles }: Pick<CatalogSource, 'origin' | 'text' | 'modelFiles'>,
   version: string,
 ): string {
-  const texts = [text, ...modelFiles.flatMap((file) => [file.name, file.text])]
+  const texts = [text ?? '', ...modelFiles.flatMap((file) => [file.name, file.text])]
   return new Bun.CryptoHasher('sha256').update(`${version}\n${origin}\n${texts.join('\n')}`).digest('hex')
 }
 

@@ -6,30 +6,16 @@ import { ServiceError } from '../domain/service-error.ts'
 import type { Environment } from '../domain/snapshot.ts'
 import type { Catalog } from './complete.ts'
 import { type ParsedCatalog, parseCatalog } from './file.ts'
-import type { CatalogSource, ModelFile } from './source.ts'
+import { type CatalogSource, MODELS_FOLDER, type ModelFile } from './source.ts'
 
 /** Parses a catalogue with the files of models beside it. Throws a ServiceError of kind `catalog_invalid`. */
-export async function parseSource(source: CatalogSource, environment: Environment): Promise<ParsedCatalog> {
-  const main = await parseCatalog(source.text, { name: source.name, environment })
-  // They are a file's, and what stands in for one is not: `serve` applies both.
-  return source.origin === 'builtin' ? main : withModelFiles(main, source, environment)
-}
-
-/** Parses the files of models alone. */
-export const parseModelFiles = (source: Pick<CatalogSource, 'modelFiles'>, environment: Environment) =>
-  withModelFiles(NOTHING, source, environment)
-
-const NOTHING: ParsedCatalog = { catalog: { upstreams: [], models: [], aliases: [] }, wildcards: [], warnings: [] }
-
-async function withModelFiles(
-  main: ParsedCatalog,
-  { modelFiles }: Pick<CatalogSource, 'modelFiles'>,
+export async function parseSource(
+  { name, text, modelFiles }: Pick<CatalogSource, 'name' | 'text' | 'modelFiles'>,
   environment: Environment,
 ): Promise<ParsedCatalog> {
-  let all = main
+  let all = text === null ? NOTHING : await parseCatalog(text, { name, environment })
   for (const file of modelFiles) {
-    const { name, text } = file
-    const parsed = await parseCatalog(text, { name, environment })
+    const parsed = await parseCatalog(file.text, { name: file.name, environment })
     requireNew(all.catalog, parsed.catalog, file)
     all = {
       catalog: {
@@ -43,6 +29,12 @@ async function withModelFiles(
   }
   return all
 }
+
+/** Parses files of models alone. Throws as above. */
+export const parseModelFiles = ({ modelFiles }: Pick<CatalogSource, 'modelFiles'>, environment: Environment) =>
+  parseSource({ name: MODELS_FOLDER, text: null, modelFiles }, environment)
+
+const NOTHING: ParsedCatalog = { catalog: { upstreams: [], models: [], aliases: [] }, wildcards: [], warnings: [] }
 
 function requireNew(before: Catalog, added: Catalog, { name }: ModelFile): void {
   const namesOf = ({ upstreams, models, aliases }: Catalog) => [

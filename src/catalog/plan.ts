@@ -16,8 +16,8 @@ import { KINDS, type Kind, toRouteName } from './rows-as-entries.ts'
 import { isSameRow } from './states.ts'
 
 export interface PlanOptions extends RowOptions {
-  /** Whether rows of this origin that are no longer declared are deleted. */
-  prune: boolean
+  /** Whether rows of this origin that are no longer declared are deleted, or the names of those that are. */
+  prune: boolean | ReadonlySet<string>
   /** Whether what is declared becomes this origin's although a stronger one has it. */
   takeOver: boolean
 }
@@ -81,6 +81,7 @@ function diffTable<Row extends { origin: Origin }>(
   left: Left[],
 ): TableWrite<Row> {
   const fields = (row: Row) => withoutNull(fieldsOf(row))
+  const isPruned = (name: string) => (typeof prune === 'boolean' ? prune : prune.has(name))
   const before = new Map(current.map((row) => [nameOf(row), row]))
   const names = new Set(wanted.map(nameOf))
   const plan: TableWrite<Row> = { create: [], update: [], delete: [] }
@@ -97,7 +98,7 @@ function diffTable<Row extends { origin: Origin }>(
     const name = nameOf(row)
     if (names.has(name)) continue
     const isStandIn = row.origin === 'builtin' && (origin === 'builtin' || origin === 'file')
-    if (isStandIn || (row.origin === origin && prune)) plan.delete.push(row)
+    if (isStandIn || (row.origin === origin && isPruned(name))) plan.delete.push(row)
     else if (row.origin === origin) left.push({ name, origin, why: 'undeclared', before: fields(row), after: {} })
   }
   return plan

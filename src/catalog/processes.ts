@@ -24,7 +24,7 @@ export interface LoadedProcesses {
 export async function loadProcesses(source: CatalogSource, isNamed: boolean): Promise<LoadedProcesses> {
   const byUpstream = new Map<string, ProcessSpec>()
   const ignored: string[] = []
-  const main = await read(source.text)
+  const main = source.text === null ? {} : await read(source.text)
   const own = commandsOf(main)
   if (isNamed) take(own, byUpstream)
   else if (own.length > 0)

@@ -14,7 +14,8 @@ export interface CatalogSource {
   /** The full path; null for the built-in one. */
   path: string | null
   origin: 'file' | 'builtin'
-  text: string
+  /** Null where there are files of models, and no catalogue. */
+  text: string | null
   /** The files of models in the data folder, by their names. */
   modelFiles: ModelFile[]
 }
@@ -40,14 +41,18 @@ export async function loadSource(options: SourceOptions): Promise<CatalogSource>
   for (const { path, name } of toPlaces(options))
     if (options.file !== undefined || (await Bun.file(path).exists()))
       return { name, path, origin: 'file', text: await readSource(path), modelFiles }
+  if (modelFiles.length > 0)
+    return { name: MODELS_FOLDER, path: toModelsFolder(options), origin: 'file', text: null, modelFiles }
   return { name: 'built-in catalog.yaml', path: null, origin: 'builtin', text: builtin, modelFiles }
 }
 
 /** Of the data folder. */
 export const MODELS_FOLDER = 'models.d'
 
-async function readModelFiles({ dataFolder, cwd }: SourceOptions): Promise<ModelFile[]> {
-  const folder = resolve(cwd, dataFolder, MODELS_FOLDER)
+const toModelsFolder = ({ dataFolder, cwd }: SourceOptions) => resolve(cwd, dataFolder, MODELS_FOLDER)
+
+async function readModelFiles(options: SourceOptions): Promise<ModelFile[]> {
+  const folder = toModelsFolder(options)
   const names = await readdir(folder).catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return []
     throw toUnreadable(folder, error)

@@ -52,7 +52,7 @@ async function declare(model: LocalModel, catalogFile: string | undefined, io: C
   const there = before.find(({ models }) => models.includes(slug))
   if (there || existsSync(file.path)) throw toTaken(slug, there?.file.name ?? file.name)
   // A start would refuse two of one name.
-  const { catalog } = await parseSource({ ...source, origin: 'file' }, io.environment)
+  const { catalog } = await parseSource(source, io.environment)
   requireFree(catalog, model)
   await parseModelFiles({ modelFiles: [file] }, io.environment)
   prepareDataFolder(dataFolder)

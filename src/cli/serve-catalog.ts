@@ -2,9 +2,9 @@
  * The catalogue of a running server: applied at its start where it is not yet, again when somebody asks for it, and when its file
  * changes where that is watched. Whatever cannot be applied leaves everything as it was. Made by `run-server.ts`.
  */
-import { type ApplyOptions, applyCatalog, isApplied, toApplyOptions, toDigest } from '../catalog/apply.ts'
+import { applyCatalog, isApplied, toApplyOptions, toDigest } from '../catalog/apply.ts'
 import type { Catalog } from '../catalog/complete.ts'
-import { type CatalogSource, listPlaces, loadSource, MODELS_FOLDER } from '../catalog/source.ts'
+import { type CatalogSource, listPlaces, loadSource } from '../catalog/source.ts'
 import { watchCatalog } from '../catalog/watch.ts'
 import type { ProcessSpecs } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -107,26 +107,21 @@ export async function createServedCatalog(io: Context, { file, fromRows, log }: 
 
 const toLabel = (source: CatalogSource) => source.path ?? source.name
 
+const EMPTY: Catalog = { upstreams: [], models: [], aliases: [] }
+
 /** Returns whether anything was changed. Throws a ServiceError that names all that is wrong with the catalogue. */
 async function apply(source: CatalogSource, store: ConfigStore, io: Context, log: Log): Promise<boolean> {
   // A catalogue that is applied already, as at nearly every start, needs no reader of YAML.
-  const { parseSource, parseModelFiles } = await import('../catalog/parse-source.ts')
+  const { parseSource } = await import('../catalog/parse-source.ts')
   // What it warns of, credentials that are missing, the server says itself of each upstream that is not ready.
   const { catalog } = await parseSource(source, io.environment)
-  const options = toApplyOptions(source, version(), { actor: 'server', nowMs: io.nowMs(), prune: true })
-  const isChanged = await applyOne(catalog, options, store, log)
-  if (source.origin === 'file' || source.modelFiles.length === 0) return isChanged
-  const models = await parseModelFiles(source, io.environment)
-  // What a file has declared that is gone now stays, as it does without these.
-  const beside = { ...options, origin: 'file', subject: MODELS_FOLDER, prune: false } as const
-  return (await applyOne(models.catalog, beside, store, log)) || isChanged
-}
-
-async function applyOne(catalog: Catalog, options: ApplyOptions, store: ConfigStore, log: Log): Promise<boolean> {
+  // Without a catalogue, what one has declared stays; a model whose file is gone goes all the same.
+  const prune = source.text === null ? 'managed' : true
+  const options = toApplyOptions(source, version(), { actor: 'server', nowMs: io.nowMs(), prune })
   const { conflicts, version: made } = await applyCatalog(store, catalog, options).catch((error) => {
     // A server without the file that it was set up from serves by what that has declared.
     if (error instanceof ServiceError && error.failure.kind === 'catalog_missing')
-      return { conflicts: [], version: null }
+      return applyCatalog(store, EMPTY, { ...options, origin: 'file', prune: 'managed' })
     throw error
   })
   for (const conflict of conflicts)

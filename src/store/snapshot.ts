@@ -72,7 +72,7 @@ function whyNotRun({ id, process }: Upstream, { byUpstream }: ProcessSpecs): str
   const spec = byUpstream.get(id)
   if (process === null || spec?.hash === process) return null
   return spec
-    ? 'its process in the file is another one than what was applied; reload the server, or apply the file'
+    ? 'its process in the file is another one than in the catalogue: apply the file, with --take-over where an administrator has changed the upstream'
     : 'its process is not run: a command counts in the file that serve --catalog names, and in models.d of the data folder'
 }
 

@@ -1,6 +1,7 @@
 /** Model servers that the built executable starts: where commands come from, by hand, and that none outlives it, however it ends. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { chmodSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
 import { modelServer } from '../support/model-server.ts'
 import { until } from '../support/until.ts'
@@ -107,6 +108,33 @@ describe('model servers of the executable', () => {
       { stdout: 'pipe' },
     )
     expect(await asked.stdout.text()).toContain('I am local/a')
+  })
+
+  test('come and go with their files', async () => {
+    const models = async () => {
+      const { models } = JSON.parse((await place.run('models', 'list', '--json')).stdout)
+      return models.map(({ slug }: { slug: string }) => slug)
+    }
+    const write = async (id: string, isWhole = false) => {
+      const lines = toFile([id]).split('\n')
+      // The built-in model is declared once.
+      const text = lines.filter((line) => isWhole || !line.includes('demo')).join('\n')
+      chmodSync(await place.write(`data/models.d/${id}.yaml`, text), 0o600)
+    }
+    await write('a', true)
+    const server = await place.serve(['--first-key'])
+    expect(await models()).toEqual(['local/a', 'tollgate/demo'])
+    await write('b')
+    server.signal('SIGHUP')
+    await until('both are there', async () => String(await models()) === 'local/a,local/b,tollgate/demo')
+    for (const [id, left] of [
+      ['a', 'local/b,tollgate/demo'],
+      ['b', 'tollgate/demo'],
+    ] as const) {
+      await rm(`${place.folder}/data/models.d/${id}.yaml`)
+      server.signal('SIGHUP')
+      await until(`${id} is gone`, async () => String(await models()) === left)
+    }
   })
 
   test('say why they could not be started', async () => {
