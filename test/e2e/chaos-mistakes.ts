@@ -50,7 +50,7 @@ export function toMistaken(random: () => number, chat: Unwritten): RequestPlan {
     bad_schema: () => wrong({}, invalid(400, null, 'response_format'), { response_format: BAD_SCHEMA }),
     content_type: () => wrong({}, invalid(400, 'unsupported_content_type')),
     wrong_method: () => wrong({ method: 'PUT' }, invalid(405, 'method_not_supported')),
-    unknown_url: () => wrong({ path: '/v1/completions' }, invalid(404, null)),
+    unknown_url: () => wrong({ path: '/v1/chats' }, invalid(404, null)),
   }
   return told[pick(random, MISTAKES)]()
 }
