@@ -45,13 +45,20 @@ const MINUTE_MS = 60_000
 export async function createLive(deps: LiveDeps) {
   const { store, vault, environment, reader, ledger, backends, probeMs, now, monotonicMs, log, fleet } = deps
   let processes: { wanted: string; specs: ProcessSpecs } = { wanted: '[]', specs: NO_PROCESSES }
+  /** A file that cannot be read must not keep a key in force that was revoked: what was read of it last goes on. */
+  const loadProcesses = () =>
+    deps.loadProcesses().catch((error: unknown) => {
+      const what = 'the commands of model servers could not be read: those that are known stay'
+      log.error('config_rejected', what, { error: String(error) })
+      return processes.specs
+    })
   /** @param isForced whether files may have changed though the rows have not. */
   const read = async (isForced: boolean) => {
     const rows = await store.read()
     const managed = rows.upstreams.filter(({ options }) => options.process !== undefined)
     const wanted = JSON.stringify(managed.map(({ id, options }) => [id, options.process]))
     if (managed.length > 0 && (isForced || wanted !== processes.wanted))
-      processes = { wanted, specs: await deps.loadProcesses() }
+      processes = { wanted, specs: await loadProcesses() }
     if (managed.length === 0) processes = { wanted, specs: NO_PROCESSES }
     return toSnapshot(rows, environment, await vault.open(rows.sealed), processes.specs)
   }

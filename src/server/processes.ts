@@ -34,6 +34,9 @@ export const createFleet = ({ dataFolder, environment, now, log }: FleetOptions)
 
 /** The same backends, for upstreams too whose servers are started here. */
 export function withFleet(backends: Record<DialectName, Backend>, fleet: Fleet): Record<DialectName, Backend> {
-  const managed = Object.entries(backends).map(([name, backend]) => [name, createManagedBackend(backend, fleet)])
+  const managed = Object.entries(backends).map(([name, backend]): [string, Backend] => [
+    name,
+    createManagedBackend(backend, fleet),
+  ])
   return { ...backends, ...Object.fromEntries(managed) }
 }

@@ -110,6 +110,21 @@ describe('model servers of the executable', () => {
     expect(await asked.stdout.text()).toContain('I am local/a')
   })
 
+  test('go on where the file of their commands is gone, and a key that is revoked then ends at once', async () => {
+    const file = await place.write('own.yaml', toFile(['a']))
+    const server = await place.serve(['--catalog', file, '--first-key'])
+    expect((await chat(server, 'a')).status).toBe(200)
+    await rm(file)
+    // A change of rows that makes it read the commands again.
+    const other = await place.write('other.yaml', toFile(['a', 'b']))
+    expect((await place.run('catalog', 'apply', other)).code).toBe(0)
+    await server.logged('the commands of model servers could not be read')
+    expect((await chat(server, 'a')).status).toBe(200)
+    expect((await chat(server, 'b')).status).toBe(503)
+    expect((await place.run('keys', 'revoke', String(server.key).slice(-4))).code).toBe(0)
+    await until('the key is refused', async () => (await chat(server, 'a')).status === 401)
+  })
+
   test('come and go with their files', async () => {
     const models = async () => {
       const { models } = JSON.parse((await place.run('models', 'list', '--json')).stdout)
