@@ -32,6 +32,7 @@ const HAS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>
   path: { ...OPENAI, anthropic: true },
   auth: { ...OPENAI, anthropic: true },
   service_account: OVER_HTTP,
+  probe: OPENAI,
   query: OPENAI,
   headers: OVER_HTTP,
   drop: OPENAI,
@@ -103,7 +104,7 @@ export function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
       )
   yield* checkSettings(at, entry)
   yield* checkProcess(at, entry)
-  const shapes = { path: entry.path, api_version: entry.api_version, betas: entry.betas }
+  const shapes = { path: entry.path, probe: entry.probe, api_version: entry.api_version, betas: entry.betas }
   for (const [name, value] of Object.entries(shapes)) yield* checkHeaderText([...at, name], name, value)
   const { path } = toEntry(entry.cost)
   if (typeof path === 'string' && !PATH.test(path))
@@ -137,6 +138,7 @@ const toUsualVariable = (id: string): string =>
 
 const SHAPES: Readonly<Record<string, [RegExp, string]>> = {
   path: [/^\/([\w.:@%/-]|\{model\})*$/, 'must be a path that begins with /, such as /v1/messages.'],
+  probe: [/^\/[\w.@%/-]*$/, 'must be a path that begins with /, such as /health.'],
   api_version: [/^\d{4}-\d{2}-\d{2}$/, 'must be a version of the API, which is a date such as "2023-06-01".'],
   betas: [/^[\w.-]+$/, 'must be the name of one beta, such as files-api-2025-04-14.'],
 }

@@ -27,6 +27,8 @@ export interface Provider {
   /** What its list of models is worth; null = it has the names of those that it serves, and no prices that count. */
   modelList: Preset['model_list'] | null
   options: UpstreamSettings
+  /** Whether it is a server of one's own. */
+  local: boolean
 }
 
 /** Presets that models.dev has under another name, and those that serve the models of one maker alone. */
@@ -53,11 +55,11 @@ export function findProvider(known: KnownProviders, id: string): Provider {
   )
 }
 
-/** The known provider at whose host an address is; null where nobody is. */
+/** The known provider at whose host an address is; null where nobody is. Anything may be at one of this machine's ports. */
 export function findByAddress(known: KnownProviders, baseUrl: string): Provider | null {
   const hostOf = (text: string | null) => (text === null ? null : (URL.parse(text)?.host ?? null))
   const host = hostOf(baseUrl)
-  return allProviders(known).find((one) => host !== null && hostOf(one.baseUrl) === host) ?? null
+  return allProviders(known).find((one) => host !== null && !one.local && hostOf(one.baseUrl) === host) ?? null
 }
 
 /** The presets first. */
@@ -72,9 +74,19 @@ function toPresetProvider(known: KnownProviders, id: string, preset: Preset): Pr
   const name = ALSO[id]?.known ?? id
   const more = Object.hasOwn(known, name) ? (known[name]?.env ?? []).filter(isSecret) : []
   return {
-    ...{ id, name: preset.name, dialect: preset.dialect, known: name, vendor: ALSO[id]?.vendor ?? id },
+    ...{
+      id,
+      name: preset.name,
+      dialect: preset.dialect,
+      known: name,
+      vendor: preset.local ? 'local' : (ALSO[id]?.vendor ?? id),
+    },
     ...{ baseUrl: preset.base_url ?? null, example: preset.example ?? null, options: { preset: id } },
-    ...{ modelList: preset.model_list ?? null, variables: [...new Set([preset.env, ...more])] },
+    ...{
+      modelList: preset.model_list ?? null,
+      variables: [...new Set([...(preset.env ? [preset.env] : []), ...more])],
+    },
+    local: preset.local === true,
   }
 }
 
@@ -88,5 +100,6 @@ function toKnownProvider(id: string, { api, npm, name = id, env = [] }: KnownPro
     ...{ id, name, dialect: npm === '@ai-sdk/anthropic' ? 'anthropic' : 'openai', known: id, vendor: id },
     ...{ baseUrl: api.replace(/\/+$/, ''), example: null, options: {} },
     ...{ modelList: null, variables: env.filter(isSecret) },
+    local: false,
   }
 }

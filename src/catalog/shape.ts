@@ -67,6 +67,7 @@ const OPTIONS = {
   cost: Type.Optional(Type.Union([Type.Literal('off'), closed({ path: text(), unit: oneOf(COST_UNITS) })])),
   transport: Type.Optional(oneOf(TRANSPORTS)),
   path: Type.Optional(text()),
+  probe: Type.Optional(text()),
   query: texts(),
   auth: Type.Optional(text()),
   service_account: Type.Optional(Type.Boolean()),

@@ -98,7 +98,7 @@ function toNewUpstream(provider: Provider | null, flags: AddFlags) {
   const options = dialect === provider?.dialect ? provider.options : {}
   // Where its preset says it, it stays as that does.
   const baseUrl = own ?? (options.preset === undefined ? (provider?.baseUrl ?? null) : null)
-  return { id, dialect, baseUrl, local: flags.local === true, options }
+  return { id, dialect, baseUrl, local: flags.local === true || provider?.local === true, options }
 }
 
 /** What was said, else the usual variable, where that is set, else what is typed in. */

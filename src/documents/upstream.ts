@@ -197,13 +197,13 @@ export interface ShownPreset {
   /** Null where each customer has another one, such as `example`. */
   base_url: string | null
   example: string | null
-  /** Which variable its own libraries read the credential from. */
-  variable: string
+  /** Which variable its own libraries read the credential from; null where it mostly needs none. */
+  variable: string | null
 }
 
 export const toPresetDocuments = (): ShownPreset[] =>
   Object.entries(allPresets()).map(([id, { name, dialect, base_url, example, env }]) => ({
-    ...{ id, name, dialect, base_url: base_url ?? null, example: example ?? null, variable: env },
+    ...{ id, name, dialect, base_url: base_url ?? null, example: example ?? null, variable: env ?? null },
   }))
 
 /** What is known, without the credential: an upstream may have quoted it in an error. */

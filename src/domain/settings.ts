@@ -119,6 +119,8 @@ export interface UpstreamSettings {
   max_tokens_per_second?: number
   /** Where chats go below its address, where that is not the usual place; `{model}` in it is its name of the model. */
   path?: string
+  /** Below its address without `/v1`: what it is asked, for free, whether it could answer, where that is not its list of models. */
+  probe?: string
   /** What is added to every address, behind a `?`. */
   query?: Record<string, string>
   /**

@@ -15,8 +15,10 @@ export interface Preset {
   base_url?: string
   /** What such an address looks like. */
   example?: string
-  /** The variable that its own libraries read the credential from. */
-  env: string
+  /** The variable that its own libraries read the credential from; left out where it mostly needs none. */
+  env?: string
+  /** Whether it is a server of one's own, which costs nothing: whoever adds it by name has it so. */
+  local?: true
   /**
    * What its list of models is worth, where that is not just the names of those that it serves: `with_prices` = what they cost, too, in
    * USD per token; `not_deployed` = what may be deployed there, whether it is or not, and under other names.

@@ -9,7 +9,7 @@ import { ServiceError } from '../domain/service-error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import type { Dialect } from './backend.ts'
 import { toPublic } from './failure.ts'
-import { toOwnHeaders, toReason } from './probe.ts'
+import { toOwnHeaders, toReason, toRoot } from './probe.ts'
 import { readResponse } from './read-text.ts'
 
 export interface ListLimits {
@@ -65,13 +65,12 @@ async function askFurther(
 ): Promise<ListedModel[]> {
   const { upstream, dialect, signal } = asking
   const questions = dialect.models.further?.(models.slice(0, MOST_ASKED), upstream) ?? []
-  const root = upstream.baseUrl?.replace(/\/v1$/, '')
   const answers: unknown[] = []
   const left = [...questions.entries()]
   const worker = async () => {
     for (let next = left.shift(); next !== undefined && !signal.aborted; next = left.shift()) {
       const [at, { at: place, path, body }] = next
-      const url = `${place === 'root' ? root : upstream.baseUrl}${path}`
+      const url = `${place === 'root' ? toRoot(upstream) : upstream.baseUrl}${path}`
       // Whatever it says instead of an answer, its list is good without.
       answers[at] = await readPage(url, asking, body)
         .then(parseJson)

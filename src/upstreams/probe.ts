@@ -6,6 +6,7 @@
 import { nameOf, UpstreamError } from '../domain/error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import type { Authority, Dialect, Readiness } from './backend.ts'
+import { toStatusRefusal } from './failure.ts'
 import { isOurShortage } from './shortage.ts'
 
 /**
@@ -18,8 +19,9 @@ export async function askReadiness(
   signal: AbortSignal,
   authority?: Authority,
 ): Promise<Readiness> {
-  const path = dialect.probe.path(upstream)
-  const url = URL.parse(`${upstream.baseUrl}${path}`)
+  const { probe } = upstream.options
+  const path = probe ?? dialect.probe.path(upstream)
+  const url = URL.parse(`${probe === undefined ? upstream.baseUrl : toRoot(upstream)}${path}`)
   if (url === null) return { state: 'down', reason: 'its base_url is no address' }
   try {
     const granted = await authority?.headers(upstream)
@@ -32,7 +34,7 @@ export async function askReadiness(
     })
     response.body?.cancel().catch(() => {})
     if (response.status === 401) authority?.refused(upstream)
-    return dialect.probe.readiness(response.status)
+    return probe === undefined ? dialect.probe.readiness(response.status) : toHealth(response.status, path)
   } catch (error) {
     if (signal.aborted) return { state: 'timeout', reason: `its ${path} did not answer in time` }
     if (error instanceof UpstreamError) {
@@ -42,6 +44,19 @@ export async function askReadiness(
     if (isOurShortage(error)) return { state: 'not_made', reason: 'this process has no files or ports left to ask it' }
     return { state: WORDS[nameOf(error)] === RESET ? 'degraded' : 'down', reason: toReason(error) }
   }
+}
+
+/** The address of what a server has beside OpenAI's API. */
+export const toRoot = ({ baseUrl }: Pick<Upstream, 'baseUrl'>): string => (baseUrl ?? '').replace(/\/v1$/, '')
+
+/** What servers say of themselves alone: 503 while they load. */
+function toHealth(status: number, path: string): Readiness {
+  if (status === 200) return { state: 'ready' }
+  if (status === 503) return { state: 'degraded', reason: `its ${path} answered 503: it is loading, or has no model` }
+  const refusal = toStatusRefusal(status)
+  if (refusal?.of === 'upstream')
+    return { state: 'refused', reason: `its ${path} answered ${status}: ${refusal.why}`, isWrong: status === 401 }
+  return status >= 500 ? { state: 'degraded', reason: `its ${path} answered ${status}` } : { state: 'unknown' }
 }
 
 /** Headers that the catalogue gives every request to an upstream. */

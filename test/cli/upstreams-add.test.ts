@@ -357,6 +357,15 @@ describe('an upstream that costs nothing', () => {
   })
 })
 
+test('a server of one’s own is added by what it is: free, without a key, at its usual port or another, with what it says of itself', async () => {
+  lists(openaiList('tiny'))
+  const ran = await add('llama.cpp', '--yes')
+  expect(ran).toMatchObject({ code: 0 })
+  expect(await modelOf('local/tiny')).toMatchObject({ enabled: true, routes: [{ upstream: 'llama.cpp' }] })
+  const catalog = await json('catalog', 'export')
+  expect(catalog.upstreams['llama.cpp']).toEqual({ preset: 'llama.cpp', base_url: provider.url, local: true })
+})
+
 describe('--models', () => {
   test('picks by name and by pattern, of the provider or of ours', async () => {
     lists(openaiList('gpt-5', 'gpt-5-mini', 'gpt-4o', 'gpt-4o-mini'))

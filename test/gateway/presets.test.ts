@@ -244,7 +244,9 @@ describe('what a preset sends', () => {
   }
 
   test('every preset of the OpenAI format is here', () => {
-    const names = Object.entries(allPresets()).flatMap(([name, { dialect }]) => (dialect === 'openai' ? name : []))
+    const names = Object.entries(allPresets()).flatMap(([name, { dialect, local }]) =>
+      dialect === 'openai' && !local ? name : [],
+    )
     expect(names.toSorted()).toEqual(NAMES.toSorted())
     expect(Object.keys(EFFORTS_SENT).toSorted()).toEqual(NAMES.toSorted())
   })

@@ -176,3 +176,27 @@ async function startDeafHost() {
     },
   }
 }
+
+test('a server that says by its health whether it can be asked is asked for that, beside its API and not for its list', async () => {
+  let status = 503
+  const asked: string[] = []
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch(request) {
+      const { pathname } = new URL(request.url)
+      asked.push(pathname)
+      // Its list answers while it loads.
+      return new Response('{}', { status: pathname === '/health' ? status : 200 })
+    },
+  })
+  const options = { ...DEFAULT_OPTIONS, probe: '/health' }
+  const upstream = toUpstream(`http://127.0.0.1:${server.port}/v1`, { local: true, options })
+  expect(await backends.openai.probe(upstream, signal)).toMatchObject({ state: 'degraded' })
+  status = 200
+  expect(await backends.openai.probe(upstream, signal)).toEqual({ state: 'ready' })
+  status = 404
+  expect(await backends.openai.probe(upstream, signal)).toEqual({ state: 'unknown' })
+  expect(asked).toEqual(['/health', '/health', '/health'])
+  server.stop(true)
+})

@@ -59,7 +59,7 @@ export const Preset = describes<ShownPreset>()(
     ...{ id: Text, name: Text, dialect: Text },
     base_url: orNull(Type.String({ description: 'null: each customer has another one, such as the example.' })),
     example: TextOrNull,
-    variable: Type.String({ description: 'Which variable its own libraries read the credential from.' }),
+    variable: orNull(Type.String({ description: 'Which variable its own libraries read the credential from.' })),
   }),
 )
 

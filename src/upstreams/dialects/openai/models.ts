@@ -8,7 +8,7 @@ import type { ListedModel } from '../../../domain/listed-model.ts'
 import { FEATURES, type Feature, type Modality } from '../../../domain/settings.ts'
 import type { PricingItem } from '../../../domain/usage.ts'
 import type { ModelPage } from '../../backend.ts'
-import { toModalities, toTitle, toTokens } from '../listed.ts'
+import { toAbout, toModalities, toTitle, toTokens } from '../listed.ts'
 
 export function readModels(json: unknown): ModelPage | null {
   const page = asObject(json)
@@ -37,6 +37,7 @@ function toListed(entry: JsonObject | null): ListedModel {
       can: can ? toDefined({ tools: toFlag(can.function_calling), reasoning: toFlag(can.reasoning) }) : undefined,
       pricing: toPricing(asObject(model.pricing), oddities),
       canChat: canChat(model, outputs),
+      about: readMeta(asObject(model.meta)),
       oddities,
     }),
   }
@@ -47,6 +48,13 @@ const EMBEDDING = /^embeddings?$/
 const EMBEDDINGS: Modality[] = ['embeddings']
 
 const SEEING: Modality[] = ['text', 'image']
+
+/** llama-server's, of the file that it serves. */
+function readMeta(meta: JsonObject | null): string | undefined {
+  const { n_params: parameters, size, ftype } = meta ?? {}
+  const count = typeof parameters === 'number' && parameters > 0 ? `${(parameters / 1e9).toFixed(1)}B` : ''
+  return meta ? toAbout([count, asText(ftype)], size) : undefined
+}
 
 /** OpenRouter and Moonshot; Groq; Mistral; vLLM. */
 const CONTEXT = ['context_length', 'context_window', 'max_context_length', 'max_model_len']
