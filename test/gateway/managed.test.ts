@@ -210,6 +210,22 @@ describe('a model whose server is started here', () => {
     await until('it may be tried again', async () => (await told())[1]?.[2] === 'stopped')
   })
 
+  test('makes embeddings, for which it is started as for chats', async () => {
+    const text = toCatalog({ a: { options: ['--load', '100'] } }).replace(
+      'output_modalities: [text]',
+      'output_modalities: [embeddings]',
+    )
+    app = await startApp({
+      catalog: text.replace('max_output_length: 1000, ', '').replace('supported_features: [], ', ''),
+    })
+    const answer = await fetch(`${app.baseUrl}/embeddings`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${app.key()}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'local/a', input: 'hello' }),
+    })
+    expect([answer.status, await answer.json()]).toEqual([200, expect.objectContaining({ object: 'list' })])
+  })
+
   test('is preloaded', async () => {
     await start({ a: { fields: 'preload: true' } })
     await until('it is ready', async () => (await countOf('process_ready')) === 1)

@@ -41,6 +41,12 @@ export function serve(words: string[]): void {
         '/health': () => (isHealthy() ? Response.json({ status: 'ok' }) : loading()),
         '/props': (request) => check(request, key) ?? Response.json({ model_alias: alias, total_slots: 2 }),
         '/v1/models': () => Response.json({ object: 'list', data: [{ id: alias, object: 'model' }] }),
+        '/v1/embeddings': (request) =>
+          check(request, key) ??
+          Response.json({
+            ...{ object: 'list', model: alias, data: [{ object: 'embedding', index: 0, embedding: [0.5, -0.5] }] },
+            usage: { prompt_tokens: 4, total_tokens: 4 },
+          }),
         '/v1/chat/completions': async (request) =>
           check(request, key) ?? (isHealthy() ? chat((await request.json()) as Asked, alias) : loading()),
       },
