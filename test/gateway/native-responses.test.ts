@@ -223,6 +223,29 @@ describe('a search that has no price is not offered to the model', () => {
   })
 })
 
+test('searches of the web cost what they do, and pages that are opened or searched do not, whole and streamed', async () => {
+  const toItem = (id: string, action: string) =>
+    `{"type":"web_search_call","id":"${id}","status":"completed","action":{"type":"${action}"}}`
+  const items = ['search', 'open_page', 'find_in_page', 'search'].map((action, at) => toItem(`ws_${at}`, action))
+  const events = items.flatMap((item, at) => [
+    toEvent('response.output_item.added', `"output_index":${at},"item":{"type":"web_search_call","id":"ws_${at}"}`, 0),
+    toEvent('response.output_item.done', `"output_index":${at},"item":${item}`, 0),
+  ])
+  const [created = ''] = toAnswer()
+  const ask = async (stream: boolean) => {
+    await (
+      await post(`{"model":"openai/searching","input":"Hi","stream":${stream},"tools":[{"type":"web_search"}]}`)
+    ).text()
+    return (await lastRow())?.cost_nano_usd
+  }
+  upstream.script(toStream([created, ...events, ...toAnswer('Hi').slice(-2)]))
+  const cost = 30_000 + 14_000 + 2 * 10_000_000
+  expect(await ask(true)).toBe(cost)
+  const body = toResponse('completed', `,${USAGE}`).replace('"output":[]', `"output":[${items.join()}]`)
+  upstream.script({ kind: 'whole', headers: { 'content-type': 'application/json' }, body })
+  expect(await ask(false)).toBe(cost)
+})
+
 test('thoughts that were sealed here stay here', async () => {
   const sealed = seal([{ type: 'reasoning.text', text: 'Hm', format: 'anthropic-claude-v1', index: 0 }])
   const thought = (content: string) => `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"${content}"}`

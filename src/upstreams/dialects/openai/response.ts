@@ -27,6 +27,9 @@ const CALLED: ReadonlyMap<unknown, string> = new Map([
   ['custom_tool_call', 'input'],
 ])
 
+/** What a search may turn out to be that costs nothing beside tokens (https://platform.openai.com/docs/guides/tools-web-search). */
+const IN_PAGE: ReadonlySet<unknown> = new Set(['open_page', 'find_in_page'])
+
 export class ResponseDecoder implements Pick<Decoder, 'event' | 'end'> {
   /** Whether the event that was read last tells of work that has no words. */
   isAtWork = false
@@ -149,6 +152,8 @@ export class ResponseDecoder implements Pick<Decoder, 'event' | 'end'> {
         out,
       )
     } else if (item.type === 'reasoning' && item.encrypted_content) out.push(toHidden())
+    else if (item.type === 'web_search_call' && IN_PAGE.has(asObject(item.action)?.type))
+      this.#searches = Math.max(0, this.#searches - 1)
   }
 
   #takeArguments(at: number, text: string, out: AnswerEvent[]): void {
