@@ -12,6 +12,7 @@ import { addAdmin } from './words/admin.ts'
 import { addAsk } from './words/ask.ts'
 import { addBackup } from './words/backup.ts'
 import { addCatalog } from './words/catalog.ts'
+import { addEngines } from './words/engines.ts'
 import { addExamples } from './words/examples.ts'
 import { addKeys } from './words/keys.ts'
 import { addLaunch } from './words/launch.ts'
@@ -63,6 +64,7 @@ export function createProgram(io: Io): Command {
   addTeams(program, context)
   addCatalog(program, context)
   addModels(program, context)
+  addEngines(program, context)
   addUpstreams(program, context)
   addUsage(program, context)
   addRequests(program, context)

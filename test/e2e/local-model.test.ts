@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { makeTarGz } from '../support/archives.ts'
 import { createWorkplace, type RunningBinary, runBinary, type Workplace } from '../support/binary.ts'
 import { makeGguf } from '../support/gguf.ts'
 import { installLlamaServer } from '../support/llama-server.ts'
@@ -49,6 +50,18 @@ test('serve FILE goes from an empty folder to an answer: the line that it prints
   expect(again.stdout()).not.toContain('Tiny Chat: llama')
   expect(again.stdout()).toContain('"model":"local/tiny"')
   expect(readdirSync(join(place.folder, 'data/models.d'))).toEqual(['tiny.yaml'])
+})
+
+test('serve FILE goes with an engine that was installed from an archive, and none on the PATH', async () => {
+  const content = await Bun.file(join(place.folder, 'bin/llama-server')).text()
+  const archive = makeTarGz([{ name: 'build/bin/llama-server', content, mode: 0o755 }])
+  writeFileSync(join(place.folder, 'engine.tar.gz'), archive)
+  const sha256 = new Bun.CryptoHasher('sha256').update(archive).digest('hex')
+  environment = { PATH: process.env.PATH ?? '' }
+  const installed = await runWith('engines', 'install', '--from', 'engine.tar.gz', '--sha256', sha256)
+  expect(installed).toMatchObject({ code: 0, stdout: expect.stringContaining('llama-server 9999') })
+  const server = await serve(['tiny.gguf'])
+  expect(await chat(server, 'local/tiny')).toEqual({ status: 200, text: expect.stringContaining('data: [DONE]') })
 })
 
 test('serve FILE without an engine, or of no model, starts nothing', async () => {

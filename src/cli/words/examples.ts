@@ -41,6 +41,11 @@ export const EXAMPLES: Readonly<Record<string, readonly [string, string]>> = {
     'models add /models/gemma --name local/gemma --context 8192 --slots 4',
   ],
   'models remove': ['models remove local/gemma', 'models remove local/gemma --plan'],
+  'engines install': [
+    'engines install vulkan',
+    'engines install --from llama-bin-ubuntu-x64.tar.gz --sha256 4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865',
+  ],
+  'engines list': ['engines list', 'engines list --json'],
   'upstreams add': [
     'upstreams add openai',
     "upstreams add openrouter --models 'deepseek/*' --key-env OPENROUTER_API_KEY --yes",

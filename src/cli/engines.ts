@@ -1,0 +1,86 @@
+/** `tollgate engines install | list`: the programs that serve models of files, in `engines/` of the data folder. */
+import { readdirSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { giveToOwner } from '../backup/files.ts'
+import { VARIANTS } from '../engines/builds.ts'
+import { LLAMA_SERVER } from '../engines/command.ts'
+import { enginesFolder, findEngine } from '../engines/find.ts'
+import { install, NotInstalled } from '../engines/install.ts'
+import { type Installed, listEngines } from '../engines/installed.ts'
+import { freeBytesOf } from '../store/disk.ts'
+import { prepareDataFolder } from '../store/sqlite/open.ts'
+import { CommandError, usageError } from './command-error.ts'
+import { type Context, printJson, toPrintable, toTable, toTime } from './io.ts'
+
+export interface InstallFlags {
+  from?: string
+  sha256?: string
+}
+
+/** What stays for the ledger. */
+const LEAST_FREE_BYTES = 2 ** 30
+/** No build of an engine is larger. */
+const MOST_BYTES = 16 * 2 ** 30
+
+export async function installEngine(
+  variant: string | undefined,
+  { from, sha256 }: InstallFlags,
+  io: Context,
+): Promise<void> {
+  const wanted = variant ?? 'cpu'
+  if (!VARIANTS.some((one) => one === wanted))
+    throw usageError(`There is no build '${wanted}': there are ${VARIANTS.join(', ')}.`)
+  if (from === undefined) throw toUnpinned(wanted, sha256)
+  if (sha256 === undefined || !/^[0-9a-f]{64}$/i.test(sha256))
+    throw usageError('--from needs --sha256 with 64 hex digits: as whoever publishes the file says them.')
+  const { dataFolder, environment, nowMs } = io
+  prepareDataFolder(dataFolder)
+  const mostBytes = Math.min(MOST_BYTES, freeBytesOf(dataFolder) - LEAST_FREE_BYTES)
+  const options = { dataFolder, environment, archive: resolve(io.cwd, from), sha256, mostBytes, nowMs: nowMs() }
+  const engine = await install(options).catch((error) => {
+    throw error instanceof NotInstalled ? new CommandError('engine_unusable', error.message) : error
+  })
+  giveAll(dataFolder)
+  if (io.json) return printJson(io, toDocument(engine))
+  io.stdout(
+    `${engine.name} is installed: llama-server ${toPrintable(engine.version)}. Model servers use it from their next start on.\n`,
+  )
+}
+
+/** Nobody has said yet what the file of a build must be. */
+function toUnpinned(variant: string, sha256: string | undefined): CommandError {
+  if (sha256 !== undefined) return usageError('--sha256 is of a file: name that with --from.')
+  return new CommandError(
+    'no_build',
+    `No build is pinned for ${variant} on ${process.platform}-${process.arch}: download one (https://github.com/ggml-org/llama.cpp/releases) and use --from FILE --sha256 HEX, or put ${LLAMA_SERVER} on the PATH.`,
+  )
+}
+
+function giveAll(dataFolder: string): void {
+  const folder = enginesFolder(dataFolder)
+  const within = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  giveToOwner(dataFolder, [folder, ...within.map((path) => join(folder, path))])
+}
+
+export async function list(io: Context): Promise<void> {
+  const { dataFolder, environment } = io
+  const engines = listEngines(dataFolder)
+  const used = findEngine(dataFolder, environment)
+  if (io.json) return printJson(io, { engines: engines.map(toDocument), used })
+  const cells = engines.map(({ name, version, installedMs, isCurrent }) => [
+    toPrintable(name),
+    toPrintable(version),
+    toTime(installedMs),
+    isCurrent ? 'in use' : 'kept',
+  ])
+  if (cells.length > 0) io.stdout(toTable(['NAME', 'VERSION', 'INSTALLED', 'STATE'], cells, io.paint))
+  if (used === null) io.stderr('There is no llama-server here. Install one with: tollgate engines install\n')
+  else if (!engines.some(({ isCurrent }) => isCurrent))
+    io.stderr(`Model servers use ${toPrintable(used)}, from the PATH.\n`)
+}
+
+const toDocument = ({ name, version, sha256, installedMs, program, isCurrent }: Installed) => ({
+  ...{ name, version, sha256, program },
+  installed_ms: installedMs,
+  is_current: isCurrent,
+})

@@ -1,0 +1,97 @@
+/** `tollgate engines install | list`: what becomes of an archive, what stays where it is no good, and which engine is used. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { makeTarGz, makeZip, type Packed } from '../support/archives.ts'
+import { type Bench, createBench } from './run.ts'
+
+let bench: Bench
+beforeEach(() => {
+  bench = createBench()
+  bench.environment.PATH = '/usr/bin:/bin'
+})
+afterEach(() => bench.close())
+
+const SERVER = (version: string): Packed => ({
+  name: 'build/bin/llama-server',
+  content: `#!/bin/sh\n[ "$1" = --version ] && echo "version: ${version} (abc)" >&2\n`,
+  mode: 0o100755,
+})
+
+function pack(name: string, bytes: Uint8Array) {
+  writeFileSync(join(bench.folder, name), bytes)
+  return ['--from', name, '--sha256', new Bun.CryptoHasher('sha256').update(bytes).digest('hex')]
+}
+const install = (...words: string[]) => bench.run('engines', 'install', ...words)
+const list = async () =>
+  JSON.parse((await bench.run('engines', 'list', '--json')).stdout) as {
+    used: string | null
+    engines: { version: string; is_current: boolean }[]
+  }
+const versions = async () =>
+  (await list()).engines.map(({ version, is_current }) => `${version}${is_current ? ', in use' : ''}`).toSorted()
+const runCurrent = () =>
+  Bun.spawnSync([join(bench.folder, 'engines/current/llama-server'), '--version']).stderr.toString()
+
+describe('engines install', () => {
+  test('unpacks, tries and uses a build, and keeps the one before', async () => {
+    const first = pack('one.tar.gz', makeTarGz([SERVER('1')]))
+    const { code, stdout } = await install('vulkan', ...first)
+    expect([code, stdout]).toEqual([0, expect.stringContaining('llama-server 1 (abc)')])
+    expect(runCurrent()).toContain('version: 1')
+    await install(...pack('two.zip', makeZip([SERVER('2')])))
+    expect(runCurrent()).toContain('version: 2')
+    expect(await versions()).toEqual(['1 (abc)', '2 (abc), in use'])
+    expect((await install(...pack('three.tar.gz', makeTarGz([SERVER('3')])))).code).toBe(0)
+    expect(await versions()).toEqual(['2 (abc)', '3 (abc), in use'])
+    // A folder and a note each, and the link.
+    expect(readdirSync(join(bench.folder, 'engines'))).toHaveLength(5)
+    await install(...pack('two.zip', makeZip([SERVER('2')])))
+    expect(await versions()).toEqual(['2 (abc), in use', '3 (abc)'])
+    expect((await list()).used).toBe(join(bench.folder, 'engines/current/llama-server'))
+  })
+
+  const BROKEN: Packed = {
+    ...SERVER('2'),
+    content: '#!/bin/sh\necho "libvulkan.so.1: cannot open shared object file" >&2; exit 127\n',
+  }
+  test.each<[what: string, entries: Packed[], sentence: string]>([
+    ['has no server', [{ name: 'readme', content: 'x' }], 'has no llama-server in it'],
+    ['does not run here', [BROKEN], 'does not run on this machine: libvulkan.so.1: cannot open'],
+    ['is for another machine', [{ ...SERVER('2'), content: '\x7fELF' }], 'does not run on this machine'],
+    ['would write elsewhere', [SERVER('2'), { name: '../../evil', content: 'x' }], 'would be written elsewhere'],
+  ])('leaves what is in use where a build %s', async (_what, entries, sentence) => {
+    await install(...pack('one.tar.gz', makeTarGz([SERVER('1')])))
+    const before = readdirSync(join(bench.folder, 'engines'))
+    const { code, stderr } = await install(...pack('two.tar.gz', makeTarGz(entries)))
+    expect([code, stderr]).toEqual([1, expect.stringContaining(sentence)])
+    expect(readdirSync(join(bench.folder, 'engines'))).toEqual(before)
+    expect(runCurrent()).toContain('version: 1')
+    expect(existsSync(join(bench.folder, 'evil'))).toBe(false)
+  })
+
+  test('unpacks nothing of a file that is not the one that was meant', async () => {
+    const [from = '', name = ''] = pack('one.tar.gz', makeTarGz([SERVER('1')]))
+    const wrong = await install(from, name, '--sha256', '0'.repeat(64))
+    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('is not what its publisher has')])
+    expect(existsSync(join(bench.folder, 'engines'))).toBe(false)
+    expect((await install(from, name)).stderr).toContain('--from needs --sha256')
+    expect((await install(from, name, '--sha256', 'abc')).code).toBe(2)
+    expect((await install('--from', 'none.zip', '--sha256', '0'.repeat(64))).stderr).toContain('There is no file')
+  })
+
+  test('knows no build by itself, and says what to do', async () => {
+    const { code, stderr } = await install('vulkan')
+    expect([code, stderr]).toEqual([1, expect.stringContaining('No build is pinned for vulkan on')])
+    expect(stderr).toContain('--from FILE --sha256 HEX')
+    expect((await install('tpu')).code).toBe(2)
+  })
+})
+
+test('engines list says what is used, and where there is none', async () => {
+  expect((await bench.run('engines', 'list')).stderr).toContain('There is no llama-server here')
+  await install(...pack('one.tar.gz', makeTarGz([SERVER('1')])))
+  expect((await bench.run('engines', 'list')).stdout).toMatch(/one-[0-9a-f]{8} +1 \(abc\) .+ in use/)
+  expect(readlinkSync(join(bench.folder, 'engines/current'))).toMatch(/^one-[0-9a-f]{8}\/build\/bin$/)
+  expect(readFileSync(join(bench.folder, 'engines/current/llama-server'), 'utf8')).toContain('version: 1')
+})

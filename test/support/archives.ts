@@ -1,0 +1,84 @@
+/** Makes archives by hand, for entries that no archiver would write. */
+import { crc32, deflateRawSync, gzipSync } from 'node:zlib'
+
+export interface Packed {
+  name: string
+  content?: string
+  mode?: number
+  /** Of a link. */
+  target?: string
+  /** Of tar: '0' file, '2' link, '5' folder. */
+  type?: string
+  /** What it says that its size is. */
+  size?: number
+}
+
+const BLOCK = 512
+const padded = (bytes: Uint8Array) => Buffer.concat([bytes, Buffer.alloc((BLOCK - (bytes.length % BLOCK)) % BLOCK)])
+
+export function makeTar(entries: readonly Packed[]): Buffer {
+  const blocks = entries.flatMap(({ name, content = '', mode = 0o644, target = '', type, size }) => {
+    const bytes = Buffer.from(content)
+    const kind = type ?? (target === '' ? '0' : '2')
+    const isLong = Buffer.byteLength(name) > 100
+    const before = isLong
+      ? [...toEntry('././@LongLink', 'L', Buffer.byteLength(name), 0, ''), padded(Buffer.from(name))]
+      : []
+    return [...before, ...toEntry(name.slice(0, 100), kind, size ?? bytes.length, mode, target), padded(bytes)]
+  })
+  return Buffer.concat([...blocks, Buffer.alloc(2 * BLOCK)])
+}
+
+function toEntry(name: string, type: string, size: number, mode: number, target: string): Buffer[] {
+  const header = Buffer.alloc(BLOCK)
+  header.write(name, 0)
+  header.write(`${mode.toString(8).padStart(7, '0')}\0`, 100)
+  header.write(`${size.toString(8).padStart(11, '0')}\0`, 124)
+  header.write(' '.repeat(8), 148)
+  header.write(type, 156)
+  header.write(target, 157)
+  header.write('ustar\x0000', 257)
+  header.write(
+    `${header
+      .reduce((sum, byte) => sum + byte, 0)
+      .toString(8)
+      .padStart(6, '0')}\0 `,
+    148,
+  )
+  return [header]
+}
+
+export const makeTarGz = (entries: readonly Packed[]): Buffer => gzipSync(makeTar(entries))
+
+export function makeZip(entries: readonly Packed[]): Buffer {
+  const parts: Buffer[] = []
+  const directory: Buffer[] = []
+  let offset = 0
+  for (const { name, content = '', mode = 0o100644, target, size } of entries) {
+    const bytes = Buffer.from(target ?? content)
+    const data = deflateRawSync(bytes)
+    const fields = Buffer.alloc(26)
+    fields.writeUInt16LE(20, 0)
+    fields.writeUInt16LE(8, 4)
+    fields.writeUInt32LE(crc32(bytes), 10)
+    fields.writeUInt32LE(data.length, 14)
+    fields.writeUInt32LE(size ?? bytes.length, 18)
+    fields.writeUInt16LE(Buffer.byteLength(name), 22)
+    const local = Buffer.concat([Buffer.from('PK\x03\x04'), fields, Buffer.from(name), data])
+    const central = Buffer.alloc(14)
+    central.writeUInt32LE(((target === undefined ? mode : 0o120777) << 16) >>> 0, 6)
+    central.writeUInt32LE(offset, 10)
+    // Made by Unix, which is what gives it a mode.
+    directory.push(Buffer.concat([Buffer.from('PK\x01\x02\x14\x03'), fields, central, Buffer.from(name)]))
+    parts.push(local)
+    offset += local.length
+  }
+  const central = Buffer.concat(directory)
+  const end = Buffer.alloc(22)
+  end.write('PK\x05\x06')
+  end.writeUInt16LE(entries.length, 8)
+  end.writeUInt16LE(entries.length, 10)
+  end.writeUInt32LE(central.length, 12)
+  end.writeUInt32LE(offset, 16)
+  return Buffer.concat([...parts, central, end])
+}
