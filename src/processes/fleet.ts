@@ -66,7 +66,8 @@ export class Fleet {
       const slug = slugs.get(id) ?? id
       const model = models.get(id)
       if (model) {
-        if (model.spec.hash !== spec.hash || model.slug !== slug) model.next = this.#supervise(id, spec)
+        const isOther = model.spec.hash !== spec.hash || (model.slug !== slug && hasSlug(spec))
+        if (isOther) model.next = this.#supervise(id, spec)
         Object.assign(model, { upstream, slug, spec, isGone: false })
       } else models.set(id, this.#toModel(upstream, slug, spec))
     }
@@ -260,6 +261,9 @@ export class Fleet {
   #toError = ({ supervisor, spec }: ManagedModel, failure: StartFailure): UpstreamError =>
     toStartError(failure, spec.startMs, Math.max(0, supervisor.retryAtMs - this.#deps.clock.nowMs()))
 }
+
+/** Whether its words have a place for the model that leads to it. */
+const hasSlug = ({ command }: ProcessSpec) => command.some((word) => word.includes('{slug}'))
 
 const toWhat = ({ supervisor: { phase } }: ManagedModel) =>
   phase === 'ready' ? '' : phase === 'stopped' ? 'for memory' : 'loading'
