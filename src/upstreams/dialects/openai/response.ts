@@ -4,12 +4,13 @@
  */
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, FinishReason } from '../../../domain/events.ts'
-import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
+import { asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
 import { toMode } from '../../../domain/mode.ts'
 import { MAX_SEARCHES } from '../../../domain/usage.ts'
 import type { Decoder, Expected } from '../../backend.ts'
 import type { SseEvent } from '../../sse.ts'
 import { findError, toBodyError, toUpstreamError } from './error.ts'
+import { readWords, toHidden, toSummary } from './response-words.ts'
 import { findCharge, findUsage } from './usage.ts'
 
 /** A call of a tool that the answer has begun, and how much of its arguments has come. */
@@ -194,34 +195,3 @@ export class ResponseDecoder implements Pick<Decoder, 'event' | 'end'> {
     out.push({ kind: 'failure', error })
   }
 }
-
-/** What a message says, or a thought. */
-function readWords(item: JsonObject, out: AnswerEvent[]): void {
-  const isThought = item.type === 'reasoning'
-  for (const value of asList(item.summary)) {
-    const text = asText(asObject(value)?.text).toWellFormed()
-    if (text !== '') out.push(toSummary(text))
-  }
-  for (const value of asList(item.content)) {
-    const part = asObject(value) ?? {}
-    const text = asText(part.text).toWellFormed()
-    const refusal = asText(part.refusal).toWellFormed()
-    if (text !== '') out.push({ kind: isThought ? 'reasoning' : 'text', choice: 0, text })
-    if (refusal !== '') out.push({ kind: 'refusal', choice: 0, text: refusal })
-  }
-}
-
-/** A thought that is told in other words than it was thought in, or not at all. */
-const toSummary = (text: string): AnswerEvent => ({
-  kind: 'reasoning',
-  choice: 0,
-  text,
-  details: [{ type: 'reasoning.summary', index: 0 }],
-})
-
-const toHidden = (): AnswerEvent => ({
-  kind: 'reasoning',
-  choice: 0,
-  text: '',
-  details: [{ type: 'reasoning.encrypted', index: 0 }],
-})
