@@ -58,7 +58,7 @@ export function toModelFile(dataFolder: string, model: ServedModel): ModelFile {
 
 const HEAD = ` Written by tollgate models add, and taken away by tollgate models remove. It may be changed:
  a server takes that with its next start, or at a reload. Its command runs only while nobody else may write it.`
-const MEMORY = ' What is planned for it: more than this is not loaded beside it. Without it, what was measured counts.'
+const MEMORY = ' What it is taken to need of the memory. Without this line, what it was seen to take counts.'
 
 /** Writes it, whole or not at all. Throws a ServiceError where that cannot be. */
 export function writeModelFile({ path, text }: ModelFile): void {

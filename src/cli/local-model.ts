@@ -15,7 +15,7 @@ import type { GgufFacts } from '../gguf/facts.ts'
 import { findModelFiles, type ModelFiles } from '../gguf/files.ts'
 import { chooseContext, type Estimate, estimateMemory } from '../gguf/memory.ts'
 import { CommandError, usageError } from './command-error.ts'
-import type { Context } from './io.ts'
+import { type Context, toPrintable } from './io.ts'
 import { toCount } from './values.ts'
 
 export interface ModelFlags {
@@ -44,6 +44,8 @@ const SLOTS = 2
 /** Of the memory of a machine, what a model may take by a context that nobody has asked for. */
 const PART_OF_MEMORY = 0.6
 const LEAST_START_MS = 120_000
+/** Of what a file calls itself. */
+const MOST_NAME = 100
 /** A slow disk. */
 const BYTES_PER_MS = 50_000
 
@@ -123,7 +125,7 @@ function toServed(
   const startMs = Math.max(LEAST_START_MS, bytes / BYTES_PER_MS)
   return {
     ...{ slug, upstream, slots, contextLength: context },
-    name: facts.name ?? basename(path, '.gguf'),
+    name: toPrintable(facts.name ?? basename(path, '.gguf')).slice(0, MOST_NAME),
     ownedBy: 'local',
     // What it has read takes a part of the context.
     maxOutputLength: Math.max(1, Math.floor(context / 2)),

@@ -6,6 +6,7 @@ import { applyCatalog } from '../catalog/apply.ts'
 import { readModelFiles, removeModelFile, toModelFile, writeModelFile } from '../catalog/model-files.ts'
 import { parseModelFiles, parseSource } from '../catalog/parse-source.ts'
 import { loadSource, type ModelFile } from '../catalog/source.ts'
+import { isServed } from '../store/sqlite/lock.ts'
 import { databasePath, prepareDataFolder } from '../store/sqlite/open.ts'
 import { CommandError } from './command-error.ts'
 import { type Context, printJson, toFactLines, toPrintable, withStore } from './io.ts'
@@ -37,6 +38,11 @@ export async function addOnce(path: string, catalogFile: string | undefined, io:
     commands.some(([, words]) => words.includes(model.files.path)),
   )
   if (known?.models[0] !== undefined) return known.models[0]
+  if (isServed(io.dataFolder))
+    throw new CommandError(
+      'already_served',
+      `A server runs on ${io.dataFolder} already. Add the model to it: tollgate models add ${path}`,
+    )
   const file = await declare(model, catalogFile, io)
   if (!io.json) tell(model, file, io)
   return model.served.slug

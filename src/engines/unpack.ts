@@ -1,6 +1,7 @@
 /** Unpacks an archive, tar.gz or zip by what is in it, into an empty folder. */
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
+import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { codeOf } from '../domain/error.ts'
 import { untar } from './tar.ts'
@@ -12,7 +13,7 @@ export async function unpack(path: string, folder: string, mostBytes: number): P
   const unpacker = new Unpacker(folder, mostBytes)
   const [first, second] = await readStart(path)
   try {
-    if (first === 0x1f && second === 0x8b) await untar(createReadStream(path).pipe(createGunzip()), unpacker)
+    if (first === 0x1f && second === 0x8b) await untarZipped(path, unpacker)
     else if (first === 0x50 && second === 0x4b) await unzip(path, unpacker)
     else throw new BadArchive('is neither a .tar.gz nor a .zip')
     unpacker.finish()
@@ -23,6 +24,17 @@ export async function unpack(path: string, folder: string, mostBytes: number): P
     if (/^(EEXIST|ENOTDIR|EISDIR|ENAMETOOLONG)$/.test(codeOf(error)))
       throw new BadArchive('has names that exclude each other')
     throw error
+  }
+}
+
+async function untarZipped(path: string, unpacker: Unpacker): Promise<void> {
+  // An error of one ends the other; `untar` hears of it.
+  const bytes = pipeline(createReadStream(path), createGunzip(), () => {})
+  try {
+    await untar(bytes, unpacker)
+  } finally {
+    // Behind the end of an archive there may be more.
+    bytes.destroy()
   }
 }
 

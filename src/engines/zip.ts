@@ -1,6 +1,7 @@
 /** Reads zip archives by the directory at their end (https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT), without those parts that only larger ones than 4 GiB need. */
 import { createReadStream } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
+import { pipeline } from 'node:stream'
 import { createInflateRaw } from 'node:zlib'
 import { BadArchive, type Unpacker } from './unpacker.ts'
 
@@ -80,7 +81,8 @@ async function toPieces(path: string, file: FileHandle, { name, method, packed, 
   const start = offset + LOCAL.bytes + local.getUint16(26, true) + local.getUint16(28, true)
   if (packed === 0) return toNothing()
   const bytes = createReadStream(path, { start, end: start + packed - 1 })
-  return method === STORED ? bytes : bytes.pipe(createInflateRaw())
+  // An error of one ends the other; whoever reads hears of it.
+  return method === STORED ? bytes : pipeline(bytes, createInflateRaw(), () => {})
 }
 
 async function* toNothing(): AsyncGenerator<Uint8Array> {}

@@ -98,6 +98,14 @@ describe('models add', () => {
     expect((await bench.run('models', 'show', 'local/e')).stdout).toContain('embeddings')
   })
 
+  test('believes nothing of what a file calls itself', async () => {
+    write('a.gguf', { ...CHAT, 'general.name': `\u001b[2J\u202e${'x'.repeat(100_000)}` })
+    const { code, stdout } = await bench.run('models', 'add', 'a.gguf')
+    expect([code, stdout]).toEqual([0, expect.not.stringMatching(/\p{Bidi_Control}/u)])
+    expect(stdout).not.toContain('\u001b')
+    expect(stdout.length).toBeLessThan(2_000)
+  })
+
   test('without a database leaves the rest to the first start', async () => {
     write('a.gguf')
     const { code, stdout } = await bench.run('models', 'add', 'a.gguf', '--data', 'new')

@@ -49,6 +49,10 @@ test('serve FILE goes from an empty folder to an answer: the line that it prints
   const again = await serve(['tiny.gguf'])
   expect(again.stdout()).not.toContain('Tiny Chat: llama')
   expect(again.stdout()).toContain('"model":"local/tiny"')
+  writeFileSync(join(place.folder, 'other.gguf'), makeGguf())
+  expect(await runWith('serve', 'other.gguf')).toMatchObject({
+    ...{ code: 1, stderr: expect.stringContaining('Add the model to it: tollgate models add other.gguf') },
+  })
   expect(readdirSync(join(place.folder, 'data/models.d'))).toEqual(['tiny.yaml'])
 })
 
