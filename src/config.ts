@@ -150,6 +150,8 @@ function readAll(sources: ConfigSources) {
     /** How long a client may leave a full buffer standing, ms. */
     slowReaderMs: read('slow-reader', '60s', time(1_000, 3_600_000), 'a time with its unit, from 1s to 1h'),
     /** Whether the catalogue is applied again when its file has changed. */
+    /** Whether the first start, with no upstream yet, looks for model servers on its machine, and adds them. */
+    discover: read('discover', 'on', onOff, 'on or off'),
     watchCatalog: read('watch-catalog', 'off', onOff, 'on or off'),
     /** Null: whatever suits the place that the log goes to. */
     logLevel: find<LogLevel>('log-level', null, oneOf(LOG_LEVELS), 'info, warn or error'),

@@ -70,6 +70,7 @@ export type LogEvent =
   | 'config_unreadable'
   | 'config_readable'
   | 'catalog_conflict'
+  | 'upstream_discovered'
   | 'first_key_failed'
   | 'provider_failed'
   // A bug: its line has a trace

@@ -37,12 +37,14 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
   const log = createLog({ now })
   let isQuiet = isWatched
   let isCatalogWatched = false
+  let isDiscovering = false
   const configure = (settings: Readonly<Record<string, string>>) => {
     const config = toServeConfig({ flags: options.flags, environment, settings })
     const level = config.logLevel ?? (isWatched ? 'warn' : 'info')
     isQuiet = level !== 'info'
     log.setLevel(level)
     isCatalogWatched = config.watchCatalog
+    isDiscovering = config.discover
     return config
   }
   // Whatever is made from here on is for this user alone.
@@ -95,8 +97,16 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
     io.stdout(toWelcome({ ...shown, snapshot: server.snapshot(), started: toStarted(io) }))
   }
 
+  // Nobody waits for it: it adds to a server that serves.
+  if (isDiscovering && served.isFirst() && !hasOwnUpstreams(server))
+    void import('./upstreams-discover.ts').then(({ enableAtStart }) => enableAtStart(io, log))
+
   await stopped
 }
+
+/** Whether somebody has declared or added one: the demo is built in. */
+const hasOwnUpstreams = (server: Server) =>
+  [...server.snapshot().upstreams.values()].some(({ dialect }) => dialect !== 'demo')
 
 /** A bug in one request must not end the others: it is logged, and the process lives on. */
 function installCrashHandlers(log: Log): void {

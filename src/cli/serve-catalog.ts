@@ -2,7 +2,7 @@
  * The catalogue of a running server: applied at its start where it is not yet, again when somebody asks for it, and when its file
  * changes where that is watched. Whatever cannot be applied leaves everything as it was. Made by `run-server.ts`.
  */
-import { applyCatalog, isApplied, toApplyOptions, toDigest } from '../catalog/apply.ts'
+import { APPLIED_DIGEST, applyCatalog, isApplied, toApplyOptions, toDigest } from '../catalog/apply.ts'
 import type { Catalog } from '../catalog/complete.ts'
 import { type CatalogSource, listPlaces, loadSource } from '../catalog/source.ts'
 import { watchCatalog } from '../catalog/watch.ts'
@@ -17,6 +17,8 @@ import { type Context, version } from './io.ts'
 export interface ServedCatalog {
   /** Its path, or `built-in catalog.yaml`. */
   label: string
+  /** Whether none was ever applied before, once this one is: the installation was empty. */
+  isFirst(): boolean
   /** Applies it where it is not the one that was applied last. Throws a ServiceError that names all that is wrong with it. */
   prepare(store: ConfigStore, settings: Settings): Promise<void>
   /** Reads the commands of model servers that count. */
@@ -64,6 +66,7 @@ export async function createServedCatalog(io: Context, { file, fromRows, log }: 
 
   return {
     label: toLabel(source),
+    isFirst: () => atStart[APPLIED_DIGEST] === undefined,
     async prepare(store, settings) {
       atStart = settings
       // Reading a catalogue takes as long as the rest of the start: one that is applied already is left alone.

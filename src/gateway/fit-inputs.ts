@@ -16,7 +16,7 @@ const READS: Readonly<Record<DialectName, 'texts and tokens' | 'texts' | 'nothin
   openai: 'texts and tokens',
   anthropic: 'nothing',
   gemini: 'texts',
-  ollama: 'nothing',
+  ollama: 'texts',
   demo: 'texts and tokens',
 }
 

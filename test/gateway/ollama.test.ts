@@ -23,6 +23,7 @@ upstreams:
 models:
   local/tiny: { ${facts}, context_length: 512, routes: [{ upstream: ollama, model: "tiny:1b" }] }
   local/roomy: { ${facts}, context_length: 4096, routes: [{ upstream: ollama, model: "tiny:1b" }] }
+  local/embed: { name: E, context_length: 512, max_output_length: 512, input_modalities: [text], output_modalities: [embeddings], supported_features: [], routes: [{ upstream: ollama, model: embed }] }
   local/both: { ${facts}, context_length: 32768, routes: [{ upstream: ollama, model: "tiny:1b", context_length: 512 }, { upstream: large, model: big, priority: 1 }] }
 `,
   })
@@ -182,4 +183,29 @@ test('what it has no place for is refused with its path, and it is not asked', a
   const { status, answer } = await read({ model: 'local/roomy', messages: [{ role: 'user', content: [picture] }] })
   expect([status, answer.error?.param]).toEqual([400, 'messages[0].content[0].image_url.url'])
   expect(ollama.requests.length).toBe(before)
+})
+
+test('embeddings are of texts, none of which is cut', async () => {
+  ollama.script({
+    kind: 'whole',
+    body: {
+      model: 'embed',
+      embeddings: [
+        [0.5, -1],
+        [2, 3],
+      ],
+      prompt_eval_count: 7,
+    },
+  })
+  const response = await fetch(`${app.baseUrl}/embeddings`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'local/embed', input: ['a', 'b'] }),
+  })
+  expect(await response.json()).toMatchObject({
+    data: [{ embedding: [0.5, -1] }, { embedding: [2, 3] }],
+    usage: { prompt_tokens: 7 },
+  })
+  const { path, json } = ollama.requests.at(-1) ?? {}
+  expect({ path, json }).toEqual({ path: '/api/embed', json: { model: 'embed', input: ['a', 'b'], truncate: false } })
 })

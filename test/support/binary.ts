@@ -38,7 +38,11 @@ export interface RunningBinary {
   rss(): Promise<number>
 }
 
-const environmentOf = ({ environment = {} }: RunOptions) => ({ PATH: process.env.PATH ?? '', ...environment })
+/** What else runs on the machine that tests run on is none of their business. */
+const environmentOf = ({ environment = {} }: RunOptions) => ({
+  ...{ PATH: process.env.PATH ?? '', TOLLGATE_DISCOVER: 'off' },
+  ...environment,
+})
 
 const commandOf = (args: string[], { ulimit }: RunOptions) =>
   ulimit === undefined ? [BINARY, ...args] : ['sh', '-c', `ulimit ${ulimit} && exec "$0" "$@"`, BINARY, ...args]

@@ -50,6 +50,7 @@ export const EXAMPLES: Readonly<Record<string, readonly [string, string]>> = {
     'upstreams add openai',
     "upstreams add openrouter --models 'deepseek/*' --key-env OPENROUTER_API_KEY --yes",
   ],
+  'upstreams discover': ['upstreams discover', 'upstreams discover --enable'],
   'upstreams list': ['upstreams list', 'upstreams list --json'],
   'upstreams edit': ['upstreams edit openai --key', "upstreams edit openai --models 'gpt-5*'"],
   'upstreams remove': ['upstreams remove openai --plan', 'upstreams remove openai'],

@@ -75,6 +75,7 @@ export function addServe(program: Command, context: Context): void {
       'believe what this address or range says in x-forwarded-for of where a client is (may be repeated; default none)',
       toList,
     )
+    .option('--no-discover', 'at the first start, with no upstream, do not look for model servers on this machine')
     .option('--watch-catalog', 'apply the catalogue again when its file changes')
     .option('--log-level <level>', 'info, warn or error (default info; on a terminal warn)')
     .option(

@@ -5,6 +5,7 @@ import { usageError } from '../command-error.ts'
 import type { Context } from '../io.ts'
 import type { AddFlags } from '../upstreams-add.ts'
 import type { EditFlags } from '../upstreams-change.ts'
+import type { DiscoverFlags } from '../upstreams-discover.ts'
 
 export function addUpstreams(program: Command, context: Context): void {
   const upstreams = program.command('upstreams').description('add, show, change and test the places that answer')
@@ -27,6 +28,14 @@ export function addUpstreams(program: Command, context: Context): void {
     .action(async (provider: string | undefined, flags: AddFlags) =>
       (await import('../upstreams-add.ts')).add(provider, flags, context),
     )
+  upstreams
+    .command('discover')
+    .description(
+      'look which model servers answer on this machine, and for which providers there is a key in the environment. Loads and changes nothing',
+    )
+    .option('--enable', 'add the servers that are found')
+    .option('--at <url>', 'look there, and not at the usual ports (may be repeated)', collect)
+    .action(async (flags: DiscoverFlags) => (await import('../upstreams-discover.ts')).discover(flags, context))
   upstreams
     .command('list')
     .description('list all upstreams: state, breakers, deadlines, last error')

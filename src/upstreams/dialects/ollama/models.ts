@@ -37,6 +37,8 @@ export const askFurther = (models: readonly ListedModel[]): FurtherQuestion[] =>
   { at: 'base', path: '/api/ps', of: null, read: readLoaded },
 ]
 
+const EMBEDDINGS: Modality[] = ['embeddings']
+
 /** As much as most machines have the memory for, where nobody says what a model is served with. */
 const USUAL_CONTEXT = 8_192
 
@@ -60,6 +62,7 @@ function readShown(json: unknown, listed: ListedModel): ListedModel {
       inputModalities: can ? seeing : undefined,
       can: can ? { tools: can.has('tools'), reasoning: can.has('thinking') } : undefined,
       canChat: can && !can.has('completion') ? false : undefined,
+      outputModalities: can?.has('embedding') ? EMBEDDINGS : undefined,
       isElsewhere: elsewhere || undefined,
       oddities: oddities.length > 0 ? oddities : undefined,
     }),

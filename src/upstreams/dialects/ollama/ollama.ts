@@ -6,6 +6,7 @@ import { toAuthHeaders } from '../../auth.ts'
 import type { Dialect } from '../../backend.ts'
 import { toRetryAfterMs, toStatusRefusal } from '../../failure.ts'
 import { AnswerDecoder } from './decoder.ts'
+import { readEmbeddings, toEmbeddingRequest } from './embeddings.ts'
 import { toBodyError } from './error.ts'
 import { askFurther, readModels } from './models.ts'
 import { toWireRequest } from './request.ts'
@@ -39,6 +40,8 @@ export const ollama: Dialect = {
   whole: (json, expected) => new AnswerDecoder(expected).whole(json),
 
   decoder: (expected) => new AnswerDecoder(expected),
+
+  embeddings: { request: toEmbeddingRequest, whole: readEmbeddings },
 
   failure: (status, body, headers, target) => toBodyError(status, body, target, toRetryAfterMs(headers)),
 }

@@ -1,0 +1,74 @@
+/**
+ * Looks which model servers answer on this machine, at their usual ports, for the commands that offer to add them. What answers may be
+ * anything: it is known by words that only such a server says, to questions that load nothing, in little time and few bytes.
+ */
+import { asList, asObject, asText, parseJson } from '../domain/json.ts'
+import { findPreset } from '../store/presets.ts'
+import { readResponse } from '../upstreams/read-text.ts'
+
+export interface LocalServer {
+  /** Which one it is, by its preset. */
+  preset: string
+  name: string
+  baseUrl: string
+}
+
+interface Identity {
+  /** Below the address without its `/v1`. */
+  path: string
+  isIt(json: unknown): boolean
+}
+
+/** vLLM and llama-server say who they are in their lists; the other two have questions of their own. */
+const IDENTITIES: Readonly<Record<string, Identity>> = {
+  ollama: { path: '/api/tags', isIt: (json) => Array.isArray(asObject(json)?.models) },
+  'llama.cpp': { path: '/v1/models', isIt: (json) => isOwnedBy(json, 'llamacpp') },
+  vllm: { path: '/v1/models', isIt: (json) => isOwnedBy(json, 'vllm') },
+  lmstudio: {
+    path: '/api/v1/models',
+    isIt: (json) => asList(asObject(json)?.models).some((each) => asText(asObject(each)?.key) !== ''),
+  },
+}
+
+const isOwnedBy = (json: unknown, owner: string) =>
+  asList(asObject(json)?.data).some((each) => asObject(each)?.owned_by === owner)
+
+export interface LookOptions {
+  /** Addresses to look at in place of the usual ones. */
+  at?: readonly string[]
+  /** For all of it. */
+  ms?: number
+  /** Of one answer. */
+  bytes?: number
+}
+
+/** Resolves to those that were found, within a second. Never throws. */
+export async function findLocalServers({
+  at,
+  ms = 1_000,
+  bytes = 1_048_576,
+}: LookOptions = {}): Promise<LocalServer[]> {
+  const signal = AbortSignal.timeout(ms)
+  const look = async (preset: string, { path, isIt }: Identity, origin: string): Promise<LocalServer[]> => {
+    const { name = preset, base_url = '' } = findPreset(preset) ?? {}
+    try {
+      const response = await fetch(`${origin}${path}`, {
+        headers: { accept: 'application/json', 'user-agent': 'tollgate' },
+        redirect: 'manual',
+        signal,
+      })
+      const text = response.status === 200 ? await readResponse(response, bytes) : null
+      if (text === null || !isIt(parseJson(text))) return []
+    } catch {
+      return []
+    }
+    return [{ preset, name, baseUrl: origin + new URL(base_url).pathname.replace(/\/$/, '') }]
+  }
+  const looks = Object.entries(IDENTITIES).flatMap(([preset, identity]) => {
+    const usual = new URL(findPreset(preset)?.base_url ?? '').origin
+    return (at?.map(toOrigin) ?? [usual]).map((origin) => look(preset, identity, origin))
+  })
+  return (await Promise.all(looks)).flat()
+}
+
+const toOrigin = (address: string) => URL.parse(address)?.origin ?? address

@@ -1,0 +1,95 @@
+/** Model servers of this machine: what is found, by what, what is added, and what a hostile one does to whoever looks. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { findLocalServers } from '../../src/server/local-servers.ts'
+import { ENGINE_FACTS } from '../fixtures/engines/facts.ts'
+import { type Bench, createBench } from './run.ts'
+
+let bench: Bench
+let servers: { stop(): void }[] = []
+beforeEach(() => {
+  bench = createBench()
+})
+afterEach(() => {
+  bench.close()
+  for (const server of servers) server.stop()
+  servers = []
+})
+
+/** Starts a server that answers so, and returns where it is. */
+function serve(answer: (question: string) => Response | Promise<Response>, asked: string[] = []): string {
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    async fetch(request) {
+      const { pathname, search } = new URL(request.url)
+      const body = request.method === 'POST' ? ` ${await request.text()}` : ''
+      asked.push(`${request.method} ${pathname}${search}${body}`)
+      return answer(asked.at(-1) ?? '')
+    },
+  })
+  servers.push({ stop: () => server.stop(true) })
+  return `http://127.0.0.1:${server.port}`
+}
+
+const engine = (name: string, asked: string[] = []) => {
+  const answers = ENGINE_FACTS.find(({ engine }) => engine === name)?.answers ?? {}
+  return serve(
+    (question) => (question in answers ? Response.json(answers[question]) : new Response('', { status: 404 })),
+    asked,
+  )
+}
+
+test.each([
+  ['Ollama', 'ollama', ''],
+  ['LM Studio', 'lmstudio', '/v1'],
+  ['vLLM', 'vllm', '/v1'],
+])('%s is found by what it says, and nothing is loaded', async (name, preset, path) => {
+  const asked: string[] = []
+  const at = engine(name, asked)
+  expect(await findLocalServers({ at: [at] })).toMatchObject([{ preset, baseUrl: at + path }])
+  for (const question of asked) expect(question).toMatch(/^GET \/(v1\/models|api\/tags|api\/v1\/models)$/)
+})
+
+test('a hostile server harms nobody: a page, an endless list, another address, silence', async () => {
+  const endless = () =>
+    new Response(
+      new ReadableStream({ pull: (stream) => stream.enqueue(new TextEncoder().encode('{"models":['.repeat(9_000))) }),
+    )
+  const at = [
+    serve(() => new Response('<html>hello</html>')),
+    serve(endless),
+    serve(() => Response.redirect('http://127.0.0.1:1/api/tags')),
+    serve(() => new Promise(() => {})),
+    'no address at all',
+  ]
+  expect(await findLocalServers({ at, ms: 300 })).toEqual([])
+})
+
+test('what is found is shown, and added by one word; it is there then, and found as such', async () => {
+  const at = engine('Ollama')
+  const found = await bench.run('upstreams', 'discover', '--at', at)
+  expect(found).toMatchObject({ code: 0 })
+  expect(found.stdout).toBe(`Ollama at ${at}: add it with: tollgate upstreams add ollama --base-url ${at}\n`)
+  const list = async () => JSON.parse((await bench.run('upstreams', 'list', '--json')).stdout).upstreams
+  expect(await list()).toEqual([])
+  expect(JSON.parse((await bench.run('upstreams', 'discover', '--at', at, '--enable', '--json')).stdout)).toMatchObject(
+    {
+      ...{ servers: [{ preset: 'ollama', base_url: at, upstream: null }], added: ['ollama'] },
+    },
+  )
+  expect(await list()).toMatchObject([{ id: 'ollama', base_url: at, local: true }])
+  const { models } = JSON.parse((await bench.run('models', 'list', '--json')).stdout)
+  // What Ollama's cloud would answer is not among them.
+  expect(models.map(({ slug }: { slug: string }) => slug).toSorted()).toEqual([
+    ...['local/gemma3:4b', 'local/llama3.2:3b', 'local/loaded:1b', 'local/nomic-embed-text:latest'],
+  ])
+  expect((await bench.run('upstreams', 'discover', '--at', at)).stdout).toBe(`Ollama at ${at}: it is ollama here\n`)
+})
+
+test('a provider whose key is in the environment is only named', async () => {
+  bench.environment = { GROQ_API_KEY: 'a secret of groq' }
+  const at = serve(() => new Response(''))
+  const found = await bench.run('upstreams', 'discover', '--at', at, '--enable')
+  expect(found.stdout).toBe('GROQ_API_KEY is set: add it with: tollgate upstreams add groq\n')
+  expect(JSON.parse((await bench.run('upstreams', 'list', '--json')).stdout).upstreams).toEqual([])
+})
