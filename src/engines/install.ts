@@ -19,6 +19,7 @@ import type { Environment } from '../domain/snapshot.ts'
 import { LLAMA_SERVER } from './command.ts'
 import { currentEngine, enginesFolder } from './find.ts'
 import { folderOf, type Installed, listEngines, type Note, notePath } from './installed.ts'
+import { tryOut } from './try.ts'
 import { unpack } from './unpack.ts'
 import { BadArchive } from './unpacker.ts'
 
@@ -50,23 +51,24 @@ export async function install(options: InstallOptions): Promise<Installed> {
   const name = toName(archive, found)
   const before = listEngines(dataFolder)
   const known = before.find((one) => one.name === name)
-  const engine = known ?? (await unpackNew(name, options))
-  const version = await tryOut(engine.program, options)
+  const { program, version } = known
+    ? { program: known.program, version: await requireRuns(known.program, options) }
+    : await unpackNew(name, options)
   const notes: Note = {
     version,
     sha256: found,
     installed_ms: nowMs,
-    program: relative(folderOf(dataFolder, name), engine.program),
+    program: relative(folderOf(dataFolder, name), program),
   }
   writeFileSync(notePath(dataFolder, name), JSON.stringify(notes), { mode: 0o600 })
-  switchTo(dataFolder, engine.program)
+  switchTo(dataFolder, program)
   const last = before.find(({ isCurrent }) => isCurrent)?.name
   for (const one of before)
     if (one.name !== name && one.name !== last) {
       rmSync(notePath(dataFolder, one.name), { force: true })
       rmSync(folderOf(dataFolder, one.name), { recursive: true, force: true })
     }
-  return { name, version, sha256: found, installedMs: nowMs, program: engine.program, isCurrent: true }
+  return { name, version, sha256: found, installedMs: nowMs, program: program, isCurrent: true }
 }
 
 async function hash(path: string): Promise<string> {
@@ -92,7 +94,7 @@ function toName(archive: string, sha256: string): string {
   return `${stem || 'engine'}-${sha256.slice(0, 8)}`
 }
 
-async function unpackNew(name: string, options: InstallOptions): Promise<{ program: string }> {
+async function unpackNew(name: string, options: InstallOptions): Promise<{ program: string; version: string }> {
   const { dataFolder, archive, mostBytes } = options
   const folder = folderOf(dataFolder, name)
   const unfinished = join(enginesFolder(dataFolder), `.unpacking-${process.pid}`)
@@ -103,10 +105,10 @@ async function unpackNew(name: string, options: InstallOptions): Promise<{ progr
     const within = findProgram(unfinished)
     if (within === null) throw new BadArchive(`has no ${LLAMA_SERVER} in it`)
     chmodSync(join(unfinished, within), 0o755)
-    await tryOut(join(unfinished, within), options)
+    const version = await requireRuns(join(unfinished, within), options)
     rmSync(folder, { recursive: true, force: true })
     renameSync(unfinished, folder)
-    return { program: join(folder, within) }
+    return { program: join(folder, within), version }
   } catch (error) {
     if (error instanceof BadArchive) throw new NotInstalled(`${archive} ${error.message}. Nothing was installed.`)
     if (error instanceof NotInstalled) throw error
@@ -123,26 +125,12 @@ function findProgram(folder: string): string | null {
   return programs.toSorted((a, b) => a.split(sep).length - b.split(sep).length)[0] ?? null
 }
 
-const TRY_MS = 30_000
-
-/** Has a program say its version, which takes all of its libraries. Throws a NotInstalled where it does not run on this machine. */
-async function tryOut(program: string, { environment }: Pick<InstallOptions, 'environment'>): Promise<string> {
+async function requireRuns(program: string, { dataFolder, environment }: InstallOptions): Promise<string> {
   try {
-    const child = Bun.spawn([program, '--version'], {
-      env: { PATH: environment.PATH ?? '' },
-      stdin: 'ignore',
-      stdout: 'pipe',
-      stderr: 'pipe',
-      timeout: TRY_MS,
-      killSignal: 'SIGKILL',
-    })
-    const [out, error] = await Promise.all([child.stdout.text(), child.stderr.text()])
-    const said = `${error}\n${out}`.trim()
-    if ((await child.exited) === 0) return /version: (.+)/.exec(said)?.[1]?.slice(0, 100) ?? 'unknown'
-    throw new Error(said.split('\n').at(-1)?.slice(0, 300) || `it ended with ${child.exitCode ?? child.signalCode}`)
+    return await tryOut(program, { folder: enginesFolder(dataFolder), environment })
   } catch (error) {
     throw new NotInstalled(
-      `Its ${LLAMA_SERVER} does not run on this machine: ${messageOf(error)}. Take the build for ${process.platform} on ${process.arch}; nothing was installed.`,
+      `Its ${LLAMA_SERVER} does not run on this machine: ${messageOf(error)}. Take a newer build, for ${process.platform} on ${process.arch}; nothing was installed.`,
     )
   }
 }

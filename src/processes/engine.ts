@@ -47,7 +47,8 @@ export function createEngine({ folder, environment, now, findPort = findFreePort
   }
 }
 
-function findFreePort(): number {
+/** A port of 127.0.0.1 where nobody listens. */
+export function findFreePort(): number {
   const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
   listener.stop(true)
   return listener.port

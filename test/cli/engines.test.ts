@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeTarGz, makeZip, type Packed } from '../support/archives.ts'
+import { RUN_LLAMA_SERVER } from '../support/llama-server.ts'
 import { type Bench, createBench } from './run.ts'
 
 let bench: Bench
@@ -14,7 +15,10 @@ afterEach(() => bench.close())
 
 const SERVER = (version: string): Packed => ({
   name: 'build/bin/llama-server',
-  content: `#!/bin/sh\n[ "$1" = --version ] && echo "version: ${version} (abc)" >&2\n`,
+  content: `#!/bin/sh
+[ "$1" = --version ] && echo "version: ${version} (abc)" >&2 && exit 0
+${RUN_LLAMA_SERVER}
+`,
   mode: 0o100755,
 })
 
@@ -58,6 +62,21 @@ describe('engines install', () => {
   test.each<[what: string, entries: Packed[], sentence: string]>([
     ['has no server', [{ name: 'readme', content: 'x' }], 'has no llama-server in it'],
     ['does not run here', [BROKEN], 'does not run on this machine: libvulkan.so.1: cannot open'],
+    [
+      'loads no model',
+      [
+        {
+          ...SERVER('2'),
+          content: `${SERVER('2').content?.replace('exec', 'echo "no backends are loaded"; exit 1 #')}`,
+        },
+      ],
+      'does not run on this machine: no backends are loaded',
+    ],
+    [
+      'takes other options',
+      [{ ...SERVER('2'), content: `${SERVER('2').content?.replace('"$@"', '--other "$@"')}` }],
+      'invalid argument: --other',
+    ],
     ['is for another machine', [{ ...SERVER('2'), content: '\x7fELF' }], 'does not run on this machine'],
     ['would write elsewhere', [SERVER('2'), { name: '../../evil', content: 'x' }], 'would be written elsewhere'],
   ])('leaves what is in use where a build %s', async (_what, entries, sentence) => {

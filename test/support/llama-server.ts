@@ -6,11 +6,14 @@ import { chmodSync, mkdirSync, openSync, readSync, writeFileSync } from 'node:fs
 import { join } from 'node:path'
 import { serve } from './model-server.ts'
 
+/** The line of a shell that runs it. */
+export const RUN_LLAMA_SERVER = `exec '${process.execPath}' '${join(import.meta.dir, 'llama-server.ts')}' "$@"`
+
 /** Puts a program of that name into a folder, which may be on a PATH. */
 export function installLlamaServer(folder: string): string {
   const path = join(folder, 'llama-server')
   mkdirSync(folder, { recursive: true })
-  writeFileSync(path, `#!/bin/sh\nexec '${process.execPath}' '${join(import.meta.dir, 'llama-server.ts')}' "$@"\n`)
+  writeFileSync(path, `#!/bin/sh\n${RUN_LLAMA_SERVER}\n`)
   chmodSync(path, 0o755)
   return path
 }
