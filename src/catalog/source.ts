@@ -54,7 +54,8 @@ const toModelsFolder = ({ dataFolder, cwd }: SourceOptions) => resolve(cwd, data
 async function readModelFiles(options: SourceOptions): Promise<ModelFile[]> {
   const folder = toModelsFolder(options)
   const names = await readdir(folder).catch((error: unknown) => {
-    if (codeOf(error) === 'ENOENT') return []
+    // What is no folder has none: whoever opens it as the data folder says so.
+    if (['ENOENT', 'ENOTDIR'].includes(codeOf(error))) return []
     throw toUnreadable(folder, error)
   })
   const chosen = names.filter((name) => name.endsWith('.yaml')).toSorted()

@@ -22,10 +22,11 @@ describe('the sources of a preset', () => {
   test.each(Object.entries(allPresets()))(
     '%s: each setting has one, with a date, and nothing else has',
     (_, preset) => {
-      const { name, dialect, sources, cautious = [], settings, ...rest } = preset
+      // That one is this machine's is no setting of its provider's.
+      const { name, dialect, sources, cautious = [], settings, local: _local, ...rest } = preset
       expect([name, dialect]).toEqual([
         expect.stringMatching(/\S/),
-        expect.stringMatching(/^(openai|anthropic|gemini)$/),
+        expect.stringMatching(/^(openai|anthropic|gemini|ollama)$/),
       ])
       const said = new Set([...Object.values(sources).flatMap(({ says }) => says), ...cautious])
       expect([...said].toSorted()).toEqual([...Object.keys(rest), ...Object.keys(settings)].toSorted())
