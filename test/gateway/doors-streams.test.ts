@@ -15,6 +15,12 @@ let gateway: DoorGateway
 beforeAll(async () => {
   const settings = ', deadlines: { idle: 300ms }'
   gateway = await startDoors({ settings, config: { slowReaderMs: 300 } })
+  // The thread that counts takes its time to start beside other work, and what it is late for is estimated.
+  const [first] = STREAMING
+  if (!first) throw new Error('no door streams')
+  gateway.calm(first)
+  gateway.near.script({ kind: 'stream', steps: upToHere(first), end: 'eof' })
+  await heard(first)
 })
 afterAll(() => gateway.stop())
 
