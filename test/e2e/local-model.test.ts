@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { makeTinyModel } from '../../src/engines/tiny-model.ts'
 import { makeTarGz } from '../support/archives.ts'
 import { createWorkplace, type RunningBinary, runBinary, type Workplace } from '../support/binary.ts'
 import { makeGguf } from '../support/gguf.ts'
@@ -26,7 +27,7 @@ const chat = async ({ baseUrl, key }: RunningBinary, model: string) => {
   const answer = await fetch(`${baseUrl}/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'Hello' }] }),
+    body: JSON.stringify({ model, stream: true, max_tokens: 4, messages: [{ role: 'user', content: 'Hello' }] }),
   })
   return { status: answer.status, text: await answer.text() }
 }
@@ -67,6 +68,27 @@ test('serve FILE goes with an engine that was installed from an archive, and non
   const server = await serve(['tiny.gguf'])
   expect(await chat(server, 'local/tiny')).toEqual({ status: 200, text: expect.stringContaining('data: [DONE]') })
 })
+
+const REAL = Bun.which('llama-server')
+if (REAL === null) console.warn('There is no llama-server on the PATH: what it does itself is left out.')
+
+test.skipIf(REAL === null)(
+  'a llama-server itself takes the command, knows its key, and says what the catalogue does',
+  async () => {
+    writeFileSync(join(place.folder, 'trial.gguf'), makeTinyModel())
+    environment = { PATH: process.env.PATH ?? '' }
+    const server = await serve(['trial.gguf'])
+    const { status, text } = await chat(server, 'local/trial')
+    expect([status, text.slice(-14)]).toEqual([200, 'data: [DONE]\n\n'])
+    const words = Bun.spawnSync(['ps', '-eo', 'args=']).stdout.toString().split('\n')
+    const port = /--port (\d+)/.exec(words.find((line) => line.includes(join(place.folder, 'trial.gguf'))) ?? '')?.[1]
+    expect((await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, { method: 'POST', body: '{}' })).status).toBe(
+      401,
+    )
+    // 512 tokens of a request, as it was trained for: two slots share twice as many.
+    expect((await runWith('upstreams', 'logs', 'trial', '--lines', '1000')).stdout).toContain('n_ctx_slot = 512')
+  },
+)
 
 test('serve FILE without an engine, or of no model, starts nothing', async () => {
   const bare = { cwd: place.folder, environment: { PATH: '/nowhere' } }
