@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path'
 import { codeOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Feature, Modality } from '../domain/settings.ts'
+import { toSize } from '../domain/size.ts'
 import { parseText, writeDocument } from './document.ts'
 import { toEntry, toItems } from './entry.ts'
 import { MODELS_FOLDER, type ModelFile } from './source.ts'
@@ -86,6 +87,10 @@ export interface DeclaredThere {
   models: string[]
   /** Ids of upstreams, with the words of their commands. */
   commands: [upstream: string, words: string[]][]
+  /** What is planned for all of them together. */
+  plannedBytes: number
+  /** What all model servers may take, if it says so. */
+  memoryBytes: number | null
 }
 
 export function readModelFiles(files: readonly ModelFile[]): Promise<DeclaredThere[]> {
@@ -97,7 +102,12 @@ export function readModelFiles(files: readonly ModelFile[]): Promise<DeclaredThe
         id,
         toItems(toEntry(entry).process).map(String),
       ])
-      return { file, models: Object.keys(toEntry(root.models)), commands }
+      const planned = upstreams.map(([, entry]) => toSize(String(toEntry(entry).memory ?? '')) ?? 0)
+      return {
+        ...{ file, models: Object.keys(toEntry(root.models)), commands },
+        plannedBytes: planned.reduce((sum, bytes) => sum + bytes, 0),
+        memoryBytes: toSize(String(root.memory ?? '')),
+      }
     }),
   )
 }

@@ -1,9 +1,16 @@
 /** `tollgate models add`: a model of a file, with a small file of its own in `models.d/` of the data folder. */
 import { existsSync } from 'node:fs'
+import { totalmem } from 'node:os'
 import { dirname } from 'node:path'
 import { giveToOwner } from '../backup/files.ts'
 import { applyCatalog } from '../catalog/apply.ts'
-import { readModelFiles, removeModelFile, toModelFile, writeModelFile } from '../catalog/model-files.ts'
+import {
+  type DeclaredThere,
+  readModelFiles,
+  removeModelFile,
+  toModelFile,
+  writeModelFile,
+} from '../catalog/model-files.ts'
 import { parseModelFiles, parseSource } from '../catalog/parse-source.ts'
 import { loadSource, type ModelFile } from '../catalog/source.ts'
 import { isServed } from '../store/sqlite/lock.ts'
@@ -22,12 +29,12 @@ export async function add(
   const model = toLocalModel(path, more, io)
   const isApplied = existsSync(databasePath(io.dataFolder))
   if (isApplied) await withStore(io, { readonly: true }, async (store) => requireFree(await store.readCatalog(), model))
-  const file = await declare(model, catalog, io)
-  if (isApplied) await apply(file, io)
-  const isServed = isApplied && (await findServer(io.dataFolder)).kind === 'server'
-  if (io.json) return printJson(io, toDocument(model, file, isApplied))
-  tell(model, file, io)
-  io.stdout(toClosing(model, isServed))
+  const declared = await declare(model, catalog, io)
+  if (isApplied) await apply(declared.file, io)
+  const hasServer = isApplied && (await findServer(io.dataFolder)).kind === 'server'
+  if (io.json) return printJson(io, toDocument(model, declared, isApplied))
+  tell(model, declared, io)
+  io.stdout(toClosing(model, hasServer))
 }
 
 /** Has a model of a file served by a server that is about to start, unless it is already. Returns its slug. */
@@ -43,13 +50,19 @@ export async function addOnce(path: string, catalogFile: string | undefined, io:
       'already_served',
       `A server runs on ${io.dataFolder} already. Add the model to it: tollgate models add ${path}`,
     )
-  const file = await declare(model, catalogFile, io)
-  if (!io.json) tell(model, file, io)
+  const declared = await declare(model, catalogFile, io)
+  if (!io.json) tell(model, declared, io)
   return model.served.slug
 }
 
+interface Declared {
+  file: ModelFile
+  /** What whoever adds it should know. */
+  notes: string[]
+}
+
 /** Writes the file of a model, so that the next start of a server has it. Throws where what there is leaves it no place. */
-async function declare(model: LocalModel, catalogFile: string | undefined, io: Context): Promise<ModelFile> {
+async function declare(model: LocalModel, catalogFile: string | undefined, io: Context): Promise<Declared> {
   const { dataFolder, cwd } = io
   const file = toModelFile(dataFolder, model.served)
   const source = await loadSource({ file: catalogFile, dataFolder, cwd })
@@ -61,10 +74,19 @@ async function declare(model: LocalModel, catalogFile: string | undefined, io: C
   const { catalog } = await parseSource(source, io.environment)
   requireFree(catalog, model)
   await parseModelFiles({ modelFiles: [file] }, io.environment)
+  const crowded = toCrowdedNote([...before, ...(await readModelFiles([file]))], source.text ?? '')
   prepareDataFolder(dataFolder)
   writeModelFile(file)
   giveToOwner(dataFolder, [dirname(file.path), file.path])
-  return file
+  return { file, notes: [...model.notes, ...(crowded === null ? [] : [crowded])] }
+}
+
+/** Without a limit all that are asked for are loaded at once. */
+function toCrowdedNote(all: readonly DeclaredThere[], catalogText: string): string | null {
+  const planned = all.reduce((sum, { plannedBytes }) => sum + plannedBytes, 0)
+  const isLimited = all.some(({ memoryBytes }) => memoryBytes !== null) || /^memory:/m.test(catalogText)
+  if (all.length < 2 || isLimited || planned <= totalmem()) return null
+  return `All ${all.length} models of models.d are planned to take ${toGibibytes(planned)}, and this machine has ${toGibibytes(totalmem())}: a line memory: ${Math.max(1, Math.floor(totalmem() / 2 ** 30) - 2)}G at the top of one of those files has no more loaded at a time than fit.`
 }
 
 interface Taken {
@@ -103,8 +125,8 @@ async function apply(file: ModelFile, io: Context): Promise<void> {
 }
 
 const toDocument = (
-  { files, served, context, estimate, memoryBytes, engine, notes }: LocalModel,
-  file: ModelFile,
+  { files, served, context, estimate, memoryBytes, engine }: LocalModel,
+  { file, notes }: Declared,
   isApplied: boolean,
 ) => ({
   model: served.slug,
@@ -130,8 +152,8 @@ const toDocument = (
 
 /** What was found, and how it is going to be served. */
 function tell(
-  { files, served, context, estimate, memoryBytes, engine, notes }: LocalModel,
-  file: ModelFile,
+  { files, served, context, estimate, memoryBytes, engine }: LocalModel,
+  { file, notes }: Declared,
   io: Context,
 ): void {
   const { facts, parts, bytes, projector } = files
@@ -155,8 +177,8 @@ function tell(
   for (const note of notes) io.stderr(`note: ${toPrintable(note)}\n`)
 }
 
-function toClosing({ served: { slug }, files }: LocalModel, isServed: boolean): string {
+function toClosing({ served: { slug }, files }: LocalModel, hasServer: boolean): string {
   const ask =
     files.facts.kind === 'embeddings' ? `POST /v1/embeddings with ${slug}` : `tollgate ask --model ${slug} Hello`
-  return isServed ? `It starts with the first request: ${ask}\n` : `Start the server (tollgate serve), then: ${ask}\n`
+  return hasServer ? `It starts with the first request: ${ask}\n` : `Start the server (tollgate serve), then: ${ask}\n`
 }

@@ -98,6 +98,16 @@ describe('models add', () => {
     expect((await bench.run('models', 'show', 'local/e')).stdout).toContain('embeddings')
   })
 
+  test('says where more models are planned than fit, until a file limits them', async () => {
+    write('a.gguf')
+    const add = async (name: string) =>
+      (await bench.run('models', 'add', 'a.gguf', '--name', name, '--memory', '90000G')).stderr
+    expect(await add('one')).not.toContain('models of models.d')
+    expect(await add('two')).toContain('All 2 models of models.d are planned to take 180000.0 GiB')
+    await Bun.write(fileOf('one'), `memory: 8G\n${await Bun.file(fileOf('one')).text()}`)
+    expect(await add('three')).not.toContain('models of models.d')
+  })
+
   test('believes nothing of what a file calls itself', async () => {
     write('a.gguf', { ...CHAT, 'general.name': `\u001b[2J\u202e${'x'.repeat(100_000)}` })
     const { code, stdout } = await bench.run('models', 'add', 'a.gguf')
