@@ -1,12 +1,12 @@
 /**
  * What a request and a chunk cost each subject, in CPU, and how soon they are answered: whole answers over 1 and 32
- * connections, the same to conversations of 64 kB, 200 paced streams and, through a fresh process of each, 1,000. All
+ * connections, the same to conversations of 64 kB, 200 paced streams of chats and of Messages and, through a fresh process of each, 1,000. All
  * subjects run side by side: each is warmed up on its own, then they are measured in turn, round by round. Called by
  * `main.ts`.
  */
 import { join } from 'node:path'
 import { type JsonResult, loadJson, toLargeChatBody } from './json-load.ts'
-import { isJsonLoad, type JsonLoad, type Load } from './loads.ts'
+import { isJsonLoad, type JsonLoad, type Load, type StreamLoad } from './loads.ts'
 import type { SubjectReport } from './report.ts'
 import { loadStreams, type StreamResult, type StreamShape } from './stream-load.ts'
 import type { Subject } from './subjects.ts'
@@ -14,7 +14,7 @@ import { medians } from './table.ts'
 import { type Slice, type WarmUp, warmUp } from './warm-up.ts'
 
 /** How long each load is, and how much of it. */
-export type RoundShape = Record<JsonLoad, { seconds: number }> & { streams200: StreamShape }
+export type RoundShape = Record<JsonLoad, { seconds: number }> & { streams: StreamShape }
 
 export interface CostShape {
   rounds: number
@@ -27,7 +27,7 @@ export interface CostShape {
 }
 
 /** The loads that all subjects run side by side. */
-type RoundLoad = Exclude<Load, 'streams1000'>
+type RoundLoad = JsonLoad | StreamLoad
 /** Starts a subject in a folder below the one that is named, and waits until it passes a question on. */
 export type Start = (name: string, root: string) => Promise<Subject>
 
@@ -78,7 +78,7 @@ async function warmUpSubject(
   const run = async (load: RoundLoad) =>
     isJsonLoad(load)
       ? ofRequest(await loadRequests(subject, load, root, slice))
-      : ofChunk(await loadStreams(subject, slice.streams200))
+      : ofChunk(await loadStreams(subject, slice.streams, load))
   const result = await warmUp(Object.fromEntries(loads.map((load) => [load, () => run(load)])), warmUpS)
   const state = result.quiet ? 'warm' : 'STILL COMPILING'
   console.error(`warm-up: ${subject.name} ${state} after ${result.seconds.toFixed(0)} s`)
@@ -102,7 +102,7 @@ async function measureRounds(
         each.push(
           isJsonLoad(load)
             ? await loadRequests(subject, load, root, shape)
-            : await loadStreams(subject, shape.streams200),
+            : await loadStreams(subject, shape.streams, load),
         )
     }
   }

@@ -29,6 +29,16 @@ export const toChatBody = (model: string, more: Record<string, unknown> = {}): s
     ...more,
   })
 
+/** The same as a request of the Messages API. */
+export const toMessagesBody = (model: string, more: Record<string, unknown>): string =>
+  JSON.stringify({
+    model,
+    system: 'You answer briefly.',
+    messages: [{ role: 'user', content: CONTENT }],
+    temperature: 0.2,
+    ...more,
+  })
+
 /** A conversation of some 64 kB, as an agent sends it with each of its turns. */
 export const toLargeChatBody = (model: string): string =>
   toChatBody(model, {

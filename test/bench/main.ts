@@ -3,8 +3,8 @@
  * one upstream, interleaved round by round so that a busy machine is unfair to all alike. Then what a server keeps of what
  * has passed (soak) and what a dead upstream costs (failover). Prints tables and writes the same as JSON.
  *
- * `--quick` shortens everything · `--only json1,json32,json64k,streams200,streams1000,cold,soak,failover,day-two,dashboard` (`json` and
- * `streams` mean all of theirs) · `--subjects floor,floor-piped,tollgate,before,nginx` (all that there are here) · `--peers
+ * `--quick` shortens everything · `--only json1,json32,json64k,streams200,native200,translated200,streams1000,cold,soak,failover,day-two,
+ * dashboard` (`json` and `streams` mean all of theirs) · `--subjects floor,floor-piped,tollgate,before,nginx` (all that there are here) · `--peers
  * FILE` (other gateways, see `peers.ts`) · `--json FILE` (dist/bench.json). TOLLGATE_BINARY names the build to measure
  * (dist/tollgate), TOLLGATE_BEFORE another one, `before`. What the figures mean: README.md in this folder.
  */
@@ -19,7 +19,7 @@ import { type CostShape, measureCost } from './cost.ts'
 import { measureDashboard } from './dashboard.ts'
 import { measureDayTwo } from './day-two.ts'
 import { measureFailover } from './failover.ts'
-import { JSON_LOADS, LOADS } from './loads.ts'
+import { JSON_LOADS, LOADS, STREAM_LOADS } from './loads.ts'
 import { type Peer, readPeers, startPeer } from './peers.ts'
 import { guardChildren } from './processes.ts'
 import { toRatios } from './ratios.ts'
@@ -47,7 +47,7 @@ const COST: CostShape = {
     json1: { seconds: quick ? 1 : 2 },
     json32: { seconds: quick ? 1 : 3 },
     json64k: { seconds: quick ? 1 : 3 },
-    streams200: { ...BUSY, tokens: quick ? 75 : 150 },
+    streams: { ...BUSY, tokens: quick ? 75 : 150 },
   },
   streams1000: { streams: 1_000, paceMs: 150, tokens: quick ? 20 : 40 },
   warmUpS: quick ? 30 : 45,
@@ -55,7 +55,7 @@ const COST: CostShape = {
     json1: { seconds: 1 },
     json32: { seconds: quick ? 1 : 2 },
     json64k: { seconds: 1 },
-    streams200: { ...BUSY, tokens: quick ? 50 : 75 },
+    streams: { ...BUSY, tokens: quick ? 50 : 75 },
   },
 }
 const COLD_RUNS = quick ? 3 : 9
@@ -74,7 +74,7 @@ const LIMIT_MS = 30 * 60_000
 
 const PARTS = [...LOADS, 'cold', 'soak', 'failover', 'day-two', 'dashboard'] as const
 type Part = (typeof PARTS)[number]
-const GROUPS: Record<string, readonly Part[]> = { json: JSON_LOADS, streams: ['streams200', 'streams1000'] }
+const GROUPS: Record<string, readonly Part[]> = { json: JSON_LOADS, streams: [...STREAM_LOADS, 'streams1000'] }
 
 function chooseParts(): readonly Part[] {
   if (values.only === undefined) return PARTS

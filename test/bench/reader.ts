@@ -11,13 +11,15 @@ export interface ReaderOptions {
   streams: number
   /** The whole HTTP request. */
   request: string
+  /** What stands in the last event of a stream. */
+  end: string
   /** The streams are opened one after another in this time, ms: their first tokens then wait for nobody else's. */
   openMs: number
   limitMs: number
 }
 
 export interface ReaderResult {
-  /** Ended with `[DONE]`. */
+  /** Ended with their last event. */
   complete: number
   /** Ended without it, or still open at the limit. */
   broken: number
@@ -47,9 +49,8 @@ interface Stream {
 
 const OK = 'HTTP/1.1 200'
 /** A token with its times, as `upstream-main.ts` writes it, whole. */
-const TOKEN = /"content":"w(\d{15})(?:a(\d{15}))? /g
+const TOKEN = /"(?:content|text)":"w(\d{15})(?:a(\d{15}))? /g
 const DATA = 'data:'
-const DONE = 'data: [DONE]'
 
 function percentile(values: number[], percent: number): number {
   values.sort((a, b) => a - b)
@@ -105,12 +106,12 @@ async function main(options: ReaderOptions): Promise<void> {
         if (came !== undefined) firsts.push(lagMs + (Number(came) - stream.beganMicros) / 1_000)
       }
       for (let at = text.indexOf(DATA); at !== -1; at = text.indexOf(DATA, at + DATA.length)) stream.lines += 1
-      const done = text.includes(DONE)
+      const done = text.includes(options.end)
       // Counted markers must not be counted again: keep only what cannot hold a whole one, or the end of the text.
       const last = text.lastIndexOf(DATA)
-      const from = Math.max(last === -1 ? 0 : last + 1, text.length - DONE.length)
+      const from = Math.max(last === -1 ? 0 : last + 1, text.length - options.end.length)
       stream.tail = text.slice(from)
-      if (last !== -1 && text.length - last < DONE.length) {
+      if (last !== -1 && text.length - last < options.end.length) {
         stream.tail = text.slice(last)
         stream.lines -= 1
       }

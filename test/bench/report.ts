@@ -4,7 +4,7 @@ import type { DashboardResult } from './dashboard.ts'
 import type { DayTwoResult } from './day-two.ts'
 import type { FailoverResult } from './failover.ts'
 import type { JsonResult } from './json-load.ts'
-import type { JsonLoad, Load } from './loads.ts'
+import type { JsonLoad, Load, StreamLoad } from './loads.ts'
 import type { Death } from './mortal.ts'
 import { cpuOf, RATIO_TITLES, toRatioCells } from './ratios.ts'
 import { toDashboardTables } from './report-dashboard.ts'
@@ -24,6 +24,8 @@ export interface SubjectReport {
   json32?: Numbers<JsonResult>
   json64k?: Numbers<JsonResult>
   streams200?: Numbers<StreamResult>
+  native200?: Numbers<StreamResult>
+  translated200?: Numbers<StreamResult>
   streams1000?: Numbers<StreamResult>
   coldStart?: ColdResult
   soak?: SoakResult
@@ -49,6 +51,8 @@ export function toText(report: Report): string {
     ...toJsonTable(report, 'json32', '32 connections'),
     ...toJsonTable(report, 'json64k', '32 connections, bodies of 64 kB'),
     ...toStreamTable(report, 'streams200', '200 paced streams'),
+    ...toStreamTable(report, 'native200', '200 paced streams of Messages, passed as they came'),
+    ...toStreamTable(report, 'translated200', '200 paced streams of Messages, written anew from chats'),
     ...toStreamTable(report, 'streams1000', '1,000 paced streams, fresh process, not warmed up'),
     ...toColdTable(report),
     ...toSoakTables(report),
@@ -86,7 +90,7 @@ function toJsonTable(report: Report, load: JsonLoad, title: string): string[] {
   return [`\nJSON, ${title}`, toTable(['subject', ...times, ...RATIO_TITLES, 'RSS MB', 'errors'], rows)]
 }
 
-function toStreamTable(report: Report, load: 'streams200' | 'streams1000', title: string): string[] {
+function toStreamTable(report: Report, load: StreamLoad | 'streams1000', title: string): string[] {
   const rows = Object.entries(report.subjects).flatMap(([name, { [load]: result, warmUp }]) =>
     result
       ? [

@@ -1,9 +1,11 @@
 /** Paced streams read side by side by a process of their own; CPU and memory of the subject from /proc. */
 import { resolve } from 'node:path'
-import { toChatBody } from './json-load.ts'
+import { toChatBody, toMessagesBody } from './json-load.ts'
+import type { StreamLoad } from './loads.ts'
 import { cpuMicros, followJit, rssMegabytes } from './processes.ts'
 import type { ReaderOptions, ReaderResult } from './reader.ts'
 import type { Subject } from './subjects.ts'
+import { NATIVE_MODEL } from './tollgate.ts'
 
 const OPEN_MS = 1_000
 
@@ -36,12 +38,19 @@ export interface StreamResult {
 }
 
 /** Reads `shape.streams` streams to their end. Throws where the reader printed nothing. */
-export async function loadStreams(subject: Subject, shape: StreamShape): Promise<StreamResult> {
+export async function loadStreams(
+  subject: Subject,
+  shape: StreamShape,
+  load: StreamLoad = 'streams200',
+): Promise<StreamResult> {
   const { streams, tokens, paceMs } = shape
   const { port, host } = new URL(subject.origin)
-  const body = toChatBody(subject.model, { stream: true, max_tokens: tokens, pace_ms: paceMs })
+  const isChat = load === 'streams200'
+  const model = load === 'native200' ? NATIVE_MODEL : subject.model
+  const asked = { stream: true, max_tokens: tokens, pace_ms: paceMs }
+  const body = isChat ? toChatBody(model, asked) : toMessagesBody(model, asked)
   const head = [
-    'POST /v1/chat/completions HTTP/1.1',
+    `POST /v1/${isChat ? 'chat/completions' : 'messages'} HTTP/1.1`,
     `host: ${host}`,
     'content-type: application/json',
     `authorization: Bearer ${subject.key}`,
@@ -51,6 +60,7 @@ export async function loadStreams(subject: Subject, shape: StreamShape): Promise
     port: Number(port),
     streams,
     request: `${head.join('\r\n')}\r\n\r\n${body}`,
+    end: isChat ? 'data: [DONE]' : '"type":"message_stop"',
     openMs: OPEN_MS,
     limitMs: tokens * paceMs * 2 + 15_000,
   }

@@ -18,6 +18,8 @@ export type Build = (typeof BUILDS)[number]
 export const binaryOf = (name: Build): string => (name === 'before' ? (BEFORE ?? BINARY) : BINARY)
 
 export const MODEL = 'bench/model'
+/** One whose upstream speaks the Messages API. */
+export const NATIVE_MODEL = 'bench/native'
 
 export interface Running {
   name: Build
@@ -37,6 +39,7 @@ export interface Route {
 
 export interface UpstreamEntry {
   base_url: string
+  dialect?: string
   deadlines?: Record<string, string>
   rpm?: number
   tpm?: number
@@ -71,17 +74,21 @@ export const toPlainCatalog = (upstream: string): string =>
 
 const LARGE = { rpm: 1_000_000_000, tpm: 1_000_000_000, concurrency: 1_000_000 }
 
-/** One model with two weighted routes of one priority and a third below them, all of which end at the same upstream. */
+/**
+ * One model with two weighted routes of one priority and a third below them, all of which end at the same upstream, and one that
+ * speaks Messages there.
+ */
 export function toRoutedCatalog(upstream: string): string {
   const entry = { base_url: `${upstream}/v1`, ...LARGE }
   return toCatalog(
-    { heavy: entry, light: entry, spare: entry },
+    { heavy: entry, light: entry, spare: entry, messages: { ...entry, dialect: 'anthropic' } },
     {
       [MODEL]: [
         { upstream: 'heavy', priority: 0, weight: 3 },
         { upstream: 'light', priority: 0, weight: 1 },
         { upstream: 'spare', priority: 1 },
       ],
+      [NATIVE_MODEL]: [{ upstream: 'messages' }],
     },
   )
 }

@@ -3,10 +3,11 @@
  * prints its base URL. It answers every whole request with one prepared text and paces every stream from one shared
  * timer, so that a thousand streams cost it little. A request may choose its own stream with `max_tokens` and `pace_ms`.
  * Each token says when it was written, as `w<time> `, and the first one also when its request had come, as `w<time>a<time> `:
- * microseconds of `clock.ts`, always as many digits.
+ * microseconds of `clock.ts`, always as many digits. What is asked at `/v1/messages` is answered with a stream of the Messages API.
  * Ends when its standard input does, so that it never outlives whoever started it.
  */
 import { parseArgs } from 'node:util'
+import { toEvent, toSteps } from './anthropic-answers.ts'
 import { machineMicros } from './clock.ts'
 import { streamAnswer, wholeAnswer } from './upstream-answers.ts'
 import { createRequestReader, LAST_HTTP_CHUNK, type RawRequest, toHttpChunk, toResponseHead } from './upstream-http.ts'
@@ -30,27 +31,64 @@ const STREAM_HEAD = Buffer.from(
 )
 const DIGITS = 15
 const NO_TIME = '0'.repeat(DIGITS)
-const [ROLE = EMPTY, TOKEN = EMPTY, FINISH = EMPTY] = [
-  ...streamAnswer({ tokens: [`w${NO_TIME} `], usage: null }).steps,
-].map(toFrame)
-const [, FIRST = EMPTY] = [...streamAnswer({ tokens: [`w${NO_TIME}a${NO_TIME} `] }).steps].map(toFrame)
+
+/** How streams of a format are written. Frames of tokens have their times written over. */
+interface Script {
+  opening: Buffer
+  first: Buffer
+  /** In turn. */
+  tokens: readonly Buffer[]
+  tail(tokens: number): Buffer
+  /** What stands before the first time. */
+  mark: string
+}
+
+const TOKEN = `w${NO_TIME} `
+const FIRST = `w${NO_TIME}a${NO_TIME} `
+
+const toFrame = (text: string): Buffer => toHttpChunk(Buffer.from(text))
+
+function toChatScript(): Script {
+  const [role = '', token = '', finish = ''] = [...streamAnswer({ tokens: [TOKEN], usage: null }).steps].map(toData)
+  const [, first = ''] = [...streamAnswer({ tokens: [FIRST] }).steps].map(toData)
+  return {
+    opening: toFrame(role),
+    first: toFrame(first),
+    tokens: [toFrame(token)],
+    tail(tokens) {
+      const usage = { prompt_tokens: 50, completion_tokens: tokens }
+      const [last] = [...streamAnswer({ tokens: 0, usage }).steps].slice(-1)
+      return Buffer.concat([toFrame(finish), toFrame(toData(last)), toFrame('data: [DONE]\n\n'), LAST_HTTP_CHUNK])
+    },
+    mark: '"content":"w',
+  }
+}
+
+const toData = (step: unknown): string => `data: ${JSON.stringify(step)}\n\n`
+
+function toMessagesScript(): Script {
+  const steps = (written: number) =>
+    toSteps({ blocks: [{ text: 'w' }], usage: { output_tokens: written } }).map(toFrame)
+  const toDelta = (text: string, pad: number) =>
+    toFrame(toEvent({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } }, pad))
+  return {
+    opening: Buffer.concat(steps(1).slice(0, 3)),
+    first: toDelta(FIRST, 0),
+    // The service pads its events, each one otherwise.
+    tokens: [0, 7, 3, 12, 1, 9].map((pad) => toDelta(TOKEN, pad)),
+    tail: (tokens) => Buffer.concat([...steps(tokens).slice(-3), LAST_HTTP_CHUNK]),
+    mark: '"text":"w',
+  }
+}
+
+const CHAT = toChatScript()
+const MESSAGES = toMessagesScript()
 
 /** Writes a time over the first one of a frame, or over the one behind it. */
-function stamp(frame: Buffer, micros: number, place: 0 | 1 = 0): Buffer {
-  const at = frame.indexOf(CONTENT) + CONTENT.length + place * (DIGITS + 1)
+function stamp(frame: Buffer, mark: string, micros: number, place: 0 | 1 = 0): Buffer {
+  const at = frame.indexOf(mark) + mark.length + place * (DIGITS + 1)
   frame.write(String(Math.round(micros)).padStart(DIGITS, '0'), at, 'latin1')
   return frame
-}
-const CONTENT = '"content":"w'
-
-function toFrame(step: unknown): Buffer {
-  return toHttpChunk(Buffer.from(`data: ${JSON.stringify(step)}\n\n`))
-}
-
-function toTail(tokens: number): Buffer {
-  const usage = { prompt_tokens: 50, completion_tokens: tokens }
-  const [last] = [...streamAnswer({ tokens: 0, usage }).steps].slice(-1)
-  return Buffer.concat([FINISH, toFrame(last), toHttpChunk(Buffer.from('data: [DONE]\n\n')), LAST_HTTP_CHUNK])
 }
 
 interface Connection {
@@ -74,6 +112,7 @@ function send(peer: Peer, bytes: Buffer): void {
 
 interface Paced {
   peer: Peer
+  script: Script
   /** When its request had come. */
   cameMicros: number
   left: number
@@ -116,13 +155,15 @@ function step(paced: Paced): void {
   }
   if (paced.left === 0) {
     streams -= 1
-    send(paced.peer, toTail(paced.total))
+    send(paced.peer, paced.script.tail(paced.total))
     return
   }
-  const isFirst = paced.left === paced.total
+  const { script, left, total } = paced
+  const isFirst = left === total
   paced.left -= 1
-  const written = stamp(isFirst ? FIRST : TOKEN, machineMicros())
-  send(paced.peer, isFirst ? stamp(written, paced.cameMicros, 1) : written)
+  const frame = isFirst ? script.first : (script.tokens[left % script.tokens.length] ?? EMPTY)
+  stamp(frame, script.mark, machineMicros())
+  send(paced.peer, isFirst ? stamp(frame, script.mark, paced.cameMicros, 1) : frame)
   schedule(paced, paced.paceMs)
 }
 
@@ -135,7 +176,8 @@ function answer(peer: Peer, request: RawRequest): void {
   const tokens = Number(/"max_tokens": *(\d+)/.exec(body)?.[1] ?? values.tokens)
   const paceMs = Number(/"pace_ms": *(\d+)/.exec(body)?.[1] ?? values.pace)
   const cameMicros = machineMicros()
-  send(peer, Buffer.concat([STREAM_HEAD, ROLE]))
+  const script = request.head.startsWith('POST /v1/messages ') ? MESSAGES : CHAT
+  send(peer, Buffer.concat([STREAM_HEAD, script.opening]))
   if (timer === null) {
     now = Math.floor(performance.now() / TICK_MS)
     timer = setInterval(turn, TICK_MS)
@@ -143,7 +185,7 @@ function answer(peer: Peer, request: RawRequest): void {
   streams += 1
   // Spread over the pace: streams that all speak in the same millisecond would be batched as real ones never are.
   nextSlot = (nextSlot + TICK_MS) % Math.max(paceMs, TICK_MS)
-  schedule({ peer, cameMicros, left: tokens, total: tokens, paceMs }, paceMs + nextSlot)
+  schedule({ peer, script, cameMicros, left: tokens, total: tokens, paceMs }, paceMs + nextSlot)
 }
 
 const server = Bun.listen<Connection>({
