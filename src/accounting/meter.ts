@@ -10,8 +10,11 @@ import type { CapturedOutput } from '../tokens/count.ts'
 /** Of one choice; what is beyond it is counted by the ratio of what came before. */
 const MAX_CAPTURED_CHARS = 64 * 1024
 
-/** A piece of a chunk keeps all of its chunk in memory, which is some fifty times as long: so many at most stay pieces. */
-const MAX_PIECES = 64
+/**
+ * A piece of a chunk keeps all of its chunk in memory, which is some fifty times as long: so many at most stay pieces. Those that
+ * live through a collection stay until the next full one: with 64 of them, collections took four times as long.
+ */
+const MAX_PIECES = 8
 
 /** A text as far as it is kept, of which the last pieces are as they came, and the UTF-8 bytes beyond. */
 interface Captured {
