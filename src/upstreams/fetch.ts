@@ -131,7 +131,7 @@ class FetchIncoming implements Incoming {
         this.#release(true)
         return true
       }
-      const went = take(value)
+      const went = take(value, 0, value.length)
       if (went !== true && !(await went)) return false
     }
   }

@@ -1,6 +1,6 @@
 /** Reads a body as text, by whichever transport it comes. */
 import { Pieces } from './pieces.ts'
-import type { Incoming, TakeRoom } from './transport.ts'
+import type { Incoming, TakeBytes, TakeRoom } from './transport.ts'
 
 /** A text is decoded in parts of so many bytes or more. */
 export const DECODED_BYTES = 64 * 1024
@@ -15,12 +15,12 @@ export async function readText(
   const small = new Pieces()
   let text = ''
   let bytes = 0
-  const gather = (piece: Uint8Array): boolean => {
-    bytes += piece.length
+  const gather: TakeBytes = (piece, from, to) => {
+    bytes += to - from
     if (bytes > maxBytes) return false
-    const refusal = take(piece.length)
+    const refusal = take(to - from)
     if (refusal) throw refusal
-    small.push(piece)
+    small.push(piece.subarray(from, to))
     if (small.bytes >= DECODED_BYTES) text += utf8.decode(small.join(), { stream: true })
     return true
   }

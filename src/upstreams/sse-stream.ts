@@ -8,21 +8,27 @@ import type { Decoder, Dialect } from './backend.ts'
 import type { HttpCall } from './http-call.ts'
 import { LineReader } from './lines.ts'
 import { SseReader } from './sse.ts'
-import type { Incoming } from './transport.ts'
+import type { Incoming, TakeBytes } from './transport.ts'
+import { Utf8Reader } from './utf8.ts'
 
 export class SseStream implements AnswerStream {
   readonly #call: HttpCall
+  /** That of the call: whatever a chunk looks at is far away in memory, and each look a quarter of a microsecond. */
+  readonly #deadline: HttpCall['deadline']
   readonly #decoder: Decoder
   readonly #idleMs: number
   readonly #response: Incoming
   readonly #sse: SseReader | LineReader
-  readonly #utf8 = new TextDecoder()
+  readonly #utf8 = new Utf8Reader()
+  /** Whether what comes next begins an event. */
+  #isBetweenEvents = true
   #isBegun = false
   #isOver = false
 
   /** @param idleMs how long the upstream may be silent once it has begun. */
   constructor(call: HttpCall, response: Incoming, decoder: Decoder, idleMs: number, framing: Dialect['framing']) {
     this.#call = call
+    this.#deadline = call.deadline
     this.#decoder = decoder
     this.#idleMs = idleMs
     this.#response = response
@@ -30,14 +36,14 @@ export class SseStream implements AnswerStream {
   }
 
   async pump(take: Take): Promise<void> {
-    this.#call.deadline.pause(false)
+    this.#deadline.pause(false)
     if (this.#isOver) return
     // What its taker throws, who may yet go on without, and mistakes of our own: nothing of it is the upstream's.
     const thrown: unknown[] = []
     let taken: unknown = null
-    const read = (bytes: Uint8Array): boolean | Promise<boolean> => {
+    const read: TakeBytes = (bytes, from, to) => {
       try {
-        const went = this.#isOver ? false : this.#hand(this.#eventsOf(bytes), take)
+        const went = this.#isOver ? false : this.#hand(this.#eventsOf(bytes, from, to), take)
         if (typeof went === 'boolean') return went
         const taking = went.catch((error) => {
           thrown.push(error)
@@ -64,13 +70,12 @@ export class SseStream implements AnswerStream {
   /** Whether more is wanted, and there is more. */
   #hand(events: readonly AnswerEvent[], take: Take): boolean | Promise<boolean> {
     if (events.length === 0) return !this.#isOver
-    const { deadline } = this.#call
     const went = take(events)
     if (went === true) return !this.#isOver
-    deadline.pause(true)
+    this.#deadline.pause(true)
     if (went === false) return false
     return went.then((isWanted) => {
-      if (isWanted) deadline.pause(false)
+      if (isWanted) this.#deadline.pause(false)
       return isWanted && !this.#isOver
     })
   }
@@ -82,11 +87,11 @@ export class SseStream implements AnswerStream {
   }
 
   /** The events of what was read; the last batch ends in `done` or `failure`. */
-  #eventsOf(bytes: Uint8Array): AnswerEvent[] {
+  #eventsOf(bytes: Uint8Array, from: number, to: number): AnswerEvent[] {
     const out: AnswerEvent[] = []
-    this.#call.deadline.touch()
+    this.#deadline.touch()
     try {
-      this.#decode(this.#utf8.decode(bytes, { stream: true }), out)
+      this.#decode(this.#utf8.read(bytes, from, to), out)
     } catch (error) {
       throw this.#closed(error)
     }
@@ -102,7 +107,7 @@ export class SseStream implements AnswerStream {
   /** Its body has ended. */
   #finish(out: AnswerEvent[]): void {
     try {
-      this.#decode(this.#utf8.decode(), out)
+      this.#decode(this.#utf8.end(), out)
       for (const event of this.#sse.end()) this.#decoder.event(event, out)
       this.#decoder.end(out)
     } catch (error) {
@@ -118,12 +123,13 @@ export class SseStream implements AnswerStream {
   }
 
   #decode(text: string, out: AnswerEvent[]): void {
-    const taken = this.#sse.isBetweenEvents() ? this.#decoder.take(text, out) : 0
+    const taken = this.#isBetweenEvents ? this.#decoder.take(text, out) : 0
     if (taken === text.length) return
     const found = this.#sse.feed(taken === 0 ? text : text.slice(taken))
+    this.#isBetweenEvents = this.#sse.isBetweenEvents()
     if (found.length === 0) return
     // Whatever it says, be it only a role: comments that keep the connection alive are no beginning.
-    if (!this.#isBegun) this.#call.deadline.enter('idle', this.#idleMs)
+    if (!this.#isBegun) this.#deadline.enter('idle', this.#idleMs)
     this.#isBegun = true
     for (const event of found) this.#decoder.event(event, out)
   }
@@ -137,7 +143,7 @@ export class SseStream implements AnswerStream {
 
   #end(): void {
     this.#isOver = true
-    this.#call.deadline.stop()
+    this.#deadline.stop()
     this.#response.leave()
   }
 }

@@ -20,8 +20,11 @@ export interface Outgoing {
   body: string
 }
 
-/** Takes a piece of a body, in the order of the bytes. False: no more for now. A promise: no more until it resolves. */
-export type TakeBytes = (bytes: Uint8Array) => boolean | Promise<boolean>
+/**
+ * Takes a piece of a body, in the order of the bytes: what stands in `bytes` from one place up to another. (A view of it would
+ * cost as much as to make text of it.) False: no more for now. A promise: no more until it resolves.
+ */
+export type TakeBytes = (bytes: Uint8Array, from: number, to: number) => boolean | Promise<boolean>
 
 /** Takes room for bytes that are to be held. Returns the refusal where there is none. */
 export type TakeRoom = (bytes: number) => GatewayError | null

@@ -19,8 +19,8 @@ const WHOLE = { error: null }
 
 export class Handover {
   readonly #bringer: Bringer
-  /** What has come and was not taken. */
-  readonly #kept = new Pieces()
+  /** What has come and was not taken; null where that is nothing. */
+  #kept: Pieces | null = null
   /** How it ended: with an error, or with none. */
   #end: { error: unknown } | null = null
   #isDropped = false
@@ -34,11 +34,11 @@ export class Handover {
 
   /** How much is kept. */
   get bytes(): number {
-    return this.#kept.bytes
+    return this.#kept?.bytes ?? 0
   }
 
   get isFull(): boolean {
-    return this.#kept.bytes > MOST_KEPT
+    return this.#kept !== null && this.#kept.bytes > MOST_KEPT
   }
 
   /** Whether nobody wants any more of it. */
@@ -57,7 +57,9 @@ export class Handover {
 
   /** Takes what is kept, as one. */
   join(): Uint8Array {
-    return this.#kept.join()
+    const kept = this.#kept ?? new Pieces()
+    this.#kept = null
+    return kept.join()
   }
 
   /** See `Incoming.pump`. */
@@ -79,13 +81,18 @@ export class Handover {
   /** Nobody wants any more of it. */
   drop(): void {
     this.#isDropped = true
-    this.#kept.clear()
+    this.#kept = null
   }
 
-  add(bytes: Uint8Array): void {
+  /** Adds what stands in `bytes` from one place up to another. */
+  add(bytes: Uint8Array, from: number, to: number): void {
     if (this.#isDropped) return
-    if (this.#take !== null && this.#kept.bytes === 0) this.#hand(this.#take, bytes)
-    else this.#kept.push(bytes)
+    if (this.#take !== null && this.#kept === null) {
+      this.#hand(this.#take, bytes, from, to)
+      return
+    }
+    this.#kept ??= new Pieces()
+    this.#kept.push(bytes.subarray(from, to))
   }
 
   /** All of it has come. */
@@ -104,9 +111,10 @@ export class Handover {
   /** Hands over what has come, as long as it is wanted; then the end. */
   #flush(): void {
     for (let take = this.#take; take !== null; take = this.#take) {
-      const piece = this.#kept.shift()
+      const piece = this.#kept?.shift()
       if (piece === undefined) break
-      this.#hand(take, piece)
+      if (this.#kept?.bytes === 0) this.#kept = null
+      this.#hand(take, piece, 0, piece.length)
     }
     if (this.#take === null) return
     if (this.#end === null) this.#bringer.wanted()
@@ -114,10 +122,10 @@ export class Handover {
     else this.#letGo()?.reject(this.#end.error)
   }
 
-  #hand(take: TakeBytes, bytes: Uint8Array): void {
+  #hand(take: TakeBytes, bytes: Uint8Array, from: number, to: number): void {
     let went: boolean | Promise<boolean>
     try {
-      went = take(bytes)
+      went = take(bytes, from, to)
     } catch (error) {
       this.#letGo()?.reject(error)
       return

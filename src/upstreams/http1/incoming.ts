@@ -78,16 +78,16 @@ export class Http1Incoming implements Incoming, Bringer {
 
   // Called as the connection hears it.
 
-  arrived(bytes: Uint8Array): void {
+  arrived(piece: Uint8Array, from: number, to: number): void {
     if (this.#format === null) {
-      this.#body.add(bytes)
+      this.#body.add(piece, from, to)
       if (this.#body.isFull) this.#source?.pause()
       return
     }
     if (this.#body.isDropped) return
     // With the first byte: what has no body is not packed either, whatever it says.
     this.#inflater ??= this.#inflate(this.#format)
-    const room = this.#inflater.write(bytes)
+    const room = this.#inflater.write(piece.subarray(from, to))
     if (room === null) return
     this.#source?.pause()
     void room.then(() => this.#source?.resume())
@@ -116,7 +116,7 @@ export class Http1Incoming implements Incoming, Bringer {
 
   #inflate(format: string): Inflater {
     return new Inflater(format, {
-      data: (bytes) => this.#body.add(bytes),
+      data: (bytes) => this.#body.add(bytes, 0, bytes.length),
       end: () => this.#body.finish(),
       fail: (error) => this.abort(error),
       room: () => this.#room(),

@@ -9,8 +9,8 @@ import { CR, endOfHead, endOfLine, endOfTrailers, LF, Line, type LineEnd } from 
 /** Hears one answer, in this order: `head`, any number of `data`, `end`. */
 export interface AnswerListener {
   head(head: Head): void
-  /** Bytes of the body without their framing: all that a piece holds at once. They are a part of that piece. */
-  data(bytes: Uint8Array): void
+  /** Bytes of the body without their framing, all that a piece holds at once: they stand in it from one place up to another. */
+  data(piece: Buffer, from: number, to: number): void
   end(): void
 }
 
@@ -28,6 +28,7 @@ export class ResponseParser {
   #listener: AnswerListener | null = null
   /** A head, a size line or trailers, as far as they have arrived. */
   readonly #line = new Line()
+  #isLineBegun = false
   /** Bytes that the body, or the chunk, still has. */
   #left = 0
   /** Whether of the CRLF after a chunk the first half has come. */
@@ -143,6 +144,8 @@ export class ResponseParser {
   }
 
   #takeSize(bytes: Buffer, at: number): number {
+    const plain = this.#isLineBegun ? -1 : this.#takePlainSize(bytes, at)
+    if (plain !== -1) return plain
     const { text, to } = this.#gather(bytes, at, MAX_SIZE_LINE_BYTES, endOfLine)
     if (text === null) return to
     this.#left = readSize(text)
@@ -150,8 +153,24 @@ export class ResponseParser {
     return to
   }
 
+  /** Takes the size of a chunk where its line is all there and nothing else, as nearly always; -1 for any other, and for the last. */
+  #takePlainSize(bytes: Buffer, at: number): number {
+    let size = 0
+    let next = at
+    for (let digit = hexOf(bytes[next]); digit !== -1 && next - at < MAX_SIZE_DIGITS; digit = hexOf(bytes[++next]))
+      size = size * 16 + digit
+    if (size === 0 || bytes[next] !== CR || bytes[next + 1] !== LF) return -1
+    this.#left = size
+    this.#state = 'chunk'
+    return next + 2
+  }
+
   /** Each chunk is followed by CRLF, which may come in two pieces. */
   #takeChunkEnd(bytes: Buffer, at: number): number {
+    if (!this.#isHalf && bytes[at] === CR && bytes[at + 1] === LF) {
+      this.#state = 'size'
+      return at + 2
+    }
     if (bytes[at] !== (this.#isHalf ? LF : CR)) throw new FramingError('sent a chunk that is longer than it says')
     if (this.#isHalf) this.#state = 'size'
     this.#isHalf = !this.#isHalf
@@ -170,6 +189,7 @@ export class ResponseParser {
 
   #gather(bytes: Buffer, at: number, most: number, endOf: LineEnd) {
     const gathered = this.#line.gather(bytes, at, most, endOf)
+    this.#isLineBegun = gathered?.text === null
     if (gathered === null) throw new FramingError('sent a head or a line that is too long')
     return gathered
   }
@@ -189,7 +209,7 @@ export class ResponseParser {
     const [from, to] = [this.#from, this.#to]
     this.#from = 0
     this.#to = 0
-    if (to > from) this.#listener?.data(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to))
+    if (to > from) this.#listener?.data(bytes, from, to)
   }
 
   /** Its listener may have stopped it with the last bytes. */
@@ -204,6 +224,13 @@ export class ResponseParser {
 
 const BEGINNING = Buffer.from('HTTP/1.')
 const isBeginning = (line: Uint8Array) => BEGINNING.subarray(0, line.length).equals(line.subarray(0, BEGINNING.length))
+
+/** What a hexadecimal digit counts; -1 for any other byte. */
+function hexOf(byte = 0): number {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
+  const letter = byte | 0x20
+  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1
+}
 
 /** `<hex digits>[;extensions]` and CRLF (RFC 9112, 7.1). */
 function readSize(line: string): number {

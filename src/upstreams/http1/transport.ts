@@ -102,8 +102,8 @@ class Http1Exchange implements Exchange, ExchangeListener {
     this.#resolve(this.#incoming)
   }
 
-  data(bytes: Uint8Array): void {
-    this.#incoming?.arrived(bytes)
+  data(piece: Buffer, from: number, to: number): void {
+    this.#incoming?.arrived(piece, from, to)
   }
 
   end(): void {

@@ -25,8 +25,8 @@ function read(pieces: readonly Uint8Array[], requests: number, isClosed = false)
         heard.status = status
         heard.headers = Object.fromEntries(headers)
       },
-      data(bytes) {
-        heard.body += Buffer.from(bytes).toString('latin1')
+      data(piece, from, to) {
+        heard.body += piece.toString('latin1', from, to)
       },
       end() {
         heard.ended = true
@@ -213,7 +213,7 @@ test('what a piece holds of a body is handed on at once, however many chunks tha
   const heard: string[] = []
   parser.expect({
     head: () => heard.push('head'),
-    data: (bytes) => heard.push(Buffer.from(bytes).toString()),
+    data: (piece, from, to) => heard.push(piece.toString('utf8', from, to)),
     end: () => heard.push('end'),
   })
   parser.feed(bytesOf(`${HEAD}transfer-encoding: chunked\r\n\r\n1\r\na\r\n2\r\nbc\r\n3\r\nde`))
@@ -225,7 +225,7 @@ test('what a piece holds of a body is handed on at once, however many chunks tha
 test('what came before something broken is handed on', () => {
   const parser = new ResponseParser()
   let heard = ''
-  parser.expect({ head() {}, data: (bytes) => (heard += Buffer.from(bytes).toString()), end() {} })
+  parser.expect({ head() {}, data: (piece, from, to) => (heard += piece.toString('utf8', from, to)), end() {} })
   expect(() => parser.feed(bytesOf(`${HEAD}transfer-encoding: chunked\r\n\r\n2\r\nab\r\nzz\r\n`))).toThrow(FramingError)
   expect(heard).toBe('ab')
 })
