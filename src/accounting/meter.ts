@@ -159,7 +159,8 @@ export class Meter {
         case 'annotations':
           if (event.items.some(isPage)) this.hasCited = true
           break
-        // Vectors have no tokens.
+        // What they say is read beside them; vectors have no tokens.
+        case 'frames':
         case 'embeddings':
         case 'finish':
         case 'origin':

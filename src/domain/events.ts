@@ -59,6 +59,13 @@ export interface RawEvent {
   isTail: boolean
 }
 
+/** Events of a stream that are pieces of text and nothing else, whole, as they came: a plain case of `raw`, for nearly all are. */
+export interface FramesEvent {
+  kind: 'frames'
+  /** In the framing of server-sent events: one line of data each, behind its name if it has one. */
+  frames: string
+}
+
 export type AnswerEvent =
   /** A piece of content. `json`, where it is there, is `text` as a JSON string that is one line to everyone. */
   | { kind: 'text'; choice: number; text: string; json?: string; logprobs?: Logprobs }
@@ -86,6 +93,7 @@ export type AnswerEvent =
   | { kind: 'charged'; nanoUsd: number }
   /** The upstream's own words, as they came, where they are passed on: before the events that were read of them. */
   | RawEvent
+  | FramesEvent
   /** The upstream's own word that the answer is complete. */
   | { kind: 'done' }
   /** It is not, and nothing more comes. */

@@ -4,7 +4,7 @@
  * Pure.
  */
 import type { GatewayError } from '../domain/error.ts'
-import type { AnswerEvent, RawEvent } from '../domain/events.ts'
+import type { AnswerEvent, FramesEvent, RawEvent } from '../domain/events.ts'
 import { type Edits, splice, spliceWithin } from '../domain/splice.ts'
 import type { Task } from '../domain/task.ts'
 import { tokensOfBytes } from '../tokens/estimate.ts'
@@ -16,7 +16,7 @@ export interface Passed {
   identity: Identity
   /** The data of the event that named the answer, under our names; null where none has left. */
   opening: string | null
-  /** The data of the last event that has left. */
+  /** The data of the last event that has left, as they came. */
   last: string | null
 }
 
@@ -53,7 +53,7 @@ class NativeWriter implements Writer {
   /** The end, as far as it came. */
   #tail = ''
   #opening: string | null = null
-  #last: string | null = null
+  #last: RawEvent | FramesEvent | null = null
 
   constructor(words: NativeWords, identity: Identity) {
     this.#words = words
@@ -68,19 +68,23 @@ class NativeWriter implements Writer {
   take(events: readonly AnswerEvent[]): string {
     let text = ''
     for (const event of events) {
-      if (event.kind !== 'raw') continue
-      const data = renamed(event, this.#names)
-      const frame = toFrame(event.name, data)
-      // Nothing overtakes the end.
-      if (event.isTail || this.#tail !== '') {
-        this.#tail += frame
-        continue
-      }
-      if (event.origin !== null) this.#opening ??= data
-      this.#last = data
-      text += frame
+      if (event.kind === 'raw' || event.kind === 'frames') text += this.#pass(event)
     }
     return text
+  }
+
+  /** Returns what of it may leave now. */
+  #pass(event: RawEvent | FramesEvent): string {
+    const data = event.kind === 'raw' ? renamed(event, this.#names) : ''
+    const frames = event.kind === 'raw' ? toFrame(event.name, data) : event.frames
+    // Nothing overtakes the end.
+    if (this.#tail !== '' || (event.kind === 'raw' && event.isTail)) {
+      this.#tail += frames
+      return ''
+    }
+    if (event.kind === 'raw' && event.origin !== null) this.#opening ??= data
+    this.#last = event
+    return frames
   }
 
   tail(): string {
@@ -88,9 +92,15 @@ class NativeWriter implements Writer {
   }
 
   failure(error: GatewayError): string {
-    return this.#words.failure(error, { identity: this.#identity, opening: this.#opening, last: this.#last })
+    const last = this.#last && toData(this.#last)
+    return this.#words.failure(error, { identity: this.#identity, opening: this.#opening, last })
   }
 }
+
+/** The data of the last event. */
+const toData = (event: RawEvent | FramesEvent) =>
+  event.kind === 'raw' ? event.data : event.frames.slice(`\n${event.frames}`.lastIndexOf(`\n${DATA}`) + DATA.length)
+const DATA = 'data: '
 
 function toFrame(name: string | null, data: string): string {
   const lines = data.includes('\n') ? data.replaceAll('\n', '\ndata: ') : data

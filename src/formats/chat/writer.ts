@@ -85,6 +85,7 @@ export class ChatWriter implements Writer {
       case 'mode':
       case 'charged':
       case 'raw':
+      case 'frames':
       case 'embeddings':
       case 'done':
       case 'failure':

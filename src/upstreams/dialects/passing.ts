@@ -10,8 +10,6 @@ import type { SseEvent } from '../sse.ts'
 /** What there is to know of an event that passes. */
 export type Told = Partial<Pick<RawEvent, 'origin' | 'isContent' | 'isTail'>>
 
-const PLAIN: Told = {}
-
 export const toRaw = (name: string | null, data: string, told: Told): RawEvent => ({
   kind: 'raw',
   name,
@@ -23,11 +21,14 @@ export const toRaw = (name: string | null, data: string, told: Told): RawEvent =
 
 /** Reads the event that stands at a place of a text, where it is a piece of text and nothing else. */
 export interface PlainReader {
-  /** Null where it is anything else. */
-  read(text: string, at: number): { said: string; data: string; name: string | null } | null
+  /** Returns that piece; null where it is anything else. */
+  read(text: string, at: number): string | null
   /** Where what was read last ends. */
   readonly end: number
 }
+
+/** An escape of half a character: who reads it may wait for the other half. */
+const HALF = /\\u[dD][89abAB]/
 
 export class PassingDecoder implements Decoder {
   readonly #inner: Pick<Decoder, 'event' | 'end'>
@@ -54,10 +55,14 @@ export class PassingDecoder implements Decoder {
   take(text: string, out: AnswerEvent[]): number {
     if (this.#plain === null || !this.#isText || this.#isOver) return 0
     let at = 0
-    for (let found = this.#plain.read(text, at); found !== null; found = this.#plain.read(text, at)) {
-      out.push(toRaw(found.name, found.data, PLAIN), { kind: 'text', choice: 0, text: found.said })
+    let said = ''
+    for (let piece = this.#plain.read(text, at); piece !== null; piece = this.#plain.read(text, at)) {
+      said += piece
       at = this.#plain.end
     }
+    if (at === 0) return 0
+    const frames = at === text.length ? text : text.slice(0, at)
+    out.push({ kind: 'frames', frames }, { kind: 'text', choice: 0, text: said })
     return at
   }
 
@@ -66,7 +71,7 @@ export class PassingDecoder implements Decoder {
     const read: AnswerEvent[] = []
     this.#inner.event(event, read)
     const last = read.at(-1)?.kind
-    this.#isText = last === 'text' && read.length === 1
+    this.#isText = last === 'text' && read.length === 1 && !HALF.test(event.data)
     this.#isOver = last === 'done' || last === 'failure'
     const told = last === 'failure' ? null : this.#tell(event, read)
     if (told) out.push(toRaw(event.name, event.data, told))

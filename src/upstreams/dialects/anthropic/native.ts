@@ -9,15 +9,22 @@ import type { NativeRequest } from '../../../domain/task.ts'
 import type { NativeLane, WireRequest } from '../../backend.ts'
 import type { SseEvent } from '../../sse.ts'
 import { PassingDecoder, type Told, toRaw, typeOf } from '../passing.ts'
+import { PlainDeltas } from '../plain-deltas.ts'
 import { toSigner } from '../signer.ts'
 import { AnswerDecoder } from './decoder.ts'
 import { isVertex, toMessagesPath, VERTEX_VERSION } from './hosts.ts'
-import { PlainDeltas } from './plain-deltas.ts'
 import { unsealMessages } from './unseal.ts'
 
 const OWN = toOwnFields(
   'model messages max_tokens system metadata stop_sequences stream temperature top_k top_p tools tool_choice thinking output_config cache_control context_management service_tier container',
 )
+
+/** A piece of text as the API writes it: it puts blanks into the JSON. */
+const TEXT = new PlainDeltas({
+  before:
+    /event: content_block_delta\ndata: \{"type":"content_block_delta","index":\d{1,6},"delta":\{"type":"text_delta","text":"/y,
+  after: /"\} {0,64}\} {0,64}\n\n/y,
+})
 
 export const messages: NativeLane = {
   request: toRequest,
@@ -38,7 +45,7 @@ export const messages: NativeLane = {
       isBegun = true
       return { origin: 'message' }
     }
-    return new PassingDecoder(inner, tellOf, new PlainDeltas())
+    return new PassingDecoder(inner, tellOf, TEXT)
   },
 }
 

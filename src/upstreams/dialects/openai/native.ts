@@ -7,12 +7,26 @@ import { findMembers, spliceItems } from '../../../domain/splice.ts'
 import type { NativeRequest } from '../../../domain/task.ts'
 import type { NativeLane } from '../../backend.ts'
 import { PassingDecoder, toRaw, typeOf } from '../passing.ts'
+import { PlainDeltas } from '../plain-deltas.ts'
 import { CompletionDecoder } from './completion.ts'
 import { ResponseDecoder } from './response.ts'
 
 const OF_RESPONSES = toOwnFields(
   'model input instructions max_output_tokens max_tool_calls metadata parallel_tool_calls reasoning store stream stream_options temperature text tool_choice tools top_logprobs top_p truncation user safety_identifier prompt_cache_key prompt_cache_retention include background conversation previous_response_id prompt service_tier context_management',
 )
+
+const BESIDE =
+  /"(?:sequence_number|item_id|output_index|content_index|obfuscation)":(?:\d{1,9}|"[\w-]{0,256}")|"logprobs":\[\]/
+    .source
+
+/** A piece of text, and what else the API says in its event, in any order. */
+const TEXT = new PlainDeltas({
+  before: new RegExp(
+    String.raw`event: response\.output_text\.delta\ndata: \{"type":"response\.output_text\.delta",(?:(?:${BESIDE}),){0,8}"delta":"`,
+    'y',
+  ),
+  after: new RegExp(String.raw`"(?:,(?:${BESIDE})){0,8}\}\n\n`, 'y'),
+})
 
 export const responses: NativeLane = {
   request: (native, body, target) => ({
@@ -33,11 +47,15 @@ export const responses: NativeLane = {
 
   decoder(expected) {
     const inner = new ResponseDecoder(expected)
-    return new PassingDecoder(inner, (event, read) => ({
-      origin: OF_THE_WHOLE.has(typeOf(event)) ? 'response' : null,
-      isContent: inner.isAtWork,
-      isTail: read.at(-1)?.kind === 'done',
-    }))
+    return new PassingDecoder(
+      inner,
+      (event, read) => ({
+        origin: OF_THE_WHOLE.has(typeOf(event)) ? 'response' : null,
+        isContent: inner.isAtWork,
+        isTail: read.at(-1)?.kind === 'done',
+      }),
+      TEXT,
+    )
   },
 }
 

@@ -1,0 +1,60 @@
+/** Reads streams that pass as they came, in pieces, as `SseStream` does; and what of them passes. */
+import type { AnswerEvent } from '../../src/domain/events.ts'
+import type { Decoder } from '../../src/upstreams/backend.ts'
+import { SseReader } from '../../src/upstreams/sse.ts'
+
+/** Reads all of it at once, and nothing by the quick way. */
+export function readWhole(decoder: Decoder, text: string): AnswerEvent[] {
+  const out: AnswerEvent[] = []
+  for (const event of new SseReader(1_000_000).feed(text)) decoder.event(event, out)
+  return out
+}
+
+/** @param below picks where it is cut: mostly behind an event or a few, as it arrives, and else anywhere. */
+export function readPieces(decoder: Decoder, text: string, below: (n: number) => number): AnswerEvent[] {
+  const out: AnswerEvent[] = []
+  const sse = new SseReader(1_000_000)
+  for (let at = 0; at < text.length; ) {
+    let to = at
+    for (let events = 1 + below(3); events > 0; events--) to = behind(text, to)
+    if (below(4) === 0) to = at + 1 + below(to - at)
+    const piece = text.slice(at, to)
+    at = to
+    const taken = sse.isBetweenEvents() ? decoder.take(piece, out) : 0
+    for (const event of sse.feed(piece.slice(taken))) decoder.event(event, out)
+  }
+  return out
+}
+
+function behind(text: string, at: number): number {
+  const end = text.indexOf('\n\n', at)
+  return end === -1 ? text.length : end + 2
+}
+
+/** The events of the stream that pass, as text. */
+export const toPassed = (events: readonly AnswerEvent[]): string =>
+  events
+    .map((event) => {
+      if (event.kind === 'frames') return event.frames
+      return event.kind === 'raw' ? `event: ${event.name}\ndata: ${event.data}\n\n` : ''
+    })
+    .join('')
+
+/** What was read beside them, with pieces of text as one: where they are parted is no matter. */
+export function toRead(events: readonly AnswerEvent[]): AnswerEvent[] {
+  const joined: AnswerEvent[] = []
+  for (const event of events) {
+    const last = joined.at(-1)
+    if (event.kind === 'raw' || event.kind === 'frames') continue
+    if (event.kind === 'text' && last?.kind === 'text')
+      joined[joined.length - 1] = { ...last, text: last.text + event.text }
+    else joined.push(event.kind === 'text' ? { kind: 'text', choice: event.choice, text: event.text } : event)
+  }
+  return joined
+}
+
+/** Pieces of texts that are hard to cut and to quote. */
+export const WORDS = [
+  ...['Hello', ' "quoted"', '\n\n', '\\', ' \u2028 ', '😀', '\u0000', '"}}\n\n', 'event: x', ' ', 'a\\"', 'é\r'],
+  ...['data: ', '","delta":"', '\\u0041', '\ufeff', '\ud83e', '/'],
+]

@@ -1,0 +1,49 @@
+/** What passes of a stream of the Responses API, and what is read beside it: the same by the quick way as by the long one. */
+import { expect, test } from 'bun:test'
+import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
+import { readPieces, readWhole, toPassed, toRead, WORDS } from '../../support/passed.ts'
+import { createPicker } from '../../support/random.ts'
+import { toTarget } from '../../support/snapshot.ts'
+
+const expected = { target: toTarget(), ...{ choices: 1, logprobs: false, callId: 'x-1', body: {} } }
+const lane = openai.native?.responses
+
+const toFrame = (event: { type: string }) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
+const TYPE = 'response.output_text.delta'
+const at = { item_id: 'msg_1', output_index: 0, content_index: 0 }
+
+/** Pieces of text as they are told, or might be. */
+const MAKES: readonly ((delta: string, n: number) => { type: string })[] = [
+  (delta, n) => ({ type: TYPE, sequence_number: n, ...at, delta, logprobs: [], obfuscation: 'aB3'.repeat(n % 5) }),
+  (delta, n) => ({ type: TYPE, content_index: 0, delta, item_id: 'msg_1', logprobs: [], sequence_number: n }),
+  (delta, n) => ({ type: TYPE, delta, sequence_number: n, ...at, logprobs: [{ token: delta, logprob: -1 }] }),
+  (delta, n) => ({ type: TYPE, sequence_number: n, ...at, item_id: 'a "delta":"b', delta }),
+  (delta, n) => ({ type: TYPE, sequence_number: n, ...at, delta, new: { delta: 'x' } }),
+  (delta, n) => ({ type: 'response.refusal.delta', sequence_number: n, ...at, delta }),
+]
+
+test('whatever is said, and however it comes in pieces', () => {
+  if (!lane) throw new Error('it has no lane')
+  const below = createPicker(11)
+  let quick = 0
+  for (let round = 0; round < 400; round++) {
+    const isUsual = below(2) === 0
+    const deltas = Array.from({ length: 1 + below(12) }, (_, n) => {
+      const make = MAKES[isUsual ? 0 : below(MAKES.length)]
+      return make?.(Array.from({ length: below(4) }, () => WORDS[below(WORDS.length)]).join(''), n + 2) ?? { type: '' }
+    })
+    const text = [
+      { type: 'response.created', response: { id: 'resp_1', output: [] } },
+      { type: 'response.output_item.added', output_index: 0, item: { type: 'message', content: [] } },
+      ...deltas,
+      { type: 'response.completed', response: { status: 'completed', output: [] } },
+    ]
+      .map(toFrame)
+      .join('')
+    const passed = readPieces(lane.decoder(expected), text, below)
+    expect(toPassed(passed)).toBe(text)
+    expect(toRead(passed)).toEqual(toRead(readWhole(lane.decoder(expected), text)))
+    quick += passed.filter(({ kind }) => kind === 'frames').length
+  }
+  expect(quick).toBeGreaterThan(100)
+})
