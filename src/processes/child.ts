@@ -117,8 +117,12 @@ export async function runStopCommand(
       stdout: 'pipe',
       stderr: 'pipe',
       timeout: STOP_COMMAND_MS,
+      killSignal: 'SIGKILL',
     })
-    await Promise.all([keep(child.stdout, filling.key, write), keep(child.stderr, filling.key, write), child.exited])
+    const said = Promise.all([keep(child.stdout, filling.key, write), keep(child.stderr, filling.key, write)])
+    await child.exited
+    // What it has left running may hold its pipes for ever.
+    await Promise.race([said, Bun.sleep(LAST_WORDS_MS)])
   } catch (error) {
     write(`its stop_command could not be run: ${error instanceof Error ? error.message : String(error)}\n`)
   }

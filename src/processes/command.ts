@@ -58,8 +58,11 @@ export function explainProgram(program: string, path: string): string | null {
 const PASSED =
   /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|XDG_\w+|LD_LIBRARY_PATH|DYLD_\w+|CUDA_\w+|NVIDIA_\w+|HIP_\w+|ROCR_\w+|HSA_\w+|GGML_\w+|LLAMA_\w+|VK_\w+|HF_HOME|HF_HUB_\w+|VLLM_\w+|OMP_\w+|DOCKER_\w+)$/
 
+/** NVIDIA_API_KEY is a provider's, though it begins as settings of graphics cards do. */
+const SECRET = /_(KEY|TOKEN|SECRET|PASSWORD|AUTH_CONFIG)$/
+
 /** The environment of a server. Engines that read their key there have it, so that it need not stand among the words. */
 export function toServerEnvironment(own: Readonly<Record<string, string | undefined>>, key: string) {
-  const passed = Object.entries(own).filter(([name]) => PASSED.test(name))
+  const passed = Object.entries(own).filter(([name]) => PASSED.test(name) && !SECRET.test(name))
   return { ...Object.fromEntries(passed), LLAMA_API_KEY: key, VLLM_API_KEY: key }
 }

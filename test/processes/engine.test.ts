@@ -27,6 +27,7 @@ const environment = {
   PATH: process.env.PATH,
   HOME: process.env.HOME,
   OPENAI_API_KEY: 'a secret of ours',
+  NVIDIA_API_KEY: 'a secret of ours',
   LLAMA_ARG_X: '1',
 }
 
@@ -137,6 +138,17 @@ describe('a model server as a process', () => {
     running.push(server)
     await engine.runStopCommand('gemma', server, spec)
     await until('it has run twice', () => readLog().split(`removed local/gemma at ${server.port}`).length === 3)
+  })
+
+  test('is not kept from its start by what its stop command has left running', async () => {
+    const engine = createEngine({ folder, environment, now: Date.now })
+    const left = join(folder, 'left')
+    const stopCommand = ['sh', '-c', `sleep 1000 & echo $! > ${left}`]
+    try {
+      running.push(await engine.launch('gemma', 'local/gemma', toSpec({ command: ['sleep', '1000'], stopCommand })))
+    } finally {
+      process.kill(Number(readFileSync(left, 'utf8')), 'SIGKILL')
+    }
   })
 })
 
