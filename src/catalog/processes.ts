@@ -4,6 +4,7 @@
  * restore, no version that is brought back, and nobody over the network brings a command.
  */
 import { stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import type { ProcessSpec, ProcessSpecs } from '../domain/model-server.ts'
 import { toSize } from '../domain/size.ts'
 import { parseText } from './document.ts'
@@ -35,8 +36,14 @@ export async function loadProcesses(source: CatalogSource, isNamed: boolean): Pr
   for (const { path, text } of source.modelFiles) {
     const entries = await read(text)
     memoryBytes ??= toSize(String(entries.memory ?? ''))
-    if (await isOthers(path)) ignored.push(`${path}: its commands are not run: others may write it. chmod go-w ${path}`)
-    else take(commandsOf(entries), byUpstream)
+    // Whoever may write the folder may put another file in its place.
+    const others = [dirname(path), path]
+    const open = (await Promise.all(others.map(isOthers))).indexOf(true)
+    if (open === -1) take(commandsOf(entries), byUpstream)
+    else
+      ignored.push(
+        `${path}: its commands are not run: others may write ${open === 0 ? 'its folder' : 'it'}. chmod go-w ${others[open]}`,
+      )
   }
   return { specs: { byUpstream, memoryBytes }, ignored }
 }

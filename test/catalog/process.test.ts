@@ -85,7 +85,7 @@ describe('commands count', () => {
   let folder = ''
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'tollgate-models-'))
-    mkdirSync(join(folder, 'models.d'))
+    mkdirSync(join(folder, 'models.d'), { mode: 0o700 })
   })
   afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -124,6 +124,16 @@ describe('commands count', () => {
   test('not in a file that others may write', async () => {
     const path = write('models.d/b.yaml', toFile(COMMAND, 'b'), 0o666)
     expect(await load()).toMatchObject({ ids: [], ignored: [expect.stringContaining(`chmod go-w ${path}`)] })
+  })
+
+  test('not in a folder where others may put one in its place', async () => {
+    write('models.d/b.yaml', toFile(COMMAND, 'b'))
+    const models = join(folder, 'models.d')
+    chmodSync(models, 0o777)
+    expect(await load()).toMatchObject({
+      ids: [],
+      ignored: [expect.stringMatching(new RegExp(`chmod go-w ${models}$`))],
+    })
   })
 
   test('once: what two files declare is refused', async () => {
