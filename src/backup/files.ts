@@ -5,9 +5,9 @@
  */
 import {
   chmodSync,
-  chownSync,
   closeSync,
   existsSync,
+  lchownSync,
   linkSync,
   lstatSync,
   openSync,
@@ -114,11 +114,11 @@ function takeName(part: string, file: string): void {
   }
 }
 
-/** Gives what root has made to whom a folder belongs: a server of that user could not use it otherwise. */
+/** Gives what root has made to whom a folder belongs: a server of that user could not use it otherwise. Follows no link: that user may have made it. */
 export function giveToOwner(folder: string, paths: readonly string[]): void {
   if (process.getuid?.() !== 0) return
   const { uid, gid } = statSync(folder)
-  for (const path of paths) if (existsSync(path)) chownSync(path, uid, gid)
+  for (const path of paths) if (existsSync(path)) lchownSync(path, uid, gid)
 }
 
 function isAlive(pid: number): boolean {

@@ -58,8 +58,15 @@ function toUnpinned(variant: string, sha256: string | undefined): CommandError {
 
 function giveAll(dataFolder: string): void {
   const folder = enginesFolder(dataFolder)
-  const within = readdirSync(folder, { recursive: true, encoding: 'utf8' })
-  giveToOwner(dataFolder, [folder, ...within.map((path) => join(folder, path))])
+  giveToOwner(dataFolder, [folder, ...listWithin(folder)])
+}
+
+/** All paths below a folder, and none behind a link: `recursive` of readdir would go through those to folders. */
+function listWithin(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name)
+    return entry.isDirectory() ? [path, ...listWithin(path)] : [path]
+  })
 }
 
 export async function list(io: Context): Promise<void> {

@@ -1,6 +1,16 @@
 /** `tollgate engines install | list`: what becomes of an archive, what stays where it is no good, and which engine is used. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { makeTarGz, makeZip, type Packed } from '../support/archives.ts'
 import { RUN_LLAMA_SERVER } from '../support/llama-server.ts'
@@ -53,6 +63,19 @@ describe('engines install', () => {
     await install(...pack('two.zip', makeZip([SERVER('2')])))
     expect(await versions()).toEqual(['2 (abc), in use', '3 (abc)'])
     expect((await list()).used).toBe(join(bench.folder, 'engines/current/llama-server'))
+  })
+
+  // Only root gives files away.
+  test.if(process.getuid?.() === 0)('gives away nothing that a link of the folder leads to', async () => {
+    const others = join(bench.folder, 'others')
+    for (const path of [others, join(bench.folder, 'engines')]) mkdirSync(path)
+    writeFileSync(join(others, 'file'), '')
+    symlinkSync(others, join(bench.folder, 'engines/folder'))
+    symlinkSync(join(others, 'file'), join(bench.folder, 'engines/file'))
+    chownSync(bench.folder, 1_000, 1_000)
+    expect((await install(...pack('one.tar.gz', makeTarGz([SERVER('1')])))).code).toBe(0)
+    expect(statSync(join(bench.folder, 'engines/current/llama-server')).uid).toBe(1_000)
+    expect([statSync(others).uid, statSync(join(others, 'file')).uid]).toEqual([0, 0])
   })
 
   const BROKEN: Packed = {
