@@ -35,7 +35,7 @@ export interface Bill {
 }
 
 const FACTS =
-  'context_length: 65536, max_output_length: 4096, input_modalities: [text, image, audio, file], output_modalities: [text], ' +
+  'context_length: 65536, max_output_length: 4096, input_modalities: [text, image, audio, file, video], output_modalities: [text], ' +
   'pricing: [{ prompt: "0.000001", completion: "0.000002", input_cache_read: "0.0000001" }]'
 
 const FEATURES = 'supported_features: [tools, json_mode, structured_outputs, logprobs, reasoning]'

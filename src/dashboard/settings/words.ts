@@ -45,6 +45,7 @@ export const TOPICS: readonly Topic[] = [
   {
     title: 'The server itself',
     settings: {
+      discover: 'Whether an empty installation adds the model servers of this machine by itself.',
       probe: 'How often upstreams are asked, for free, whether they are ready.',
       'watch-catalog': 'Whether the catalogue is applied again when its file has changed.',
       drain: 'How long a stop waits for answers under way.',
