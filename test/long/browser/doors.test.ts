@@ -95,7 +95,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByRole('link', { name: 'New key' }).click()
     await page.getByLabel('Name').fill('my own')
     await page.getByText('Pick from').click()
-    await page.getByLabel('tollgate/demo').check()
+    await page.getByRole('checkbox', { name: 'tollgate/demo free' }).check()
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { level: 1, name: 'Key my own' }).waitFor()
     await page.getByRole('link', { name: 'I have kept it' }).click()

@@ -85,7 +85,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
 
   test('a model gets a route and a price by hand, and is given back', async () => {
     await visit.open('/models?search=demo', 'Models')
-    await page.getByRole('link', { name: 'tollgate/demo' }).click()
+    await page.getByRole('link', { name: 'tollgate/demo', exact: true }).click()
     const drawer = page.getByRole('dialog', { name: 'tollgate/demo', exact: true })
     await press(page, 'Add a route')
     await page.getByLabel('Upstream', { exact: true }).last().selectOption('mine')

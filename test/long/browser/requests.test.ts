@@ -37,7 +37,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await expectAccessible(page)
     await page.getByText('Live', { exact: true }).waitFor()
     expect(await ask('tollgate/demo')).toBe(200)
-    await page.getByRole('link', { name: 'tollgate/demo' }).waitFor()
+    await page.getByRole('link', { name: 'tollgate/demo', exact: true }).waitFor()
     await expectAccessible(page)
   })
 
@@ -56,7 +56,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
   })
 
   test('a request is explained by itself: its calls, its tokens, what it cost', async () => {
-    await page.getByRole('link', { name: 'tollgate/demo' }).first().focus()
+    await page.getByRole('link', { name: 'tollgate/demo', exact: true }).first().focus()
     await page.keyboard.press('ArrowDown')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { level: 1, name: /^Request …/ }).waitFor()
