@@ -1,6 +1,7 @@
 /** What goes wrong while Claude Code and Codex are at work: they finish all the same, or say why not and stop. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { errorMessage } from '../../support/anthropic-answers.ts'
+import { until } from '../../support/until.ts'
 import type { Script } from '../../support/upstream.ts'
 import type { Behaviour } from '../../support/upstream-answers.ts'
 import { AGENTS, installAgent } from './install.ts'
@@ -30,9 +31,9 @@ function cutShort(said: Behaviour): Behaviour {
 /** How a task goes on that has lost one answer. */
 const REST = Array(3).fill('ok streamed')
 
-/** More than anybody's budget. */
+/** More than is left of the budget; not so much that Claude Code takes its context for full, and stops by itself. */
 const makeDear = (said: Behaviour): Behaviour =>
-  JSON.parse(JSON.stringify(said).replaceAll('"completion_tokens":12', '"completion_tokens":1000000'))
+  JSON.parse(JSON.stringify(said).replaceAll('"completion_tokens":12', '"completion_tokens":100000'))
 
 for (const agent of AGENTS) {
   const bin = await installAgent(agent)
@@ -45,6 +46,11 @@ for (const agent of AGENTS) {
     })
     afterAll(() => stage.stop())
 
+    /** The log is written a little later than the answers are. */
+    async function refused(times: number): Promise<void> {
+      await until('the refusals to be told', () => stage.refusals() >= times)
+      expect(stage.refusals()).toBe(times)
+    }
     const statusesOf = (rows: readonly Row[]) =>
       rows.map(({ status, stream }) => `${status} ${stream ? 'streamed' : 'whole'}`)
     const [openai, , anthropic] = SPEAKERS as [Speaker, Speaker, Speaker, Speaker]
@@ -91,13 +97,13 @@ for (const agent of AGENTS) {
       const before = stage.refusals()
       const { model, play } = openai
       stage.upstream.script(but(play(toTurns(folder)), 1, 2, makeDear))
-      const work = await stage.work(agent, ['--model', model, '--budget', '1/day'], words)
+      const work = await stage.work(agent, ['--model', model, '--budget', '0.2/day'], words)
       expect(work).toMatchObject({ code: 1, key: 'revoked' })
       // Codex has a sentence of its own.
       const sentence = agent === 'claude' ? 'The budget of key' : 'Quota exceeded.'
       expect(work.stdout + work.stderr).toContain(sentence)
       expect(statusesOf(work.rows)).toEqual(['ok streamed', 'ok streamed'])
-      expect(stage.refusals() - before).toBe(1)
+      await refused(before + 1)
     })
 
     test('a key that is revoked in the middle ends it, soon and with a word', async () => {
@@ -112,7 +118,7 @@ for (const agent of AGENTS) {
       expect(stdout + stderr).toMatch(/401.*key/)
       expect(statusesOf(rows)).toEqual(['ok streamed', 'ok streamed'])
       // Codex tries five times again, whatever it is told.
-      expect(stage.refusals() - before).toBe(agent === 'claude' ? 1 : 6)
+      await refused(before + (agent === 'claude' ? 1 : 6))
     })
   })
 }
