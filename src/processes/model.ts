@@ -32,7 +32,7 @@ export interface Lease {
 const MOST_WAITING = 256
 /** Where neither the catalogue says how many a server answers at a time. */
 const SLOTS = 4
-/** So many failures in a row are the server's own. */
+/** So many failures in a row are the server's own; one owner's, only where nobody else has had an answer of it. */
 const SICK = 3
 /** It stays at least for as long as loading it took, within these. */
 const LEAST_KEPT_MS = 1_000
@@ -57,6 +57,10 @@ export class ManagedModel {
   /** Nobody leads to it any more. */
   isGone = false
   #failures = 0
+  /** Whose failures they are. */
+  readonly #failing = new Set<string>()
+  /** Who has had an answer of this server; two are enough to know of another one. */
+  readonly #answered = new Set<string>()
   #answerMs: number | null = null
   readonly #leased = new WeakMap<Upstream, { server: Launched; upstream: Upstream }>()
 
@@ -78,7 +82,8 @@ export class ManagedModel {
 
   /** Whether its server has failed too often in a row to be asked again. */
   get isSick(): boolean {
-    return this.#failures >= SICK
+    if (this.#failures < SICK) return false
+    return this.#failing.size > 1 || this.#answered.isSubsetOf(this.#failing)
   }
 
   /** Since when it has waited for its turn to be loaded. */
@@ -119,7 +124,7 @@ export class ManagedModel {
         this.lastUsedMs = nowMs()
         if (outcome === 'ok') this.#measure(this.lastUsedMs - startedMs)
         // What a server before it has failed at says nothing of this one.
-        if (this.supervisor.server === server) this.#take(outcome)
+        if (this.supervisor.server === server) this.#take(outcome, ticket.owner)
         onOver(outcome)
       }
       ticket.resolve({ upstream: this.#toLeased(ticket.upstream, server), over })
@@ -128,7 +133,8 @@ export class ManagedModel {
 
   /** What was held against a server that has ended. */
   forget(): void {
-    this.#failures = 0
+    this.#recover()
+    this.#answered.clear()
     this.isLeaving = false
   }
 
@@ -151,12 +157,21 @@ export class ManagedModel {
     for (const ticket of this.line.empty()) ticket.reject(why)
   }
 
-  #take(outcome: Outcome): void {
-    if (outcome === 'failed' || outcome === 'lost') this.#failures++
+  #take(outcome: Outcome, owner: string): void {
+    if (outcome === 'failed' || outcome === 'lost') {
+      this.#failures++
+      this.#failing.add(owner)
+    }
     if (outcome === 'lost') this.supervisor.doubt()
     if (outcome !== 'ok') return
-    this.#failures = 0
+    this.#recover()
+    if (this.#answered.size < 2) this.#answered.add(owner)
     this.supervisor.proved()
+  }
+
+  #recover(): void {
+    this.#failures = 0
+    this.#failing.clear()
   }
 
   /** The last few count most. */

@@ -281,6 +281,21 @@ describe('a fleet of model servers', () => {
     expect(started).toEqual(['a', 'a'])
   })
 
+  test('stops none for the failures of one owner alone where others have had their answers of it', async () => {
+    const { clock, ask, started, stateOf } = createTestFleet({ specs: { a: {} } })
+    const use = async (owner: string, outcome: 'ok' | 'failed') => {
+      const lease = ask('a', owner)
+      await clock.pass(1_000)
+      ;(await lease).over(outcome)
+    }
+    await use('y', 'ok')
+    for (let times = 0; times < 5; times++) await use('x', 'failed')
+    expect([started, stateOf('a')]).toEqual([['a'], 'ready'])
+    await use('y', 'failed')
+    await clock.pass(1_000)
+    expect(stateOf('a')).toBe('stopped')
+  })
+
   test('forgets who has left, and who has waited for too long', async () => {
     const { clock, fleet, ask, slow } = createTestFleet({ specs: { a: { startMs: 600_000 } } })
     slow.add('a')
