@@ -36,14 +36,10 @@ export async function loadProcesses(source: CatalogSource, isNamed: boolean): Pr
   for (const { path, text } of source.modelFiles) {
     const entries = await read(text)
     memoryBytes ??= toSize(String(entries.memory ?? ''))
-    // Whoever may write the folder may put another file in its place.
-    const others = [dirname(path), path]
-    const open = (await Promise.all(others.map(isOthers))).indexOf(true)
-    if (open === -1) take(commandsOf(entries), byUpstream)
-    else
-      ignored.push(
-        `${path}: its commands are not run: others may write ${open === 0 ? 'its folder' : 'it'}. chmod go-w ${others[open]}`,
-      )
+    // Whoever may write a folder may put another one, or another file, in the place of what is in it.
+    const why = (await Promise.all([dirname(dirname(path)), dirname(path), path].map(toDoubt))).find((why) => why)
+    if (why) ignored.push(`${path}: its commands are not run: ${why}`)
+    else take(commandsOf(entries), byUpstream)
   }
   return { specs: { byUpstream, memoryBytes }, ignored }
 }
@@ -59,8 +55,11 @@ function take(commands: readonly [string, Entry][], byUpstream: Map<string, Proc
   for (const [id, entry] of commands) byUpstream.set(id, toProcessSpec(entry))
 }
 
-/** Whether anybody but its owner may write it. */
-async function isOthers(path: string): Promise<boolean> {
-  const { mode } = await stat(path)
-  return (mode & 0o022) !== 0
+/** Why somebody else than the user of this process, or root, may have written it; null where nobody can have. */
+async function toDoubt(path: string): Promise<string | null> {
+  const { mode, uid } = await stat(path)
+  const user = process.geteuid?.() ?? uid
+  if (uid !== user && uid !== 0)
+    return `${path} belongs to user ${uid}. Run the server as that user, or chown ${user} ${path}`
+  return (mode & 0o022) === 0 ? null : `others may write ${path}. chmod go-w ${path}`
 }

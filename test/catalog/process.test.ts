@@ -1,6 +1,6 @@
 /** Upstreams whose servers are started here: what a file may say of them, what the database keeps, whose commands count. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseSource } from '../../src/catalog/parse-source.ts'
@@ -126,13 +126,22 @@ describe('commands count', () => {
     expect(await load()).toMatchObject({ ids: [], ignored: [expect.stringContaining(`chmod go-w ${path}`)] })
   })
 
-  test('not in a folder where others may put one in its place', async () => {
-    write('models.d/b.yaml', toFile(COMMAND, 'b'))
-    const models = join(folder, 'models.d')
-    chmodSync(models, 0o777)
+  test.skipIf(process.getuid?.() !== 0)('not in a file of another user', async () => {
+    const path = write('models.d/b.yaml', toFile(COMMAND, 'b'))
+    chownSync(path, 65_534, 65_534)
     expect(await load()).toMatchObject({
       ids: [],
-      ignored: [expect.stringMatching(new RegExp(`chmod go-w ${models}$`))],
+      ignored: [expect.stringContaining(`${path} belongs to user 65534. Run the server as that user`)],
+    })
+  })
+
+  test.each(['models.d', '.'])('not in a folder where others may put one in its place: %s', async (name) => {
+    write('models.d/b.yaml', toFile(COMMAND, 'b'))
+    const open = join(folder, name)
+    chmodSync(open, 0o777)
+    expect(await load()).toMatchObject({
+      ids: [],
+      ignored: [expect.stringMatching(new RegExp(`chmod go-w ${open}$`))],
     })
   })
 
