@@ -3,6 +3,7 @@
  * has opened, an additional one gets a row of `calls` here, and room in the budget. What each of them used is read off its
  * meter when the request is settled.
  */
+import type { EndSignal } from '../domain/end-signal.ts'
 import { type EndedCall, toEndedBefore } from '../domain/ended-calls.ts'
 import { type GatewayError, noLongerWanted } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
@@ -24,7 +25,7 @@ export interface CallLogDeps extends CallDeps {
   first: Target
   reservation: Pick<Reservation, 'raise' | 'hasBudget' | 'releaseSlot'>
   /** Aborts when the client leaves or the server stops. */
-  signal: AbortSignal
+  signal: EndSignal
   counter: Pick<Counter, 'bound'>
   /** Wall clock, ms. */
   now(): number

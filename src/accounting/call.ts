@@ -1,4 +1,5 @@
 /** One call to an upstream: as it is planned, and from its record to its end. `call-log.ts` has those of a request. */
+import type { EndSignal } from '../domain/end-signal.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Key, Target } from '../domain/snapshot.ts'
 import type { Lane, NativeRequest } from '../domain/task.ts'
@@ -21,7 +22,7 @@ export interface PlannedCall {
   /** `retry` and `fallback` after a call that failed, `limit` where a limit of ours kept the one before from being made. */
   reason: CallReason
   /** Aborts when the answer is no longer wanted. */
-  signal: AbortSignal
+  signal: EndSignal
 }
 
 export interface CallDeps {

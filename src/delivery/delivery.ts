@@ -1,5 +1,6 @@
 /** A request on its way to its client, and what all of its answers have in common. `stream.ts` and `whole.ts` deliver them. */
 import type { End, Settlement } from '../accounting/settle.ts'
+import type { EndSignal } from '../domain/end-signal.ts'
 import type { Answer, AnswerEvent } from '../domain/events.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
@@ -14,7 +15,7 @@ export interface Delivery {
   identity: Identity
   settlement: Settlement
   /** Aborts when the client leaves, or with what it is told as its reason when the server stops. */
-  signal: AbortSignal
+  signal: EndSignal
   /** The client's own signal: aborts when it leaves. */
   client: AbortSignal
   /** Headers of every answer that are known before it: how the key's rates stand. */

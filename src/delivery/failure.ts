@@ -3,6 +3,7 @@
  * kind, and with that its status, type and code.
  */
 import type { Settlement } from '../accounting/settle.ts'
+import type { EndSignal } from '../domain/end-signal.ts'
 import { GatewayError, internalError, toEnd, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import { blamesTheRequest, whyRefused } from '../upstreams/failure.ts'
 
@@ -39,7 +40,7 @@ export async function settleFailure(
  * is told.
  * @param signal the request's.
  */
-export const toCause = (error: unknown, signal: AbortSignal): unknown =>
+export const toCause = (error: unknown, signal: EndSignal): unknown =>
   signal.aborted && (error instanceof UpstreamError || error instanceof GatewayError) ? toEnd(signal) : error
 
 /** A client is told to wait so long where the upstream does not say. */

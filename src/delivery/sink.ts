@@ -7,6 +7,7 @@
  * A direct stream takes all that is written, however slow its reader, unless the promise of a full `write` is awaited
  * (https://github.com/oven-sh/bun/issues/32469).
  */
+import type { EndSignal } from '../domain/end-signal.ts'
 import { clientLeft, GatewayError, toEnd } from '../domain/error.ts'
 import type { Writer } from '../formats/format.ts'
 
@@ -40,7 +41,7 @@ export class Sink {
    */
   constructor(
     controller: Controller | null,
-    signal: AbortSignal,
+    signal: EndSignal,
     { slowReaderMs, heartbeatMs }: SinkOptions,
     speaker: Speaker,
   ) {

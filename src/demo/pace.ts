@@ -1,4 +1,5 @@
 /** Hands out the demo model's stream at its pace. Does no I/O but its timer. */
+import type { EndSignal } from '../domain/end-signal.ts'
 import { UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent, AnswerStream } from '../domain/events.ts'
 
@@ -14,7 +15,7 @@ export const aborted = () =>
 export function createPacedStream(
   batches: readonly (readonly AnswerEvent[])[],
   paceMs: number,
-  signal: AbortSignal,
+  signal: EndSignal,
 ): AnswerStream {
   let at = 0
   let isOver = false

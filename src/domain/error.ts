@@ -3,6 +3,7 @@
  * OpenAI's error guide where it has some. Whoever throws knows the kind and the sentence; only `http/app.ts` turns an
  * error into bytes.
  */
+import type { EndSignal } from './end-signal.ts'
 
 interface Row {
   status: number
@@ -203,14 +204,14 @@ export const tooLong = (message: string) => new UpstreamError('broken', message,
 export const noLongerWanted = () => new UpstreamError('aborted', 'the answer is no longer wanted', { retryable: false })
 
 /** Why a request came to its end whose signal has aborted: the GatewayError that is its reason, or else its client left. */
-export const toEnd = ({ reason }: AbortSignal): GatewayError | UpstreamError =>
+export const toEnd = ({ reason }: EndSignal): GatewayError | UpstreamError =>
   reason instanceof GatewayError ? reason : clientLeft()
 
 /** Whether a call whose signal has aborted may be read on for its usage: its client left, or the server stops. */
-export const mayReadOn = ({ aborted, reason }: AbortSignal): boolean => aborted && !(reason instanceof UpstreamError)
+export const mayReadOn = ({ aborted, reason }: EndSignal): boolean => aborted && !(reason instanceof UpstreamError)
 
 /** What ends a call whose signal has aborted. */
-export const whyAborted = ({ reason }: AbortSignal): UpstreamError =>
+export const whyAborted = ({ reason }: EndSignal): UpstreamError =>
   reason instanceof UpstreamError ? reason : clientLeft()
 
 /** What an error says, whatever was thrown. */

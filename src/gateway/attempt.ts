@@ -5,6 +5,7 @@
  */
 import type { CallReason, PlannedCall } from '../accounting/call.ts'
 import type { Begun } from '../delivery/delivery.ts'
+import type { EndSignal } from '../domain/end-signal.ts'
 import { clientLeft, GatewayError, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent, AnswerStream } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
@@ -32,7 +33,7 @@ export interface Attempted {
   body: CanonicalRequest
   /** What a target is sent as it came; null where that is written anew. */
   native(target: Target): NativeRequest | null
-  signal: AbortSignal
+  signal: EndSignal
 }
 
 /** Longer than this a request does not wait for an upstream, whatever that asks for: its client can do it better. */
@@ -164,7 +165,7 @@ export function noneReady(health: Pick<RequestHealth, 'whyUnavailable'>, targets
 }
 
 /** Waits, and throws as soon as the client leaves. */
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
+async function pause(ms: number, signal: EndSignal): Promise<void> {
   // A signal that has aborted already tells nobody any more.
   if (signal.aborted) throw clientLeft()
   const over = Promise.withResolvers<void>()

@@ -4,6 +4,7 @@
  * answers, as TCP shares a line (RFC 5681, section 3.1), but slowly; a while after the last such word nobody is held back any more.
  * Who waits is let in by turns of keys.
  */
+import type { EndSignal } from '../domain/end-signal.ts'
 import { clientLeft, UpstreamError } from '../domain/error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import { Turns } from '../threads/turns.ts'
@@ -38,7 +39,7 @@ export class Crowding {
    * A place of one call: at once where the upstream has said nothing.
    * Rejects with an UpstreamError where the client leaves meanwhile, or where no place has become free for as long as a first word may take.
    */
-  enter({ id, deadlines }: CrowdedUpstream, shareId: string, signal: AbortSignal): CrowdPlace | Promise<CrowdPlace> {
+  enter({ id, deadlines }: CrowdedUpstream, shareId: string, signal: EndSignal): CrowdPlace | Promise<CrowdPlace> {
     const crowd = this.#crowds.getOrInsertComputed(id, () => ({
       ...{ under: 0, width: Number.POSITIVE_INFINITY, calmMs: 0 },
       waiting: new Turns<() => void>(),
@@ -49,7 +50,7 @@ export class Crowding {
     return this.#wait(id, crowd, shareId, signal, deadlines.firstToken)
   }
 
-  async #wait(id: string, crowd: Crowd, shareId: string, signal: AbortSignal, mostMs: number): Promise<CrowdPlace> {
+  async #wait(id: string, crowd: Crowd, shareId: string, signal: EndSignal, mostMs: number): Promise<CrowdPlace> {
     if (signal.aborted) throw clientLeft()
     const place = Promise.withResolvers<CrowdPlace>()
     const turn = () => place.resolve(this.#take(id, crowd))

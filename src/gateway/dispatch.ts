@@ -7,6 +7,7 @@ import type { CallLog } from '../accounting/call-log.ts'
 import { tokensOf } from '../accounting/cost.ts'
 import type { Meter } from '../accounting/meter.ts'
 import type { Waiting } from '../delivery/waiting.ts'
+import type { EndSignal } from '../domain/end-signal.ts'
 import { GatewayError, mayReadOn, noLongerWanted, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerStream, Take } from '../domain/events.ts'
 import type { DialectName } from '../domain/settings.ts'
@@ -152,7 +153,7 @@ class MeteredStream implements AnswerStream {
   constructor(
     readonly inner: AnswerStream,
     readonly call: Call,
-    readonly signal: AbortSignal,
+    readonly signal: EndSignal,
   ) {}
 
   pump(take: Take): Promise<void> {

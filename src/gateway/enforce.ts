@@ -4,6 +4,7 @@
  * a request without a `response_format`, or a target that knows it, goes through as it is.
  */
 import type { PlannedCall } from '../accounting/call.ts'
+import type { EndSignal } from '../domain/end-signal.ts'
 import { clientLeft, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Answer } from '../domain/events.ts'
 import type { Verdict } from '../structured/check-worker.ts'
@@ -112,7 +113,7 @@ async function judge(
   shareId: string,
   text: string,
   schema: string | null,
-  signal: AbortSignal,
+  signal: EndSignal,
 ): Promise<Verdict & { tooSlow: boolean }> {
   const verdict = await checker.judge(shareId, text, schema, signal)
   if (verdict !== 'slow') return { ...verdict, tooSlow: false }

@@ -2,6 +2,7 @@
  * Several choices from an upstream that writes one at a time: `n` calls, eight of them at once, merged into one answer
  * or one interleaved stream. Each call is recorded and metered by `dispatch`, so their usage sums up by itself.
  */
+import { type EndSignal, partOf } from '../domain/end-signal.ts'
 import { clientLeft, noLongerWanted, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
@@ -38,8 +39,8 @@ export const fanOut =
   (dispatch: Dispatch, chars: number): Dispatch =>
   (planned) => {
     if (!isSplit(planned.body, planned.target)) return dispatch(planned)
-    const controller = new AbortController()
-    const signal = AbortSignal.any([planned.signal, controller.signal])
+    const controller = partOf(planned.signal)
+    const { signal } = controller
     const { n, ...body } = planned.body
     const count = n ?? 1
     const abort = () => controller.abort(noLongerWanted())
@@ -58,7 +59,7 @@ interface Fan {
   /** Does it for each of them, in turn. Rejects with the first failure once those under way have ended. */
   all(task: (index: number) => Promise<void>): Promise<void>
   /** Aborts with the first failure, or where the answer is no longer wanted. */
-  signal: AbortSignal
+  signal: EndSignal
   /** Aborts it. */
   abort(): void
 }

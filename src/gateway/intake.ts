@@ -3,9 +3,11 @@
  * and by one. What is beyond is refused at once, so that an overload never becomes a queue. And when all of it has ended, for
  * a drain.
  */
+import type { EndSignal } from '../domain/end-signal.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
 import type { Key } from '../domain/snapshot.ts'
 import type { Fullness } from './fullness.ts'
+import { RequestEnd } from './request-end.ts'
 import { type Holding, Shares } from './shares.ts'
 
 export interface LoadOptions {
@@ -134,7 +136,7 @@ export class Place implements Disposable {
   readonly #holding: Holding
   #bytes = 0
   /** Ends the request, once it was admitted. */
-  #ending: AbortController | null = null
+  #end: RequestEnd | null = null
   #isLeft = false
 
   constructor(load: Load, holding: Holding, key: Key) {
@@ -155,19 +157,15 @@ export class Place implements Disposable {
    * Has a drain wait for the request's end. Returns the signal that ends it: it aborts when its client leaves, or with a GatewayError
    * as its reason when the drain waits no longer.
    */
-  admit(client: AbortSignal): AbortSignal {
+  admit(client: AbortSignal): EndSignal {
     this.#load.admit(this)
-    const ending = new AbortController()
-    this.#ending = ending
-    const leave = () => ending.abort(client.reason)
-    if (client.aborted) leave()
-    else client.addEventListener('abort', leave, { once: true })
-    return ending.signal
+    this.#end = new RequestEnd(client)
+    return this.#end
   }
 
   /** Ends the request, if it was admitted. Nothing happens where its client has left already. */
   stop(): void {
-    this.#ending?.abort(stopped())
+    this.#end?.stop(stopped())
   }
 
   /** Gives all of it back. Idempotent. */
@@ -175,7 +173,7 @@ export class Place implements Disposable {
     if (this.#isLeft) return
     this.#isLeft = true
     if (this.#holding.largest === this) this.#holding.largest = null
-    this.#ending = null
+    this.#end = null
     this.#load.leave(this.#bytes, this, this.#holding)
   }
 }

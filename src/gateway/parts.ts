@@ -3,6 +3,7 @@
  * in the inputs' order. Each call is recorded and metered by `dispatch`, so their usage sums up by itself.
  */
 import { EMBEDDING, type EmbeddingInput, type EmbeddingRequest, type Vector } from '../domain/embedding.ts'
+import { partOf } from '../domain/end-signal.ts'
 import { noLongerWanted, UpstreamError } from '../domain/error.ts'
 import type { Answer } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
@@ -62,8 +63,8 @@ async function inSeveral(
   planned: Parameters<Dispatch>[0],
   parts: readonly CanonicalRequest[],
 ): Promise<Answer> {
-  const controller = new AbortController()
-  const signal = AbortSignal.any([planned.signal, controller.signal])
+  const controller = partOf(planned.signal)
+  const { signal } = controller
   const answers: Answer[] = []
   await inParallel(
     parts.length,

@@ -2,6 +2,7 @@
  * All model servers that run here, as the rest of a server sees them: places at one are asked for and given back, a configuration is
  * taken over, their state is told. `arrange.ts` decides which of them run.
  */
+import type { EndSignal } from '../domain/end-signal.ts'
 import { type UpstreamError, whyAborted } from '../domain/error.ts'
 import type { ProcessSpec, ProcessSpecs, ServerState, ServerStatus } from '../domain/model-server.ts'
 import type { CatalogModel, Snapshot, Upstream } from '../domain/snapshot.ts'
@@ -31,7 +32,7 @@ export interface Ask {
   upstream: Upstream
   /** Whose turns it takes. */
   owner: string
-  signal: AbortSignal
+  signal: EndSignal
   /** How long it may wait, ms. */
   patienceMs: number
   /** Given what says where it stands; null once it waits no more. */

@@ -7,6 +7,7 @@
  * To end a thread frees whoever waits for it, but not the processor: the runtime stops a script between any two steps, but
  * not within a regular expression, which gives up by itself after a second or two.
  */
+import type { EndSignal } from '../domain/end-signal.ts'
 import { GatewayError, toRetryAfter } from '../domain/error.ts'
 import { createThread, type NoReply, type ThreadOptions } from '../threads/thread.ts'
 import type { CheckReply, CheckRequest, Verdict } from './check-worker.ts'
@@ -18,9 +19,9 @@ export interface Checker {
    * Prepares a key's JSON Schema, given as JSON. Resolves to what is wrong with it, or null. Throws `request_limit` where
    * too many of its schemas wait, or were too slow, and `overloaded` where it cannot be looked at now.
    */
-  prepare(shareId: string, schema: string, signal: AbortSignal): Promise<string | null>
+  prepare(shareId: string, schema: string, signal: EndSignal): Promise<string | null>
   /** Looks for JSON that meets the schema; null = for any JSON object. Nothing is checked once the signal has aborted. */
-  judge(shareId: string, text: string, schema: string | null, signal: AbortSignal): Promise<Verdict | 'slow'>
+  judge(shareId: string, text: string, schema: string | null, signal: EndSignal): Promise<Verdict | 'slow'>
   /** From now on everything takes too long, and what is under way does so at once. */
   close(): void
 }
@@ -54,7 +55,7 @@ interface CheckTask {
   owner: string
   limitMs: number
   maxWaiting?: number
-  signal: AbortSignal
+  signal: EndSignal
 }
 
 export function createChecker(options: CheckerOptions = {}): Checker {
@@ -116,7 +117,7 @@ export function createChecker(options: CheckerOptions = {}): Checker {
 }
 
 /** Waits for a check no longer than its client does. A check at work goes on all the same, and is held against its key. */
-async function orAborted<Reply>(reply: Promise<Reply>, signal: AbortSignal): Promise<Reply | 'aborted'> {
+async function orAborted<Reply>(reply: Promise<Reply>, signal: EndSignal): Promise<Reply | 'aborted'> {
   const aborted = Promise.withResolvers<'aborted'>()
   const abort = () => aborted.resolve('aborted')
   signal.addEventListener('abort', abort)

@@ -4,6 +4,7 @@
  * such threads. Owners (keys) take turns, so that what one of them asks for keeps nobody else waiting for longer than one
  * request. A worker says once that it is ready, and answers each message with one.
  */
+import type { EndSignal } from '../domain/end-signal.ts'
 import { Turns } from './turns.ts'
 import { type StartedWorker, startWorker } from './worker.ts'
 
@@ -23,7 +24,7 @@ export interface AskOptions {
   lateMs?: number
   /** Most that may wait for its owner at once, itself included. */
   maxWaiting?: number
-  signal?: AbortSignal
+  signal?: EndSignal
 }
 
 export interface Thread<Request, Reply extends object> {

@@ -2,8 +2,8 @@
  * The contract of everything that answers, and of the wire formats that HTTP upstreams speak. `dispatch` is the only
  * caller of `call`: a call that is not in the ledger is not made.
  */
-
 import type { EmbeddingRequest } from '../domain/embedding.ts'
+import type { EndSignal } from '../domain/end-signal.ts'
 import type { UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent } from '../domain/events.ts'
 import type { ListedModel } from '../domain/listed-model.ts'
@@ -24,7 +24,7 @@ export interface BackendCall {
    * Aborts when the client has left or the server stops, which the backend may tell the payer and then go on for as long as that
    * says; or with an UpstreamError as its reason, and then the call ends at once.
    */
-  signal: AbortSignal
+  signal: EndSignal
   payer: Payer
   deadlines: Deadlines
   /** `<request id>-<call number>`, sent upstream as `x-client-request-id`. */

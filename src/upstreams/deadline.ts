@@ -3,6 +3,7 @@
  * because a timer and a listener of its own cost a call more than the rest of its bookkeeping: an end comes up to
  * TICK_MS late, and a chunk costs one assignment.
  */
+import type { EndSignal } from '../domain/end-signal.ts'
 import { clientLeft, mayReadOn, UpstreamError } from '../domain/error.ts'
 import type { Payer, Reading } from './backend.ts'
 
@@ -32,7 +33,7 @@ export interface DeadlineOptions {
   totalMs?: number
   /** Called at most once, with what ended the call: a deadline that passed, or the client's signal. */
   end(error: UpstreamError): void
-  client?: AbortSignal
+  client?: EndSignal
   /** Says how long the call is read on once `client` has aborted; without one it ends then. */
   payer?: Payer
 }
@@ -42,7 +43,7 @@ export class Deadline implements Reading {
   readonly #startedMs = performance.now()
   readonly #totalMs: number
   #end: (error: UpstreamError) => void
-  #client: AbortSignal | undefined
+  #client: EndSignal | undefined
   #payer: Payer | undefined
   /** Until when it is read on; null as long as its answer is waited for. */
   #readOnMs: number | null = null
@@ -119,7 +120,7 @@ export class Deadline implements Reading {
     return true
   }
 
-  #isReadOn(client: AbortSignal, nowMs: number): boolean {
+  #isReadOn(client: EndSignal, nowMs: number): boolean {
     if (!mayReadOn(client)) return false
     this.#readOnMs ??= nowMs + (this.#payer?.left(this) ?? 0)
     return nowMs < this.#readOnMs
@@ -128,4 +129,4 @@ export class Deadline implements Reading {
 
 const nothing = () => {}
 
-const toReason = ({ reason }: AbortSignal) => (reason instanceof UpstreamError ? reason : clientLeft())
+const toReason = ({ reason }: EndSignal) => (reason instanceof UpstreamError ? reason : clientLeft())
