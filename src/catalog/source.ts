@@ -3,7 +3,7 @@
  * inside the binary. Called by `serve` and by the catalog commands. It only reads; `file.ts` parses.
  */
 import { readdir } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import builtin from '../../catalog.yaml' with { type: 'text' }
 import { codeOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -37,7 +37,7 @@ export interface SourceOptions {
 
 /** Finds and reads the catalogue. Throws a ServiceError where the named file cannot be read. */
 export async function loadSource(options: SourceOptions): Promise<CatalogSource> {
-  const modelFiles = await readModelFiles(options)
+  const modelFiles = await loadModelFiles(toModelsFolder(options))
   for (const { path, name } of toPlaces(options))
     if (options.file !== undefined || (await Bun.file(path).exists()))
       return { name, path, origin: 'file', text: await readSource(path), modelFiles }
@@ -49,22 +49,28 @@ export async function loadSource(options: SourceOptions): Promise<CatalogSource>
 /** Of the data folder. */
 export const MODELS_FOLDER = 'models.d'
 
-const toModelsFolder = ({ dataFolder, cwd }: SourceOptions) => resolve(cwd, dataFolder, MODELS_FOLDER)
+export const toModelsFolder = ({ dataFolder, cwd }: Pick<SourceOptions, 'dataFolder' | 'cwd'>): string =>
+  resolve(cwd, dataFolder, MODELS_FOLDER)
 
-async function readModelFiles(options: SourceOptions): Promise<ModelFile[]> {
-  const folder = toModelsFolder(options)
+/** Reads the files of models of a folder, by their names. Throws a ServiceError where one cannot be read. */
+export async function loadModelFiles(folder: string): Promise<ModelFile[]> {
+  const paths = await listModelFiles(folder).catch((error: unknown) => {
+    throw toUnreadable(folder, error)
+  })
+  return Promise.all(
+    paths.map(async (path) => ({ name: join(MODELS_FOLDER, basename(path)), path, text: await readSource(path) })),
+  )
+}
+
+/** The paths of the files of models in a folder, in order. Throws where it cannot be read. */
+export async function listModelFiles(folder: string): Promise<string[]> {
   const names = await readdir(folder).catch((error: unknown) => {
     // What is no folder has none: whoever opens it as the data folder says so.
     if (['ENOENT', 'ENOTDIR'].includes(codeOf(error))) return []
-    throw toUnreadable(folder, error)
+    throw error
   })
   const chosen = names.filter((name) => name.endsWith('.yaml')).toSorted()
-  return Promise.all(
-    chosen.map(async (name) => {
-      const path = join(folder, name)
-      return { name: join(MODELS_FOLDER, name), path, text: await readSource(path) }
-    }),
-  )
+  return chosen.map((name) => join(folder, name))
 }
 
 /** The paths at which a catalogue is looked for, in this order. */

@@ -1,21 +1,28 @@
 /**
- * Watches the file of a catalogue by looking at it again and again: editors replace files, mounts of containers swap links, and
- * of neither is an event to be relied on. A change counts once the file has stood still from one look to the next, so that one
- * that is being written is left to become whole. Whoever makes it decides how often it looks.
+ * Watches the file of a catalogue and the folder of models beside it by looking at them again and again: editors replace files,
+ * mounts of containers swap links, and of neither is an event to be relied on. A change counts once all of it has stood still from
+ * one look to the next, so that a file that is being written is left to become whole. Whoever makes it decides how often it looks.
  */
 import { stat } from 'node:fs/promises'
+import { codeOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import { listModelFiles } from './source.ts'
 
 export interface WatchDeps {
   /** Where the file may be, as `listPlaces` has them; the first that is there counts. */
   places: readonly string[]
-  /** Applies the file at a path and returns whether that changed anything. Throws where it cannot; then nothing has changed. */
-  apply(path: string): Promise<boolean>
-  /** Hears that a change was applied, or that the trouble with the file is over. */
-  onApplied(path: string): void
-  /** Hears once why a file was not applied, however often that is tried. */
+  /** The folder of files of models, which need not be there. */
+  modelsFolder: string
+  /**
+   * Applies the file at a path, null for none, with the files of models, and returns whether that changed anything. Throws where it
+   * cannot; then nothing has changed.
+   */
+  apply(path: string | null): Promise<boolean>
+  /** Hears that a change was applied, or that the trouble with the files is over. */
+  onApplied(path: string | null): void
+  /** Hears once why a change was not applied, however often that is tried. */
   onTrouble(error: unknown): void
-  /** Hears once that the file which was there is gone; what it has declared stays. */
+  /** Hears once that the file which was there is gone; what it has declared stays, and nothing is applied until it is back. */
   onGone(path: string): void
 }
 
@@ -25,15 +32,16 @@ export interface CatalogWatch {
 }
 
 interface Seen {
-  path: string
-  /** Another one is another file, or another content. */
+  /** Of the catalogue; null where there is none. */
+  path: string | null
+  /** Another one is another file, or another content, of the catalogue or of a model. */
   stamp: string
 }
 
-/** Begins with the file as it is now: that one is taken for applied. */
-export async function watchCatalog({ places, apply, ...tell }: WatchDeps): Promise<CatalogWatch> {
+/** Begins with the files as they are now: those are taken for applied. */
+export async function watchCatalog({ places, modelsFolder, apply, ...tell }: WatchDeps): Promise<CatalogWatch> {
   /** What needs no more done about it. */
-  let settled = await find(places)
+  let settled = await find(places, modelsFolder)
   /** What the last look found. */
   let last = settled
   let trouble = ''
@@ -41,23 +49,23 @@ export async function watchCatalog({ places, apply, ...tell }: WatchDeps): Promi
 
   async function look(): Promise<void> {
     // A file that stood in for one that is gone would take away all that this has declared.
-    const from = settled === null ? places.length : places.indexOf(settled.path) + 1
-    const found = await find(places.slice(0, from))
-    const isStill = found?.stamp === last?.stamp
-    if (found === null && last !== null) {
-      tell.onGone(last.path)
+    const from = settled.path === null ? places.length : places.indexOf(settled.path) + 1
+    const before = last
+    last = await find(places.slice(0, from), modelsFolder)
+    if (last.path === null && before.path !== null) {
+      tell.onGone(before.path)
       trouble = 'gone'
     }
-    last = found
-    if (found === null || !isStill || found.stamp === settled?.stamp) return
+    const isGone = last.path === null && settled.path !== null
+    if (isGone || last.stamp !== before.stamp || last.stamp === settled.stamp) return
     try {
-      const isChanged = await apply(found.path)
-      settled = found
-      if (isChanged || trouble !== '') tell.onApplied(found.path)
+      const isChanged = await apply(last.path)
+      settled = last
+      if (isChanged || trouble !== '') tell.onApplied(last.path)
       trouble = ''
     } catch (error) {
       // A file that is wrong is so until it changes; a database that is busy may not be in a moment.
-      if (error instanceof ServiceError) settled = found
+      if (error instanceof ServiceError) settled = last
       const why = String(error)
       if (why !== trouble) tell.onTrouble(error)
       trouble = why
@@ -75,13 +83,29 @@ export async function watchCatalog({ places, apply, ...tell }: WatchDeps): Promi
   }
 }
 
-/** The first file that is there. What cannot be looked at is not. */
-async function find(places: readonly string[]): Promise<Seen | null> {
+async function find(places: readonly string[], modelsFolder: string): Promise<Seen> {
+  const models = await stampModels(modelsFolder)
   for (const path of places) {
-    const found = await stat(path, { bigint: true }).catch(() => null)
-    if (found === null) continue
-    const { dev, ino, size, mtimeNs, ctimeNs } = found
-    return { path, stamp: [path, dev, ino, size, mtimeNs, ctimeNs].join(' ') }
+    const stamp = await stampFile(path)
+    if (stamp !== null) return { path, stamp: `${stamp}\n${models}` }
   }
-  return null
+  return { path: null, stamp: models }
+}
+
+/** Of a folder that cannot be read, why: whoever applies it says so. */
+async function stampModels(folder: string): Promise<string> {
+  try {
+    const paths = await listModelFiles(folder)
+    return (await Promise.all(paths.map(stampFile))).join('\n')
+  } catch (error) {
+    return codeOf(error)
+  }
+}
+
+/** Null where it cannot be looked at, which is as if it were not there. */
+async function stampFile(path: string): Promise<string | null> {
+  const found = await stat(path, { bigint: true }).catch(() => null)
+  if (found === null) return null
+  const { dev, ino, size, mtimeNs, ctimeNs } = found
+  return [path, dev, ino, size, mtimeNs, ctimeNs].join(' ')
 }

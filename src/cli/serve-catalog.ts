@@ -1,10 +1,10 @@
 /**
- * The catalogue of a running server: applied at its start where it is not yet, again when somebody asks for it, and when its file
- * changes where that is watched. Whatever cannot be applied leaves everything as it was. Made by `run-server.ts`.
+ * The catalogue of a running server: applied at its start where it is not yet, again when somebody asks for it, and when its file or
+ * a file of models changes where that is watched. Whatever cannot be applied leaves everything as it was. Made by `run-server.ts`.
  */
 import { APPLIED_DIGEST, applyCatalog, isApplied, toApplyOptions, toDigest } from '../catalog/apply.ts'
 import type { Catalog } from '../catalog/complete.ts'
-import { type CatalogSource, listPlaces, loadSource } from '../catalog/source.ts'
+import { type CatalogSource, listPlaces, loadSource, toModelsFolder } from '../catalog/source.ts'
 import { watchCatalog } from '../catalog/watch.ts'
 import type { ProcessSpecs } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -25,7 +25,7 @@ export interface ServedCatalog {
   loadProcesses(): Promise<ProcessSpecs>
   /** Applies it again. Where that fails it has said so in the log, and throws. Says what only a restart would change. */
   reload(server: Server): Promise<NeedsRestart>
-  /** Applies it whenever its file has changed, until that is disposed of. */
+  /** Applies it whenever its file, or one of models, has changed, until that is disposed of. */
   watch(server: Server): Disposable
 }
 
@@ -41,19 +41,23 @@ export interface ServedOptions {
 
 export async function createServedCatalog(io: Context, { file, fromRows, log }: ServedOptions): Promise<ServedCatalog> {
   const { dataFolder, cwd } = io
+  const modelsFolder = toModelsFolder({ dataFolder, cwd })
   let serving: Server | null = null
   // Looked at before it is read, so that no change falls in between.
   const watching = await watchCatalog({
     places: listPlaces({ file, dataFolder, cwd }),
+    modelsFolder,
     async apply(path) {
-      const from = await loadSource({ file: path, dataFolder, cwd })
+      const from = await loadSource({ file: path ?? file, dataFolder, cwd })
       let isChanged = false
       await serving?.reload(async (store) => {
         isChanged = await apply(from, store, io, log)
       })
       return isChanged
     },
-    onApplied: (path) => log.info('config_applied', 'the catalogue has changed, and is applied', { catalog: path }),
+    onApplied(path) {
+      log.info('config_applied', 'the catalogue has changed, and is applied', { catalog: path ?? modelsFolder })
+    },
     onTrouble(error) {
       const what = 'the catalogue has changed and could not be applied; everything stays as it was'
       log.error('config_rejected', what, { error: String(error) })

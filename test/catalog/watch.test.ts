@@ -2,8 +2,10 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import {
   appendFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -30,19 +32,27 @@ afterEach(() => rmSync(folder, { recursive: true }))
 const path = (name: string) => join(folder, name)
 const write = (name: string, text: string) => writeFileSync(path(name), text)
 
+/** A catalogue and the files of models with it, as whoever applies them reads them. */
+function textOf(file: string | null): string {
+  const models = existsSync(path('models.d')) ? readdirSync(path('models.d')).toSorted() : []
+  const texts = models.map((name) => readFileSync(path(join('models.d', name)), 'utf8'))
+  return [...(file === null ? [] : [readFileSync(file, 'utf8')]), ...texts].join(' + ')
+}
+
 function watch(...names: string[]): Promise<CatalogWatch> {
   let applied = ''
   return watchCatalog({
     places: names.map(path),
+    modelsFolder: path('models.d'),
     async apply(file) {
-      const text = readFileSync(file, 'utf8')
+      const text = textOf(file)
       const error = refuse(text)
       if (error) throw error
       const isChanged = text !== applied
       applied = text
       return isChanged
     },
-    onApplied: (file) => heard.push(`applied ${readFileSync(file, 'utf8')}`),
+    onApplied: (file) => heard.push(`applied ${textOf(file)}`),
     onTrouble: (error) => heard.push(`${error}`),
     onGone: (file) => heard.push(`gone ${file.slice(folder.length + 1)}`),
   })
@@ -118,4 +128,36 @@ test('where there is none yet, the first that appears counts, and one in a bette
   expect(await look(watching, 2)).toEqual(['applied b'])
   write('first', 'a')
   expect(await look(watching, 2)).toEqual(['applied a'])
+})
+
+test('files of models that come, change and go are changes, with a catalogue and without one', async () => {
+  for (const catalog of ['c', null]) {
+    if (catalog !== null) write(catalog, 'one')
+    const said = (...models: string[]) => [`applied ${[...(catalog === null ? [] : ['one']), ...models].join(' + ')}`]
+    const watching = await watch('c')
+    mkdirSync(path('models.d'))
+    expect(await look(watching, 3)).toEqual([])
+    write('models.d/a.yaml', 'a, half')
+    expect(await look(watching, 1)).toEqual([])
+    appendFileSync(path('models.d/a.yaml'), ' and whole')
+    expect(await look(watching, 3)).toEqual(said('a, half and whole'))
+    write('models.d/b.yaml', 'b')
+    expect(await look(watching, 3)).toEqual(said('a, half and whole', 'b'))
+    rmSync(path('models.d/a.yaml'))
+    expect(await look(watching, 3)).toEqual(said('b'))
+    rmSync(path('models.d'), { recursive: true })
+    expect(await look(watching, 3)).toEqual(said())
+    rmSync(path('c'), { force: true })
+  }
+})
+
+test('while the catalogue is gone, files of models that change are left until it is back', async () => {
+  write('c', 'one')
+  const watching = await watch('c')
+  rmSync(path('c'))
+  mkdirSync(path('models.d'))
+  write('models.d/a.yaml', 'a')
+  expect(await look(watching, 3)).toEqual(['gone c'])
+  write('c', 'one')
+  expect(await look(watching, 3)).toEqual(['applied one + a'])
 })

@@ -1,11 +1,12 @@
 /** The binary seen through its control socket: what `upstreams` and `doctor` tell, what orders do, what is left behind. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { existsSync, lstatSync, renameSync } from 'node:fs'
+import { existsSync, lstatSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { socketPath } from '../../src/server/protocol.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
 import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
 import { findFreePort } from '../support/free-port.ts'
+import { until } from '../support/until.ts'
 import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
 
 const CREDENTIAL = 'the upstream credential 0123456789'
@@ -135,6 +136,23 @@ test('a changed file is taken without being asked for where it is watched; a wro
   const { upstreams } = JSON.parse((await place.run('upstreams', 'list', '--json')).stdout)
   expect(upstreams.map(({ id }: Row) => id).sort()).toEqual(['live', 'other'])
   expect(server.stderr().split('config_rejected')).toHaveLength(2)
+})
+
+test('a file of models that comes and goes is taken without being asked for where the catalogue is watched', async () => {
+  const catalog = await place.write('mine.yaml', toCatalogue())
+  const server = await place.serve(['--watch-catalog', '--catalog', catalog], { environment: { LIVE_KEY: CREDENTIAL } })
+  const path = await place.write(
+    'data/models.d/own.yaml',
+    toCatalogue().replace(/live/g, 'own').replace(/dead/g, 'more'),
+  )
+  const has = async (id: string) => {
+    const { upstreams } = JSON.parse((await place.run('upstreams', 'list', '--json')).stdout)
+    return upstreams.some((one: Row) => one.id === id)
+  }
+  await server.logged('the catalogue has changed, and is applied')
+  expect(await has('more')).toBe(true)
+  rmSync(path)
+  await until('its upstream is gone', async () => !(await has('more')))
 })
 
 test('drain ends the server in good order, and its socket is gone', async () => {

@@ -76,7 +76,7 @@ export function addServe(program: Command, context: Context): void {
       toList,
     )
     .option('--no-discover', 'at the first start, with no upstream, do not look for model servers on this machine')
-    .option('--watch-catalog', 'apply the catalogue again when its file changes')
+    .option('--watch-catalog', 'apply the catalogue again when its file, or one of models.d, changes')
     .option('--log-level <level>', 'info, warn or error (default info; on a terminal warn)')
     .option(
       '--leave <time>',

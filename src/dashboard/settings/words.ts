@@ -47,7 +47,7 @@ export const TOPICS: readonly Topic[] = [
     settings: {
       discover: 'Whether an empty installation adds the model servers of this machine by itself.',
       probe: 'How often upstreams are asked, for free, whether they are ready.',
-      'watch-catalog': 'Whether the catalogue is applied again when its file has changed.',
+      'watch-catalog': 'Whether the catalogue is applied again when its file, or one of models.d, has changed.',
       drain: 'How long a stop waits for answers under way.',
       'log-level': 'What the log tells. None: whatever suits the place that it goes to.',
       dashboard: 'Whether these pages are served.',

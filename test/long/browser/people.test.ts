@@ -81,11 +81,17 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await fetch(`${browsing.server.baseUrl}/chat/completions`, { method: 'POST', headers, body })
     await page.getByRole('button', { name: 'Today' }).click()
     await page.getByRole('heading', { name: '1 request today' }).waitFor()
-    await page.getByRole('table', { name: 'By model' }).getByRole('link', { name: 'tollgate/demo', exact: true }).waitFor()
+    await page
+      .getByRole('table', { name: 'By model' })
+      .getByRole('link', { name: 'tollgate/demo', exact: true })
+      .waitFor()
     await expectAccessible(page)
     await page.getByRole('table', { name: 'By key' }).getByRole('link', { name: 'laptop' }).click()
     await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor()
-    await page.getByRole('table', { name: 'Requests' }).getByRole('link', { name: 'tollgate/demo', exact: true }).waitFor()
+    await page
+      .getByRole('table', { name: 'Requests' })
+      .getByRole('link', { name: 'tollgate/demo', exact: true })
+      .waitFor()
   })
 
   test('people and teams are searched, also by who is quicker than the list', async () => {
