@@ -5,6 +5,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { type ApplyWishes, applyCatalog, type Permit, planApply } from '../catalog/apply.ts'
+import type { Catalog } from '../catalog/complete.ts'
 import { listVersions, planRevert, revertCatalog, showVersion } from '../catalog/history.ts'
 import { requireKnownReferences, requireRemote, resolveHosts } from '../catalog/remote.ts'
 import { toPlanDocument, toShownVersionDocument, toVersionDocument } from '../documents/catalog.ts'
@@ -31,7 +32,8 @@ const Revert = exactly({ number: Type.Integer({ minimum: 1 }), plan: Type.Option
 /** Its rows are those of a file, which may be applied again after it. */
 const ORIGIN = 'file'
 
-export function catalogController({ store, identity, serving, catalogFiles, lookUp, now }: AdminDeps) {
+export function catalogController(deps: AdminDeps) {
+  const { store, identity, serving, catalogFiles, loadModelFiles, lookUp, now } = deps
   const permitFor = async (
     { role }: Principal,
     wanted: readonly Pick<UpstreamRow, 'id' | 'baseUrl' | 'local'>[],
@@ -41,6 +43,14 @@ export function catalogController({ store, identity, serving, catalogFiles, look
     const { upstreams } = mayChangeUpstreams ? await store.readCatalog() : { upstreams: wanted }
     const rights = { mayChangeUpstreams, resolved: await resolveHosts(wanted, lookUp, upstreams) }
     return (current, write) => requireRemote(current, write, rights)
+  }
+
+  /** Files of models are catalogues of their own: who applies another one says nothing of theirs. */
+  const readModelFiles = async ({ id }: Principal): Promise<Catalog[]> => {
+    const catalogs: Catalog[] = []
+    for (const { name, text } of await loadModelFiles())
+      catalogs.push((await catalogFiles.parse(text, { name, environment: {} }, id)).catalog)
+    return catalogs
   }
 
   const read = async (principal: Principal, body: Static<typeof Body>) => {
@@ -55,6 +65,7 @@ export function catalogController({ store, identity, serving, catalogFiles, look
       options: {
         ...wishes,
         origin: ORIGIN,
+        beside: await readModelFiles(principal),
         permit: (...[current, write]: Parameters<Permit>) => {
           requireKnownReferences(current, upstreams)
           permit(current, write)

@@ -2,6 +2,7 @@
 import type { BackupShelf } from '../backup/shelf.ts'
 import type { FileThread } from '../catalog/file-thread.ts'
 import type { LookUp } from '../catalog/remote.ts'
+import type { ModelFile } from '../catalog/source.ts'
 import type { OidcDeps } from '../identity/oidc/sign-in.ts'
 import type { PasskeyDeps } from '../identity/passkeys/passkeys.ts'
 import type { SignInDeps } from '../identity/sign-in.ts'
@@ -21,6 +22,8 @@ export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'>, Pick<P
   oidc: Pick<OidcDeps, 'settings' | 'provider' | 'pending'> | null
   serving: Serving
   catalogFiles: FileThread
+  /** Reads the files of models in the data folder. Throws `catalog_unreadable`. */
+  loadModelFiles(): Promise<ModelFile[]>
   lookUp: LookUp
   facts: PublishedFacts
   live: LiveRequests

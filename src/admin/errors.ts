@@ -31,7 +31,14 @@ const STATUS: Partial<Record<ServiceFailure['kind'], number>> = {
     passkey_not_found: 404,
     backup_not_found: 404,
   },
-  ...{ list_failed: 502, facts_unusable: 502, owners_only: 403, secret_unusable: 500, catalog_not_read: 503 },
+  ...{
+    list_failed: 502,
+    facts_unusable: 502,
+    owners_only: 403,
+    secret_unusable: 500,
+    catalog_not_read: 503,
+    catalog_unreadable: 500,
+  },
   ...{ model_not_found: 404, upstream_not_found: 404, route_not_found: 404 },
   ...{ request_not_found: 404, request_removed: 410, version_not_found: 404, no_room: 507 },
 }

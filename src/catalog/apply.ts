@@ -9,6 +9,7 @@ import type { CatalogRows, CatalogWrite } from '../store/catalog-rows.ts'
 import type { Actor, ConfigStore, Settings } from '../store/config-store.ts'
 import type { Counts } from './changes.ts'
 import type { Catalog } from './complete.ts'
+import { namesOfDeclared } from './declared-rows.ts'
 import { toDetail } from './detail.ts'
 import { withVersions } from './history.ts'
 import { namesOfManaged } from './managed-rows.ts'
@@ -29,6 +30,8 @@ export type Permit = (current: CatalogRows, write: CatalogWrite) => void
 
 export interface ApplyOptions extends Actor, ApplyWishes {
   origin: Origin
+  /** Other catalogues of this origin: what they declare stays. */
+  beside?: readonly Catalog[]
   permit?: Permit
   /** Which catalogue, for the audit row: its path, or `built-in`. */
   subject: string
@@ -79,8 +82,9 @@ export async function planApply(
 function planFor(
   rows: CatalogRows,
   catalog: Catalog,
-  { origin, prune = false, takeOver = false, permit, nowMs }: Omit<ApplyOptions, 'actor' | 'subject' | 'digest'>,
+  options: Omit<ApplyOptions, 'actor' | 'subject' | 'digest'>,
 ): CatalogPlan {
+  const { origin, prune = false, takeOver = false, permit, nowMs } = options
   const isFromFile = [rows.upstreams, rows.models, rows.aliases].some((table) =>
     table.some((row) => row.origin === 'file'),
   )
@@ -90,7 +94,8 @@ function planFor(
       'There is no catalog.yaml in the data folder or here, and this database was set up from one.',
     )
   const pruned = prune === 'managed' ? namesOfManaged(rows) : prune
-  const plan = planCatalog(rows, catalog, { origin, prune: pruned, takeOver, nowMs, mintId: mintTag })
+  const beside = new Set((options.beside ?? []).flatMap(namesOfDeclared))
+  const plan = planCatalog(rows, catalog, { origin, prune: pruned, takeOver, beside, nowMs, mintId: mintTag })
   permit?.(rows, plan.write)
   return plan
 }

@@ -59,6 +59,14 @@ export function toRows(catalog: Catalog, current: CatalogRows, { origin, nowMs, 
   return { rows, prices }
 }
 
+/** Names the rows of a catalogue, as `KINDS` does. */
+export const namesOfDeclared = ({ upstreams, models, aliases }: Catalog): string[] => [
+  ...upstreams.map(({ id }) => `upstreams.${id}`),
+  ...models.map(({ slug }) => `models.${slug}`),
+  ...models.flatMap(({ slug, routes }) => routes.map((route) => toRouteName({ ...route, model: slug }))),
+  ...aliases.map(({ alias }) => `aliases.${alias}`),
+]
+
 /** A file knows seconds; a row that was made within the one that it says was made when it was. */
 function toCreatedMs(
   { createdMs }: Pick<DeclaredModel, 'createdMs'>,

@@ -20,6 +20,8 @@ export interface PlanOptions extends RowOptions {
   prune: boolean | ReadonlySet<string>
   /** Whether what is declared becomes this origin's although a stronger one has it. */
   takeOver: boolean
+  /** Names of rows that other catalogues of this origin declare: they stay, and are not told of. */
+  beside?: ReadonlySet<string>
 }
 
 /** A row that differs from what is declared and stays as it is. */
@@ -77,7 +79,7 @@ function diffTable<Row extends { origin: Origin }>(
   current: Row[],
   wanted: Row[],
   { nameOf, fieldsOf }: Kind<Row>,
-  { origin, prune, takeOver }: PlanOptions,
+  { origin, prune, takeOver, beside }: PlanOptions,
   left: Left[],
 ): TableWrite<Row> {
   const fields = (row: Row) => withoutNull(fieldsOf(row))
@@ -96,7 +98,7 @@ function diffTable<Row extends { origin: Origin }>(
   }
   for (const row of current) {
     const name = nameOf(row)
-    if (names.has(name)) continue
+    if (names.has(name) || beside?.has(name)) continue
     const isStandIn = row.origin === 'builtin' && (origin === 'builtin' || origin === 'file')
     if (isStandIn || (row.origin === origin && isPruned(name))) plan.delete.push(row)
     else if (row.origin === origin) left.push({ name, origin, why: 'undeclared', before: fields(row), after: {} })

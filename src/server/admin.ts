@@ -1,7 +1,9 @@
 /** The admin API of a running server: its parts put together, and made when it is first asked. Called by `server.ts`. */
+import { join } from 'node:path'
 import type { Admin } from '../admin/app.ts'
 import type { AdminDeps } from '../admin/deps.ts'
 import { createFileThread } from '../catalog/file-thread.ts'
+import { loadModelFiles, MODELS_FOLDER } from '../catalog/source.ts'
 import { hasProxy } from '../config.ts'
 import type { IpRange } from '../domain/ip.ts'
 import { toIpText } from '../domain/ip.ts'
@@ -69,6 +71,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       oidc,
       live,
       catalogFiles,
+      loadModelFiles: () => loadModelFiles(join(dataFolder, MODELS_FOLDER)),
       lookUp: createLookUp({ isProxied: hasProxy(environment) }),
       facts: createFacts(environment),
       setupCode,

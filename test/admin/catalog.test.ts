@@ -1,5 +1,7 @@
 /** The catalogue over the admin API: exported, planned, applied, reverted; and what nobody may do to it from afar. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { applyText } from './catalogs.ts'
 import { type Browser, createFixture, type Fixture } from './fixture.ts'
 
@@ -81,6 +83,34 @@ test('what is no longer declared stays, or goes where that is asked for; an admi
   ])
   const pruned = (await editor.ask('POST', '/catalog/apply', { body: { yaml: less, prune: true } })).body
   expect(pruned).toMatchObject({ created: 2, deleted: 2, kept: [] })
+})
+
+test('what a file of models declares is none of another catalogue: it stays where that is pruned, until the file is gone', async () => {
+  const model = `version: 1
+upstreams:
+  own: { dialect: openai, process: [llama-server, --port, "{port}"] }
+models:
+  local/own: { name: Own, ${FACTS}, supported_features: [], routes: [{ upstream: own, model: own }] }
+aliases:
+  mine: local/own
+`
+  const file = join(fixture.folder.path, 'models.d', 'own.yaml')
+  mkdirSync(dirname(file))
+  writeFileSync(file, model)
+  const [, upstreams, models] = CATALOG.split(/^(?:upstreams|models):\n/m)
+  await applyText(fixture, model.replace('upstreams:\n', `$&${upstreams}`).replace('models:\n', `$&${models}`))
+  const body = { yaml: OTHER, prune: true }
+  expect((await editor.ask('POST', '/catalog/plan', { body })).body).toMatchObject({ updated: 1, deleted: 0, left: [] })
+  const applied = await editor.ask('POST', '/catalog/apply', { body })
+  expect(applied.body).toMatchObject({ updated: 1, deleted: 0, kept: [] })
+  const rows = await fixture.store.readCatalog()
+  expect(rows.models.map(({ slug }) => slug).toSorted()).toEqual(['acme/large', 'local/own'])
+  expect(rows.upstreams.find(({ id }) => id === 'own')?.options.process).toStartWith('sha256:')
+  const { yaml } = (await owner.ask('GET', '/catalog')).body
+  expect((await owner.ask('POST', '/catalog/plan', { body: { yaml } })).body.differs).toBe(false)
+
+  rmSync(file)
+  expect((await owner.ask('POST', '/catalog/apply', { body })).body).toMatchObject({ updated: 0, deleted: 4 })
 })
 
 test.each([

@@ -1,8 +1,10 @@
 /** The admin API over a real database, with a clock of the test's own and browsers that keep cookies. For the tests of `admin/`. */
+import { join } from 'node:path'
 import { createAdminApi } from '../../src/admin/app.ts'
 import type { Serving } from '../../src/admin/serving.ts'
 import { createShelf } from '../../src/backup/shelf.ts'
 import { createFileThread } from '../../src/catalog/file-thread.ts'
+import { loadModelFiles, MODELS_FOLDER } from '../../src/catalog/source.ts'
 import { toSettingTexts } from '../../src/config.ts'
 import { toUpstreamStatuses } from '../../src/documents/upstream.ts'
 import type { Role, Way } from '../../src/domain/roles.ts'
@@ -87,6 +89,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
   const make = (file: string) => making.make(file)
   const admin = createAdminApi({
     backups: createShelf({ dataFolder: folder.path, store, make, log }),
+    loadModelFiles: () => loadModelFiles(join(folder.path, MODELS_FOLDER)),
     ...{ store, vault, identity, serving, catalogFiles, setupCode, now, log, publicUrls: [PUBLIC_URL] },
     ...{ ways: oidc ? ways : ['password'], oidc: oidc ? toOidc(oidc) : null },
     ...{ attempts: new Attempts(), pendingPasskeys: new Pending() },

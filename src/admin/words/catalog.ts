@@ -16,7 +16,7 @@ import { Alias, ListedModel, WholeModel } from '../../documents/schemas/models.t
 import { Preset, TestedUpstream, Upstream } from '../../documents/schemas/upstreams.ts'
 import type { Words } from './route-words.ts'
 
-const APPLYING = ['catalog_invalid', 'catalog_not_read', 'owners_only'] as const
+const APPLYING = ['catalog_invalid', 'catalog_not_read', 'catalog_unreadable', 'owners_only'] as const
 
 export const CATALOG = {
   'GET /models': {
@@ -97,7 +97,12 @@ export const CATALOG = {
     errors: ['catalog_not_read'],
   },
   'POST /catalog/plan': { summary: 'Tells what a catalogue would change', answer: Plan, errors: APPLYING },
-  'POST /catalog/apply': { summary: 'Applies a catalogue', answer: Applied, errors: APPLYING },
+  'POST /catalog/apply': {
+    summary: 'Applies a catalogue',
+    description: 'What files of models in the data folder declare stays, whether it is pruned or not.',
+    answer: Applied,
+    errors: APPLYING,
+  },
   'POST /catalog/refresh': {
     summary: 'Brings what was found out up to date with newer public facts and prices, or plans that',
     description:
