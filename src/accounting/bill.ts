@@ -10,6 +10,7 @@ import type { Outcome } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
 import { toMostOutput } from '../tokens/estimate.ts'
 import type { Call } from './call.ts'
+import type { Meter } from './meter.ts'
 import { joinUsage, toWithin, type WithinBill } from './within.ts'
 
 /** What one call used and costs, rounded once. */
@@ -48,7 +49,10 @@ export function toBill(
   return counter.usage(shareId, body, meter.captured()).then((seen) => {
     // Who has written what was seen, where several models have, their report alone tells.
     const isTold = meter.isReported && meter.others.length > 0
-    const known = heard ? (isTold ? heard : toLarger(heard, seen)) : withSearch(call, seen)
+    const isWhole = status === 'ok' && meter.isReported
+    // A whole report that came here lacks the prompt alone.
+    const lacking = isWhole ? { ...seen, completion: 0, reasoning: 0, audioCompletion: 0 } : seen
+    const known = heard ? (isTold ? heard : toLarger(heard, lacking)) : withSearch(call, seen)
     // What is reported before the first word is what was read, and not what is being thought.
     const isHeard = status === 'ok' || (meter.isReported && meter.firstTokenMs !== null)
     return charge(call, status, isHeard ? known : withUnseen(call, known), true)
@@ -61,8 +65,13 @@ type BilledCall = Pick<Call, 'target' | 'body' | 'meter' | 'lane'>
 export function toReportedBill(call: BilledCall, status: Outcome['status']): Bill | null {
   if (call.meter.isUnpaid) return { ...NOTHING, status }
   const heard = status === 'ok' && call.meter.isReported ? toHeard(call, status) : null
+  if (heard && lacksPrompt(call.meter)) return null
   return heard && charge(call, status, heard.usage, heard.estimated)
 }
+
+/** Whether a report counts what was written and not what was read, as one does that has lost Anthropic's first event. */
+const lacksPrompt = ({ usage, chargedNanoUsd }: Pick<Meter, 'usage' | 'chargedNanoUsd'>): boolean =>
+  chargedNanoUsd === null && usage !== null && usage.prompt === 0 && usage.completion > 0
 
 /**
  * What the upstream has reported, and whether some of it is a guess of ours: for how long a cache keeps what was written to it, and

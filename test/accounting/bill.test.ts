@@ -28,6 +28,7 @@ const broken = failure(new UpstreamError('broken', 'it broke'))
 const tooLong = failure(new UpstreamError('broken', 'it was too long', { isTooLong: true }))
 const left = failure(clientLeft())
 const usage = (completion: number): AnswerEvent => ({ kind: 'usage', usage: { ...NO_USAGE, prompt: 10, completion } })
+const written = (completion: number): AnswerEvent => ({ kind: 'usage', usage: { ...NO_USAGE, completion } })
 const thought: AnswerEvent = { kind: 'reasoning', choice: 0, text: 'hm' }
 const summary: AnswerEvent = { ...thought, details: [{ type: 'reasoning.summary', summary: 'hm', index: 0 }] }
 
@@ -51,6 +52,7 @@ test.each<[string, AnswerEvent[], { stream: boolean; thinks: boolean }, prompt: 
   ],
   ['was left while whole', [left], { stream: false, thinks: false }, 10, UNSEEN],
   ['reported that its words are none', [text('abc'), usage(0), DONE], { stream: true, thinks: false }, 10, 3],
+  ['reported what it wrote alone', [text('abc'), written(2), DONE], { stream: true, thinks: false }, 10, 2],
   ['was too long to be read whole', [tooLong], { stream: false, thinks: false }, 10, UNSEEN],
   ['was too long to be read at once', [tooLong], { stream: true, thinks: false }, 10, UNSEEN],
   ['broke off in the middle', [text('abc'), broken], { stream: true, thinks: false }, 10, 3],
