@@ -21,7 +21,10 @@ export function toFoundNotes(found: readonly Found[], isLocal: boolean): string[
   const odd = found.flatMap(({ model, listed }) =>
     (listed.oddities ?? []).map((oddity) => `${model.slug}: ${oddity}; it is left out.`),
   )
-  const large = found.flatMap(({ model, listed: { about } }) => (about ? [`${model.slug} (${about})`] : []))
+  const large = found.flatMap(({ model, listed }) => {
+    const about = toAbout(listed)
+    return about === '' ? [] : `${model.slug} (${about})`
+  })
   const assumed = found.filter(({ isAssumed }) => isAssumed)
   const reading = found.filter(({ isTextAssumed }) => isTextAssumed)
   const unheard = found.filter(
@@ -61,6 +64,12 @@ export function toFoundNotes(found: readonly Found[], isLocal: boolean): string[
     ),
   ]
 }
+
+/** How large a model is, such as `3.2B, Q4_K_M, 2.0 GB`; '' where nothing is said. */
+const toAbout = ({ parameters, quantization, sizeBytes }: ListedModel): string =>
+  [parameters, quantization, sizeBytes === undefined ? undefined : `${(sizeBytes / 1e9).toFixed(1)} GB`]
+    .filter((word) => word !== undefined)
+    .join(', ')
 
 const MOST_NAMED = 5
 

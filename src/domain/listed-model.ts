@@ -8,6 +8,10 @@ export interface ListedModel {
   name?: string
   /** Tokens. */
   contextLength?: number
+  /** Tokens of one request, as a server of one's own has it loaded now, however the catalogue has it. */
+  servedContext?: number
+  /** Tokens that it was trained with, of which a server of one's own takes no more, whatever it is asked for. */
+  trainedContext?: number
   maxOutputLength?: number
   inputModalities?: Modality[]
   outputModalities?: Modality[]
@@ -19,8 +23,12 @@ export interface ListedModel {
   pricing?: PricingItem[]
   /** How it thinks, and what it takes. */
   options?: RouteSettings
-  /** How large it is, such as `3.2B, Q4_K_M, 2.0 GB`. */
-  about?: string
+  /** How many parameters it has, in its server's words, such as `3.2B`. */
+  parameters?: string
+  /** How its weights are kept, such as `Q4_K_M`. */
+  quantization?: string
+  /** Of its file. */
+  sizeBytes?: number
   /** Whether a server of one's own has it answered by somebody else, who is paid. */
   isElsewhere?: boolean
   /** False where it is for something else, such as embeddings. */

@@ -1,4 +1,5 @@
 /** What every dialect reads alike of a provider's list of models: whose values are anything, until they are looked at. Pure. */
+import { toDefined } from '../../domain/defined.ts'
 import { asObject } from '../../domain/json.ts'
 import { MODALITIES, type Modality } from '../../domain/settings.ts'
 
@@ -22,12 +23,16 @@ export function toModalities(words: unknown): Modality[] | undefined {
   return known.length === 0 ? undefined : known
 }
 
-/** How large a model is, in few words: what its server says, and the bytes of its file. Undefined where nothing is said. */
-export function toAbout(said: readonly string[], bytes: unknown): string | undefined {
-  const size = typeof bytes === 'number' && bytes > 0 ? [`${(bytes / 1e9).toFixed(1)} GB`] : []
-  const words = [...said, ...size].filter((word) => /^[\w .+-]{1,32}$/.test(word))
-  return words.length === 0 ? undefined : words.join(', ')
-}
+/** How large a model is, as its server says it: of anything else than a few plain words, nothing. */
+export const toSize = (said: { parameters?: unknown; quantization?: unknown; bytes?: unknown }) =>
+  toDefined({
+    parameters: toWord(said.parameters),
+    quantization: toWord(said.quantization),
+    sizeBytes:
+      typeof said.bytes === 'number' && Number.isSafeInteger(said.bytes) && said.bytes > 0 ? said.bytes : undefined,
+  })
+
+const toWord = (value: unknown) => (typeof value === 'string' && /^[\w .+-]{1,32}$/.test(value) ? value : undefined)
 
 /** Whether `{ supported: true }` stands there, or false; undefined where neither does. */
 export function toSupport(value: unknown): boolean | undefined {

@@ -8,7 +8,7 @@ import { asList, asObject, asText, type JsonObject } from '../../../domain/json.
 import type { ListedModel } from '../../../domain/listed-model.ts'
 import type { Modality } from '../../../domain/settings.ts'
 import type { FurtherQuestion, ModelPage } from '../../backend.ts'
-import { toAbout, toTokens } from '../listed.ts'
+import { toSize, toTokens } from '../listed.ts'
 
 export function readModels(json: unknown): ModelPage | null {
   const list = asObject(json)?.models
@@ -20,10 +20,8 @@ function toListed(entry: JsonObject | null): ListedModel {
   const { parameter_size: parameters, quantization_level: quantization } = asObject(details) ?? {}
   return {
     id: asText(model) || asText(name),
-    ...toDefined({
-      about: toAbout([asText(parameters), asText(quantization)], size),
-      isElsewhere: isSaid(host) || isSaid(remote) || undefined,
-    }),
+    ...toSize({ parameters, quantization, bytes: size }),
+    ...toDefined({ isElsewhere: isSaid(host) || isSaid(remote) || undefined }),
   }
 }
 
@@ -59,6 +57,7 @@ function readShown(json: unknown, listed: ListedModel): ListedModel {
     ...listed,
     ...toDefined({
       contextLength: set ?? (trained === undefined ? undefined : Math.min(trained, USUAL_CONTEXT)),
+      trainedContext: trained,
       inputModalities: can ? seeing : undefined,
       can: can ? { tools: can.has('tools'), reasoning: can.has('thinking') } : undefined,
       canChat: can && !can.has('completion') ? false : undefined,

@@ -8,11 +8,12 @@ import type { ListedModel } from '../../../domain/listed-model.ts'
 import type { Modality } from '../../../domain/settings.ts'
 import type { Upstream } from '../../../domain/snapshot.ts'
 import type { FurtherQuestion } from '../../backend.ts'
-import { toAbout, toTokens } from '../listed.ts'
+import { toSize, toTokens } from '../listed.ts'
 
-export function askFurther(models: readonly ListedModel[], { options }: Upstream): FurtherQuestion[] {
+/** One that is started here is mostly llama-server; another one has no `/props`. */
+export function askFurther(models: readonly ListedModel[], { options, process }: Upstream): FurtherQuestion[] {
   if (options.preset === 'lmstudio') return [{ at: 'root', path: '/api/v1/models', of: null, read: readLmStudio }]
-  if (options.preset !== 'llama.cpp') return []
+  if (options.preset !== 'llama.cpp' && process === null) return []
   const [only, ...others] = models
   if (only && others.length === 0) return [{ at: 'root', path: '/props', of: only.id, read: readProps }]
   // As a router it has several, and would load one to answer for it.
@@ -30,6 +31,7 @@ function readProps(json: unknown, listed: ListedModel): ListedModel {
   const reads = asObject(props.modalities)
   const can = asObject(props.chat_template_caps)
   const isYes = (value: unknown) => value === true
+  const context = toTokens(settings?.n_ctx, 'n_ctx', [])
   const modalities: Modality[] = ['text']
   if (isYes(reads?.vision)) modalities.push('image')
   if (isYes(reads?.audio)) modalities.push('audio')
@@ -37,7 +39,8 @@ function readProps(json: unknown, listed: ListedModel): ListedModel {
   return {
     ...listed,
     ...toDefined({
-      contextLength: toTokens(settings?.n_ctx, 'n_ctx', []),
+      contextLength: context,
+      servedContext: context,
       inputModalities: reads ? modalities : undefined,
       can: can
         ? {
@@ -61,18 +64,26 @@ function readLmStudio(json: unknown, listed: ListedModel): ListedModel {
   if (!found) return listed
   const loaded = asList(found.loaded_instances).map(asObject)
   const config = asObject(loaded.find((one) => one?.id === listed.id)?.config ?? loaded[0]?.config)
+  const served = toTokens(config?.context_length, 'context_length', [])
+  const trained = toTokens(found.max_context_length, 'max_context_length', [])
   const can = asObject(found.capabilities)
   const sees: Modality[] = can?.vision === true ? ['text', 'image'] : ['text']
   return {
     ...listed,
     ...toDefined({
       name: asText(found.display_name) || undefined,
-      contextLength: toTokens(config?.context_length ?? found.max_context_length, 'context_length', []),
+      contextLength: served ?? trained,
+      servedContext: served,
+      trainedContext: trained,
       inputModalities: can ? sees : undefined,
       can:
         typeof can?.trained_for_tool_use === 'boolean' ? { ...listed.can, tools: can.trained_for_tool_use } : undefined,
       canChat: found.type === 'embedding' ? false : undefined,
-      about: toAbout([asText(found.params_string), asText(asObject(found.quantization)?.name)], found.size_bytes),
+    }),
+    ...toSize({
+      parameters: found.params_string,
+      quantization: asObject(found.quantization)?.name,
+      bytes: found.size_bytes,
     }),
   }
 }

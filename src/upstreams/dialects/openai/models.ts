@@ -8,7 +8,7 @@ import type { ListedModel } from '../../../domain/listed-model.ts'
 import { FEATURES, type Feature, type Modality } from '../../../domain/settings.ts'
 import type { PricingItem } from '../../../domain/usage.ts'
 import type { ModelPage } from '../../backend.ts'
-import { toAbout, toModalities, toTitle, toTokens } from '../listed.ts'
+import { toModalities, toSize, toTitle, toTokens } from '../listed.ts'
 
 export function readModels(json: unknown): ModelPage | null {
   const page = asObject(json)
@@ -37,9 +37,10 @@ function toListed(entry: JsonObject | null): ListedModel {
       can: can ? toDefined({ tools: toFlag(can.function_calling), reasoning: toFlag(can.reasoning) }) : undefined,
       pricing: toPricing(asObject(model.pricing), oddities),
       canChat: canChat(model, outputs),
-      about: readMeta(asObject(model.meta)),
+      servedContext: toTokens(model.max_model_len, 'max_model_len', []),
       oddities,
     }),
+    ...readMeta(asObject(model.meta)),
   }
 }
 
@@ -50,10 +51,10 @@ const EMBEDDINGS: Modality[] = ['embeddings']
 const SEEING: Modality[] = ['text', 'image']
 
 /** llama-server's, of the file that it serves. */
-function readMeta(meta: JsonObject | null): string | undefined {
-  const { n_params: parameters, size, ftype } = meta ?? {}
-  const count = typeof parameters === 'number' && parameters > 0 ? `${(parameters / 1e9).toFixed(1)}B` : ''
-  return meta ? toAbout([count, asText(ftype)], size) : undefined
+function readMeta(meta: JsonObject | null) {
+  const { n_params: count, size: bytes, ftype: quantization } = meta ?? {}
+  const parameters = typeof count === 'number' && count > 0 ? `${(count / 1e9).toFixed(1)}B` : undefined
+  return toSize({ parameters, quantization, bytes })
 }
 
 /** OpenRouter and Moonshot; Groq; Mistral; vLLM. */
