@@ -19,11 +19,12 @@ interface Identity {
   isIt(json: unknown): boolean
 }
 
-/** vLLM and llama-server say who they are in their lists; the other two have questions of their own. */
+/** Three say who they are in their lists; the other two have questions of their own. */
 const IDENTITIES: Readonly<Record<string, Identity>> = {
   ollama: { path: '/api/tags', isIt: (json) => Array.isArray(asObject(json)?.models) },
   'llama.cpp': { path: '/v1/models', isIt: (json) => isOwnedBy(json, 'llamacpp') },
   vllm: { path: '/v1/models', isIt: (json) => isOwnedBy(json, 'vllm') },
+  'llama-swap': { path: '/v1/models', isIt: (json) => isOwnedBy(json, 'llama-swap') },
   lmstudio: {
     path: '/api/v1/models',
     isIt: (json) => asList(asObject(json)?.models).some((each) => asText(asObject(each)?.key) !== ''),

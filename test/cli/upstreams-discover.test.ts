@@ -43,6 +43,7 @@ test.each([
   ['Ollama', 'ollama', ''],
   ['LM Studio', 'lmstudio', '/v1'],
   ['vLLM', 'vllm', '/v1'],
+  ['llama-swap', 'llama-swap', '/v1'],
 ])('%s is found by what it says, and nothing is loaded', async (name, preset, path) => {
   const asked: string[] = []
   const at = engine(name, asked)

@@ -38,6 +38,7 @@ function toListed(entry: JsonObject | null): ListedModel {
       pricing: toPricing(asObject(model.pricing), oddities),
       canChat: canChat(model, outputs),
       servedContext: toTokens(model.max_model_len, 'max_model_len', []),
+      isElsewhere: isPeer(model) || undefined,
       oddities,
     }),
     ...readMeta(asObject(model.meta)),
@@ -56,6 +57,9 @@ function readMeta(meta: JsonObject | null) {
   const parameters = typeof count === 'number' && count > 0 ? `${(count / 1e9).toFixed(1)}B` : undefined
   return toSize({ parameters, quantization, bytes })
 }
+
+/** llama-swap lists what it passes on to other servers, which may be paid ones, among its own (`handleListModels`). */
+const isPeer = ({ meta }: JsonObject) => asObject(asObject(meta)?.llamaswap)?.type === 'peer'
 
 /** OpenRouter and Moonshot; Groq; Mistral; vLLM. */
 const CONTEXT = ['context_length', 'context_window', 'max_context_length', 'max_model_len']
