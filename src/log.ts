@@ -30,6 +30,7 @@ export type LogEvent =
   // Model servers that run here
   | 'process_started'
   | 'process_ready'
+  | 'facts_differ'
   | 'process_stopped'
   | 'process_failed'
   | 'process_sick'

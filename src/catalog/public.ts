@@ -20,11 +20,14 @@ export interface PublicModel extends Model {
   max_tokens: number
 }
 
+/** All of it but what changes from moment to moment. */
+type PublicFacts = Omit<PublicModel, 'is_ready' | 'state'>
+
 /**
  * Converts a model, but for what changes from moment to moment.
  * @param id the name that it is asked for or listed by: its slug or an alias
  */
-export function toPublicFacts({ facts }: CatalogModel, id: string = facts.id): Omit<PublicModel, 'is_ready' | 'state'> {
+export function toPublicFacts({ facts }: CatalogModel, id: string = facts.id): PublicFacts {
   return {
     ...facts,
     id,

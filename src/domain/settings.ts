@@ -232,7 +232,7 @@ export type Modality = (typeof MODALITIES)[number]
 export const FEATURES = ['tools', 'json_mode', 'structured_outputs', 'logprobs', 'web_search', 'reasoning'] as const
 export type Feature = (typeof FEATURES)[number]
 
-/** What `GET /v1/models` lists. All fields always present, but for `alias_of`. */
+/** What `GET /v1/models` lists. All fields always present, but for `alias_of` and those of models that are answered by a local server. */
 export interface Model {
   /** The slug, or the alias. */
   id: string
@@ -250,6 +250,10 @@ export interface Model {
   /** The slug of the model that an alias stands for. */
   alias_of?: string
   is_ready: boolean
+  /** How the weights are kept that its server has, such as `Q4_K_M`, where that says it. */
+  quantization?: string
+  /** Of the file of those, where its server says it. */
+  size_bytes?: number
   /** Where its server is started here. */
   state?: ServerState
 }

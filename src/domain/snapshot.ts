@@ -10,6 +10,7 @@ import type {
   Feature,
   Limits,
   Model,
+  Origin,
   RouteSettings,
   UpstreamOptions,
 } from './settings.ts'
@@ -125,14 +126,17 @@ export interface Target extends ModelPrice {
   features: readonly Feature[]
   /** How its upstream's model is asked, where the catalogue says so. */
   options: RouteSettings
+  /** Of its route. */
+  origin: Origin
 }
 
-/** The facts of a model, as its row tells them, and its enabled targets in order of priority. */
+/** The facts of a model, as its row tells them, or its own server, and its enabled targets in order of priority. */
 export interface CatalogModel {
   /** False where the catalogue hides it from lists of models: it can still be asked for. */
   listed: boolean
   /** One that a wildcard stands for: lists show it where some upstream has what it takes to be asked. */
   fromWildcard: boolean
+  origin: Origin
   facts: Omit<Model, 'is_ready' | 'state' | 'pricing'> & { pricing: PricingItem[] }
   targets: Target[]
 }

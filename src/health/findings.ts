@@ -28,7 +28,7 @@ export function takeFailure(target: TargetState, request: CallingRequest, error:
   if (counts) {
     if (!owner.unreached && isUnreached(error) && owner.upstream.baseUrl !== null) {
       owner.unreached = true
-      deps.onUnreached?.()
+      deps.onUnreached?.(owner.upstream)
     }
     target.breaker ??= new Breaker(target.about, deps.log)
     target.breaker.recordFailure(request, toWords(error), owner.probeFailed, deps.nowMs())
@@ -76,7 +76,7 @@ export function takeProbe(upstream: UpstreamState, found: Readiness, used: Upstr
   upstream.probeFailed = state === 'down' || state === 'timeout' || state === 'degraded'
   if (!upstream.probeFailed) return
   for (const { breaker } of upstream.targets.values()) breaker?.confirmFailures(deps.nowMs())
-  deps.onUnreached?.()
+  deps.onUnreached?.(upstream.upstream)
 }
 
 /** Whether a refused probe is held against its credential: what may list no models chats all the same, and calls will tell. */

@@ -17,7 +17,7 @@ export interface HealthDeps {
   wallMs(): number
   log?: Pick<Log, 'info' | 'warn'>
   /** An upstream could not be reached just now: the prober wants to know. */
-  onUnreached?(): void
+  onUnreached?(upstream: Upstream): void
 }
 
 /**

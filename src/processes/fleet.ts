@@ -26,6 +26,8 @@ export interface Engine {
 
 export interface FleetDeps extends ArrangeDeps {
   engine: Engine
+  /** A server can be asked from now on; the upstream has its address and key. */
+  onReady?(upstream: Upstream, server: Launched): void
 }
 
 export interface Ask {
@@ -241,6 +243,7 @@ export class Fleet {
           const about = { upstream: id, pid: server?.pid, load_ms: Math.round(loadMs ?? 0) }
           log.info('process_ready', 'a model server is ready', about)
           if (model) this.#arrangement.measure(model)
+          if (model && server) this.#deps.onReady?.(model.toLeased(model.upstream, server), server)
         }
         this.#arrangement.changed()
       },

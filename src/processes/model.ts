@@ -127,7 +127,7 @@ export class ManagedModel {
         if (this.supervisor.server === server) this.#take(outcome, ticket.owner)
         onOver(outcome)
       }
-      ticket.resolve({ upstream: this.#toLeased(ticket.upstream, server), over })
+      ticket.resolve({ upstream: this.toLeased(ticket.upstream, server), over })
     }
   }
 
@@ -179,7 +179,8 @@ export class ManagedModel {
     this.#answerMs = this.#answerMs === null ? ms : this.#answerMs * 0.8 + ms * 0.2
   }
 
-  #toLeased(upstream: Upstream, server: Launched): Upstream {
+  /** The upstream with the address and the key of its server. */
+  toLeased(upstream: Upstream, server: Launched): Upstream {
     const known = this.#leased.get(upstream)
     if (known?.server === server) return known.upstream
     const { port, key } = server

@@ -5,7 +5,7 @@
 import { LATEST_MS } from '../domain/id.ts'
 import { NO_PROCESSES, type ProcessSpecs } from '../domain/model-server.ts'
 import type { DialectName } from '../domain/settings.ts'
-import type { Environment, Snapshot } from '../domain/snapshot.ts'
+import type { Environment, Snapshot, Upstream } from '../domain/snapshot.ts'
 import { createHealth } from '../health/health.ts'
 import { createProber, type Prober } from '../health/prober.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -18,7 +18,8 @@ import type { ConfigStore } from '../store/config-store.ts'
 import type { LedgerReader } from '../store/ledger-store.ts'
 import { toSnapshot } from '../store/snapshot.ts'
 import type { Vault } from '../store/vault.ts'
-import type { Backend } from '../upstreams/backend.ts'
+import type { Backend, Readiness } from '../upstreams/backend.ts'
+import type { ServedFacts } from './served.ts'
 
 export interface LiveDeps {
   store: Pick<ConfigStore, 'read'>
@@ -38,12 +39,14 @@ export interface LiveDeps {
   loadProcesses(): Promise<ProcessSpecs>
   /** Takes over what model servers there are. */
   fleet: Pick<Fleet, 'renew'>
+  /** What local servers say of their models. */
+  served: ServedFacts
 }
 
 const MINUTE_MS = 60_000
 
 export async function createLive(deps: LiveDeps) {
-  const { store, vault, environment, reader, ledger, backends, probeMs, now, monotonicMs, log, fleet } = deps
+  const { store, vault, environment, reader, ledger, backends, probeMs, now, monotonicMs, log, fleet, served } = deps
   let processes: { wanted: string; specs: ProcessSpecs } = { wanted: '[]', specs: NO_PROCESSES }
   /** A file that cannot be read must not keep a key in force that was revoked: what was read of it last goes on. */
   const loadProcesses = () =>
@@ -80,10 +83,17 @@ export async function createLive(deps: LiveDeps) {
     nowMs: monotonicMs,
     wallMs: now,
     log,
-    onUnreached: () => prober.trigger(),
+    onUnreached(upstream) {
+      served.unreached(upstream)
+      prober.trigger()
+    },
   })
+  const probed = (upstream: Upstream, found: Readiness) => {
+    health.probed(upstream, found)
+    served.probed(upstream, found)
+  }
   const prober: Prober = createProber({
-    health,
+    health: { inUse: health.inUse, probed },
     backendFor: ({ upstream }) => backends[upstream.dialect],
     intervalMs: probeMs,
     log,
@@ -111,12 +121,14 @@ export async function createLive(deps: LiveDeps) {
   // Nothing is under way yet: to ask for it for each of ten thousand budgets would take as long as all else here.
   renew(first, (spender, span) => reader.spent(spender, span) + ledger.unapplied(spender, span))
 
+  /** As the database has it. */
+  let configured = first
   const live = {
     limiter,
     health,
     prober,
     /** In force now: requests read it off here. */
-    snapshot: first,
+    snapshot: served.over(first),
     /** Reads the configuration again and takes it over; not where this revision of it is in force. */
     async refresh(revision?: number): Promise<void> {
       if (revision === live.snapshot.revision) return
@@ -125,9 +137,13 @@ export async function createLive(deps: LiveDeps) {
       if (next.revision < live.snapshot.revision) return
       renew(next, spent)
       logNotReady(next, log, live.snapshot)
-      live.snapshot = next
+      configured = next
+      live.snapshot = served.over(next)
       prober.trigger()
     },
+  }
+  served.onChange = () => {
+    live.snapshot = served.over(configured)
   }
   return live
 }

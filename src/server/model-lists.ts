@@ -1,4 +1,4 @@
-/** Asks an upstream for its list of models, whatever it speaks: for the command that adds it. */
+/** Asks an upstream for its list of models, whatever it speaks: for the command that adds it, and for what a server here has loaded. */
 
 import type { ListedModel } from '../domain/listed-model.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -6,7 +6,7 @@ import type { DialectName } from '../domain/settings.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import type { Dialect } from '../upstreams/backend.ts'
 import { isServiceAccount } from '../upstreams/google/credential.ts'
-import { askModels } from '../upstreams/model-list.ts'
+import { askModels, type Send } from '../upstreams/model-list.ts'
 
 const BY_NAME: Readonly<Record<Exclude<DialectName, 'demo'>, () => Promise<Dialect>>> = {
   openai: async () => (await import('../upstreams/dialects/openai/openai.ts')).openai,
@@ -16,7 +16,7 @@ const BY_NAME: Readonly<Record<Exclude<DialectName, 'demo'>, () => Promise<Diale
 }
 
 /** Throws `list_failed`. */
-export async function listModels(upstream: Upstream): Promise<ListedModel[]> {
+export async function listModels(upstream: Upstream, send?: Send): Promise<ListedModel[]> {
   if (upstream.notReady !== null)
     throw new ServiceError(
       { kind: 'list_failed', why: 'credential' },
@@ -29,5 +29,5 @@ export async function listModels(upstream: Upstream): Promise<ListedModel[]> {
       { kind: 'list_failed', why: 'none' },
       'Vertex has no list of models for a service account. Name the models instead, with --models NAME for each.',
     )
-  return askModels(await BY_NAME[upstream.dialect](), upstream)
+  return askModels(await BY_NAME[upstream.dialect](), upstream, send ? { send } : {})
 }

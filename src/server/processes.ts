@@ -7,11 +7,11 @@ import type { Log } from '../log.ts'
 import { createManagedBackend } from '../processes/backend.ts'
 import { systemClock } from '../processes/clock.ts'
 import { createEngine, logPath } from '../processes/engine.ts'
-import { Fleet } from '../processes/fleet.ts'
+import { Fleet, type FleetDeps } from '../processes/fleet.ts'
 import { readMeasured } from '../processes/measured.ts'
 import type { Backend } from '../upstreams/backend.ts'
 
-export interface FleetOptions {
+export interface FleetOptions extends Pick<FleetDeps, 'onReady'> {
   dataFolder: string
   environment: Environment
   /** Wall clock, ms. */
@@ -24,8 +24,9 @@ const logsFolder = (dataFolder: string) => join(dataFolder, 'logs')
 /** Where the log of an upstream's model server is; what was written before it is in `<path>.1`. */
 export const logOf = (dataFolder: string, id: string) => logPath(logsFolder(dataFolder), id)
 
-export const createFleet = ({ dataFolder, environment, now, log }: FleetOptions): Fleet =>
+export const createFleet = ({ dataFolder, environment, now, log, ...hooks }: FleetOptions): Fleet =>
   new Fleet({
+    ...hooks,
     clock: systemClock,
     measured: readMeasured(join(dataFolder, 'run', 'memory.json'), log),
     engine: createEngine({ folder: logsFolder(dataFolder), environment: withEngines(environment, dataFolder), now }),

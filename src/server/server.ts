@@ -35,6 +35,7 @@ import { createLive, logNotReady } from './live.ts'
 import { createLiveRequests } from './live-requests.ts'
 import { drain, listen } from './network.ts'
 import { createFleet, withFleet } from './processes.ts'
+import { ServedFacts } from './served.ts'
 import { createServing } from './serving.ts'
 import { type RunFacts, toReadiness, toStatus, type WatchedParts } from './status.ts'
 import { openStorage } from './storage.ts'
@@ -105,12 +106,14 @@ export async function startServer(options: ServerOptions): Promise<Server> {
 
   const { ledger, reader, files: dataFiles, disk } = storage.openLedger(config)
   const vault = createVault(dataFolder, environment)
-  const fleet = createFleet({ dataFolder, environment, now, log })
+  const served = new ServedFacts({ log, monotonicMs })
+  const onReady = served.started.bind(served)
+  const fleet = createFleet({ dataFolder, environment, now, log, onReady })
   opened.defer(() => fleet.close())
   const backends = withFleet(createAllBackends({ environment, now, maxEventBytes: config.maxEventBytes }), fleet)
   const { probeMs } = config
   const live = await createLive({
-    ...{ store, vault, environment, reader, ledger, backends, probeMs, now, monotonicMs, log, fleet },
+    ...{ store, vault, environment, reader, ledger, backends, probeMs, now, monotonicMs, log, fleet, served },
     loadProcesses: options.loadProcesses ?? (async () => NO_PROCESSES),
   })
   const { limiter, health, prober } = live

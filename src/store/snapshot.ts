@@ -123,6 +123,7 @@ function toModel(row: ModelRow): CatalogModel {
   return {
     listed: row.listed,
     fromWildcard: row.fromWildcard,
+    origin: row.origin,
     facts: {
       id: row.slug,
       object: 'model',
@@ -162,5 +163,6 @@ function toTarget(route: RouteRow, model: ModelRow, upstream: Upstream): Target 
       ? model.supportedFeatures.filter((feature) => supportedFeatures.includes(feature))
       : model.supportedFeatures,
     options: route.options,
+    origin: route.origin,
   }
 }

@@ -24,11 +24,18 @@ export interface ListLimits {
 /** The longest list that is known, OpenRouter's, has some 400 models and 600 kB. */
 const LIMITS: ListLimits = { ms: 30_000, bytes: 16 * 1024 * 1024, pages: 50, models: 20_000 }
 
+/** How a question goes and its answer comes back: as `fetch` does it. */
+export type Send = (url: string, init: RequestInit) => Promise<Response>
+
+export interface ListOptions extends Partial<ListLimits> {
+  send?: Send
+}
+
 /** Throws `list_failed`: the upstream has refused the credential, has no list, or has sent something else. */
 export async function askModels(
   dialect: Pick<Dialect, 'headers' | 'models'>,
   upstream: Upstream,
-  limits: Partial<ListLimits> = {},
+  { send = fetch, ...limits }: ListOptions = {},
 ): Promise<ListedModel[]> {
   const { ms, bytes, pages, models: most } = { ...LIMITS, ...limits }
   const signal = AbortSignal.timeout(ms)
@@ -37,13 +44,13 @@ export async function askModels(
   let after: string | null = null
   for (;;) {
     const url = `${upstream.baseUrl}${dialect.models.path(upstream, after)}`
-    const text = await readPage(url, { upstream, dialect, signal, bytes, ms })
+    const text = await readPage(url, { upstream, dialect, signal, bytes, ms, send })
     const page = dialect.models.read(toJson(url, text))
     if (page === null) throw failed('answer', `${url} answered with JSON that is no list of models. ${ADDRESS}`)
     for (const model of page.models) models.push(model)
     if (models.length > most)
       throw failed('answer', `${url} names more than ${most} models, which is no list of anybody's: ${NAMED}`)
-    if (page.next === null) return askFurther(models, { upstream, dialect, signal, bytes, ms })
+    if (page.next === null) return askFurther(models, { upstream, dialect, signal, bytes, ms, send })
     if (seen.has(page.next) || seen.size + 1 >= pages)
       throw failed(
         'answer',
@@ -100,12 +107,14 @@ interface Asking {
   signal: AbortSignal
   bytes: number
   ms: number
+  send: Send
 }
 
-async function readPage(url: string, { upstream, dialect, signal, bytes, ms }: Asking, body?: object): Promise<string> {
+async function readPage(url: string, asking: Asking, body?: object): Promise<string> {
+  const { upstream, dialect, signal, bytes, ms, send } = asking
   try {
     // A credential is not carried to where somebody else says.
-    const response = await fetch(url, {
+    const response = await send(url, {
       ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
       headers: {
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),

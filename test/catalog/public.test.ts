@@ -8,6 +8,7 @@ const target = (notReady: string | null): Target => toTarget({ notReady })
 const model = (...targets: Target[]): CatalogModel => ({
   listed: true,
   fromWildcard: false,
+  origin: 'file',
   facts: {
     id: 'v/m',
     object: 'model',

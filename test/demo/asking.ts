@@ -18,6 +18,7 @@ export const toCall = (body: Asked, more: { paceMs?: number; signal?: AbortSigna
   body: { model: 'tollgate/demo', messages: [{ role: 'user', content: 'Say hello, please.' }], ...body },
   native: null,
   target: {
+    origin: 'builtin',
     model: 'tollgate/demo',
     upstream: {
       id: 'demo',

@@ -10,6 +10,7 @@ import { applyCatalog } from '../../src/catalog/apply.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
 import { loadProcesses } from '../../src/catalog/processes.ts'
 import { type ServeConfig, toServeConfig } from '../../src/config.ts'
+import type { Origin } from '../../src/domain/settings.ts'
 import { decideKey, type KeyOptions, revokeKey } from '../../src/keys/service.ts'
 import { createLog } from '../../src/log.ts'
 import { startServer } from '../../src/server/server.ts'
@@ -24,6 +25,8 @@ export const CREDENTIAL = 'the upstream credential 0123456789'
 export interface AppOptions {
   /** The catalogue's text; see `gateway.ts`. */
   catalog: string
+  /** Where its rows are from; a file, unless it says otherwise. */
+  origin?: Origin
   environment?: Record<string, string>
   /** Settings of the server other than their defaults. Nothing is retried and no upstream is probed unless it says so. */
   config?: Partial<ServeConfig>
@@ -90,7 +93,12 @@ export interface LedgerRow {
   upstream_request_id: string | null
 }
 
-export async function startApp({ catalog, environment = {}, config = {} }: AppOptions): Promise<TestApp> {
+export async function startApp({
+  catalog,
+  origin = 'file',
+  environment = {},
+  config = {},
+}: AppOptions): Promise<TestApp> {
   const dataFolder = mkdtempSync(join(tmpdir(), 'tollgate-app-'))
   const clock = { nowMs: Date.UTC(2026, 10, 21, 12), monotonicMs: 1_000 }
   const now = () => clock.nowMs
@@ -112,7 +120,7 @@ export async function startApp({ catalog, environment = {}, config = {} }: AppOp
     loadProcesses: async () => specs,
     configure: () => ({ ...toServeConfig(NO_SETTINGS), port: 0, retries: 0, probeMs: 0, leaveMs: 0, ...config }),
     async prepare(store) {
-      const how = { origin: 'file', actor: 'test', subject: 'test', digest: 'd', nowMs: now() } as const
+      const how = { origin, actor: 'test', subject: 'test', digest: 'd', nowMs: now() } as const
       await applyCatalog(store, parsed.catalog, how)
     },
     commands: { reload: async () => ({ settings: [], variables: [] }), drain() {}, makeBackup: async () => null },

@@ -2,9 +2,10 @@
  * A model server as a program of its own, for the tests of what starts such servers: it behaves as llama-server was seen to (503 at
  * `/health` while it loads, `/props`, a key, chats whole and streamed, an end by TERM), and goes wrong where it is told to.
  *
- * Options: --port --alias --api-key as llama-server; --load MS; --ill (never healthy); --die (ends at its start); --deaf (no TERM);
+ * Options: --port --alias --api-key as llama-server; --props FILE (what it says of itself beside that, as JSON); --load MS; --ill (never healthy); --die (ends at its start); --deaf (no TERM);
  * --child (starts a process itself). A last message of `crash`, `hang` or `fail` is obeyed, `wait MS` takes so long.
  */
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** The words of a command that runs it, as a catalogue has them. */
@@ -30,6 +31,7 @@ export function serve(words: string[]): void {
   if (has('--child')) Bun.spawn(['sleep', '1000'])
   if (has('--deaf')) process.on('SIGTERM', () => console.log('not now'))
   else process.on('SIGTERM', () => process.exit(0))
+  const props = has('--props') ? JSON.parse(readFileSync(optionOf('--props'), 'utf8')) : {}
   const readyMs = performance.now() + (has('--load') ? Number(optionOf('--load')) : 0)
   const isHealthy = () => !has('--ill') && performance.now() >= readyMs
   try {
@@ -39,8 +41,8 @@ export function serve(words: string[]): void {
       idleTimeout: 0,
       routes: {
         '/health': () => (isHealthy() ? Response.json({ status: 'ok' }) : loading()),
-        '/props': (request) => check(request, key) ?? Response.json({ model_alias: alias, total_slots: 2 }),
-        '/v1/models': () => Response.json({ object: 'list', data: [{ id: alias, object: 'model' }] }),
+        '/props': (request) => check(request, key) ?? Response.json({ model_alias: alias, total_slots: 2, ...props }),
+        '/v1/models': () => Response.json({ object: 'list', data: [{ id: alias, object: 'model', meta: META }] }),
         '/v1/embeddings': (request) =>
           check(request, key) ??
           Response.json({
@@ -56,6 +58,8 @@ export function serve(words: string[]): void {
     process.exit(1)
   }
 }
+
+const META = { n_ctx_train: 131_072, n_params: 494_032_768, size: 397_806_592, ftype: 'Q4_K_M' }
 
 const loading = () =>
   Response.json({ error: { message: 'Loading model', type: 'unavailable_error', code: 503 } }, { status: 503 })

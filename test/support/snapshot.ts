@@ -66,6 +66,7 @@ export function toTarget(fields: Partial<Upstream> = {}): Target {
     contextLength: 8_192,
     features: ['tools'],
     options: {},
+    origin: 'file',
   }
 }
 
@@ -86,6 +87,7 @@ export function toModel(slug: string, targets: Target[]): CatalogModel {
     },
     listed: true,
     fromWildcard: false,
+    origin: 'file',
     targets,
   }
 }

@@ -107,6 +107,10 @@ export const PublicModel = describes<WirePublicModel>()(
     created_at: Type.String({ description: 'As `created`, by RFC 3339.' }),
     max_input_tokens: Type.Integer({ minimum: 0, description: 'As `context_length`.' }),
     max_tokens: Type.Integer({ minimum: 0, description: 'As `max_output_length`.' }),
+    quantization: Type.Optional(
+      Type.String({ description: 'How the weights are kept that its server has, where that says it: a local one.' }),
+    ),
+    size_bytes: Type.Optional(Type.Integer({ description: 'Of the file of those weights, where its server says it.' })),
     is_ready: Type.Boolean({ description: 'Whether it can be called now.' }),
     state: Type.Optional(
       Type.Union(
