@@ -27,6 +27,10 @@ interface Captured {
 /** Deadlines within which nothing was worked. */
 const UNBEGUN: ReadonlySet<string | null> = new Set(['headers', 'start', 'queue'])
 
+/** Fewer tokens, or less time from the first to the last, say nothing of how fast an upstream writes. */
+const LEAST_MEASURED = 16
+const LEAST_MEASURED_MS = 100
+
 export class Meter {
   readonly #monotonicMs: () => number
   readonly #startedMs: number
@@ -59,6 +63,8 @@ export class Meter {
   /** By which of its upstream's credentials it goes; null where that has one or none. */
   credential: number | null = null
   firstTokenMs: number | null = null
+  /** How fast it has written, by its own word, where it has said so. */
+  #saidPerSecond: number | null = null
   durationMs: number | null = null
   #wake = () => {}
 
@@ -106,6 +112,15 @@ export class Meter {
     return this.durationMs ?? Math.round(this.#monotonicMs() - this.#startedMs)
   }
 
+  /** How fast it has written an answer that came to its end; null where that was too short, or too quick, to say. */
+  get tokensPerSecond(): number | null {
+    const { outcome, usage, firstTokenMs, durationMs, isReported } = this
+    if (outcome !== 'ok' || !isReported || usage === null || usage.completion < LEAST_MEASURED) return null
+    if (this.#saidPerSecond !== null) return this.#saidPerSecond
+    const ms = durationMs !== null && firstTokenMs !== null ? durationMs - firstTokenMs : 0
+    return ms < LEAST_MEASURED_MS ? null : ((usage.completion - 1) / ms) * 1_000
+  }
+
   /** Resolves once the call has ended. */
   async ended(): Promise<void> {
     if (this.outcome !== null) return
@@ -133,6 +148,7 @@ export class Meter {
         case 'usage':
           this.usage = event.usage
           this.others = event.others ?? []
+          this.#saidPerSecond = event.tokensPerSecond ?? null
           this.#isOutdated = false
           break
         case 'mode':

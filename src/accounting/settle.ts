@@ -13,6 +13,7 @@ import type { Counter } from '../tokens/count.ts'
 import { addBills, isAlone, toFirst, toSettledCalls } from './additional.ts'
 import { type Bill, toBill, toBilled } from './bill.ts'
 import type { CallLog } from './call-log.ts'
+import { type Speed, toSpeeds } from './speeds.ts'
 
 export interface End {
   status: Outcome['status']
@@ -30,6 +31,8 @@ export interface Finished {
   row: SettledRow
   reason: string | null
   mistake: unknown
+  /** How fast its calls to local servers were. */
+  speeds: readonly Speed[]
 }
 
 /** Tells each of them; the mistake of a listener is its own, and changes nothing of a request that is settled. */
@@ -129,13 +132,14 @@ export class Settlement {
       row.priceId = last.target.priceId
     }
     const { reason = null, mistake } = end
+    const speeds = toSpeeds(calls)
     try {
       await ledger.settle(row, additional)
     } catch (error) {
-      onFinished({ row: toWithheld(row), reason, mistake })
+      onFinished({ row: toWithheld(row), reason, mistake, speeds })
       throw error
     }
-    onFinished({ row, reason, mistake })
+    onFinished({ row, reason, mistake, speeds })
     return { usage, costNanoUsd, durationMs }
   }
 
@@ -144,7 +148,7 @@ export class Settlement {
   }
 }
 
-export function logFinished(log: Log, { row, reason, mistake }: Finished): void {
+export function logFinished(log: Log, { row, reason, mistake }: Omit<Finished, 'speeds'>): void {
   if (mistake !== undefined) {
     log.error('internal_error', 'an answer was cut by an internal error', { id: row.id, error: traceOf(mistake) })
   }

@@ -21,7 +21,7 @@ export interface PublicModel extends Model {
 }
 
 /** All of it but what changes from moment to moment. */
-type PublicFacts = Omit<PublicModel, 'is_ready' | 'state'>
+type PublicFacts = Omit<PublicModel, 'is_ready' | 'state' | 'tokens_per_second'>
 
 /**
  * Converts a model, but for what changes from moment to moment.

@@ -85,8 +85,11 @@ export type AnswerEvent =
   /** All vectors of an answer, in the order of the inputs, each as long as the others. */
   | { kind: 'embeddings'; vectors: readonly Vector[] }
   | { kind: 'origin'; origin: AnswerOrigin }
-  /** `others`, where other models worked within the call: what they used is not among `usage`. */
-  | { kind: 'usage'; usage: Usage; others?: readonly ModelUsage[] }
+  /**
+   * `others`, where other models worked within the call: what they used is not among `usage`. `tokensPerSecond`: how fast the answer
+   * was written, where the upstream has measured that.
+   */
+  | { kind: 'usage'; usage: Usage; others?: readonly ModelUsage[]; tokensPerSecond?: number }
   /** How the upstream serves the call, where that may have a price of its own: see `toMode`. The last one counts. */
   | { kind: 'mode'; mode: string | null }
   /** What the upstream charges for the call by its own word, in integer nano-dollars. The last one counts, if nothing is said after it. */

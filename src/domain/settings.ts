@@ -256,4 +256,6 @@ export interface Model {
   size_bytes?: number
   /** Where its server is started here. */
   state?: ServerState
+  /** How fast an answer was written of late, by a local server; null before any was measured. */
+  tokens_per_second?: number | null
 }

@@ -137,7 +137,7 @@ export interface CatalogModel {
   /** One that a wildcard stands for: lists show it where some upstream has what it takes to be asked. */
   fromWildcard: boolean
   origin: Origin
-  facts: Omit<Model, 'is_ready' | 'state' | 'pricing'> & { pricing: PricingItem[] }
+  facts: Omit<Model, 'is_ready' | 'state' | 'tokens_per_second' | 'pricing'> & { pricing: PricingItem[] }
   targets: Target[]
 }
 

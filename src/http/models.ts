@@ -19,6 +19,8 @@ export interface ModelsDeps {
   health: Pick<Health, 'forRequest'>
   /** How the server of an upstream stands; null for one that is not started here. */
   serverStateOf(upstreamId: string): ServerState | null
+  /** How fast the server of a target writes, in tokens a second; null where none was measured. */
+  speedOf(target: Target): number | null
   log: Log
   now(): number
 }
@@ -98,20 +100,29 @@ export function listModels(deps: StatesDeps, key: Asking): PublicModel[] {
   })
 }
 
-type StatesDeps = Pick<ModelsDeps, 'live' | 'health' | 'serverStateOf'>
+type StatesDeps = Pick<ModelsDeps, 'live' | 'health' | 'serverStateOf' | 'speedOf'>
 
 /** What of a model changes from moment to moment. */
-type ModelState = Pick<PublicModel, 'is_ready' | 'state'>
+type ModelState = Pick<PublicModel, 'is_ready' | 'state' | 'tokens_per_second'>
 
-/** Whether some target can be called for a key now, and how the first server stands that is started here. */
-function statesFor({ health, serverStateOf }: StatesDeps, key: Asking): (targets: readonly Target[]) => ModelState {
+/** Whether some target can be called for a key now, how the first server stands that is started here, and how fast a local one is. */
+function statesFor(
+  { health, serverStateOf, speedOf }: StatesDeps,
+  key: Asking,
+): (targets: readonly Target[]) => ModelState {
   const request = health.forRequest(key)
   const isOut = (target: Target) =>
     request.availability(target) === 'unavailable' || serverStateOf(target.upstream.id) === 'failed'
   return (targets) => {
     const managed = targets.find(({ upstream }) => upstream.process !== null)
     const state = managed && (serverStateOf(managed.upstream.id) ?? 'stopped')
-    return { is_ready: isReady(targets, isOut), ...(state ? { state } : {}) }
+    const local = targets.filter(({ upstream }) => upstream.local && upstream.dialect !== 'demo')
+    const speed = local.map(speedOf).find((one) => one !== null) ?? null
+    return {
+      is_ready: isReady(targets, isOut),
+      ...(state ? { state } : {}),
+      ...(local.length > 0 ? { tokens_per_second: speed } : {}),
+    }
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { LeftCalls } from '../accounting/left-calls.ts'
 import { logFinished, toAll } from '../accounting/settle.ts'
+import { Speeds } from '../accounting/speeds.ts'
 import { type MakeBackup, startSchedule } from '../backup/schedule.ts'
 import { createShelf } from '../backup/shelf.ts'
 import type { ServeConfig, SettingText } from '../config.ts'
@@ -107,6 +108,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const { ledger, reader, files: dataFiles, disk } = storage.openLedger(config)
   const vault = createVault(dataFolder, environment)
   const served = new ServedFacts({ log, monotonicMs })
+  const speeds = new Speeds()
   const onReady = served.started.bind(served)
   const fleet = createFleet({ dataFolder, environment, now, log, onReady })
   opened.defer(() => fleet.close())
@@ -156,7 +158,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const shelf = createShelf({ dataFolder, store, make: options.commands.makeBackup, log })
   opened.defer(() => shelf.stop())
   const serving = createServing({
-    ...{ live, health, ledger, fleet, watched, shelf, test, run },
+    ...{ live, health, ledger, fleet, speeds, watched, shelf, test, run },
     settings: options.settingTexts?.(settings) ?? [],
     backupKeep: config.backupKeep,
     chat: (request, headers, key) => playground(request, headers, key),
@@ -185,6 +187,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     limiter,
     health,
     serverStateOf: fleet.stateOf,
+    speedOf: speeds.of,
     counter,
     checker,
     load,
@@ -197,6 +200,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       [
         logFinished.bind(null, log),
         ({ row }) => live.limiter.ended(row),
+        (finished) => speeds.note(finished.speeds),
         (finished) => tails.finished(finished),
         liveRequests.finished,
       ],

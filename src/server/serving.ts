@@ -1,4 +1,5 @@
 /** What the admin API asks of a running server, from its parts. Made by `server.ts`. */
+import type { Speeds } from '../accounting/speeds.ts'
 import type { Serving } from '../admin/serving.ts'
 import type { BackupShelf } from '../backup/shelf.ts'
 import { toUpstreamStatuses } from '../documents/upstream.ts'
@@ -15,6 +16,7 @@ export interface ServingDeps extends Pick<Serving, 'settings' | 'test' | 'chat'>
   health: Pick<Health, 'states' | 'forRequest'>
   ledger: Pick<Ledger, 'flush'>
   fleet: Pick<Fleet, 'status' | 'stateOf'>
+  speeds: Pick<Speeds, 'of'>
   watched: WatchedParts
   shelf: Pick<BackupShelf, 'list'>
   /** As of now. */
@@ -28,6 +30,7 @@ export function createServing({
   health,
   ledger,
   fleet,
+  speeds,
   watched,
   shelf,
   run,
@@ -46,7 +49,8 @@ export function createServing({
       }
     },
     upstreams: () => toUpstreamStatuses(live.snapshot, health.states(), fleet),
-    modelsOf: (teamId) => listModels({ live, health, serverStateOf: fleet.stateOf }, { ...ANY_KEY, teamId }),
+    modelsOf: (teamId) =>
+      listModels({ live, health, serverStateOf: fleet.stateOf, speedOf: speeds.of }, { ...ANY_KEY, teamId }),
     models(id) {
       const upstream = live.snapshot.upstreams.get(id)
       return upstream ? askForModels(upstream) : null

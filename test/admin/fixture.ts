@@ -209,7 +209,12 @@ function createServing(store: ConfigStore, vault: Vault, environment: Record<str
     settings: toSettingTexts(sources),
     upstreams: () => (snapshot ? toUpstreamStatuses(snapshot, []) : []),
     modelsOf: (teamId) =>
-      snapshot ? listModels({ live: { snapshot }, health, serverStateOf: () => null }, { ...ANY_KEY, teamId }) : [],
+      snapshot
+        ? listModels(
+            { live: { snapshot }, health, serverStateOf: () => null, speedOf: () => null },
+            { ...ANY_KEY, teamId },
+          )
+        : [],
     async test(id) {
       const upstream = snapshot?.upstreams.get(id)
       if (!upstream) return null

@@ -42,8 +42,8 @@ const told = async (): Promise<Told> =>
 const lengthIs = (length: number) => until('it says so', async () => (await told()).context_length === length)
 const differences = async () => (await app.logLines()).filter(({ event }) => event === 'facts_differ')
 
-const chat = async (content: string) => {
-  const body = JSON.stringify({ model: 'local/a', messages: [{ role: 'user', content }] })
+const chat = async (content: string, more: object = {}) => {
+  const body = JSON.stringify({ model: 'local/a', messages: [{ role: 'user', content }], ...more })
   return fetch(`${app.baseUrl}/chat/completions`, {
     method: 'POST',
     headers: { ...authorization(), 'content-type': 'application/json' },
@@ -109,6 +109,15 @@ test('a local upstream that comes back is asked again, and what was found out of
   server = serve(port)
   await lengthIs(16_384)
   expect(await differences()).toEqual([])
+})
+
+test('how fast a local server writes is told once an answer has shown it', async () => {
+  await start(`{ dialect: openai, process: ${JSON.stringify(modelServer())}, concurrency: 2 }`, {})
+  expect((await told()).tokens_per_second).toBeNull()
+  expect((await chat('hello')).status).toBe(200)
+  expect((await told()).tokens_per_second).toBeNull()
+  await (await chat('much', { stream: true })).text()
+  expect((await told()).tokens_per_second).toBe(12.3)
 })
 
 const CAPS = { supports_tools: true, supports_tool_calls: true }

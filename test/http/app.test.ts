@@ -60,6 +60,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
   const app = createApp({
     live: { snapshot: { ...toSnapshot([toModel('acme/large', [toTarget()])]), secrets } },
     serverStateOf: () => null,
+    speedOf: () => null,
     ledger,
     counter: createCounter(),
     checker: createChecker(),

@@ -3,7 +3,7 @@
  * `/health` while it loads, `/props`, a key, chats whole and streamed, an end by TERM), and goes wrong where it is told to.
  *
  * Options: --port --alias --api-key as llama-server; --props FILE (what it says of itself beside that, as JSON); --load MS; --ill (never healthy); --die (ends at its start); --deaf (no TERM);
- * --child (starts a process itself). A last message of `crash`, `hang` or `fail` is obeyed, `wait MS` takes so long.
+ * --child (starts a process itself). A last message of `crash`, `hang` or `fail` is obeyed, `wait MS` takes so long, `much` is answered with as many tokens as tell how fast it is.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -75,6 +75,10 @@ interface Asked {
 }
 
 const USAGE = { prompt_tokens: 5, completion_tokens: 3, total_tokens: 8 }
+const MUCH = {
+  usage: { prompt_tokens: 5, completion_tokens: 32, total_tokens: 37 },
+  timings: { predicted_n: 32, predicted_per_second: 12.34 },
+}
 
 async function chat({ stream, messages }: Asked, alias: string): Promise<Response> {
   const said = messages.at(-1)?.content ?? ''
@@ -82,13 +86,14 @@ async function chat({ stream, messages }: Asked, alias: string): Promise<Respons
   if (said === 'crash' && !stream) process.exit(139)
   if (said === 'fail') return Response.json({ error: { message: 'the device is gone', code: 500 } }, { status: 500 })
   const waitMs = Number(/^wait (\d+)$/.exec(said)?.[1] ?? 0)
+  const report = said === 'much' ? MUCH : { usage: USAGE }
   const common = { id: 'c', created: 1, model: alias }
   const text = `I am ${alias}, ${process.pid}`
   if (!stream) {
     await Bun.sleep(waitMs)
     const message = { role: 'assistant', content: text }
     const choices = [{ index: 0, message, finish_reason: 'stop' }]
-    return Response.json({ ...common, object: 'chat.completion', choices, usage: USAGE })
+    return Response.json({ ...common, object: 'chat.completion', choices, ...report })
   }
   const frame = (delta: object, finish_reason: string | null = null) =>
     `data: ${JSON.stringify({ ...common, object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason }] })}\n\n`
@@ -101,7 +106,7 @@ async function chat({ stream, messages }: Asked, alias: string): Promise<Respons
         await Bun.sleep(waitMs)
         if (said === 'crash') process.exit(139)
         controller.write(frame({ content: text.slice('I am '.length) }) + frame({}, 'stop'))
-        controller.write(`data: ${JSON.stringify({ ...common, choices: [], usage: USAGE })}\n\ndata: [DONE]\n\n`)
+        controller.write(`data: ${JSON.stringify({ ...common, choices: [], ...report })}\n\ndata: [DONE]\n\n`)
         controller.close()
       },
     }),

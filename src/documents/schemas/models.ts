@@ -118,5 +118,12 @@ export const PublicModel = describes<WirePublicModel>()(
         { description: 'How its server stands, where that is started here: a request starts one that is stopped.' },
       ),
     ),
+    tokens_per_second: Type.Optional(
+      orNull(
+        Type.Number({
+          description: 'How fast a local server has written an answer of late; null before any was measured.',
+        }),
+      ),
+    ),
   }),
 )

@@ -8,7 +8,7 @@ import { asList, asObject, asText, type JsonObject, parseJson } from '../../../d
 import { NO_USAGE } from '../../../domain/usage.ts'
 import type { Decoder, Expected } from '../../backend.ts'
 import type { SseEvent } from '../../sse.ts'
-import { asCount } from '../count.ts'
+import { asCount, toSpeed } from '../count.ts'
 import { SurrogateBuffer } from '../surrogate-buffer.ts'
 import { toSentence, toUpstreamError } from './error.ts'
 
@@ -109,7 +109,12 @@ export class AnswerDecoder implements Decoder {
     const completion = asCount(answer.eval_count)
     // A prompt that was all in its cache is not counted by older versions.
     const prompt = asCount(answer.prompt_eval_count)
-    if (completion !== null && prompt !== null) out.push({ kind: 'usage', usage: { ...NO_USAGE, prompt, completion } })
+    if (completion !== null && prompt !== null) {
+      // It says nanoseconds.
+      const speed = toSpeed((completion / Number(answer.eval_duration)) * 1e9)
+      const usage = { ...NO_USAGE, prompt, completion }
+      out.push({ kind: 'usage', usage, ...(speed === undefined ? {} : { tokensPerSecond: speed }) })
+    }
     out.push({ kind: 'done' })
   }
 

@@ -6,7 +6,7 @@ import { toMode } from '../../../domain/mode.ts'
 import type { Decoder, Expected } from '../../backend.ts'
 import type { SseEvent } from '../../sse.ts'
 import { findError, toBodyError, toUpstreamError } from './error.ts'
-import { findCharge, findUsage } from './usage.ts'
+import { findCharge, toUsageEvent } from './usage.ts'
 
 export class CompletionDecoder implements Pick<Decoder, 'event' | 'end'> {
   /** Whether the chunk that was read last tells usage and nothing else. */
@@ -78,8 +78,8 @@ export class CompletionDecoder implements Pick<Decoder, 'event' | 'end'> {
       if (said !== '') out.push({ kind: 'text', choice: index, text: said })
       if (choice.finish_reason) this.#end(index, choice.finish_reason, out)
     }
-    const usage = findUsage(chunk)
-    if (usage) out.push({ kind: 'usage', usage })
+    const usage = toUsageEvent(chunk)
+    if (usage) out.push(usage)
     const nanoUsd = findCharge(chunk, text, this.#expected.target.upstream.options.cost)
     if (nanoUsd !== null) out.push({ kind: 'charged', nanoUsd })
   }

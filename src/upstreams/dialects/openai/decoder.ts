@@ -8,7 +8,7 @@ import type { SseEvent } from '../../sse.ts'
 import { ChoiceDecoder } from './choice.ts'
 import { findError, toBodyError, toUpstreamError } from './error.ts'
 import { PlainChunks } from './plain-chunks.ts'
-import { findCharge, findUsage } from './usage.ts'
+import { findCharge, toUsageEvent } from './usage.ts'
 
 const NO_REPORT: readonly AnswerEvent[] = []
 
@@ -130,11 +130,11 @@ export class AnswerDecoder implements Decoder {
   }
 
   #takeReport(answer: JsonObject, text: string, out: AnswerEvent[]): void {
-    const usage = findUsage(answer)
+    const usage = toUsageEvent(answer)
     const nanoUsd = findCharge(answer, text, this.#expected.target.upstream.options.cost)
     if (usage === null && nanoUsd === null) return
     const report: AnswerEvent[] = []
-    if (usage !== null) report.push({ kind: 'usage', usage })
+    if (usage !== null) report.push(usage)
     if (nanoUsd !== null) report.push({ kind: 'charged', nanoUsd })
     this.#report = report
     out.push(...report)

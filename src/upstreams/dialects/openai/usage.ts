@@ -1,9 +1,10 @@
 /** Reads how many tokens a call took, by whatever names and in whatever place a server tells it. Pure. */
+import type { AnswerEvent } from '../../../domain/events.ts'
 import { asObject, type JsonObject } from '../../../domain/json.ts'
 import { findReported } from '../../../domain/reported.ts'
 import type { ReportedCost } from '../../../domain/settings.ts'
 import { MAX_SEARCHES, type Usage } from '../../../domain/usage.ts'
-import { asCount } from '../count.ts'
+import { asCount, toSpeed } from '../count.ts'
 
 /** Finds the usage of an answer or a chunk: at its top, or where Groq and Moonshot put it. */
 export function findUsage(answer: JsonObject): Usage | null {
@@ -29,6 +30,16 @@ export function findCharge(
   if (!cost || asObject(answer?.usage)?.is_byok === true) return null
   return findReported(parsed, text, place === null ? cost : { ...cost, path: `${place}.${cost.path}` })
 }
+
+/** The usage of an answer or a chunk as an event, with the speed that llama-server has measured itself; null where it says none. */
+export function toUsageEvent(answer: JsonObject): UsageEvent | null {
+  const usage = findUsage(answer)
+  if (usage === null) return null
+  const speed = answer.timings ? toSpeed(asObject(answer.timings)?.predicted_per_second) : undefined
+  return { kind: 'usage', usage, ...(speed === undefined ? {} : { tokensPerSecond: speed }) }
+}
+
+type UsageEvent = Extract<AnswerEvent, { kind: 'usage' }>
 
 /** Reads a `usage` object; null where its numbers do not say what to charge, or are the zeros of an early chunk. */
 function toUsage(value: unknown): Usage | null {
