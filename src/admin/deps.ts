@@ -1,6 +1,7 @@
 /** What the controllers of the admin API work with. */
 import type { BackupShelf } from '../backup/shelf.ts'
 import type { FileThread } from '../catalog/file-thread.ts'
+import type { LocalServer } from '../catalog/on-this-machine.ts'
 import type { LookUp } from '../catalog/remote.ts'
 import type { ModelFile } from '../catalog/source.ts'
 import type { OidcDeps } from '../identity/oidc/sign-in.ts'
@@ -25,6 +26,7 @@ export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'>, Pick<P
   /** Reads the files of models in the data folder. Throws `catalog_unreadable`. */
   loadModelFiles(): Promise<ModelFile[]>
   lookUp: LookUp
+  thisMachine: ThisMachine
   facts: PublishedFacts
   live: LiveRequests
   backups: BackupShelf
@@ -39,6 +41,14 @@ export interface PublishedFacts {
   source: string
   /** Throws `facts_unusable`. */
   read(): Promise<string>
+}
+
+/** What could be an upstream where the server runs. */
+export interface ThisMachine {
+  /** Asks the usual ports of loopback, within a second. Never throws. */
+  findServers(): Promise<LocalServer[]>
+  /** Whether a variable is set for the server. */
+  isSet(variable: string): boolean
 }
 
 export interface LiveRequests {

@@ -9,7 +9,8 @@ import type { EditBy, Edited } from '../catalog/edit.ts'
 import { createUpstream, deleteUpstream, editUpstream, type UpstreamChanges } from '../catalog/edit-upstream.ts'
 import { findUpstream } from '../catalog/find.ts'
 import { findMore } from '../catalog/found-models.ts'
-import { toPresetDocuments, toUpstreamDocuments } from '../documents/upstream.ts'
+import { findProviders, toFoundServers } from '../catalog/on-this-machine.ts'
+import { toFoundDocument, toPresetDocuments, toUpstreamDocuments } from '../documents/upstream.ts'
 import { toDefined } from '../domain/defined.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { DIALECTS } from '../domain/settings.ts'
@@ -60,7 +61,7 @@ const disabled = (id: string) =>
     `The upstream ${id} is disabled: nothing is sent to it.`,
   )
 
-export function upstreamsController({ store, vault, lookUp, serving, now }: AdminDeps) {
+export function upstreamsController({ store, vault, lookUp, thisMachine, serving, now }: AdminDeps) {
   const byHand = changesByHand({ serving, now })
   const deps = { store, vault, lookUp }
   const toDocuments = async (rows: readonly UpstreamRow[]) =>
@@ -80,65 +81,77 @@ export function upstreamsController({ store, vault, lookUp, serving, now }: Admi
     work: (by: EditBy) => Promise<Edited>,
   ) => ({ ...(await byHand(principal, query, work)), upstream: await show(id) })
 
-  return new Elysia({ name: 'upstreams' })
-    .use(access())
-    .get('/upstreams', async () => ({ upstreams: await toDocuments((await store.readCatalog()).upstreams) }), {
-      least: 'viewer',
-    })
-    .get('/presets', () => ({ presets: toPresetDocuments() }), { least: 'viewer' })
-    .get(
-      '/upstreams/:id',
-      async ({ params: { id } }) => {
-        const { upstreams } = await store.readCatalog()
-        const row = findUpstream({ upstreams }, id)
-        return (await toDocuments([row]))[0]
-      },
-      { least: 'viewer' },
-    )
-    .post(
-      '/upstreams',
-      ({ principal, query, body: { id, dialect, ...fields } }) =>
-        change(id, principal, query, (actor) =>
-          createUpstream(deps, { ...toChanges(fields), id, ...toDefined({ dialect }) }, actor),
-        ),
-      { least: 'owner', body: Body, query: PlanQuery },
-    )
-    .patch(
-      '/upstreams/:id',
-      ({ principal, params: { id }, query, body }) =>
-        change(id, principal, query, (actor) => editUpstream(deps, id, toChanges(body), actor)),
-      { least: 'owner', body: Patch, query: PlanQuery },
-    )
-    .delete(
-      '/upstreams/:id',
-      ({ principal, params: { id }, query }) =>
-        change(id, principal, query, (actor) => deleteUpstream(store, id, actor)),
-      { least: 'owner', query: PlanQuery },
-    )
-    .post(
-      '/upstreams/:id/models',
-      async ({ principal, params: { id }, query, body: { models: patterns } }) => {
-        const row = findUpstream(await store.readCatalog(), id)
-        const found = await findMore(row, {
-          patterns,
-          ask: () => serving.models(id) ?? Promise.reject(disabled(id)),
-        })
-        const edited = await byHand(principal, query, (by) => addModels(store, id, found.models, by))
-        const { others, notes } = found
-        return { ...edited, upstream: await show(id), left_out: others, notes: notes.concat(edited.notes) }
-      },
-      { least: 'owner', body: Pick, query: PlanQuery },
-    )
-    .post(
-      '/upstreams/:id/test',
-      async ({ params: { id } }) => {
-        const result = await serving.test(id)
-        if (result) return result
-        findUpstream(await store.readCatalog(), id)
-        throw disabled(id)
-      },
-      { least: 'editor' },
-    )
+  return (
+    new Elysia({ name: 'upstreams' })
+      .use(access())
+      .get('/upstreams', async () => ({ upstreams: await toDocuments((await store.readCatalog()).upstreams) }), {
+        least: 'viewer',
+      })
+      .get('/presets', () => ({ presets: toPresetDocuments() }), { least: 'viewer' })
+      .get(
+        '/upstreams/:id',
+        async ({ params: { id } }) => {
+          const { upstreams } = await store.readCatalog()
+          const row = findUpstream({ upstreams }, id)
+          return (await toDocuments([row]))[0]
+        },
+        { least: 'viewer' },
+      )
+      .post(
+        '/upstreams',
+        ({ principal, query, body: { id, dialect, ...fields } }) =>
+          change(id, principal, query, (actor) =>
+            createUpstream(deps, { ...toChanges(fields), id, ...toDefined({ dialect }) }, actor),
+          ),
+        { least: 'owner', body: Body, query: PlanQuery },
+      )
+      // Nobody's page may have it look but an owner's: it asks ports of the server's own machine.
+      .post(
+        '/upstreams/discover',
+        async () => {
+          const servers = await thisMachine.findServers()
+          const { upstreams } = await store.readCatalog()
+          return toFoundDocument(toFoundServers(servers, upstreams), findProviders(upstreams, thisMachine.isSet))
+        },
+        { least: 'owner' },
+      )
+      .patch(
+        '/upstreams/:id',
+        ({ principal, params: { id }, query, body }) =>
+          change(id, principal, query, (actor) => editUpstream(deps, id, toChanges(body), actor)),
+        { least: 'owner', body: Patch, query: PlanQuery },
+      )
+      .delete(
+        '/upstreams/:id',
+        ({ principal, params: { id }, query }) =>
+          change(id, principal, query, (actor) => deleteUpstream(store, id, actor)),
+        { least: 'owner', query: PlanQuery },
+      )
+      .post(
+        '/upstreams/:id/models',
+        async ({ principal, params: { id }, query, body: { models: patterns } }) => {
+          const row = findUpstream(await store.readCatalog(), id)
+          const found = await findMore(row, {
+            patterns,
+            ask: () => serving.models(id) ?? Promise.reject(disabled(id)),
+          })
+          const edited = await byHand(principal, query, (by) => addModels(store, id, found.models, by))
+          const { others, notes } = found
+          return { ...edited, upstream: await show(id), left_out: others, notes: notes.concat(edited.notes) }
+        },
+        { least: 'owner', body: Pick, query: PlanQuery },
+      )
+      .post(
+        '/upstreams/:id/test',
+        async ({ params: { id } }) => {
+          const result = await serving.test(id)
+          if (result) return result
+          findUpstream(await store.readCatalog(), id)
+          throw disabled(id)
+        },
+        { least: 'editor' },
+      )
+  )
 }
 
 function toChanges({

@@ -2,12 +2,12 @@
  * `tollgate upstreams discover`: which model servers answer on this machine, and for which providers there is a key in the environment.
  * The former are added by `--enable`, and by `serve` on an empty installation; the latter are only found: they cost money.
  */
+import { type FoundServer, findProviders, isAtUsual, toFoundServers } from '../catalog/on-this-machine.ts'
+import { toFoundDocument } from '../documents/upstream.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { count } from '../domain/words.ts'
 import type { Log } from '../log.ts'
-import { findLocalServers, type LocalServer } from '../server/local-servers.ts'
-import type { UpstreamRow } from '../store/catalog-rows.ts'
-import { allPresets, findPreset } from '../store/presets.ts'
+import { findLocalServers } from '../server/local-servers.ts'
 import { CommandError } from './command-error.ts'
 import { type Context, printJson, toPrintable, withStore } from './io.ts'
 import { add } from './upstreams-add.ts'
@@ -19,28 +19,20 @@ export interface DiscoverFlags {
 
 export async function discover({ enable = false, at }: DiscoverFlags, io: Context): Promise<void> {
   const rows = await readRows(io)
-  const servers = (await findLocalServers(at === undefined ? {} : { at })).map((server) => ({
-    ...server,
-    upstream: rows.find((row) => isAt(row, server))?.id ?? null,
-  }))
-  const providers = findVariables(rows, io)
-  const fresh = servers.filter(({ upstream }) => upstream === null)
-  const { added, failed } = enable ? await enableAll(fresh, rows, io) : { added: [], failed: [] }
-  if (io.json)
-    printJson(io, {
-      servers: servers.map(({ preset, baseUrl, upstream }) => ({ preset, base_url: baseUrl, upstream })),
-      providers: providers.map(([preset, variable]) => ({ preset, variable })),
-      added,
-    })
+  const servers = toFoundServers(await findLocalServers(at === undefined ? {} : { at }), rows)
+  const providers = findProviders(rows, (variable) => Boolean(io.environment[variable]))
+  const fresh = servers.filter(isFresh)
+  const { added, failed } = enable ? await enableAll(fresh, io) : { added: [], failed: [] }
+  if (io.json) printJson(io, { ...toFoundDocument(servers, providers), added })
   else if (servers.length + providers.length === 0)
     io.stderr('Nothing was found: no model server at the usual ports of this machine, and no variable of a provider.\n')
   else {
-    for (const { name, preset, baseUrl, upstream } of servers) {
-      const how =
-        upstream === null ? (enable ? '' : `add it with: ${toCommand(preset, baseUrl)}`) : `it is ${upstream} here`
+    for (const server of servers) {
+      const { name, baseUrl, upstream } = server
+      const how = upstream === null ? (enable ? '' : `add it with: ${toCommand(server)}`) : `it is ${upstream} here`
       io.stdout(`${toPrintable(name)} at ${toPrintable(baseUrl)}${how && `: ${toPrintable(how)}`}\n`)
     }
-    for (const [preset, variable] of providers)
+    for (const { preset, variable } of providers)
       io.stdout(`${variable} is set: add it with: tollgate upstreams add ${preset}\n`)
     if (!enable && fresh.length > 1) io.stdout('All of this machine with: tollgate upstreams discover --enable\n')
   }
@@ -56,7 +48,7 @@ export async function enableAtStart(io: Context, log: Log): Promise<void> {
   try {
     const rows = await readRows(io)
     if (rows.some(({ origin }) => origin !== 'builtin')) return
-    const { added, failed } = await enableAll(await findLocalServers(), rows, io)
+    const { added, failed } = await enableAll(toFoundServers(await findLocalServers(), rows).filter(isFresh), io)
     for (const upstream of added)
       log.info('upstream_discovered', 'a model server of this machine is added', { upstream })
     for (const reason of failed) log.warn('upstream_discovered', 'a model server could not be added', { reason })
@@ -68,17 +60,16 @@ export async function enableAtStart(io: Context, log: Log): Promise<void> {
 const readRows = (io: Context) =>
   withStore(io, { readonly: true }, async (store) => (await store.readCatalog()).upstreams)
 
-async function enableAll(servers: readonly LocalServer[], rows: readonly UpstreamRow[], io: Context) {
+const isFresh = ({ upstream }: FoundServer) => upstream === null
+
+async function enableAll(servers: readonly FoundServer[], io: Context) {
   const added: string[] = []
   const failed: string[] = []
-  const taken = new Set(rows.map(({ id }) => id))
   const quiet: Context = { ...io, json: false, stdout() {}, stderr() {} }
-  for (const { preset, baseUrl } of servers) {
-    const id = taken.has(preset) ? `${preset}-${new URL(baseUrl).port || 'local'}` : preset
-    const moved = baseUrl === findPreset(preset)?.base_url ? {} : { baseUrl }
+  for (const server of servers) {
+    const { preset, baseUrl, id } = server
     try {
-      await add(preset, { name: id, ...moved, yes: true, key: false }, quiet)
-      taken.add(id)
+      await add(preset, { name: id, ...(isAtUsual(server) ? {} : { baseUrl }), yes: true, key: false }, quiet)
       added.push(id)
     } catch (error) {
       if (!(error instanceof ServiceError || error instanceof CommandError)) throw error
@@ -88,20 +79,5 @@ async function enableAll(servers: readonly LocalServer[], rows: readonly Upstrea
   return { added, failed }
 }
 
-const isAt = ({ baseUrl, options }: UpstreamRow, server: LocalServer) => {
-  const own = baseUrl ?? (options.preset === undefined ? null : (findPreset(options.preset)?.base_url ?? null))
-  return own !== null && URL.parse(own)?.origin === URL.parse(server.baseUrl)?.origin
-}
-
-/** Presets whose usual variable is set, and that no upstream has. */
-function findVariables(rows: readonly UpstreamRow[], { environment }: Context): [preset: string, variable: string][] {
-  const used = new Set(rows.map(({ apiKeyRef }) => apiKeyRef))
-  return Object.entries(allPresets()).flatMap(([preset, { env, example, local }]) =>
-    env && !local && !example && environment[env] && !used.has(`\${${env}}`) ? [[preset, env]] : [],
-  )
-}
-
-const toCommand = (preset: string, baseUrl: string) =>
-  baseUrl === findPreset(preset)?.base_url
-    ? `tollgate upstreams add ${preset}`
-    : `tollgate upstreams add ${preset} --base-url ${baseUrl}`
+const toCommand = (server: FoundServer) =>
+  `tollgate upstreams add ${server.preset}${isAtUsual(server) ? '' : ` --base-url ${server.baseUrl}`}`

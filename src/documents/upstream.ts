@@ -3,6 +3,7 @@
  * API. No secret is ever part of it: of a credential only whether there is one. Pure.
  */
 
+import type { FoundProvider, FoundServer } from '../catalog/on-this-machine.ts'
 import type { ServerStatus } from '../domain/model-server.ts'
 import type { CredentialSource, Environment, OpenedCredentials, Snapshot, Upstream } from '../domain/snapshot.ts'
 import type { UpstreamHealth } from '../health/report.ts'
@@ -205,6 +206,18 @@ export const toPresetDocuments = (): ShownPreset[] =>
   Object.entries(allPresets()).map(([id, { name, dialect, base_url, example, env }]) => ({
     ...{ id, name, dialect, base_url: base_url ?? null, example: example ?? null, variable: env ?? null },
   }))
+
+/** What of this machine may become an upstream; of variables their names alone. */
+export const toFoundDocument = (servers: readonly FoundServer[], providers: readonly FoundProvider[]) => ({
+  servers: servers.map(({ preset, name, baseUrl, upstream, id }) => ({
+    preset,
+    name,
+    base_url: baseUrl,
+    upstream,
+    id,
+  })),
+  providers: providers.map(({ preset, name, variable }) => ({ preset, name, variable })),
+})
 
 /** What is known, without the credential: an upstream may have quoted it in an error. */
 function toHealth({ id, secrets, notReady }: Upstream, known: UpstreamHealth | undefined): UpstreamHealth {

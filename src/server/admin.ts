@@ -21,6 +21,7 @@ import type { ClientIp } from '../keys/allowed-ips.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { createFacts } from './facts.ts'
 import type { LiveRequests } from './live-requests.ts'
+import { createLocalLook } from './local-servers.ts'
 import { createLookUp } from './look-up.ts'
 
 export interface AdminSurfaceDeps
@@ -73,6 +74,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       catalogFiles,
       loadModelFiles: () => loadModelFiles(join(dataFolder, MODELS_FOLDER)),
       lookUp: createLookUp({ isProxied: hasProxy(environment) }),
+      thisMachine: { findServers: createLocalLook(), isSet: (variable) => Boolean(environment[variable]) },
       facts: createFacts(environment),
       setupCode,
       pendingPasskeys: new Pending(),

@@ -1,17 +1,12 @@
 /**
- * Looks which model servers answer on this machine, at their usual ports, for the commands that offer to add them. What answers may be
- * anything: it is known by words that only such a server says, to questions that load nothing, in little time and few bytes.
+ * Looks which model servers answer on this machine, at their usual ports, for whoever offers to add them: commands, and the dashboard.
+ * What answers may be anything: it is known by words that only such a server says, to questions that load nothing, in little time and
+ * few bytes.
  */
+import type { LocalServer } from '../catalog/on-this-machine.ts'
 import { asList, asObject, asText, parseJson } from '../domain/json.ts'
 import { findPreset } from '../store/presets.ts'
 import { readResponse } from '../upstreams/read-text.ts'
-
-export interface LocalServer {
-  /** Which one it is, by its preset. */
-  preset: string
-  name: string
-  baseUrl: string
-}
 
 interface Identity {
   /** Below the address without its `/v1`. */
@@ -73,3 +68,14 @@ export async function findLocalServers({
 }
 
 const toOrigin = (address: string) => URL.parse(address)?.origin ?? address
+
+/** Looks as `findLocalServers` does, once for all who ask meanwhile. */
+export function createLocalLook(find: () => Promise<LocalServer[]> = findLocalServers): () => Promise<LocalServer[]> {
+  let underWay: Promise<LocalServer[]> | null = null
+  return () => {
+    underWay ??= find().finally(() => {
+      underWay = null
+    })
+    return underWay
+  }
+}

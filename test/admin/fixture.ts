@@ -21,6 +21,7 @@ import { createToken } from '../../src/identity/tokens.ts'
 import { createLog } from '../../src/log.ts'
 import { createAllBackends, testUpstream } from '../../src/server/backends.ts'
 import { createLiveRequests } from '../../src/server/live-requests.ts'
+import { findLocalServers } from '../../src/server/local-servers.ts'
 import { listModels as askForModels } from '../../src/server/model-lists.ts'
 import { type ReportRequest, report } from '../../src/server/report.ts'
 import { createReports } from '../../src/server/reports.ts'
@@ -75,6 +76,8 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
   /** What names of hosts resolve to, null where nobody says; others are not there. */
   const hosts: Record<string, string[] | null> = {}
   const lookedUp: string[] = []
+  /** In place of the usual ports of this machine. */
+  const localAt: string[] = []
   const live = createLiveRequests({ snapshot: () => serving.snapshot() ?? EMPTY, checkMs: 20 })
   // As on its thread, which `server/reports.test.ts` starts.
   const thread = { ask: (request: ReportRequest) => report(request), dismiss() {}, close() {} }
@@ -89,6 +92,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
   const make = (file: string) => making.make(file)
   const admin = createAdminApi({
     backups: createShelf({ dataFolder: folder.path, store, make, log }),
+    thisMachine: { findServers: () => findLocalServers({ at: localAt }), isSet: (name) => Boolean(environment[name]) },
     loadModelFiles: () => loadModelFiles(join(folder.path, MODELS_FOLDER)),
     ...{ store, vault, identity, serving, catalogFiles, setupCode, now, log, publicUrls: [PUBLIC_URL] },
     ...{ ways: oidc ? ways : ['password'], oidc: oidc ? toOidc(oidc) : null },
@@ -166,6 +170,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
       environment,
       hosts,
       lookedUp,
+      localAt,
       published,
       serving,
       setupCode,

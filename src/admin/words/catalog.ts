@@ -13,7 +13,7 @@ import {
   Version,
 } from '../../documents/schemas/catalog.ts'
 import { Alias, ListedModel, WholeModel } from '../../documents/schemas/models.ts'
-import { Preset, TestedUpstream, Upstream } from '../../documents/schemas/upstreams.ts'
+import { Found, Preset, TestedUpstream, Upstream } from '../../documents/schemas/upstreams.ts'
 import type { Words } from './route-words.ts'
 
 const APPLYING = ['catalog_invalid', 'catalog_not_read', 'catalog_unreadable', 'owners_only'] as const
@@ -78,6 +78,12 @@ export const CATALOG = {
     summary: 'Shows an upstream; never its credential',
     answer: Upstream,
     errors: ['upstream_not_found'],
+  },
+  'POST /upstreams/discover': {
+    summary: 'Looks for model servers on the machine of the server, and for providers whose variable it has',
+    description:
+      'It asks the usual ports of loopback, a second at most, what loads nothing. It adds nothing: POST /upstreams does, by the preset and, where it is elsewhere, the address.',
+    answer: Found,
   },
   'POST /upstreams/:id/models': {
     summary: 'Adds models that an upstream lists, or plans that',

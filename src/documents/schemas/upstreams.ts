@@ -1,7 +1,7 @@
 /** What is told of upstreams, and of the providers that one can be set up as. */
 import { Type } from '@sinclair/typebox'
 import { SERVER_STATES } from '../../domain/model-server.ts'
-import type { ShownPreset, ShownUpstream, UpstreamTest } from '../upstream.ts'
+import type { ShownPreset, ShownUpstream, toFoundDocument, UpstreamTest } from '../upstream.ts'
 import { Count, CountOrNull, describes, Flag, orNull, Text, TextOrNull, Time, TimeOrNull, wordOf } from './describes.ts'
 
 export const Upstream = describes<ShownUpstream>()(
@@ -60,6 +60,24 @@ export const Preset = describes<ShownPreset>()(
     base_url: orNull(Type.String({ description: 'null: each customer has another one, such as the example.' })),
     example: TextOrNull,
     variable: orNull(Type.String({ description: 'Which variable its own libraries read the credential from.' })),
+  }),
+)
+
+export const Found = describes<ReturnType<typeof toFoundDocument>>()(
+  Type.Object({
+    servers: Type.Array(
+      Type.Object({
+        ...{ preset: Text, name: Text, base_url: Text },
+        upstream: orNull(Type.String({ description: 'Which one it is here; null: none yet.' })),
+        id: Type.String({ description: 'What it is called, or is to be called where it is added.' }),
+      }),
+    ),
+    providers: Type.Array(
+      Type.Object({
+        ...{ preset: Text, name: Text },
+        variable: Type.String({ description: 'It is set for the server; what it holds is told to nobody.' }),
+      }),
+    ),
   }),
 )
 
