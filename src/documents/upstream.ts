@@ -219,6 +219,8 @@ export const toFoundDocument = (servers: readonly FoundServer[], providers: read
   providers: providers.map(({ preset, name, variable }) => ({ preset, name, variable })),
 })
 
+export type ShownFoundServer = ReturnType<typeof toFoundDocument>['servers'][number]
+
 /** What is known, without the credential: an upstream may have quoted it in an error. */
 function toHealth({ id, secrets, notReady }: Upstream, known: UpstreamHealth | undefined): UpstreamHealth {
   if (!known) {

@@ -2,10 +2,13 @@
 import { describe, expect, test } from 'bun:test'
 import {
   filterUpstreams,
+  toAddCommand,
+  toAddedText,
   toBreaker,
   toBreakers,
   toCredential,
   toCredentialOfSeveral,
+  toNewServers,
   toServer,
   toStrip,
   toTestText,
@@ -124,5 +127,18 @@ test('a day has an hour each, those without requests, too, and says which failed
     [8, 'good', 'none failed'],
     [9, 'warn', '2 of 4 failed'],
     [10, 'bad', '3 of 4 failed'],
+  ])
+})
+
+test('of what is found on the machine, what is an upstream already is not offered again', () => {
+  const servers = [
+    { id: 'ollama', upstream: 'ollama' },
+    { id: 'vllm', upstream: null },
+  ]
+  expect(toNewServers(servers).map(({ id }) => id)).toEqual(['vllm'])
+  expect(toAddCommand('groq')).toBe('tollgate upstreams add groq')
+  expect([toAddedText('vllm', 1), toAddedText('ollama', 1_284)]).toEqual([
+    'vllm is added, with one model.',
+    'ollama is added, with 1,284 models.',
   ])
 })

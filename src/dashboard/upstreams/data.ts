@@ -1,5 +1,5 @@
 /** What the pages of upstreams read, and what they have done. */
-import type { ShownUpstream } from '../../documents/upstream.ts'
+import type { ShownFoundServer, ShownUpstream } from '../../documents/upstream.ts'
 import { HOUR_MS } from '../../domain/time.ts'
 import { api, ask } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
@@ -13,6 +13,23 @@ export const useUpstreams = () =>
 
 /** Providers by name; they stay what they are for as long as the server runs. */
 export const usePresets = () => useLoaded('presets', async () => (await ask(api.presets.get())).presets)
+
+/** For owners alone: whoever reads it has the server look. */
+export const useFound = () => useLoaded('found', () => ask(api.upstreams.discover.post()))
+
+/** Adds a model server with the models that it lists, and returns how many; where it has none, nothing is added. */
+export async function addFound({ id, preset, base_url }: ShownFoundServer): Promise<number> {
+  await ask(api.upstreams.post({ id, preset, base_url, local: true }))
+  try {
+    const { upstream } = await ask(api.upstreams({ id }).models.post({ models: [] }))
+    return upstream?.targets.length ?? 0
+  } catch (error) {
+    await ask(api.upstreams({ id }).delete())
+    throw error
+  } finally {
+    await reloadUpstreams()
+  }
+}
 
 /** Asks it now, at no cost; what that came to is what the pages show from then on. */
 export async function testUpstream(id: string) {
@@ -67,6 +84,8 @@ export const deleteUpstream = (id: string, plan: boolean) =>
 
 async function change<T>(work: () => Promise<T>, isPlan: boolean): Promise<T> {
   const done = await work()
-  if (!isPlan) await reloadCatalog()
+  if (!isPlan) await reloadUpstreams()
   return done
 }
+
+const reloadUpstreams = () => Promise.all([reloadCatalog(), reloadAll('found')])

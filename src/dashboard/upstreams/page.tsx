@@ -12,6 +12,7 @@ import { type Column, Table } from '../ui/table.tsx'
 import { Unread } from '../ui/unread.tsx'
 import { useUpstreams } from './data.ts'
 import { UpstreamDrawer } from './drawer.tsx'
+import { FoundHere } from './found.tsx'
 import { filterUpstreams, toBreakers, toCredential, toUpstreamState } from './words.ts'
 
 const newUpstream = () =>
@@ -28,6 +29,7 @@ export function UpstreamsPage() {
     <Page title="Upstreams" actions={upstreams !== null && upstreams.length > 0 && newUpstream()}>
       <Unread of={upstreams} problem={problem} retry={reload} />
       {upstreams !== null && (upstreams.length === 0 ? <NoUpstreams /> : <List upstreams={upstreams} />)}
+      {upstreams !== null && may('owner') && <FoundHere />}
       {open !== null && <UpstreamDrawer key={open} id={open} onClose={() => setQuery({ upstream: null })} />}
     </Page>
   )

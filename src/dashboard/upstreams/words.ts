@@ -149,6 +149,16 @@ function toHourState({ requests, errors }: Hour): Told {
   return { kind: errors * 2 > requests ? 'bad' : 'warn', word: `${toCount(errors)} of ${toCount(requests)} failed` }
 }
 
+/** Those that are no upstream yet. */
+export const toNewServers = <Server extends { upstream: string | null }>(servers: readonly Server[]): Server[] =>
+  servers.filter(({ upstream }) => upstream === null)
+
+/** On the machine of the server, whose variable it names. */
+export const toAddCommand = (preset: string): string => `tollgate upstreams add ${preset}`
+
+export const toAddedText = (id: string, models: number): string =>
+  `${id} is added, with ${models === 1 ? 'one model' : `${toCount(models)} models`}.`
+
 const ORIGINS: Readonly<Record<string, string>> = {
   builtin: 'built in',
   discovered: 'found on this machine',
