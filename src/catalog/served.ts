@@ -39,7 +39,7 @@ export function withServed(
 }
 
 /** What the server of a target says of its model; null where it says nothing, or has somebody else answer. */
-function findServed({ upstream, upstreamModel }: Target, served: Served): ListedModel | null {
+export function findServed({ upstream, upstreamModel }: Target, served: Served): ListedModel | null {
   const listed = served.get(upstream.id) ?? []
   const isAlone = listed.length === 1 && (upstream.process !== null || upstream.options.preset === 'llama.cpp')
   // llama-server answers for whatever it is asked for; Ollama has a name without a tag as the latest.

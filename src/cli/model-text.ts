@@ -1,5 +1,6 @@
 /** A model at length, as `models show` writes it for people: its facts, its routes, and every price that it had. Pure. */
 import type { PriceOfModel, ShownModel, ShownRoute } from '../documents/model.ts'
+import { toFigureText } from '../domain/served-figures.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import { toFactLines, toTime } from './io.ts'
 import { toPerMillion } from './model-table.ts'
@@ -30,10 +31,17 @@ function toRouteText(route: ShownRoute, model: ShownModel): string {
   const parts = [
     `${route.upstream}: ${route.upstream_model}, priority ${route.priority}, weight ${route.weight}`,
     route.reason === null ? (route.is_ready ? 'ready' : '') : `not ready: ${route.reason}`,
+    toServedText(route),
     isNarrow ? `${context} tokens, at most ${most} of them written` : '',
     `${route.own_price ? 'its own price: ' : ''}${model.pricing.length === 0 && !route.own_price ? 'its price is not known' : toPrices(route.pricing)}`,
   ]
   return parts.filter(Boolean).join('; ')
+}
+
+/** Such as `its server: ready, 4096 tokens of context, Q4_K_M`; '' where nothing is known of one. */
+function toServedText({ served }: ShownRoute): string {
+  const said = served === null ? [] : [served.state ?? '', toFigureText(served)].filter(Boolean)
+  return said.length === 0 ? '' : `its server: ${said.join(', ')}`
 }
 
 /** Such as `since 2026-11-21 12:00, in force, on paid alone: USD for …`. */

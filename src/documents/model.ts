@@ -1,4 +1,6 @@
 /** A model under its columns' names, as `models … --json` prints it and the admin API answers. Pure. */
+import type { ServerState } from '../domain/model-server.ts'
+import type { ServedFigures } from '../domain/served-figures.ts'
 import type { CatalogModel, Target } from '../domain/snapshot.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { CatalogRows, ModelRow, PriceRow, RouteRow } from '../store/catalog-rows.ts'
@@ -53,6 +55,8 @@ export interface ShownRoute {
   origin: string
   is_ready: boolean | null
   reason: string | null
+  /** What a running server knows of the model there; null where that is nothing, or its upstream is not local. */
+  served: (ServedFigures & { state: ServerState | null }) | null
 }
 
 /** A price that a model had on some time, or on one route: `upstream`. */
@@ -146,7 +150,16 @@ const toRoute = (row: RouteRow, target: Target, known: KnownUpstreams): ShownRou
   enabled: row.enabled,
   origin: row.origin,
   ...toReadiness(toReason(target, known), known),
+  served: toServed(target, known),
 })
+
+function toServed({ upstream, upstreamModel }: Target, { upstreams }: KnownUpstreams): ShownRoute['served'] {
+  const row = upstreams.get(upstream.id)
+  const found = row?.served.find(({ upstream_model: name }) => name === upstreamModel)
+  if (!row || !found) return null
+  const { upstream_model: _, ...figures } = found
+  return { state: row.process?.state ?? null, ...figures }
+}
 
 /** A route that leads nowhere, since it is disabled or its upstream is. */
 function toDisabled(row: RouteRow, { facts }: CatalogModel, isLocal: boolean): ShownRoute {
@@ -166,6 +179,7 @@ function toDisabled(row: RouteRow, { facts }: CatalogModel, isLocal: boolean): S
     origin: row.origin,
     is_ready: false,
     reason: row.enabled ? (facts.pricing.length > 0 ? 'its upstream is disabled' : UNPRICED) : 'the route is disabled',
+    served: null,
   }
 }
 

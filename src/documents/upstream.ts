@@ -5,7 +5,15 @@
 
 import type { FoundProvider, FoundServer } from '../catalog/on-this-machine.ts'
 import type { ServerStatus } from '../domain/model-server.ts'
-import type { CredentialSource, Environment, OpenedCredentials, Snapshot, Upstream } from '../domain/snapshot.ts'
+import type { ServedFigures } from '../domain/served-figures.ts'
+import type {
+  CredentialSource,
+  Environment,
+  OpenedCredentials,
+  Snapshot,
+  Target,
+  Upstream,
+} from '../domain/snapshot.ts'
 import type { UpstreamHealth } from '../health/report.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { allPresets } from '../store/presets.ts'
@@ -36,6 +44,13 @@ export interface UpstreamStatus extends UpstreamHealth, UpstreamFacts {
   credentials: ShownCredential[]
   /** Null where its server is not started here. */
   process: ServerStatus | null
+  /** Of the models that routes lead to, where it is a local server; else none. */
+  served: ServedModel[]
+}
+
+/** By the upstream's own name of the model. */
+export interface ServedModel extends ServedFigures {
+  upstream_model: string
 }
 
 /** One credential of an upstream, never itself. `left_out`: the upstream has refused it, or its quota is used up, for now. */
@@ -75,6 +90,8 @@ export interface ShownUpstream extends UpstreamFacts, Omit<UpstreamHealth, 'stat
   credentials: ShownCredential[]
   /** Null where its server is not started here. */
   process: ServerStatus | null
+  /** As a running server knows them. */
+  served: ServedModel[]
 }
 
 /** All upstreams, also the disabled ones, in the order in which they were declared. */
@@ -120,6 +137,7 @@ export function toRow(declared: StoredUpstream, statuses: readonly UpstreamStatu
     credential: upstream.credentials.length === 0 ? null : { variable, sealed, status: found },
     credentials: toShownCredentials(upstream, []),
     process: upstream.process === null ? null : NOT_RUNNING,
+    served: [],
     ...toUnasked(declared, statuses !== null),
     last_ok_ms: null,
     last_error: null,
@@ -148,15 +166,34 @@ export function toUpstreamStatuses(
   snapshot: Snapshot,
   states: readonly UpstreamHealth[],
   servers: { status(id: string): ServerStatus | null } = { status: () => null },
+  figuresOf: FiguresOf = () => null,
 ): UpstreamStatus[] {
   const known = new Map(states.map((state) => [state.id, state]))
+  const served = toServed(snapshot, figuresOf)
   return [...snapshot.upstreams.values()].map((upstream) => ({
     ...toHealth(upstream, known.get(upstream.id)),
     ...toUpstreamFacts(upstream),
     credential: upstream.credential !== null ? 'set' : upstream.credentials.length > 0 ? 'not_set' : 'none',
     credentials: toShownCredentials(upstream, known.get(upstream.id)?.left_out ?? []),
     process: upstream.process === null ? null : (servers.status(upstream.id) ?? NOT_RUNNING),
+    served: served.get(upstream.id) ?? [],
   }))
+}
+
+/** Null where the target is no local server's. */
+export type FiguresOf = (target: Target) => ServedFigures | null
+
+/** By the ids of upstreams, each of their models once. */
+function toServed({ models }: Snapshot, figuresOf: FiguresOf): Map<string, ServedModel[]> {
+  const served = new Map<string, ServedModel[]>()
+  for (const { targets } of models.values())
+    for (const target of targets) {
+      const figures = figuresOf(target)
+      const known = served.getOrInsertComputed(target.upstream.id, () => [])
+      if (figures === null || known.some(({ upstream_model: name }) => name === target.upstreamModel)) continue
+      known.push({ upstream_model: target.upstreamModel, ...figures })
+    }
+  return served
 }
 
 function toShownCredentials(upstream: Upstream, leftOut: UpstreamHealth['left_out']): ShownCredential[] {

@@ -2,9 +2,10 @@
  * What local servers say of the models that they have loaded, read again whenever one was started here, has come back, or was not asked
  * for a while, and laid over each snapshot. In memory alone: it is true for as long as they run so. Its reading never throws.
  */
-import { type Contradiction, withServed } from '../catalog/served.ts'
+import { type Contradiction, findServed, withServed } from '../catalog/served.ts'
 import type { ListedModel } from '../domain/listed-model.ts'
-import type { Snapshot, Upstream } from '../domain/snapshot.ts'
+import type { ServedFigures } from '../domain/served-figures.ts'
+import type { Snapshot, Target, Upstream } from '../domain/snapshot.ts'
 import type { Log } from '../log.ts'
 import { ask } from '../processes/ask.ts'
 import type { Launched } from '../processes/child.ts'
@@ -77,6 +78,20 @@ export class ServedFacts {
    */
   started(upstream: Upstream, server: Launched): void {
     void this.#read(upstream, this.#entryOf(upstream), toSend(server))
+  }
+
+  /** What is known of a target at a local server; null for any other. */
+  figuresOf(target: Target, tokensPerSecond: number | null): ServedFigures | null {
+    const { upstream } = target
+    if (!upstream.local || upstream.dialect === 'demo') return null
+    const { models = [] } = this.#entries.get(upstream.id) ?? {}
+    const found = findServed(target, new Map([[upstream.id, models]]))
+    return {
+      context_length: found?.servedContext ?? null,
+      quantization: found?.quantization ?? null,
+      size_bytes: found?.sizeBytes ?? null,
+      tokens_per_second: tokensPerSecond,
+    }
   }
 
   #entryOf(upstream: Upstream): Entry {

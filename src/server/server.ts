@@ -10,7 +10,7 @@ import { createShelf } from '../backup/shelf.ts'
 import type { ServeConfig, SettingText } from '../config.ts'
 import { mintTag, toWallClock } from '../domain/id.ts'
 import { NO_PROCESSES, type ProcessSpecs } from '../domain/model-server.ts'
-import type { Environment, Snapshot } from '../domain/snapshot.ts'
+import type { Environment, Snapshot, Target } from '../domain/snapshot.ts'
 import { Crowding } from '../gateway/crowding.ts'
 import { Fullness } from '../gateway/fullness.ts'
 import { Load, stopping } from '../gateway/intake.ts'
@@ -140,7 +140,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     checker.close()
   }
   opened.defer(closeThreads)
-  const watched: WatchedParts = { ledger, load, fullness, disk, health, fleet, watch }
+  const figuresOf = (target: Target) => served.figuresOf(target, speeds.of(target))
+  const watched: WatchedParts = { ledger, load, fullness, disk, health, fleet, watch, figuresOf }
   const tails = new Tails()
   const test = async (id: string) => {
     const upstream = live.snapshot.upstreams.get(id)

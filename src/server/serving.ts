@@ -48,7 +48,7 @@ export function createServing({
         backups: { ...backups, keep: backupKeep, newest_ms: all.at(-1)?.madeMs ?? null },
       }
     },
-    upstreams: () => toUpstreamStatuses(live.snapshot, health.states(), fleet),
+    upstreams: () => toUpstreamStatuses(live.snapshot, health.states(), fleet, watched.figuresOf),
     modelsOf: (teamId) =>
       listModels({ live, health, serverStateOf: fleet.stateOf, speedOf: speeds.of }, { ...ANY_KEY, teamId }),
     models(id) {

@@ -2,7 +2,7 @@
  * How a running server is doing: in one word, for `/readyz`, and with its figures, for commands that ask over the control
  * socket.
  */
-import { toUpstreamStatuses } from '../documents/upstream.ts'
+import { type FiguresOf, toUpstreamStatuses } from '../documents/upstream.ts'
 import type { ServerReadiness } from '../domain/readiness.ts'
 import type { Snapshot } from '../domain/snapshot.ts'
 import type { Fullness } from '../gateway/fullness.ts'
@@ -24,6 +24,7 @@ export interface WatchedParts {
   health: Pick<Health, 'states'>
   fleet: Pick<Fleet, 'status'>
   watch: Pick<Watch, 'healthy'>
+  figuresOf: FiguresOf
 }
 
 /** What the parts do not know. */
@@ -78,7 +79,7 @@ export const toOwnStatus = (parts: WatchedParts) => ({
 })
 
 export function toStatus(parts: WatchedParts, snapshot: Snapshot, run: RunFacts): Status {
-  const { ledger, load, fullness, disk, health, fleet } = parts
+  const { ledger, load, fullness, disk, health, fleet, figuresOf } = parts
   return {
     version: run.version,
     instance: run.instance,
@@ -95,6 +96,6 @@ export function toStatus(parts: WatchedParts, snapshot: Snapshot, run: RunFacts)
     in_flight: load.inFlight,
     buffered_bytes: load.bufferedBytes,
     files: run.files,
-    upstreams: toUpstreamStatuses(snapshot, health.states(), fleet),
+    upstreams: toUpstreamStatuses(snapshot, health.states(), fleet, figuresOf),
   }
 }

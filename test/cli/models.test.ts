@@ -68,6 +68,20 @@ test('the list has context, prices, readiness and what a model can do, and fits 
   )
 })
 
+test('a model at length has what its local server says of it, and how fast that is, where a server knows', async () => {
+  const figures = { context_length: 4_096, quantization: 'Q4_K_M', size_bytes: 397_806_592, tokens_per_second: 31.5 }
+  const process = { state: 'ready', reason: null, pid: 1, answering: 0, waiting: 0, memory_bytes: null } as const
+  const here = toUpstreamStatus('here', { process, served: [{ upstream_model: 'tiny', ...figures }] })
+  const [without] = JSON.parse((await bench.run('models', 'show', 'local/tiny', '--json')).stdout).routes
+  expect(without.served).toBeNull()
+  stopServer = pretendServer(bench.folder, toStatus({ upstreams: [toUpstreamStatus('paid'), here] }))
+  const { routes } = JSON.parse((await bench.run('models', 'show', 'local/tiny', '--json')).stdout)
+  expect(routes[0].served).toEqual({ state: 'ready', ...figures })
+  expect((await bench.run('models', 'show', 'local/tiny')).stdout.replace(/\s+/g, ' ')).toContain(
+    'its server: ready, 4096 tokens of context, Q4_K_M, 0.4 GB, 31.5 tokens a second',
+  )
+})
+
 test('a model that is disabled is among all of them, and says so', async () => {
   const text = await Bun.file(`${bench.folder}/catalog.yaml`).text()
   await Bun.write(`${bench.folder}/catalog.yaml`, text.replace('name: Tiny,', 'name: Tiny, enabled: false,'))

@@ -35,6 +35,7 @@ describe('an upstream', () => {
     limits: { rpm: 500, tpm: null, concurrency: null },
     credential: { variable: 'KEY', sealed: false, status: 'set' },
     process: null,
+    served: [],
     credentials: [],
   }
   const same = toUpstreamValues(before)
@@ -147,7 +148,7 @@ describe('a route', () => {
     ...{ upstream: 'u', upstream_model: 'm', priority: 2, weight: 1, own_price: false, price_id: null },
     ...{ context_length: 1, max_output_length: 1, supported_features: [], enabled: true, origin: 'file' },
     ...{ is_ready: true, reason: null, pricing: [{ prompt: '0', completion: '0' }] },
-    ...{ thinking: null, efforts: null, thinking_off: null, thinking_unasked: null, sampling: null },
+    ...{ thinking: null, efforts: null, thinking_off: null, thinking_unasked: null, sampling: null, served: null },
   }
 
   test('that is new comes after all others, at the price of its model', () => {

@@ -15,7 +15,7 @@ const route = (changes: Partial<ShownRoute> = {}): ShownRoute => ({
   ...{ upstream: 'openai', upstream_model: 'm', priority: 0, weight: 1, pricing: [], own_price: false, price_id: null },
   ...{ context_length: 8_192, max_output_length: 1_024, supported_features: [], enabled: true, origin: 'file' },
   ...{ is_ready: true, reason: null },
-  ...{ thinking: null, efforts: null, thinking_off: null, thinking_unasked: null, sampling: null },
+  ...{ thinking: null, efforts: null, thinking_off: null, thinking_unasked: null, sampling: null, served: null },
   ...changes,
 })
 

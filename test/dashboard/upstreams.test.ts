@@ -37,6 +37,7 @@ const upstream = (changes: Partial<ShownUpstream> = {}): ShownUpstream => ({
   limits: { rpm: null, tpm: null, concurrency: null },
   credential: null,
   process: null,
+  served: [],
   credentials: [],
   ...changes,
 })

@@ -3,6 +3,7 @@ import { afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { type Status, socketPath } from '../../src/server/protocol.ts'
 import { startApp, type TestApp } from '../support/app.ts'
 import { modelServer } from '../support/model-server.ts'
 import { until } from '../support/until.ts'
@@ -118,6 +119,13 @@ test('how fast a local server writes is told once an answer has shown it', async
   expect((await told()).tokens_per_second).toBeNull()
   await (await chat('much', { stream: true })).text()
   expect((await told()).tokens_per_second).toBe(12.3)
+  const status = await fetch('http://localhost/status', { unix: socketPath(app.dataFolder) })
+  expect(((await status.json()) as Status).upstreams[0]?.served).toEqual([
+    {
+      ...{ upstream_model: 'local/a', context_length: null, quantization: 'Q4_K_M', size_bytes: 397_806_592 },
+      tokens_per_second: 12.3,
+    },
+  ])
 })
 
 const CAPS = { supports_tools: true, supports_tool_calls: true }

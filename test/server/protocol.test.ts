@@ -45,6 +45,7 @@ describe('the status of an upstream', () => {
       credential: 'set',
       credentials: [],
       process: null,
+      served: [],
       left_out: [],
       deadlines: {
         headers_ms: 60_000,

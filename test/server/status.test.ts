@@ -11,6 +11,7 @@ const WELL: WatchedParts = {
   health: { states: () => [] },
   fleet: { status: () => null },
   watch: { healthy: () => true },
+  figuresOf: () => null,
 }
 const DISK = {
   used_bytes: 1,

@@ -45,6 +45,7 @@ export const toUpstreamStatus = (id: string, fields: Partial<UpstreamStatus> = {
   credential: 'set',
   credentials: [],
   process: null,
+  served: [],
   left_out: [],
   state: 'healthy',
   reason: null,

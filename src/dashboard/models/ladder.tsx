@@ -2,6 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import type { ShownModel } from '../../documents/model.ts'
 import type { ShownUpstream } from '../../documents/upstream.ts'
+import { toFigureText } from '../../domain/served-figures.ts'
 import { toHref } from '../address/address.ts'
 import { toExactCount, toPercent } from '../figures/counts.ts'
 import { toPrices } from '../figures/prices.ts'
@@ -48,6 +49,7 @@ export const Ladder = ({ of: model, upstreams, actions }: LadderProps) => (
     {toLadder(model.routes).map((rung) => {
       const { kind, word, reason } = toRouteHealth(model.slug, rung, upstreamOf(upstreams, rung))
       const differences = toDifferences(model, rung)
+      const figures = rung.served === null ? '' : toFigureText(rung.served)
       return (
         <li key={`${rung.upstream} ${rung.upstream_model}`}>
           <span class="place">
@@ -63,6 +65,7 @@ export const Ladder = ({ of: model, upstreams, actions }: LadderProps) => (
               <State kind={kind}>{word}</State>
             </p>
             {reason && <p class="reason">{reason}</p>}
+            {figures !== '' && <p class="hint">Its server: {figures}</p>}
             {differences !== '' && <p class="hint">{differences}</p>}
             {actions?.(rung)}
           </div>

@@ -6,6 +6,7 @@ import { FEATURES, MODALITIES } from '../../domain/settings.ts'
 import type { PricingItem } from '../../domain/usage.ts'
 import type { PriceOfModel, ShownModel, ShownRoute, toAliasDocuments, toShownModel } from '../model.ts'
 import { Count, describes, Flag, orNull, Text, TextOrNull, Time, wordOf } from './describes.ts'
+import { SERVED } from './upstreams.ts'
 
 const price = Type.Optional(Type.String({ description: 'USD, a decimal.' }))
 
@@ -45,6 +46,7 @@ export const Route = describes<ShownRoute>()(
     origin: Text,
     is_ready,
     reason: TextOrNull,
+    served: orNull(Type.Object({ state: orNull(wordOf(SERVER_STATES)), ...SERVED })),
   }),
 )
 

@@ -4,6 +4,14 @@ import { SERVER_STATES } from '../../domain/model-server.ts'
 import type { ShownPreset, ShownUpstream, toFoundDocument, UpstreamTest } from '../upstream.ts'
 import { Count, CountOrNull, describes, Flag, orNull, Text, TextOrNull, Time, TimeOrNull, wordOf } from './describes.ts'
 
+/** Of a model at a local server, while that runs. */
+export const SERVED = {
+  context_length: CountOrNull,
+  quantization: TextOrNull,
+  size_bytes: CountOrNull,
+  tokens_per_second: orNull(Type.Number()),
+}
+
 export const Upstream = describes<ShownUpstream>()(
   Type.Object({
     id: Text,
@@ -38,6 +46,7 @@ export const Upstream = describes<ShownUpstream>()(
         ...{ answering: Count, waiting: Count, memory_bytes: CountOrNull },
       }),
     ),
+    served: Type.Array(Type.Object({ upstream_model: Text, ...SERVED })),
     last_ok_ms: TimeOrNull,
     last_error: orNull(Type.Object({ message: Text, at_ms: Time })),
     targets: Type.Array(
