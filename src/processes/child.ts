@@ -6,6 +6,7 @@
 import { readFileSync } from 'node:fs'
 import type { ProcessSpec } from '../domain/model-server.ts'
 import { explainProgram, type Filling, fill, toServerEnvironment } from './command.ts'
+import { Hider } from './hide.ts'
 
 /** A server that was started. */
 export interface Launched extends Filling {
@@ -82,11 +83,13 @@ function signalGroup(pid: number, name: NodeJS.Signals): void {
 
 async function keep(stream: ReadableStream<Uint8Array>, key: string, write: (text: string) => void): Promise<void> {
   const utf8 = new TextDecoder()
+  const hider = new Hider(key)
   try {
-    for await (const piece of stream) write(utf8.decode(piece, { stream: true }).replaceAll(key, '…'))
+    for await (const piece of stream) write(hider.take(utf8.decode(piece, { stream: true })))
   } catch {
     // It has ended.
   }
+  write(hider.end())
 }
 
 /** Resident memory of a process and of what it has started, as Linux tells it (proc_pid_status(5)); null elsewhere. */
