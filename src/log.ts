@@ -37,6 +37,7 @@ export type LogEvent =
   | 'process_too_large'
   | 'process_memory_unkept'
   | 'process_ignored'
+  | 'process_left'
   // The ledger
   | 'ledger_recovered'
   | 'ledger_behind'

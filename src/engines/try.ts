@@ -7,6 +7,7 @@ import { IDLE_MS, type ProcessSpec } from '../domain/model-server.ts'
 import type { Environment } from '../domain/snapshot.ts'
 import { type Launched, launch } from '../processes/child.ts'
 import { findFreePort } from '../processes/engine.ts'
+import { runGuarded } from '../processes/guarded.ts'
 import { lookAt } from '../processes/look.ts'
 import { toCommand } from './command.ts'
 import { makeTinyModel } from './tiny-model.ts'
@@ -23,8 +24,8 @@ const READY_MS = 120_000
 const LOOK_MS = 50
 const ANSWER_MS = 60_000
 const CONTEXT = 256
-/** Of what a program has said. */
-const MOST_SAID = 300
+/** Of what a program has said, and of that for an administrator. */
+const [MOST_KEPT, MOST_SAID] = [10_000, 300]
 
 /** Resolves to the version that it says. Throws an Error whose message ends a sentence. */
 export async function tryOut(program: string, trial: Trial): Promise<string> {
@@ -40,17 +41,16 @@ export async function tryOut(program: string, trial: Trial): Promise<string> {
 }
 
 async function askVersion(program: string, { environment }: Trial): Promise<string> {
-  const child = Bun.spawn([program, '--version'], {
-    env: { PATH: environment.PATH ?? '' },
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
-    timeout: VERSION_MS,
-    killSignal: 'SIGKILL',
+  let said = ''
+  const { code, how, isLate } = await runGuarded([program, '--version'], {
+    environment: { PATH: environment.PATH ?? '' },
+    secret: null,
+    write: (text) => (said = `${said}${text}`.slice(-MOST_KEPT)),
+    mostMs: VERSION_MS,
   })
-  const [out, error] = await Promise.all([child.stdout.text(), child.stderr.text()])
-  if ((await child.exited) !== 0) throw new Error(toLastLine(`${out}\n${error}`) || `it ended with ${child.exitCode}`)
-  return /version: (.+)/.exec(`${error}\n${out}`)?.[1]?.slice(0, 100) ?? 'unknown'
+  if (isLate) throw new Error(`its --version had not ended after ${VERSION_MS / 1_000} s`)
+  if (code !== 0) throw new Error(toLastLine(said) || `its --version ${how}`)
+  return /version: (.+)/.exec(said)?.[1]?.slice(0, 100) ?? 'unknown'
 }
 
 async function serveOnce(program: string, model: string, { environment }: Trial): Promise<void> {
@@ -61,7 +61,11 @@ async function serveOnce(program: string, model: string, { environment }: Trial)
   }
   let said = ''
   const filling = { port: findFreePort(), key: crypto.randomUUID(), slug: 'local/trial' }
-  const server = launch(spec, filling, { environment, write: (text) => (said = `${said}${text}`.slice(-10_000)) })
+  const server = launch(spec, filling, {
+    environment,
+    owner: null,
+    write: (text) => (said = `${said}${text}`.slice(-10_000)),
+  })
   try {
     await untilReady(server, spec)
     await ask(server)
@@ -101,9 +105,11 @@ async function ask({ port, key }: Launched): Promise<void> {
     resolve(response.statusCode ?? 0)
   })
   asked.on('error', reject)
-  asked.setTimeout(ANSWER_MS, () => asked.destroy(new Error(`it has not answered within ${ANSWER_MS / 1_000} s`)))
+  // Of all of it: a server may send a byte now and then.
+  const late = () => asked.destroy(new Error(`it has not answered within ${ANSWER_MS / 1_000} s`))
+  const timer = setTimeout(late, ANSWER_MS)
   asked.end(JSON.stringify({ messages: [{ role: 'user', content: 'hello' }], max_tokens: 1 }))
-  const status = await promise
+  const status = await promise.finally(() => clearTimeout(timer))
   if (status !== 200) throw new Error(`it answered ${status} to a small model's first question`)
 }
 

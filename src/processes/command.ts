@@ -61,8 +61,26 @@ const PASSED =
 /** NVIDIA_API_KEY is a provider's, though it begins as settings of graphics cards do. */
 const SECRET = /_(KEY|TOKEN|SECRET|PASSWORD|AUTH_CONFIG)$/
 
-/** The environment of a server. Engines that read their key there have it, so that it need not stand among the words. */
-export function toServerEnvironment(own: Readonly<Record<string, string | undefined>>, key: string) {
-  const passed = Object.entries(own).filter(([name]) => PASSED.test(name) && !SECRET.test(name))
-  return { ...Object.fromEntries(passed), LLAMA_API_KEY: key, VLLM_API_KEY: key }
+/** Where what is started for a server has its key. */
+export const KEY_VARIABLE = 'LLAMA_API_KEY'
+/** Where it says whose it is. */
+export const OWNER_VARIABLE = 'TOLLGATE_SERVERS_OF'
+
+/**
+ * The environment of a server. Engines that read their key there have it, so that it need not stand among the words.
+ * @param owner whose servers they are; null where that is nobody's concern.
+ */
+export function toServerEnvironment(
+  own: Readonly<Record<string, string | undefined>>,
+  key: string,
+  owner: string | null,
+): Record<string, string> {
+  const passed = Object.entries(own).flatMap(([name, value]): [string, string][] =>
+    value !== undefined && PASSED.test(name) && !SECRET.test(name) ? [[name, value]] : [],
+  )
+  return {
+    ...Object.fromEntries(passed),
+    ...{ [KEY_VARIABLE]: key, VLLM_API_KEY: key },
+    ...(owner === null ? {} : { [OWNER_VARIABLE]: owner }),
+  }
 }

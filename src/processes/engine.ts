@@ -11,6 +11,8 @@ import { lookAt } from './look.ts'
 export interface EngineOptions {
   /** Where logs are. */
   folder: string
+  /** See `toServerEnvironment`. */
+  owner: string | null
   environment: Readonly<Record<string, string | undefined>>
   /** Wall clock, ms. */
   now(): number
@@ -21,10 +23,10 @@ export interface EngineOptions {
 /** Where the log of an upstream's server is; what was written before it is in `<path>.1`. */
 export const logPath = (folder: string, id: string) => join(folder, `${id}.log`)
 
-export function createEngine({ folder, environment, now, findPort = findFreePort }: EngineOptions): Engine {
+export function createEngine({ folder, owner, environment, now, findPort = findFreePort }: EngineOptions): Engine {
   const logs = new Map<string, LogFile>()
   const logOf = (id: string) => logs.getOrInsertComputed(id, () => new LogFile(logPath(folder, id)))
-  const optionsOf = (id: string) => ({ environment, write: (text: string) => logOf(id).write(text) })
+  const optionsOf = (id: string) => ({ environment, owner, write: (text: string) => logOf(id).write(text) })
   const tell = (id: string, what: string) => logOf(id).write(`--- ${new Date(now()).toISOString()} ${what}\n`)
   return {
     async launch(id, slug, spec) {

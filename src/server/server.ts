@@ -110,7 +110,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const served = new ServedFacts({ log, monotonicMs })
   const speeds = new Speeds()
   const onReady = served.started.bind(served)
-  const fleet = createFleet({ dataFolder, environment, now, log, onReady })
+  const fleet = await createFleet({ dataFolder, environment, now, log, onReady })
   opened.defer(() => fleet.close())
   const backends = withFleet(createAllBackends({ environment, now, maxEventBytes: config.maxEventBytes }), fleet)
   const { probeMs } = config

@@ -112,6 +112,12 @@ describe('engines install', () => {
     expect(existsSync(join(bench.folder, 'evil'))).toBe(false)
   })
 
+  test('does not wait for what a build leaves running when it is asked for its version', async () => {
+    const leaving = `${SERVER('1').content?.replace('exit 0', '{ sleep 1000 & } && exit 0')}`
+    const { code, stdout } = await install(...pack('one.tar.gz', makeTarGz([{ ...SERVER('1'), content: leaving }])))
+    expect([code, stdout]).toEqual([0, expect.stringContaining('llama-server 1 (abc)')])
+  })
+
   test('unpacks nothing of a file that is not the one that was meant', async () => {
     const [from = '', name = ''] = pack('one.tar.gz', makeTarGz([SERVER('1')]))
     const wrong = await install(from, name, '--sha256', '0'.repeat(64))

@@ -4,7 +4,10 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Launched } from '../../src/processes/child.ts'
+import { OWNER_VARIABLE } from '../../src/processes/command.ts'
 import { createEngine } from '../../src/processes/engine.ts'
+import { runGuarded } from '../../src/processes/guarded.ts'
+import { endLeftovers } from '../../src/processes/leftovers.ts'
 import { LogFile } from '../../src/processes/log-file.ts'
 import { readMeasured } from '../../src/processes/measured.ts'
 import { modelServer } from '../support/model-server.ts'
@@ -32,7 +35,7 @@ const environment = {
 }
 
 async function start(command: string[], findPort?: () => number) {
-  const engine = createEngine({ folder, environment, now: Date.now, ...(findPort ? { findPort } : {}) })
+  const engine = createEngine({ folder, owner: null, environment, now: Date.now, ...(findPort ? { findPort } : {}) })
   const spec = toSpec({ command })
   const server = await engine.launch('gemma', 'local/gemma', spec)
   running.push(server)
@@ -46,6 +49,37 @@ function groupOf({ pid }: Launched): string[] {
   const { stdout } = Bun.spawnSync(['ps', '-eo', 'pgid=,stat=,args='])
   const lines = stdout.toString().split('\n')
   return lines.filter((line) => new RegExp(`^\\s*${pid}\\s+[^Z]`).test(line))
+}
+
+const isLinux = process.platform === 'linux'
+
+/** A shell that says which process it is, and stays. */
+const toDaemon = (path: string) => `sh -c 'echo $$ > ${path}; exec sleep 1000' >/dev/null 2>&1`
+
+async function pidIn(path: string): Promise<number> {
+  await until('it has said which process it is', () => existsSync(path) && readFileSync(path, 'utf8').endsWith('\n'))
+  return Number(readFileSync(path, 'utf8'))
+}
+
+const isRunning = (pid: number) =>
+  /^[^Z\s]/.test(
+    Bun.spawnSync(['ps', '-o', 'stat=', '-p', `${pid}`])
+      .stdout.toString()
+      .trim(),
+  )
+
+/** A process of its own that starts servers, and then does nothing. */
+function startGateway(script: string) {
+  const whole = `
+    const { createEngine } = await import('${join(import.meta.dir, '../../src/processes/engine.ts')}')
+    const owner = ${JSON.stringify(folder)}
+    const engine = createEngine({ folder: owner, owner, environment: process.env, now: Date.now })
+    const spec = { stopCommand: null, health: '/health' }
+    const launch = (id, own) => engine.launch(id, 'local/' + id, { ...spec, ...own })
+    const look = async (server) => (await engine.look(server, spec)).state
+    ${script}
+    await Bun.sleep(60_000)`
+  return Bun.spawn([process.execPath, '-e', whole], { stdout: 'pipe', stderr: 'inherit' })
 }
 
 describe('a model server as a process', () => {
@@ -111,16 +145,11 @@ describe('a model server as a process', () => {
   })
 
   test('is not left behind by a process that was killed', async () => {
-    const script = `
-      const { createEngine } = await import('${join(import.meta.dir, '../../src/processes/engine.ts')}')
-      const engine = createEngine({ folder: '${folder}', environment: process.env, now: Date.now })
+    const gateway = startGateway(`
       const command = ${JSON.stringify(modelServer('--deaf', '--child'))}
-      const spec = { command, stopCommand: null, health: '/health' }
-      const both = [await engine.launch('a', 'local/a', spec), await engine.launch('b', 'local/b', spec)]
-      for (const server of both) while ((await engine.look(server, spec)).state !== 'ready') await Bun.sleep(10)
-      console.log(both.map(({ pid }) => pid).join(' '))
-      await Bun.sleep(60_000)`
-    const gateway = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', stderr: 'inherit' })
+      const both = [await launch('a', { command }), await launch('b', { command })]
+      for (const server of both) while ((await look(server)) !== 'ready') await Bun.sleep(10)
+      console.log(both.map(({ pid }) => pid).join(' '))`)
     const { value } = await gateway.stdout.getReader().read()
     const pids = new TextDecoder().decode(value).trim().split(' ').map(Number)
     expect(pids.length).toBe(2)
@@ -131,8 +160,43 @@ describe('a model server as a process', () => {
     await until('all of it has gone', () => groups().length === 0)
   })
 
+  test('leaves no stop command behind either, where that is running while the process is killed', async () => {
+    const path = join(folder, 'pid')
+    const stopCommand = ['sh', '-c', `echo $$ > ${path}; exec sleep 1000`]
+    const gateway = startGateway(`await launch('a', ${JSON.stringify({ command: ['sleep', '1000'], stopCommand })})`)
+    const pid = await pidIn(path)
+    gateway.kill('SIGKILL')
+    await gateway.exited
+    await until('it has gone', () => !isRunning(pid))
+  })
+
+  test.if(isLinux)('leaves nothing that has made a session of its own', async () => {
+    const path = join(folder, 'pid')
+    const { server } = await start(['sh', '-c', `setsid ${toDaemon(path)} & sleep 1000`])
+    const pid = await pidIn(path)
+    server.signal('SIGTERM')
+    await server.exited
+    expect(isRunning(pid)).toBe(false)
+  })
+
+  test.if(isLinux)(
+    'that has left its group and a process that was killed is ended by the next one of its owner',
+    async () => {
+      const path = join(folder, 'pid')
+      const command = ['sh', '-c', `setsid ${toDaemon(path)} & sleep 1000`]
+      const gateway = startGateway(`await launch('a', ${JSON.stringify({ command })})`)
+      const pid = await pidIn(path)
+      gateway.kill('SIGKILL')
+      await gateway.exited
+      expect(await endLeftovers(OWNER_VARIABLE, 'somebody else')).toBe(0)
+      expect(isRunning(pid)).toBe(true)
+      expect(await endLeftovers(OWNER_VARIABLE, folder)).toBeGreaterThan(0)
+      expect(isRunning(pid)).toBe(false)
+    },
+  )
+
   test('is ended by its stop command where it has one, also before its start', async () => {
-    const engine = createEngine({ folder, environment, now: Date.now })
+    const engine = createEngine({ folder, owner: null, environment, now: Date.now })
     const spec = toSpec({ command: ['sleep', '1000'], stopCommand: ['sh', '-c', 'echo removed {slug} at {port}'] })
     const server = await engine.launch('gemma', 'local/gemma', spec)
     running.push(server)
@@ -140,16 +204,24 @@ describe('a model server as a process', () => {
     await until('it has run twice', () => readLog().split(`removed local/gemma at ${server.port}`).length === 3)
   })
 
-  test('is not kept from its start by what its stop command has left running', async () => {
-    const engine = createEngine({ folder, environment, now: Date.now })
+  test('is not kept from its start by what its stop command starts, which ends with that', async () => {
+    const engine = createEngine({ folder, owner: null, environment, now: Date.now })
     const left = join(folder, 'left')
     const stopCommand = ['sh', '-c', `sleep 1000 & echo $! > ${left}`]
-    try {
-      running.push(await engine.launch('gemma', 'local/gemma', toSpec({ command: ['sleep', '1000'], stopCommand })))
-    } finally {
-      process.kill(Number(readFileSync(left, 'utf8')), 'SIGKILL')
-    }
+    running.push(await engine.launch('gemma', 'local/gemma', toSpec({ command: ['sleep', '1000'], stopCommand })))
+    const pid = await pidIn(left)
+    await until('it has gone', () => !isRunning(pid))
   })
+})
+
+test('a program that has not ended in time is ended with all that it has started', async () => {
+  const path = join(folder, 'pid')
+  const { isLate, how } = await runGuarded(['sh', '-c', `sleep 1000 & echo $! > ${path}; wait`], {
+    ...{ environment: { PATH: process.env.PATH ?? '' }, secret: null, mostMs: 200, write() {} },
+  })
+  expect([isLate, how]).toEqual([true, 'was ended by SIGKILL'])
+  const pid = await pidIn(path)
+  await until('all of it has gone', () => !isRunning(pid))
 })
 
 test('the log of a server is bounded, and its newest part is kept', async () => {
