@@ -50,10 +50,8 @@ export async function install(options: InstallOptions): Promise<Installed> {
     )
   const name = toName(archive, found)
   const before = listEngines(dataFolder)
-  const known = before.find((one) => one.name === name)
-  const { program, version } = known
-    ? { program: known.program, version: await requireRuns(known.program, options) }
-    : await unpackNew(name, options)
+  // Also where there is one of that name: what has become of its files since, nobody knows.
+  const { program, version } = await unpackNew(name, options)
   const notes: Note = {
     version,
     sha256: found,
@@ -106,8 +104,7 @@ async function unpackNew(name: string, options: InstallOptions): Promise<{ progr
     if (within === null) throw new BadArchive(`has no ${LLAMA_SERVER} in it`)
     chmodSync(join(unfinished, within), 0o755)
     const version = await requireRuns(join(unfinished, within), options)
-    rmSync(folder, { recursive: true, force: true })
-    renameSync(unfinished, folder)
+    replace(folder, unfinished)
     return { program: join(folder, within), version }
   } catch (error) {
     if (error instanceof BadArchive) throw new NotInstalled(`${archive} ${error.message}. Nothing was installed.`)
@@ -116,6 +113,19 @@ async function unpackNew(name: string, options: InstallOptions): Promise<{ progr
   } finally {
     rmSync(unfinished, { recursive: true, force: true })
   }
+}
+
+/** Puts a folder in the place of one that may be there. */
+function replace(folder: string, by: string): void {
+  const before = `${by}.before`
+  rmSync(before, { recursive: true, force: true })
+  try {
+    renameSync(folder, before)
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error
+  }
+  renameSync(by, folder)
+  rmSync(before, { recursive: true, force: true })
 }
 
 /** The one that lies highest, as a path within the folder. */

@@ -1,6 +1,6 @@
 /** Which engines there are in `engines/` of the data folder: a folder each, a note beside it, and a link to the one in use. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { join, sep } from 'node:path'
+import { isAbsolute, join, sep } from 'node:path'
 import { currentEngine, enginesFolder } from './find.ts'
 
 export interface Installed {
@@ -23,6 +23,8 @@ export function listEngines(dataFolder: string): Installed[] {
   const names = readFolder(folder)
     .filter((name) => name.endsWith(NOTE))
     .map((name) => name.slice(0, -NOTE.length))
+    // As they are given, and so none is `..`.
+    .filter((name) => /^\w/.test(name))
   return names.flatMap((name): Installed[] => {
     const note = readNote(notePath(dataFolder, name))
     if (note === null) return []
@@ -51,6 +53,8 @@ function readNote(path: string): Note | null {
     const { version, sha256, installed_ms, program } = Object(json)
     if (![version, sha256, program].every((text) => typeof text === 'string') || typeof installed_ms !== 'number')
       return null
+    // It would be another program than the one that was unpacked.
+    if (isAbsolute(program) || program.split(sep).includes('..')) return null
     return { version, sha256, installed_ms, program }
   } catch {
     return null

@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -63,6 +64,31 @@ describe('engines install', () => {
     await install(...pack('two.zip', makeZip([SERVER('2')])))
     expect(await versions()).toEqual(['2 (abc), in use', '3 (abc)'])
     expect((await list()).used).toBe(join(bench.folder, 'engines/current/llama-server'))
+  })
+
+  test('unpacks anew what was changed since, and runs no program that a note leads to', async () => {
+    const words = pack('one.tar.gz', makeTarGz([SERVER('1')]))
+    await install(...words)
+    const engines = join(bench.folder, 'engines')
+    const name = readdirSync(engines).find((each) => each.endsWith('.json')) ?? ''
+    const touch = `#!/bin/sh\ntouch '${join(bench.folder, 'touched')}'\nexit 1\n`
+    writeFileSync(join(engines, 'current/llama-server'), touch)
+    writeFileSync(join(engines, 'current/libevil.so'), '')
+    expect((await install(...words)).code).toBe(0)
+    expect([runCurrent(), existsSync(join(engines, 'current/libevil.so'))]).toEqual(['version: 1 (abc)\n', false])
+    writeFileSync(join(bench.folder, 'outside'), touch, { mode: 0o755 })
+    const note = JSON.parse(readFileSync(join(engines, name), 'utf8'))
+    writeFileSync(join(engines, '...json'), JSON.stringify(note))
+    expect(await versions()).toEqual(['1 (abc), in use'])
+    rmSync(join(engines, '...json'))
+    for (const program of ['../../outside', join(bench.folder, 'outside')]) {
+      writeFileSync(join(engines, name), JSON.stringify({ ...note, program }))
+      expect((await list()).engines).toEqual([])
+      expect((await install(...words)).code).toBe(0)
+      expect(await versions()).toEqual(['1 (abc), in use'])
+    }
+    expect(existsSync(join(bench.folder, 'touched'))).toBe(false)
+    expect(readdirSync(engines)).toHaveLength(3)
   })
 
   // Only root gives files away.
