@@ -1,13 +1,14 @@
 /**
- * Fewer calls at a time to an upstream of our own that has said that it has no room: several clients may share one context there, and
- * all of them fail where their prompts do not fit in together. How many it takes is halved with each such word and grows again by good
+ * Less at a time to an upstream of our own that has said that it has no room: several clients may share one context there, and all of
+ * them fail where their prompts do not fit in together. How many tokens it takes is halved with each such word and grows again by good
  * answers, as TCP shares a line (RFC 5681, section 3.1), but slowly; a while after the last such word nobody is held back any more.
- * Who waits is let in by turns of keys.
+ * Who waits is let in by turns of keys, in a line that is bounded: what is large waits until it is alone, and what is small goes together
+ * before it and after it.
  */
 import type { EndSignal } from '../domain/end-signal.ts'
 import { clientLeft, UpstreamError } from '../domain/error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
-import { Turns } from '../threads/turns.ts'
+import { Line, type Waiting } from '../threads/line.ts'
 
 /** What one call holds until it ends. */
 export interface CrowdPlace {
@@ -15,18 +16,34 @@ export interface CrowdPlace {
   leave(how: 'ok' | 'busy' | 'other'): void
 }
 
-type CrowdedUpstream = Pick<Upstream, 'id' | 'deadlines'>
+type CrowdedUpstream = Pick<Upstream, 'id'> & { deadlines: Pick<Upstream['deadlines'], 'firstToken'> }
+
+export interface CrowdCall {
+  /** Whose turns it takes. */
+  owner: string
+  /** That it may read and write. */
+  tokens: number
+}
 
 const CALM_MS = 60_000
 /** One more may come when as many as are let in have had so many good answers each. */
 const ANSWERS = 8
+/** More do not wait: by then another upstream would have answered. */
+const MOST_WAITING = 256
 
 interface Crowd {
-  under: number
-  /** How many may be under way. */
+  /** Under way, and their tokens. */
+  calls: number
+  tokens: number
+  /** How many tokens may be under way; one call always may. */
   width: number
   calmMs: number
-  waiting: Turns<() => void>
+  line: Line<Waiter>
+}
+
+interface Waiter extends CrowdCall, Waiting {
+  resolve(place: CrowdPlace): void
+  reject(error: UpstreamError): void
 }
 
 export class Crowding {
@@ -36,68 +53,83 @@ export class Crowding {
   constructor(readonly monotonicMs: () => number) {}
 
   /**
-   * A place of one call: at once where the upstream has said nothing.
-   * Rejects with an UpstreamError where the client leaves meanwhile, or where no place has become free for as long as a first word may take.
+   * A place of one call: at once where the upstream has said nothing. Rejects with an UpstreamError where the client leaves meanwhile,
+   * where too many wait, or where no place has become free for as long as a first word may take.
    */
-  enter({ id, deadlines }: CrowdedUpstream, shareId: string, signal: EndSignal): CrowdPlace | Promise<CrowdPlace> {
+  enter({ id, deadlines }: CrowdedUpstream, call: CrowdCall, signal: EndSignal): CrowdPlace | Promise<CrowdPlace> {
     const crowd = this.#crowds.getOrInsertComputed(id, () => ({
-      ...{ under: 0, width: Number.POSITIVE_INFINITY, calmMs: 0 },
-      waiting: new Turns<() => void>(),
+      ...{ calls: 0, tokens: 0, width: Number.POSITIVE_INFINITY, calmMs: 0 },
+      line: new Line<Waiter>(MOST_WAITING),
     }))
-    if (this.monotonicMs() >= crowd.calmMs) crowd.width = Number.POSITIVE_INFINITY
-    this.#letIn(crowd)
-    if (crowd.under < Math.floor(crowd.width)) return this.#take(id, crowd)
-    return this.#wait(id, crowd, shareId, signal, deadlines.firstToken)
+    this.#letIn(id, crowd)
+    if (crowd.line.length === 0 && fits(crowd, call)) return this.#take(id, crowd, call)
+    return this.#wait(crowd, call, signal, deadlines.firstToken)
   }
 
-  async #wait(id: string, crowd: Crowd, shareId: string, signal: EndSignal, mostMs: number): Promise<CrowdPlace> {
+  async #wait({ line }: Crowd, call: CrowdCall, signal: EndSignal, mostMs: number): Promise<CrowdPlace> {
     if (signal.aborted) throw clientLeft()
-    const place = Promise.withResolvers<CrowdPlace>()
-    const turn = () => place.resolve(this.#take(id, crowd))
+    const { promise, resolve, reject } = Promise.withResolvers<CrowdPlace>()
+    const waiter: Waiter = { ...call, sinceMs: this.monotonicMs(), resolve, reject }
+    line.join(waiter)?.reject(tooMany(line.length))
     const give = (error: UpstreamError) => {
-      if (crowd.waiting.delete(shareId, turn)) place.reject(error)
+      if (line.leave(waiter)) reject(error)
     }
     const leave = () => give(clientLeft())
     const timer = setTimeout(() => give(noRoom()), mostMs)
     signal.addEventListener('abort', leave, { once: true })
-    crowd.waiting.add(shareId, turn)
     try {
-      return await place.promise
+      return await promise
     } finally {
       clearTimeout(timer)
       signal.removeEventListener('abort', leave)
     }
   }
 
-  #take(id: string, crowd: Crowd): CrowdPlace {
-    crowd.under++
+  #take(id: string, crowd: Crowd, { tokens }: CrowdCall): CrowdPlace {
+    crowd.calls++
+    crowd.tokens += tokens
     let isLeft = false
     return {
       leave: (how) => {
         if (isLeft) return
         isLeft = true
         const nowMs = this.monotonicMs()
-        if (how === 'busy') {
-          crowd.width = Math.max(1, Math.floor(Math.min(crowd.width, crowd.under) / 2))
+        // With nobody beside it, it was not crowded: others need not wait for it.
+        if (how === 'busy' && crowd.calls > 1) {
+          crowd.width = Math.max(1, Math.floor(Math.min(crowd.width, crowd.tokens) / 2))
           crowd.calmMs = nowMs + CALM_MS
-        } else if (how === 'ok') crowd.width += 1 / (ANSWERS * crowd.width)
-        crowd.under--
-        this.#letIn(crowd)
-        if (crowd.under === 0 && nowMs >= crowd.calmMs) this.#crowds.delete(id)
+        } else if (how === 'ok') crowd.width = toWider(crowd.width, tokens)
+        crowd.calls--
+        crowd.tokens -= tokens
+        this.#letIn(id, crowd)
+        if (crowd.calls === 0 && nowMs >= crowd.calmMs) this.#crowds.delete(id)
       },
     }
   }
 
-  #letIn(crowd: Crowd): void {
-    while (crowd.under < Math.floor(crowd.width)) {
-      const turn = crowd.waiting.next()
-      if (turn === undefined) return
-      turn()
+  #letIn(id: string, crowd: Crowd): void {
+    if (this.monotonicMs() >= crowd.calmMs) crowd.width = Number.POSITIVE_INFINITY
+    const { line } = crowd
+    // Whoever is next is waited for, however large: else it would wait for ever behind small ones.
+    for (let next = line.first(); next !== undefined && fits(crowd, next); next = line.first()) {
+      line.next()
+      next.resolve(this.#take(id, crowd, next))
     }
   }
 }
 
+const fits = ({ calls, tokens, width }: Crowd, call: CrowdCall) => calls === 0 || tokens + call.tokens <= width
+
+/** After a good answer: it has room for that one at least. */
+const toWider = (width: number, tokens: number) =>
+  Math.max(tokens, width + (tokens * Math.min(1, tokens / width)) / ANSWERS)
+
 const noRoom = (): UpstreamError =>
   new UpstreamError('status', 'it had no room for one more in all that time', {
     ...{ status: 503, isBusy: true, retryable: false },
+  })
+
+const tooMany = (waiting: number): UpstreamError =>
+  new UpstreamError('status', `${waiting} requests wait for room in it already`, {
+    ...{ status: 429, isOwnLimit: true, retryable: true },
   })

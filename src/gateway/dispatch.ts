@@ -90,12 +90,15 @@ async function callOnce(
   let call: Call | null = null
   let room: CrowdPlace | null = null
   try {
+    let reserve = calls.reserveOf(planned)
     // Providers say themselves how many they take.
     if (upstream.local) {
-      const entering = deps.crowding.enter(upstream, shareId, signal)
+      const asking = { owner: shareId, tokens: tokensOf(reserve) }
+      const entering = deps.crowding.enter(upstream, asking, signal)
       room = entering instanceof Promise ? await entering : entering
+      // Other calls of the request may have been begun meanwhile.
+      if (entering instanceof Promise) reserve = calls.reserveOf(planned)
     }
-    const reserve = calls.reserveOf(planned)
     permit = permitFor(deps, upstream, tokensOf(reserve))
     const beginning = calls.begin(planned, reserve)
     const begun = beginning instanceof Promise ? await beginning : beginning

@@ -4,8 +4,8 @@
  */
 import type { ProcessSpec } from '../domain/model-server.ts'
 import type { Upstream } from '../domain/snapshot.ts'
+import { Line, type Waiting } from '../threads/line.ts'
 import type { Launched } from './child.ts'
-import { Line, type Waiting } from './line.ts'
 import type { Resident } from './plan.ts'
 import type { Supervisor } from './supervisor.ts'
 

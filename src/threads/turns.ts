@@ -48,6 +48,12 @@ export class Turns<Work> {
     return this.#waiting.size > (this.#waiting.has(owner) ? 1 : 0)
   }
 
+  /** What is next; undefined where nothing waits. */
+  first(): Work | undefined {
+    for (const works of this.#waiting.values()) for (const work of works) return work
+    return undefined
+  }
+
   /** Takes what is next; undefined where nothing waits. */
   next(): Work | undefined {
     for (const [owner, works] of this.#waiting) {

@@ -17,7 +17,7 @@ function saying(words: string): Behaviour {
   return { kind: 'whole', status: found.status, body: found.body }
 }
 
-const LOCAL = { model: 'acme/mixed' }
+const LOCAL = { model: 'acme/mixed', max_tokens: 100 }
 
 async function ask(words: string, key = several.key) {
   const response = await several.chat({ ...LOCAL, messages: [{ role: 'user', content: words }] }, { key })
@@ -79,4 +79,41 @@ test('prompts that do not fit into a shared context together are all answered, a
   const keys = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => several.app.key({ name }))
   const answers = await Promise.all(keys.map((key) => ask('a long prompt', key)))
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200])
+})
+
+test('a key whose prompts fill the context has its turns, and others are answered several at a time beside them', async () => {
+  const { here } = several
+  const isUnderWay = ({ answeredAtMs, abortedAtMs }: Seen) => answeredAtMs === null && abortedAtMs === null
+  const isLarge = ({ body }: Seen) => body.includes('large')
+  /** How many were under way together that were answered. */
+  let most = 0
+  here.script((seen) => {
+    const all = here.requests.filter(isUnderWay)
+    const isCrowded = all.length > 1 && all.some(isLarge)
+    if (!isCrowded && here.requests.some(isLarge)) most = Math.max(most, all.length)
+    const answer = isCrowded ? saying('a context that several share') : answering('here')(seen)
+    return answer.kind === 'whole' ? { ...answer, delayMs: 20 } : answer
+  })
+  several.first.script({ kind: 'whole', status: 500, body: {} })
+  const small = [...'abcdefgh'].map((name) => several.app.key({ name }))
+  const large = several.app.key({ name: 'large' })
+  const isAnswered = async (words: string, key: string) => (await ask(words, key)).status === 200
+  let isOver = false
+  const askLarge = async () => {
+    let answered = 0
+    while (!isOver) answered += Number(await isAnswered('large '.repeat(1_000), large))
+    return answered
+  }
+  const askSmall = async (key: string) => {
+    let answered = 0
+    for (let each = 0; each < 8; each++) answered += Number(await isAnswered('small', key))
+    return answered
+  }
+  const larger = [askLarge(), askLarge()]
+  const smaller = await Promise.all(small.map(askSmall))
+  isOver = true
+  expect(most).toBeGreaterThan(2)
+  // Whoever has bad luck three times in a row is told so.
+  expect(Math.min(...smaller)).toBeGreaterThan(4)
+  expect(Math.min(...(await Promise.all(larger)))).toBeGreaterThan(1)
 })

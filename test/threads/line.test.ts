@@ -1,6 +1,6 @@
 /** The line of those who wait for one model. */
 import { describe, expect, test } from 'bun:test'
-import { Line } from '../../src/processes/line.ts'
+import { Line } from '../../src/threads/line.ts'
 
 const line = (most: number, ...names: string[]) => {
   const made = new Line<{ owner: string; sinceMs: number; name: string }>(most)

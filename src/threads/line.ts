@@ -1,8 +1,8 @@
 /**
- * The line of requests that wait for one model: bounded, and fair. Owners take turns; where the line is full, whoever has the most
- * in it gives up the last of it for somebody who has less. So no owner can fill the line for others. Pure.
+ * The line of requests that wait for one thing, such as a model: bounded, and fair. Owners take turns; where the line is full, whoever
+ * has the most in it gives up the last of it for somebody who has less. So no owner can fill the line for others. Pure.
  */
-import { Turns } from '../threads/turns.ts'
+import { Turns } from './turns.ts'
 
 /** A place in the line. */
 export interface Waiting {
@@ -39,6 +39,9 @@ export class Line<W extends Waiting> {
     this.#count++
     return null
   }
+
+  /** Whose turn it is; undefined where nobody waits. */
+  first = (): W | undefined => this.#turns.first()
 
   /** Takes whose turn it is out of the line; undefined where nobody waits. */
   next(): W | undefined {
