@@ -13,9 +13,9 @@ import { toOwnHeaders, toReason, toRoot } from './probe.ts'
 import { readResponse } from './read-text.ts'
 
 export interface ListLimits {
-  /** For all pages. */
+  /** For all answers. */
   ms: number
-  /** Of one page. */
+  /** Of all pages together. */
   bytes: number
   pages: number
   models: number
@@ -23,6 +23,8 @@ export interface ListLimits {
 
 /** The longest list that is known, OpenRouter's, has some 400 models and 600 kB. */
 const LIMITS: ListLimits = { ms: 30_000, bytes: 16 * 1024 * 1024, pages: 50, models: 20_000 }
+/** Nobody has more on a machine of theirs, where whatever listens at a usual port is asked without a word. */
+const LOCAL: Partial<ListLimits> = { bytes: 4 * 1024 * 1024, models: 1_000 }
 
 /** How a question goes and its answer comes back: as `fetch` does it. */
 export type Send = (url: string, init: RequestInit) => Promise<Response>
@@ -37,20 +39,24 @@ export async function askModels(
   upstream: Upstream,
   { send = fetch, ...limits }: ListOptions = {},
 ): Promise<ListedModel[]> {
-  const { ms, bytes, pages, models: most } = { ...LIMITS, ...limits }
-  const signal = AbortSignal.timeout(ms)
+  const all = { ...LIMITS, ...(upstream.local ? LOCAL : {}), ...limits }
+  const { ms, bytes, pages, models: most } = all
+  const asking = { upstream, dialect, signal: AbortSignal.timeout(ms), bytes, ms, send }
+  let bytesLeft = bytes
   const models: ListedModel[] = []
   const seen = new Set<string>()
   let after: string | null = null
   for (;;) {
     const url = `${upstream.baseUrl}${dialect.models.path(upstream, after)}`
-    const text = await readPage(url, { upstream, dialect, signal, bytes, ms, send })
+    const text = await readPage(url, asking, bytesLeft)
+    bytesLeft -= Buffer.byteLength(text)
     const page = dialect.models.read(toJson(url, text))
     if (page === null) throw failed('answer', `${url} answered with JSON that is no list of models. ${ADDRESS}`)
     for (const model of page.models) models.push(model)
     if (models.length > most)
       throw failed('answer', `${url} names more than ${most} models, which is no list of anybody's: ${NAMED}`)
-    if (page.next === null) return askFurther(models, { upstream, dialect, signal, bytes, ms, send })
+    if (page.next === null) return askFurther(models, asking)
+    if (page.next.length > MOST_NEXT) throw failed('answer', `${url} names a next page at too great length. ${NAMED}`)
     if (seen.has(page.next) || seen.size + 1 >= pages)
       throw failed(
         'answer',
@@ -61,9 +67,14 @@ export async function askModels(
   }
 }
 
+/** Of the name of a page, which goes into an address, and into sentences. */
+const MOST_NEXT = 1_000
+
 /** So many are asked about one by one: nobody has more on a machine of theirs. */
 const MOST_ASKED = 100
 const AT_ONCE = 4
+/** Of each of these answers: what Ollama says of a model is some ten kilobytes, with its licence. */
+const FURTHER_BYTES = 512 * 1024
 
 /** Adds what the upstream says of each model beside its list, as far as it does, and in the time that is left. */
 async function askFurther(
@@ -79,7 +90,7 @@ async function askFurther(
       const [at, { at: place, path, body }] = next
       const url = `${place === 'root' ? toRoot(upstream) : upstream.baseUrl}${path}`
       // Whatever it says instead of an answer, its list is good without.
-      answers[at] = await readPage(url, asking, body)
+      answers[at] = await readPage(url, asking, FURTHER_BYTES, body)
         .then(parseJson)
         .catch(() => null)
     }
@@ -105,13 +116,19 @@ interface Asking {
   upstream: Upstream
   dialect: Pick<Dialect, 'headers'>
   signal: AbortSignal
+  /** As the sentences say. */
   bytes: number
   ms: number
   send: Send
 }
 
-async function readPage(url: string, asking: Asking, body?: object): Promise<string> {
-  const { upstream, dialect, signal, bytes, ms, send } = asking
+/** @param most bytes that are read. */
+async function readPage(
+  url: string,
+  { upstream, dialect, signal, bytes, ms, send }: Asking,
+  most: number,
+  body?: object,
+): Promise<string> {
   try {
     // A credential is not carried to where somebody else says.
     const response = await send(url, {
@@ -126,7 +143,7 @@ async function readPage(url: string, asking: Asking, body?: object): Promise<str
       redirect: 'manual',
       signal,
     })
-    if (response.status === 200) return await readBounded(url, response, bytes)
+    if (response.status === 200) return await readBounded(url, response, most, bytes)
     const said = toSaid(await readStart(response), upstream)
     throw toStatusFailure(url, response, said)
   } catch (error) {
@@ -163,12 +180,13 @@ function toStatusFailure(url: string, { status, headers }: Response, said: strin
   return failed('unreachable', `${url} answered ${status}${words}. Try again later, or: ${NAMED}`)
 }
 
-async function readBounded(url: string, response: Response, most: number): Promise<string> {
+/** @param bytes that a list may have. */
+async function readBounded(url: string, response: Response, most: number, bytes: number): Promise<string> {
   const text = await readResponse(response, most)
   if (text !== null) return text
   throw failed(
     'answer',
-    `${url} sent more than ${Math.round(most / 1_048_576)} MiB, which is no list of models. ${NAMED}`,
+    `${url} sent more than ${Math.round(bytes / 1_048_576)} MiB, which is no list of models. ${NAMED}`,
   )
 }
 

@@ -94,3 +94,20 @@ test('a provider whose key is in the environment is only named', async () => {
   expect(found.stdout).toBe('GROQ_API_KEY is set: add it with: tollgate upstreams add groq\n')
   expect(JSON.parse((await bench.run('upstreams', 'list', '--json')).stdout).upstreams).toEqual([])
 })
+
+test('a program that poses as a model server puts neither more models into the catalogue than anybody has, nor what is no name', async () => {
+  const list = (names: readonly string[]) => {
+    const models = names.map((name) => ({ name, model: name, details: { parameter_size: '\x1b[31m1B' } }))
+    const shown = { capabilities: ['completion'], model_info: { 'general.architecture': '\x1b[2J' } }
+    return (question: string) => Response.json(question.startsWith('GET /api/tags') ? { models } : shown)
+  }
+  const many = serve(list(Array.from({ length: 1_001 }, (_, n) => `m${n}:1b`)))
+  const refused = await bench.run('upstreams', 'discover', '--at', many, '--enable')
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('names more than 1000 models')])
+  const odd = serve(list(['\x1b]0;mine\x07', '../../admin', 'gpt\u202e4', 'a b', '', 'x'.repeat(300), 'fine:1b']))
+  const found = await bench.run('upstreams', 'discover', '--at', odd, '--enable')
+  expect(found.code).toBe(0)
+  expect(found.stdout + found.stderr + refused.stderr).toMatch(/^[\n\x20-\x7e]*$/)
+  const { models } = JSON.parse((await bench.run('models', 'list', '--json')).stdout)
+  expect(models.map(({ slug }: { slug: string }) => slug)).toEqual(['local/fine:1b'])
+})

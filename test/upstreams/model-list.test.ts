@@ -218,6 +218,13 @@ describe('a provider that', () => {
     expect(upstream.probes[0]?.bytesSent).toBeLessThan(40 * 1024 * 1024)
   })
 
+  test('sends pages that are too much together is heard no further', async () => {
+    let pages = 0
+    const page = () => listed({ data: [], has_more: true, last_id: `${pages++}`, more: 'x'.repeat(600_000) })
+    expect((await refusalOf(page, anthropic, { bytes: 2_097_152 })).message).toContain('sent more than 2 MiB')
+    expect(pages).toBe(4)
+  })
+
   test('never ends its answer is left after a time', async () => {
     const { message } = await refusalOf({ kind: 'stream', steps: ['{"data":['], end: 'hang' }, openai, { ms: 100 })
     expect(message).toContain('had not sent the whole list after 0.1 s')
@@ -227,6 +234,8 @@ describe('a provider that', () => {
   test('always has one more page, or names more models than there are, is believed no more', async () => {
     const more = listed({ data: [claude('again')], has_more: true, last_id: 'again' })
     expect((await refusalOf(more, anthropic)).message).toContain('never ends: after 2 pages it had more')
+    const long = listed({ data: [], has_more: true, last_id: 'x'.repeat(100_000) })
+    expect((await refusalOf(long, anthropic)).message.length).toBeLessThan(300)
     let pages = 0
     const other = () => listed({ data: [], has_more: true, last_id: `page-${pages++}` })
     expect((await refusalOf(other, anthropic)).message).toContain('after 50 pages')
