@@ -23,7 +23,7 @@ export function FoundHere() {
       </Unread>
       {found !== null && servers.length + providers.length === 0 && (
         <p class="dim">
-          Nothing more: no other model server answers at its usual port, and no provider's variable is set.
+          Nothing more: no other model server answers at its usual port, and no variable of another provider is set.
         </p>
       )}
       <ul class="lines">
