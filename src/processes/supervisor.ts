@@ -4,8 +4,9 @@
  */
 import type { ProcessSpec, ServerState } from '../domain/model-server.ts'
 import type { Launched } from './child.ts'
-import { type Clock, sleep } from './clock.ts'
+import type { Clock } from './clock.ts'
 import type { Look } from './look.ts'
+import { answersAfterAll, untilReady } from './watch.ts'
 
 export interface SupervisorDeps {
   spec: ProcessSpec
@@ -40,14 +41,6 @@ const FIRST_RETRY_MS = 1_000
 const LAST_RETRY_MS = 60_000
 /** One that has run for so long has not failed at its start. */
 const PROVEN_MS = 60_000
-/** Looks at a server that is starting: at first often, since small ones are quick. */
-const FIRST_LOOK_MS = 25
-const LAST_LOOK_MS = 500
-/** Looks at one that could not be reached. */
-const DOUBT_LOOKS = 8
-const DOUBT_MS = 250
-/** One whose port was taken has ended by then (llama-server: within 0.1 s). */
-const UNSURE_MS = 500
 
 export class Supervisor {
   phase: Phase = 'stopped'
@@ -114,21 +107,16 @@ export class Supervisor {
 
   async #lookAgain(server: Launched): Promise<void> {
     const { clock, look, onChange } = this.#deps
-    for (let looks = 0; looks < DOUBT_LOOKS; looks++) {
-      const { state } = await look(server)
-      if (this.server !== server || this.phase !== 'ready') return
-      if (state !== 'loading' && state !== 'foreign') {
-        this.isDoubted = false
-        onChange()
-        return
-      }
-      await sleep(clock, DOUBT_MS)
-      if (this.server !== server || this.phase !== 'ready') return
-    }
-    this.#giveUp({
-      kind: 'crashed',
-      reason: 'it could not be reached any more, though its process runs; its log says why',
-    })
+    const isOver = () => this.server !== server || this.phase !== 'ready'
+    const answers = await answersAfterAll({ clock, look: () => look(server), isOver })
+    if (answers === null) return
+    if (!answers)
+      return this.#giveUp({
+        kind: 'crashed',
+        reason: 'it could not be reached any more, though its process runs; its log says why',
+      })
+    this.isDoubted = false
+    onChange()
   }
 
   /** Stops it: TERM, after 5 s KILL. Resolves once nothing of it runs. */
@@ -160,25 +148,14 @@ export class Supervisor {
     clock.after(startedMs + spec.startMs - clock.nowMs(), () => {
       if (!this.#isOver(server)) this.#giveUp({ kind: 'start', reason: toLate(spec) })
     })
-    let unsureSinceMs: number | null = null
-    for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(pauseMs * 2, LAST_LOOK_MS)) {
-      const { state } = await look(server)
-      if (this.#isOver(server)) return
-      const nowMs = clock.nowMs()
-      if (state === 'unsure') unsureSinceMs ??= nowMs
-      if (state === 'foreign') return this.#giveUp({ kind: 'foreign', reason: FOREIGN })
-      const isSure = state === 'ready' || state === 'sleeping'
-      if (isSure || (unsureSinceMs !== null && nowMs - unsureSinceMs >= UNSURE_MS)) {
-        this.isSleeping = state === 'sleeping'
-        this.readyMs = nowMs
-        this.loadMs = nowMs - startedMs
-        this.failure = null
-        this.#to('ready')
-        return
-      }
-      await sleep(clock, pauseMs)
-      if (this.#isOver(server)) return
-    }
+    const state = await untilReady({ clock, look: () => look(server), isOver: () => this.#isOver(server) })
+    if (state === null) return
+    if (state === 'foreign') return this.#giveUp({ kind: 'foreign', reason: FOREIGN })
+    this.isSleeping = state === 'sleeping'
+    this.readyMs = clock.nowMs()
+    this.loadMs = this.readyMs - startedMs
+    this.failure = null
+    this.#to('ready')
   }
 
   /** It has ended, or is to. */
