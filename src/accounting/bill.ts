@@ -10,6 +10,7 @@ import type { Outcome } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
 import { toMostOutput } from '../tokens/estimate.ts'
 import type { Call } from './call.ts'
+import { toComputeMs } from './compute.ts'
 import type { Meter } from './meter.ts'
 import { joinUsage, toWithin, type WithinBill } from './within.ts'
 
@@ -139,12 +140,14 @@ const NOTHING: Omit<Bill, 'status'> = {
 
 /** By what the upstream charged for a whole answer, where it has said so and its word counts; else by the price sheet. */
 export function charge(
-  { target, meter }: Pick<Call, 'target' | 'meter'>,
+  call: Pick<Call, 'target' | 'body' | 'meter'>,
   status: Outcome['status'],
-  usage: Usage,
+  counted: Usage,
   estimated: boolean,
 ): Bill {
+  const { target, meter } = call
   const { pricing } = target
+  const usage = meter.workedMs > 0 ? { ...counted, computeMs: toComputeMs(call) } : counted
   const { mode, others } = meter
   const reportedNanoUsd = status === 'ok' ? meter.chargedNanoUsd : null
   if (reportedNanoUsd !== null) {
@@ -184,6 +187,7 @@ export const toBilled = ({
   imageCompletionTokens: usage.imageCompletion,
   toolPromptTokens: usage.toolPrompt,
   webSearches: usage.webSearches,
+  computeMs: usage.computeMs,
   estimated: estimated ? 1 : 0,
   costNanoUsd,
   mode,

@@ -2,6 +2,7 @@
 import type { EndSignal } from '../domain/end-signal.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Key, Target } from '../domain/snapshot.ts'
+import { isTimed } from '../domain/tariff.ts'
 import type { Lane, NativeRequest } from '../domain/task.ts'
 import type { Reservation } from '../limits/limiter.ts'
 import type { OpenCall } from '../store/ledger-rows.ts'
@@ -60,6 +61,11 @@ export class Call implements Payer {
   /** How long it goes on for its usage when its client leaves or the server stops, ms; 0 = not at all. */
   get readOnMs(): number {
     return this.#deps.leftCalls.readOnMs(this.target.upstream)
+  }
+
+  /** See `Payer`. Whose time costs nothing is not timed. */
+  sent(): void {
+    if (isTimed(this.target.pricing)) this.meter.sent()
   }
 
   /** See `Payer`. The request's slot is free from now on. */

@@ -6,6 +6,7 @@
 
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
+import { isTimed } from '../domain/tariff.ts'
 import type { Cost, Counting } from '../limits/budget-reservation.ts'
 import type { Ask } from '../limits/limiter.ts'
 import { tokensOn } from '../tokens/bound.ts'
@@ -128,7 +129,8 @@ export const isLike = (one: PlannedCalls, other: PlannedCalls): boolean =>
   one.target.pricing === other.target.pricing &&
   one.target.upstreamModel === other.target.upstreamModel &&
   one.target.maxOutputLength === other.target.maxOutputLength &&
-  one.calls === other.calls
+  one.calls === other.calls &&
+  (one.target.upstream === other.target.upstream || !isTimed(one.target.pricing))
 
 /** An additional call that is on its way to the record: several may set out before the first of them is there. */
 export interface Pending {

@@ -66,6 +66,8 @@ export class Meter {
   /** How fast it has written, by its own word, where it has said so. */
   #saidPerSecond: number | null = null
   durationMs: number | null = null
+  /** How long after its beginning it was sent, ms; null before that, and where nobody wants to know. */
+  #sentAfterMs: number | null = null
   #wake = () => {}
 
   /** @param monotonicMs a clock that never steps, ms. The call begins now. */
@@ -119,6 +121,16 @@ export class Meter {
     if (this.#saidPerSecond !== null) return this.#saidPerSecond
     const ms = durationMs !== null && firstTokenMs !== null ? durationMs - firstTokenMs : 0
     return ms < LEAST_MEASURED_MS ? null : ((usage.completion - 1) / ms) * 1_000
+  }
+
+  /** Notes that the call goes out to its upstream now. The last time counts. */
+  sent(): void {
+    this.#sentAfterMs = this.elapsedMs
+  }
+
+  /** How long its upstream has been at work on it, to its end or so far, ms; 0 where `sent` was not said. */
+  get workedMs(): number {
+    return this.#sentAfterMs === null ? 0 : this.elapsedMs - this.#sentAfterMs
   }
 
   /** Resolves once the call has ended. */

@@ -2,10 +2,11 @@
 import { reasonToRefuse } from '../domain/fields.ts'
 import { chargeBy } from '../domain/price.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
-import type { Target } from '../domain/snapshot.ts'
+import type { Target, Upstream } from '../domain/snapshot.ts'
 import { toMostTariff } from '../domain/tariff.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import { toMedia } from '../tokens/prompt.ts'
+import { toMostComputeMs } from './compute.ts'
 
 /** Searches that are held for a call that may search: no upstream says beforehand how many it makes, and most make a few. */
 const MOST_SEARCHES = 10
@@ -13,10 +14,10 @@ const MOST_SEARCHES = 10
 /**
  * The most that a call of so many tokens costs. All text of a prompt may be written to a cache, and all of an answer be reasoning, or
  * audio or images where these were asked for; each costs the most that it does in any mode that the sheet has, since an account may be
- * set to one; and where it may search the web, it does.
+ * set to one; where it may search the web, it does; and where its time has a price, it takes all that its deadline allows.
  */
 export function toMostNanoUsd(
-  { pricing, features }: Pick<Target, 'pricing' | 'features'>,
+  { pricing, features, upstream }: Pick<Target, 'pricing' | 'features'> & { upstream: Pick<Upstream, 'deadlines'> },
   prompt: number,
   completion: number,
   body: CanonicalRequest,
@@ -26,6 +27,7 @@ export function toMostNanoUsd(
   if (!tariff) return 0
   const { atto } = tariff
   const usage: Usage = { ...NO_USAGE, prompt, completion }
+  if (atto.computeMs > 0n) usage.computeMs = toMostComputeMs(upstream, body)
   if (atto.webSearches > 0n && maySearch({ features }, body)) usage.webSearches = MOST_SEARCHES
   if (atto.audioPrompt > atto.prompt || atto.imagePrompt > atto.prompt) {
     const { audio, images } = toMedia(body)

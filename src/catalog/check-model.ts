@@ -10,6 +10,7 @@ import {
   closest,
   type Entry,
   type Issue,
+  isLocal,
   isSlug,
   issue,
   isWildcard,
@@ -19,8 +20,11 @@ import {
   toItems,
 } from './entry.ts'
 import { findFacts, type KnownProviders } from './known.ts'
+import { NO_SECONDS } from './priced.ts'
 
 const DECIMAL = /^\d{1,9}(\.\d{1,18})?$/
+/** Of a second: a thousandth of it has an exact price, too. */
+const DECIMAL_OF_SECOND = /^\d{1,9}(\.\d{1,15})?$/
 
 /** What no wildcard can say of all its models at once. */
 const OF_ONE_MODEL = ['name', 'created', 'context_length', 'max_output_length', 'input_modalities', 'output_modalities']
@@ -51,6 +55,9 @@ export function* checkModel(slug: string, raw: unknown, upstreams: Entry, known:
     seen.add(name)
     yield* checkLengths(route, path)
     yield* checkPricing(route.pricing, [...path, 'pricing'])
+    const { upstream } = route
+    const isPaid = typeof upstream === 'string' && Object.hasOwn(upstreams, upstream) && !isLocal(upstreams[upstream])
+    if (isPaid && hasSecond(route.pricing ?? entry.pricing)) yield issue([...path, 'pricing'], NO_SECONDS)
   }
   if (isObject(raw) && !isWildcard(slug)) yield* checkFacts(slug, entry, upstreams, known)
 }
@@ -89,11 +96,15 @@ function* checkPricing(pricing: unknown, at: Path): Generator<Issue> {
   for (const [index, item] of toItems(pricing).entries()) {
     const entry = toEntry(item)
     for (const [field, value] of Object.entries(entry)) {
-      if (!CONDITIONS.has(field) && typeof value === 'string' && !DECIMAL.test(value))
-        yield issue(
-          [...at, index, field],
-          `'${value.slice(0, 40)}' is no price: write USD per token as a decimal such as "0.00000015", without sign or exponent, at most 18 decimals.`,
-        )
+      const ofSecond = field === 'second'
+      if (CONDITIONS.has(field) || typeof value !== 'string' || (ofSecond ? DECIMAL_OF_SECOND : DECIMAL).test(value))
+        continue
+      yield issue(
+        [...at, index, field],
+        ofSecond
+          ? `'${value.slice(0, 40)}' is no price: write USD per second as a decimal such as "0.0005", without sign or exponent, at most 15 decimals.`
+          : `'${value.slice(0, 40)}' is no price: write USD per token as a decimal such as "0.00000015", without sign or exponent, at most 18 decimals.`,
+      )
     }
     if (entry.image !== undefined)
       yield issue(
@@ -119,6 +130,8 @@ function* checkPricing(pricing: unknown, at: Path): Generator<Issue> {
       yield issue([...at, index], `the mode ${mode} has no price without min_prompt_tokens: shorter prompts need one.`)
   }
 }
+
+const hasSecond = (pricing: unknown): boolean => toItems(pricing).some((item) => toEntry(item).second !== undefined)
 
 /** What says for which calls an item holds. */
 const CONDITIONS: ReadonlySet<string> = new Set(['min_prompt_tokens', 'mode'])

@@ -125,6 +125,7 @@ const Pricing = Type.Array(
     image: price(),
     request: price(),
     web_search: price(),
+    second: price(),
     mode: Type.Optional(text()),
     min_prompt_tokens: Type.Optional(Type.Integer({ minimum: 1 })),
   }),

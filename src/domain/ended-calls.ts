@@ -17,6 +17,7 @@ const COLUMNS = {
   imageCompletionTokens: 'image_completion_tokens',
   toolPromptTokens: 'tool_prompt_tokens',
   webSearches: 'web_searches',
+  computeMs: 'compute_ms',
   costNanoUsd: 'cost_nano_usd',
 } as const
 

@@ -6,6 +6,7 @@ import type { PricingItem, Usage } from './usage.ts'
 
 /** Prices are held as integers of 10^-18 USD: a decimal string may have this many places. */
 export const MAX_DECIMALS = 18
+const MS_PER_SECOND = 1_000n
 
 export interface Prices<T> {
   prompt: T
@@ -19,10 +20,12 @@ export interface Prices<T> {
   audioCompletion: T
   imageCompletion: T
   webSearches: T
+  /** Of a ms: a thousandth of `second`. */
+  computeMs: T
   request: T
 }
 
-/** By which price of an item each count is charged: the first of these names that the item has. The last two are free without one. */
+/** By which price of an item each count is charged: the first of these names that the item has. The last three are free without one. */
 const CHARGED_BY = {
   prompt: ['prompt'],
   cacheRead: ['input_cache_read', 'prompt'],
@@ -35,6 +38,7 @@ const CHARGED_BY = {
   audioCompletion: ['audio_completion', 'audio', 'completion'],
   imageCompletion: ['image_token_completion', 'completion'],
   webSearches: ['web_search'],
+  computeMs: ['second'],
   request: ['request'],
 } as const satisfies Record<keyof Prices<unknown>, readonly (keyof PricingItem)[]>
 
@@ -104,6 +108,7 @@ export function toPrices(item: PricingItem): Prices<bigint> {
     audioCompletion: of('audioCompletion'),
     imageCompletion: of('imageCompletion'),
     webSearches: of('webSearches'),
+    computeMs: of('computeMs') / MS_PER_SECOND,
     request: of('request'),
   }
 }
@@ -127,6 +132,7 @@ export function toPicoPrices(atto: Prices<bigint>): Prices<number> | null {
     audioCompletion: of(atto.audioCompletion),
     imageCompletion: of(atto.imageCompletion),
     webSearches: of(atto.webSearches),
+    computeMs: of(atto.computeMs),
     request: of(atto.request),
   }
 }

@@ -67,12 +67,12 @@ const toWritten = ({ completion, reasoning, audioCompletion, imageCompletion }: 
 
 /** One product of the sum that a call costs. */
 export interface ChargeLine {
-  /** What is counted: tokens of a kind that no other line counts, searches of the web, or the call itself (`request`). */
+  /** What is counted: tokens of a kind that no other line counts, searches of the web, ms of compute, or the call itself (`request`). */
   kind: Kind
   count: number
   /** The name in the catalogue of the price that it is charged by: of a kind without a price of its own, another one's. */
   price: keyof PricingItem
-  /** USD for each, as the catalogue has it. */
+  /** USD for each, as the catalogue has it: of compute, for a second. */
   usdEach: string
   /** Exact USD of the line. */
   usd: string
@@ -129,7 +129,8 @@ function toPico(price: Prices<number>, plain: number, written: number, usage: Us
     price.imagePrompt * usage.imagePrompt +
     price.audioCompletion * usage.audioCompletion +
     price.imageCompletion * usage.imageCompletion +
-    price.webSearches * usage.webSearches
+    price.webSearches * usage.webSearches +
+    price.computeMs * usage.computeMs
   )
 }
 
@@ -152,6 +153,7 @@ function toAttoSum(price: Prices<bigint>, plain: number, written: number, usage:
     price.imagePrompt * BigInt(usage.imagePrompt) +
     price.audioCompletion * BigInt(usage.audioCompletion) +
     price.imageCompletion * BigInt(usage.imageCompletion) +
-    price.webSearches * BigInt(usage.webSearches)
+    price.webSearches * BigInt(usage.webSearches) +
+    price.computeMs * BigInt(usage.computeMs)
   )
 }

@@ -62,6 +62,9 @@ export function toMostTariff(pricing: readonly PricingItem[], promptTokens: numb
   return most
 }
 
+/** Whether some calls are charged by the time that they take. */
+export const isTimed = (pricing: readonly PricingItem[]): boolean => pricing.some(({ second }) => second !== undefined)
+
 function pick(tariffs: Tariff[], promptTokens: number): Tariff | undefined {
   const [first] = tariffs
   return tariffs.length === 1 ? first : (tariffs.findLast((tariff) => promptTokens > tariff.moreThan) ?? first)

@@ -25,6 +25,8 @@ export interface Usage {
   imageCompletion: number
   /** How often the provider searched the web. */
   webSearches: number
+  /** How long a server was at work on it, ms, where that has a price: no upstream reports it, `accounting/compute.ts` says what counts. */
+  computeMs: number
 }
 
 /** What a model other than the one that was called has used within the call, such as an advisor. */
@@ -56,6 +58,7 @@ export const NO_USAGE: Usage = {
   audioCompletion: 0,
   imageCompletion: 0,
   webSearches: 0,
+  computeMs: 0,
 }
 
 /** No call searches more often; beyond it a number is nonsense, and what it costs would be. */
@@ -68,7 +71,7 @@ export function addUsage(sum: Usage, more: Usage): void {
 
 const FIELDS = Object.keys(NO_USAGE) as (keyof Usage)[]
 
-/** One item of a model's `pricing`, whole in itself: decimal strings, USD per token (`request`: per call). */
+/** One item of a model's `pricing`, whole in itself: decimal strings, USD per token (`request`: per call, `second`: per second). */
 export interface PricingItem {
   prompt: string
   completion: string
@@ -87,6 +90,8 @@ export interface PricingItem {
   request?: string
   /** Each search of the web by the provider. */
   web_search?: string
+  /** Each second of compute, to the ms: what a server of one's own costs. At most 15 decimals, so that a ms has an exact price. */
+  second?: string
   /** The item holds for requests with more prompt tokens than this (strictly), for all of them. The first item has no condition. */
   min_prompt_tokens?: number
   /** The item holds for calls that their upstream says it served so, such as `flex`: see `toMode`. */

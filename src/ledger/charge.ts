@@ -1,6 +1,6 @@
 /**
- * Works out again what a request was charged, call by call, from what is on record alone: tokens, and the version of the price
- * that each call was charged by. It calculates as the charge was calculated, by the same code, and says where the two differ.
+ * Works out again what a request was charged, call by call, from what is on record alone: tokens, ms of compute, and the version of the
+ * price that each call was charged by. It calculates as the charge was calculated, by the same code, and says where the two differ.
  */
 import { COUNTS } from '../domain/ended-calls.ts'
 import { fromFirstCall } from '../domain/first-call.ts'
@@ -11,7 +11,7 @@ import type { AdditionalReason, StoredCall, StoredRequest } from '../store/ledge
 import type { RequestReader } from '../store/request-store.ts'
 
 /**
- * By what a call is charged: `tokens` and their price; `reported`: what its upstream charged by its own word; `free`: where it went nothing has a price; `nothing`: it failed before its
+ * By what a call is charged: `tokens`, with what else is counted, and their price; `reported`: what its upstream charged by its own word; `free`: where it went nothing has a price; `nothing`: it failed before its
  * first word, or was never made; `reserve`: the server was gone before it ended, and what it had reserved is what it costs;
  * `open`: it is under way; `unknown`: the price that its row names is not on record.
  */
@@ -112,4 +112,5 @@ const toUsage = (call: Call): Usage => ({
   imageCompletion: call.imageCompletionTokens,
   toolPrompt: call.toolPromptTokens,
   webSearches: call.webSearches,
+  computeMs: call.computeMs,
 })

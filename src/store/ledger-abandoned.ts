@@ -64,6 +64,7 @@ const NOTHING_USED = {
   imageCompletionTokens: 0,
   toolPromptTokens: 0,
   webSearches: 0,
+  computeMs: 0,
   estimated: 0,
   costNanoUsd: 0,
   mode: null,

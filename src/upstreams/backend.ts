@@ -45,6 +45,8 @@ export interface CallQueue {
 
 /** Whoever pays for a call, and so wants to hear what it has used. */
 export interface Payer {
+  /** Told each time that the request goes out to the upstream: from the last one on that is at work on it. */
+  sent(): void
   /** Told once, when the client has left or the server stops. Returns how long the call is read on, ms; 0 = not at all. */
   left(reading: Reading): number
 }

@@ -35,7 +35,7 @@ export interface DeadlineOptions {
   end(error: UpstreamError): void
   client?: EndSignal
   /** Says how long the call is read on once `client` has aborted; without one it ends then. */
-  payer?: Payer
+  payer?: Pick<Payer, 'left'>
 }
 
 /** Watches one call, from now on. */
@@ -44,7 +44,7 @@ export class Deadline implements Reading {
   readonly #totalMs: number
   #end: (error: UpstreamError) => void
   #client: EndSignal | undefined
-  #payer: Payer | undefined
+  #payer: Pick<Payer, 'left'> | undefined
   /** Until when it is read on; null as long as its answer is waited for. */
   #readOnMs: number | null = null
   #name: string

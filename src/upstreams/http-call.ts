@@ -125,9 +125,10 @@ export class HttpCall {
 
   #send(): Promise<Incoming> {
     if (this.#reason !== null) throw this.#reason
-    const { body, target, callId } = this.#call
+    const { body, target, callId, payer } = this.#call
     const { path, body: text, headers } = this.#wire as WireRequest
     const { upstream } = target
+    payer.sent()
     this.#exchange = this.#transport.send({
       upstream,
       path,

@@ -1,10 +1,12 @@
 /** The most that a call may cost, before anybody knows what it does. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { askForAll, askForAny, toReserve } from '../../src/accounting/cost.ts'
+import { toMostComputeMs } from '../../src/accounting/compute.ts'
+import { askForAll, askForAny, isLike, toReserve } from '../../src/accounting/cost.ts'
 import { toMostNanoUsd } from '../../src/accounting/most.ts'
 import { costNanoUsd } from '../../src/domain/price.ts'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
+import { DEFAULT_DEADLINES } from '../../src/domain/settings.ts'
 import { NO_USAGE, type PricingItem } from '../../src/domain/usage.ts'
 import { createCounter } from '../../src/tokens/count.ts'
 import { estimate } from '../../src/tokens/estimate.ts'
@@ -25,13 +27,36 @@ test('what a call may cost at most has its prompt written to a cache for as long
 describe('what a call may cost at most', () => {
   const base = { prompt: '0.000001', completion: '0.000002' }
 
+  test.each([
+    ['a whole answer', false, 20_000],
+    ['a stream', true, 30_000],
+  ])('has all the time that %s may take', (_, stream, ms) => {
+    const target = toTarget({ deadlines: { ...DEFAULT_DEADLINES, total: 30_000, totalWhole: 20_000 } })
+    const body = { model: 'm', messages: [], stream }
+    const most = toMostNanoUsd({ ...target, pricing: [{ ...base, second: '0.0005' }] }, 10, 5, body)
+    expect(most).toBe(20_000 + ms * 500)
+    expect(toMostNanoUsd({ ...target, pricing: [base] }, 10, 5, body)).toBe(20_000)
+  })
+
+  test('has the time of the one of two servers that may take longer, though they share a price', () => {
+    const pricing = [{ ...base, second: '0.0005' }]
+    const body = { model: 'm', messages: [], max_tokens: 5 }
+    const planOf = (totalWhole: number) => ({
+      target: { ...toTarget({ deadlines: { ...DEFAULT_DEADLINES, totalWhole } }), pricing },
+      ...{ body, promptTokens: 10, calls: 1, choices: 1 },
+    })
+    const [one, other] = [planOf(1_000), planOf(9_000)]
+    expect([isLike(one, other), isLike(one, one)]).toEqual([false, true])
+    expect(askForAny(counter, 'key', [one, other], 10).nanoUsd).toBe(20_000 + 9_000 * 500)
+  })
+
   test('is in the dearest mode that the sheet has', () => {
     const pricing = [
       base,
       { prompt: '0.0000005', completion: '0.000001', mode: 'flex' },
       { prompt: '0.000006', completion: '0.00001', input_cache_write: '0.0000075', mode: 'fast' },
     ]
-    const most = toMostNanoUsd({ pricing, features: [] }, 10, 5, { model: 'm', messages: [] })
+    const most = toMostNanoUsd({ ...toTarget(), pricing, features: [] }, 10, 5, { model: 'm', messages: [] })
     expect(most).toBe(10 * 7_500 + 5 * 10_000)
   })
 
@@ -39,7 +64,7 @@ describe('what a call may cost at most', () => {
     const price = fc.nat({ max: 50 }).map((micro) => `0.0000${String(micro).padStart(2, '0')}`)
     const cache = { input_cache_read: price, input_cache_write: price, input_cache_write_1h: price }
     const item: fc.Arbitrary<PricingItem> = fc.record(
-      { prompt: price, completion: price, internal_reasoning: price, ...cache },
+      { prompt: price, completion: price, internal_reasoning: price, second: price, ...cache },
       { requiredKeys: ['prompt', 'completion'] },
     )
     const sheet = fc
@@ -49,13 +74,18 @@ describe('what a call may cost at most', () => {
         { ...fastLong, mode: 'fast', min_prompt_tokens: 150 },
       ])
     const part = fc.nat({ max: 60 })
+    const [target, body] = [
+      { ...toTarget(), features: [] },
+      { model: 'm', messages: [] },
+    ]
     const used = fc.record({ plain: part, cacheRead: part, cacheWrite: part, cacheWrite1h: part, completion: part })
     const mode = fc.constantFrom(null, 'flex', 'fast', 'us', 'fast+us', 'fast+flex')
     fc.assert(
       fc.property(sheet, used, fc.boolean(), mode, (pricing, { plain, ...read }, thinks, served) => {
         const prompt = plain + read.cacheRead + read.cacheWrite + read.cacheWrite1h
-        const usage = { ...NO_USAGE, ...read, prompt, reasoning: thinks ? read.completion : 0 }
-        const most = toMostNanoUsd({ pricing, features: [] }, prompt, read.completion, { model: 'm', messages: [] })
+        const computeMs = toMostComputeMs(target.upstream, { stream: false })
+        const usage = { ...NO_USAGE, ...read, prompt, computeMs, reasoning: thinks ? read.completion : 0 }
+        const most = toMostNanoUsd({ ...target, pricing }, prompt, read.completion, body)
         expect(most).toBeGreaterThanOrEqual(costNanoUsd(pricing, usage, served))
       }),
       { numRuns: 1_000 },
@@ -76,7 +106,7 @@ describe('what a call may cost at most', () => {
   ] as const)('has the fees of its searches: %s', (_, features, more, searches) => {
     const pricing = [{ ...base, web_search: '0.01' }]
     const body = { model: 'm', messages: [], ...more } as unknown as CanonicalRequest
-    expect(toMostNanoUsd({ pricing, features }, 10, 5, body)).toBe(20_000 + searches * 10_000_000)
+    expect(toMostNanoUsd({ ...toTarget(), pricing, features }, 10, 5, body)).toBe(20_000 + searches * 10_000_000)
   })
 })
 

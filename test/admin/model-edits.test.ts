@@ -172,6 +172,29 @@ test('a model that costs nothing is not led to a paid upstream without a price',
   expect((await ask('PUT', path, { pricing: null })).status).toBe(400)
 })
 
+test('a second of a local server has a price, and one of a provider none', async () => {
+  const [near, timed] = ['/models/acme%2Ftiny/routes/near/tiny', [{ prompt: '0', completion: '0', second: '0.0005' }]]
+  const { body } = await ask('PUT', near, { pricing: timed })
+  expect(body.model.routes).toMatchObject([{ upstream: 'near', own_price: true, pricing: timed }])
+  const fine = [{ prompt: '0', completion: '0', second: '0.0000000000000001' }]
+  expect((await ask('PUT', near, { pricing: fine })).body.error).toMatchObject({ field: 'pricing[0].second' })
+  for (const [method, path] of [
+    ['PUT', `${LARGE}/routes/paid/large`],
+    ['PATCH', LARGE],
+  ] as const) {
+    const answer = await ask(method, path, { pricing: timed })
+    expect([answer.status, answer.body.error.message]).toEqual([400, expect.stringContaining('server of your own')])
+  }
+  const owner = await fixture.signIn('owner')
+  const moved = await owner.ask('PATCH', '/upstreams/near', {
+    body: { base_url: 'https://far.example.com/v1', local: false },
+  })
+  expect([moved.status, moved.body.error.field, moved.body.error.message]).toEqual([
+    ...[400, 'local'],
+    expect.stringContaining('of the route of acme/tiny to near, second is the price'),
+  ])
+})
+
 test('a reset gives a model and its routes back as they were, and what was made by hand goes', async () => {
   const before = await fixture.store.readCatalog()
   await ask('PATCH', LARGE, { pricing: DEARER, listed: false })

@@ -112,6 +112,7 @@ function toRow(createdMs: number, keyId: string, priceId: string | null, pick: (
     imageCompletionTokens: 0,
     toolPromptTokens: 0,
     webSearches: 0,
+    computeMs: 0,
     ...USUAL_TERMS,
     firstCall: null,
     estimated: 0,

@@ -75,7 +75,7 @@ upstreams:
 models:
   openai/gpt-4o-mini: { routes: [{ upstream: openai, model: gpt-4o-mini }] }
   openai/gpt-5*: { routes: [{ upstream: openai, model: "gpt-5*" }] }
-  v/own: { name: "0.10", ${FACTS}, listed: false, pricing: [{ prompt: "0.000000150", completion: "0.0000006000000000", request: "0" }, { prompt: "1", completion: "1", min_prompt_tokens: 7 }, { prompt: "2", completion: "2", web_search: "0.01", mode: flex }], routes: [{ upstream: openai, model: own, weight: 3 }, { upstream: here, model: "null", priority: 2, enabled: false, max_output_length: 5, supported_features: [] }] }
+  v/own: { name: "0.10", ${FACTS}, listed: false, pricing: [{ prompt: "0.000000150", completion: "0.0000006000000000", request: "0" }, { prompt: "1", completion: "1", min_prompt_tokens: 7 }, { prompt: "2", completion: "2", web_search: "0.01", mode: flex }], routes: [{ upstream: openai, model: own, weight: 3 }, { upstream: here, model: "null", priority: 2, pricing: [{ prompt: "0", completion: "0", second: "0.00050" }], enabled: false, max_output_length: 5, supported_features: [] }] }
   v/old: { name: Old, ${FACTS}, created: 5, enabled: false, routes: [{ upstream: here, model: old }] }
 aliases: { fast: openai/gpt-4o-mini, hidden: { model: v/own, listed: false } }
 `,
@@ -83,6 +83,7 @@ aliases: { fast: openai/gpt-4o-mini, hidden: { model: v/own, listed: false } }
     const text = await checkExport()
     expect(text).toContain(`    api_key: \${OPENAI_API_KEY}\n`)
     expect(text).toContain('prompt: "0.000000150"\n')
+    expect(text).toContain('second: "0.00050"\n')
     expect(text).toContain('    deadlines:\n      idle: 90s\n      total: 1500ms\n')
     expect(text.match(/from_wildcard: true/g)?.length).toBeGreaterThan(3)
   })

@@ -307,6 +307,32 @@ aliases:
       /:6: models.v\/m.pricing\[0\].web_search: '1c' is no price/,
     ],
     [
+      'a price of a second with a sixteenth decimal, of which a ms would have none',
+      withModel(
+        `{ ${FACTS}, routes: [{ upstream: here, model: m, pricing: [{ prompt: "0", completion: "0", second: "0.0000000000000001" }] }] }`,
+      ),
+      /:6: models.v\/m.routes\[0\].pricing\[0\].second: .* is no price: write USD per second .* at most 15 decimals/,
+    ],
+    [
+      'a price of a second that is none',
+      withModel(
+        `{ ${FACTS}, routes: [{ upstream: here, model: m, pricing: [{ prompt: "1", completion: "0", second: "1s" }] }] }`,
+      ),
+      /:6: models.v\/m.routes\[0\].pricing\[0\].second: '1s' is no price: write USD per second/,
+    ],
+    [
+      'a price of a second of a provider',
+      withModel(
+        `{ ${FACTS}, routes: [{ upstream: u, model: m, pricing: [{ prompt: "1", completion: "0", second: "1" }] }] }`,
+      ),
+      /:6: models.v\/m.routes\[0\].pricing: second is the price of the time of a server of your own/,
+    ],
+    [
+      'a price of a second that a provider would have of its model',
+      priced('[{ prompt: "1", completion: "0", second: "1" }]'),
+      /:6: models.v\/m.routes\[0\].pricing: second is the price of the time of a server of your own/,
+    ],
+    [
       'a paid route without a price',
       withModel(`{ ${FACTS}, routes: [{ upstream: u, model: m }] }`),
       /:6: models.v\/m: pricing is missing/,

@@ -53,7 +53,7 @@ export const toCall = (body: Asked, more: { paceMs?: number; signal?: AbortSigna
   signal: more.signal ?? new AbortController().signal,
   deadlines: DEFAULT_DEADLINES,
   callId: '0123456789abcdef0123456789abcdef-1',
-  payer: { left: () => 0 },
+  payer: { sent() {}, left: () => 0 },
   take: () => null,
 })
 

@@ -15,6 +15,7 @@ const toFraction = (decimal: string): Fraction => {
   const [whole = '', places = ''] = decimal.split('.')
   return [BigInt(whole + places), 10n ** BigInt(places.length)]
 }
+const thousandthOf = ([a, b]: Fraction): Fraction => [a, b * 1_000n]
 const roundHalfUp = ([a, b]: Fraction) => Number((2n * a + b) / (2n * b))
 
 describe('a cost', () => {
@@ -24,6 +25,7 @@ describe('a cost', () => {
     for (let round = 0; round < 2_000; round++) {
       const item = { prompt: price(), completion: price(), input_cache_read: price(), input_cache_write: price() }
       const more = { input_cache_write_1h: price(), internal_reasoning: price(), request: price(), web_search: price() }
+      const time = { second: price() }
       const media = { audio: price(), audio_completion: price(), image_token: price(), image_token_completion: price() }
       const some = () => 1 + pick(2e6)
       const [plain, cacheRead, cacheWrite, cacheWrite1h, audioPrompt, imagePrompt] = [
@@ -35,9 +37,9 @@ describe('a cost', () => {
         some(),
       ]
       const [written, reasoning, audioCompletion, imageCompletion] = [some(), some(), some(), some()]
-      const webSearches = pick(5)
+      const [webSearches, computeMs] = [pick(5), pick(4e6)]
       const usage = toUsage({
-        webSearches,
+        ...{ webSearches, computeMs },
         prompt: plain + cacheRead + cacheWrite + cacheWrite1h + audioPrompt + imagePrompt,
         completion: written + reasoning + audioCompletion + imageCompletion,
         ...{ cacheRead, cacheWrite, cacheWrite1h, audioPrompt, imagePrompt },
@@ -56,8 +58,9 @@ describe('a cost', () => {
         times(toFraction(media.image_token_completion), imageCompletion),
         toFraction(more.request),
         times(toFraction(more.web_search), webSearches),
+        thousandthOf(times(toFraction(time.second), computeMs)),
       ].reduce(plus)
-      expect(costNanoUsd([{ ...item, ...more, ...media }], usage)).toBe(roundHalfUp(times(usd, 1_000_000_000)))
+      expect(costNanoUsd([{ ...item, ...more, ...media, ...time }], usage)).toBe(roundHalfUp(times(usd, 1_000_000_000)))
     }
   })
 
@@ -118,6 +121,24 @@ describe('a cost', () => {
       [{ prompt: '0.000001', completion: '0', web_search: '0.01' }],
       { prompt: 10, webSearches: 3 },
       30_010_000,
+    ],
+    [
+      'each ms of compute costs a thousandth of a second, and half a nano-dollar rounds up',
+      [{ prompt: '0', completion: '0', second: '0.0000005' }],
+      { prompt: 9, computeMs: 1_001 },
+      501,
+    ],
+    [
+      'a ms has an exact price to the last place',
+      [{ prompt: '0', completion: '0', second: '0.000000000000001' }],
+      { computeMs: 499_999_999 },
+      0,
+    ],
+    [
+      'half a nano-dollar of the smallest ms rounds up',
+      [{ prompt: '0', completion: '0', second: '0.000000000000001' }],
+      { computeMs: 500_000_000 },
+      1,
     ],
     [
       'what tools of the provider read costs what the rest of the prompt does',
@@ -298,5 +319,10 @@ test('a charge written out names each price that counts, and its lines come to w
     unpriced: ['input_cache_write_1h'],
   })
   expect(toCharge(pricing, NO_USAGE).lines).toMatchObject([{ kind: 'request', usd: '0.01' }])
+  const timed: PricingItem[] = [{ prompt: '0', completion: '0', second: '0.0005' }]
+  expect(toCharge(timed, toUsage({ computeMs: 1_234 }))).toMatchObject({
+    lines: [{ kind: 'computeMs', count: 1_234, price: 'second', usdEach: '0.0005', usd: '0.000617' }],
+    ...{ usd: '0.000617', nanoUsd: 617_000, unpriced: [] },
+  })
   expect(toCharge([], usage)).toEqual({ item: null, lines: [], usd: '0', nanoUsd: 0, unpriced: [] })
 })

@@ -86,6 +86,7 @@ export interface LedgerRow {
   reserved_completion_tokens: number
   reserved_nano_usd: number
   cost_nano_usd: number
+  compute_ms: number
   attempts: number
   /** JSON; null where it took only one call. */
   first_call: string | null

@@ -102,11 +102,20 @@ export interface DoorOptions {
   config?: Partial<ServeConfig>
   /** Settings of every first upstream, behind a comma. */
   settings?: string
+  /** What every first route costs, where that is not what its model does. */
+  firstPrice?: string
 }
 
-export async function startDoors({ config = {}, settings = '' }: DoorOptions = {}): Promise<DoorGateway> {
+export async function startDoors({
+  config = {},
+  settings = '',
+  firstPrice = '',
+}: DoorOptions = {}): Promise<DoorGateway> {
   const [near, far] = await Promise.all([startUpstream(), startUpstream()])
-  const app = await startApp({ catalog: toDoorCatalogue({ near: near.url, far: far.url, settings }), config })
+  const app = await startApp({
+    catalog: toDoorCatalogue({ near: near.url, far: far.url, settings, firstPrice }),
+    config,
+  })
   const usual = app.key()
   let before = 0
   const fresh = () => app.rows().slice(before) as DoorRow[]
@@ -156,10 +165,12 @@ export interface Places {
   settings?: string
   /** Of every model. */
   price?: string
+  /** Of every first route. */
+  firstPrice?: string
 }
 
 /** A catalogue with the models of all doors. */
-export function toDoorCatalogue({ near, far, settings = '', price = PRICE }: Places): string {
+export function toDoorCatalogue({ near, far, settings = '', price = PRICE, firstPrice = '' }: Places): string {
   const upstreams = DOORS.map(
     ({ id, upstream }) => `
   ${id}: { ${upstream.settings}, base_url: "${near}", api_key: \${UPSTREAM_KEY}${settings} }
@@ -167,7 +178,8 @@ export function toDoorCatalogue({ near, far, settings = '', price = PRICE }: Pla
   )
   const models = DOORS.map(({ id, client, across }) => {
     const facts = `name: A, ${client.endpoint === 'embeddings' ? EMBEDDING : CHAT}, pricing: [${price}]`
-    const first = `{ upstream: ${id}, model: m-v1 }`
+    const own = firstPrice === '' ? '' : `, pricing: [${firstPrice}]`
+    const first = `{ upstream: ${id}, model: m-v1${own} }`
     const second = (of: string) => `{ upstream: ${of}-far, model: m-v2, priority: 1 }`
     return `
   ${id}/one: { ${facts}, routes: [${first}] }

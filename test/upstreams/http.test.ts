@@ -32,7 +32,7 @@ function ask(
     native: null,
     target,
     signal,
-    payer: { left: () => 0 },
+    payer: { sent() {}, left: () => 0 },
     deadlines,
     callId,
     take: () => null,
@@ -114,9 +114,10 @@ test('without files of our own left a call waits for one, and then says who lack
     const target = toTarget({ baseUrl: '${upstream.url}' })
     const { deadlines } = target.upstream
     const body = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] }
+    const payer = { sent() {}, left: () => 0 }
     const call = ({ signal } = new AbortController()) =>
       createAllBackends()
-        .openai.call({ body, native: null, target, signal, deadlines, callId: 'x-1', take: () => null })
+        .openai.call({ body, native: null, target, signal, payer, deadlines, callId: 'x-1', take: () => null })
         .then(({ events }) => events[0].kind, ({ name, kind }) => name + ' ' + kind)
     await createAllBackends().openai.probe(target.upstream, new AbortController().signal)
     const files = []

@@ -27,7 +27,7 @@ async function open(script: Script, deadlines = {}, options: HttpOptions = {}): 
     native: null,
     target,
     signal: client.signal,
-    payer: { left: () => 0 },
+    payer: { sent() {}, left: () => 0 },
     deadlines: target.upstream.deadlines,
     callId: 'x-1',
     take: () => null,

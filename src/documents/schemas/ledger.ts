@@ -39,6 +39,7 @@ const Called = {
   ...{ completion_tokens: Count, reasoning_tokens: Count, audio_prompt_tokens: Count, audio_completion_tokens: Count },
   ...{ image_tokens: Count, image_completion_tokens: Count, tool_prompt_tokens: Count },
   web_searches: Count,
+  compute_ms: Type.Integer({ description: 'How long a server was at work on it, where that has a price.' }),
   estimated: Type.Integer({ minimum: 0, maximum: 1, description: '1 where some count is ours.' }),
   ...{ cost_nano_usd: Money, upstream_request_id: TextOrNull },
   credential: orNull(

@@ -10,7 +10,7 @@ import { SERVED } from './upstreams.ts'
 
 const price = Type.Optional(Type.String({ description: 'USD, a decimal.' }))
 
-/** Of tokens, each in USD; `request` of a call, `web_search` of a search. */
+/** Of tokens, each in USD; `request` of a call, `web_search` of a search, `second` of compute. */
 export const Pricing = describes<PricingItem>()(
   Type.Object({
     prompt: Type.String({ description: 'USD per token, a decimal.' }),
@@ -18,6 +18,9 @@ export const Pricing = describes<PricingItem>()(
     ...{ input_cache_read: price, input_cache_write: price, input_cache_write_1h: price, internal_reasoning: price },
     ...{ audio: price, audio_completion: price, image_token: price, image_token_completion: price },
     ...{ image: price, request: price, web_search: price },
+    second: Type.Optional(
+      Type.String({ description: 'USD per second of compute, a decimal: of a server of your own.' }),
+    ),
     mode: Type.Optional(Type.String({ description: 'It holds for calls that their upstream says it served so.' })),
     min_prompt_tokens: Type.Optional(Type.Integer({ description: 'It holds for longer prompts than this.' })),
   }),

@@ -46,6 +46,8 @@ export const outcomeColumns = () => ({
   durationMs: integer('duration_ms'),
   firstTokenMs: integer('first_token_ms'),
   ...tokenColumns(),
+  /** How long a server was at work on it, where that has a price: see `accounting/compute.ts`. */
+  computeMs: count('compute_ms'),
   estimated: count('estimated'),
   costNanoUsd: count('cost_nano_usd'),
   /** How the upstream said that it served it, such as `flex`; null for as most are. Of a request it is that of its last call. */

@@ -31,6 +31,7 @@ import howCallsWereServed from '../../../drizzle/0021_how_calls_were_served.sql'
 import severalCredentials from '../../../drizzle/0022_several_credentials.sql' with { type: 'text' }
 import fromList from '../../../drizzle/0023_from_list.sql' with { type: 'text' }
 import credentialOfCalls from '../../../drizzle/0024_credential_of_calls.sql' with { type: 'text' }
+import computeMs from '../../../drizzle/0025_compute_ms.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -65,6 +66,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0022_several_credentials', sql: severalCredentials },
   { name: '0023_from_list', sql: fromList },
   { name: '0024_credential_of_calls', sql: credentialOfCalls },
+  { name: '0025_compute_ms', sql: computeMs },
 ]
 
 export interface SchemaState {

@@ -43,6 +43,7 @@ export function toUsage(value: unknown, webSearches = 0): Usage | null {
     audioCompletion: shown.audio,
     imageCompletion: shown.images,
     webSearches,
+    computeMs: 0,
   }
 }
 

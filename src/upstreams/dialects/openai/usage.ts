@@ -87,6 +87,7 @@ function toUsage(value: unknown): Usage | null {
     audioCompletion: spoken.audio,
     imageCompletion: spoken.images,
     webSearches: toSearches(usage),
+    computeMs: 0,
   }
 }
 
