@@ -68,7 +68,7 @@ function toPrices(pricing: readonly PricingItem[]): string {
   const items = pricing.map(({ min_prompt_tokens: _, mode: __, ...prices }, at) => {
     const condition = toConditionText(pricing[at] ?? {})
     const parts = Object.entries(prices).map(([what, price]) =>
-      what === 'request' || what === 'image' || what === 'web_search'
+      what === 'request' || what === 'image' || what === 'web_search' || what === 'second'
         ? `${what} ${price} each`
         : `${what} ${toPerMillion(String(price))}`,
     )

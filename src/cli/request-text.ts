@@ -45,10 +45,11 @@ function toFacts({ request, calls }: RequestCharge, { keys, teams }: Names): str
 }
 
 /** What else decides on the price, where there is any. */
-function toServed({ mode, webSearches, unpriced }: StoredRequest): [what: string, text: string][] {
+function toServed({ mode, webSearches, computeMs, unpriced }: StoredRequest): [what: string, text: string][] {
   return [
     ...(mode === null ? [] : [['served', `as ${toPrintable(mode)}`] satisfies [string, string]]),
     ...(webSearches === 0 ? [] : [['searches', `${webSearches} of the web`] satisfies [string, string]]),
+    ...(computeMs === 0 ? [] : [['compute', `${computeMs} ms`] satisfies [string, string]]),
     ...(unpriced === 0
       ? []
       : [
@@ -199,11 +200,13 @@ function toLines({ charge }: ChargedCall): string {
 function toKind({ kind, count: n }: ChargeLine): string {
   if (kind === 'request') return 'call'
   if (kind === 'webSearches') return n === 1 ? 'web search' : 'web searches'
+  if (kind === 'computeMs') return 'ms of compute'
   return count(n, `${toKindName(kind).replaceAll('_', ' ')} token`).slice(String(n).length + 1)
 }
 
 /** The price of each, and which one that is where the kind has none of its own. */
 function toEach({ kind, price, usdEach }: ChargeLine): string {
   if (kind === 'request' || kind === 'webSearches') return `x $${usdEach}`
+  if (kind === 'computeMs') return `x $${usdEach} a second`
   return `x $${toPerMillion(usdEach)} a million (${price})`
 }

@@ -155,6 +155,15 @@ test('each route says whether it is ready and what it costs, and every price tha
   expect(stdout).toContain('  price    of 2026-11-21 00:00, in force, of paid alone: USD for a million\n')
 })
 
+test('the price of a second of a local server is shown beside those of its tokens', async () => {
+  const text = await Bun.file(`${bench.folder}/catalog.yaml`).text()
+  const priced = `{ upstream: here, model: tiny, pricing: [{ prompt: "0", completion: "0", second: "0.0005" }] }`
+  await Bun.write(`${bench.folder}/catalog.yaml`, text.replace('{ upstream: here, model: tiny }', priced))
+  await bench.run('catalog', 'apply')
+  const words = (await bench.run('models', 'show', 'local/tiny')).stdout.replace(/\s+/g, ' ')
+  expect(words).toContain('USD for a million tokens: prompt 0, completion 0, second 0.0005 each')
+})
+
 test('a route that is disabled, or whose upstream is, is shown as one that leads nowhere', async () => {
   serve()
   const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })

@@ -225,6 +225,17 @@ test('a request that is not there is told from several that may be meant', async
   expect(await failing('d1')).toBe("error: The field id is invalid: 'd1' is too short: give four digits or more.\n")
 })
 
+test('a request says for how long a local server was at work on it, and what that cost', async () => {
+  const used = { promptTokens: 0, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0, computeMs: 1_234 }
+  price('price-1', { prompt: '0', completion: '0', second: '0.0005' })
+  record(settling(toSettled(toOpen({ id: id('d1') }), { ...used, costNanoUsd: 617_000 })))
+  const { code, stdout } = await bench.run('requests', 'show', '00d1')
+  const words = stdout.replace(/\s+/g, ' ')
+  expect(code).toBe(0)
+  expect(words).toContain('compute 1234 ms')
+  expect(words).toContain('1234 ms of compute x $0.0005 a second $0.000617')
+})
+
 test('a request says how it was served, what has no price, and what its upstream charged by its own word', async () => {
   const used = { promptTokens: 1_000, cachedTokens: 0, completionTokens: 20, reasoningTokens: 0, webSearches: 2 }
   const costNanoUsd = 1_000 * 10_000 + 20 * 10_000

@@ -304,6 +304,8 @@ describe('a stream', () => {
       ...{ firstMs: 200, tookMs: 1_200, tokens: 100, tokensPerSecond: 100, nanoUsd: 2_000_000, isEstimated: true },
     })
     expect(toFigures(writing, null, 1_200).nanoUsd).toBeNull()
+    const timed = [{ prompt: '0', completion: '0', second: '0.0005' }]
+    expect(toFigures(writing, timed, 1_200).nanoUsd).toBe(600_000)
     // Of eight tokens four were thought before the first was shown.
     expect(toFigures(take(frame({ content: 'x' }), USAGE, '[DONE]'), PRICING, 9_999)).toEqual({
       ...{ firstMs: 100, tookMs: 300, tokens: 8, tokensPerSecond: 20, nanoUsd: 1_234, isEstimated: false },

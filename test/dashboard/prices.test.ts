@@ -9,12 +9,17 @@ test('a price is told for a million tokens, all of it', () => {
   expect(toPerMillion('1')).toBe('$1000000.00')
   expect(toPrices([{ prompt: '0', completion: '0.000' }])).toBe('free')
   expect(toPrices([{ prompt: '0.00000125', completion: '0.00001' }])).toBe('$1.25 in, $10.00 out per million')
+  expect(toPrices([{ prompt: '0', completion: '0', second: '0.0005' }])).toBe('$0.0005 a second')
+  expect(toPrices([{ prompt: '0.000001', completion: '0', second: '0.0005' }])).toBe(
+    '$1.00 in, $0.00 out per million, $0.0005 a second',
+  )
 })
 
 test('what has no price is free', () => {
   expect(isFree([])).toBe(true)
   expect(isFree([{ prompt: '0', completion: '0.00' }])).toBe(true)
   expect(isFree([{ prompt: '0', completion: '0.0000001' }])).toBe(false)
+  expect(isFree([{ prompt: '0', completion: '0', second: '0.0001' }])).toBe(false)
 })
 
 test.each([

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { merge, toFilters, toListQuery, toLiveQuery } from '../../src/dashboard/requests/filters.ts'
 import { toCallBars } from '../../src/dashboard/requests/timing.ts'
-import { toFailureText, toUnpricedText } from '../../src/dashboard/requests/words.ts'
+import { toEachText, toFailureText, toKindText, toUnpricedText } from '../../src/dashboard/requests/words.ts'
 
 const call = (created_ms: number, duration_ms: number | null, first_token_ms: number | null = null) => ({
   ...{ created_ms, duration_ms, first_token_ms },
@@ -67,6 +67,12 @@ test('a failure is told by its status and its code', () => {
   expect(toFailureText({ http_status: 503, error_code: 'upstream_error' })).toBe('503 upstream_error')
   expect(toFailureText({ http_status: null, error_code: 'cancelled' })).toBe('cancelled')
   expect(toFailureText({ http_status: 200, error_code: null })).toBe('')
+})
+
+test('the price of each is told for a million tokens, for a search, for a second', () => {
+  expect(toEachText('prompt', '0.000001')).toBe('$1.00 per million')
+  expect(toEachText('web_searches', '0.01')).toBe('$0.01')
+  expect([toKindText('compute_ms'), toEachText('compute_ms', '0.0005')]).toEqual(['ms of compute', '$0.0005 a second'])
 })
 
 test('what has no price is named, and which way that is wrong where it is known', () => {

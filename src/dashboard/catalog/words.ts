@@ -67,7 +67,9 @@ function toPriceFields({
   const above = `${mode === undefined ? '' : `, ${mode}`}${least === undefined ? '' : ` above ${toExactCount(Number(least))}`}`
   return Object.entries(prices).map(([name, usd]) => [
     `price: ${toWords(name)}${above}`,
-    name === 'request' || name === 'web_search' ? `$${usd} each` : `${toPerMillion(usd)} per million ($${usd} a token)`,
+    name === 'request' || name === 'web_search' || name === 'second'
+      ? `$${usd} each`
+      : `${toPerMillion(usd)} per million ($${usd} a token)`,
   ])
 }
 

@@ -1,7 +1,7 @@
 /** What a model costs, in the unit that people compare: dollars for a million tokens. Pure; no floating point touches a price. */
 import type { PricingItem } from '../../domain/usage.ts'
 
-type Prices = readonly Pick<Partial<PricingItem>, 'prompt' | 'completion'>[]
+type Prices = readonly Pick<Partial<PricingItem>, 'prompt' | 'completion' | 'second'>[]
 
 /** A price in dollars a token, as the catalogue has it, in dollars for a million: `$1.25`. */
 export function toPerMillion(usdPerToken: string): string {
@@ -12,17 +12,24 @@ export function toPerMillion(usdPerToken: string): string {
   return `$${digits.slice(0, point).replace(/^0+(?=\d)/, '')}.${cents}`
 }
 
-/** Such as `$1.25 in, $10.00 out per million`; `free`. */
+/** Such as `$1.25 in, $10.00 out per million`, `$0.0005 a second`, both; `free`. */
 export function toPrices(pricing: Prices): string {
-  const { prompt = '0', completion = '0' } = pricing[0] ?? {}
-  if (isFree(pricing)) return 'free'
-  return `${toPerMillion(prompt)} in, ${toPerMillion(completion)} out per million`
+  const { prompt, completion, second } = pricing[0] ?? {}
+  const parts = [
+    ...(isNothing(prompt) && isNothing(completion)
+      ? []
+      : [`${toPerMillion(prompt ?? '0')} in, ${toPerMillion(completion ?? '0')} out per million`]),
+    ...(isNothing(second) ? [] : [`$${second} a second`]),
+  ]
+  return parts.join(', ') || 'free'
 }
 
-/** Whether what is asked and what is answered cost nothing. */
+/** Whether what is asked and what is answered cost nothing, nor the time that it takes. */
 export function isFree([first]: Prices): boolean {
-  return [first?.prompt, first?.completion].every((price = '0') => /^[0.]*$/.test(price))
+  return [first?.prompt, first?.completion, first?.second].every(isNothing)
 }
+
+const isNothing = (price = '0') => /^[0.]*$/.test(price)
 
 /** A price for a million as somebody typed it, such as `1.25` or `$1,000`, in dollars a token. Returns null for what is none. */
 export function toPerToken(perMillion: string): string | null {

@@ -136,6 +136,12 @@ const Headline = ({ of: { pricing, context_length } }: { of: Model }) => (
             <PerMillion usd={pricing[0]?.completion} />
           </dd>
         </div>
+        {pricing[0]?.second !== undefined && (
+          <div>
+            <dt>a second</dt>
+            <dd>${pricing[0].second}</dd>
+          </div>
+        )}
       </>
     )}
     <div>

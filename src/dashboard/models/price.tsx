@@ -48,6 +48,7 @@ export const Prices = ({ of: pricing }: { of: readonly PricingItem[] }) =>
           ))}
           {item.request !== undefined && <Fee of="A request" usd={item.request} />}
           {item.web_search !== undefined && <Fee of="A search of the web" usd={item.web_search} />}
+          {item.second !== undefined && <Fee of="A second of compute" usd={item.second} />}
         </tbody>
       </table>
     ))

@@ -37,16 +37,22 @@ export function toFigures(answer: Answer, pricing: readonly PricingItem[] | null
     tookMs: untilMs - startedMs,
     tokens,
     tokensPerSecond: writingMs < LEAST_MS || tokens - hidden < 2 ? null : ((tokens - hidden) / writingMs) * 1_000,
-    nanoUsd: usage?.costNanoUsd ?? toCost(answer, pricing, tokens),
+    nanoUsd: usage?.costNanoUsd ?? toCost(answer, pricing, tokens, untilMs),
     isEstimated: usage === null,
   }
 }
 
-function toCost(answer: Answer, pricing: readonly PricingItem[] | null, completion: number): number | null {
-  const { promptTokens, firstMs, state, requestId } = answer
+function toCost(
+  answer: Answer,
+  pricing: readonly PricingItem[] | null,
+  completion: number,
+  untilMs: number,
+): number | null {
+  const { promptTokens, startedMs, firstMs, state, requestId } = answer
   // What is refused before any model is asked costs nothing; of what was asked and came to nothing, only the record knows.
   if (firstMs === null) return state === 'failed' && requestId === null ? 0 : null
-  return pricing && costNanoUsd(pricing, { ...NO_USAGE, prompt: promptTokens, completion })
+  const computeMs = Math.round(untilMs - startedMs)
+  return pricing && costNanoUsd(pricing, { ...NO_USAGE, prompt: promptTokens, completion, computeMs })
 }
 
 /** How many tokens a request has, roughly: its pictures count apart. */

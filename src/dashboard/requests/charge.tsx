@@ -2,9 +2,8 @@
 import type { ChargeDocument } from '../../documents/request.ts'
 import { toExactCount } from '../figures/counts.ts'
 import { toExactMoney } from '../figures/money.ts'
-import { toPerMillion } from '../figures/prices.ts'
 import { When } from '../ui/figure.tsx'
-import { BASES, toKindText, toUnpricedText } from './words.ts'
+import { BASES, toEachText, toKindText, toUnpricedText } from './words.ts'
 
 export const Charge = ({ of: request }: { of: ChargeDocument }) => (
   <section class="panel">
@@ -61,9 +60,7 @@ const Arithmetic = ({ of: call, isOne }: { of: ChargeDocument['calls'][number]; 
               <th scope="row">{toKindText(kind)}</th>
               <td class="figure">{toExactCount(count)}</td>
               <td class="figure each" title={`$${usd_each}`}>
-                {kind === 'request' || kind === 'web_searches'
-                  ? `$${usd_each}`
-                  : `${toPerMillion(usd_each)} per million`}
+                {toEachText(kind, usd_each)}
               </td>
               <td class="figure">${usd}</td>
             </tr>

@@ -123,6 +123,7 @@ function toTokensText(request: ChargeDocument): string {
     request[name] > 0 ? [`${toExactCount(request[name])} ${text}`] : [],
   )
   if (request.web_searches > 0) details.push(`${toExactCount(request.web_searches)} searches of the web`)
+  if (request.compute_ms > 0) details.push(`${toExactCount(request.compute_ms)} ms of compute`)
   if (request.mode !== null) details.push(`served as ${request.mode}`)
   return `${[`${toExactCount(prompt)} in the prompt, ${toExactCount(completion)} in the answer`, ...details].join('; ')}.`
 }

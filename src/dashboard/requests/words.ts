@@ -1,5 +1,6 @@
 /** Requests and their calls in words. Pure. */
 import { toDoubt } from '../../domain/mode.ts'
+import { toPerMillion } from '../figures/prices.ts'
 
 export const STATUS_KINDS = { ok: 'good', failed: 'bad', cut: 'warn', abandoned: 'warn', open: 'off' } as const
 
@@ -41,7 +42,14 @@ const UNPRICED: Readonly<Record<string, string>> = {
 }
 
 /** Such as `cache read` of `cache_read`. */
-export const toKindText = (kind: string): string => kind.replaceAll('_', ' ')
+export const toKindText = (kind: string): string =>
+  kind === 'compute_ms' ? 'ms of compute' : kind.replaceAll('_', ' ')
+
+/** What each of a kind costs: tokens by the million, as people compare them. */
+export function toEachText(kind: string, usd: string): string {
+  if (kind === 'request' || kind === 'web_searches') return `$${usd}`
+  return kind === 'compute_ms' ? `$${usd} a second` : `${toPerMillion(usd)} per million`
+}
 
 interface Failed {
   http_status: number | null
