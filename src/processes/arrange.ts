@@ -1,7 +1,7 @@
 /**
  * Decides, whenever something has changed, which model servers run: those that somebody waits for, as far as memory goes round; not
- * those that are idle, sick, or no longer declared. Nothing that is answering is stopped, but for a sick one. Called by `fleet.ts`,
- * which tells it of changes.
+ * those that are idle, sick, or no longer declared. Nothing that is answering is stopped, but for a sick one. Kept by `fleet.ts`;
+ * whoever changes something tells it.
  */
 import type { Log } from '../log.ts'
 import type { Clock } from './clock.ts'

@@ -4,9 +4,9 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { launch, runStopCommand } from './child.ts'
 import type { Filling } from './command.ts'
-import type { Engine } from './fleet.ts'
 import { LogFile } from './log-file.ts'
 import { lookAt } from './look.ts'
+import type { Engine } from './supervise.ts'
 
 export interface EngineOptions {
   /** Where logs are. */

@@ -1,5 +1,5 @@
 /**
- * One upstream whose server runs here: who waits for it, how many it answers, how long that takes. `fleet.ts` decides when its
+ * One upstream whose server runs here: who waits for it, how many it answers, how long that takes. `arrange.ts` decides when its
  * server runs.
  */
 import type { ProcessSpec } from '../domain/model-server.ts'

@@ -1,13 +1,14 @@
 /** What whoever waits for a model server is told where there is none to be had. Clients read it: it names no path and no program. Pure. */
 import { UpstreamError } from '../domain/error.ts'
 import type { Readiness } from '../upstreams/backend.ts'
+import type { ManagedModel } from './model.ts'
 import type { StartFailure } from './supervisor.ts'
 
 /**
  * It could not be started, or is left alone after that for so long. No call was made, and no breaker counts it: when a server may be
  * tried again is decided here.
  */
-export function toStartError({ kind }: StartFailure, startMs: number, retryAfterMs: number): UpstreamError {
+function toStartError({ kind }: StartFailure, startMs: number, retryAfterMs: number): UpstreamError {
   if (kind === 'start')
     return new UpstreamError('deadline', `its model server was not ready within ${startMs / 1_000} s`, {
       ...{ deadline: 'start', isOwnLimit: true },
@@ -18,6 +19,20 @@ export function toStartError({ kind }: StartFailure, startMs: number, retryAfter
     retryAfterMs,
     isOwnLimit: true,
   })
+}
+
+/** A server that has ended by itself, and for the first time, is waited for. */
+const SHORT_RETRY_MS = 1_000
+
+/** What those who wait for a server that has failed are told; null where it is tried again so soon that they may go on. */
+export function toFailed(
+  failure: StartFailure,
+  { supervisor, spec }: Pick<ManagedModel, 'supervisor' | 'spec'>,
+  { nowMs, isDraining }: { nowMs: number; isDraining: boolean },
+): UpstreamError | null {
+  const retryAfterMs = supervisor.retryAtMs - nowMs
+  if (failure.kind === 'crashed' && !isDraining && retryAfterMs <= SHORT_RETRY_MS) return null
+  return toStartError(failure, spec.startMs, Math.max(0, retryAfterMs))
 }
 
 export const toTooLarge = () =>

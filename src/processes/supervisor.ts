@@ -1,6 +1,6 @@
 /**
  * One model server: started when somebody says so, watched until it can be asked, stopped in good order, left alone for longer and
- * longer where it fails. Decides neither when it is needed nor when it has to go: that does `fleet.ts`, which hears of each change.
+ * longer where it fails. Decides neither when it is needed nor when it has to go: that does `arrange.ts`, which hears of each change.
  */
 import type { ProcessSpec, ServerState } from '../domain/model-server.ts'
 import type { Launched } from './child.ts'

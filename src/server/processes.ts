@@ -9,12 +9,13 @@ import { createManagedBackend } from '../processes/backend.ts'
 import { systemClock } from '../processes/clock.ts'
 import { OWNER_VARIABLE } from '../processes/command.ts'
 import { createEngine, logPath } from '../processes/engine.ts'
-import { Fleet, type FleetDeps } from '../processes/fleet.ts'
+import { Fleet } from '../processes/fleet.ts'
 import { endLeftovers } from '../processes/leftovers.ts'
 import { readMeasured } from '../processes/measured.ts'
+import type { SuperviseDeps } from '../processes/supervise.ts'
 import type { Backend } from '../upstreams/backend.ts'
 
-export interface FleetOptions extends Pick<FleetDeps, 'onReady'> {
+export interface FleetOptions extends Pick<SuperviseDeps, 'onReady'> {
   dataFolder: string
   environment: Environment
   /** Wall clock, ms. */
