@@ -6,8 +6,8 @@ import type { ListedModel } from '../domain/listed-model.ts'
 import { FEATURES, type Feature, type Modality, type Origin } from '../domain/settings.ts'
 import type { CatalogModel, Snapshot, Target } from '../domain/snapshot.ts'
 
-/** What each upstream has said last, by its id. */
-export type Served = ReadonlyMap<string, readonly ListedModel[]>
+/** What each upstream has said last, by its id: of its models, by the names that it has for them. */
+export type Served = ReadonlyMap<string, ReadonlyMap<string, ListedModel>>
 
 /** Where somebody has said more of a model than its server has. */
 export interface Contradiction {
@@ -40,13 +40,14 @@ export function withServed(
 
 /** What the server of a target says of its model; null where it says nothing, or has somebody else answer. */
 export function findServed({ upstream, upstreamModel }: Target, served: Served): ListedModel | null {
-  const listed = served.get(upstream.id) ?? []
-  const isAlone = listed.length === 1 && (upstream.process !== null || upstream.options.preset === 'llama.cpp')
+  const listed = served.get(upstream.id)
+  if (listed === undefined) return null
+  const isAlone = listed.size === 1 && (upstream.process !== null || upstream.options.preset === 'llama.cpp')
   // llama-server answers for whatever it is asked for; Ollama has a name without a tag as the latest.
   const found =
-    listed.find(({ id }) => id === upstreamModel) ??
-    listed.find(({ id }) => id === `${upstreamModel}:latest`) ??
-    (isAlone ? listed[0] : undefined)
+    listed.get(upstreamModel) ??
+    listed.get(`${upstreamModel}:latest`) ??
+    (isAlone ? listed.values().next().value : undefined)
   return found === undefined || found.isElsewhere ? null : found
 }
 

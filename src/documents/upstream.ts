@@ -176,7 +176,7 @@ export function toUpstreamStatuses(
     credential: upstream.credential !== null ? 'set' : upstream.credentials.length > 0 ? 'not_set' : 'none',
     credentials: toShownCredentials(upstream, known.get(upstream.id)?.left_out ?? []),
     process: upstream.process === null ? null : (servers.status(upstream.id) ?? NOT_RUNNING),
-    served: served.get(upstream.id) ?? [],
+    served: [...(served.get(upstream.id)?.values() ?? [])],
   }))
 }
 
@@ -184,14 +184,14 @@ export function toUpstreamStatuses(
 export type FiguresOf = (target: Target) => ServedFigures | null
 
 /** By the ids of upstreams, each of their models once. */
-function toServed({ models }: Snapshot, figuresOf: FiguresOf): Map<string, ServedModel[]> {
-  const served = new Map<string, ServedModel[]>()
+function toServed({ models }: Snapshot, figuresOf: FiguresOf): Map<string, Map<string, ServedModel>> {
+  const served = new Map<string, Map<string, ServedModel>>()
   for (const { targets } of models.values())
     for (const target of targets) {
       const figures = figuresOf(target)
-      const known = served.getOrInsertComputed(target.upstream.id, () => [])
-      if (figures === null || known.some(({ upstream_model: name }) => name === target.upstreamModel)) continue
-      known.push({ upstream_model: target.upstreamModel, ...figures })
+      if (figures === null) continue
+      const known = served.getOrInsertComputed(target.upstream.id, () => new Map())
+      known.set(target.upstreamModel, { upstream_model: target.upstreamModel, ...figures })
     }
   return served
 }

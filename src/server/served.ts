@@ -16,10 +16,13 @@ import { listModels } from './model-lists.ts'
 /** What one that answers is asked again after: somebody may have loaded another model there, or started it anew between two probes. */
 const AGAIN_MS = 120_000
 
+const NO_MODELS: ReadonlyMap<string, ListedModel> = new Map()
+
 /** What is known of one upstream. */
 interface Entry {
   place: string
-  models: readonly ListedModel[]
+  /** By the names that it has for them. */
+  models: ReadonlyMap<string, ListedModel>
   /** Whether it was out of reach, or was not heard yet. */
   isDue: boolean
   readMs: number
@@ -84,8 +87,8 @@ export class ServedFacts {
   figuresOf(target: Target, tokensPerSecond: number | null): ServedFigures | null {
     const { upstream } = target
     if (!upstream.local || upstream.dialect === 'demo') return null
-    const { models = [] } = this.#entries.get(upstream.id) ?? {}
-    const found = findServed(target, new Map([[upstream.id, models]]))
+    const entry = this.#entries.get(upstream.id)
+    const found = entry ? findServed(target, new Map([[upstream.id, entry.models]])) : null
     return {
       context_length: found?.servedContext ?? null,
       quantization: found?.quantization ?? null,
@@ -98,7 +101,7 @@ export class ServedFacts {
     const place = toPlace(upstream)
     const known = this.#entries.get(upstream.id)
     if (known?.place === place) return known
-    const entry = { place, models: [], isDue: true, readMs: 0, reading: null }
+    const entry = { place, models: NO_MODELS, isDue: true, readMs: 0, reading: null }
     this.#entries.set(upstream.id, entry)
     return entry
   }
@@ -113,7 +116,8 @@ export class ServedFacts {
     entry.readMs = this.#deps.monotonicMs()
     entry.isDue = said === null
     // One that was started anew has at least nothing of before; any other may only have been too busy to say it again.
-    const models = said ?? (send === undefined ? entry.models : [])
+    const before = send === undefined ? entry.models : NO_MODELS
+    const models = said === null ? before : new Map(said.map((one) => [one.id, one]))
     if (Bun.deepEquals(models, entry.models)) return
     entry.models = models
     this.onChange()

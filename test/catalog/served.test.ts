@@ -11,10 +11,12 @@ const toLocal = (origin: Origin, fields: Partial<Upstream> = {}, more: Partial<T
   ...{ upstreamModel: 'tiny', maxOutputLength: 1_000, ...more, origin },
 })
 
+const toServed = (says: ListedModel) => new Map([['box', new Map([[says.id, says]])]])
+
 function lay(origin: Origin, target: Target, says: Partial<ListedModel>, facts: Partial<CatalogModel['facts']> = {}) {
   const model = toModel('local/tiny', [target])
   const made = { ...model, origin, facts: { ...model.facts, supported_features: ['tools' as const], ...facts } }
-  const { snapshot, contradictions } = withServed(toSnapshot([made]), new Map([['box', [{ id: 'tiny', ...says }]]]))
+  const { snapshot, contradictions } = withServed(toSnapshot([made]), toServed({ id: 'tiny', ...says }))
   const found = snapshot.models.get('local/tiny')
   const [first] = found?.targets ?? []
   return { facts: found?.facts, target: first, contradictions }
@@ -66,7 +68,7 @@ test('a discovered route of a declared model is as long as its server has it, an
 
 test('a model that is answered elsewhere, too, is as long as its longest route', () => {
   const model = toModel('local/tiny', [toLocal('file'), toTarget({ id: 'hosted' })])
-  const { snapshot } = withServed(toSnapshot([model]), new Map([['box', [{ id: 'tiny', servedContext: 512 }]]]))
+  const { snapshot } = withServed(toSnapshot([model]), toServed({ id: 'tiny', servedContext: 512 }))
   const found = snapshot.models.get('local/tiny')
   expect(found?.facts.context_length).toBe(8_192)
   expect(found?.targets.map(({ contextLength }) => contextLength)).toEqual([512, 8_192])

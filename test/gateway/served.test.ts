@@ -109,6 +109,10 @@ test('a local upstream that comes back is asked again, and what was found out of
   context = 16_384
   server = serve(port)
   await lengthIs(16_384)
+  // Started anew, or with another model, between two probes.
+  context = 2_048
+  app.pass(120_000)
+  await lengthIs(2_048)
   expect(await differences()).toEqual([])
 })
 
