@@ -168,7 +168,7 @@ describe('model servers of the executable', () => {
     expect((await chat(server, 'a')).status).toBe(503)
     const listed = await place.run('upstreams', 'list')
     expect(listed.stdout).toContain('its process is not run')
-    expect(server.stderr()).toContain('name this file with --catalog')
+    await server.logged('name this file with --catalog')
     const exported = await place.run('catalog', 'export', '--json')
     expect(exported.stdout).toContain('sha256:')
     expect(exported.stdout).not.toContain('model-server.ts')
