@@ -3,7 +3,7 @@
  * same written out for whoever asks how it came about. No floating point touches it. Pure.
  */
 import { KINDS, type Kind, lacking, MAX_DECIMALS, type Prices, priceOf, type Tariff } from './price-sheet.ts'
-import { toTariff } from './tariff.ts'
+import { costsTimeAlone, isTimed, toTariff } from './tariff.ts'
 import type { PricingItem, Usage } from './usage.ts'
 
 const ATTO_PER_NANO = 1_000_000_000n
@@ -38,7 +38,7 @@ const NONE: readonly Unpriced[] = []
 
 /**
  * Names what of a call has no price, by the names that those prices have in the catalogue; `mode`: the sheet has none for calls that
- * are served so, or for any of such a size. Of nothing that is free as a whole.
+ * are served so, or for any of such a size. Of nothing that is free as a whole, or costs its time alone.
  */
 export function findUnpriced(
   pricing: readonly PricingItem[],
@@ -49,6 +49,7 @@ export function findUnpriced(
   const { webSearches, cacheWrite, cacheWrite1h, audioPrompt, audioCompletion, imageCompletion } = usage
   const doubtful = webSearches + cacheWrite + cacheWrite1h + audioPrompt + audioCompletion + imageCompletion
   if (mode === null && doubtful === 0) return NONE
+  if (isTimed(pricing) && costsTimeAlone(pricing)) return NONE
   const item = toTariff(pricing, usage.prompt, mode)?.item
   if (!item) return NONE
   return [...(mode !== null && item.mode !== mode ? (['mode'] as const) : []), ...lacking(item, usage)]

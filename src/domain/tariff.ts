@@ -65,6 +65,13 @@ export function toMostTariff(pricing: readonly PricingItem[], promptTokens: numb
 /** Whether some calls are charged by the time that they take. */
 export const isTimed = (pricing: readonly PricingItem[]): boolean => pricing.some(({ second }) => second !== undefined)
 
+/** Whether a call costs nothing but its time, whatever is done in it. */
+export function costsTimeAlone(pricing: readonly PricingItem[]): boolean {
+  const { usual, modes } = sheetOf(pricing)
+  const all = [usual, ...modes.values()].flat()
+  return all.every(({ atto }) => KINDS.every((kind) => kind === 'computeMs' || atto[kind] === 0n))
+}
+
 function pick(tariffs: Tariff[], promptTokens: number): Tariff | undefined {
   const [first] = tariffs
   return tariffs.length === 1 ? first : (tariffs.findLast((tariff) => promptTokens > tariff.moreThan) ?? first)

@@ -9,7 +9,7 @@ import { toMode } from '../domain/mode.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { DialectName } from '../domain/settings.ts'
 import type { Target } from '../domain/snapshot.ts'
-import { hasMode } from '../domain/tariff.ts'
+import { costsTimeAlone, hasMode } from '../domain/tariff.ts'
 
 /** A field that not every upstream may be sent. */
 export interface Doubtful {
@@ -116,8 +116,8 @@ export function mayBeSent(
   if (mode !== null && telling.includes(upstream.dialect) && hasMode(pricing, mode)) return true
   // What such a model may cost is reserved with its searches.
   if (price && features.includes(price) && pricing.every((item) => item[price] !== undefined)) return true
-  // What costs nothing costs no more.
-  return (reason === 'dear' || reason === 'fee') && upstream.local && pricing.length === 0
+  // What costs nothing costs no more, nor does what costs its time.
+  return (reason === 'dear' || reason === 'fee') && upstream.local && costsTimeAlone(pricing)
 }
 
 /** Where the request is written anew. */

@@ -270,6 +270,19 @@ describe('what has no price', () => {
       [],
     ],
     ['nothing of what is free as a whole', [], { prompt: 5, audioPrompt: 4, webSearches: 1 }, []],
+    [
+      'nothing of what costs its time alone',
+      [{ prompt: '0', completion: '0.0', second: '0.0005' }],
+      { prompt: 5, audioPrompt: 4, webSearches: 1 },
+      [],
+    ],
+    [
+      'a search of what costs its time and tokens',
+      [{ prompt: '0', completion: '0.000001', second: '0.0005' }],
+      { prompt: 5, webSearches: 1 },
+      ['web_search'],
+    ],
+    ['a search of what has prices of nothing', [{ prompt: '0', completion: '0' }], { webSearches: 1 }, ['web_search']],
   ]
   for (const [name, pricing, usage, unpriced] of scenarios) {
     test(`is ${name}`, () => expect(findUnpriced(pricing, toUsage(usage))).toEqual(unpriced as never))

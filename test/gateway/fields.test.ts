@@ -30,6 +30,7 @@ beforeAll(async () => {
   const model = (name: string, pricing: string, ...routes: string[]) =>
     `  acme/${name}: { name: ${name}, ${facts}, supported_features: [tools], ${pricing} routes: [${routes.join(', ')}] }`
   const pricing = 'pricing: [{ prompt: "0.000001", completion: "0.000002" }],'
+  const toPricing = (prompt: string) => `pricing: [{ prompt: "${prompt}", completion: "0", second: "0.0005" }]`
   const passed = '[fallbacks, "mock_*", provider, web_search_options, service_tier, file_id, api_base]'
   app = await startApp({
     catalog: `
@@ -49,6 +50,8 @@ ${[
     '{ upstream: closed, model: cheap }',
   ),
   model('free', '', '{ upstream: here, model: cheap }'),
+  model('timed', '', `{ upstream: here, model: cheap, ${toPricing('0')} }`),
+  model('dear', '', `{ upstream: here, model: cheap, ${toPricing('0.000001')} }`),
 ].join('\n')}
 `,
   })
@@ -279,9 +282,11 @@ describe('what would be billed wrongly, or is another key’s', () => {
     expect((await ask({ model: 'acme/priced', speed: 'priority', web_search_options: {} })).status).toBe(400)
   })
 
-  test('is not what costs nothing: dear modes and fees pass to a free upstream, stored things do not', async () => {
+  test('is not what costs nothing, or its time alone: dear modes and fees pass to such an upstream, stored things do not', async () => {
     const more = { service_tier: 'priority', web_search_options: {} }
     expect((await ask({ model: 'acme/free', ...more })).sent).toEqual([{ ...SENT, ...more }])
+    expect((await ask({ model: 'acme/timed', ...more })).sent).toEqual([{ ...SENT, ...more }])
+    expect((await ask({ model: 'acme/dear', ...more })).status).toBe(400)
     expect((await ask({ model: 'acme/free', previous_response_id: 'resp_1' })).status).toBe(400)
   })
 
