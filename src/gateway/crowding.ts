@@ -63,16 +63,20 @@ export class Crowding {
     }))
     this.#letIn(id, crowd)
     if (crowd.line.length === 0 && fits(crowd, call)) return this.#take(id, crowd, call)
-    return this.#wait(crowd, call, signal, deadlines.firstToken)
+    return this.#wait(id, crowd, call, signal, deadlines.firstToken)
   }
 
-  async #wait({ line }: Crowd, call: CrowdCall, signal: EndSignal, mostMs: number): Promise<CrowdPlace> {
+  async #wait(id: string, crowd: Crowd, call: CrowdCall, signal: EndSignal, mostMs: number): Promise<CrowdPlace> {
+    const { line } = crowd
     if (signal.aborted) throw clientLeft()
     const { promise, resolve, reject } = Promise.withResolvers<CrowdPlace>()
     const waiter: Waiter = { ...call, sinceMs: this.monotonicMs(), resolve, reject }
     line.join(waiter)?.reject(tooMany(line.length))
     const give = (error: UpstreamError) => {
-      if (line.leave(waiter)) reject(error)
+      if (!line.leave(waiter)) return
+      reject(error)
+      // Those behind it may fit in.
+      this.#letIn(id, crowd)
     }
     const leave = () => give(clientLeft())
     const timer = setTimeout(() => give(noRoom()), mostMs)
