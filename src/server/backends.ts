@@ -7,7 +7,7 @@ import { hasProxy, toFetchPlaces } from '../config.ts'
 import { createDemoBackend } from '../demo/demo.ts'
 import { once } from '../domain/once.ts'
 import type { DialectName } from '../domain/settings.ts'
-import type { Environment, Upstream } from '../domain/snapshot.ts'
+import type { Environment, Snapshot, Upstream } from '../domain/snapshot.ts'
 import type { Backend, Readiness } from '../upstreams/backend.ts'
 import { openai } from '../upstreams/dialects/openai/openai.ts'
 import { createFetchTransport } from '../upstreams/fetch.ts'
@@ -85,8 +85,20 @@ export interface ProbeDeps {
   backend: Pick<Backend, 'probe'>
   /** A clock that never steps. */
   monotonicMs(): number
-  /** Hears what the upstream said, for whoever keeps account of its health. */
-  onFound?(readiness: Readiness, upstream: Upstream): void
+  onFound?: OnFound
+}
+
+/** Hears what the upstream said, for whoever keeps account of its health. */
+export type OnFound = (readiness: Readiness, upstream: Upstream) => void
+
+/** Tests an upstream of a server, as `testUpstream` does; null where there is none of that id that is enabled. */
+export async function testById(
+  id: string,
+  { upstreams }: Pick<Snapshot, 'upstreams'>,
+  { backends, ...deps }: Omit<ProbeDeps, 'backend'> & { backends: Readonly<Record<DialectName, Backend>> },
+): Promise<TestResult | null> {
+  const upstream = upstreams.get(id)
+  return upstream ? testUpstream(upstream, { ...deps, backend: backends[upstream.dialect] }) : null
 }
 
 /**

@@ -2,7 +2,6 @@
  * A running server, put together from its parts in the order that safety asks for: storage, catalogue, snapshot, what is
  * known beside the database, and only then the network. `cli/run-server.ts` starts it and decides when it stops.
  */
-import { LeftCalls } from '../accounting/left-calls.ts'
 import { logFinished, toAll } from '../accounting/settle.ts'
 import { Speeds } from '../accounting/speeds.ts'
 import { type MakeBackup, startSchedule } from '../backup/schedule.ts'
@@ -12,9 +11,6 @@ import { mintTag, toWallClock } from '../domain/id.ts'
 import { NO_PROCESSES, type ProcessSpecs } from '../domain/model-server.ts'
 import type { Environment, Snapshot, Target } from '../domain/snapshot.ts'
 import { Crowding } from '../gateway/crowding.ts'
-import { Fullness } from '../gateway/fullness.ts'
-import { Load, stopping } from '../gateway/intake.ts'
-import { Uploads } from '../gateway/uploads.ts'
 import { type AppDeps, createApp } from '../http/app.ts'
 import { createPlayground } from '../http/playground.ts'
 import { systemController } from '../http/system.ts'
@@ -29,9 +25,10 @@ import { createChecker } from '../structured/checker.ts'
 import { Pace } from '../threads/pace.ts'
 import { createCounter } from '../tokens/count.ts'
 import { createAdminSurface, toAddressWarning, toDashboardUrl } from './admin.ts'
-import { createAllBackends, testUpstream } from './backends.ts'
+import { createAllBackends, type OnFound, testById } from './backends.ts'
+import { createCapacity } from './capacity.ts'
 import { type ControlDeps, createControl } from './control.ts'
-import { readMaxFiles, toFileLimit, toLowLimit, watchFiles } from './files.ts'
+import { watchFiles } from './files.ts'
 import { createLive, logNotReady } from './live.ts'
 import { createLiveRequests } from './live-requests.ts'
 import { drain, listen } from './network.ts'
@@ -121,18 +118,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const { limiter, health, prober } = live
   const watch = store.watch(live.snapshot.revision, live.refresh, log)
   opened.defer(() => watch.stop())
-  const files = toFileLimit(readMaxFiles(), config.maxInFlight)
-  const lowLimit = toLowLimit(files)
-  if (lowLimit !== null) log.warn('files_short', lowLimit)
-  const fullness = new Fullness({
-    onChange: (reason) =>
-      reason === null
-        ? log.info('server_has_room', 'there is room for every request again')
-        : log.warn('server_full', 'requests are refused for want of room', { reason }),
-  })
-  const load = new Load({ ...config, maxInFlight: files.max_in_flight, nowMs: monotonicMs, fullness })
-  const uploads = new Uploads(config)
-  const leftCalls = new LeftCalls(config)
+  const capacity = createCapacity(config, { nowMs: monotonicMs, log })
+  const { files, fullness, load, uploads, leftCalls } = capacity
   const counter = createCounter({ log })
   const checker = createChecker()
   const closeThreads = () => {
@@ -143,15 +130,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const figuresOf = (target: Target) => served.figuresOf(target, speeds.of(target))
   const watched: WatchedParts = { ledger, load, fullness, disk, health, fleet, watch, figuresOf }
   const tails = new Tails()
-  const test = async (id: string) => {
-    const upstream = live.snapshot.upstreams.get(id)
-    if (!upstream) return null
-    return testUpstream(upstream, {
-      backend: backends[upstream.dialect],
-      monotonicMs,
-      onFound: (found, one) => health.probed(one, found),
-    })
-  }
+  const onFound: OnFound = (found, upstream) => health.probed(upstream, found)
+  const test = (id: string) => testById(id, live.snapshot, { backends, monotonicMs, onFound })
   const run = (): RunFacts => ({
     ...{ version, instance, started_ms: startedMs, url: baseUrl, lost: dataFiles.lost, files },
     backups: { every_ms: config.backupMs, failed: backups.failed },
@@ -270,17 +250,15 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     dashboardUrl: config.dashboard ? toDashboardUrl(baseUrl, config.publicUrls) : null,
     setupCode: admin.setupCode,
     snapshot: () => live.snapshot,
-    warnings: [lowLimit, toAddressWarning(config)].filter((warning) => warning !== null),
+    warnings: [capacity.lowLimit, toAddressWarning(config)].filter((warning) => warning !== null),
     async reload(change) {
       await change(store)
       await live.refresh()
     },
     flush: ledger.flush,
     async stop() {
-      load.drain()
-      uploads.end(stopping)
+      capacity.drain()
       fleet.drain()
-      leftCalls.drain()
       await liveRequests.end()
       const clean = await drain(app, load, config.drainMs, closeThreads)
       await everything.disposeAsync()

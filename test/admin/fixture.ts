@@ -19,7 +19,7 @@ import type { OidcSettings } from '../../src/identity/oidc/settings.ts'
 import { Pending } from '../../src/identity/pending.ts'
 import { createToken } from '../../src/identity/tokens.ts'
 import { createLog } from '../../src/log.ts'
-import { createAllBackends, testUpstream } from '../../src/server/backends.ts'
+import { createAllBackends, testById } from '../../src/server/backends.ts'
 import { createLiveRequests } from '../../src/server/live-requests.ts'
 import { findLocalServers } from '../../src/server/local-servers.ts'
 import { listModels as askForModels } from '../../src/server/model-lists.ts'
@@ -220,11 +220,7 @@ function createServing(store: ConfigStore, vault: Vault, environment: Record<str
             { ...ANY_KEY, teamId },
           )
         : [],
-    async test(id) {
-      const upstream = snapshot?.upstreams.get(id)
-      if (!upstream) return null
-      return testUpstream(upstream, { backend: backends[upstream.dialect], monotonicMs: () => 0 })
-    },
+    test: async (id) => (snapshot ? testById(id, snapshot, { backends, monotonicMs: () => 0 }) : null),
     models(id) {
       const upstream = snapshot?.upstreams.get(id)
       return upstream ? askForModels(upstream) : null
