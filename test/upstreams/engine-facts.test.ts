@@ -56,9 +56,9 @@ test('a list counts where all else that is asked is answered with nonsense', asy
   engine.stop()
 })
 
-test('of a list that never ends only the first are asked about', async () => {
-  const engine = serve({ 'GET /api/tags': { models: Array.from({ length: 5_000 }, (_, at) => ({ name: `m${at}` })) } })
-  expect((await listModels(toAsked('ollama', engine.origin))).length).toBe(5_000)
+test('of a long list only the first are asked about', async () => {
+  const engine = serve({ 'GET /api/tags': { models: Array.from({ length: 900 }, (_, at) => ({ name: `m${at}` })) } })
+  expect((await listModels(toAsked('ollama', engine.origin))).length).toBe(900)
   expect(engine.asked.length).toBeLessThan(110)
   engine.stop()
 })
