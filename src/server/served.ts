@@ -114,7 +114,8 @@ export class ServedFacts {
     if (entry.reading !== reading || this.#entries.get(upstream.id) !== entry) return
     entry.reading = null
     entry.readMs = this.#deps.monotonicMs()
-    entry.isDue = said === null
+    // It may have been out of reach meanwhile.
+    entry.isDue ||= said === null
     // One that was started anew has at least nothing of before; any other may only have been too busy to say it again.
     const before = send === undefined ? entry.models : NO_MODELS
     const models = said === null ? before : new Map(said.map((one) => [one.id, one]))

@@ -46,7 +46,10 @@ function readProps(json: unknown, listed: ListedModel): ListedModel {
         ? {
             ...listed.can,
             tools: isYes(can.supports_tools) && isYes(can.supports_tool_calls ?? true),
-            ...(isYes(can.supports_reasoning_effort) ? { reasoning: true } : {}),
+            // Neither says that it does not think: only a template that has a place for thoughts tells that it does.
+            ...(isYes(can.supports_reasoning_effort) || isYes(can.supports_preserve_reasoning)
+              ? { reasoning: true }
+              : {}),
           }
         : undefined,
     }),
@@ -77,7 +80,14 @@ function readLmStudio(json: unknown, listed: ListedModel): ListedModel {
       trainedContext: trained,
       inputModalities: can ? sees : undefined,
       can:
-        typeof can?.trained_for_tool_use === 'boolean' ? { ...listed.can, tools: can.trained_for_tool_use } : undefined,
+        typeof can?.trained_for_tool_use === 'boolean'
+          ? {
+              ...listed.can,
+              tools: can.trained_for_tool_use,
+              // How it may be asked to think; older versions do not say it of any.
+              ...(asObject(can.reasoning) ? { reasoning: true } : {}),
+            }
+          : undefined,
       canChat: found.type === 'embedding' ? false : undefined,
     }),
     ...toSize({

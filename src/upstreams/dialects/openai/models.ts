@@ -37,7 +37,7 @@ function toListed(entry: JsonObject | null): ListedModel {
       can: can ? toDefined({ tools: toFlag(can.function_calling), reasoning: toFlag(can.reasoning) }) : undefined,
       pricing: toPricing(asObject(model.pricing), oddities),
       canChat: canChat(model, outputs),
-      servedContext: toTokens(model.max_model_len, 'max_model_len', []),
+      servedContext: toTokens(model.max_model_len ?? toSwapped(model), 'max_model_len', []),
       isElsewhere: isPeer(model) || undefined,
       oddities,
     }),
@@ -57,6 +57,10 @@ function readMeta(meta: JsonObject | null) {
   const parameters = typeof count === 'number' && count > 0 ? `${(count / 1e9).toFixed(1)}B` : undefined
   return toSize({ parameters, quantization, bytes })
 }
+
+/** llama-swap says what its configuration has of a model, which whoever runs it writes for what it serves. */
+const toSwapped = ({ owned_by: owner, context_length: context }: JsonObject) =>
+  owner === 'llama-swap' ? context : undefined
 
 /** llama-swap lists what it passes on to other servers, which may be paid ones, among its own (`handleListModels`). */
 const isPeer = ({ meta }: JsonObject) => asObject(asObject(meta)?.llamaswap)?.type === 'peer'
