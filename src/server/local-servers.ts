@@ -3,10 +3,11 @@
  * What answers may be anything: it is known by words that only such a server says, to questions that load nothing, in little time and
  * few bytes.
  */
+import { request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
 import type { LocalServer } from '../catalog/on-this-machine.ts'
 import { asList, asObject, asText, parseJson } from '../domain/json.ts'
 import { findPreset } from '../store/presets.ts'
-import { readResponse } from '../upstreams/read-text.ts'
 
 interface Identity {
   /** Below the address without its `/v1`. */
@@ -48,12 +49,7 @@ export async function findLocalServers({
   const look = async (preset: string, { path, isIt }: Identity, origin: string): Promise<LocalServer[]> => {
     const { name = preset, base_url = '' } = findPreset(preset) ?? {}
     try {
-      const response = await fetch(`${origin}${path}`, {
-        headers: { accept: 'application/json', 'user-agent': 'tollgate' },
-        redirect: 'manual',
-        signal,
-      })
-      const text = response.status === 200 ? await readResponse(response, bytes) : null
+      const text = await read(new URL(`${origin}${path}`), bytes, signal)
       if (text === null || !isIt(parseJson(text))) return []
     } catch {
       return []
@@ -65,6 +61,34 @@ export async function findLocalServers({
     return (at?.map(toOrigin) ?? [usual]).map((origin) => look(preset, identity, origin))
   })
   return (await Promise.all(looks)).flat()
+}
+
+/** Not by `fetch`: a proxy would answer from its own machine. Null for another status than 200, and for what is longer. */
+function read(url: URL, bytes: number, signal: AbortSignal): Promise<string | null> {
+  const { promise, resolve, reject } = Promise.withResolvers<string | null>()
+  const headers = { accept: 'application/json', 'user-agent': 'tollgate', connection: 'close' }
+  const request = url.protocol === 'https:' ? requestHttps : requestHttp
+  const asked = request(url, { headers, agent: false }, (response) => {
+    const pieces: Buffer[] = []
+    let length = 0
+    const isLeft = () => response.statusCode !== 200 || length > bytes
+    if (isLeft()) resolve(null)
+    response.on('data', (piece: Buffer) => {
+      length += piece.length
+      if (!isLeft()) pieces.push(piece)
+      else resolve(null)
+    })
+    response.on('end', () => resolve(Buffer.concat(pieces).toString()))
+    response.on('error', reject)
+  })
+  asked.on('error', reject)
+  const leave = () => reject(signal.reason)
+  signal.addEventListener('abort', leave)
+  asked.end()
+  return promise.finally(() => {
+    signal.removeEventListener('abort', leave)
+    asked.destroy()
+  })
 }
 
 const toOrigin = (address: string) => URL.parse(address)?.origin ?? address

@@ -1,5 +1,6 @@
 /** Model servers of this machine: what is found, by what, what is added, and what a hostile one does to whoever looks. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { join } from 'node:path'
 import { findLocalServers } from '../../src/server/local-servers.ts'
 import { ENGINE_FACTS } from '../fixtures/engines/facts.ts'
 import { type Bench, createBench } from './run.ts'
@@ -64,6 +65,18 @@ test('a hostile server harms nobody: a page, an endless list, another address, s
     'no address at all',
   ]
   expect(await findLocalServers({ at, ms: 300 })).toEqual([])
+})
+
+test('what answers here is found behind a proxy, too, which is asked for nothing: it would answer from its own machine', async () => {
+  const asked: string[] = []
+  const proxy = engine('LM Studio', asked)
+  const at = engine('Ollama')
+  const script = `import { findLocalServers } from ${JSON.stringify(join(import.meta.dir, '../../src/server/local-servers.ts'))}
+console.log(JSON.stringify(await findLocalServers({ at: [${JSON.stringify(at)}] })))`
+  const env = { ...process.env, http_proxy: proxy, HTTP_PROXY: proxy, NO_PROXY: '', no_proxy: '' }
+  const { stdout } = Bun.spawn([process.execPath, '-e', script], { env })
+  expect(JSON.parse(await new Response(stdout).text())).toMatchObject([{ preset: 'ollama', baseUrl: at }])
+  expect(asked).toEqual([])
 })
 
 test('what is found is shown, and added by one word; it is there then, and found as such', async () => {
