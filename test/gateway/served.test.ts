@@ -74,6 +74,8 @@ test('a server that is started here with less context than declared is offered w
     'context_length_exceeded',
     expect.stringContaining("This model's maximum context length is 4096 tokens."),
   ])
+  // Each change of the configuration has it laid over anew.
+  app.key()
   expect(await differences()).toMatchObject([
     { model: 'local/a', upstream: 'box', catalogue: 'context_length 8192', server: '4096 tokens' },
   ])
