@@ -48,6 +48,8 @@ export function findModelFiles(path: string, projector: string | null): ModelFil
 
 /** Reads what a file says of itself. */
 export function readFacts(path: string): GgufFacts {
+  // A pipe would be waited for, for ever.
+  if (!statOf(path).isFile()) throw new DamagedModel(`${path} is no file, but a device or the like.`)
   const file = open(path)
   try {
     const { size } = fstatSync(file)

@@ -72,6 +72,7 @@ test('what is no model there, or not all of one, is said', () => {
   write('rank.gguf', { ...CHAT, 'llama.pooling_type': 4 })
   expect(why('rank.gguf')).toContain('only puts texts in order')
   writeFileSync(join(folder, 'lfs.gguf'), 'version https://git-lfs.github.com/spec/v1\n')
+  expect(why('../../../../../../../../dev/null')).toContain('is no file, but a device')
   expect(why('lfs.gguf')).toContain('lfs.gguf only points to the model')
 })
 
