@@ -84,12 +84,15 @@ export async function testThroughServer(dataFolder: string, upstreamId: string):
   throw new CommandError(error.kind, error.message)
 }
 
+/** `stop now`: without waiting for its answers. */
+export type Drive = 'start' | 'stop' | 'stop now'
+
 /**
  * Has the running server start or stop the model server of an upstream, and waits until it has. Throws a CommandError where no server
  * runs, or it has none for that upstream.
  */
-export async function driveServer(dataFolder: string, id: string, what: 'start' | 'stop'): Promise<ServerStatus> {
-  const path = `/upstreams/${encodeURIComponent(id)}/${what}`
+export async function driveServer(dataFolder: string, id: string, what: Drive): Promise<ServerStatus> {
+  const path = `/upstreams/${encodeURIComponent(id)}/${what === 'stop now' ? 'stop?now=true' : what}`
   const response = await ask(dataFolder, 'POST', path, DRIVE_MS).catch((error) => {
     const why = reasonOf(error)
     if (isServed(dataFolder) || why === FORBIDDEN)

@@ -4,17 +4,20 @@ import { codeOf } from '../domain/error.ts'
 import { logOf } from '../server/processes.ts'
 import { CommandError, usageError } from './command-error.ts'
 import { type Context, printJson, toPrintable } from './io.ts'
-import { driveServer } from './live.ts'
+import { type Drive, driveServer } from './live.ts'
 
-export async function drive(id: string, what: 'start' | 'stop', io: Context): Promise<void> {
+export async function drive(id: string, what: Drive, io: Context): Promise<void> {
   const status = await driveServer(io.dataFolder, id, what)
   const { state, reason } = status
-  const isDone = what === 'start' ? state === 'ready' || state === 'sleeping' : state !== 'loading'
+  const name = toPrintable(id)
+  const isStart = what === 'start'
+  const isDone = !isStart || state === 'ready' || state === 'sleeping'
   if (io.json) printJson(io, { id, ...status })
-  else if (isDone) io.stdout(`${toPrintable(id)}: ${state}.\n`)
+  else if (isStart ? isDone : state === 'stopped' || state === 'failed') io.stdout(`${name}: ${state}.\n`)
+  else if (isDone) io.stdout(`${name}: stopped, and ${state} again for requests that wait.\n`)
   if (isDone) return
   const why = reason === null ? `it is ${state}` : toPrintable(reason)
-  throw new CommandError('server_failed', `The model server of ${toPrintable(id)} could not be started: ${why}.`)
+  throw new CommandError('server_failed', `The model server of ${name} could not be started: ${why}.`)
 }
 
 export async function logs(id: string, lines: string, io: Context): Promise<void> {

@@ -87,22 +87,32 @@ export class Fleet {
     return true
   }
 
-  /** Stops a server once what it answers has ended. The next request starts it again. False where there is none of that id. */
-  stop(id: string): boolean {
+  /**
+   * Stops a server once what it answers has ended, or at once. Whoever waits for it, and the next request, starts it again. False where
+   * there is none of that id.
+   */
+  stop(id: string, { now = false } = {}): boolean {
     const model = this.#arrangement.models.get(id)
     if (!model) return false
+    const { supervisor } = model
     model.wanted = null
-    if (model.supervisor.phase === 'ready' || model.supervisor.phase === 'loading') model.isLeaving = true
+    if (supervisor.phase === 'ready' || supervisor.phase === 'loading') model.isLeaving = true
+    if (now && model.isLeaving) void supervisor.stop()
     this.#arrangement.changed()
     return true
   }
 
   /** Resolves to how a server stands once it neither loads nor stops, nor waits for that. */
-  async settled(id: string): Promise<ServerStatus | null> {
+  settled = (id: string): Promise<ServerStatus | null> =>
+    this.#until(id, ({ supervisor: { phase }, wanted }) => phase !== 'loading' && wanted === null)
+
+  /** Resolves to how a server stands once it has been stopped: it may be loading again, for those that wait. */
+  stopped = (id: string): Promise<ServerStatus | null> => this.#until(id, () => true)
+
+  async #until(id: string, isSo: (model: ManagedModel) => boolean): Promise<ServerStatus | null> {
     const { models } = this.#arrangement
     const isMoving = (model: ManagedModel | undefined) =>
-      model !== undefined &&
-      (model.isLeaving || model.wanted !== null || ['loading', 'stopping'].includes(model.supervisor.phase))
+      model !== undefined && (model.isLeaving || model.supervisor.phase === 'stopping' || !isSo(model))
     while (isMoving(models.get(id)) && !this.#arrangement.isDraining) await sleep(this.#deps.clock, LOOK_MS)
     return this.status(id)
   }

@@ -128,11 +128,15 @@ export class Supervisor {
       if (this.phase === 'loading') this.#to('stopped')
       return Promise.resolve()
     }
+    const { promise, resolve } = Promise.withResolvers<void>()
+    // Whoever hears of the change may say it once more.
+    this.#stopping = promise
     this.#to('stopping')
-    this.#stopping = this.#end(server).finally(() => {
+    void this.#end(server).finally(() => {
       this.#stopping = null
+      resolve()
     })
-    return this.#stopping
+    return promise
   }
 
   async #load(): Promise<void> {

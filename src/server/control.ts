@@ -31,7 +31,7 @@ export interface ControlRoutesDeps {
   /** Probes an upstream now. Resolves to null where there is none of that id. */
   test(upstreamId: string): Promise<TestResult | null>
   /** The model servers that run here. */
-  servers: Pick<Fleet, 'start' | 'stop' | 'settled'>
+  servers: Pick<Fleet, 'start' | 'stop' | 'settled' | 'stopped'>
   /** Applies the catalogue again. Throws a ServiceError that says what is wrong with it; then nothing has changed. */
   reload(): Promise<NeedsRestart>
   /** Has the database take what the ledger's journal holds, for 2 s at most. */
@@ -96,9 +96,9 @@ export function createControlRoutes({
       routes.server?.timeout(request, 0)
       return servers.start(id) ? servers.settled(id) : refuseServer(id)
     })
-    .post('/upstreams/:id/stop', ({ request, params: { id } }) => {
+    .post('/upstreams/:id/stop', ({ request, params: { id }, query: { now } }) => {
       routes.server?.timeout(request, 0)
-      return servers.stop(id) ? servers.settled(id) : refuseServer(id)
+      return servers.stop(id, { now: now === 'true' }) ? servers.stopped(id) : refuseServer(id)
     })
     .post('/reload', async () => {
       return { reloaded: true, needs_restart: await reload() }

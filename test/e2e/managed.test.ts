@@ -24,12 +24,14 @@ models:
 ${ids.map((id) => `  local/${id}: { name: X, ${FACTS}, supported_features: [], routes: [{ upstream: ${id}, model: ${id} }] }`).join('\n')}
 `
 
-const chat = ({ baseUrl, key }: RunningBinary, id: string, content = 'hello', more = {}) =>
-  fetch(`${baseUrl}/chat/completions`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model: `local/${id}`, messages: [{ role: 'user', content }], ...more }),
-  })
+const toInit = ({ key }: RunningBinary, id: string, content: string, more = {}) => ({
+  method: 'POST',
+  headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+  body: JSON.stringify({ model: `local/${id}`, messages: [{ role: 'user', content }], ...more }),
+})
+
+const chat = (server: RunningBinary, id: string, content = 'hello', more = {}) =>
+  fetch(`${server.baseUrl}/chat/completions`, toInit(server, id, content, more))
 
 /** Processes that were started by this test, and have not ended. */
 function serversOf({ folder }: Workplace, ids: string[]): string[] {
@@ -85,6 +87,25 @@ describe('model servers of the executable', () => {
     const other = await place.run('upstreams', 'start', 'other')
     expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('starts no model server')])
     expect((await place.run('upstreams', 'test', 'a')).code).toBe(0)
+  })
+
+  test('that hang are stopped at once where somebody says so, and those that wait have them anew', async () => {
+    const file = await place.write('own.yaml', toFile(['a']).replace('concurrency: 4', 'concurrency: 1'))
+    const server = await place.serve(['--catalog', file, '--first-key'])
+    const left = new AbortController()
+    const hung = fetch(`${server.baseUrl}/chat/completions`, {
+      ...toInit(server, 'a', 'hang'),
+      signal: left.signal,
+    }).catch(() => 'left')
+    const listed = async () => (await place.run('upstreams', 'list')).stdout
+    await until('it hangs', async () => (await listed()).includes('answering 1'))
+    const next = chat(server, 'a')
+    await until('another one waits', async () => (await listed()).includes('1 waiting'))
+    const stopped = await place.run('upstreams', 'stop', 'a', '--now')
+    expect(stopped).toMatchObject({ code: 0, stdout: expect.stringMatching(/^a: stopped, and \w+ again for requests/) })
+    expect((await next).status).toBe(200)
+    left.abort()
+    expect(await hung).toBe('left')
   })
 
   test('are asked here, where all others are asked through a proxy', async () => {

@@ -371,6 +371,25 @@ describe('a fleet of model servers', () => {
     expect(stateOf('a')).toBe('stopped')
   })
 
+  test('that hangs is stopped at once where somebody says so, and started again for those that wait', async () => {
+    const { clock, fleet, ask, started, lastOf, stateOf } = createTestFleet({ specs: { a: {} } })
+    const first = ask('a')
+    await clock.pass(1_000)
+    const hung = await first
+    const second = ask('a')
+    const server = lastOf('a')
+    fleet.stop('a', { now: true })
+    const stopped = fleet.stopped('a')
+    await clock.pass(0)
+    expect(server.signals).toEqual(['SIGTERM'])
+    hung.over('lost')
+    await clock.pass(1_000)
+    expect(await stopped).toMatchObject({ state: 'ready' })
+    expect(started).toEqual(['a', 'a'])
+    ;(await second).over('ok')
+    expect(stateOf('a')).toBe('ready')
+  })
+
   test('starts nothing once it drains, lets go on who is near, and leaves no server at its end', async () => {
     const { clock, fleet, ask, lastOf } = createTestFleet({ specs: { a: {}, b: {} } })
     const first = ask('a')

@@ -30,7 +30,7 @@ function start(deps: Partial<ControlDeps> = {}): Control {
     log,
     status: () => toStatus(),
     test: async () => null,
-    servers: { start: () => false, stop: () => false, settled: async () => null },
+    servers: { start: () => false, stop: () => false, settled: async () => null, stopped: async () => null },
     reload: async () => ({ settings: [], variables: [] }),
     flush: async () => ({ applied: 0, waiting: 0 }),
     inspectVault: async () => ({ where: 'the file secret', sealed_by: null, credentials: 0, problems: [] }),

@@ -24,7 +24,7 @@ beforeEach(() => {
     log: createLog({ now: () => 0, write: async () => {} }),
     status: () => toStatus(),
     test: async () => null,
-    servers: { start: () => false, stop: () => false, settled: async () => null },
+    servers: { start: () => false, stop: () => false, settled: async () => null, stopped: async () => null },
     reload: async () => ({ settings: [], variables: [] }),
     flush: async () => ({ applied: 0, waiting: 0 }),
     inspectVault: async () => ({ where: 'the file secret', sealed_by: null, credentials: 0, problems: [] }),

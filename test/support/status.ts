@@ -71,7 +71,7 @@ export function pretendServer(
     log,
     status: () => status,
     test,
-    servers: { start: () => false, stop: () => false, settled: async () => null },
+    servers: { start: () => false, stop: () => false, settled: async () => null, stopped: async () => null },
     reload: async () => ({ settings: [], variables: [] }),
     flush: async () => ({ applied: 0, waiting: 0 }),
     inspectVault,

@@ -56,7 +56,7 @@ export const EXAMPLES: Readonly<Record<string, readonly [string, string]>> = {
   'upstreams remove': ['upstreams remove openai --plan', 'upstreams remove openai'],
   'upstreams test': ['upstreams test', 'upstreams test openai --call'],
   'upstreams start': ['upstreams start gemma', 'upstreams start gemma --json'],
-  'upstreams stop': ['upstreams stop gemma', 'upstreams stop gemma --data /var/lib/tollgate'],
+  'upstreams stop': ['upstreams stop gemma', 'upstreams stop gemma --now'],
   'upstreams logs': ['upstreams logs gemma', 'upstreams logs gemma --lines 1000'],
   'requests list': ['requests list --errors --since 24h', "requests list --key dev --model 'openai/*' --limit 20"],
   'requests tail': ['requests tail', 'requests tail --errors --json'],

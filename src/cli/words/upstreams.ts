@@ -89,7 +89,10 @@ export function addUpstreams(program: Command, context: Context): void {
     .command('stop')
     .description('stop the model server of an upstream once its answers have ended; the next request starts it again')
     .argument('<id>', 'what it is called')
-    .action(async (id: string) => (await import('../upstreams-run.ts')).drive(id, 'stop', context))
+    .option('--now', 'at once, where it hangs; its answers break off')
+    .action(async (id: string, { now }: { now?: boolean }) =>
+      (await import('../upstreams-run.ts')).drive(id, now ? 'stop now' : 'stop', context),
+    )
   upstreams
     .command('logs')
     .description('print the end of what the model server of an upstream has written')
