@@ -8,7 +8,7 @@ import { checkModel } from './check-model.ts'
 import { checkUpstream } from './check-upstream.ts'
 import { closest, type Entry, type Issue, issue, isWildcard, type Path, toEntry } from './entry.ts'
 import type { KnownProviders } from './known.ts'
-import { checkSize } from './process.ts'
+import { checkMemory } from './memory.ts'
 import { covers, type Expansion } from './wildcard.ts'
 
 const ALIAS = /^[A-Za-z0-9][A-Za-z0-9._:@+~/-]{0,127}$/
@@ -17,7 +17,7 @@ const ALIAS = /^[A-Za-z0-9][A-Za-z0-9._:@+~/-]{0,127}$/
 export function* checkCatalog(raw: unknown, known: KnownProviders, expansion: Expansion): Generator<Issue> {
   const root = toEntry(raw)
   const [upstreams, models, aliases] = [toEntry(root.upstreams), toEntry(root.models), toEntry(root.aliases)]
-  yield* checkSize(['memory'], root.memory)
+  yield* checkMemory(root.memory, upstreams)
   for (const [id, entry] of Object.entries(upstreams)) yield* checkUpstream(id, toEntry(entry))
   for (const [slug, entry] of Object.entries(models)) yield* checkModel(slug, entry, upstreams, known)
   for (const [alias, entry] of Object.entries(aliases)) yield* checkAlias(alias, entry, models, expansion)

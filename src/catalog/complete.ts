@@ -65,6 +65,7 @@ export function toUpstream(id: string, entry: UpstreamEntry): DeclaredUpstream {
     health: _health,
     idle: _idle,
     memory: _memory,
+    device: _device,
     pin: _pin,
     preload: _preload,
     ...rest

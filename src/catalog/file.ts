@@ -3,6 +3,8 @@
  * line. Called by `catalog validate | apply` and by `serve`. It reads no file but the known facts, and those only where
  * an entry lacks something; `source.ts` finds the text.
  */
+
+import type { MemoryBudgets } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Environment } from '../domain/snapshot.ts'
 import { resolveReference, toReferences } from '../store/references.ts'
@@ -14,6 +16,7 @@ import { type CatalogDocument, parseText } from './document.ts'
 import { type Entry, type Issue, isWildcard, toEntry } from './entry.ts'
 import { toIssue } from './issue-words.ts'
 import { type KnownProviders, loadKnown } from './known.ts'
+import { toDevices, toMemoryBudgets } from './memory.ts'
 import { type CatalogFile, CatalogSchema, type ModelEntry } from './shape.ts'
 import { type ExpandedModel, expandWildcards } from './wildcard.ts'
 
@@ -26,6 +29,9 @@ export interface ParseOptions {
 
 export interface ParsedCatalog {
   catalog: Catalog
+  memory: MemoryBudgets
+  /** Whose memory the servers take that are started here, null where it does not say. */
+  devices: [upstream: string, device: string | null][]
   /** Each wildcard, and how many of the models it stands for. */
   wildcards: { wildcard: string; models: number }[]
   /** Sentences about what works but not yet: `catalog.yaml:5: upstreams.openai: OPENAI_API_KEY is not set; …`. */
@@ -54,6 +60,8 @@ export async function parseCatalog(text: string, options: ParseOptions): Promise
   const file = raw as CatalogFile
   return {
     catalog: toCatalog(file, expansion.models, known),
+    memory: toMemoryBudgets(file.memory),
+    devices: toDevices(upstreams),
     wildcards: countWildcards(models, expansion.models),
     warnings: toWarnings(file, document, options),
   }

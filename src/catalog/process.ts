@@ -6,12 +6,13 @@ import { IDLE_MS, type ProcessSpec, START_MS } from '../domain/model-server.ts'
 import { toSize } from '../domain/size.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'
 import { type Entry, type Issue, issue, type Path, toEntry, toItems } from './entry.ts'
+import { checkDevice, checkSize } from './memory.ts'
 
 /** What stands for a command where only its hash is known, as in an export: it is run where a file has the words of that hash. */
 const HASH = /^sha256:[0-9a-f]{64}$/
 
 /** The fields that say how a server is run, beside `process` and `deadlines.start`. */
-const FIELDS = ['stop_command', 'health', 'idle', 'memory', 'pin', 'preload'] as const
+const FIELDS = ['stop_command', 'health', 'idle', 'memory', 'device', 'pin', 'preload'] as const
 
 /** Whether the server of an upstream is started here. */
 export const isManaged = (entry: Entry): boolean => entry.process !== undefined
@@ -24,7 +25,7 @@ export function toProcessHash(entry: Entry): string | undefined {
 
 /** Reads an entry that has passed every check and has the words of its command. */
 export function toProcessSpec(entry: Entry): ProcessSpec {
-  const { process, stop_command, health = '/health', idle, memory, pin, preload } = entry
+  const { process, stop_command, health = '/health', idle, memory, device, pin, preload } = entry
   const { start } = toEntry(entry.deadlines)
   const spec = {
     command: toItems(process).map(String),
@@ -35,13 +36,19 @@ export function toProcessSpec(entry: Entry): ProcessSpec {
     pin: pin === true,
     preload: preload === true,
     startMs: toMs(String(start ?? ''), TIMER_MS) ?? START_MS,
+    // One that names none keeps the hash that it had before there were devices.
+    ...(device === undefined ? {} : { device: String(device) }),
   }
-  return { ...spec, hash: `sha256:${new Bun.CryptoHasher('sha256').update(JSON.stringify(spec)).digest('hex')}` }
+  return {
+    device: null,
+    ...spec,
+    hash: `sha256:${new Bun.CryptoHasher('sha256').update(JSON.stringify(spec)).digest('hex')}`,
+  }
 }
 
 /** Says what is wrong with how the server of an upstream is run. Times are checked with the others. */
 export function* checkProcess(at: Path, entry: Entry): Generator<Issue> {
-  const { process, stop_command, base_url, api_key, preset, health, memory } = entry
+  const { process, stop_command, base_url, api_key, preset, health, memory, device } = entry
   if (!Array.isArray(process)) {
     const lone = [...FIELDS.filter((field) => entry[field] !== undefined)]
     for (const field of lone) yield issue([...at, field], `${field} is for an upstream with process: remove it.`)
@@ -64,12 +71,7 @@ export function* checkProcess(at: Path, entry: Entry): Generator<Issue> {
   if (typeof health === 'string' && !/^\/[\w./-]*$/.test(health))
     yield issue([...at, 'health'], 'must be a path that begins with /, such as /health.')
   yield* checkSize([...at, 'memory'], memory)
-}
-
-/** Says what is wrong with a size. */
-export function* checkSize(at: Path, value: unknown): Generator<Issue> {
-  if ((typeof value === 'string' || typeof value === 'number') && toSize(String(value)) === null)
-    yield issue(at, 'must be a size with its unit, such as 22G or 512M.')
+  yield* checkDevice([...at, 'device'], device)
 }
 
 function* checkWords(at: Path, words: unknown): Generator<Issue> {

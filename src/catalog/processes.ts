@@ -6,9 +6,9 @@
 import { stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { ProcessSpec, ProcessSpecs } from '../domain/model-server.ts'
-import { toSize } from '../domain/size.ts'
 import { parseText } from './document.ts'
 import { type Entry, toEntry } from './entry.ts'
+import { toMemoryBudgets } from './memory.ts'
 import { toProcessSpec } from './process.ts'
 import type { CatalogSource } from './source.ts'
 
@@ -32,16 +32,16 @@ export async function loadProcesses(source: CatalogSource, isNamed: boolean): Pr
     ignored.push(
       `${source.path}: the commands of ${own.map(([id]) => id).join(', ')} are not run: name this file with --catalog.`,
     )
-  let memoryBytes = toSize(String(main.memory ?? ''))
+  let memory = toMemoryBudgets(main.memory)
   for (const { path, text } of source.modelFiles) {
     const entries = await read(text)
-    memoryBytes ??= toSize(String(entries.memory ?? ''))
+    if (memory.size === 0) memory = toMemoryBudgets(entries.memory)
     // Whoever may write a folder may put another one, or another file, in the place of what is in it.
     const why = (await Promise.all([dirname(dirname(path)), dirname(path), path].map(toDoubt))).find((why) => why)
     if (why) ignored.push(`${path}: its commands are not run: ${why}`)
     else take(commandsOf(entries), byUpstream)
   }
-  return { specs: { byUpstream, memoryBytes }, ignored }
+  return { specs: { byUpstream, memory }, ignored }
 }
 
 const read = async (text: string): Promise<Entry> => toEntry((await parseText(text)).raw)

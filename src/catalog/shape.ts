@@ -45,8 +45,9 @@ const EffortFields = closed({
   ...{ minimal: fields(), low: fields(), medium: fields(), high: fields(), xhigh: fields(), max: fields() },
 } satisfies Record<'none' | Effort, TSchema>)
 
-/** A number is let through to `process.ts`, as for times. */
-const size = () => Type.Optional(Type.Unsafe<string>(Type.Union([Type.Number(), Type.String()])))
+/** A number is let through to `memory.ts`, as for times. */
+const SIZE = Type.Unsafe<string>(Type.Union([Type.Number(), Type.String()]))
+const size = () => Type.Optional(SIZE)
 const words = () => Type.Array(Type.String({ minLength: 1, maxLength: 4_000 }), { minItems: 1, maxItems: 200 })
 
 const OPTIONS = {
@@ -104,6 +105,7 @@ const Upstream = closed({
   health: Type.Optional(text()),
   idle: time(),
   memory: size(),
+  device: Type.Optional(text()),
   pin: Type.Optional(Type.Boolean()),
   preload: Type.Optional(Type.Boolean()),
   ...OPTIONS,
@@ -177,8 +179,8 @@ const Alias = Type.Union([text(), closed({ model: text(), listed: Type.Optional(
 
 export const CatalogSchema = closed({
   version: Type.Literal(1),
-  /** What the model servers that are started here may take together. */
-  memory: size(),
+  /** What the model servers that are started here may take together: of the machine, or of each device. */
+  memory: Type.Optional(Type.Union([SIZE, Type.Record(Type.String(), SIZE, { maxProperties: 100 })])),
   upstreams: section(Upstream),
   models: section(Model),
   aliases: Type.Optional(section(Alias)),

@@ -10,8 +10,10 @@ export interface ProcessSpec {
   health: string
   /** Stopped after so long without a request; null = never. */
   idleMs: number | null
-  /** What it takes of the machine's memory; null = as was measured. */
+  /** What it takes of the memory of its device; null = as was measured, where that can be. */
   memoryBytes: number | null
+  /** Whose memory it takes: a name that the catalogue gives it, or `CPU`; null where memory is of the machine as a whole. */
+  device: string | null
   /** Never stopped for another one, nor for being idle. */
   pin: boolean
   /** Loaded with the server, before anybody asks. */
@@ -22,13 +24,22 @@ export interface ProcessSpec {
   hash: string
 }
 
-/** Of those that files declare, and the memory that all of them together may take, in bytes; null = no limit. */
+/** The device whose memory is the machine's own. */
+export const CPU = 'cpu'
+
+/**
+ * What model servers together may take of memory, in bytes: of each device by itself; under null, of the machine as a whole. Of what is
+ * not in it they take all that they ask for.
+ */
+export type MemoryBudgets = ReadonlyMap<string | null, number>
+
+/** Of those that files declare, and of the memory for all of them. */
 export interface ProcessSpecs {
   byUpstream: ReadonlyMap<string, ProcessSpec>
-  memoryBytes: number | null
+  memory: MemoryBudgets
 }
 
-export const NO_PROCESSES: ProcessSpecs = { byUpstream: new Map(), memoryBytes: null }
+export const NO_PROCESSES: ProcessSpecs = { byUpstream: new Map(), memory: new Map() }
 
 /** `sleeping`: it runs, and has put its model out of memory by itself. `failed`: it is not tried again just now. */
 export const SERVER_STATES = ['stopped', 'loading', 'ready', 'sleeping', 'failed'] as const

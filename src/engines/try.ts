@@ -57,7 +57,7 @@ async function serveOnce(program: string, model: string, { environment }: Trial)
   const words = toCommand({ model, projector: null, context: CONTEXT, slots: 1, cores: 2, makesEmbeddings: false })
   const spec: ProcessSpec = {
     ...{ command: [program, ...words.slice(1)], stopCommand: null, health: '/health', idleMs: IDLE_MS },
-    ...{ memoryBytes: null, pin: false, preload: false, startMs: READY_MS, hash: '' },
+    ...{ memoryBytes: null, device: null, pin: false, preload: false, startMs: READY_MS, hash: '' },
   }
   let said = ''
   const filling = { port: findFreePort(), key: crypto.randomUUID(), slug: 'local/trial' }

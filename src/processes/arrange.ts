@@ -3,6 +3,7 @@
  * those that are idle, sick, or no longer declared. Nothing that is answering is stopped, but for a sick one. Kept by `fleet.ts`;
  * whoever changes something tells it.
  */
+import { CPU, type MemoryBudgets, type ProcessSpec } from '../domain/model-server.ts'
 import type { Log } from '../log.ts'
 import type { Clock } from './clock.ts'
 import type { MeasuredMemory } from './measured.ts'
@@ -25,8 +26,8 @@ const NEVER = Number.POSITIVE_INFINITY
 export class Arrangement {
   /** By the ids of their upstreams. */
   readonly models = new Map<string, ManagedModel>()
-  /** What all of them together may take; null = all that they ask for. */
-  budgetBytes: number | null = null
+  /** What all of them together may take. */
+  memory: MemoryBudgets = new Map()
   /** Nothing is started any more. */
   isDraining = false
   readonly #deps: ArrangeDeps
@@ -58,10 +59,13 @@ export class Arrangement {
   }
 
   /** What the plan takes a model to need; null where nobody knows yet. */
-  needOf = ({ spec }: ManagedModel): number | null => spec.memoryBytes ?? this.#deps.measured.get(spec.hash)
+  needOf = ({ supervisor: { spec } }: ManagedModel): number | null =>
+    spec.memoryBytes ?? (isMeasurable(spec) ? this.#deps.measured.get(spec.hash) : null)
 
   /** Remembers what its server has in memory now. */
-  measure({ supervisor, spec }: ManagedModel): void {
+  measure({ supervisor }: ManagedModel): void {
+    const { spec } = supervisor
+    if (!isMeasurable(spec)) return
     const bytes = supervisor.phase === 'ready' ? (supervisor.server?.memoryBytes() ?? null) : null
     if (bytes !== null) this.#deps.measured.note(spec.hash, bytes)
   }
@@ -115,25 +119,28 @@ export class Arrangement {
     for (const model of this.models.values()) model.isHeld = false
     if (this.isDraining) return NEVER
     const wanted = [...this.models.values()].filter(isStartable).toSorted((a, b) => a.sinceMs() - b.sinceMs())
-    let isBlocked = false
+    const blocked = new Set<string | null>()
     let wakeMs = NEVER
     for (const model of wanted) {
+      const { device } = model.supervisor.spec
+      const budgetBytes = this.memory.get(device) ?? null
+      const beside = [...this.models.values()].filter(({ supervisor }) => mayShare(supervisor.spec.device, device))
       const step = planLoad(
         { id: model.upstream.id, needBytes: this.needOf(model), sinceMs: model.sinceMs() },
-        [...this.models.values()].flatMap((each) => each.toResident(this.needOf(each) ?? this.budgetBytes ?? 0) ?? []),
-        { budgetBytes: this.budgetBytes, nowMs, patienceMs: PATIENCE_MS },
+        beside.flatMap((each) => each.toResident(this.needOf(each) ?? budgetBytes ?? 0) ?? []),
+        { budgetBytes, nowMs, patienceMs: PATIENCE_MS },
       )
       if (step.kind === 'start') this.#start(model)
       else if (step.kind === 'never') this.#refuse(model, step.mostBytes)
       // Nobody waits: it comes with its first request.
       else if (model.line.length === 0 && model.wanted === 'preload') model.wanted = null
-      // Those that came later take only what is free: first it is the oldest one's turn.
-      else if (!isBlocked) {
-        isBlocked = true
+      // Those that came later take only what is free there: first it is the oldest one's turn.
+      else if (!blocked.has(device)) {
+        blocked.add(device)
         if (step.kind === 'evict') for (const id of step.ids) this.#evict(id, nowMs)
         else {
           for (const id of step.hold) this.#hold(id)
-          wakeMs = step.atMs ?? NEVER
+          wakeMs = Math.min(wakeMs, step.atMs ?? NEVER)
         }
       }
     }
@@ -158,7 +165,7 @@ export class Arrangement {
   }
 
   #refuse(model: ManagedModel, mostBytes: number): void {
-    const reason = toReason(this.needOf(model), mostBytes)
+    const reason = toReason(this.needOf(model), mostBytes, model.supervisor.spec.device)
     this.#deps.log.error('process_too_large', reason, { upstream: model.upstream.id })
     model.supervisor.failure = { kind: 'missing', reason }
     model.wanted = null
@@ -183,5 +190,14 @@ const isStartable = ({ isWanted, isGone, next, supervisor }: ManagedModel) =>
 
 const toGib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(1)} GiB`
 
-const toReason = (needBytes: number | null, mostBytes: number) =>
-  `a model server needs ${needBytes === null ? 'some memory' : toGib(needBytes)}, and beside what is pinned \`memory\` in the catalogue leaves it ${toGib(Math.max(0, mostBytes))}: raise that, lower its own, or give it a smaller context`
+function toReason(needBytes: number | null, mostBytes: number, device: string | null): string {
+  const need = `${needBytes === null ? 'some memory' : toGib(needBytes)}${device === null ? '' : ` of ${device}`}`
+  const name = device === null ? 'memory' : `memory.${device}`
+  return `a model server needs ${need}, and beside what is pinned \`${name}\` in the catalogue leaves it ${toGib(Math.max(0, mostBytes))}: raise that, lower its own, or give it a smaller context`
+}
+
+/** What a process is seen to take is of the machine's own memory: it says nothing of a graphics card's. */
+const isMeasurable = ({ device }: ProcessSpec) => device === null || device === CPU
+
+/** One that was started before its device was named may be on any, until it has ended. */
+const mayShare = (one: string | null, other: string | null) => one === other || one === null || other === null

@@ -16,7 +16,7 @@ export interface ConfigureDeps {
 export function configure(deps: ConfigureDeps, { upstreams, models: catalog }: Snapshot, specs: ProcessSpecs): void {
   const { arrangement, supervise } = deps
   const { models } = arrangement
-  arrangement.budgetBytes = specs.memoryBytes
+  arrangement.memory = specs.memory
   const slugs = toSlugs(catalog.values())
   const declared = new Set<string>()
   for (const [id, upstream] of upstreams) {

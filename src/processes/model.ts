@@ -99,10 +99,11 @@ export class ManagedModel {
   toResident(needBytes: number): Resident | null {
     const { phase } = this.supervisor
     if (phase === 'stopped' || phase === 'failed') return null
-    const { answering, line, lastUsedMs, upstream, spec } = this
+    const { answering, line, lastUsedMs, upstream } = this
+    const isPinned = this.spec.pin && !this.isLeaving
     const kept = phase === 'ready' ? this.keptUntilMs() : 0
     return {
-      ...{ id: upstream.id, needBytes, isPinned: spec.pin, phase, answering },
+      ...{ id: upstream.id, needBytes, isPinned, phase, answering },
       ...{ waiting: line.length, lastUsedMs, keptUntilMs: kept },
     }
   }

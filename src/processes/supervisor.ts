@@ -67,6 +67,11 @@ export class Supervisor {
     this.#deps = deps
   }
 
+  /** How its server is run. */
+  get spec(): ProcessSpec {
+    return this.#deps.spec
+  }
+
   /** As clients and administrators are told it. */
   get state(): ServerState {
     if (this.phase === 'ready' && this.isSleeping) return 'sleeping'

@@ -36,7 +36,16 @@ describe('an upstream with process', () => {
   })
 
   test('has another hash for each change of how it is run', async () => {
-    const ways = ['', 'idle: 5m', 'idle: off', 'memory: 4G', 'pin: true', 'preload: true', 'health: /ok']
+    const ways = [
+      '',
+      'idle: 5m',
+      'idle: off',
+      'memory: 4G',
+      'device: CUDA0',
+      'pin: true',
+      'preload: true',
+      'health: /ok',
+    ]
     const more = [...ways, 'stop_command: [docker, rm, -f, x]', 'deadlines: { start: 5m }']
     const hashes = await Promise.all(more.map(async (way) => (await rowOf(`${COMMAND}, ${way}`)).options.process))
     expect(new Set(hashes).size).toBe(more.length)
@@ -44,7 +53,7 @@ describe('an upstream with process', () => {
   })
 
   test('is exported with its hash alone, which is the same to the database', async () => {
-    const row = await rowOf(`${COMMAND}, pin: true`)
+    const row = await rowOf(`${COMMAND}, pin: true, device: CUDA1`)
     const rows = [{ ...row, origin: 'file' as const, createdMs: 0, updatedMs: 0 }]
     const { upstreams } = toFileEntries({ upstreams: rows, models: [], routes: [], aliases: [] })
     const { catalog } = await parse(JSON.stringify({ version: 1, upstreams, models: {} }))
@@ -58,6 +67,11 @@ describe('an upstream with process', () => {
     [`${COMMAND}, base_url: "http://127.0.0.1:1/v1"`, 'upstreams.gemma.base_url: an upstream with process has its own'],
     [`${COMMAND}, api_key: "\${X}"`, 'upstreams.gemma.api_key: an upstream with process has its own'],
     [`${COMMAND}, memory: 4`, 'upstreams.gemma.memory: must be a size with its unit'],
+    [`${COMMAND}, device: "CUDA0,CUDA1"`, 'upstreams.gemma.device: must be the name of a device'],
+    [
+      'base_url: "http://127.0.0.1:1/v1", local: true, device: cpu',
+      'upstreams.gemma.device: device is for an upstream with process',
+    ],
     [`${COMMAND}, idle: 10`, 'upstreams.gemma.idle: 10 has no unit'],
     [`${COMMAND}, health: health`, 'upstreams.gemma.health: must be a path'],
     [`${COMMAND}, deadlines: { start: never }`, 'upstreams.gemma.deadlines.start: must be a time'],
@@ -79,6 +93,37 @@ describe('an upstream with process', () => {
     expect((await problemsOf(toFile(COMMAND).replace('openai', 'demo'))).join('\n')).toContain('dialects have process')
     expect((await problemsOf(toFile(COMMAND, 'a', 'memory: lots'))).join('\n')).toContain('memory: must be a size')
   })
+
+  const OF_DEVICES: [memory: string, fields: string, problems: string[]][] = [
+    [
+      '{ CUDA0: 22G, cpu: 60G }',
+      'pin: true',
+      [
+        'upstreams.a.device: is missing: memory at the top of the catalogue is by device. Say whose memory it takes: CUDA0 or cpu.',
+      ],
+    ],
+    [
+      '{ CUDA0: 22G }',
+      'device: CUDA1',
+      [
+        'upstreams.a.device: is none that memory at the top of the catalogue has: write CUDA0, or give CUDA1 a size there.',
+      ],
+    ],
+    ['22G', 'device: CUDA1', ['such as { CUDA1: 22G }, or remove this.']],
+    ['{ CUDA0: 22, "a b": 1G }', 'device: cpu', ['memory.CUDA0: must be a size', 'must be the name of a device']],
+    ['{}', 'device: cpu', ['memory: names no device']],
+  ]
+
+  test.each(OF_DEVICES)('where memory is %s and it says %s is told what to write', async (memory, fields, expected) => {
+    const problems = await problemsOf(toFile(`${COMMAND}, ${fields}`, 'a', `memory: ${memory}`))
+    expect(problems).toEqual(expected.map((problem) => expect.stringContaining(problem)))
+  })
+
+  test('keeps the hash that an earlier version gave it', async () => {
+    expect((await rowOf(`${COMMAND}, memory: 4G`)).options.process).toBe(
+      'sha256:37b98cacb9cf6645e29f763003a3baf9b675d55d7691964139a9a99de2050600',
+    )
+  })
 })
 
 describe('commands count', () => {
@@ -98,14 +143,14 @@ describe('commands count', () => {
   const load = async (file?: string) => {
     const source = await loadSource({ file, dataFolder: folder, cwd: '/' })
     const { specs, ignored } = await loadProcesses(source, file !== undefined)
-    return { ids: [...specs.byUpstream.keys()], memoryBytes: specs.memoryBytes, ignored, specs, source }
+    return { ids: [...specs.byUpstream.keys()], memory: [...specs.memory], ignored, specs, source }
   }
 
   test('in a file that was named, and in the files of models', async () => {
     const named = write('own.yaml', toFile(COMMAND, 'a', 'memory: 22G'))
     write('models.d/b.yaml', toFile(COMMAND, 'b', 'memory: 1G'))
-    const { ids, memoryBytes, ignored, specs, source } = await load(named)
-    expect([ids, memoryBytes, ignored]).toEqual([['a', 'b'], 22 * 2 ** 30, []])
+    const { ids, memory, ignored, specs, source } = await load(named)
+    expect([ids, memory, ignored]).toEqual([['a', 'b'], [[null, 22 * 2 ** 30]], []])
     const { catalog } = await parseSource(source, {})
     expect(catalog.upstreams.map(({ id, options }) => [id, options.process])).toEqual(
       ['a', 'b'].map((id) => [id, specs.byUpstream.get(id)?.hash]),
@@ -114,8 +159,8 @@ describe('commands count', () => {
 
   test('not in a file that lies about, which says so', async () => {
     write('catalog.yaml', toFile(COMMAND, 'a', 'memory: 8G'))
-    const { ids, memoryBytes, ignored } = await load()
-    expect([ids, memoryBytes]).toEqual([[], 8 * 2 ** 30])
+    const { ids, memory, ignored } = await load()
+    expect([ids, memory]).toEqual([[], [[null, 8 * 2 ** 30]]])
     expect(ignored).toEqual([
       `${join(folder, 'catalog.yaml')}: the commands of a are not run: name this file with --catalog.`,
     ])
@@ -143,6 +188,25 @@ describe('commands count', () => {
       ids: [],
       ignored: [expect.stringMatching(new RegExp(`chmod go-w ${open}$`))],
     })
+  })
+
+  test('for the devices that the first file names which says anything of memory', async () => {
+    const named = write('own.yaml', toFile(`${COMMAND}, device: cpu`, 'a', 'memory: { CUDA0: 22G, cpu: 60G }'))
+    write('models.d/b.yaml', toFile(`${COMMAND}, device: CUDA0`, 'b'))
+    const { ids, memory, specs, source } = await load(named)
+    expect([ids, memory]).toEqual([
+      ['a', 'b'],
+      [
+        ['CUDA0', 22 * 2 ** 30],
+        ['cpu', 60 * 2 ** 30],
+      ],
+    ])
+    expect([...specs.byUpstream.values()].map(({ device }) => device)).toEqual(['cpu', 'CUDA0'])
+    expect((await parseSource(source, {})).catalog.upstreams.length).toBe(2)
+    write('models.d/c.yaml', toFile(COMMAND, 'c'))
+    expect(parseSource((await load(named)).source, {})).rejects.toThrow(
+      'models.d/c.yaml: upstreams.c.device is missing',
+    )
   })
 
   test('once: what two files declare is refused', async () => {

@@ -99,6 +99,14 @@ describe('a model whose server is started here', () => {
     expect(await countOf('process_stopped')).toBe(2)
   })
 
+  test('makes room on its own device alone', async () => {
+    const on = (device: string) => ({ fields: `memory: 4G, device: ${device}` })
+    const top = 'memory: { CUDA0: 5G, CUDA1: 5G }'
+    await start({ c: on('CUDA1'), a: on('CUDA0'), b: on('CUDA0') }, { top })
+    for (const id of ['c', 'a', 'b', 'c']) expect((await chat(id)).status).toBe(200)
+    expect([await countOf('process_started'), await countOf('process_stopped')]).toEqual([3, 1])
+  })
+
   test('is stopped once it is idle, and started by the next request', async () => {
     await start({ a: { fields: 'idle: 50ms' } })
     expect((await chat('a')).status).toBe(200)

@@ -12,19 +12,21 @@ import { createServer, type FakeServer, toSpec } from './servers.ts'
 interface Setup {
   /** By the names of upstreams. */
   specs: Record<string, Partial<ProcessSpec>>
-  memoryBytes?: number | null
+  /** Of the machine, or by device. */
+  memory?: number | Record<string, number>
   concurrency?: number
 }
 
 const SILENT = { info() {}, warn() {}, error() {} }
 
-function createTestFleet({ specs, memoryBytes = null, concurrency = 1 }: Setup) {
+function createTestFleet({ specs, memory = {}, concurrency = 1 }: Setup) {
   const clock = createClock()
   const servers = new Map<string, FakeServer[]>()
   const started: string[] = []
   /** Those that never are ready. */
   const slow = new Set<string>()
   const measured = new Map<string, number>()
+  const budgets = new Map<string | null, number>(typeof memory === 'number' ? [[null, memory]] : Object.entries(memory))
   let takes: number | null = null
   const fleet = new Fleet({
     clock,
@@ -52,7 +54,7 @@ function createTestFleet({ specs, memoryBytes = null, concurrency = 1 }: Setup) 
     const targets = all.map(([id, { hash }]) => upstreamOf(id, hash))
     const snapshot = toSnapshot(targets.map((target) => toModel(`local/${target.upstream.id}`, [target])))
     const upstreams = new Map(targets.map(({ upstream }) => [upstream.id, upstream]))
-    fleet.renew({ ...snapshot, upstreams }, { byUpstream: new Map(all), memoryBytes })
+    fleet.renew({ ...snapshot, upstreams }, { byUpstream: new Map(all), memory: budgets })
   }
   renew(specs)
   const ask = (id: string, owner = 'k', options: Partial<Ask> = {}) => {
@@ -110,7 +112,7 @@ describe('a fleet of model servers', () => {
 
   test('holds two models in memory of three, and lets the one go that was used longest ago', async () => {
     const specs = { a: { memoryBytes: 4 }, b: { memoryBytes: 4 }, c: { memoryBytes: 4 } }
-    const { clock, ask, stateOf } = createTestFleet({ specs, memoryBytes: 10 })
+    const { clock, ask, stateOf } = createTestFleet({ specs, memory: 10 })
     for (const id of ['a', 'b', 'a', 'c']) {
       const lease = ask(id)
       await clock.pass(2_000)
@@ -123,7 +125,7 @@ describe('a fleet of model servers', () => {
   test('never stops one that is answering, however long another one is waited for', async () => {
     const { clock, ask, stateOf } = createTestFleet({
       specs: { a: { memoryBytes: 9 }, b: { memoryBytes: 9 } },
-      memoryBytes: 10,
+      memory: 10,
     })
     const first = ask('a')
     await clock.pass(1_000)
@@ -140,7 +142,7 @@ describe('a fleet of model servers', () => {
   test('has those go first who wait for the loaded model, and then the other one, with no change at each request', async () => {
     const { clock, ask, started } = createTestFleet({
       specs: { a: { memoryBytes: 9 }, b: { memoryBytes: 9 } },
-      memoryBytes: 10,
+      memory: 10,
     })
     const order: string[] = []
     const use = async (id: string, name: string) => {
@@ -180,7 +182,7 @@ describe('a fleet of model servers', () => {
 
   test('loads beforehand what there is room for', async () => {
     const specs = { a: { preload: true, memoryBytes: 6 }, b: { preload: true, memoryBytes: 6 } }
-    const { clock, started, stateOf } = createTestFleet({ specs, memoryBytes: 10 })
+    const { clock, started, stateOf } = createTestFleet({ specs, memory: 10 })
     await clock.pass(5_000)
     expect(started).toEqual(['a'])
     expect(stateOf('b')).toBe('stopped')
@@ -189,7 +191,7 @@ describe('a fleet of model servers', () => {
   test('learns what a model takes, and then loads another one beside it', async () => {
     const { clock, ask, started, stateOf, take } = createTestFleet({
       specs: { a: {}, b: { memoryBytes: 5 } },
-      memoryBytes: 10,
+      memory: 10,
     })
     take(5)
     const first = ask('a')
@@ -202,10 +204,87 @@ describe('a fleet of model servers', () => {
   })
 
   test('refuses at once what never fits, and says to administrators what to do', async () => {
-    const { fleet, ask } = createTestFleet({ specs: { a: { memoryBytes: 30 * 2 ** 30 } }, memoryBytes: 22 * 2 ** 30 })
+    const { fleet, ask } = createTestFleet({ specs: { a: { memoryBytes: 30 * 2 ** 30 } }, memory: 22 * 2 ** 30 })
     expect(await GONE(ask('a'))).toBe('needs more memory than there is for models here')
     expect(fleet.status('a')?.reason).toContain('needs 30.0 GiB')
     expect(fleet.status('a')?.reason).toContain('22.0 GiB: raise that')
+  })
+
+  test('has a model that waits for one device stop what was used longest ago on that one, and nothing elsewhere', async () => {
+    const on = (device: string) => ({ memoryBytes: 4, device })
+    const specs = { a: on('CUDA0'), b: on('CUDA0'), c: on('CUDA0'), old: on('CUDA1') }
+    const { clock, ask, stateOf } = createTestFleet({ specs, memory: { CUDA0: 10, CUDA1: 5 } })
+    for (const id of ['old', 'a', 'b', 'a', 'c']) {
+      const lease = ask(id)
+      await clock.pass(2_000)
+      ;(await lease).over('ok')
+      await clock.pass(2_000)
+    }
+    expect(['a', 'b', 'c', 'old'].map(stateOf)).toEqual(['ready', 'stopped', 'ready', 'ready'])
+  })
+
+  test('loads on one device whatever is waited for at another', async () => {
+    const on = (device: string) => ({ memoryBytes: 9, device })
+    const specs = { a: on('CUDA0'), b: on('CUDA0'), c: on('CUDA1'), d: on('CUDA1') }
+    const { clock, ask, stateOf } = createTestFleet({ specs, memory: { CUDA0: 10, CUDA1: 10 } })
+    const busy = ask('a')
+    const short = ask('c')
+    await clock.pass(2_000)
+    ;(await short).over('ok')
+    const blocked = ask('b')
+    const other = ask('d')
+    await clock.pass(2_000)
+    ;(await other).over('ok')
+    expect(['a', 'b', 'c', 'd'].map(stateOf)).toEqual(['ready', 'stopped', 'stopped', 'ready'])
+    ;(await busy).over('ok')
+    await clock.pass(2_000)
+    ;(await blocked).over('ok')
+  })
+
+  test("takes what a process was seen to have for the machine's memory, and for no other device's", async () => {
+    const specs = {
+      ...{ a: { device: 'cpu' }, b: { device: 'cpu', memoryBytes: 5 } },
+      ...{ c: { device: 'CUDA0' }, d: { device: 'CUDA0', memoryBytes: 5 } },
+    }
+    const { clock, fleet, ask, stateOf, take } = createTestFleet({ specs, memory: { cpu: 10, CUDA0: 10 } })
+    take(5)
+    for (const id of ['a', 'b', 'c', 'd']) {
+      const lease = ask(id)
+      await clock.pass(2_000)
+      ;(await lease).over('ok')
+      await clock.pass(2_000)
+    }
+    expect(['a', 'b', 'c', 'd'].map(stateOf)).toEqual(['ready', 'ready', 'stopped', 'ready'])
+    expect(['a', 'c'].map((id) => fleet.status(id)?.memory_bytes)).toEqual([5, null])
+  })
+
+  test('counts a server where it was started, until it has ended', async () => {
+    const b = { memoryBytes: 9, device: 'CUDA0' }
+    for (const before of ['CUDA0', null]) {
+      const { clock, ask, renew, stateOf } = createTestFleet({
+        specs: { a: { memoryBytes: 9, device: before, pin: true }, b },
+        memory: { CUDA0: 10, CUDA1: 10 },
+      })
+      const first = ask('a')
+      await clock.pass(2_000)
+      const { over } = await first
+      renew({ a: { memoryBytes: 9, device: 'CUDA1', pin: true, hash: 'moved' }, b })
+      const second = ask('b')
+      await clock.pass(60_000)
+      expect([stateOf('a'), stateOf('b')]).toEqual(['ready', 'stopped'])
+      over('ok')
+      await clock.pass(2_000)
+      ;(await second).over('ok')
+    }
+  })
+
+  test('names the device whose memory a model does not fit', async () => {
+    const specs = { a: { memoryBytes: 30 * 2 ** 30, device: 'CUDA1' } }
+    const { fleet, ask } = createTestFleet({ specs, memory: { CUDA0: 60 * 2 ** 30, CUDA1: 22 * 2 ** 30 } })
+    expect(await GONE(ask('a'))).toBe('needs more memory than there is for models here')
+    expect(fleet.status('a')?.reason).toContain(
+      'needs 30.0 GiB of CUDA1, and beside what is pinned `memory.CUDA1` in the catalogue leaves it 22.0 GiB',
+    )
   })
 
   test('tells all who wait that it could not be started, and who comes meanwhile', async () => {

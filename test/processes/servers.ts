@@ -9,6 +9,7 @@ export const toSpec = (fields: Partial<ProcessSpec> = {}): ProcessSpec => ({
   health: '/health',
   idleMs: 600_000,
   memoryBytes: null,
+  device: null,
   pin: false,
   preload: false,
   startMs: 120_000,
