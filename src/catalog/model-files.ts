@@ -5,6 +5,7 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { codeOf } from '../domain/error.ts'
+import { CPU } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Feature, Modality } from '../domain/settings.ts'
 import { toSize } from '../domain/size.ts'
@@ -29,18 +30,24 @@ export interface ServedModel {
   slots: number
   /** Such as `4096M`. */
   memory: string
+  /** Whose memory that is, by its name in `memory` of the catalogue; null = the machine's. */
+  device: string | null
   /** How long it may take to load, such as `120s`. */
   start: string
 }
 
 /** The file of a model as it would be written. Pure. */
 export function toModelFile(dataFolder: string, model: ServedModel): ModelFile {
-  const { slug, upstream, command, slots, memory, start } = model
+  const { slug, upstream, command, slots, memory, device, start } = model
   const isVectors = model.outputModalities.includes('embeddings')
   const document = {
     version: 1,
     upstreams: {
-      [upstream]: { dialect: 'openai', process: command, concurrency: slots, memory, deadlines: { start } },
+      [upstream]: {
+        ...{ dialect: 'openai', process: command, concurrency: slots, memory },
+        ...(device === null ? {} : { device }),
+        deadlines: { start },
+      },
     },
     models: {
       [slug]: {
@@ -53,13 +60,17 @@ export function toModelFile(dataFolder: string, model: ServedModel): ModelFile {
     },
   }
   const name = join(MODELS_FOLDER, `${upstream}.yaml`)
-  const text = writeDocument(document, { head: HEAD, at: [[['upstreams', upstream, 'memory'], MEMORY]] })
+  const text = writeDocument(document, { head: HEAD, at: [[['upstreams', upstream, 'memory'], toMemoryWords(device)]] })
   return { name, path: join(dataFolder, name), text }
 }
 
 const HEAD = ` Written by tollgate models add, and taken away by tollgate models remove. It may be changed:
  a server takes that with its next start, or at a reload. Its command runs only while nobody else may write it.`
-const MEMORY = ' What it is taken to need of the memory. Without this line, what it was seen to take counts.'
+
+const toMemoryWords = (device: string | null) =>
+  device === null || device === CPU
+    ? ' What it is taken to need of the memory. Without this line, what it was seen to take counts.'
+    : ` What it is taken to need of the memory of ${device}. Without this line, it has all of that to itself.`
 
 /** Writes it, whole or not at all. Throws a ServiceError where that cannot be. */
 export function writeModelFile({ path, text }: ModelFile): void {
@@ -89,8 +100,6 @@ export interface DeclaredThere {
   commands: [upstream: string, words: string[]][]
   /** What is planned for all of them together. */
   plannedBytes: number
-  /** What all model servers may take, if it says so. */
-  memoryBytes: number | null
 }
 
 export function readModelFiles(files: readonly ModelFile[]): Promise<DeclaredThere[]> {
@@ -106,7 +115,6 @@ export function readModelFiles(files: readonly ModelFile[]): Promise<DeclaredThe
       return {
         ...{ file, models: Object.keys(toEntry(root.models)), commands },
         plannedBytes: planned.reduce((sum, bytes) => sum + bytes, 0),
-        memoryBytes: toSize(String(root.memory ?? '')),
       }
     }),
   )

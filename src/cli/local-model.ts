@@ -6,6 +6,7 @@ import { availableParallelism, totalmem } from 'node:os'
 import { basename, resolve } from 'node:path'
 import { isSlug, isUpstreamId } from '../catalog/entry.ts'
 import type { ServedModel } from '../catalog/model-files.ts'
+import { CPU } from '../domain/model-server.ts'
 import type { Feature, Modality } from '../domain/settings.ts'
 import { toSize } from '../domain/size.ts'
 import { toCommand } from '../engines/command.ts'
@@ -23,6 +24,7 @@ export interface ModelFlags {
   context?: string
   slots?: string
   memory?: string
+  device?: string
   mmproj?: string
 }
 
@@ -49,15 +51,23 @@ const MOST_NAME = 100
 /** A slow disk. */
 const BYTES_PER_MS = 50_000
 
-/** Looks at a file or folder. Throws a CommandError where it is no model, or nothing here could serve it. */
-export function toLocalModel(path: string, flags: ModelFlags, io: Context): LocalModel {
+/**
+ * Looks at a file or folder. Throws a CommandError where it is no model, or nothing here could serve it.
+ * @param deviceBytes what models may take of the memory of its device; null where nobody has said.
+ */
+export function toLocalModel(
+  path: string,
+  flags: ModelFlags,
+  io: Context,
+  deviceBytes: number | null = null,
+): LocalModel {
   const slots = flags.slots === undefined ? SLOTS : toCount('--slots', flags.slots)
   const said = flags.memory === undefined ? null : toSize(flags.memory)
   if (flags.memory !== undefined && said === null)
     throw usageError(`--memory '${flags.memory}' is no size: write it with its unit, such as 4G or 512M.`)
   const files = find(resolve(io.cwd, path), flags.mmproj === undefined ? null : resolve(io.cwd, flags.mmproj))
   const { facts, bytes } = files
-  const most = said ?? totalmem() * PART_OF_MEMORY
+  const most = said ?? deviceBytes ?? totalmem() * PART_OF_MEMORY
   const context =
     flags.context === undefined
       ? chooseContext(facts, { fileBytes: bytes, slots, most })
@@ -65,8 +75,10 @@ export function toLocalModel(path: string, flags: ModelFlags, io: Context): Loca
   const engine = requireEngine(io)
   const estimate = estimateMemory(facts, { fileBytes: bytes, context, slots })
   const memoryBytes = said ?? estimate.total
-  const served = toServed(files, { slug: toSlug(flags.name, files), context, slots, memoryBytes })
-  return { files, served, context, estimate, memoryBytes, engine, notes: toNotes(files, context, memoryBytes) }
+  const { device = null } = flags
+  const served = toServed(files, { slug: toSlug(flags.name, files), context, slots, memoryBytes, device })
+  const notes = [...toMemoryNotes({ memoryBytes, device, deviceBytes }), ...toNotes(files, context)]
+  return { files, served, context, estimate, memoryBytes, engine, notes }
 }
 
 function find(path: string, projector: string | null): ModelFiles {
@@ -108,11 +120,12 @@ interface Wanted {
   context: number
   slots: number
   memoryBytes: number
+  device: string | null
 }
 
 function toServed(
   { path, facts, projector, bytes }: ModelFiles,
-  { slug, context, slots, memoryBytes }: Wanted,
+  { slug, context, slots, memoryBytes, device }: Wanted,
 ): ServedModel {
   const makesEmbeddings = facts.kind === 'embeddings'
   const upstream = slug
@@ -124,7 +137,7 @@ function toServed(
   const sounds: Modality[] = projector?.reads.audio ? ['audio'] : []
   const startMs = Math.max(LEAST_START_MS, bytes / BYTES_PER_MS)
   return {
-    ...{ slug, upstream, slots, contextLength: context },
+    ...{ slug, upstream, slots, device, contextLength: context },
     name: toPrintable(facts.name ?? basename(path, '.gguf')).slice(0, MOST_NAME),
     ownedBy: 'local',
     // What it has read takes a part of the context.
@@ -133,7 +146,7 @@ function toServed(
     outputModalities: [makesEmbeddings ? 'embeddings' : 'text'],
     features: makesEmbeddings ? [] : toFeatures(facts),
     command: toCommand({
-      ...{ model: path, projector: projector?.path ?? null, context, slots, makesEmbeddings },
+      ...{ model: path, projector: projector?.path ?? null, context, slots, makesEmbeddings, device },
       cores: availableParallelism(),
     }),
     memory: toMemoryText(memoryBytes),
@@ -156,13 +169,25 @@ const toMemoryText = (bytes: number) =>
 export const toGibibytes = (bytes: number) =>
   bytes < 1024 * MIB ? `${Math.ceil(bytes / MIB)} MiB` : `${(bytes / 1024 / MIB).toFixed(1)} GiB`
 
-function toNotes({ facts, otherProjectors }: ModelFiles, context: number, memoryBytes: number): string[] {
+interface Planned {
+  memoryBytes: number
+  device: string | null
+  deviceBytes: number | null
+}
+
+function* toMemoryNotes({ memoryBytes, device, deviceBytes }: Planned): Generator<string> {
+  const isOnCard = device !== null && device !== CPU
+  if (isOnCard)
+    yield `llama-server is told --device ${device}: it must be one of those that llama-server --list-devices names.`
+  if (deviceBytes !== null && memoryBytes > deviceBytes)
+    yield `It needs about ${toGibibytes(memoryBytes)}, and memory in the catalogue has ${toGibibytes(deviceBytes)} of ${device}: choose a smaller quantization, --context or --slots.`
+  else if (!isOnCard && memoryBytes > totalmem())
+    yield `It needs about ${toGibibytes(memoryBytes)}, and this machine has ${toGibibytes(totalmem())}: choose a smaller quantization, --context or --slots, unless it goes to a graphics card.`
+}
+
+function toNotes({ facts, otherProjectors }: ModelFiles, context: number): string[] {
   const trained = facts.contextLength
   const notes: string[] = []
-  if (memoryBytes > totalmem())
-    notes.push(
-      `It needs about ${toGibibytes(memoryBytes)}, and this machine has ${toGibibytes(totalmem())}: choose a smaller quantization, --context or --slots, unless it goes to a graphics card.`,
-    )
   if (trained !== null && context > trained)
     notes.push(`It was trained for ${trained} tokens: the engine may give no more than that, whatever --context says.`)
   if (facts.kind === 'chat' && facts.template === null)

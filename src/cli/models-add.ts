@@ -4,6 +4,8 @@ import { totalmem } from 'node:os'
 import { dirname } from 'node:path'
 import { giveToOwner } from '../backup/files.ts'
 import { applyCatalog } from '../catalog/apply.ts'
+import type { ParsedCatalog } from '../catalog/file.ts'
+import { explainDevice } from '../catalog/memory.ts'
 import {
   type DeclaredThere,
   readModelFiles,
@@ -15,7 +17,7 @@ import { parseModelFiles, parseSource } from '../catalog/parse-source.ts'
 import { loadSource, type ModelFile } from '../catalog/source.ts'
 import { isServed } from '../store/sqlite/lock.ts'
 import { databasePath, prepareDataFolder } from '../store/sqlite/open.ts'
-import { CommandError } from './command-error.ts'
+import { CommandError, usageError } from './command-error.ts'
 import { type Context, printJson, toFactLines, toPrintable, withStore } from './io.ts'
 import { findServer } from './live.ts'
 import { type LocalModel, type ModelFlags, toGibibytes, toLocalModel } from './local-model.ts'
@@ -26,10 +28,11 @@ export async function add(
   io: Context,
 ): Promise<void> {
   const { catalog, ...more } = flags
-  const model = toLocalModel(path, more, io)
+  const beside = await loadBeside(catalog, io)
+  const model = toLocalModel(path, more, io, requireDevice(beside, more.device ?? null))
   const isApplied = existsSync(databasePath(io.dataFolder))
   if (isApplied) await withStore(io, { readonly: true }, async (store) => requireFree(await store.readCatalog(), model))
-  const declared = await declare(model, catalog, io)
+  const declared = await declare(model, beside, io)
   if (isApplied) await apply(declared.file, io)
   const hasServer = isApplied && (await findServer(io.dataFolder)).kind === 'server'
   if (io.json) return printJson(io, toDocument(model, declared, isApplied))
@@ -50,9 +53,31 @@ export async function addOnce(path: string, catalogFile: string | undefined, io:
       'already_served',
       `A server runs on ${io.dataFolder} already. Add the model to it: tollgate models add ${path}`,
     )
-  const declared = await declare(model, catalogFile, io)
+  const beside = await loadBeside(catalogFile, io)
+  requireDevice(beside, null)
+  const declared = await declare(model, beside, io)
   if (!io.json) tell(model, declared, io)
   return model.served.slug
+}
+
+/** What a server would begin with. */
+interface Beside {
+  parsed: ParsedCatalog
+  /** Of the files of models. */
+  before: DeclaredThere[]
+}
+
+/** Throws where a server could not begin with it. */
+async function loadBeside(file: string | undefined, { dataFolder, cwd, environment }: Context): Promise<Beside> {
+  const source = await loadSource({ file, dataFolder, cwd })
+  return { parsed: await parseSource(source, environment), before: await readModelFiles(source.modelFiles) }
+}
+
+/** Returns what models may take of the memory of a device, in bytes; null where nobody has said. Throws where there is none of that name. */
+function requireDevice({ parsed: { memory } }: Beside, device: string | null): number | null {
+  const problem = explainDevice(memory, device)
+  if (problem !== null) throw usageError(`--device ${problem}`)
+  return device === null ? null : (memory.get(device) ?? null)
 }
 
 interface Declared {
@@ -62,19 +87,16 @@ interface Declared {
 }
 
 /** Writes the file of a model, so that the next start of a server has it. Throws where what there is leaves it no place. */
-async function declare(model: LocalModel, catalogFile: string | undefined, io: Context): Promise<Declared> {
-  const { dataFolder, cwd } = io
+async function declare(model: LocalModel, { parsed, before }: Beside, io: Context): Promise<Declared> {
+  const { dataFolder } = io
   const file = toModelFile(dataFolder, model.served)
-  const source = await loadSource({ file: catalogFile, dataFolder, cwd })
-  const before = await readModelFiles(source.modelFiles)
   const { slug } = model.served
   const there = before.find(({ models }) => models.includes(slug))
   if (there || existsSync(file.path)) throw toTaken(slug, there?.file.name ?? file.name)
   // A start would refuse two of one name.
-  const { catalog } = await parseSource(source, io.environment)
-  requireFree(catalog, model)
+  requireFree(parsed.catalog, model)
   await parseModelFiles({ modelFiles: [file] }, io.environment)
-  const crowded = toCrowdedNote([...before, ...(await readModelFiles([file]))], source.text ?? '')
+  const crowded = parsed.memory.size > 0 ? null : toCrowdedNote([...before, ...(await readModelFiles([file]))])
   prepareDataFolder(dataFolder)
   writeModelFile(file)
   giveToOwner(dataFolder, [dirname(file.path), file.path])
@@ -82,10 +104,9 @@ async function declare(model: LocalModel, catalogFile: string | undefined, io: C
 }
 
 /** Without a limit all that are asked for are loaded at once. */
-function toCrowdedNote(all: readonly DeclaredThere[], catalogText: string): string | null {
+function toCrowdedNote(all: readonly DeclaredThere[]): string | null {
   const planned = all.reduce((sum, { plannedBytes }) => sum + plannedBytes, 0)
-  const isLimited = all.some(({ memoryBytes }) => memoryBytes !== null) || /^memory:/m.test(catalogText)
-  if (all.length < 2 || isLimited || planned <= totalmem()) return null
+  if (all.length < 2 || planned <= totalmem()) return null
   return `All ${all.length} models of models.d are planned to take ${toGibibytes(planned)}, and this machine has ${toGibibytes(totalmem())}: a line memory: ${Math.max(1, Math.floor(totalmem() / 2 ** 30) - 2)}G at the top of one of those files has no more loaded at a time than fit.`
 }
 
@@ -142,6 +163,7 @@ const toDocument = (
   slots: served.slots,
   bytes: files.bytes,
   memory_bytes: memoryBytes,
+  device: served.device,
   estimate: { weights: estimate.weights, cache: estimate.cache, compute: estimate.compute },
   input_modalities: served.inputModalities,
   supported_features: served.features,
@@ -165,7 +187,7 @@ function tell(
     ['context', `${context} tokens a request, ${served.slots} at a time${trained}`],
     [
       'memory',
-      `${toGibibytes(memoryBytes)} planned; estimated: weights ${toGibibytes(weights)}, contexts ${toGibibytes(cache)}, computing ${toGibibytes(compute)}`,
+      `${toGibibytes(memoryBytes)} planned${served.device === null ? '' : ` of ${served.device}`}; estimated: weights ${toGibibytes(weights)}, contexts ${toGibibytes(cache)}, computing ${toGibibytes(compute)}`,
     ],
     ['reads', served.inputModalities.join(', ')],
     ['can', served.features.join(', ') || served.outputModalities.join(', ')],

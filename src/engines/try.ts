@@ -54,7 +54,10 @@ async function askVersion(program: string, { environment }: Trial): Promise<stri
 }
 
 async function serveOnce(program: string, model: string, { environment }: Trial): Promise<void> {
-  const words = toCommand({ model, projector: null, context: CONTEXT, slots: 1, cores: 2, makesEmbeddings: false })
+  const words = toCommand({
+    ...{ model, projector: null, context: CONTEXT, slots: 1, cores: 2, makesEmbeddings: false },
+    device: null,
+  })
   const spec: ProcessSpec = {
     ...{ command: [program, ...words.slice(1)], stopCommand: null, health: '/health', idleMs: IDLE_MS },
     ...{ memoryBytes: null, device: null, pin: false, preload: false, startMs: READY_MS, hash: '' },

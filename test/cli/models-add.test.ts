@@ -108,6 +108,31 @@ describe('models add', () => {
     expect(await add('three')).not.toContain('models of models.d')
   })
 
+  test('has it take the memory of a device, and llama-server told which', async () => {
+    write('gemma/g.gguf')
+    write('gemma/mmproj-g.gguf', PROJECTOR)
+    await Bun.write(
+      join(bench.folder, 'catalog.yaml'),
+      'version: 1\nmemory: { CUDA1: 30M, cpu: 60G }\nupstreams: {}\nmodels: {}\n',
+    )
+    const add = (...words: string[]) => bench.run('models', 'add', 'gemma', ...words)
+    const refused = [await add(), await add('--device', 'gpu9'), await add('--device', 'a b')]
+    expect(refused.map(({ code }) => code)).toEqual([2, 2, 2])
+    expect(refused[0]?.stderr).toContain('--device is missing: memory at the top of the catalogue is by device')
+    expect(refused[1]?.stderr).toContain('write CUDA1 or cpu')
+    const { code, stdout, stderr } = await add('--device', 'CUDA1', '--name', 'card')
+    expect([code, stdout]).toEqual([0, expect.stringContaining(' planned of CUDA1; estimated')])
+    expect(stderr).toContain('one of those that llama-server --list-devices names')
+    expect(stderr).toContain('memory in the catalogue has 30 MiB of CUDA1: choose a smaller')
+    const text = JSON.stringify(await read('card'))
+    expect(text).toContain('"process":["env","MTMD_BACKEND_DEVICE=CUDA1","llama-server","-m"')
+    expect(text).toContain('"--device","CUDA1"')
+    expect(text).toContain('"device":"CUDA1"')
+    expect((await add('--device', 'cpu', '--name', 'slow')).code).toBe(0)
+    expect(JSON.stringify(await read('slow'))).toContain('"--device","none","--no-mmproj-offload"')
+    expect(await listed()).toEqual(expect.arrayContaining(['local/card', 'local/slow']))
+  })
+
   test('believes nothing of what a file calls itself', async () => {
     write('a.gguf', { ...CHAT, 'general.name': `\u001b[2J\u202e${'x'.repeat(100_000)}` })
     const { code, stdout } = await bench.run('models', 'add', 'a.gguf')

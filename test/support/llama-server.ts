@@ -18,8 +18,8 @@ export function installLlamaServer(folder: string): string {
   return path
 }
 
-const WITH_VALUE = ['-m', '--mmproj', '--host', '--port', '--alias', '-np', '-c', '-b', '-ub', '-t', '-lv']
-const ALONE = ['--jinja', '--offline', '--no-ui', '--metrics', '--embeddings']
+const WITH_VALUE = ['-m', '--mmproj', '--host', '--port', '--alias', '-np', '-c', '-b', '-ub', '-t', '-lv', '--device']
+const ALONE = ['--jinja', '--offline', '--no-ui', '--metrics', '--embeddings', '--no-mmproj-offload']
 
 if (import.meta.main) start(process.argv.slice(2))
 

@@ -32,6 +32,10 @@ export function addModels(program: Command, context: Context): void {
     .option('--context <n>', 'tokens of one request (default: what fits into the memory, at most 32768)')
     .option('--slots <n>', 'requests that it answers at a time (default 2)')
     .option('--memory <size>', 'what is planned for it, such as 4G (default: estimated)')
+    .option(
+      '--device <name>',
+      'whose memory it takes, such as CUDA0 or cpu, where memory in the catalogue is by device',
+    )
     .option('--mmproj <file>', 'the projector by which it reads pictures or sound')
     .option(
       '--catalog <file>',
