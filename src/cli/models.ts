@@ -37,7 +37,7 @@ export async function list(
     io.stderr(`With --all: ${count(hidden, 'model')} more, disabled, not listed or of a wildcard and not ready.\n`)
   else if (cells.length > 0) return
   else if (models.length > 0) io.stderr('No model matches that. See all of them with: tollgate models list --all\n')
-  else io.stderr('There are no models yet. Declare them in a catalogue, then: tollgate catalog apply\n')
+  else io.stderr('There are no models yet. Add those of a provider, or one from a file: upstreams add, models add\n')
 }
 
 const AS_FAR = 'What is ready is told as far as this environment knows.'

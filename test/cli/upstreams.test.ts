@@ -160,7 +160,8 @@ describe('upstreams list', () => {
   })
 
   test('says how to begin where nothing is declared, and where there is no database', async () => {
-    expect((await bench.run('upstreams', 'list')).stderr).toContain('no upstreams yet')
+    expect((await bench.run('upstreams', 'list')).stderr).toContain('no upstreams yet. Add one: tollgate upstreams add')
+    expect((await bench.run('models', 'list')).stderr).toContain('models add')
     rmSync(databasePath(bench.folder))
     expect(await bench.run('upstreams', 'list')).toMatchObject({
       code: 1,
