@@ -68,6 +68,7 @@ class LeasedStream implements AnswerStream {
     let last: AnswerEvent | undefined
     await this.#inner.pump((events) => {
       last = events.at(-1) ?? last
+      this.#lease.heard()
       return take(events)
     })
     // Else it goes on, or is closed.

@@ -41,7 +41,7 @@ export class Fleet {
     return waitForPlace({ arrangement: this.#arrangement, clock: this.#deps.clock }, ask)
   }
 
-  /** Asks how a server is, and starts none for that. Never throws. */
+  /** Asks how a server is, and starts none for that; one that has hung for as long as an answer may take is ended. Never throws. */
   async probe({ id }: Upstream): Promise<Readiness> {
     const model = this.#arrangement.models.get(id)
     if (!model) return { state: 'unknown' }
@@ -53,8 +53,13 @@ export class Fleet {
     const look = await this.#deps.engine.look(server, spec)
     if (supervisor.server !== server) return { state: 'unknown' }
     supervisor.isSleeping = look.state === 'sleeping'
-    if (look.state !== 'loading' && look.state !== 'foreign') return { state: 'ready' }
-    // It may be busy: only calls that fail say that it is sick.
+    if (look.state !== 'loading' && look.state !== 'foreign') {
+      model.silence.end()
+      return { state: 'ready' }
+    }
+    // It may be busy, and clients that leave before a deadline say nothing of it.
+    const { firstToken, idle, totalWhole } = model.upstream.deadlines
+    if (model.silence.lasts(this.#deps.clock.nowMs(), Math.max(firstToken, idle, totalWhole))) supervisor.doubt()
     return { state: 'degraded', reason: `its ${spec.health} does not answer` }
   }
 

@@ -8,6 +8,7 @@ import { Line, type Waiting } from '../threads/line.ts'
 import type { Launched } from './child.ts'
 import type { Resident } from './plan.ts'
 import type { Supervisor } from './supervisor.ts'
+import { Silence } from './watch.ts'
 
 /** A request that waits. */
 export interface Ticket extends Waiting {
@@ -24,6 +25,8 @@ export type Outcome = 'ok' | 'failed' | 'lost' | 'none'
 export interface Lease {
   /** As calls go by it: with the server's address and key. */
   upstream: Upstream
+  /** Some of an answer has come. */
+  heard(): void
   /** Gives the place back. Idempotent. */
   over(outcome: Outcome): void
 }
@@ -56,6 +59,7 @@ export class ManagedModel {
   isLeaving = false
   /** Nobody leads to it any more. */
   isGone = false
+  readonly silence = new Silence()
   #failures = 0
   /** Whose failures they are. */
   readonly #failing = new Set<string>()
@@ -128,12 +132,14 @@ export class ManagedModel {
         if (this.supervisor.server === server) this.#take(outcome, ticket.owner)
         onOver(outcome)
       }
-      ticket.resolve({ upstream: this.toLeased(ticket.upstream, server), over })
+      const heard = () => this.silence.end()
+      ticket.resolve({ upstream: this.toLeased(ticket.upstream, server), heard, over })
     }
   }
 
   /** What was held against a server that has ended. */
   forget(): void {
+    this.silence.end()
     this.#recover()
     this.#answered.clear()
     this.isLeaving = false
@@ -165,6 +171,7 @@ export class ManagedModel {
     }
     if (outcome === 'lost') this.supervisor.doubt()
     if (outcome !== 'ok') return
+    this.silence.end()
     this.#recover()
     if (this.#answered.size < 2) this.#answered.add(owner)
     this.supervisor.proved()

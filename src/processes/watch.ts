@@ -5,6 +5,21 @@
 import { type Clock, sleep } from './clock.ts'
 import type { Look } from './look.ts'
 
+/** For how long a server has said nothing: neither where it was looked at, nor in an answer. */
+export class Silence {
+  #sinceMs: number | null = null
+
+  end(): void {
+    this.#sinceMs = null
+  }
+
+  /** Notes that nothing was said just now. Returns whether that has been so for `mostMs`. */
+  lasts(nowMs: number, mostMs: number): boolean {
+    this.#sinceMs ??= nowMs
+    return nowMs - this.#sinceMs >= mostMs
+  }
+}
+
 export interface WatchDeps {
   clock: Clock
   look(): Promise<Look>

@@ -450,6 +450,35 @@ describe('a fleet of model servers', () => {
     expect(stateOf('a')).toBe('stopped')
   })
 
+  test('has a server that neither answers nor is heard in an answer for as long as one may take started anew', async () => {
+    const { clock, fleet, ask, started, lastOf } = createTestFleet({ specs: { a: {} }, concurrency: 2 })
+    const { upstream } = toTarget({ id: 'a' })
+    const [first, second] = [ask('a'), ask('a')]
+    await clock.pass(1_000)
+    const [writing, hung] = [await first, await second]
+    const probeFor = async (ms: number) => {
+      for (let passed = 0; passed < ms; passed += 60_000) {
+        expect((await fleet.probe(upstream)).state).toBe('degraded')
+        await clock.pass(60_000)
+      }
+    }
+    lastOf('a').look = 'loading'
+    await probeFor(540_000)
+    writing.heard()
+    await probeFor(540_000)
+    // Whoever leaves, as all do before a deadline, does not say that it is well.
+    hung.over('none')
+    writing.over('none')
+    const third = ask('a')
+    expect(started).toEqual(['a'])
+    await probeFor(120_000)
+    ;(await third).over('none')
+    const fourth = ask('a')
+    await clock.pass(10_000)
+    ;(await fourth).over('ok')
+    expect(started).toEqual(['a', 'a'])
+  })
+
   test('that hangs is stopped at once where somebody says so, and started again for those that wait', async () => {
     const { clock, fleet, ask, started, lastOf, stateOf } = createTestFleet({ specs: { a: {} } })
     const first = ask('a')
