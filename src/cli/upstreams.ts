@@ -17,7 +17,8 @@ export async function list(io: Context): Promise<void> {
   const rows = declared.map((each) => toRow(each, status?.upstreams ?? null))
   if (io.json) return printJson(io, { upstreams: rows, server: toServer(status) })
   noteServer(found, io, 'This is what the database and this environment say.')
-  if (rows.length === 0) return io.stderr('There are no upstreams yet. Add one: tollgate upstreams add, upstreams discover\n')
+  if (rows.length === 0)
+    return io.stderr('There are no upstreams yet. Add one: tollgate upstreams add, upstreams discover\n')
   io.stdout(toUpstreamTable(rows, io.nowMs(), io.paint))
 }
 

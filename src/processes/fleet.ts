@@ -9,7 +9,7 @@ import { Arrangement } from './arrange.ts'
 import { sleep } from './clock.ts'
 import { configure } from './configure.ts'
 import type { Lease, ManagedModel } from './model.ts'
-import { toFailedReadiness, toStopping } from './refusals.ts'
+import { toFailed, toFailedReadiness, toStopping } from './refusals.ts'
 import { type SuperviseDeps, supervise } from './supervise.ts'
 import { type Ask, waitForPlace } from './wait.ts'
 
@@ -47,7 +47,9 @@ export class Fleet {
     if (!model) return { state: 'unknown' }
     const { supervisor, spec } = model
     const { server, failure, phase, state } = supervisor
-    if (state === 'failed' && failure) return toFailedReadiness(failure)
+    const now = { nowMs: this.#deps.clock.nowMs(), isDraining: this.#arrangement.isDraining }
+    // Where a request would wait for it, none is to be kept from it.
+    if (state === 'failed' && failure && toFailed(failure, model, now)) return toFailedReadiness(failure)
     // A request starts it.
     if (phase !== 'ready' || server === null) return { state: 'ready' }
     const look = await this.#deps.engine.look(server, spec)

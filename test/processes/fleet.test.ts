@@ -304,8 +304,8 @@ describe('a fleet of model servers', () => {
     ;(await again).over('ok')
   })
 
-  test('has those who wait go on where a server has crashed that had been ready', async () => {
-    const { clock, ask, lastOf, started } = createTestFleet({ specs: { a: {} } })
+  test('has those who wait go on where a server has crashed that had been ready, and keeps nobody from it', async () => {
+    const { clock, fleet, ask, lastOf, started, stateOf } = createTestFleet({ specs: { a: {} } })
     const first = ask('a')
     const second = ask('a')
     await clock.pass(1_000)
@@ -315,6 +315,8 @@ describe('a fleet of model servers', () => {
     over('lost')
     await clock.pass(100)
     lastOf('a').end('was ended by SIGSEGV')
+    await clock.pass(100)
+    expect([stateOf('a'), await fleet.probe(toTarget({ id: 'a' }).upstream)]).toEqual(['failed', { state: 'ready' }])
     await clock.pass(3_000)
     ;(await second).over('ok')
     expect(started).toEqual(['a', 'a'])
