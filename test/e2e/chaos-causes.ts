@@ -7,6 +7,7 @@ import type { Held } from './chaos-answers.ts'
 import { REJECTION } from './chaos-behaviours.ts'
 import { type Facts, stretchOf } from './chaos-facts.ts'
 import type { Fault } from './chaos-faults.ts'
+import type { RequestPlan } from './chaos-plan.ts'
 
 const BROKEN: readonly Fault[] = [
   'reset',
@@ -57,7 +58,7 @@ export function whyNotExplained(facts: Facts, held: Held, error: ErrorFields): s
       case REJECTION.code:
         return (
           isStatus(400) &&
-          error.param === (plan.way === 'chat' ? REJECTION.param : 'input') &&
+          error.param === toParam(plan, status) &&
           error.message.includes(REJECTION.message) &&
           did(['s400'])
         )
@@ -79,3 +80,7 @@ export function whyNotExplained(facts: Facts, held: Held, error: ErrorFields): s
   }
   return explained() ? null : `a cause for the error ${status} ${error.type} ${error.code}: ${error.message}`
 }
+
+/** What a refused request is told to look at: a stream of the Responses API that has begun has no place for it. */
+const toParam = ({ way }: Pick<RequestPlan, 'way'>, status: number): string | null =>
+  way === 'chat' ? REJECTION.param : status === 200 ? null : 'input'
