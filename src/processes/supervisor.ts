@@ -118,7 +118,7 @@ export class Supervisor {
     if (!answers)
       return this.#giveUp({
         kind: 'crashed',
-        reason: 'it could not be reached any more, though its process runs; its log says why',
+        reason: `it could not be reached any more, though its process runs; ${LOG}`,
       })
     this.isDoubted = false
     onChange()
@@ -196,10 +196,10 @@ export class Supervisor {
       if (this.#hasGivenUp) this.#await()
       else this.#to('stopped')
     } else if (phase === 'loading')
-      this.#fail({ kind: 'ended', reason: `its process ${how} before it could be asked; its log says why` })
+      this.#fail({ kind: 'ended', reason: `its process ${how} before it could be asked; ${LOG}` })
     else if (phase === 'ready') {
       if (this.#deps.clock.nowMs() - this.readyMs >= PROVEN_MS) this.#failures = 0
-      this.#fail({ kind: 'crashed', reason: `its process ${how}; its log says why` })
+      this.#fail({ kind: 'crashed', reason: `its process ${how}; ${LOG}` })
     }
   }
 
@@ -234,7 +234,9 @@ export class Supervisor {
   }
 }
 
+const LOG = 'its log says why (tollgate upstreams logs ID)'
+
 const FOREIGN = 'another server answers at its port, or has another model than its process says; it was not used'
 
 const toLate = ({ startMs }: ProcessSpec) =>
-  `it could not be asked within ${startMs / 1_000} s; raise deadlines.start if it is only slow, else its log says why`
+  `it could not be asked within ${startMs / 1_000} s; raise deadlines.start if it is only slow, else ${LOG}`

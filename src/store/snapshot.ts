@@ -73,7 +73,7 @@ function whyNotRun({ id, process }: Upstream, { byUpstream }: ProcessSpecs): str
   if (process === null || spec?.hash === process) return null
   return spec
     ? 'its process in the file is another one than in the catalogue: apply the file, with --take-over where an administrator has changed the upstream'
-    : 'its process is not run: a command counts in the file that serve --catalog names, and in models.d of the data folder'
+    : 'its process is not run: a command counts in the file that serve --catalog names, and in those of models.d in the data folder that nobody but its owner may write'
 }
 
 /** Of keys that a store has read before and gives again: nobody changes those. */

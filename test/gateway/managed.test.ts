@@ -140,7 +140,7 @@ describe('a model whose server is started here', () => {
     const failed = (await app.logLines()).find(({ event }) => event === 'process_failed')
     expect(failed).toMatchObject({
       upstream: 'a',
-      reason: 'its process exited with 1 before it could be asked; its log says why',
+      reason: 'its process exited with 1 before it could be asked; its log says why (tollgate upstreams logs ID)',
     })
   })
 
