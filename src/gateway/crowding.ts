@@ -30,6 +30,8 @@ const CALM_MS = 60_000
 const ANSWERS = 8
 /** More do not wait: by then another upstream would have answered. */
 const MOST_WAITING = 256
+/** How long an answer takes where none was measured. */
+const ANSWER_MS = 5_000
 
 interface Crowd {
   /** Under way, and their tokens. */
@@ -38,6 +40,8 @@ interface Crowd {
   /** How many tokens may be under way; one call always may. */
   width: number
   calmMs: number
+  /** How long an answer takes about, the last few above all. */
+  answerMs: number
   line: Line<Waiter>
 }
 
@@ -58,7 +62,7 @@ export class Crowding {
    */
   enter({ id, deadlines }: CrowdedUpstream, call: CrowdCall, signal: EndSignal): CrowdPlace | Promise<CrowdPlace> {
     const crowd = this.#crowds.getOrInsertComputed(id, () => ({
-      ...{ calls: 0, tokens: 0, width: Number.POSITIVE_INFINITY, calmMs: 0 },
+      ...{ calls: 0, tokens: 0, width: Number.POSITIVE_INFINITY, calmMs: 0, answerMs: ANSWER_MS },
       line: new Line<Waiter>(MOST_WAITING),
     }))
     this.#letIn(id, crowd)
@@ -71,7 +75,7 @@ export class Crowding {
     if (signal.aborted) throw clientLeft()
     const { promise, resolve, reject } = Promise.withResolvers<CrowdPlace>()
     const waiter: Waiter = { ...call, sinceMs: this.monotonicMs(), resolve, reject }
-    line.join(waiter)?.reject(tooMany(line.length))
+    line.join(waiter)?.reject(tooMany(line.length, toExpectedMs(crowd)))
     const give = (error: UpstreamError) => {
       if (!line.leave(waiter)) return
       reject(error)
@@ -93,6 +97,7 @@ export class Crowding {
     crowd.calls++
     crowd.tokens += tokens
     let isLeft = false
+    const beganMs = this.monotonicMs()
     return {
       leave: (how) => {
         if (isLeft) return
@@ -102,7 +107,10 @@ export class Crowding {
         if (how === 'busy' && crowd.calls > 1) {
           crowd.width = Math.max(1, Math.floor(Math.min(crowd.width, crowd.tokens) / 2))
           crowd.calmMs = nowMs + CALM_MS
-        } else if (how === 'ok') crowd.width = toWider(crowd.width, tokens)
+        } else if (how === 'ok') {
+          crowd.width = toWider(crowd.width, tokens)
+          crowd.answerMs = crowd.answerMs * 0.8 + (nowMs - beganMs) * 0.2
+        }
         crowd.calls--
         crowd.tokens -= tokens
         this.#letIn(id, crowd)
@@ -128,12 +136,16 @@ const fits = ({ calls, tokens, width }: Crowd, call: CrowdCall) => calls === 0 |
 const toWider = (width: number, tokens: number) =>
   Math.max(tokens, width + (tokens * Math.min(1, tokens / width)) / ANSWERS)
 
+/** How long somebody who comes now would wait about. */
+const toExpectedMs = ({ line, calls, answerMs }: Crowd) => Math.ceil((line.length + 1) / Math.max(1, calls)) * answerMs
+
 const noRoom = (): UpstreamError =>
   new UpstreamError('status', 'it had no room for one more in all that time', {
     ...{ status: 503, isBusy: true, retryable: false },
   })
 
-const tooMany = (waiting: number): UpstreamError =>
+/** @param retryAfterMs as was measured. */
+const tooMany = (waiting: number, retryAfterMs: number): UpstreamError =>
   new UpstreamError('status', `${waiting} requests wait for room in it already`, {
-    ...{ status: 429, isOwnLimit: true, retryable: true },
+    ...{ status: 429, isOwnLimit: true, retryable: true, retryAfterMs },
   })

@@ -1,5 +1,6 @@
 /** An upstream of one's own that has said that it has no room: how much it gets at a time, and who waits. */
 import { expect, test } from 'bun:test'
+import type { UpstreamError } from '../../src/domain/error.ts'
 import { type CrowdCall, Crowding, type CrowdPlace } from '../../src/gateway/crowding.ts'
 
 const UPSTREAM = { id: 'here', deadlines: { firstToken: 600_000 } }
@@ -9,7 +10,7 @@ function startCrowd() {
   let nowMs = 1_000
   const crowding = new Crowding(() => nowMs)
   const under = new Map<string, CrowdPlace>()
-  const refused = new Map<string, string>()
+  const refused = new Map<string, UpstreamError>()
   return {
     under,
     refused,
@@ -20,7 +21,7 @@ function startCrowd() {
       const call: CrowdCall = { owner: name.charAt(0), tokens }
       const asked = Promise.resolve(crowding.enter(UPSTREAM, call, signal)).then(
         (place) => void under.set(name, place),
-        (error: Error) => void refused.set(name, error.message),
+        (error: UpstreamError) => void refused.set(name, error),
       )
       await Promise.race([asked, Bun.sleep(0)])
     },
@@ -74,12 +75,18 @@ test('a bounded number waits, and the key that has the most waiting gives way', 
   await crowd.end('b0', 'busy')
   for (let n = 1; n <= 300; n++) await crowd.ask(`a${n}`)
   expect(crowd.refused.size).toBe(44)
-  expect(crowd.refused.get('a300')).toBe('256 requests wait for room in it already')
+  expect(crowd.refused.get('a300')?.message).toBe('256 requests wait for room in it already')
   await crowd.ask('b1')
   expect([crowd.refused.size, crowd.refused.has('b1'), crowd.refused.has('a256')]).toEqual([45, false, true])
+  crowd.pass(50_000)
   await crowd.end('a0', 'ok')
   await crowd.end('a1', 'ok')
   expect(crowd.under.has('b1')).toBe(true)
+  for (let n = 301; n <= 310; n++) await crowd.ask(`a${n}`)
+  const waits = ['a300', 'a310'].map((name) => crowd.refused.get(name)?.retryAfterMs ?? 0)
+  // One at a time, 5 s each; then one of them had taken 50 s.
+  expect(waits[0]).toBe(257 * 5_000)
+  expect(waits[1]).toBeGreaterThan(waits[0] ?? 0)
 })
 
 test('who leaves waits no longer, and those behind go on', async () => {
