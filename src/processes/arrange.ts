@@ -8,7 +8,7 @@ import type { Log } from '../log.ts'
 import type { Clock } from './clock.ts'
 import type { MeasuredMemory } from './measured.ts'
 import type { ManagedModel } from './model.ts'
-import { planLoad } from './plan.ts'
+import { type LoadStep, planLoad } from './plan.ts'
 import { toTooLarge } from './refusals.ts'
 
 export interface ArrangeDeps {
@@ -61,6 +61,16 @@ export class Arrangement {
   /** What the plan takes a model to need; null where nobody knows yet. */
   needOf = ({ supervisor: { spec } }: ManagedModel): number | null =>
     spec.memoryBytes ?? (isMeasurable(spec) ? this.#deps.measured.get(spec.hash) : null)
+
+  /** Whether it needs more than it can ever have beside what is pinned; its failure is that from then on. */
+  isTooLarge(model: ManagedModel): boolean {
+    const { supervisor } = model
+    if (supervisor.phase !== 'stopped') return false
+    const step = this.#plan(model, this.#deps.clock.nowMs())
+    if (step.kind === 'never') this.#noteTooLarge(model, step.mostBytes)
+    else if (supervisor.failure?.kind === 'memory') supervisor.failure = null
+    return step.kind === 'never'
+  }
 
   /** Remembers what its server has in memory now. */
   measure({ supervisor }: ManagedModel): void {
@@ -123,13 +133,7 @@ export class Arrangement {
     let wakeMs = NEVER
     for (const model of wanted) {
       const { device } = model.supervisor.spec
-      const budgetBytes = this.memory.get(device) ?? null
-      const beside = [...this.models.values()].filter(({ supervisor }) => mayShare(supervisor.spec.device, device))
-      const step = planLoad(
-        { id: model.upstream.id, needBytes: this.needOf(model), sinceMs: model.sinceMs() },
-        beside.flatMap((each) => each.toResident(this.needOf(each) ?? budgetBytes ?? 0) ?? []),
-        { budgetBytes, nowMs, patienceMs: PATIENCE_MS },
-      )
+      const step = this.#plan(model, nowMs)
       if (step.kind === 'start') this.#start(model)
       else if (step.kind === 'never') this.#refuse(model, step.mostBytes)
       // Nobody waits: it comes with its first request.
@@ -145,6 +149,17 @@ export class Arrangement {
       }
     }
     return wakeMs
+  }
+
+  #plan(model: ManagedModel, nowMs: number): LoadStep {
+    const { device } = model.supervisor.spec
+    const budgetBytes = this.memory.get(device) ?? null
+    const beside = [...this.models.values()].filter(({ supervisor }) => mayShare(supervisor.spec.device, device))
+    return planLoad(
+      { id: model.upstream.id, needBytes: this.needOf(model), sinceMs: model.sinceMs() },
+      beside.flatMap((each) => each.toResident(this.needOf(each) ?? budgetBytes ?? 0) ?? []),
+      { budgetBytes, nowMs, patienceMs: PATIENCE_MS },
+    )
   }
 
   #evict(id: string, nowMs: number): void {
@@ -164,10 +179,16 @@ export class Arrangement {
     supervisor.start()
   }
 
+  #noteTooLarge(model: ManagedModel, mostBytes: number): void {
+    const { supervisor, upstream } = model
+    const reason = toReason(this.needOf(model), mostBytes, supervisor.spec.device)
+    if (supervisor.failure?.reason === reason) return
+    this.#deps.log.error('process_too_large', reason, { upstream: upstream.id })
+    supervisor.failure = { kind: 'memory', reason }
+  }
+
   #refuse(model: ManagedModel, mostBytes: number): void {
-    const reason = toReason(this.needOf(model), mostBytes, model.supervisor.spec.device)
-    this.#deps.log.error('process_too_large', reason, { upstream: model.upstream.id })
-    model.supervisor.failure = { kind: 'missing', reason }
+    this.#noteTooLarge(model, mostBytes)
     model.wanted = null
     model.refuseAll(toTooLarge())
   }

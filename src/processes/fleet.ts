@@ -9,7 +9,7 @@ import { Arrangement } from './arrange.ts'
 import { sleep } from './clock.ts'
 import { configure } from './configure.ts'
 import type { Lease, ManagedModel } from './model.ts'
-import { toFailed, toFailedReadiness, toStopping } from './refusals.ts'
+import { TOO_LARGE, toFailed, toFailedReadiness, toStopping } from './refusals.ts'
 import { type SuperviseDeps, supervise } from './supervise.ts'
 import { type Ask, waitForPlace } from './wait.ts'
 
@@ -50,6 +50,7 @@ export class Fleet {
     const now = { nowMs: this.#deps.clock.nowMs(), isDraining: this.#arrangement.isDraining }
     // Where a request would wait for it, none is to be kept from it.
     if (state === 'failed' && failure && toFailed(failure, model, now)) return toFailedReadiness(failure)
+    if (this.#arrangement.isTooLarge(model)) return { state: 'down', reason: `it ${TOO_LARGE}` }
     // A request starts it.
     if (phase !== 'ready' || server === null) return { state: 'ready' }
     const look = await this.#deps.engine.look(server, spec)

@@ -35,8 +35,11 @@ export function toFailed(
   return toStartError(failure, spec.startMs, Math.max(0, retryAfterMs))
 }
 
+/** It stays so until the catalogue says otherwise. */
+export const TOO_LARGE = 'needs more memory than there is for models here'
+
 export const toTooLarge = () =>
-  new UpstreamError('connection', 'needs more memory than there is for models here', {
+  new UpstreamError('connection', TOO_LARGE, {
     retryable: false,
     isOwnLimit: true,
   })

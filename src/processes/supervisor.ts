@@ -27,9 +27,10 @@ export interface StartFailure {
   reason: string
   /**
    * `start`: the time in which it was to be ready has passed. `ended`: its process has, before it was ready; `crashed`: after that.
-   * `foreign`: another server answers in its place. `missing`: what stays so until somebody does something.
+   * `foreign`: another server answers in its place. `missing`: what stays so until somebody does something; `memory`: it was never begun, for
+   * want of that.
    */
-  kind: 'start' | 'ended' | 'crashed' | 'foreign' | 'missing'
+  kind: 'start' | 'ended' | 'crashed' | 'foreign' | 'missing' | 'memory'
 }
 
 /** `stopping`: it takes no requests any more, and still has its memory. */

@@ -378,6 +378,19 @@ describe('a fleet of model servers', () => {
     expect(stateOf('a')).toBe('stopped')
   })
 
+  test('says of one that can never be in memory that it is down, and why, until there is enough', async () => {
+    const { clock, fleet, renew } = createTestFleet({ specs: { a: { memoryBytes: 30 } }, memory: 20 })
+    const { upstream } = toTarget({ id: 'a' })
+    expect(await fleet.probe(upstream)).toEqual({
+      state: 'down',
+      reason: 'it needs more memory than there is for models here',
+    })
+    expect(fleet.status('a')?.reason).toContain('`memory`')
+    renew({ a: { memoryBytes: 10, hash: 'smaller' } })
+    await clock.pass(0)
+    expect([await fleet.probe(upstream), fleet.status('a')?.reason]).toEqual([{ state: 'ready' }, null])
+  })
+
   test('forgets who has left, and who has waited for too long', async () => {
     const { clock, fleet, ask, slow } = createTestFleet({ specs: { a: { startMs: 600_000 } } })
     slow.add('a')
