@@ -6,23 +6,7 @@ import { UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent } from '../domain/events.ts'
 import type { ModelUsage, Usage } from '../domain/usage.ts'
 import type { CapturedOutput } from '../tokens/count.ts'
-
-/** Of one choice; what is beyond it is counted by the ratio of what came before. */
-const MAX_CAPTURED_CHARS = 64 * 1024
-
-/**
- * A piece of a chunk keeps all of its chunk in memory, which is some fifty times as long: so many at most stay pieces. Those that
- * live through a collection stay until the next full one: with 64 of them, collections took four times as long.
- */
-const MAX_PIECES = 8
-
-/** A text as far as it is kept, of which the last pieces are as they came, and the UTF-8 bytes beyond. */
-interface Captured {
-  text: string
-  pieces: string[]
-  chars: number
-  more: number
-}
+import { Captured } from './captured.ts'
 
 /** Deadlines within which nothing was worked. */
 const UNBEGUN: ReadonlySet<string | null> = new Set(['headers', 'start', 'queue'])
@@ -37,6 +21,8 @@ export class Meter {
   /** By choice: what was said, and what was thought. */
   readonly #answer: Captured[] = []
   readonly #reasoning: Captured[] = []
+  /** Of the answer the first choice: nearly all text is its. */
+  #first: Captured | null = null
   /** Base64 characters of audio. */
   #audioChars = 0
   /** Called once, when the call has ended; whoever waits for it sets it. */
@@ -187,8 +173,7 @@ export class Meter {
         case 'annotations':
           if (event.items.some(isPage)) this.hasCited = true
           break
-        // What they say is read beside them; vectors have no tokens.
-        case 'frames':
+        // Vectors have no tokens.
         case 'embeddings':
         case 'finish':
         case 'origin':
@@ -197,6 +182,17 @@ export class Meter {
           event satisfies never
       }
     }
+  }
+
+  /** Takes a piece of what its first choice says. */
+  hear(text: string): void {
+    if (this.#first === null) {
+      this.#capture(this.#answer, 0, text)
+      this.#first = this.#answer[0] ?? null
+      return
+    }
+    this.#see()
+    this.#first.add(text)
   }
 
   /** Notes that there was no answer. A call that we gave up is paid for as far as it had come. */
@@ -216,7 +212,7 @@ export class Meter {
 
   /** What came so far, for a count. */
   captured(): CapturedOutput {
-    const join = (texts: Captured[]) => texts.map(({ text, pieces }) => text + pieces.join(''))
+    const join = (texts: Captured[]) => texts.map(({ text }) => text)
     const more = (texts: Captured[]) => texts.reduce((sum, each) => sum + each.more, 0)
     return {
       answer: join(this.#answer),
@@ -229,21 +225,9 @@ export class Meter {
 
   #capture(texts: Captured[], choice: number, text: string): void {
     if (text === '') return
-    this.#isOutdated = true
-    this.chargedNanoUsd = null
-    this.firstTokenMs ??= this.elapsedMs
-    while (texts.length <= choice) texts.push({ text: '', pieces: [], chars: 0, more: 0 })
-    const kept = texts[choice] as Captured
-    const room = MAX_CAPTURED_CHARS - kept.chars
-    kept.chars += text.length
-    if (room > 0) kept.pieces.push(text.length <= room ? text : text.slice(0, room))
-    if (kept.pieces.length >= MAX_PIECES) {
-      // Joining copies, and lets the chunks go.
-      kept.text += kept.pieces.join('')
-      kept.pieces = []
-    }
-    if (text.length <= room) return
-    kept.more += Buffer.byteLength(text.slice(Math.max(0, room)))
+    this.#see()
+    while (texts.length <= choice) texts.push(new Captured())
+    texts[choice]?.add(text)
   }
 
   /** What is said as audio is told in words, too. */
@@ -254,7 +238,7 @@ export class Meter {
     this.#audioChars += data.length
   }
 
-  /** Something was said that has no words. */
+  /** Something was said. */
   #see(): void {
     this.#isOutdated = true
     this.chargedNanoUsd = null

@@ -4,11 +4,12 @@
  * error frame.
  */
 import { toEnd, UpstreamError } from '../domain/error.ts'
-import type { AnswerEvent } from '../domain/events.ts'
-import type { Writer } from '../formats/format.ts'
+import type { AnswerEvent, Passage } from '../domain/events.ts'
+import type { PassingWriter, Writer } from '../formats/format.ts'
 import { type Begun, COMPLETE, type Delivery, toHeaders } from './delivery.ts'
 import { settleFailure, toCause } from './failure.ts'
-import { Heartbeat, Sink, type SinkOptions } from './sink.ts'
+import { Heartbeat } from './heartbeat.ts'
+import { Sink, type SinkOptions } from './sink.ts'
 
 /**
  * Resolves to the response: once the answer begins, or when the silence before it needs a first keep-alive. Throws a
@@ -52,13 +53,16 @@ const STREAM_HEADERS = {
   'x-accel-buffering': 'no',
 }
 
-class ResponseStream {
+class ResponseStream implements Passage {
   readonly #delivery: Delivery
   readonly #opening: Promise<Begun>
   readonly #begun: Begun | null
   readonly #options: SinkOptions
   #writer: Writer
   #isTaken = false
+  /** Of an answer that passes as it came. */
+  #passing: PassingWriter | null = null
+  #sink: Sink | null = null
   /** The event that ended the answer. */
   #last: AnswerEvent | null = null
 
@@ -117,21 +121,23 @@ class ResponseStream {
 
   async #write({ answer, events }: Begun, sink: Sink): Promise<void> {
     const { settlement, format, identity } = this.#delivery
-    if (answer.isNative && format.native) this.#writer = format.native.writer(identity)
+    if (answer.isNative && format.native) {
+      this.#passing = format.native.writer(identity)
+      this.#writer = this.#passing
+      this.#sink = sink
+    }
     const writer = this.#writer
     const take = (batch: readonly AnswerEvent[]): boolean | Promise<boolean> => {
       // What the writer has written has left: its last words follow from that.
       if (sink.stopped !== null) throw sink.stopped
       const last = batch.at(-1)
       if (last && (last.kind === 'done' || last.kind === 'failure')) this.#last = last
-      const text = writer.take(batch)
-      const waiting = text === '' ? undefined : sink.write(text)
-      return waiting ? waiting.then(goOn) : true
+      return put(sink, writer.take(batch))
     }
     try {
       settlement.firstToken()
       await take(events)
-      if (this.#last === null) await answer.rest?.pump(take)
+      if (this.#last === null) await answer.rest?.pump(take, this.#passing ? this : undefined)
       const last: AnswerEvent | null = this.#last
       if (last?.kind === 'failure') throw last.error
       if (last === null) throw new UpstreamError('broken', 'ended its stream in the middle of the answer')
@@ -145,6 +151,13 @@ class ResponseStream {
     }
   }
 
+  pass(frames: string): boolean | Promise<boolean> {
+    const sink = this.#sink
+    if (sink === null || this.#passing === null) return false
+    if (sink.stopped !== null) throw sink.stopped
+    return put(sink, this.#passing.pass(frames))
+  }
+
   /** Settles an answer that broke off, and says so: an error frame, and no end that looks like one. */
   async #fail(sink: Sink, cause: unknown, begun: 'status' | 'answer'): Promise<void> {
     const { settlement, signal, requestId } = this.#delivery
@@ -154,6 +167,11 @@ class ResponseStream {
   }
 }
 
+/** Writes what there is to write. Returns whether more may come, or a promise where the client must read first. */
+function put(sink: Sink, text: string): boolean | Promise<boolean> {
+  const waiting = text === '' ? undefined : sink.write(text)
+  return waiting ? waiting.then(goOn) : true
+}
 const goOn = () => true
 
 /** Writes to a client that may have left, or never read it. */

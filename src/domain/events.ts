@@ -59,13 +59,6 @@ export interface RawEvent {
   isTail: boolean
 }
 
-/** Events of a stream that are pieces of text and nothing else, whole, as they came: a plain case of `raw`, for nearly all are. */
-export interface FramesEvent {
-  kind: 'frames'
-  /** In the framing of server-sent events: one line of data each, behind its name if it has one. */
-  frames: string
-}
-
 export type AnswerEvent =
   /** A piece of content. `json`, where it is there, is `text` as a JSON string that is one line to everyone. */
   | { kind: 'text'; choice: number; text: string; json?: string; logprobs?: Logprobs }
@@ -96,7 +89,6 @@ export type AnswerEvent =
   | { kind: 'charged'; nanoUsd: number }
   /** The upstream's own words, as they came, where they are passed on: before the events that were read of them. */
   | RawEvent
-  | FramesEvent
   /** The upstream's own word that the answer is complete. */
   | { kind: 'done' }
   /** It is not, and nothing more comes. */
@@ -105,14 +97,25 @@ export type AnswerEvent =
 /** Takes a batch of events. False: no more for now. A promise: no more until it resolves, and then by what it resolves to. */
 export type Take = (events: readonly AnswerEvent[]) => boolean | Promise<boolean>
 
+/**
+ * Takes what passes as it came: whole events of a stream, in the framing of server-sent events, that are pieces of text of the first
+ * choice and nothing else, and that text. An object, and no function: what each of many streams keeps in a place of its own has gone
+ * from the caches when its next chunk comes. Answers as `Take` does.
+ */
+export interface Passage {
+  pass(frames: string, text: string): boolean | Promise<boolean>
+}
+
 /** The events of an answer that are still to come. */
 export interface AnswerStream {
   /**
    * Reads on and hands over each batch as it comes, one at a time. Resolves once `take` wants no more, or after the batch that
    * ends in `done` or `failure`; called again, it goes on where it was. Throws what `take` throws, and what is no failure of
    * an upstream, such as a refusal of ours.
+   *
+   * @param passage takes what passes as it came, where that is asked for and all there is; else `take` has it as events.
    */
-  pump(take: Take): Promise<void>
+  pump(take: Take, passage?: Passage): Promise<void>
   /** Gives up the call if it is not over. Idempotent. */
   close(): void
 }

@@ -28,7 +28,7 @@ export interface Format extends ErrorFormat {
 /** Passes on what an upstream has said in the format itself, under our names for the answer and the model. */
 export interface NativeFormat {
   whole(identity: Identity, events: readonly AnswerEvent[]): string
-  writer(identity: Identity): Writer
+  writer(identity: Identity): PassingWriter
 }
 
 /** How a failure is told to whoever speaks a format, whether or not their request was read. */
@@ -51,6 +51,12 @@ export interface Writer {
   tail(receipt: Receipt): string
   /** The frames that tell a client that its stream was truncated; nothing follows them. `error` has its request's id. */
   failure(error: GatewayError): string
+}
+
+/** Writes a stream of which much passes as it came. */
+export interface PassingWriter extends Writer {
+  /** Takes whole events as they came, of which nothing is to change, and returns what may go out now. */
+  pass(frames: string): string
 }
 
 /** A comment, which every reader of server-sent events passes over. */

@@ -4,12 +4,12 @@
  * Pure.
  */
 import type { GatewayError } from '../domain/error.ts'
-import type { AnswerEvent, FramesEvent, RawEvent } from '../domain/events.ts'
+import type { AnswerEvent, RawEvent } from '../domain/events.ts'
 import { type Edits, splice, spliceWithin } from '../domain/splice.ts'
 import type { Task } from '../domain/task.ts'
 import { tokensOfBytes } from '../tokens/estimate.ts'
 import { noteUnread } from '../tokens/unread.ts'
-import { type Identity, KEEP_ALIVE, type NativeFormat, type Writer } from './format.ts'
+import { type Identity, KEEP_ALIVE, type NativeFormat, type PassingWriter } from './format.ts'
 
 /** What of a stream has left, for whoever has to end it. */
 export interface Passed {
@@ -46,14 +46,15 @@ function renamed({ data, origin }: RawEvent, names: Edits): string {
   return origin === '' ? splice(data, names) : spliceWithin(data, origin, names)
 }
 
-class NativeWriter implements Writer {
+class NativeWriter implements PassingWriter {
   readonly #words: NativeWords
   readonly #identity: Identity
   readonly #names: Edits
   /** The end, as far as it came. */
   #tail = ''
   #opening: string | null = null
-  #last: RawEvent | FramesEvent | null = null
+  /** What has left last: an event, or frames as they came. */
+  #last: RawEvent | string | null = null
 
   constructor(words: NativeWords, identity: Identity) {
     this.#words = words
@@ -67,23 +68,33 @@ class NativeWriter implements Writer {
 
   take(events: readonly AnswerEvent[]): string {
     let text = ''
-    for (const event of events) {
-      if (event.kind === 'raw' || event.kind === 'frames') text += this.#pass(event)
-    }
+    for (const event of events) if (event.kind === 'raw') text += this.#write(event)
     return text
   }
 
+  pass(frames: string): string {
+    return this.#send(frames, frames)
+  }
+
   /** Returns what of it may leave now. */
-  #pass(event: RawEvent | FramesEvent): string {
-    const data = event.kind === 'raw' ? renamed(event, this.#names) : ''
-    const frames = event.kind === 'raw' ? toFrame(event.name, data) : event.frames
-    // Nothing overtakes the end.
-    if (this.#tail !== '' || (event.kind === 'raw' && event.isTail)) {
+  #write(event: RawEvent): string {
+    const data = renamed(event, this.#names)
+    const frame = toFrame(event.name, data)
+    if (event.isTail) {
+      this.#tail += frame
+      return ''
+    }
+    if (this.#tail === '' && event.origin !== null) this.#opening ??= data
+    return this.#send(frame, event)
+  }
+
+  /** Nothing overtakes the end. */
+  #send(frames: string, last: RawEvent | string): string {
+    if (this.#tail !== '') {
       this.#tail += frames
       return ''
     }
-    if (event.kind === 'raw' && event.origin !== null) this.#opening ??= data
-    this.#last = event
+    this.#last = last
     return frames
   }
 
@@ -98,8 +109,8 @@ class NativeWriter implements Writer {
 }
 
 /** The data of the last event. */
-const toData = (event: RawEvent | FramesEvent) =>
-  event.kind === 'raw' ? event.data : event.frames.slice(`\n${event.frames}`.lastIndexOf(`\n${DATA}`) + DATA.length)
+const toData = (last: RawEvent | string) =>
+  typeof last === 'string' ? last.slice(`\n${last}`.lastIndexOf(`\n${DATA}`) + DATA.length) : last.data
 const DATA = 'data: '
 
 function toFrame(name: string | null, data: string): string {

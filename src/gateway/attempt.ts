@@ -111,7 +111,7 @@ async function readOn({ events }: Answer, rest: AnswerStream): Promise<readonly 
 /** Whether it is something that a client reads: with the first of these an answer has begun. */
 const isContent = (event: AnswerEvent) => (event.kind === 'raw' ? event.isContent : !NO_CONTENT.has(event.kind))
 const NO_CONTENT: ReadonlySet<AnswerEvent['kind']> = new Set([
-  ...(['frames', 'origin', 'usage', 'mode', 'charged', 'finish', 'done', 'failure'] as const),
+  ...(['origin', 'usage', 'mode', 'charged', 'finish', 'done', 'failure'] as const),
 ])
 
 function toReason(last: UpstreamError | undefined, round: number): CallReason {

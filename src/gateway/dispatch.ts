@@ -9,7 +9,7 @@ import type { Meter } from '../accounting/meter.ts'
 import type { Waiting } from '../delivery/waiting.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
 import { GatewayError, mayReadOn, noLongerWanted, UpstreamError } from '../domain/error.ts'
-import type { Answer, AnswerStream, Take } from '../domain/events.ts'
+import type { Answer, AnswerStream, Passage, Take } from '../domain/events.ts'
 import type { DialectName } from '../domain/settings.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import type { CallNews, RequestHealth } from '../health/health.ts'
@@ -150,21 +150,32 @@ function inTurn(backend: Pick<Backend, 'call'>, asking: BackendCall, meter: Mete
 }
 
 /** The same stream, metered: also what comes after its client has left, or once the server stops. */
-class MeteredStream implements AnswerStream {
+class MeteredStream implements AnswerStream, Passage {
+  readonly #meter: Meter
+  /** Where what passes goes on. */
+  #passage: Passage | null = null
   #isClosed = false
 
   constructor(
     readonly inner: AnswerStream,
     readonly call: Call,
     readonly signal: EndSignal,
-  ) {}
+  ) {
+    this.#meter = call.meter
+  }
 
-  pump(take: Take): Promise<void> {
-    const { meter } = this.call
-    return this.inner.pump((events) => {
-      meter.take(events)
+  pump(take: Take, passage?: Passage): Promise<void> {
+    const metered: Take = (events) => {
+      this.#meter.take(events)
       return take(events)
-    })
+    }
+    this.#passage = passage ?? null
+    return this.inner.pump(metered, passage && this)
+  }
+
+  pass(frames: string, text: string): boolean | Promise<boolean> {
+    this.#meter.hear(text)
+    return this.#passage?.pass(frames, text) ?? false
   }
 
   close(): void {

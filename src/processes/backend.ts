@@ -3,7 +3,7 @@
  * and then goes as any other, by the backend of its dialect. Probes start nothing.
  */
 import { UpstreamError, whyAborted } from '../domain/error.ts'
-import type { AnswerEvent, AnswerStream, Take } from '../domain/events.ts'
+import type { AnswerEvent, AnswerStream, Passage, Take } from '../domain/events.ts'
 import type { Backend, BackendCall } from '../upstreams/backend.ts'
 import type { Fleet } from './fleet.ts'
 import type { Lease, Outcome } from './model.ts'
@@ -64,16 +64,23 @@ class LeasedStream implements AnswerStream {
     this.#lease = lease
   }
 
-  async pump(take: Take): Promise<void> {
+  async pump(take: Take, passage?: Passage): Promise<void> {
     let last: AnswerEvent | undefined
-    await this.#inner.pump((events) => {
+    const taken: Take = (events) => {
       last = events.at(-1) ?? last
       this.#lease.heard()
       return take(events)
-    })
+    }
+    const passed = passage && { pass: (frames: string, text: string) => this.#heard(passage, frames, text) }
+    await this.#inner.pump(taken, passed)
     // Else it goes on, or is closed.
     if (last?.kind === 'done') this.#lease.over('ok')
     if (last?.kind === 'failure') this.#lease.over(toOutcome(last.error))
+  }
+
+  #heard(passage: Passage, frames: string, text: string): boolean | Promise<boolean> {
+    this.#lease.heard()
+    return passage.pass(frames, text)
   }
 
   close(): void {

@@ -144,6 +144,12 @@ export interface Expected {
   body: Pick<CanonicalRequest, 'tools' | 'functions' | 'parallel_tool_calls' | 'web_search_options' | 'stream_options'>
 }
 
+/** Reads events that pass as they came, where they are pieces of text and nothing else. */
+export interface PlainReader {
+  /** What a text says that is whole events, one at least; null where any of it is anything else. */
+  read(text: string): string | null
+}
+
 /** Turns one upstream's stream into events. One instance a stream. */
 export interface Decoder {
   /**
@@ -151,6 +157,11 @@ export interface Decoder {
    * it has taken, always up to the end of an event; what is left is read as server-sent events.
    */
   take(text: string, out: AnswerEvent[]): number
+  /**
+   * Reads what comes next, where that may pass as it comes; null where it cannot, left out where nothing passes. Asked anew after
+   * each event that it has not read.
+   */
+  readonly plain?: PlainReader | null
   /** Adds the events of one server-sent event. */
   event(event: SseEvent, out: AnswerEvent[]): void
   /** Called at the end of the body. Without a terminal event before it, the answer was truncated: adds a `failure`. */

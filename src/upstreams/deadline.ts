@@ -38,6 +38,12 @@ export interface DeadlineOptions {
   payer?: Pick<Payer, 'left'>
 }
 
+/** Notes what arrives. */
+export interface Heard {
+  /** Whether anything has since somebody looked. */
+  isHeard: boolean
+}
+
 /** Watches one call, from now on. */
 export class Deadline implements Reading {
   readonly #startedMs = performance.now()
@@ -52,6 +58,7 @@ export class Deadline implements Reading {
   #since = this.#startedMs
   #isTouched = false
   #isPaused = false
+  #heard: Heard | null = null
 
   constructor({ name, ms, totalMs = Number.POSITIVE_INFINITY, end, client, payer }: DeadlineOptions) {
     this.#name = name
@@ -74,9 +81,9 @@ export class Deadline implements Reading {
     this.#isTouched = false
   }
 
-  /** Something arrived: the phase begins anew. */
-  touch(): void {
-    this.#isTouched = true
+  /** Whenever something arrives from now on, the phase begins anew. Looked at with each tick: an object less for a chunk to look at. */
+  listen(heard: Heard): void {
+    this.#heard = heard
   }
 
   /** While we are the ones who keep the upstream waiting, its silence does not count. */
@@ -94,6 +101,7 @@ export class Deadline implements Reading {
     running.delete(this)
     this.#client = undefined
     this.#payer = undefined
+    this.#heard = null
     this.#end = nothing
   }
 
@@ -109,6 +117,10 @@ export class Deadline implements Reading {
     if (this.#client?.aborted && !this.#isReadOn(this.#client, nowMs)) {
       this.#end(toReason(this.#client))
       return true
+    }
+    if (this.#heard?.isHeard) {
+      this.#heard.isHeard = false
+      this.#isTouched = true
     }
     this.#since = this.#isTouched || this.#isPaused ? nowMs : Math.min(nowMs, this.#since + stillMs)
     this.#isTouched = false

@@ -5,7 +5,7 @@
 import { UpstreamError } from '../domain/error.ts'
 import { withOwn } from './own-headers.ts'
 import { readText } from './read-text.ts'
-import type { Exchange, Incoming, Outgoing, TakeBytes, TakeRoom, Transport } from './transport.ts'
+import type { BodyTaker, Exchange, Incoming, Outgoing, TakeRoom, Transport } from './transport.ts'
 
 /** @param places how many requests may be under way at a time: `fetch` itself would have any more wait, and tell nobody. */
 export function createFetchTransport(places = Number.POSITIVE_INFINITY): Transport {
@@ -122,7 +122,7 @@ class FetchIncoming implements Incoming {
     return readText(this, maxBytes, take)
   }
 
-  async pump(take: TakeBytes): Promise<boolean> {
+  async pump(taker: BodyTaker): Promise<boolean> {
     if (this.#response.body === null) return true
     this.#reader ??= this.#response.body.getReader() as ReadableStreamDefaultReader<Uint8Array>
     for (;;) {
@@ -131,7 +131,7 @@ class FetchIncoming implements Incoming {
         this.#release(true)
         return true
       }
-      const went = take(value, 0, value.length)
+      const went = taker.takeBytes(value, 0, value.length)
       if (went !== true && !(await went)) return false
     }
   }

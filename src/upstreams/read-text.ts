@@ -1,6 +1,6 @@
 /** Reads a body as text, by whichever transport it comes. */
 import { Pieces } from './pieces.ts'
-import type { Incoming, TakeBytes, TakeRoom } from './transport.ts'
+import type { Incoming, TakeRoom } from './transport.ts'
 
 /** A text is decoded in parts of so many bytes or more. */
 export const DECODED_BYTES = 64 * 1024
@@ -15,7 +15,7 @@ export async function readText(
   const small = new Pieces()
   let text = ''
   let bytes = 0
-  const gather: TakeBytes = (piece, from, to) => {
+  const takeBytes = (piece: Uint8Array, from: number, to: number) => {
     bytes += to - from
     if (bytes > maxBytes) return false
     const refusal = take(to - from)
@@ -25,7 +25,7 @@ export async function readText(
     return true
   }
   try {
-    if (await body.pump(gather)) return text + utf8.decode(small.join())
+    if (await body.pump({ takeBytes })) return text + utf8.decode(small.join())
   } catch (error) {
     body.cancel()
     throw error

@@ -3,25 +3,37 @@
  * events in plain calls: a promise, an iterator or a closure more for each chunk costs as much as all that is done with it.
  */
 import { noLongerWanted, tooLong } from '../domain/error.ts'
-import type { AnswerEvent, AnswerStream, Take } from '../domain/events.ts'
-import type { Decoder, Dialect } from './backend.ts'
+import type { AnswerEvent, AnswerStream, Passage, Take } from '../domain/events.ts'
+import type { Decoder, Dialect, PlainReader } from './backend.ts'
+import type { Heard } from './deadline.ts'
 import type { HttpCall } from './http-call.ts'
 import { LineReader } from './lines.ts'
 import { SseReader } from './sse.ts'
-import type { Incoming, TakeBytes } from './transport.ts'
-import { Utf8Reader } from './utf8.ts'
+import type { BodyTaker, Incoming } from './transport.ts'
+import { endsCharacter, Utf8Reader } from './utf8.ts'
 
-export class SseStream implements AnswerStream {
+export class SseStream implements AnswerStream, BodyTaker, Heard {
   readonly #call: HttpCall
-  /** That of the call: whatever a chunk looks at is far away in memory, and each look a quarter of a microsecond. */
+  /** That of the call: whatever a chunk looks at is far away in memory, and each look some 0.2 us. */
   readonly #deadline: HttpCall['deadline']
   readonly #decoder: Decoder
   readonly #idleMs: number
   readonly #response: Incoming
   readonly #sse: SseReader | LineReader
   readonly #utf8 = new Utf8Reader()
-  /** Whether what comes next begins an event. */
-  #isBetweenEvents = true
+  /** Whether what comes next begins an event, and a character: then readers that hold nothing need not be looked at. */
+  #isBetween = true
+  /** Where its events go. */
+  #take: Take = () => false
+  /** Where what passes as it came goes; null where nothing does. */
+  #passage: Passage | null = null
+  /** Reads what may come next, where that passes as it comes; null where it cannot. */
+  #plain: PlainReader | null = null
+  /** What its taker threw, who may yet go on without, and mistakes of our own: nothing of it is the upstream's. */
+  #thrown: unknown[] = []
+  /** The last batch that is taken only once its client has read. */
+  #taken: Promise<boolean> | null = null
+  isHeard = false
   #isBegun = false
   #isOver = false
 
@@ -29,48 +41,75 @@ export class SseStream implements AnswerStream {
   constructor(call: HttpCall, response: Incoming, decoder: Decoder, idleMs: number, framing: Dialect['framing']) {
     this.#call = call
     this.#deadline = call.deadline
+    this.#deadline.listen(this)
     this.#decoder = decoder
     this.#idleMs = idleMs
     this.#response = response
     this.#sse = new (framing === 'lines' ? LineReader : SseReader)(call.maxEventBytes)
   }
 
-  async pump(take: Take): Promise<void> {
+  async pump(take: Take, passage?: Passage): Promise<void> {
     this.#deadline.pause(false)
     if (this.#isOver) return
-    // What its taker throws, who may yet go on without, and mistakes of our own: nothing of it is the upstream's.
-    const thrown: unknown[] = []
-    let taken: unknown = null
-    const read: TakeBytes = (bytes, from, to) => {
-      try {
-        const went = this.#isOver ? false : this.#hand(this.#eventsOf(bytes, from, to), take)
-        if (typeof went === 'boolean') return went
-        const taking = went.catch((error) => {
-          thrown.push(error)
-          return false
-        })
-        taken = taking
-        return taking
-      } catch (error) {
-        thrown.push(error)
-        return false
-      }
-    }
+    this.#take = take
+    this.#passage = passage ?? null
+    this.#plain = null
+    this.#taken = null
+    this.#thrown = []
     const last: AnswerEvent[] = []
-    const isEnd = await this.#response.pump(read).catch((error) => {
+    const isEnd = await this.#response.pump(this).catch((error) => {
       if (!this.#isOver) this.#fail(error, last)
       return false
     })
-    await taken
-    if (thrown.length > 0) throw thrown[0]
+    await this.#taken
+    if (this.#thrown.length > 0) throw this.#thrown[0]
     if (isEnd && !this.#isOver) this.#finish(last)
-    await this.#hand(last, take)
+    if (last.length > 0) await take(last)
   }
 
-  /** Whether more is wanted, and there is more. */
-  #hand(events: readonly AnswerEvent[], take: Take): boolean | Promise<boolean> {
-    if (events.length === 0) return !this.#isOver
-    const went = take(events)
+  takeBytes(bytes: Uint8Array, from: number, to: number): boolean | Promise<boolean> {
+    try {
+      const went = this.#isOver ? false : this.#read(bytes, from, to)
+      return typeof went === 'boolean' ? went : this.#await(went)
+    } catch (error) {
+      this.#thrown.push(error)
+      return false
+    }
+  }
+
+  #await(went: Promise<boolean>): Promise<boolean> {
+    const taken = went.catch((error) => {
+      this.#thrown.push(error)
+      return false
+    })
+    this.#taken = taken
+    return taken
+  }
+
+  close(): void {
+    if (this.#isOver) return
+    this.#call.abort(noLongerWanted())
+    this.#end()
+  }
+
+  /** Hands over what was read. Returns whether more is wanted, and there is more. */
+  #read(bytes: Uint8Array, from: number, to: number): boolean | Promise<boolean> {
+    this.isHeard = true
+    let text: string
+    let said: string | null
+    try {
+      text = this.#textOf(bytes, from, to)
+      said = this.#plain?.read(text) ?? null
+    } catch (error) {
+      throw this.#closed(error)
+    }
+    if (this.#passage && said !== null) return this.#goOn(this.#passage.pass(text, said))
+    const events = this.#eventsOf(text)
+    this.#plain = this.#passage && this.#isBetween ? (this.#decoder.plain ?? null) : null
+    return events.length === 0 ? !this.#isOver : this.#goOn(this.#take(events))
+  }
+
+  #goOn(went: boolean | Promise<boolean>): boolean | Promise<boolean> {
     if (went === true) return !this.#isOver
     this.#deadline.pause(true)
     if (went === false) return false
@@ -80,24 +119,25 @@ export class SseStream implements AnswerStream {
     })
   }
 
-  close(): void {
-    if (this.#isOver) return
-    this.#call.abort(noLongerWanted())
-    this.#end()
+  /** Text of bytes that were read. */
+  #textOf(bytes: Uint8Array, from: number, to: number): string {
+    if (this.#isBetween && bytes instanceof Buffer && endsCharacter(bytes, to)) return bytes.toString('utf8', from, to)
+    const text = this.#utf8.read(bytes, from, to)
+    this.#isBetween &&= this.#utf8.isBetween
+    return text
   }
 
   /** The events of what was read; the last batch ends in `done` or `failure`. */
-  #eventsOf(bytes: Uint8Array, from: number, to: number): AnswerEvent[] {
+  #eventsOf(text: string): AnswerEvent[] {
     const out: AnswerEvent[] = []
-    this.#deadline.touch()
     try {
-      this.#decode(this.#utf8.read(bytes, from, to), out)
+      this.#decode(text, out)
     } catch (error) {
       throw this.#closed(error)
     }
     const last = out.at(-1)
     if (last?.kind === 'done' || last?.kind === 'failure') this.#end()
-    else if (this.#sse.isTooLarge) {
+    else if (!this.#isBetween && this.#sse.isTooLarge) {
       const limit = `${Math.round(this.#sse.maxEventChars / 1024 ** 2)} MiB`
       this.#fail(tooLong(`sent an event of more than ${limit}`), out)
     }
@@ -123,10 +163,10 @@ export class SseStream implements AnswerStream {
   }
 
   #decode(text: string, out: AnswerEvent[]): void {
-    const taken = this.#isBetweenEvents ? this.#decoder.take(text, out) : 0
+    const taken = this.#isBetween ? this.#decoder.take(text, out) : 0
     if (taken === text.length) return
     const found = this.#sse.feed(taken === 0 ? text : text.slice(taken))
-    this.#isBetweenEvents = this.#sse.isBetweenEvents()
+    this.#isBetween = this.#sse.isBetweenEvents() && this.#utf8.isBetween && !this.#sse.isTooLarge
     if (found.length === 0) return
     // Whatever it says, be it only a role: comments that keep the connection alive are no beginning.
     if (!this.#isBegun) this.#deadline.enter('idle', this.#idleMs)

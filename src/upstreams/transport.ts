@@ -20,11 +20,14 @@ export interface Outgoing {
   body: string
 }
 
-/**
- * Takes a piece of a body, in the order of the bytes: what stands in `bytes` from one place up to another. (A view of it would
- * cost as much as to make text of it.) False: no more for now. A promise: no more until it resolves.
- */
-export type TakeBytes = (bytes: Uint8Array, from: number, to: number) => boolean | Promise<boolean>
+/** Takes a body. An object, and no function, as `Passage` is. */
+export interface BodyTaker {
+  /**
+   * Takes a piece, in the order of the bytes: what stands in `bytes` from one place up to another. (A view of it would cost as much
+   * as to make text of it.) False: no more for now. A promise: no more until it resolves.
+   */
+  takeBytes(bytes: Uint8Array, from: number, to: number): boolean | Promise<boolean>
+}
 
 /** Takes room for bytes that are to be held. Returns the refusal where there is none. */
 export type TakeRoom = (bytes: number) => GatewayError | null
@@ -40,10 +43,10 @@ export interface Incoming {
    */
   text(maxBytes: number, take: TakeRoom): Promise<string | null>
   /**
-   * Hands over the body as it comes. Resolves true once all of it was, and false once `take` wants no more: called again, it
-   * goes on there. Throws what broke the connection, and what `take` throws.
+   * Hands over the body as it comes. Resolves true once all of it was, and false once `taker` wants no more: called again, it
+   * goes on there. Throws what broke the connection, and what it throws.
    */
-  pump(take: TakeBytes): Promise<boolean>
+  pump(taker: BodyTaker): Promise<boolean>
   /** Gives up what is left of it. Idempotent. */
   cancel(): void
   /** Nothing more is wanted, and its end should be near: the connection is kept where that comes soon. Idempotent. */

@@ -72,7 +72,10 @@ describe('what was said', () => {
   })
 })
 
-test('what a stream has said is kept without the chunks that it came in', () => {
+test.each([
+  ['as events', (meter: Meter, text: string) => meter.take([{ kind: 'text', choice: 0, text }])],
+  ['as it passes', (meter: Meter, text: string) => meter.hear(text)],
+])('what a stream has said is kept without the chunks that it came in, %s', (_, say) => {
   const CHUNKS = 2_000
   const meters = Array.from({ length: 50 }, () => new Meter())
   const sizeOf = () => {
@@ -84,7 +87,7 @@ test('what a stream has said is kept without the chunks that it came in', () => 
   for (const meter of meters) {
     for (let i = 0; i < CHUNKS; i++) {
       const chunk = Buffer.from(`${'{}'.repeat(100)}word ${i % 10}${'{}'.repeat(100)}`).toString()
-      meter.take([{ kind: 'text', choice: 0, text: chunk.slice(200, 206) }])
+      say(meter, chunk.slice(200, 206))
     }
   }
   const chars = meters.length * CHUNKS * 6

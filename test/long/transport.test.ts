@@ -75,7 +75,7 @@ test(`whoever ends a connection, whenever: answers are whole and one's own (SOAK
       const lot = random()
       if (lot < 0.5) text = (await incoming.text(2_000_000, () => null)) ?? ''
       else {
-        const take = (bytes: Uint8Array, from: number, to: number) => {
+        const takeBytes = (bytes: Uint8Array, from: number, to: number) => {
           text += Buffer.from(bytes.subarray(from, to)).toString()
           if (lot > 0.98) {
             incoming.leave()
@@ -83,7 +83,7 @@ test(`whoever ends a connection, whenever: answers are whole and one's own (SOAK
           }
           return random() < 0.9 ? true : Bun.sleep(random() * 2).then(() => true)
         }
-        const isWhole = await incoming.pump(take)
+        const isWhole = await incoming.pump({ takeBytes })
         if (!isWhole) {
           counts.left++
           return

@@ -3,6 +3,9 @@ import type { AnswerEvent } from '../../src/domain/events.ts'
 import type { Decoder } from '../../src/upstreams/backend.ts'
 import { SseReader } from '../../src/upstreams/sse.ts'
 
+/** An event, or whole events that pass as they came, with what they say. */
+export type ReadEvent = AnswerEvent | { kind: 'frames'; frames: string; text: string }
+
 /** Reads all of it at once, and nothing by the quick way. */
 export function readWhole(decoder: Decoder, text: string): AnswerEvent[] {
   const out: AnswerEvent[] = []
@@ -11,8 +14,8 @@ export function readWhole(decoder: Decoder, text: string): AnswerEvent[] {
 }
 
 /** @param below picks where it is cut: mostly behind an event or a few, as it arrives, and else anywhere. */
-export function readPieces(decoder: Decoder, text: string, below: (n: number) => number): AnswerEvent[] {
-  const out: AnswerEvent[] = []
+export function readPieces(decoder: Decoder, text: string, below: (n: number) => number): ReadEvent[] {
+  const out: ReadEvent[] = []
   const sse = new SseReader(1_000_000)
   for (let at = 0; at < text.length; ) {
     let to = at
@@ -20,10 +23,18 @@ export function readPieces(decoder: Decoder, text: string, below: (n: number) =>
     if (below(4) === 0) to = at + 1 + below(to - at)
     const piece = text.slice(at, to)
     at = to
-    const taken = sse.isBetweenEvents() ? decoder.take(piece, out) : 0
-    for (const event of sse.feed(piece.slice(taken))) decoder.event(event, out)
+    const said = sse.isBetweenEvents() ? (decoder.plain?.read(piece) ?? null) : null
+    if (said === null) readEvents(decoder, sse, piece, out)
+    else out.push({ kind: 'frames', frames: piece, text: said })
   }
   return out
+}
+
+function readEvents(decoder: Decoder, sse: SseReader, piece: string, out: ReadEvent[]): void {
+  const events: AnswerEvent[] = []
+  const taken = sse.isBetweenEvents() ? decoder.take(piece, events) : 0
+  for (const event of sse.feed(piece.slice(taken))) decoder.event(event, events)
+  out.push(...events)
 }
 
 function behind(text: string, at: number): number {
@@ -32,7 +43,7 @@ function behind(text: string, at: number): number {
 }
 
 /** The events of the stream that pass, as text. */
-export const toPassed = (events: readonly AnswerEvent[]): string =>
+export const toPassed = (events: readonly ReadEvent[]): string =>
   events
     .map((event) => {
       if (event.kind === 'frames') return event.frames
@@ -41,14 +52,14 @@ export const toPassed = (events: readonly AnswerEvent[]): string =>
     .join('')
 
 /** What was read beside them, with pieces of text as one: where they are parted is no matter. */
-export function toRead(events: readonly AnswerEvent[]): AnswerEvent[] {
+export function toRead(events: readonly ReadEvent[]): AnswerEvent[] {
   const joined: AnswerEvent[] = []
   for (const event of events) {
     const last = joined.at(-1)
-    if (event.kind === 'raw' || event.kind === 'frames') continue
-    if (event.kind === 'text' && last?.kind === 'text')
-      joined[joined.length - 1] = { ...last, text: last.text + event.text }
-    else joined.push(event.kind === 'text' ? { kind: 'text', choice: event.choice, text: event.text } : event)
+    if (event.kind === 'raw') continue
+    if (event.kind !== 'text' && event.kind !== 'frames') joined.push(event)
+    else if (last?.kind === 'text') joined[joined.length - 1] = { ...last, text: last.text + event.text }
+    else joined.push({ kind: 'text', choice: 0, text: event.text })
   }
   return joined
 }

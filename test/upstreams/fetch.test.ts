@@ -33,7 +33,7 @@ test('beyond its places a request fails at once, for a limit of ours; every end 
     'aborted within it': async () => {
       upstream.script(streamAnswer({ end: 'hang' }))
       const exchange = send()
-      const pumped = (await exchange.answer).pump(() => true)
+      const pumped = (await exchange.answer).pump({ takeBytes: () => true })
       expect(await isFull()).toBe(true)
       exchange.abort(new Error('enough'))
       await pumped.catch(() => {})

@@ -112,20 +112,24 @@ describe.each([
     const incoming = await open()().answer
     let text = ''
     expect(
-      await incoming.pump((bytes, from, to) => {
-        text += Buffer.from(bytes.subarray(from, to)).toString()
-        return text.length < 2
+      await incoming.pump({
+        takeBytes(bytes, from, to) {
+          text += Buffer.from(bytes.subarray(from, to)).toString()
+          return text.length < 2
+        },
       }),
     ).toBe(false)
     let busy = false
     expect(
-      await incoming.pump(async (bytes, from, to) => {
-        expect(busy).toBe(false)
-        busy = true
-        await Bun.sleep(8)
-        text += Buffer.from(bytes.subarray(from, to)).toString()
-        busy = false
-        return true
+      await incoming.pump({
+        async takeBytes(bytes, from, to) {
+          expect(busy).toBe(false)
+          busy = true
+          await Bun.sleep(8)
+          text += Buffer.from(bytes.subarray(from, to)).toString()
+          busy = false
+          return true
+        },
       }),
     ).toBe(true)
     expect(text).toBe('01234')
@@ -145,7 +149,7 @@ describe.each([
   ])('%s that are cut are told', async (_, text) => {
     script = [(socket) => void socket.end(text)]
     const incoming = await open()().answer
-    await expect(incoming.pump(() => true)).rejects.toThrow()
+    await expect(incoming.pump({ takeBytes: () => true })).rejects.toThrow()
   })
 
   test('an abort ends it, and its server hears of that', async () => {

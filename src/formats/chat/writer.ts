@@ -85,7 +85,6 @@ export class ChatWriter implements Writer {
       case 'mode':
       case 'charged':
       case 'raw':
-      case 'frames':
       case 'embeddings':
       case 'done':
       case 'failure':

@@ -4,8 +4,9 @@
  */
 import type { AnswerEvent, RawEvent } from '../../domain/events.ts'
 import { findMembers } from '../../domain/splice.ts'
-import type { Decoder } from '../backend.ts'
+import type { Decoder, PlainReader } from '../backend.ts'
 import type { SseEvent } from '../sse.ts'
+import type { PlainDeltas } from './plain-deltas.ts'
 
 /** What there is to know of an event that passes. */
 export type Told = Partial<Pick<RawEvent, 'origin' | 'isContent' | 'isTail'>>
@@ -19,13 +20,14 @@ export const toRaw = (name: string | null, data: string, told: Told): RawEvent =
   isTail: told.isTail ?? false,
 })
 
-/** Reads the event that stands at a place of a text, where it is a piece of text and nothing else. */
-export interface PlainReader {
-  /** Returns that piece; null where it is anything else. */
-  read(text: string, at: number): string | null
-  /** Where what was read last ends. */
-  readonly end: number
+/** The event that stands from one place of a text up to another: a line of data, behind its name if it has one, and an empty one. */
+function toPlainRaw(text: string, from: number, to: number): RawEvent {
+  const data = text.indexOf(DATA, from)
+  const name = data === from ? null : text.slice(from + NAME.length, data - 1)
+  return toRaw(name, text.slice(data + DATA.length, to - 2), {})
 }
+const NAME = 'event: '
+const DATA = 'data: '
 
 /** An escape of half a character: who reads it may wait for the other half. */
 const HALF = /\\u[dD][89abAB]/
@@ -33,36 +35,38 @@ const HALF = /\\u[dD][89abAB]/
 export class PassingDecoder implements Decoder {
   readonly #inner: Pick<Decoder, 'event' | 'end'>
   readonly #tell: (event: SseEvent, read: readonly AnswerEvent[]) => Told | null
-  readonly #plain: PlainReader | null
+  readonly #deltas: PlainDeltas | null
   /** Whether the event before was a piece of text: only then the next one is likely to be one. */
   #isText = false
   #isOver = false
 
   /**
    * @param tell says what there is to know of an event that was read; null where it does not pass.
-   * @param plain a quick way for what nearly all events are.
+   * @param deltas a quick way for what nearly all events are.
    */
   constructor(
     inner: Pick<Decoder, 'event' | 'end'>,
     tell: (event: SseEvent, read: readonly AnswerEvent[]) => Told | null,
-    plain: PlainReader | null = null,
+    deltas: PlainDeltas | null = null,
   ) {
     this.#inner = inner
     this.#tell = tell
-    this.#plain = plain
+    this.#deltas = deltas
+  }
+
+  get plain(): PlainReader | null {
+    return this.#isText && !this.#isOver ? this.#deltas : null
   }
 
   take(text: string, out: AnswerEvent[]): number {
-    if (this.#plain === null || !this.#isText || this.#isOver) return 0
+    const deltas = this.#isText && !this.#isOver ? this.#deltas : null
+    if (deltas === null) return 0
     let at = 0
-    let said = ''
-    for (let piece = this.#plain.read(text, at); piece !== null; piece = this.#plain.read(text, at)) {
-      said += piece
-      at = this.#plain.end
+    for (let said = deltas.readAt(text, at); said !== null; said = deltas.readAt(text, at)) {
+      const { end } = deltas
+      out.push(toPlainRaw(text, at, end), { kind: 'text', choice: 0, text: said })
+      at = end
     }
-    if (at === 0) return 0
-    const frames = at === text.length ? text : text.slice(0, at)
-    out.push({ kind: 'frames', frames }, { kind: 'text', choice: 0, text: said })
     return at
   }
 

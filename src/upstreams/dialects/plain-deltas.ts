@@ -1,5 +1,5 @@
 /** The quick way for a piece of text, as nearly all events of a stream are: its words are read without parsing it. Pure. */
-import type { PlainReader } from './passing.ts'
+import type { PlainReader } from '../backend.ts'
 
 /** Escapes of letters, of which one may be half a character, and what ends a line: read with care. */
 const UNUSUAL = /\\[^\\/bfnrt]|[\r\n]/
@@ -15,6 +15,7 @@ interface DeltaShape {
 export class PlainDeltas implements PlainReader {
   readonly #before: RegExp
   readonly #after: RegExp
+  /** Where what was read last ends. */
   end = 0
 
   constructor({ before, after }: DeltaShape) {
@@ -22,7 +23,19 @@ export class PlainDeltas implements PlainReader {
     this.#after = after
   }
 
-  read(text: string, at: number): string | null {
+  read(text: string): string | null {
+    if (text === '') return null
+    let said = ''
+    for (let at = 0; at < text.length; at = this.end) {
+      const piece = this.readAt(text, at)
+      if (piece === null) return null
+      said += piece
+    }
+    return said
+  }
+
+  /** Reads the event that stands at a place, up to `end`. Null where it is anything but a piece of text. */
+  readAt(text: string, at: number): string | null {
     const before = this.#before
     before.lastIndex = at
     if (!before.test(text)) return null

@@ -1,9 +1,10 @@
 /** An answer whose head has come over a connection of our own, and its body, unpacked where it is packed. */
 import { DECODED_BYTES, readText } from '../read-text.ts'
-import type { Incoming, TakeBytes, TakeRoom } from '../transport.ts'
-import { type Bringer, Handover } from './handover.ts'
+import type { Incoming, TakeRoom } from '../transport.ts'
+import { Handover } from './handover.ts'
 import type { Head } from './head.ts'
 import { Inflater, toFormat } from './inflate.ts'
+import type { BodyListener } from './response-parser.ts'
 
 /** Where the bytes come from. */
 export interface Source {
@@ -16,10 +17,9 @@ const whole = new TextDecoder()
 /** So long after its last event a stream may take to end. */
 const LEFT_MS = 1_000
 
-export class Http1Incoming implements Incoming, Bringer {
+export class Http1Incoming extends Handover implements Incoming, BodyListener {
   readonly status: number
   readonly #headers: Head['headers']
-  readonly #body = new Handover(this)
   /** Null once all bytes have come, or none will. */
   #source: Source | null
   /** In which its body is packed; null where it is not. */
@@ -29,6 +29,7 @@ export class Http1Incoming implements Incoming, Bringer {
   #makeRoom: (() => void) | null = null
 
   constructor({ status, headers }: Head, source: Source) {
+    super()
     this.status = status
     this.#headers = headers
     this.#source = source
@@ -40,17 +41,12 @@ export class Http1Incoming implements Incoming, Bringer {
   }
 
   async text(maxBytes: number, take: TakeRoom): Promise<string | null> {
-    const body = this.#body
-    if (!body.isWhole || body.bytes > DECODED_BYTES) return readText(this, maxBytes, take)
+    if (!this.isWhole || this.bytes > DECODED_BYTES) return readText(this, maxBytes, take)
     // All of it is there already, as nearly always: nobody has to be waited for.
-    if (body.bytes > maxBytes) return null
-    const refusal = take(body.bytes)
+    if (this.bytes > maxBytes) return null
+    const refusal = take(this.bytes)
     if (refusal) throw refusal
-    return whole.decode(body.join())
-  }
-
-  pump(take: TakeBytes): Promise<boolean> {
-    return this.#body.pump(take)
+    return whole.decode(this.join())
   }
 
   leave(): void {
@@ -64,27 +60,27 @@ export class Http1Incoming implements Incoming, Bringer {
 
   cancel(): void {
     this.#drop()
-    this.#body.stop()
+    this.stop()
     this.#release()?.abort()
   }
 
   /** Ends it for a reason of ours. */
   abort(reason: unknown): void {
-    if (this.#body.isEnded) return
+    if (this.isEnded) return
     this.#drop()
     this.#release()?.abort()
-    this.#body.fail(reason)
+    this.fail(reason)
   }
 
   // Called as the connection hears it.
 
-  arrived(piece: Uint8Array, from: number, to: number): void {
+  data(piece: Uint8Array, from: number, to: number): void {
     if (this.#format === null) {
-      this.#body.add(piece, from, to)
-      if (this.#body.isFull) this.#source?.pause()
+      this.add(piece, from, to)
+      if (this.isFull) this.#source?.pause()
       return
     }
-    if (this.#body.isDropped) return
+    if (this.isDropped) return
     // With the first byte: what has no body is not packed either, whatever it says.
     this.#inflater ??= this.#inflate(this.#format)
     const room = this.#inflater.write(piece.subarray(from, to))
@@ -94,21 +90,21 @@ export class Http1Incoming implements Incoming, Bringer {
   }
 
   /** All bytes have come. */
-  received(): void {
+  end(): void {
     this.#release()
-    if (this.#inflater === null) this.#body.finish()
+    if (this.#inflater === null) this.finish()
     else this.#inflater.end()
   }
 
   /** No more will come. */
   broken(error: unknown): void {
     this.#release()
-    this.#body.fail(error)
+    this.fail(error)
   }
 
   // Called as its body is taken.
 
-  wanted(): void {
+  protected wanted(): void {
     // What is packed waits for whoever unpacks it.
     if (this.#inflater === null) this.#source?.resume()
     else this.#makeRoom?.()
@@ -116,8 +112,8 @@ export class Http1Incoming implements Incoming, Bringer {
 
   #inflate(format: string): Inflater {
     return new Inflater(format, {
-      data: (bytes) => this.#body.add(bytes, 0, bytes.length),
-      end: () => this.#body.finish(),
+      data: (bytes) => this.add(bytes, 0, bytes.length),
+      end: () => this.finish(),
       fail: (error) => this.abort(error),
       room: () => this.#room(),
     })
@@ -125,7 +121,7 @@ export class Http1Incoming implements Incoming, Bringer {
 
   /** Where more was unpacked than somebody reads. */
   #room(): Promise<void> | null {
-    if (!this.#body.isFull) return null
+    if (!this.isFull) return null
     return new Promise((resolve) => {
       this.#makeRoom = resolve
     })
@@ -133,7 +129,7 @@ export class Http1Incoming implements Incoming, Bringer {
 
   /** Nothing more of it is wanted. */
   #drop(): void {
-    this.#body.drop()
+    this.drop()
     this.#makeRoom?.()
   }
 

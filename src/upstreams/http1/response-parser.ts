@@ -6,9 +6,14 @@
 import { FramingError, type Head, parseFields, parseHead } from './head.ts'
 import { CR, endOfHead, endOfLine, endOfTrailers, LF, Line, type LineEnd } from './line.ts'
 
-/** Hears one answer, in this order: `head`, any number of `data`, `end`. */
+/** Hears how one answer begins. */
 export interface AnswerListener {
-  head(head: Head): void
+  /** Returns who hears the rest. */
+  head(head: Head): BodyListener
+}
+
+/** Hears the body of one answer: any number of `data`, then `end`. */
+export interface BodyListener {
   /** Bytes of the body without their framing, all that a piece holds at once: they stand in it from one place up to another. */
   data(piece: Buffer, from: number, to: number): void
   end(): void
@@ -26,6 +31,8 @@ type State = 'idle' | 'head' | 'length' | 'size' | 'chunk' | 'chunk end' | 'trai
 export class ResponseParser {
   #state: State = 'idle'
   #listener: AnswerListener | null = null
+  /** Null before its head has come. */
+  #body: BodyListener | null = null
   /** A head, a size line or trailers, as far as they have arrived. */
   readonly #line = new Line()
   #isLineBegun = false
@@ -73,6 +80,7 @@ export class ResponseParser {
   /** Nothing more is heard. */
   stop(): void {
     this.#listener = null
+    this.#body = null
     this.#state = 'idle'
     this.#keptMs = 0
   }
@@ -128,7 +136,9 @@ export class ResponseParser {
     this.#keptMs = head.length === 'until close' ? 0 : head.keptMs
     this.#left = typeof head.length === 'number' ? head.length : 0
     this.#state = head.length === 'chunked' ? 'size' : head.length === 'until close' ? 'until close' : 'length'
-    this.#listener?.head(head)
+    const body = this.#listener?.head(head) ?? null
+    // Whoever heard it may have stopped it.
+    if (this.#listener !== null) this.#body = body
     if (this.#state === 'length' && this.#left === 0) this.#end(bytes)
     return to
   }
@@ -209,16 +219,17 @@ export class ResponseParser {
     const [from, to] = [this.#from, this.#to]
     this.#from = 0
     this.#to = 0
-    if (to > from) this.#listener?.data(bytes, from, to)
+    if (to > from) this.#body?.data(bytes, from, to)
   }
 
   /** Its listener may have stopped it with the last bytes. */
   #end(bytes: Buffer | null): void {
     if (bytes) this.#handOn(bytes)
-    const listener = this.#listener
+    const body = this.#body
     this.#listener = null
+    this.#body = null
     this.#state = 'idle'
-    listener?.end()
+    body?.end()
   }
 }
 

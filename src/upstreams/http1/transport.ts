@@ -96,19 +96,13 @@ class Http1Exchange implements Exchange, ExchangeListener {
 
   // Called by the connection.
 
-  head(head: Head): void {
+  head(head: Head): Http1Incoming {
     this.#request = null
-    this.#incoming = new Http1Incoming(head, this.#connection as Connection)
-    this.#resolve(this.#incoming)
-  }
-
-  data(piece: Buffer, from: number, to: number): void {
-    this.#incoming?.arrived(piece, from, to)
-  }
-
-  end(): void {
+    const incoming = new Http1Incoming(head, this.#connection as Connection)
     this.#connection = null
-    this.#incoming?.received()
+    this.#incoming = incoming
+    this.#resolve(incoming)
+    return incoming
   }
 
   /** Sends it again over a new connection where not a byte of an answer had come, and its origin was just closing the old one. */

@@ -45,5 +45,5 @@ test('whatever is said, and however it comes in pieces', () => {
     expect(toRead(passed)).toEqual(toRead(readWhole(lane.decoder(expected), text)))
     quick += passed.filter(({ kind }) => kind === 'frames').length
   }
-  expect(quick).toBeGreaterThan(100)
+  expect(quick).toBeGreaterThan(30)
 })

@@ -52,9 +52,11 @@ test('a connection whose answer is broken off while its last piece is read is no
     says(WHOLE),
   ]
   const exchange = send()
-  const pumped = (await exchange.answer).pump(() => {
-    exchange.abort(new Error('enough'))
-    return true
+  const pumped = (await exchange.answer).pump({
+    takeBytes() {
+      exchange.abort(new Error('enough'))
+      return true
+    },
   })
   last()
   await expect(pumped).rejects.toThrow('enough')
@@ -158,11 +160,11 @@ test('a body is asked for once at a time, and giving it up ends whoever reads it
   const { send } = client()
   script = [says(`${HEAD}content-length: 5\r\n\r\n{}`)]
   const incoming = await send().answer
-  const pumped = incoming.pump(() => true)
-  expect(() => incoming.pump(() => true)).toThrow('read already')
+  const pumped = incoming.pump({ takeBytes: () => true })
+  expect(() => incoming.pump({ takeBytes: () => true })).toThrow('read already')
   incoming.cancel()
   expect(await pumped).toBe(false)
-  expect(await incoming.pump(() => true)).toBe(false)
+  expect(await incoming.pump({ takeBytes: () => true })).toBe(false)
 })
 
 test('who reads slowly keeps the sender waiting, and loses nothing', async () => {
@@ -182,10 +184,12 @@ test('who reads slowly keeps the sender waiting, and loses nothing', async () =>
   expect(isDrained).toBe(false)
   let bytes = 0
   expect(
-    await incoming.pump(async (_, from, to) => {
-      if (bytes === 0) await Bun.sleep(20)
-      bytes += to - from
-      return true
+    await incoming.pump({
+      async takeBytes(_, from, to) {
+        if (bytes === 0) await Bun.sleep(20)
+        bytes += to - from
+        return true
+      },
     }),
   ).toBe(true)
   expect(bytes).toBe(body.length)

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { FramingError } from '../../../src/upstreams/http1/head.ts'
-import { ResponseParser } from '../../../src/upstreams/http1/response-parser.ts'
+import { type BodyListener, ResponseParser } from '../../../src/upstreams/http1/response-parser.ts'
 import { inPieces } from '../../support/cuts.ts'
 
 interface Heard {
@@ -20,17 +20,20 @@ function read(pieces: readonly Uint8Array[], requests: number, isClosed = false)
     if (answers.length === requests) return
     const heard: Heard = { status: null, headers: {}, body: '', ended: false }
     answers.push(heard)
-    parser.expect({
-      head({ status, headers }) {
-        heard.status = status
-        heard.headers = Object.fromEntries(headers)
-      },
+    const body: BodyListener = {
       data(piece, from, to) {
         heard.body += piece.toString('latin1', from, to)
       },
       end() {
         heard.ended = true
         expectNext()
+      },
+    }
+    parser.expect({
+      head({ status, headers }) {
+        heard.status = status
+        heard.headers = Object.fromEntries(headers)
+        return body
       },
     })
   }
@@ -185,7 +188,7 @@ describe('is no answer', () => {
 describe('a connection is used again', () => {
   const keptMs = (text: string, isClosed = false) => {
     const parser = new ResponseParser()
-    parser.expect({ head() {}, data() {}, end() {} })
+    parser.expect({ head: () => ({ data() {}, end() {} }) })
     parser.feed(bytesOf(text))
     if (isClosed) parser.close()
     return parser.keptMs
@@ -211,10 +214,15 @@ describe('a connection is used again', () => {
 test('what a piece holds of a body is handed on at once, however many chunks that are', () => {
   const parser = new ResponseParser()
   const heard: string[] = []
-  parser.expect({
-    head: () => heard.push('head'),
+  const body: BodyListener = {
     data: (piece, from, to) => heard.push(piece.toString('utf8', from, to)),
     end: () => heard.push('end'),
+  }
+  parser.expect({
+    head() {
+      heard.push('head')
+      return body
+    },
   })
   parser.feed(bytesOf(`${HEAD}transfer-encoding: chunked\r\n\r\n1\r\na\r\n2\r\nbc\r\n3\r\nde`))
   expect(heard).toEqual(['head', 'abcde'])
@@ -225,7 +233,7 @@ test('what a piece holds of a body is handed on at once, however many chunks tha
 test('what came before something broken is handed on', () => {
   const parser = new ResponseParser()
   let heard = ''
-  parser.expect({ head() {}, data: (piece, from, to) => (heard += piece.toString('utf8', from, to)), end() {} })
+  parser.expect({ head: () => ({ data: (piece, from, to) => (heard += piece.toString('utf8', from, to)), end() {} }) })
   expect(() => parser.feed(bytesOf(`${HEAD}transfer-encoding: chunked\r\n\r\n2\r\nab\r\nzz\r\n`))).toThrow(FramingError)
   expect(heard).toBe('ab')
 })
@@ -239,7 +247,13 @@ test('who has heard enough hears nothing more, wherever that is', () => {
         heard.push(what)
         if (what === last) parser.stop()
       }
-      parser.expect({ head: () => hear('head'), data: () => hear('data'), end: () => hear('end') })
+      const body: BodyListener = { data: () => hear('data'), end: () => hear('end') }
+      parser.expect({
+        head() {
+          hear('head')
+          return body
+        },
+      })
       parser.feed(bytesOf(text))
       expect(heard.indexOf(last)).toBe(heard.length - 1)
       expect([parser.isIdle, parser.keptMs]).toEqual([true, 0])
