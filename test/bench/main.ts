@@ -47,10 +47,10 @@ const COST: CostShape = {
     json1: { seconds: quick ? 1 : 2 },
     json32: { seconds: quick ? 1 : 3 },
     json64k: { seconds: quick ? 1 : 3 },
-    streams: { ...BUSY, tokens: quick ? 75 : 150 },
+    streams: { ...BUSY, tokens: quick ? 75 : 300 },
   },
   streams1000: { streams: 1_000, paceMs: 150, tokens: quick ? 20 : 40 },
-  warmUpS: quick ? 30 : 45,
+  warmUpS: quick ? 30 : 90,
   slice: {
     json1: { seconds: 1 },
     json32: { seconds: quick ? 1 : 2 },
