@@ -162,7 +162,7 @@ export class Meter {
           this.end(this.firstTokenMs === null ? outcomeOf(event.error) : 'cut', event.error)
           break
         case 'audio':
-          this.#hear(event.audio)
+          this.#takeAudio(event.audio)
           break
         case 'images':
           this.#see()
@@ -185,7 +185,7 @@ export class Meter {
   }
 
   /** Takes a piece of what its first choice says. */
-  hear(text: string): void {
+  takeText(text: string): void {
     if (this.#first === null) {
       this.#capture(this.#answer, 0, text)
       this.#first = this.#answer[0] ?? null
@@ -231,7 +231,7 @@ export class Meter {
   }
 
   /** What is said as audio is told in words, too. */
-  #hear({ data, transcript }: { data?: unknown; transcript?: unknown }): void {
+  #takeAudio({ data, transcript }: { data?: unknown; transcript?: unknown }): void {
     if (typeof transcript === 'string') this.#capture(this.#answer, 0, transcript)
     if (typeof data !== 'string' || data === '') return
     this.#see()

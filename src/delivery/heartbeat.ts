@@ -31,7 +31,7 @@ export class Heartbeat {
   }
 
   /** Idempotent. */
-  stop(): void {
+  stopBeating(): void {
     const pace = paces.get(this.#ms)
     if (!pace?.hearts.delete(this) || pace.hearts.size > 0) return
     clearInterval(pace.timer)

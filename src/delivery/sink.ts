@@ -54,7 +54,10 @@ export class Sink extends Heartbeat {
     const end = () => {
       const why = toEnd(signal)
       if (why instanceof GatewayError) this.stopped = why
-      else this.#hasLeft = true
+      else {
+        this.#hasLeft = true
+        this.stopBeating()
+      }
       this.#wake()
     }
     if (signal.aborted) end()
@@ -72,7 +75,7 @@ export class Sink extends Heartbeat {
 
   /** Writes the last words and waits for nobody: whoever reads on some day finds them. Never throws. */
   end(text: string): void {
-    this.stop()
+    this.stopBeating()
     if (this.#hasLeft) return
     try {
       this.#controller?.write(text)
@@ -83,7 +86,7 @@ export class Sink extends Heartbeat {
   }
 
   close(): void {
-    this.stop()
+    this.stopBeating()
     try {
       this.#controller?.close()
     } catch {

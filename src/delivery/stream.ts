@@ -43,7 +43,7 @@ async function within<T>(promise: Promise<T>, ms: number): Promise<T | null> {
   try {
     return await Promise.race([promise, late.promise])
   } finally {
-    heartbeat.stop()
+    heartbeat.stopBeating()
   }
 }
 
@@ -60,7 +60,7 @@ class ResponseStream implements Passage {
   readonly #options: SinkOptions
   #writer: Writer
   #isTaken = false
-  /** Of an answer that passes as it came. */
+  /** What writes an answer that passes as it came, and to where; null for any other. */
   #passing: PassingWriter | null = null
   #sink: Sink | null = null
   /** The event that ended the answer. */
@@ -152,10 +152,10 @@ class ResponseStream implements Passage {
   }
 
   pass(frames: string): boolean | Promise<boolean> {
-    const sink = this.#sink
-    if (sink === null || this.#passing === null) return false
+    const [sink, writer] = [this.#sink, this.#passing]
+    if (sink === null || writer === null) throw new Error('nothing passes here')
     if (sink.stopped !== null) throw sink.stopped
-    return put(sink, this.#passing.pass(frames))
+    return put(sink, writer.pass(frames))
   }
 
   /** Settles an answer that broke off, and says so: an error frame, and no end that looks like one. */

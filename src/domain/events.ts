@@ -109,9 +109,9 @@ export interface Passage {
 /** The events of an answer that are still to come. */
 export interface AnswerStream {
   /**
-   * Reads on and hands over each batch as it comes, one at a time. Resolves once `take` wants no more, or after the batch that
-   * ends in `done` or `failure`; called again, it goes on where it was. Throws what `take` throws, and what is no failure of
-   * an upstream, such as a refusal of ours.
+   * Reads on and hands over each batch as it comes, one at a time. Resolves once its taker wants no more, or after the batch that
+   * ends in `done` or `failure`; called again after that, it goes on where it was. Throws what its taker throws, and what is no
+   * failure of an upstream, such as a refusal of ours.
    *
    * @param passage takes what passes as it came, where that is asked for and all there is; else `take` has it as events.
    */

@@ -110,7 +110,7 @@ class NativeWriter implements PassingWriter {
 
 /** The data of the last event. */
 const toData = (last: RawEvent | string) =>
-  typeof last === 'string' ? last.slice(`\n${last}`.lastIndexOf(`\n${DATA}`) + DATA.length) : last.data
+  typeof last === 'string' ? last.slice(`\n${last}`.lastIndexOf(`\n${DATA}`) + DATA.length, -2) : last.data
 const DATA = 'data: '
 
 function toFrame(name: string | null, data: string): string {

@@ -153,7 +153,7 @@ function inTurn(backend: Pick<Backend, 'call'>, asking: BackendCall, meter: Mete
 class MeteredStream implements AnswerStream, Passage {
   readonly #meter: Meter
   /** Where what passes goes on. */
-  #passage: Passage | null = null
+  #passage = NOWHERE
   #isClosed = false
 
   constructor(
@@ -169,41 +169,45 @@ class MeteredStream implements AnswerStream, Passage {
       this.#meter.take(events)
       return take(events)
     }
-    this.#passage = passage ?? null
+    this.#passage = passage ?? NOWHERE
     return this.inner.pump(metered, passage && this)
   }
 
   pass(frames: string, text: string): boolean | Promise<boolean> {
-    this.#meter.hear(text)
-    return this.#passage?.pass(frames, text) ?? false
+    this.#meter.takeText(text)
+    return this.#passage.pass(frames, text)
   }
 
   close(): void {
-    const { meter, readOnMs } = this.call
     if (this.#isClosed) return
     this.#isClosed = true
-    if (meter.outcome === null && readOnMs > 0 && mayReadOn(this.signal)) void this.#readOn()
+    if (this.#meter.outcome === null && this.call.readOnMs > 0 && mayReadOn(this.signal)) void this.#readOn()
     else this.#end()
   }
 
   /** Reads on for the usage and keeps nothing of it; the backend ends that in time. */
   async #readOn(): Promise<void> {
-    const { meter } = this.call
     try {
       await this.inner.pump((events) => {
-        meter.take(events)
+        this.#meter.take(events)
         return true
       })
     } catch (error) {
-      meter.end('cut', error)
+      this.#meter.end('cut', error)
     }
     this.#end()
   }
 
   #end(): void {
-    this.call.meter.end('cut')
+    this.#meter.end('cut')
     this.inner.close()
   }
+}
+
+const NOWHERE: Passage = {
+  pass() {
+    throw new Error('nothing passes here')
+  },
 }
 
 /** A cap of ours may be more than this target writes; a client's own is not, or the target would not be tried. */

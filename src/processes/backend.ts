@@ -65,22 +65,23 @@ class LeasedStream implements AnswerStream {
   }
 
   async pump(take: Take, passage?: Passage): Promise<void> {
+    const lease = this.#lease
     let last: AnswerEvent | undefined
-    const taken: Take = (events) => {
+    const heard: Take = (events) => {
       last = events.at(-1) ?? last
-      this.#lease.heard()
+      lease.heard()
       return take(events)
     }
-    const passed = passage && { pass: (frames: string, text: string) => this.#heard(passage, frames, text) }
-    await this.#inner.pump(taken, passed)
+    const passing = passage && {
+      pass(frames: string, text: string) {
+        lease.heard()
+        return passage.pass(frames, text)
+      },
+    }
+    await this.#inner.pump(heard, passing)
     // Else it goes on, or is closed.
-    if (last?.kind === 'done') this.#lease.over('ok')
-    if (last?.kind === 'failure') this.#lease.over(toOutcome(last.error))
-  }
-
-  #heard(passage: Passage, frames: string, text: string): boolean | Promise<boolean> {
-    this.#lease.heard()
-    return passage.pass(frames, text)
+    if (last?.kind === 'done') lease.over('ok')
+    if (last?.kind === 'failure') lease.over(toOutcome(last.error))
   }
 
   close(): void {

@@ -38,8 +38,8 @@ export interface DeadlineOptions {
   payer?: Pick<Payer, 'left'>
 }
 
-/** Notes what arrives. */
-export interface Heard {
+/** Whoever hears what arrives. */
+export interface Hearer {
   /** Whether anything has since somebody looked. */
   isHeard: boolean
 }
@@ -58,7 +58,7 @@ export class Deadline implements Reading {
   #since = this.#startedMs
   #isTouched = false
   #isPaused = false
-  #heard: Heard | null = null
+  #hearer: Hearer | null = null
 
   constructor({ name, ms, totalMs = Number.POSITIVE_INFINITY, end, client, payer }: DeadlineOptions) {
     this.#name = name
@@ -81,9 +81,9 @@ export class Deadline implements Reading {
     this.#isTouched = false
   }
 
-  /** Whenever something arrives from now on, the phase begins anew. Looked at with each tick: an object less for a chunk to look at. */
-  listen(heard: Heard): void {
-    this.#heard = heard
+  /** Whenever it has heard something, the phase begins anew. It is asked with each tick: an object less for a chunk to look at. */
+  askOf(hearer: Hearer): void {
+    this.#hearer = hearer
   }
 
   /** While we are the ones who keep the upstream waiting, its silence does not count. */
@@ -101,7 +101,7 @@ export class Deadline implements Reading {
     running.delete(this)
     this.#client = undefined
     this.#payer = undefined
-    this.#heard = null
+    this.#hearer = null
     this.#end = nothing
   }
 
@@ -118,8 +118,8 @@ export class Deadline implements Reading {
       this.#end(toReason(this.#client))
       return true
     }
-    if (this.#heard?.isHeard) {
-      this.#heard.isHeard = false
+    if (this.#hearer?.isHeard) {
+      this.#hearer.isHeard = false
       this.#isTouched = true
     }
     this.#since = this.#isTouched || this.#isPaused ? nowMs : Math.min(nowMs, this.#since + stillMs)

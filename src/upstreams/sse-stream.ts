@@ -5,14 +5,14 @@
 import { noLongerWanted, tooLong } from '../domain/error.ts'
 import type { AnswerEvent, AnswerStream, Passage, Take } from '../domain/events.ts'
 import type { Decoder, Dialect, PlainReader } from './backend.ts'
-import type { Heard } from './deadline.ts'
+import type { Hearer } from './deadline.ts'
 import type { HttpCall } from './http-call.ts'
 import { LineReader } from './lines.ts'
 import { SseReader } from './sse.ts'
 import type { BodyTaker, Incoming } from './transport.ts'
 import { endsCharacter, Utf8Reader } from './utf8.ts'
 
-export class SseStream implements AnswerStream, BodyTaker, Heard {
+export class SseStream implements AnswerStream, BodyTaker, Hearer {
   readonly #call: HttpCall
   /** That of the call: whatever a chunk looks at is far away in memory, and each look some 0.2 us. */
   readonly #deadline: HttpCall['deadline']
@@ -21,7 +21,7 @@ export class SseStream implements AnswerStream, BodyTaker, Heard {
   readonly #response: Incoming
   readonly #sse: SseReader | LineReader
   readonly #utf8 = new Utf8Reader()
-  /** Whether what comes next begins an event, and a character: then readers that hold nothing need not be looked at. */
+  /** Whether what comes next certainly begins an event, and a character: then readers that hold nothing need not be looked at. */
   #isBetween = true
   /** Where its events go. */
   #take: Take = () => false
@@ -41,7 +41,7 @@ export class SseStream implements AnswerStream, BodyTaker, Heard {
   constructor(call: HttpCall, response: Incoming, decoder: Decoder, idleMs: number, framing: Dialect['framing']) {
     this.#call = call
     this.#deadline = call.deadline
-    this.#deadline.listen(this)
+    this.#deadline.askOf(this)
     this.#decoder = decoder
     this.#idleMs = idleMs
     this.#response = response

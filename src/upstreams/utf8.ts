@@ -11,7 +11,7 @@ export const endsCharacter = (bytes: Uint8Array, to: number): boolean => (bytes[
 
 export class Utf8Reader {
   readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true })
-  /** Whether no character has begun that did not end. */
+  /** Whether certainly no character has begun that did not end. */
   isBetween = true
 
   /** Reads what stands in `bytes` from one place up to another. */

@@ -74,7 +74,7 @@ describe('what was said', () => {
 
 test.each([
   ['as events', (meter: Meter, text: string) => meter.take([{ kind: 'text', choice: 0, text }])],
-  ['as it passes', (meter: Meter, text: string) => meter.hear(text)],
+  ['as it passes', (meter: Meter, text: string) => meter.takeText(text)],
 ])('what a stream has said is kept without the chunks that it came in, %s', (_, say) => {
   const CHUNKS = 2_000
   const meters = Array.from({ length: 50 }, () => new Meter())

@@ -53,7 +53,7 @@ test('a longer phase replaces the shorter one before it', async () => {
 test('what arrives begins the phase anew, as long as it goes on arriving', async () => {
   const { deadline, passed, count } = start(200)
   const heard = { isHeard: false }
-  deadline.listen(heard)
+  deadline.askOf(heard)
   for (let i = 0; i < 20; i++) {
     heard.isHeard = true
     await Bun.sleep(20)
@@ -66,7 +66,7 @@ test('the total holds however much arrives', async () => {
   const { deadline, passed } = start(LONG_MS, 30)
   deadline.enter('idle', LONG_MS)
   const heard = { isHeard: false }
-  deadline.listen(heard)
+  deadline.askOf(heard)
   const busy = setInterval(() => {
     heard.isHeard = true
   }, 5)

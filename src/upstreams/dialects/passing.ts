@@ -4,7 +4,7 @@
  */
 import type { AnswerEvent, RawEvent } from '../../domain/events.ts'
 import { findMembers } from '../../domain/splice.ts'
-import type { Decoder, PlainReader } from '../backend.ts'
+import type { Decoder } from '../backend.ts'
 import type { SseEvent } from '../sse.ts'
 import type { PlainDeltas } from './plain-deltas.ts'
 
@@ -20,11 +20,10 @@ export const toRaw = (name: string | null, data: string, told: Told): RawEvent =
   isTail: told.isTail ?? false,
 })
 
-/** The event that stands from one place of a text up to another: a line of data, behind its name if it has one, and an empty one. */
+/** The event that stands from one place of a text up to another: a line with its name, a line of data, and an empty one. */
 function toPlainRaw(text: string, from: number, to: number): RawEvent {
   const data = text.indexOf(DATA, from)
-  const name = data === from ? null : text.slice(from + NAME.length, data - 1)
-  return toRaw(name, text.slice(data + DATA.length, to - 2), {})
+  return toRaw(text.slice(from + NAME.length, data - 1), text.slice(data + DATA.length, to - 2), {})
 }
 const NAME = 'event: '
 const DATA = 'data: '
@@ -54,12 +53,12 @@ export class PassingDecoder implements Decoder {
     this.#deltas = deltas
   }
 
-  get plain(): PlainReader | null {
+  get plain(): PlainDeltas | null {
     return this.#isText && !this.#isOver ? this.#deltas : null
   }
 
   take(text: string, out: AnswerEvent[]): number {
-    const deltas = this.#isText && !this.#isOver ? this.#deltas : null
+    const deltas = this.plain
     if (deltas === null) return 0
     let at = 0
     for (let said = deltas.readAt(text, at); said !== null; said = deltas.readAt(text, at)) {

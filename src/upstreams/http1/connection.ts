@@ -7,7 +7,7 @@ import { keepFrom, type Request, toBytes } from './request.ts'
 import { type AnswerListener, ResponseParser } from './response-parser.ts'
 import { ConnectionError, type HttpOrigin, openSocket, type Socket, type SocketListener } from './socket.ts'
 
-/** Hears one answer, or why there is none; nothing after `end` or `fail`. */
+/** Hears how one answer begins, or why there is none or no more of it; nothing after `fail`, or once it has ended. */
 export interface ExchangeListener extends AnswerListener {
   /** @param isStale whether its origin was closing the idle connection in the moment in which the request was sent over it. */
   fail(error: unknown, isStale: boolean): void

@@ -50,7 +50,7 @@ export class Http1Incoming extends Handover implements Incoming, BodyListener {
   }
 
   leave(): void {
-    this.#drop()
+    this.drop()
     this.#source?.resume()
     // Mostly the end has come in the same piece.
     queueMicrotask(() => {
@@ -59,7 +59,7 @@ export class Http1Incoming extends Handover implements Incoming, BodyListener {
   }
 
   cancel(): void {
-    this.#drop()
+    this.drop()
     this.stop()
     this.#release()?.abort()
   }
@@ -67,7 +67,7 @@ export class Http1Incoming extends Handover implements Incoming, BodyListener {
   /** Ends it for a reason of ours. */
   abort(reason: unknown): void {
     if (this.isEnded) return
-    this.#drop()
+    this.drop()
     this.#release()?.abort()
     this.fail(reason)
   }
@@ -104,7 +104,12 @@ export class Http1Incoming extends Handover implements Incoming, BodyListener {
 
   // Called as its body is taken.
 
-  protected wanted(): void {
+  override drop(): void {
+    super.drop()
+    this.#makeRoom?.()
+  }
+
+  protected override wanted(): void {
     // What is packed waits for whoever unpacks it.
     if (this.#inflater === null) this.#source?.resume()
     else this.#makeRoom?.()
@@ -125,12 +130,6 @@ export class Http1Incoming extends Handover implements Incoming, BodyListener {
     return new Promise((resolve) => {
       this.#makeRoom = resolve
     })
-  }
-
-  /** Nothing more of it is wanted. */
-  #drop(): void {
-    this.drop()
-    this.#makeRoom?.()
   }
 
   #release(): Source | null {

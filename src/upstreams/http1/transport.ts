@@ -74,6 +74,7 @@ class Http1Exchange implements Exchange, ExchangeListener {
   #reject!: (error: unknown) => void
   /** Null once an answer has begun. */
   #request: Request | null
+  /** Null once an answer has begun, whose source it is then. */
   #connection: Connection | null = null
   #incoming: Http1Incoming | null = null
 

@@ -1,0 +1,123 @@
+/** Streams that pass as they came, over a real socket: nothing is lost or doubled, however they are cut and whoever takes them. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { Meter } from '../../src/accounting/meter.ts'
+import type { Passage, Take } from '../../src/domain/events.ts'
+import { DEFAULT_DEADLINES } from '../../src/domain/settings.ts'
+import { anthropic } from '../../src/upstreams/dialects/anthropic/anthropic.ts'
+import { createHttpBackend } from '../../src/upstreams/http.ts'
+import { createHttp1Transport } from '../../src/upstreams/http1/transport.ts'
+import { toEvent, toSteps } from '../support/anthropic-answers.ts'
+import { createPicker } from '../support/random.ts'
+import { toTarget } from '../support/snapshot.ts'
+import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+
+const transport = createHttp1Transport()
+let upstream: ScriptedUpstream
+beforeAll(async () => {
+  upstream = await startUpstream()
+})
+afterAll(() => upstream.stop())
+
+const WORDS = ['Hello', ' "quoted"', '\n', '\\', ' é', '日本語', '😀', ' ', '\u2028', 'data: ', '"}}\n\n']
+const REQUEST = { model: 'm', max_tokens: 100, stream: true, messages: [{ role: 'user', content: 'Hi' }] }
+
+/** A stream that says the words one by one. */
+function toSource(words: readonly string[]): string {
+  const steps = toSteps({ blocks: [{ thought: 'Hm' }, { text: 'First' }] })
+  const first = steps.findLastIndex((step) => step.includes('text_delta'))
+  const deltas = words.map((text) =>
+    toEvent({ type: 'content_block_delta', index: 1, delta: { type: 'text_delta', text } }),
+  )
+  return steps.toSpliced(first + 1, 0, ...deltas).join('')
+}
+
+async function open(pieces: readonly Uint8Array[]) {
+  upstream.script({ kind: 'stream', steps: pieces.flatMap((piece) => [piece, { waitMs: 0 }]), end: 'eof' })
+  const { upstream: settings, ...target } = toTarget({ baseUrl: upstream.url, dialect: 'anthropic' })
+  const { rest } = await createHttpBackend(anthropic, transport).call({
+    body: { model: 'm', messages: [{ role: 'user', content: 'Hi' }], max_tokens: 100, stream: true },
+    native: { endpoint: 'messages', text: JSON.stringify(REQUEST), headers: {}, json: REQUEST },
+    target: { ...target, upstream: settings },
+    signal: new AbortController().signal,
+    payer: { sent() {}, left: () => 0 },
+    deadlines: DEFAULT_DEADLINES,
+    callId: 'x-1',
+    take: () => null,
+  })
+  if (rest === null) throw new Error('the answer is no stream')
+  return rest
+}
+
+/** Cut behind an event or a few, as it mostly arrives, and else anywhere, characters among it. */
+function cut(bytes: Buffer, below: (n: number) => number): Uint8Array[] {
+  const pieces: Uint8Array[] = []
+  for (let at = 0; at < bytes.length; ) {
+    const end = bytes.indexOf('\n\n', at + below(400))
+    const behind = end === -1 ? bytes.length : end + 2
+    const to = below(3) === 0 ? at + 1 + below(behind - at) : behind
+    pieces.push(bytes.subarray(at, to))
+    at = to
+  }
+  return pieces
+}
+
+test('what passes and what is told of the rest are all of a stream, and all of it is metered', async () => {
+  const below = createPicker(11)
+  let passes = 0
+  for (let round = 0; round < 40; round++) {
+    const words = Array.from({ length: 4 + below(30) }, () => WORDS[below(WORDS.length)] ?? '')
+    const source = toSource(words)
+    const stream = await open(cut(Buffer.from(source), below))
+    const meter = new Meter()
+    let text = ''
+    /** Mostly there is room, sometimes later, and sometimes enough for now. */
+    const answer = () => {
+      const lot = below(12)
+      if (lot > 2) return true
+      return lot === 0 ? Bun.sleep(1).then(() => true) : lot === 1 ? false : Bun.sleep(1).then(() => false)
+    }
+    const take: Take = (events) => {
+      meter.take(events)
+      for (const event of events) if (event.kind === 'raw') text += `event: ${event.name}\ndata: ${event.data}\n\n`
+      return answer()
+    }
+    const passage: Passage = {
+      pass(frames, words) {
+        passes++
+        meter.takeText(words)
+        text += frames
+        return answer()
+      },
+    }
+    while (meter.outcome === null) await stream.pump(take, below(5) === 0 ? undefined : passage)
+    expect(text).toBe(source)
+    expect(meter.captured().answer).toEqual([`First${words.join('')}`])
+    expect(meter.outcome).toBe('ok')
+  }
+  expect(passes).toBeGreaterThan(50)
+})
+
+test('what is thrown where it passes is told to whoever pumps, and the stream goes on from there', async () => {
+  const source = toSource(['one', 'two', 'three', 'four'])
+  const stream = await open(source.split(/(?<=\n\n)/).map((event) => Buffer.from(event)))
+  let text = ''
+  let thrown = 0
+  let isDone = false
+  const take: Take = (events) => {
+    for (const event of events) {
+      if (event.kind === 'raw') text += `event: ${event.name}\ndata: ${event.data}\n\n`
+      isDone ||= event.kind === 'done'
+    }
+    return true
+  }
+  const passage: Passage = {
+    pass(frames) {
+      text += frames
+      thrown++
+      throw new Error('mine')
+    },
+  }
+  while (!isDone) await stream.pump(take, passage).catch(({ message }) => expect(message).toBe('mine'))
+  expect(text).toBe(source)
+  expect(thrown).toBeGreaterThan(0)
+})
