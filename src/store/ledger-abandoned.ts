@@ -2,7 +2,7 @@
  * What becomes of requests and calls that nobody will settle: those of an instance that is gone cost what they had reserved,
  * estimated, where nobody knows what they came to, and a store writes it down when a start gives them up. One that was refused costs nothing. Pure.
  */
-import { type EndedCall, fromEndedBefore, joinTerms, sumOfCounts } from '../domain/ended-calls.ts'
+import { type EndedCall, fromEndedBefore, joinTerms, sumOfCounts, USUAL_TERMS } from '../domain/ended-calls.ts'
 import { fromFirstCall, toFirstCall } from '../domain/first-call.ts'
 import type { ClosedCall, ClosedRow, OpenCall, OpenRow, SettledRow } from './ledger-rows.ts'
 
@@ -49,29 +49,9 @@ function toEnd(reserve: Reserve, ended: EndedCall | undefined) {
 
 /** What is on record of a call that nobody has the outcome of, or that was never made. */
 const NOTHING_USED = {
-  httpStatus: null,
-  durationMs: null,
-  firstTokenMs: null,
-  promptTokens: 0,
-  cachedTokens: 0,
-  cacheWriteTokens: 0,
-  cacheWrite1hTokens: 0,
-  completionTokens: 0,
-  reasoningTokens: 0,
-  audioPromptTokens: 0,
-  audioCompletionTokens: 0,
-  imageTokens: 0,
-  imageCompletionTokens: 0,
-  toolPromptTokens: 0,
-  webSearches: 0,
-  computeMs: 0,
-  estimated: 0,
-  costNanoUsd: 0,
-  mode: null,
-  reportedNanoUsd: null,
-  unpriced: 0,
-  upstreamRequestId: null,
-  credential: null,
+  ...{ httpStatus: null, durationMs: null, firstTokenMs: null },
+  ...{ ...sumOfCounts([]), estimated: 0, ...USUAL_TERMS },
+  ...{ upstreamRequestId: null, credential: null },
 }
 
 const GIVEN_UP = { ...NOTHING_USED, status: 'abandoned', errorCode: 'abandoned', estimated: 1 } as const

@@ -6,10 +6,10 @@
 
 import type { Database } from 'bun:sqlite'
 import { join } from 'node:path'
+import { toBilled } from '../../src/accounting/bill.ts'
 import { applyCatalog, toApplyOptions } from '../../src/catalog/apply.ts'
 import { editModel } from '../../src/catalog/edit-model.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
-import { USUAL_TERMS } from '../../src/domain/ended-calls.ts'
 import { mintId } from '../../src/domain/id.ts'
 import { costNanoUsd } from '../../src/domain/price.ts'
 import { DAY_MS, dayOf, HOUR_MS } from '../../src/domain/time.ts'
@@ -187,24 +187,10 @@ function toRow({ createdMs, key, model, isDown, random }: Asked, owner: Owner, p
     ...{ status, httpStatus, errorCode, attempts: 1, firstCall: null },
     durationMs: Math.round(status === 'failed' ? 200 + random() * 9_000 : firstTokenMs + tail),
     firstTokenMs: status === 'failed' ? null : firstTokenMs,
-    ...{ promptTokens: usage.prompt, cachedTokens: cacheRead, completionTokens: completion },
-    ...{
-      cacheWriteTokens: 0,
-      cacheWrite1hTokens: 0,
-      reasoningTokens: 0,
-      audioPromptTokens: 0,
-      audioCompletionTokens: 0,
-    },
-    ...{
-      imageTokens: 0,
-      imageCompletionTokens: 0,
-      toolPromptTokens: 0,
-      webSearches: 0,
-      computeMs: 0,
-      estimated: 0,
-      ...USUAL_TERMS,
-    },
-    costNanoUsd: costNanoUsd(price.pricing, usage),
+    ...toBilled({
+      ...{ usage, estimated: false, costNanoUsd: costNanoUsd(price.pricing, usage) },
+      ...{ mode: null, reportedNanoUsd: null, isUnpriced: false },
+    }),
     upstreamRequestId: status === 'failed' ? null : `req_${id.slice(8)}`,
     credential: null,
   }
