@@ -29,7 +29,7 @@ export function withServed(
   const contradictions: Contradiction[] = []
   const models = new Map(snapshot.models)
   for (const [slug, model] of snapshot.models) {
-    const found = model.targets.map((target) => findServed(target, served))
+    const found = model.targets.map((target) => findServed(target, served.get(target.upstream.id)))
     if (found.every((one) => one === null)) continue
     models.set(slug, toServedModel(model, found))
     for (const [at, target] of model.targets.entries())
@@ -38,9 +38,14 @@ export function withServed(
   return { snapshot: { ...snapshot, models }, contradictions }
 }
 
-/** What the server of a target says of its model; null where it says nothing, or has somebody else answer. */
-export function findServed({ upstream, upstreamModel }: Target, served: Served): ListedModel | null {
-  const listed = served.get(upstream.id)
+/**
+ * What the server of a target says of its model; null where it says nothing, or has somebody else answer.
+ * @param listed what its upstream has said last.
+ */
+export function findServed(
+  { upstream, upstreamModel }: Target,
+  listed: ReadonlyMap<string, ListedModel> | undefined,
+): ListedModel | null {
   if (listed === undefined) return null
   const isAlone = listed.size === 1 && (upstream.process !== null || upstream.options.preset === 'llama.cpp')
   // llama-server answers for whatever it is asked for; Ollama has a name without a tag as the latest.

@@ -87,8 +87,7 @@ export class ServedFacts {
   figuresOf(target: Target, tokensPerSecond: number | null): ServedFigures | null {
     const { upstream } = target
     if (!upstream.local || upstream.dialect === 'demo') return null
-    const entry = this.#entries.get(upstream.id)
-    const found = entry ? findServed(target, new Map([[upstream.id, entry.models]])) : null
+    const found = findServed(target, this.#entries.get(upstream.id)?.models)
     return {
       context_length: found?.servedContext ?? null,
       quantization: found?.quantization ?? null,
