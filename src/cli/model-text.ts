@@ -1,7 +1,7 @@
 /** A model at length, as `models show` writes it for people: its facts, its routes, and every price that it had. Pure. */
 import type { PriceOfModel, ShownModel, ShownRoute } from '../documents/model.ts'
 import { toFigureText } from '../domain/served-figures.ts'
-import type { PricingItem } from '../domain/usage.ts'
+import { isOfTokens, type PricingItem } from '../domain/usage.ts'
 import { toFactLines, toTime } from './io.ts'
 import { toPerMillion } from './model-table.ts'
 
@@ -68,9 +68,7 @@ function toPrices(pricing: readonly PricingItem[]): string {
   const items = pricing.map(({ min_prompt_tokens: _, mode: __, ...prices }, at) => {
     const condition = toConditionText(pricing[at] ?? {})
     const parts = Object.entries(prices).map(([what, price]) =>
-      what === 'request' || what === 'image' || what === 'web_search' || what === 'second'
-        ? `${what} ${price} each`
-        : `${what} ${toPerMillion(String(price))}`,
+      isOfTokens(what) ? `${what} ${toPerMillion(String(price))}` : `${what} ${price} each`,
     )
     return `${condition === '' ? '' : `${condition}: `}${parts.join(', ')}`
   })

@@ -71,6 +71,17 @@ export function addUsage(sum: Usage, more: Usage): void {
 
 const FIELDS = Object.keys(NO_USAGE) as (keyof Usage)[]
 
+/** Prices of something else than a token. */
+const NOT_OF_TOKENS: ReadonlySet<string> = new Set([
+  'request',
+  'image',
+  'web_search',
+  'second',
+] satisfies (keyof PricingItem)[])
+
+/** Whether a price is one of a token, by its name: people compare those by the million. */
+export const isOfTokens = (price: string): boolean => !NOT_OF_TOKENS.has(price)
+
 /** One item of a model's `pricing`, whole in itself: decimal strings, USD per token (`request`: per call, `second`: per second). */
 export interface PricingItem {
   prompt: string

@@ -1,4 +1,5 @@
 /** What changes, or would, in the catalogue: row by row and field by field, in words. Pure. */
+import { isOfTokens } from '../../domain/usage.ts'
 import { toExactCount } from '../figures/counts.ts'
 import type { FieldChange } from '../figures/field-change.ts'
 import { toPerMillion } from '../figures/prices.ts'
@@ -67,9 +68,7 @@ function toPriceFields({
   const above = `${mode === undefined ? '' : `, ${mode}`}${least === undefined ? '' : ` above ${toExactCount(Number(least))}`}`
   return Object.entries(prices).map(([name, usd]) => [
     `price: ${toWords(name)}${above}`,
-    name === 'request' || name === 'web_search' || name === 'second'
-      ? `$${usd} each`
-      : `${toPerMillion(usd)} per million ($${usd} a token)`,
+    isOfTokens(name) ? `${toPerMillion(usd)} per million ($${usd} a token)` : `$${usd} each`,
   ])
 }
 
