@@ -45,7 +45,7 @@ async function askVersion(program: string, { environment }: Trial): Promise<stri
   const { code, how, isLate } = await runGuarded([program, '--version'], {
     environment: { PATH: environment.PATH ?? '' },
     secret: null,
-    write: (text) => (said = `${said}${text}`.slice(-MOST_KEPT)),
+    write: (text) => (said = toKept(said + text)),
     mostMs: VERSION_MS,
   })
   if (isLate) throw new Error(`its --version had not ended after ${VERSION_MS / 1_000} s`)
@@ -67,7 +67,7 @@ async function serveOnce(program: string, model: string, { environment }: Trial)
   const server = launch(spec, filling, {
     environment,
     owner: null,
-    write: (text) => (said = `${said}${text}`.slice(-10_000)),
+    write: (text) => (said = toKept(said + text)),
   })
   try {
     await untilReady(server, spec)
@@ -115,5 +115,7 @@ async function ask({ port, key }: Launched): Promise<void> {
   const status = await promise.finally(() => clearTimeout(timer))
   if (status !== 200) throw new Error(`it answered ${status} to a small model's first question`)
 }
+
+const toKept = (said: string) => said.slice(-MOST_KEPT)
 
 const toLastLine = (text: string) => text.trim().split('\n').at(-1)?.slice(0, MOST_SAID) ?? ''
