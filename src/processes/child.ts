@@ -42,7 +42,7 @@ export function launch(spec: ProcessSpec, filling: Filling, options: LaunchOptio
       return guarded.ending?.how ?? null
     },
     exited: guarded.exited.then(async ({ how }) => {
-      await endLeftovers(KEY_VARIABLE, filling.key)
+      await endLeftovers(KEY_VARIABLE, filling.key, 2)
       return how
     }),
     signal: guarded.signal,

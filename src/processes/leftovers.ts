@@ -8,13 +8,16 @@ import { readdir, readFile } from 'node:fs/promises'
 const MOST_LOOKS = 10
 const LOOK_MS = 10
 
-/** Resolves to how many processes were ended. Never throws. */
-export async function endLeftovers(variable: string, value: string): Promise<number> {
+/**
+ * Resolves to how many processes were ended. Never throws.
+ * @param leastLooks 2 where one may just be becoming another program: it tells no environment then.
+ */
+export async function endLeftovers(variable: string, value: string, leastLooks = 1): Promise<number> {
   const ended = new Set<number>()
   for (let looks = 0; looks < MOST_LOOKS; looks++) {
     if (looks > 0) await Bun.sleep(LOOK_MS)
     const found = await findBy(`${variable}=${value}`)
-    if (found.length === 0) break
+    if (found.length === 0 && looks + 1 >= leastLooks) break
     for (const pid of found) if (end(pid)) ended.add(pid)
   }
   return ended.size
