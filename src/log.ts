@@ -100,6 +100,17 @@ export interface LogOptions {
   write?(lines: Buffer): Promise<void>
 }
 
+/** How lines begin that share all of this. */
+interface Head {
+  ms: number
+  time: string
+  level: LogLevel
+  event: LogEvent
+  message: string
+  text: string
+}
+
+const [COMMA = 0, NEWLINE = 0] = Buffer.from(',\n')
 const FLUSH_MS = 100
 const MAX_GATHERED_BYTES = 4 * 1024 * 1024
 const CHUNK_BYTES = 64 * 1024
@@ -125,62 +136,76 @@ export const traceOf = (error: unknown): string =>
 
 export function createLog({ now, write: send = toStandardError }: LogOptions): LeveledLog {
   let level: LogLevel = 'info'
-  let gathered: Buffer[] = []
-  /** What is written of the last one. */
+  /** What lines are gathered in, and how much of it is written. */
+  let chunk: Buffer | null = null
   let used = 0
+  /** One that has left: to write into the same memory again costs less than to write into another. */
+  let spare: Buffer | null = null
   /** Of all that is gathered, together with what is on its way out. */
   let bytes = 0
   let dropped = 0
-  let time = { ms: -1, text: '' }
+  let head: Head = { ms: -1, time: '', level: 'info', event: 'server_started', message: '', text: '' }
   let timer: ReturnType<typeof setTimeout> | null = null
   let writing: Promise<void> = Promise.resolve()
 
   const flush = (): Promise<void> => {
     if (timer) clearTimeout(timer)
     timer = null
-    const last = gathered.pop()
-    if (!last) return writing
-    const lines = Buffer.concat([...gathered, last.subarray(0, used)])
-    gathered = []
+    if (chunk === null) return writing
+    const full = chunk
+    const lines = chunk.subarray(0, used)
+    chunk = null
     const done = () => {
       bytes -= lines.length
+      if (full.length === CHUNK_BYTES) spare = full
     }
     writing = writing.then(() => send(lines)).then(done, done)
     return writing
   }
 
-  /** A line becomes bytes at once: as one of thousands of strings it would be read when it has long left the cache. */
-  const gather = (text: string) => {
-    const most = 3 * text.length
-    let chunk = gathered.at(-1)
-    if (chunk === undefined || chunk.length - used < most) {
-      if (chunk) gathered[gathered.length - 1] = chunk.subarray(0, used)
-      chunk = Buffer.allocUnsafe(Math.max(CHUNK_BYTES, most))
-      gathered.push(chunk)
-      used = 0
+  /** Makes room for so many bytes behind `used`. */
+  const toRoom = (most: number): Buffer => {
+    if (chunk !== null && chunk.length - used < most) flush()
+    if (chunk !== null) return chunk
+    used = 0
+    if (most > CHUNK_BYTES) chunk = Buffer.allocUnsafeSlow(most)
+    else {
+      chunk = spare ?? Buffer.allocUnsafeSlow(CHUNK_BYTES)
+      spare = null
     }
-    const written = chunk.write(text, used)
-    used += written
-    bytes += written
+    return chunk
   }
 
-  /** A date costs more than the rest of a line, and many lines share their millisecond. */
-  const timeText = () => {
+  /** A date costs more than the rest of a line, and many lines share their millisecond and what they say. */
+  const toHead = (level: LogLevel, event: LogEvent, message: string): string => {
     const ms = now()
-    if (ms !== time.ms) time = { ms, text: new Date(ms).toISOString() }
-    return time.text
+    if (ms === head.ms && event === head.event && message === head.message && level === head.level) return head.text
+    const time = ms === head.ms ? head.time : new Date(ms).toISOString()
+    const text = redact(`{"time":"${time}","level":"${level}","event":"${event}","msg":${JSON.stringify(message)}`)
+    head = { ms, time, level, event, message, text }
+    return text
   }
 
-  const line = (level: string, event: LogEvent, message: string, fields: LogFields = {}) => {
+  /** A line becomes bytes at once: as one of thousands of strings it would be read when it has long left the cache. */
+  const line = (level: LogLevel, event: LogEvent, message: string, fields: LogFields = {}) => {
     if (bytes > MAX_GATHERED_BYTES) {
       dropped++
       return
     }
-    const lost = dropped > 0 ? `"lines_lost":${dropped},` : ''
+    const lost = dropped > 0 ? `,"lines_lost":${dropped}` : ''
     dropped = 0
-    const rest = JSON.stringify(fields)
-    const text = `{"time":"${timeText()}","level":"${level}","event":"${event}","msg":${JSON.stringify(message)}${rest === '{}' ? '' : ','}${lost}${rest.slice(1)}\n`
-    gather(redact(text))
+    const head = toHead(level, event, message) + lost
+    const more = redact(JSON.stringify(fields))
+    const rest = more === '{}' ? '}' : more
+    const lines = toRoom(3 * (head.length + rest.length) + 1)
+    const from = used
+    used += lines.write(head, used)
+    const end = used
+    used += lines.write(rest, used)
+    // The fields go on where the head ends: of two objects one is made.
+    if (rest !== '}') lines[end] = COMMA
+    lines[used++] = NEWLINE
+    bytes += used - from
     timer ??= setTimeout(flush, FLUSH_MS)
   }
 
