@@ -8,8 +8,8 @@ import type { Log } from '../log.ts'
 import type { LedgerRecord } from '../store/ledger-rows.ts'
 import type { Rejected } from '../store/ledger-store.ts'
 import { setAside } from './journal-folder.ts'
-import { toFrame, toHead } from './line.ts'
-import { appendText, isThere, readRecords, removeSegment, type Segment, timeOfRecord } from './segment.ts'
+import { Lines, toHead } from './line.ts'
+import { appendLines, isThere, readRecords, removeSegment, type Segment, timeOfRecord } from './segment.ts'
 import { createSpare } from './spare-segment.ts'
 
 export const SEGMENT_BYTES = 8 * 1024 * 1024
@@ -68,6 +68,8 @@ export interface JournalOptions {
 export function createJournal(options: JournalOptions): Journal {
   const { folder, instance, log, maxBytes, segmentBytes = SEGMENT_BYTES, maxInMemory = MAX_IN_MEMORY } = options
   const head = Buffer.from(toHead(options.schema))
+  /** What one write takes. */
+  const lines = new Lines()
   /** Full ones first, the one being written last. */
   const segments: Segment[] = []
   const unsynced = new Set<Segment>()
@@ -92,10 +94,10 @@ export function createJournal(options: JournalOptions): Journal {
     segments.filter((each) => each.waiting === 0 && (each !== active() || each.oldestMs < beforeMs || isStuck()))
 
   /** Tells whether it is written. */
-  const write = (segment: Segment, text: string, bytes: number, records: readonly LedgerRecord[]): boolean => {
+  const write = (segment: Segment, lines: Uint8Array, records: readonly LedgerRecord[]): boolean => {
     const at = segment.used
     try {
-      appendText(segment, text, bytes)
+      appendLines(segment, lines)
     } catch (error) {
       log.error('journal_failed', 'the journal cannot be written', { error: String(error) })
       return false
@@ -145,29 +147,31 @@ export function createJournal(options: JournalOptions): Journal {
     append<T extends { record: LedgerRecord }>(group: readonly T[]): T[] {
       const rest: T[] = []
       let part: T[] = []
-      let text = ''
-      let bytes = 0
       const flush = () => {
         const segment = active()
         const records = part.map(({ record }) => record)
-        if (segment && part.length > 0 && !write(segment, text, bytes, records)) rest.push(...part)
+        if (segment && part.length > 0 && !write(segment, lines.bytes, records)) rest.push(...part)
         part = []
-        text = ''
-        bytes = 0
+        lines.clear()
       }
       for (const entry of group) {
-        const line = toFrame(entry.record)
+        const { record } = entry
+        let from = lines.length
+        lines.add(record)
         const next = spare.segment
-        if (!hasRoom(entry.record, bytes + line.bytes) && next && line.bytes <= next.bytes - head.length) {
+        if (!hasRoom(record, lines.length) && next && lines.length - from <= next.bytes - head.length) {
+          lines.length = from
           flush()
           spare.take()
           segments.push(next)
+          from = 0
+          lines.add(record)
         }
-        if (hasRoom(entry.record, bytes + line.bytes)) {
-          part.push(entry)
-          text += line.text
-          bytes += line.bytes
-        } else rest.push(entry)
+        if (hasRoom(record, lines.length)) part.push(entry)
+        else {
+          rest.push(entry)
+          lines.length = from
+        }
       }
       flush()
       return rest

@@ -5,32 +5,75 @@
 import type { LedgerRecord, SettledCall, SettledRow } from '../store/ledger-rows.ts'
 
 /** The line that a segment begins with: how it is written, and the last migration of the schema that its rows are of. */
-export const toHead = (schema: string) => frame(JSON.stringify({ v: 1, schema })).text
+export const toHead = (schema: string): string => toLine(JSON.stringify({ v: 1, schema }))
 
-/** A line, and how many bytes it takes: to count them later would first make one string of its parts. */
-export interface Frame {
-  text: string
-  bytes: number
-}
+/** A record as a line. */
+export const toRecordLine = (record: LedgerRecord): string => toLine(toJson(record))
 
 /** One request may hold hundreds of calls: in a line they leave out what they have in common with the row of their request. */
-export function toFrame(record: LedgerRecord): Frame {
-  if (record.kind !== 'settle' || !record.calls) return frame(JSON.stringify(record))
+function toJson(record: LedgerRecord): string {
+  if (record.kind !== 'settle' || !record.calls) return JSON.stringify(record)
   const row: Record<string, unknown> = record.row
   const calls = record.calls.map(({ requestId: _, ...call }) =>
     Object.fromEntries(Object.entries(call).filter(([field, value]) => (row[field] ?? null) !== value)),
   )
-  return frame(JSON.stringify({ ...record, calls }))
+  return JSON.stringify({ ...record, calls })
 }
 
-/** The same without its length. */
-export const toRecordLine = (record: LedgerRecord): string => toFrame(record).text
+const USUAL_BYTES = 64 * 1024
+const NEWLINE = 10
 
-/** `<bytes of JSON> <CRC-32 of it in hex> <JSON>` and a newline. */
-function frame(json: string): Frame {
-  const bytes = Buffer.byteLength(json)
-  const head = `${bytes} ${Bun.hash.crc32(json).toString(16)} `
-  return { text: `${head}${json}\n`, bytes: head.length + bytes + 1 }
+/** Lines on their way to a file, as bytes from the start: as one text they would be written twice. */
+export class Lines {
+  #memory = Buffer.allocUnsafeSlow(USUAL_BYTES)
+  /** How many bytes they are. May be set back to where a line began, which is taken out with all that followed. */
+  length = 0
+
+  /** Good until the next line is added. */
+  get bytes(): Buffer {
+    return this.#memory.subarray(0, this.length)
+  }
+
+  add(record: LedgerRecord): void {
+    this.addJson(toJson(record))
+  }
+
+  /** `<bytes of JSON> <CRC-32 of it in hex> <JSON>` and a newline. */
+  addJson(json: string): void {
+    const sum = Bun.hash.crc32(json).toString(16)
+    this.#makeRoom(3 * json.length + 32)
+    const memory = this.#memory
+    // Of plain letters each is a byte, and other ones are rare.
+    let at = this.length + memory.write(`${json.length} ${sum} `, this.length)
+    const bytes = memory.write(json, at)
+    if (bytes !== json.length) {
+      at = this.length + memory.write(`${bytes} ${sum} `, this.length)
+      memory.write(json, at)
+    }
+    memory[at + bytes] = NEWLINE
+    this.length = at + bytes + 1
+  }
+
+  clear(): void {
+    this.length = 0
+    // What one large group took is not kept for ever.
+    if (this.#memory.length > USUAL_BYTES) this.#memory = Buffer.allocUnsafeSlow(USUAL_BYTES)
+  }
+
+  #makeRoom(bytes: number): void {
+    if (this.#memory.length - this.length >= bytes) return
+    const larger = Buffer.allocUnsafeSlow(2 * (this.length + bytes))
+    this.bytes.copy(larger)
+    this.#memory = larger
+  }
+}
+
+const single = new Lines()
+
+function toLine(json: string): string {
+  single.clear()
+  single.addJson(json)
+  return single.bytes.toString()
 }
 
 /** Reads a line; null where it is torn, damaged, empty or no record. */

@@ -111,17 +111,16 @@ export function isThere({ path, handle, bytes }: Pick<Segment, 'path' | 'handle'
   return found.dev === dev && found.ino === ino
 }
 
-/** Writes a text that is so many bytes behind what the file holds. Throws what the disk says, and leaves none of it. */
-export function appendText(segment: Segment, text: string, bytes: number): void {
+/** Writes lines behind what the file holds. Throws what the disk says, and leaves none of them. */
+export function appendLines(segment: Segment, lines: Uint8Array): void {
   const { fd } = segment.handle
   try {
-    const written = writeSync(fd, text, segment.used)
-    if (written < bytes) writeAll(fd, Buffer.from(text).subarray(written), segment.used + written)
+    writeAll(fd, lines, segment.used)
   } catch (error) {
-    erase(fd, segment.used, bytes)
+    erase(fd, segment.used, lines.length)
     throw error
   }
-  segment.used += bytes
+  segment.used += lines.length
 }
 
 /** A start would take whole lines of what has failed for records. */

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { fromLine, toHead, toRecordLine } from '../../src/ledger/line.ts'
+import { fromLine, Lines, toHead, toRecordLine } from '../../src/ledger/line.ts'
 import { opening, settling, toCall, toOpen, toSettled, toSettledCall } from './fixture.ts'
 
 const read = (line: string) => fromLine(line.slice(0, -1))
@@ -47,6 +47,20 @@ describe('a line', () => {
     const line = toRecordLine(record)
     expect(read(line)).toEqual(record)
     expect(line.length).toBeLessThan(8_000)
+  })
+
+  test('is the same among others, however many they are and whatever was taken back before it', () => {
+    const lines = new Lines()
+    const records = Array.from({ length: 400 }, (_, i) => settling(toSettled(toOpen({ user: '漢é'.repeat(i % 50) }))))
+    for (const record of records) {
+      const from = lines.length
+      lines.add(opening(toOpen({ user: 'ü'.repeat(200) })))
+      lines.length = from
+      lines.add(record)
+    }
+    expect(lines.bytes.toString()).toBe(records.map(toRecordLine).join(''))
+    lines.clear()
+    expect(lines.bytes.length).toBe(0)
   })
 
   test('with any byte changed or missing is passed over', () => {
