@@ -3,7 +3,7 @@
  * order, so that a journal can be replayed as often as it takes. How a request stands decides for its additional calls: they
  * end with it, in one transaction, and what comes after that is late and changes nothing.
  */
-import type { Database } from 'bun:sqlite'
+import type { Changes, Database, SQLQueryBindings, Statement } from 'bun:sqlite'
 import { codeOf } from '../../domain/error.ts'
 import { toAbandoned, toAbandonedCall } from '../ledger-abandoned.ts'
 import type { ClosedCall, ClosedRow, LedgerRecord, OpenCall, OpenRow } from '../ledger-rows.ts'
@@ -31,6 +31,13 @@ function toRefusal(error: unknown): StoreRefusal | null {
   const isBroken = /^SQLITE_(IOERR|READONLY|CANTOPEN|NOMEM|CORRUPT|NOTADB|PROTOCOL|PERM|AUTH)/.test(code)
   return isBroken ? new StoreRefusal('broken', error) : null
 }
+
+/**
+ * Binds a list as one argument, which `bun:sqlite` takes as well as many, though its types do not say so: to spread the 43 values of a
+ * row costs a quarter of what writing it does.
+ */
+const run = (statement: Statement, list: readonly (string | number | null)[]): Changes =>
+  statement.run(list as unknown as SQLQueryBindings)
 
 /** How a request stands: one that was given up still takes its outcome, and calls that turn up late. */
 type Found = ClosedRow | (OpenRow & { status: 'open' })
@@ -69,7 +76,7 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
   /** Makes these all the calls that the request has. */
   const replaceCalls = (requestId: string, rows: readonly ClosedCall[]) => {
     removeCalls.run(requestId)
-    for (const row of rows) insertClosedCall.run(...values(row, CLOSED_CALL))
+    for (const row of rows) run(insertClosedCall, values(row, CLOSED_CALL))
   }
 
   /** The rollup goes by these, which a journal of an older version does not have. */
@@ -80,16 +87,16 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
 
   /** @param isNew whether no row of it is to be expected: then one INSERT is nearly always all. */
   const close = (row: ClosedRow, additional: readonly ClosedCall[] = [], isNew = false) => {
-    if (isNew && insertClosed.run(...values(row, CLOSED)).changes > 0) replaceCalls(row.id, additional)
-    else if (closeOpen.run(...values(row, SETTLED), row.id).changes > 0) {
+    if (isNew && run(insertClosed, values(row, CLOSED)).changes > 0) replaceCalls(row.id, additional)
+    else if (run(closeOpen, [...values(row, SETTLED), row.id]).changes > 0) {
       if (additional.length > 0) replaceCalls(row.id, additional)
     } else {
       const before = find.get(row.id)
       if (before && before.status !== 'abandoned') return
       if (before) {
-        closeAbandoned.run(...values(row, SETTLED), row.id)
+        run(closeAbandoned, [...values(row, SETTLED), row.id])
         rollup.add(before, -1)
-      } else insertClosed.run(...values(row, CLOSED))
+      } else run(insertClosed, values(row, CLOSED))
       replaceCalls(row.id, additional)
     }
     rollup.add(row, 1)
@@ -104,7 +111,7 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
   const openCall = (call: OpenCall) => {
     const request = find.get(call.requestId)
     if (request && request.status !== 'open' && request.status !== 'abandoned') return
-    const isNew = insertOpenCall.run(...values(call, OPEN_CALL)).changes > 0
+    const isNew = run(insertOpenCall, values(call, OPEN_CALL)).changes > 0
     if (isNew && request?.status === 'abandoned') abandon(request)
   }
 
@@ -140,7 +147,7 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
     } else if (record.kind === 'settle') {
       close(toCurrent(record.row), record.calls, settled.get(record.row.id))
     } else if (!settled.has(record.row.id)) {
-      insertOpen.run(...values(toCurrent(record.row), OPEN))
+      run(insertOpen, values(toCurrent(record.row), OPEN))
       uses.note(record.row)
     }
   }
