@@ -11,8 +11,9 @@ import { type Log, traceOf } from '../log.ts'
 import type { OpenRow, Outcome, SettledRow } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
 import { addBills, isAlone, toFirst, toSettledCalls } from './additional.ts'
-import { type Bill, toBill, toBilled } from './bill.ts'
+import { type Bill, toBill } from './bill.ts'
 import type { CallLog } from './call-log.ts'
+import { toSettledRow } from './settled-row.ts'
 import { type Speed, toSpeeds } from './speeds.ts'
 
 export interface End {
@@ -111,26 +112,15 @@ export class Settlement {
     const additional = alone ? undefined : toSettledCalls(this.#deps.row, calls, bills)
     const { usage, costNanoUsd } = sum
     reservation.settle({ tokens: usage.prompt + usage.completion, nanoUsd: costNanoUsd })
-    const last = calls.at(-1)
-    const row: SettledRow = {
-      ...this.#deps.row,
+    const row = toSettledRow(this.#deps.row, sum, calls.at(-1), {
       status: end.status,
       httpStatus: end.httpStatus,
       errorCode: end.errorCode,
       durationMs,
       firstTokenMs: this.#firstTokenMs,
-      ...toBilled(sum),
-      upstreamRequestId: last?.meter.upstreamRequestId ?? null,
-      credential: last?.meter.credential ?? null,
       attempts: 1 + (additional?.length ?? 0),
       firstCall: alone ? null : toFirst(calls, bills),
-    }
-    if (last) {
-      row.upstream = last.target.upstream.id
-      row.upstreamModel = last.target.upstreamModel
-      row.lane = last.lane
-      row.priceId = last.target.priceId
-    }
+    })
     const { reason = null, mistake } = end
     const speeds = toSpeeds(calls)
     try {
@@ -161,7 +151,7 @@ export function logFinished(log: Log, { row, reason, mistake }: Omit<Finished, '
     status: row.status,
     http: row.httpStatus,
     code: row.errorCode,
-    ...(reason ? { reason } : {}),
+    reason: reason || undefined,
     attempts: row.attempts,
     ms: row.durationMs,
     first_token_ms: row.firstTokenMs,
@@ -169,7 +159,7 @@ export function logFinished(log: Log, { row, reason, mistake }: Omit<Finished, '
     completion_tokens: row.completionTokens,
     estimated: row.estimated === 1,
     cost_nano_usd: row.costNanoUsd,
-    ...(row.mode === null ? {} : { mode: row.mode }),
-    ...(row.unpriced === 0 ? {} : { unpriced: true }),
+    mode: row.mode ?? undefined,
+    unpriced: row.unpriced === 0 ? undefined : true,
   })
 }

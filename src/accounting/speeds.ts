@@ -10,7 +10,14 @@ export interface Speed {
 }
 
 /** Reads the speeds off calls to local servers, where they have any. */
-export const toSpeeds = (calls: readonly Pick<Call, 'target' | 'meter'>[]): Speed[] =>
+export const toSpeeds = (calls: readonly Pick<Call, 'target' | 'meter'>[]): readonly Speed[] =>
+  // Of most requests no call goes to one.
+  calls.some(isOfLocal) ? measureSpeeds(calls) : NONE
+
+const NONE: readonly Speed[] = []
+const isOfLocal = ({ target: { upstream } }: Pick<Call, 'target'>) => upstream.local
+
+const measureSpeeds = (calls: readonly Pick<Call, 'target' | 'meter'>[]): Speed[] =>
   calls.flatMap(({ target: { upstream, upstreamModel }, meter: { tokensPerSecond } }) =>
     upstream.local && tokensPerSecond !== null ? { upstream: upstream.id, upstreamModel, tokensPerSecond } : [],
   )

@@ -30,17 +30,20 @@ const MAX_USER_CHARS = 256
 /** The task of a request that was checked. */
 export function toTask(body: CanonicalRequest): Task {
   const beyondStrict = findBeyondStrict(body)
-  return {
+  const { promptTokens, mostPromptTokens } = measurePrompt(body)
+  const task: Task = {
     endpoint: 'chat',
     model: body.model,
     body,
-    ...(beyondStrict ? { beyondStrict } : {}),
     stream: body.stream === true,
     cap: body.max_completion_tokens ?? body.max_tokens ?? null,
-    ...measurePrompt(body),
+    promptTokens,
+    mostPromptTokens,
     user: body.user?.slice(0, MAX_USER_CHARS) ?? null,
     affinity: () => toAffinity(body.messages),
   }
+  if (beyondStrict) task.beyondStrict = beyondStrict
+  return task
 }
 
 /** A conversation is told from another by this much of how it begins. */
