@@ -18,7 +18,10 @@ export class FramingError extends Error {
   override readonly name = 'FramingError'
 }
 
-const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/
+const STATUS_LINE = /^HTTP\/1\.[01] [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?$/
+/** Where the two figures stand in one. */
+const MINOR = 'HTTP/1.'.length
+const STATUS = 'HTTP/1.1 '.length
 /** Lines without control characters. */
 const LINES = /^(?:[\t\x20-\x7e\x80-\xff]|\r\n)*$/
 /** A token. What begins with a blank would go on with the line before it. */
@@ -33,23 +36,24 @@ const DIGITS = /^\d{1,15}$/
 export function parseHead(head: string): Head {
   const text = head.slice(0, -2)
   const from = text.indexOf('\r\n')
-  const [, minor, status] = STATUS_LINE.exec(text.slice(0, from)) ?? []
-  if (status === undefined) throw new FramingError('sent something that is no HTTP/1.1 status line')
+  if (!STATUS_LINE.test(text.slice(0, from))) throw new FramingError('sent something that is no HTTP/1.1 status line')
+  const minor = text[MINOR]
+  const status = Number(text.slice(STATUS, STATUS + 3))
   const headers = parseFields(text, from + 2)
-  const length = toLength(Number(status), headers)
+  const length = toLength(status, headers)
   if (length === 'chunked' && minor === '0') throw new FramingError('sent chunks as HTTP/1.0, which has none')
   // Who says in two ways how long an answer is may be misread by others on the same connection.
   const isPlain = !(headers.has('transfer-encoding') && headers.has('content-length'))
-  return { status: Number(status), headers, length, keptMs: minor === '1' && isPlain ? toKeptMs(headers) : 0 }
+  return { status, headers, length, keptMs: minor === '1' && isPlain ? toKeptMs(headers) : 0 }
 }
 
 const TIMEOUT = /(?:^|[, ])timeout=(\d{1,9})(?:$|[, ])/i
 
 /** `keep-alive: timeout=5` is what Node.js and uvicorn say, and do (RFC 2068, 19.7.1.1). */
 function toKeptMs(headers: ReadonlyMap<string, string>): number {
-  const options = headers.get('connection')?.toLowerCase().split(',') ?? []
-  if (options.some((option) => option.trim() === 'close')) return 0
-  const [, seconds] = TIMEOUT.exec(headers.get('keep-alive') ?? '') ?? []
+  const options = headers.get('connection')?.toLowerCase().split(',')
+  if (options?.some((option) => option.trim() === 'close')) return 0
+  const seconds = TIMEOUT.exec(headers.get('keep-alive') ?? '')?.[1]
   return seconds === undefined ? Number.POSITIVE_INFINITY : Number(seconds) * 1_000
 }
 
@@ -97,11 +101,18 @@ function toLength(status: number, headers: ReadonlyMap<string, string>): Head['l
   const encoding = headers.get('transfer-encoding')
   if (encoding !== undefined && encoding.toLowerCase() !== 'chunked')
     throw new FramingError('sent a transfer-encoding other than chunked')
-  const lengths = headers.get('content-length')?.split(', ') ?? []
-  if (lengths.some((length) => !DIGITS.test(length) || length !== lengths[0]))
-    throw new FramingError('sent a content-length that is no length')
+  const length = toOneLength(headers.get('content-length'))
   // These have no body, whatever their headers say.
   if (status < 200 || status === 204 || status === 304) return 0
   if (encoding !== undefined) return 'chunked'
-  return lengths[0] === undefined ? 'until close' : Number(lengths[0])
+  return length === undefined ? 'until close' : Number(length)
+}
+
+/** Some servers say the same length twice. */
+function toOneLength(text: string | undefined): string | undefined {
+  if (text === undefined || DIGITS.test(text)) return text
+  const lengths = text.split(', ')
+  if (lengths.some((length) => !DIGITS.test(length) || length !== lengths[0]))
+    throw new FramingError('sent a content-length that is no length')
+  return lengths[0]
 }
