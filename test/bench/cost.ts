@@ -17,7 +17,11 @@ import { type Slice, type WarmUp, warmUp } from './warm-up.ts'
 export type RoundShape = Record<JsonLoad, { seconds: number }> & { streams: StreamShape }
 
 export interface CostShape {
+  /** How many processes of each subject: one may cost a twentieth more than another of the same program, for all its life. */
+  processes: number
   rounds: number
+  /** How often whole answers take turns within a round. */
+  jsonTurns: number
   round: RoundShape
   streams1000: StreamShape
   /** How long one subject may take to be warm. */
@@ -43,8 +47,15 @@ export async function measureCost(
   const loads = asked.filter((load) => load !== 'streams1000')
   if (loads.length > 0) {
     const subjects: Subject[] = []
-    for (const name of names) subjects.push(await start(name, root))
-    for (const subject of subjects) merge(subject.name, { warmUp: await warmUpSubject(subject, loads, root, shape) })
+    for (let number = 1; number <= shape.processes; number++)
+      for (const name of names) subjects.push(await start(name, join(root, String(number))))
+    const loud = new Set<string>()
+    for (const subject of subjects) {
+      const warm = await warmUpSubject(subject, loads, root, shape)
+      // Of several processes, one that is not warm is told.
+      if (!loud.has(subject.name)) merge(subject.name, { warmUp: warm })
+      if (!warm.quiet) loud.add(subject.name)
+    }
     for (const [name, result] of await measureRounds(subjects, loads, root, shape)) merge(name, result)
     await Promise.all(subjects.map(({ process }) => process.stop()))
   }
@@ -85,30 +96,37 @@ async function warmUpSubject(
   return result
 }
 
+/** Load by load, and in each all subjects turn by turn, each round another one first: what a machine does beside moves within seconds. */
 async function measureRounds(
   subjects: readonly Subject[],
   loads: readonly RoundLoad[],
   root: string,
-  { rounds, round: shape }: CostShape,
+  { rounds, jsonTurns, round: shape }: CostShape,
 ): Promise<[string, SubjectReport][]> {
-  const all = subjects.map((subject) => ({
-    subject,
-    results: new Map<RoundLoad, (JsonResult | StreamResult)[]>(loads.map((load) => [load, []])),
-  }))
+  const results = new Map(
+    subjects.map(({ name }) => [
+      name,
+      new Map<RoundLoad, (JsonResult | StreamResult)[]>(loads.map((load) => [load, []])),
+    ]),
+  )
   for (let round = 1; round <= rounds; round += 1) {
-    for (const { subject, results } of all) {
-      console.error(`round ${round} of ${rounds}: ${subject.name}`)
-      for (const [load, each] of results)
-        each.push(
-          isJsonLoad(load)
+    for (const load of loads) {
+      console.error(`round ${round} of ${rounds}: ${load}`)
+      const turns = isJsonLoad(load) ? jsonTurns : 1
+      for (let turn = 0; turn < turns; turn++) {
+        for (let at = 0; at < subjects.length; at++) {
+          const subject = subjects[(at + turn + round) % subjects.length] as Subject
+          const result = isJsonLoad(load)
             ? await loadRequests(subject, load, root, shape)
-            : await loadStreams(subject, shape.streams, load),
-        )
+            : await loadStreams(subject, shape.streams, load)
+          results.get(subject.name)?.get(load)?.push(result)
+        }
+      }
     }
   }
-  return all.map(({ subject, results }) => [
-    subject.name,
-    Object.fromEntries([...results].map(([load, each]) => [load, medians<object>(each)])),
+  return [...results].map(([name, each]) => [
+    name,
+    Object.fromEntries([...each].map(([load, all]) => [load, medians<object>(all)])),
   ])
 }
 

@@ -5,8 +5,8 @@
  *
  * `--quick` shortens everything · `--only json1,json32,json64k,streams200,native200,translated200,streams1000,cold,soak,failover,day-two,
  * dashboard` (`json` and `streams` mean all of theirs) · `--subjects floor,floor-piped,tollgate,before,nginx` (all that there are here) · `--peers
- * FILE` (other gateways, see `peers.ts`) · `--json FILE` (dist/bench.json). TOLLGATE_BINARY names the build to measure
- * (dist/tollgate), TOLLGATE_BEFORE another one, `before`. What the figures mean: README.md in this folder.
+ * FILE` (other gateways, see `peers.ts`) · `--processes N` (of each subject, 1) · `--json FILE` (dist/bench.json). TOLLGATE_BINARY names the
+ * build to measure (dist/tollgate), TOLLGATE_BEFORE another one, `before`. What the figures mean: README.md in this folder.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
@@ -34,19 +34,23 @@ const { values } = parseArgs({
     only: { type: 'string' },
     subjects: { type: 'string' },
     peers: { type: 'string' },
+    processes: { type: 'string', default: '1' },
     json: { type: 'string', default: resolve(import.meta.dir, '../../dist/bench.json') },
   },
 })
 
 const { quick } = values
+if (!/^[1-9]$/.test(values.processes)) fail('--processes: from 1 to 9')
 // 200 x 50 chunks a second is some 10,000 chunks a second: well measurable, and no core is full.
 const BUSY = { streams: 200, paceMs: 20 }
 const COST: CostShape = {
+  processes: Number(values.processes),
   rounds: quick ? 3 : 4,
+  jsonTurns: quick ? 1 : 4,
   round: {
-    json1: { seconds: quick ? 1 : 2 },
-    json32: { seconds: quick ? 1 : 3 },
-    json64k: { seconds: quick ? 1 : 3 },
+    json1: { seconds: 1 },
+    json32: { seconds: 1 },
+    json64k: { seconds: 1 },
     streams: { ...BUSY, tokens: quick ? 75 : 300 },
   },
   streams1000: { streams: 1_000, paceMs: 150, tokens: quick ? 20 : 40 },
