@@ -94,10 +94,10 @@ export function createJournal(options: JournalOptions): Journal {
     segments.filter((each) => each.waiting === 0 && (each !== active() || each.oldestMs < beforeMs || isStuck()))
 
   /** Tells whether it is written. */
-  const write = (segment: Segment, lines: Uint8Array, records: readonly LedgerRecord[]): boolean => {
+  const write = (segment: Segment, bytes: Uint8Array, records: readonly LedgerRecord[]): boolean => {
     const at = segment.used
     try {
-      appendLines(segment, lines)
+      appendLines(segment, bytes)
     } catch (error) {
       log.error('journal_failed', 'the journal cannot be written', { error: String(error) })
       return false
@@ -147,6 +147,7 @@ export function createJournal(options: JournalOptions): Journal {
     append<T extends { record: LedgerRecord }>(group: readonly T[]): T[] {
       const rest: T[] = []
       let part: T[] = []
+      lines.clear()
       const flush = () => {
         const segment = active()
         const records = part.map(({ record }) => record)

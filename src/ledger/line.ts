@@ -20,12 +20,14 @@ function toJson(record: LedgerRecord): string {
   return JSON.stringify({ ...record, calls })
 }
 
-const USUAL_BYTES = 64 * 1024
+const FIRST_BYTES = 64 * 1024
+/** A turn of a busy server gathers some hundred kilobytes; what a larger one took is not kept. */
+const KEPT_BYTES = 1024 * 1024
 const NEWLINE = 10
 
 /** Lines on their way to a file, as bytes from the start: as one text they would be written twice. */
 export class Lines {
-  #memory = Buffer.allocUnsafeSlow(USUAL_BYTES)
+  #memory = Buffer.allocUnsafeSlow(FIRST_BYTES)
   /** How many bytes they are. May be set back to where a line began, which is taken out with all that followed. */
   length = 0
 
@@ -56,8 +58,7 @@ export class Lines {
 
   clear(): void {
     this.length = 0
-    // What one large group took is not kept for ever.
-    if (this.#memory.length > USUAL_BYTES) this.#memory = Buffer.allocUnsafeSlow(USUAL_BYTES)
+    if (this.#memory.length > KEPT_BYTES) this.#memory = Buffer.allocUnsafeSlow(FIRST_BYTES)
   }
 
   #makeRoom(bytes: number): void {
