@@ -3,9 +3,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import OpenAI from 'openai'
 import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
 import { costOf, HELLO, HELLO_TOKENS, toCatalogue } from '../support/gateway.ts'
-import { until } from '../support/until.ts'
+import { until, untilKnown } from '../support/until.ts'
 import { obliging, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
-import { untilKnown } from './stampede-bench.ts'
 
 let place: Workplace
 let upstream: ScriptedUpstream

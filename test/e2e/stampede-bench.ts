@@ -6,6 +6,7 @@ import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 import { createWorkplace } from '../support/binary.ts'
 import { costOf, HELLO, HELLO_TOKENS, toCatalogue } from '../support/gateway.ts'
+import { untilKnown } from '../support/until.ts'
 import { type Seen, startUpstream } from '../support/upstream.ts'
 import { streamAnswer, type WireUsageNumbers, wholeAnswer } from '../support/upstream-answers.ts'
 
@@ -121,15 +122,6 @@ function toAnswer({ json }: Seen, usageOf: (cap: number) => WireUsageNumbers, af
     end: 'eof' as const,
     after,
   }
-}
-
-/** A running server takes over a new key within moments. */
-export async function untilKnown(baseUrl: string, secret: string): Promise<void> {
-  for (const until = performance.now() + 5_000; performance.now() < until; await Bun.sleep(5)) {
-    const response = await fetch(`${baseUrl}/models`, { headers: { authorization: `Bearer ${secret}` } })
-    if (response.ok) return
-  }
-  throw new Error('the server never took over a new key')
 }
 
 async function ask(baseUrl: string, secret: string, stream: boolean, body: Record<string, unknown>): Promise<Asked> {
