@@ -1,9 +1,10 @@
 /**
  * `bun test/bench/attack.ts`: how a bystander fares while another key does its worst. A bystander asks an ordinary question
  * at a steady pace, each over a connection of its own, whether or not the one before was answered: first alone, then while
- * an attack goes on. Prints how long the answers took, and how many failed, for each build.
+ * an attack goes on. Prints how long the answers took, how many failed, and how much memory the server had: its peak, and some
+ * seconds after the attack.
  *
- * `--only bodies,uploads,schemas,poison,connections` · `--seconds 15` · TOLLGATE_BINARY names the build to measure
+ * `--only NAME,...` (see `attacks.ts`) · `--seconds 15` · TOLLGATE_BINARY names the build to measure
  * (dist/tollgate), TOLLGATE_BEFORE another one, `before`.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
@@ -11,10 +12,20 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { findFreePort } from '../support/free-port.ts'
-import { ATTACKS, type Attack } from './attacks.ts'
-import { guardChildren, rssMegabytes, startProcess, waitUntilUp } from './processes.ts'
+import { type AttackName, attackOf, isAttack, NAMES } from './attacks.ts'
+import { guardChildren, peakMegabytes, rssMegabytes, startProcess, waitUntilUp } from './processes.ts'
 import { toFigure, toTable } from './table.ts'
-import { BEFORE, BUILDS, type Build, binaryOf, MODEL, readFirstKey, toCatalog, toServe } from './tollgate.ts'
+import {
+  BEFORE,
+  BUILDS,
+  type Build,
+  binaryOf,
+  MODEL,
+  NATIVE_MODEL,
+  readFirstKey,
+  toCatalog,
+  toServe,
+} from './tollgate.ts'
 
 const { values } = parseArgs({
   options: { only: { type: 'string' }, seconds: { type: 'string', default: '15' } },
@@ -25,8 +36,8 @@ const PACE_MS = 25
 const WARM_UP = 400
 /** What has not been answered by then has failed. */
 const PATIENCE_MS = 60_000
-/** Only few connections fit beside the server's own files. */
-const FEW_FILES = 256
+/** How long after an attack its memory is looked at. */
+const AFTER_MS = 15_000
 
 interface Fared {
   asked: number
@@ -34,24 +45,9 @@ interface Fared {
   p50Ms: number
   p99Ms: number
   slowestMs: number
-  rssMegabytes: number
+  peakMegabytes: number
+  afterMegabytes: number
 }
-
-const SCHEMA = {
-  type: 'object',
-  properties: { answer: { type: 'string' } },
-  required: ['answer'],
-  additionalProperties: false,
-}
-
-/** What the bystander asks: while schemas are attacked, for an answer by a schema. */
-const toQuestion = (attack: Attack | null) => ({
-  model: MODEL,
-  messages: [{ role: 'user', content: 'Yes or no?' }],
-  ...(attack === 'schemas' && {
-    response_format: { type: 'json_schema', json_schema: { name: 'answer', strict: true, schema: SCHEMA } },
-  }),
-})
 
 /** Asks at a steady pace, from when it was due. */
 async function stand(origin: string, key: string, requests: number, question: unknown): Promise<number[]> {
@@ -81,7 +77,7 @@ async function stand(origin: string, key: string, requests: number, question: un
   return Promise.all(asking)
 }
 
-function toFared(times: readonly number[], rss: number): Fared {
+function toFared(times: readonly number[]): Omit<Fared, 'peakMegabytes' | 'afterMegabytes'> {
   const sorted = times.filter(Number.isFinite).sort((a, b) => a - b)
   const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
   return {
@@ -90,44 +86,51 @@ function toFared(times: readonly number[], rss: number): Fared {
     p50Ms: at(0.5),
     p99Ms: at(0.99),
     slowestMs: at(1),
-    rssMegabytes: rss,
   }
 }
 
-async function measure(build: Build, attack: Attack | null, folder: string, upstream: string): Promise<Fared> {
+async function measure(build: Build, name: AttackName | null, folder: string, upstream: string): Promise<Fared> {
   mkdirSync(folder, { recursive: true })
   const port = await findFreePort()
-  const catalog = toCatalog({ bench: { base_url: `${upstream}/v1` } }, { [MODEL]: [{ upstream: 'bench' }] })
-  const { command, logFile, data } = toServe(folder, port, catalog, binaryOf(build))
-  const limited = attack === 'connections' ? ['prlimit', `--nofile=${FEW_FILES}:${FEW_FILES}`] : []
+  const entry = { base_url: `${upstream}/v1` }
+  const catalog = toCatalog(
+    { bench: entry, messages: { ...entry, dialect: 'anthropic' } },
+    { [MODEL]: [{ upstream: 'bench' }], [NATIVE_MODEL]: [{ upstream: 'messages' }] },
+  )
+  const binary = binaryOf(build)
+  const attack = name === null ? null : attackOf(name)
+  const { command, logFile, data } = toServe(folder, port, catalog, binary)
+  const limited = attack?.files === undefined ? [] : ['prlimit', `--nofile=${attack.files}:${attack.files}`]
   const server = startProcess([...limited, ...command, '--first-key'], logFile)
   const origin = `http://127.0.0.1:${port}`
   await waitUntilUp(`${origin}/healthz`)
   const bystander = await readFirstKey(logFile)
-  const made = Bun.spawnSync([binaryOf(build), 'keys', 'create', '--name', 'hostile', '--data', data])
+  const made = Bun.spawnSync([binary, 'keys', 'create', '--name', 'hostile', '--data', data])
   const hostile = /sk-tg-\w+/.exec(made.stdout.toString())?.[0] ?? ''
   await waitUntilUp(`${origin}/v1/models`, { headers: { authorization: `Bearer ${hostile}` } })
-  const question = toQuestion(attack)
+  const credential = (await attack?.prepare?.({ origin, binary, data })) ?? hostile
+  const question = { model: MODEL, messages: [{ role: 'user', content: 'Yes or no?' }], ...attack?.question }
   await stand(origin, bystander, WARM_UP / 4, question)
-  const attacker = attack
+  const attacker = name
     ? startProcess(
-        ['nice', process.execPath, resolve(import.meta.dir, 'attacker.ts'), attack, origin, hostile, MODEL],
+        ['nice', process.execPath, resolve(import.meta.dir, 'attacker.ts'), name, origin, credential],
         join(folder, 'attacker.log'),
       )
     : null
   // The attack is under way before the first question counts.
   await Bun.sleep(attacker ? 2_000 : 0)
   const times = await stand(origin, bystander, (SECONDS * 1_000) / PACE_MS, question)
-  const rss = rssMegabytes(server.pid)
   await attacker?.stop()
+  await Bun.sleep(attacker ? AFTER_MS : 0)
+  const memory = { peakMegabytes: peakMegabytes(server.pid), afterMegabytes: rssMegabytes(server.pid) }
   await server.stop()
-  return toFared(times, rss)
+  return { ...toFared(times), ...memory }
 }
 
-const asked = values.only?.split(',') ?? ATTACKS
-const unknown = asked.filter((name) => !ATTACKS.some((known) => known === name))
-if (unknown.length > 0) throw new Error(`unknown attack: ${unknown.join(', ')}; there are ${ATTACKS.join(', ')}`)
-guardChildren(20 * 60_000)
+const asked = values.only?.split(',') ?? NAMES
+const unknown = asked.filter((name) => !isAttack(name))
+if (unknown.length > 0) throw new Error(`unknown attack: ${unknown.join(', ')}; there are ${NAMES.join(', ')}`)
+guardChildren(30 * 60_000)
 const root = mkdtempSync(join(tmpdir(), 'tollgate-attack-'))
 process.on('exit', () => rmSync(root, { recursive: true, force: true }))
 const upstreamPort = await findFreePort()
@@ -138,7 +141,7 @@ const upstreamProcess = startProcess(
 )
 await waitUntilUp(`${upstream}/models`)
 const rows: string[][] = []
-for (const attack of [null, ...ATTACKS.filter((known) => asked.includes(known))])
+for (const attack of [null, ...NAMES.filter((known) => asked.includes(known))])
   for (const build of BUILDS.filter((name) => name !== 'before' || BEFORE)) {
     console.error(`${attack ?? 'nobody attacks'}: ${build}`)
     const fared = await measure(build, attack, join(root, `${attack}-${build}`), upstream)
@@ -147,9 +150,11 @@ for (const attack of [null, ...ATTACKS.filter((known) => asked.includes(known))]
       String(fared.asked),
       String(fared.failed),
       ...[fared.p50Ms, fared.p99Ms, fared.slowestMs].map((ms) => toFigure(ms)),
-      toFigure(fared.rssMegabytes, 0),
+      ...[fared.peakMegabytes, fared.afterMegabytes].map((megabytes) => toFigure(megabytes, 0)),
     ])
   }
 await upstreamProcess.stop()
-console.log(toTable(['a bystander while', 'asked', 'failed', 'p50 ms', 'p99 ms', 'slowest ms', 'RSS MB'], rows))
+console.log(
+  toTable(['a bystander while', 'asked', 'failed', 'p50 ms', 'p99 ms', 'slowest ms', 'peak MB', 'after MB'], rows),
+)
 process.exit(0)

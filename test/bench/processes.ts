@@ -126,11 +126,14 @@ export function fineCpuMicros(pid: number): number | null {
 }
 
 /** Sums resident memory of a process and its descendants, in MB. */
-export function rssMegabytes(pid: number): number {
-  return sumOver(pid, (id) => {
-    const kilobytes = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${id}/status`, 'utf8'))?.[1]
-    return Number(kilobytes ?? 0) / 1024
-  })
+export const rssMegabytes = (pid: number): number => sumOver(pid, (id) => statusMegabytes(id, 'VmRSS'))
+
+/** Sums the most that each of them has had of it so far. */
+export const peakMegabytes = (pid: number): number => sumOver(pid, (id) => statusMegabytes(id, 'VmHWM'))
+
+function statusMegabytes(pid: number, name: string): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  return Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) / 1024
 }
 
 function sumOver(pid: number, measure: (pid: number) => number): number {
