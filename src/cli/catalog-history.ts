@@ -1,6 +1,6 @@
 /**
- * `tollgate catalog history | revert`: what the catalogue was, and back to it. Works beside a running server, which takes a
- * revert within moments.
+ * `tollgate catalog history | revert`: what the catalogue was, and back to it. Works beside a running server, which uses a
+ * reverted catalog when the command returns.
  */
 import { listVersions, planRevert, revertCatalog, showVersion } from '../catalog/history.ts'
 import { toShownVersionDocument, toVersionDocument } from '../documents/catalog.ts'

@@ -1,6 +1,6 @@
 /**
  * `tollgate catalog validate | plan | apply`. `validate` needs no database, `plan` only reads it; `apply` works beside a
- * running server, which takes the change within moments.
+ * running server, which uses the change when the command returns.
  */
 
 import { resolve } from 'node:path'

@@ -49,12 +49,16 @@ declare const TOLLGATE_VERSION: string | undefined
 /** The version, such as `0.1.0`: the build inlines it (`--define`), a checkout reads its own package.json. */
 export const version = () => (typeof TOLLGATE_VERSION === 'string' ? TOLLGATE_VERSION : checkout)
 
-/** Opens the database of the data folder, if there is one, and closes it when the work is done. */
+/**
+ * Opens the database of the data folder, if there is one, and closes it when the work is done. If the work changed the
+ * configuration and a server runs, returns once that server uses the change, or has warned that it does not yet.
+ */
 export async function withStore<T>(
-  { dataFolder }: Context,
+  io: Context,
   options: { readonly?: boolean },
   work: (store: ConfigStore, sqlite: Database) => T | Promise<T>,
 ): Promise<T> {
+  const { dataFolder } = io
   const [{ requireSettled }, { findLost }, { databasePath, openForCommand, requireReadable }, { toDatabaseTrouble }] =
     await Promise.all([
       import('../backup/swap.ts'),
@@ -68,7 +72,12 @@ export async function withStore<T>(
   if (lost !== null) throw new ServiceError({ kind: 'database_lost', dataFolder }, lost)
   const { sqlite, store } = openForCommand(dataFolder, options)
   try {
-    return await work(store, sqlite)
+    if (options.readonly) return await work(store, sqlite)
+    const before = await store.readRevision()
+    const done = await work(store, sqlite)
+    const after = await store.readRevision()
+    if (after !== before) await (await import('./live.ts')).awaitRevision(dataFolder, after, io)
+    return done
   } catch (error) {
     throw toDatabaseTrouble(databasePath(dataFolder), error)
   } finally {

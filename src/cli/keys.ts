@@ -1,6 +1,6 @@
 /**
- * `tollgate keys create | list | show | edit | rotate | revoke`. Works beside a running server, which takes a change within
- * moments. A secret is printed once, by `create` or `rotate`, alone on its line.
+ * `tollgate keys create | list | show | edit | rotate | revoke`. Works beside a running server, which uses a change by the
+ * time the command returns. A secret is printed once, by `create` or `rotate`, alone on its line.
  */
 import type { Database } from 'bun:sqlite'
 import { toKeyDocument } from '../documents/key.ts'
@@ -31,16 +31,16 @@ export async function create(flags: Flags, io: Context): Promise<void> {
   const nowMs = io.nowMs()
   const name = toName(flags.name?.at(-1), 'say what the key is for, such as --name dev')
   const options = { ...toKeyChanges(flags, { canBeNone: false }, nowMs), name }
-  const { key, secret, unmatched } = await withStore(io, {}, async (store) => {
-    const created = await createKey(store, options, { actor: 'cli', nowMs })
-    return { ...created, unmatched: await findUnmatchedNow(created.key, store, io) }
+  await withStore(io, {}, async (store) => {
+    const { key, secret } = await createKey(store, options, { actor: 'cli', nowMs })
+    const unmatched = await findUnmatchedNow(key, store, io)
+    // It is too new to have spent anything.
+    const { id, name: _, ...rest } = toKeyDocument(key, toFirstStanding(key, nowMs), NOBODY)
+    if (io.json) return printJson(io, { id, name, key: secret, ...rest, ...toPatterns(unmatched) })
+    warnOf(unmatched, io)
+    io.stderr(`${toKeyName(key)}. Keep it now; it is not shown again:\n`)
+    io.stdout(`${secret}\n`)
   })
-  // It is too new to have spent anything.
-  const { id, name: _, ...rest } = toKeyDocument(key, toFirstStanding(key, nowMs), NOBODY)
-  if (io.json) return printJson(io, { id, name, key: secret, ...rest, ...toPatterns(unmatched) })
-  warnOf(unmatched, io)
-  io.stderr(`${toKeyName(key)}. Keep it now; it is not shown again:\n`)
-  io.stdout(`${secret}\n`)
 }
 
 /** @param all also those that let nobody in any more, or never did: playgrounds are metered by them. */

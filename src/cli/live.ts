@@ -47,6 +47,9 @@ export function noteServer(found: ServerLookup, io: Pick<Io, 'stderr'>, instead:
 
 /** A server answers this from memory. */
 const STATUS_MS = 5_000
+/** A running server looks for changes every 25 ms. */
+const IN_FORCE_MS = 5_000
+const AGAIN_MS = 10
 /** The server takes 2 s for this at most. */
 const FLUSH_MS = 5_000
 /** A large model from a slow disk, before which answers that go on have to end. */
@@ -55,9 +58,9 @@ const DRIVE_MS = 3_600_000
 const TEST_MS = 30_000
 
 /** Looks for the server of a data folder and asks for its status. Never throws. */
-export async function findServer(dataFolder: string): Promise<ServerLookup> {
+export async function findServer(dataFolder: string, patienceMs = STATUS_MS): Promise<ServerLookup> {
   try {
-    const response = await ask(dataFolder, 'GET', '/status', STATUS_MS)
+    const response = await ask(dataFolder, 'GET', '/status', patienceMs)
     const body: unknown = await response.json()
     if (response.ok && Value.Check(Status, body)) return { kind: 'server', status: body }
     return { kind: 'silent', why: OTHER_VERSION, holdsLock: isServed(dataFolder) }
@@ -66,6 +69,34 @@ export async function findServer(dataFolder: string): Promise<ServerLookup> {
     // Without the right to open the socket there is no telling whether a server is behind it.
     const holdsLock = isServed(dataFolder)
     return holdsLock || why === FORBIDDEN ? { kind: 'silent', why, holdsLock } : { kind: 'none' }
+  }
+}
+
+/**
+ * Waits until the running server uses a configuration at least as new as the given revision. Returns at once if no server runs.
+ * After the time limit, warns instead. Never throws.
+ */
+export async function awaitRevision(
+  dataFolder: string,
+  revision: number,
+  io: Pick<Io, 'stderr'>,
+  limitMs = IN_FORCE_MS,
+): Promise<void> {
+  const endMs = performance.now() + limitMs
+  for (;;) {
+    const found = await findServer(dataFolder, Math.max(1, Math.ceil(endMs - performance.now())))
+    if (found.kind === 'none' || (found.kind === 'server' && found.status.config_revision >= revision)) return
+    // A server that is starting has the lock before it has a socket.
+    const mayAnswer = found.kind === 'server' || found.holdsLock
+    if (mayAnswer && performance.now() + AGAIN_MS < endMs) {
+      await Bun.sleep(AGAIN_MS)
+      continue
+    }
+    const why = found.kind === 'server' ? 'it still uses the previous configuration' : found.why
+    io.stderr(
+      `warning: The change is saved, but the running server did not confirm it: ${why}. Check the server with: tollgate doctor\n`,
+    )
+    return
   }
 }
 

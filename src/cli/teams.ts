@@ -1,4 +1,4 @@
-/** `tollgate teams create | list | show | edit`. Works beside a running server, which takes a change within moments. */
+/** `tollgate teams create | list | show | edit`. Works beside a running server, which uses a change when the command returns. */
 import { toTeamDocument } from '../documents/team.ts'
 import { toShortId } from '../domain/id.ts'
 import { toFirstStanding } from '../keys/standing.ts'

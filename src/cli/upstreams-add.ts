@@ -1,6 +1,6 @@
 /**
  * `tollgate upstreams add`: a provider by its name or its address, its credential, and the models that it lists, with what is known
- * of them. What would be made is shown first; works beside a running server, which takes it within moments.
+ * of them. What would be made is shown first; works beside a running server, which uses it when the command returns.
  */
 import {
   type Added,

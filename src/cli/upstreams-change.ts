@@ -1,4 +1,4 @@
-/** `tollgate upstreams edit | remove`. Both work beside a running server, which takes a change within moments. */
+/** `tollgate upstreams edit | remove`. Both work beside a running server, which uses a change when the command returns. */
 import { addModels } from '../catalog/add-upstream.ts'
 import type { Edited } from '../catalog/edit.ts'
 import { deleteUpstream, editUpstream, type UpstreamChanges } from '../catalog/edit-upstream.ts'

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { findServer, testThroughServer } from '../../src/cli/live.ts'
+import { awaitRevision, findServer, testThroughServer } from '../../src/cli/live.ts'
 import { socketPath } from '../../src/server/protocol.ts'
 import { takeLock } from '../../src/store/sqlite/lock.ts'
 import { toStatus } from '../support/status.ts'
@@ -40,4 +40,29 @@ test.each<[what: string, body: unknown]>([
 test('a test whose outcome cannot be read fails, and says what to do', async () => {
   answer = { id: 'a', state: 'who knows' }
   await expect(testThroughServer(folder, 'a')).rejects.toThrow('restart it')
+})
+
+test('a command that changed the configuration warns if the server still uses the previous one after the time limit', async () => {
+  const warnings: string[] = []
+  const io = { stderr: (text: string) => void warnings.push(text) }
+  answer = toStatus({ config_revision: 7 })
+  await awaitRevision(folder, 7, io, 60_000)
+  expect(warnings).toEqual([])
+  await awaitRevision(folder, 8, io, 30)
+  answer = 'ok'
+  await awaitRevision(folder, 8, io, 30)
+  expect(warnings).toEqual([
+    expect.stringMatching(
+      /^warning: The change is saved, but .* still uses the previous configuration\..* tollgate doctor\n$/,
+    ),
+    expect.stringContaining('restart it'),
+  ])
+})
+
+test('a command does not wait for a server that is gone', async () => {
+  await end()
+  end = async () => {}
+  const warnings: string[] = []
+  await awaitRevision(folder, 8, { stderr: (text) => void warnings.push(text) }, 60_000)
+  expect(warnings).toEqual([])
 })

@@ -6,7 +6,6 @@ import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 import { createWorkplace } from '../support/binary.ts'
 import { costOf, HELLO, HELLO_TOKENS, toCatalogue } from '../support/gateway.ts'
-import { untilKnown } from '../support/until.ts'
 import { type Seen, startUpstream } from '../support/upstream.ts'
 import { streamAnswer, type WireUsageNumbers, wholeAnswer } from '../support/upstream-answers.ts'
 
@@ -80,7 +79,6 @@ export async function createStampedeBench(): Promise<StampedeBench> {
     calls: () => upstream.requests.length,
     async key(...options) {
       const { id, key } = await json('keys', 'create', '--name', `crowd ${++keys}`, ...options)
-      await untilKnown(baseUrl, key)
       return { id, secret: key }
     },
     team: async (name) => (await json('teams', 'create', '--name', name, '--budget', BUDGET)).id,

@@ -6,11 +6,3 @@ export async function until(what: string, test: () => boolean | Promise<boolean>
     await Bun.sleep(5)
   }
 }
-
-/** Waits until a running server lets a key in that a command has made beside it: it looks for changes every few ms. */
-export const untilKnown = (baseUrl: string, secret: string): Promise<void> =>
-  until('the server to know a new key', async () => {
-    const response = await fetch(`${baseUrl}/models`, { headers: { authorization: `Bearer ${secret}` } })
-    await response.body?.cancel()
-    return response.ok
-  })

@@ -5,7 +5,6 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { applyJournal, BINARY, createWorkplace } from '../../support/binary.ts'
-import { untilKnown } from '../../support/until.ts'
 import { type ScriptedUpstream, startUpstream } from '../../support/upstream.ts'
 import type { RealAgent } from './install.ts'
 import { SPEAKERS, UPSTREAM_KEY } from './speakers.ts'
@@ -136,7 +135,6 @@ export async function startAgentStage(bin: string): Promise<AgentStage> {
     work: (agent, flags, words) => run([BINARY, 'launch', agent, '--data', data, ...flags, '--', ...words]),
     async shell(toScript, words) {
       const { key: secret } = await ask('keys', 'create', '--name', `by hand ${known.size}`)
-      await untilKnown(server.baseUrl, secret)
       return run(['sh', '-c', `${toScript({ baseUrl: server.baseUrl, secret })} "$@"`, 'sh', ...words])
     },
     async stop() {

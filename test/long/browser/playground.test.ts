@@ -9,7 +9,6 @@ import {
   startBrowsing,
   type Visit,
 } from '../../browser/browsing.ts'
-import { untilKnown } from '../../support/until.ts'
 import { type ScriptedUpstream, startUpstream } from '../../support/upstream.ts'
 import { errorAnswer, type StreamEnd, type StreamStep } from '../../support/upstream-answers.ts'
 
@@ -214,9 +213,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     const { stdout } = await browsing.place.run('keys', 'create', '--name', 'dev', '--json')
     const text = (await page.locator('.code code').textContent()) ?? ''
     if (Bun.which('curl') !== null) {
-      const { key } = JSON.parse(stdout)
-      await untilKnown(browsing.server.baseUrl, key)
-      const ran = await Bun.$`sh -c ${text.replace('YOUR_KEY', key)}`.quiet().text()
+      const ran = await Bun.$`sh -c ${text.replace('YOUR_KEY', JSON.parse(stdout).key)}`.quiet().text()
       expect(ran).toContain('I do not know')
       expect(upstream.requests.at(-1)?.json).toMatchObject({ temperature: 0.5, stream: true })
     }
