@@ -96,6 +96,8 @@ function toAdvice(failure: ServiceFailure): string {
     too_many_attempts: '',
     session_not_found: '',
     token_not_found: ' See them with: tollgate admin token list',
+    token_ambiguous: ' Name the token by one of these ids.',
+    token_exists: ' Choose another name, or revoke that token first.',
     request_not_found: ' See the ids with: tollgate requests list',
     request_removed: ` What all of them come to stays: tollgate usage --since ${day}`,
     request_ambiguous: ' Give more of its digits.',

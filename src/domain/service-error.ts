@@ -53,6 +53,8 @@ export type ServiceFailure =
   | { kind: 'too_many_attempts'; retryAfterMs: number }
   | { kind: 'session_not_found' }
   | { kind: 'token_not_found'; token: string }
+  | { kind: 'token_ambiguous'; token: string }
+  | { kind: 'token_exists'; token: string; id: string }
   | { kind: 'request_not_found'; request: string }
   /** By its id it is older than what is kept of the ledger, if it ever was on record. */
   | { kind: 'request_removed'; request: string; createdMs: number }

@@ -58,8 +58,18 @@ export function requireInSight({ name, hidden }: StoredKey): void {
   throw new ServiceError({ kind: 'key_hidden', key: name }, message)
 }
 
-/** Throws `key_exists` where a key in force has the name: names are unique among those, so that a command may go by them. */
+/** What filters and reports call requests that were made without a key. */
+export const SYSTEM = 'system'
+
+/**
+ * Throws `key_exists` where a key in force has the name: names are unique among those, so that a command may go by them. Throws `invalid` for
+ * a reserved name.
+ */
 export function requireFreeName(keys: readonly StoredKey[], name: string, nowMs: number): void {
+  if (name === SYSTEM) {
+    const message = `The field name is invalid: '${SYSTEM}' is reserved for requests without a key. Choose another name.`
+    throw new ServiceError({ kind: 'invalid', field: 'name' }, message)
+  }
   const taken = keys.find((key) => !key.hidden && key.name === name && isLiving(key, nowMs))
   if (!taken) return
   const message = `There is a key '${name}' already (${toShortId(taken.id)}).`

@@ -82,11 +82,18 @@ export async function listTeams(store: KeyStore): Promise<StoredTeam[]> {
   return (await store.readKeys()).teams
 }
 
+/** What commands take for no team. */
+const NO_TEAM = 'none'
+
 /** The team as the changes make it. Throws `invalid`, and `team_exists` where another team has its name. */
 function changed(before: StoredTeam, changes: TeamChanges, teams: readonly StoredTeam[]): StoredTeam {
   const { maxKeys = before.maxKeys } = changes
   const team = { ...before, ...withShared(before, changes), maxKeys }
   checkOptions({ ...changes, metadata: team.metadata })
+  if (team.name === NO_TEAM && !teams.some(({ id, name }) => id === team.id && name === NO_TEAM)) {
+    const message = `The field name is invalid: '${NO_TEAM}' is reserved for keys without a team. Choose another name.`
+    throw new ServiceError({ kind: 'invalid', field: 'name' }, message)
+  }
   const taken = teams.find(({ id, name }) => name === team.name && id !== team.id)
   if (taken === undefined) return team
   const message = `There is a team '${team.name}' already (${toShortId(taken.id)}).`

@@ -1,5 +1,5 @@
 /** From what people call keys, teams and models to which requests are wanted. Pure. */
-import { findKey, findTeam } from '../keys/find.ts'
+import { findKey, findTeam, SYSTEM } from '../keys/find.ts'
 import type { Configuration } from '../store/config-store.ts'
 import type { RequestFilter } from '../store/request-store.ts'
 
@@ -9,9 +9,6 @@ export interface WantedRequests extends Omit<RequestFilter, 'keyId' | 'teamId'> 
   key?: string
   team?: string
 }
-
-/** Whoever asks without a key is on record under this id. */
-const SYSTEM = 'system'
 
 /**
  * Throws `key_not_found`, `key_ambiguous`, `team_not_found` and `team_ambiguous`.

@@ -1,5 +1,5 @@
 /** Between what people call keys, teams and models, and what the ledger has of them: the filter of a report, and the names of its groups. Pure. */
-import { findKey, findTeam } from '../keys/find.ts'
+import { findKey, findTeam, SYSTEM } from '../keys/find.ts'
 import type { Configuration } from '../store/config-store.ts'
 import type { Dimension, UsageCell, UsageFilter } from '../store/usage-store.ts'
 
@@ -17,9 +17,6 @@ export interface UsageGroup {
 
 /** What names are looked for in. */
 export type Names = Pick<Configuration, 'keys' | 'teams' | 'aliases'>
-
-/** The key id of what is asked without a key. */
-const SYSTEM = 'system'
 
 /** Throws `key_not_found`, `key_ambiguous`, `team_not_found` and `team_ambiguous`. */
 export function toIds(where: UsageFilter, { keys, teams, aliases }: Names, nowMs: number): UsageFilter {

@@ -1,6 +1,7 @@
 /** Those who sign in, and tokens for scripts, over the admin API: by owners alone. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createTeam } from '../../src/keys/teams.ts'
+import type { StoredToken } from '../../src/store/identity-store.ts'
 import { type Browser, createFixture, type Fixture, PASSWORD } from './fixture.ts'
 
 let fixture: Fixture
@@ -75,6 +76,24 @@ test('a token is made, its secret told once, used, and revoked', async () => {
   expect(revoked.body.revoked_ms).toBe(fixture.clock.ms)
   expect((await script.ask('GET', '/keys', { headers })).body.error.kind).toBe('token_wrong')
   expect((await browser.ask('POST', '/tokens/nothing/revoke')).body.error.kind).toBe('token_not_found')
+})
+
+test('names of living tokens are unique, and a name that may mean two tokens revokes neither', async () => {
+  const create = (name: string) => browser.ask('POST', '/tokens', { body: { name, scope: 'read' } })
+  const { id } = (await create('ci')).body
+  const again = await create('ci')
+  expect([again.status, again.body.error.kind, again.body.error.id]).toEqual([409, 'token_exists', id])
+  expect((await browser.ask('POST', '/tokens/ci/revoke')).body.id).toBe(id)
+  const second = (await create('ci')).body
+  // Two that share a name from before names were unique.
+  const third = { ...(await fixture.identity.readTokens())[1], id: 'f'.repeat(32), hash: 'x' } as StoredToken
+  const change = { action: 'tokens.create' as const, subject: third.id, detail: {}, write: { tokens: [third] } }
+  await fixture.identity.changeIdentity({ actor: 'test', nowMs: fixture.clock.ms }, () => ({ value: null, change }))
+  const refused = await browser.ask('POST', '/tokens/ci/revoke')
+  expect([refused.status, refused.body.error.kind]).toEqual([409, 'token_ambiguous'])
+  expect(refused.body.error.message).toContain(second.id)
+  expect((await browser.ask('POST', `/tokens/${third.id}/revoke`)).body.id).toBe(third.id)
+  expect((await browser.ask('POST', '/tokens/ci/revoke')).body.id).toBe(second.id)
 })
 
 test('a token that writes makes neither tokens nor administrators, and sees none', async () => {

@@ -161,6 +161,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
     return browser
   }
 
+  let tokens = 0
   return {
     ...{
       folder,
@@ -182,7 +183,11 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
     },
     /** What a script sends. */
     async tokenHeaders(scope: 'read' | 'write') {
-      const { secret } = await createToken(identity, { name: scope, scope }, { actor: 'test', nowMs: clock.ms })
+      const { secret } = await createToken(
+        identity,
+        { name: `${scope}-${++tokens}`, scope },
+        { actor: 'test', nowMs: clock.ms },
+      )
       return { authorization: `Bearer ${secret}` }
     },
     /** All that was logged. */

@@ -60,6 +60,28 @@ test.each([
   expect((await browser.ask('GET', '/keys')).body.keys).toEqual([])
 })
 
+test('a key is not named as requests without a key are, nor a team as no team; those of before are reached by id', async () => {
+  for (const [path, name, free] of [
+    ['/keys', 'system', 'System'],
+    ['/teams', 'none', 'None'],
+  ] as const) {
+    const { status, body } = await browser.ask('POST', path, { body: { name } })
+    expect([path, status, body.error.kind, body.error.field]).toEqual([path, 400, 'invalid', 'name'])
+    const { id } = (await browser.ask('POST', path, { body: { name: free } })).body
+    expect((await browser.ask('PATCH', `${path}/${id}`, { body: { name } })).body.error.field).toBe('name')
+    const table = path.slice(1)
+    await fixture.store.changeKeys({ actor: 'test', nowMs: 1 }, (rows) => ({
+      value: null,
+      change: {
+        ...{ action: 'keys.edit', subject: id, detail: {} },
+        write: { [table]: rows[table as 'keys'].map((row) => ({ ...row, name })) },
+      },
+    }))
+    const edited = await browser.ask('PATCH', `${path}/${id}`, { body: { rpm: 5 } })
+    expect([edited.body.name, edited.body.rpm]).toEqual([name, 5])
+  }
+})
+
 test('what is not there is 404, what is there already 409', async () => {
   await browser.ask('POST', '/keys', { body: { name: 'dev' } })
   expect((await browser.ask('POST', '/keys', { body: { name: 'dev' } })).status).toBe(409)

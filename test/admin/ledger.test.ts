@@ -149,7 +149,7 @@ test('who changed what is told with names, and found by them', async () => {
     .createBrowser()
     .ask('POST', '/keys', { body: { name: 'ci' }, headers: await fixture.tokenHeaders('write') })
   const { audit, next } = await read('/audit?action=keys&limit=1')
-  expect(audit).toMatchObject([{ action: 'keys.create', actor_name: 'write', detail: { name: 'ci' } }])
+  expect(audit).toMatchObject([{ action: 'keys.create', actor_name: 'write-1', detail: { name: 'ci' } }])
   const rest = await read(`/audit?action=keys&before=${next}`)
   expect(rest).toMatchObject({ audit: [{ actor_name: 'ann@example.com', detail: { name: 'dev' } }], next: null })
   expect(await read('/audit?actor=ANN@example.com&action=keys')).toEqual(rest)

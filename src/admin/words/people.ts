@@ -98,10 +98,15 @@ export const PEOPLE = {
   'GET /tokens': { summary: 'Lists tokens for scripts', answer: Type.Object({ tokens: Type.Array(Token) }) },
   'POST /tokens': {
     summary: 'Makes a token',
+    errors: ['token_exists'],
     answer: Type.Object({
       ...Token.properties,
       token: Type.String({ description: 'The whole of it: shown in this answer alone.' }),
     }),
   },
-  'POST /tokens/:id/revoke': { summary: 'Revokes a token', answer: Token, errors: ['token_not_found'] },
+  'POST /tokens/:id/revoke': {
+    summary: 'Revokes a token',
+    answer: Token,
+    errors: ['token_not_found', 'token_ambiguous'],
+  },
 } satisfies Words
