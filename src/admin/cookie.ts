@@ -14,7 +14,7 @@ type Kind = keyof typeof COOKIES
  * With the prefix `__Host-` a browser takes it from this host alone, over TLS alone, for every path. Browsers send cookies to every
  * port of a host: with the port in its name, servers beside each other do not sign each other's people out.
  */
-function nameOf(kind: Kind, { origin, isSecure }: OwnOrigin): string {
+export function nameOf(kind: Kind, { origin, isSecure }: OwnOrigin): string {
   const { port } = new URL(origin)
   return `${isSecure ? '__Host-' : ''}${COOKIES[kind].name}${port === '' ? '' : `-${port}`}`
 }

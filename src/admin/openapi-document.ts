@@ -15,7 +15,7 @@ import { ApiError, ChatCompletion } from '../http/openapi/schemas.ts'
 import { API_PATH, type GuardedRoute, type Least } from './access.ts'
 import { statusOf } from './errors.ts'
 import type { Described } from './openapi.ts'
-import { FIELDS, PARAMETERS } from './words/parameters.ts'
+import { FIELDS, PARAMETERS, VALUES } from './words/parameters.ts'
 import type { RouteWords } from './words/route-words.ts'
 import { WORDS } from './words/words.ts'
 
@@ -27,8 +27,11 @@ const NAMED = {
   ...{ ChatRequest: RequestSchema, ChatCompletion, ApiError },
 }
 
-/** @param app whose routes they are. */
-export function toAdminDocument({ app, routes }: Described) {
+/**
+ * @param app whose routes they are.
+ * @param cookie the name of the session's cookie at the address that the description is read at.
+ */
+export function toAdminDocument({ app, routes }: Described, cookie: string) {
   const read = toOpenAPISchema(app, { staticFile: false, methods: [] }).paths as Paths
   const paths: Record<string, Record<string, unknown>> = {}
   for (const route of routes) {
@@ -37,14 +40,14 @@ export function toAdminDocument({ app, routes }: Described) {
     const words = WORDS[toName(route)]
     paths[path] = { ...paths[path], [method]: toOperation(route, read[path]?.[method] ?? {}, words) }
   }
-  return withComponents({ ...HEAD, tags: toTags(routes), paths }, NAMED)
+  return withComponents({ ...toHead(cookie), tags: toTags(routes), paths }, NAMED)
 }
 
 /** Such as `GET /keys/:id`: what a route's words stand under. */
 export const toName = ({ method, path }: Pick<GuardedRoute, 'method' | 'path'>) =>
   `${method} ${path.slice(API_PATH.length)}`
 
-const HEAD = {
+const toHead = (cookie: string) => ({
   openapi: '3.1.1',
   info: {
     title: 'Tollgate, for its administrators',
@@ -58,9 +61,9 @@ const HEAD = {
       session: {
         type: 'apiKey',
         in: 'cookie',
-        name: '__Host-tollgate',
+        name: cookie,
         description:
-          'Set by signing in. On this machine, without TLS, its name is `tollgate`. Where the address has a port, that stands behind it: `tollgate-8787`. Changes need the header `origin`, too.',
+          'Set by signing in. Its name depends on the address: `__Host-tollgate` over https, `tollgate` over loopback http. A port in the address is appended, such as `tollgate-8787`. Changes also need the header `origin`.',
       },
       token: {
         type: 'http',
@@ -69,7 +72,7 @@ const HEAD = {
       },
     },
   },
-}
+})
 
 interface Operation {
   operationId?: string
@@ -133,7 +136,7 @@ function toParameter({ schema, ...parameter }: NonNullable<Operation['parameters
   const plain = schema.anyOf?.find(({ type }) => type === 'integer' || type === 'boolean')
   const several = Object.keys(schema).length === 0 ? { type: 'array', items: { type: 'string' } } : null
   const told = plain ? { type: plain.type } : (several ?? schema)
-  return { ...parameter, description: PARAMETERS[parameter.name], schema: told }
+  return { ...parameter, description: PARAMETERS[parameter.name], schema: { ...told, ...VALUES[parameter.name] } }
 }
 
 /** The refusals of a route, by their status. */

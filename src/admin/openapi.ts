@@ -5,6 +5,7 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { createDescription } from '../http/description.ts'
 import { access, type GuardedRoute } from './access.ts'
+import { nameOf } from './cookie.ts'
 
 export interface Described {
   app: AnyElysia
@@ -13,8 +14,19 @@ export interface Described {
 
 /** @param describe what there is, once all of it is put together. */
 export const openApiController = (describe: () => Described) => {
-  const serve = createDescription(async () => (await import('./openapi-document.ts')).toAdminDocument(describe()))
-  return new Elysia({ name: 'openapi' })
-    .use(access())
-    .get('/openapi.json', ({ request }) => serve(request), { least: 'viewer' })
+  const at = (cookie: string) => ({
+    cookie,
+    serve: createDescription(async () => (await import('./openapi-document.ts')).toAdminDocument(describe(), cookie)),
+  })
+  // Of the address that it was read at last: there may be as many as ports.
+  let last: ReturnType<typeof at> | null = null
+  return new Elysia({ name: 'openapi' }).use(access()).get(
+    '/openapi.json',
+    ({ request, visitor: { own } }) => {
+      const cookie = nameOf('session', own)
+      if (last?.cookie !== cookie) last = at(cookie)
+      return last.serve(request)
+    },
+    { least: 'viewer' },
+  )
 }

@@ -75,7 +75,10 @@ function toNoRoute(routes: readonly Route[], request: Request): NoRoute {
 /** The methods that a path is served with; the router takes one with a slash at its end for the same. */
 export function methodsOf(routes: readonly Route[], path: string): string[] {
   const plain = path.replace(/(?<=.)\/$/, '')
-  return [...new Set(routes.filter((route) => toPattern(route.path).test(plain)).map(({ method }) => method))]
+  const fitting = routes.filter((route) => toPattern(route.path).test(plain))
+  // The router prefers a path that is written out to one whose parameter would fit it.
+  const exact = fitting.filter((route) => route.path === plain)
+  return [...new Set((exact.length > 0 ? exact : fitting).map(({ method }) => method))]
 }
 
 /** By the paths of routes, of which there are few. */

@@ -26,7 +26,7 @@ export type Paths = Record<string, Record<string, Operation>>
 let paths: Paths | null = null
 
 export function expectDescribed(admin: Admin, method: string, path: string, status: number, body: unknown): void {
-  paths ??= toAdminDocument(admin).paths as Paths
+  paths ??= toAdminDocument(admin, 'tollgate').paths as Paths
   const plain = path.replace(/\?.*/, '')
   const ours = admin.routes.filter((one) => one.method === method && toPattern(one.path).test(plain))
   const route = ours.find((one) => one.path === plain) ?? ours[0]

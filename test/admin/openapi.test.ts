@@ -4,7 +4,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { toName } from '../../src/admin/openapi-document.ts'
 import { WORDS } from '../../src/admin/words/words.ts'
 import type { Operation, Paths } from './described.ts'
-import { createFixture, type Fixture } from './fixture.ts'
+import { createFixture, type Fixture, PUBLIC_URL } from './fixture.ts'
 
 let fixture: Fixture
 beforeEach(() => {
@@ -12,7 +12,8 @@ beforeEach(() => {
 })
 afterEach(() => fixture.close())
 
-const read = async () => (await (await fixture.signIn('viewer')).ask('GET', '/openapi.json')).body
+const read = async () =>
+  (await fixture.createBrowser().ask('GET', '/openapi.json', { headers: await fixture.tokenHeaders('read') })).body
 
 test('it is valid OpenAPI 3.1', async () => {
   const document = await read()
@@ -70,4 +71,42 @@ test('bodies are JSON alone, and the playground takes what the public API does',
   expect([responses[429], responses[403]].map(({ content }) => content['application/json'].schema.$ref)).toEqual([
     ...['#/components/schemas/ApiError', '#/components/schemas/Refusal'],
   ])
+})
+
+test('the cookie of sessions has the name that it has at the address where the description is read', async () => {
+  for (const origin of [PUBLIC_URL, 'http://localhost:8787']) {
+    const browser = fixture.createBrowser(origin)
+    const headers = await fixture.tokenHeaders(origin === PUBLIC_URL ? 'read' : 'write')
+    const { components } = (await browser.ask('GET', '/openapi.json', { headers })).body
+    expect([origin, components.securitySchemes.session.name]).toEqual([
+      ...[origin, origin === PUBLIC_URL ? '__Host-tollgate' : 'tollgate-8787'],
+    ])
+  }
+})
+
+test.each([
+  ['/failures', 'step', ['day', 'hour'], ['week', 'DAY', '']],
+  ['/usage', 'by', ['key', 'key,model', 'user,hour'], ['keys', 'key,model,day', '']],
+  [
+    '/usage',
+    'since',
+    ['7d', '12h', '1700000000000', '2023-01-31', '2023-01-31T10:00Z'],
+    ['yesterday', '7', '31.1.2023'],
+  ],
+])('%s says which values %s takes, and takes those alone', async (path, name, taken, refused) => {
+  fixture.clock.ms = Date.UTC(2026, 0, 1)
+  const viewer = await fixture.signIn('viewer')
+  const { parameters } = (await read()).paths[`/admin/api${path}`].get
+  const { enum: words, pattern } = parameters.find((one: { name: string }) => one.name === name).schema
+  for (const value of [...taken, ...refused]) {
+    const isTold = words ? words.includes(value) : new RegExp(pattern).test(value)
+    const { status } = await viewer.ask('GET', `${path}?${name}=${encodeURIComponent(value)}`)
+    expect([value, isTold, status]).toEqual([value, taken.includes(value), taken.includes(value) ? 200 : 400])
+  }
+})
+
+test('a path that is written out is not taken for the parameter of another one', async () => {
+  const viewer = await fixture.signIn('viewer')
+  expect((await viewer.ask('GET', '/passkeys/options')).headers.get('allow')).toBe('POST')
+  expect((await viewer.ask('GET', '/passkeys/0123')).headers.get('allow')).toBe('PATCH, DELETE')
 })

@@ -14,7 +14,7 @@ let admin: ApiDocument
 const v1: ApiDocument = JSON.parse(JSON.stringify(toPublicDocument()))
 beforeAll(() => {
   fixture = createFixture()
-  admin = JSON.parse(JSON.stringify(toAdminDocument(fixture.admin)))
+  admin = JSON.parse(JSON.stringify(toAdminDocument(fixture.admin, 'tollgate')))
 })
 afterAll(() => fixture.close())
 

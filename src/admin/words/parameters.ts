@@ -1,3 +1,18 @@
+/** What is said of the parameters of routes and of the fields of bodies. */
+import { DIMENSIONS } from '../../store/usage-store.ts'
+
+const DIMENSION = `(${DIMENSIONS.join('|')})`
+/** ms since 1970, a span such as `7d`, or a date with or without a time. */
+const TIME = String.raw`^(\d{10,15}|0|\d{1,10}(ms|s|m|h|d|w)|\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)?)?)$`
+
+/** The values that some parameters take, as JSON Schema. Their routes check them, and refuse others with a sentence. */
+export const VALUES: Readonly<Record<string, object>> = {
+  step: { enum: ['day', 'hour'] },
+  by: { pattern: `^${DIMENSION}(,${DIMENSION})?$` },
+  since: { pattern: TIME },
+  until: { pattern: TIME },
+}
+
 /** What the parameters of routes mean, by their names, which are the same everywhere. */
 export const PARAMETERS: Readonly<Record<string, string>> = {
   id: 'Its id. Keys, teams and requests are found by a part of it, too, and keys, teams, tokens and people by their name.',
