@@ -15,11 +15,13 @@
 
 import type { Log, LogFields } from '../log.ts'
 import { type CallingRequest, Circuit } from './circuit.ts'
-import { Suspects } from './suspects.ts'
+import { MarkedKeys } from './marked-keys.ts'
 
 const FAILURES_TO_OPEN = 5
 /** A key's failures are forgotten when none has joined them for so long. */
 const FORGET_MS = 10 * 60_000
+/** A key that means harm is back at once; an outage in the meantime, others find out, too. */
+const SUSPECT_MS = 10 * 60_000
 
 export class Breaker {
   readonly everyone: Circuit
@@ -27,7 +29,8 @@ export class Breaker {
   private readonly failedKeys = new Map<string, string>()
   /** Keys whose failures opened it for everyone last. */
   private openedBy: string[] = []
-  private readonly suspects = new Suspects()
+  /** Keys whose requests failed while those of other keys went well: their failures say nothing about the target for others. */
+  private readonly suspects = new MarkedKeys(SUSPECT_MS)
   /** Keys whose last request failed, in the order of their last failures. */
   readonly keys = new Map<string, Circuit>()
   /** A request counts once, however often it is tried and in however many calls. */

@@ -42,9 +42,14 @@ export function takeFailure(target: TargetState, request: CallingRequest, error:
     target.hold('paused', 'its provider limits our rate', Math.min(retryAfterMs, PENALTY_MS))
   if (!refusal) return
   if (owner.penalty?.kind === 'down') owner.reached()
-  const refused = refusal.of === 'upstream' ? owner : target
-  refused.penalise('refused', `it answered ${status}: ${refusal.why}`, true)
+  const reason = `it answered ${status}: ${refusal.why}`
+  const isConfirmed = refusal.of === 'upstream' && owner.probeRefused && !isProven(owner)
+  if (refusal.isForEveryone || isConfirmed) owner.penalise('refused', reason, true)
+  else target.refuse(request.keyId, reason)
 }
+
+/** Whether a call has gone well so recently that a free probe says less. */
+const isProven = ({ deps, workedMs }: UpstreamState): boolean => deps.nowMs() - workedMs < PROVEN_MS
 
 /**
  * Takes what a free probe found.
@@ -53,6 +58,7 @@ export function takeFailure(target: TargetState, request: CallingRequest, error:
 export function takeProbe(upstream: UpstreamState, found: Readiness, used: Upstream): void {
   const reason = 'reason' in found ? found.reason : ''
   if (found.state === 'not_made') return
+  upstream.probeRefused = found.state === 'refused'
   const isHarmless = found.state === 'refused' && !isHeld(upstream, found, used)
   if (isHarmless) upstream.noteRefusal(used, reason)
   else if (found.state === 'refused' && upstream.credentialFailed(used, toRefusedByProbe(reason))) {
@@ -62,15 +68,14 @@ export function takeProbe(upstream: UpstreamState, found: Readiness, used: Upstr
   const state = isHarmless ? 'unknown' : found.state
   if (state === 'timeout') upstream.timeouts++
   else if (state !== 'down') upstream.reached()
-  const { penalty, unreached, timeouts, deps, workedMs } = upstream
-  const isProven = deps.nowMs() - workedMs < PROVEN_MS
+  const { penalty, unreached, timeouts, deps } = upstream
   // Silence of one that calls did not find silent may be a slow answer, and makes it come after others at most.
   const isSilent = state === 'timeout' && unreached && (timeouts > 1 || penalty?.kind === 'down')
   if (state === 'down' || isSilent) upstream.markDown(reason)
   else if (!upstream.present()?.isOfCall) {
     // Any answer ends a doubt of whether it answers, only a welcome a refusal.
     if (state === 'ready' || (state === 'unknown' && penalty?.kind === 'degraded')) upstream.clear()
-    else if (state !== 'unknown' && (unreached || timeouts > 1 || !isProven))
+    else if (state !== 'unknown' && (unreached || timeouts > 1 || !isProven(upstream)))
       upstream.penalise(state === 'refused' ? 'refused' : 'degraded', reason)
   }
   upstream.probeFailed = state === 'down' || state === 'timeout' || state === 'degraded'

@@ -93,7 +93,8 @@ export class RequestHealth implements CallingRequest {
     if (owner.isDown()) return 'unavailable'
     const circuit = breaker?.blocking(this.keyId, deps.nowMs())
     if (circuit) return circuit.probe ? 'degraded' : 'unavailable'
-    return owner.present() || state.present() ? 'degraded' : 'healthy'
+    const isRefused = state.refusedKeys.has(this.keyId, deps.nowMs())
+    return owner.present() || state.present() || isRefused ? 'degraded' : 'healthy'
   }
 
   /** Claims the target for a call: false where it is unavailable, or where its half-open probe is under way. */
@@ -125,8 +126,7 @@ export class RequestHealth implements CallingRequest {
       breaker?.halfOpenSuccess(this)
     } else if (news === 'ok') {
       owner.worked()
-      // A pause is kept all the same.
-      if (state.penalty?.kind === 'refused') state.clear()
+      state.refusedKeys.forget(this.keyId)
       breaker?.recordSuccess(this, deps.nowMs())
     } else if (news === 'aborted') breaker?.abortProbe(this)
     else takeFailure(state, this, news)

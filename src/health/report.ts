@@ -24,7 +24,7 @@ export interface UpstreamHealth {
     failures_in_a_row: number
     /** Until the breaker half-opens; null where it is closed. */
     retry_in_ms: number | null
-    /** Why it comes after others whatever its breaker: its model was refused, or its provider wants a pause. */
+    /** Why it comes after others whatever its breaker: it refused requests of some keys, or its provider wants a pause. */
     reason: string | null
   }[]
 }
@@ -65,6 +65,11 @@ function toTargetHealth(model: string, state: TargetState): UpstreamHealth['targ
     open_for_keys: last && last !== breaker?.everyone ? open.length : null,
     failures_in_a_row: (last ?? breaker?.everyone)?.failures ?? 0,
     retry_in_ms: last ? Math.ceil(waitMs) : null,
-    reason: state.present()?.reason ?? null,
+    reason: state.present()?.reason ?? toRefused(state, nowMs),
   }
+}
+
+function toRefused({ refusedKeys, refusedReason }: TargetState, nowMs: number): string | null {
+  const count = refusedKeys.count(nowMs)
+  return count === 0 ? null : `${refusedReason} (for ${count === 1 ? 'one key' : `${count} keys`})`
 }

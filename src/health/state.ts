@@ -9,6 +9,7 @@ import type { Log } from '../log.ts'
 import type { CredentialFailure } from '../upstreams/failure.ts'
 import type { Breaker } from './breaker.ts'
 import { Credentials } from './credentials.ts'
+import { MarkedKeys } from './marked-keys.ts'
 
 export interface HealthDeps {
   /** A clock that never steps. */
@@ -77,6 +78,8 @@ export class UpstreamState extends Penalised {
   timeouts = 0
   /** The last probe failed, whether or not that counts against it. */
   probeFailed = false
+  /** The last probe was refused, whether or not that counts against it. */
+  probeRefused = false
   /** Whether it has ever answered. */
   answers = false
   /** When a call went well last, on the clock that never steps. */
@@ -190,11 +193,22 @@ export class UpstreamState extends Penalised {
 export class TargetState extends Penalised {
   /** Null while nothing has failed yet. */
   breaker: Breaker | null = null
+  /** Keys whose requests it has refused, and the reason it gave last: it comes after others for these keys alone. */
+  readonly refusedKeys = new MarkedKeys(PENALTY_MS)
+  refusedReason = ''
 
   constructor(
     readonly owner: UpstreamState,
     readonly upstreamModel: string,
   ) {
     super(owner.deps, { ...owner.about, model: upstreamModel })
+  }
+
+  refuse(keyId: string, reason: string): void {
+    const nowMs = this.deps.nowMs()
+    if (!this.refusedKeys.has(keyId, nowMs))
+      this.deps.log?.warn('upstream_penalised', 'an upstream has a penalty', { ...this.about, key: keyId, reason })
+    this.refusedKeys.note(keyId, nowMs)
+    this.refusedReason = reason
   }
 }

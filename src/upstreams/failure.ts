@@ -14,17 +14,27 @@ export const blamesTheRequest = (status: number | null): boolean => OF_THE_REQUE
 export interface Refusal {
   /** Whether all models of the upstream are refused, or this one. */
   of: 'upstream' | 'target'
+  /** Whether other keys would get the same: a 403 or a 404 may be about this request. */
+  isForEveryone: boolean
   /** Such as `its account has to be paid`. */
   why: string
 }
 
 /** What blames the configuration of this server: the credential or the account, or else the address or the model's name there. */
 const REFUSALS: Readonly<Record<number, Refusal>> = {
-  401: { of: 'upstream', why: 'its api_key in the catalogue is missing or wrong' },
-  402: { of: 'upstream', why: 'its account has to be paid' },
-  403: { of: 'upstream', why: 'its api_key in the catalogue, or its account, may not do this' },
-  404: { of: 'target', why: 'its base_url, or the model of its route in the catalogue, does not exist there' },
-  405: { of: 'target', why: 'its base_url in the catalogue is not that of a chat API' },
+  401: { of: 'upstream', isForEveryone: true, why: 'its api_key in the catalogue is missing or wrong' },
+  402: { of: 'upstream', isForEveryone: true, why: 'its account has to be paid' },
+  403: {
+    of: 'upstream',
+    isForEveryone: false,
+    why: 'its api_key in the catalogue, or its account, may not do this',
+  },
+  404: {
+    of: 'target',
+    isForEveryone: false,
+    why: 'its base_url, or the model of its route in the catalogue, does not exist there',
+  },
+  405: { of: 'target', isForEveryone: false, why: 'its base_url in the catalogue is not that of a chat API' },
 }
 
 /** Reads a status; null where it blames nothing on us. */

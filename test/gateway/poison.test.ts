@@ -58,6 +58,13 @@ test('eight parallel requests of one key that end in 500 leave the upstream to o
   expect(await breakers()).toMatchObject([{ breaker: 'open', open_for_keys: 1 }])
 })
 
+test.each([403, 404, 405])('a %d that one key gets moves only that key to the other route', async (status) => {
+  several.first.script((seen) => (seen.body.includes('poison') ? errorAnswer(status) : answering('first')(seen)))
+  for (const { status, upstream } of await poison()) expect([status, upstream]).toEqual([200, 'second'])
+  expect(await ask(bystander, 'question')).toEqual({ status: 200, upstream: 'first' })
+  expect(await ask(poisoner, 'question')).toEqual({ status: 200, upstream: 'second' })
+})
+
 /** While eight of the poisoner's are under way, and afterwards. */
 async function expectServed(words: string, only: Record<string, unknown> = {}) {
   const asked = Array.from({ length: 4 }, (_, each) => ask(bystander, `${words} ${each}`, only))

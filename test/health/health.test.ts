@@ -351,22 +351,23 @@ describe('the breaker of a key', () => {
 
 describe('what an upstream refuses', () => {
   test.each([
-    [401, 'degraded', 'degraded'],
-    [402, 'degraded', 'degraded'],
-    [403, 'degraded', 'degraded'],
-    [404, 'degraded', 'healthy'],
-    [405, 'degraded', 'healthy'],
-    [400, 'healthy', 'healthy'],
-    [409, 'healthy', 'healthy'],
-    [422, 'healthy', 'healthy'],
-  ] as [number, Availability, Availability][])(
-    'with %d makes its target %s, and its other models %s, for 60 s',
+    [401, 'degraded', 'degraded', 'degraded'],
+    [402, 'degraded', 'degraded', 'degraded'],
+    [403, 'degraded', 'healthy', 'healthy'],
+    [404, 'degraded', 'healthy', 'healthy'],
+    [405, 'degraded', 'healthy', 'healthy'],
+    [400, 'healthy', 'healthy', 'healthy'],
+    [409, 'healthy', 'healthy', 'healthy'],
+    [422, 'healthy', 'healthy', 'healthy'],
+  ] as [number, Availability, Availability, Availability][])(
+    'with %d makes its target %s for the key, its other models %s, and the target for other keys %s, for 60 s',
     (...row) => {
-      const [code, ofTarget, ofOther] = row
-      const { health, target, pass } = setUp()
+      const [code, ofTarget, ofOther, forOthers] = row
+      const { health, ask, target, pass } = setUp()
       const other = { ...toTarget(), upstreamModel: 'small-v1' }
       health.report(target, status(code))
       expect([target, other].map(health.availability)).toEqual([ofTarget, ofOther])
+      expect(ask('k2').availability(target)).toBe(forOthers)
       // It is still tried: nothing else may be there.
       expect([health.enter(target), health.enter(target), health.whyUnavailable(target)]).toEqual([true, true, null])
       pass(60_000)
@@ -388,6 +389,21 @@ describe('what an upstream refuses', () => {
     expect(lines).toHaveLength(1)
   })
 
+  test('with 403 puts it behind others for every key where its last probe was refused, and no call has gone well of late', () => {
+    const { health, ask, target, pass } = setUp()
+    const forOthers = () => ask('k2').availability(target)
+    const mayNot: Readiness = { state: 'refused', reason: 'its /models answered 403', isWrong: false }
+    health.probed(target.upstream, mayNot)
+    expect(forOthers()).toBe('healthy')
+    health.report(target, status(404))
+    ask('k3').report(target, 'ok')
+    health.report(target, status(403))
+    expect(forOthers()).toBe('healthy')
+    pass(60_000)
+    health.report(target, status(403))
+    expect(forOthers()).toBe('degraded')
+  })
+
   test('is none where one request may cost more than the account has: smaller ones go on to it', () => {
     const { health, target } = setUp()
     health.report(target, new UpstreamError('status', 'pay', { status: 402, code: UNAFFORDABLE_CODE }))
@@ -398,8 +414,8 @@ describe('what an upstream refuses', () => {
 
   test('is its state, in which it is neither healthy nor down', () => {
     const { health, target, stateOf, pass } = setUp()
-    health.report(target, status(403))
-    expect(stateOf()).toMatchObject({ state: 'refused', reason: expect.stringMatching(/^it answered 403: /) })
+    health.report(target, status(402))
+    expect(stateOf()).toMatchObject({ state: 'refused', reason: expect.stringMatching(/^it answered 402: /) })
     pass(60_000)
     expect(stateOf()).toMatchObject({ state: 'unknown', reason: null })
     health.probed(target.upstream, { state: 'refused', reason: 'its /models answered 401', isWrong: true })
@@ -411,7 +427,8 @@ describe('what an upstream refuses', () => {
   test('is in its state, in words and without its own', () => {
     const { health, target, stateOf } = setUp()
     health.report(target, status(404))
-    expect(stateOf()?.targets).toMatchObject([{ reason: expect.stringMatching(/^it answered 404: its base_url, or/) }])
+    const why = 'it answered 404: its base_url, or the model of its route in the catalogue, does not exist there'
+    expect(stateOf()?.targets).toMatchObject([{ reason: `${why} (for one key)` }])
     health.report(target, status(401))
     expect(stateOf()?.reason).toBe('it answered 401: its api_key in the catalogue is missing or wrong')
   })
