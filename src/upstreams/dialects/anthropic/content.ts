@@ -77,7 +77,9 @@ function toImage(url: string, at: string): ImageBlock | DocumentBlock {
 function toDocument(file: JsonObject, at: string): DocumentBlock | ImageBlock {
   const title = asText(file.filename)
   const named = title === '' ? {} : { title }
-  const [id, url, data] = [asText(file.file_id), asText(file.file_url), asText(file.file_data)]
+  const [id, data] = [asText(file.file_id), asText(file.file_data)]
+  // OpenRouter's clients write the address in place of the data.
+  const url = asText(file.file_url) || (/^https?:\/\//i.test(data) ? data : '')
   if (id !== '') return { type: 'document', source: { type: 'file', file_id: id }, ...named }
   if (url !== '') return { type: 'document', source: { type: 'url', url }, ...named }
   if (data === '') throw unsupportedValue(at, 'a file needs its file_data.')

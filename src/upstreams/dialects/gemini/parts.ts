@@ -76,11 +76,12 @@ function toAudio({ data, format }: JsonObject): Part {
   return { inlineData: { mimeType, data: asText(data) } }
 }
 
-/** The bytes come as a `data:` URL, or bare; what is stored with the provider has an address there. */
-function toFile({ filename, file_data: data, file_id: id }: JsonObject): Part | undefined {
+/** The bytes come as a `data:` URL, or bare, or lie at a public URL; what is stored with the provider has an address there. */
+function toFile({ filename, file_data: data, file_url: url, file_id: id }: JsonObject): Part | undefined {
   const mimeType = typeOf(asText(filename)) ?? 'application/pdf'
   const bytes = asText(data)
   if (bytes !== '') return toMedia(bytes, mimeType) ?? { inlineData: { mimeType, data: bytes } }
+  if (asText(url) !== '') return toMedia(asText(url), mimeType)
   const stored = asText(id)
   return stored === '' ? undefined : { fileData: { mimeType, fileUri: stored } }
 }
