@@ -58,10 +58,17 @@ function toReason(error: unknown): string | null {
 export function toGatewayError(error: unknown, lastUpstream = ''): GatewayError {
   if (error instanceof GatewayError) return error
   if (!(error instanceof UpstreamError)) return internalError(error)
-  const { kind, status, retryAfterMs } = error
+  const { kind, status, retryAfterMs, deadline } = error
   const upstream = error.upstream ?? lastUpstream
   const retryAfter = { 'retry-after': toRetryAfter(retryAfterMs ?? WAIT_MS) }
   if (kind === 'aborted') return new GatewayError('client_closed', 'The client left before the answer was complete.')
+  if (deadline === 'queue') {
+    return new GatewayError(
+      'overloaded',
+      `Tollgate queued the request for upstream \`${upstream}\`, and ${error.message}. The request was not sent to the model. Try again later.`,
+      { headers: retryAfter },
+    )
+  }
   if (kind === 'deadline') {
     return new GatewayError('upstream_timeout', `Upstream \`${upstream}\` took too long: ${error.message}.`)
   }

@@ -203,6 +203,15 @@ export const tooLong = (message: string) => new UpstreamError('broken', message,
 /** What ends a call for another reason of ours, and is then the reason of its signal. */
 export const noLongerWanted = () => new UpstreamError('aborted', 'the answer is no longer wanted', { retryable: false })
 
+/**
+ * What a call is told that waited in a queue of ours for so long: it was not sent.
+ * @param retryAfterMs how long the queue is expected to take now.
+ */
+export const queuedTooLong = (waitedMs: number, retryAfterMs: number) =>
+  new UpstreamError('deadline', `no slot became free within ${waitedMs / 1_000} s`, {
+    ...{ deadline: 'queue', isOwnLimit: true, retryable: false, retryAfterMs },
+  })
+
 /** Why a request came to its end whose signal has aborted: the GatewayError that is its reason, or else its client left. */
 export const toEnd = ({ reason }: EndSignal): GatewayError | UpstreamError =>
   reason instanceof GatewayError ? reason : clientLeft()

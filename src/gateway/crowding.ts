@@ -6,7 +6,7 @@
  * before it and after it.
  */
 import type { EndSignal } from '../domain/end-signal.ts'
-import { clientLeft, UpstreamError } from '../domain/error.ts'
+import { clientLeft, queuedTooLong, UpstreamError } from '../domain/error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import { Line, type Waiting } from '../threads/line.ts'
 
@@ -83,7 +83,7 @@ export class Crowding {
       this.#letIn(id, crowd)
     }
     const leave = () => give(clientLeft())
-    const timer = setTimeout(() => give(noRoom()), mostMs)
+    const timer = setTimeout(() => give(queuedTooLong(mostMs, toExpectedMs(crowd))), mostMs)
     signal.addEventListener('abort', leave, { once: true })
     try {
       return await promise
@@ -138,11 +138,6 @@ const toWider = (width: number, tokens: number) =>
 
 /** How long somebody who comes now would wait about. */
 const toExpectedMs = ({ line, calls, answerMs }: Crowd) => Math.ceil((line.length + 1) / Math.max(1, calls)) * answerMs
-
-const noRoom = (): UpstreamError =>
-  new UpstreamError('status', 'it had no room for one more in all that time', {
-    ...{ status: 503, isBusy: true, retryable: false },
-  })
 
 /** @param retryAfterMs as was measured. */
 const tooMany = (waiting: number, retryAfterMs: number): UpstreamError =>

@@ -60,12 +60,6 @@ export const toFull = (waiting: number, retryAfterMs: number) =>
     ...{ status: 429, isOwnLimit: true, retryable: true, retryAfterMs },
   })
 
-/** It says nothing of the server: others were before. */
-export const toWaitedTooLong = (ms: number) =>
-  new UpstreamError('deadline', `its model server had no place within ${ms / 1_000} s`, {
-    ...{ deadline: 'queue', isOwnLimit: true },
-  })
-
 /** How one that has failed stands for whoever probes. */
 export const toFailedReadiness = ({ kind }: StartFailure): Readiness => ({
   state: 'down',

@@ -1,12 +1,12 @@
 /** Waiting for a place at a model server: who may join its line, and when one that waits leaves it without a place. Called by `fleet.ts`. */
 import type { EndSignal } from '../domain/end-signal.ts'
-import { type UpstreamError, whyAborted } from '../domain/error.ts'
+import { queuedTooLong, type UpstreamError, whyAborted } from '../domain/error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import type { Arrangement } from './arrange.ts'
 import type { Clock } from './clock.ts'
 import type { Lease, ManagedModel, Ticket } from './model.ts'
 import { toNote } from './note.ts'
-import { toFailed, toFull, toGone, toStopping, toWaitedTooLong } from './refusals.ts'
+import { toFailed, toFull, toGone, toStopping } from './refusals.ts'
 
 export interface Ask {
   upstream: Upstream
@@ -54,7 +54,8 @@ function join(
   }
   const leave = () => giveUp(whyAborted(signal))
   signal.addEventListener('abort', leave, { once: true })
-  const takeBack = clock.after(patienceMs, () => giveUp(toWaitedTooLong(patienceMs)))
+  const tooLong = () => queuedTooLong(patienceMs, model.expectedMs(clock.nowMs()))
+  const takeBack = clock.after(patienceMs, () => giveUp(tooLong()))
   const settled = () => {
     takeBack()
     signal.removeEventListener('abort', leave)

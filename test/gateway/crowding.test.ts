@@ -89,6 +89,18 @@ test('a bounded number waits, and the key that has the most waiting gives way', 
   expect(waits[1]).toBeGreaterThan(waits[0] ?? 0)
 })
 
+test('who waits for too long is told that the queue was ours, and how long it takes', async () => {
+  const crowding = new Crowding(() => 1_000)
+  const enter = (firstToken: number) =>
+    crowding.enter({ id: 'here', deadlines: { firstToken } }, { owner: 'a', tokens: 10 }, new AbortController().signal)
+  const [first, second] = [await enter(1), await enter(1)]
+  second.leave('busy')
+  await expect(enter(1)).rejects.toMatchObject({
+    ...{ kind: 'deadline', deadline: 'queue', status: null, isOwnLimit: true, isBusy: false, retryAfterMs: 10_000 },
+  })
+  first.leave('ok')
+})
+
 test('who leaves waits no longer, and those behind go on', async () => {
   const crowd = startCrowd()
   for (const name of ['a0', 'b0']) await crowd.ask(name, 100)

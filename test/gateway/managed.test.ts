@@ -187,6 +187,29 @@ describe('a model whose server is started here', () => {
     expect(second).not.toBe(first)
   })
 
+  test('whose slots are taken keeps a request in the queue for so long, which no upstream is blamed for', async () => {
+    await start({ a: { fields: 'deadlines: { total_whole: 300ms }' } })
+    const clients = [new AbortController(), new AbortController()]
+    const holding = clients.map(({ signal }) => chat('a', 'hang', { stream: true }, { signal }).catch(() => null))
+    await until('both slots are taken', async () => (await countOf('process_ready')) === 1)
+    for (let each = 0; each < 6; each++) {
+      const answer = await chat('a')
+      expect([answer.status, Number(answer.headers.get('retry-after')) >= 1]).toEqual([503, true])
+      expect(await answer.json()).toMatchObject({
+        error: {
+          message:
+            'Tollgate queued the request for upstream `a`, and no slot became free within 0.3 s. The request was not sent to the model. Try again later.',
+          code: 'server_is_overloaded',
+        },
+      })
+    }
+    expect(await events()).not.toContain('breaker_opened')
+    for (const client of clients) client.abort()
+    await Promise.all(holding)
+    const rows = (await app.settled(8)).filter(({ error_code }) => error_code === 'server_is_overloaded')
+    expect(rows.map(({ cost_nano_usd }) => cost_nano_usd)).toEqual([0, 0, 0, 0, 0, 0])
+  })
+
   test('is asked for by nobody who has left', async () => {
     await start({ a: { options: ['--load', '600'] } })
     const client = new AbortController()

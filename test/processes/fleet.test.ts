@@ -401,7 +401,7 @@ describe('a fleet of model servers', () => {
     expect(await left).toBe('the client left')
     expect(fleet.status('a')?.waiting).toBe(1)
     await clock.pass(5_000)
-    expect(await late).toBe('its model server had no place within 5 s')
+    expect(await late).toBe('no slot became free within 5 s')
     expect(fleet.status('a')?.waiting).toBe(0)
   })
 
