@@ -177,6 +177,7 @@ export class Meter {
         case 'embeddings':
         case 'finish':
         case 'origin':
+        case 'working':
           break
         default:
           event satisfies never

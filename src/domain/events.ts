@@ -78,6 +78,8 @@ export type AnswerEvent =
   /** All vectors of an answer, in the order of the inputs, each as long as the others. */
   | { kind: 'embeddings'; vectors: readonly Vector[] }
   | { kind: 'origin'; origin: AnswerOrigin }
+  /** The model has begun to think, or a tool of the provider to work, and there is nothing to read yet. */
+  | { kind: 'working' }
   /**
    * `others`, where other models worked within the call: what they used is not among `usage`. `tokensPerSecond`: how fast the answer
    * was written, where the upstream has measured that.
@@ -93,6 +95,12 @@ export type AnswerEvent =
   | { kind: 'done' }
   /** It is not, and nothing more comes. */
   | { kind: 'failure'; error: UpstreamError }
+
+/** Whether clients read it: an answer has begun with the first of these events. */
+export const isContent = (event: AnswerEvent) => (event.kind === 'raw' ? event.isContent : !NO_CONTENT.has(event.kind))
+const NO_CONTENT: ReadonlySet<AnswerEvent['kind']> = new Set([
+  ...(['origin', 'working', 'usage', 'mode', 'charged', 'finish', 'done', 'failure'] as const),
+])
 
 /** Takes a batch of events. False: no more for now. A promise: no more until it resolves, and then by what it resolves to. */
 export type Take = (events: readonly AnswerEvent[]) => boolean | Promise<boolean>

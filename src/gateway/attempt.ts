@@ -7,13 +7,14 @@ import type { CallReason, PlannedCall } from '../accounting/call.ts'
 import type { Begun } from '../delivery/delivery.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
 import { clientLeft, GatewayError, toRetryAfter, UpstreamError } from '../domain/error.ts'
-import type { Answer, AnswerEvent, AnswerStream } from '../domain/events.ts'
+import { type Answer, type AnswerEvent, type AnswerStream, isContent } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { NativeRequest } from '../domain/task.ts'
 import type { RequestHealth } from '../health/health.ts'
 import { blamesTheRequest } from '../upstreams/failure.ts'
 import { OVERFLOW_CODE } from '../upstreams/overflow.ts'
+import type { TakeRoom } from '../upstreams/transport.ts'
 
 /** Makes one call to one target, or as many as it takes: `fanOut` and `enforce` wrap one and have its type. */
 export type Dispatch = (planned: PlannedCall) => Promise<Answer>
@@ -33,6 +34,8 @@ export interface Attempted {
   body: CanonicalRequest
   /** What a target is sent as it came; null where that is written anew. */
   native(target: Target): NativeRequest | null
+  /** Takes memory for what is kept of an answer that has not begun. */
+  take: TakeRoom
   signal: EndSignal
 }
 
@@ -45,7 +48,7 @@ const MAX_PAUSE_MS = 10_000
  */
 export async function attempt(
   { retries, backoffMs }: AttemptOptions,
-  { health, dispatch, targets, body, native, signal }: Attempted,
+  { health, dispatch, targets, body, native, take, signal }: Attempted,
 ): Promise<Begun> {
   const failures: UpstreamError[] = []
   let left = targets
@@ -65,7 +68,10 @@ export async function attempt(
       const reason = toReason(failures.at(-1), round)
       try {
         const answer = await dispatch({ target, body, native: native(target), reason, signal })
-        const events = answer.rest && !answer.events.some(isContent) ? await readOn(answer, answer.rest) : answer.events
+        const events =
+          answer.rest && !answer.events.some(isContent)
+            ? await readOn(answer, answer.rest, take, signal)
+            : answer.events
         const last = events.at(-1)
         if (last?.kind === 'failure' && !events.some(isContent)) throw last.error
         health.report(target, 'begun')
@@ -93,26 +99,61 @@ export async function attempt(
   }
 }
 
-/** Reads an answer until it has begun, or has ended. What it fails with before that is thrown: another target may do better. */
-async function readOn({ events }: Answer, rest: AnswerStream): Promise<readonly AnswerEvent[]> {
-  const read = [...events]
+/**
+ * Reads an answer until it has begun, or has ended. What it fails with before that is thrown: another target may do better.
+ * What it keeps until then takes the request's memory, and nothing is kept once nobody waits for the answer.
+ */
+async function readOn(
+  { events }: Answer,
+  rest: AnswerStream,
+  take: TakeRoom,
+  signal: EndSignal,
+): Promise<readonly AnswerEvent[]> {
+  let kept = [...events]
   try {
     await rest.pump((batch) => {
-      read.push(...batch)
+      if (signal.aborted) kept = []
+      let bytes = 0
+      for (const event of batch) bytes += keep(kept, event)
+      const refusal = bytes > 0 ? take(bytes) : null
+      if (refusal) throw refusal
       return !batch.some(isContent)
     })
   } catch (error) {
     rest.close()
     throw error
   }
-  return read
+  return kept
 }
 
-/** Whether it is something that a client reads: with the first of these an answer has begun. */
-const isContent = (event: AnswerEvent) => (event.kind === 'raw' ? event.isContent : !NO_CONTENT.has(event.kind))
-const NO_CONTENT: ReadonlySet<AnswerEvent['kind']> = new Set([
-  ...(['origin', 'usage', 'mode', 'charged', 'finish', 'done', 'failure'] as const),
-])
+/** Of one that is kept, beside its text. */
+const EVENT_BYTES = 256
+
+/** Adds an event, but for what says nothing new, such as another ping. Returns how many bytes it takes. */
+function keep(kept: AnswerEvent[], event: AnswerEvent): number {
+  switch (event.kind) {
+    case 'working':
+      return 0
+    case 'usage':
+    case 'mode':
+    case 'charged': {
+      // The last one counts.
+      const before = kept.findLastIndex(({ kind }) => kind === event.kind)
+      if (before !== -1) kept.splice(before, 1)
+      kept.push(event)
+      return before === -1 ? EVENT_BYTES : 0
+    }
+    case 'raw': {
+      const last = kept.findLast(({ kind }) => kind === 'raw')
+      if (last?.kind === 'raw' && last.data === event.data && last.name === event.name) return 0
+      kept.push(event)
+      return EVENT_BYTES + event.data.length
+    }
+    default:
+      kept.push(event)
+      return EVENT_BYTES
+  }
+}
 
 function toReason(last: UpstreamError | undefined, round: number): CallReason {
   if (last === undefined) return 'first'

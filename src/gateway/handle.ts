@@ -132,7 +132,9 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
       : isPlain
         ? one
         : fanOut(enforce(one, deps.checker, key.shareId), read.chars)
-    const opening = attempt(deps.retry, { health, dispatch, targets, body, native: lanes.native, signal })
+    const opening = attempt(deps.retry, {
+      ...{ health, dispatch, targets, body, native: lanes.native, take: place.take, signal },
+    })
     return await (task.stream ? deliverStream(delivery, opening, deps) : deliverWhole(delivery, opening))
   } catch (cause) {
     held.dispose()

@@ -2,8 +2,8 @@
  * The body of a streamed answer: one batch of the decoder's events a read. A read goes from the socket to whoever takes its
  * events in plain calls: a promise, an iterator or a closure more for each chunk costs as much as all that is done with it.
  */
-import { noLongerWanted, tooLong } from '../domain/error.ts'
-import type { AnswerEvent, AnswerStream, Passage, Take } from '../domain/events.ts'
+import { noLongerWanted, tooLong, UpstreamError } from '../domain/error.ts'
+import { type AnswerEvent, type AnswerStream, isContent, type Passage, type Take } from '../domain/events.ts'
 import type { Decoder, Dialect, PlainReader } from './backend.ts'
 import type { Hearer } from './deadline.ts'
 import type { HttpCall } from './http-call.ts'
@@ -11,6 +11,11 @@ import { LineReader } from './lines.ts'
 import { SseReader } from './sse.ts'
 import type { BodyTaker, Incoming } from './transport.ts'
 import { endsCharacter, Utf8Reader } from './utf8.ts'
+
+/** Before the first content. Some upstreams repeat the request there, at most in two of the largest events. */
+const MAX_UNSAID_BYTES = 16 * 1024 * 1024
+
+const isBeginning = (event: AnswerEvent) => event.kind === 'working' || isContent(event)
 
 export class SseStream implements AnswerStream, BodyTaker, Hearer {
   readonly #call: HttpCall
@@ -34,14 +39,16 @@ export class SseStream implements AnswerStream, BodyTaker, Hearer {
   /** The last batch that is taken only once its client has read. */
   #taken: Promise<boolean> | null = null
   isHeard = false
+  /** Whether the model has begun to answer, to think or to work: from then on whatever arrives is a sign of life. */
   #isBegun = false
+  /** How many bytes came before the first content; null once that is there. */
+  #unsaidBytes: number | null = 0
   #isOver = false
 
   /** @param idleMs how long the upstream may be silent once it has begun. */
   constructor(call: HttpCall, response: Incoming, decoder: Decoder, idleMs: number, framing: Dialect['framing']) {
     this.#call = call
     this.#deadline = call.deadline
-    this.#deadline.askOf(this)
     this.#decoder = decoder
     this.#idleMs = idleMs
     this.#response = response
@@ -105,6 +112,7 @@ export class SseStream implements AnswerStream, BodyTaker, Hearer {
     }
     if (this.#passage && said !== null) return this.#goOn(this.#passage.pass(text, said))
     const events = this.#eventsOf(text)
+    if (this.#unsaidBytes !== null) this.#waitForContent(this.#unsaidBytes + to - from, events)
     this.#plain = this.#passage && this.#isBetween ? (this.#decoder.plain ?? null) : null
     return events.length === 0 ? !this.#isOver : this.#goOn(this.#take(events))
   }
@@ -167,11 +175,20 @@ export class SseStream implements AnswerStream, BodyTaker, Hearer {
     if (taken === text.length) return
     const found = this.#sse.feed(taken === 0 ? text : text.slice(taken))
     this.#isBetween = this.#sse.isBetweenEvents() && this.#utf8.isBetween && !this.#sse.isTooLarge
-    if (found.length === 0) return
-    // Whatever it says, be it only a role: comments that keep the connection alive are no beginning.
-    if (!this.#isBegun) this.#deadline.enter('idle', this.#idleMs)
-    this.#isBegun = true
     for (const event of found) this.#decoder.event(event, out)
+  }
+
+  /** Pings and the like are no beginning, however many come: `first_token` goes on, and so many bytes of them end the call. */
+  #waitForContent(bytes: number, events: AnswerEvent[]): void {
+    if (this.#isOver) return
+    if (!this.#isBegun && events.some(isBeginning)) {
+      this.#isBegun = true
+      this.#deadline.enter('idle', this.#idleMs)
+      this.#deadline.askOf(this)
+    }
+    this.#unsaidBytes = events.some(isContent) ? null : bytes
+    if (this.#unsaidBytes !== null && bytes > MAX_UNSAID_BYTES)
+      this.#fail(new UpstreamError('broken', 'sent more than 16 MiB without any content'), events)
   }
 
   #fail(error: unknown, out: AnswerEvent[]): void {

@@ -4,6 +4,7 @@ import type { PlannedCall } from '../../src/accounting/call.ts'
 import { GatewayError, UpstreamError, type UpstreamErrorDetail } from '../../src/domain/error.ts'
 import type { Answer, AnswerEvent } from '../../src/domain/events.ts'
 import type { Target } from '../../src/domain/snapshot.ts'
+import { NO_USAGE } from '../../src/domain/usage.ts'
 import { attempt } from '../../src/gateway/attempt.ts'
 import type { CallNews } from '../../src/health/health.ts'
 import { DONE, stop, text, toStreamed, toWhole } from '../support/answers.ts'
@@ -41,6 +42,7 @@ async function play(
     signal = new AbortController().signal,
     backoffMs = 1,
     contexts = {} as Record<string, number>,
+    take = (_: number): GatewayError | null => null,
   } = {},
 ): Promise<Played> {
   const targets: Target[] = Object.keys(script).map((id) => {
@@ -65,7 +67,7 @@ async function play(
   try {
     const { target, events } = await attempt(
       { retries, backoffMs },
-      { health, dispatch, targets, body, native: () => null, signal },
+      { health, dispatch, targets, body, native: () => null, take, signal },
     )
     return { calls, reported, value: target.upstream.id, events, error: null }
   } catch (error) {
@@ -141,6 +143,42 @@ describe('a stream', () => {
     const rest: AnswerEvent[] = []
     await answer.rest?.pump((batch) => rest.push(...batch) > 0)
     expect(rest).toEqual([text(' there'), stop(), DONE])
+  })
+
+  const raw = (data: string): AnswerEvent => ({
+    ...{ kind: 'raw', name: 'ping', data, origin: null, isContent: false, isTail: false },
+  })
+
+  test('takes memory for what comes before its first word, and none for the same again', async () => {
+    const taken: number[] = []
+    const take = (bytes: number) => {
+      taken.push(bytes)
+      return null
+    }
+    const usage = (prompt: number): AnswerEvent => ({ kind: 'usage', usage: { ...NO_USAGE, prompt } })
+    const pings = Array.from({ length: 1_000 }, (_, at) => [raw('ping'), usage(at)])
+    const { events } = await play({ a: [toStreamed([raw('start')], ...pings, [text('Hi')])] }, { take })
+    expect(events).toEqual([raw('start'), raw('ping'), usage(999), text('Hi')])
+    expect(taken).toHaveLength(3)
+    expect(Math.min(...taken)).toBeGreaterThan(0)
+  })
+
+  test('that finds no memory for it ends the request', async () => {
+    const full = new GatewayError('overloaded', 'full')
+    const take = () => full
+    const played = await play({ a: [toStreamed([raw('start')], [text('Hi')])], b: ['answer'] }, { take })
+    expect(played).toMatchObject({ calls: ['a:first'], error: full })
+  })
+
+  test('keeps nothing for a client that has left', async () => {
+    const controller = new AbortController()
+    const take = () => {
+      controller.abort()
+      return null
+    }
+    const answer = toStreamed([raw('one')], [raw('two')], [raw('three')], [text('Hi')])
+    const { events } = await play({ a: [answer] }, { take, signal: controller.signal })
+    expect(events).toEqual([text('Hi')])
   })
 
   test('of ours that throws what is no failure of an upstream ends the request', async () => {

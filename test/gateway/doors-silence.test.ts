@@ -1,14 +1,22 @@
 /** Through every door: a stream that is long silent lives, in the words of its format, and is honest about how it ends. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { toEvent } from '../support/anthropic-answers.ts'
 import { hear } from '../support/door-clients.ts'
-import { COUNTS, WORDS } from '../support/door-upstreams.ts'
+import { COUNTS, type StreamFormat, WORDS } from '../support/door-upstreams.ts'
 import { costOf, type DoorGateway, STREAMING, startDoors } from '../support/doors.ts'
+import type { StreamStep } from '../support/upstream-answers.ts'
 
 let gateway: DoorGateway
+/** One whose upstreams have little time for their first word. */
+let strict: DoorGateway
 beforeAll(async () => {
   gateway = await startDoors({ config: { heartbeatMs: 20 } })
+  strict = await startDoors({ settings: ', deadlines: { first_token: 500ms, idle: 500ms }' })
 })
-afterAll(() => gateway.stop())
+afterAll(async () => {
+  await gateway.stop()
+  await strict.stop()
+})
 
 /** Gives what reads on until what came says so, or until the end. */
 function createReading({ body }: Response): (isThere?: (text: string) => boolean) => Promise<string> {
@@ -77,4 +85,55 @@ test.each(STREAMING)('a silence of $name may end in a failure, which costs nothi
   expect((await gateway.rows(1))[0]).toMatchObject({
     ...{ status: 'failed', http_status: 200, error_code: 'upstream_failed', cost_nano_usd: 0 },
   })
+})
+
+/** Events without content, one every 20 ms. */
+function* idling({ idle }: StreamFormat, times = Number.POSITIVE_INFINITY): Generator<StreamStep> {
+  for (let number = 0; number < times; number++) {
+    yield idle(number)
+    yield { waitMs: 20 }
+  }
+}
+
+test.each(STREAMING)('events of $name without content do not put off its first_token deadline', async (door) => {
+  await strict.calm(door)
+  const { head } = door.stream
+  const steps = (function* () {
+    yield* head(COUNTS)
+    yield* idling(door.stream)
+  })()
+  strict.near.script({ kind: 'stream', steps, end: 'hang' })
+  const response = await strict.ask(door, { stream: true })
+  expect({ status: response.status, text: await response.text() }).toEqual({
+    status: 504,
+    text: expect.stringContaining('the first_token deadline of 0.5 s passed'),
+  })
+  expect((await strict.rows(1))[0]).toMatchObject({ status: 'failed', error_code: 'upstream_timeout' })
+})
+
+const THOUGHTS: Readonly<Record<string, StreamStep>> = {
+  messages: toEvent({ type: 'content_block_start', index: 0, content_block: { type: 'thinking', thinking: '' } }),
+  responses: toEvent({
+    type: 'response.output_item.added',
+    output_index: 0,
+    item: { id: 'rs_up', type: 'reasoning', summary: [] },
+  }),
+}
+
+test.each(
+  STREAMING.flatMap((door) => {
+    const thought = THOUGHTS[door.id.split('-')[1] ?? '']
+    return thought ? [{ ...door, thought }] : []
+  }),
+)('a model of $name that thinks where nobody reads it takes longer than that', async (door) => {
+  await strict.calm(door)
+  const { head, word, tail, end } = door.stream
+  const [opening, ...begun] = head(COUNTS)
+  const steps = [
+    ...[opening ?? '', door.thought, ...idling(door.stream, 50)],
+    ...[...begun, ...WORDS.map(word), ...tail(WORDS, COUNTS)],
+  ]
+  strict.near.script({ kind: 'stream', steps, end })
+  const text = await (await strict.ask(door, { stream: true })).text()
+  expect(hear(door.client, text)).toMatchObject({ end: 'whole', text: WORDS.join('') })
 })

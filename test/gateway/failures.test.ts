@@ -131,7 +131,7 @@ const FAILURES: Failure[] = [
     name: 'a role and then silence',
     script: { kind: 'stream', steps: [toDelta({ role: 'assistant', content: '' })], end: 'hang' },
     ...timeout,
-    says: 'idle deadline of 0.3 s',
+    says: 'first_token deadline of 0.3 s',
     stream: true,
     tokens: HELLO_COUNTED,
   },

@@ -4,6 +4,9 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
+import { hear } from '../support/door-clients.ts'
+import { COUNTS, WORDS } from '../support/door-upstreams.ts'
+import { type DoorGateway, STREAMING, startDoors } from '../support/doors.ts'
 import { HELLO } from '../support/gateway.ts'
 import { endWell, type Several, startSeveral } from '../support/several-upstreams.ts'
 import { endlessAnswer, toDelta, wholeAnswer } from '../support/upstream-answers.ts'
@@ -46,6 +49,32 @@ describe('what is too much', () => {
     expect(await lastRow()).toMatchObject({
       status: steps.length === 0 ? 'failed' : 'cut',
       error_code: 'upstream_failed',
+    })
+  })
+
+  describe('without a word of an answer', () => {
+    let doors: DoorGateway
+    beforeAll(async () => {
+      doors = await startDoors()
+    })
+    afterAll(() => doors.stop())
+
+    test.each(STREAMING)('is a stream of $name, which fails after 16 MiB', async (door) => {
+      await doors.calm(door)
+      const { head, idle } = door.stream
+      const padding = 'x'.repeat(8_000)
+      const steps = (function* () {
+        yield* head(COUNTS)
+        for (let number = 0; ; number++) yield idle(number, padding)
+      })()
+      doors.near.script({ kind: 'stream', steps, end: 'hang' })
+      const calls = doors.near.requests.length
+      const response = await doors.ask(door, { stream: true, route: 'both' })
+      // Another one may do better.
+      expect(hear(door.client, await response.text())).toMatchObject({ end: 'whole', text: WORDS.join('') })
+      const call = doors.near.requests[calls]
+      expect(call?.bytesSent).toBeLessThan(40 * MIB)
+      await doors.rows(1)
     })
   })
 

@@ -6,6 +6,7 @@ import { toEvent } from './anthropic-answers.ts'
 import type { Script, Seen } from './upstream.ts'
 import {
   type Behaviour,
+  ENVELOPE,
   errorAnswer,
   type StreamStep,
   streamAnswer,
@@ -32,6 +33,8 @@ export interface UpstreamFormat {
 export interface StreamFormat {
   /** No word yet. */
   head(counts: Counts): StreamStep[]
+  /** An event without content, before the first word; `padding` makes it long. */
+  idle(number: number, padding?: string): StreamStep
   word(text: string): StreamStep
   tail(words: readonly string[], counts: Counts): StreamStep[]
   end: 'done' | 'eof'
@@ -53,6 +56,12 @@ const chat: UpstreamFormat = {
   whole: (tokens, counts) => wholeAnswer({ tokens, usage: chatUsage(counts) }),
   stream: {
     head: () => [toDelta({ role: 'assistant', content: '', refusal: null })],
+    idle: (number, padding) => ({
+      ...ENVELOPE,
+      choices: [],
+      usage: chatUsage({ prompt: number, completion: 0 }),
+      padding,
+    }),
     word: (content) => toDelta({ content }),
     tail: (_, counts) => [...streamAnswer({ tokens: 0, usage: chatUsage(counts) }).steps].slice(1),
     end: 'done',
@@ -87,6 +96,7 @@ const messages: UpstreamFormat = {
       }),
       toEvent({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } }),
     ],
+    idle: (_, padding) => toEvent({ type: 'ping', padding }),
     word: (text) => toEvent({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } }),
     tail: (_, { completion }) => [
       toEvent({ type: 'content_block_stop', index: 0 }),
@@ -133,6 +143,12 @@ const responses: UpstreamFormat = {
       }),
       toEvent({ type: 'response.content_part.added', ...AT, part: toPart('') }),
     ],
+    idle: (number, padding) =>
+      toEvent({
+        type: 'response.in_progress',
+        sequence_number: number,
+        response: toResponse('in_progress', { padding }),
+      }),
     word: (delta) => toEvent({ type: 'response.output_text.delta', ...AT, delta }),
     tail: (words, counts) => [
       toEvent({ type: 'response.output_text.done', ...AT, text: words.join('') }),
@@ -163,6 +179,8 @@ const completions: UpstreamFormat = {
   }),
   stream: {
     head: () => [],
+    idle: (number, padding) =>
+      toCompletion('', null, { choices: [], usage: chatUsage({ prompt: number, completion: 0 }), padding }),
     word: (text) => toCompletion(text, null),
     tail: (_, counts) => [toCompletion('', 'stop'), toCompletion('', null, { choices: [], usage: chatUsage(counts) })],
     end: 'done',

@@ -81,7 +81,7 @@ export interface ChatAnswer {
   usage?: WireUsageNumbers | null
 }
 
-const ENVELOPE = { id: 'chatcmpl-upstream', created: 1_700_000_000, model: 'upstream-model' }
+export const ENVELOPE = { id: 'chatcmpl-upstream', created: 1_700_000_000, model: 'upstream-model' }
 
 /** Builds a whole chat completion. */
 export function wholeAnswer(answer: ChatAnswer & Partial<Omit<Whole, 'kind' | 'body'>> = {}): Whole {

@@ -81,6 +81,7 @@ export class ChatWriter implements Writer {
       case 'origin':
         this.#head = toHead(this.#identity, event.origin)
         return ''
+      case 'working':
       case 'usage':
       case 'mode':
       case 'charged':

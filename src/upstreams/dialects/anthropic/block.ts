@@ -84,6 +84,8 @@ export class ThoughtReader implements BlockReader {
   constructor(block: JsonObject, places: Places, out: AnswerEvent[]) {
     this.#index = places.thoughts++
     this.#signer = places.signer
+    // Its words may be kept from everybody, and take minutes.
+    out.push({ kind: 'working' })
     this.#think(this.#text.take(asText(block.thinking)), out)
     this.#sign(toWhole(block.signature), out)
   }

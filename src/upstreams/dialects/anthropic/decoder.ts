@@ -136,7 +136,9 @@ export class AnswerDecoder implements Decoder {
         return this.#calls.begin(block, out)
       case 'redacted_thinking':
         readRedacted(block, this.#places, out)
+        return null
     }
+    out.push({ kind: 'working' })
     return null
   }
 

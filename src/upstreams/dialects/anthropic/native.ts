@@ -80,5 +80,7 @@ const OF_WORDS = /"content_block"\s*:\s*\{\s*"type"\s*:\s*"(?:text|thinking)"/
 
 function tell(type: string, { data }: SseEvent, read: readonly AnswerEvent[]): Told {
   if (read.at(-1)?.kind === 'done') return { isTail: true }
-  return { isContent: type === 'content_block_start' && read.length === 0 && !OF_WORDS.test(data) }
+  return {
+    isContent: type === 'content_block_start' && read.every(({ kind }) => kind === 'working') && !OF_WORDS.test(data),
+  }
 }

@@ -137,6 +137,7 @@ export class ResponseDecoder implements Pick<Decoder, 'event' | 'end'> {
       this.isAtWork = true
       if (item.type === 'web_search_call') this.#searches = Math.min(this.#searches + 1, MAX_SEARCHES)
     } else if (isWhole) readWords(item, out)
+    else if (item.type === 'reasoning') out.push({ kind: 'working' })
     if (isWhole) this.#endItem(item, at, out)
   }
 
