@@ -80,6 +80,8 @@ export interface ErrorDetail {
   /** Replaces the table's status, for `upstream_rejected`. */
   status?: number
   headers?: Record<string, string>
+  /** What clients of Anthropic's API read in `error.details`: an `error_code` and what belongs to it. */
+  details?: Readonly<Record<string, unknown>>
   /** What its log line says beside, and its answer does not. */
   logged?: Readonly<Record<string, string>>
   cause?: unknown
@@ -103,6 +105,7 @@ export class GatewayError extends Error {
   readonly code: string | null
   readonly param: string | null
   readonly headers: Record<string, string>
+  readonly details: ErrorDetail['details']
   readonly logged: ErrorDetail['logged']
   /** `req_…` of the request that it ended, once that is known. */
   requestId: string | null = null
@@ -117,6 +120,7 @@ export class GatewayError extends Error {
     this.code = detail.code === undefined ? row.code : detail.code
     this.param = detail.param ?? null
     this.headers = { ...row.headers, ...detail.headers }
+    this.details = detail.details
     this.logged = detail.logged
   }
 

@@ -83,6 +83,36 @@ describe.each(ways)('the built-in model, %s', (_, send) => {
   })
 })
 
+describe.each([false, true])("the client library's tool runner, streamed: %p", (stream) => {
+  test('goes on without a thread, and the second turn has its history and its tools', async () => {
+    const asked: { thread: unknown; messages: unknown[]; tools: unknown[] }[] = []
+    const watching = new Anthropic({
+      baseURL: stage.baseUrl.replace(/\/v1$/, ''),
+      apiKey: stage.key,
+      maxRetries: 0,
+      fetch: (url, init) => {
+        asked.push(JSON.parse(String(init?.body)))
+        return fetch(url as string, init as RequestInit)
+      },
+    })
+    const runner = watching.beta.messages.toolRunner({
+      ...{ model: DEMO, max_tokens: 1_000, messages: [ask('Tell me the weather.')], stream },
+      tools: [{ ...tools[0], run: () => 'sunny' }],
+    } as never) as AsyncIterable<unknown> & { done(): Promise<Anthropic.Beta.BetaMessage> }
+    for await (const turn of runner) if (stream) await (turn as { finalMessage(): Promise<unknown> }).finalMessage()
+    const last = await runner.done()
+    expect(last.content.at(-1)).toMatchObject({
+      type: 'text',
+      text: expect.stringContaining('The tools answered: sunny'),
+    })
+    expect(asked.map(({ thread, messages, tools }) => [thread, messages.length, tools.length])).toEqual([
+      [{ type: 'create' }, 1, 1],
+      [undefined, 1, 1],
+      [undefined, 3, 1],
+    ])
+  })
+})
+
 test('a schema is met, and parsed by the client', async () => {
   const schema = {
     type: 'object',

@@ -224,6 +224,12 @@ describe('what another key may have left with the provider, or what has no price
     }
   }
 
+  test.each([',"thread":{"type":"create"}', ',"compaction":{"type":"summarize"}'])('%s, by name', async (fields) => {
+    const { status, text, sent } = await ask(fields)
+    expect({ status, sent }).toEqual({ status: 400, sent: [] })
+    expect(text).toMatch(/thread_unsupported_request|compaction: /)
+  })
+
   test.each([
     [',"container":"c_1"', 'container'],
     [',"Container":"c_1"', 'Container'],

@@ -12,7 +12,11 @@ export const anthropicErrors: ErrorFormat = {
 export function toErrorBody(error: GatewayError): object {
   return {
     type: 'error',
-    error: { type: toType(toStatus(error)), message: toMessage(error) },
+    error: {
+      type: toType(toStatus(error)),
+      message: toMessage(error),
+      ...(error.details ? { details: error.details } : {}),
+    },
     request_id: error.requestId,
   }
 }

@@ -3,6 +3,7 @@
  * compiled checker decides; why it refuses is found out for a request that is refused anyway.
  */
 import { type Decision, GatewayError } from '../../domain/error.ts'
+import { asObject } from '../../domain/json.ts'
 import { explain } from '../../validation/explain.ts'
 import { toCountChecker, toMessagesChecker } from './checker.macro.ts' with { type: 'macro' }
 import type { CountBody, MessagesBody } from './schema.ts'
@@ -14,13 +15,41 @@ let isMessages: Checker<MessagesBody> | null = null
 let isCount: Checker<CountBody> | null = null
 
 export function validateMessages(body: unknown): Decision<MessagesBody> {
+  const refused = checkThread(body) ?? checkCompaction(body)
+  if (refused) return refused
   isMessages ??= new Function(toMessagesChecker())() as Checker<MessagesBody>
   return isMessages(body) ? body : toRefusal(body, 'MessagesSchema')
 }
 
+/** Anthropic's API counts a request with `compaction` as if it had none. */
 export function validateCount(body: unknown): Decision<CountBody> {
+  const refused = checkThread(body)
+  if (refused) return refused
   isCount ??= new Function(toCountChecker())() as Checker<CountBody>
   return isCount(body) ? body : toRefusal(body, 'CountSchema')
+}
+
+/**
+ * Refuses a conversation that the provider would keep: all keys are one account there, and a turn without its history would be
+ * answered as if there were none. With these details, Anthropic's client libraries send the whole conversation instead
+ * (`thread_unsupported_request`). It comes before the schema, because a turn that goes on with a thread may have no messages.
+ */
+function checkThread(body: unknown): GatewayError | null {
+  if ((asObject(body)?.thread ?? null) === null) return null
+  return new GatewayError(
+    'invalid_request',
+    "thread: Message threads are not supported: Tollgate keeps no conversations. Send the whole conversation without 'thread'.",
+    { param: 'thread', details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] } },
+  )
+}
+
+/** An ordinary answer would be taken for the summary. */
+function checkCompaction(body: unknown): GatewayError | null {
+  if ((asObject(body)?.compaction ?? null) === null) return null
+  return invalid(
+    'compaction',
+    "Compaction requests are not supported. Ask for a summary in an ordinary message, without 'compaction'.",
+  )
 }
 
 /** @param path dotted path of the field at fault, as Anthropic's API writes it. */
