@@ -18,7 +18,23 @@ export interface PublicModel extends Model {
   max_input_tokens: number
   /** As `max_output_length`. */
   max_tokens: number
+  /** What is listed can be called. The rest of this API's fields, which its client libraries require, say that nothing is known. */
+  lifecycle: 'active'
+  deprecated_at: null
+  retires_at: null
+  line: null
+  capabilities: null
+  allowed_fallback_models: null
 }
+
+const UNKNOWN = {
+  lifecycle: 'active',
+  deprecated_at: null,
+  retires_at: null,
+  line: null,
+  capabilities: null,
+  allowed_fallback_models: null,
+} as const
 
 /** All of it but what changes from moment to moment. */
 type PublicFacts = Omit<PublicModel, 'is_ready' | 'state' | 'tokens_per_second'>
@@ -39,6 +55,7 @@ export function toPublicFacts({ facts }: CatalogModel, id: string = facts.id): P
     created_at: new Date(facts.created * 1_000).toISOString(),
     max_input_tokens: facts.context_length,
     max_tokens: facts.max_output_length,
+    ...UNKNOWN,
   }
 }
 

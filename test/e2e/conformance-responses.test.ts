@@ -40,7 +40,7 @@ const TOOLS = [
 
 const usageOf = ({ prompt, cached, completion, reasoning, costNanoUsd }: Bill) => ({
   input_tokens: prompt,
-  input_tokens_details: { cached_tokens: cached },
+  input_tokens_details: { cached_tokens: cached, cache_write_tokens: 0 },
   output_tokens: completion,
   output_tokens_details: { reasoning_tokens: reasoning },
   total_tokens: prompt + completion,

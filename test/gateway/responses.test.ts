@@ -60,6 +60,7 @@ test('a whole answer has every field that typed clients require, and costs what 
     error: null,
     incomplete_details: null,
     model: 'acme/large',
+    access_programs: null,
     background: false,
     frequency_penalty: 0,
     instructions: 'Be brief.',
@@ -93,7 +94,7 @@ test('a whole answer has every field that typed clients require, and costs what 
     ],
     usage: {
       input_tokens: 10,
-      input_tokens_details: { cached_tokens: 0 },
+      input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
       output_tokens: 5,
       output_tokens_details: { reasoning_tokens: 0 },
       total_tokens: 15,

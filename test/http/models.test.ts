@@ -103,6 +103,8 @@ describe('a single model', () => {
       created_at: new Date(gateway.app.clock.nowMs).toISOString(),
       max_input_tokens: 8192,
       max_tokens: 1000,
+      lifecycle: 'active',
+      ...{ deprecated_at: null, retires_at: null, line: null, capabilities: null, allowed_fallback_models: null },
       is_ready: true,
     })
   })

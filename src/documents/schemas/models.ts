@@ -112,6 +112,9 @@ export const PublicModel = describes<WirePublicModel>()(
     created_at: Type.String({ description: 'As `created`, by RFC 3339.' }),
     max_input_tokens: Type.Integer({ minimum: 0, description: 'As `context_length`.' }),
     max_tokens: Type.Integer({ minimum: 0, description: 'As `max_output_length`.' }),
+    lifecycle: Type.Literal('active'),
+    ...{ deprecated_at: Type.Null(), retires_at: Type.Null(), line: Type.Null(), capabilities: Type.Null() },
+    allowed_fallback_models: Type.Null(),
     quantization: Type.Optional(
       Type.String({ description: 'How the weights are kept that its server has, where that says it: a local one.' }),
     ),

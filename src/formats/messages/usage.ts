@@ -25,5 +25,7 @@ function toWire(usage: Usage, isPriority: boolean): WireUsage {
     service_tier: isPriority ? 'priority' : 'standard',
     inference_geo: null,
     speed: null,
+    iterations: null,
+    fallback_credit: null,
   }
 }

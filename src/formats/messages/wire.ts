@@ -26,6 +26,8 @@ export interface WireUsage {
   service_tier: 'standard' | 'priority'
   inference_geo: null
   speed: null
+  iterations: null
+  fallback_credit: null
 }
 
 export interface WireMessage {

@@ -26,6 +26,7 @@ export class Asked {
 
 /** All fields are there, as typed clients require; what was not said has the API's default. */
 const toEcho = (request: ResponsesRequest, tools: readonly object[]) => ({
+  access_programs: null,
   background: false,
   frequency_penalty: request.frequency_penalty ?? 0,
   instructions: request.instructions ?? null,

@@ -52,12 +52,11 @@ function toStatus({ error, receipt, reason = null }: Standing): string {
 
 /** As JSON text, because `cost` has no exponent on the wire, which JSON.stringify gives every amount under a millionth. */
 function toUsageJson({ usage, costNanoUsd }: Receipt): string {
-  const cacheWrite = usage.cacheWrite + usage.cacheWrite1h
   const counts = {
     input_tokens: usage.prompt,
     input_tokens_details: {
       cached_tokens: usage.cacheRead,
-      ...(cacheWrite > 0 ? { cache_write_tokens: cacheWrite } : {}),
+      cache_write_tokens: usage.cacheWrite + usage.cacheWrite1h,
     },
     output_tokens: usage.completion,
     output_tokens_details: { reasoning_tokens: usage.reasoning },

@@ -118,6 +118,8 @@ describe('an answer', () => {
       service_tier: 'priority',
       inference_geo: null,
       speed: null,
+      iterations: null,
+      fallback_credit: null,
       cost_nano_usd: 12_345,
       cost: 0.000012345,
     })

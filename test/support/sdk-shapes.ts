@@ -1,0 +1,24 @@
+/** The types of the official client libraries that `sdk-types.ts` looks into: what clients send, and what they read. */
+import type Anthropic from '@anthropic-ai/sdk'
+import type OpenAI from 'openai'
+
+export interface Requests {
+  messages: Anthropic.Beta.Messages.MessageCreateParamsNonStreaming
+  responses: OpenAI.Responses.ResponseCreateParamsNonStreaming
+}
+
+export interface Answers {
+  chat: OpenAI.ChatCompletion
+  chunk: OpenAI.ChatCompletionChunk
+  embeddings: OpenAI.CreateEmbeddingResponse
+  response: OpenAI.Responses.Response
+  responseEvent: OpenAI.Responses.ResponseStreamEvent
+  responseTokens: OpenAI.Responses.InputTokenCountResponse
+  message: Anthropic.Message
+  messageEvent: Anthropic.RawMessageStreamEvent
+  messageTokens: Anthropic.MessageTokensCount
+  betaMessage: Anthropic.Beta.BetaMessage
+  model: OpenAI.Model
+  anthropicModel: Anthropic.ModelInfo
+  betaModel: Anthropic.Beta.BetaModelInfo
+}
