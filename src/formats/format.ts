@@ -25,6 +25,11 @@ export interface Format extends ErrorFormat {
   readonly native?: NativeFormat
 }
 
+/** What a client that only asks how many tokens a request has sends, and is told. */
+export interface CountingFormat extends Pick<Format, 'toTask' | 'ids'> {
+  answer(inputTokens: number): object
+}
+
 /** Passes on what an upstream has said in the format itself, under our names for the answer and the model. */
 export interface NativeFormat {
   whole(identity: Identity, events: readonly AnswerEvent[]): string

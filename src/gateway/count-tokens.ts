@@ -6,7 +6,7 @@
 import { toGatewayError } from '../delivery/failure.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import type { Key } from '../domain/snapshot.ts'
-import type { Format } from '../formats/format.ts'
+import type { CountingFormat } from '../formats/format.ts'
 import { authenticate } from '../keys/token.ts'
 import type { EnteredRequest } from '../limits/limiter.ts'
 import { teamOf, visibleModel } from '../routing/access.ts'
@@ -16,10 +16,10 @@ import { readTask } from './read-task.ts'
 
 const NOTHING = { tokens: 0, nanoUsd: 0 }
 
-/** Answers `{"input_tokens": …}`. Throws a GatewayError that carries the request's id. */
+/** Answers in the words of the format. Throws a GatewayError that carries the request's id. */
 export async function countTokens(
   deps: HandleDeps,
-  format: Pick<Format, 'toTask' | 'ids'>,
+  format: CountingFormat,
   incoming: IncomingRequest,
 ): Promise<Response> {
   const arrivedMs = deps.now()
@@ -39,7 +39,7 @@ export async function countTokens(
     const reservation = orThrow(await entered.admit(NOTHING, { monotonicMs: deps.monotonicMs(), wallMs: deps.now() }))
     held.defer(() => reservation.settle(NOTHING))
     const tokens = (await deps.counter.prompt(key.shareId, task.body)) ?? task.promptTokens
-    return Response.json({ input_tokens: tokens }, { headers: { ...format.ids(requestId), ...reservation.headers } })
+    return Response.json(format.answer(tokens), { headers: { ...format.ids(requestId), ...reservation.headers } })
   } catch (cause) {
     const error = toGatewayError(cause)
     error.requestId = requestId

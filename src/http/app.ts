@@ -10,7 +10,7 @@ import type { HandleDeps } from '../gateway/handle.ts'
 import { type AdminSurface, adminController, isForAdmins } from './admin.ts'
 import { createIpOf } from './client-ip.ts'
 import { createCors } from './cors.ts'
-import { countController, DOORS, doorController, errorFormatOf, IDLE_SECONDS } from './doors.ts'
+import { COUNTS, countController, DOORS, doorController, errorFormatOf, IDLE_SECONDS } from './doors.ts'
 import { answerError } from './error-response.ts'
 import { healthController, type ReadinessDeps } from './health.ts'
 import { createInstance, methodsOf, NoRoute, pathOf, type Route } from './instance.ts'
@@ -51,7 +51,7 @@ export function createApp(deps: AppDeps) {
   const ipOf = createIpOf(app, deps.trustedProxies)
   return app
     .use(DOORS.map((door) => doorController(deps, app, ipOf, door)))
-    .use(countController(deps, app, ipOf))
+    .use(COUNTS.map((count) => countController(deps, app, ipOf, count)))
     .use(modelsController(deps, ipOf))
     .use(healthController(deps))
     .use(openApiController(deps))

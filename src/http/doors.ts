@@ -7,9 +7,9 @@ import type { Key } from '../domain/snapshot.ts'
 import { chat, openAiErrors } from '../formats/chat/chat.ts'
 import { completions } from '../formats/completions/completions.ts'
 import { embeddings } from '../formats/embeddings/embeddings.ts'
-import type { ErrorFormat, Format } from '../formats/format.ts'
-import { counting, messages } from '../formats/messages/messages.ts'
-import { responses } from '../formats/responses/responses.ts'
+import type { CountingFormat, ErrorFormat, Format } from '../formats/format.ts'
+import { messages, messagesCounting } from '../formats/messages/messages.ts'
+import { responses, responsesCounting } from '../formats/responses/responses.ts'
 import { countTokens } from '../gateway/count-tokens.ts'
 import { type HandleDeps, handle, type IncomingRequest } from '../gateway/handle.ts'
 import { type IpOf, toToken } from '../keys/token.ts'
@@ -59,9 +59,18 @@ export const doorController = (
   owner: Key | null = null,
 ) => controller(app, ipOf, path, owner, (incoming) => handle(deps, format, incoming))
 
-/** Below the door that it belongs to, and refused in its format. */
-export const countController = (deps: HandleDeps, app: Listener, ipOf: IpOf) =>
-  controller(app, ipOf, '/v1/messages/count_tokens', null, (incoming) => countTokens(deps, counting, incoming))
+/** Paths that count the tokens of a request, each below the door that it belongs to, whose format tells its errors. */
+export const COUNTS: readonly { path: string; format: CountingFormat }[] = [
+  { path: '/v1/messages/count_tokens', format: messagesCounting },
+  { path: `${RESPONSES.path}/input_tokens`, format: responsesCounting },
+]
+
+export const countController = (
+  deps: HandleDeps,
+  app: Listener,
+  ipOf: IpOf,
+  { path, format }: (typeof COUNTS)[number],
+) => controller(app, ipOf, path, null, (incoming) => countTokens(deps, format, incoming))
 
 const controller = (
   app: Listener,

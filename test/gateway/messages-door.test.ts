@@ -270,4 +270,54 @@ describe('counting', () => {
     gateway.app.pass(61_000)
     expect((await send({}, { path, headers: { 'x-api-key': once } })).status).toBe(200)
   })
+
+  test('of a request of the Responses API counts the same, and refuses what is kept nowhere', async () => {
+    const rows = await gateway.app.count()
+    const asked = gateway.upstream.requests.length
+    const post = (body: object) =>
+      send({}, { path: '/responses/input_tokens', body: JSON.stringify({ model: 'acme/large', ...body }) })
+    const plain = await post({ input: 'Hello there!' })
+    expect(await plain.json()).toEqual({ object: 'response.input_tokens', input_tokens: 10 })
+    const told = await post({ instructions: 'Be brief.', input: null })
+    expect(await told.json()).toEqual({ object: 'response.input_tokens', input_tokens: expect.any(Number) })
+    const kept = await post({ input: 'Hi', previous_response_id: 'resp_1' })
+    expect([kept.status, await kept.json()]).toMatchObject([400, { error: { param: 'previous_response_id' } }])
+    const missing = await post({ model: 'nobody/here', input: 'Hi' })
+    expect([missing.status, await missing.json()]).toMatchObject([404, { error: { code: 'model_not_found' } }])
+    const once = gateway.app.key({ requestsPerMinute: 1 })
+    const statuses = []
+    for (const body of [JSON.stringify({ model: 'acme/large', input: 'Hi' }), '{']) {
+      const headers = { 'x-api-key': once }
+      statuses.push((await send({}, { path: '/responses/input_tokens', headers, body })).status)
+    }
+    expect(statuses).toEqual([200, 429])
+    expect(gateway.upstream.requests.length).toBe(asked)
+    expect(await gateway.app.count()).toBe(rows)
+  })
+})
+
+describe('what would need a conversation that is kept', () => {
+  const unsupported = { error_code: 'thread_unsupported_request', unsupported: ['thread'] }
+
+  test.each([
+    ['/messages', { type: 'create' }],
+    ['/messages', { type: 'continue', previous_message_id: 'msg_1' }],
+    ['/messages/count_tokens', { type: 'create' }],
+  ])('is refused at %s for a thread %j, with the details that client libraries go by', async (path, thread) => {
+    const asked = gateway.upstream.requests.length
+    const response = await send({ thread, messages: [] }, { path })
+    expect([response.status, await response.json()]).toMatchObject([
+      400,
+      { type: 'error', error: { type: 'invalid_request_error', details: unsupported } },
+    ])
+    expect(gateway.upstream.requests.length).toBe(asked)
+    expect((await send({ thread: null }, { path })).status).toBe(200)
+  })
+
+  test('is refused for a compaction, which has no ordinary answer', async () => {
+    const response = await send({ compaction: { type: 'summarize' } })
+    expect(response.status).toBe(400)
+    expect(await refused(response)).toMatchObject({ message: expect.stringMatching(/^compaction: .*not supported/) })
+    expect((await send({ compaction: null })).status).toBe(200)
+  })
 })

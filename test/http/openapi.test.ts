@@ -1,9 +1,11 @@
 /** The description of the public API: valid, complete, the same for everybody, and true of what is answered. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import type { TSchema } from '@sinclair/typebox'
+import { Ajv } from 'ajv'
 import { ApiError, ChatCompletion, ChatCompletionChunk, Health, ModelList } from '../../src/http/openapi/schemas.ts'
 import { toProblems } from '../support/described.ts'
+import { DOORS, type DoorGateway, startDoors } from '../support/doors.ts'
 import { toFrames } from '../support/frames.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
 
@@ -37,6 +39,7 @@ test('every path that answers is in it, and every path in it answers', async () 
     ...['/healthz', '/readyz', '/v1/chat/completions', '/v1/completions', '/v1/embeddings', '/v1/messages'],
     '/v1/messages/count_tokens',
     ...['/v1/models', '/v1/models/{model}', '/v1/openapi.json', '/v1/responses'],
+    '/v1/responses/input_tokens',
   ])
   for (const [path, methods] of Object.entries(paths)) {
     const asked = await get(path.replace('{model}', 'acme/large'), { method: 'OPTIONS' })
@@ -52,6 +55,23 @@ test('every path that answers is in it, and every path in it answers', async () 
 test('nothing that is configured is in it', async () => {
   const text = await (await get('/v1/openapi.json')).text()
   for (const word of ['acme', 'paid', gateway.app.origin, ...gateway.app.secrets]) expect(text).not.toContain(word)
+})
+
+describe('answers of each endpoint are what it says, whoever wrote them', () => {
+  let doors: DoorGateway
+  beforeAll(async () => {
+    doors = await startDoors()
+  })
+  afterAll(() => doors.stop())
+
+  test.each(DOORS)('$name', async (door) => {
+    await doors.calm(door)
+    const answer = await (await doors.ask(door)).json()
+    const { paths, components } = await read()
+    const { schema } = paths[`/v1${door.client.path}`].post.responses[200].content['application/json']
+    const validate = new Ajv({ strict: false }).compile({ ...schema, components })
+    expect([validate(answer), validate.errors]).toEqual([true, null])
+  })
 })
 
 test('answers are what it says', async () => {

@@ -14,14 +14,22 @@ const KEPT: [method: string, path: string][] = [
   ['DELETE', '/responses/resp_1'],
   ['GET', '/responses/resp_1/input_items?limit=5'],
   ['POST', '/responses/resp_1/cancel'],
-  ['POST', '/responses/compact'],
-  ['POST', '/responses/input_tokens'],
 ]
 
 test.each(KEPT)('%s %s finds nothing, and is told why', async (method, path) => {
   const response = await fetch(gateway.app.baseUrl + path, { method, ...(method === 'POST' ? { body: '{' } : {}) })
   expect(response.status).toBe(404)
   expect(await response.json()).toMatchObject({ error: { message: expect.stringMatching(/keeps no answers/) } })
+})
+
+test('compaction is refused by name, and counting by GET is told to post', async () => {
+  const compact = await fetch(`${gateway.app.baseUrl}/responses/compact`, { method: 'POST', body: '{' })
+  expect([compact.status, await compact.json()]).toEqual([
+    404,
+    { error: expect.objectContaining({ message: expect.stringContaining('Compaction is not supported') }) },
+  ])
+  const counted = await fetch(`${gateway.app.baseUrl}/responses/input_tokens`)
+  expect([counted.status, counted.headers.get('allow')]).toEqual([405, 'POST'])
 })
 
 test('a WebSocket is declined at once by 426, by which Codex goes on over HTTP', async () => {

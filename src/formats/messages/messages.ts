@@ -5,7 +5,7 @@ import type { CanonicalRequest } from '../../domain/request.ts'
 import type { Task } from '../../domain/task.ts'
 import { measurePrompt } from '../../tokens/estimate.ts'
 import { toAffinity } from '../chat/chat.ts'
-import type { Format } from '../format.ts'
+import type { CountingFormat, Format } from '../format.ts'
 import { toNativeFormat, withNative } from '../native.ts'
 import { anthropicErrors } from './errors.ts'
 import { toCanonical, toPromptOnly } from './request.ts'
@@ -28,8 +28,9 @@ export const messages = {
 } satisfies Format
 
 /** The same of a request that only asks how many tokens it has. */
-export const counting: Pick<Format, 'toTask' | 'ids'> = {
+export const messagesCounting: CountingFormat = {
   ids: messages.ids,
+  answer: (input_tokens) => ({ input_tokens }),
   toTask(body) {
     const request = validateCount(body)
     if (request instanceof GatewayError) return request

@@ -1,5 +1,6 @@
 /** A request of the Responses API as a task: its items as messages, its tools as functions. Pure. */
 import { type Decision, GatewayError } from '../../domain/error.ts'
+import { asObject } from '../../domain/json.ts'
 import { toNative } from '../../domain/native.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
 import type { RawRequest, Task } from '../../domain/task.ts'
@@ -23,6 +24,14 @@ export function toTask(body: unknown, raw: RawRequest): Decision<Task> {
   // It may make no sense without what is kept.
   if (task instanceof GatewayError || (kept && !native)) return kept ?? task
   return withNative(kept ? { ...task, untranslatable: kept } : task, native)
+}
+
+/** A request that only asks how many tokens it has: it may have instructions or tools alone. */
+export function toCountingTask(body: unknown): Decision<Task> {
+  const given = asObject(body)
+  const request = validate(given && (given.input ?? null) === null ? { ...given, input: [] } : body)
+  if (request instanceof GatewayError) return request
+  return checkKept(request) ?? translate(request)
 }
 
 function translate(request: ResponsesRequest): Decision<Task> {

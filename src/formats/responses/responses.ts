@@ -3,13 +3,13 @@ import type { AnswerEvent, AnswerOrigin } from '../../domain/events.ts'
 import type { Task } from '../../domain/task.ts'
 import type { Receipt } from '../../domain/usage.ts'
 import { openAiErrors } from '../chat/chat.ts'
-import { type Format, type Identity, KEEP_ALIVE } from '../format.ts'
+import { type CountingFormat, type Format, type Identity, KEEP_ALIVE } from '../format.ts'
 import { toNativeFormat } from '../native.ts'
 import { askedOf } from './asked.ts'
 import { toNativeFailure } from './native.ts'
 import { Output } from './output.ts'
 import { toOwnParam } from './params.ts'
-import { toTask } from './request.ts'
+import { toCountingTask, toTask } from './request.ts'
 import { toResponseJson } from './response.ts'
 import { ResponsesWriter } from './writer.ts'
 
@@ -24,6 +24,13 @@ export const responses = {
   whole: toWholeJson,
   writer: (task, identity) => new ResponsesWriter(task, identity),
 } satisfies Format
+
+/** The same of a request that only asks how many tokens it has. */
+export const responsesCounting: CountingFormat = {
+  ids: responses.ids,
+  answer: (input_tokens) => ({ object: 'response.input_tokens', input_tokens }),
+  toTask: toCountingTask,
+}
 
 function toWholeJson(task: Task, identity: Identity, events: readonly AnswerEvent[], receipt: Receipt): string {
   const asked = askedOf(task)

@@ -7,7 +7,7 @@ import { completionOperation } from './completions.ts'
 import { withComponents } from './components.ts'
 import { EmbeddingList, embeddingOperation } from './embeddings.ts'
 import { countOperation, messagesOperation } from './messages.ts'
-import { responsesOperation } from './responses.ts'
+import { inputTokensOperation, responsesOperation } from './responses.ts'
 import { ApiError, ChatCompletion, ChatCompletionChunk, ChatUsage, Health, ModelList } from './schemas.ts'
 
 const json = (schema: object) => ({ 'application/json': { schema } })
@@ -55,6 +55,15 @@ const DOCUMENT = {
         tags: ['responses'],
         requestBody: responsesOperation.requestBody,
         responses: { ...responsesOperation.responses, ...NO_KEY },
+      },
+    },
+    '/v1/responses/input_tokens': {
+      post: {
+        operationId: 'countResponseInputTokens',
+        summary: 'Counts the tokens of a request',
+        tags: ['responses'],
+        requestBody: inputTokensOperation.requestBody,
+        responses: { ...inputTokensOperation.responses, ...NO_KEY },
       },
     },
     '/v1/messages': {

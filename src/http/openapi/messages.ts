@@ -1,23 +1,28 @@
 /** A message as descriptions of an API tell of it (OpenAPI 3.1). Its blocks are as Anthropic's reference describes them. */
 import { Type } from '@sinclair/typebox'
-import { Count, orNull, Text, wordOf } from '../../documents/schemas/describes.ts'
+import { Count, orNull, Text, TextOrNull } from '../../documents/schemas/describes.ts'
 import { CountSchema, MessagesSchema } from '../../formats/messages/schema.ts'
 import { MAX_BODY_BYTES } from '../../gateway/body.ts'
 import { chatOperation } from './chat.ts'
+import { Costs } from './schemas.ts'
 
 const json = (schema: object) => ({ 'application/json': { schema } })
 
+/** Of an answer that is passed as its upstream wrote it, little is certain. */
 const Usage = Type.Object({
   input_tokens: Type.Integer({ description: 'But for those that were read from a cache, or written to one.' }),
-  cache_read_input_tokens: Count,
-  cache_creation_input_tokens: Count,
-  cache_creation: Type.Object({ ephemeral_5m_input_tokens: Count, ephemeral_1h_input_tokens: Count }),
+  cache_read_input_tokens: Type.Optional(orNull(Count)),
+  cache_creation_input_tokens: Type.Optional(orNull(Count)),
+  cache_creation: Type.Optional(
+    orNull(Type.Object({ ephemeral_5m_input_tokens: Count, ephemeral_1h_input_tokens: Count })),
+  ),
   output_tokens: Count,
-  output_tokens_details: orNull(Type.Object({ thinking_tokens: Count })),
-  server_tool_use: orNull(Type.Object({ web_search_requests: Count, web_fetch_requests: Count })),
-  service_tier: wordOf(['standard', 'priority'] as const),
-  cost_nano_usd: Type.Integer({ description: 'What the request cost, in nano-dollars.' }),
-  cost: Type.Number({ description: 'The same in USD.' }),
+  output_tokens_details: Type.Optional(orNull(Type.Object({ thinking_tokens: Count }))),
+  server_tool_use: Type.Optional(
+    orNull(Type.Object({ web_search_requests: Count, web_fetch_requests: Type.Optional(Count) })),
+  ),
+  service_tier: Type.Optional(orNull(Text)),
+  ...Costs,
 })
 
 const Message = Type.Object({
@@ -25,9 +30,19 @@ const Message = Type.Object({
   type: Type.Literal('message'),
   role: Type.Literal('assistant'),
   model: Text,
-  content: Type.Array(Type.Object({ type: wordOf(['text', 'thinking', 'redacted_thinking', 'tool_use'] as const) })),
-  stop_reason: wordOf(['end_turn', 'max_tokens', 'tool_use', 'refusal'] as const),
-  stop_sequence: Type.Null(),
+  content: Type.Array(
+    Type.Object({
+      type: Type.String({
+        description:
+          '`text`, `thinking`, `redacted_thinking` or `tool_use`; others in an answer that is passed as its upstream wrote it.',
+      }),
+    }),
+  ),
+  stop_reason: Type.String({
+    description:
+      '`end_turn`, `max_tokens`, `tool_use` or `refusal`; others in an answer that is passed as its upstream wrote it.',
+  }),
+  stop_sequence: Type.Optional(TextOrNull),
   usage: Usage,
 })
 

@@ -1,36 +1,39 @@
 /** A response as descriptions of an API tell of it (OpenAPI 3.1). Its output is as OpenAI's reference describes it. */
 import { Type } from '@sinclair/typebox'
-import { Count, orNull, Text } from '../../documents/schemas/describes.ts'
+import { Count, orNull, Text, TextOrNull } from '../../documents/schemas/describes.ts'
 import { ResponsesSchema } from '../../formats/responses/schema.ts'
 import { MAX_BODY_BYTES } from '../../gateway/body.ts'
 import { chatOperation } from './chat.ts'
+import { Costs } from './schemas.ts'
 
 const Usage = Type.Object({
   input_tokens: Count,
-  input_tokens_details: Type.Object({ cached_tokens: Count, cache_write_tokens: Type.Optional(Count) }),
+  input_tokens_details: Type.Optional(Type.Object({ cached_tokens: Count, cache_write_tokens: Type.Optional(Count) })),
   output_tokens: Count,
-  output_tokens_details: Type.Object({ reasoning_tokens: Count }),
+  output_tokens_details: Type.Optional(Type.Object({ reasoning_tokens: Count })),
   total_tokens: Count,
-  cost_nano_usd: Type.Integer({ description: 'What the request cost, in nano-dollars.' }),
-  cost: Type.Number({ description: 'The same in USD.' }),
+  ...Costs,
 })
 
 const Response = Type.Object({
   id: Type.String({ description: '`resp_` and the id of the request on record.' }),
   object: Type.Literal('response'),
   created_at: Count,
-  completed_at: orNull(Count),
+  completed_at: Type.Optional(orNull(Count)),
   status: Type.Union(['completed', 'incomplete', 'failed', 'in_progress'].map((word) => Type.Literal(word))),
-  incomplete_details: orNull(Type.Object({ reason: Text })),
-  error: orNull(Type.Object({ code: Text, message: Text })),
+  incomplete_details: Type.Optional(orNull(Type.Object({ reason: Text }))),
+  error: Type.Optional(orNull(Type.Object({ code: Text, message: Text }))),
   model: Text,
-  output: Type.Array(Type.Object({ type: Text, id: Text }), {
+  output: Type.Array(Type.Object({ type: Text, id: Type.Optional(TextOrNull) }), {
     description:
-      'Items: `message`, `reasoning`, `function_call`, `custom_tool_call`, `local_shell_call`, `image_generation_call`.',
+      'Items: `message`, `reasoning`, `function_call`, `custom_tool_call`, `local_shell_call`, `image_generation_call`; others in an answer that is passed as its upstream wrote it.',
   }),
-  store: Type.Literal(false),
-  usage: orNull(Usage),
+  store: Type.Optional(orNull(Type.Boolean())),
+  usage: Type.Optional(orNull(Usage)),
 })
+
+const { input, ...fields } = ResponsesSchema.properties
+const CountRequest = Type.Object({ ...fields, input: Type.Optional(input) })
 
 const { responses } = chatOperation
 
@@ -47,6 +50,22 @@ export const responsesOperation = {
       description:
         'The answer, with what its request asked for besides: whole, or with `stream: true` as the events of this API, numbered, the last one `response.completed`, `response.incomplete` or `response.failed`; comments as keep-alives.',
       content: { 'application/json': { schema: Response }, 'text/event-stream': { schema: { type: 'string' } } },
+    },
+  },
+}
+
+export const inputTokensOperation = {
+  requestBody: { ...responsesOperation.requestBody, content: { 'application/json': { schema: CountRequest } } },
+  responses: {
+    ...responses,
+    200: {
+      description:
+        'How many tokens the request has, as far as that is known without asking the provider. It costs nothing.',
+      content: {
+        'application/json': {
+          schema: Type.Object({ object: Type.Literal('response.input_tokens'), input_tokens: Count }),
+        },
+      },
     },
   },
 }

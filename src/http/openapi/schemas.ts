@@ -58,6 +58,16 @@ const Origin = {
 }
 describes<AnswerOrigin>()(Type.Object(Origin))
 
+/** In the usage of answers that may be passed as their upstream wrote them. */
+export const Costs = {
+  cost_nano_usd: Type.Optional(
+    Type.Integer({
+      description: 'What the request cost, in nano-dollars. Absent where `x-tollgate-lane` is `native`.',
+    }),
+  ),
+  cost: Type.Optional(Type.Number({ description: 'The same in USD.' })),
+}
+
 const some = Type.Optional(Count)
 export const ChatUsage = describes<WireUsage>()(
   Type.Object({

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { counting, messages } from '../../../src/formats/messages/messages.ts'
+import { messagesCounting as counting, messages } from '../../../src/formats/messages/messages.ts'
 
 const FOLDER = join(import.meta.dir, '../../../../shared/data/agents')
 
