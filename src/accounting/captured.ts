@@ -1,6 +1,6 @@
 /** What a call has said, as far as it is kept, for a count where its upstream does not report one. */
 
-/** Of one choice; what is beyond it is counted by the ratio of what came before. */
+/** Of one choice, unless told otherwise; what is beyond it is counted by the ratio of what came before. */
 const MAX_CHARS = 64 * 1024
 
 /**
@@ -11,6 +11,7 @@ const MAX_PIECES = 8
 
 /** One text: its beginning, and how many UTF-8 bytes are beyond. */
 export class Captured {
+  readonly #maxChars: number
   #text = ''
   /** The last pieces, which the runtime has not joined yet. */
   #last = ''
@@ -18,12 +19,16 @@ export class Captured {
   #chars = 0
   more = 0
 
+  constructor(maxChars = MAX_CHARS) {
+    this.#maxChars = maxChars
+  }
+
   get text(): string {
     return this.#text + this.#last
   }
 
   add(text: string): void {
-    const room = MAX_CHARS - this.#chars
+    const room = this.#maxChars - this.#chars
     this.#chars += text.length
     if (room > 0) this.#keep(text.length <= room ? text : text.slice(0, room))
     if (text.length > room) this.more += Buffer.byteLength(text.slice(Math.max(0, room)))

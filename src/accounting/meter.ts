@@ -178,6 +178,7 @@ export class Meter {
         case 'finish':
         case 'origin':
         case 'working':
+        case 'unmet':
           break
         default:
           event satisfies never

@@ -40,7 +40,7 @@ export const toCost = ({
 /** Such as `502 upstream_failed, openai, 3 calls`; '' for a request that one call answered. */
 export function toNote({ status, httpStatus, errorCode, upstream, attempts }: StoredRequest): string {
   if (status === 'open') return `asks ${toPrintable(upstream)}`
-  if (status === 'ok' && attempts === 1) return ''
+  if (status === 'ok' && errorCode === null && attempts === 1) return ''
   // What a kill left open has no error but its status.
   const end = [httpStatus, errorCode].filter((part) => part !== null && part !== 200 && part !== status).join(' ')
   return [end, toPrintable(upstream), count(attempts, 'call')].filter((part) => part !== '').join(', ')

@@ -38,7 +38,13 @@ export interface Begun {
 }
 
 /** What a complete answer is settled as. Where the ledger has no place for that, its tail is withheld. */
-export const COMPLETE: End = { status: 'ok', httpStatus: 200, errorCode: null }
+export const toComplete = (isUnmet: boolean): End => ({
+  ...{ status: 'ok', httpStatus: 200 },
+  errorCode: isUnmet ? 'schema_not_met' : null,
+})
+
+/** Whether the gateway found that a choice does not meet the schema that the client asked for. */
+export const isUnmet = (events: readonly AnswerEvent[]): boolean => events.some(({ kind }) => kind === 'unmet')
 
 /** Headers of every answer: the receipt, as far as it is known when the first byte leaves. */
 export function toHeaders(
@@ -50,6 +56,6 @@ export function toHeaders(
   all['x-tollgate-upstream'] = begun.target.upstream.id
   all['x-tollgate-lane'] = begun.answer.isNative ? 'native' : 'translated'
   all['x-tollgate-attempts'] = String(settlement.attempts)
-  if (begun.answer.schema) all['x-tollgate-schema'] = begun.answer.schema
+  if (isUnmet(begun.events)) all['x-tollgate-schema'] = 'unmet'
   return all
 }

@@ -6,7 +6,7 @@
 import { toEnd, UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent, Passage } from '../domain/events.ts'
 import type { PassingWriter, Writer } from '../formats/format.ts'
-import { type Begun, COMPLETE, type Delivery, toHeaders } from './delivery.ts'
+import { type Begun, type Delivery, isUnmet, toComplete, toHeaders } from './delivery.ts'
 import { settleFailure, toCause } from './failure.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { Sink, type SinkOptions } from './sink.ts'
@@ -63,6 +63,7 @@ class ResponseStream implements Passage {
   /** What writes an answer that passes as it came, and to where; null for any other. */
   #passing: PassingWriter | null = null
   #sink: Sink | null = null
+  #isUnmet = false
   /** The event that ended the answer. */
   #last: AnswerEvent | null = null
 
@@ -130,6 +131,7 @@ class ResponseStream implements Passage {
     const take = (batch: readonly AnswerEvent[]): boolean | Promise<boolean> => {
       // What the writer has written has left: its last words follow from that.
       if (sink.stopped !== null) throw sink.stopped
+      if (isUnmet(batch)) this.#isUnmet = true
       const last = batch.at(-1)
       if (last && (last.kind === 'done' || last.kind === 'failure')) this.#last = last
       return put(sink, writer.take(batch))
@@ -143,7 +145,7 @@ class ResponseStream implements Passage {
       if (last === null) throw new UpstreamError('broken', 'ended its stream in the middle of the answer')
       if (this.#delivery.signal.aborted) throw toEnd(this.#delivery.signal)
       // The tail waits for the ledger.
-      const receipt = await settlement.settle(COMPLETE)
+      const receipt = await settlement.settle(toComplete(this.#isUnmet))
       await send(sink, writer.tail(receipt))
     } catch (error) {
       answer.rest?.close()

@@ -1,6 +1,6 @@
 /** Delivers a whole answer: it is settled before a byte of it leaves. */
 import { clientLeft } from '../domain/error.ts'
-import { type Begun, COMPLETE, type Delivery, toHeaders } from './delivery.ts'
+import { type Begun, type Delivery, isUnmet, toComplete, toHeaders } from './delivery.ts'
 import { settleFailure, toCause } from './failure.ts'
 import { joinInTurns } from './in-turns.ts'
 
@@ -14,7 +14,7 @@ export async function deliverWhole(delivery: Delivery, opening: Promise<Begun>):
     // It was read on for its usage alone. One that comes while the server stops still finds its client.
     if (delivery.client.aborted) throw clientLeft()
     delivery.settlement.firstToken()
-    const receipt = await delivery.settlement.settle(COMPLETE)
+    const receipt = await delivery.settlement.settle(toComplete(isUnmet(begun.events)))
     const headers = toHeaders(delivery, begun)
     headers['content-type'] = 'application/json'
     const { format, task, identity } = delivery

@@ -91,6 +91,8 @@ export type AnswerEvent =
   | { kind: 'charged'; nanoUsd: number }
   /** The upstream's own words, as they came, where they are passed on: before the events that were read of them. */
   | RawEvent
+  /** From the gateway: the choice does not meet the schema that the client asked for. */
+  | { kind: 'unmet'; choice: number }
   /** The upstream's own word that the answer is complete. */
   | { kind: 'done' }
   /** It is not, and nothing more comes. */
@@ -99,7 +101,7 @@ export type AnswerEvent =
 /** Whether clients read it: an answer has begun with the first of these events. */
 export const isContent = (event: AnswerEvent) => (event.kind === 'raw' ? event.isContent : !NO_CONTENT.has(event.kind))
 const NO_CONTENT: ReadonlySet<AnswerEvent['kind']> = new Set([
-  ...(['origin', 'working', 'usage', 'mode', 'charged', 'finish', 'done', 'failure'] as const),
+  ...(['origin', 'working', 'usage', 'mode', 'charged', 'finish', 'unmet', 'done', 'failure'] as const),
 ])
 
 /** Takes a batch of events. False: no more for now. A promise: no more until it resolves, and then by what it resolves to. */
@@ -138,6 +140,4 @@ export interface Answer {
   upstreamRequestId: string | null
   /** Whether its events have the upstream's own words beside them, to be passed on in place of ours. */
   isNative?: true
-  /** `unmet`: the gateway enforced a schema that is not strict, and this is the last that the model wrote. */
-  schema?: 'unmet'
 }

@@ -1,7 +1,8 @@
 /**
- * Structured output on targets that do not do it by themselves: asks in words for a whole answer, checks
- * it, and asks again with what was wrong, twice at most. Wraps a dispatch, so every call is recorded and metered there;
- * a request without a `response_format`, or a target that knows it, goes through as it is.
+ * Structured output on targets that do not do it by themselves, and on local servers: asks for a whole answer, in words or by the
+ * server's own grammar, checks it, and asks again with what was wrong, twice at most. Wraps a dispatch, so every call is recorded
+ * and metered there. A request without a `response_format` goes through as it is; so does one to a hosted target that knows it,
+ * but for `verify.ts`.
  */
 import type { PlannedCall } from '../accounting/call.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
@@ -19,9 +20,11 @@ import {
   toReminded,
   type Wanted,
   withJson,
+  withUnmet,
 } from '../structured/plan.ts'
 import { blamesTheRequest } from '../upstreams/failure.ts'
 import type { Dispatch } from './attempt.ts'
+import { verified } from './verify.ts'
 
 const MAX_CALLS = 3
 
@@ -35,6 +38,7 @@ export const enforce =
     const plan = toPlan(planned.body, planned.target)
     if (plan.kind === 'pass') return dispatch(planned)
     if (plan.kind === 'remind') return dispatch({ ...planned, body: toReminded(planned.body) })
+    if (plan.kind === 'verify') return verified(planned, textOfSchema(plan.schema), dispatch, checker, shareId)
     return enforced(planned, plan.wanted, dispatch, checker, shareId)
   }
 
@@ -50,7 +54,8 @@ async function enforced(
   shareId: string,
 ): Promise<Answer> {
   const schema = wanted.schema === null ? null : textOfSchema(wanted.schema)
-  const wrong = schema === null ? null : await checker.prepare(shareId, schema, planned.signal)
+  const wrong = schema === null ? null : await prepare(checker, shareId, schema, planned)
+  if (wrong === 'unchecked') return dispatch(planned)
   const mustBeWanted = () => {
     if (planned.signal.aborted) throw clientLeft()
   }
@@ -84,7 +89,9 @@ async function enforced(
     if (verdict.json !== null && (verdict.problem === null || wanted.schema !== null)) {
       const read: Answer = { ...answer, events: withJson(answer.events, verdict.json, thinking) }
       if (verdict.problem === null) return read
-      unmet = { ...read, schema: 'unmet' }
+      // A check that takes too long fails no answer that was written by a grammar.
+      if (verdict.tooSlow && wanted.isHeld) return read
+      unmet = { ...read, events: withUnmet(read.events) }
     }
     problem = verdict.problem ?? ''
     if (verdict.tooSlow) break
@@ -92,6 +99,22 @@ async function enforced(
   }
   if (unmet && !wanted.strict) return unmet
   throw notMet(planned, wanted, problem)
+}
+
+/**
+ * Resolves to what is wrong with the schema, or null. `unchecked`: a local server promises to keep to schemas, and answers cannot be
+ * checked against this one here.
+ */
+async function prepare(
+  checker: Checker,
+  shareId: string,
+  schema: string,
+  { target: { features, upstream }, signal }: PlannedCall,
+): Promise<string | null> {
+  const preparing = checker.prepare(shareId, schema, signal)
+  if (!upstream.local || !features.includes('structured_outputs')) return preparing
+  const wrong = await preparing.catch(() => 'not now')
+  return wrong === null ? null : 'unchecked'
 }
 
 const isFormatRefused = (error: unknown): boolean =>

@@ -74,7 +74,6 @@ async function inOneAnswer({ call, all }: Fan): Promise<Answer> {
     events: [...events, { kind: 'done' }],
     rest: null,
     upstreamRequestId: answers[0]?.upstreamRequestId ?? null,
-    ...(answers.some(({ schema }) => schema === 'unmet') ? { schema: 'unmet' } : {}),
   }
 }
 

@@ -23,16 +23,24 @@ export interface Wanted {
   /** The JSON Schema; null = any JSON object. */
   schema: Record<string, unknown> | null
   strict: boolean
-  /** Whether its upstream holds the model to the schema, or to part of it: then it is sent that, and no words. */
+  /**
+   * Whether its upstream holds the model to the schema, or to part of it: then it is sent that, and no words, and its answer is
+   * delivered where it cannot be checked.
+   */
   isHeld: boolean
 }
 
 /**
  * - `pass`: the target does it by itself, or there is nothing to do.
+ * - `verify`: a hosted target does it by itself. Its answer is delivered as it is; one that does not meet the strict schema is marked.
  * - `remind`: it does, but some such upstreams refuse a JSON mode that no message speaks of.
  * - `enforce`: the gateway does.
  */
-export type OutputPlan = { kind: 'pass' } | { kind: 'remind' } | { kind: 'enforce'; wanted: Wanted }
+export type OutputPlan =
+  | { kind: 'pass' }
+  | { kind: 'verify'; schema: Record<string, unknown> }
+  | { kind: 'remind' }
+  | { kind: 'enforce'; wanted: Wanted }
 
 const PASS: OutputPlan = { kind: 'pass' }
 
@@ -41,7 +49,11 @@ export function toPlan(body: CanonicalRequest, target: Able): OutputPlan {
   const { response_format: format, messages } = body
   if (!format || format.type === 'text') return PASS
   if (isEnforced(body, target)) return { kind: 'enforce', wanted: toWanted(format, target, body) }
-  const isReminded = format.type === 'json_object' && !hasGrammars(target) && !messages.some(speaksOfJson)
+  if (format.type === 'json_schema') {
+    const { schema, strict } = format.json_schema
+    return schema && strict ? { kind: 'verify', schema } : PASS
+  }
+  const isReminded = !hasGrammars(target) && !messages.some(speaksOfJson)
   return isReminded ? { kind: 'remind' } : PASS
 }
 
@@ -53,7 +65,9 @@ export function isEnforced(body: CanonicalRequest, target: Able): boolean {
   if (format && format.type !== 'text' && refusesJson(body, target)) return true
   if (format?.type === 'json_object') return isAnthropic || !features.includes('json_mode')
   if (format?.type !== 'json_schema') return false
-  return !features.includes('structured_outputs') || (isAnthropic && toHeldOf(format) !== 'all')
+  // A grammar of a server of one's own may lack keywords: what is written by it is checked.
+  if (!features.includes('structured_outputs') || hasGrammars(target)) return true
+  return isAnthropic && (upstream.local || toHeldOf(format) !== 'all')
 }
 
 /**
@@ -84,8 +98,9 @@ function toWanted(
   if (format.type === 'json_object')
     return { name: 'json_object', description: null, schema: null, strict: false, isHeld: isWritten }
   const { name, description, schema, strict } = format.json_schema
-  const isNative = upstream.dialect === 'anthropic' && features.includes('structured_outputs')
-  const isHeld = isWritten || (isNative && toHeldOf(format) === 'some')
+  const lists = features.includes('structured_outputs')
+  const isHeld =
+    isWritten || (lists && (upstream.dialect === 'anthropic' ? toHeldOf(format) !== 'none' : hasGrammars(target)))
   return { name, description: description ?? null, schema: schema ?? null, strict: strict === true, isHeld }
 }
 
@@ -181,6 +196,12 @@ export const isFinal = (events: readonly AnswerEvent[]): boolean =>
     (event) =>
       event.kind === 'refusal' || event.kind === 'tool' || (event.kind === 'finish' && FINAL.has(event.reason)),
   )
+
+/** Marks an answer that is all there: its first choice does not meet the schema. */
+export const withUnmet = (events: readonly AnswerEvent[], choice = 0): AnswerEvent[] => {
+  const at = events.at(-1)?.kind === 'done' ? -1 : events.length
+  return events.toSpliced(at, 0, { kind: 'unmet', choice })
+}
 
 /** What it says. */
 export const textOf = (events: readonly AnswerEvent[]): string =>

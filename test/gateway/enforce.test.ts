@@ -41,6 +41,12 @@ function toAnswer(scripted: Exclude<Scripted, Error>): Answer {
   return { events, rest: null, upstreamRequestId: 'up-1' }
 }
 
+/** The same, marked as one that does not meet its schema. */
+function unmet(scripted: Exclude<Scripted, Error>): Answer {
+  const answer = toAnswer(scripted)
+  return { ...answer, events: answer.events.toSpliced(-1, 0, { kind: 'unmet', choice: 0 }) }
+}
+
 interface Options {
   format?: Format
   features?: Feature[]
@@ -203,7 +209,7 @@ describe('an answer that stays wrong', () => {
       format: toFormat(false),
     })
     expect(asks).toHaveLength(3)
-    expect(answer).toEqual({ ...toAnswer(NEARLY), schema: 'unmet' })
+    expect(answer).toEqual(unmet(NEARLY))
   })
 
   const failures: [string, boolean, Error, 'unmet' | 'thrown'][] = [
@@ -215,7 +221,7 @@ describe('an answer that stays wrong', () => {
   test.each(failures)('%s', async (_, strict, failure, how) => {
     const { answer, error } = await run([NEARLY, failure], { format: toFormat(strict) })
     if (how === 'thrown') expect(error).toBe(failure)
-    else expect(answer).toEqual({ ...toAnswer(NEARLY), schema: 'unmet' })
+    else expect(answer).toEqual(unmet(NEARLY))
   })
 })
 
@@ -264,7 +270,7 @@ describe('a hostile schema', () => {
   const schema = { type: 'array', uniqueItems: true }
   const list = JSON.stringify(Array.from({ length: 60_000 }, (_, i) => ({ i })))
 
-  test('costs nobody else their answer, and its own client only the check', async () => {
+  test('costs nobody else their answer, and its own client only the check; a model that lists structured output is believed', async () => {
     const checker = createChecker({ judgeMs: 500 })
     let calls = 0
     const dispatch = enforce(
@@ -275,9 +281,9 @@ describe('a hostile schema', () => {
       checker,
       'key',
     )
-    const ask = (strict: boolean, of: Record<string, unknown>) =>
+    const ask = (strict: boolean, of: Record<string, unknown>, target = toTarget()) =>
       dispatch({
-        target: toTarget(),
+        target,
         body: { model: 'm', messages: [{ role: 'user', content: 'Who?' }], response_format: toFormat(strict, of) },
         native: null,
         reason: 'first',
@@ -288,10 +294,16 @@ describe('a hostile schema', () => {
       ask(true, schema),
       ask(true, { type: 'array' }),
     ])
-    expect(loose).toMatchObject({ status: 'fulfilled', value: { schema: 'unmet' } })
+    expect(loose).toMatchObject({ status: 'fulfilled', value: unmet(list) })
     expect(strict).toMatchObject({ status: 'rejected', reason: { kind: 'schema_not_met' } })
     expect(harmless).toMatchObject({ status: 'fulfilled', value: toAnswer(list) })
-    expect(calls).toBe(3)
+    const [local, hosted] = [toTarget({ local: true }), toTarget()]
+    for (const target of [local, hosted].map((target) => ({
+      ...target,
+      features: ['structured_outputs'] as Feature[],
+    })))
+      expect(await ask(true, schema, target)).toEqual(toAnswer(list))
+    expect(calls).toBe(5)
     checker.close()
   })
 })

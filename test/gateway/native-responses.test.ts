@@ -377,3 +377,24 @@ describe.skipIf(!hasRecordings)('what OpenAI really sent comes back byte for byt
     expect(await lastRow()).toMatchObject({ lane: 'native', status: 'ok', estimated: 0 })
   })
 })
+
+test.each([
+  ['{"age":3}', null],
+  ['{"age":"three"}', 'schema_not_met'],
+])(
+  'a stream that says %s passes as it came, and the ledger says whether it meets a strict schema',
+  async (text, code) => {
+    const answer = toAnswer(text.slice(0, 4), text.slice(4))
+    upstream.script(toStream(answer))
+    const schema = {
+      type: 'object',
+      properties: { age: { type: 'integer' } },
+      required: ['age'],
+      additionalProperties: false,
+    }
+    const format = { type: 'json_schema', name: 'person', strict: true, schema }
+    const response = await post(JSON.stringify({ ...JSON.parse(HELLO), text: { format } }))
+    expect(await response.text()).toBe(ours(toFrames(answer).join(''), idOf(response)))
+    expect(await lastRow()).toMatchObject({ lane: 'native', status: 'ok', error_code: code })
+  },
+)

@@ -1,7 +1,8 @@
 /** Structured output from a model that knows nothing of it, as a client sees it, and as the ledger does. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { type Gateway, startGateway, usageOf } from '../support/gateway.ts'
-import { wholeAnswer } from '../support/upstream-answers.ts'
+import type { Script } from '../support/upstream.ts'
+import { streamAnswer, wholeAnswer } from '../support/upstream-answers.ts'
 
 const SCHEMA = {
   type: 'object',
@@ -104,8 +105,64 @@ test.each([false, true])(
     const body = await response.text()
     const text = stream ? read(body).text : JSON.parse(body).choices[0].message.content
     expect(text).toBe('{"age":"three"}')
+    expect(await lastRow()).toMatchObject({ status: 'ok', error_code: 'schema_not_met', attempts: 3 })
   },
 )
+
+describe('an answer of a hosted model that promises to keep to schemas is delivered as it came', () => {
+  const said: [text: string, format: object, isMarked: boolean][] = [
+    ['{"age":3}', toFormat(true), false],
+    ['{"age":"three"}', toFormat(true), true],
+    ['```json\n{"age":3}\n```', toFormat(true), true],
+    ['{"age":"three"}', toFormat(false), false],
+  ]
+  test.each(said)('%j to %j; marked as unmet: %p', async (text, response_format, isMarked) => {
+    const answer = { tokens: text.split(/(?<=:)/) }
+    for (const stream of [false, true]) {
+      const before = await gateway.app.count()
+      const begun = Promise.withResolvers<void>()
+      const { steps } = streamAnswer(answer)
+      const [role = '', first = '', ...rest] = steps
+      gateway.upstream.script(
+        stream
+          ? { ...streamAnswer(answer), steps: [role, first, { until: begun.promise }, ...rest] }
+          : wholeAnswer(answer),
+      )
+      const response = await gateway.chat({ model: 'acme/typed', response_format, stream })
+      begun.resolve()
+      const body = await response.text()
+      expect(stream ? read(body).text : JSON.parse(body).choices[0].message.content).toBe(text)
+      // The header of a stream has left before its end is known.
+      expect(response.headers.get('x-tollgate-schema')).toBe(isMarked && !stream ? 'unmet' : null)
+      const code = isMarked ? 'schema_not_met' : null
+      expect((await gateway.app.settled(before + 1)).at(-1)).toMatchObject({
+        status: 'ok',
+        error_code: code,
+        attempts: 1,
+      })
+    }
+  })
+
+  const exempt: [string, Script][] = [
+    ['cut off', wholeAnswer({ tokens: ['{"age"'], finish: 'length' })],
+    ['a stream that is cut off', streamAnswer({ tokens: ['{"age"'], finish: 'length' })],
+  ]
+  test.each(exempt)('and not checked where it is %s', async (what, answer) => {
+    gateway.upstream.script(answer)
+    const stream = what.includes('stream')
+    const response = await gateway.chat({ model: 'acme/typed', response_format: toFormat(true), stream })
+    await response.text()
+    expect(await lastRow()).toMatchObject({ status: 'ok', error_code: null })
+  })
+})
+
+test('a local server that promises to keep to schemas is checked: what it got wrong is asked for again', async () => {
+  const calls = script('{"age":"three"}', '{"age":3}')
+  const response = await gateway.chat({ model: 'local/typed', response_format: toFormat(true) })
+  expect(JSON.parse(await response.text()).choices[0].message.content).toBe('{"age":3}')
+  expect(calls()).toBe(2)
+  expect(gateway.upstream.requests.at(-1)?.json?.response_format).toEqual(toFormat(true))
+})
 
 test('each of several choices is seen to by itself', async () => {
   const calls = script('{"age":1}', 'none', '{"age":2}')

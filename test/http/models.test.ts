@@ -29,6 +29,7 @@ describe('the list', () => {
       'acme/typed',
       'fast',
       'local/tiny',
+      'local/typed',
     ])
   })
 
@@ -38,7 +39,7 @@ describe('the list', () => {
     expect(await list('/v1/models?limit=1000')).toMatchObject({
       has_more: false,
       first_id: 'a/b',
-      last_id: 'local/tiny',
+      last_id: 'local/typed',
     })
     expect(await list('/v1/models')).not.toHaveProperty('models')
     expect(await list('/v1/models?client_version=0.169.0')).toMatchObject({ object: 'list', models: [] })
@@ -53,7 +54,7 @@ describe('the list', () => {
       ['a/b', 'acme/idle', 'acme/large', 'acme/single', 'acme/small', 'acme/typed', 'fast', 'local/tiny'],
     ],
     [{ models: ['fast'] }, []],
-    [{ scope: 'local' as const }, ['local/tiny']],
+    [{ scope: 'local' as const }, ['local/tiny', 'local/typed']],
     [{ scope: 'local' as const, models: ['acme/*'] }, []],
   ])('is cut down to what a key of %j may use', async (options, ids) => {
     expect(await idsFor(gateway.app.key(options))).toEqual(ids)
@@ -61,7 +62,7 @@ describe('the list', () => {
 
   test.each([
     [{ models: ['acme/*'] }, { models: ['acme/sm*', 'local/*'] }, ['acme/small']],
-    [{}, { scope: 'local' as const }, ['local/tiny']],
+    [{}, { scope: 'local' as const }, ['local/tiny', 'local/typed']],
   ])('is cut down to what a key of %j may use that is of a team of %j', async (ofKey, ofTeam, ids) => {
     const name = JSON.stringify(ofTeam)
     gateway.app.change((store, by) => createTeam(store, { name, ...ofTeam }, by))

@@ -41,18 +41,35 @@ describe('on a server of one’s own', () => {
     expect(plan).toMatchObject({ kind: 'enforce', wanted: { isHeld: false } })
   })
 
-  test('what its model lists as its own goes through, and nothing reminds it of JSON', () => {
-    expect(toPlan(toBody({ response_format: toFormat() }), onEngine('structured_outputs'))).toEqual({ kind: 'pass' })
+  test.each<[string, DialectName, Partial<CanonicalRequest>]>([
+    ['alone', 'openai', {}],
+    ['beside tools', 'openai', { tools: [TOOL] }],
+    ['of Ollama', 'ollama', {}],
+    ['that speaks Messages', 'anthropic', {}],
+  ])(
+    'a model that lists structured output is sent the schema as it is, and its answer is checked: %s',
+    (_, dialect, fields) => {
+      const target = on(['tools', 'structured_outputs'], dialect, {}, true)
+      const body = toBody({ response_format: toFormat(PERSON, false), ...fields })
+      const plan = toPlan(body, target)
+      if (plan.kind !== 'enforce') throw new Error(plan.kind)
+      expect(toInstructed(body, plan.wanted, target)).toEqual(body)
+    },
+  )
+
+  test('a JSON mode that its model lists goes through, and nothing reminds it of JSON', () => {
     expect(toPlan(toBody({ response_format: OBJECT }), onEngine('json_mode'))).toEqual({ kind: 'pass' })
   })
 })
 
 describe('what is done about a response_format', () => {
+  const KNOWS: Feature[] = ['json_mode', 'structured_outputs', 'reasoning']
   const plans: [string, CanonicalRequest, Feature[], string][] = [
     ['none', toBody(), [], 'pass'],
     ['null', toBody({ response_format: null }), [], 'pass'],
     ['text', toBody({ response_format: { type: 'text' } }), [], 'pass'],
-    ['a schema on a target that keeps to it', toBody({ response_format: toFormat() }), ['structured_outputs'], 'pass'],
+    ['a strict schema on a target that keeps to it', toBody({ response_format: toFormat() }), KNOWS, 'verify'],
+    ['one that is not strict', toBody({ response_format: toFormat(PERSON, false) }), KNOWS, 'pass'],
     ['a schema on one with a JSON mode', toBody({ response_format: toFormat() }), ['json_mode'], 'enforce'],
     ['a schema on one with nothing', toBody({ response_format: toFormat() }), ['tools'], 'enforce'],
     [
@@ -86,7 +103,6 @@ describe('what is done about a response_format', () => {
     expect(toPlan(body, on(features)).kind).toBe(kind as 'pass')
   })
 
-  const KNOWS: Feature[] = ['json_mode', 'structured_outputs', 'reasoning']
   const search = { web_search_options: {} }
   const beside: [string, Partial<CanonicalRequest>, RouteSettings, string][] = [
     ['that thinks by a level, beside tools', { tools: [TOOL] }, {}, 'pass'],
@@ -106,7 +122,7 @@ describe('what is done about a response_format', () => {
     for (const response_format of [toFormat(), OBJECT]) {
       const body = { ...saying('As JSON, please'), response_format, ...fields }
       const plan = toPlan(body, target)
-      expect(plan.kind).toBe(kind as 'pass')
+      expect(plan.kind).toBe((kind === 'pass' && response_format !== OBJECT ? 'verify' : kind) as 'pass')
       if (plan.kind === 'enforce') expect(toInstructed(body, plan.wanted, target)).not.toHaveProperty('response_format')
     }
     expect(toPlan(toBody(fields), target).kind).toBe('pass')
@@ -115,7 +131,7 @@ describe('what is done about a response_format', () => {
   const BOUNDED = { type: 'object', properties: { age: { type: 'integer', minimum: 0 } }, required: ['age'] }
   const MAP = { type: 'object', additionalProperties: { type: 'number' } }
   const partly: [string, Record<string, unknown>, Feature[], unknown][] = [
-    ['all of it', PERSON, ['structured_outputs'], { kind: 'pass' }],
+    ['all of it', PERSON, ['structured_outputs'], { kind: 'verify', schema: PERSON }],
     ['a part of it, which is sent', BOUNDED, ['structured_outputs'], { kind: 'enforce', wanted: { isHeld: true } }],
     ['nothing of it', MAP, ['structured_outputs'], { kind: 'enforce', wanted: { isHeld: false } }],
     ['no schema at all', BOUNDED, [], { kind: 'enforce', wanted: { isHeld: false } }],

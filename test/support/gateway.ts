@@ -44,6 +44,7 @@ models:
   acme/large: { name: Large, ${facts}, supported_features: [tools], ${pricing}, routes: [{ upstream: paid, model: large-v1 }] }
   acme/small: { name: Small, ${facts}, supported_features: [], ${pricing}, routes: [{ upstream: paid, model: small-v1 }] }
   local/tiny: { name: Tiny, ${facts}, supported_features: [], routes: [{ upstream: here, model: "tiny:1b" }] }
+  local/typed: { name: Local typed, ${facts}, supported_features: [structured_outputs], routes: [{ upstream: here, model: "typed:1b" }] }
   acme/single: { name: Single, ${facts}, supported_features: [tools], ${pricing}, routes: [{ upstream: single, model: single-v1 }] }
   acme/typed: { name: Typed, ${facts}, supported_features: [tools, json_mode, structured_outputs], ${pricing}, routes: [{ upstream: paid, model: typed-v1 }] }
   acme/idle: { name: Idle, ${facts}, supported_features: [], ${pricing}, routes: [{ upstream: keyless, model: idle }] }

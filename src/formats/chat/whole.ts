@@ -99,6 +99,8 @@ class ChoiceBuilder {
       case 'finish':
         this.#choice.finish_reason = event.reason
         return
+      case 'unmet':
+        return
       default:
         event satisfies never
     }

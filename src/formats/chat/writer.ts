@@ -87,6 +87,7 @@ export class ChatWriter implements Writer {
       case 'charged':
       case 'raw':
       case 'embeddings':
+      case 'unmet':
       case 'done':
       case 'failure':
         return ''

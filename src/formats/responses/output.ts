@@ -69,6 +69,8 @@ export class Output {
       case 'audio':
         // The API has no place for it, and no field that asks for it.
         return
+      case 'unmet':
+        return
       default:
         event satisfies never
     }
