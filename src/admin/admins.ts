@@ -18,8 +18,9 @@ const AdminFields = {
 const AdminBody = exactly({ ...AdminFields, name: Type.String(), role: oneOf(ROLES) })
 const AdminPatch = exactly({ ...AdminFields, disabled: Type.Optional(Type.Boolean()) })
 
-export function adminsController({ identity, ways, serving, now }: AdminDeps) {
-  const by = actors({ now })
+export function adminsController(deps: AdminDeps) {
+  const { identity, ways, serving } = deps
+  const by = actors(deps)
 
   return new Elysia({ name: 'admins' })
     .use(access())
@@ -35,8 +36,8 @@ export function adminsController({ identity, ways, serving, now }: AdminDeps) {
     })
     .patch(
       '/admins/:id',
-      async ({ principal, params: { id }, body }) => {
-        const { admin, revoked, moved } = await editAdmin(identity, id, body, by(principal), ways)
+      async ({ request, principal, params: { id }, body }) => {
+        const { admin, revoked, moved } = await editAdmin(identity, id, body, by(principal, request), ways)
         const passkeys = (await identity.countPasskeys()).get(admin.id) ?? 0
         return { ...toAdminDocument(admin, passkeys), keys_revoked: revoked.length, keys_moved: moved.length }
       },

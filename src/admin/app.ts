@@ -10,6 +10,7 @@ import { adminsController } from './admins.ts'
 import { auditController } from './audit.ts'
 import { backupsController } from './backups.ts'
 import { catalogController } from './catalog.ts'
+import { ChangeRate } from './change-rate.ts'
 import type { AdminDeps } from './deps.ts'
 import { AdminError, refuse, toRefusal } from './errors.ts'
 import { factsController } from './facts.ts'
@@ -70,7 +71,8 @@ const HEADERS = {
 /** Of what is no page. */
 const POLICY = "default-src 'none'; frame-ancestors 'none'"
 
-export function createAdminApi(deps: AdminDeps) {
+export function createAdminApi(given: Omit<AdminDeps, 'changes'>) {
+  const deps: AdminDeps = { ...given, changes: new ChangeRate() }
   const toResponse = (error: unknown, request: Request): Response => {
     const refusal = toRefusal(error)
     if (refusal) return refusal

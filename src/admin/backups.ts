@@ -8,8 +8,8 @@ import { access } from './access.ts'
 import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
 
-export function backupsController({ backups, now }: AdminDeps) {
-  const by = actors({ now })
+export function backupsController({ backups, ...deps }: AdminDeps) {
+  const by = actors(deps)
 
   return new Elysia({ name: 'backups' })
     .use(access())

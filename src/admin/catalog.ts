@@ -14,6 +14,7 @@ import type { Principal } from '../identity/principal.ts'
 import { readActorNames } from '../keys/audit-log.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { access } from './access.ts'
+import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
 import { exactly } from './schema.ts'
 
@@ -33,7 +34,8 @@ const Revert = exactly({ number: Type.Integer({ minimum: 1 }), plan: Type.Option
 const ORIGIN = 'file'
 
 export function catalogController(deps: AdminDeps) {
-  const { store, identity, serving, catalogFiles, loadModelFiles, lookUp, now } = deps
+  const { store, identity, serving, catalogFiles, loadModelFiles, lookUp } = deps
+  const by = actors(deps)
   const permitFor = async (
     { role }: Principal,
     wanted: readonly Pick<UpstreamRow, 'id' | 'baseUrl' | 'local'>[],
@@ -96,10 +98,10 @@ export function catalogController(deps: AdminDeps) {
     )
     .post(
       '/catalog/apply',
-      async ({ principal, body }) => {
+      async ({ request, principal, body }) => {
         const { catalog, options } = await read(principal, body)
-        const by = { actor: principal.id, nowMs: now() }
-        const summary = await applyCatalog(store, catalog, { ...options, ...by, subject: SUBJECT, digest: NO_DIGEST })
+        const who = by(principal, request)
+        const summary = await applyCatalog(store, catalog, { ...options, ...who, subject: SUBJECT, digest: NO_DIGEST })
         await serving.refresh()
         return { origin: ORIGIN, ...summary }
       },
@@ -121,11 +123,11 @@ export function catalogController(deps: AdminDeps) {
     )
     .post(
       '/catalog/revert',
-      async ({ principal, body: { number, plan = false } }) => {
+      async ({ request, principal, body: { number, plan = false } }) => {
         const kept = await store.readVersion(number)
         const permit = await permitFor(principal, kept?.rows.upstreams ?? [])
-        const by = { actor: principal.id, nowMs: now() }
-        const done = await (plan ? planRevert(store, number, permit) : revertCatalog(store, number, by, permit))
+        const who = by(principal, request)
+        const done = await (plan ? planRevert(store, number, permit) : revertCatalog(store, number, who, permit))
         if (!plan) await serving.refresh()
         return { reverted_to: number, planned: plan, ...done }
       },

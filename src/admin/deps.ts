@@ -12,6 +12,7 @@ import type { ConfigStore } from '../store/config-store.ts'
 import type { RequestFilter } from '../store/request-store.ts'
 import type { Vault } from '../store/vault.ts'
 import type { AccessDeps } from './access.ts'
+import type { ChangeRate } from './change-rate.ts'
 import type { LastingAsker, Reports } from './reports.ts'
 import type { Serving } from './serving.ts'
 
@@ -32,6 +33,7 @@ export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'>, Pick<P
   backups: BackupShelf
   /** Where a request comes from, for people to read and attempts to be counted by. */
   addressOf(request: Request): string
+  changes: ChangeRate
   log: Log
 }
 

@@ -39,6 +39,7 @@ const STATUS: Partial<Record<ServiceFailure['kind'], number>> = {
     catalog_not_read: 503,
     catalog_unreadable: 500,
   },
+  ...{ revision_conflict: 412, above_ceiling: 403 },
   ...{ model_not_found: 404, upstream_not_found: 404, route_not_found: 404 },
   ...{ request_not_found: 404, request_removed: 410, version_not_found: 404, no_room: 507 },
 }

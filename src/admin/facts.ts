@@ -10,16 +10,19 @@ import { changesByHand } from './by-hand.ts'
 import type { AdminDeps } from './deps.ts'
 import { PlanQuery } from './schema.ts'
 
-export function factsController({ store, serving, catalogFiles, facts, now }: AdminDeps) {
-  const byHand = changesByHand({ serving, now })
+export function factsController(deps: AdminDeps) {
+  const { store, catalogFiles, facts } = deps
+  const byHand = changesByHand(deps)
   return new Elysia({ name: 'facts' }).use(access()).post(
     '/catalog/refresh',
-    async ({ principal, query }) => {
+    async ({ request, principal, query }) => {
       const { source } = facts
       const [text, shipped, { upstreams }] = await Promise.all([facts.read(), loadKnown(), store.readCatalog()])
       const providers = listProviders(upstreams, shipped)
       const { known, wrong } = await catalogFiles.facts({ text, name: source, providers }, principal.id)
-      const refreshed = await byHand(principal, query, (by) => refreshFacts(store, { known, shipped, source }, by))
+      const refreshed = await byHand({ request, principal, query }, (by) =>
+        refreshFacts(store, { known, shipped, source }, by),
+      )
       return { ...refreshed, source, left_out: wrong }
     },
     { least: 'owner', query: PlanQuery },

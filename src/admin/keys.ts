@@ -13,10 +13,11 @@ import { inForce } from './in-force.ts'
 import { KeyBody, KeyPatch, RotateBody, toKeyChanges, toOverlapMs } from './key-body.ts'
 import type { Asker } from './reports.ts'
 
-export function keysController({ store, identity, reports, serving, now }: AdminDeps) {
+export function keysController(deps: AdminDeps) {
+  const { store, identity, reports, serving, now } = deps
   const standing = async (asker: Asker, key: ListedKey) =>
     toKeyDocument(key, (await reports.standings(asker, 'key', key.id))(key), await readNames(identity))
-  const by = actors({ now })
+  const by = actors(deps)
 
   return new Elysia({ name: 'keys' })
     .use(access())
@@ -46,8 +47,8 @@ export function keysController({ store, identity, reports, serving, now }: Admin
     })
     .patch(
       '/keys/:id',
-      async ({ principal, asker, params: { id }, body }) => {
-        const { key } = await editKey(store, id, toKeyChanges(body), by(principal))
+      async ({ request, principal, asker, params: { id }, body }) => {
+        const { key } = await editKey(store, id, toKeyChanges(body), by(principal, request))
         return standing(asker, key)
       },
       { least: 'editor', body: KeyPatch },

@@ -14,10 +14,9 @@ import { toUpstreamDocuments } from '../documents/upstream.ts'
 import { toDefined } from '../domain/defined.ts'
 import { EFFORTS, type Feature, THINKING } from '../domain/settings.ts'
 import type { PricingItem } from '../domain/usage.ts'
-import type { Principal } from '../identity/principal.ts'
 import type { CatalogRows } from '../store/catalog-rows.ts'
 import { access } from './access.ts'
-import { changesByHand } from './by-hand.ts'
+import { type ByHand, changesByHand } from './by-hand.ts'
 import type { AdminDeps } from './deps.ts'
 import { exactly, oneOf, orNone, PlanQuery } from './schema.ts'
 
@@ -54,8 +53,9 @@ const RouteBody = exactly({
 /** The server knows whether it has them. */
 const NOT_NEEDED = new Map()
 
-export function modelsController({ store, serving, now }: AdminDeps) {
-  const byHand = changesByHand({ serving, now })
+export function modelsController(deps: AdminDeps) {
+  const { store, serving } = deps
+  const byHand = changesByHand(deps)
   const toDocuments = (rows: CatalogRows) =>
     toModelDocuments(rows, toKnown(toUpstreamDocuments(rows.upstreams, NOT_NEEDED, serving.upstreams()), true))
 
@@ -69,12 +69,10 @@ export function modelsController({ store, serving, now }: AdminDeps) {
   }
 
   /** Tells what has changed or would, and how the model is now. */
-  const change = async (
-    slug: string,
-    principal: Principal,
-    query: { plan?: boolean },
-    work: (by: EditBy) => Promise<Edited>,
-  ) => ({ ...(await byHand(principal, query, work)), model: await show(slug) })
+  const change = async (slug: string, asked: ByHand, work: (by: EditBy) => Promise<Edited>) => ({
+    ...(await byHand(asked, work)),
+    model: await show(slug),
+  })
 
   return new Elysia({ name: 'models' })
     .use(access())
@@ -89,28 +87,24 @@ export function modelsController({ store, serving, now }: AdminDeps) {
     .get('/models/:slug', ({ params: { slug } }) => show(slug), { least: 'viewer' })
     .patch(
       '/models/:slug',
-      ({ principal, params: { slug }, query, body }) =>
-        change(slug, principal, query, (actor) => editModel(store, slug, toModelChanges(body), actor)),
+      ({ params: { slug }, body, ...asked }) =>
+        change(slug, asked, (actor) => editModel(store, slug, toModelChanges(body), actor)),
       { least: 'editor', body: ModelPatch, query: PlanQuery },
     )
     .post(
       '/models/:slug/reset',
-      ({ principal, params: { slug }, query }) =>
-        change(slug, principal, query, (actor) => resetModel(store, slug, actor)),
+      ({ params: { slug }, ...asked }) => change(slug, asked, (actor) => resetModel(store, slug, actor)),
       { least: 'editor', query: PlanQuery },
     )
     .put(
       '/models/:slug/routes/:upstream/:upstream_model',
-      ({ principal, params, query, body }) =>
-        change(params.slug, principal, query, (actor) =>
-          setRoute(store, toRouteId(params), toRouteChanges(body), actor),
-        ),
+      ({ params, body, ...asked }) =>
+        change(params.slug, asked, (actor) => setRoute(store, toRouteId(params), toRouteChanges(body), actor)),
       { least: 'editor', body: RouteBody, query: PlanQuery },
     )
     .delete(
       '/models/:slug/routes/:upstream/:upstream_model',
-      ({ principal, params, query }) =>
-        change(params.slug, principal, query, (actor) => deleteRoute(store, toRouteId(params), actor)),
+      ({ params, ...asked }) => change(params.slug, asked, (actor) => deleteRoute(store, toRouteId(params), actor)),
       { least: 'editor', query: PlanQuery },
     )
 }

@@ -86,6 +86,7 @@ function toOperation(route: GuardedRoute, read: Operation, words: RouteWords | u
   const body = route.body
     ? { required: true, content: { 'application/json': { schema: toBody(route.body) } } }
     : words?.operation?.requestBody
+  const parameters = [...(read.parameters ?? []).map(toParameter), ...(words?.edits ? [IF_MATCH] : [])]
   const answer = words?.answer && { description: 'Done.', content: { 'application/json': { schema: words.answer } } }
   return {
     operationId: read.operationId,
@@ -95,10 +96,15 @@ function toOperation(route: GuardedRoute, read: Operation, words: RouteWords | u
     security: SECURITY[least],
     'x-least-role': least === 'door' ? null : least,
     ...(except === null ? {} : { 'x-except-role': except }),
-    ...(read.parameters ? { parameters: read.parameters.map(toParameter) } : {}),
+    ...(parameters.length > 0 ? { parameters } : {}),
     ...(body ? { requestBody: body } : {}),
     responses: { ...toErrors(route, read, words), ...words?.operation?.responses, ...(answer ? { 200: answer } : {}) },
   }
+}
+
+const IF_MATCH = {
+  ...{ name: 'if-match', in: 'header', required: false },
+  ...{ description: PARAMETERS['if-match'], schema: { type: 'string' } },
 }
 
 const WHO: Readonly<Record<Least, string>> = {
@@ -160,6 +166,7 @@ function toErrors({ method, body, least }: GuardedRoute, { parameters }: Operati
           [413, 'body_too_long'],
         ] as const)
       : []),
+    ...(words?.edits ? [[412, 'revision_conflict'] as const] : []),
     ...(words?.errors ?? []).map((kind) => [statusOf(kind), kind] as const),
     ...Object.entries(words?.ownErrors ?? {}).map(([kind, status]) => [status, kind] as const),
     ...([
@@ -169,7 +176,9 @@ function toErrors({ method, body, least }: GuardedRoute, { parameters }: Operati
       [503, 'reports_busy'],
       [503, 'stopping'],
     ] as const),
-    ...(method === 'GET' ? [] : [[507, 'disk_full'] as const]),
+    ...(method === 'GET'
+      ? []
+      : ([[507, 'disk_full'], ...(least === 'door' ? [] : [[429, 'too_many_changes'] as const])] as const)),
   ].map(([status, kind]) => [status, kind])
   const byStatus = Map.groupBy(kinds, ([status]) => status)
   return Object.fromEntries(

@@ -18,11 +18,12 @@ import type { AdminDeps } from './deps.ts'
 import { inForce } from './in-force.ts'
 import { OwnBody, OwnPatch, RotateBody, toOverlapMs, toOwnChanges } from './key-body.ts'
 
-export function ownController({ store, identity, reports, serving, now }: AdminDeps) {
+export function ownController(deps: AdminDeps) {
+  const { store, identity, reports, serving, now } = deps
   const namesOf = ({ id, name }: Principal) => new Map([[id, name]])
   const standing = async (key: ListedKey, owner: Principal) =>
     toKeyDocument(key, (await reports.standings(owner, 'key', key.id))(key), namesOf(owner))
-  const by = actors({ now })
+  const by = actors(deps)
   const ownKeys = (principal: Principal) => createOwnKeys(store, identity, requireMember(principal))
 
   return new Elysia({ name: 'own', prefix: '/own' })
@@ -72,8 +73,8 @@ export function ownController({ store, identity, reports, serving, now }: AdminD
     )
     .patch(
       '/keys/:id',
-      async ({ principal, params: { id }, body }) => {
-        const { key } = await editKey(ownKeys(principal), id, toOwnChanges(body), by(principal))
+      async ({ request, principal, params: { id }, body }) => {
+        const { key } = await editKey(ownKeys(principal), id, toOwnChanges(body), by(principal, request))
         return standing(key, principal)
       },
       { least: 'member', body: OwnPatch },

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { toSettingDocument } from '../documents/setting.ts'
-import { editSettings, listSettings } from '../settings/service.ts'
+import { editSettings, listSettings, type Setting, toSettingsRevision } from '../settings/service.ts'
 import { access } from './access.ts'
 import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
@@ -13,22 +13,21 @@ const SettingsPatch = Type.Record(
   Type.Union([Type.String({ maxLength: 10_000 }), Type.Null()]),
 )
 
-export function settingsController({ store, serving, now }: AdminDeps) {
-  const by = actors({ now })
+export function settingsController({ store, serving, ...deps }: AdminDeps) {
+  const by = actors(deps)
 
   return new Elysia({ name: 'settings' })
     .use(access())
-    .get(
-      '/settings',
-      async () => ({ settings: (await listSettings(store, serving.settings)).map(toSettingDocument) }),
-      { least: 'viewer' },
-    )
+    .get('/settings', async () => toDocument(await listSettings(store, serving.settings)), { least: 'viewer' })
     .patch(
       '/settings',
-      async ({ principal, body }) => {
-        const settings = await editSettings(store, serving.settings, body, by(principal))
-        return { settings: settings.map(toSettingDocument) }
-      },
+      async ({ request, principal, body }) =>
+        toDocument(await editSettings(store, serving.settings, body, by(principal, request))),
       { least: 'owner', body: SettingsPatch },
     )
 }
+
+const toDocument = (settings: readonly Setting[]) => ({
+  revision: toSettingsRevision(settings),
+  settings: settings.map(toSettingDocument),
+})

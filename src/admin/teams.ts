@@ -19,10 +19,11 @@ const TeamFields = { ...Shared, max_keys: orNone(Type.Integer()) }
 const TeamBody = exactly({ ...TeamFields, name: Type.String() })
 const TeamPatch = exactly({ ...TeamFields, name: Type.Optional(Type.String()) })
 
-export function teamsController({ store, identity, reports, serving, now }: AdminDeps) {
+export function teamsController(deps: AdminDeps) {
+  const { store, identity, reports, serving, now } = deps
   const standing = async (asker: Asker, team: StoredTeam) =>
     toTeamDocument(team, (await reports.standings(asker, 'team', team.id))(team))
-  const by = actors({ now })
+  const by = actors(deps)
 
   return new Elysia({ name: 'teams' })
     .use(access())
@@ -58,8 +59,8 @@ export function teamsController({ store, identity, reports, serving, now }: Admi
     )
     .patch(
       '/teams/:id',
-      async ({ principal, asker, params: { id }, body }) => {
-        const { team } = await editTeam(store, id, toTeamChanges(body), by(principal))
+      async ({ request, principal, asker, params: { id }, body }) => {
+        const { team } = await editTeam(store, id, toTeamChanges(body), by(principal, request))
         return standing(asker, team)
       },
       { least: 'editor', body: TeamPatch },

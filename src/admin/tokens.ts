@@ -11,8 +11,8 @@ import { exactly, oneOf, orNone } from './schema.ts'
 
 const TokenBody = exactly({ name: Type.String(), scope: oneOf(TOKEN_SCOPES), expires_ms: orNone(Type.Integer()) })
 
-export function tokensController({ identity, now }: AdminDeps) {
-  const by = actors({ now })
+export function tokensController({ identity, ...deps }: AdminDeps) {
+  const by = actors(deps)
 
   return new Elysia({ name: 'tokens' })
     .use(access())

@@ -14,10 +14,9 @@ import { toFoundDocument, toPresetDocuments, toUpstreamDocuments } from '../docu
 import { toDefined } from '../domain/defined.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { DIALECTS } from '../domain/settings.ts'
-import type { Principal } from '../identity/principal.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { access } from './access.ts'
-import { changesByHand } from './by-hand.ts'
+import { type ByHand, changesByHand } from './by-hand.ts'
 import type { AdminDeps } from './deps.ts'
 import { exactly, oneOf, orNone, PlanQuery } from './schema.ts'
 
@@ -61,8 +60,9 @@ const disabled = (id: string) =>
     `The upstream ${id} is disabled: nothing is sent to it.`,
   )
 
-export function upstreamsController({ store, vault, lookUp, thisMachine, serving, now }: AdminDeps) {
-  const byHand = changesByHand({ serving, now })
+export function upstreamsController(all: AdminDeps) {
+  const { store, vault, lookUp, thisMachine, serving } = all
+  const byHand = changesByHand(all)
   const deps = { store, vault, lookUp }
   const toDocuments = async (rows: readonly UpstreamRow[]) =>
     toUpstreamDocuments(rows, await vault.open(await store.readSealed()), serving.upstreams())
@@ -74,12 +74,10 @@ export function upstreamsController({ store, vault, lookUp, thisMachine, serving
   }
 
   /** Tells what has changed or would, and how the upstream is now; null where it is not there. */
-  const change = async (
-    id: string,
-    principal: Principal,
-    query: { plan?: boolean },
-    work: (by: EditBy) => Promise<Edited>,
-  ) => ({ ...(await byHand(principal, query, work)), upstream: await show(id) })
+  const change = async (id: string, asked: ByHand, work: (by: EditBy) => Promise<Edited>) => ({
+    ...(await byHand(asked, work)),
+    upstream: await show(id),
+  })
 
   return (
     new Elysia({ name: 'upstreams' })
@@ -99,8 +97,8 @@ export function upstreamsController({ store, vault, lookUp, thisMachine, serving
       )
       .post(
         '/upstreams',
-        ({ principal, query, body: { id, dialect, ...fields } }) =>
-          change(id, principal, query, (actor) =>
+        ({ body: { id, dialect, ...fields }, ...asked }) =>
+          change(id, asked, (actor) =>
             createUpstream(deps, { ...toChanges(fields), id, ...toDefined({ dialect }) }, actor),
           ),
         { least: 'owner', body: Body, query: PlanQuery },
@@ -117,25 +115,24 @@ export function upstreamsController({ store, vault, lookUp, thisMachine, serving
       )
       .patch(
         '/upstreams/:id',
-        ({ principal, params: { id }, query, body }) =>
-          change(id, principal, query, (actor) => editUpstream(deps, id, toChanges(body), actor)),
+        ({ params: { id }, body, ...asked }) =>
+          change(id, asked, (actor) => editUpstream(deps, id, toChanges(body), actor)),
         { least: 'owner', body: Patch, query: PlanQuery },
       )
       .delete(
         '/upstreams/:id',
-        ({ principal, params: { id }, query }) =>
-          change(id, principal, query, (actor) => deleteUpstream(store, id, actor)),
+        ({ params: { id }, ...asked }) => change(id, asked, (actor) => deleteUpstream(store, id, actor)),
         { least: 'owner', query: PlanQuery },
       )
       .post(
         '/upstreams/:id/models',
-        async ({ principal, params: { id }, query, body: { models: patterns } }) => {
+        async ({ params: { id }, body: { models: patterns }, ...asked }) => {
           const row = findUpstream(await store.readCatalog(), id)
           const found = await findMore(row, {
             patterns,
             ask: () => serving.models(id) ?? Promise.reject(disabled(id)),
           })
-          const edited = await byHand(principal, query, (by) => addModels(store, id, found.models, by))
+          const edited = await byHand(asked, (by) => addModels(store, id, found.models, by))
           const { others, notes } = found
           return { ...edited, upstream: await show(id), left_out: others, notes: notes.concat(edited.notes) }
         },

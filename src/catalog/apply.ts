@@ -3,6 +3,7 @@
  * the new revision that makes a running server look. Nothing to change leaves no trace. Called by `serve` and by the commands.
  */
 import { mintTag } from '../domain/id.ts'
+import { requireRevision, toRevision } from '../domain/revision.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Origin } from '../domain/settings.ts'
 import type { CatalogRows, CatalogWrite } from '../store/catalog-rows.ts'
@@ -15,7 +16,7 @@ import { withVersions } from './history.ts'
 import { namesOfManaged } from './managed-rows.ts'
 import { type CatalogPlan, type Left, planCatalog } from './plan.ts'
 import type { CatalogSource } from './source.ts'
-import { isIdle } from './states.ts'
+import { isIdle, toCatalogSize } from './states.ts'
 
 /** What a plain apply leaves alone, and is to be done all the same. */
 export interface ApplyWishes {
@@ -55,6 +56,7 @@ export interface ApplySummary extends Counts {
 export function applyCatalog(store: ConfigStore, catalog: Catalog, options: ApplyOptions): Promise<ApplySummary> {
   const { origin, digest } = options
   return store.changeCatalog<ApplySummary>(options, (rows, history) => {
+    requireRevision(options, 'The catalog', rows, toCatalogSize(rows))
     const plan = planFor(rows, catalog, options)
     const { created, updated, deleted, adopted, unchanged, left } = plan
     const kept = left.filter(({ why }) => why === 'undeclared').map(({ name }) => name)
@@ -70,13 +72,14 @@ export function applyCatalog(store: ConfigStore, catalog: Catalog, options: Appl
   })
 }
 
-/** Tells what `applyCatalog` would do, and throws where it would. */
+/** Tells what `applyCatalog` would do, with the revision of the catalog that it would do it to, and throws where it would. */
 export async function planApply(
   store: ConfigStore,
   catalog: Catalog,
   options: Omit<ApplyOptions, keyof Actor | 'subject' | 'digest'>,
-): Promise<CatalogPlan> {
-  return planFor(await store.readCatalog(), catalog, { ...options, nowMs: 0 })
+): Promise<CatalogPlan & { revision: string }> {
+  const rows = await store.readCatalog()
+  return { ...planFor(rows, catalog, { ...options, nowMs: 0 }), revision: toRevision(rows) }
 }
 
 function planFor(

@@ -7,7 +7,7 @@ import type { CatalogRows, KeptCatalog, ModelRow, PriceRow, RouteRow } from '../
 import type { ConfigStore } from '../store/config-store.ts'
 import { APPLIED_DIGEST } from './apply.ts'
 import { byCondition } from './complete.ts'
-import { type Decision, type EditBy, type Edited, editCatalog, NO_WRITE, requireValid } from './edit.ts'
+import { type Decision, type EditBy, type Edited, editCatalog, NO_WRITE, requireRow, requireValid } from './edit.ts'
 import { findModel, isRoute } from './find.ts'
 import { isSameRow } from './states.ts'
 
@@ -25,6 +25,7 @@ export interface ModelChanges {
 export function editModel(store: ConfigStore, name: string, changes: ModelChanges, by: EditBy): Promise<Edited> {
   return editCatalog(store, by, { action: 'models.edit', subject: name }, (rows) => {
     const before = findModel(rows, name)
+    requireRow(by, 'models', before)
     const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
     const changed: ModelRow = { ...before, ...given }
     requireValid(withModel(rows, changed), ['models', before.slug])
@@ -71,6 +72,7 @@ export async function resetModel(store: ConfigStore, name: string, by: EditBy): 
   const earlier = await findEarlier(store, slug)
   return editCatalog(store, by, { action: 'models.reset', subject: slug }, (rows): Decision => {
     const row = findModel(rows, slug)
+    requireRow(by, 'models', row)
     const byHand = rows.routes.filter(({ model, origin }) => model === slug && origin === 'admin')
     if (row.origin !== 'admin' && byHand.length === 0) return { write: NO_WRITE }
     if (earlier === null)

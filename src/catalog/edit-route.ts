@@ -6,7 +6,7 @@ import type { Feature, RouteSettings } from '../domain/settings.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { RouteRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
-import { type EditBy, type Edited, editCatalog, NO_WRITE, requireValid } from './edit.ts'
+import { type EditBy, type Edited, editCatalog, NO_WRITE, requireRow, requireValid } from './edit.ts'
 import { toPrice, withModel } from './edit-model.ts'
 import { requireOwn } from './edit-upstream.ts'
 import { findModel, findUpstream, isRoute, type RouteId } from './find.ts'
@@ -39,6 +39,7 @@ export function setRoute(store: ConfigStore, id: RouteId, changes: RouteChanges,
     findUpstream(rows, id.upstream)
     const key = { ...id, model: model.slug }
     const before = rows.routes.find((route) => isRoute(route, key))
+    requireRow(by, 'routes', before ?? { ...PLAIN, ...key })
     const given = toDefined({ ...changes, options: toChanged(before?.options ?? {}, changes.options ?? {}) })
     const changed: RouteRow = { ...PLAIN, ...before, ...key, ...given, origin: 'admin' }
     const others = rows.routes.filter((route) => route.model === model.slug && !isRoute(route, key))
@@ -68,6 +69,7 @@ export function deleteRoute(store: ConfigStore, id: RouteId, by: EditBy): Promis
     const own = rows.routes.filter(({ model }) => model === slug)
     const row = own.find((route) => isRoute(route, { ...id, model: slug }))
     if (!row) throw new ServiceError({ kind: 'route_not_found' }, `There is no ${toRouteName({ ...id, model: slug })}.`)
+    requireRow(by, 'routes', row)
     requireOwn(row, 'This route')
     if (own.length > 1) return { write: { ...NO_WRITE, routes: { ...NO_WRITE.routes, delete: [row] } } }
     const message = `This is the only route of ${slug}: give it another one first, or disable the model.`

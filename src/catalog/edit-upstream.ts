@@ -10,7 +10,7 @@ import type { ConfigStore } from '../store/config-store.ts'
 import { isSamePlace } from '../store/place.ts'
 import { CLEARED, type Vault } from '../store/vault.ts'
 import { toPresetDialect } from './complete.ts'
-import { type Decision, type EditBy, type Edited, editCatalog, NO_WRITE, requireValid } from './edit.ts'
+import { type Decision, type EditBy, type Edited, editCatalog, NO_WRITE, requireRow, requireValid } from './edit.ts'
 import { isUpstreamId } from './entry.ts'
 import { findUpstream } from './find.ts'
 import { requirePriced } from './priced.ts'
@@ -93,6 +93,7 @@ export async function editUpstream(
   return editCatalog(store, by, { action: 'upstreams.edit', subject: id }, (rows) => {
     if (sealed !== undefined && sealed.length > 0) deps.vault.requireCurrent(sealed)
     const before = findUpstream(rows, id)
+    requireRow(by, 'upstreams', before)
     const isMoving = !isSamePlace(before, expected)
     const changed = withChanges(before, changes)
     if (!isSamePlace(changed, expected)) throw meanwhile(id)
@@ -118,6 +119,7 @@ export async function editUpstream(
 export function deleteUpstream(store: ConfigStore, id: string, by: EditBy): Promise<Edited> {
   return editCatalog(store, by, { action: 'upstreams.delete', subject: id }, (rows): Decision => {
     const row = findUpstream(rows, id)
+    requireRow(by, 'upstreams', row)
     requireOwn(row, `The upstream ${id}`)
     const routes = rows.routes.filter(({ upstream }) => upstream === id)
     const models = rows.models.filter(

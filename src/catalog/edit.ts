@@ -4,6 +4,7 @@
  * decide; the admin API calls them.
  */
 import type { AuditAction } from '../domain/audit.ts'
+import { requireRevision } from '../domain/revision.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { CatalogRows, CatalogWrite } from '../store/catalog-rows.ts'
 import type { Actor, ConfigStore } from '../store/config-store.ts'
@@ -15,6 +16,7 @@ import { toDetail } from './detail.ts'
 import type { Issue } from './entry.ts'
 import { withVersions } from './history.ts'
 import { toIssue } from './issue-words.ts'
+import { KINDS } from './rows-as-entries.ts'
 import { toFileEntries } from './rows-as-file.ts'
 import { CatalogSchema } from './shape.ts'
 import { isIdle } from './states.ts'
@@ -83,6 +85,16 @@ function tell(rows: CatalogRows, { write, aside = null }: Decision): Changes & C
     told.adoptions = told.adoptions.filter(({ name }) => name !== aside.name)
   }
   return { ...told, ...toCounts(rows, told) }
+}
+
+/** Throws `revision_conflict` where the row that a change is of is another one than it was made from. */
+export function requireRow<Table extends keyof CatalogRows>(
+  by: EditBy,
+  table: Table,
+  row: CatalogRows[Table][number],
+): void {
+  const { nameOf, fieldsOf } = KINDS[table]
+  requireRevision(by, nameOf(row), row, fieldsOf(row))
 }
 
 /** What of a catalogue is looked at: a section, the name in it, and a part of that. */

@@ -5,13 +5,14 @@
  *
  * What others changed in between is kept, too, as a state of its own before the next apply or revert: none is ever lost to it.
  */
+import { requireRevision, toRevision } from '../domain/revision.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { CatalogHistory, CatalogRows, CatalogVersion, CatalogWrite, KeptCatalog } from '../store/catalog-rows.ts'
 import type { Actor, ConfigStore } from '../store/config-store.ts'
 import type { Permit } from './apply.ts'
 import { type Changes, type Counts, toChanges, toCounts } from './changes.ts'
 import { toDetail } from './detail.ts'
-import { isIdle, NO_ROWS, toRowsAfter, toStateWrite } from './states.ts'
+import { isIdle, NO_ROWS, toCatalogSize, toRowsAfter, toStateWrite } from './states.ts'
 
 /** How many states are kept. */
 const MOST_KEPT = 100
@@ -75,6 +76,7 @@ export function revertCatalog(store: ConfigStore, number: number, by: Actor, per
   return store.changeCatalog<Reverted>(by, (rows, history) => {
     const wanted = history.find(number)
     if (!wanted) throw notFound(number)
+    requireRevision(by, 'The catalog', rows, toCatalogSize(rows))
     const plan = planState(rows, wanted.rows, by.nowMs)
     permit?.(rows, plan.write)
     if (isIdle(plan.write)) return { value: { ...plan.told, version: null }, change: null }
@@ -86,12 +88,16 @@ export function revertCatalog(store: ConfigStore, number: number, by: Actor, per
 }
 
 /** Tells what `revertCatalog` would change. Throws `version_not_found`. */
-export async function planRevert(store: ConfigStore, number: number, permit?: Permit): Promise<Reverted> {
+export async function planRevert(
+  store: ConfigStore,
+  number: number,
+  permit?: Permit,
+): Promise<Reverted & { revision: string }> {
   const [rows, wanted] = await Promise.all([store.readCatalog(), store.readVersion(number)])
   if (!wanted) throw notFound(number)
   const plan = planState(rows, wanted.rows, 0)
   permit?.(rows, plan.write)
-  return { ...plan.told, version: null }
+  return { ...plan.told, version: null, revision: toRevision(rows) }
 }
 
 function planState(rows: CatalogRows, wanted: CatalogRows, nowMs: number) {

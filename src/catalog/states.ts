@@ -56,3 +56,8 @@ function toTableAfter<Row>(rows: Row[], write: TableWrite<Row>, { nameOf }: Kind
   const staying = rows.filter((row) => !gone.has(nameOf(row))).map((row) => updated.get(nameOf(row)) ?? row)
   return [...staying, ...write.create]
 }
+
+/** What a refusal shows of a catalog, which may have thousands of rows. */
+export const toCatalogSize = ({ upstreams, models, routes, aliases }: CatalogRows) => ({
+  ...{ upstreams: upstreams.length, models: models.length, routes: routes.length, aliases: aliases.length },
+})

@@ -95,6 +95,8 @@ function toAdvice(failure: ServiceFailure): string {
     admin_disabled: '',
     too_many_attempts: '',
     session_not_found: '',
+    revision_conflict: '',
+    above_ceiling: '',
     token_not_found: ' See them with: tollgate admin token list',
     token_ambiguous: ' Name the token by one of these ids.',
     token_exists: ' Choose another name, or revoke that token first.',

@@ -1,11 +1,13 @@
 /** Those who sign in, their sessions, passkeys and tokens, under their columns' names: nothing of it lets anybody in. */
-import { statusOf } from '../identity/admins.ts'
+import { toRevision } from '../domain/revision.ts'
+import { statusOf, toAdminFields } from '../identity/admins.ts'
 import { TOKEN_PREFIX } from '../identity/principal.ts'
 import type { StoredAdmin, StoredPasskey, StoredSession, StoredToken } from '../store/identity-store.ts'
 
 /** @param passkeys how many they have. */
 export const toAdminDocument = (admin: StoredAdmin, passkeys: number) => ({
   id: admin.id,
+  revision: toRevision(toAdminFields(admin)),
   name: admin.name,
   role: admin.role,
   team_id: admin.teamId,

@@ -7,10 +7,10 @@ import type { Origin } from '../domain/settings.ts'
 import type { CatalogVersion } from '../store/catalog-rows.ts'
 
 /** @param origin whose the catalogue is that was planned. */
-export function toPlanDocument(plan: CatalogPlan, origin: Origin, warnings: readonly string[]) {
-  const { changes, adoptions, left, created, updated, deleted, adopted, unchanged } = plan
+export function toPlanDocument(plan: CatalogPlan & { revision: string }, origin: Origin, warnings: readonly string[]) {
+  const { revision, changes, adoptions, left, created, updated, deleted, adopted, unchanged } = plan
   const counts = { created, updated, deleted, adopted, unchanged }
-  return { origin, differs: differs(plan), ...counts, changes, adoptions, left, warnings }
+  return { revision, origin, differs: differs(plan), ...counts, changes, adoptions, left, warnings }
 }
 
 /** Whether the database says something else than what was planned. */

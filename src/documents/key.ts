@@ -1,4 +1,5 @@
 /** A key under its columns' names, as `keys … --json` prints it and the admin API answers. */
+import { toRevision } from '../domain/revision.ts'
 import { toFields } from '../keys/fields.ts'
 import type { ListedKey } from '../keys/service.ts'
 import type { Standing } from '../keys/standing.ts'
@@ -6,9 +7,11 @@ import { toStandingFields } from './standing.ts'
 
 /** @param names of those who may be its owner, by their ids. */
 export function toKeyDocument(key: ListedKey, standing: Standing, names: ReadonlyMap<string, string>) {
-  const { name, ...fields } = toFields(key)
+  const all = toFields(key)
+  const { name, ...fields } = all
   return {
     id: key.id,
+    revision: toRevision(all),
     name,
     last_four: key.secrets.at(-1)?.lastFour ?? null,
     status: key.status,

@@ -1,5 +1,6 @@
 /** A model under its columns' names, as `models … --json` prints it and the admin API answers. Pure. */
 import type { ServerState } from '../domain/model-server.ts'
+import { toRevision } from '../domain/revision.ts'
 import type { ServedFigures } from '../domain/served-figures.ts'
 import type { CatalogModel, Target } from '../domain/snapshot.ts'
 import type { PricingItem } from '../domain/usage.ts'
@@ -10,6 +11,8 @@ import { type KnownUpstreams, toReason, toReasons } from './readiness.ts'
 /** One model as `models list --json` shows it. */
 export interface ShownModel {
   slug: string
+  /** Of the model without its routes. */
+  revision: string
   name: string
   owned_by: string
   context_length: number
@@ -32,6 +35,7 @@ export interface ShownModel {
 }
 
 export interface ShownRoute {
+  revision: string
   upstream: string
   upstream_model: string
   priority: number
@@ -85,19 +89,21 @@ export function toModelDocuments(rows: CatalogRows, known: KnownUpstreams): Show
 
 function toModelDocument(
   model: CatalogModel,
-  { enabled, origin }: ModelRow,
+  row: ModelRow,
   routes: readonly RouteRow[],
   local: ReadonlySet<string>,
   known: KnownUpstreams,
 ): ShownModel {
+  const { enabled, origin } = row
   const { facts, listed, fromWildcard, targets } = model
   const shown = targets.flatMap((target) => {
-    const row = routes.find((route) => leadsTo(route, target))
-    return row ? toRoute(row, target, known) : []
+    const route = routes.find((one) => leadsTo(one, target))
+    return route ? toRoute(route, target, known) : []
   })
   const others = routes.filter((route) => !targets.some((target) => leadsTo(route, target)))
   return {
     slug: facts.id,
+    revision: toRevision(row),
     name: facts.name,
     owned_by: facts.owned_by,
     context_length: facts.context_length,
@@ -136,6 +142,7 @@ const toThinking = ({ options }: RouteRow) => ({
 })
 
 const toRoute = (row: RouteRow, target: Target, known: KnownUpstreams): ShownRoute => ({
+  revision: toRevision(row),
   upstream: target.upstream.id,
   upstream_model: target.upstreamModel,
   priority: target.priority,
@@ -164,6 +171,7 @@ function toServed({ upstream, upstreamModel }: Target, { upstreams }: KnownUpstr
 /** A route that leads nowhere, since it is disabled or its upstream is. */
 function toDisabled(row: RouteRow, { facts }: CatalogModel, isLocal: boolean): ShownRoute {
   return {
+    revision: toRevision(row),
     upstream: row.upstream,
     upstream_model: row.upstreamModel,
     priority: row.priority,

@@ -5,6 +5,7 @@
 
 import type { FoundProvider, FoundServer } from '../catalog/on-this-machine.ts'
 import type { ServerStatus } from '../domain/model-server.ts'
+import { toRevision } from '../domain/revision.ts'
 import type { ServedFigures } from '../domain/served-figures.ts'
 import type {
   CredentialSource,
@@ -75,12 +76,14 @@ export interface UpstreamTest {
 /** An upstream as the database declares it, its credential looked for in this process's environment. */
 export interface StoredUpstream {
   upstream: Upstream
+  revision: string
   enabled: boolean
   origin: string
 }
 
 /** One upstream as `upstreams list --json` shows it. */
 export interface ShownUpstream extends UpstreamFacts, Omit<UpstreamHealth, 'state' | 'left_out'> {
+  revision: string
   state: UpstreamHealth['state'] | 'disabled'
   enabled: boolean
   origin: string
@@ -102,6 +105,7 @@ export function toDeclared(
 ): StoredUpstream[] {
   return rows.map((row) => ({
     upstream: toUpstream(row, environment, 'here', opened.get(row.id)),
+    revision: toRevision(row),
     enabled: row.enabled,
     origin: row.origin,
   }))
@@ -116,13 +120,14 @@ export const toUpstreamDocuments = (
 
 /** Joins one with what the server says of it; without a server, `state` is all that this process can tell. */
 export function toRow(declared: StoredUpstream, statuses: readonly UpstreamStatus[] | null): ShownUpstream {
-  const { upstream, enabled, origin } = declared
+  const { upstream, revision, enabled, origin } = declared
   const { variable, isSealed: sealed } = upstream
   const known = enabled ? statuses?.find(({ id }) => id === upstream.id) : undefined
   if (known) {
     const { credential, left_out: _, ...rest } = known
     return {
       ...rest,
+      revision,
       enabled,
       origin,
       credential: credential === 'none' ? null : { variable, sealed, status: credential },
@@ -131,6 +136,7 @@ export function toRow(declared: StoredUpstream, statuses: readonly UpstreamStatu
   const found = upstream.credential === null ? 'not_set' : 'set'
   return {
     id: upstream.id,
+    revision,
     ...toUpstreamFacts(upstream),
     enabled,
     origin,

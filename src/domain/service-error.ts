@@ -52,6 +52,10 @@ export type ServiceFailure =
   | { kind: 'admin_disabled'; admin: string }
   | { kind: 'too_many_attempts'; retryAfterMs: number }
   | { kind: 'session_not_found' }
+  /** An edit was made from an older state; `current` is the present one, by the names of columns. */
+  | { kind: 'revision_conflict'; revision: string; current: Readonly<Record<string, unknown>> }
+  /** A member may not lift what somebody else has set on a key of theirs. */
+  | { kind: 'above_ceiling'; field: string; ceiling: unknown }
   | { kind: 'token_not_found'; token: string }
   | { kind: 'token_ambiguous'; token: string }
   | { kind: 'token_exists'; token: string; id: string }

@@ -4,6 +4,7 @@
  */
 import { type Difference, toDifference } from '../domain/difference.ts'
 import { mintId } from '../domain/id.ts'
+import { requireRevision } from '../domain/revision.ts'
 import { type Role, WAYS, type Way } from '../domain/roles.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { findTeam } from '../keys/find.ts'
@@ -63,7 +64,7 @@ export function decideAdmin(
 export const toCreation = (admin: StoredAdmin) => ({
   action: 'admins.create' as const,
   subject: admin.id,
-  detail: { name: admin.name, ...toDifference({}, toFields(admin)) },
+  detail: { name: admin.name, ...toDifference({}, toAdminFields(admin)) },
 })
 
 export interface EditedAdmin {
@@ -80,7 +81,7 @@ export interface EditedAdmin {
  * Changes somebody's role or team, or disables them: then their sessions end and keys of their own are revoked. Keys of a member go
  * with them into another team; whoever is no member any more keeps them, where they are.
  *
- * @param ways how people sign in here; whoever does not know takes all of them. Throws `invalid`, `admin_not_found`, `last_owner`, `team_not_found` and `team_ambiguous`.
+ * @param ways how people sign in here; whoever does not know takes all of them. Throws `invalid`, `admin_not_found`, `last_owner`, `revision_conflict`, `team_not_found` and `team_ambiguous`.
  */
 export function editAdmin(
   store: IdentityStore,
@@ -91,6 +92,7 @@ export function editAdmin(
 ): Promise<EditedAdmin> {
   return store.changeIdentity<EditedAdmin>(by, ({ admins, keyRows }) => {
     const found = findAdmin(admins, which)
+    requireRevision(by, `'${found.name}'`, toAdminFields(found), toAdminFields(found))
     const { role = found.role, disabled = found.disabledMs !== null } = changes
     const team = changes.team === undefined && role === 'member' ? found.teamId : (changes.team ?? null)
     const teamId = toTeamId(role, team, keyRows)
@@ -108,7 +110,7 @@ export function decideEdit(
   keyRows: () => KeyRows,
   by: Actor,
 ): Decided<IdentityWrite, EditedAdmin> {
-  const difference = toDifference(toFields(found), toFields(admin))
+  const difference = toDifference(toAdminFields(found), toAdminFields(admin))
   const isLeaving = admin.disabledMs !== null && found.disabledMs === null
   const isMoving = admin.teamId !== null && admin.teamId !== found.teamId
   const own = isLeaving || isMoving ? keyRows().keys.filter((key) => isOwn(key, found.id)) : []
@@ -216,6 +218,6 @@ function requireOwner(admins: readonly StoredAdmin[], changed: StoredAdmin, ways
 const isOwn = ({ ownerId, revokedMs }: StoredKey, id: string) => ownerId === id && revokedMs === null
 
 /** What may be changed of somebody, by the names of its columns. */
-const toFields = ({ name, role, teamId, oidcSubject, disabledMs }: StoredAdmin) => ({
+export const toAdminFields = ({ name, role, teamId, oidcSubject, disabledMs }: StoredAdmin) => ({
   ...{ name, role, team_id: teamId, oidc_subject: oidcSubject, disabled_ms: disabledMs },
 })

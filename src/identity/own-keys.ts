@@ -3,6 +3,8 @@
  * whatever they are asked for, they find, tell of and write the member's own alone.
  */
 import { ServiceError } from '../domain/service-error.ts'
+import { DAY_MS } from '../domain/time.ts'
+import { requireWithin } from '../keys/ceilings.ts'
 import type { KeyChanges } from '../keys/fields.ts'
 import { isLiving } from '../keys/find.ts'
 import { type CreatedKey, createKey } from '../keys/service.ts'
@@ -24,11 +26,12 @@ export function requireMember({ id, teamId }: Pick<Principal, 'id' | 'teamId'>):
 
 /**
  * The keys of this member, and their team. A change is decided by who they are at that moment: of somebody who was disabled meanwhile,
- * nothing is made any more. It throws, beside what the services do, `no_team`, `too_many_keys` where more keys would be in force than
+ * nothing is made any more. It throws, beside what the services do, `no_team`, `above_ceiling`, `too_many_keys` where more keys would be in force than
  * their team allows, and `invalid` where a key in force of somebody else has the name.
  */
 export function createOwnKeys(keys: Pick<ConfigStore, 'readKeys'>, identity: IdentityStore, { id, teamId }: Member) {
   const store: KeyStore = {
+    isOwn: true,
     readKeys: async () => toOwn(await keys.readKeys(), { id, teamId }),
     changeKeys: (by, decide) =>
       identity.changeIdentity(by, ({ admins, keyRows }) => {
@@ -60,15 +63,25 @@ function toPresent(admins: readonly StoredAdmin[], id: string): Pick<StoredAdmin
   return found && found.disabledMs === null ? found : { id, teamId: null }
 }
 
-/** Of a key that comes into force: whether there is room for it, and nobody else has its name. */
+/** As long as any budget's period: a key with ceilings keeps its place for so long after its end, or whoever ends it would be rid of them. */
+const HELD_MS = 31 * DAY_MS
+
+const isHeld = ({ ceilings, revokedMs, expiresMs }: StoredKey, nowMs: number) =>
+  Object.keys(ceilings).length > 0 && (revokedMs ?? expiresMs ?? nowMs) > nowMs - HELD_MS
+
+/** Of a key that a member changes: whether it stays below its ceilings. Of one that comes into force: whether there is room for it, and nobody else has its name. */
 function requireAllowed({ keys, teams }: KeyRows, { id, teamId }: Member, key: StoredKey, nowMs: number): void {
-  if (!isLiving(key, nowMs)) return
   const before = keys.find((one) => one.id === key.id)
+  if (before) requireWithin(before, key)
+  if (!isLiving(key, nowMs)) return
   const wasLiving = before !== undefined && isLiving(before, nowMs)
-  const living = keys.filter((one) => one.id !== key.id && !one.hidden && isLiving(one, nowMs))
+  const others = keys.filter((one) => one.id !== key.id && !one.hidden)
+  const living = others.filter((one) => isLiving(one, nowMs))
+  const held = others.filter((one) => one.ownerId === id && !isLiving(one, nowMs) && isHeld(one, nowMs))
   const most = teams.find((team) => team.id === teamId)?.maxKeys ?? null
-  if (!wasLiving && most !== null && living.filter(({ ownerId }) => ownerId === id).length >= most) {
-    const message = `Each member of this team may have ${most} keys: revoke one first.`
+  if (!wasLiving && most !== null && living.filter(({ ownerId }) => ownerId === id).length + held.length >= most) {
+    const also = ` A key with limits set by an administrator still counts for ${HELD_MS / DAY_MS} days after it ends: rotate such a key instead.`
+    const message = `Each member of this team may have ${most} keys: revoke one first.${held.length > 0 ? also : ''}`
     throw new ServiceError({ kind: 'too_many_keys', most }, message)
   }
   if (wasLiving && before.name === key.name) return

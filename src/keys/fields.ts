@@ -20,6 +20,7 @@ export interface KeyChanges extends SharedChanges {
 export const DEFAULTS: Omit<StoredKey, 'id' | 'name' | 'createdMs' | 'secrets'> = {
   ...SHARED_DEFAULTS,
   allowedIps: [],
+  ceilings: {},
   teamId: null,
   ownerId: null,
   hidden: false,
@@ -46,4 +47,5 @@ export const toFields = (key: StoredKey) =>
     allowed_ips: key.allowedIps,
     team_id: key.teamId,
     expires_ms: key.expiresMs,
+    ceilings: key.ceilings,
   }) satisfies Fields

@@ -4,6 +4,7 @@
  */
 import { type Difference, type Fields, toDifference } from '../domain/difference.ts'
 import { mintId, toShortId } from '../domain/id.ts'
+import { requireRevision } from '../domain/revision.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Actor, KeyStore, StoredTeam } from '../store/config-store.ts'
 import { findTeam } from './find.ts'
@@ -49,11 +50,12 @@ export interface EditedTeam {
 
 /**
  * Changes the team that the text means (`find.ts`): its id, what it has spent and its rates of the last minute stay. Throws
- * `invalid`, `team_not_found`, `team_ambiguous` and `team_exists`.
+ * `invalid`, `team_not_found`, `team_ambiguous`, `team_exists` and `revision_conflict`.
  */
 export function editTeam(store: KeyStore, which: string, changes: TeamChanges, by: Actor): Promise<EditedTeam> {
   return store.changeKeys<EditedTeam>(by, ({ teams }) => {
     const before = findTeam(teams, which)
+    requireRevision(by, `The team '${before.name}'`, toTeamFields(before), toTeamFields(before))
     const team = changed(before, changes, teams)
     const difference = toDifference(toTeamFields(before), toTeamFields(team))
     const record = { action: 'teams.edit' as const, subject: team.id, detail: { name: team.name, ...difference } }

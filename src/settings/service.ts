@@ -4,6 +4,7 @@
  */
 import { findSettingProblem, type SettingText, WITHOUT_ROW } from '../config.ts'
 import { toDifference } from '../domain/difference.ts'
+import { requireRevision, toRevision } from '../domain/revision.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Actor, ConfigStore, Settings } from '../store/config-store.ts'
 
@@ -24,9 +25,17 @@ export async function listSettings(
   return inForce.map((setting) => toSetting(setting, rows))
 }
 
+/** Of what the rows of these settings say. */
+export const toSettingsRevision = (settings: readonly Setting[]) =>
+  toRevision(Object.fromEntries(settings.map(({ name, stored }) => [name, stored])))
+
+/** What their rows say, by name. */
+const toStored = (inForce: readonly SettingText[], rows: Settings) =>
+  Object.fromEntries(inForce.map(({ name }) => [name, rows[name] ?? null]))
+
 /**
  * Writes the rows that are given, and takes away those that are given as null. Throws `invalid` for one that there is no setting of, or
- * whose value a server would not start with; then nothing is written.
+ * whose value a server would not start with, and `revision_conflict`; then nothing is written.
  */
 export async function editSettings(
   store: Pick<ConfigStore, 'changeSettings'>,
@@ -36,6 +45,8 @@ export async function editSettings(
 ): Promise<Setting[]> {
   for (const [name, text] of Object.entries(changes)) requireValid(inForce, name, text)
   return store.changeSettings(by, (rows) => {
+    const state = toStored(inForce, rows)
+    requireRevision(by, 'The settings', state, state)
     const difference = toDifference(toFields(rows, changes), changes)
     const after = Object.fromEntries(Object.entries({ ...rows, ...changes }).filter(isThere))
     const change = { action: 'settings.edit' as const, subject: 'settings', detail: { ...difference }, write: changes }

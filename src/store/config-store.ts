@@ -8,6 +8,7 @@
  * throws undoes everything and reaches the caller.
  */
 import type { AuditAction } from '../domain/audit.ts'
+import type { Period } from '../domain/settings.ts'
 import type { Key, Team } from '../domain/snapshot.ts'
 import type { Log } from '../log.ts'
 import type {
@@ -29,7 +30,25 @@ export interface StoredSecret {
   expiresMs: number | null
 }
 
+/**
+ * Bounds that somebody else than its owner has set on a member's key, by the names of columns. The owner may lower them and not lift them; a
+ * bound that is not here is the owner's to change.
+ */
+export interface Ceilings {
+  scope?: 'local'
+  models?: string[]
+  rpm?: number
+  tpm?: number
+  concurrency?: number
+  /** Both or neither. */
+  budget_nano_usd?: number
+  budget_period?: Period
+  allowed_ips?: string[]
+  expires_ms?: number
+}
+
 export interface StoredKey extends Omit<Key, 'shareId'> {
+  ceilings: Ceilings
   /** Whether it is what the playground of its owner is metered by: it has no secret, and no list shows it. */
   hidden: boolean
   metadata: Record<string, string>
@@ -72,6 +91,8 @@ export interface Actor {
   /** For the audit row: `cli`, `server`, or an administrator's id. */
   actor: string
   nowMs: number
+  /** Of the state that an edit was made from (`domain/revision.ts`); absent: whatever it is now. */
+  revision?: string
 }
 
 /** What was done, for the audit row. */
@@ -120,7 +141,10 @@ export interface Watch {
 }
 
 /** What the services of keys and teams work with: all of them, or a member's own. */
-export type KeyStore = Pick<ConfigStore, 'readKeys' | 'changeKeys'>
+export interface KeyStore extends Pick<ConfigStore, 'readKeys' | 'changeKeys'> {
+  /** Whether they are a member's own, who changes them: what that member sets is no ceiling. */
+  isOwn?: boolean
+}
 
 export interface ConfigStore {
   /** Everything, as of one moment. */

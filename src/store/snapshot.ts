@@ -93,7 +93,14 @@ function toSecrets(stored: StoredKey): [hash: string, Secret][] {
 const toPlayground = (stored: StoredKey): [ownerId: string, Key][] =>
   stored.hidden && stored.ownerId !== null ? [[stored.ownerId, toKey(stored)]] : []
 
-const toKey = ({ secrets: _, metadata: __, createdMs: ___, hidden: ____, ...key }: StoredKey): Key => ({
+const toKey = ({
+  secrets: _,
+  metadata: __,
+  createdMs: ___,
+  hidden: ____,
+  ceilings: _____,
+  ...key
+}: StoredKey): Key => ({
   ...key,
   shareId: key.ownerId ?? key.id,
 })

@@ -46,6 +46,7 @@ test('a member comes to no key of another member, of the team, or of nobody, by 
   const { key: other } = await createKey(fixture.store, { name: 'other' }, by())
   const before = await fixture.store.readKeys()
   for (const key of [theirs, shared, other]) {
+    fixture.clock.ms += 60_000
     const lastFour = before.keys.find(({ id }) => id === key.id)?.secrets[0]?.lastFour ?? ''
     for (const which of [key.id, key.id.slice(-8), key.name, lastFour, encodeURIComponent(`sk-tg-…${lastFour}`)]) {
       const asked = [
@@ -85,6 +86,91 @@ test('no more keys are in force than the team allows, also where one that had ex
   expect(again.body.error.kind).toBe('too_many_keys')
   const others = await fixture.signIn('member', 'eve', 'research')
   expect((await create(others, 'hers')).status).toBe(200)
+})
+
+const MONTH = { budget_nano_usd: 20, budget_period: 'month' }
+
+/** What an editor sets, what its member may make of it, and what not. */
+const CEILINGS: [field: string, set: object, lower: object[], higher: object[]][] = [
+  ['rpm', { rpm: 60 }, [{ rpm: 59 }, { rpm: 60 }], [{ rpm: 61 }, { rpm: null }]],
+  ['tpm', { tpm: 600 }, [{ tpm: 1 }], [{ tpm: 601 }, { tpm: null }]],
+  ['concurrency', { concurrency: 2 }, [{ concurrency: 1 }], [{ concurrency: 3 }, { concurrency: null }]],
+  [
+    'budget',
+    MONTH,
+    [
+      { ...MONTH, budget_nano_usd: 19 },
+      { ...MONTH, budget_period: 'total' },
+    ],
+    [{ ...MONTH, budget_nano_usd: 21 }, { budget_nano_usd: 1, budget_period: 'day' }, { budget_nano_usd: null }],
+  ],
+  ['scope', { scope: 'local' }, [{ scope: 'local' }], [{ scope: 'all' }]],
+  [
+    'models',
+    { models: ['openai/*', 'a/b'] },
+    [{ models: ['openai/gpt-*'] }, { models: ['a/b', 'openai/x'] }],
+    [{ models: [] }, { models: ['*'] }, { models: ['openai/x', 'a/*'] }, { models: ['openai*'] }],
+  ],
+  [
+    'allowed_ips',
+    { allowed_ips: ['10.0.0.0/8', '2001:db8::/32'] },
+    [{ allowed_ips: ['10.1.0.0/16', '2001:db8::7'] }],
+    [{ allowed_ips: [] }, { allowed_ips: ['0.0.0.0/0'] }, { allowed_ips: ['10.0.0.0/7'] }, { allowed_ips: ['::/0'] }],
+  ],
+  ['expires_ms', { expires_ms: 9e12 }, [{ expires_ms: 8e12 }], [{ expires_ms: 9e12 + 1 }, { expires_ms: null }]],
+]
+
+test.each(CEILINGS)(
+  'what an editor has set of %s their member lowers and never lifts',
+  async (field, set, lower, higher) => {
+    const editor = await fixture.signIn('editor')
+    const { id } = (await create(mia, 'laptop')).body
+    const own = (body: object) => mia.ask('PATCH', `/own/keys/${id}`, { body })
+    // Where nobody else has said anything, all of it is theirs.
+    for (const body of [
+      ...lower,
+      ...higher.filter((one) => !('allowed_ips' in one && JSON.stringify(one).includes('/7'))),
+    ])
+      expect([body, (await own(body)).status]).toEqual([body, 200])
+    const { ceilings } = (await editor.ask('PATCH', `/keys/${id}`, { body: set })).body
+    expect(ceilings).toEqual(set)
+    for (const body of lower) {
+      expect([body, (await own(body)).status]).toEqual([body, 200])
+      for (const lift of higher) {
+        const { status, body: answer } = await own(lift)
+        expect([lift, status, answer.error.kind, answer.error.field]).toEqual([lift, 403, 'above_ceiling', field])
+        const told = Object.keys(set).length > 1 ? set : Object.values(set)[0]
+        expect([lift, answer.error.ceiling]).toEqual([lift, told])
+      }
+    }
+    // What nobody else has set stays theirs, and a rotation or a new name lifts nothing.
+    expect((await own({ name: 'desk', metadata: { of: 'mia' } })).status).toBe(200)
+    const rotated = (await mia.ask('POST', `/own/keys/${id}/rotate`, { body: {} })).body
+    expect(rotated.ceilings).toEqual(set)
+    const freed = Object.fromEntries(Object.keys(set).map((name) => [name, FREE[name] ?? null]))
+    const { budget_period: _, ...free } = freed
+    expect((await editor.ask('PATCH', `/keys/${id}`, { body: free })).body.ceilings).toEqual({})
+    for (const body of higher.slice(0, 1)) expect([body, (await own(body)).status]).toEqual([body, 200])
+  },
+)
+
+const FREE: Record<string, unknown> = { scope: 'all', models: [], allowed_ips: [] }
+
+test('a key that an editor has set limits on keeps its place when its member revokes it or has it end', async () => {
+  const editor = await fixture.signIn('editor')
+  const [revoked, ended] = [(await create(mia, 'revoked')).body, (await create(mia, 'ended')).body]
+  for (const { id } of [revoked, ended]) await editor.ask('PATCH', `/keys/${id}`, { body: { rpm: 1 } })
+  await mia.ask('POST', `/own/keys/${revoked.id}/revoke`)
+  await mia.ask('PATCH', `/own/keys/${ended.id}`, { body: { expires_ms: fixture.clock.ms } })
+  const refused = await create(mia, 'without limits')
+  expect([refused.status, refused.body.error.kind]).toEqual([409, 'too_many_keys'])
+  expect(refused.body.error.message).toContain('31 days')
+  // The one that has ended is theirs to have in force again, as it was held.
+  const again = await mia.ask('PATCH', `/own/keys/${ended.id}`, { body: { expires_ms: null } })
+  expect([again.status, again.body.rpm]).toEqual([200, 1])
+  fixture.clock.ms += 32 * 86_400_000
+  mia = await fixture.signIn('member', 'mia2', 'research')
+  expect((await create(mia, 'later')).status).toBe(200)
 })
 
 test('a name that a key of somebody else has is refused, without a word of whose it is', async () => {
@@ -138,4 +224,24 @@ test('nothing is made for somebody who is disabled while their request is on its
   }
   expect((await create(mia, 'late')).body.error.kind).toBe('no_team')
   expect(namesOf((await fixture.store.readKeys()).keys)).toEqual([])
+})
+
+test('changes are counted by person, whatever they change: in a loop the next one waits, others do not, and every session can be ended', async () => {
+  const other = await fixture.signIn('member', 'eve', 'research')
+  const { id } = (await create(mia, 'laptop')).body
+  const rename = (n: number) => mia.ask('PATCH', `/own/keys/${id}`, { body: { name: `laptop ${n}` } })
+  const statuses = []
+  for (let n = 1; n < 30; n++) statuses.push((await rename(n)).status)
+  expect(new Set(statuses)).toEqual(new Set([200]))
+  const before = await fixture.store.readAudit()
+  for (const answer of [await rename(30), await mia.ask('POST', `/own/keys/${id}/revoke`), await create(mia, 'more')]) {
+    expect([answer.status, answer.body.error.kind]).toEqual([429, 'too_many_changes'])
+    expect(answer.headers.get('retry-after')).toBe('2')
+  }
+  expect(await fixture.store.readAudit()).toEqual(before)
+  expect((await create(other, 'hers')).status).toBe(200)
+  expect((await mia.ask('GET', '/own/keys')).status).toBe(200)
+  fixture.clock.ms += 2_000
+  expect([(await rename(31)).status, (await rename(32)).status]).toEqual([200, 429])
+  expect((await mia.ask('DELETE', '/session')).status).toBe(200)
 })

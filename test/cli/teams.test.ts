@@ -24,6 +24,7 @@ describe('teams create', () => {
     expect(unmatched).toEqual([])
     expect(team).toEqual({
       id: expect.stringMatching(/^[0-9a-f]{32}$/),
+      revision: expect.stringMatching(/^[0-9a-f]{16}$/),
       name: 'Blue',
       scope: 'all',
       models: [],
@@ -145,7 +146,7 @@ describe('teams edit', () => {
     expect(help.match(/; or none/g)).toHaveLength(optional.length)
     const none = optional.flatMap((option) => [option, 'none'])
     const { changed, unmatched, ...bare } = await json('teams', 'edit', made.id, ...none, '--scope', 'all')
-    expect(bare).toEqual({ ...made, max_keys: null })
+    expect(bare).toEqual({ ...made, max_keys: null, revision: expect.any(String) })
     expect([changed.includes('max_keys'), unmatched]).toEqual([true, []])
   })
 

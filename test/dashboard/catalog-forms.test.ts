@@ -29,7 +29,15 @@ const fieldOf = (work: () => unknown) => {
 
 describe('an upstream', () => {
   const before: ShownUpstream = {
-    ...{ id: 'openai', dialect: 'openai', base_url: 'https://a.test/v1', local: false, enabled: true, origin: 'file' },
+    ...{
+      id: 'openai',
+      revision: '0',
+      dialect: 'openai',
+      base_url: 'https://a.test/v1',
+      local: false,
+      enabled: true,
+      origin: 'file',
+    },
     ...{ state: 'healthy', reason: null, last_ok_ms: null, last_error: null, targets: [], preset: null },
     deadlines: { headers_ms: 1, first_token_ms: 1, idle_ms: 1, total_ms: 1, total_whole_ms: 1 },
     limits: { rpm: 500, tpm: null, concurrency: null },
@@ -145,7 +153,7 @@ test('a model is told of only what is said otherwise', () => {
 
 describe('a route', () => {
   const route: ShownRoute = {
-    ...{ upstream: 'u', upstream_model: 'm', priority: 2, weight: 1, own_price: false, price_id: null },
+    ...{ revision: '0', upstream: 'u', upstream_model: 'm', priority: 2, weight: 1, own_price: false, price_id: null },
     ...{ context_length: 1, max_output_length: 1, supported_features: [], enabled: true, origin: 'file' },
     ...{ is_ready: true, reason: null, pricing: [{ prompt: '0', completion: '0' }] },
     ...{ thinking: null, efforts: null, thinking_off: null, thinking_unasked: null, sampling: null, served: null },

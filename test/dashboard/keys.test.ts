@@ -10,7 +10,16 @@ import type { KeyDocument } from '../../src/documents/key.ts'
 const NOW = Date.UTC(2026, 10, 22, 14, 3)
 
 const key = (changes: Partial<KeyDocument> = {}): KeyDocument => ({
-  ...{ id: '0123456789abcdef', name: 'ann', last_four: 'a1b2', status: 'active', scope: 'all', models: [] },
+  ...{
+    id: '0123456789abcdef',
+    revision: '0',
+    ceilings: {},
+    name: 'ann',
+    last_four: 'a1b2',
+    status: 'active',
+    scope: 'all',
+    models: [],
+  },
   ...{ rpm: null, tpm: null, concurrency: null, metadata: {}, allowed_ips: [], team_id: null, expires_ms: null },
   ...{
     team: null,

@@ -12,7 +12,16 @@ import type { ShownModel, ShownRoute } from '../../src/documents/model.ts'
 import type { ShownUpstream } from '../../src/documents/upstream.ts'
 
 const route = (changes: Partial<ShownRoute> = {}): ShownRoute => ({
-  ...{ upstream: 'openai', upstream_model: 'm', priority: 0, weight: 1, pricing: [], own_price: false, price_id: null },
+  ...{
+    revision: '0',
+    upstream: 'openai',
+    upstream_model: 'm',
+    priority: 0,
+    weight: 1,
+    pricing: [],
+    own_price: false,
+    price_id: null,
+  },
   ...{ context_length: 8_192, max_output_length: 1_024, supported_features: [], enabled: true, origin: 'file' },
   ...{ is_ready: true, reason: null },
   ...{ thinking: null, efforts: null, thinking_off: null, thinking_unasked: null, sampling: null, served: null },
@@ -20,7 +29,15 @@ const route = (changes: Partial<ShownRoute> = {}): ShownRoute => ({
 })
 
 const model = (changes: Partial<ShownModel> = {}): ShownModel => ({
-  ...{ slug: 'v/m', name: 'The model', owned_by: 'v', context_length: 8_192, max_output_length: 1_024, pricing: [] },
+  ...{
+    slug: 'v/m',
+    revision: '0',
+    name: 'The model',
+    owned_by: 'v',
+    context_length: 8_192,
+    max_output_length: 1_024,
+    pricing: [],
+  },
   ...{ input_modalities: ['text'], output_modalities: ['text'], supported_features: [], enabled: true, listed: true },
   ...{ from_wildcard: false, origin: 'file', is_ready: true, reason: null, routes: [route()] },
   ...changes,

@@ -14,7 +14,16 @@ describe('what is typed of a team', () => {
 
   test('and what a team has is typed already', () => {
     const team: TeamDocument = {
-      ...{ id: '1', name: 'research', models: ['a/b'], scope: 'local', rpm: 60, tpm: null, concurrency: null },
+      ...{
+        id: '1',
+        revision: '0',
+        name: 'research',
+        models: ['a/b'],
+        scope: 'local',
+        rpm: 60,
+        tpm: null,
+        concurrency: null,
+      },
       ...{ budget_nano_usd: 500_000_000, budget_period: 'day', max_keys: 3, metadata: {}, spent_nano_usd: 0 },
       ...{ budget_reset_ms: 1, budget_state: 'ok', spent_month_nano_usd: 0, spent_total_nano_usd: 0, created_ms: 0 },
     }

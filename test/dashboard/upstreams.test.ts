@@ -26,6 +26,7 @@ const target = (changes: Partial<Target> = {}): Target => ({
 const upstream = (changes: Partial<ShownUpstream> = {}): ShownUpstream => ({
   ...{
     id: 'openai',
+    revision: '0',
     dialect: 'openai',
     preset: null,
     base_url: 'https://api.openai.com/v1',

@@ -40,6 +40,7 @@ export const key = (id: string, more: Partial<StoredKey> = {}): StoredKey => ({
   hidden: false,
   models: [],
   allowedIps: [],
+  ceilings: {},
   limits: NO_LIMITS,
   budget: null,
   metadata: {},

@@ -30,21 +30,25 @@ export const CATALOG = {
     errors: ['model_not_found'],
   },
   'PATCH /models/:slug': {
+    edits: true,
     summary: 'Changes a model by hand, or plans that',
     answer: EditedModel,
     errors: ['model_not_found'],
   },
   'POST /models/:slug/reset': {
+    edits: true,
     summary: 'Gives a model back to the file or the facts that it is from',
     answer: EditedModel,
     errors: ['model_not_found', 'no_earlier_state', 'invalid'],
   },
   'PUT /models/:slug/routes/:upstream/:upstream_model': {
+    edits: true,
     summary: 'Makes a route of a model, or changes it, or plans that',
     answer: EditedModel,
     errors: ['model_not_found', 'upstream_not_found'],
   },
   'DELETE /models/:slug/routes/:upstream/:upstream_model': {
+    edits: true,
     summary: 'Deletes a route that was made by hand',
     answer: EditedModel,
     errors: ['model_not_found', 'route_not_found', 'declared_elsewhere'],
@@ -56,12 +60,14 @@ export const CATALOG = {
     errors: ['upstream_exists', 'secret_unusable', 'catalog_changed'],
   },
   'PATCH /upstreams/:id': {
+    edits: true,
     summary: 'Changes an upstream, or plans that',
     description: 'Where it goes somewhere else, its credential is to be given again.',
     answer: EditedUpstream,
     errors: ['upstream_not_found', 'catalog_changed', 'secret_unusable'],
   },
   'DELETE /upstreams/:id': {
+    edits: true,
     summary: 'Deletes an upstream that was made by hand, with the routes that lead to it',
     answer: EditedUpstream,
     errors: ['upstream_not_found', 'declared_elsewhere'],
@@ -104,6 +110,7 @@ export const CATALOG = {
   },
   'POST /catalog/plan': { summary: 'Tells what a catalogue would change', answer: Plan, errors: APPLYING },
   'POST /catalog/apply': {
+    edits: true,
     summary: 'Applies a catalogue',
     description: 'What files of models in the data folder declare stays, whether it is pruned or not.',
     answer: Applied,
@@ -126,6 +133,7 @@ export const CATALOG = {
     errors: ['version_not_found'],
   },
   'POST /catalog/revert': {
+    edits: true,
     summary: 'Makes the catalogue what it was, or plans that',
     answer: CatalogReverted,
     errors: ['version_not_found', 'owners_only'],

@@ -20,6 +20,7 @@ export const KEYS = {
     errors: ['key_not_found', 'key_ambiguous'],
   },
   'PATCH /keys/:id': {
+    edits: true,
     summary: 'Changes what is given; the rest stays, and so does what was spent',
     answer: Key,
     errors: [
@@ -45,6 +46,7 @@ export const KEYS = {
     errors: ['team_not_found', 'team_ambiguous'],
   },
   'PATCH /teams/:id': {
+    edits: true,
     summary: 'Changes what is given; the rest stays',
     answer: Team,
     errors: ['team_not_found', 'team_ambiguous', 'team_exists'],
@@ -67,9 +69,14 @@ export const KEYS = {
     errors: ['no_team', 'key_not_found', 'key_ambiguous'],
   },
   'PATCH /own/keys/:id': {
+    edits: true,
     summary: "Changes a key of a member's own",
     answer: Key,
-    errors: ['no_team', 'key_not_found', 'key_ambiguous', 'key_exists', 'key_revoked', 'too_many_keys'],
+    description: 'What an administrator has set (`ceilings`) can be lowered, and not raised or removed.',
+    errors: [
+      ...(['no_team', 'key_not_found', 'key_ambiguous', 'key_exists', 'key_revoked'] as const),
+      ...(['too_many_keys', 'above_ceiling'] as const),
+    ],
   },
   'POST /own/keys/:id/rotate': {
     summary: "Makes a new secret of a member's own key",

@@ -23,6 +23,8 @@ export const PARAMETERS: Readonly<Record<string, string>> = {
   plan: 'True: nothing is changed, and what would be is told.',
   since: 'From when on: ms since 1970, `7d` or `12h` (ago), or a date such as 2027-01-31.',
   until: 'Before when, as `since`.',
+  'if-match':
+    'The `revision` of the state that the edit was made from, in quotes. The edit is refused if the state has changed since; without it, the edit is always made.',
   limit: 'Rows at most.',
   figures:
     'What is told of each group. `spend`: requests and cost, and nothing of the rest, which takes most of the time of a report with many groups.',

@@ -84,6 +84,7 @@ export const PEOPLE = {
     errors: ['admin_exists', 'team_not_found', 'team_ambiguous'],
   },
   'PATCH /admins/:id': {
+    edits: true,
     summary: "Changes somebody's role or team, disables or enables them",
     description:
       'Who is disabled loses their sessions, and keys of their own are revoked. A member who changes teams takes them along.',

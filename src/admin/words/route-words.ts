@@ -12,6 +12,8 @@ export interface RouteWords {
   answer: TSchema | null
   /** Its body and its answers as OpenAPI has them, where they are no documents of this API. */
   operation?: { requestBody?: object; responses: Readonly<Record<string, unknown>> }
+  /** Whether it edits one state, whose revision `If-Match` may name. */
+  edits?: true
   /** Kinds of refusal, beside those that many routes have. */
   errors?: readonly ServiceFailure['kind'][]
   /** Kinds that this API has by itself, with their status. */

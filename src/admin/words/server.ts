@@ -16,6 +16,7 @@ export const SERVER = {
   },
   'GET /settings': { summary: 'Lists the settings of the server, with where each is from', answer: Settings },
   'PATCH /settings': {
+    edits: true,
     summary: 'Writes settings, which hold from the next start on',
     description: 'By name: the text of its value, or null for its default. Flags and the environment go before.',
     answer: Settings,

@@ -4,7 +4,19 @@ import type { ApplySummary } from '../../catalog/apply.ts'
 import type { Reverted } from '../../catalog/history.ts'
 import { ORIGINS } from '../../domain/settings.ts'
 import type { toEditDocument, toPlanDocument, toShownVersionDocument, toVersionDocument } from '../catalog.ts'
-import { Count, CountOrNull, describes, Fields, Flag, orNull, Text, TextOrNull, Time, wordOf } from './describes.ts'
+import {
+  Count,
+  CountOrNull,
+  describes,
+  Fields,
+  Flag,
+  orNull,
+  Revision,
+  Text,
+  TextOrNull,
+  Time,
+  wordOf,
+} from './describes.ts'
 import { WholeModel } from './models.ts'
 import { Upstream } from './upstreams.ts'
 
@@ -29,6 +41,7 @@ const Left = Type.Object({
 
 export const Plan = describes<ReturnType<typeof toPlanDocument>>()(
   Type.Object({
+    revision: Revision,
     origin,
     differs: Flag,
     ...Counts,
@@ -49,6 +62,7 @@ export const CatalogReverted = Type.Object({
   planned,
   ...Done.properties,
   version: Type.Optional(CountOrNull),
+  revision: Type.Optional(Revision),
 })
 
 const Edit = describes<ReturnType<typeof toEditDocument>>()(

@@ -36,5 +36,8 @@ export const Money = Type.Integer({ description: 'Nano-dollars.' })
 export const MoneyOrNull = orNull(Type.Integer({ description: 'Nano-dollars.' }))
 export const Time = Type.Integer({ description: 'Milliseconds since 1970.' })
 export const TimeOrNull = orNull(Type.Integer({ description: 'Milliseconds since 1970.' }))
+export const Revision = Type.String({
+  description: 'Of this state. An edit that sends it as `If-Match` is refused once the state is another one.',
+})
 /** Whatever it holds. */
 export const Fields = Type.Record(Type.String(), Type.Unknown())

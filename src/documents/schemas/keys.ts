@@ -4,11 +4,13 @@ import { PERIODS } from '../../domain/settings.ts'
 import type { KeyDocument } from '../key.ts'
 import type { TeamDocument } from '../team.ts'
 import {
+  Count,
   CountOrNull,
   describes,
   Money,
   MoneyOrNull,
   orNull,
+  Revision,
   Text,
   TextOrNull,
   Time,
@@ -18,6 +20,7 @@ import {
 
 const Shared = {
   id: Text,
+  revision: Revision,
   name: Text,
   scope: wordOf(['all', 'local'] as const),
   models: Type.Array(Text, { description: 'Patterns over slugs; none: every model of the scope.' }),
@@ -51,6 +54,18 @@ export const Key = describes<KeyDocument>()(
     last_model: TextOrNull,
     secrets: Type.Array(Type.Object({ last_four: Text, created_ms: Time, expires_ms: TimeOrNull })),
     revoked_ms: TimeOrNull,
+    ceilings: Type.Object(
+      {
+        scope: Type.Optional(Type.Literal('local')),
+        models: Type.Optional(Type.Array(Text)),
+        ...{ rpm: Type.Optional(Count), tpm: Type.Optional(Count), concurrency: Type.Optional(Count) },
+        budget_nano_usd: Type.Optional(Money),
+        budget_period: Type.Optional(wordOf(PERIODS)),
+        allowed_ips: Type.Optional(Type.Array(Text)),
+        expires_ms: Type.Optional(Time),
+      },
+      { description: "Of a member's key: what others have set, which the member may lower and not lift." },
+    ),
   }),
 )
 

@@ -5,7 +5,7 @@ import { SERVER_STATES } from '../../domain/model-server.ts'
 import { FEATURES, MODALITIES } from '../../domain/settings.ts'
 import type { PricingItem } from '../../domain/usage.ts'
 import type { PriceOfModel, ShownModel, ShownRoute, toAliasDocuments, toShownModel } from '../model.ts'
-import { Count, describes, Flag, orNull, Text, TextOrNull, Time, wordOf } from './describes.ts'
+import { Count, describes, Flag, orNull, Revision, Text, TextOrNull, Time, wordOf } from './describes.ts'
 import { SERVED } from './upstreams.ts'
 
 const price = Type.Optional(Type.String({ description: 'USD, a decimal.' }))
@@ -30,6 +30,7 @@ const is_ready = orNull(Type.Boolean())
 
 export const Route = describes<ShownRoute>()(
   Type.Object({
+    revision: Revision,
     upstream: Text,
     upstream_model: Text,
     priority: Count,
@@ -56,6 +57,7 @@ export const Route = describes<ShownRoute>()(
 export const ListedModel = describes<ShownModel>()(
   Type.Object({
     slug: Text,
+    revision: Revision,
     name: Text,
     owned_by: Text,
     context_length: Count,

@@ -2,11 +2,12 @@
 import { Type } from '@sinclair/typebox'
 import { ROLES, TOKEN_SCOPES } from '../../domain/roles.ts'
 import type { toAdminDocument, toPasskeyDocument, toSessionDocument, toTokenDocument } from '../admin.ts'
-import { Count, describes, Flag, orNull, Text, TextOrNull, Time, TimeOrNull, wordOf } from './describes.ts'
+import { Count, describes, Flag, orNull, Revision, Text, TextOrNull, Time, TimeOrNull, wordOf } from './describes.ts'
 
 export const Admin = describes<ReturnType<typeof toAdminDocument>>()(
   Type.Object({
     id: Text,
+    revision: Revision,
     name: Text,
     role: wordOf(ROLES),
     team_id: TextOrNull,

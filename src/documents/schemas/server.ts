@@ -4,7 +4,19 @@ import type { toBackupDocument } from '../backup.ts'
 import type { Check as FoundCheck } from '../check.ts'
 import type { toSettingDocument } from '../setting.ts'
 import type { BackupsStatus, DiskState, StatusDocument } from '../status.ts'
-import { Count, CountOrNull, describes, Flag, orNull, Text, TextOrNull, Time, TimeOrNull, wordOf } from './describes.ts'
+import {
+  Count,
+  CountOrNull,
+  describes,
+  Flag,
+  orNull,
+  Revision,
+  Text,
+  TextOrNull,
+  Time,
+  TimeOrNull,
+  wordOf,
+} from './describes.ts'
 
 export const Setting = describes<ReturnType<typeof toSettingDocument>>()(
   Type.Object({
@@ -20,7 +32,7 @@ export const Setting = describes<ReturnType<typeof toSettingDocument>>()(
   }),
 )
 
-export const Settings = Type.Object({ settings: Type.Array(Setting) })
+export const Settings = Type.Object({ revision: Revision, settings: Type.Array(Setting) })
 
 export const Check = describes<FoundCheck>()(
   Type.Object({ name: Text, status: wordOf(['ok', 'warning', 'problem'] as const), message: Text }),

@@ -2,7 +2,19 @@
 import { Type } from '@sinclair/typebox'
 import { SERVER_STATES } from '../../domain/model-server.ts'
 import type { ShownPreset, ShownUpstream, toFoundDocument, UpstreamTest } from '../upstream.ts'
-import { Count, CountOrNull, describes, Flag, orNull, Text, TextOrNull, Time, TimeOrNull, wordOf } from './describes.ts'
+import {
+  Count,
+  CountOrNull,
+  describes,
+  Flag,
+  orNull,
+  Revision,
+  Text,
+  TextOrNull,
+  Time,
+  TimeOrNull,
+  wordOf,
+} from './describes.ts'
 
 /** Of a model at a local server, while that runs. */
 export const SERVED = {
@@ -15,6 +27,7 @@ export const SERVED = {
 export const Upstream = describes<ShownUpstream>()(
   Type.Object({
     id: Text,
+    revision: Revision,
     dialect: Text,
     preset: TextOrNull,
     base_url: TextOrNull,

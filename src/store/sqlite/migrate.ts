@@ -32,6 +32,7 @@ import severalCredentials from '../../../drizzle/0022_several_credentials.sql' w
 import fromList from '../../../drizzle/0023_from_list.sql' with { type: 'text' }
 import credentialOfCalls from '../../../drizzle/0024_credential_of_calls.sql' with { type: 'text' }
 import computeMs from '../../../drizzle/0025_compute_ms.sql' with { type: 'text' }
+import ceilings from '../../../drizzle/0026_ceilings.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -67,6 +68,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0023_from_list', sql: fromList },
   { name: '0024_credential_of_calls', sql: credentialOfCalls },
   { name: '0025_compute_ms', sql: computeMs },
+  { name: '0026_ceilings', sql: ceilings },
 ]
 
 export interface SchemaState {

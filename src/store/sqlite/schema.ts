@@ -16,6 +16,7 @@ import type {
 } from '../../domain/settings.ts'
 import type { PricingItem } from '../../domain/usage.ts'
 import type { ListedFact } from '../catalog-rows.ts'
+import type { Ceilings } from '../config-store.ts'
 
 export const count = (name: string) => integer(name).notNull().default(0)
 const flag = (name: string) => integer(name, { mode: 'boolean' })
@@ -144,6 +145,8 @@ export const keys = sqliteTable(
     budgetPeriod: text('budget_period').$type<Period>(),
     /** Addresses and ranges; a key without any may be used from everywhere. */
     allowedIps: text('allowed_ips', { mode: 'json' }).$type<string[]>().notNull().default([]),
+    /** Of a member's key: what others have set, and its owner may not lift. */
+    ceilings: text('ceilings', { mode: 'json' }).$type<Ceilings>().notNull().default({}),
     metadata: text('metadata', { mode: 'json' }).$type<Record<string, string>>().notNull(),
     createdMs: integer('created_ms').notNull(),
     revokedMs: integer('revoked_ms'),

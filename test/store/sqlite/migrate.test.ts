@@ -170,6 +170,31 @@ test('keys that have requests on record are known to have been used', () => {
   ])
 })
 
+test('what others have set on a member’s key, by the audit log, is a ceiling from then on', () => {
+  const at = MIGRATIONS.findIndex(({ name }) => name.endsWith('ceilings'))
+  migrate(database, folder, NOW, MIGRATIONS.slice(0, at))
+  const key = database.query(
+    `INSERT INTO keys (id, name, owner_id, budget_nano_usd, budget_period, metadata, created_ms) VALUES (?, ?, ?, 7, 'week', '{}', 1)`,
+  )
+  for (const [id, owner] of [...['held', 'half', 'own'].map((name) => [name, 'mia']), ['shared', null]])
+    key.run(String(id), String(id), owner ?? null)
+  const audit = database.query(`INSERT INTO audit VALUES (?, 1, ?, 'keys.edit', ?, ?)`)
+  const say = (n: number, actor: string, id: string, after: object) =>
+    audit.run(String(n), actor, id, JSON.stringify({ name: id, before: {}, after }))
+  say(1, 'ed', 'held', { rpm: 5, tpm: 9, models: ['a/*'], scope: 'local', expires_ms: 77 })
+  say(2, 'cli', 'held', { rpm: 6, tpm: null, budget_nano_usd: 20, budget_period: 'month', name: 'held' })
+  say(3, 'mia', 'held', { rpm: null, models: [] })
+  say(4, 'ed', 'half', { budget_nano_usd: 3 })
+  say(5, 'mia', 'own', { rpm: 5 })
+  say(6, 'ed', 'shared', { rpm: 5 })
+  migrate(database, folder, NOW)
+  const rows = database.query<{ id: string; ceilings: string }, []>('SELECT id, ceilings FROM keys').all()
+  expect(Object.fromEntries(rows.map(({ id, ceilings }) => [id, JSON.parse(ceilings)]))).toEqual({
+    held: { rpm: 6, models: ['a/*'], scope: 'local', expires_ms: 77, budget_nano_usd: 20, budget_period: 'month' },
+    ...{ half: { budget_nano_usd: 3, budget_period: 'week' }, own: {}, shared: {} },
+  })
+})
+
 const LATER = '0021_how_calls_were_served'
 const sqlOf = (migration: string) => MIGRATIONS.find(({ name }) => name === migration)?.sql ?? ''
 
