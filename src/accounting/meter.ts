@@ -9,7 +9,7 @@ import type { CapturedOutput } from '../tokens/count.ts'
 import { Captured } from './captured.ts'
 
 /** Deadlines within which nothing was worked. */
-const UNBEGUN: ReadonlySet<string | null> = new Set(['headers', 'start', 'queue'])
+const UNBEGUN: ReadonlySet<string | null> = new Set(['headers', 'start', 'queue', 'token'])
 
 /** Fewer tokens, or less time from the first to the last, say nothing of how fast an upstream writes. */
 const LEAST_MEASURED = 16
@@ -257,4 +257,5 @@ const isHidden = (detail: object) =>
 /** @param annotation in OpenAI's words. */
 const isPage = (annotation: object) => 'type' in annotation && annotation.type === 'url_citation'
 
-const outcomeOf = (error: unknown) => (error instanceof UpstreamError && error.kind === 'aborted' ? 'cut' : 'failed')
+const outcomeOf = (error: unknown) =>
+  error instanceof UpstreamError && error.kind === 'aborted' && !error.isOwnLimit ? 'cut' : 'failed'

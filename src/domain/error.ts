@@ -166,7 +166,7 @@ export class UpstreamError extends Error {
   readonly deadline: string | null
   readonly retryable: boolean
   readonly retryAfterMs: number | null
-  /** Whether it is a limit of our own that left no place: the call was not made. */
+  /** Whether a limit of our own left no place, or the client left while the call waited: it was not sent. */
   readonly isOwnLimit: boolean
   /** Whether it wrote more than is read: it has worked, and charges for it, and others would write as much. */
   readonly isTooLong: boolean
@@ -223,9 +223,11 @@ export const toEnd = ({ reason }: EndSignal): GatewayError | UpstreamError =>
 /** Whether a call whose signal has aborted may be read on for its usage: its client left, or the server stops. */
 export const mayReadOn = ({ aborted, reason }: EndSignal): boolean => aborted && !(reason instanceof UpstreamError)
 
-/** What ends a call whose signal has aborted. */
-export const whyAborted = ({ reason }: EndSignal): UpstreamError =>
-  reason instanceof UpstreamError ? reason : clientLeft()
+/** What ends a call whose signal has aborted before it was sent: nothing is paid for it. */
+export const whyAbortedUnsent = (signal: EndSignal): UpstreamError =>
+  signal.reason instanceof UpstreamError
+    ? signal.reason
+    : new UpstreamError('aborted', clientLeft().message, { retryable: false, isOwnLimit: true })
 
 /** What an error says, whatever was thrown. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

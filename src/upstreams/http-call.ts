@@ -3,7 +3,7 @@
  * one or a stream that `sse-stream.ts` goes on reading; with deadlines and the client's leaving. Nothing here knows a provider.
  */
 import { EMBEDDING, type EmbeddingRequest } from '../domain/embedding.ts'
-import { GatewayError, nameOf, tooLong, UpstreamError } from '../domain/error.ts'
+import { GatewayError, nameOf, tooLong, UpstreamError, whyAbortedUnsent } from '../domain/error.ts'
 import type { Answer, AnswerEvent, AnswerStream } from '../domain/events.ts'
 import { parseJson } from '../domain/json.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
@@ -17,6 +17,7 @@ import { toOwnHeaders } from './probe.ts'
 import { sendAgain } from './shortage.ts'
 import { SseStream } from './sse-stream.ts'
 import type { Exchange, Incoming, Transport } from './transport.ts'
+import { whileWanted } from './while-wanted.ts'
 
 const MAX_WHOLE_BYTES = 64 * 1024 * 1024
 /** Nobody reads more of an error. */
@@ -46,6 +47,8 @@ export class HttpCall {
   readonly #authority: Authority | undefined
   /** What the authority has given for this call. */
   #granted: Readonly<Record<string, string>> | null = null
+  /** Ends the wait for that. */
+  #authorizing: AbortController | null = null
   #exchange: Exchange | null = null
   /** Why we ended the call, if we did. */
   #reason: UpstreamError | null = null
@@ -72,7 +75,7 @@ export class HttpCall {
     let response: Incoming
     let text: string
     try {
-      if (this.#authority) this.#granted = await this.#authority.headers(this.#call.target.upstream)
+      if (this.#authority) this.#granted = await this.#authorize(this.#authority)
       try {
         response = await this.#send()
       } catch (error) {
@@ -110,6 +113,29 @@ export class HttpCall {
   abort(error: UpstreamError): void {
     this.#reason ??= error
     this.#exchange?.abort(error)
+    this.#authorizing?.abort(error)
+  }
+
+  /** Many calls wait for one token: each no longer than its deadline, and while its client is there. */
+  async #authorize(authority: Authority): Promise<Readonly<Record<string, string>> | null> {
+    const { target, signal } = this.#call
+    const granting = authority.headers(target.upstream)
+    if (!(granting instanceof Promise)) return granting
+    this.#authorizing = new AbortController()
+    const leave = () => this.abort(whyAbortedUnsent(signal))
+    signal.addEventListener('abort', leave, { once: true })
+    if (signal.aborted) leave()
+    try {
+      return await whileWanted(granting, this.#authorizing.signal)
+    } catch (error) {
+      if (this.#reason?.kind !== 'deadline') throw error
+      const message = `${this.#reason.message} before its token endpoint answered`
+      this.#reason = new UpstreamError('deadline', message, { deadline: 'token', retryable: true })
+      throw this.#reason
+    } finally {
+      signal.removeEventListener('abort', leave)
+      this.#authorizing = null
+    }
   }
 
   /** Names what broke the call off: our own reason, or what the connection threw. */

@@ -8,6 +8,7 @@ import type { Upstream } from '../domain/snapshot.ts'
 import type { Authority, Dialect, Readiness } from './backend.ts'
 import { toStatusRefusal } from './failure.ts'
 import { isOurShortage } from './shortage.ts'
+import { whileWanted } from './while-wanted.ts'
 
 /**
  * Never throws. A signal that aborts counts as no answer in time. Down is only what cannot be reached: one that is late, or
@@ -23,8 +24,12 @@ export async function askReadiness(
   const path = probe ?? dialect.probe.path(upstream)
   const url = URL.parse(`${probe === undefined ? upstream.baseUrl : toRoot(upstream)}${path}`)
   if (url === null) return { state: 'down', reason: 'its base_url is no address' }
+  let asked = path
   try {
-    const granted = await authority?.headers(upstream)
+    const granting = authority?.headers(upstream)
+    if (granting instanceof Promise) asked = 'token endpoint'
+    const granted = granting instanceof Promise ? await whileWanted(granting, signal) : granting
+    asked = path
     const response = await fetch(url, {
       headers: { accept: 'application/json', ...toOwnHeaders(upstream), ...dialect.headers(upstream), ...granted },
       redirect: 'manual',
@@ -36,7 +41,7 @@ export async function askReadiness(
     if (response.status === 401) authority?.refused(upstream)
     return probe === undefined ? dialect.probe.readiness(response.status) : toHealth(response.status, path)
   } catch (error) {
-    if (signal.aborted) return { state: 'timeout', reason: `its ${path} did not answer in time` }
+    if (signal.aborted) return { state: 'timeout', reason: `its ${asked} did not answer in time` }
     if (error instanceof UpstreamError) {
       const { message: reason, status } = error
       return status === 401 ? { state: 'refused', reason, isWrong: true } : { state: 'degraded', reason }

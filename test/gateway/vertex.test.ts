@@ -4,8 +4,9 @@ import { createAllBackends, testUpstream } from '../../src/server/backends.ts'
 import { createGemini, type Gemini } from '../support/gemini-upstream.ts'
 import { toTarget } from '../support/snapshot.ts'
 import { startTokenEndpoint, type TokenEndpoint } from '../support/token-endpoint.ts'
+import { until } from '../support/until.ts'
 import type { Seen } from '../support/upstream.ts'
-import { type GeminiGateway, startGemini } from './gemini-gateway.ts'
+import { type GeminiGateway, MODEL, startGemini } from './gemini-gateway.ts'
 
 const BASE = '/v1/projects/project-1/locations/global/publishers/google'
 let endpoint: TokenEndpoint
@@ -94,4 +95,68 @@ test('a test of the upstream asks with a token, too, and says why there is none'
   expect(gateway.upstream.probes.at(-1)?.headers.authorization).toStartWith('Bearer token-number-')
   endpoint.script(() => Response.json({ error: 'invalid_grant' }, { status: 400 }))
   expect(await ask()).toMatchObject({ state: 'refused', reason: expect.stringContaining('invalid_grant') })
+})
+
+/** A token endpoint that answers once it is let. */
+function holdTokens() {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const held = { asked: 0, answer: resolve }
+  endpoint.script(async () => {
+    held.asked++
+    await promise
+    return Response.json({ access_token: 'token-number-1', expires_in: 3_599 })
+  })
+  return held
+}
+
+test('who leaves while a token is asked for has its request ended at once, unpaid, and others get that token', async () => {
+  const { app, upstream } = gateway
+  app.pass(2 * 60 * 60_000)
+  const tokens = holdTokens()
+  const [before, rows] = [upstream.requests.length, await app.count()]
+  const client = new AbortController()
+  const body = JSON.stringify({ model: MODEL, ...go })
+  const headers = { authorization: `Bearer ${app.key({ name: 'leaving' })}`, 'content-type': 'application/json' }
+  const url = `${app.baseUrl}/chat/completions`
+  const left = fetch(url, { method: 'POST', headers, body, signal: client.signal }).catch(() => null)
+  const stays = gateway.ask(go)
+  await until('a token is asked for', () => tokens.asked === 1)
+  await until('both are on record', async () => (await app.count()) === rows + 2)
+  client.abort()
+  await left
+  await until('it has ended', async () =>
+    app.rows().some(({ status, cost_nano_usd }) => status === 'cut' && cost_nano_usd === 0),
+  )
+  tokens.answer()
+  await stays
+  expect([tokens.asked, upstream.requests.length - before]).toEqual([1, 1])
+})
+
+test('a call waits for a token no longer than its deadline, and costs nothing', async () => {
+  const tokens = holdTokens()
+  const slow = await startGemini(gemini, {
+    base: BASE,
+    credential: endpoint.account.json,
+    upstream: ', deadlines: { total_whole: 100ms }',
+  })
+  const error = await slow.fail(go)
+  const message =
+    'Upstream `google` took too long: the total_whole deadline of 0.1 s passed before its token endpoint answered.'
+  expect(error).toMatchObject({ status: 504, code: 'upstream_timeout', message })
+  expect((await slow.app.settled(1)).map(({ cost_nano_usd }) => cost_nano_usd)).toEqual([0])
+  expect(slow.upstream.requests).toEqual([])
+  tokens.answer()
+  await slow.stop()
+})
+
+test('a probe waits for a token no longer than for any other answer', async () => {
+  const tokens = holdTokens()
+  const { gemini: backend } = createAllBackends({ environment: {}, now: () => gateway.app.clock.nowMs })
+  const { upstream } = toTarget({ dialect: 'gemini', baseUrl: gateway.upstream.url, credential: endpoint.account.json })
+  const timeout = new AbortController()
+  const found = backend.probe(upstream, timeout.signal)
+  await until('a token is asked for', () => tokens.asked === 1)
+  timeout.abort()
+  expect(await found).toEqual({ state: 'timeout', reason: 'its token endpoint did not answer in time' })
+  tokens.answer()
 })

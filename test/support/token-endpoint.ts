@@ -13,7 +13,7 @@ export interface TokenEndpoint {
   /** Claims of the assertions that it took. */
   claims: Record<string, unknown>[]
   /** Changes what it answers from now on; null: a token, where nothing is wrong. */
-  script(answer: (() => Response) | null): void
+  script(answer: (() => Response | Promise<Response>) | null): void
   stop(): Promise<void>
 }
 
@@ -28,7 +28,7 @@ export async function startTokenEndpoint(now: () => number): Promise<TokenEndpoi
     ['sign', 'verify'],
   )
   const claims: Record<string, unknown>[] = []
-  let scripted: (() => Response) | null = null
+  let scripted: (() => Response | Promise<Response>) | null = null
   const refuse = (error: string, error_description: string) =>
     Response.json({ error, error_description }, { status: 400 })
   const server = Bun.serve({
