@@ -163,6 +163,7 @@ export class HttpCall {
       accept: body.stream ? this.#streamType : 'application/json',
       callId,
       body: text,
+      resent: () => payer.sent(),
     })
     return this.#exchange.answer
   }

@@ -18,6 +18,8 @@ export interface Outgoing {
   callId: string
   /** JSON text. */
   body: string
+  /** Told where it goes out once more, over another connection. */
+  resent?: () => void
 }
 
 /** Takes a body. An object, and no function, as `Passage` is. */

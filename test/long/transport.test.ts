@@ -56,7 +56,7 @@ test(`whoever ends a connection, whenever: answers are whole and one's own (SOAK
     })
   })
   const outgoing = toOutgoing(`http://127.0.0.1:${server.port}`)
-  const transport = createHttp1Transport({ idleMs: 50, maxIdle: 20 })
+  const transport = createHttp1Transport({ idleMs: 50, maxIdle: 20, nowMs: () => performance.now() })
   const counts = { whole: 0, broken: 0, left: 0 }
   const wrong: string[] = []
   let last = 0

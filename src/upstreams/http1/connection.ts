@@ -21,15 +21,21 @@ export interface ConnectionOwner {
   abandoned(): void
   /** The system is done with one of those. */
   gone(): void
+  /** A clock that never steps. */
+  nowMs(): number
 }
 
 /** A host that does not take a connection, or does not shake hands, in this time is not there. */
 const OPENING_MS = 10_000
 /**
- * An origin that closes an idle connection while a request is on its way does so in order, and we hear of it within a turn of the
- * loop. One that closes it later, or breaks it, may have read the request, and answered it for money.
+ * A request is sent again over a new connection where its own was used before and ended without a byte of an answer, as if its origin had
+ * closed it before the request arrived (RFC 9112, 9.3.1). This is certain nowhere, and whoever has read the request may charge for it. So it
+ * has to look like that: it was closed in order, within a turn of the loop; or it had been idle for a while, and was closed or reset within
+ * the time that a far host, or a router that has forgotten the connection, needs to say so. Anything else is a failed call.
  */
-const STALE_MS = 100
+const AT_ONCE_MS = 100
+const IDLE_MS = 1_000
+const FAR_MS = 3_000
 
 export class Connection implements SocketListener {
   readonly #owner: ConnectionOwner
@@ -49,6 +55,7 @@ export class Connection implements SocketListener {
   #isUsed = false
   #listener: ExchangeListener | null = null
   #sentMs = 0
+  #releasedMs = 0
   #isUnheard = true
   /** Null once writing it has begun. */
   #request: Request | null = null
@@ -81,7 +88,7 @@ export class Connection implements SocketListener {
     }
     this.#listener = listener
     this.#isUnheard = true
-    this.#sentMs = performance.now()
+    this.#sentMs = this.#owner.nowMs()
     this.#parser.expect(listener)
     this.#request = request
     this.drain()
@@ -162,16 +169,16 @@ export class Connection implements SocketListener {
     try {
       this.#parser.close()
     } catch (error) {
-      const isStale = this.#isUsed && this.#isUnheard && performance.now() - this.#sentMs < STALE_MS
-      this.closed(error, isStale)
+      this.closed(error, true)
       return
     }
     this.abort()
   }
 
   /** Ends it, and tells whoever waits for an answer; nothing more is heard of it. */
-  closed(error: unknown, isStale = false): void {
+  closed(error: unknown, isInOrder = false): void {
     if (this.#isClosed) return
+    const isStale = this.#isStale(isInOrder)
     this.#isClosed = true
     if (this.#opening) clearTimeout(this.#opening)
     this.#opening = null
@@ -188,6 +195,12 @@ export class Connection implements SocketListener {
     listener?.fail(this.#error, isStale)
   }
 
+  #isStale(isInOrder: boolean): boolean {
+    if (this.#listener === null || !this.#isUsed || !this.#isUnheard) return false
+    const waitedMs = this.#owner.nowMs() - this.#sentMs
+    return (isInOrder && waitedMs < AT_ONCE_MS) || (this.#sentMs - this.#releasedMs >= IDLE_MS && waitedMs < FAR_MS)
+  }
+
   #settle(): void {
     this.#isSettled = true
     if (this.#isAbandoned) this.#owner.gone()
@@ -196,6 +209,7 @@ export class Connection implements SocketListener {
   #release(): void {
     this.#listener = null
     this.#isUsed = true
+    this.#releasedMs = this.#owner.nowMs()
     // The end of an answer may come while its reader has enough: the next one is read all the same.
     this.resume()
     const { keptMs } = this.#parser

@@ -10,6 +10,8 @@ export interface PoolOptions {
   idleMs: number
   /** Most that are kept so, to all origins together. */
   maxIdle: number
+  /** A clock that never steps. */
+  nowMs: () => number
 }
 
 /** An origin that says how long it keeps a connection is believed, but for the time that a request takes to get there. */
@@ -33,7 +35,7 @@ export class IdleConnections {
     const { maxIdle, idleMs } = this.#options
     const lastsMs = Math.min(idleMs, keptMs - ON_ITS_WAY_MS)
     if (lastsMs <= 0) return false
-    this.#untilMs.set(connection, performance.now() + lastsMs)
+    this.#untilMs.set(connection, this.nowMs() + lastsMs)
     if (this.#untilMs.size > maxIdle) for (const [oldest] of this.#untilMs.entries().take(1)) oldest.abort()
     this.#timer ??= setInterval(() => this.#close((untilMs, nowMs) => untilMs <= nowMs), idleMs / 4).unref()
     return true
@@ -43,15 +45,19 @@ export class IdleConnections {
   remove(connection: Connection): boolean {
     const untilMs = this.#untilMs.get(connection) ?? 0
     this.#untilMs.delete(connection)
-    return untilMs > performance.now()
+    return untilMs > this.nowMs()
   }
 
   closeAll(): void {
     this.#close(() => true)
   }
 
+  nowMs(): number {
+    return this.#options.nowMs()
+  }
+
   #close(isOver: (untilMs: number, nowMs: number) => boolean): void {
-    const nowMs = performance.now()
+    const nowMs = this.nowMs()
     for (const [connection, untilMs] of [...this.#untilMs]) if (isOver(untilMs, nowMs)) connection.abort()
     if (this.#untilMs.size > 0 || this.#timer === null) return
     clearInterval(this.#timer)
@@ -102,6 +108,10 @@ export class Pool implements ConnectionOwner {
     this.#all.remove(connection)
     const at = this.#idle.lastIndexOf(connection)
     if (at !== -1) this.#idle.splice(at, 1)
+  }
+
+  nowMs(): number {
+    return this.#all.nowMs()
   }
 
   abandoned(): void {

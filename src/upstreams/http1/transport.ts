@@ -9,7 +9,7 @@ import type { Request } from './request.ts'
 import type { HttpOrigin } from './socket.ts'
 
 /** Each idle connection is a file that another request may need. */
-const POOL: PoolOptions = { idleMs: 60_000, maxIdle: 256 }
+const POOL: PoolOptions = { idleMs: 60_000, maxIdle: 256, nowMs: () => performance.now() }
 
 /** What does not change from request to request of one upstream. */
 interface Route {
@@ -49,7 +49,7 @@ export function createHttp1Transport(options: PoolOptions = POOL): Transport {
         route = toRoute(outgoing)
         routes.set(outgoing.upstream, route)
       }
-      return new Http1Exchange(route.pool, toRequest(route, outgoing))
+      return new Http1Exchange(route.pool, toRequest(route, outgoing), outgoing.resent)
     },
     closeIdle: () => idle.closeAll(),
   }
@@ -77,14 +77,16 @@ class Http1Exchange implements Exchange, ExchangeListener {
   /** Null once an answer has begun, whose source it is then. */
   #connection: Connection | null = null
   #incoming: Http1Incoming | null = null
+  readonly #resent: Outgoing['resent']
 
-  constructor(pool: Pool, request: Request) {
+  constructor(pool: Pool, request: Request, resent: Outgoing['resent']) {
     this.answer = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
     })
     this.#pool = pool
     this.#request = request
+    this.#resent = resent
     this.#send(request, () => pool.take())
   }
 
@@ -106,12 +108,14 @@ class Http1Exchange implements Exchange, ExchangeListener {
     return incoming
   }
 
-  /** Sends it again over a new connection where not a byte of an answer had come, and its origin was just closing the old one. */
+  /** Sends it again, once, over a new connection where the old one was no longer there for it: no attempt has failed. */
   fail(error: unknown, isStale: boolean): void {
     this.#connection = null
     if (this.#incoming) this.#incoming.broken(error)
-    else if (isStale && this.#request) this.#send(this.#request, () => this.#pool.open())
-    else this.#reject(error)
+    else if (isStale && this.#request) {
+      this.#resent?.()
+      this.#send(this.#request, () => this.#pool.open())
+    } else this.#reject(error)
   }
 
   #send(request: Request, take: () => Connection): void {

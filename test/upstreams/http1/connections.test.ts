@@ -13,7 +13,10 @@ let script: ((socket: Socket) => void)[] = []
 /** The number of the connection over which each request came. */
 let requests: number[] = []
 let server: TcpServer
+/** What the test has moved its clock by. */
+let passedMs = 0
 beforeEach(async () => {
+  passedMs = 0
   script = []
   requests = []
   let connections = 0
@@ -32,11 +35,14 @@ const WHOLE = `${HEAD}content-length: 2\r\n\r\n{}`
 const says = (text: string) => (socket: Socket) => void socket.write(text)
 const textOf = (incoming: Incoming) => incoming.text(1_000_000, () => null)
 
+const nowMs = () => performance.now() + passedMs
+
 function client(baseUrl = `http://127.0.0.1:${server.port}/v1`, idleMs = 60_000, maxIdle = 100) {
-  const transport = createHttp1Transport({ idleMs, maxIdle })
-  const outgoing = toOutgoing(baseUrl)
+  const transport = createHttp1Transport({ idleMs, maxIdle, nowMs })
+  const resent: number[] = []
+  const outgoing = { ...toOutgoing(baseUrl), resent: () => void resent.push(requests.length) }
   const send = () => transport.send(outgoing)
-  return { transport, send, ask: async () => textOf(await send().answer) }
+  return { transport, send, resent, ask: async () => textOf(await send().answer) }
 }
 
 const untilOpen = (count: number) => until(`${count} connections`, () => server.sockets.size === count)
@@ -89,24 +95,47 @@ test('what does not unpack breaks its answer and no other one', async () => {
   expect(await ask()).toBe('{}')
 })
 
-test('a request that meets a connection just as that is closed is sent again over a new one', async () => {
-  const { ask } = client()
-  script = [says(WHOLE), (socket) => void socket.end(), says(WHOLE)]
+const closes = (socket: Socket) => void socket.end()
+const resets = (socket: Socket) => void socket.resetAndDestroy()
+const after = (ms: number, act: (socket: Socket) => void) => (socket: Socket) => {
+  passedMs += ms
+  act(socket)
+}
+
+test.each([
+  ['closed, just after it was used', 0, closes],
+  ['closed, after it was idle', 1_000, closes],
+  ['reset, after it was idle', 1_000, resets],
+  ['closed a while later, after it was idle', 1_000, after(2_000, closes)],
+  ['reset a while later, after it was idle', 1_000, after(2_000, resets)],
+])('a request over a kept connection that is %s is sent again over a new one, once', async (_, idleMs, act) => {
+  const { ask, resent } = client()
+  script = [says(WHOLE), act, says(WHOLE), act, act]
   await ask()
+  passedMs += idleMs
   expect(await ask()).toBe('{}')
-  expect(requests).toEqual([1, 1, 2])
+  expect([requests, resent]).toEqual([[1, 1, 2], [2]])
+  passedMs += idleMs
+  await expect(ask()).rejects.toThrow()
+  expect([requests, resent]).toEqual([
+    [1, 1, 2, 2, 3],
+    [2, 4],
+  ])
 })
 
 test.each([
-  ['by force', (socket: Socket) => void socket.resetAndDestroy()],
-  ['later', (socket: Socket) => void setTimeout(() => socket.end(), 200)],
-  ['within an answer', (socket: Socket) => void socket.end('HTTP/1.1 2')],
-])('but not where it is closed %s: its origin may have done what it was asked', async (_, act) => {
-  const { ask } = client()
+  ['reset, just after it was used', 0, resets],
+  ['closed a while later, just after it was used', 0, after(200, closes)],
+  ['closed too late, after it was idle', 1_000, after(3_000, closes)],
+  ['reset too late, after it was idle', 1_000, after(3_000, resets)],
+  ['closed within an answer', 1_000, (socket: Socket) => void socket.end('HTTP/1.1 2')],
+])('but not where that is %s: its origin may have done what it was asked', async (_, idleMs, act) => {
+  const { ask, resent } = client()
   script = [says(WHOLE), act, says(WHOLE)]
   await ask()
+  passedMs += idleMs
   await expect(ask()).rejects.toThrow()
-  expect(requests).toEqual([1, 1])
+  expect([requests, resent]).toEqual([[1, 1], []])
 })
 
 test('and nothing is sent again that was the first of its connection', async () => {
@@ -210,7 +239,7 @@ test('all origins share how many connections may be idle, and all of those are c
 test('a host that takes no connections is not tried without end', () => {
   const pool = new Pool(
     { hostname: '127.0.0.1', port: server.port, isTls: false },
-    new IdleConnections({ idleMs: 1, maxIdle: 1 }),
+    new IdleConnections({ idleMs: 1, maxIdle: 1, nowMs }),
   )
   for (let each = 0; each < 64; each++) pool.abandoned()
   expect(() => pool.take()).toThrow('takes no connections')

@@ -56,7 +56,7 @@ async function read(transport: Transport, script: Script): Promise<Read> {
 }
 
 /** Keeps no connection: its server ends each of them. */
-const own = createHttp1Transport({ idleMs: 0, maxIdle: 0 })
+const own = createHttp1Transport({ idleMs: 0, maxIdle: 0, nowMs: () => performance.now() })
 const byFetch = createFetchTransport()
 
 /** Both readings. Where `fetch` answers as well, it answers alike; some of what is cut within its head it does not read. */
