@@ -8,6 +8,7 @@
 import { type Static, type StringOptions, type TSchema, Type } from '@sinclair/typebox'
 import type { EMBEDDING, EmbeddingRequest } from './embedding.ts'
 import { PART_TYPES } from './parts.ts'
+import type { UNASKED_THOUGHTS } from './thinking.ts'
 
 /** A field that may be left out; null means the same. */
 const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
@@ -233,7 +234,10 @@ export const RequestSchema = Type.Object(
 )
 
 /** As clients of chats send it, or what a format makes of a request of its own; one for embeddings has no messages. */
-export type CanonicalRequest = Static<typeof RequestSchema> & { readonly [EMBEDDING]?: EmbeddingRequest }
+export type CanonicalRequest = Static<typeof RequestSchema> & {
+  readonly [EMBEDDING]?: EmbeddingRequest
+  readonly [UNASKED_THOUGHTS]?: true
+}
 export type Message = Static<typeof Message>
 export type AssistantMessage = Static<typeof AssistantMessage>
 export type JsonSchemaFormat = Static<typeof JsonSchemaFormat>

@@ -44,6 +44,38 @@ export function unseal(sealed: string, beside = ''): object[] | null {
   }
 }
 
+/** What a model thought. */
+export interface Thought {
+  text: string
+  /** Items of `reasoning_details`. */
+  details: object[]
+}
+
+const TEXT = 'reasoning.text'
+
+/**
+ * Seals a thought with its words; null where there is nothing to be known again by.
+ * @param beside what is sent of the words beside it.
+ */
+export function sealThought({ text, details }: Thought, beside: string): string | null {
+  const hasText = details.some((each) => asText(asObject(each)?.text) !== '')
+  const all = text !== '' && !hasText ? [{ type: TEXT, text, index: 0 }, ...details] : details
+  return all.length === 0 ? null : seal(all, beside)
+}
+
+/** Reads that; null for anything else. Words that nobody has signed are its text alone, to any model. */
+export function unsealThought(sealed: string, beside: string): Thought | null {
+  const details = unseal(sealed, beside)
+  if (details === null) return null
+  const text = details.map((each) => asText(asObject(each)?.text)).join('')
+  return { text, details: details.filter((each) => !isBare(each)) }
+}
+
+const isBare = (detail: object): boolean => {
+  const { type, format, signature, signer } = detail as JsonObject
+  return type === TEXT && !format && !signature && !signer
+}
+
 /** No thought has more of them, whatever it was cut into. */
 const MAX_VALUES = 16_384
 

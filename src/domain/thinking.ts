@@ -7,6 +7,12 @@ import { asObject } from './json.ts'
 import type { CanonicalRequest } from './request.ts'
 import { EFFORTS, type Effort } from './settings.ts'
 
+/**
+ * Says in a canonical request that its client reads no thoughts because it has not asked for any, though the model may think. No name
+ * that a client could give a field.
+ */
+export const UNASKED_THOUGHTS: unique symbol = Symbol('unasked thoughts')
+
 export interface ThinkingWish {
   /** Whether to think at all; null where the client leaves that to the model. A no counts before all else that is said. */
   isOn: boolean | null
@@ -14,7 +20,7 @@ export interface ThinkingWish {
   effort: Effort | null
   /** How much in tokens, above 0; null where that was not said. */
   tokens: number | null
-  /** Whether the client does not want to read the thoughts. */
+  /** Whether the client is not to read the thoughts: it has refused them, or not asked. */
   isHidden: boolean
 }
 
@@ -26,9 +32,9 @@ export function toThinkingWish(body: CanonicalRequest): ThinkingWish {
   const thinking = asObject(Reflect.get(body, 'thinking'))
   const said = body.reasoning_effort ?? reasoning?.effort
   const number = reasoning?.max_tokens ?? thinking?.budget_tokens
-  const isHidden = reasoning?.exclude === true || thinking?.display === 'omitted'
   const isOff = said === 'none' || number === 0 || reasoning?.enabled === false || thinking?.type === 'disabled'
-  if (isOff) return { isOn: false, effort: null, tokens: null, isHidden }
+  if (isOff) return { isOn: false, effort: null, tokens: null, isHidden: true }
+  const isHidden = body[UNASKED_THOUGHTS] === true || reasoning?.exclude === true || thinking?.display === 'omitted'
   const tokens = typeof number === 'number' && number > 0 ? Math.max(1, Math.round(number)) : null
   const effort = EFFORTS.find((one) => one === said) ?? (tokens === null ? null : toEffort(tokens))
   const isOn = effort !== null || reasoning?.enabled === true || typeof thinking?.type === 'string'

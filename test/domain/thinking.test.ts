@@ -1,11 +1,16 @@
 /** What a client asks of a model's thinking, whichever words it has for it. */
 import { expect, test } from 'bun:test'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
-import { type ThinkingWish, toThinkingWish } from '../../src/domain/thinking.ts'
+import { type ThinkingWish, toThinkingWish, UNASKED_THOUGHTS } from '../../src/domain/thinking.ts'
 
 const NOTHING: ThinkingWish = { isOn: null, effort: null, tokens: null, isHidden: false }
 const YES = { isOn: true }
-const NO = { isOn: false }
+const NO = { isOn: false, isHidden: true }
+
+test('a client that has not asked for thoughts reads none, whatever the model is told', () => {
+  const body = { model: 'm', messages: [], reasoning_effort: 'high' as const, [UNASKED_THOUGHTS]: true as const }
+  expect(toThinkingWish(body)).toEqual({ ...NOTHING, ...YES, effort: 'high', isHidden: true })
+})
 
 test.each<[asked: object, wish: Partial<ThinkingWish>]>([
   [{}, {}],

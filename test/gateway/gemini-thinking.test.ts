@@ -1,7 +1,8 @@
 /** How much a Gemini model is to think, by what its route says of it, of an upstream that refuses what the model cannot. */
 import { expect, test } from 'bun:test'
 import { createGemini, type GeminiOptions } from '../support/gemini-upstream.ts'
-import { KEY, startGemini } from './gemini-gateway.ts'
+import { checkMessage, checkMessageStream } from '../support/messages-contract.ts'
+import { KEY, MODEL, startGemini } from './gemini-gateway.ts'
 
 const level = (thinkingLevel: string) => ({ includeThoughts: true, thinkingLevel })
 const budget = (thinkingBudget: number) => ({ includeThoughts: true, thinkingBudget })
@@ -20,10 +21,10 @@ const ROWS: Row[] = [
     upstream: { thinks: 'level' },
     asked: [
       [{}, { includeThoughts: true }],
-      [{ reasoning_effort: 'none' }, level('low')],
+      [{ reasoning_effort: 'none' }, { thinkingLevel: 'low' }],
       [{ reasoning_effort: 'max' }, level('high')],
       [{ thinking: { type: 'enabled', budget_tokens: 5_000 } }, level('medium')],
-      [{ thinking: { type: 'disabled' } }, level('low')],
+      [{ thinking: { type: 'disabled' } }, { thinkingLevel: 'low' }],
       [{ reasoning: { exclude: true } }, {}],
     ],
   },
@@ -53,7 +54,7 @@ const ROWS: Row[] = [
     upstream: { thinks: 'budget', signs: false },
     asked: [
       [{}, { includeThoughts: true }],
-      [{ reasoning_effort: 'none' }, budget(512)],
+      [{ reasoning_effort: 'none' }, { thinkingBudget: 512 }],
       [{ reasoning_effort: 'low' }, budget(1_024)],
       [{ reasoning_effort: 'medium' }, budget(8_192)],
       [{ reasoning_effort: 'xhigh' }, budget(24_576)],
@@ -120,3 +121,66 @@ test('a model that refuses to be sampled is not', async () => {
   })
   await gateway.stop()
 })
+
+test.each([{ reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }, { reasoning: { exclude: true } }])(
+  'a chat that has refused thoughts by %j reads none, though they come: they are paid for, and what is signed stays',
+  async (refusal) => {
+    const turn = { reasoning: 'Let me think.', text: 'Hello' }
+    const gateway = await startGemini(createGemini(() => turn, { key: KEY }))
+    for (const stream of [false, true]) {
+      const asked = { messages: [{ role: 'user', content: 'Hello' }], ...refusal, stream }
+      const { message } = await gateway.ask(asked)
+      expect(message).toMatchObject({ content: 'Hello', reasoning_details: [{ type: 'reasoning.encrypted' }] })
+      expect(JSON.stringify(message)).not.toContain('think')
+    }
+    const rows = await gateway.app.settled(2)
+    expect(rows.map(({ reasoning_tokens: thought }) => thought)).toEqual([5, 5])
+    await gateway.stop()
+  },
+)
+
+test.each([
+  ['says nothing of thinking', {}],
+  ['has refused it', { thinking: { type: 'disabled' } }],
+  ['asks for an effort alone', { output_config: { effort: 'high' } }],
+])('a Messages client that %s reads no thoughts, and its tools work on', async (_, asked) => {
+  const gemini = createGemini(
+    (step) =>
+      step === 0
+        ? { reasoning: 'Let me think.', text: 'I look.', calls: [{ name: 'clock' }] }
+        : { reasoning: 'Noon it is.', text: 'Noon.' },
+    { key: KEY },
+  )
+  const gateway = await startGemini(gemini)
+  const key = gateway.app.key({ name: 'messages' })
+  for (const stream of [false, true]) {
+    const messages: object[] = [{ role: 'user', content: 'How late is it?' }]
+    const ask = async () => {
+      const response = await fetch(`${gateway.app.baseUrl}/messages`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model: MODEL, max_tokens: 500, messages, tools: [TOOL], stream, ...asked }),
+      })
+      const text = await response.text()
+      return stream ? checkMessageStream(text).message : checkMessage(text)
+    }
+    const first = await ask()
+    expect(first.content.map(({ type }) => type)).toEqual(['text', 'tool_use', 'redacted_thinking'])
+    const result = { type: 'tool_result', tool_use_id: first.content[1]?.id, content: 'noon' }
+    messages.push({ role: 'assistant', content: first.content }, { role: 'user', content: [result] })
+    const second = await ask()
+    expect(second.content).toMatchObject([{ type: 'text', text: 'Noon.' }])
+    expect(second.content).toHaveLength(1)
+    // Its own signature came back, and not the sentinel.
+    const sent = gateway.upstream.requests.at(-1)
+    expect([...gemini.issued].some((signature) => sent?.body.includes(signature))).toBe(true)
+    expect(sent?.body).not.toContain('skip_thought_signature_validator')
+    expect(sent?.body).not.toContain('includeThoughts')
+  }
+  expect(gemini.refused).toEqual([])
+  const rows = await gateway.app.settled(4)
+  expect(rows.map(({ reasoning_tokens: thought }) => thought)).toEqual([5, 5, 5, 5])
+  await gateway.stop()
+})
+
+const TOOL = { name: 'clock', description: 'Tells the time.', input_schema: { type: 'object' } }

@@ -266,7 +266,6 @@ describe('what a client asks for', () => {
   })
 
   test.each([
-    ['none', 'low'],
     ['minimal', 'low'],
     ['low', 'low'],
     ['medium', 'medium'],
@@ -282,7 +281,8 @@ describe('what a client asks for', () => {
     [{ max_tokens: 500 }, { includeThoughts: true, thinkingLevel: 'low' }],
     [{ max_tokens: 8_000 }, { includeThoughts: true, thinkingLevel: 'medium' }],
     [{ max_tokens: 90_000, exclude: true }, { thinkingLevel: 'high' }],
-    [{ enabled: false }, { includeThoughts: true, thinkingLevel: 'low' }],
+    [{ enabled: false }, { thinkingLevel: 'low' }],
+    [{ effort: 'none' }, { thinkingLevel: 'low' }],
     [{ effort: 'high' }, { includeThoughts: true, thinkingLevel: 'high' }],
   ])('reasoning as %p is %p', async (reasoning, thinkingConfig) => {
     expect((await sent({ reasoning }))?.generationConfig).toEqual({ thinkingConfig })

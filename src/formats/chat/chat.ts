@@ -2,9 +2,11 @@
 import { GatewayError } from '../../domain/error.ts'
 import type { CanonicalRequest, Message } from '../../domain/request.ts'
 import type { Task } from '../../domain/task.ts'
+import { toThinkingWish } from '../../domain/thinking.ts'
 import { measurePrompt } from '../../tokens/estimate.ts'
 import type { ErrorFormat, Format } from '../format.ts'
 import { findBeyondStrict } from './schemas.ts'
+import { RefusedThoughts } from './thoughts.ts'
 import { validate } from './validate.ts'
 import { toCompletionJson } from './whole.ts'
 import { ChatWriter } from './writer.ts'
@@ -21,7 +23,10 @@ export const chat = {
     const request = validate(body)
     return request instanceof GatewayError ? request : toTask(request)
   },
-  whole: (_, identity, events, receipt) => toCompletionJson(identity, events, receipt),
+  whole({ body }, identity, events, receipt) {
+    const said = toThinkingWish(body).isHidden ? new RefusedThoughts().take(events) : events
+    return toCompletionJson(identity, said, receipt)
+  },
   writer: (task, identity) => new ChatWriter(task, identity),
 } satisfies Format
 

@@ -6,8 +6,10 @@ import type { GatewayError } from '../../domain/error.ts'
 import type { AnswerEvent, AnswerOrigin, FinishReason, Logprobs, ToolKind } from '../../domain/events.ts'
 import { toLine } from '../../domain/json.ts'
 import type { Task } from '../../domain/task.ts'
+import { toThinkingWish } from '../../domain/thinking.ts'
 import type { Receipt } from '../../domain/usage.ts'
 import { type Identity, KEEP_ALIVE, type Writer } from '../format.ts'
+import { RefusedThoughts } from './thoughts.ts'
 import { toUsageJson } from './whole.ts'
 import type { Delta } from './wire.ts'
 
@@ -26,17 +28,19 @@ export class ChatWriter implements Writer {
   readonly #reasons: FinishReason[] = []
   /** What each tool call is, by choice and index: its arguments are written by it. */
   readonly #kinds = new Map<string, ToolKind>()
+  readonly #refused: RefusedThoughts | null
 
   constructor({ body }: Task, identity: Identity) {
     this.#identity = identity
     this.#includeUsage = body.stream_options?.include_usage === true
     this.#head = toHead(identity, {})
     this.#foot = this.#includeUsage ? '],"usage":null}\n\n' : ']}\n\n'
+    this.#refused = toThinkingWish(body).isHidden ? new RefusedThoughts() : null
   }
 
   take(events: readonly AnswerEvent[]): string {
     let text = ''
-    for (const event of events) text += this.#write(event)
+    for (const event of this.#refused?.take(events) ?? events) text += this.#write(event)
     return text
   }
 

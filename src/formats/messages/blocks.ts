@@ -5,9 +5,11 @@
  * Calls that come interleaved wait for each other: while the arguments of one are not complete JSON, what does not belong to it
  * is held back. What a vendor signed beside the text of a thought goes into a block of its own behind whatever is open, but never
  * behind the last words: `claude -p` prints nothing where the last block is no text, and no vendor insists on what it signed there.
+ * Thoughts that nobody asked for are left out, so that the answer begins with its text. Where it calls tools they end it, sealed and
+ * without words: their vendor may insist on them in the next step.
  */
 import type { AnswerEvent, FinishReason } from '../../domain/events.ts'
-import { seal } from '../../domain/sealed-thoughts.ts'
+import { seal, sealThought } from '../../domain/sealed-thoughts.ts'
 import { Nesting } from '../nesting.ts'
 import type { BlockDelta, ContentBlock, StopReason } from './wire.ts'
 
@@ -19,6 +21,9 @@ export interface BlockListener {
   stop(): void
 }
 
+/** No thought that is sealed unseen is longer, in UTF-16 units: of a longer one only the details are kept. */
+const MAX_UNSEEN = 256 * 1024
+
 type Open =
   | { kind: 'text' }
   | { kind: 'thinking'; text: string; details: object[] }
@@ -26,6 +31,8 @@ type Open =
 
 export class Blocks {
   readonly #listener: BlockListener
+  readonly #hidesThoughts: boolean
+  #unseen = ''
   #open: Open | null = null
   /** What waits for the end of a call. */
   #held: AnswerEvent[] = []
@@ -36,8 +43,9 @@ export class Blocks {
   #hasText = false
   #hasRefused = false
 
-  constructor(listener: BlockListener) {
+  constructor(listener: BlockListener, hidesThoughts: boolean) {
     this.#listener = listener
+    this.#hidesThoughts = hidesThoughts
   }
 
   get stopReason(): StopReason {
@@ -67,7 +75,8 @@ export class Blocks {
       this.#release()
       this.#close()
     }
-    if (this.#hasCalls || !this.#hasText) this.#flushDetails()
+    if (this.#hidesThoughts) this.#sealUnseen()
+    else if (this.#hasCalls || !this.#hasText) this.#flushDetails()
   }
 
   /** Says what was held back, up to what has to wait for the next call. */
@@ -111,7 +120,10 @@ export class Blocks {
   }
 
   #think(text: string, details: readonly object[]): void {
-    if (this.#open?.kind === 'thinking') this.#open.details.push(...details)
+    if (this.#hidesThoughts) {
+      this.#details.push(...details)
+      if (this.#unseen.length <= MAX_UNSEEN) this.#unseen += text
+    } else if (this.#open?.kind === 'thinking') this.#open.details.push(...details)
     else if (text === '') this.#details.push(...details)
     else {
       this.#begin({ type: 'thinking', thinking: '', signature: '' })
@@ -130,7 +142,7 @@ export class Blocks {
 
   #begin(block: ContentBlock): void {
     this.#close()
-    this.#flushDetails()
+    if (!this.#hidesThoughts) this.#flushDetails()
     this.#listener.start(block)
   }
 
@@ -145,9 +157,18 @@ export class Blocks {
   }
 
   #flushDetails(): void {
-    if (this.#details.length === 0) return
-    const data = seal(this.#details)
+    if (this.#details.length > 0) this.#redact(seal(this.#details))
+  }
+
+  #sealUnseen(): void {
+    const text = this.#unseen.length > MAX_UNSEEN ? '' : this.#unseen
+    const sealed = this.#hasCalls ? sealThought({ text, details: this.#details }, '') : null
+    if (sealed !== null) this.#redact(sealed)
+  }
+
+  #redact(data: string): void {
     this.#details = []
+    this.#unseen = ''
     this.#listener.start({ type: 'redacted_thinking', data })
     this.#listener.stop()
   }

@@ -23,7 +23,7 @@ export const messages = {
     return withNative(toTask(canonical), toNative('messages', body, raw))
   },
   native: toNativeFormat({ prefix: 'msg_', keepAlive: PING, failure: toErrorFrame }),
-  whole: (_, identity, events, receipt) => toMessageJson(identity, events, receipt),
+  whole: (task, identity, events, receipt) => toMessageJson(task, identity, events, receipt),
   writer: (task, identity) => new MessagesWriter(task, identity),
 } satisfies Format
 

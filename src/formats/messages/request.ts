@@ -4,7 +4,7 @@
  */
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
-import { toThinkingWish } from '../../domain/thinking.ts'
+import { toThinkingWish, UNASKED_THOUGHTS } from '../../domain/thinking.ts'
 import { checkSchema } from '../../validation/json-schema.ts'
 import { checkStrict, createPatternRule } from '../../validation/strict-schema.ts'
 import type { CountBody, MessagesBody } from './schema.ts'
@@ -59,12 +59,13 @@ export function toPromptOnly(body: CountBody): Decision<CanonicalRequest> {
 
 /**
  * Tells an effort by the name that most upstreams have for it. A budget stays beside it, for those that count one. Where the
- * model decides how much to think it does so as for `high`, which is what Anthropic's API takes for granted.
+ * model decides how much to think it does so as for `high`, which is what Anthropic's API takes for granted. A client that does not
+ * turn thinking on reads no thoughts, as there.
  */
 function toThinking({ thinking, output_config: config }: CountBody): object {
   const effort = config?.effort
-  if (!thinking) return effort ? { reasoning_effort: effort } : {}
-  if (thinking.type === 'disabled') return { thinking: { type: 'disabled' } }
+  if (!thinking) return { [UNASKED_THOUGHTS]: true, ...(effort ? { reasoning_effort: effort } : {}) }
+  if (thinking.type === 'disabled') return { [UNASKED_THOUGHTS]: true, thinking: { type: 'disabled' } }
   if (thinking.type === 'enabled') {
     const { isOn, effort: amount } = toThinkingWish({ model: '', messages: [], ...{ thinking } })
     return { thinking, ...(isOn ? { reasoning_effort: effort ?? amount ?? 'high' } : {}) }

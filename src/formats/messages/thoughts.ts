@@ -2,7 +2,7 @@
  * What a model thought, as it comes back from a client: blocks that were sealed here are the details of whichever vendor thought
  * them; what has another signature was thought by Claude, outside of this server. Dialects leave out what is not their vendor's. Pure.
  */
-import { isSealed, unseal } from '../../domain/sealed-thoughts.ts'
+import { isSealed, type Thought as Sealed, unseal, unsealThought } from '../../domain/sealed-thoughts.ts'
 import type { Block } from './schema.ts'
 
 type Thought = Extract<Block, { type: 'thinking' | 'redacted_thinking' }>
@@ -19,10 +19,10 @@ export function toReasoning(blocks: readonly Thought[]): {
   let text = ''
   const details: object[] = []
   for (const block of blocks) {
-    const found = block.type === 'thinking' ? toDetails(block, details.length) : toRedacted(block.data, details.length)
+    const found = block.type === 'thinking' ? toShown(block, details.length) : toRedacted(block.data, details.length)
     if (found === null) continue
-    details.push(...found)
-    if (block.type === 'thinking') text += block.thinking ?? ''
+    details.push(...found.details)
+    text += found.text
   }
   return {
     // Upstreams know one name or the other.
@@ -32,12 +32,16 @@ export function toReasoning(blocks: readonly Thought[]): {
 }
 
 /** Null for one that says it was sealed here, and was not: nothing is known of it. */
-function toDetails({ thinking, signature }: Thought & { type: 'thinking' }, index: number): object[] | null {
+function toShown({ thinking, signature }: Thought & { type: 'thinking' }, index: number): Sealed | null {
   const text = thinking ?? ''
-  if (!signature) return []
-  if (isSealed(signature)) return unseal(signature, text)
-  return [{ type: 'reasoning.text', text, signature, format: CLAUDE, index }]
+  if (!signature) return { text, details: [] }
+  if (!isSealed(signature))
+    return { text, details: [{ type: 'reasoning.text', text, signature, format: CLAUDE, index }] }
+  const details = unseal(signature, text)
+  return details && { text, details }
 }
 
-const toRedacted = (data: string, index: number): object[] | null =>
-  isSealed(data) ? unseal(data) : [{ type: 'reasoning.encrypted', data, format: CLAUDE, index }]
+const toRedacted = (data: string, index: number): Sealed | null =>
+  isSealed(data)
+    ? unsealThought(data, '')
+    : { text: '', details: [{ type: 'reasoning.encrypted', data, format: CLAUDE, index }] }

@@ -1,6 +1,8 @@
 /** Puts the events of a whole answer together into the message that a client reads. Pure. */
 import type { AnswerEvent } from '../../domain/events.ts'
 import { asObject, parseJson, toLine } from '../../domain/json.ts'
+import type { Task } from '../../domain/task.ts'
+import { UNASKED_THOUGHTS } from '../../domain/thinking.ts'
 import type { Receipt } from '../../domain/usage.ts'
 import type { Identity } from '../format.ts'
 import { type BlockListener, Blocks } from './blocks.ts'
@@ -8,9 +10,14 @@ import { toUsageJson } from './usage.ts'
 import type { BlockDelta, ContentBlock, StopReason, WireMessage } from './wire.ts'
 
 /** The message, as JSON text. */
-export function toMessageJson(identity: Identity, events: readonly AnswerEvent[], receipt: Receipt): string {
+export function toMessageJson(
+  { body }: Task,
+  identity: Identity,
+  events: readonly AnswerEvent[],
+  receipt: Receipt,
+): string {
   const content = new Content()
-  const blocks = new Blocks(content)
+  const blocks = new Blocks(content, body[UNASKED_THOUGHTS] === true)
   let isPriority = false
   for (const event of events) {
     if (event.kind === 'origin') isPriority = event.origin.service_tier === 'priority'

@@ -7,6 +7,7 @@ import type { GatewayError } from '../../domain/error.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
 import { toLine } from '../../domain/json.ts'
 import type { Task } from '../../domain/task.ts'
+import { UNASKED_THOUGHTS } from '../../domain/thinking.ts'
 import type { Receipt } from '../../domain/usage.ts'
 import { type Identity, KEEP_ALIVE, type Writer } from '../format.ts'
 import { type BlockListener, Blocks } from './blocks.ts'
@@ -25,7 +26,7 @@ export const toErrorFrame = (error: GatewayError) => toFrame('error', toLine(toE
 export class MessagesWriter implements Writer, BlockListener {
   readonly #task: Task
   readonly #identity: Identity
-  readonly #blocks = new Blocks(this)
+  readonly #blocks: Blocks
   #isStarted = false
   #isPriority = false
   #index = -1
@@ -34,6 +35,7 @@ export class MessagesWriter implements Writer, BlockListener {
   constructor(task: Task, identity: Identity) {
     this.#task = task
     this.#identity = identity
+    this.#blocks = new Blocks(this, task.body[UNASKED_THOUGHTS] === true)
   }
 
   /** Clients read no event before `message_start`. */

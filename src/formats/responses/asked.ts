@@ -17,7 +17,7 @@ export class Asked {
   constructor(request: ResponsesRequest, tools: readonly object[], names: ToolNames) {
     const { include, reasoning, top_logprobs: top } = request
     this.names = names
-    this.wantsSummary = (reasoning?.summary ?? 'none') !== 'none'
+    this.wantsSummary = (reasoning?.summary ?? 'none') !== 'none' && reasoning?.effort !== 'none'
     this.wantsSealed = include?.includes('reasoning.encrypted_content') === true
     this.wantsLogprobs = include?.includes('message.output_text.logprobs') === true || (top ?? 0) > 0
     this.echoJson = toLine(toEcho(request, tools)).slice(1, -1)

@@ -8,28 +8,30 @@ import { NO_USAGE, type Receipt } from '../../../src/domain/usage.ts'
 import { messages as format } from '../../../src/formats/messages/messages.ts'
 import { type Block, checkMessage, checkMessageStream, type Message } from '../../support/messages-contract.ts'
 
-const asked = format.toTask(
-  { model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }] },
-  { text: '', headers: {} },
-)
-if (asked instanceof Error) throw asked
-const task = asked
+function toTask(changes: object) {
+  const body = { model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }], ...changes }
+  const task = format.toTask(body, { text: '', headers: {} })
+  if (task instanceof Error) throw task
+  return task
+}
+
+const task = toTask({ thinking: { type: 'adaptive' } })
 const identity = { id: '0'.repeat(32), created: 1, model: 'acme/large' }
 const usage = { ...NO_USAGE, prompt: 100, cacheRead: 60, cacheWrite: 20, cacheWrite1h: 10, completion: 7, reasoning: 3 }
 const receipt: Receipt = { usage, costNanoUsd: 12_345, durationMs: 1 }
 
-const stream = (events: readonly AnswerEvent[], batch = 1) => {
-  const writer = format.writer(task, identity)
+const stream = (events: readonly AnswerEvent[], batch = 1, of = task) => {
+  const writer = format.writer(of, identity)
   let text = ''
   for (let at = 0; at < events.length; at += batch) text += writer.take(events.slice(at, at + batch))
   return text + writer.tail(receipt)
 }
 
 /** The message, once it is the same whole and streamed. */
-function play(events: readonly AnswerEvent[]): Message {
-  const { message } = checkMessageStream(stream(events))
-  expect(checkMessageStream(stream(events, 3)).message).toEqual(message)
-  expect(checkMessage(format.whole(task, identity, events, receipt))).toEqual(message)
+function play(events: readonly AnswerEvent[], of = task): Message {
+  const { message } = checkMessageStream(stream(events, 1, of))
+  expect(checkMessageStream(stream(events, 3, of)).message).toEqual(message)
+  expect(checkMessage(format.whole(of, identity, events, receipt))).toEqual(message)
   return message
 }
 
@@ -160,6 +162,43 @@ describe('what was signed', () => {
       ...['redacted_thinking', 'text', 'tool_use', 'redacted_thinking', 'tool_use'],
     ])
     expect(content.flatMap(({ data }) => (data ? unseal(data) : []))).toEqual([redacted, ofCall])
+  })
+})
+
+describe('thoughts that a client has not asked for', () => {
+  const unasked = toTask({})
+  const signed = { type: 'reasoning.encrypted', data: 'c2ln', id: 'call_0', format: 'google-gemini-v1', index: 1 }
+  /** What the model is sent of its answer in the next request. */
+  const replay = (content: object[]) =>
+    toTask({
+      messages: [
+        { role: 'user', content: 'Hi' },
+        { role: 'assistant', content },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'call_0', content: 'noon' }] },
+      ],
+    }).body.messages[1]
+
+  test('are no part of its answer, which begins with its text', () => {
+    const said = [think('Hm'), think('', signed), text('He'), think('m'), text('llo'), finish('stop')]
+    expect(play(said, unasked).content.map(words)).toEqual([['text', 'Hello']])
+    expect(play([think('Hm'), finish('length')], unasked).content).toEqual([])
+  })
+
+  test('are sealed behind its calls, and go back to their model with their words', () => {
+    const call = [begin(0), argue(0, '{}')]
+    const { content } = play([think('Hm'), text('So:'), ...call, think('m', signed), finish('tool_calls')], unasked)
+    expect(content.map(({ type }) => type)).toEqual(['text', 'tool_use', 'redacted_thinking'])
+    const sent = { reasoning: 'Hmm', reasoning_content: 'Hmm', reasoning_details: [signed] }
+    expect(replay(content)).toMatchObject({ ...sent, content: 'So:' })
+    const plain = play([...call, finish('tool_calls')], unasked).content
+    expect(plain.map(({ type }) => type)).toEqual(['tool_use'])
+  })
+
+  test('that have no end are not kept', () => {
+    const long = Array.from({ length: 300 }, () => think('x'.repeat(1_024)))
+    const { content } = play([...long, begin(0), think('', signed), finish('tool_calls')], unasked)
+    expect(replay(content)).not.toHaveProperty('reasoning')
+    expect(replay(content)).toMatchObject({ reasoning_details: [signed] })
   })
 })
 

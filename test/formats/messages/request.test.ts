@@ -1,6 +1,7 @@
 /** What a request to `/v1/messages` becomes: the chat messages, tools and settings that any upstream is asked with. */
 import { describe, expect, test } from 'bun:test'
 import { seal } from '../../../src/domain/sealed-thoughts.ts'
+import { UNASKED_THOUGHTS } from '../../../src/domain/thinking.ts'
 import { messages as format } from '../../../src/formats/messages/messages.ts'
 
 const PLAIN = { model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }] }
@@ -238,9 +239,11 @@ describe('settings', () => {
       {},
     ],
   ])('%j are %j', (changes, expected) => {
-    const { model, messages, max_tokens, ...rest } = toBody(changes)
+    const { model, messages, max_tokens, [UNASKED_THOUGHTS]: isUnasked, ...rest } = toBody(changes)
     expect({ model, max_tokens }).toEqual({ model: 'm', max_tokens: 10 })
     expect(rest as object).toEqual(expected)
+    const isAsked = 'thinking' in changes && changes.thinking?.type !== 'disabled'
+    expect(isUnasked === true).toBe(!isAsked)
   })
 
   test('have a schema that answers are held to, strictly where OpenAI would take it so', () => {
@@ -292,7 +295,14 @@ describe('tools', () => {
     [{ type: 'tool', name: 'web_search' }, {}],
     [{ type: 'tomorrow' }, {}],
   ])('are chosen among: %j', (tool_choice, expected) => {
-    const { tools, model, messages, max_tokens, ...rest } = toBody({
+    const {
+      tools,
+      model,
+      messages,
+      max_tokens,
+      [UNASKED_THOUGHTS]: _,
+      ...rest
+    } = toBody({
       tools: [{ name: 'f', input_schema }],
       tool_choice,
     })

@@ -64,12 +64,12 @@ const answer = fc.gen().map((gen): AnswerEvent[] => {
 
 const FUNCTION = { type: 'function', name: 'look', parameters: { type: 'object', properties: {} } }
 
-function toTask(asks: boolean): Task {
+function toTask(asks: boolean, effort = 'low'): Task {
   const task = responses.toTask(
     {
       model: 'a/b',
       input: 'x',
-      ...(asks ? { reasoning: { summary: 'auto' }, include: ['reasoning.encrypted_content'] } : {}),
+      ...(asks ? { reasoning: { summary: 'auto', effort }, include: ['reasoning.encrypted_content'] } : {}),
       tools: [
         FUNCTION,
         { type: 'namespace', name: 'ns', tools: [FUNCTION] },
@@ -103,6 +103,18 @@ test('a stream keeps its contract, and ends with what a whole answer is', () => 
     }),
     { numRuns: 500 },
   )
+})
+
+test.each([
+  ['low', [{ type: 'summary_text', text: 'Hm' }]],
+  ['none', []],
+])('of a thought that was asked for with the effort %s, the summary is %j', (effort, summary) => {
+  const events: AnswerEvent[] = [
+    { kind: 'reasoning', choice, text: 'Hm' },
+    { kind: 'finish', choice, reason: 'stop' },
+  ]
+  const whole = JSON.parse(responses.whole(toTask(true, effort), IDENTITY, events, RECEIPT))
+  expect(whole.output).toMatchObject([{ type: 'reasoning', summary }])
 })
 
 test('nothing that was said is lost but what has no place, and each call has the arguments that it was made with', () => {

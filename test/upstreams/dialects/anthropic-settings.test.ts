@@ -29,7 +29,7 @@ describe('thinking', () => {
       'as little as can be where it cannot be off',
       { thinking_off: false },
       { reasoning_effort: 'none' },
-      adaptive('low'),
+      { ...adaptive('low'), thinking: { type: 'adaptive', display: 'omitted' } },
     ],
     ['nothing of a model that cannot', { thinking: 'none' }, { reasoning_effort: 'high' }, {}],
     [

@@ -22,7 +22,7 @@ export function toThinking(body: CanonicalRequest, options: RouteSettings): Thin
   const wish = toThinkingWish(body)
   const isByTokens = options.thinking === 'budget'
   const control = isByTokens ? toBudget(wish, options) : toLevel(wish, options)
-  // Without it the thoughts are paid for and not shown.
+  // Without it the thoughts are paid for and not shown: who has refused them, or cannot be without, reads none.
   return { ...(wish.isHidden || control.thinkingBudget === 0 ? {} : { includeThoughts: true }), ...control }
 }
 
