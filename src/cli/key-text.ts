@@ -1,5 +1,6 @@
 /** A key as the commands tell of it: all that is known of it, and what of that has changed. Pure. */
 import { toShortId } from '../domain/id.ts'
+import { toCeilingTexts } from '../keys/ceilings.ts'
 import type { ListedKey } from '../keys/service.ts'
 import type { Standing } from '../keys/standing.ts'
 import { toMasked } from '../keys/token.ts'
@@ -36,6 +37,7 @@ export function toKeyText(
     ['id', key.id],
     ...key.secrets.map((secret): Fact => ['key', toSecretText(secret, nowMs)]),
     ...toFacts(key).slice(1),
+    ...toCeilingFacts(key),
     ...toSpentFacts(standing),
     ['last used', toLastUseText(standing)],
     ...toOwner(key, names),
@@ -43,6 +45,12 @@ export function toKeyText(
     ...(key.revokedMs === null ? [] : [['revoked', toTime(key.revokedMs)] as const]),
   ]
   return toFactLines(`${toKeyName(key)}, ${key.status}`, facts)
+}
+
+/** What its member may not lift. */
+function toCeilingFacts({ ceilings }: ListedKey): Fact[] {
+  const texts = toCeilingTexts(ceilings).map(([field, text]) => `${field} ${text}`)
+  return texts.length === 0 ? [] : [['ceilings', texts.join('; ')]]
 }
 
 /** Who has made it for themselves. */

@@ -104,6 +104,22 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     expect(await refusalOf(browsing.server.baseUrl, secret)).toBe('rate_limit_exceeded')
   })
 
+  test('a form that was opened before somebody else changed the key saves nothing, says so, and keeps what was typed', async () => {
+    const drawer = page.getByRole('dialog', { name: 'dev' })
+    await press(page, 'Edit')
+    await page.getByLabel('Requests a minute').fill('')
+    const id = new URL(page.url()).searchParams.get('key')
+    const other = { method: 'PATCH', headers: { 'content-type': 'application/json' }, body: '{"tpm":500}' }
+    await page.evaluate(`fetch('/admin/api/keys/${id}', ${JSON.stringify(other)})`)
+    await press(page, 'Save')
+    await drawer.getByText("The key 'dev' has changed since you read it").waitFor()
+    expect(await page.getByLabel('Requests a minute').inputValue()).toBe('')
+    await expectAccessible(page)
+    await press(page, 'Cancel')
+    await page.reload()
+    await drawer.getByText('1 requests, 500 tokens a minute').waitFor()
+  })
+
   test('a rotated key has a new secret, and the old one ends when it was said to', async () => {
     const before = secret
     await press(page, 'Rotate')

@@ -1,7 +1,7 @@
 /** Keys as pages tell of them, and what is typed of one as the API takes it. */
 import { describe, expect, test } from 'bun:test'
 import { toDays } from '../../src/dashboard/keys/days.ts'
-import { NEW_KEY, toBody, toValues } from '../../src/dashboard/keys/form-values.ts'
+import { NEW_KEY, toBody, toPatch, toValues } from '../../src/dashboard/keys/form-values.ts'
 import { toSnippets } from '../../src/dashboard/keys/snippets.ts'
 import { filterKeys, toBudgetText, toLimitsText, toShortLimits, toShortModels } from '../../src/dashboard/keys/words.ts'
 import { toSteps } from '../../src/dashboard/start/steps.ts'
@@ -101,6 +101,17 @@ describe('what is typed', () => {
       ...{ name: 'ann', models: ['openai/*'], scope: 'local', team: 't1', rpm: 60, tpm: null, concurrency: null },
       ...{ budget_nano_usd: 1, budget_period: 'total', allowed_ips: ['::1/128'] },
     })
+  })
+
+  test('of a key that is edited, the fields are sent that were changed, and a budget whole', () => {
+    const before = key({ rpm: 60, budget_nano_usd: 1, budget_period: 'total', models: ['openai/*'], expires_ms: NOW })
+    const patch = (typed: Partial<typeof NEW_KEY>) => toPatch({ ...toValues(before), ...typed }, before, NOW)
+    expect(patch({})).toEqual({})
+    expect(patch({ rpm: '', team: 't2' })).toEqual({ rpm: null, team: 't2' })
+    expect(patch({ budget: '2' })).toEqual({ budget_nano_usd: 2_000_000_000, budget_period: 'total' })
+    expect(patch({ budget_period: 'day' })).toEqual({ budget_nano_usd: 1, budget_period: 'day' })
+    expect(patch({ budget: '' })).toEqual({ budget_nano_usd: null })
+    expect(patch({ expires_ms: '' })).toEqual({ expires_ms: null })
   })
 
   test.each([

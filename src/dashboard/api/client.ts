@@ -27,6 +27,11 @@ export async function ask<T>(answering: Promise<Answer<T>>): Promise<T> {
   throw refusal
 }
 
+/** Has an edit refused once what it is made from has changed (`revision` of the document that a form was opened with). */
+export const ifMatch = (revision: string | undefined) => ({
+  headers: revision === undefined ? {} : { 'if-match': `"${revision}"` },
+})
+
 export const UNREACHABLE = () =>
   new Refusal('The server does not answer. Where it is being started anew, try again in a moment.', 'unreachable')
 

@@ -4,6 +4,7 @@ import { type FormState, SelectField, TextField } from '../ui/form.tsx'
 import { tell } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
 import { applyYaml, planYaml } from './data.ts'
+import type { Planned } from './plan.tsx'
 import { PlannedForm } from './planned-form.tsx'
 
 const NEW = { yaml: '', prune: 'no', take_over: 'no' }
@@ -24,11 +25,11 @@ export const ApplyDrawer = ({ onClose }: { onClose(): void }) => (
   </Overlay>
 )
 
-async function send({ yaml, prune, take_over }: Values, isPlan: boolean) {
+async function send({ yaml, prune, take_over }: Values, _isPlan: boolean, planned: Planned | null) {
   const wishes = { prune: prune === 'yes', take_over: take_over === 'yes' }
-  const plan = await planYaml(yaml, wishes)
-  if (!isPlan) await applyYaml(yaml, wishes)
-  return plan
+  if (planned === null) return planYaml(yaml, wishes)
+  await applyYaml(yaml, wishes, planned.revision)
+  return planned
 }
 
 function Fields({ form }: { form: FormState<Values> }) {

@@ -1,5 +1,5 @@
 /** What the page of the catalogue reads, and what it has done. */
-import { api, ask } from '../api/client.ts'
+import { api, ask, ifMatch } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
 
 export const useVersions = () =>
@@ -16,8 +16,9 @@ export const readCatalog = () => ask(api.catalog.get())
 /** Reads again what a change of the catalogue may have changed. */
 export const reloadCatalog = () => Promise.all(['catalog', 'models', 'upstreams'].map(reloadAll))
 
-export async function revert(number: number, isPlan: boolean) {
-  const done = await ask(api.catalog.revert.post({ number, plan: isPlan }))
+/** @param revision of the catalogue that it was planned for. */
+export async function revert(number: number, isPlan: boolean, revision: string | undefined) {
+  const done = await ask(api.catalog.revert.post({ number, plan: isPlan }, ifMatch(revision)))
   if (!isPlan) await reloadCatalog()
   return done
 }
@@ -29,8 +30,9 @@ export interface Wishes {
 
 export const planYaml = (yaml: string, wishes: Wishes) => ask(api.catalog.plan.post({ yaml, ...wishes }))
 
-export async function applyYaml(yaml: string, wishes: Wishes) {
-  const summary = await ask(api.catalog.apply.post({ yaml, ...wishes }))
+/** @param revision of the catalogue that it was planned for. */
+export async function applyYaml(yaml: string, wishes: Wishes, revision: string | undefined) {
+  const summary = await ask(api.catalog.apply.post({ yaml, ...wishes }, ifMatch(revision)))
   await reloadCatalog()
   return summary
 }

@@ -4,6 +4,8 @@ import { State } from '../ui/figure.tsx'
 import { type Change, toAction, toCountsText, toFieldChanges, toRowName } from './words.ts'
 
 export interface Planned {
+  /** Of the whole catalogue, where it is all of that that is changed. */
+  revision?: string
   created: number
   updated: number
   deleted: number

@@ -8,8 +8,8 @@ import { Plan, type Planned } from './plan.tsx'
 
 interface PlannedFormProps<Values extends Record<string, string>> {
   initial: Values
-  /** Plans it, or does it. */
-  send(values: Values, isPlan: boolean): Promise<Planned & { differs?: boolean }>
+  /** Plans it, or does it. @param planned what was shown before it is done. */
+  send(values: Values, isPlan: boolean, planned: Planned | null): Promise<Planned & { differs?: boolean }>
   fields(form: FormState<Values>): ComponentChildren
   /** What is said beside the plan, where a change has a consequence of its own. */
   warn?(values: Values): ComponentChildren
@@ -25,12 +25,12 @@ export function PlannedForm<Values extends Record<string, string>>(props: Planne
   const { initial, send, fields, warn, apply, kind = 'main', onDone, onCancel } = props
   const [plan, setPlan] = useState<Planned | null>(null)
   const form = useForm(initial, async (values) => {
-    const answer = await send(values, true)
+    const answer = await send(values, true, null)
     if (!toDiffers(answer)) throw new Refusal('Nothing would change by that.', 'same')
     setPlan(answer)
   })
   const doing = useForm({}, async () => {
-    await send(form.values.value, false)
+    await send(form.values.value, false, plan)
     onDone(form.values.value)
   })
   const cancel = onCancel && <Button onClick={onCancel}>Cancel</Button>

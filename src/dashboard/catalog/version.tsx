@@ -56,7 +56,7 @@ export function VersionDrawer({ number, isNewest, onClose }: { number: number; i
 const Revert = ({ number, onDone, onCancel }: { number: number; onDone(): void; onCancel(): void }) => (
   <PlannedForm
     initial={{}}
-    send={(_, isPlan) => revert(number, isPlan)}
+    send={(_, isPlan, planned) => revert(number, isPlan, planned?.revision)}
     fields={() => (
       <p>
         Upstreams, models, routes and aliases become what they were then. That makes a new version; what there is now

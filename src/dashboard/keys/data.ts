@@ -2,11 +2,12 @@
  * What the pages of keys read, and what they have done. Members have keys of their own, at addresses of their own; everybody else goes by all
  * keys. After a change, what is open is read again.
  */
-import { api, ask } from '../api/client.ts'
+import type { KeyDocument } from '../../documents/key.ts'
+import { api, ask, ifMatch } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
 import { isMember, may } from '../api/session.ts'
 import { DAYS, toDays } from './days.ts'
-import { type KeyValues, toBody } from './form-values.ts'
+import { type KeyValues, toBody, toPatch } from './form-values.ts'
 
 const FRESH_MS = 15_000
 const SLOW_MS = 5 * 60_000
@@ -75,9 +76,16 @@ export async function makeKey(values: KeyValues) {
   return made
 }
 
-export async function editKey(id: string, values: KeyValues) {
-  const { team, ...own } = toBody(values, Date.now())
-  await ask(isMember() ? api.own.keys({ id }).patch(own) : api.keys({ id }).patch({ ...own, team }))
+/** @param before as it was when its form was opened. */
+export async function editKey(before: KeyDocument, values: KeyValues) {
+  const { id, revision } = before
+  const { team, ...own } = toPatch(values, before, Date.now())
+  const match = ifMatch(revision)
+  await ask(
+    isMember()
+      ? api.own.keys({ id }).patch(own, match)
+      : api.keys({ id }).patch(team === undefined ? own : { ...own, team }, match),
+  )
   await reloadAll('keys')
 }
 

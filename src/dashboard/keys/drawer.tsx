@@ -8,7 +8,7 @@ import { Id } from '../ui/copy.tsx'
 import { EditForm } from '../ui/edit-form.tsx'
 import { Fact, TimeFact } from '../ui/facts.tsx'
 import { nowMs, State, When } from '../ui/figure.tsx'
-import { useForm } from '../ui/form.tsx'
+import { useForm, useOpened } from '../ui/form.tsx'
 import { tell } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
 import { FactsRoom, Unread } from '../ui/unread.tsx'
@@ -19,7 +19,7 @@ import { LastDays, LastRequests } from './lately.tsx'
 import { RevokeDialog } from './revoke.tsx'
 import { RotateDialog } from './rotate.tsx'
 import { SharedFacts, Spent } from './shared-facts.tsx'
-import { STATUS_KINDS } from './words.ts'
+import { STATUS_KINDS, toCeilingTexts } from './words.ts'
 
 export function KeyDrawer({ id, onClose }: { id: string; onClose(): void }) {
   const { data: key, problem, reload } = useKey(id)
@@ -58,6 +58,7 @@ export function KeyDrawer({ id, onClose }: { id: string; onClose(): void }) {
 }
 
 function Facts({ of: key }: { of: KeyDocument }) {
+  const ceilings = Object.entries(toCeilingTexts(key.ceilings))
   return (
     <dl class="facts">
       <SharedFacts of={key} />
@@ -74,6 +75,13 @@ function Facts({ of: key }: { of: KeyDocument }) {
       </Fact>
       <Fact name="Ends">{key.expires_ms === null ? 'never' : <When ms={key.expires_ms} />}</Fact>
       {key.allowed_ips.length > 0 && <Fact name="Used from">{key.allowed_ips.join(', ')}</Fact>}
+      {ceilings.length > 0 && (
+        <Fact name="Ceilings">
+          {ceilings.map(([field, text]) => (
+            <p key={field}>{text}</p>
+          ))}
+        </Fact>
+      )}
       <Fact name="Secrets">
         {key.secrets.map(({ last_four, created_ms, expires_ms }) => (
           <p key={created_ms}>
@@ -92,9 +100,10 @@ function Facts({ of: key }: { of: KeyDocument }) {
   )
 }
 
-function Edit({ of: key, onDone }: { of: KeyDocument; onDone(): void }) {
+function Edit({ of, onDone }: { of: KeyDocument; onDone(): void }) {
+  const key = useOpened(of)
   const form = useForm(toValues(key), async (values) => {
-    await editKey(key.id, values)
+    await editKey(key, values)
     tell('Changed. It holds from the next request on.')
     onDone()
   })
@@ -103,6 +112,7 @@ function Edit({ of: key, onDone }: { of: KeyDocument; onDone(): void }) {
       <KeyFields
         form={form}
         kept={key.expires_ms === null ? null : `As before: ${toDay(key.expires_ms, nowMs.value)}`}
+        ceilings={isMember() ? key.ceilings : {}}
       />
     </EditForm>
   )

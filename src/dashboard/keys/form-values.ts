@@ -1,7 +1,7 @@
 /** Between what is typed of a key and what the API takes. Fields are called as its columns are. Pure. */
 import type { KeyDocument } from '../../documents/key.ts'
 import { NEW_EXPIRY, toExpiry } from './expiry.ts'
-import { NEW_SHARED, toLines, toSharedBody, toSharedValues } from './shared-values.ts'
+import { NEW_SHARED, toChangedFields, toLines, toSharedBody, toSharedValues } from './shared-values.ts'
 
 export const NEW_KEY = {
   ...NEW_SHARED,
@@ -32,3 +32,7 @@ export function toBody(values: KeyValues, nowMs: number) {
     allowed_ips: toLines(values.allowed_ips),
   }
 }
+
+/** What is said otherwise than it is: the rest may be somebody else's by now. Throws a Refusal that names the field. */
+export const toPatch = (values: KeyValues, before: KeyDocument, nowMs: number) =>
+  toChangedFields(toBody(values, nowMs), toBody(toValues(before), nowMs))

@@ -8,7 +8,7 @@ import type { SharedValues } from './shared-values.ts'
 /** More would be no choice but a scroll. */
 const MOST_SHOWN = 50
 
-export function ModelsField({ form }: { form: FormState<SharedValues> }) {
+export function ModelsField({ form, most }: { form: FormState<SharedValues>; most?: string | undefined }) {
   const models = useModels().data ?? []
   const [search, setSearch] = useState('')
   const id = useId()
@@ -25,7 +25,7 @@ export function ModelsField({ form }: { form: FormState<SharedValues> }) {
         name="models"
         label="Models"
         placeholder="every model"
-        hint="One a line; * stands for anything, as in openai/*. None: every model, and those to come."
+        hint={most ?? 'One a line; * stands for anything, as in openai/*. None: every model, and those to come.'}
         isCode
         lines={Math.min(6, Math.max(2, chosen.length))}
       />

@@ -2,8 +2,12 @@
 import { type FormState, SelectField, TextField } from '../ui/form.tsx'
 import type { SharedValues } from './shared-values.ts'
 
-interface SharedFieldsProps {
+/** What may not be gone beyond, in words, by the names of fields. */
+type Most = Partial<Record<'rpm' | 'tpm' | 'concurrency' | 'budget', string>>
+
+interface LimitFieldsProps {
   form: FormState<SharedValues>
+  most?: Most
 }
 
 const PERIOD_OPTIONS = [
@@ -14,30 +18,59 @@ const PERIOD_OPTIONS = [
 ] as const
 
 /** Of upstreams, too. */
-export const RateFields = ({ form }: { form: FormState<{ rpm: string; tpm: string; concurrency: string }> }) => (
+export const RateFields = ({
+  form,
+  most = {},
+}: {
+  form: FormState<{ rpm: string; tpm: string; concurrency: string }>
+  most?: Most
+}) => (
   <div class="fields">
-    <TextField of={form} name="rpm" label="Requests a minute" inputMode="numeric" placeholder="no limit" />
-    <TextField of={form} name="tpm" label="Tokens a minute" inputMode="numeric" placeholder="no limit" />
-    <TextField of={form} name="concurrency" label="At a time" inputMode="numeric" placeholder="no limit" />
+    {RATES.map(([name, label]) => (
+      <TextField
+        key={name}
+        of={form}
+        name={name}
+        label={label}
+        inputMode="numeric"
+        placeholder="no limit"
+        hint={most[name]}
+      />
+    ))}
   </div>
 )
 
-export const LimitFields = ({ form }: SharedFieldsProps) => (
+const RATES = [
+  ['rpm', 'Requests a minute'],
+  ['tpm', 'Tokens a minute'],
+  ['concurrency', 'At a time'],
+] as const
+
+export const LimitFields = ({ form, most = {} }: LimitFieldsProps) => (
   <fieldset>
     <legend>Budget and limits</legend>
     <div class="fields">
-      <TextField of={form} name="budget" label="Budget" before="$" inputMode="decimal" placeholder="none" />
+      <TextField
+        of={form}
+        name="budget"
+        label="Budget"
+        before="$"
+        inputMode="decimal"
+        placeholder="none"
+        hint={most.budget}
+      />
       <SelectField of={form} name="budget_period" label="Each" options={PERIOD_OPTIONS} />
     </div>
-    <RateFields form={form} />
+    <RateFields form={form} most={most} />
   </fieldset>
 )
 
-export const ScopeField = ({ form }: SharedFieldsProps) => (
+export const ScopeField = ({ form, most }: { form: FormState<SharedValues>; most?: string | undefined }) => (
   <SelectField
     of={form}
     name="scope"
     label="Upstreams"
+    hint={most}
     options={[
       ['all', 'All of them'],
       ['local', 'Local ones alone: nothing leaves for a provider'],

@@ -33,6 +33,15 @@ export const toSharedValues = (of: SharedFields): SharedValues => ({
 
 export const toText = (limit: number | null) => (limit === null ? '' : String(limit))
 
+/** The fields of a body that are not as they were. An amount of a budget and its period are said together. */
+export function toChangedFields<Body extends object>(body: Body, before: Body): Partial<Body> {
+  const was = new Map(Object.entries(before))
+  const isChanged = (name: string, value: unknown) => JSON.stringify(value) !== JSON.stringify(was.get(name))
+  const names = Object.entries(body).flatMap(([name, value]) => (isChanged(name, value) ? [name] : []))
+  const all = names.some((name) => name.startsWith('budget_')) ? [...names, 'budget_nano_usd', 'budget_period'] : names
+  return Object.fromEntries(Object.entries(body).filter(([name]) => all.includes(name))) as Partial<Body>
+}
+
 /** Throws a Refusal that names the field for what cannot be read. */
 export const toSharedBody = (values: SharedValues) => ({
   name: values.name.trim(),

@@ -1,7 +1,7 @@
 /** Keys in words, and which of them a list shows. Pure. */
 import type { KeyDocument } from '../../documents/key.ts'
 import { toCount } from '../figures/counts.ts'
-import { toMoney } from '../figures/money.ts'
+import { toExactMoney, toMoney } from '../figures/money.ts'
 import { hasWords } from '../figures/search.ts'
 
 export type Budgeted = Pick<
@@ -73,3 +73,37 @@ export function filterKeys(keys: readonly KeyDocument[], { search, team, state }
     return hasWords(texts, search)
   })
 }
+
+/** What an administrator has set on a member's key, by the field of the form that it is for. */
+export function toCeilingTexts(ceilings: Ceilings): Partial<Record<CeilingField, string>> {
+  const {
+    scope,
+    models,
+    rpm,
+    tpm,
+    concurrency,
+    budget_nano_usd: nanoUsd,
+    allowed_ips: ips,
+    expires_ms: endMs,
+  } = ceilings
+  const period = ceilings.budget_period === 'total' ? 'total' : `per ${ceilings.budget_period}`
+  const texts: Record<CeilingField, string | undefined> = {
+    rpm: rpm === undefined ? undefined : `at most ${rpm} requests per minute`,
+    tpm: tpm === undefined ? undefined : `at most ${tpm} tokens per minute`,
+    concurrency: concurrency === undefined ? undefined : `at most ${concurrency} at a time`,
+    budget: nanoUsd === undefined ? undefined : `at most ${toExactMoney(nanoUsd)} ${period}`,
+    scope: scope && 'local upstreams only',
+    models: models && `only ${models.join(', ')}`,
+    allowed_ips: ips && `only from ${ips.join(', ')}`,
+    expires_ms:
+      endMs === undefined
+        ? undefined
+        : `expires by ${new Date(endMs).toISOString().slice(0, 16).replace('T', ' ')} UTC`,
+  }
+  return Object.fromEntries(
+    Object.entries(texts).flatMap(([field, text]) => (text ? [[field, `Set by an administrator: ${text}.`]] : [])),
+  )
+}
+
+type Ceilings = KeyDocument['ceilings']
+type CeilingField = Exclude<keyof Ceilings, `budget_${string}`> | 'budget'

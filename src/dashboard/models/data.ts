@@ -1,10 +1,11 @@
 /** What the pages of models read. After a change, what is open is read again. */
 import type { ShownRoute, toShownModel } from '../../documents/model.ts'
-import { api, ask } from '../api/client.ts'
+import { api, ask, ifMatch } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
 import { Refusal } from '../api/refusal.ts'
 import { reloadCatalog } from '../catalog/data.ts'
-import { type ModelValues, type RouteValues, toModelPatch, toRouteBody } from './form-values.ts'
+import { toChangedFields } from '../keys/shared-values.ts'
+import { type ModelValues, type RouteValues, toModelPatch, toRouteBody, toRouteValues } from './form-values.ts'
 
 const FRESH_MS = 15_000
 
@@ -20,19 +21,23 @@ const modelOf = (slug: string) => api.models({ slug: encodeURIComponent(slug) })
 export const useModel = (slug: string) =>
   useLoaded(`models/${slug}`, async () => (await ask(modelOf(slug).get())) as Model, { everyMs: FRESH_MS })
 
-/** Plans a change, or makes it. */
-async function change<T>(work: (options: { query: { plan: boolean } }) => Promise<T>, plan: boolean): Promise<T> {
-  const done = await work({ query: { plan } })
+/** Plans a change, or makes it. @param revision of what is changed; undefined where that is made. */
+async function change<T>(
+  revision: string | undefined,
+  work: (options: { query: { plan: boolean } } & ReturnType<typeof ifMatch>) => Promise<T>,
+  plan: boolean,
+): Promise<T> {
+  const done = await work({ query: { plan }, ...ifMatch(revision) })
   if (!plan) await reloadCatalog()
   return done
 }
 
 export const editModel = (model: Model, values: ModelValues, isPlan: boolean) =>
-  change((options) => ask(modelOf(model.slug).patch(toModelPatch(values, model), options)), isPlan)
+  change(model.revision, (options) => ask(modelOf(model.slug).patch(toModelPatch(values, model), options)), isPlan)
 
 /** Gives it back to whoever had it before it was changed by hand. */
-export const resetModel = (slug: string, isPlan: boolean) =>
-  change((options) => ask(modelOf(slug).reset.post(undefined, options)), isPlan)
+export const resetModel = ({ slug, revision }: Model, isPlan: boolean) =>
+  change(revision, (options) => ask(modelOf(slug).reset.post(undefined, options)), isPlan)
 
 const routeOf = (slug: string, upstream: string, upstreamModel: string) =>
   modelOf(slug).routes({ upstream: encodeURIComponent(upstream) })({
@@ -40,11 +45,21 @@ const routeOf = (slug: string, upstream: string, upstreamModel: string) =>
   })
 
 export const setRoute = (slug: string, values: RouteValues, before: ShownRoute | null, isPlan: boolean) =>
-  change((options) => {
-    const upstreamModel = values.upstream_model.trim()
-    if (upstreamModel === '') throw new Refusal('Say what the upstream calls the model.', 'invalid', 'upstream_model')
-    return ask(routeOf(slug, values.upstream, upstreamModel).put(toRouteBody(values, before), options))
-  }, isPlan)
+  change(
+    before?.revision,
+    (options) => {
+      const upstreamModel = values.upstream_model.trim()
+      if (upstreamModel === '') throw new Refusal('Say what the upstream calls the model.', 'invalid', 'upstream_model')
+      const body = toRouteBody(values, before)
+      const changed = before === null ? body : toChangedFields(body, toRouteBody(toRouteValues(before), before))
+      return ask(routeOf(slug, values.upstream, upstreamModel).put(changed, options))
+    },
+    isPlan,
+  )
 
 export const deleteRoute = (slug: string, route: ShownRoute, isPlan: boolean) =>
-  change((options) => ask(routeOf(slug, route.upstream, route.upstream_model).delete(undefined, options)), isPlan)
+  change(
+    route.revision,
+    (options) => ask(routeOf(slug, route.upstream, route.upstream_model).delete(undefined, options)),
+    isPlan,
+  )

@@ -1,7 +1,7 @@
 /** A model changed by hand, or given back to whoever had it before. */
 import { FEATURES } from '../../domain/settings.ts'
 import { PlannedForm } from '../catalog/planned-form.tsx'
-import { type FormState, SelectField, TextField } from '../ui/form.tsx'
+import { type FormState, SelectField, TextField, useOpened } from '../ui/form.tsx'
 import { tell } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
 import { editModel, type Model, resetModel } from './data.ts'
@@ -14,21 +14,24 @@ interface EditProps {
   onClose(): void
 }
 
-export const EditModel = ({ of: model, onClose }: EditProps) => (
-  <Overlay title={`Edit ${model.slug}`} onClose={onClose}>
-    <PlannedForm
-      initial={toModelValues(model)}
-      send={(values, isPlan) => editModel(model, values, isPlan)}
-      fields={(form) => <Fields form={form} of={model} />}
-      apply="Change it"
-      onDone={() => {
-        tell(`${model.slug} is changed. What is asked from now on costs what it says now.`)
-        onClose()
-      }}
-      onCancel={onClose}
-    />
-  </Overlay>
-)
+export function EditModel({ of, onClose }: EditProps) {
+  const model = useOpened(of)
+  return (
+    <Overlay title={`Edit ${model.slug}`} onClose={onClose}>
+      <PlannedForm
+        initial={toModelValues(model)}
+        send={(values, isPlan) => editModel(model, values, isPlan)}
+        fields={(form) => <Fields form={form} of={model} />}
+        apply="Change it"
+        onDone={() => {
+          tell(`${model.slug} is changed. What is asked from now on costs what it says now.`)
+          onClose()
+        }}
+        onCancel={onClose}
+      />
+    </Overlay>
+  )
+}
 
 const Fields = ({ form, of: { origin, pricing } }: { form: FormState<ModelValues>; of: Model }) => (
   <>
@@ -86,23 +89,26 @@ function FeatureFields({ form }: { form: FormState<ModelValues> }) {
   )
 }
 
-export const ResetModel = ({ of: { slug }, onClose }: EditProps) => (
-  <Overlay title={`Give ${slug} back`} onClose={onClose}>
-    <PlannedForm
-      initial={{}}
-      send={(_, isPlan) => resetModel(slug, isPlan)}
-      fields={() => (
-        <p>
-          It and its routes become what they were before they were changed by hand, and a catalogue's file that names it
-          has its way again.
-        </p>
-      )}
-      apply="Give it back"
-      onDone={() => {
-        tell(`${slug} is what it was.`)
-        onClose()
-      }}
-      onCancel={onClose}
-    />
-  </Overlay>
-)
+export function ResetModel({ of, onClose }: EditProps) {
+  const model = useOpened(of)
+  return (
+    <Overlay title={`Give ${model.slug} back`} onClose={onClose}>
+      <PlannedForm
+        initial={{}}
+        send={(_, isPlan) => resetModel(model, isPlan)}
+        fields={() => (
+          <p>
+            It and its routes become what they were before they were changed by hand, and a catalogue's file that names
+            it has its way again.
+          </p>
+        )}
+        apply="Give it back"
+        onDone={() => {
+          tell(`${model.slug} is what it was.`)
+          onClose()
+        }}
+        onCancel={onClose}
+      />
+    </Overlay>
+  )
+}

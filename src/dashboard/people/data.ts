@@ -1,7 +1,8 @@
 /** What owners read of those who sign in, and what they have done; and what everybody reads of their own sessions. */
 import type { Role } from '../../domain/roles.ts'
-import { api, ask } from '../api/client.ts'
+import { api, ask, ifMatch } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
+import { toChangedFields } from '../keys/shared-values.ts'
 
 const FRESH_MS = 15_000
 
@@ -36,14 +37,17 @@ export async function invite({ name, ...values }: PersonValues & { name: string 
   return invited
 }
 
-export async function editPerson(id: string, values: PersonValues) {
-  const edited = await ask(api.admins({ id }).patch(toBody(values)))
+/** @param before as they were when the form was opened. */
+export async function editPerson({ id, revision, role, team_id }: Person, values: PersonValues) {
+  const body = toChangedFields(toBody(values), { role, team: team_id })
+  const edited = await ask(api.admins({ id }).patch(body, ifMatch(revision)))
   await Promise.all([reloadAll('people'), reloadAll('keys')])
   return edited
 }
 
-export async function disable(id: string, disabled: boolean) {
-  const edited = await ask(api.admins({ id }).patch({ disabled }))
+/** @param before as they were when that was asked. */
+export async function disable({ id, revision }: Person, disabled: boolean) {
+  const edited = await ask(api.admins({ id }).patch({ disabled }, ifMatch(revision)))
   await Promise.all([reloadAll('people'), reloadAll('sessions'), reloadAll('keys')])
   return edited
 }

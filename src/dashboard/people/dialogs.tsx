@@ -1,7 +1,7 @@
 /** What takes something from somebody is asked once more. */
 import { useState } from 'preact/hooks'
 import { Button } from '../ui/button.tsx'
-import { Form, useForm } from '../ui/form.tsx'
+import { Form, useForm, useOpened } from '../ui/form.tsx'
 import { tell } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
 import { Coded } from './coded.tsx'
@@ -35,9 +35,10 @@ export function InviteDialog({ of: person, onClose }: DialogProps) {
   )
 }
 
-export function DisableDialog({ of: person, onClose }: DialogProps) {
+export function DisableDialog({ of, onClose }: DialogProps) {
+  const person = useOpened(of)
   const form = useForm({}, async () => {
-    const { keys_revoked: revoked } = await disable(person.id, true)
+    const { keys_revoked: revoked } = await disable(person, true)
     const also = revoked === 0 ? '' : `, and ${revoked === 1 ? 'their key is' : `their ${revoked} keys are`} revoked`
     tell(`${person.name} may not sign in any more${also}.`)
     onClose()

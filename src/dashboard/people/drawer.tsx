@@ -7,7 +7,7 @@ import { Id } from '../ui/copy.tsx'
 import { EditForm } from '../ui/edit-form.tsx'
 import { Fact, TimeFact } from '../ui/facts.tsx'
 import { State } from '../ui/figure.tsx'
-import { useForm } from '../ui/form.tsx'
+import { useForm, useOpened } from '../ui/form.tsx'
 import { Problem, tell } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
 import { disable, editPerson, type Person, useSessions } from './data.ts'
@@ -20,7 +20,7 @@ export function PersonDrawer({ of: person, onClose }: { of: Person; onClose(): v
   const [open, setOpen] = useState<'edit' | 'invite' | 'disable' | null>(null)
   const close = () => setOpen(null)
   const enable = () =>
-    disable(person.id, false).then(
+    disable(person, false).then(
       () => tell(`${person.name} may sign in again.`),
       (error: Error) => tell(error.message, 'bad'),
     )
@@ -88,9 +88,10 @@ function toWays({ has_password, oidc, passkeys }: Pick<Person, 'has_password' | 
   return found.join(', or ') || 'not yet: the code was not used'
 }
 
-function Edit({ of: person, onDone }: { of: Person; onDone(): void }) {
+function Edit({ of, onDone }: { of: Person; onDone(): void }) {
+  const person = useOpened(of)
   const form = useForm({ role: person.role as string, team: person.team_id ?? '' }, async (values) => {
-    const { keys_moved: moved } = await editPerson(person.id, values)
+    const { keys_moved: moved } = await editPerson(person, values)
     tell(moved === 0 ? 'Changed.' : `Changed; ${moved === 1 ? 'a key' : `${moved} keys`} went with them.`)
     onDone()
   })

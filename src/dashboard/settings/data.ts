@@ -1,15 +1,20 @@
 /** What the pages of the server's settings read, and what they have done. */
-import { api, ask } from '../api/client.ts'
+import { api, ask, ifMatch } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
 import { toExpiry } from '../keys/expiry.ts'
 
-export const useSettings = () => useLoaded('settings', async () => (await ask(api.settings.get())).settings)
+/** Each with the revision of all of them. */
+export const useSettings = () =>
+  useLoaded('settings', async () => {
+    const { revision, settings } = await ask(api.settings.get())
+    return settings.map((setting) => ({ ...setting, revision }))
+  })
 
 export type Setting = NonNullable<ReturnType<typeof useSettings>['data']>[number]
 
 /** @param text null: its default. */
-export async function editSetting(name: string, text: string | null) {
-  await ask(api.settings.patch({ [name]: text }))
+export async function editSetting({ name, revision }: Setting, text: string | null) {
+  await ask(api.settings.patch({ [name]: text }, ifMatch(revision)))
   await reloadAll('settings')
 }
 

@@ -1,7 +1,7 @@
 /** One setting: what it may be, where it is from and, for owners, its row. */
 import { may } from '../api/session.ts'
 import { Button } from '../ui/button.tsx'
-import { Form, TextField, useForm } from '../ui/form.tsx'
+import { Form, TextField, useForm, useOpened } from '../ui/form.tsx'
 import { tell } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
 import { editSetting, type Setting } from './data.ts'
@@ -27,14 +27,15 @@ export const SettingDialog = ({ of: setting, onClose }: SettingDialogProps) => (
   </Overlay>
 )
 
-function Edit({ of: setting, onClose }: SettingDialogProps) {
+function Edit({ of, onClose }: SettingDialogProps) {
+  const setting = useOpened(of)
   const { name, stored, from } = setting
   // What is refused is told of by the setting's name.
   const form = useForm<Record<string, string>>({ [name]: stored ?? setting.value ?? '' }, async (values) => {
     await save(values[name]?.trim() ?? '')
   })
   const save = async (text: string | null) => {
-    await editSetting(name, text)
+    await editSetting(setting, text)
     tell(isOverruled ? 'Saved. It holds once what goes before it is gone.' : 'Saved. It holds from the next start on.')
     onClose()
   }

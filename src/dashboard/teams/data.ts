@@ -1,8 +1,9 @@
 /** What the pages of teams read, and what they have done. After a change, what is open is read again. */
-import { api, ask } from '../api/client.ts'
+import type { TeamDocument } from '../../documents/team.ts'
+import { api, ask, ifMatch } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
 import { isMember } from '../api/session.ts'
-import { type TeamValues, toBody } from './form-values.ts'
+import { type TeamValues, toBody, toPatch } from './form-values.ts'
 
 const FRESH_MS = 15_000
 
@@ -20,7 +21,9 @@ export async function makeTeam(values: TeamValues) {
   return made
 }
 
-export async function editTeam(id: string, values: TeamValues) {
-  await ask(api.teams({ id }).patch(toBody(values)))
+/** @param before as it was when its form was opened. */
+export async function editTeam(before: TeamDocument, values: TeamValues) {
+  const { id, revision } = before
+  await ask(api.teams({ id }).patch(toPatch(values, before), ifMatch(revision)))
   await Promise.all([reloadAll('teams'), reloadAll('keys')])
 }

@@ -11,7 +11,7 @@ import { Id } from '../ui/copy.tsx'
 import { EditForm } from '../ui/edit-form.tsx'
 import { Fact, TimeFact } from '../ui/facts.tsx'
 import { Money, State } from '../ui/figure.tsx'
-import { useForm } from '../ui/form.tsx'
+import { useForm, useOpened } from '../ui/form.tsx'
 import { tell } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
 import { FactsRoom, Unread } from '../ui/unread.tsx'
@@ -62,9 +62,10 @@ const Facts = ({ of: team }: { of: TeamDocument }) => (
   </dl>
 )
 
-function Edit({ of: team, onDone }: { of: TeamDocument; onDone(): void }) {
+function Edit({ of, onDone }: { of: TeamDocument; onDone(): void }) {
+  const team = useOpened(of)
   const form = useForm(toValues(team), async (values) => {
-    await editTeam(team.id, values)
+    await editTeam(team, values)
     tell('Changed. It holds from the next request on.')
     onDone()
   })

@@ -1,6 +1,6 @@
 /** Between what is typed of a team and what the API takes. Pure. */
 import type { TeamDocument } from '../../documents/team.ts'
-import { NEW_SHARED, toLimit, toSharedBody, toSharedValues, toText } from '../keys/shared-values.ts'
+import { NEW_SHARED, toChangedFields, toLimit, toSharedBody, toSharedValues, toText } from '../keys/shared-values.ts'
 
 export const NEW_TEAM = { ...NEW_SHARED, max_keys: '10' }
 
@@ -16,3 +16,7 @@ export const toBody = (values: TeamValues) => ({
   ...toSharedBody(values),
   max_keys: toLimit(values.max_keys, 'max_keys'),
 })
+
+/** What is said otherwise than it is. Throws a Refusal that names the field. */
+export const toPatch = (values: TeamValues, before: TeamDocument) =>
+  toChangedFields(toBody(values), toBody(toValues(before)))

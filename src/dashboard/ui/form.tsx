@@ -4,7 +4,7 @@
  */
 import { type Signal, useSignal } from '@preact/signals'
 import { type ComponentChildren, createContext, type InputHTMLAttributes } from 'preact'
-import { useContext, useEffect, useId, useRef } from 'preact/hooks'
+import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks'
 import { toRefusal } from '../api/loaded.ts'
 import type { Refusal } from '../api/refusal.ts'
 import { Button } from './button.tsx'
@@ -46,6 +46,9 @@ export function useForm<Values extends Record<string, string>>(
     },
   }
 }
+
+/** A thing as it was when its form was opened: what the page has read again since is not what somebody has seen and edits. */
+export const useOpened = <T extends object>(of: T): T => useState(of)[0]
 
 const Sent = createContext<{ problem: Refusal | null; isAtField: boolean }>({ problem: null, isAtField: false })
 

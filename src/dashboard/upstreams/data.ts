@@ -1,7 +1,7 @@
 /** What the pages of upstreams read, and what they have done. */
 import type { ShownFoundServer, ShownUpstream } from '../../documents/upstream.ts'
 import { HOUR_MS } from '../../domain/time.ts'
-import { api, ask } from '../api/client.ts'
+import { api, ask, ifMatch } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
 import { reloadCatalog } from '../catalog/data.ts'
 import { toNewUpstream, toUpstreamPatch, type UpstreamValues } from './form-values.ts'
@@ -74,13 +74,18 @@ export const createUpstream = (values: UpstreamValues, plan: boolean) =>
 
 export const editUpstream = (upstream: ShownUpstream, values: UpstreamValues, plan: boolean) =>
   change(
-    () => ask(api.upstreams({ id: upstream.id }).patch(toUpstreamPatch(values, upstream), { query: { plan } })),
+    () =>
+      ask(
+        api
+          .upstreams({ id: upstream.id })
+          .patch(toUpstreamPatch(values, upstream), { query: { plan }, ...ifMatch(upstream.revision) }),
+      ),
     plan,
   )
 
 /** With the routes that lead to it. */
-export const deleteUpstream = (id: string, plan: boolean) =>
-  change(() => ask(api.upstreams({ id }).delete(undefined, { query: { plan } })), plan)
+export const deleteUpstream = ({ id, revision }: ShownUpstream, plan: boolean) =>
+  change(() => ask(api.upstreams({ id }).delete(undefined, { query: { plan }, ...ifMatch(revision) })), plan)
 
 async function change<T>(work: () => Promise<T>, isPlan: boolean): Promise<T> {
   const done = await work()
