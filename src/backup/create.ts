@@ -6,15 +6,13 @@
 import { Database } from 'bun:sqlite'
 import { appendFileSync, chmodSync, copyFileSync, existsSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { codeOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { type OnHour, readRejected, recordsOf, requestsOf } from '../ledger/audit.ts'
 import { toRecordLine } from '../ledger/line.ts'
 import { readMark } from '../ledger/mark.ts'
-import { freeBytesOf, toMebibytes } from '../store/disk.ts'
+import { beginPart, findLack, finishPart, isDiskFull, unwritable } from '../store/copy-file.ts'
 import type { LedgerAudit } from '../store/ledger-store.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
-import { readSpace } from '../store/sqlite/ledger-prune.ts'
 import { isServed } from '../store/sqlite/lock.ts'
 import {
   type Completed,
@@ -25,7 +23,7 @@ import {
   findDamage,
   openCopy,
 } from './copy.ts'
-import { beginPart, finishPart, listJournal, requireFree, unwritable } from './files.ts'
+import { listJournal, requireFree } from './files.ts'
 
 /** What takes time, in this order. */
 export type Stage = 'copying' | 'checking'
@@ -68,7 +66,8 @@ export async function backUp(source: Database, options: BackupOptions): Promise<
   const wantsSecret = options.withSecret === true && existsSync(join(dataFolder, SECRET))
   const secretFile = wantsSecret ? toSecretFile(file) : null
   for (const path of [file, secretFile]) if (path !== null) requireFree(path, dataFolder, force)
-  requireRoom(source, file, dataFolder)
+  const lack = findLack(source, dirname(file), dataFolder)
+  if (lack !== null) throw unwritable(file, lack)
   const part = beginPart(file)
   try {
     // What is counted after this may come too late for the copy.
@@ -85,29 +84,11 @@ export async function backUp(source: Database, options: BackupOptions): Promise<
     finishPart(part, file, force)
     return { file, bytes, secretFile, ...completed, ...examined }
   } catch (error) {
-    throw FULL.test(codeOf(error)) ? unwritable(file, 'the disk is too full') : error
+    throw isDiskFull(error) ? unwritable(file, 'the disk is too full') : error
   } finally {
     rmSync(part, { force: true })
   }
 }
-
-/** On the disk of the data folder so much stays for the journal, which would else find no room meanwhile. */
-const SPARED_BYTES = 64 * 1024 * 1024
-
-function requireRoom(source: Database, file: string, dataFolder: string): void {
-  const folder = dirname(file)
-  const { pages, freePages, pageBytes } = readSpace(source)
-  const spared = statSync(folder).dev === statSync(dataFolder).dev ? SPARED_BYTES : 0
-  const needed = (pages - freePages) * pageBytes + spared
-  const free = freeBytesOf(folder)
-  if (free >= needed) return
-  throw unwritable(
-    file,
-    `the disk is too full, with ${toMebibytes(free)} left of the ${toMebibytes(needed)} that it takes`,
-  )
-}
-
-const FULL = /^(SQLITE_FULL|SQLITE_IOERR_WRITE|ENOSPC|EDQUOT|EFBIG)/
 
 /**
  * The journal is read before the database: what a server applies and gives up in between is in the copy. It may be larger than

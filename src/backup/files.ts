@@ -1,29 +1,9 @@
-/**
- * Files of backups: how one is written beside its final name and takes it whole, and how those that a schedule has made are
- * named and found. What has no final name yet is nobody's backup: a kill or a full disk leaves such a part, which the next one
- * to the same place removes.
- */
-import {
-  chmodSync,
-  closeSync,
-  existsSync,
-  lchownSync,
-  linkSync,
-  lstatSync,
-  openSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs'
-import { basename, dirname, join, relative } from 'node:path'
-import { codeOf, messageOf } from '../domain/error.ts'
-import { ServiceError } from '../domain/service-error.ts'
-import { filesIn, listSegments } from '../ledger/journal-folder.ts'
-import { syncPath } from '../store/disk.ts'
-
-/** Of a data folder: backups of its schedule, copies from before migrations, and what a restore has replaced. */
-export const BACKUPS = 'backups'
+/** Files of backups: where one may be written, and how those that a schedule has made are named and found. */
+import { existsSync, lchownSync, lstatSync, realpathSync, statSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { listSegments } from '../ledger/journal-folder.ts'
+import { BACKUPS, exists, unwritable } from '../store/copy-file.ts'
+import { filesIn } from '../store/disk.ts'
 
 /** Everything that waits for the database of a folder: its journal, and the `spool/` of older versions. */
 export const listJournal = (dataFolder: string) =>
@@ -69,51 +49,6 @@ export function requireFree(file: string, dataFolder: string, force: boolean): v
   if (!force) throw exists(file)
 }
 
-/** By the process that writes it; SQLite puts files of its own beside one that it changes. */
-const PART = /\.(\d+)\.part(?:-journal|-wal|-shm)?$/
-
-/** Makes an empty file beside `file`, for its owner alone, and removes what runs that were killed have left there. */
-export function beginPart(file: string): string {
-  removeParts(dirname(file), (name) => name === basename(file))
-  const part = `${file}.${process.pid}.part`
-  try {
-    rmSync(part, { force: true })
-    closeSync(openSync(part, 'wx', 0o600))
-    chmodSync(part, 0o600)
-    return part
-  } catch (cause) {
-    throw unwritable(file, messageOf(cause))
-  }
-}
-
-/** Removes the parts in a folder that nobody writes any more, of files whose names are meant. */
-export function removeParts(folder: string, isMeant: (name: string) => boolean): void {
-  for (const part of filesIn(folder)) {
-    const [ending, pid] = PART.exec(part) ?? []
-    if (ending === undefined || !isMeant(part.slice(0, -ending.length)) || isAlive(Number(pid))) continue
-    rmSync(join(folder, part), { force: true })
-  }
-}
-
-/** Gives a part its final name, once all of it is on the disk. Throws a ServiceError where somebody else has taken the name. */
-export function finishPart(part: string, file: string, force: boolean): void {
-  syncPath(part)
-  if (force) renameSync(part, file)
-  else takeName(part, file)
-  syncPath(dirname(file))
-}
-
-/** A link fails where the name is taken, as a rename would not. Not every file system has links. */
-function takeName(part: string, file: string): void {
-  try {
-    linkSync(part, file)
-    rmSync(part)
-  } catch (error) {
-    if (codeOf(error) === 'EEXIST' || statOf(file)) throw exists(file)
-    renameSync(part, file)
-  }
-}
-
 /** Gives what root has made to whom a folder belongs: a server of that user could not use it otherwise. Follows no link: that user may have made it. */
 export function giveToOwner(folder: string, paths: readonly string[]): void {
   if (process.getuid?.() !== 0) return
@@ -121,18 +56,4 @@ export function giveToOwner(folder: string, paths: readonly string[]): void {
   for (const path of paths) if (existsSync(path)) lchownSync(path, uid, gid)
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return codeOf(error) === 'EPERM'
-  }
-}
-
 const statOf = (path: string) => statSync(path, { throwIfNoEntry: false })
-
-/** Says that a backup cannot be written, and why. */
-export const unwritable = (path: string, why: string) =>
-  new ServiceError({ kind: 'backup_unwritable', path }, `No backup can be written to ${path}: ${why}.`)
-
-const exists = (path: string) => new ServiceError({ kind: 'backup_exists', path }, `There is a file ${path} already.`)

@@ -6,7 +6,8 @@ import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf } from '../domain/error.ts'
 import type { Log } from '../log.ts'
-import { BACKUPS, listScheduled, removeParts, toScheduledName } from './files.ts'
+import { BACKUPS, removeParts } from '../store/copy-file.ts'
+import { listScheduled, toScheduledName } from './files.ts'
 
 /** Not beside the first requests after a start. */
 const FIRST_MS = 2_000
@@ -53,7 +54,7 @@ export function startSchedule({ dataFolder, everyMs, keep, make, now, log }: Sch
     const file = join(folder, toScheduledName(now()))
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 })
-      removeParts(folder, (name) => name.startsWith('scheduled-'))
+      removeParts(folder)
       failed = await make(file, stopped.signal)
       if (!existsSync(file)) failed ??= 'it was not written'
       else for (const { path } of past().slice(0, -keep)) rmSync(path, { force: true })

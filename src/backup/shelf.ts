@@ -8,7 +8,8 @@ import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Log } from '../log.ts'
 import type { Actor, ConfigStore } from '../store/config-store.ts'
-import { BACKUPS, toStamp } from './files.ts'
+import { BACKUPS, removeParts } from '../store/copy-file.ts'
+import { toStamp } from './files.ts'
 import type { MakeBackup } from './schedule.ts'
 
 export interface ShelvedBackup {
@@ -58,6 +59,7 @@ export function createShelf({ dataFolder, store, make, log }: ShelfDeps): Backup
     const file = join(folder, name)
     try {
       await mkdir(folder, { recursive: true, mode: 0o700 })
+      removeParts(folder)
       failed = await make(file, stopped.signal)
     } catch (error) {
       failed = messageOf(error)

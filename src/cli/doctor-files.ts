@@ -3,16 +3,17 @@
  * holds. Only looks.
  */
 
-import { accessSync, constants, lstatSync, readdirSync, type Stats, statSync } from 'node:fs'
+import { accessSync, constants, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { BACKUPS, listScheduled } from '../backup/files.ts'
+import { listScheduled } from '../backup/files.ts'
 import { type Check, ok, problem, toFew, warning } from '../documents/check.ts'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { toSpan } from '../domain/time.ts'
 import { count } from '../domain/words.ts'
 import { readRejected, readWaiting } from '../ledger/audit.ts'
-import { filesIn } from '../ledger/journal-folder.ts'
 import type { Status } from '../server/protocol.ts'
+import { BACKUPS } from '../store/copy-file.ts'
+import { filesIn } from '../store/disk.ts'
 import type { LedgerAudit } from '../store/ledger-store.ts'
 import { toMissing } from './doctor-check.ts'
 import { toAgo } from './io.ts'
@@ -58,18 +59,37 @@ function whyClosed(folder: string, right: number): string | null {
 /** Rights of the group and of others. */
 const FOREIGN = 0o077
 const OURS =
-  /^(tollgate\.db(-wal|-shm)?|serve\.lock|ledger\.mark|control\.sock|secret|journal|spool|backups|restore|logs|run)$/
+  /^(tollgate\.db(-wal|-shm)?|(serve|secret)\.lock|ledger\.mark|control\.sock|secret|journal|spool|backups|restore|logs|run|models\.d|engines)$/
 
-function checkModes(dataFolder: string, { mode }: Stats): Check {
-  const ours = readdirSync(dataFolder).filter((name) => OURS.test(name))
+/** Looks at the rights to the folder and what Tollgate keeps in it, and at whom that belongs to. */
+function checkModes(dataFolder: string, { mode, uid, gid }: Stats): Check {
+  const ours = filesIn(dataFolder).filter((name) => OURS.test(name))
   const inside = ours.flatMap((name) => [name, ...filesIn(join(dataFolder, name)).map((file) => join(name, file))])
   const open = (mode & FOREIGN) === 0 ? [] : ['the folder']
-  open.push(...inside.filter((name) => (modeOf(join(dataFolder, name)) & FOREIGN) !== 0))
+  const foreign: string[] = []
+  for (const name of inside) {
+    const found = statOf(join(dataFolder, name))
+    if (found === null) continue
+    if ((found.mode & FOREIGN) !== 0) open.push(name)
+    if (found.uid !== uid) foreign.push(name)
+  }
+  if (foreign.length > 0)
+    return warning(
+      'permissions',
+      `Another user than the folder's owner owns ${toFew(foreign)}, so the server may fail there. Change the owner with: chown -R ${uid}:${gid} ${dataFolder}`,
+    )
   if (open.length === 0) return ok('permissions', 'The folder and what is in it are open to their owner alone.')
   return warning('permissions', `Others than the owner may use ${toFew(open)}. Close them: chmod -R go= ${dataFolder}`)
 }
 
-const modeOf = (path: string) => lstatSync(path, { throwIfNoEntry: false })?.mode ?? 0
+/** Of what a link leads to: its own rights mean nothing. Null for what is gone, or is not for this user. */
+function statOf(path: string): Stats | null {
+  try {
+    return statSync(path)
+  } catch {
+    return null
+  }
+}
 
 /** Looks how old the newest scheduled backup is, against what the server that runs is set to. */
 export function checkBackups(dataFolder: string, server: Status | null, nowMs: number): Check {

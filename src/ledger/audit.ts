@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path'
 import { dayOf } from '../domain/time.ts'
+import { filesIn } from '../store/disk.ts'
 import type {
   AuditCell,
   CallProblem,
@@ -12,7 +13,7 @@ import type {
   LedgerAudit,
   OpenRows,
 } from '../store/ledger-store.ts'
-import { filesIn, REJECTED, readSegment, SEGMENT } from './journal-folder.ts'
+import { REJECTED, readSegment, SEGMENT } from './journal-folder.ts'
 import { readMark } from './mark.ts'
 
 export type Finding =

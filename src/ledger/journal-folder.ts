@@ -2,9 +2,10 @@
  * What lies in the folder of a journal: segments of any instance, and records that no store takes. `recover.ts`, `audit.ts` and
  * `doctor` read what others left. The `spool/` of versions before the journal holds the same lines.
  */
-import { appendFileSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Log } from '../log.ts'
+import { filesIn } from '../store/disk.ts'
 import type { LedgerRecord } from '../store/ledger-rows.ts'
 import type { Rejected } from '../store/ledger-store.ts'
 import { fromLine, toRecordLine } from './line.ts'
@@ -20,15 +21,6 @@ export function setAside(folder: string, instance: string, { record, error }: Re
   })
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   appendFileSync(join(folder, `${instance}${REJECTED}`), toRecordLine(record), { mode: 0o600, flush: true })
-}
-
-/** Names in a folder, in order; none where it is no folder, or is not for us. */
-export function filesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder).sort()
-  } catch {
-    return []
-  }
 }
 
 /** Path of every segment in the folder, of whatever instance. Their order does not matter: records are order-free. */

@@ -27,7 +27,7 @@ export interface DaySize {
 }
 
 export interface Measured {
-  /** Of all files in the data folder. */
+  /** Of all files in the data folder. A file with several names counts once; links are not followed. */
   usedBytes: number
   /** Part of it that is used again before anything grows: free pages of the database. */
   reusableBytes: number
@@ -37,18 +37,27 @@ export interface Measured {
 
 /** Measures off the event loop. Throws what the system says of the folder itself. */
 export async function measureDisk(dataFolder: string, space: Space | null): Promise<Measured> {
-  const [names, { bavail, bsize }] = await Promise.all([readdir(dataFolder, { recursive: true }), statfs(dataFolder)])
-  let usedBytes = 0
-  for (const name of names) usedBytes += await sizeOf(join(dataFolder, name))
+  const [usedBytes, { bavail, bsize }] = await Promise.all([sizeIn(dataFolder, new Set()), statfs(dataFolder)])
   const reusableBytes = space === null ? 0 : space.freePages * space.pageBytes
   return { usedBytes, reusableBytes, freeBytes: bavail * bsize }
 }
 
-/** 0 for what has just been removed. */
-async function sizeOf(path: string): Promise<number> {
+async function sizeIn(folder: string, counted: Set<string>): Promise<number> {
+  let bytes = 0
+  for (const name of await readdir(folder)) bytes += await sizeOf(join(folder, name), counted)
+  return bytes
+}
+
+/** 0 for what has just been removed. @param counted files with several names that were seen. */
+async function sizeOf(path: string, counted: Set<string>): Promise<number> {
   try {
     const found = await lstat(path)
-    return found.isFile() ? found.size : 0
+    if (found.isDirectory()) return await sizeIn(path, counted)
+    if (!found.isFile()) return 0
+    const id = `${found.dev} ${found.ino}`
+    if (counted.has(id)) return 0
+    if (found.nlink > 1) counted.add(id)
+    return found.size
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return 0
     throw error

@@ -14,6 +14,7 @@ import { openMark } from '../ledger/mark.ts'
 import { recover } from '../ledger/recover.ts'
 import { createRetention } from '../ledger/retention.ts'
 import type { Log } from '../log.ts'
+import { BACKUPS, removeParts } from '../store/copy-file.ts'
 import { checkpointHere, createCheckpointer } from '../store/sqlite/checkpoint.ts'
 import { createConfigStore } from '../store/sqlite/config-store.ts'
 import { createIdentityStore } from '../store/sqlite/identity-store.ts'
@@ -53,6 +54,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
   prepareDataFolder(dataFolder)
   cleanup.defer(takeLock(dataFolder))
   settleRestore(dataFolder, log)
+  removeParts(join(dataFolder, BACKUPS))
   const lost = findLost(dataFolder)
   if (lost !== null) throw new ServiceError({ kind: 'database_lost', dataFolder }, lost)
   const path = databasePath(dataFolder)

@@ -1,5 +1,5 @@
 /** What a store and its copies ask of the disk below them. */
-import { closeSync, fsyncSync, openSync, statfsSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, readdirSync, statfsSync } from 'node:fs'
 
 /** Has a file, or the entries of a folder, survive a power cut. */
 export function syncPath(path: string): void {
@@ -19,3 +19,12 @@ export function freeBytesOf(folder: string): number {
 
 /** Such as `12 MiB`, rounded up. */
 export const toMebibytes = (bytes: number): string => `${Math.ceil(bytes / 1024 ** 2)} MiB`
+
+/** Names in a folder, in order; none where it is no folder, or is not for us. */
+export function filesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder).sort()
+  } catch {
+    return []
+  }
+}

@@ -1,7 +1,17 @@
 /** What a backup holds, what is left where there can be none, and whom it never writes over. */
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type BackupOptions, backUp } from '../../src/backup/create.ts'
@@ -180,7 +190,10 @@ describe('there is no new file', () => {
         const flush = async () => (isFilled ? disk.fill() : undefined)
         const made = make({ file: join(disk.folder, 'copy.sqlite'), flush })
         if (left[0] === 'copy.sqlite') expect(await made).toMatchObject({ requests: 10_000, findings: [] })
-        else await expect(made).rejects.toThrow('the disk is too full')
+        else
+          await expect(made).rejects.toThrow(
+            isFilled ? 'the disk is too full' : /the disk is too full: .* 1 MiB are free, \d+ MiB are missing/,
+          )
         expect<readonly string[]>(readdirSync(disk.folder)).toEqual(left)
       } finally {
         disk.unmount()
@@ -189,7 +202,7 @@ describe('there is no new file', () => {
   })
 })
 
-test('parts that a killed run has left there are removed, those that somebody writes are not', async () => {
+test('parts that a killed run has left there are removed, of other files after a day; those that somebody writes are not', async () => {
   const ended = Bun.spawnSync(['true']).pid
   const journal = `copy.sqlite.${ended}.part-journal`
   for (const name of [
@@ -199,6 +212,10 @@ test('parts that a killed run has left there are removed, those that somebody wr
     `other.sqlite.${ended}.part`,
   ])
     writeFileSync(join(away, name), 'half')
+  const old = join(away, `yesterday.sqlite.${ended}.part`)
+  writeFileSync(old, 'half')
+  const then = new Date(Date.now() - 25 * HOUR_MS)
+  utimesSync(old, then, then)
   await make()
   expect(readdirSync(away).sort()).toEqual([
     'copy.sqlite',

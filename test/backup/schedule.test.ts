@@ -107,8 +107,8 @@ test('one whose ledger does not add up is kept and told', async () => {
 })
 
 test('parts of runs that were killed are removed before the next', async () => {
-  const part = `${at(-30)}.${Bun.spawnSync(['true']).pid}.part`
-  leave(part)
+  const { pid } = Bun.spawnSync(['true'])
+  for (const name of [at(-30), 'made-2026-11-21T12-00-00Z.sqlite', 'mine.sqlite']) leave(`${name}.${pid}.part`)
   await start().look()
   expect(files()).toEqual([at(0)])
 })

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import {
   chmodSync,
+  chownSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -9,6 +10,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs'
@@ -173,6 +175,25 @@ describe('the data folder', () => {
     expect(code).toBe(0)
     expect(of('permissions')).toBe(
       `warning: Others than the owner may use the folder, journal/a.log, tollgate.db. Close them: chmod -R go= ${clinic.folder}`,
+    )
+  })
+
+  test('is looked at for the files that bring commands and the lock of the secret, too; a link has the rights of its target', async () => {
+    const shared = ['models.d/own.yaml', 'engines/b1.json', 'secret.lock']
+    for (const folder of ['models.d', 'engines', 'engines/b1']) mkdirSync(clinic.path(folder), { mode: 0o700 })
+    symlinkSync(clinic.path('engines/b1'), clinic.path('engines/current'))
+    for (const name of shared) writeFileSync(clinic.path(name), '', { mode: 0o600 })
+    expect((await clinic.examine()).of('permissions')).toStartWith('ok: ')
+    for (const name of shared) chmodSync(clinic.path(name), 0o664)
+    expect((await clinic.examine()).of('permissions')).toContain(
+      'may use engines/b1.json, models.d/own.yaml, secret.lock.',
+    )
+  })
+
+  test.skipIf(process.getuid?.() !== 0)('whose files belong to somebody else is told so', async () => {
+    chownSync(clinic.path('tollgate.db'), 12_345, 12_345)
+    expect((await clinic.examine()).of('permissions')).toBe(
+      `warning: Another user than the folder's owner owns tollgate.db, so the server may fail there. Change the owner with: chown -R 0:0 ${clinic.folder}`,
     )
   })
 

@@ -1,6 +1,6 @@
 /** When a disk will be full, who is told of it, and how often. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { addToHistory, type DaySize, measureDisk, toDaySizes, toDiskState } from '../../src/server/disk.ts'
@@ -135,6 +135,20 @@ describe('a server that looks', () => {
     mkdirSync(join(folder, 'backups/old'), { recursive: true })
     writeFileSync(join(folder, 'backups/old/copy'), Buffer.alloc(500))
     expect(await measureDisk(folder, SPACE)).toMatchObject({ usedBytes: 1_500, reusableBytes: 8_192 })
+  })
+
+  test('counts a file with two names once, and follows no link', async () => {
+    write(1_000)
+    const elsewhere = mkdtempSync(join(tmpdir(), 'tollgate-elsewhere-'))
+    writeFileSync(join(elsewhere, 'model.gguf'), Buffer.alloc(5_000))
+    mkdirSync(join(folder, 'engines/one'), { recursive: true })
+    writeFileSync(join(folder, 'engines/one/server'), Buffer.alloc(300))
+    linkSync(join(folder, 'engines/one/server'), join(folder, 'engines/one/server-1'))
+    symlinkSync(join(folder, 'engines/one'), join(folder, 'engines/current'))
+    symlinkSync(elsewhere, join(folder, 'models'))
+    symlinkSync(folder, join(folder, 'engines/around'))
+    expect(await measureDisk(folder, SPACE)).toMatchObject({ usedBytes: 1_300 })
+    rmSync(elsewhere, { recursive: true })
   })
 
   test('warns once a day, again when it gets worse, and says when it is over', async () => {

@@ -48,7 +48,7 @@ test.each<[what: string, fails: Partial<ServerOptions>, says: string]>([
   rmSync(dataFolder, { recursive: true })
 })
 
-test('a start finishes a restore that was broken off, or undoes it, and says so', async () => {
+test('a start finishes a restore that was broken off, or undoes it, and says so; it removes the parts of killed backups', async () => {
   const dataFolder = dataFolderOf()
   const lines: string[] = []
   const log = createLog({ now: () => 0, write: async (text) => void lines.push(text.toString()) })
@@ -71,12 +71,15 @@ test('a start finishes a restore that was broken off, or undoes it, and says so'
   }
   expect(await serveOnce()).toBeNull()
   mkdirSync(join(dataFolder, 'restore.part'))
+  mkdirSync(join(dataFolder, 'backups'))
+  writeFileSync(join(dataFolder, `backups/made.sqlite.${Bun.spawnSync(['true']).pid}.part`), 'half')
   expect(await serveOnce()).toEqual(['a restore was broken off before'])
   mkdirSync(join(dataFolder, 'restore'))
   writeFileSync(join(dataFolder, 'restore/replaced'), 'replaced')
   renameSync(join(dataFolder, 'tollgate.db'), join(dataFolder, 'restore/tollgate.db'))
   expect(await serveOnce()).toEqual(['a restore that was broken off is'])
   expect(readdirSync(dataFolder).filter((name) => name.startsWith('restore'))).toEqual([])
+  expect(readdirSync(join(dataFolder, 'backups'))).toEqual([])
 })
 
 test.each([

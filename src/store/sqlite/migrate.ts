@@ -4,7 +4,7 @@
  * nothing, and a rebuilt table would take its children with it) and checked before it commits.
  */
 import type { Database } from 'bun:sqlite'
-import { existsSync, mkdirSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, readSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import initial from '../../../drizzle/0000_initial.sql' with { type: 'text' }
 import routeFacts from '../../../drizzle/0001_route_facts.sql' with { type: 'text' }
@@ -34,6 +34,8 @@ import credentialOfCalls from '../../../drizzle/0024_credential_of_calls.sql' wi
 import computeMs from '../../../drizzle/0025_compute_ms.sql' with { type: 'text' }
 import ceilings from '../../../drizzle/0026_ceilings.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
+import { BACKUPS, beginPart, findLack, finishPart, isDiskFull, removeParts } from '../copy-file.ts'
+import { filesIn } from '../disk.ts'
 
 export interface Migration {
   name: string
@@ -144,12 +146,55 @@ const newerSchema = (migrations: string[]) =>
     `This database was used by a newer Tollgate (it has ${migrations.join(', ')}).`,
   )
 
+const COPY = /^before-migration-.*\.sqlite$/
+/** Newer ones take the place of the oldest. */
+const MOST_COPIES = 3
+
+/** Throws a ServiceError that says how much room is missing; then nothing has changed. */
 function keepCopy(sqlite: Database, dataFolder: string, nowMs: number): void {
-  const folder = join(dataFolder, 'backups')
+  const folder = join(dataFolder, BACKUPS)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const stamp = new Date(nowMs).toISOString().replace(/[:.]/g, '-')
-  const path = join(folder, `before-migration-${stamp}.sqlite`)
-  if (!existsSync(path)) sqlite.query('VACUUM INTO ?').run(path)
+  removeParts(folder)
+  // Versions before this one wrote a copy under its final name at once.
+  for (const copy of copiesIn(folder).filter((copy) => !isWhole(copy)))
+    for (const path of [copy, `${copy}-journal`]) rmSync(path, { force: true })
+  const file = join(folder, `before-migration-${new Date(nowMs).toISOString().replace(/[:.]/g, '-')}.sqlite`)
+  const lack = findLack(sqlite, folder, dataFolder)
+  if (lack !== null) throw noRoom(folder, lack)
+  const part = beginPart(file)
+  try {
+    sqlite.query('VACUUM INTO ?').run(part)
+    finishPart(part, file, true)
+  } catch (error) {
+    throw isDiskFull(error) ? noRoom(folder, 'the disk is too full') : error
+  } finally {
+    rmSync(part, { force: true })
+  }
+  for (const copy of copiesIn(folder).slice(0, -MOST_COPIES)) rmSync(copy, { force: true })
+}
+
+const noRoom = (folder: string, why: string) =>
+  new ServiceError(
+    { kind: 'no_room', folder },
+    `The database must be copied before this version changes its schema, and ${why}. Nothing was changed.`,
+  )
+
+/** Oldest first. */
+const copiesIn = (folder: string): string[] =>
+  filesIn(folder)
+    .filter((name) => COPY.test(name))
+    .map((name) => join(folder, name))
+
+/** SQLite writes the beginning of a copy last. */
+function isWhole(copy: string): boolean {
+  const head = Buffer.alloc(15)
+  const file = openSync(copy, 'r')
+  try {
+    readSync(file, head)
+  } finally {
+    closeSync(file)
+  }
+  return head.toString('latin1') === 'SQLite format 3'
 }
 
 function apply(sqlite: Database, migration: Migration, nowMs: number): void {

@@ -1,10 +1,11 @@
 /** Migrations: the list, the schema that they make, and that none is ever run at the cost of data. */
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { generateSQLiteDrizzleJson, generateSQLiteMigration } from 'drizzle-kit/api'
+import { HOUR_MS } from '../../../src/domain/time.ts'
 import { toSnapshot } from '../../../src/store/snapshot.ts'
 import { createConfigStore } from '../../../src/store/sqlite/config-store.ts'
 import * as identitySchema from '../../../src/store/sqlite/identity-schema.ts'
@@ -19,6 +20,7 @@ import {
 } from '../../../src/store/sqlite/migrate.ts'
 import { openDatabase } from '../../../src/store/sqlite/open.ts'
 import * as schema from '../../../src/store/sqlite/schema.ts'
+import { mountSmallDisk, whyNoSmallDisk } from '../../e2e/crash-trouble.ts'
 import { contentsOf, HOUR, settling, toOpen, toSettled } from '../../ledger/fixture.ts'
 
 const DRIZZLE = resolve(import.meta.dir, '../../../drizzle')
@@ -252,6 +254,43 @@ describe('an existing database', () => {
     expect(copy.query('SELECT name FROM keys').all()).toEqual([{ name: 'kept' }])
     copy.close()
   })
+
+  test('has the copies of the last three changes, and nothing that a killed one has left', () => {
+    const { pid } = Bun.spawnSync(['true'])
+    const copies = join(folder, 'backups')
+    mkdirSync(copies)
+    // Versions before this one wrote under the final name, and the first page last.
+    const cut = 'before-migration-2026-11-20T12-00-00-000Z.sqlite'
+    for (const name of [cut, `${cut}-journal`]) writeFileSync(join(copies, name), Buffer.alloc(4_096))
+    writeFileSync(join(copies, `before-migration-2026-11-20T13-00-00-000Z.sqlite.${pid}.part`), 'half')
+    writeFileSync(join(copies, 'mine.sqlite'), 'whatever')
+    for (let hour = 0; hour < 4; hour++)
+      expect(() => migrate(database, folder, NOW + hour * HOUR_MS, next('DROP TABLE no_such'))).toThrow()
+    expect(backups().sort()).toEqual([
+      ...['13', '14', '15'].map((hour) => `before-migration-2026-11-21T${hour}-00-00-000Z.sqlite`),
+      'mine.sqlite',
+    ])
+  })
+
+  test.skipIf(whyNoSmallDisk() !== null)(
+    'is not changed where its disk has no room for the copy, which says how much is missing',
+    () => {
+      const disk = mountSmallDisk(join(folder, 'disk'), 8)
+      if (typeof disk === 'string') throw new Error(disk)
+      try {
+        const small = openDatabase(join(disk.folder, 'tollgate.db'), { busyMs: 0 })
+        migrate(small, disk.folder, NOW)
+        expect(() => migrate(small, disk.folder, NOW, next('ALTER TABLE keys ADD COLUMN note text'))).toThrow(
+          /must be copied .* the disk is too full: it takes \d+ MiB, \d+ MiB are free, \d+ MiB are missing\. Nothing was changed\./,
+        )
+        expect(readSchemaState(small).missing).toEqual([])
+        expect(readdirSync(join(disk.folder, 'backups'))).toEqual([])
+        small.close()
+      } finally {
+        disk.unmount()
+      }
+    },
+  )
 
   test('keeps the children of a table that is rebuilt', () => {
     const rebuild = [
