@@ -92,8 +92,10 @@ export function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
       `must be a reference to an environment variable, such as \${${example}}, or to a file by its full path, such as file:/run/secrets/${id}, never the key itself.`,
     )
   }
+  // Requests that go on as they came are held to a list of names.
+  const isListed = dialect === 'anthropic' || toItems(entry.native ?? preset?.settings?.native).length > 0
   for (const [index, name] of toItems(entry.pass).entries()) {
-    const problem = typeof name === 'string' ? explainPass(name, dialect === 'anthropic') : null
+    const problem = typeof name === 'string' ? explainPass(name, isListed) : null
     if (problem) yield issue([...at, 'pass', index], problem)
   }
   for (const [index, format] of toItems(entry.native).entries())
@@ -168,10 +170,10 @@ const FIELDS = /^[A-Za-z][\w.:-]*\*?$/
  * A name that is never held back is a slip of the hand: what its writer meant would not go through.
  * @param isClosed whether an upstream is sent nothing that its format has no words for, unless it is named.
  */
-function explainPass(name: string, isClosed: boolean): string | null {
+function explainPass(name: string, isListed: boolean): string | null {
   if (!FIELDS.test(name))
     return `'${name}' is no field of a request: write its name, such as provider, or mock_* for all that begin so.`
-  if (isClosed || name.endsWith('*') || isHeldBack(name)) return null
+  if (isListed || name.endsWith('*') || isHeldBack(name)) return null
   return `${name} goes to every upstream as it is, if a request has it: only fields that are held back need to be named here.`
 }
 

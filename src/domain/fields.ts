@@ -81,23 +81,25 @@ export function isRouting(name: string): boolean {
 
 /**
  * Why a field is refused: `stored`, it names what lies with the provider, where all keys are one account; `later`, its
- * answer would not come in the response; `dear`, it raises the price; `fee`, what it asks for is charged beside the tokens.
+ * answer would not come in the response; `account`, it chooses whose account is used or what that may do; `dear`, it raises the
+ * price; `fee`, what it asks for is charged beside the tokens; `unknown`, nobody here knows what it does.
  */
-export type RefusalReason = 'stored' | 'later' | 'dear' | 'fee'
+export type RefusalReason = 'stored' | 'later' | 'account' | 'dear' | 'fee' | 'unknown'
 
 const REFUSED: ReadonlyMap<string, RefusalReason> = new Map(
   Object.entries({
     stored: [
       'previous_response_id conversation prompt container file_id vector_store_ids knowledge_bases cached_content',
-      'data_sources mcp_servers',
+      'data_sources mcp_servers thread',
     ],
     later: ['background deferred'],
+    account: ['billing_policy access_programs'],
     dear: ['service_tier speed inference_geo performance_config'],
     fee: [
       'web_search web_search_options enable_web_search enterprise_web_search search_parameters search_options',
       'enable_search google_search google_search_retrieval google_maps url_context code_execution enhancements',
     ],
-  } satisfies Record<RefusalReason, string[]>).flatMap(([reason, lines]) =>
+  } satisfies Record<Exclude<RefusalReason, 'unknown'>, string[]>).flatMap(([reason, lines]) =>
     lines.flatMap((line) =>
       line.split(' ').map((name): [string, RefusalReason] => [toPlainName(name), reason as RefusalReason]),
     ),
@@ -117,6 +119,7 @@ const TOOLS: readonly { begins: RegExp; name: string; reason: RefusalReason; pri
   { begins: /^codeinterpreter/, name: 'code_interpreter', reason: 'fee' },
   { begins: /^imagegeneration/, name: 'image_generation', reason: 'fee' },
   { begins: /^shell$/, name: 'shell', reason: 'fee' },
+  { begins: /^programmatictoolcalling/, name: 'programmatic_tool_calling', reason: 'fee' },
   { begins: /^advisor/, name: 'advisor', reason: 'fee' },
   { begins: /^filesearch/, name: 'file_search', reason: 'stored' },
   { begins: /^collectionssearch/, name: 'collections_search', reason: 'stored' },

@@ -3,6 +3,7 @@
  * written anew. Decided for each attempt.
  */
 import type { GatewayError } from '../domain/error.ts'
+import type { RefusalReason } from '../domain/fields.ts'
 import { asList } from '../domain/json.ts'
 import { withoutTools } from '../domain/native.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
@@ -27,10 +28,10 @@ const TRANSLATED: Lanes = { native: () => null, refusal: () => null }
 export function toLanes({ native, untranslatable, body }: Task): Lanes {
   if (!native) return TRANSLATED
   const found = findNativeDoubts(native)
-  // What costs more than is known, and tools of the provider, may be left out where the request is written anew, if anybody writes it.
+  // What costs more than is known, what is not known, and tools of the provider may be left out where the request is written anew, if
+  // anybody writes it.
   const never = found.filter(
-    (each) =>
-      untranslatable !== undefined || (toolOf(each) === null && each.reason !== 'dear' && each.reason !== 'fee'),
+    (each) => untranslatable !== undefined || (toolOf(each) === null && !MAY_BE_LEFT_OUT.has(each.reason)),
   )
   // A text for all targets that may not be sent the same: it is as long as the request.
   const known = new Map<string, NativeRequest | null>()
@@ -44,6 +45,8 @@ export function toLanes({ native, untranslatable, body }: Task): Lanes {
     refusal: (target) => (speaks(native, body, target) ? checkDoubtful(never, target, TELLING) : null),
   }
 }
+
+const MAY_BE_LEFT_OUT: ReadonlySet<RefusalReason> = new Set<RefusalReason>(['dear', 'fee', 'unknown'])
 
 /** Anthropic's say how they serve what goes on as it came. */
 const TELLING: readonly DialectName[] = ['openai', 'anthropic']

@@ -2,70 +2,121 @@
  * What of a request that may go on as it came its upstreams must not be sent: `refused.ts` says the same of one that is written
  * anew, field by field, while here nobody has looked at anything but this. Found once a request. Pure.
  */
-import { reasonToRefuseTool, toPlainName } from '../domain/fields.ts'
+import { isHeldBack, reasonToRefuse, reasonToRefuseTool, toPlainName } from '../domain/fields.ts'
 import { asList, asObject, type JsonObject } from '../domain/json.ts'
+import { CONVERSATION, isHarmless, type PassedNames, passedNamesOf } from '../domain/passed-fields.ts'
 import type { NativeRequest } from '../domain/task.ts'
 import { addDoubtful, type Doubtful, isStoredAddress } from './refused.ts'
 
-/** Lists what is in doubt: fields of the request and of its tools, tools that cost, and what names stored objects at any depth. */
+/**
+ * Lists what is in doubt: fields of the request and of its tools, tools that cost, what names stored objects at any depth, and what the
+ * format's list of names lacks.
+ */
 export function findNativeDoubts({ endpoint, json }: NativeRequest): readonly Doubtful[] {
   // What a completion is asked to go on with.
   const of = endpoint === 'completions' ? { ...json, prompt: null } : json
   const found = addDoubtful(of, '', null) ?? []
-  const param = addWithin(json, found)
+  const param = addWithin(json, passedNamesOf(endpoint), found)
   if (param !== null) found.push({ name: 'file_id', param, reason: 'stored', mode: null })
   return found
 }
 
-function addTool(tool: JsonObject, at: string, found: Doubtful[]): void {
-  addDoubtful(tool, `${at}.`, found)
-  const refused = typeof tool.type === 'string' ? reasonToRefuseTool(tool.type) : null
-  // By the name that `pass` has for it.
-  if (refused) found.push({ ...refused, param: `${at}.type`, mode: null })
-}
-
-/** Words and schemas, which are anybody's, and so are the inputs of tools. */
-const WORDS: ReadonlySet<string> = new Set([
-  ...['text', 'input_schema', 'parameters', 'schema', 'metadata', 'client_metadata', 'arguments'],
+/** Schemas and labels, whose names are anybody's, and so are those of the inputs of tools. */
+const ANYBODYS: ReadonlySet<string> = new Set([
+  ...['input_schema', 'output_schema', 'parameters', 'schema', 'input_examples', 'metadata', 'client_metadata'],
+  ...['arguments', 'env', 'internal_chat_message_metadata_passthrough'],
 ])
 
 /** Ids of what a provider keeps: no name is longer, and what their plain names have in common finds them quickly. */
-const STORED = /^(?:fileids?|containerid|vectorstoreids?|conversationid|promptid)$/
-const MAY_BE_STORED = /file|cont|vec|conv|prom/i
+const STORED = /^(?:fileids?|containerid|vectorstoreids?|conversationid|promptid|skillid|comparisonresponseid)$/
+const MAY_BE_STORED = /file|cont|vec|conv|prom|skill|comp/i
+
+/** What is still to be looked at. */
+interface Open {
+  held: object
+  path: string
+  /** The names that it may have; null where any, or where what holds it is in doubt as a whole. */
+  names: PassedNames | null
+  /** Whether it is part of the conversation. */
+  isSaid: boolean
+  /** Whether it is a tool, or a list of them. */
+  isTool: boolean
+}
 
 /**
- * Adds the tools that are in doubt, of the request and of items that bring more of them. Returns the path of the first field, or item,
+ * Adds what is in doubt of the request, of its tools and of items that bring more of them. Returns the path of the first field, or item,
  * that names an object which the provider keeps; null where there is none.
  */
-function addWithin(json: JsonObject, found: Doubtful[]): string | null {
+function addWithin(json: JsonObject, passed: PassedNames | null, found: Doubtful[]): string | null {
   const reference = asList(json.input).findIndex(isReference)
   let stored = reference === -1 ? null : `input[${reference}]`
-  const open: { held: object; path: string }[] = [{ held: json, path: '' }]
+  const open: Open[] = [{ held: json, path: '', names: passed, isSaid: false, isTool: false }]
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const { held, path } = next
+    const { held, path, isSaid, isTool } = next
     const isList = Array.isArray(held)
-    const isCall = !isList && 'type' in held && path !== ''
+    const isTyped = !isList && 'type' in held && path !== ''
+    const names = isList ? next.names : addKind(held as JsonObject, next, found)
     for (const name in held) {
       const value: unknown = (held as JsonObject)[name]
+      if (value === null) continue
       const at = () => (isList ? `${path}[${name}]` : path === '' ? name : `${path}.${name}`)
-      if (value === null || (!isList && WORDS.has(name))) continue
-      if (!isList && MAY_BE_STORED.test(name) && STORED.test(toPlainName(name))) stored ??= at()
+      let within = names
+      if (!isList) {
+        if (MAY_BE_STORED.test(name) && STORED.test(toPlainName(name))) stored ??= at()
+        const verdict = names && judge(names, name, value, next)
+        if (verdict === 'unknown') found.push({ name, param: at().slice(0, MAX_PATH), reason: verdict, mode: null })
+        if (verdict !== 'passes') within = null
+        if (ANYBODYS.has(name) && (path !== '' || passed === null || passed.fields.has(name))) continue
+      }
       if (typeof value === 'string') {
         if (isStoredAddress(name, value)) stored ??= at()
-      } else if (typeof value === 'object' && !(isCall && name === 'input')) {
-        open.push({ held: value, path: at() })
-        if (!isList && name === 'tools') addTools(asList(value), at(), found)
+      } else if (typeof value === 'object' && !(isTyped && name === 'input')) {
+        const bringsTools = !isList && TOOLS.has(name)
+        const isOfConversation = path === '' ? CONVERSATION.has(name) : isSaid && !bringsTools
+        open.push({
+          held: value,
+          path: at(),
+          names: within,
+          isSaid: isOfConversation,
+          isTool: isList ? isTool : bringsTools,
+        })
       }
     }
   }
   return stored
 }
 
-function addTools(tools: readonly unknown[], at: string, found: Doubtful[]): void {
-  for (const [index, value] of tools.entries()) {
-    const tool = asObject(value)
-    if (tool) addTool(tool, `${at}[${index}]`, found)
-  }
+/** Fields that hold tools. */
+const TOOLS: ReadonlySet<string> = new Set(['tools', 'tool', 'definition'])
+
+/** A path may be as long as its client likes. */
+const MAX_PATH = 256
+
+/** Adds what is in doubt of an object by its type, and by its fields where it is a tool. Returns the names that it may have. */
+function addKind(held: JsonObject, { path, names, isTool }: Open, found: Doubtful[]): PassedNames | null {
+  if (isTool) addDoubtful(held, `${path}.`, found)
+  const { type } = held
+  if (typeof type !== 'string' || path === '') return names
+  const refused = isTool || (names && !names.types.has(type)) ? reasonToRefuseTool(type) : null
+  const param = `${path}.type`
+  if (refused) found.push({ ...refused, param, mode: null })
+  else if (names && !names.types.has(type))
+    found.push({ name: type.slice(0, MAX_PATH), param, reason: 'unknown', mode: null })
+  else return names
+  return null
+}
+
+/** Whether a field may go on, by its name or by its value; `elsewhere` where that is decided by what `fields.ts` says of its name. */
+function judge(
+  { fields, within }: PassedNames,
+  name: string,
+  value: unknown,
+  { path, isSaid, isTool }: Open,
+): 'passes' | 'elsewhere' | 'unknown' {
+  const isTop = path === ''
+  if ((isTop ? fields : within).has(name)) return 'passes'
+  if (isTop ? isHeldBack(name) : isTool && reasonToRefuse(name, value) !== null) return 'elsewhere'
+  return isHarmless(value, isSaid) ? 'passes' : 'unknown'
 }
 
 /**

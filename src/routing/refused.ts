@@ -116,6 +116,8 @@ export function mayBeSent(
   if (mode !== null && telling.includes(upstream.dialect) && hasMode(pricing, mode)) return true
   // What such a model may cost is reserved with its searches.
   if (price && features.includes(price) && pricing.every((item) => item[price] !== undefined)) return true
+  // A server of one's own has fields of its own, and one account.
+  if (reason === 'unknown') return upstream.local
   // What costs nothing costs no more, nor does what costs its time.
   return (reason === 'dear' || reason === 'fee') && upstream.local && costsTimeAlone(pricing)
 }
@@ -125,7 +127,10 @@ const TELLING: readonly DialectName[] = ['openai', 'gemini']
 
 const WHY: Readonly<Record<RefusalReason, string>> = {
   stored: 'it names what is stored with the provider, where no key is told from another. Send the content itself.',
+  account: "it chooses an account of its provider's, or what that may do. Leave it out.",
   later: 'answers come in the response to their request and are not kept. Leave it out.',
   dear: 'with this value its provider charges more than the price that is known here. Leave it out.',
   fee: 'its provider charges for each use, and no price of that is known here. Leave it out.',
+  unknown:
+    'Tollgate does not know what it may cost, store or reach. Leave it out, or name it in `pass` of the upstream.',
 }

@@ -52,7 +52,7 @@ test('a whole answer comes back as it is', async () => {
 describe('a request goes on byte for byte', () => {
   test('but for its model, its way, and fields that choose another one', async () => {
     const rest =
-      '"max_tokens":9,"messages":[{"role":"user","content":[{"type":"new_block","x":{"prompt":"p","n":-0.0,"m":1e400}},{"type":"text","text":"\\u00e9\u2028"}]}],\n"context_management":{"edits":[]},"unheard_of":[12345678901234567890] }'
+      '"max_tokens":9,"messages":[{"role":"user","content":[{"type":"text","text":"a","x":{"n":-0.0,"m":1e400}},{"type":"text","text":"\\u00e9\u2028"}]}],\n"context_management":{"edits":[]},"unheard_of":12345678901234567890 }'
     await (await gateway.post(`{ "model" :"anthropic/claude", "provider":{"order":["x"]},${rest}`)).text()
     expect(lastSent()?.body).toBe(`{ "model" :"claude-up",${rest}`)
   })
@@ -82,7 +82,7 @@ describe('a request goes on byte for byte', () => {
     for (let round = 0; round < 60; round++) {
       const extra = anyMembers(below, 4)
       const block = `{"type":"b${below(9)}"${extra}}`
-      const request = `{"model":"anthropic/claude","max_tokens":9,"stream":true${extra},"messages":[{"role":"user","content":[${block},{"type":"text","text":"Hi"}]}]}`
+      const request = `{"model":"anthropic/open","max_tokens":9,"stream":true${extra},"messages":[{"role":"user","content":[${block},{"type":"text","text":"Hi"}]}]}`
       const start = START.replace('"content":[]', `"content":[]${extra}`)
       const answer = [start, `{"type":"unknown"${extra}}`, ...toAnswer('x').slice(1)]
       gateway.upstream.script(toStream(answer))
@@ -91,8 +91,8 @@ describe('a request goes on byte for byte', () => {
       const isAsItCame = response.headers.get('x-tollgate-lane') === 'native'
       expect(isAsItCame).toBe(!/"a".*"a"/s.test(extra))
       if (!isAsItCame) continue
-      expect(lastSent()?.body).toBe(request.replace('anthropic/claude', 'claude-up'))
-      expect(text).toBe(ours(toFrames(answer).join(''), idOf(response)))
+      expect(lastSent()?.body).toBe(request.replace('anthropic/open', 'claude-up'))
+      expect(text).toBe(ours(toFrames(answer).join(''), idOf(response), 'anthropic/open'))
     }
   })
 })
@@ -261,6 +261,47 @@ describe('what another key may have left with the provider, or what has no price
       expect(sent.join()).not.toMatch(/web_search|fast|"us"/)
     },
   )
+
+  const said = (block: string) => `,"messages":[{"role":"user","content":[{"type":"text","text":"Hi"},${block}]}]`
+
+  describe('what the list of names lacks is left out, and the request written anew', () => {
+    test.each([
+      ...[',"unheard_of":{"from":"msg_1"}', ',"unheard_of":"msg_1"', ',"unheard_of":["msg_1"]', ',"unheard_of":"fast"'],
+      ...[',"diagnostics":{"previous_message_id":"msg_1"}', ',"context_management":{"edits":[],"unheard_of":"x"}'],
+      ',"tools":[{"type":"unheard_of_20270101","name":"t"}]',
+      ',"tools":[{"name":"t","input_schema":{"type":"object"},"unheard_of":"fast"}]',
+      ',"messages":[{"role":"user","content":"Hi","unheard_of":{"type":"continue","id":"msg_1"}}]',
+      ',"messages":[{"role":"user","content":"Hi","unheard_of":"msg_1"}]',
+      said('{"type":"unheard_of"}'),
+      said('{"type":"text","text":"a","unheard_of":["Msg_1"]}'),
+      said(
+        '{"type":"tool_change","tool_changes":[{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"type":"advisor_20260301","name":"a","model":"dear"}}}]}',
+      ),
+      said('{"type":"text","text":"a","thread":{"type":"create"}}'),
+    ])('%s', async (fields) => {
+      const { lane, sent } = await ask(fields)
+      expect(lane).toBe('translated')
+      expect(sent.join()).not.toMatch(/unheard_of|msg_1|advisor|thread/i)
+    })
+  })
+
+  describe('what the list lacks goes on where it can neither cost, store nor reach anything', () => {
+    test.each([
+      ...[',"unheard_of":7', ',"unheard_of":true', ',"unheard_of":null'],
+      ',"tools":[{"name":"t","input_schema":{"type":"object"},"unheard_of":false}]',
+      said('{"type":"text","text":"a","unheard_of":{"stage":"final_answer","parts":[1,"done",true]}}'),
+      said('{"type":"text","text":"a","cache_control":{"type":"ephemeral","scope":"global"}}'),
+    ])('%s', async (fields) => {
+      const { lane, sent, body } = await ask(fields)
+      expect({ lane, sent }).toEqual({ lane: 'native', sent: [body.replace('anthropic/claude', 'claude-up')] })
+    })
+  })
+
+  test('a bill to somebody else is refused by name', async () => {
+    const { status, text, sent } = await ask(',"billing_policy":{"type":"billing_policy","bill_to":"user_profile"}')
+    expect({ status, sent }).toEqual({ status: 400, sent: [] })
+    expect(text).toContain("'billing_policy' is not supported")
+  })
 
   test('a search that has a price goes on', async () => {
     const { lane, sent, body } = await ask(',"tools":[{"type":"web_search_20250305","name":"web_search"}]', 'searching')

@@ -24,10 +24,12 @@ export async function startNative(settings = ''): Promise<NativeGateway> {
 version: 1
 upstreams:
   anthropic: { dialect: anthropic, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}${settings} }
+  open: { dialect: anthropic, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, local: true }
   anew: { dialect: anthropic, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, native: false }
   openai: { dialect: openai, base_url: "${other.url}", api_key: \${UPSTREAM_KEY} }
 models:
   anthropic/claude: { name: C, ${FACTS}, ${PRICING}, routes: [{ upstream: anthropic, model: claude-up }] }
+  anthropic/open: { name: O, ${FACTS}, ${PRICING}, routes: [{ upstream: open, model: claude-up }] }
   anthropic/anew: { name: A, ${FACTS}, ${PRICING}, routes: [{ upstream: anew, model: claude-up }] }
   anthropic/backed: { name: B, ${FACTS}, ${PRICING}, routes: [{ upstream: anthropic, model: claude-up }, { upstream: openai, model: gpt, priority: 1 }] }
   anthropic/searching: { name: S, ${FACTS.replace('reasoning]', 'reasoning, web_search]')}, pricing: [{ prompt: "0.000003", completion: "0.000015", web_search: "0.01" }], routes: [{ upstream: anthropic, model: claude-up }] }

@@ -295,8 +295,66 @@ test('a search that has no price does not go on in an item that brings more tool
 
 test('what a chat calls its cap and its choices does not go on beside a cap that was reserved', async () => {
   const body = '{"model":"openai/gpt","stream":true,"input":"Hi","max_output_tokens":5'
-  await (await post(`${body},"n":100,"max_tokens":60000,"max_completion_tokens":60000,"logit_bias":{}}`)).text()
-  expect(lastSent()?.body).toBe(`${body.replace('openai/gpt', 'gpt-up')},"logit_bias":{},"store":false}`)
+  await (await post(`${body},"n":100,"max_tokens":60000,"max_completion_tokens":60000,"seed":7}`)).text()
+  expect(lastSent()?.body).toBe(`${body.replace('openai/gpt', 'gpt-up')},"seed":7,"store":false}`)
+})
+
+describe('what the list of names lacks does not go on', () => {
+  const asked = (fields: string) =>
+    `{"model":"openai/backed","stream":true${fields.includes('"input"') ? '' : ',"input":"Hi"'}${fields}}`
+
+  test.each([
+    ...[',"thread":null,"session":"sess_1"', ',"session":{"id":"sess_1"}', ',"reasoning":{"unheard_of":"sess_1"}'],
+    ',"text":{"unheard_of":{"id":"sess_1"}}',
+    ',"input":[{"role":"user","content":"Hi","session":"sess_1"}]',
+    ',"input":[{"role":"user","content":"Hi"},{"type":"unheard_of","about":"sess_1"}]',
+    ',"prompt_cache_options":{"comparison_response_id":null,"unheard_of":"sess_1"}',
+  ])('%s', async (fields) => {
+    const before = upstream.requests.length
+    const response = await post(asked(fields))
+    await response.text()
+    expect([response.status, response.headers.get('x-tollgate-lane')]).toEqual([200, 'translated'])
+    expect(
+      upstream.requests
+        .slice(before)
+        .map(({ body }) => body)
+        .join(),
+    ).not.toContain('sess_1')
+  })
+
+  test.each([
+    ',"seed":7,"unheard_of":true',
+    ',"input":[{"role":"assistant","content":"Hi","unheard_of":"final_answer"},{"role":"user","content":"Hi"}]',
+  ])('unless it can neither cost, store nor reach anything: %s', async (fields) => {
+    const response = await post(asked(fields))
+    await response.text()
+    expect(response.headers.get('x-tollgate-lane')).toBe('native')
+    expect(lastSent()?.body).toBe(asked(fields).replace('openai/backed', 'gpt-up').replace(/}$/, ',"store":false}'))
+  })
+
+  test('but what asks for a compaction does, and is refused by name where the upstream has none', async () => {
+    const said = '{"role":"user","content":"Hi"}'
+    const body = `{"model":"openai/gpt","stream":true,"input":[${said},{"type":"compaction_trigger"}]}`
+    await (await post(body)).text()
+    expect(lastSent()?.body).toBe(body.replace('openai/gpt', 'gpt-up').replace(/}$/, ',"store":false}'))
+    const refused = await post(body.replace('gpt', 'chat'))
+    expect([refused.status, await refused.json()]).toMatchObject([400, { error: { param: 'input[1]' } }])
+  })
+
+  test('and a tool of a type that nobody knows is not offered, nor one that runs at the provider', async () => {
+    const tool = '{"type":"function","name":"f","parameters":{}}'
+    for (const type of ['unheard_of', 'programmatic_tool_calling', 'shell', 'image_generation']) {
+      await (
+        await post(`{"model":"openai/gpt","stream":true,"tools":[${tool},{"type":"${type}"}],"input":"Hi"}`)
+      ).text()
+      expect(lastSent()?.body).toBe(`{"model":"gpt-up","stream":true,"tools":[${tool}],"input":"Hi","store":false}`)
+    }
+  })
+
+  test('and what chooses an access program of the account is refused by name', async () => {
+    const response = await post('{"model":"openai/gpt","input":"Hi","access_programs":{"cyber":"daybreak_red"}}')
+    expect([response.status, await response.json()]).toMatchObject([400, { error: { param: 'access_programs' } }])
+  })
 })
 
 describe('what another key may have left with the provider does not go on', () => {
@@ -309,6 +367,7 @@ describe('what another key may have left with the provider does not go on', () =
     [',"background":true', 'background'],
     [',"prompt":{"id":"p"}', 'prompt'],
     [',"Conversation":{"id":"c"}', 'Conversation'],
+    [',"prompt_cache_options":{"comparison_response_id":"resp_1"}', 'prompt_cache_options.comparison_response_id'],
     [',"input":[{"type":"item_reference","id":"msg_1"},{"role":"user","content":"x"}]', 'input[0]'],
     [withTool('{"type":"code_interpreter","container":"cntr_1"}'), 'input[1].tools[0].container'],
     [withTool('{"type":"mcp","connector_id":"connector_gmail"}'), 'input[1].tools[0].type'],

@@ -5,6 +5,8 @@ import type OpenAI from 'openai'
 export interface Requests {
   messages: Anthropic.Beta.Messages.MessageCreateParamsNonStreaming
   responses: OpenAI.Responses.ResponseCreateParamsNonStreaming
+  messagesTools: { tool: Anthropic.Beta.BetaToolUnion }
+  responsesTools: { tool: OpenAI.Responses.Tool }
 }
 
 export interface Answers {

@@ -13,8 +13,8 @@ export interface Reached {
   fields: string[]
   /** Of fields at any depth below. */
   within: ReadonlyMap<string, string>
-  /** What `type` may say, at any depth. */
-  types: ReadonlyMap<string, string>
+  /** What `type` may say at any depth, with the paths of what says it. */
+  types: ReadonlyMap<string, readonly string[]>
 }
 
 export interface SdkTypes {
@@ -83,7 +83,7 @@ class Reader {
 
   async reach(request: Type): Promise<Reached> {
     const within = new Map<string, string>()
-    const types = new Map<string, string>()
+    const types = new Map<string, string[]>()
     const seen = new Set<number>([request.id])
     const walk = async (type: Type, path: string): Promise<void> => {
       for (const kind of await this.#kindsOf(type)) {
@@ -97,7 +97,7 @@ class Reader {
           within.getOrInsert(name, `${path}.${name}`)
           if (name === 'type')
             for (const word of await this.#kindsOf(held))
-              if (word.isStringLiteralType()) types.getOrInsert(String(word.value), path)
+              if (word.isStringLiteralType()) types.getOrInsertComputed(String(word.value), () => []).push(path)
           await walk(held, `${path}.${name}`)
         }
       }

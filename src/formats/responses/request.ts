@@ -13,12 +13,12 @@ import { toOwnParam } from './params.ts'
 import type { ResponsesRequest } from './schema.ts'
 import { ToolNames } from './tool-names.ts'
 import { readTools, toToolChoice } from './tools.ts'
-import { checkKept, validate } from './validate.ts'
+import { checkCompaction, checkKept, validate } from './validate.ts'
 
 export function toTask(body: unknown, raw: RawRequest): Decision<Task> {
   const request = validate(body)
   if (request instanceof GatewayError) return request
-  const kept = checkKept(request)
+  const kept = checkKept(request) ?? checkCompaction(request)
   const native = toNative('responses', body, raw)
   const task = translate(request)
   // It may make no sense without what is kept.

@@ -3,7 +3,7 @@
  * and codes of OpenAI's API. What goes across fields and items is checked where they are translated. Pure.
  */
 import { type Decision, GatewayError } from '../../domain/error.ts'
-import { asObject, type JsonObject } from '../../domain/json.ts'
+import { asList, asObject, type JsonObject } from '../../domain/json.ts'
 import { explain } from '../../validation/explain.ts'
 import { toCheckerCode } from './checker.macro.ts' with { type: 'macro' }
 import type { ResponsesRequest } from './schema.ts'
@@ -53,6 +53,12 @@ export function checkKept(body: JsonObject): GatewayError | null {
     return unsupported(param, KEPT[param] ?? '')
   }
   return null
+}
+
+/** Returns the refusal of an item that asks for a summary of the conversation: an ordinary answer would be taken for it. */
+export function checkCompaction({ input }: JsonObject): GatewayError | null {
+  const at = asList(input).findIndex((item) => asObject(item)?.type === 'compaction_trigger')
+  return at === -1 ? null : unsupported(`input[${at}]`, 'Ask for a summary in an ordinary request.')
 }
 
 /** @param why what to do instead. */
