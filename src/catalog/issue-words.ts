@@ -8,10 +8,11 @@ export function toIssue({ segments, code, message, path }: Problem): Issue {
   const name = String(segments.at(-1))
   const parent = segments.slice(0, -1)
   if (code === 'unknown_parameter') {
-    if (parent[0] === 'upstreams' && (name === 'command' || name === 'process'))
+    if (parent[0] === 'upstreams' && parent.length === 2 && name === 'command')
       return {
         segments,
-        message: 'process commands are not supported yet; start the server yourself and give its base_url.',
+        message:
+          'there is no such field. Name the command of a model server as a list: process: [llama-server, --port, "{port}"].',
       }
     return { segments, message: `there is no such field${closest(name, fieldsAt(parent))}.` }
   }

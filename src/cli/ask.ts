@@ -9,7 +9,7 @@ import { count } from '../domain/words.ts'
 import { type ReceivedAnswer, readAnswer } from './ask-answer.ts'
 import { type AskedServer, chooseServer, fetchFrom } from './ask-server.ts'
 import { CommandError, usageError } from './command-error.ts'
-import { type Context, printJson } from './io.ts'
+import { type Context, printJson, toOneLine } from './io.ts'
 
 /** The options of `ask`, as they stand on the command line. */
 export interface AskFlags {
@@ -92,6 +92,6 @@ const toDocument = ({ requestId, model, text, finishReason, usage }: ReceivedAns
 
 function toSummary({ model, finishReason, usage }: ReceivedAnswer, durationMs: number): string {
   const tokens = `${usage.prompt_tokens} + ${count(usage.completion_tokens, 'token')}`
-  const end = finishReason === 'stop' ? '' : `, ended for: ${finishReason}`
-  return `[${model}: ${tokens}, $${toUsd(usage.cost_nano_usd)}, ${(durationMs / 1_000).toFixed(1)} s${end}]\n`
+  const end = finishReason === 'stop' ? '' : `, ended for: ${toOneLine(finishReason)}`
+  return `[${toOneLine(model)}: ${tokens}, $${toUsd(usage.cost_nano_usd)}, ${(durationMs / 1_000).toFixed(1)} s${end}]\n`
 }

@@ -38,6 +38,8 @@ export async function backup(file: string, { force = false, withSecret = false }
   throw new CommandError(
     'audit_failed',
     `The backup was written, but its ledger does not add up, as that of the database: ${count(made.findings.length, 'finding')}.${sentences}`,
+    1,
+    true,
   )
 }
 

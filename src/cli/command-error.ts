@@ -14,6 +14,8 @@ export class CommandError extends Error {
     readonly kind: string,
     message: string,
     readonly exitCode: 1 | 2 = 1,
+    /** Whether the line breaks of the message are ours. Any others come from an upstream, say, and are not printed. */
+    readonly hasLines = false,
   ) {
     super(message)
     this.name = 'CommandError'
@@ -39,7 +41,8 @@ export function toCommandError(cause: unknown, command = 'tollgate'): CommandErr
   if (cause instanceof CommandError) return cause
   if (cause instanceof ServiceError) {
     const { kind } = cause.failure
-    return new CommandError(kind, `${cause.message}${toAdvice(cause.failure)}`, OF_WORDS.has(kind) ? 2 : 1)
+    const message = `${cause.message}${toAdvice(cause.failure)}`
+    return new CommandError(kind, message, OF_WORDS.has(kind) ? 2 : 1, OF_LINES.has(kind))
   }
   if (cause instanceof CommanderError) {
     const sentence = cause.message
@@ -54,6 +57,9 @@ export function toCommandError(cause: unknown, command = 'tollgate'): CommandErr
 
 /** What was asked for is wrong in itself, whatever there is. */
 const OF_WORDS: ReadonlySet<ServiceFailure['kind']> = new Set(['bad_config', 'invalid'])
+
+/** What lists problems, a line each. */
+const OF_LINES: ReadonlySet<ServiceFailure['kind']> = new Set(['bad_config', 'catalog_invalid'])
 
 const OF_SQLITE: readonly [code: RegExp, kind: string, message: string][] = [
   [/^SQLITE_BUSY/, 'database_busy', 'Another process is writing to the database. Nothing was changed; try again.'],

@@ -203,3 +203,6 @@ export const toPrintable = (text: string) => text.replace(/[\p{Cc}\p{Bidi_Contro
 
 /** The same of a text of several lines. */
 export const toPrintableLines = (text: string) => text.split('\n').map(toPrintable).join('\n')
+
+/** The same of a text that has to be one line, whatever line breaks whoever wrote it put there. */
+export const toOneLine = (text: string) => toPrintable(text.replace(/\s*[\n\r\v\f\u0085\u2028\u2029]+\s*/g, ' ').trim())

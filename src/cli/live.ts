@@ -87,7 +87,7 @@ export async function awaitRevision(
     const found = await findServer(dataFolder, Math.max(1, Math.ceil(endMs - performance.now())))
     if (found.kind === 'none' || (found.kind === 'server' && found.status.config_revision >= revision)) return
     // A server that is starting has the lock before it has a socket.
-    const mayAnswer = found.kind === 'server' || found.holdsLock
+    const mayAnswer = found.kind === 'server' || (found.holdsLock && found.why !== OTHER_VERSION)
     if (mayAnswer && performance.now() + AGAIN_MS < endMs) {
       await Bun.sleep(AGAIN_MS)
       continue

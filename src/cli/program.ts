@@ -6,7 +6,7 @@
 import { resolve } from 'node:path'
 import { Command, CommanderError } from 'commander'
 import { AgentEnded, toCommandError, usageError } from './command-error.ts'
-import { type Context, type Io, toPrintableLines, version } from './io.ts'
+import { type Context, type Io, toOneLine, toPrintableLines, version } from './io.ts'
 import { toPaint } from './terminal.ts'
 import { addAdmin } from './words/admin.ts'
 import { addAsk } from './words/ask.ts'
@@ -115,12 +115,12 @@ export async function runProgram(words: readonly string[], io: Io): Promise<numb
     if (cause instanceof AgentEnded) return cause.exitCode
     // Asked for nothing: the help text is already on stderr.
     if (cause instanceof CommanderError && cause.code === 'commander.help') return 2
-    const { kind, message, exitCode } = toCommandError(cause, nameCommand(program, argv))
+    const { kind, message, exitCode, hasLines } = toCommandError(cause, nameCommand(program, argv))
     const paint = toPaint(io.isTerminal(2), io.environment)
     io.stderr(
       argv.includes('--json')
         ? `${JSON.stringify({ error: { kind, message } })}\n`
-        : `${paint.bad('error:')} ${toPrintableLines(message)}\n`,
+        : `${paint.bad('error:')} ${hasLines ? toPrintableLines(message) : toOneLine(message)}\n`,
     )
     return exitCode
   }

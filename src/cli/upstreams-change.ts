@@ -34,6 +34,8 @@ export interface EditFlags extends CredentialFlags {
 export async function edit(id: string, flags: EditFlags, io: Context): Promise<void> {
   const plan = flags.plan === true
   if (plan && flags.yes) throw usageError('--plan changes nothing, and --yes does: say one of them.')
+  // Before anybody types a key.
+  await withStore(io, { readonly: true }, async (store) => void findUpstream(await store.readCatalog(), id))
   const credential = await readCredential(flags, id, io)
   const changes: UpstreamChanges = toDefined({
     baseUrl: flags.baseUrl,

@@ -3,6 +3,7 @@
  * beside a running server, which brings its database up to date first, and reads only.
  */
 import { toFigureFields, toGroupFields, toUsageDocument, type UsageFields } from '../documents/usage.ts'
+import { toCsv } from '../domain/csv.ts'
 import { RESOLUTION } from '../domain/histogram.ts'
 import { count } from '../domain/words.ts'
 import { reportUsage, toDimensions, type UsageReport } from '../ledger/usage.ts'
@@ -10,7 +11,6 @@ import type { Figures } from '../ledger/usage-sums.ts'
 import { createUsageReader } from '../store/sqlite/usage-reader.ts'
 import type { Dimension, UsageFilter } from '../store/usage-store.ts'
 import { usageError } from './command-error.ts'
-import { toCsv } from './csv.ts'
 import { type Context, printJson, toTime, withStore } from './io.ts'
 import { catchUp, toBehindNote } from './live.ts'
 import { toUsageTable } from './usage-table.ts'
@@ -97,7 +97,11 @@ const toScope = ({ rows, sinceMs, untilMs }: UsageReport, nowMs: number) =>
 function toText({ rows, rest, total }: UsageReport, by: readonly Dimension[]): string {
   const records = rows.map(({ group, figures }) => toRecord(toGroupFields(by, group), 1, figures))
   if (rest) records.push(toRecord(toGroupFields(by), rest.groups, rest.figures))
-  return toCsv(Object.keys(toRecord(toGroupFields(by), 0, total)), records)
+  const fields = Object.keys(toRecord(toGroupFields(by), 0, total))
+  return toCsv(
+    fields,
+    records.map((record) => fields.map((field) => record[field] ?? null)),
+  )
 }
 
 const toRecord = (group: UsageFields, groups: number, figures: Figures): UsageFields => ({

@@ -8,7 +8,7 @@ import type { DiskState } from '../documents/status.ts'
 import type { UpstreamStatus } from '../documents/upstream.ts'
 import type { ServerStatus } from '../domain/model-server.ts'
 import type { SettledRow } from '../store/ledger-rows.ts'
-import { REQUEST_STATUSES } from '../store/request-store.ts'
+import { REQUEST_STATUSES, type RequestFilter } from '../store/request-store.ts'
 
 /** Path of the socket in a data folder. It may be longer than the 107 bytes of the system's call: Bun goes around that. */
 export const socketPath = (dataFolder: string) => join(dataFolder, 'control.sock')
@@ -138,7 +138,8 @@ export const TailFilter = Type.Object(
     upstream: Type.Optional(Text),
     statuses: Type.Optional(Type.Array(oneOf(...REQUEST_STATUSES))),
     user: Type.Optional(Text),
-  },
+    errorCode: Type.Optional(Text),
+  } satisfies Record<keyof Omit<RequestFilter, 'ownKeys'>, TSchema>,
   { additionalProperties: false },
 )
 

@@ -222,7 +222,7 @@ aliases:
     [
       'a process command',
       withUpstream('{ dialect: demo, command: [x] }'),
-      /:3: upstreams.u.command: process commands are not supported yet/,
+      /:3: upstreams.u.command: there is no such field\. Name the command of a model server as a list: process: \[/,
     ],
     [
       'a price as a number',

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { costOf, type Gateway, startGateway } from '../support/gateway.ts'
 import { obliging } from '../support/upstream.ts'
-import { streamAnswer, toDelta } from '../support/upstream-answers.ts'
+import { errorAnswer, streamAnswer, toDelta } from '../support/upstream-answers.ts'
 import { type Bench, createBench } from './run.ts'
 
 // The thread that counts takes its time to start beside other work.
@@ -73,6 +73,21 @@ test('no answer can order the terminal about', async () => {
   gateway.upstream.script(() => streamAnswer({ tokens: ['a\u001b[2Jb', '\u0007\n\tc'] }))
   expect((await ask('Hello')).stdout).toBe('a[2Jb\n\tc\n')
 })
+
+test.each([false, true])(
+  'nor can an error of its upstream, whose line breaks are not ours (in the stream: %p)',
+  async (isLate) => {
+    const message = 'no\r\nerror: run \u001b[31mthis\u0007\u2028now'
+    const failed = { error: { message, type: 'server_error', code: 'x', param: null } }
+    gateway.upstream.script(
+      isLate ? { kind: 'stream', steps: [toDelta({ content: 'a' }), failed] } : errorAnswer(400, message),
+    )
+    const { code, stderr } = await ask('Hello', '--model', 'acme/large')
+    expect(code).toBe(1)
+    expect(stderr.replace(/\n$/, '')).toMatch(/^error: \P{Cc}+$/u)
+    if (!isLate) expect(stderr).toContain('no error: run ?[31mthis? now')
+  },
+)
 
 test('a model that thinks says so, and its thoughts are not the answer', async () => {
   gateway.upstream.script({

@@ -1,7 +1,7 @@
 /** `requests tail` beside a server that serves: each request as it finishes, and a word at the end, whichever way that comes. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { type Gateway, startGateway } from '../support/gateway.ts'
-import { wholeAnswer } from '../support/upstream-answers.ts'
+import { errorAnswer, wholeAnswer } from '../support/upstream-answers.ts'
 import { type Bench, createBench } from './run.ts'
 
 let gateway: Gateway
@@ -55,6 +55,27 @@ test('--json prints what requests list --json says of the same request, an objec
   expect(told).toEqual({ ...listed, reason: null })
   await gateway.stop()
   expect((await tail).code).toBe(0)
+})
+
+test('--error-code follows those that failed with it, and no others', async () => {
+  gateway.upstream.script((seen) => (seen.json?.user === 'bad' ? errorAnswer(400) : wholeAnswer({ tokens: ['hi'] })))
+  await (await gateway.chat({ user: 'bad' })).text()
+  const code = (await gateway.app.settled(1)).at(-1)?.error_code
+  const tail = bench.run('requests', 'tail', '--json', '--error-code', String(code))
+  while (printed === '') {
+    for (const user of ['good', 'bad']) await (await gateway.chat({ user })).text()
+    await Bun.sleep(20)
+  }
+  await gateway.stop()
+  expect((await tail).code).toBe(0)
+  expect(
+    new Set(
+      printed
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).user),
+    ),
+  ).toEqual(new Set(['bad']))
 })
 
 test('it ends by itself once nobody reads what it prints', async () => {

@@ -612,6 +612,7 @@ describe('an upstream that was added', () => {
     await bench.run('upstreams', 'edit', 'openai', '--rpm', 'none', '--enable', '--key-env', 'OTHER_KEY')
     expect(await openai()).toEqual({ preset: 'openai', base_url: provider.url, api_key: `\${OTHER_KEY}` })
     bench.answers = [KEY]
+    expect((await bench.run('upstreams', 'edit', 'nope', '--key')).stderr).toContain('upstreams list')
     expect((await bench.run('upstreams', 'edit', 'openai', '--key')).stdout).toContain('typed in')
     expect(await openai()).toEqual({ preset: 'openai', base_url: provider.url })
     // A variable takes the place of what was typed in.

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'bun:test'
-import { toCsv } from '../../src/dashboard/overview/csv.ts'
 import { toAmountDelta, toPointsDelta, toTimeDelta } from '../../src/dashboard/overview/delta.ts'
 import { OTHERS, toFailures, UNKNOWN } from '../../src/dashboard/overview/failures.ts'
 import { byUse, toForecast } from '../../src/dashboard/overview/forecast.ts'
@@ -8,6 +7,7 @@ import { marksOf, toIdAfter, toMarks, toMarksQuery } from '../../src/dashboard/o
 import { toPart, toQuery, toRange, toWanted } from '../../src/dashboard/overview/range.ts'
 import { OTHER, toColumns, toCosts, toStack } from '../../src/dashboard/overview/series.ts'
 import { toLines, toShares } from '../../src/dashboard/overview/shares.ts'
+import { toCsv } from '../../src/domain/csv.ts'
 import { mintId } from '../../src/domain/id.ts'
 
 const HOUR = 3_600_000
@@ -186,16 +186,17 @@ describe('the forecast of a budget', () => {
   })
 })
 
-test('a file for spreadsheets quotes what needs it, and no name in it is run as a formula', () => {
+test('a file for spreadsheets quotes what needs it, and no name in it is run as a formula, or as a command to a terminal', () => {
   expect(
     toCsv(
       ['Day', 'a,b (USD)'],
       [
         ['Nov 22', 0.5],
         ['=1+1', null],
+        ['\u001b]0;owned\u0007\r\n\tten \u202eeman', -1],
       ],
     ),
-  ).toBe('Day,"a,b (USD)"\r\nNov 22,0.5\r\n\'=1+1,\r\n')
+  ).toBe('Day,"a,b (USD)"\r\nNov 22,0.5\r\n"\'=1+1",\r\n?]0;owned????ten ?eman,-1\r\n')
 })
 
 describe('failures', () => {

@@ -1,9 +1,9 @@
 /** A chart: what it answers as its title, the picture or a table of the same, what each colour is, and both as files. */
 import type { ComponentChildren } from 'preact'
 import { useRef } from 'preact/hooks'
+import { type CsvCell, toCsv } from '../../domain/csv.ts'
 import { query, setQuery } from '../address/address.ts'
 import { Button } from '../ui/button.tsx'
-import { type Cell, toCsv } from './csv.ts'
 import { type PlotProps, pointed } from './draw.ts'
 import { MarkLines } from './mark-lines.tsx'
 import { marksOf } from './marks.ts'
@@ -25,7 +25,7 @@ interface ChartProps extends Omit<PlotProps, 'describe'> {
   /** What stands in the file for a column. */
   columnIso(at: number): string
   /** What stands in the file, exactly: its unit is in the heading. */
-  toCell(value: number): Cell
+  toCell(value: number): CsvCell
   unit: string
   /** Where what a series counts is looked at one by one; null for nowhere. */
   hrefOf?(series: number): string | null
