@@ -7,11 +7,11 @@ import { GatewayError } from '../domain/error.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import type { Log } from '../log.ts'
 import { toRefused } from '../store/ledger-abandoned.ts'
-import type { LedgerRecord, OpenCall, OpenRow, SettledCall, SettledRow } from '../store/ledger-rows.ts'
+import type { Growth, LedgerRecord, OpenCall, OpenRow, SettledCall, SettledRow } from '../store/ledger-rows.ts'
 import type { LedgerReader, LedgerStore, Span } from '../store/ledger-store.ts'
 import { createApplier, type Flushed } from './applier.ts'
 import type { Journal } from './journal.ts'
-import { toUnapplied, toWithheld } from './rows.ts'
+import { isGrowth, toUnapplied, toWithheld } from './rows.ts'
 
 /** From here on `/readyz` says that the database is behind. */
 const BEHIND_MS = 10_000
@@ -31,6 +31,8 @@ export interface Ledger {
    * after the outcome of its request is not recorded, so whoever waits for this looks again whether to go on.
    */
   openCall(call: OpenCall): Promise<void>
+  /** Puts on record what a call of a request that is open holds by now. Nobody waits for it: a kill before it charges what was held before. */
+  grow(growth: Growth): void
   /**
    * Resolves once the outcome is durable. Throws `ledger_unavailable`: then the tail is withheld.
    *
@@ -114,7 +116,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
 
   const count = (placed: readonly PendingRecord[]) => {
     let opened = 0
-    for (const { record } of placed) if (record.kind === 'open') opened++
+    for (const { record } of placed) if (record.kind === 'open' && !isGrowth(record)) opened++
     if (opened > 0) mark?.add(opened)
   }
 
@@ -128,7 +130,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
       log.error('journal_failed', 'the journal cannot be synced', { error: String(error) })
       for (const { record, reject } of group) {
         // Its row is written all the same: without an end it would be charged what it has reserved.
-        if (record.kind === 'open') strand({ kind: 'settle', row: toRefused(record.row) })
+        if (record.kind === 'open' && !isGrowth(record)) strand({ kind: 'settle', row: toRefused(record.row) })
         reject(unavailable())
       }
     }
@@ -168,6 +170,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
   return {
     open: (row) => (files.lost ? Promise.reject(lost()) : enqueue({ kind: 'open', row })),
     openCall: (call) => (files.lost ? Promise.reject(lost()) : enqueue({ kind: 'call', call })),
+    grow: (growth) => void enqueue(growth).catch(() => {}),
     settle: (row, calls) =>
       files.lost === 'journal'
         ? Promise.reject(lost())

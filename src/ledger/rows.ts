@@ -1,7 +1,7 @@
 /** What follows from rows of the ledger that the store does not have yet, or will never have as they were meant. Pure. */
 
 import type { Spender } from '../domain/snapshot.ts'
-import type { LedgerRecord, OpenRow, SettledRow } from '../store/ledger-rows.ts'
+import type { Growth, LedgerRecord, OpenRow, SettledRow } from '../store/ledger-rows.ts'
 import type { CountedRequest, Span } from '../store/ledger-store.ts'
 
 /**
@@ -13,6 +13,9 @@ export function toWithheld(row: SettledRow): SettledRow {
   const end = row.stream ? ({ status: 'cut' } as const) : ({ status: 'failed', httpStatus: 503 } as const)
   return { ...row, ...end, errorCode: 'ledger_unavailable' }
 }
+
+/** Whether a record says what something holds by now that is on record already. */
+export const isGrowth = (record: LedgerRecord): record is Growth => 'heldNanoUsd' in record
 
 /**
  * Nano-dollars that `records`, which the store does not have yet, add to what it says is spent on requests created within
@@ -34,9 +37,11 @@ export function toUnapplied(
     const requestId = record.kind === 'call' ? record.call.requestId : record.row.id
     const request = requests.get(requestId) ?? { reservedNanoUsd: 0 }
     requests.set(requestId, request)
-    if (record.kind === 'open') request.open = record.row
-    else if (record.kind === 'settle') request.settled = record.row
-    else request.reservedNanoUsd += record.call.reservedNanoUsd
+    const heldNanoUsd = isGrowth(record) ? record.heldNanoUsd : 0
+    if (record.kind === 'settle') request.settled = record.row
+    else if (record.kind === 'call') request.reservedNanoUsd += record.call.reservedNanoUsd - heldNanoUsd
+    else if (isGrowth(record)) request.reservedNanoUsd += record.row.reservedNanoUsd - heldNanoUsd
+    else request.open = record.row
   }
   let sum = 0
   for (const [requestId, { open, settled, reservedNanoUsd }] of requests) {

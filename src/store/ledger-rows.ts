@@ -40,8 +40,17 @@ export type SettledCall = OpenCall & Omit<Outcome, RequestField>
 
 export type ClosedCall = OpenCall & Omit<ClosedRow, keyof OpenRow | RequestField>
 
+/**
+ * A request or an additional call that is open, with what it holds by now: never less than before. Whoever knows it already changes its
+ * reserve alone. `heldNanoUsd` is what it held before.
+ */
+export type Growth =
+  | { kind: 'open'; row: OpenRow; heldNanoUsd: number }
+  | { kind: 'call'; call: OpenCall; heldNanoUsd: number }
+
 /** `calls` are all additional calls of the request; absent where there was none. */
 export type LedgerRecord =
   | { kind: 'open'; row: OpenRow }
   | { kind: 'call'; call: OpenCall }
+  | Growth
   | { kind: 'settle'; row: SettledRow; calls?: readonly SettledCall[] }

@@ -37,6 +37,7 @@ const answering: Backend['call'] = async () => toWhole(text('Hi'), { kind: 'usag
 
 const LEDGER: Ledger = {
   open: fine,
+  grow() {},
   openCall: fine,
   settle: fine,
   state: () => 'ok',

@@ -46,6 +46,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
   const load = new Load({ maxInFlight: 1, maxBufferedBytes: 1_000, share: 1, nowMs: () => 0 })
   const ledger: Ledger = {
     open,
+    grow() {},
     openCall: fine,
     settle(row) {
       settled.push(row)

@@ -10,6 +10,7 @@ import { auditLedger } from '../../src/ledger/audit.ts'
 import type { Log } from '../../src/log.ts'
 import type {
   ClosedRow,
+  Growth,
   LedgerRecord,
   OpenCall,
   OpenRow,
@@ -164,6 +165,15 @@ export function toSettledCall(call: OpenCall, fields: Partial<SettledCall> = {})
 }
 
 export const opening = (row: OpenRow): LedgerRecord => ({ kind: 'open', row })
+/** A request, or a call, that holds more by now. */
+export const growing = (row: OpenRow, more: Partial<OpenRow>): Growth => ({
+  ...{ kind: 'open', heldNanoUsd: row.reservedNanoUsd },
+  row: { ...row, ...more },
+})
+export const callGrowing = (call: OpenCall, more: Partial<OpenCall>): Growth => ({
+  ...{ kind: 'call', heldNanoUsd: call.reservedNanoUsd },
+  call: { ...call, ...more },
+})
 export const calling = (call: OpenCall): LedgerRecord => ({ kind: 'call', call })
 export const settling = (row: SettledRow, calls?: SettledCall[]): LedgerRecord =>
   calls ? { kind: 'settle', row, calls } : { kind: 'settle', row }

@@ -15,6 +15,7 @@ import {
   createTestLog,
   type Folder,
   findingsOf,
+  growing,
   HOUR,
   opening,
   settling,
@@ -327,6 +328,9 @@ test('what is spent is never what the database says alone: records that wait cou
   await same([21_015, 20_015, 301_015, 300_015])
   await ledger.settle(toSettled(row, { costNanoUsd: 7, attempts: 2 }), [toSettledCall(call)])
   await same([21_007, 20_007, 301_007, 300_007])
+  // What a call holds may grow: that alone is in the journal then.
+  ledger.grow(growing(loose, { reservedNanoUsd: 50_000, reservedCompletionTokens: 5_000 }))
+  await same([51_007, 50_007, 301_007, 300_007])
   // Which of them are open, and for how much, neither knows alone.
   const underWay = reader.underWay(spenders[1], since(0))
   const extra = toCall(other, 2, { reservedNanoUsd: 3 })
@@ -344,10 +348,10 @@ test('what is spent is never what the database says alone: records that wait cou
     ['settle', ledger.settle(toSettled(whole, { costNanoUsd: 40, attempts: 2 }), [toSettledCall(toCall(whole, 2))])],
   ]
   for (const [, record] of records) await record
-  await same([21_047, 20_047, 301_047, 300_047])
+  await same([51_047, 50_047, 301_047, 300_047])
   // Also what was handed in just now.
   const latest = ledger.open(toOpen({ reservedNanoUsd: 4_000_000 }))
-  await same([4_021_047, 4_020_047, 301_047, 300_047])
+  await same([4_051_047, 4_050_047, 301_047, 300_047])
   await latest
 })
 

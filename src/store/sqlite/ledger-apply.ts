@@ -6,7 +6,7 @@
 import type { Changes, Database, SQLQueryBindings, Statement } from 'bun:sqlite'
 import { codeOf } from '../../domain/error.ts'
 import { toAbandoned, toAbandonedCall } from '../ledger-abandoned.ts'
-import type { ClosedCall, ClosedRow, LedgerRecord, OpenCall, OpenRow } from '../ledger-rows.ts'
+import type { ClosedCall, ClosedRow, Growth, LedgerRecord, OpenCall, OpenRow } from '../ledger-rows.ts'
 import { type LedgerStore, type Rejected, StoreRefusal } from '../ledger-store.ts'
 import {
   CLOSED,
@@ -15,6 +15,7 @@ import {
   insertion,
   OPEN,
   OPEN_CALL,
+  RESERVED,
   SETTLED,
   selection,
   values,
@@ -54,6 +55,12 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
     sqlite.query(
       `UPDATE requests SET ${SETTLED.map((field) => `${column(field)} = ?`).join(', ')} WHERE id = ? AND status = '${from}'`,
     )
+  const grow = (table: 'requests' | 'calls', where: string) =>
+    sqlite.query(
+      `UPDATE ${table} SET ${RESERVED.map((field) => `${column(field)} = ?`).join(', ')} WHERE ${where} AND reserved_completion_tokens < ?`,
+    )
+  const growOpen = grow('requests', `id = ? AND status = 'open'`)
+  const growCall = grow('calls', `request_id = ? AND number = ?`)
   const closeOpen = update('open')
   const closeAbandoned = update('abandoned')
   const find = sqlite.query<Found, [string]>(`SELECT ${selection(CLOSED)} FROM requests WHERE id = ?`)
@@ -108,11 +115,27 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
     close(given.row, given.calls)
   }
 
-  const openCall = (call: OpenCall) => {
+  const openCall = (call: OpenCall, isGrown: boolean) => {
     const request = find.get(call.requestId)
     if (request && request.status !== 'open' && request.status !== 'abandoned') return
     const isNew = run(insertOpenCall, values(call, OPEN_CALL)).changes > 0
-    if (isNew && request?.status === 'abandoned') abandon(request)
+    const isChanged = isNew || (isGrown && run(growCall, growing(call, [call.requestId, call.number])).changes > 0)
+    if (isChanged && request?.status === 'abandoned') abandon(request)
+  }
+
+  const growing = (row: Pick<OpenRow, (typeof RESERVED)[number]>, key: readonly (string | number)[]) => [
+    ...values(row, RESERVED),
+    ...key,
+    row.reservedCompletionTokens,
+  ]
+
+  /** Has a request that is on record hold more. */
+  const growRequest = ({ row }: Extract<Growth, { kind: 'open' }>) => {
+    if (run(growOpen, growing(row, [row.id])).changes > 0) return
+    const found = find.get(row.id)
+    if (found?.status !== 'abandoned' || found.reservedCompletionTokens >= row.reservedCompletionTokens) return
+    const { reservedPromptTokens, reservedCompletionTokens, reservedNanoUsd } = row
+    abandon({ ...found, reservedPromptTokens, reservedCompletionTokens, reservedNanoUsd })
   }
 
   /** Calls that are open although their request is not, or is not there. */
@@ -143,11 +166,12 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
   /** @param settled requests whose outcome is among the same records: it says all that these would. */
   const apply = (record: LedgerRecord, settled: ReadonlyMap<string, boolean>) => {
     if (record.kind === 'call') {
-      if (!settled.has(record.call.requestId)) openCall(record.call)
+      if (!settled.has(record.call.requestId)) openCall(record.call, 'heldNanoUsd' in record)
     } else if (record.kind === 'settle') {
       close(toCurrent(record.row), record.calls, settled.get(record.row.id))
     } else if (!settled.has(record.row.id)) {
-      run(insertOpen, values(toCurrent(record.row), OPEN))
+      const isNew = run(insertOpen, values(toCurrent(record.row), OPEN)).changes > 0
+      if (!isNew && 'heldNanoUsd' in record) growRequest(record)
       uses.note(record.row)
     }
   }

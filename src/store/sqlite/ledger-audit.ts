@@ -138,6 +138,8 @@ export function createLedgerAudit(sqlite: Database, dataFolder: string): LedgerA
 
   const isMissing = (record: LedgerRecord): boolean => {
     const status = statusOf.get(record.kind === 'call' ? record.call.requestId : record.row.id)?.status
+    // It changes what is there already, and a row that is not there is missing by its own record.
+    if ('heldNanoUsd' in record) return false
     if (record.kind === 'open') return status === undefined
     if (status !== undefined && status !== 'open' && status !== 'abandoned') return false
     return record.kind === 'settle' || callOf.get(record.call.requestId, record.call.number) === null

@@ -4,7 +4,7 @@
  */
 import { getTableColumns } from 'drizzle-orm'
 import type { ClosedCall, ClosedRow, OpenCall, OpenRow } from '../ledger-rows.ts'
-import { calls, outcomeColumns, requests, targetColumns, tokenColumns } from './ledger-schema.ts'
+import { calls, outcomeColumns, requests, reservedColumns, targetColumns, tokenColumns } from './ledger-schema.ts'
 
 type Value = string | number | null
 
@@ -18,8 +18,10 @@ const isOutcome: ReadonlySet<string> = new Set([...outcome, ...ofRequests])
 /** What stands in the row of a request when it is opened, and once it is closed. */
 export const OPEN = fieldsOf(getTableColumns(requests)).filter((field): field is keyof OpenRow => !isOutcome.has(field))
 export const CLOSED: readonly (keyof ClosedRow)[] = [...OPEN, ...outcome, ...ofRequests]
+/** What a call holds, which only grows. */
+export const RESERVED = fieldsOf(reservedColumns())
 /** What an outcome changes: a fallback may have moved the request to another target than the one it was opened for. */
-export const SETTLED = [...fieldsOf(targetColumns()), ...outcome, ...ofRequests] as const
+export const SETTLED = [...fieldsOf(targetColumns()), ...RESERVED, ...outcome, ...ofRequests] as const
 
 export const OPEN_CALL = fieldsOf(getTableColumns(calls)).filter(
   (field): field is keyof OpenCall => !isOutcome.has(field),

@@ -63,6 +63,11 @@ export const outcomeColumns = () => ({
 
 const reserveColumns = () => ({
   createdMs: integer('created_ms').notNull(),
+  ...reservedColumns(),
+})
+
+/** What a call holds until it has ended. */
+export const reservedColumns = () => ({
   reservedPromptTokens: count('reserved_prompt_tokens'),
   reservedCompletionTokens: count('reserved_completion_tokens'),
   reservedNanoUsd: count('reserved_nano_usd'),

@@ -4,11 +4,13 @@ import fc from 'fast-check'
 import type { LedgerRecord, OpenRow } from '../../../src/store/ledger-rows.ts'
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
 import {
+  callGrowing,
   calling,
   contentsOf,
   createFolder,
   type Folder,
   findingsOf,
+  growing,
   HOUR,
   opening,
   settling,
@@ -82,10 +84,22 @@ describe('every order of a request, its calls, its outcome and a start in betwee
     toSettledCall(second, { status: 'failed', costNanoUsd: 0 }),
     toSettledCall(third),
   ])
+  // What each of them holds may grow: it costs the largest that is on record.
+  const [more, most] = [12_000, 15_000].map((reservedNanoUsd) => ({
+    reservedNanoUsd,
+    reservedCompletionTokens: reservedNanoUsd,
+  }))
+  const grown = [growing(row, more ?? {}), growing({ ...row, ...more }, most ?? {}), callGrowing(second, more ?? {})]
   const partial = settling(toSettled(row, { attempts: 2 }), [toSettledCall(second)])
   const scenarios: [string, Step[], { status: string; cost_nano_usd: number; attempts: number }][] = [
     ['settles', [...begun, outcome], { status: 'ok', cost_nano_usd: 900, attempts: 3 }],
     ['gives up what no outcome ends', begun, { status: 'abandoned', cost_nano_usd: 27_200, attempts: 3 }],
+    [
+      'gives up what held more by then',
+      [...begun.slice(0, 2), ...grown],
+      { status: 'abandoned', cost_nano_usd: 27_000, attempts: 2 },
+    ],
+    ['settles what held more by then', [...grown, outcome], { status: 'ok', cost_nano_usd: 900, attempts: 3 }],
     ['forgets a call that was never made', [...begun, partial], { status: 'ok', cost_nano_usd: 500, attempts: 2 }],
   ]
   for (const [name, steps, end] of scenarios) {
