@@ -60,7 +60,7 @@ export function toBill(
   })
 }
 
-type BilledCall = Pick<Call, 'target' | 'body' | 'meter' | 'lane'>
+type BilledCall = Pick<Call, 'target' | 'body' | 'meter' | 'lane'> & Partial<Pick<Call, 'hold'>>
 
 /** Bills a call that needs no count of ours: it is unpaid, or its upstream has reported all of it. Null for any other. */
 export function toReportedBill(call: BilledCall, status: Outcome['status']): Bill | null {
@@ -103,11 +103,13 @@ function withSearch({ target, body, meter, lane }: BilledCall, usage: Usage): Us
  * Adds what the call may have written and nobody saw, of a whole answer and of a model that thinks in silence: as much as
  * an upstream writes in that time, within the cap that it was sent.
  */
-function withUnseen({ target, body, meter }: BilledCall, known: Usage): Usage {
+function withUnseen({ target, body, meter, hold }: BilledCall, known: Usage): Usage {
   const thinks = target.features.includes('reasoning') && !meter.hasReasoned
   if (body.stream && !thinks && !meter.isTooLong) return known
   const perSecond = target.upstream.options.max_tokens_per_second * (body.n ?? 1)
-  const most = Math.min(toMostOutput(body, target.maxOutputLength), Math.ceil((meter.elapsedMs / 1_000) * perSecond))
+  // Under a budget its hold has grown with the time: no more is charged than was held.
+  const held = hold?.isBudgeted ? hold.tokens : toMostOutput(body, target.maxOutputLength)
+  const most = Math.min(held, Math.ceil((meter.elapsedMs / 1_000) * perSecond))
   const unseen = Math.max(0, most - known.completion)
   return {
     ...known,

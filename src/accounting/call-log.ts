@@ -13,17 +13,22 @@ import type { Ledger } from '../ledger/ledger.ts'
 import type { Reservation } from '../limits/limiter.ts'
 import type { OpenCall, OpenRow } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
-import { estimate } from '../tokens/estimate.ts'
+import { capOf, estimatePrompt, worstPrompt } from '../tokens/estimate.ts'
 import { toEndedCall } from './additional.ts'
 import { Call, type CallDeps, type PlannedCall } from './call.ts'
-import { askForAll, type Pending, type Reserve, toReserve } from './cost.ts'
+import { askForAll, findCap, type Pending, type Reserve, toHeldOutput, toLeastCap, toReserve, withCap } from './cost.ts'
+import { Hold } from './hold.ts'
+import { toMostNanoUsd } from './most.ts'
 
 export interface CallLogDeps extends CallDeps {
-  ledger: Pick<Ledger, 'openCall'>
+  ledger: Pick<Ledger, 'openCall' | 'grow'>
   row: OpenRow
   /** The target that `row` was opened for. */
   first: Target
-  reservation: Pick<Reservation, 'raise' | 'hasBudget' | 'releaseSlot'>
+  reservation: Pick<Reservation, 'raise' | 'room' | 'hasBudget' | 'releaseSlot'>
+  /** Whether its client has given no cap, and the one of ours that its first target is sent; null for none. */
+  isUncapped: boolean
+  outputCap: number | null
   /** Aborts when the client leaves or the server stops. */
   signal: EndSignal
   counter: Pick<Counter, 'bound'>
@@ -31,13 +36,19 @@ export interface CallLogDeps extends CallDeps {
   now(): number
 }
 
+const reserveIn = ({ reservedPromptTokens, reservedCompletionTokens, reservedNanoUsd }: Reserve): Reserve => ({
+  ...{ reservedPromptTokens, reservedCompletionTokens, reservedNanoUsd },
+})
+
 const laneOf = ({ native }: Pick<PlannedCall, 'native'>): Lane => (native === null ? 'translated' : 'native')
 
 export class CallLog {
   readonly #deps: CallLogDeps
   readonly #calls: Call[] = []
-  /** Of the first call, as the request's row says it: what was worked out already. */
-  readonly #firstReserve: Reserve
+  /** The request's row, with what its first call holds by now. */
+  row: OpenRow
+  /** The smallest cap of ours that a call was sent, because the budget had no room for all that the model writes; null for none. */
+  outputCap: number | null
   readonly #recording: Promise<void>[] = []
   readonly #pending = new Set<Pending>()
   /** Numbers of calls of which one that is on record says how they ended. */
@@ -48,13 +59,13 @@ export class CallLog {
 
   constructor(deps: CallLogDeps) {
     this.#deps = deps
-    const { reservedPromptTokens, reservedCompletionTokens, reservedNanoUsd } = deps.row
-    this.#firstReserve = { reservedPromptTokens, reservedCompletionTokens, reservedNanoUsd }
+    this.row = deps.row
+    this.outputCap = deps.outputCap
   }
 
   /** Id of the upstream that was tried last. */
   get upstream(): string {
-    return this.#calls.at(-1)?.target.upstream.id ?? this.#deps.row.upstream
+    return this.#calls.at(-1)?.target.upstream.id ?? this.row.upstream
   }
 
   /** Whose turns its work on threads takes. */
@@ -70,8 +81,10 @@ export class CallLog {
 
   /** What a call may at most use and cost, if it is begun next. */
   reserveOf({ target, body }: Pick<PlannedCall, 'target' | 'body'>): Reserve {
-    if (this.count === 0 && target === this.#deps.first) return this.#firstReserve
-    return toReserve(target, estimate(body, target.maxOutputLength), body)
+    if (this.count === 0 && target === this.#deps.first) return reserveIn(this.row)
+    const isSeen = body.stream === true || !this.#deps.reservation.hasBudget
+    const completionTokens = toHeldOutput(body, target.maxOutputLength, isSeen) * (body.n ?? 1)
+    return toReserve(target, { promptTokens: estimatePrompt(body), completionTokens }, body)
   }
 
   /**
@@ -82,11 +95,11 @@ export class CallLog {
     if (this.#isClosed || planned.signal.aborted) throw noLongerWanted()
     const { target, body } = planned
     const lane = laneOf(planned)
-    const { first, row } = this.#deps
+    const { first } = this.#deps
     const isPassedOver = this.count === 0 && target !== first
     if (isPassedOver) {
       // The row names a target that was not called after all: its provider's limit was reached, or its breaker opened.
-      const call = this.#add(first, body, row.lane, null)
+      const call = this.#add(first, body, this.row.lane, null)
       this.#calls.push(call)
       call.meter.end('failed', noLongerWanted())
     }
@@ -113,17 +126,52 @@ export class CallLog {
   }
 
   #add(target: Target, body: CanonicalRequest, lane: Lane, row: OpenCall | null): Call {
-    return new Call(this.#deps, ++this.count, target, body, lane, row)
+    const call = new Call(this.#deps, ++this.count, target, body, lane, row)
+    if (body.stream && capOf(body) === null) {
+      const { reservedCompletionTokens } = row ?? this.row
+      const grow = (tokens: number) => this.#grow(call, tokens)
+      call.hold = new Hold(call, reservedCompletionTokens, this.#deps.reservation.hasBudget, grow)
+    }
+    return call
+  }
+
+  /** Has a call hold so many more tokens, if the budgets have room for them: on record, without anybody waiting for that. */
+  #grow(call: Call, tokens: number): GatewayError | null | Promise<GatewayError | null> {
+    const before = call.row ?? this.row
+    const { reservedPromptTokens: promptTokens, reservedNanoUsd: heldNanoUsd } = before
+    const completionTokens = before.reservedCompletionTokens + tokens
+    const grown = toReserve(call.target, { promptTokens, completionTokens }, call.body)
+    const hold = (reserve: Reserve) => {
+      if (call.row) call.row = { ...call.row, ...reserve }
+      else this.row = { ...this.row, ...reserve }
+    }
+    hold(grown)
+    const done = (refusal: GatewayError | null) => {
+      if (refusal) hold(reserveIn(before))
+      else if (call.row) this.#deps.ledger.grow({ kind: 'call', call: call.row, heldNanoUsd })
+      else this.#deps.ledger.grow({ kind: 'open', row: this.row, heldNanoUsd })
+      return refusal
+    }
+    const raising = this.#raise(true)
+    return raising instanceof Promise ? raising.then(done) : done(raising)
   }
 
   async #beginAdditional(planned: PlannedCall, reserve: Reserve, isPassedOver: boolean): Promise<Call> {
-    const { target, body, reason, signal } = planned
-    const { row, now } = this.#deps
-    const next: Pending = { target, body, reserve }
+    const { target, reason, signal } = planned
+    const { now } = this.#deps
+    const { row } = this
+    let next: Pending = { target, body: planned.body, reserve }
     this.#pending.add(next)
     try {
       const raising = this.#raise()
-      const refusal = raising instanceof Promise ? await raising : raising
+      let refusal = raising instanceof Promise ? await raising : raising
+      if (refusal && this.#mayCap(planned)) {
+        this.#pending.delete(next)
+        next = this.#toCapped(next)
+        this.#pending.add(next)
+        refusal = await this.#raise()
+        this.outputCap = Math.min(this.outputCap ?? Number.POSITIVE_INFINITY, capOf(next.body) ?? 0)
+      }
       if (refusal) throw refusal
       if (this.#isClosed || signal.aborted) throw noLongerWanted()
       const ended = this.#calls.flatMap((one) => (this.#told.has(one.number) ? [] : (toEndedCall(one) ?? [])))
@@ -138,9 +186,9 @@ export class CallLog {
         lane: laneOf(planned),
         createdMs: now(),
         priceId: target.priceId,
-        ...reserve,
+        ...next.reserve,
       }
-      const call = this.#add(target, body, opened.lane, opened)
+      const call = this.#add(target, next.body, opened.lane, opened)
       const recorded = this.#record(call, opened, next, ended)
       this.#recording.push(recorded)
       await recorded
@@ -160,9 +208,29 @@ export class CallLog {
     this.#calls.push(call)
   }
 
+  /** Whether a call that the budgets have no room for may be sent a cap, or a smaller one: of several choices each has its own share. */
+  #mayCap({ body, reason }: Pick<PlannedCall, 'body' | 'reason'>): boolean {
+    const { isUncapped, reservation } = this.#deps
+    return isUncapped && reservation.hasBudget && !body.stream && reason !== 'fan_out'
+  }
+
+  /** The same call with the largest cap that the budgets have room for. */
+  #toCapped({ target, body, reserve }: Pending): Pending {
+    const { reservation, counter } = this.#deps
+    const others = askForAll(counter, this.shareId, this.row, true, this.#calls, this.#pending).nanoUsd
+    const prompt = worstPrompt(body)
+    const choices = body.n ?? 1
+    const most = Math.floor(reserve.reservedCompletionTokens / choices)
+    const priceAt = (cap: number) => others + toMostNanoUsd(target, prompt, cap * choices, body)
+    const cap = findCap(toLeastCap(most), most, reservation.room(), priceAt)
+    const estimate = { promptTokens: reserve.reservedPromptTokens, completionTokens: cap * choices }
+    return { target, body: withCap(body, cap, target), reserve: toReserve(target, estimate, body) }
+  }
+
   /** Makes room for what all calls have come to or may, those on their way to the record among them. */
-  #raise(): GatewayError | null | Promise<GatewayError | null> {
-    const { reservation, counter, row } = this.#deps
-    return reservation.raise(askForAll(counter, this.shareId, row, reservation.hasBudget, this.#calls, this.#pending))
+  #raise(isMore = false): GatewayError | null | Promise<GatewayError | null> {
+    const { reservation, counter } = this.#deps
+    const ask = askForAll(counter, this.shareId, this.row, reservation.hasBudget, this.#calls, this.#pending)
+    return reservation.raise({ ...ask, isMore })
   }
 }

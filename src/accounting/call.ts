@@ -7,6 +7,7 @@ import type { Lane, NativeRequest } from '../domain/task.ts'
 import type { Reservation } from '../limits/limiter.ts'
 import type { OpenCall } from '../store/ledger-rows.ts'
 import type { Payer, Reading } from '../upstreams/backend.ts'
+import type { Hold } from './hold.ts'
 import type { LeftCalls } from './left-calls.ts'
 import { Meter } from './meter.ts'
 
@@ -41,10 +42,12 @@ export class Call implements Payer {
   /** When it noticed that its client had left or the server stops, by `performance.now()`; null where it has not. */
   leftMs: number | null = null
   #reading: Reading | null = null
+  /** What it holds while it writes; null where that is all from the start. */
+  hold: Hold | null = null
 
   /**
    * @param number from 1 on.
-   * @param row its row in `calls`; null for the first call.
+   * @param row its row in `calls`, as it stands by now; null for the first call.
    */
   constructor(
     deps: CallDeps,
@@ -52,7 +55,7 @@ export class Call implements Payer {
     readonly target: Target,
     readonly body: CanonicalRequest,
     readonly lane: Lane,
-    readonly row: OpenCall | null,
+    public row: OpenCall | null,
   ) {
     this.#deps = deps
     this.meter = new Meter(deps.monotonicMs)
@@ -81,6 +84,7 @@ export class Call implements Payer {
 
   /** Notes that nothing is read of it any more. */
   over(): void {
+    this.hold?.end()
     if (this.#reading !== null) this.#deps.leftCalls.delete(this.#deps.key.shareId, this.#reading)
   }
 }

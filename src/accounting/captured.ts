@@ -1,4 +1,5 @@
 /** What a call has said, as far as it is kept, for a count where its upstream does not report one. */
+import { tokensWritten } from '../tokens/written.ts'
 
 /** Of one choice, unless told otherwise; what is beyond it is counted by the ratio of what came before. */
 const MAX_CHARS = 64 * 1024
@@ -18,6 +19,9 @@ export class Captured {
   #pieces = 0
   #chars = 0
   more = 0
+  /** Estimated so far, and of how many characters. */
+  #tokens = 0
+  #estimated = 0
 
   constructor(maxChars = MAX_CHARS) {
     this.#maxChars = maxChars
@@ -25,6 +29,14 @@ export class Captured {
 
   get text(): string {
     return this.#text + this.#last
+  }
+
+  /** All of it as an estimate, which goes on where the last one ended. */
+  estimate(): number {
+    const { text, more } = this
+    this.#tokens += tokensWritten(text, this.#estimated)
+    this.#estimated = text.length
+    return more === 0 ? this.#tokens : this.#tokens * (1 + more / Buffer.byteLength(text))
   }
 
   add(text: string): void {

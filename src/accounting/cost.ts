@@ -11,7 +11,7 @@ import type { Cost, Counting } from '../limits/budget-reservation.ts'
 import type { Ask } from '../limits/limiter.ts'
 import { tokensOn } from '../tokens/bound.ts'
 import type { Counter } from '../tokens/count.ts'
-import { type Estimate, toCap, worstPrompt } from '../tokens/estimate.ts'
+import { capOf, type Estimate, toCap, worstPrompt } from '../tokens/estimate.ts'
 import { addBills, toEndedBill } from './additional.ts'
 import type { Call } from './call.ts'
 import { toMostNanoUsd } from './most.ts'
@@ -33,9 +33,46 @@ export const toReserve = (
   reservedNanoUsd: toMostNanoUsd(target, promptTokens, completionTokens, body),
 })
 
-/** The same as rates count it. */
-export const tokensOf = ({ reservedPromptTokens, reservedCompletionTokens }: Reserve): number =>
-  reservedPromptTokens + reservedCompletionTokens
+/** The same as rates count it: they take no whole answer for as long as its model may write. */
+export const tokensOf = (
+  { reservedPromptTokens, reservedCompletionTokens }: Reserve,
+  { body, target }: Pick<PlannedCalls, 'body' | 'target'>,
+): number => {
+  const likely = body.stream ? Number.POSITIVE_INFINITY : toCap(body, target.maxOutputLength) * (body.n ?? 1)
+  return reservedPromptTokens + Math.min(reservedCompletionTokens, likely)
+}
+
+/**
+ * The most tokens that a choice of a call is held at when it begins. What a stream writes is seen, and its hold grows with that; of a whole
+ * answer under a budget nothing is, and so it is all that the model may write.
+ * @param isSeen whether it is a stream, or under no budget.
+ */
+export const toHeldOutput = (body: CanonicalRequest, maxOutputLength: number, isSeen: boolean): number =>
+  isSeen ? toCap(body, maxOutputLength) : Math.min(capOf(body) ?? maxOutputLength, maxOutputLength)
+
+/** A request that Tollgate has to cap is refused where its budget has no room for so many tokens. */
+const LEAST_CAP = 1_024
+export const toLeastCap = (maxOutputLength: number): number => Math.min(LEAST_CAP, maxOutputLength)
+
+/** Finds the largest cap, from `least` to `most`, whose price is within so much; `least` where none is. */
+export function findCap(least: number, most: number, nanoUsd: number, priceOf: (cap: number) => number): number {
+  let [low, high] = [least, most]
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2)
+    if (priceOf(middle) <= nanoUsd) low = middle
+    else high = middle - 1
+  }
+  return low
+}
+
+/**
+ * The request with a cap of ours. Models that reason know the newer name only; servers of other models often the older one.
+ * `max_tokens_field` has the last word.
+ */
+export function withCap(body: CanonicalRequest, cap: number, { features }: Pick<Target, 'features'>): CanonicalRequest {
+  const { max_tokens: _, max_completion_tokens: __, ...rest } = body
+  return features.includes('reasoning') ? { ...rest, max_completion_tokens: cap } : { ...rest, max_tokens: cap }
+}
 
 /** Calls of the same body to one target. */
 export interface PlannedCalls {
@@ -43,17 +80,16 @@ export interface PlannedCalls {
   body: CanonicalRequest
   /** What each of them reads by the estimate, which its row reserves. */
   promptTokens: number
-  /** How many, each of so many choices. */
+  /** What each of them is held at for what it writes, all its choices together; and what rates count of that. */
+  outputTokens: number
+  likelyTokens: number
+  /** How many. */
   calls: number
-  choices: number
 }
 
-/** The most tokens that each of them writes. */
-const outputOf = ({ target, body, choices }: PlannedCalls): number => toCap(body, target.maxOutputLength) * choices
-
-/** The most that they cost, where each reads so many tokens. */
+/** What they are held at, where each reads so many tokens. */
 const priceOf = (plan: PlannedCalls, promptTokens: number): number =>
-  toMostNanoUsd(plan.target, promptTokens, outputOf(plan), plan.body) * plan.calls
+  toMostNanoUsd(plan.target, promptTokens, plan.outputTokens, plan.body) * plan.calls
 
 type Join = (costs: number[]) => number
 const dearest: Join = (costs) => Math.max(...costs)
@@ -63,6 +99,8 @@ const sum: Join = (costs) => costs.reduce((before, cost) => before + cost, 0)
 class PlannedCost implements Counting {
   /** Of each plan, what its calls read at most by a count; empty until they were counted. */
   #counted: number[] = []
+  /** The same, for which there has to be room. */
+  #likely: number[] = []
 
   constructor(
     readonly counter: Pick<Counter, 'bound'>,
@@ -79,15 +117,18 @@ class PlannedCost implements Counting {
   async count(): Promise<Cost | null> {
     const { counter, shareId, plans, spentNanoUsd } = this
     const likely: number[] = []
+    const tokens: number[] = []
     const counted: number[] = []
     const bounds = await Promise.all(plans.map(({ body }) => counter.bound(shareId, body)))
     for (const [at, plan] of plans.entries()) {
       const bound = bounds[at]
       if (!bound) return null
       likely.push(priceOf(plan, bound.tokens))
+      tokens.push(bound.tokens)
       counted.push(tokensOn(plan.target.upstreamModel, bound))
     }
     this.#counted = counted
+    this.#likely = tokens
     const costOf = (tokens: readonly number[]) =>
       spentNanoUsd + this.join(plans.map((plan, at) => priceOf(plan, tokens[at] ?? 0)))
     return {
@@ -95,6 +136,11 @@ class PlannedCost implements Counting {
       mostNanoUsd: costOf(counted),
       reservedNanoUsd: costOf(plans.map(({ promptTokens }) => promptTokens)),
     }
+  }
+
+  /** What a call to the first of its targets is likely to read by a count; null where nothing was counted. */
+  get likelyPromptTokens(): number | null {
+    return this.#likely[0] ?? null
   }
 
   /** What a call to the first of its targets reads: by the estimate, or by a count that has come to less. */
@@ -117,18 +163,23 @@ export function askForAny(
   let tokens = 0
   let nanoUsd = 0
   for (const plan of plans) {
-    tokens = Math.max(tokens, (plan.promptTokens + outputOf(plan)) * plan.calls)
+    tokens = Math.max(tokens, (plan.promptTokens + plan.likelyTokens) * plan.calls)
     if (mostPromptTokens !== null) nanoUsd = Math.max(nanoUsd, priceOf(plan, mostPromptTokens))
   }
   if (mostPromptTokens === null) return { tokens, nanoUsd }
   return { tokens, nanoUsd, counting: new PlannedCost(counter, shareId, plans, dearest, 0) }
 }
 
+/** Of one request it is asked for again each time that a hold grows. */
+const worst = new WeakMap<CanonicalRequest, number>()
+const worstPromptOf = (body: CanonicalRequest): number => worst.getOrInsertComputed(body, worstPrompt)
+
 /** Whether one reads and costs as much as the other. */
 export const isLike = (one: PlannedCalls, other: PlannedCalls): boolean =>
   one.target.pricing === other.target.pricing &&
   one.target.upstreamModel === other.target.upstreamModel &&
   one.target.maxOutputLength === other.target.maxOutputLength &&
+  one.outputTokens === other.outputTokens &&
   one.calls === other.calls &&
   (one.target.upstream === other.target.upstream || !isTimed(one.target.pricing))
 
@@ -157,8 +208,9 @@ export function askForAll(
   let spentNanoUsd = 0
   const plans: PlannedCalls[] = []
   const add = (target: Target, body: CanonicalRequest, reserve: Reserve) => {
-    tokens += tokensOf(reserve)
-    plans.push({ target, body, promptTokens: reserve.reservedPromptTokens, calls: 1, choices: body.n ?? 1 })
+    tokens += tokensOf(reserve, { body, target })
+    const { reservedPromptTokens: promptTokens, reservedCompletionTokens: outputTokens } = reserve
+    plans.push({ target, body, promptTokens, outputTokens, likelyTokens: outputTokens, calls: 1 })
   }
   for (const call of calls) {
     const reserve = call.row ?? row
@@ -174,6 +226,6 @@ export function askForAll(
   }
   for (const { target, body, reserve } of pending) add(target, body, reserve)
   if (!hasBudget) return { tokens, nanoUsd: 0 }
-  const nanoUsd = spentNanoUsd + sum(plans.map((plan) => priceOf(plan, worstPrompt(plan.body))))
+  const nanoUsd = spentNanoUsd + sum(plans.map((plan) => priceOf(plan, worstPromptOf(plan.body))))
   return { tokens, nanoUsd, counting: new PlannedCost(counter, shareId, plans, sum, spentNanoUsd) }
 }

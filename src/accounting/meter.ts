@@ -49,6 +49,11 @@ export class Meter {
   /** By which of its upstream's credentials it goes; null where that has one or none. */
   credential: number | null = null
   firstTokenMs: number | null = null
+  /** When it began to answer, and not only to think, ms after its beginning; null before that. */
+  answeredMs: number | null = null
+  /** How many characters it has written, and at how many somebody looks what that comes to. */
+  written = 0
+  lookAt = Number.POSITIVE_INFINITY
   /** How fast it has written, by its own word, where it has said so. */
   #saidPerSecond: number | null = null
   durationMs: number | null = null
@@ -127,6 +132,19 @@ export class Meter {
     })
   }
 
+  /** Base64 characters of audio so far. */
+  get audioChars(): number {
+    return this.#audioChars
+  }
+
+  /** What all text so far comes to by an estimate, in tokens. */
+  estimateText(): number {
+    let tokens = 0
+    for (const each of this.#answer) tokens += each.estimate()
+    for (const each of this.#reasoning) tokens += each.estimate()
+    return tokens
+  }
+
   /** Takes what the call has answered. */
   take(events: readonly AnswerEvent[]): void {
     for (const event of events) {
@@ -194,6 +212,7 @@ export class Meter {
       return
     }
     this.#see()
+    this.written += text.length
     this.#first.add(text)
   }
 
@@ -228,6 +247,8 @@ export class Meter {
   #capture(texts: Captured[], choice: number, text: string): void {
     if (text === '') return
     this.#see()
+    this.written += text.length
+    if (this.answeredMs === null && texts === this.#answer) this.answeredMs = this.elapsedMs
     while (texts.length <= choice) texts.push(new Captured())
     texts[choice]?.add(text)
   }
@@ -238,6 +259,7 @@ export class Meter {
     if (typeof data !== 'string' || data === '') return
     this.#see()
     this.#audioChars += data.length
+    this.written += data.length
   }
 
   /** Something was said. */

@@ -8,7 +8,7 @@ import type { Ledger } from '../ledger/ledger.ts'
 import { toWithheld } from '../ledger/rows.ts'
 import type { Reservation } from '../limits/limiter.ts'
 import { type Log, traceOf } from '../log.ts'
-import type { OpenRow, Outcome, SettledRow } from '../store/ledger-rows.ts'
+import type { Outcome, SettledRow } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
 import { addBills, isAlone, toFirst, toSettledCalls } from './additional.ts'
 import { type Bill, toBill } from './bill.ts'
@@ -55,7 +55,6 @@ export const toAll =
 export interface SettlementDeps {
   ledger: Pick<Ledger, 'settle'>
   counter: Counter
-  row: OpenRow
   calls: CallLog
   /** What was reserved for the request on its key and team. */
   reservation: Pick<Reservation, 'releaseSlot' | 'settle'>
@@ -70,6 +69,11 @@ export class Settlement {
 
   constructor(deps: SettlementDeps) {
     this.#deps = deps
+  }
+
+  /** See `CallLog.outputCap`. */
+  get outputCap(): number | null {
+    return this.#deps.calls.outputCap
   }
 
   /** How many calls were made so far. */
@@ -109,10 +113,10 @@ export class Settlement {
     const [only] = bills
     const alone = isAlone(bills)
     const sum = only && alone ? only : addBills(bills)
-    const additional = alone ? undefined : toSettledCalls(this.#deps.row, calls, bills)
+    const additional = alone ? undefined : toSettledCalls(log.row, calls, bills)
     const { usage, costNanoUsd } = sum
     reservation.settle({ tokens: usage.prompt + usage.completion, nanoUsd: costNanoUsd })
-    const row = toSettledRow(this.#deps.row, sum, calls.at(-1), {
+    const row = toSettledRow(log.row, sum, calls.at(-1), {
       status: end.status,
       httpStatus: end.httpStatus,
       errorCode: end.errorCode,

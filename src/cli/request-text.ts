@@ -124,7 +124,7 @@ function toCharges({ request, calls, workedOutNanoUsd, agrees }: RequestCharge):
     const basis = toIndented(`Call ${call.number}: ${toBasisText(call)}`, 4).slice(2)
     return `${basis}${toLines(call)}${toDifference(call)}`
   })
-  if (agrees === null) return `${each.join('')}  It is under way: it costs what it has reserved at most.\n`
+  if (agrees === null) return `${each.join('')}  In progress. A stream may still reserve more.\n`
   const sums = [
     ...(calls.length > 1 ? [['  All calls', workedOutNanoUsd === null ? '-' : `$${toUsd(workedOutNanoUsd)}`]] : []),
     ['  In the ledger', `$${toUsd(request.costNanoUsd)}`],

@@ -56,6 +56,7 @@ export function toHeaders(
   all['x-tollgate-upstream'] = begun.target.upstream.id
   all['x-tollgate-lane'] = begun.answer.isNative ? 'native' : 'translated'
   all['x-tollgate-attempts'] = String(settlement.attempts)
+  if (settlement.outputCap !== null) all['x-tollgate-output-cap'] = String(settlement.outputCap)
   if (isUnmet(begun.events)) all['x-tollgate-schema'] = 'unmet'
   return all
 }

@@ -7,7 +7,7 @@ import type { CallLog } from '../accounting/call-log.ts'
 import { tokensOf } from '../accounting/cost.ts'
 import type { Meter } from '../accounting/meter.ts'
 import type { Waiting } from '../delivery/waiting.ts'
-import type { EndSignal } from '../domain/end-signal.ts'
+import { type EndSignal, partOf } from '../domain/end-signal.ts'
 import { GatewayError, mayReadOn, noLongerWanted, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerStream, Passage, Take } from '../domain/events.ts'
 import type { DialectName } from '../domain/settings.ts'
@@ -84,7 +84,7 @@ async function callOnce(
   used: Upstream | null,
 ): Promise<Answer> {
   const planned = toWithin(asked)
-  const { body, native, target, signal } = planned
+  const { native, target, signal } = planned
   const { upstream } = target
   let permit: Permit | null = null
   let call: Call | null = null
@@ -93,17 +93,17 @@ async function callOnce(
     let reserve = calls.reserveOf(planned)
     // Providers say themselves how many they take.
     if (upstream.local) {
-      const asking = { owner: shareId, tokens: tokensOf(reserve) }
+      const asking = { owner: shareId, tokens: tokensOf(reserve, planned) }
       const entering = deps.crowding.enter(upstream, asking, signal)
       room = entering instanceof Promise ? await entering : entering
       // Other calls of the request may have been begun meanwhile.
       if (entering instanceof Promise) reserve = calls.reserveOf(planned)
     }
-    permit = permitFor(deps, upstream, tokensOf(reserve))
+    permit = permitFor(deps, upstream, tokensOf(reserve, planned))
     const beginning = calls.begin(planned, reserve)
     const begun = beginning instanceof Promise ? await beginning : beginning
     call = begun
-    const { number, meter } = begun
+    const { number, meter, body, hold } = begun
     if (upstream.credentials.length > 1) meter.credential = (used ?? upstream).credentialNumber
     meter.onEnd = (meter) => {
       permit?.leave(toTokens(meter))
@@ -111,11 +111,14 @@ async function callOnce(
       health.report(target, toNews(meter), used)
       begun.over()
     }
+    // In silence, nobody else would end it.
+    const ending = hold?.isTimed ? partOf(signal) : null
+    if (ending) hold?.begin(ending)
     const asking: BackendCall = {
       body,
       native,
       target: used === null ? target : { ...target, upstream: used },
-      signal,
+      signal: ending?.signal ?? signal,
       deadlines: upstream.deadlines,
       payer: begun,
       callId: `${id}-${number}`,
@@ -137,7 +140,7 @@ async function callOnce(
       // For want of room we leave an answer unread that was written, and that will be charged for.
       call.meter.fail(error instanceof GatewayError ? leftUnread() : error)
     }
-    throw error
+    throw call?.hold?.refusal ?? error
   }
 }
 
@@ -167,7 +170,10 @@ class MeteredStream implements AnswerStream, Passage {
   pump(take: Take, passage?: Passage): Promise<void> {
     const metered: Take = (events) => {
       this.#meter.take(events)
-      return take(events)
+      if (this.#meter.written < this.#meter.lookAt) return take(events)
+      // It may have been ended in silence.
+      if (this.call.hold?.refusal) throw this.call.hold.refusal
+      return this.#grow(take(events))
     }
     this.#passage = passage ?? NOWHERE
     return this.inner.pump(metered, passage && this)
@@ -175,13 +181,29 @@ class MeteredStream implements AnswerStream, Passage {
 
   pass(frames: string, text: string): boolean | Promise<boolean> {
     this.#meter.takeText(text)
-    return this.#passage.pass(frames, text)
+    const went = this.#passage.pass(frames, text)
+    return this.#meter.written < this.#meter.lookAt ? went : this.#grow(went)
+  }
+
+  /** Goes on once what it writes next has room. Throws the refusal of a budget that has none. */
+  #grow(went: boolean | Promise<boolean>): boolean | Promise<boolean> {
+    const decided = this.call.hold?.look() ?? null
+    if (decided === null) return went
+    return this.#whenDecided(went, decided)
+  }
+
+  async #whenDecided(went: boolean | Promise<boolean>, decided: GatewayError | Promise<GatewayError | null>) {
+    const goesOn = await went
+    const error = await decided
+    if (error) throw error
+    return goesOn
   }
 
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
-    if (this.#meter.outcome === null && this.call.readOnMs > 0 && mayReadOn(this.signal)) void this.#readOn()
+    const isEnded = this.#meter.outcome !== null || this.call.hold?.refusal
+    if (!isEnded && this.call.readOnMs > 0 && mayReadOn(this.signal)) void this.#readOn()
     else this.#end()
   }
 
@@ -190,7 +212,7 @@ class MeteredStream implements AnswerStream, Passage {
     try {
       await this.inner.pump((events) => {
         this.#meter.take(events)
-        return true
+        return this.#meter.written < this.#meter.lookAt || this.#grow(true)
       })
     } catch (error) {
       this.#meter.end('cut', error)
@@ -210,7 +232,7 @@ const NOWHERE: Passage = {
   },
 }
 
-/** A cap of ours may be more than this target writes; a client's own is not, or the target would not be tried. */
+/** A cap of ours may be more than a further target writes; a client's own is not, or the target would not be tried. */
 function toWithin(planned: PlannedCall): PlannedCall {
   const { body, target } = planned
   const most = target.maxOutputLength

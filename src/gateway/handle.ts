@@ -89,7 +89,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     // 3. Where, and may they? From here on it is reserved for.
     const health = deps.health.forRequest(key)
     const admitted = orThrow(await admit(deps, { snapshot, key, team, entered, task, health }))
-    const { reservation, body, lanes, targets, first, slug } = admitted
+    const { reservation, body, outputCap, lanes, targets, first, slug } = admitted
     rates = reservation.headers
     held.defer(() => reservation.cancel())
     const { signal: client } = incoming.request
@@ -100,7 +100,10 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     // 5. Asked, answered, settled.
     isDispatched = true
     const { ledger, counter, leftCalls, now, monotonicMs, onFinished } = deps
-    const calls = new CallLog({ ledger, row, first, reservation, counter, key, signal, leftCalls, now, monotonicMs })
+    const calls = new CallLog({
+      ...{ ledger, row, first, reservation, counter, key, signal, leftCalls, now, monotonicMs, outputCap },
+      isUncapped: task.cap === null,
+    })
     const waiting = new Waiting()
     const delivery: Delivery = {
       requestId,
@@ -108,7 +111,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
       // The text that it came as is as long as all the rest, and nobody needs it any more.
       task: task.native ? withoutNative(task) : task,
       identity: { id, created: Math.floor(createdMs / 1000), model: slug },
-      settlement: new Settlement({ ledger, counter, row, calls, reservation, onFinished }),
+      settlement: new Settlement({ ledger, counter, calls, reservation, onFinished }),
       signal,
       client,
       headers: rates,

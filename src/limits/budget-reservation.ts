@@ -95,6 +95,12 @@ export class BudgetReservation {
     return null
   }
 
+  /** The most that it may hold: what it does, and what all of its budgets have left. */
+  room(): number {
+    const now = this.#charges.map((one) => ({ state: this.#budgets.stateOf(one) ?? one.state, usage: one.usage }))
+    return this.#held + roomOf(now)
+  }
+
   /** Has it counted, once, and holds no more than that says. Never rejects. */
   async count(): Promise<void> {
     const [counting, within] = [this.#counting, this.#within]
@@ -131,6 +137,13 @@ export class BudgetReservation {
     for (const { usage } of this.#charges) usage.uncounted.delete(this)
   }
 }
+
+/** What all of these budgets have left; Infinity for none. */
+export const roomOf = (charges: readonly BudgetCharge[]): number =>
+  Math.min(
+    Number.POSITIVE_INFINITY,
+    ...charges.map(({ state, usage }) => state.budget.nanoUsd - usage.spentNanoUsd - usage.reservedNanoUsd),
+  )
 
 /**
  * Finds the first that has no room for a request. What costs nothing, such as a local model, is let through whatever was spent.

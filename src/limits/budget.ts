@@ -13,6 +13,7 @@ import {
   type Cost,
   type Counting,
   findFull,
+  roomOf,
 } from './budget-reservation.ts'
 import { type BudgetState, openPeriod, rollOver } from './budget-state.ts'
 import { toBudgetMs, toInForce } from './period.ts'
@@ -80,11 +81,13 @@ export class Budgets {
     counting: Counting | null,
     wallMs: number,
   ): BudgetReservation | BudgetRefusal {
-    const charges: BudgetCharge[] = []
-    this.#latestMs = toBudgetMs(wallMs, this.#latestMs)
-    if (key.budget !== null) charges.push(this.#charge('key', key, key.budget))
-    if (team !== null && team.budget !== null) charges.push(this.#charge('team', team, team.budget))
+    const charges = this.#chargesOf(key, team, wallMs)
     return findFull(charges, cost.likelyNanoUsd, 0) ?? new BudgetReservation(this, charges, cost, counting)
+  }
+
+  /** How much all of their budgets have left; Infinity without any. */
+  room(key: Owner, team: Owner | null, wallMs: number): number {
+    return roomOf(this.#chargesOf(key, team, wallMs))
   }
 
   /** Has what is under way on these budgets counted, so that it holds no more than it may cost. */
@@ -131,6 +134,14 @@ export class Budgets {
     // Also downwards: whoever gets a larger budget is warned of that one again.
     usage.warned = percent
     if (isNew) this.#onWarning({ spender, name, spentNanoUsd: usage.spentNanoUsd, budget, percent })
+  }
+
+  #chargesOf(key: Owner, team: Owner | null, wallMs: number): BudgetCharge[] {
+    const charges: BudgetCharge[] = []
+    this.#latestMs = toBudgetMs(wallMs, this.#latestMs)
+    if (key.budget !== null) charges.push(this.#charge('key', key, key.budget))
+    if (team !== null && team.budget !== null) charges.push(this.#charge('team', team, team.budget))
+    return charges
   }
 
   #charge(kind: Spender['kind'], { id, name }: Owner, budget: Budget): BudgetCharge {

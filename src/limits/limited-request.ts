@@ -80,32 +80,33 @@ export class LimitedRequest implements EnteredRequest, Reservation {
     const { tokens, counting = null } = ask
     const decided = this.#admit(tokens, toWorst(ask), counting, now)
     if (!isBudgetRefusal(decided)) return decided
-    return this.#refuseOrCount(decided, counting, (cost) => this.#admit(tokens, cost, null, now))
+    return this.#refuseOrCount(decided, ask, (cost) => this.#admit(tokens, cost, null, now))
   }
 
   /** What does not fit by the worst case is tried by a count, and then by counts of all that is under way. */
   #refuseOrCount<T>(
     refusal: BudgetRefusal,
-    counting: Counting | null,
+    { counting, isMore = false }: Ask,
     attempt: (cost: Cost) => T | BudgetRefusal,
   ): GatewayError | Promise<T | GatewayError> {
-    if (!counting || !mayFit(refusal, counting)) return toBudgetError(refusal, this.headers)
-    return this.#untilCounted(counting, refusal, attempt)
+    if (!counting || !mayFit(refusal, counting)) return toBudgetError(refusal, this.headers, isMore)
+    return this.#untilCounted(counting, refusal, isMore, attempt)
   }
 
   async #untilCounted<T>(
     counting: Counting,
     refusal: BudgetRefusal,
+    isMore: boolean,
     attempt: (cost: Cost) => T | BudgetRefusal,
   ): Promise<T | GatewayError> {
     const cost = await counting.count()
-    if (cost === null) return toBudgetError(refusal, this.headers)
+    if (cost === null) return toBudgetError(refusal, this.headers, isMore)
     let decided = attempt(cost)
     if (isBudgetRefusal(decided)) {
       await this.#budgets.countOthers(this.#key, this.#team)
       decided = attempt(cost)
     }
-    return isBudgetRefusal(decided) ? toBudgetError(decided, this.headers) : decided
+    return isBudgetRefusal(decided) ? toBudgetError(decided, this.headers, isMore) : decided
   }
 
   #admit(
@@ -139,7 +140,7 @@ export class LimitedRequest implements EnteredRequest, Reservation {
     const { tokens, counting = null } = ask
     const decided = this.#raise(tokens, toWorst(ask), counting)
     if (decided === null) return null
-    return this.#refuseOrCount(decided, counting, (cost) => this.#raise(tokens, cost, counting))
+    return this.#refuseOrCount(decided, ask, (cost) => this.#raise(tokens, cost, counting))
   }
 
   #raise(tokens: number, cost: Cost, counting: Counting | null): BudgetRefusal | null {
@@ -150,6 +151,11 @@ export class LimitedRequest implements EnteredRequest, Reservation {
       this.#teamSlot?.raise(tokens)
     }
     return full
+  }
+
+  room(now?: Moment): number {
+    if (this.#budget) return this.#budget.room()
+    return now ? this.#budgets.room(this.#key, this.#team, now.wallMs) : Number.POSITIVE_INFINITY
   }
 
   releaseSlot(): void {

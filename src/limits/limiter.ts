@@ -21,6 +21,8 @@ export interface Amount {
 export interface Ask extends Amount {
   /** How it is found out what it may cost where a budget has no room for the worst; without it, the worst decides. */
   counting?: Counting
+  /** Whether it is for more of an answer that has begun. */
+  isMore?: boolean
 }
 
 export interface Moment {
@@ -38,6 +40,8 @@ export interface EnteredRequest {
    * counted then, and it is decided anew by the counts. The limiter here lets nothing come between a check and its reservation.
    */
   admit(ask: Ask, now: Moment): Decision<Reservation> | Promise<Decision<Reservation>>
+  /** How many nano-dollars the budgets of key and team have room for now; Infinity without any. */
+  room(now: Moment): number
   /** Gives the request and its slot back: nothing of it was read. */
   cancel(): void
   /**
@@ -58,6 +62,8 @@ export interface Reservation {
    * `admit`. Returns `insufficient_quota` where a budget has no room for that; then nothing has changed.
    */
   raise(ask: Ask): GatewayError | null | Promise<GatewayError | null>
+  /** How many nano-dollars it may hold at most: what it holds, and what there is room for beside. Infinity without a budget. */
+  room(): number
   /** Gives back the concurrency slots before it is known what was used. */
   releaseSlot(): void
   /** Turns it into what was used, and releases the slots. The first call counts, later ones do nothing. */

@@ -27,11 +27,17 @@ const UNLIMITED: Reservation = Object.freeze({
   headers: {},
   hasBudget: false,
   raise: () => null,
+  room: () => Number.POSITIVE_INFINITY,
   releaseSlot() {},
   settle() {},
   cancel() {},
 })
-const UNLIMITED_REQUEST: EnteredRequest = Object.freeze({ admit: () => UNLIMITED, cancel() {}, refuse() {} })
+const UNLIMITED_REQUEST: EnteredRequest = Object.freeze({
+  admit: () => UNLIMITED,
+  room: () => Number.POSITIVE_INFINITY,
+  cancel() {},
+  refuse() {},
+})
 const UNLIMITED_PERMIT: Permit = Object.freeze({ leave() {} })
 
 export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOptions = {}): LocalLimiter {

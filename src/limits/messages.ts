@@ -40,7 +40,7 @@ const ASK = 'ask your administrator for a larger'
 
 const ADVICE: Record<RateRefusal['on'], string> = {
   requests: 'Send requests more slowly',
-  tokens: 'Requested counts the prompt and the most that the answer may have: set a smaller max_tokens',
+  tokens: 'Requested counts the prompt and max_tokens, or 4,096 tokens without it: set a smaller max_tokens',
   concurrency: 'Wait for an answer that is under way to end',
 }
 
@@ -73,16 +73,19 @@ export function toOwnLimitError(upstream: string, refusal: RateRefusal): Upstrea
   )
 }
 
-/** Makes the refusal of a budget that has no room for a request. `headers` go with it. */
-export function toBudgetError(refusal: BudgetRefusal, headers: Headers): GatewayError {
+/**
+ * Makes the refusal of a budget that has no room for a request. `headers` go with it.
+ * @param isMore whether its answer has begun, and ends here.
+ */
+export function toBudgetError(refusal: BudgetRefusal, headers: Headers, isMore: boolean): GatewayError {
   const { kind, name, budget, spentNanoUsd, reservedNanoUsd, askedNanoUsd, resetMs } = refusal
   const reset =
     resetMs === null ? 'It never resets.' : `It resets at ${new Date(resetMs).toISOString().replace('.000Z', 'Z')}.`
-  return new GatewayError(
-    'insufficient_quota',
-    `The budget of ${kind} \`${name}\` has no room for this request: ${toWords(budget)}, of which ${usd(spentNanoUsd)} is spent and ${usd(reservedNanoUsd)} is reserved by requests under way; this one could cost at most ${usd(askedNanoUsd)}. ${reset} ${toBudgetAdvice(refusal)}`,
-    { headers: { ...headers } },
-  )
+  const standing = `${toWords(budget)}, of which ${usd(spentNanoUsd)} is spent and ${usd(reservedNanoUsd)} is reserved by requests under way`
+  const sentence = isMore
+    ? `The response ends here: the budget of ${kind} \`${name}\` has no room for the rest of it (${standing}). ${reset} ${toLargerAdvice(refusal)}`
+    : `The budget of ${kind} \`${name}\` has no room for this request: ${standing}; this one could cost at most ${usd(askedNanoUsd)}. ${reset} ${toBudgetAdvice(refusal)}`
+  return new GatewayError('insufficient_quota', sentence, { headers: { ...headers } })
 }
 
 const usd = (nanoUsd: number) => `${toUsd(nanoUsd)} USD`
@@ -91,13 +94,17 @@ const toWords = ({ nanoUsd, period }: Budget) =>
   period === 'total' ? `${usd(nanoUsd)} in total` : `${usd(nanoUsd)} per ${period}`
 
 /** What frees room, by what takes it: the spent, the request alone, or the requests under way. */
-function toBudgetAdvice({ budget, spentNanoUsd, askedNanoUsd, resetMs }: BudgetRefusal): string {
+function toBudgetAdvice(refusal: BudgetRefusal): string {
+  const { budget, spentNanoUsd, askedNanoUsd, resetMs } = refusal
   const larger = `${ASK} budget`
   const later = resetMs === null ? '' : 'wait for that, or '
-  if (spentNanoUsd >= budget.nanoUsd) return capitalized(`${later}${larger}`)
+  if (spentNanoUsd >= budget.nanoUsd) return toLargerAdvice(refusal)
   const smaller = 'set a smaller max_tokens, ask a cheaper model'
   if (spentNanoUsd + askedNanoUsd > budget.nanoUsd) return capitalized(`${smaller}, or ${later}${larger}`)
   return capitalized(`wait for requests under way to end, ${smaller}, or ${larger}`)
 }
+
+const toLargerAdvice = ({ resetMs }: BudgetRefusal): string =>
+  capitalized(`${resetMs === null ? '' : 'wait for that, or '}${ASK} budget`)
 
 const capitalized = (words: string) => `${words.charAt(0).toUpperCase()}${words.slice(1)}.`

@@ -80,11 +80,15 @@ function bytesBeside(value: object, known: ReadonlySet<string>): number {
   return bytes
 }
 
-/** The most tokens that one choice may have. No upstream writes more than the model can, whatever a client asks for. */
+/** The most tokens that a request lets a choice have; null where it does not say. */
+export const capOf = ({ max_completion_tokens: newer, max_tokens: older }: CanonicalRequest): number | null =>
+  newer ?? older ?? null
+
+/** The most tokens that one choice is likely to have. No upstream writes more than the model can, whatever a client asks for. */
 export function toCap(body: CanonicalRequest, maxOutputLength: number): number {
-  return Math.min(body.max_completion_tokens ?? body.max_tokens ?? DEFAULT_OUTPUT_TOKENS, maxOutputLength)
+  return Math.min(capOf(body) ?? DEFAULT_OUTPUT_TOKENS, maxOutputLength)
 }
 
 /** The most tokens that an answer may have, all its choices together: without a cap, as many as the model writes. */
 export const toMostOutput = (body: CanonicalRequest, maxOutputLength: number): number =>
-  Math.min(body.max_completion_tokens ?? body.max_tokens ?? maxOutputLength, maxOutputLength) * (body.n ?? 1)
+  Math.min(capOf(body) ?? maxOutputLength, maxOutputLength) * (body.n ?? 1)

@@ -42,8 +42,9 @@ describe('what a call may cost at most', () => {
     const pricing = [{ ...base, second: '0.0005' }]
     const body = { model: 'm', messages: [], max_tokens: 5 }
     const planOf = (totalWhole: number) => ({
+      ...{ outputTokens: 5, likelyTokens: 5 },
       target: { ...toTarget({ deadlines: { ...DEFAULT_DEADLINES, totalWhole } }), pricing },
-      ...{ body, promptTokens: 10, calls: 1, choices: 1 },
+      ...{ body, promptTokens: 10, calls: 1 },
     })
     const [one, other] = [planOf(1_000), planOf(9_000)]
     expect([isLike(one, other), isLike(one, one)]).toEqual([false, true])
@@ -116,7 +117,10 @@ test('beside what a count comes to stands what a kill would charge, of a text wi
   const body = { model: 'm', messages: [{ role: 'user' as const, content: ' '.repeat(4_000) }], max_tokens: 10 }
   const estimated = estimate(body, target.maxOutputLength)
   const reserve = toReserve(target, estimated, body)
-  const plan = { target, body, promptTokens: estimated.promptTokens, calls: 1, choices: 1 }
+  const plan = {
+    ...{ target, body, promptTokens: estimated.promptTokens, calls: 1 },
+    ...{ outputTokens: estimated.completionTokens, likelyTokens: estimated.completionTokens },
+  }
   const asks = [
     askForAny(counter, 'key', [plan], 4_000),
     askForAll(counter, 'key', reserve, true, [], [{ target, body, reserve }]),

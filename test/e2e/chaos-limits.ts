@@ -47,15 +47,8 @@ export function judgeLimits(facts: Facts, rows: Rows): string[] {
     const before = past.map(({ created_ms }) => created_ms)
     atMost('calls to an upstream a minute', mostWithinAMinute(times, before), DELTA_LIMITS.rpm)
   }
-  const uncapped = story.upstreams.calls.filter(({ id, seen }) => isBudgeted(rows.byId.get(id)) && !hasCap(seen.json))
-  if (uncapped.length > 0)
-    flaws.push(complain(story, null, 'a cap on every answer that a budget pays', uncapped[0]?.seen.json))
   return flaws
 }
-
-const isBudgeted = (row: Row | undefined) => ['budget', 'squad1', 'squad2'].includes(row?.key_id ?? '')
-const hasCap = (json: Record<string, unknown> | null) =>
-  typeof json?.max_tokens === 'number' || typeof json?.max_completion_tokens === 'number'
 
 const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0)
 

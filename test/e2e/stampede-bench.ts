@@ -109,9 +109,9 @@ const SUMS = `
     SUM(status = 'open') AS open, (SELECT SUM(cost_nano_usd) FROM usage_hourly) AS rollup
   FROM requests`
 
-/** Bills by the cap that it was sent; whoever was sent none has the gateway to blame. */
+/** Bills by the cap that it was sent, and for all that the model writes without one. */
 function toAnswer({ json }: Seen, usageOf: (cap: number) => WireUsageNumbers, after: Promise<void>) {
-  const usage = usageOf(Number(json?.max_tokens ?? 1e9))
+  const usage = usageOf(Number(json?.max_tokens ?? 1_000))
   if (json?.stream) return { ...streamAnswer({ usage }), after }
   return {
     kind: 'stream' as const,

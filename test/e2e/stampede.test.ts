@@ -15,7 +15,7 @@ import {
 } from './stampede-bench.ts'
 
 const CROWD = 200
-/** The cap that the gateway sets on a model that writes 1,000 tokens. */
+/** What the model writes at most, which is held where the client gives no cap. */
 const DEFAULT_CAP = 1_000
 
 let bench: StampedeBench

@@ -141,53 +141,98 @@ describe('a budget', () => {
   })
 })
 
-describe('the cap of an answer', () => {
-  const caps: [string, Record<string, unknown>, object][] = [
-    ['is that of the model where it is short', {}, { max_tokens: 1_000 }],
-    ['is 4,096 tokens at most', { model: 'acme/long' }, { max_tokens: 4_096 }],
-    ['has its newer name for a model that reasons', { model: 'acme/thinker' }, { max_completion_tokens: 1_000 }],
-    ['has the name that the upstream takes', { model: 'acme/single' }, { max_completion_tokens: 1_000 }],
-    ['is set where the client says that it sets none', { max_tokens: null }, { max_tokens: 1_000 }],
-    ['is the client’s own where it has one', { max_tokens: 7 }, { max_tokens: 7 }],
-    ['is the client’s own by either name', { max_completion_tokens: 7 }, { max_completion_tokens: 7 }],
-  ]
-  const sentOf = ({ json }: Seen) => {
+const asJson = { model: 'acme/long', response_format: { type: 'json_object' } }
+const scripted = (seen: Seen) => (seen.json?.stream ? streamAnswer() : wholeAnswer())
+
+describe('what a budget holds of an answer', () => {
+  const sentOf = ({ json }: Seen): object => {
     const { max_tokens, max_completion_tokens } = json ?? {}
     return { max_tokens, max_completion_tokens }
   }
-  test.each(caps)('%s', async (_, body, expected) => {
+  const holds: [string, Record<string, unknown>, number][] = [
+    ['is all that the model writes of a whole one', { model: 'acme/long' }, 16_000],
+    ['is 4,096 tokens of a stream at first', { model: 'acme/long', stream: true }, 4_096],
+    ['is what the model writes of a stream, where that is less', { stream: true }, 1_000],
+    ['is all that the model writes of a stream that is checked as a whole', { ...asJson, stream: true }, 16_000],
+    ['counts a cap of null as none', { max_tokens: null }, 1_000],
+    ['is the client’s own cap', { model: 'acme/long', max_tokens: 7 }, 7],
+    ['is the client’s own cap by its newer name', { max_completion_tokens: 7, stream: true }, 7],
+  ]
+  test.each(holds)('%s', async (_, body, held) => {
     const { app, near, ask, team } = bench
     const name = `team of ${JSON.stringify(body)}`
     team({ name, budget: inTotal(1_000_000_000) })
-    const [cap] = Object.values(expected)
+    near.script((seen) =>
+      seen.json?.response_format || 'response_format' in body ? wholeAnswer({ tokens: ['{}'] }) : scripted(seen),
+    )
+    const free = await ask(app.key(), body)
+    await free.text()
+    const sent = sentOf(near.requests.at(-1) as Seen)
     for (const key of [app.key({ budget: inTotal(1_000_000_000) }), app.key({ team: name })]) {
       const response = await ask(key, body)
       expect(response.status).toBe(200)
-      expect(rowOf(bench, response)?.reserved_completion_tokens).toBe(cap)
-      expect(sentOf(near.requests.at(-1) as Seen)).toEqual({
-        max_tokens: undefined,
-        max_completion_tokens: undefined,
-        ...expected,
-      })
+      await response.text()
+      expect(rowOf(bench, response)?.reserved_completion_tokens).toBe(held)
+      expect(response.headers.has('x-tollgate-output-cap')).toBe(false)
+      expect(sentOf(near.requests.at(-1) as Seen)).toEqual(sent)
     }
-  })
-
-  test('is what each of its routes can write', async () => {
-    const { app, near, far, ask } = bench
-    near.script({ kind: 'whole', status: 500, body: {} })
-    const response = await ask(app.key({ budget: inTotal(1_000_000_000) }), { model: 'acme/uneven' })
-    expect(response.headers.get('x-tollgate-upstream')).toBe('far')
-    expect([near, far].map(({ requests }) => sentOf(requests.at(-1) as Seen).max_tokens)).toEqual([4_096, 500])
     near.script(obliging)
   })
 
-  test('is not set without a budget, on key or team', async () => {
-    const { app, near, ask, team } = bench
-    team({ name: 'free' })
-    for (const key of [app.key(), app.key({ team: 'free' })]) {
-      await ask(key)
-      expect(Object.keys(near.requests.at(-1)?.json ?? {}).sort()).toEqual(['messages', 'model'])
-    }
+  const caps: [string, Record<string, unknown>, (cap: number) => object, choices: number][] = [
+    ['a whole answer', { model: 'acme/long' }, (cap) => ({ max_tokens: cap }), 1],
+    ['the older name', { model: 'acme/long', n: 2 }, (cap) => ({ max_tokens: cap }), 2],
+  ]
+  test.each(caps)('without room for all of it is capped, and that is told: %s', async (_, body, expected, choices) => {
+    const { app, near, ask } = bench
+    const cap = 2_000
+    const key = app.key({ budget: inTotal(costOf(HELLO_COUNTED, cap * choices) + 1_999) })
+    near.script(billing(10, 20))
+    const response = await ask(key, body)
+    expect(response.status).toBe(200)
+    expect(response.headers.get('x-tollgate-output-cap')).toBe(String(cap))
+    expect(sentOf(near.requests.at(-1) as Seen)).toMatchObject(expected(cap))
+    expect(rowOf(bench, response)).toMatchObject({ reserved_completion_tokens: cap * choices, status: 'ok' })
+    near.script(obliging)
+  })
+
+  test('of a model that reasons is capped by the newer name, and by that of the upstream where it has one', async () => {
+    const { app, near, ask } = bench
+    const most = (cap: number) => HELLO_COUNTED * 3_000 + cap * 5_000
+    near.script(billing(10, 20))
+    await ask(app.key({ budget: inTotal(most(3_000)) }), { model: 'acme/deep' })
+    expect(sentOf(near.requests.at(-1) as Seen)).toEqual({ max_tokens: undefined, max_completion_tokens: 3_000 })
+    near.script(obliging)
+  })
+
+  test('is never capped under 1,024 tokens: what has no room for those is refused', async () => {
+    const { app, near, ask } = bench
+    const least = costOf(HELLO_COUNTED, 1_024)
+    const calls = near.requests.length
+    const refusal = await toRefusal(await ask(app.key({ budget: inTotal(least - 1) }), { model: 'acme/long' }))
+    expect(refusal).toMatchObject({ status: 429, code: 'insufficient_quota' })
+    expect(near.requests.length).toBe(calls)
+    near.script(billing(10, 20))
+    const response = await ask(app.key({ budget: inTotal(least) }), { model: 'acme/long' })
+    expect([response.status, response.headers.get('x-tollgate-output-cap')]).toEqual([200, '1024'])
+    near.script(obliging)
+  })
+
+  test('leaves a cheap route as it is where a dear one may be asked in its place, which is then capped', async () => {
+    const { app, near, far, ask } = bench
+    // All that the first one writes, and of the second one at ten times the price a third.
+    const key = () => app.key({ budget: inTotal(costOf(HELLO_BOUND, 16_000) * 3) })
+    near.script(billing(10, 20))
+    far.script(billing(10, 20))
+    const near1 = await ask(key(), { model: 'acme/dear' })
+    expect([near1.headers.get('x-tollgate-output-cap'), sentOf(near.requests.at(-1) as Seen)]).toEqual([null, {}])
+    near.script(errorAnswer(500))
+    const response = await ask(key(), { model: 'acme/dear' })
+    const cap = Number(response.headers.get('x-tollgate-output-cap'))
+    expect(cap).toBeGreaterThan(4_000)
+    expect(cap).toBeLessThan(5_000)
+    expect(sentOf(far.requests.at(-1) as Seen)).toEqual({ max_tokens: cap })
+    for (const upstream of [near, far]) upstream.script(obliging)
   })
 
   test('is no reason to refuse another upstream to a request whose calls have failed', async () => {

@@ -18,10 +18,12 @@ test.each([
   const leaving = new AbortController()
   const { signal } = leaving
   const calls = new CallLog({
-    ledger: { openCall: async () => {} },
+    ...{ isUncapped: true, outputCap: null },
+    ...{ isUncapped: true, outputCap: null },
+    ledger: { grow() {}, openCall: async () => {} },
     row: toOpen(),
     first: target,
-    reservation: { raise: () => null, hasBudget: false, releaseSlot() {} },
+    reservation: { raise: () => null, room: () => Number.POSITIVE_INFINITY, hasBudget: false, releaseSlot() {} },
     key: toKey({ id: 'k' }),
     signal,
     leftCalls: new LeftCalls({ leaveMs: 60_000 }),

@@ -76,6 +76,8 @@ models:
   acme/single: { name: Single, ${short}, pricing: ${CHEAP}, routes: [{ upstream: single, model: s-v1 }, { upstream: single-far, model: s-v2, priority: 1 }] }
   acme/long: { name: Long, ${facts}, max_output_length: 16000, supported_features: [], pricing: ${CHEAP}, routes: [{ upstream: near, model: long-v1 }] }
   acme/uneven: { name: Uneven, ${facts}, max_output_length: 16000, supported_features: [], pricing: ${CHEAP}, routes: [{ upstream: near, model: long-v1 }, { upstream: far, model: far-v1, priority: 1, max_output_length: 500 }] }
+  acme/deep: { name: Deep, ${facts}, max_output_length: 16000, supported_features: [reasoning], pricing: ${SPECIAL}, routes: [{ upstream: near, model: deep-v1 }] }
+  acme/dear: { name: Dear, ${facts}, max_output_length: 16000, supported_features: [], pricing: ${CHEAP}, routes: [{ upstream: near, model: near-v1 }, ${onFar}] }
   acme/thinker: { name: Thinker, ${facts}, max_output_length: 1000, supported_features: [reasoning], pricing: ${SPECIAL}, routes: [{ upstream: near, model: thinker-v1 }] }
 `
 }

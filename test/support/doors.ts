@@ -104,16 +104,22 @@ export interface DoorOptions {
   settings?: string
   /** What every first route costs, where that is not what its model does. */
   firstPrice?: string
+  /** How many tokens every model may write; default 1,000. */
+  most?: number
+  /** What every model can, such as `[reasoning]`; default nothing. */
+  features?: string
 }
 
 export async function startDoors({
   config = {},
   settings = '',
   firstPrice = '',
+  most,
+  features,
 }: DoorOptions = {}): Promise<DoorGateway> {
   const [near, far] = await Promise.all([startUpstream(), startUpstream()])
   const app = await startApp({
-    catalog: toDoorCatalogue({ near: near.url, far: far.url, settings, firstPrice }),
+    catalog: toDoorCatalogue({ near: near.url, far: far.url, settings, firstPrice, most, features }),
     config,
   })
   const usual = app.key()
@@ -154,7 +160,8 @@ export async function startDoors({
 
 const PRICE = '{ prompt: "0.000001", completion: "0.000002" }'
 const FACTS = 'context_length: 100000, input_modalities: [text]'
-const CHAT = `${FACTS}, max_output_length: 1000, output_modalities: [text], supported_features: []`
+const toChat = (most: number, features: string) =>
+  `${FACTS}, max_output_length: ${most}, output_modalities: [text], supported_features: ${features}`
 const EMBEDDING = `${FACTS}, output_modalities: [embeddings]`
 
 export interface Places {
@@ -167,17 +174,27 @@ export interface Places {
   price?: string
   /** Of every first route. */
   firstPrice?: string
+  most?: number | undefined
+  features?: string | undefined
 }
 
 /** A catalogue with the models of all doors. */
-export function toDoorCatalogue({ near, far, settings = '', price = PRICE, firstPrice = '' }: Places): string {
+export function toDoorCatalogue({
+  near,
+  far,
+  settings = '',
+  price = PRICE,
+  firstPrice = '',
+  most = 1_000,
+  features = '[]',
+}: Places): string {
   const upstreams = DOORS.map(
     ({ id, upstream }) => `
   ${id}: { ${upstream.settings}, base_url: "${near}", api_key: \${UPSTREAM_KEY}${settings} }
   ${id}-far: { ${upstream.settings}, base_url: "${far}", api_key: \${UPSTREAM_KEY} }`,
   )
   const models = DOORS.map(({ id, client, across }) => {
-    const facts = `name: A, ${client.endpoint === 'embeddings' ? EMBEDDING : CHAT}, pricing: [${price}]`
+    const facts = `name: A, ${client.endpoint === 'embeddings' ? EMBEDDING : toChat(most, features)}, pricing: [${price}]`
     const own = firstPrice === '' ? '' : `, pricing: [${firstPrice}]`
     const first = `{ upstream: ${id}, model: m-v1${own} }`
     const second = (of: string) => `{ upstream: ${of}-far, model: m-v2, priority: 1 }`

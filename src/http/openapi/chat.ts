@@ -33,6 +33,11 @@ export const chatOperation = {
             'Whether the upstream speaks the format itself and its answer passes (`native`) or is written anew (`translated`).',
           schema: { type: 'string', enum: ['native', 'translated'] },
         },
+        'x-tollgate-output-cap': {
+          description:
+            'The output cap, in tokens for each choice, that was sent because a budget had no room for all that the model writes. Absent otherwise.',
+          schema: { type: 'integer' },
+        },
       },
       content: { 'application/json': { schema: ChatCompletion }, 'text/event-stream': text },
     },

@@ -1,0 +1,157 @@
+/**
+ * What a stream holds for what it writes, where its client has given no cap: at first 4,096 tokens a choice, or all that the model
+ * writes, and more in steps of as many while it goes on. So does the time in which a model under a budget may think unseen, at the rate that
+ * it is charged by. What is held is on record (`call-log.ts`): a kill charges that. Where a budget has no room for a step, there is a
+ * smaller one; where there is none for that either, the stream ends once it has used up what it holds.
+ */
+import { type GatewayError, UpstreamError } from '../domain/error.ts'
+import { DEFAULT_OUTPUT_TOKENS, toMostOutput } from '../tokens/estimate.ts'
+import { tokensOfSpeech } from '../tokens/media.ts'
+import type { Call } from './call.ts'
+
+/** Of each choice. */
+const STEP_TOKENS = DEFAULT_OUTPUT_TOKENS
+/** A hold grows while so much of it is left, so that it is on record before it is needed. */
+const SPARE_TOKENS = 1_024
+/** Nobody looks again before so many more characters, or so much more time. */
+const LEAST_CHARS = 256
+const LEAST_MS = 20
+
+type Decided = GatewayError | null | Promise<GatewayError | null>
+
+export class Hold {
+  readonly #call: Call
+  /** Whether time counts: under a budget alone is anything lost by it. */
+  readonly isBudgeted: boolean
+  readonly #grow: (tokens: number) => Decided
+  readonly #most: number
+  readonly #choices: number
+  #controller: AbortController | null = null
+  #growing: Promise<GatewayError | null> | null = null
+  #timer: Timer | null = null
+  /** Tokens, all choices together. */
+  tokens: number
+  /** Why the stream ends; null while it may go on. */
+  refusal: GatewayError | null = null
+
+  /**
+   * @param tokens what the call was begun with.
+   * @param grow makes it so many more, on record and of the budgets, or says why not.
+   */
+  constructor(call: Call, tokens: number, isBudgeted: boolean, grow: (tokens: number) => Decided) {
+    this.#call = call
+    this.isBudgeted = isBudgeted
+    this.#grow = grow
+    this.#most = toMostOutput(call.body, call.target.maxOutputLength)
+    this.#choices = call.body.n ?? 1
+    this.tokens = tokens
+    this.#goOn(0, SPARE_TOKENS * this.#choices)
+  }
+
+  /** Whether its model may think without a word, and time goes by meanwhile. */
+  get isTimed(): boolean {
+    const { target, meter } = this.#call
+    const isQuiet = target.features.includes('reasoning') && !meter.hasReasoned
+    return this.isBudgeted && isQuiet && meter.answeredMs === null && meter.outcome === null
+  }
+
+  /** The call is on its way. `controller` ends it where it may not go on and says nothing. */
+  begin(controller: AbortController): void {
+    this.#controller = controller
+    this.#goOn(0, SPARE_TOKENS * this.#choices)
+  }
+
+  /** The call is over. */
+  end(): void {
+    if (this.#timer) clearTimeout(this.#timer)
+    this.#timer = null
+    this.#controller = null
+    this.#call.meter.lookAt = this.refusal ? 0 : Number.POSITIVE_INFINITY
+  }
+
+  /** Grows where that is due. Returns why the stream ends; null where it goes on. */
+  look(): Decided {
+    if (this.refusal || this.#call.meter.outcome !== null) return this.refusal
+    if (this.#growing) return this.#growing
+    const used = this.#used()
+    const spare = SPARE_TOKENS * this.#choices
+    if (this.tokens >= this.#most || this.tokens - used > spare) return this.#goOn(used, spare)
+    const decided = this.#growTo(Math.max(this.tokens, used) + STEP_TOKENS * this.#choices)
+    if (decided instanceof Promise || decided !== null) return this.#orLess(decided, used, spare)
+    return this.#goOn(used, spare)
+  }
+
+  /** Nobody lets anything else of the call be decided meanwhile. */
+  #orLess(decided: Decided, used: number, spare: number): Decided {
+    const first = (error: GatewayError | null): Decided =>
+      error === null ? null : this.#growTo(Math.max(this.tokens, used) + spare)
+    const next = decided instanceof Promise ? decided.then(first) : first(decided)
+    if (!(next instanceof Promise)) return this.#decide(next, used, spare)
+    this.#growing = next.then((error) => {
+      this.#growing = null
+      return this.#decide(error, used, spare)
+    })
+    return this.#growing
+  }
+
+  #decide(error: GatewayError | null, used: number, spare: number): GatewayError | null {
+    if (error === null) return this.#goOn(used, spare)
+    // Others may end before all of it is used, and leave room.
+    if (this.tokens > used) return this.#goOn(used, 0)
+    this.refusal = error
+    return error
+  }
+
+  #growTo(tokens: number): Decided {
+    const more = Math.min(this.#most, tokens) - this.tokens
+    const done = (error: GatewayError | null) => {
+      if (error === null) this.tokens += more
+      return error
+    }
+    const decided = this.#grow(more)
+    return decided instanceof Promise ? decided.then(done) : done(decided)
+  }
+
+  /** What it has come to: what it said, or what it may have thought and then said. */
+  #used(): number {
+    const { meter, body } = this.#call
+    const speech = meter.audioChars > 0 ? tokensOfSpeech(meter.audioChars, body.audio?.format) : 0
+    const said = Math.max(Math.ceil(meter.estimateText()) + speech, meter.usage?.completion ?? 0)
+    return Math.min(this.#most, said + this.#unseen())
+  }
+
+  #unseen(): number {
+    const { target, meter } = this.#call
+    if (!this.isBudgeted || !target.features.includes('reasoning') || meter.hasReasoned) return 0
+    return Math.ceil(((meter.answeredMs ?? meter.elapsedMs) / 1_000) * this.#perSecond)
+  }
+
+  get #perSecond(): number {
+    return this.#call.target.upstream.options.max_tokens_per_second * this.#choices
+  }
+
+  #goOn(used: number, spare: number): null {
+    if (this.tokens >= this.#most) this.#watch(Number.POSITIVE_INFINITY)
+    else this.#watch(this.tokens - used - spare)
+    return null
+  }
+
+  /** Looks again once it may have written so many tokens more: text has no more of them than characters, but for rare ones. */
+  #watch(tokens: number): void {
+    const { meter } = this.#call
+    meter.lookAt = meter.written + Math.max(LEAST_CHARS, tokens)
+    if (this.#timer) clearTimeout(this.#timer)
+    this.#timer = null
+    if (this.#controller === null || tokens === Number.POSITIVE_INFINITY || !this.isTimed) return
+    const ms = Math.max(LEAST_MS, (tokens / this.#perSecond) * 1_000)
+    this.#timer = setTimeout(() => void this.#lookInSilence(), ms)
+  }
+
+  async #lookInSilence(): Promise<void> {
+    const error = await this.look()
+    if (error === null) return
+    this.#call.meter.lookAt = 0
+    const ended = new UpstreamError('aborted', 'its budget has no room for more', { retryable: false })
+    this.#controller?.abort(ended)
+  }
+}

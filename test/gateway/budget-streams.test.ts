@@ -1,0 +1,234 @@
+/**
+ * A budget through every door: it changes nothing about a request that it can bear, what it holds of a stream grows while that writes,
+ * and a stream that it has no room for ends with an error of its format, within a step of the budget.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type { Budget } from '../../src/domain/settings.ts'
+import { hear } from '../support/door-clients.ts'
+import { COUNTS } from '../support/door-upstreams.ts'
+import { costOf, DOORS, type Door, type DoorGateway, STREAMING, startDoors } from '../support/doors.ts'
+import { until } from '../support/until.ts'
+import type { Seen } from '../support/upstream.ts'
+import { type Behaviour, type StreamStep, toDelta } from '../support/upstream-answers.ts'
+
+const MOST = 90_000
+const STEP = 4_096
+/** A token each, by every count. */
+const WORD = 'token '
+const inTotal = (nanoUsd: number): Budget => ({ nanoUsd, period: 'total' })
+
+let gateway: DoorGateway
+beforeAll(async () => {
+  gateway = await startDoors({ most: MOST, config: { heartbeatMs: 0 } })
+})
+afterAll(() => gateway.stop())
+
+type Streaming = (typeof STREAMING)[number]
+
+/** As many tokens as that, some of them a frame, for ever by default; nearly as fast as they can be told apart. */
+function writing({ stream }: Streaming, tokens = Number.POSITIVE_INFINITY): Behaviour {
+  const counts = { prompt: COUNTS.prompt, completion: tokens }
+  function* steps(): Generator<StreamStep> {
+    yield* stream.head(counts)
+    for (let written = 0; written < tokens; written += 64) {
+      yield stream.word(WORD.repeat(64))
+      yield { waitMs: 1 }
+    }
+    yield* stream.tail([WORD], counts)
+  }
+  return { kind: 'stream', steps: steps(), end: stream.end }
+}
+
+test('a request under a budget that can bear it reaches its upstream byte for byte as one without a budget', async () => {
+  const [free, rich] = [gateway.app.key(), gateway.app.key({ budget: inTotal(1e12) })]
+  const sentBy = async (door: Door, body: string, key: string) => {
+    const response = await gateway.ask(door, { key, body })
+    expect([response.status, await response.text()]).toMatchObject([200, expect.any(String)])
+    expect(response.headers.has('x-tollgate-output-cap')).toBe(false)
+    const { path, body: sent } = gateway.near.requests.at(-1) as Seen
+    return { path, sent }
+  }
+  for (const door of DOORS) {
+    await gateway.calm(door)
+    const options = {
+      text: fc.string({ minLength: 1 }).map((text) => `${text}.`),
+      ...(door.client.endpoint === 'embeddings'
+        ? {}
+        : { stream: fc.boolean(), cap: fc.integer({ min: 1, max: MOST }) }),
+      user: fc.constant('ann'),
+    }
+    const asked = fc.record(options, { requiredKeys: ['text'] })
+    await fc.assert(
+      fc.asyncProperty(asked, async (one) => {
+        const body = JSON.stringify({ model: `${door.id}/one`, ...door.client.body(one) })
+        expect(await sentBy(door, body, rich)).toEqual(await sentBy(door, body, free))
+      }),
+      { numRuns: 20 },
+    )
+  }
+})
+
+// Messages always have a cap of their client's own, which is held from the start.
+const GROWING = STREAMING.filter(({ client }) => client.endpoint !== 'messages')
+
+describe.each(GROWING)('$name, a stream without a cap', (door) => {
+  beforeEach(() => gateway.calm(door))
+
+  test('holds more in steps, and is told nothing of its budget', async () => {
+    const tokens = 20_032
+    gateway.near.script(writing(door, tokens))
+    const response = await gateway.ask(door, { stream: true, key: gateway.app.key({ budget: inTotal(1e9) }) })
+    expect(hear(door.client, await response.text())).toMatchObject({ end: 'whole', failure: null })
+    const [row] = await gateway.rows(1)
+    const { cost_nano_usd: cost, reserved_completion_tokens: held } = row ?? {}
+    expect(cost).toBe(costOf(COUNTS.prompt, tokens))
+    expect(held).toBeGreaterThan(tokens - STEP)
+    expect(held).toBeLessThanOrEqual(tokens + 2 * STEP)
+  })
+
+  test('ends with an error where its budget has no room for more, charged for what it wrote, and is asked of nobody else', async () => {
+    const budget = costOf(100, 10_000)
+    const name = `ann at ${door.id}`
+    gateway.near.script(writing(door))
+    const calls = gateway.far.requests.length
+    const key = gateway.app.key({ name, budget: inTotal(budget) })
+    const response = await gateway.ask(door, { stream: true, key, route: 'both' })
+    const text = await response.text()
+    if (door.lane === 'translated') door.client.check.stream(text)
+    const heard = hear(door.client, text)
+    expect(heard).toMatchObject({ end: 'failure', looksWhole: false, failure: { code: 'insufficient_quota' } })
+    expect(heard.failure?.message).toContain(`The response ends here: the budget of key \`${name}\` has no room`)
+    const [row] = await gateway.rows(1)
+    expect(row).toMatchObject({ status: 'cut', http_status: 200, error_code: 'insufficient_quota', attempts: 1 })
+    expect(row?.cost_nano_usd).toBeGreaterThan(budget / 2)
+    expect(row?.cost_nano_usd).toBeLessThanOrEqual(budget + costOf(0, STEP))
+    const [seen] = gateway.near.requests.slice(-1)
+    await until('the end of the call', async () => seen?.abortedAtMs !== null)
+    expect(gateway.far.requests.length).toBe(calls)
+    // Nothing is held any more, and what is left is not enough for a step.
+    expect((await gateway.ask(door, { stream: true, key })).status).toBe(429)
+  })
+})
+
+const [CHAT] = STREAMING as [Streaming]
+
+test('each of several choices that are calls of their own ends with the first that has no room', async () => {
+  await gateway.calm(CHAT)
+  gateway.near.script(() => writing(CHAT))
+  const budget = costOf(200, 3 * STEP)
+  const key = gateway.app.key({ budget: inTotal(budget) })
+  const body = JSON.stringify({ model: `${CHAT.id}/one`, n: 2, ...CHAT.client.body({ stream: true }) })
+  const response = await gateway.ask(CHAT, { body, key })
+  expect(hear(CHAT.client, await response.text()).failure?.code).toBe('insufficient_quota')
+  const [row] = await gateway.rows(1)
+  expect(row).toMatchObject({ status: 'cut', error_code: 'insufficient_quota', attempts: 2 })
+  expect(row?.cost_nano_usd).toBeLessThanOrEqual(budget + 2 * costOf(0, STEP))
+})
+
+test('a client that has left holds what its answer has grown to, until that is settled', async () => {
+  await gateway.calm(CHAT)
+  gateway.near.script(() => writing(CHAT))
+  const budget = costOf(100, 20_000)
+  const key = gateway.app.key({ budget: inTotal(budget) })
+  const leaving = new AbortController()
+  const response = await gateway.ask(CHAT, { stream: true, key, signal: leaving.signal })
+  const reader = response.body?.getReader()
+  for (let bytes = 0; bytes < 150_000; ) bytes += (await reader?.read())?.value?.length ?? 150_000
+  leaving.abort()
+  // There is room for three times as much while little is held.
+  const asked = await gateway.ask(CHAT, { cap: 15_000, key })
+  expect(asked.status).toBe(429)
+})
+
+test('64,000 streamed tokens pass under five dollars a day where they cost one', async () => {
+  const dear = await startDoors({ most: MOST, firstPrice: '{ prompt: "0.000001", completion: "0.000015625" }' })
+  try {
+    await dear.calm(CHAT)
+    dear.near.script(writing(CHAT, 64_000))
+    const key = dear.app.key({ budget: { nanoUsd: 5e9, period: 'day' } })
+    const response = await dear.ask(CHAT, { stream: true, key })
+    expect(hear(CHAT.client, await response.text())).toMatchObject({ end: 'whole' })
+    expect((await dear.rows(1))[0]).toMatchObject({
+      ...{ status: 'ok', completion_tokens: 64_000, cost_nano_usd: 1e9 + COUNTS.prompt * 1_000 },
+    })
+  } finally {
+    await dear.stop()
+  }
+})
+
+test('200 streams without caps end within a step each of a budget for a fifth of them, each with its error', async () => {
+  const streams = 200
+  await gateway.calm(CHAT)
+  gateway.near.script(() => writing(CHAT))
+  const budget = streams * costOf(100, STEP) + 100 * costOf(0, STEP)
+  const key = gateway.app.key({ budget: inTotal(budget) })
+  const ends = await Promise.all(
+    Array.from({ length: streams }, async () => {
+      const response = await gateway.ask(CHAT, { stream: true, key })
+      return hear(CHAT.client, await response.text()).failure?.code
+    }),
+  )
+  expect(new Set(ends)).toEqual(new Set(['insufficient_quota']))
+  const rows = await gateway.rows(streams)
+  const spent = rows.reduce((sum, { cost_nano_usd: cost }) => sum + cost, 0)
+  expect(spent).toBeGreaterThan(budget * 0.6)
+  expect(spent).toBeLessThanOrEqual(budget + streams * costOf(0, STEP))
+})
+
+describe('a model that may think unseen', () => {
+  const price = '{ prompt: "0.000001", completion: "0.000002" }'
+  let silent: DoorGateway
+  beforeAll(async () => {
+    const settings = ', max_tokens_per_second: 20000'
+    silent = await startDoors({
+      most: MOST,
+      features: '[reasoning]',
+      settings,
+      firstPrice: price,
+      config: { heartbeatMs: 0 },
+    })
+  })
+  afterAll(() => silent.stop())
+
+  test('holds more with the time, and is refused where there is no room before its first word', async () => {
+    await silent.calm(CHAT)
+    silent.near.script({ kind: 'silent' })
+    const budget = costOf(100, 3 * STEP)
+    const key = silent.app.key({ budget: inTotal(budget) })
+    const calls = silent.far.requests.length
+    const asking = silent.ask(CHAT, { stream: true, key, route: 'both' })
+    let isOver = false
+    void asking.finally(() => {
+      isOver = true
+    })
+    // Two steps of time at the rate by which its thoughts are estimated, and more.
+    await until('the end', async () => {
+      silent.app.pass(10)
+      return isOver
+    })
+    const response = await asking
+    expect(response.status).toBe(429)
+    expect(JSON.parse(await response.text()).error.code).toBe('insufficient_quota')
+    const [row] = await silent.rows(1)
+    expect(row).toMatchObject({ status: 'failed', http_status: 429, error_code: 'insufficient_quota', attempts: 1 })
+    expect(row?.cost_nano_usd).toBeGreaterThan(costOf(0, STEP))
+    expect(row?.cost_nano_usd).toBeLessThanOrEqual(budget)
+    expect(silent.far.requests.length).toBe(calls)
+  })
+
+  test('that has answered is held at what it writes from then on', async () => {
+    await silent.calm(CHAT)
+    const steps = [
+      toDelta({ role: 'assistant', content: 'one' }),
+      { waitMs: 600 },
+      toDelta({ content: ' two' }, 'stop'),
+    ]
+    silent.near.script({ kind: 'stream', steps, end: 'done' })
+    const response = await silent.ask(CHAT, {
+      stream: true,
+      key: silent.app.key({ budget: inTotal(costOf(100, 2 * STEP)) }),
+    })
+    expect(hear(CHAT.client, await response.text())).toMatchObject({ text: 'one two', end: 'whole' })
+  })
+})
