@@ -96,6 +96,8 @@ export class Hold {
 
   #decide(error: GatewayError | null, used: number, spare: number): GatewayError | null {
     if (error === null) return this.#goOn(used, spare)
+    // It may have ended while something was counted.
+    if (this.#call.meter.outcome !== null) return null
     // Others may end before all of it is used, and leave room.
     if (this.tokens > used) return this.#goOn(used, 0)
     this.refusal = error
@@ -112,12 +114,12 @@ export class Hold {
     return decided instanceof Promise ? decided.then(done) : done(decided)
   }
 
-  /** What it has come to: what it said, or what it may have thought and then said. */
+  /** What it has come to: what it may have thought and then said, or what its upstream has reported so far. */
   #used(): number {
     const { meter, body } = this.#call
     const speech = meter.audioChars > 0 ? tokensOfSpeech(meter.audioChars, body.audio?.format) : 0
-    const said = Math.max(Math.ceil(meter.estimateText()) + speech, meter.usage?.completion ?? 0)
-    return Math.min(this.#most, said + this.#unseen())
+    const said = Math.ceil(meter.estimateText()) + speech + this.#unseen()
+    return Math.min(this.#most, Math.max(said, meter.usage?.completion ?? 0))
   }
 
   #unseen(): number {

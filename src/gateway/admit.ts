@@ -99,8 +99,8 @@ export async function admit(deps: AdmitDeps, arrived: Asked): Promise<Decision<A
   const [first] = targets
   if (!first) return noneReady(health, fitting)
   // 2. Is there room? Tokens and budgets, as one reservation.
-  const plans = toPlans(task, targets, isBudgeted)
-  let ask = isLimited(key, team) ? toAsk(deps.counter, asked, plans, isBudgeted) : NOTHING
+  const plans = isLimited(key, team) ? toPlans(task, targets, isBudgeted) : []
+  let ask = plans.length > 0 ? toAsk(deps.counter, asked, plans, isBudgeted) : NOTHING
   const admitting = entered.admit(ask, now)
   let reservation = admitting instanceof Promise ? await admitting : admitting
   let outputCap: number | null = null

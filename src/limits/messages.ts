@@ -81,7 +81,7 @@ export function toBudgetError(refusal: BudgetRefusal, headers: Headers, isMore: 
   const { kind, name, budget, spentNanoUsd, reservedNanoUsd, askedNanoUsd, resetMs } = refusal
   const reset =
     resetMs === null ? 'It never resets.' : `It resets at ${new Date(resetMs).toISOString().replace('.000Z', 'Z')}.`
-  const standing = `${toWords(budget)}, of which ${usd(spentNanoUsd)} is spent and ${usd(reservedNanoUsd)} is reserved by requests under way`
+  const standing = `${toWords(budget)}, of which ${usd(spentNanoUsd)} is spent and ${usd(reservedNanoUsd)} is reserved by requests in flight`
   const sentence = isMore
     ? `The response ends here: the budget of ${kind} \`${name}\` has no room for the rest of it (${standing}). ${reset} ${toLargerAdvice(refusal)}`
     : `The budget of ${kind} \`${name}\` has no room for this request: ${standing}; this one could cost at most ${usd(askedNanoUsd)}. ${reset} ${toBudgetAdvice(refusal)}`
@@ -101,7 +101,7 @@ function toBudgetAdvice(refusal: BudgetRefusal): string {
   if (spentNanoUsd >= budget.nanoUsd) return toLargerAdvice(refusal)
   const smaller = 'set a smaller max_tokens, ask a cheaper model'
   if (spentNanoUsd + askedNanoUsd > budget.nanoUsd) return capitalized(`${smaller}, or ${later}${larger}`)
-  return capitalized(`wait for requests under way to end, ${smaller}, or ${larger}`)
+  return capitalized(`wait for requests in flight to end, ${smaller}, or ${larger}`)
 }
 
 const toLargerAdvice = ({ resetMs }: BudgetRefusal): string =>

@@ -111,6 +111,21 @@ describe.each(GROWING)('$name, a stream without a cap', (door) => {
   })
 })
 
+test.each(GROWING)(
+  '$name, a whole response that its budget has no room for is sent a cap, and that is told',
+  async (door) => {
+    await gateway.calm(door)
+    const key = gateway.app.key({ budget: inTotal(costOf(100, 5_000)) })
+    const response = await gateway.ask(door, { key })
+    expect([response.status, await response.text()]).toMatchObject([200, expect.any(String)])
+    const cap = Number(response.headers.get('x-tollgate-output-cap'))
+    expect(cap).toBeGreaterThanOrEqual(5_000)
+    expect(cap).toBeLessThan(5_100)
+    expect(/"max_(?:output_)?tokens":(\d+)/.exec(gateway.near.requests.at(-1)?.body ?? '')?.[1]).toBe(String(cap))
+    expect((await gateway.rows(1))[0]).toMatchObject({ reserved_completion_tokens: cap, status: 'ok' })
+  },
+)
+
 const [CHAT] = STREAMING as [Streaming]
 
 test('each of several choices that are calls of their own ends with the first that has no room', async () => {
@@ -139,6 +154,20 @@ test('a client that has left holds what its answer has grown to, until that is s
   // There is room for three times as much while little is held.
   const asked = await gateway.ask(CHAT, { cap: 15_000, key })
   expect(asked.status).toBe(429)
+})
+
+test('a rate of tokens counts what a stream has written while it writes', async () => {
+  await gateway.calm(CHAT)
+  gateway.near.script(() => writing(CHAT))
+  const key = gateway.app.key({ tokensPerMinute: 100_000 })
+  const leaving = new AbortController()
+  const response = await gateway.ask(CHAT, { stream: true, key, signal: leaving.signal })
+  expect(Number(response.headers.get('x-ratelimit-remaining-tokens'))).toBeGreaterThan(95_000)
+  const reader = response.body?.getReader()
+  for (let bytes = 0; bytes < 150_000; ) bytes += (await reader?.read())?.value?.length ?? 150_000
+  const other = await gateway.ask(CHAT, { stream: true, key, signal: leaving.signal })
+  expect(Number(other.headers.get('x-ratelimit-remaining-tokens'))).toBeLessThan(90_000)
+  leaving.abort()
 })
 
 test('64,000 streamed tokens pass under five dollars a day where they cost one', async () => {

@@ -39,7 +39,7 @@ describe('a budget', () => {
         code: 'insufficient_quota',
         param: null,
         message:
-          'The budget of key `ann` has no room for this request: 0.003 USD per day, of which 0.002 USD is spent and 0 USD is reserved by requests under way; this one could cost at most 0.00202 USD. It resets at 2026-11-22T00:00:00Z. Set a smaller max_tokens, ask a cheaper model, or wait for that, or ask your administrator for a larger budget.',
+          'The budget of key `ann` has no room for this request: 0.003 USD per day, of which 0.002 USD is spent and 0 USD is reserved by requests in flight; this one could cost at most 0.00202 USD. It resets at 2026-11-22T00:00:00Z. Set a smaller max_tokens, ask a cheaper model, or wait for that, or ask your administrator for a larger budget.',
       })
       expect(headersFrom(refusal, 'retry-after', 'x-should-retry', 'x-ratelimit-')).toEqual({
         'x-should-retry': 'false',

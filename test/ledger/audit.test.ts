@@ -9,7 +9,7 @@ import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import { takeLock } from '../../src/store/sqlite/lock.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
 import { type Bench, createBench } from '../cli/run.ts'
-import { calling, HOUR, opening, settling, toCall, toOpen, toSettled, toSettledCall } from './fixture.ts'
+import { calling, growing, HOUR, opening, settling, toCall, toOpen, toSettled, toSettledCall } from './fixture.ts'
 
 let bench: Bench
 let database: Database
@@ -251,9 +251,21 @@ test('what waits in the journal of the running server is mentioned; what others 
 test('what is in the database already waits for nobody', async () => {
   const row = toOpen()
   createLedgerStore(database, async () => true).apply([settling(toSettled(row))])
-  const records = [opening(row), calling(toCall(row, 2)), settling(toSettled(row))]
+  const more = { reservedNanoUsd: 90_000, reservedCompletionTokens: 9_000 }
+  const records = [opening(row), growing(row, more), calling(toCall(row, 2)), settling(toSettled(row))]
   writeFileSync(join(bench.folder, 'journal', 'old-1.log'), records.map(toRecordLine).join(''))
   expect(await audit()).toMatchObject({ ok: true, waiting: 0 })
+})
+
+test('what a request has reserved since is not in the database until that says so', async () => {
+  const row = toOpen()
+  const store = createLedgerStore(database, async () => true)
+  const grown = growing(row, { reservedNanoUsd: 90_000, reservedCompletionTokens: 9_000 })
+  writeFileSync(join(bench.folder, 'journal', 'old-1.log'), toRecordLine(grown))
+  store.apply([opening(row)])
+  expect((await audit()).waiting).toBe(1)
+  store.apply([grown])
+  expect((await audit()).waiting).toBe(0)
 })
 
 test('it reads beside a writer and beside a lock, and writes nothing', async () => {

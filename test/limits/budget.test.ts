@@ -38,7 +38,7 @@ describe('a refusal', () => {
       7,
       4,
       'month',
-      'The budget of key `ann` has no room for this request: 0.1 USD per month, of which 0 USD is spent and 0.07 USD is reserved by requests under way; this one could cost at most 0.04 USD. It resets at 2026-12-01T00:00:00Z. Wait for requests under way to end, set a smaller max_tokens, ask a cheaper model, or ask your administrator for a larger budget.',
+      'The budget of key `ann` has no room for this request: 0.1 USD per month, of which 0 USD is spent and 0.07 USD is reserved by requests in flight; this one could cost at most 0.04 USD. It resets at 2026-12-01T00:00:00Z. Wait for requests in flight to end, set a smaller max_tokens, ask a cheaper model, or ask your administrator for a larger budget.',
     ],
     [
       'by what the request asks',
@@ -46,7 +46,7 @@ describe('a refusal', () => {
       1,
       4,
       'week',
-      '0.1 USD per week, of which 0.07 USD is spent and 0.01 USD is reserved by requests under way; this one could cost at most 0.04 USD. It resets at 2026-11-23T00:00:00Z. Set a smaller max_tokens, ask a cheaper model, or wait for that, or ask your administrator for a larger budget.',
+      '0.1 USD per week, of which 0.07 USD is spent and 0.01 USD is reserved by requests in flight; this one could cost at most 0.04 USD. It resets at 2026-11-23T00:00:00Z. Set a smaller max_tokens, ask a cheaper model, or wait for that, or ask your administrator for a larger budget.',
     ],
     [
       'by what is spent',
@@ -54,7 +54,7 @@ describe('a refusal', () => {
       0,
       4,
       'day',
-      'of which 0.12 USD is spent and 0 USD is reserved by requests under way; this one could cost at most 0.04 USD. It resets at 2026-11-19T00:00:00Z. Wait for that, or ask your administrator for a larger budget.',
+      'of which 0.12 USD is spent and 0 USD is reserved by requests in flight; this one could cost at most 0.04 USD. It resets at 2026-11-19T00:00:00Z. Wait for that, or ask your administrator for a larger budget.',
     ],
     [
       'by what is spent for good',
@@ -62,7 +62,7 @@ describe('a refusal', () => {
       0,
       4,
       'total',
-      '0.1 USD in total, of which 0.1 USD is spent and 0 USD is reserved by requests under way; this one could cost at most 0.04 USD. It never resets. Ask your administrator for a larger budget.',
+      '0.1 USD in total, of which 0.1 USD is spent and 0 USD is reserved by requests in flight; this one could cost at most 0.04 USD. It never resets. Ask your administrator for a larger budget.',
     ],
   ]
   test.each(sayings)('%s says so, and what to do', (_, spent, reserved, asked, period, words) => {

@@ -131,18 +131,24 @@ export function createLedgerAudit(sqlite: Database, dataFolder: string): LedgerA
   )
   const checkDay = sqlite.query<DayProblem, [number, number]>(CHECK_DAY)
   const days = sqlite.query<{ day: number }, []>('SELECT DISTINCT day_ms AS day FROM usage_daily')
-  const statusOf = sqlite.query<{ status: string }, [string]>('SELECT status FROM requests WHERE id = ?')
-  const callOf = sqlite.query<object, [string, number]>('SELECT 1 FROM calls WHERE request_id = ? AND number = ?')
+  const requestOf = sqlite.query<{ status: string; nanoUsd: number }, [string]>(
+    'SELECT status, reserved_nano_usd AS nanoUsd FROM requests WHERE id = ?',
+  )
+  const callOf = sqlite.query<{ nanoUsd: number }, [string, number]>(
+    'SELECT reserved_nano_usd AS nanoUsd FROM calls WHERE request_id = ? AND number = ?',
+  )
   const setting = (key: string) =>
     sqlite.query<{ value: string }, [string]>('SELECT value FROM settings WHERE key = ?').get(key)?.value ?? null
 
   const isMissing = (record: LedgerRecord): boolean => {
-    const status = statusOf.get(record.kind === 'call' ? record.call.requestId : record.row.id)?.status
-    // It changes what is there already, and a row that is not there is missing by its own record.
-    if ('heldNanoUsd' in record) return false
-    if (record.kind === 'open') return status === undefined
-    if (status !== undefined && status !== 'open' && status !== 'abandoned') return false
-    return record.kind === 'settle' || callOf.get(record.call.requestId, record.call.number) === null
+    const request = requestOf.get(record.kind === 'call' ? record.call.requestId : record.row.id)
+    if (request && request.status !== 'open' && request.status !== 'abandoned') return false
+    if (record.kind === 'settle') return true
+    const stored = record.kind === 'call' ? callOf.get(record.call.requestId, record.call.number) : request
+    if (!stored) return true
+    // It is there, and may hold less than the record says.
+    const { reservedNanoUsd } = record.kind === 'call' ? record.call : record.row
+    return 'heldNanoUsd' in record && stored.nanoUsd < reservedNanoUsd
   }
 
   return {
@@ -164,7 +170,7 @@ export function createLedgerAudit(sqlite: Database, dataFolder: string): LedgerA
     living: () => (isServed(dataFolder) ? setting('instance') : null),
     missing: (records) => records.filter(isMissing).length,
     count: () => countRequests(sqlite),
-    has: (requestId) => statusOf.get(requestId) !== null,
+    has: (requestId) => requestOf.get(requestId) !== null,
   }
 }
 

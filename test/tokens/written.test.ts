@@ -1,0 +1,33 @@
+/** What a budget takes a text for while a model writes it, beside what the vocabulary makes of it. */
+import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
+import { tokensWritten } from '../../src/tokens/written.ts'
+import { createPicker } from '../support/random.ts'
+
+const pick = createPicker(7)
+const random = (letters: string) => Array.from({ length: 8_000 }, () => letters[pick(letters.length)]).join('')
+const file = (path: string) => readFileSync(`${import.meta.dir}/../../${path}`, 'utf8').slice(0, 20_000)
+
+const TEXTS: [name: string, text: string, most: number][] = [
+  ['prose', file('README.md'), 1.4],
+  ['code', file('src/gateway/dispatch.ts'), 1.4],
+  ['a lock file', file('bun.lock'), 1.4],
+  ['JSON', JSON.stringify(JSON.parse(file('package.json'))).repeat(4), 1.4],
+  ['Chinese', '这是一个关于人工智能的测试文本，我们需要计算它的令牌数量。'.repeat(100), 1.4],
+  ['Russian', 'Это тестовый текст о том, как модели пишут ответы. '.repeat(100), 1.4],
+  ['digits', random('0123456789'), 1.4],
+  // Half as much again at most, and no less than half.
+  ['random letters', random('abcdefghijklmnopqrstuvwxyz'), 2],
+  ['base64', random('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'), 2],
+]
+
+test.each(TEXTS)('%s is estimated within its factor, however it is cut', (_, text, most) => {
+  const counted = countTokens(text)
+  const estimated = tokensWritten(text)
+  expect(estimated).toBeGreaterThan(counted / most)
+  expect(estimated).toBeLessThan(counted * most)
+  const middle = text.indexOf(' ', text.length / 2) + 1 || Math.floor(text.length / 2)
+  const inTwo = tokensWritten(text.slice(0, middle)) + tokensWritten(text, middle)
+  expect(Math.abs(inTwo - estimated)).toBeLessThan(4)
+})
