@@ -47,7 +47,7 @@ export class CallLog {
   readonly #calls: Call[] = []
   /** The request's row, with what its first call holds by now. */
   row: OpenRow
-  /** The smallest cap of ours that a call was sent, because the budget had no room for all that the model writes; null for none. */
+  /** The cap of ours that a call was last sent, because the budget had no room for all that the model writes; null for none. */
   outputCap: number | null
   readonly #recording: Promise<void>[] = []
   readonly #pending = new Set<Pending>()
@@ -170,9 +170,9 @@ export class CallLog {
         next = this.#toCapped(next)
         this.#pending.add(next)
         refusal = await this.#raise()
-        this.outputCap = Math.min(this.outputCap ?? Number.POSITIVE_INFINITY, capOf(next.body) ?? 0)
       }
       if (refusal) throw refusal
+      if (next.body !== planned.body) this.outputCap = capOf(next.body)
       if (this.#isClosed || signal.aborted) throw noLongerWanted()
       const ended = this.#calls.flatMap((one) => (this.#told.has(one.number) ? [] : (toEndedCall(one) ?? [])))
       const opened: OpenCall = {

@@ -215,7 +215,8 @@ class MeteredStream implements AnswerStream, Passage {
         return this.#meter.written < this.#meter.lookAt || this.#grow(true)
       })
     } catch (error) {
-      this.#meter.end('cut', error)
+      // A budget without room for more ends it as the client did.
+      this.#meter.end('cut', error instanceof GatewayError ? null : error)
     }
     this.#end()
   }

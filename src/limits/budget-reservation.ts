@@ -66,10 +66,9 @@ export class BudgetReservation {
     this.#budgets = budgets
     this.#charges = charges
     this.#held = 0
-    const isWorthIt = counting !== null && charges.some(({ state }) => mostNanoUsd * SMALL > state.budget.nanoUsd)
-    this.#counting = isWorthIt ? counting : null
+    this.#counting = null
     this.#hold(mostNanoUsd)
-    if (isWorthIt) for (const { usage } of charges) usage.uncounted.add(this)
+    this.#setUncounted(counting)
   }
 
   /** Whether anything is held at all. */
@@ -89,9 +88,10 @@ export class BudgetReservation {
     const now = this.#charges.map((one) => ({ state: this.#budgets.stateOf(one) ?? one.state, usage: one.usage }))
     const refusal = findFull(now, likelyNanoUsd, this.#held)
     if (refusal !== null) return refusal
-    // What was counted is only a part of it from here on.
+    // What would have been counted is only a part of it from here on.
     this.#setCounted()
     this.#hold(heldNanoUsd)
+    this.#setUncounted(counting)
     return null
   }
 
@@ -129,6 +129,14 @@ export class BudgetReservation {
   #hold(nanoUsd: number): void {
     for (const { usage } of this.#charges) usage.reservedNanoUsd += nanoUsd - this.#held
     this.#held = nanoUsd
+  }
+
+  /** Lets it be counted, where that may make room. */
+  #setUncounted(counting: Counting | null): void {
+    if (counting === null || !this.#charges.some(({ state }) => this.#held * SMALL > state.budget.nanoUsd)) return
+    this.#counting = counting
+    this.#within = null
+    for (const { usage } of this.#charges) usage.uncounted.add(this)
   }
 
   #setCounted(): void {

@@ -329,6 +329,23 @@ describe('where the budget ends in the middle of a request', () => {
       standing: await standing(key),
     }
   }
+  test('a second try without a cap of the client is sent what has room beside the first', async () => {
+    const { app, near, ask } = bench
+    const calls = near.requests.length
+    near.script(wrong(20, 10_000))
+    const budget = costOf(1_500, 16_000)
+    const response = await ask(app.key({ budget: inTotal(budget) }), {
+      model: 'acme/long',
+      response_format: formatOf(false),
+    })
+    expect(response.status).toBe(200)
+    const caps = near.requests.slice(calls).map(({ json }) => json?.max_tokens)
+    expect(caps.slice(0, 2)).toEqual([undefined, expect.any(Number)])
+    expect(caps[1]).toBeLessThan(7_000)
+    expect(response.headers.get('x-tollgate-output-cap')).toBe(String(caps.at(-1)))
+    near.script(obliging)
+  })
+
   /** What the first call reserves, its schema included, and a little more. */
   const ONE = 1_100_000
 

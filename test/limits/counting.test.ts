@@ -165,6 +165,14 @@ describe('an additional call', () => {
     },
   )
 
+  test('that has room by the worst case is counted once somebody else needs that room', async () => {
+    const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
+    const reservation = enter(limiter, key).admit(counts.ask(2, [1, 1]), at(0)) as Reservation
+    expect(reservation.raise(counts.ask(9, [3, 4]))).toBeNull()
+    expect(await decide(counts, [enter(limiter, key).admit(counts.ask(8, [5, 6]), at(0))])).toEqual([true])
+    expect(standing(limiter, key, null, at(0)).reserved).toBe(10 * CENT)
+  })
+
   test('is refused where its count does not fit either, and holds what it held', async () => {
     const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
     const reservation = enter(limiter, key).admit(counts.ask(6, [6, 6]), at(0)) as Reservation
