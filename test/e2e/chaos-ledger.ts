@@ -119,7 +119,7 @@ function toTold({ outcome, report, error }: Held): Partial<Row> {
   return {
     status: 'ok',
     http_status: 200,
-    error_code: null,
+    error_code: outcome.headers.get('x-tollgate-schema') === 'unmet' ? 'schema_not_met' : null,
     ...(usage ? { prompt_tokens: usage.prompt, cached_tokens: usage.cached, completion_tokens: usage.completion } : {}),
     ...(costNanoUsd == null ? {} : { cost_nano_usd: costNanoUsd }),
   }

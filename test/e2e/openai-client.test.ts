@@ -62,7 +62,7 @@ describe('the official client', () => {
 
   test('lists the models and retrieves one by its slug', async () => {
     const ids = (await Array.fromAsync(client.models.list())).map((model) => model.id)
-    const slugs = ['acme/idle', 'acme/large', 'acme/single', 'acme/small', 'acme/typed', 'local/tiny']
+    const slugs = ['acme/idle', 'acme/large', 'acme/single', 'acme/small', 'acme/typed', 'local/tiny', 'local/typed']
     expect(ids).toEqual([...slugs, 'fast', 'a/b'].sort())
     for (const id of ids) expect(await client.models.retrieve(id)).toMatchObject({ id, object: 'model' })
   })
