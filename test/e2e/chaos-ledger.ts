@@ -105,21 +105,26 @@ function judgeRow(facts: Facts, rows: Rows, outcome: Outcome, held: Held | null)
     stream: plan.stream ? 1 : 0,
     attempts: 1 + row.calls.length,
   }
-  const told = held ? toTold(held) : toUntold(facts, outcome, row)
+  const told = held ? toTold(held, row) : toUntold(facts, outcome, row)
   return differences(row, { ...wanted, ...told })
 }
 
 /** What the row must say by what the client was told. */
-function toTold({ outcome, report, error }: Held): Partial<Row> {
+function toTold({ outcome, report, error }: Held, row: Row): Partial<Row> {
   if (error) {
     const hasBegun = (report?.choices.length ?? 0) > 0
     return { status: hasBegun ? 'cut' : 'failed', http_status: outcome.status, error_code: error.code }
   }
   const { usage, costNanoUsd } = report ?? {}
+  const { headers, plan } = outcome
+  // A stream that a heartbeat has begun has no header to say it in.
+  const isUnmet = headers.has('x-tollgate-upstream')
+    ? headers.get('x-tollgate-schema') === 'unmet'
+    : plan.format === 'schema' && row.error_code === 'schema_not_met'
   return {
     status: 'ok',
     http_status: 200,
-    error_code: outcome.headers.get('x-tollgate-schema') === 'unmet' ? 'schema_not_met' : null,
+    error_code: isUnmet ? 'schema_not_met' : null,
     ...(usage ? { prompt_tokens: usage.prompt, cached_tokens: usage.cached, completion_tokens: usage.completion } : {}),
     ...(costNanoUsd == null ? {} : { cost_nano_usd: costNanoUsd }),
   }
