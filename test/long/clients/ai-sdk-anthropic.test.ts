@@ -81,7 +81,8 @@ describe.skipIf(modules === null)('the AI SDK with its Anthropic provider', () =
       stage.upstream.script(
         say({ reasoning: 'Both will do.', calls }, { reasoning: 'That is all.', text: 'It is noon, at 7 degrees.' }),
       )
-      const asked = { model: provider(model), prompt: 'Go', ...steps }
+      const providerOptions = { anthropic: { thinking: { type: 'adaptive' } } }
+      const asked = { model: provider(model), prompt: 'Go', providerOptions, ...steps }
       const whole = await generateText(asked)
       const streamed = streamText(asked)
       await streamed.consumeStream()

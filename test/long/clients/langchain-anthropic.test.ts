@@ -15,6 +15,7 @@ interface Library {
     anthropicApiUrl: string
     maxRetries: number
     maxTokens: number
+    thinking?: { type: 'adaptive' }
   }) => BaseChatModel
 }
 interface Messages {
@@ -64,8 +65,9 @@ describe.skipIf(modules === null)("LangChain's Anthropic class", () => {
   })
   afterAll(() => stage.close())
 
-  const toModel = (model: string, apiKey = stage.key) =>
+  const toModel = (model: string, apiKey = stage.key, thinking?: { type: 'adaptive' }) =>
     new library.ChatAnthropic({
+      ...(thinking && { thinking }),
       ...{ model, apiKey, anthropicApiUrl: stage.baseUrl.replace(/\/v1$/, ''), maxRetries: 0, maxTokens: 2_000 },
     })
 
@@ -89,7 +91,8 @@ describe.skipIf(modules === null)("LangChain's Anthropic class", () => {
       stage.upstream.script(
         say({ reasoning: 'Both will do.', calls }, { reasoning: 'That is all.', text: 'It is noon, at 7 degrees.' }),
       )
-      const bound = toModel(model).bindTools?.([weather, clock])
+      const thinking = { type: 'adaptive' } as const
+      const bound = toModel(model, stage.key, thinking).bindTools?.([weather, clock])
       if (!bound) throw new Error('it takes no tools')
       for (const isStream of [false, true]) {
         const ask = async (input: BaseMessage[]) => (isStream ? gather(await bound.stream(input)) : bound.invoke(input))
