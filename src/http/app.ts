@@ -13,7 +13,7 @@ import { createCors } from './cors.ts'
 import { COUNTS, countController, DOORS, doorController, errorFormatOf, IDLE_SECONDS } from './doors.ts'
 import { answerError } from './error-response.ts'
 import { healthController, type ReadinessDeps } from './health.ts'
-import { createInstance, methodsOf, NoRoute, pathOf, type Route } from './instance.ts'
+import { createInstance, hasHost, methodsOf, NoRoute, pathOf, type Route } from './instance.ts'
 import { findMeant } from './meant.ts'
 import { type ModelsDeps, modelsController } from './models.ts'
 import { openApiController } from './openapi.ts'
@@ -64,12 +64,14 @@ export type App = ReturnType<typeof createApp>
 function toGatewayError(routes: readonly Route[], error: unknown, request: Request): GatewayError {
   if (error instanceof GatewayError) return error
   if (!(error instanceof NoRoute)) return internalError(error)
+  if (!hasHost(request)) return new GatewayError('invalid_request', 'The Host header is missing or malformed.')
   const { path, allow, message } = error
   const told = whyNoResponses(request, path)
   if (told) return told
   if (allow !== null) return new GatewayError('method_not_supported', message, { headers: { allow } })
   const meant = findMeant(path, [...new Set(routes.map((route) => route.path))])
   if (meant === null) return new GatewayError('unknown_url', message)
-  const [method] = methodsOf(routes, meant.route)
+  const [first] = methodsOf(routes, meant.route)
+  const method = first === 'ALL' ? request.method : first
   return new GatewayError('unknown_url', `${message}. Did you mean ${method} ${meant.path.slice(0, 200)}?`)
 }

@@ -23,7 +23,7 @@ export class NoRoute extends Error {
     super(
       allow === null
         ? `Invalid URL (${method} ${path.slice(0, 200)})`
-        : `Not allowed to ${method} on ${path}; use ${allow} instead.`,
+        : `Not allowed to ${method} on ${path.slice(0, 200)}; use ${allow} instead.`,
     )
   }
 }
@@ -89,7 +89,10 @@ export const toPattern = (path: string) => patterns.getOrInsertComputed(path, co
 
 const compile = (path: string) => new RegExp(`^${path.replaceAll(/:[^/]+/g, '[^/]+').replace('*', '(.*)')}$`)
 
-/** The path of a request. Without a usable Host header its URL is only a path, which `new URL` alone does not take. */
+/** Whether a request has a usable Host header. Without one its URL is only a path, in which the router misses most routes. */
+export const hasHost = (request: Request): boolean => URL.canParse(request.url)
+
+/** The path of a request, also without a usable Host header: `new URL` alone does not take its URL. */
 export const pathOf = (request: Request): string => URL.parse(request.url, 'http://localhost')?.pathname ?? '/'
 
 const unguessable = crypto.randomUUID()

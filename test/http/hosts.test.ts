@@ -38,6 +38,21 @@ test.each(HOSTILE)('"%s" gets the contract\'s error and nothing of ours', async 
   }
 })
 
+/** Of those, the ones in whose URLs the router misses most paths. */
+const HIDING = ['host: a b[', 'host: http://x/y', 'host: ']
+
+test.each(HIDING)(
+  'a path that "%s" hides from the router is 400 for each method, and names no method',
+  async (host) => {
+    for (const method of ['GET', 'POST', 'DELETE', 'OPTIONS'])
+      for (const path of ['/admin/api/keys', '/admin/api/passkeys/options', '/v1/models/acme/large', '/nope']) {
+        const text = await send(`${method} ${path} HTTP/1.1`, host)
+        expect(text).toStartWith('HTTP/1.1 400')
+        expect(text).not.toMatch(/^allow:|\bALL\b/im)
+      }
+  },
+)
+
 test.each(['a', 'llm', 'api', 'abcd'])('the host name "%s" serves models by their slug', async (host) => {
   const bearer = `authorization: Bearer ${gateway.key}`
   const text = await send('GET /v1/models/acme%2Flarge HTTP/1.1', `host: ${host}`, bearer)

@@ -58,6 +58,7 @@ describe('a wrong URL is answered with the one that was meant', () => {
     ['GET', '/chat/completions', 'POST /v1/chat/completions'],
     ['GET', '/v1/healthz', 'GET /healthz'],
     ['POST', '/embeddings', 'POST /v1/embeddings'],
+    ['PATCH', '/v1/admin/api/keys', 'PATCH /admin/api/keys'],
     ['POST', '/v1/audio/speech', null],
     ['GET', '/v1', null],
     ['GET', `/${'x/'.repeat(12)}models`, null],
