@@ -1,7 +1,8 @@
 /**
  * Structured log lines: one JSON object a line on standard error, gathered in memory and written off the hot path.
- * A reader that does not keep up costs lines, never memory or time. Nothing that a client sent or got is logged, and
- * whatever looks like a secret is masked on the way out.
+ * A reader that does not keep up costs lines, never memory or time. No content that a client sent or got is logged, what
+ * else clients choose the text of is cut, and whatever looks like a secret is masked on the way out. However many requests
+ * are refused, a minute has a bounded number of lines about them.
  */
 import { write } from 'node:fs'
 
@@ -15,6 +16,7 @@ export type LogEvent =
   // One request
   | 'request_finished'
   | 'request_refused'
+  | 'refusals_collapsed'
   | 'models_listed'
   // Upstreams, and what is spent on them
   | 'upstream_not_ready'
@@ -82,7 +84,7 @@ export interface Log {
   info(event: LogEvent, message: string, fields?: LogFields): void
   warn(event: LogEvent, message: string, fields?: LogFields): void
   error(event: LogEvent, message: string, fields?: LogFields): void
-  /** Writes out what is gathered and resolves when it has left. */
+  /** Writes out what is gathered, refusals that are only counted too, and resolves when it has left. */
   flush(): Promise<void>
 }
 
@@ -98,6 +100,8 @@ export interface LogOptions {
   now(): number
   /** Writes lines somewhere and resolves when they are gone. Default: standard error. */
   write?(lines: Buffer): Promise<void>
+  /** Calls back after so many ms. */
+  after?(ms: number, then: () => void): void
 }
 
 /** How lines begin that share all of this. */
@@ -114,6 +118,12 @@ const [COMMA = 0, NEWLINE = 0] = Buffer.from(',\n')
 const FLUSH_MS = 100
 const MAX_GATHERED_BYTES = 4 * 1024 * 1024
 const CHUNK_BYTES = 64 * 1024
+/** Fields whose text clients may choose, and the most characters of it that a line has. */
+const FROM_CLIENTS = ['path', 'method', 'param', 'model', 'endpoint', 'user_agent'] as const
+const MOST_CHARS = 200
+/** Lines per interval for refusals of the same key, status and code. Further ones are only counted. */
+const MOST_REFUSALS = 20
+const REFUSALS_MS = 60_000
 /**
  * Our keys, the shapes in which providers' keys come (Google's begin with `AIza`, `AQ.` or `ya29.`, Amazon's with `AKIA`),
  * signed tokens (RFC 7519), and what follows `Bearer` where it is no word.
@@ -130,11 +140,26 @@ export function redact(text: string): string {
   return text.replace(SECRETS, (secret) => `${secret.slice(0, 3)}…${secret.slice(-4)}`)
 }
 
+/** Masks first: half a secret would look like none. */
+function cutClientText(fields: LogFields): LogFields {
+  let short = fields
+  for (const name of FROM_CLIENTS) {
+    const text = fields[name]
+    if (typeof text !== 'string' || text.length <= MOST_CHARS) continue
+    short = { ...short, [name]: `${redact(text).slice(0, MOST_CHARS)}…` }
+  }
+  return short
+}
+
 /** An error that nobody expected, as the log has it: with where it came from. */
 export const traceOf = (error: unknown): string =>
   error instanceof Error ? (error.stack ?? error.message) : String(error)
 
-export function createLog({ now, write: send = toStandardError }: LogOptions): LeveledLog {
+export function createLog({
+  now,
+  write: send = toStandardError,
+  after = (ms, then) => setTimeout(then, ms).unref(),
+}: LogOptions): LeveledLog {
   let level: LogLevel = 'info'
   /** What lines are gathered in, and how much of it is written. */
   let chunk: Buffer | null = null
@@ -195,7 +220,7 @@ export function createLog({ now, write: send = toStandardError }: LogOptions): L
     const lost = dropped > 0 ? `,"lines_lost":${dropped}` : ''
     dropped = 0
     const head = toHead(level, event, message) + lost
-    const more = redact(JSON.stringify(fields))
+    const more = redact(JSON.stringify(cutClientText(fields)))
     const rest = more === '{}' ? '}' : more
     const lines = toRoom(3 * (head.length + rest.length) + 1)
     const from = used
@@ -209,9 +234,36 @@ export function createLog({ now, write: send = toStandardError }: LogOptions): L
     timer ??= setTimeout(flush, FLUSH_MS)
   }
 
+  /** By key, status and code: as many as there are keys and codes. */
+  const refusals = new Map<string, { about: LogFields; count: number }>()
+  let isCounting = false
+
+  /** Writes how many refusals had no line, and counts from zero. */
+  const writeRefusals = () => {
+    for (const { about, count } of refusals.values())
+      if (count > MOST_REFUSALS && level === 'info')
+        line('info', 'refusals_collapsed', 'further refusals', { ...about, count: count - MOST_REFUSALS })
+    refusals.clear()
+  }
+
+  /** Counts a refusal. Returns whether it gets a line. */
+  const isFew = ({ key, http, code }: LogFields = {}): boolean => {
+    if (!isCounting)
+      after(REFUSALS_MS, () => {
+        isCounting = false
+        writeRefusals()
+      })
+    isCounting = true
+    const same = refusals.getOrInsertComputed(`${key} ${http} ${code}`, () => ({
+      about: { key, http, code },
+      count: 0,
+    }))
+    return ++same.count <= MOST_REFUSALS
+  }
+
   return {
     info(event, message, fields) {
-      if (level === 'info') line('info', event, message, fields)
+      if (level === 'info' && (event !== 'request_refused' || isFew(fields))) line('info', event, message, fields)
     },
     warn(event, message, fields) {
       if (level !== 'error') line('warn', event, message, fields)
@@ -220,7 +272,10 @@ export function createLog({ now, write: send = toStandardError }: LogOptions): L
     setLevel(wanted) {
       level = wanted
     },
-    flush,
+    flush() {
+      writeRefusals()
+      return flush()
+    },
   }
 }
 

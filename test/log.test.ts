@@ -1,6 +1,6 @@
 /** The log: a reader that does not keep up costs lines, never memory, however often it stalls. */
 import { expect, test } from 'bun:test'
-import { createLog, redact } from '../src/log.ts'
+import { createLog, type LogFields, redact } from '../src/log.ts'
 
 const LINE = 'x'.repeat(64 * 1024)
 /** 4 MiB of such lines, and the one that goes beyond it. */
@@ -43,6 +43,71 @@ test('a line begins with its time, its level, its event and its sentence; its fi
     '{"time":"1970-01-01T00:00:01.000Z","level":"info","event":"ledger_caught_up","msg":"the database takes the ledger again"}',
     '',
   ])
+})
+
+test("a client's text is cut after a secret in it is masked, and what the server says itself is whole", async () => {
+  let written = ''
+  const log = createLog({
+    now: () => 0,
+    write: async (text) => {
+      written += text
+    },
+  })
+  const secret = 'sk-tg-0123456789abcdefghij'
+  const error = 'at one line of a trace\n'.repeat(100)
+  for (const field of ['path', 'method', 'param', 'model', 'endpoint', 'user_agent']) {
+    written = ''
+    log.error('internal_error', 'failed', { [field]: `${'x'.repeat(190)}/${secret}/${'x'.repeat(12_000)}`, error })
+    await log.flush()
+    const line = JSON.parse(written)
+    expect(line[field]).toHaveLength(201)
+    expect(line[field]).not.toContain(secret.slice(0, 8))
+    expect(line.error).toBe(error)
+  }
+})
+
+test('of refusals alike 20 lines are written each minute, and then one line with their count', async () => {
+  let written = ''
+  const minutes: { ms: number; end(): void }[] = []
+  const log = createLog({
+    now: () => 0,
+    write: async (text) => {
+      written += text
+    },
+    after: (ms, end) => void minutes.push({ ms, end }),
+  })
+  const lines = () =>
+    written
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line))
+  const refuse = (times: number, about: LogFields) => {
+    for (let i = 0; i < times; i++) log.info('request_refused', 'refused', { id: i, ...about })
+  }
+  const unknown = { path: '/x', http: 404, code: 'unknown_url' }
+  refuse(500, unknown)
+  refuse(30, { http: 401, code: 'invalid_api_key' })
+  refuse(30, { key: 'a', http: 429, code: 'rate_limit_exceeded' })
+  refuse(1, { key: 'b', http: 429, code: 'rate_limit_exceeded' })
+  log.info('request_finished', 'request', { key: 'a' })
+  expect(minutes.map(({ ms }) => ms)).toEqual([60_000])
+  minutes.pop()?.end()
+  await log.flush()
+  const counted = () => lines().filter(({ event }) => event === 'refusals_collapsed')
+  expect(counted().map(({ time, level, event, msg, ...rest }) => rest)).toEqual([
+    { http: 404, code: 'unknown_url', count: 480 },
+    { http: 401, code: 'invalid_api_key', count: 10 },
+    { key: 'a', http: 429, code: 'rate_limit_exceeded', count: 10 },
+  ])
+  expect(lines()).toHaveLength(20 * 3 + 1 + 1 + 3)
+
+  // The next minute has lines again; what is counted in it is written when the log is flushed, as at a stop.
+  written = ''
+  refuse(25, unknown)
+  await log.flush()
+  expect(counted()).toMatchObject([{ count: 5 }])
+  expect(lines()).toHaveLength(21)
+  expect(minutes).toHaveLength(1)
 })
 
 test('lines come out whole and in order, however long they are and whatever their letters', async () => {

@@ -283,3 +283,23 @@ test('what a client calls its own fields is cut in an answer, and stays out of t
   expect(text.length).toBeLessThan(2_000)
   expect(await gateway.app.logText()).not.toContain('SECRETNAME')
 })
+
+test('a flood without a key leaves few short lines, and hides no refusal of a key', async () => {
+  const { app } = gateway
+  const before = (await app.logText()).length
+  const long = `/${'x'.repeat(12_000)}`
+  for (let i = 0; i < 100; i++) expect((await fetch(`${app.origin}${long}`)).status).toBe(404)
+  for (let i = 0; i < 100; i++) expect((await fetch(`${app.baseUrl}/models`)).status).toBe(401)
+  expect((await gateway.chat({ model: 'no/such' })).status).toBe(404)
+  const text = (await app.logText()).slice(before)
+  expect(text.length).toBeLessThan(20_000)
+  const lines: Record<string, unknown>[] = text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  const counts = lines.map(({ event, http, key, count = 1 }) => ({ event, http, isOfKey: key !== undefined, count }))
+  const alone = (http: number) => Array(20).fill({ event: 'request_refused', http, isOfKey: false, count: 1 })
+  const more = (http: number) => ({ event: 'refusals_collapsed', http, isOfKey: false, count: 80 })
+  const ofKey = { event: 'request_refused', http: 404, isOfKey: true, count: 1 }
+  expect(counts).toEqual([...alone(404), ...alone(401), ofKey, more(404), more(401)])
+})
