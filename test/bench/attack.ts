@@ -1,13 +1,13 @@
 /**
  * `bun test/bench/attack.ts`: how a bystander fares while another key does its worst. A bystander asks an ordinary question
  * at a steady pace, each over a connection of its own, whether or not the one before was answered: first alone, then while
- * an attack goes on. Prints how long the answers took, how many failed, and how much memory the server had: its peak, and some
- * seconds after the attack.
+ * an attack goes on. Prints how long the answers took, how many failed, how much the server wrote to its log, and how much memory
+ * it had: its peak, and some seconds after the attack.
  *
  * `--only NAME,...` (see `attacks.ts`) · `--seconds 15` · TOLLGATE_BINARY names the build to measure
  * (dist/tollgate), TOLLGATE_BEFORE another one, `before`.
  */
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -45,6 +45,7 @@ interface Fared {
   p50Ms: number
   p99Ms: number
   slowestMs: number
+  logKilobytesPerSecond: number
   peakMegabytes: number
   afterMegabytes: number
 }
@@ -77,7 +78,7 @@ async function stand(origin: string, key: string, requests: number, question: un
   return Promise.all(asking)
 }
 
-function toFared(times: readonly number[]): Omit<Fared, 'peakMegabytes' | 'afterMegabytes'> {
+function toFared(times: readonly number[]): Omit<Fared, 'logKilobytesPerSecond' | 'peakMegabytes' | 'afterMegabytes'> {
   const sorted = times.filter(Number.isFinite).sort((a, b) => a - b)
   const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
   return {
@@ -119,12 +120,15 @@ async function measure(build: Build, name: AttackName | null, folder: string, up
     : null
   // The attack is under way before the first question counts.
   await Bun.sleep(attacker ? 2_000 : 0)
+  const began = performance.now()
+  const logged = statSync(logFile).size
   const times = await stand(origin, bystander, (SECONDS * 1_000) / PACE_MS, question)
+  const logKilobytesPerSecond = (statSync(logFile).size - logged) / (performance.now() - began)
   await attacker?.stop()
   await Bun.sleep(attacker ? AFTER_MS : 0)
   const memory = { peakMegabytes: peakMegabytes(server.pid), afterMegabytes: rssMegabytes(server.pid) }
   await server.stop()
-  return { ...toFared(times), ...memory }
+  return { ...toFared(times), logKilobytesPerSecond, ...memory }
 }
 
 const asked = values.only?.split(',') ?? NAMES
@@ -149,12 +153,15 @@ for (const attack of [null, ...NAMES.filter((known) => asked.includes(known))])
       `${attack ?? 'none'}, ${build}`,
       String(fared.asked),
       String(fared.failed),
-      ...[fared.p50Ms, fared.p99Ms, fared.slowestMs].map((ms) => toFigure(ms)),
+      ...[fared.p50Ms, fared.p99Ms, fared.slowestMs, fared.logKilobytesPerSecond].map((figure) => toFigure(figure)),
       ...[fared.peakMegabytes, fared.afterMegabytes].map((megabytes) => toFigure(megabytes, 0)),
     ])
   }
 await upstreamProcess.stop()
 console.log(
-  toTable(['a bystander while', 'asked', 'failed', 'p50 ms', 'p99 ms', 'slowest ms', 'peak MB', 'after MB'], rows),
+  toTable(
+    ['a bystander while', 'asked', 'failed', 'p50 ms', 'p99 ms', 'slowest ms', 'log kB/s', 'peak MB', 'after MB'],
+    rows,
+  ),
 )
 process.exit(0)

@@ -131,6 +131,11 @@ export const ATTACKS = {
   answers: {
     start: ({ flood }) => flood(4, (turn) => ({ body: toBody({}, `large ${turn}`) })),
   },
+  refusals: {
+    // Without a key. The path is about as long as a request line may be.
+    prepare: async () => '',
+    start: ({ flood }) => flood(64, (turn) => ({ path: `/${turn}/${'x'.repeat(12_000)}` })),
+  },
 } as const satisfies Record<string, Attack>
 
 export type AttackName = keyof typeof ATTACKS
