@@ -20,6 +20,10 @@ const text = (options?: StringOptions) => Type.String(options)
 const textOr = <T extends TSchema[]>(...parts: [...T]) =>
   Type.Union([text(), Type.Array(Type.Union(parts), { minItems: 1 })])
 
+/** Clients send fewer. Upstreams that take fewer, such as OpenAI with 128 tools and 4 stop texts, refuse more in their own words. */
+const MAX_TOOLS = 1_024
+const MAX_STOPS = 256
+
 /** What tools, functions and schemas may be called, as OpenAI's API has it. */
 const Name = text({ maxLength: 64, pattern: '^[a-zA-Z0-9_-]+$' })
 
@@ -81,7 +85,7 @@ const AssistantMessage = Type.Object({
   refusal: optional(text()),
   name: optional(text()),
   audio: optional(Type.Object({ id: text() })),
-  tool_calls: optional(Type.Array(ToolCall, { maxItems: 128 })),
+  tool_calls: optional(Type.Array(ToolCall, { maxItems: MAX_TOOLS })),
   function_call: optional(FunctionCall),
   // What answers carry, and clients send back with them; the first two are the same text under two names.
   reasoning: optional(text()),
@@ -181,7 +185,7 @@ export const RequestSchema = Type.Object(
     top_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
     // How many choices are asked for; 1 where it is absent.
     n: optional(Type.Integer({ minimum: 1, maximum: 128 })),
-    stop: optional(Type.Union([text(), Type.Array(text(), { minItems: 1, maxItems: 4 })])),
+    stop: optional(Type.Union([text(), Type.Array(text(), { minItems: 1, maxItems: MAX_STOPS })])),
     frequency_penalty: penalty,
     presence_penalty: penalty,
     // By a token's number.
@@ -193,11 +197,11 @@ export const RequestSchema = Type.Object(
     stream_options: optional(
       Type.Object({ include_usage: optional(Type.Boolean()), include_obfuscation: optional(Type.Boolean()) }),
     ),
-    tools: optional(Type.Array(Tool, { maxItems: 128 })),
+    tools: optional(Type.Array(Tool, { maxItems: MAX_TOOLS })),
     tool_choice: optional(ToolChoice),
     parallel_tool_calls: optional(Type.Boolean()),
     // What `tools` and `tool_choice` were before.
-    functions: optional(Type.Array(LegacyFunction, { minItems: 1, maxItems: 128 })),
+    functions: optional(Type.Array(LegacyFunction, { minItems: 1, maxItems: MAX_TOOLS })),
     function_call: optional(Type.Union([oneOf('none', 'auto'), Named])),
     response_format: optional(ResponseFormat),
     reasoning_effort: optional(oneOf('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')),

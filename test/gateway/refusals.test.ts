@@ -86,8 +86,8 @@ const FIELDS: Row[] = [
   { name: 'n of 129', body: { ...HELLO, n: 129 }, ...invalid('integer_above_max_value', 'n') },
   { name: 'half a token', body: { ...HELLO, max_tokens: 1.5 }, ...invalid('invalid_type', 'max_tokens') },
   {
-    name: 'five stop texts',
-    body: { ...HELLO, stop: ['1', '2', '3', '4', '5'] },
+    name: '257 stop texts',
+    body: { ...HELLO, stop: Array(257).fill('1') },
     ...invalid('array_above_max_length', 'stop'),
   },
   {

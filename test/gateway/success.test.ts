@@ -4,7 +4,7 @@ import { CREDENTIAL } from '../support/app.ts'
 import { toFrames } from '../support/frames.ts'
 import { costOf, type Gateway, HELLO, HELLO_TOKENS, startGateway, usageOf } from '../support/gateway.ts'
 import { obliging, type Seen } from '../support/upstream.ts'
-import { streamAnswer, toDelta } from '../support/upstream-answers.ts'
+import { errorAnswer, streamAnswer, toDelta } from '../support/upstream-answers.ts'
 
 let gateway: Gateway
 let rows = 0
@@ -31,6 +31,16 @@ function expectSent(seen: Seen, id: string): void {
   expect(seen.headers.authorization).toBe(`Bearer ${CREDENTIAL}`)
   expect(JSON.stringify(seen)).not.toContain(gateway.key)
 }
+
+test('more tools and stop texts than OpenAI takes go on to the upstream, whose own refusal the client gets', async () => {
+  const tools = Array.from({ length: 129 }, (_, index) => ({ type: 'function', function: { name: `f${index}` } }))
+  const stop = ['1', '2', '3', '4', '5']
+  expect((await gateway.chat({ tools, stop })).status).toBe(200)
+  expect(gateway.upstream.requests.at(-1)?.json).toMatchObject({ tools, stop })
+  gateway.upstream.script(errorAnswer(400, 'array too long'))
+  const refused = await gateway.chat({ tools, stop })
+  expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('array too long')])
+})
 
 test('a whole answer is ours in everything but its words, and costs what it says', async () => {
   const response = await gateway.chat({ model: 'fast', user: 'u-1' })

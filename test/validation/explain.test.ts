@@ -133,10 +133,10 @@ const scenarios: [string, unknown, string, string, string][] = [
   ],
   [
     'too many stops',
-    request({ stop: ['a', 'b', 'c', 'd', 'e'] }),
+    request({ stop: Array(257).fill('a') }),
     'stop',
     'array_above_max_length',
-    "Invalid 'stop': array too long. Expected an array with maximum length 4, but got an array with length 5 instead.",
+    "Invalid 'stop': array too long. Expected an array with maximum length 256, but got an array with length 257 instead.",
   ],
   [
     'a stop of the wrong type',

@@ -8,7 +8,7 @@ export interface Tool {
   json: Record<string, unknown>
 }
 
-const MOST_TOOLS = 128
+const MOST_TOOLS = 1_024
 
 /** A list of tools, or one alone; a function without what stands around it will do. */
 export function readTools(typed: string): { tools: Tool[] } | { problem: string } {

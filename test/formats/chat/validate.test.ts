@@ -206,7 +206,13 @@ const SHAPES: [string, unknown][] = [
       tool_choice: { type: 'allowed_tools', allowed_tools: { mode: 'required', tools: [tool('f'), custom] } },
     }),
   ],
-  ['128 tools', request({ tools: Array.from({ length: 128 }, (_, index) => tool(`f${index}`)) })],
+  [
+    'more tools and stop texts than OpenAI takes',
+    request({
+      tools: Array.from({ length: 1_024 }, (_, index) => tool(`f${index}`)),
+      stop: Array.from({ length: 256 }, (_, index) => `stop ${index}`),
+    }),
+  ],
   ['legacy functions', request({ functions: [{ name: 'f', parameters: empty }], function_call: { name: 'f' } })],
   ['a schema', request(format({ type: 'array', items: {} }))],
   ['a schema that says nothing', request(format({}, { strict: false, description: null }))],
@@ -339,11 +345,11 @@ const FIELDS_REFUSED: Refused[] = [
     "Invalid type for 'messages[1].tool_calls[0].function.arguments': expected a string, but got an object instead.",
   ],
   [
-    '129 tool calls',
-    talk(calling(...Array(129).fill('1'))),
+    '1,025 tool calls',
+    talk(calling(...Array(1_025).fill('1'))),
     'array_above_max_length',
     'messages[1].tool_calls',
-    "Invalid 'messages[1].tool_calls': array too long. Expected an array with maximum length 128, but got an array with length 129 instead.",
+    "Invalid 'messages[1].tool_calls': array too long. Expected an array with maximum length 1024, but got an array with length 1025 instead.",
   ],
   [
     'a seed beyond 64 bits',
@@ -395,11 +401,11 @@ const FIELDS_REFUSED: Refused[] = [
     'Invalid: too many properties. Expected an object with at most 256 properties, but got an object with 257 properties instead.',
   ],
   [
-    '129 tools',
-    request({ tools: Array(129).fill(tool('f')) }),
+    '1,025 tools',
+    request({ tools: Array(1_025).fill(tool('f')) }),
     'array_above_max_length',
     'tools',
-    "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length 129 instead.",
+    "Invalid 'tools': array too long. Expected an array with maximum length 1024, but got an array with length 1025 instead.",
   ],
   [
     'an unknown kind of tool',
