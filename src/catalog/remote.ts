@@ -6,13 +6,13 @@
 import { ServiceError } from '../domain/service-error.ts'
 import type { CatalogRows, CatalogWrite, UpstreamRow } from '../store/catalog-rows.ts'
 import { isSamePlace, type Place } from '../store/place.ts'
-import { explainAddress, hostOf } from './address.ts'
+import { explainAddress, type Found, hostOf } from './address.ts'
 
-/** Resolves the name of a host: to nothing for one that is none, to null where nobody has said. It never rejects. */
-export type LookUp = (host: string) => Promise<readonly string[] | null>
+/** Resolves the name of a host. It never rejects. */
+export type LookUp = (host: string) => Promise<Found>
 
 /** What the names of hosts resolve to. */
-export type Resolved = ReadonlyMap<string, readonly string[] | null>
+export type Resolved = ReadonlyMap<string, Found>
 
 /** At once: upstreams that are used have theirs looked up by the same few threads. */
 const MOST_HOSTS = 50
@@ -79,8 +79,6 @@ export function requireKnownReferences(
   }
 }
 
-const UNKNOWN = 'its name was not looked up in time, and may lead anywhere: try again.'
-
 /** Throws `invalid` where it may not be at its address. What stood there before may stay. */
 export function requireAddress(
   row: UpstreamRow,
@@ -90,10 +88,10 @@ export function requireAddress(
 ): void {
   const isAsItWas = before !== undefined && before.baseUrl === row.baseUrl && before.local === row.local
   if (row.baseUrl === null || isAsItWas) return
-  const addresses = resolved.get(hostOf(row.baseUrl))
-  if (addresses === undefined)
+  const found = resolved.get(hostOf(row.baseUrl))
+  if (found === undefined)
     throw new ServiceError({ kind: 'catalog_changed' }, `The upstream ${row.id} was changed meanwhile. Try again.`)
-  const problem = addresses === null ? UNKNOWN : explainAddress(row.baseUrl, row.local, addresses)
+  const problem = explainAddress(row.baseUrl, row.local, found)
   if (problem === null) return
   throw new ServiceError({ kind: 'invalid', field }, `The field ${field} is invalid: ${problem}`)
 }

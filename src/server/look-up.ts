@@ -1,4 +1,5 @@
 /** Names of hosts, resolved as the system does it, which is how upstreams are reached; for checks of where they lead. */
+import type { Found } from '../catalog/address.ts'
 import type { LookUp } from '../catalog/remote.ts'
 import { codeOf } from '../domain/error.ts'
 
@@ -14,12 +15,15 @@ export interface LookUpOptions {
 
 export function createLookUp({ isProxied, resolve = ask, waitMs = LOOK_UP_MS }: LookUpOptions): LookUp {
   return async (host) => {
-    const late = Promise.withResolvers<null>()
-    const timer = setTimeout(() => late.resolve(null), waitMs)
-    const asked = resolve(host).catch((error) => (NO_SUCH_NAME.has(codeOf(error)) ? [] : null))
+    const late = Promise.withResolvers<Found>()
+    const timer = setTimeout(() => late.resolve('late'), waitMs)
+    const asked = resolve(host).then(
+      (addresses): Found => (addresses.length === 0 ? 'no_such_name' : addresses),
+      (error): Found => (NO_SUCH_NAME.has(codeOf(error)) ? 'no_such_name' : 'late'),
+    )
     const found = await Promise.race([asked, late.promise])
     clearTimeout(timer)
-    return found ?? (isProxied ? [] : null)
+    return isProxied && typeof found === 'string' ? [] : found
   }
 }
 

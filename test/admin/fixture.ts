@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { createAdminApi } from '../../src/admin/app.ts'
 import type { Serving } from '../../src/admin/serving.ts'
 import { createShelf } from '../../src/backup/shelf.ts'
+import type { Found } from '../../src/catalog/address.ts'
 import { createFileThread } from '../../src/catalog/file-thread.ts'
 import { loadModelFiles, MODELS_FOLDER } from '../../src/catalog/source.ts'
 import { toSettingTexts } from '../../src/config.ts'
@@ -73,8 +74,8 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
   const catalogFiles = createFileThread()
   /** Newer public facts, until a test says otherwise. */
   const published = { source: 'https://facts.example/api.json', text: '{}' }
-  /** What names of hosts resolve to, null where nobody says; others are not there. */
-  const hosts: Record<string, string[] | null> = {}
+  /** What names of hosts resolve to; any other one is for a proxy to look up. */
+  const hosts: Record<string, Found> = {}
   const lookedUp: string[] = []
   /** In place of the usual ports of this machine. */
   const localAt: string[] = []
@@ -99,7 +100,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
     ...{ attempts: new Attempts(), pendingPasskeys: new Pending() },
     lookUp: async (host) => {
       lookedUp.push(host)
-      return host in hosts ? (hosts[host] ?? null) : []
+      return hosts[host] ?? []
     },
     reports: createReports({ dataFolder: folder.path, ledger: { flush }, now, thread }),
     facts: { source: published.source, read: async () => published.text },

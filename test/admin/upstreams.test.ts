@@ -310,6 +310,7 @@ const REFUSED: [what: string, fields: object, field: string][] = [
   ['the link behind a name', { base_url: 'http://metadata.example.com/latest', local: true }, 'base_url'],
   ['an inner address behind a name', { base_url: 'http://inside.example.com' }, 'base_url'],
   ['a name that nobody resolves in time', { base_url: 'http://slow.example.com', local: true }, 'base_url'],
+  ['a name that does not resolve', { base_url: 'http://nowhere.example.com' }, 'base_url'],
   ['a limit of nothing', { limits: { rpm: 0 } }, 'limits.rpm'],
   ['a limit that is none', { limits: { bytes: 1 } }, 'limits.bytes'],
   ['a deadline of nothing', { deadlines: { idle_ms: 0 } }, 'deadlines.idle_ms'],
@@ -324,7 +325,8 @@ describe('an upstream', () => {
   test('with what it may not have is refused with the field, and nothing is made', async () => {
     fixture.hosts['metadata.example.com'] = ['169.254.169.254']
     fixture.hosts['inside.example.com'] = ['93.184.216.34', '192.168.7.7']
-    fixture.hosts['slow.example.com'] = null
+    fixture.hosts['slow.example.com'] = 'late'
+    fixture.hosts['nowhere.example.com'] = 'no_such_name'
     for (const [what, fields, field] of REFUSED) {
       const { status, body } = await ask('POST', '/upstreams', { ...NEW, ...fields })
       expect([what, status, body.error?.field]).toEqual([what, 400, field])

@@ -8,11 +8,19 @@ const judge = (url: string, local: boolean, addresses: string[] = []) => {
   return problem.includes('must be local') ? 'local' : 'never'
 }
 
+test('a name that does not resolve, or not in time, is refused, local as it may be, and says so', () => {
+  for (const local of [false, true]) {
+    expect(explainAddress('https://nowhere.example.com/v1', local, 'no_such_name')).toContain('does not resolve')
+    expect(explainAddress('https://slow.example.com/v1', local, 'late')).toContain('in time')
+    expect(explainAddress('https://8.8.8.8/v1', local, 'no_such_name')).toBeNull()
+  }
+})
+
 test.each([
   ['https://api.openai.com/v1', ['104.18.7.192', '2606:4700::6812:7c0'], 'taken'],
   ['https://8.8.8.8/v1', [], 'taken'],
   ['https://[2606:4700::6812:7c0]/v1', [], 'taken'],
-  ['https://nowhere.example.com/v1', [], 'taken'],
+  ['https://known-to-a-proxy.example.com/v1', [], 'taken'],
   ['http://127.0.0.1:11434/v1', [], 'local'],
   ['http://localhost:11434/v1', [], 'local'],
   ['http://LocalHost.:11434/v1', [], 'local'],
@@ -29,7 +37,19 @@ test.each([
   ['http://192.168.0.1/v1', [], 'local'],
   ['http://100.64.0.1/v1', [], 'local'],
   ['http://[fd12::1]/v1', [], 'local'],
+  ['http://localhost../v1', [], 'local'],
+  ['http://[::ffff:a00:1]/v1', [], 'local'],
+  ['http://[2002:a00:1::]/v1', [], 'local'],
   ['http://[64:ff9b::10.0.0.1]/v1', [], 'local'],
+  ['http://[64:ff9b:1::8.8.8.8]/v1', [], 'local'],
+  ['http://compatible.example.com/v1', ['::10.0.0.1'], 'never'],
+  ['http://[::10.0.0.1]/v1', [], 'never'],
+  ['http://[::127.0.0.1]/v1', [], 'never'],
+  ['http://[::a9fe:a9fe]/v1', [], 'never'],
+  ['http://[2001:0:a9fe:a9fe::1]/v1', [], 'never'],
+  ['http://[fec0::1]/v1', [], 'never'],
+  ['http://metadata.google.internal/v1', [], 'never'],
+  ['http://metadata.goog./v1', [], 'never'],
   ['http://inside.example.com/v1', ['93.184.216.34', '10.0.0.1'], 'local'],
   ['http://169.254.169.254/v1', [], 'never'],
   ['http://169.254.169.254./v1', [], 'never'],

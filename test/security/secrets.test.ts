@@ -96,7 +96,7 @@ test('no secret is in any answer after that of its making, in the log, in what c
   secrets['session of another'] = member.secret()
   const own = await member.ask('POST', '/own/keys', { name: 'of mia' })
   secrets['key of a member'] = own.body.key
-  const upstream = { id: 'mine', dialect: 'openai', base_url: 'https://nowhere.invalid/v1' }
+  const upstream = { id: 'mine', dialect: 'openai', base_url: 'http://127.0.0.1:9/v1', local: true }
   const made = await owner.ask('POST', '/upstreams', {
     ...upstream,
     api_key: [secrets['typed in credential'], secrets['another one typed in']],

@@ -11,12 +11,12 @@ test('a name leads where the system says', async () => {
   expect(await createLookUp({ isProxied: false })('127.0.0.1')).toEqual(['127.0.0.1'])
 })
 
-test('a name that is none leads nowhere; where nobody says so, that is not known, unless a proxy is to know it', async () => {
+test('a name that does not resolve is told from one that was not looked up in time, unless a proxy is to know it', async () => {
   const found = (resolve: () => Promise<string[]>, isProxied = false) =>
     createLookUp({ isProxied, resolve, waitMs: 1 })('slow.example.com')
-  expect(await found(failing('ENOTFOUND'))).toEqual([])
-  for (const resolve of [silent, failing('EAI_AGAIN'), failing('ESERVFAIL')]) {
-    expect(await found(resolve)).toBeNull()
-    expect(await found(resolve, true)).toEqual([])
-  }
+  const none = [failing('ENOTFOUND'), async () => []]
+  const late = [silent, failing('EAI_AGAIN'), failing('ESERVFAIL')]
+  for (const resolve of none) expect(await found(resolve)).toBe('no_such_name')
+  for (const resolve of late) expect(await found(resolve)).toBe('late')
+  for (const resolve of [...none, ...late]) expect(await found(resolve, true)).toEqual([])
 })
