@@ -16,6 +16,14 @@ const TEXTS: [name: string, text: string, most: number][] = [
   ['JSON', JSON.stringify(JSON.parse(file('package.json'))).repeat(4), 1.4],
   ['Chinese', '这是一个关于人工智能的测试文本，我们需要计算它的令牌数量。'.repeat(100), 1.4],
   ['Russian', 'Это тестовый текст о том, как модели пишут ответы. '.repeat(100), 1.4],
+  ['Amharic', 'ይህ የሙከራ ጽሑፍ ነው '.repeat(100), 1.4],
+  ['French', "L'été dernier, l'intelligence artificielle s'est développée à une vitesse élevée. ".repeat(80), 1.4],
+  ['Vietnamese', 'Đây là một văn bản thử nghiệm về cách các mô hình viết câu trả lời. '.repeat(80), 1.6],
+  ['emoji', '😀🎉🚀👨‍👩‍👧‍👦🇩🇪🏳️‍🌈'.repeat(200), 1.4],
+  ['letters under piles of accents', 'a̷̛̫b̴͎͝c̸'.repeat(300), 1.4],
+  // What a model writes that has lost its way in JSON.
+  ['white space without end', random(' \n\t'), 1.4],
+  ['empty lines without end', '\n'.repeat(4_000), 1.4],
   ['digits', random('0123456789'), 1.4],
   // Half as much again at most, and no less than half.
   ['random letters', random('abcdefghijklmnopqrstuvwxyz'), 2],
