@@ -246,6 +246,27 @@ describe('a model that may think unseen', () => {
     expect(silent.far.requests.length).toBe(calls)
   })
 
+  test('ends with an error frame where its budget has no room after a thought that it hid', async () => {
+    await silent.calm(CHAT)
+    const hidden = { reasoning_details: [{ type: 'reasoning.summary', summary: 'Well.' }], reasoning: 'Well.' }
+    silent.near.script({ kind: 'stream', steps: [toDelta({ role: 'assistant', ...hidden })], end: 'hang' })
+    const key = silent.app.key({ budget: inTotal(costOf(100, 3 * STEP)) })
+    const response = await silent.ask(CHAT, { stream: true, key })
+    const reading = response.text()
+    let isOver = false
+    void reading.finally(() => {
+      isOver = true
+    })
+    await until('the end', async () => {
+      silent.app.pass(10)
+      return isOver
+    })
+    const heard = hear(CHAT.client, await reading)
+    expect(heard).toMatchObject({ end: 'failure', looksWhole: false, failure: { code: 'insufficient_quota' } })
+    const [row] = await silent.rows(1)
+    expect(row).toMatchObject({ status: 'cut', http_status: 200, error_code: 'insufficient_quota', attempts: 1 })
+  })
+
   test('that has answered is held at what it writes from then on', async () => {
     await silent.calm(CHAT)
     const steps = [
