@@ -31,7 +31,7 @@ export interface CallLogDeps extends CallDeps {
   outputCap: number | null
   /** Aborts when the client leaves or the server stops. */
   signal: EndSignal
-  counter: Pick<Counter, 'bound'>
+  counter: Pick<Counter, 'bound' | 'usage'>
   /** Wall clock, ms. */
   now(): number
 }
@@ -130,7 +130,9 @@ export class CallLog {
     if (body.stream && capOf(body) === null) {
       const { reservedCompletionTokens } = row ?? this.row
       const grow = (tokens: number) => this.#grow(call, tokens)
-      call.hold = new Hold(call, reservedCompletionTokens, this.#deps.reservation.hasBudget, grow)
+      const { counter, reservation } = this.#deps
+      const count = async () => (await counter.usage(this.shareId, body, call.meter.captured())).completion
+      call.hold = new Hold(call, reservedCompletionTokens, reservation.hasBudget, grow, count)
     }
     return call
   }

@@ -2,7 +2,7 @@
  * What a stream holds for what it writes, where its client has given no cap: at first 4,096 tokens a choice, or all that the model
  * writes, and more in steps of as many while it goes on. So does the time in which a model under a budget may think unseen, at the rate that
  * it is charged by. What is held is on record (`call-log.ts`): a kill charges that. Where a budget has no room for a step, there is a
- * smaller one; where there is none for that either, the stream ends once it has used up what it holds.
+ * smaller one; where there is none for that either, the stream ends once it has used up what it holds, by a count of what it wrote.
  */
 import { type GatewayError, UpstreamError } from '../domain/error.ts'
 import { DEFAULT_OUTPUT_TOKENS, toMostOutput } from '../tokens/estimate.ts'
@@ -24,6 +24,9 @@ export class Hold {
   /** Whether time counts: under a budget alone is anything lost by it. */
   readonly isBudgeted: boolean
   readonly #grow: (tokens: number) => Decided
+  readonly #count: () => Promise<number>
+  /** By how much the estimate of what it wrote was more than its count. */
+  #excess = 0
   readonly #most: number
   readonly #choices: number
   #controller: AbortController | null = null
@@ -37,11 +40,19 @@ export class Hold {
   /**
    * @param tokens what the call was begun with.
    * @param grow makes it so many more, on record and of the budgets, or says why not.
+   * @param count counts the tokens of what was written so far.
    */
-  constructor(call: Call, tokens: number, isBudgeted: boolean, grow: (tokens: number) => Decided) {
+  constructor(
+    call: Call,
+    tokens: number,
+    isBudgeted: boolean,
+    grow: (tokens: number) => Decided,
+    count: () => Promise<number>,
+  ) {
     this.#call = call
     this.isBudgeted = isBudgeted
     this.#grow = grow
+    this.#count = count
     this.#most = toMostOutput(call.body, call.target.maxOutputLength)
     this.#choices = call.body.n ?? 1
     this.tokens = tokens
@@ -86,19 +97,29 @@ export class Hold {
     const first = (error: GatewayError | null): Decided =>
       error === null ? null : this.#growTo(Math.max(this.tokens, used) + spare)
     const next = decided instanceof Promise ? decided.then(first) : first(decided)
-    if (!(next instanceof Promise)) return this.#decide(next, used, spare)
-    this.#growing = next.then((error) => {
+    const decide = (error: GatewayError | null) => this.#decide(error, used, spare)
+    const last = next instanceof Promise ? next.then(decide) : decide(next)
+    if (!(last instanceof Promise)) return last
+    this.#growing = last.finally(() => {
       this.#growing = null
-      return this.#decide(error, used, spare)
     })
     return this.#growing
   }
 
-  #decide(error: GatewayError | null, used: number, spare: number): GatewayError | null {
+  #decide(error: GatewayError | null, used: number, spare: number): Decided {
     if (error === null) return this.#goOn(used, spare)
+    // Others may end before all of it is used, and leave room.
+    return this.tokens > used ? this.#goOn(used, 0) : this.#endByCount(error)
+  }
+
+  /** Ends it, unless it has used less by a count than by the estimate. */
+  async #endByCount(error: GatewayError): Promise<GatewayError | null> {
+    const said = this.#said()
+    const counted = await this.#count()
     // It may have ended while something was counted.
     if (this.#call.meter.outcome !== null) return null
-    // Others may end before all of it is used, and leave room.
+    this.#excess = said - counted
+    const used = this.#used()
     if (this.tokens > used) return this.#goOn(used, 0)
     this.refusal = error
     return error
@@ -116,10 +137,15 @@ export class Hold {
 
   /** What it has come to: what it may have thought and then said, or what its upstream has reported so far. */
   #used(): number {
+    const used = this.#said() - this.#excess + this.#unseen()
+    return Math.min(this.#most, Math.max(used, this.#call.meter.usage?.completion ?? 0))
+  }
+
+  /** By the estimate. */
+  #said(): number {
     const { meter, body } = this.#call
     const speech = meter.audioChars > 0 ? tokensOfSpeech(meter.audioChars, body.audio?.format) : 0
-    const said = Math.ceil(meter.estimateText()) + speech + this.#unseen()
-    return Math.min(this.#most, Math.max(said, meter.usage?.completion ?? 0))
+    return Math.ceil(meter.estimateText()) + speech
   }
 
   #unseen(): number {

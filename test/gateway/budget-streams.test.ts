@@ -186,6 +186,26 @@ test('64,000 streamed tokens pass under five dollars a day where they cost one',
   }
 })
 
+test('a stream that is estimated at more than it has written ends by its count, and not before', async () => {
+  await gateway.calm(CHAT)
+  const sentence = '这是一个关于人工智能的测试文本，我们需要计算它的令牌数量。'
+  const tokens = 17_000
+  const counts = { prompt: COUNTS.prompt, completion: tokens }
+  function* steps(): Generator<StreamStep> {
+    yield* CHAT.stream.head(counts)
+    // By the estimate 23,500 tokens.
+    for (let written = 0; written < 1_000; written += 5) {
+      yield CHAT.stream.word(sentence.repeat(5))
+      yield { waitMs: 1 }
+    }
+    yield* CHAT.stream.tail([sentence], counts)
+  }
+  gateway.near.script({ kind: 'stream', steps: steps(), end: CHAT.stream.end })
+  const key = gateway.app.key({ budget: inTotal(costOf(100, tokens + 500)) })
+  const response = await gateway.ask(CHAT, { stream: true, key })
+  expect(hear(CHAT.client, await response.text())).toMatchObject({ end: 'whole', failure: null })
+})
+
 test('200 streams without caps end within a step each of a budget for a fifth of them, each with its error', async () => {
   const streams = 200
   await gateway.calm(CHAT)

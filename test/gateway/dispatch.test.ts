@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { CallLog } from '../../src/accounting/call-log.ts'
 import { LeftCalls } from '../../src/accounting/left-calls.ts'
 import { clientLeft, noLongerWanted } from '../../src/domain/error.ts'
+import { NO_USAGE } from '../../src/domain/usage.ts'
 import { Crowding } from '../../src/gateway/crowding.ts'
 import { createDispatch } from '../../src/gateway/dispatch.ts'
 import { createLimiter } from '../../src/limits/local-limiter.ts'
@@ -27,7 +28,7 @@ test.each([
     key: toKey({ id: 'k' }),
     signal,
     leftCalls: new LeftCalls({ leaveMs: 60_000 }),
-    counter: { bound: async () => null },
+    counter: { bound: async () => null, usage: async () => NO_USAGE },
     now: () => 0,
     monotonicMs: () => 0,
   })
