@@ -9,7 +9,6 @@ import { hear } from '../support/door-clients.ts'
 import { COUNTS } from '../support/door-upstreams.ts'
 import { costOf, DOORS, type Door, type DoorGateway, STREAMING, startDoors } from '../support/doors.ts'
 import { until } from '../support/until.ts'
-import type { Seen } from '../support/upstream.ts'
 import { type Behaviour, type StreamStep, toDelta } from '../support/upstream-answers.ts'
 
 const MOST = 90_000
@@ -20,7 +19,7 @@ const inTotal = (nanoUsd: number): Budget => ({ nanoUsd, period: 'total' })
 
 let gateway: DoorGateway
 beforeAll(async () => {
-  gateway = await startDoors({ most: MOST, config: { heartbeatMs: 0 } })
+  gateway = await startDoors({ most: MOST, features: '[tools]', config: { heartbeatMs: 0 } })
 })
 afterAll(() => gateway.stop())
 
@@ -40,14 +39,24 @@ function writing({ stream }: Streaming, tokens = Number.POSITIVE_INFINITY): Beha
   return { kind: 'stream', steps: steps(), end: stream.end }
 }
 
+const PARAMETERS = { type: 'object', properties: {} }
+/** What else a request may have that costs more: choices, tools. */
+const MORE: Record<Door['client']['endpoint'], object[]> = {
+  chat: [{ n: 3 }, { n: 2, tools: [{ type: 'function', function: { name: 'look', parameters: PARAMETERS } }] }],
+  responses: [{ tools: [{ type: 'function', name: 'look', parameters: PARAMETERS, strict: false }] }],
+  messages: [{ tools: [{ name: 'look', input_schema: PARAMETERS }] }],
+  completions: [{ n: 2 }],
+  embeddings: [],
+}
+
 test('a request under a budget that can bear it reaches its upstream byte for byte as one without a budget', async () => {
   const [free, rich] = [gateway.app.key(), gateway.app.key({ budget: inTotal(1e12) })]
   const sentBy = async (door: Door, body: string, key: string) => {
+    const before = gateway.near.requests.length
     const response = await gateway.ask(door, { key, body })
     expect([response.status, await response.text()]).toMatchObject([200, expect.any(String)])
     expect(response.headers.has('x-tollgate-output-cap')).toBe(false)
-    const { path, body: sent } = gateway.near.requests.at(-1) as Seen
-    return { path, sent }
+    return gateway.near.requests.slice(before).map(({ path, body: sent }) => ({ path, sent }))
   }
   for (const door of DOORS) {
     await gateway.calm(door)
@@ -57,11 +66,12 @@ test('a request under a budget that can bear it reaches its upstream byte for by
         ? {}
         : { stream: fc.boolean(), cap: fc.integer({ min: 1, max: MOST }) }),
       user: fc.constant('ann'),
+      more: fc.constantFrom({}, ...MORE[door.client.endpoint]),
     }
     const asked = fc.record(options, { requiredKeys: ['text'] })
     await fc.assert(
-      fc.asyncProperty(asked, async (one) => {
-        const body = JSON.stringify({ model: `${door.id}/one`, ...door.client.body(one) })
+      fc.asyncProperty(asked, async ({ more, ...one }) => {
+        const body = JSON.stringify({ model: `${door.id}/one`, ...door.client.body(one), ...more })
         expect(await sentBy(door, body, rich)).toEqual(await sentBy(door, body, free))
       }),
       { numRuns: 20 },
