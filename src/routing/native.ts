@@ -41,6 +41,8 @@ interface Open {
   isSaid: boolean
   /** Whether it is a tool, or a list of them. */
   isTool: boolean
+  /** Whether a field above has passed by its value, with all that is in it: to look through that at each level takes seconds. */
+  isHarmless: boolean
 }
 
 /**
@@ -50,7 +52,7 @@ interface Open {
 function addWithin(json: JsonObject, passed: PassedNames | null, found: Doubtful[]): string | null {
   const reference = asList(json.input).findIndex(isReference)
   let stored = reference === -1 ? null : `input[${reference}]`
-  const open: Open[] = [{ held: json, path: '', names: passed, isSaid: false, isTool: false }]
+  const open: Open[] = [{ held: json, path: '', names: passed, isSaid: false, isTool: false, isHarmless: false }]
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { held, path, isSaid, isTool } = next
     const isList = Array.isArray(held)
@@ -59,13 +61,15 @@ function addWithin(json: JsonObject, passed: PassedNames | null, found: Doubtful
     for (const name in held) {
       const value: unknown = (held as JsonObject)[name]
       if (value === null) continue
-      const at = () => (isList ? `${path}[${name}]` : path === '' ? name : `${path}.${name}`)
+      const at = () => toPath(path, name, isList)
       let within = names
+      let isHarmless = next.isHarmless
       if (!isList) {
         if (MAY_BE_STORED.test(name) && STORED.test(toPlainName(name))) stored ??= at()
         const verdict = names && judge(names, name, value, next)
-        if (verdict === 'unknown') found.push({ name, param: at().slice(0, MAX_PATH), reason: verdict, mode: null })
-        if (verdict !== 'passes') within = null
+        if (verdict === 'unknown') found.push({ name, param: at(), reason: verdict, mode: null })
+        if (verdict !== 'passes' && verdict !== 'harmless') within = null
+        isHarmless ||= verdict === 'harmless'
         if (ANYBODYS.has(name) && (path !== '' || passed === null || passed.fields.has(name))) continue
       }
       if (typeof value === 'string') {
@@ -79,6 +83,7 @@ function addWithin(json: JsonObject, passed: PassedNames | null, found: Doubtful
           names: within,
           isSaid: isOfConversation,
           isTool: isList ? isTool : bringsTools,
+          isHarmless: isHarmless && !bringsTools,
         })
       }
     }
@@ -91,6 +96,9 @@ const TOOLS: ReadonlySet<string> = new Set(['tools', 'tool', 'definition'])
 
 /** A path may be as long as its client likes. */
 const MAX_PATH = 256
+
+const toPath = (path: string, name: string, isList: boolean) =>
+  (isList ? `${path}[${name}]` : path === '' ? name : `${path}.${name}`).slice(0, MAX_PATH)
 
 /** Adds what is in doubt of an object by its type, and by its fields where it is a tool. Returns the names that it may have. */
 function addKind(held: JsonObject, { path, names, isTool }: Open, found: Doubtful[]): PassedNames | null {
@@ -106,17 +114,17 @@ function addKind(held: JsonObject, { path, names, isTool }: Open, found: Doubtfu
   return null
 }
 
-/** Whether a field may go on, by its name or by its value; `elsewhere` where that is decided by what `fields.ts` says of its name. */
+/** Whether a field may go on, by its name or (`harmless`) by its value; `elsewhere` where what `fields.ts` says of its name decides that. */
 function judge(
   { fields, within }: PassedNames,
   name: string,
   value: unknown,
-  { path, isSaid, isTool }: Open,
-): 'passes' | 'elsewhere' | 'unknown' {
+  { path, isSaid, isTool, isHarmless: isWithinHarmless }: Open,
+): 'passes' | 'harmless' | 'elsewhere' | 'unknown' {
   const isTop = path === ''
-  if ((isTop ? fields : within).has(name)) return 'passes'
+  if (isWithinHarmless || (isTop ? fields : within).has(name)) return 'passes'
   if (isTop ? isHeldBack(name) : isTool && reasonToRefuse(name, value) !== null) return 'elsewhere'
-  return isHarmless(value, isSaid) ? 'passes' : 'unknown'
+  return isHarmless(value, isSaid) ? 'harmless' : 'unknown'
 }
 
 /**

@@ -1,0 +1,33 @@
+/** What keeps a request from going on as it came: found in one look at each value, and told in few words. */
+import { expect, test } from 'bun:test'
+import { findNativeDoubts } from '../../src/routing/native.ts'
+
+const doubtsOf = (message: object) => {
+  const json = { model: 'm', max_tokens: 1, messages: [{ role: 'user', content: 'Hi', ...message }] }
+  return findNativeDoubts({ endpoint: 'messages', text: '', headers: {}, json })
+}
+
+test('a value below many unknown names is looked at a few times, not once for each name', () => {
+  let looks = 0
+  let value: object = {
+    get leaf() {
+      looks++
+      return 1
+    },
+  }
+  for (let depth = 0; depth < 200; depth++) value = { unheard_of: value }
+  expect(doubtsOf(value)).toEqual([])
+  expect(looks).toBeLessThanOrEqual(3)
+})
+
+test('what has passed by its value brings no tool or type along', () => {
+  const kept = { unheard_of: { deeper: { tools: [{ type: 'mcp_toolset' }], said: { type: 'summarize' } } } }
+  expect(doubtsOf(kept).map(({ name }) => name)).toEqual(['summarize', 'mcp_servers'])
+})
+
+test('the path of a field is cut where a name above it is long', () => {
+  const held = { ['n'.repeat(100_000)]: { tools: [{ session: 'x' }], said: { type: 'x' } } }
+  const found = doubtsOf(held)
+  expect(found.map(({ name }) => name)).toEqual(['x', 'session'])
+  for (const { param } of found) expect(param.length).toBeLessThan(300)
+})
