@@ -8,18 +8,21 @@ import { GatewayError } from '../src/domain/error.ts'
 import { isRouting, type RefusalReason } from '../src/domain/fields.ts'
 import { PASSED_LISTS } from '../src/domain/passed-fields.ts'
 import { messages } from '../src/formats/messages/messages.ts'
+import { responses } from '../src/formats/responses/responses.ts'
 import { findNativeDoubts } from '../src/routing/native.ts'
+import { findDoubtful } from '../src/routing/refused.ts'
 import { openSdkTypes, type SdkTypes } from './support/sdk-types.ts'
 
 const REFERENCE = join(import.meta.dir, '../src/REFERENCE.md')
 
 type Format = keyof typeof PASSED_LISTS
-type Way = 'passes' | 'searches' | 'tool' | 'left out' | 'never' | 'header' | RefusalReason
+type Way = 'passes' | 'kept' | 'searches' | 'tool' | 'left out' | 'never' | 'header' | RefusalReason
 
 /** What each way is called, in the order of the tables. */
 const WAYS: Readonly<Record<Way, string>> = {
   passes: 'goes on',
   dear: 'goes on where its price is known, else the request is written anew without it',
+  kept: 'goes on where its price is known, else refused (400)',
   searches: 'goes on where the model searches and its price is known, else left out',
   unknown: 'the request is written anew without it',
   fee: 'the request is written anew without it',
@@ -50,10 +53,14 @@ function wayWithin(format: Format, fields: Record<string, unknown>): Way {
 
 function wayOfField(format: Format, name: string): Way {
   if (HEADERS.has(name)) return 'header'
-  const body = { model: 'm', max_tokens: 1, messages: [{ role: 'user', content: 'Hi' }], [name]: VALUE }
-  const task = format === 'messages' ? messages.toTask(body, { text: JSON.stringify(body), headers: {} }) : null
-  if (task instanceof GatewayError && task.param === name && /not supported/.test(task.message)) return 'never'
+  const said = format === 'messages' ? { max_tokens: 1, messages: [{ role: 'user', content: 'Hi' }] } : { input: 'Hi' }
+  const body = { model: 'm', ...said, [name]: VALUE }
+  const task = { messages, responses }[format].toTask(body, { text: JSON.stringify(body), headers: {} })
+  const isRefused = task instanceof GatewayError
+  if (format === 'messages' && isRefused && task.param === name && /not supported/.test(task.message)) return 'never'
   const [doubt] = doubtsOf(format, { [name]: VALUE })
+  if (doubt?.reason === 'dear' && !isRefused && findDoubtful(task.body).some((kept) => kept.name === name))
+    return 'kept'
   if (doubt) return doubt.reason
   return PASSED_LISTS[format].fields.split(' ').includes(name) || !isRouting(name) ? 'passes' : 'left out'
 }
