@@ -54,6 +54,8 @@ class Verifier {
     for (const event of events) {
       if (event.kind === 'text') this.noteText(event.choice, event.text)
       else if ('choice' in event && isFinal([event])) this.#exempt.add(event.choice)
+      // One without a word of text does not meet the schema either.
+      else if (event.kind === 'finish') this.noteText(event.choice, '')
     }
   }
 

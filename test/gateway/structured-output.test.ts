@@ -115,6 +115,7 @@ describe('an answer of a hosted model that promises to keep to schemas is delive
     ['{"age":"three"}', toFormat(true), true],
     ['```json\n{"age":3}\n```', toFormat(true), true],
     ['{"age":"three"}', toFormat(false), false],
+    ['', toFormat(true), true],
   ]
   test.each(said)('%j to %j; marked as unmet: %p', async (text, response_format, isMarked) => {
     const answer = { tokens: text.split(/(?<=:)/) }
