@@ -66,13 +66,20 @@ function toPresent(admins: readonly StoredAdmin[], id: string): Pick<StoredAdmin
 /** As long as any budget's period: a key with ceilings keeps its place for so long after its end, or whoever ends it would be rid of them. */
 const HELD_MS = 31 * DAY_MS
 
-const isHeld = ({ ceilings, revokedMs, expiresMs }: StoredKey, nowMs: number) =>
-  Object.keys(ceilings).length > 0 && (revokedMs ?? expiresMs ?? nowMs) > nowMs - HELD_MS
+const hasCeilings = ({ ceilings }: StoredKey) => Object.keys(ceilings).length > 0
+
+const isHeld = (key: StoredKey, nowMs: number) =>
+  hasCeilings(key) && (key.revokedMs ?? key.expiresMs ?? nowMs) > nowMs - HELD_MS
 
 /** Of a key that a member changes: whether it stays below its ceilings. Of one that comes into force: whether there is room for it, and nobody else has its name. */
 function requireAllowed({ keys, teams }: KeyRows, { id, teamId }: Member, key: StoredKey, nowMs: number): void {
   const before = keys.find((one) => one.id === key.id)
   if (before) requireWithin(before, key)
+  if (before && hasCeilings(before) && key.expiresMs !== before.expiresMs && (key.expiresMs ?? nowMs) < nowMs) {
+    const message =
+      'This key has limits set by an administrator, so it cannot expire in the past. To end it now, revoke it.'
+    throw new ServiceError({ kind: 'invalid', field: 'expires_ms' }, message)
+  }
   if (!isLiving(key, nowMs)) return
   const wasLiving = before !== undefined && isLiving(before, nowMs)
   const others = keys.filter((one) => one.id !== key.id && !one.hidden)

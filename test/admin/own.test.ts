@@ -161,6 +161,10 @@ test('a key that an editor has set limits on keeps its place when its member rev
   const [revoked, ended] = [(await create(mia, 'revoked')).body, (await create(mia, 'ended')).body]
   for (const { id } of [revoked, ended]) await editor.ask('PATCH', `/keys/${id}`, { body: { rpm: 1 } })
   await mia.ask('POST', `/own/keys/${revoked.id}/revoke`)
+  // Nor is it free because the key is said to have ended long ago.
+  const past = { expires_ms: fixture.clock.ms - 40 * 86_400_000 }
+  const { status, body } = await mia.ask('PATCH', `/own/keys/${ended.id}`, { body: past })
+  expect([status, body.error.field]).toEqual([400, 'expires_ms'])
   await mia.ask('PATCH', `/own/keys/${ended.id}`, { body: { expires_ms: fixture.clock.ms } })
   const refused = await create(mia, 'without limits')
   expect([refused.status, refused.body.error.kind]).toEqual([409, 'too_many_keys'])
