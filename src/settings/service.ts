@@ -46,7 +46,7 @@ export async function editSettings(
   for (const [name, text] of Object.entries(changes)) requireValid(inForce, name, text)
   return store.changeSettings(by, (rows) => {
     const state = toStored(inForce, rows)
-    requireRevision(by, 'The settings', state, state)
+    requireRevision(by, 'The configuration of the server', state, state)
     const difference = toDifference(toFields(rows, changes), changes)
     const after = Object.fromEntries(Object.entries({ ...rows, ...changes }).filter(isThere))
     const change = { action: 'settings.edit' as const, subject: 'settings', detail: { ...difference }, write: changes }

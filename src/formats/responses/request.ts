@@ -31,17 +31,18 @@ export function toCountingTask(body: unknown): Decision<Task> {
   const given = asObject(body)
   const request = validate(given && (given.input ?? null) === null ? { ...given, input: [] } : body)
   if (request instanceof GatewayError) return request
-  return checkKept(request) ?? translate(request)
+  return checkKept(request) ?? translate(request, true)
 }
 
-function translate(request: ResponsesRequest): Decision<Task> {
+/** @param isCounted whether it is only counted, and may say nothing. */
+function translate(request: ResponsesRequest, isCounted = false): Decision<Task> {
   const names = new ToolNames()
   const tools = readTools(request.tools ?? [], names)
   const choice = toToolChoice(request, tools, names)
   if (choice instanceof GatewayError) return choice
   const messages = toMessages(request, names)
   if (messages instanceof GatewayError) return messages
-  if (messages.length === 0)
+  if (messages.length === 0 && !isCounted)
     return new GatewayError('invalid_request', "Invalid value for 'input': it says nothing that a model could read.", {
       param: 'input',
     })
