@@ -38,8 +38,10 @@ export interface CallsOf {
   affinity(): string
   /** Takes the memory of what it must hold. */
   place: Pick<Place, 'take'>
-  /** Where a request that takes long to write waits for its key's turn, each time; null for any other. */
-  pace: Pick<Pace, 'run'> | null
+  /** Where what takes long waits for its key's turn: an answer that is read, and a request that is written, each time. */
+  pace: Pick<Pace, 'run'>
+  /** Whether the request takes long to write. */
+  isLong: boolean
   shareId: string
   /** Told what it waits for. */
   waiting: Pick<Waiting, 'set'>
@@ -79,7 +81,7 @@ async function callWithEach(
 /** @param used its upstream with one of several credentials. */
 async function callOnce(
   deps: DispatchDeps,
-  { id, calls, health, place, pace, shareId, waiting }: CallsOf,
+  { id, calls, health, place, pace, isLong, shareId, waiting }: CallsOf,
   asked: PlannedCall,
   used: Upstream | null,
 ): Promise<Answer> {
@@ -123,10 +125,11 @@ async function callOnce(
       payer: begun,
       callId: `${id}-${number}`,
       take: place.take,
+      inTurn: (work) => pace.run(shareId, work),
       queue: { owner: shareId, onWaiting: waiting.set },
     }
     const backend = deps.backends[upstream.dialect]
-    const answer = await (pace ? pace.run(shareId, () => inTurn(backend, asking, meter)) : backend.call(asking))
+    const answer = await (isLong ? pace.run(shareId, () => inTurn(backend, asking, meter)) : backend.call(asking))
     meter.upstreamRequestId = answer.upstreamRequestId
     meter.take(answer.events)
     return answer.rest ? { ...answer, rest: new MeteredStream(answer.rest, begun, signal) } : answer

@@ -124,7 +124,8 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
       health,
       affinity: task.affinity,
       place,
-      pace: read.isLong ? deps.pace : null,
+      pace: deps.pace,
+      isLong: read.isLong,
       shareId: key.shareId,
       waiting,
     })

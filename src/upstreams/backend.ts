@@ -31,6 +31,8 @@ export interface BackendCall {
   callId: string
   /** Of what the gateway has for bytes that are held for the request. */
   take: TakeRoom
+  /** Does work that holds the event loop for some ms once it is the key's turn. */
+  inTurn<T>(work: () => T): Promise<T>
   /** Where a place is to be waited for. */
   queue?: CallQueue
 }

@@ -6,6 +6,7 @@ import { EMBEDDING, type EmbeddingRequest } from '../domain/embedding.ts'
 import { GatewayError, nameOf, tooLong, UpstreamError, whyAbortedUnsent } from '../domain/error.ts'
 import type { Answer, AnswerEvent, AnswerStream } from '../domain/events.ts'
 import { parseJson } from '../domain/json.ts'
+import { SLICE_CHARS, SlicedJson } from '../domain/json-slices.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import { forgetText } from '../domain/source-text.ts'
@@ -13,6 +14,7 @@ import type { Authority, BackendCall, Dialect, Expected, WireRequest } from './b
 import { Deadline } from './deadline.ts'
 import { toPublic, toPublicRequestId } from './failure.ts'
 import { FramingError } from './http1/head.ts'
+import { tooMuch, toParsedBytes, toWholeLimits } from './json-bounds.ts'
 import { toOwnHeaders } from './probe.ts'
 import { sendAgain } from './shortage.ts'
 import { SseStream } from './sse-stream.ts'
@@ -110,6 +112,12 @@ export class HttpCall {
     return this.#dialect.framing === 'lines' ? LINES : EVENT_STREAM
   }
 
+  /** Whether its events may have the likeliest tokens of each place. */
+  get wantsLogprobs(): boolean {
+    const { body, native } = this.#call
+    return body.logprobs === true || Boolean(native?.json.logprobs)
+  }
+
   abort(error: UpstreamError): void {
     this.#reason ??= error
     this.#exchange?.abort(error)
@@ -179,20 +187,40 @@ export class HttpCall {
   async #readWhole(response: Incoming): Promise<string> {
     const text = await response.text(MAX_WHOLE_BYTES, this.#call.take)
     if (text === null) throw tooLong('answered with more than 64 MiB')
-    this.deadline.stop()
     return text
   }
 
-  #toWhole(response: Incoming, text: string): Answer {
+  async #toWhole(response: Incoming, text: string): Promise<Answer> {
+    const isLong = text.length > SLICE_CHARS
     let json: unknown
     try {
-      json = parseJson(text)
-    } catch {
+      json = isLong ? await this.#parseInTurns(text) : parseJson(text)
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error
       const what = isEventStream(response) ? 'a stream, which nobody asked for' : 'something that is not JSON'
       throw new UpstreamError('broken', `answered 200 with ${what}`)
+    } finally {
+      this.deadline.stop()
     }
-    const events = this.#reader.whole(json, this.#expected(), text)
-    return this.#toAnswer(events, null, response)
+    const read = () => this.#reader.whole(json, this.#expected(), text)
+    return this.#toAnswer(isLong ? await this.#call.inTurn(read) : read(), null, response)
+  }
+
+  /** Others come to their turns between two slices, and the call may be ended. What is parsed takes memory as it grows. */
+  async #parseInTurns(text: string): Promise<unknown> {
+    const { body, take, inTurn } = this.#call
+    const sliced = new SlicedJson(text, toWholeLimits(body[EMBEDDING] !== undefined))
+    let taken = 0
+    while (!sliced.isDone) {
+      const excess = await inTurn(() => (this.#reason === null ? sliced.next() : null))
+      if (this.#reason !== null) throw this.#reason
+      if (excess) throw tooMuch('answered with JSON', excess)
+      const bytes = toParsedBytes(sliced)
+      const refusal = take(bytes - taken)
+      if (refusal) throw refusal
+      taken = bytes
+    }
+    return sliced.root
   }
 
   #toStream(response: Incoming): Answer {

@@ -7,8 +7,9 @@ import { type AnswerEvent, type AnswerStream, isContent, type Passage, type Take
 import type { Decoder, Dialect, PlainReader } from './backend.ts'
 import type { Hearer } from './deadline.ts'
 import type { HttpCall } from './http-call.ts'
+import { checkEvent } from './json-bounds.ts'
 import { LineReader } from './lines.ts'
-import { SseReader } from './sse.ts'
+import { type SseEvent, SseReader } from './sse.ts'
 import type { BodyTaker, Incoming } from './transport.ts'
 import { endsCharacter, Utf8Reader } from './utf8.ts'
 
@@ -156,8 +157,8 @@ export class SseStream implements AnswerStream, BodyTaker, Hearer {
   #finish(out: AnswerEvent[]): void {
     try {
       this.#decode(this.#utf8.end(), out)
-      for (const event of this.#sse.end()) this.#decoder.event(event, out)
-      this.#decoder.end(out)
+      this.#decodeAll(this.#sse.end(), out)
+      if (!this.#isOver) this.#decoder.end(out)
     } catch (error) {
       throw this.#closed(error)
     }
@@ -175,7 +176,16 @@ export class SseStream implements AnswerStream, BodyTaker, Hearer {
     if (taken === text.length) return
     const found = this.#sse.feed(taken === 0 ? text : text.slice(taken))
     this.#isBetween = this.#sse.isBetweenEvents() && this.#utf8.isBetween && !this.#sse.isTooLarge
-    for (const event of found) this.#decoder.event(event, out)
+    this.#decodeAll(found, out)
+  }
+
+  #decodeAll(events: readonly SseEvent[], out: AnswerEvent[]): void {
+    for (const event of events) {
+      if (this.#isOver) return
+      const tooMuch = checkEvent(event.data, this.#call)
+      if (tooMuch) this.#fail(tooMuch, out)
+      else this.#decoder.event(event, out)
+    }
   }
 
   /** Pings and the like are no beginning, however many come: `first_token` goes on, and so many bytes of them end the call. */

@@ -55,6 +55,7 @@ export const toCall = (body: Asked, more: { paceMs?: number; signal?: AbortSigna
   callId: '0123456789abcdef0123456789abcdef-1',
   payer: { sent() {}, left: () => 0 },
   take: () => null,
+  inTurn: async (work) => work(),
 })
 
 export const say = (content: string): CanonicalRequest['messages'] => [{ role: 'user', content }]

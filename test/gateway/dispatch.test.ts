@@ -47,6 +47,7 @@ test.each([
       place: { take: () => null },
       shareId: 'k',
       waiting: { set() {} },
+      isLong: true,
       pace: {
         async run(_, work) {
           leaving.abort(reason)

@@ -102,6 +102,33 @@ describe('what is too much', () => {
     expect(several.first.requests).toHaveLength(calls + 1)
   })
 
+  test.each([
+    ['a million names', `{${Array.from({ length: 1_000_000 }, (_, i) => `"k${i}":0`).join()}}`, 'holds more values'],
+    ['a hundred thousand levels', `${'['.repeat(100_000)}${']'.repeat(100_000)}`, 'is nested more than 256 levels'],
+  ])('so is one of %s, of which most is not parsed', async (_, body, why) => {
+    const calls = several.first.requests.length
+    several.first.script({ kind: 'whole', body })
+    const response = await ask()
+    expect({ status: response.status, text: await response.text() }).toMatchObject({
+      status: 502,
+      text: expect.stringContaining(why),
+    })
+    const row = await lastRow()
+    expect(row).toMatchObject({ status: 'failed', estimated: 1, attempts: 1 })
+    expect(row?.cost_nano_usd).toBeGreaterThan(0)
+    expect(several.first.requests).toHaveLength(calls + 1)
+  })
+
+  test('a long answer with log probabilities comes whole', async () => {
+    const token = { token: 'x', logprob: -1, bytes: [120] }
+    const content = Array(4_000).fill({ ...token, top_logprobs: Array(20).fill(token) })
+    const { body } = wholeAnswer({ tokens: ['x'] })
+    const choice = { index: 0, message: { role: 'assistant', content: 'x' }, logprobs: { content, refusal: null } }
+    several.first.script({ kind: 'whole', body: { ...(body as object), choices: [choice] } })
+    const answer = await (await ask({ logprobs: true, top_logprobs: 20 })).json()
+    expect(answer).toMatchObject({ choices: [{ logprobs: { content } }] })
+  })
+
   test('a compressed answer of a usual size is read', async () => {
     several.first.script({ ...wholeAnswer({ tokens: ['one ', 'two'] }), gzip: true })
     expect(await (await ask()).json()).toMatchObject({ choices: [{ message: { content: 'one two' } }] })

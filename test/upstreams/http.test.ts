@@ -1,5 +1,6 @@
 /** One call to an upstream over a real socket, where what comes back is not the kind of answer that was asked for. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { GatewayError, UpstreamError } from '../../src/domain/error.ts'
 import type { Answer } from '../../src/domain/events.ts'
 import type { BackendCall, Dialect } from '../../src/upstreams/backend.ts'
 import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
@@ -22,6 +23,7 @@ function ask(
   dialect: Dialect = openai,
   target = toTarget({ baseUrl: upstream.url }),
   callId = 'x-1',
+  own: Partial<BackendCall> = {},
 ): Promise<Answer> {
   upstream.script(script)
   const body: BackendCall['body'] = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], stream }
@@ -36,6 +38,8 @@ function ask(
     deadlines,
     callId,
     take: () => null,
+    inTurn: async (work) => work(),
+    ...own,
   })
 }
 
@@ -103,6 +107,72 @@ test.each([
   await expect(ask(script, stream)).rejects.toThrow(message)
 })
 
+describe('a long whole answer', () => {
+  const token = { token: 'x', logprob: -1, bytes: [120] }
+  const content = Array(1_000).fill({ ...token, top_logprobs: Array(20).fill(token) })
+  const whole: Script = {
+    kind: 'whole',
+    headers: json,
+    body: { choices: [{ message: { content: 'x' }, logprobs: { content } }] },
+  }
+  const logprobs: BackendCall['body'] = {
+    ...{ model: 'm', messages: [{ role: 'user', content: 'Hi' }], logprobs: true },
+  }
+  const askLong = (own: Partial<BackendCall>) => ask(whole, false, openai, undefined, 'x-1', { body: logprobs, ...own })
+
+  test('is read in its turns, and takes memory for what is parsed', async () => {
+    let [turns, bytes] = [0, 0]
+    const { events } = await askLong({
+      inTurn: async (work) => {
+        turns++
+        return work()
+      },
+      take: (more) => {
+        bytes += more
+        return null
+      },
+    })
+    expect(events[0]).toMatchObject({ kind: 'text', logprobs: { content } })
+    const length = JSON.stringify(whole.body).length
+    expect(turns).toBeGreaterThan(length / 200_000)
+    expect(bytes).toBeGreaterThan(3 * length)
+  })
+
+  test('is given up between two turns where there is no memory for more of it', async () => {
+    let [turns, bytes] = [0, 0]
+    const full = new GatewayError('overloaded', 'full')
+    const asking = askLong({
+      inTurn: async (work) => {
+        turns++
+        return work()
+      },
+      take: (more) => {
+        bytes += more
+        return bytes > JSON.stringify(whole.body).length + 500_000 ? full : null
+      },
+    })
+    await expect(asking).rejects.toBe(full)
+    expect(turns).toBe(1)
+  })
+
+  test('is given up before its next turn once the call is ended', async () => {
+    const ending = new AbortController()
+    const reason = new UpstreamError('aborted', 'no longer wanted')
+    let turns = 0
+    const asking = askLong({
+      signal: ending.signal,
+      inTurn: async (work) => {
+        turns++
+        ending.abort(reason)
+        await Bun.sleep(200)
+        return work()
+      },
+    })
+    await expect(asking).rejects.toBe(reason)
+    expect(turns).toBe(1)
+  })
+})
+
 test('without files of our own left a call waits for one, and then says who lacks it: nothing was asked', async () => {
   upstream.script(wholeAnswer({ tokens: ['a'] }))
   const before = upstream.requests.filter(({ method }) => method === 'POST').length
@@ -117,7 +187,7 @@ test('without files of our own left a call waits for one, and then says who lack
     const payer = { sent() {}, left: () => 0 }
     const call = ({ signal } = new AbortController()) =>
       createAllBackends()
-        .openai.call({ body, native: null, target, signal, payer, deadlines, callId: 'x-1', take: () => null })
+        .openai.call({ body, native: null, target, signal, payer, deadlines, callId: 'x-1', take: () => null, inTurn: async (work) => work() })
         .then(({ events }) => events[0].kind, ({ name, kind }) => name + ' ' + kind)
     await createAllBackends().openai.probe(target.upstream, new AbortController().signal)
     const files = []

@@ -43,6 +43,7 @@ async function open(pieces: readonly Uint8Array[]) {
     deadlines: DEFAULT_DEADLINES,
     callId: 'x-1',
     take: () => null,
+    inTurn: async (work) => work(),
   })
   if (rest === null) throw new Error('the answer is no stream')
   return rest

@@ -19,11 +19,11 @@ afterAll(() => upstream.stop())
 
 const client = new AbortController()
 
-async function open(script: Script, deadlines = {}, options: HttpOptions = {}): Promise<AnswerStream> {
+async function open(script: Script, deadlines = {}, options: HttpOptions = {}, fields = {}): Promise<AnswerStream> {
   upstream.script(script)
   const target = toTarget({ baseUrl: upstream.url, deadlines: { ...DEFAULT_DEADLINES, ...deadlines } })
   const answer = await createHttpBackend(openai, transport, options).call({
-    body: { model: 'm', messages: [{ role: 'user', content: 'Hi' }], stream: true },
+    body: { model: 'm', messages: [{ role: 'user', content: 'Hi' }], stream: true, ...fields },
     native: null,
     target,
     signal: client.signal,
@@ -31,6 +31,7 @@ async function open(script: Script, deadlines = {}, options: HttpOptions = {}): 
     deadlines: target.upstream.deadlines,
     callId: 'x-1',
     take: () => null,
+    inTurn: async (work) => work(),
   })
   if (answer.rest === null) throw new Error('the answer is no stream')
   return answer.rest
@@ -79,4 +80,26 @@ test('silence ends it, but not the time that its reader takes', async () => {
   await Bun.sleep(400)
   const events = await read(stream)
   expect(events.at(-1)).toMatchObject({ kind: 'failure', error: { kind: 'deadline', deadline: 'idle' } })
+})
+
+test.each([
+  ['256 levels', { x: JSON.parse(`${'['.repeat(9_000)}${']'.repeat(9_000)}`) }, 'is nested more than 256 levels deep'],
+  ['64,000 names', Object.fromEntries(Array.from({ length: 64_001 }, (_, i) => [`k${i}`, 0])), 'holds more values'],
+  ['500,000 values', { x: Array(500_001).fill(0) }, 'holds more values'],
+])('an event of more than %s ends it before that is parsed, and what had come stays', async (_, more, message) => {
+  const { steps } = streamAnswer({ tokens: ['a'], finish: null, usage: null })
+  const events = await read(await open({ kind: 'stream', steps: [...steps, more], end: 'done' }))
+  expect(textOf(events)).toBe('a')
+  expect(events.at(-1)).toMatchObject({
+    kind: 'failure',
+    error: { kind: 'broken', isTooLong: true, retryable: false, message: expect.stringContaining(message) },
+  })
+})
+
+test('an event may hold many numbers, and as many names as log probabilities have that were asked for', async () => {
+  const token = { token: 'a', logprob: -1, bytes: [97] }
+  const content = Array(1_200).fill({ ...token, top_logprobs: Array(20).fill(token) })
+  const choice = { index: 0, delta: { content: 'a' }, logprobs: { content }, finish_reason: 'stop' }
+  const script: Script = { kind: 'stream', steps: [{ choices: [choice], ids: Array(200_000).fill(1) }], end: 'done' }
+  expect(textOf(await read(await open(script, {}, {}, { logprobs: true })))).toBe('a')
 })
