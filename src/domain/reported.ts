@@ -28,6 +28,9 @@ export function toNanoUsd(text: string, unit: ReportedCost['unit']): number | nu
 
 const divide = (digits: bigint, by: bigint) => (digits + by / 2n) / by
 
+/** A longer text would hold the event loop if it was parsed once more: the nearest double is exact enough. */
+const MOST_PARSED_CHARS = 100_000
+
 /**
  * Finds what an answer says that it costs, at the path of the upstream's setting; null where it says nothing that can be read.
  *
@@ -38,7 +41,8 @@ export function findReported(answer: unknown, text: string, { path, unit }: Repo
   const value = follow(answer, names)
   if (typeof value === 'string') return toNanoUsd(value, unit)
   if (typeof value !== 'number') return null
-  const written = findDigits(text, names.at(-1) ?? '', value) ?? parseDigits(text, names)
+  const found = findDigits(text, names.at(-1) ?? '', value)
+  const written = found ?? (text.length > MOST_PARSED_CHARS ? String(value) : parseDigits(text, names))
   return typeof written === 'string' ? toNanoUsd(written, unit) : null
 }
 

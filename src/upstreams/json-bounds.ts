@@ -1,5 +1,5 @@
 /** How much JSON an upstream may send: what is parsed on the event loop must not hold up everybody else. Pure. */
-import { tooLong, type UpstreamError } from '../domain/error.ts'
+import { tooLong, UpstreamError } from '../domain/error.ts'
 import { type JsonLimits, JsonScan } from '../domain/json-scan.ts'
 
 /** As deep as a request may be. */
@@ -40,6 +40,12 @@ const WORDS: Record<keyof JsonLimits, string> = {
   bare: 'holds more characters outside of its strings than are read',
 }
 
-/** @param what it did. */
-export const tooMuch = (what: 'answered with JSON' | 'sent an event', excess: keyof JsonLimits) =>
-  tooLong(`${what} that ${WORDS[excess]}`)
+/**
+ * What ends a call whose JSON is too much. Who nests too deeply sends nothing that anybody could read: another one may do better.
+ *
+ * @param what it did.
+ */
+export function tooMuch(what: 'answered with JSON' | 'sent an event', excess: keyof JsonLimits): UpstreamError {
+  const message = `${what} that ${WORDS[excess]}`
+  return excess === 'depth' ? new UpstreamError('broken', message) : tooLong(message)
+}

@@ -60,12 +60,13 @@ describe('where an upstream says it', () => {
     expect(find('{"usage":{"cost":"0.25"}}')).toBe(250_000_000)
   })
 
-  test('it is read without parsing the answer again, as long as its digits are beyond doubt', () => {
+  test('it is read without parsing the answer again, as long as its digits are beyond doubt, or all of it is long', () => {
     const said = 'said \\"cost\\":1 of "cost":2, {}'
     const plain = JSON.stringify({ choices: [{ said }], usage: { cost: 0.25, cost_details: { cost: 0.5 } } })
     const doubtful = '{"cost":0.0000000015,"usage":{"cost":0.0000000014999999999999999999999}}'
     const escaped = '{"usage":{"\\u0063ost":0.25}}'
-    const answers = [plain, doubtful, escaped].map((text) => ({ text, answer: JSON.parse(text) }))
+    const long = doubtful.replace('}', `,"more":"${'x'.repeat(100_000)}"}`)
+    const answers = [plain, doubtful, escaped, long].map((text) => ({ text, answer: JSON.parse(text) }))
     using parse = spyOn(JSON, 'parse')
     const found = answers.map(({ text, answer }) => {
       parse.mockClear()
@@ -76,6 +77,8 @@ describe('where an upstream says it', () => {
       [250_000_000, 0],
       [1, 1],
       [250_000_000, 1],
+      // The nearest double, in place of all digits.
+      [2, 0],
     ])
   })
 

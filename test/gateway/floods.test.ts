@@ -102,16 +102,14 @@ describe('what is too much', () => {
     expect(several.first.requests).toHaveLength(calls + 1)
   })
 
-  test.each([
-    ['a million names', `{${Array.from({ length: 1_000_000 }, (_, i) => `"k${i}":0`).join()}}`, 'holds more values'],
-    ['a hundred thousand levels', `${'['.repeat(100_000)}${']'.repeat(100_000)}`, 'is nested more than 256 levels'],
-  ])('so is one of %s, of which most is not parsed', async (_, body, why) => {
+  test('so is one of a million names, of which most is not parsed', async () => {
+    const body = `{${Array.from({ length: 1_000_000 }, (_, i) => `"k${i}":0`).join()}}`
     const calls = several.first.requests.length
     several.first.script({ kind: 'whole', body })
     const response = await ask()
     expect({ status: response.status, text: await response.text() }).toMatchObject({
       status: 502,
-      text: expect.stringContaining(why),
+      text: expect.stringContaining('answered with JSON that holds more values than are read'),
     })
     const row = await lastRow()
     expect(row).toMatchObject({ status: 'failed', estimated: 1, attempts: 1 })

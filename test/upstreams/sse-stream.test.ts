@@ -82,19 +82,32 @@ test('silence ends it, but not the time that its reader takes', async () => {
   expect(events.at(-1)).toMatchObject({ kind: 'failure', error: { kind: 'deadline', deadline: 'idle' } })
 })
 
-test.each([
-  ['256 levels', { x: JSON.parse(`${'['.repeat(9_000)}${']'.repeat(9_000)}`) }, 'is nested more than 256 levels deep'],
-  ['64,000 names', Object.fromEntries(Array.from({ length: 64_001 }, (_, i) => [`k${i}`, 0])), 'holds more values'],
-  ['500,000 values', { x: Array(500_001).fill(0) }, 'holds more values'],
-])('an event of more than %s ends it before that is parsed, and what had come stays', async (_, more, message) => {
-  const { steps } = streamAnswer({ tokens: ['a'], finish: null, usage: null })
-  const events = await read(await open({ kind: 'stream', steps: [...steps, more], end: 'done' }))
-  expect(textOf(events)).toBe('a')
-  expect(events.at(-1)).toMatchObject({
-    kind: 'failure',
-    error: { kind: 'broken', isTooLong: true, retryable: false, message: expect.stringContaining(message) },
-  })
-})
+test.each<[string, Record<string, unknown>, string, boolean]>([
+  [
+    '256 levels',
+    { x: JSON.parse(`${'['.repeat(9_000)}${']'.repeat(9_000)}`) },
+    'is nested more than 256 levels deep',
+    false,
+  ],
+  [
+    '64,000 names',
+    Object.fromEntries(Array.from({ length: 64_001 }, (_, i) => [`k${i}`, 0])),
+    'holds more values',
+    true,
+  ],
+  ['500,000 values', { x: Array(500_001).fill(0) }, 'holds more values', true],
+])(
+  'an event of more than %s ends it before that is parsed, and what had come stays',
+  async (_, more, message, isTooLong) => {
+    const { steps } = streamAnswer({ tokens: ['a'], finish: null, usage: null })
+    const events = await read(await open({ kind: 'stream', steps: [...steps, more], end: 'done' }))
+    expect(textOf(events)).toBe('a')
+    expect(events.at(-1)).toMatchObject({
+      kind: 'failure',
+      error: { kind: 'broken', isTooLong, retryable: !isTooLong, message: expect.stringContaining(message) },
+    })
+  },
+)
 
 test('an event may hold many numbers, and as many names as log probabilities have that were asked for', async () => {
   const token = { token: 'a', logprob: -1, bytes: [97] }
