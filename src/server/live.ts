@@ -19,6 +19,7 @@ import type { LedgerReader } from '../store/ledger-store.ts'
 import { toSnapshot } from '../store/snapshot.ts'
 import type { Vault } from '../store/vault.ts'
 import type { Backend, Readiness } from '../upstreams/backend.ts'
+import { createPaced } from './paced.ts'
 import type { ServedFacts } from './served.ts'
 
 export interface LiveDeps {
@@ -123,23 +124,34 @@ export async function createLive(deps: LiveDeps) {
 
   /** As the database has it. */
   let configured = first
+  let isForced = false
+  const rebuild = createPaced(
+    async () => {
+      const forced = isForced
+      isForced = false
+      const next = await read(forced)
+      renew(next, spent)
+      logNotReady(next, log, live.snapshot)
+      configured = next
+      live.snapshot = served.over(next)
+      prober.trigger()
+    },
+    { monotonicMs, sleep: Bun.sleep },
+  )
   const live = {
     limiter,
     health,
     prober,
     /** In force now: requests read it off here. */
     snapshot: served.over(first),
-    /** Reads the configuration again and takes it over; not where this revision of it is in force. */
+    /**
+     * Reads the configuration again and takes it over; not where this revision of it is in force. Under a loop of changes, several share a
+     * read, and each waits for it.
+     */
     async refresh(revision?: number): Promise<void> {
       if (revision === live.snapshot.revision) return
-      const next = await read(revision === undefined)
-      // Of two that read at once, the later answer may be the older one.
-      if (next.revision < live.snapshot.revision) return
-      renew(next, spent)
-      logNotReady(next, log, live.snapshot)
-      configured = next
-      live.snapshot = served.over(next)
-      prober.trigger()
+      isForced ||= revision === undefined
+      await rebuild()
     },
   }
   served.onChange = () => {

@@ -172,7 +172,8 @@ export interface ConfigStore {
   /** Of itself it is no new revision: a server reads them when it starts. */
   changeSettings<T>(by: Actor, decide: (rows: Settings) => Decided<SettingsWrite, T>): Promise<T>
   /**
-   * Calls `onChange` with each new revision, whoever made it, well within a tenth of a second. Where that fails it is
+   * Calls `onChange` with a new revision, whoever made it, well within a tenth of a second, or once the call before has resolved: of
+   * several revisions made meanwhile, with the newest. Where that fails it is
    * called again, and the log hears of the first failure and of the recovery.
    *
    * @param revision the one that is known already.

@@ -24,6 +24,7 @@ export function createWatch(
   let seenRevision = revision
   let healthy = true
   let isBusy = false
+  let isStopped = false
 
   const look = async () => {
     const now = version.get()?.data_version ?? -1
@@ -43,7 +44,7 @@ export function createWatch(
       if (!healthy) log?.info('config_readable', 'changes of the configuration are taken in again')
       healthy = true
     } catch (error) {
-      if (healthy)
+      if (healthy && !isStopped)
         log?.error('config_unreadable', 'a change of the configuration cannot be read; what was in force stays', {
           error: String(error),
         })
@@ -53,5 +54,11 @@ export function createWatch(
   }
   const timer = setInterval(poll, POLL_MS)
 
-  return { healthy: () => healthy, stop: () => clearInterval(timer) }
+  return {
+    healthy: () => healthy,
+    stop() {
+      isStopped = true
+      clearInterval(timer)
+    },
+  }
 }
