@@ -2,6 +2,7 @@
  * What the settings of an upstream must mean by which it is told apart from OpenAI's own API: a preset, headers, and what becomes of
  * the fields of a request. Called by `check.ts`. Pure, but for the file of the presets.
  */
+import { HOPS_HEADER } from '../domain/hops.ts'
 import { allPresets, findPreset } from '../store/presets.ts'
 import { quote, toList } from '../validation/explain-words.ts'
 import { closest, type Entry, type Issue, issue, type Path, toEntry, toItems } from './entry.ts'
@@ -91,7 +92,15 @@ const NOT_FREE = new Set([
     'trailer',
     'expect',
   ],
-  ...['accept', 'accept-encoding', 'authorization', 'proxy-authorization', 'cookie', 'x-client-request-id'],
+  ...[
+    'accept',
+    'accept-encoding',
+    'authorization',
+    'proxy-authorization',
+    'cookie',
+    'x-client-request-id',
+    HOPS_HEADER,
+  ],
 ])
 
 function explainHeader(name: string): string | null {

@@ -4,7 +4,7 @@
  */
 import type { Settlement } from '../accounting/settle.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
-import { GatewayError, internalError, toEnd, toRetryAfter, UpstreamError } from '../domain/error.ts'
+import { GatewayError, internalError, LOOP_STATUS, toEnd, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import { blamesTheRequest, whyRefused } from '../upstreams/failure.ts'
 
 /**
@@ -95,6 +95,12 @@ export function toGatewayError(error: unknown, lastUpstream = ''): GatewayError 
   const what = kind === 'status' ? `answered ${status}` : error.message
   const why = kind === 'status' ? whyRefused(error) : null
   if (why === null) return new GatewayError('upstream_failed', `Upstream \`${upstream}\` ${what}.`)
+  // The next Tollgate in a loop must know it, too.
+  if (status === LOOP_STATUS)
+    return new GatewayError(
+      'loop_detected',
+      `Upstream \`${upstream}\` ${what}: ${why}. Correct that base_url, or those of the server behind it.`,
+    )
   // What is set up wrongly stays wrong: a client that tries again only waits longer.
   const headers = { 'x-should-retry': 'false' }
   return new GatewayError('upstream_failed', `Upstream \`${upstream}\` ${what}: ${why}.`, { headers })

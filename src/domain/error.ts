@@ -31,6 +31,9 @@ const NO_RETRY = { 'x-should-retry': 'false' }
 /** Claude Code sends a wrong key again for minutes, without a word, unless it is told that this is no use. */
 const CHALLENGE = { 'www-authenticate': 'Bearer', ...NO_RETRY }
 
+/** Loop Detected (RFC 5842, section 7.2). */
+export const LOOP_STATUS = 508
+
 const TABLE = {
   no_key: { ...invalid(401, null), headers: CHALLENGE },
   invalid_key: { ...invalid(401, 'invalid_api_key'), headers: CHALLENGE },
@@ -59,6 +62,8 @@ const TABLE = {
   stopped: unavailable('server_stopping', 1),
   upstream_failed: failed(502, 'upstream_failed'),
   upstream_timeout: failed(504, 'upstream_timeout'),
+  /** An upstream leads back to a server that the request has passed: whoever set it up has to correct its address. */
+  loop_detected: { ...failed(LOOP_STATUS, 'loop_detected'), headers: NO_RETRY },
   /** A model did not write what `response_format` asks for, and was told so twice. */
   schema_not_met: { ...failed(502, 'schema_not_met'), headers: NO_RETRY },
   internal: failed(500, null),

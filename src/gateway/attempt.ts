@@ -6,7 +6,7 @@
 import type { CallReason, PlannedCall } from '../accounting/call.ts'
 import type { Begun } from '../delivery/delivery.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
-import { clientLeft, GatewayError, toRetryAfter, UpstreamError } from '../domain/error.ts'
+import { clientLeft, GatewayError, LOOP_STATUS, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import { type Answer, type AnswerEvent, type AnswerStream, isContent } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
@@ -179,9 +179,9 @@ const isAboutTheRequest = ({ kind, status }: UpstreamError) => kind === 'status'
 const isAboutTheTarget = (error: UpstreamError) =>
   isAboutTheRequest(error) && (error.status === 413 || ABOUT_THE_TARGET.has(error.code ?? ''))
 
-/** A passed deadline has used up the client's patience; other 4xx would come again. */
-const mayRecover = ({ kind, retryable, retryAfterMs }: UpstreamError) =>
-  retryable && kind !== 'deadline' && (retryAfterMs ?? 0) <= MAX_PAUSE_MS
+/** A passed deadline has used up the client's patience; other 4xx would come again, and so would a loop. */
+const mayRecover = ({ kind, status, retryable, retryAfterMs }: UpstreamError) =>
+  retryable && kind !== 'deadline' && status !== LOOP_STATUS && (retryAfterMs ?? 0) <= MAX_PAUSE_MS
 
 /**
  * The last failure that may pass, else the last one; but that one provider limits its rate, or that one target lacks

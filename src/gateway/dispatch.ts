@@ -45,6 +45,8 @@ export interface CallsOf {
   shareId: string
   /** Told what it waits for. */
   waiting: Pick<Waiting, 'set'>
+  /** Tollgate servers that it has passed, this one last: `domain/hops.ts`. */
+  hops: string
 }
 
 /** Prepares the dispatches of one request. */
@@ -81,7 +83,7 @@ async function callWithEach(
 /** @param used its upstream with one of several credentials. */
 async function callOnce(
   deps: DispatchDeps,
-  { id, calls, health, place, pace, isLong, shareId, waiting }: CallsOf,
+  { id, calls, health, place, pace, isLong, shareId, waiting, hops }: CallsOf,
   asked: PlannedCall,
   used: Upstream | null,
 ): Promise<Answer> {
@@ -124,6 +126,7 @@ async function callOnce(
       deadlines: upstream.deadlines,
       payer: begun,
       callId: `${id}-${number}`,
+      hops,
       take: place.take,
       inTurn: (work) => pace.run(shareId, work),
       queue: { owner: shareId, onWaiting: waiting.set },

@@ -13,6 +13,7 @@ import { Waiting } from '../delivery/waiting.ts'
 import { deliverWhole } from '../delivery/whole.ts'
 import { EMBEDDING } from '../domain/embedding.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
+import { addHop, HOPS_HEADER } from '../domain/hops.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import type { Key, Snapshot } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
@@ -46,7 +47,7 @@ export interface HandleDeps extends AdmitDeps, DispatchDeps, ReadDeps {
   log: Log
   /** Told of every request that was dispatched, once it has come to its end. */
   onFinished(finished: Finished): void
-  /** Id of this process in the ledger. */
+  /** Id of this process, in the ledger and for upstreams that lead back here. */
   instance: string
   /** After how much silence a stream says that it lives, ms; 0 = never. */
   heartbeatMs: number
@@ -78,6 +79,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
   try {
     // 1. Who asks, is there room for one more, and may they ask now?
     key = incoming.owner ?? orThrow(authenticate(snapshot, incoming, createdMs))
+    const hops = orThrow(addHop(incoming.headers[HOPS_HEADER], deps.instance))
     const place = held.use(orThrow(deps.load.enter(key)))
     held.defer(incoming.restoreIdleLimit)
     const team = teamOf(snapshot, key)
@@ -128,6 +130,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
       isLong: read.isLong,
       shareId: key.shareId,
       waiting,
+      hops,
     })
     // Most requests ask for one choice in words: they need nothing around a call.
     const isPlain = (body.n ?? 1) === 1 && !body.response_format

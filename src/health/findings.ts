@@ -21,7 +21,7 @@ export function takeFailure(target: TargetState, request: CallingRequest, error:
   const { owner, deps } = target
   const { status, retryAfterMs } = error
   const refusal = toRefusal(error)
-  const counts = isFailure(error)
+  const counts = refusal === null && isFailure(error)
   // What an upstream says about the request itself is no error of its own.
   if (counts || status === 429 || error.isSpoiled || whyRefused(error) !== null)
     owner.lastError = { message: toMessage(error), at_ms: deps.wallMs() }

@@ -29,6 +29,8 @@ export interface BackendCall {
   deadlines: Deadlines
   /** `<request id>-<call number>`, sent upstream as `x-client-request-id`. */
   callId: string
+  /** Tollgate servers that the request has passed: `domain/hops.ts`. */
+  hops: string
   /** Of what the gateway has for bytes that are held for the request. */
   take: TakeRoom
   /** Does work that holds the event loop for some ms once it is the key's turn. */

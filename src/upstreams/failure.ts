@@ -1,5 +1,5 @@
 /** What every dialect reads alike of an upstream's failure: whom it blames, how long to wait, and what others may read of it. Pure. */
-import type { UpstreamError } from '../domain/error.ts'
+import { LOOP_STATUS, type UpstreamError } from '../domain/error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import { redact } from '../log.ts'
 import type { Readiness } from './backend.ts'
@@ -35,6 +35,12 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
     why: 'its base_url, or the model of its route in the catalogue, does not exist there',
   },
   405: { of: 'target', isForEveryone: false, why: 'its base_url in the catalogue is not that of a chat API' },
+  // A client may have sent the header of a loop itself.
+  [LOOP_STATUS]: {
+    of: 'upstream',
+    isForEveryone: false,
+    why: 'its base_url in the catalog leads back to a Tollgate server that the request has passed, or through too many',
+  },
 }
 
 /** Reads a status; null where it blames nothing on us. */

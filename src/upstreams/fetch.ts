@@ -3,6 +3,7 @@
  * `transport.ts`.
  */
 import { UpstreamError } from '../domain/error.ts'
+import { HOPS_HEADER } from '../domain/hops.ts'
 import { withOwn } from './own-headers.ts'
 import { readText } from './read-text.ts'
 import type { BodyTaker, Exchange, Incoming, Outgoing, TakeRoom, Transport } from './transport.ts'
@@ -26,6 +27,7 @@ export function createFetchTransport(places = Number.POSITIVE_INFINITY): Transpo
       const headers = ownHeaders ? withOwn(shared, ownHeaders) : shared
       headers.set('accept', outgoing.accept)
       headers.set('x-client-request-id', outgoing.callId)
+      headers.set(HOPS_HEADER, outgoing.hops)
       const url = `${outgoing.upstream.baseUrl}${outgoing.path}`
       const exchange = new FetchExchange(url, headers, outgoing.body, () => underWay--)
       underWay++

@@ -159,7 +159,7 @@ export class HttpCall {
 
   #send(): Promise<Incoming> {
     if (this.#reason !== null) throw this.#reason
-    const { body, target, callId, payer } = this.#call
+    const { body, target, callId, hops, payer } = this.#call
     const { path, body: text, headers } = this.#wire as WireRequest
     const { upstream } = target
     payer.sent()
@@ -170,6 +170,7 @@ export class HttpCall {
       ownHeaders: this.#granted ? { ...headers, ...this.#granted } : headers,
       accept: body.stream ? this.#streamType : 'application/json',
       callId,
+      hops,
       body: text,
       resent: () => payer.sent(),
     })

@@ -16,6 +16,8 @@ export interface Outgoing {
   accept: string
   /** Sent as `x-client-request-id`. */
   callId: string
+  /** Sent as `x-tollgate-hops`: `domain/hops.ts`. */
+  hops: string
   /** JSON text. */
   body: string
   /** Told where it goes out once more, over another connection. */

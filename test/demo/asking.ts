@@ -53,6 +53,7 @@ export const toCall = (body: Asked, more: { paceMs?: number; signal?: AbortSigna
   signal: more.signal ?? new AbortController().signal,
   deadlines: DEFAULT_DEADLINES,
   callId: '0123456789abcdef0123456789abcdef-1',
+  hops: '',
   payer: { sent() {}, left: () => 0 },
   take: () => null,
   inTurn: async (work) => work(),

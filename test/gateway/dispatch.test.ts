@@ -48,6 +48,7 @@ test.each([
       shareId: 'k',
       waiting: { set() {} },
       isLong: true,
+      hops: 'a',
       pace: {
         async run(_, work) {
           leaving.abort(reason)

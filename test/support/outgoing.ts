@@ -13,6 +13,7 @@ export const toOutgoing = (baseUrl: string, fields: Partial<Outgoing> = {}): Out
   headers: () => ({}),
   accept: 'a/b',
   callId: 'x-1',
+  hops: 'a',
   body: '{}',
   ...fields,
 })

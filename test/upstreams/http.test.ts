@@ -37,6 +37,7 @@ function ask(
     payer: { sent() {}, left: () => 0 },
     deadlines,
     callId,
+    hops: 'a',
     take: () => null,
     inTurn: async (work) => work(),
     ...own,
@@ -187,7 +188,7 @@ test('without files of our own left a call waits for one, and then says who lack
     const payer = { sent() {}, left: () => 0 }
     const call = ({ signal } = new AbortController()) =>
       createAllBackends()
-        .openai.call({ body, native: null, target, signal, payer, deadlines, callId: 'x-1', take: () => null, inTurn: async (work) => work() })
+        .openai.call({ body, native: null, target, signal, payer, deadlines, callId: 'x-1', hops: 'a', take: () => null, inTurn: async (work) => work() })
         .then(({ events }) => events[0].kind, ({ name, kind }) => name + ' ' + kind)
     await createAllBackends().openai.probe(target.upstream, new AbortController().signal)
     const files = []

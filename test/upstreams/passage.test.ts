@@ -42,6 +42,7 @@ async function open(pieces: readonly Uint8Array[]) {
     payer: { sent() {}, left: () => 0 },
     deadlines: DEFAULT_DEADLINES,
     callId: 'x-1',
+    hops: 'a',
     take: () => null,
     inTurn: async (work) => work(),
   })

@@ -30,6 +30,7 @@ async function open(script: Script, deadlines = {}, options: HttpOptions = {}, f
     payer: { sent() {}, left: () => 0 },
     deadlines: target.upstream.deadlines,
     callId: 'x-1',
+    hops: 'a',
     take: () => null,
     inTurn: async (work) => work(),
   })

@@ -60,7 +60,13 @@ describe.each([
     expect(body).toBe('{"b":"é"}')
     const lines = head.toLowerCase().split('\r\n')
     expect(lines[0]).toBe('post /v1/chat http/1.1')
-    for (const line of ['content-length: 10', 'authorization: bearer x', 'accept: a/b', 'x-client-request-id: x-1'])
+    for (const line of [
+      'content-length: 10',
+      'authorization: bearer x',
+      'accept: a/b',
+      'x-client-request-id: x-1',
+      'x-tollgate-hops: a',
+    ])
       expect(lines).toContain(line)
   })
 

@@ -51,6 +51,7 @@ export const chatOperation = {
       502: 'The provider has failed, or did not meet the schema.',
       503: 'The model is not ready, the server is overloaded or is stopping: try again.',
       504: 'The provider took too long.',
+      508: 'An upstream leads back to a Tollgate server that the request has passed.',
     }),
   },
 }

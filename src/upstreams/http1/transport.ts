@@ -1,4 +1,5 @@
 /** Our own HTTP/1.1: a pool of connections an origin, and no promise for a piece of a body. See `transport.ts` above. */
+import { HOPS_HEADER } from '../../domain/hops.ts'
 import { withOwn } from '../own-headers.ts'
 import type { Exchange, Incoming, Outgoing, Transport } from '../transport.ts'
 import type { Connection, ExchangeListener } from './connection.ts'
@@ -60,10 +61,15 @@ const toLines = (headers: Headers) => [...headers].map(([name, value]) => `${nam
 /** What stands in the first lines as it is. */
 const PLAIN = /^[\x21-\x7e]*$/
 
-function toRequest({ base, head, headers }: Route, { path, accept, callId, body, ownHeaders }: Outgoing): Request {
-  if (!PLAIN.test(path) || !PLAIN.test(callId)) throw new Error('a path or a call id holds what a request cannot')
+function toRequest(
+  { base, head, headers }: Route,
+  { path, accept, callId, hops, body, ownHeaders }: Outgoing,
+): Request {
+  if (![path, callId, hops].every((text) => PLAIN.test(text)))
+    throw new Error('a path, a call id or a list of hops holds what a request cannot')
   const shared = ownHeaders ? toLines(withOwn(headers, ownHeaders)) : head
-  const lines = `POST ${base}${path} HTTP/1.1\r\n${shared}accept: ${accept}\r\nx-client-request-id: ${callId}\r\n`
+  const own = `accept: ${accept}\r\nx-client-request-id: ${callId}\r\n${HOPS_HEADER}: ${hops}\r\n`
+  const lines = `POST ${base}${path} HTTP/1.1\r\n${shared}${own}`
   return { lines, body }
 }
 

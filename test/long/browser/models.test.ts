@@ -77,10 +77,11 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByText('Yours at Azure OpenAI, its v1 API.').waitFor()
     await press(page, 'See what would change')
     await page.getByText('everybody has another one').waitFor()
-    await page.getByLabel('Provider').selectOption('groq')
+    await page.getByLabel('Provider').selectOption('ollama')
+    await page.getByLabel('Whose it is').selectOption('yes')
     await page.getByText('Nothing: the one that it documents.').waitFor()
     await plan()
-    await page.getByText('groq').first().waitFor()
+    await page.getByText('ollama').first().waitFor()
   })
 
   test('a model gets a route and a price by hand, and is given back', async () => {
