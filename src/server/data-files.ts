@@ -20,11 +20,13 @@ export interface DataFiles {
 export interface DataFilesDeps {
   dataFolder: string
   journal: { isThere(): boolean }
+  /** Called with the size of the database's WAL at each look that finds all there. */
+  onWal?(bytes: number): void
   log: Log
 }
 
 /** Begins to look. The database is open, and in WAL mode: its side files stay the same for as long as it is. */
-export function watchDataFiles({ dataFolder, journal, log }: DataFilesDeps): DataFiles {
+export function watchDataFiles({ dataFolder, journal, onWal, log }: DataFilesDeps): DataFiles {
   const path = databasePath(dataFolder)
   const files = ['', '-wal', '-shm'].map((ending) => ({ path: `${path}${ending}`, ...identify(`${path}${ending}`) }))
   /** What it was when it was last seen whole. */
@@ -42,6 +44,7 @@ export function watchDataFiles({ dataFolder, journal, log }: DataFilesDeps): Dat
     const before = watched.lost
     const lost = !journal.isThere() ? 'journal' : isDatabaseThere() ? null : 'database'
     watched.lost = lost
+    if (lost === null) onWal?.(identify(`${path}-wal`).size)
     if (lost === before) return lost === null
     if (lost === null) log.info('data_found', 'the data folder is as it was; requests are taken again')
     else if (before === null)

@@ -84,7 +84,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
         maxBytes: maxJournalBytes,
         inherited: kept,
       })
-      const files = watchDataFiles({ dataFolder, journal, log })
+      const files = watchDataFiles({ dataFolder, journal, onWal: checkpointer.noteSize, log })
       cleanup.defer(() => files.stop())
       const mark = openMark(dataFolder, reader.count())
       cleanup.defer(() => mark.close())

@@ -1,7 +1,7 @@
 /**
  * Runs checkpoints on a thread of its own, so that no fsync ever stops the event loop. Talks to `checkpoint.ts` alone.
  * PASSIVE does nearly all of the work without a lock; RESTART then holds the write lock for a moment, so that the next
- * writer begins the WAL from its start instead of letting it grow.
+ * writer begins the WAL from its start instead of letting it grow. TRUNCATE gives its room back to the disk, too.
  */
 import { Database } from 'bun:sqlite'
 import { syncPath } from '../disk.ts'
@@ -10,6 +10,7 @@ declare const self: Worker
 
 export interface CheckpointRequest {
   path: string
+  mode: 'RESTART' | 'TRUNCATE'
 }
 
 /** How far all that was committed before has come, so that it outlives the machine. */
@@ -23,19 +24,19 @@ export interface CheckpointReply {
 }
 
 self.onmessage = (event: MessageEvent<CheckpointRequest>) => {
-  self.postMessage(checkpoint(event.data.path))
+  self.postMessage(checkpoint(event.data))
 }
 self.postMessage('ready')
 
-function checkpoint(path: string): CheckpointReply {
+function checkpoint({ path, mode }: CheckpointRequest): CheckpointReply {
   try {
     // Closed before the answer: a connection kept would be closed some time after the thread was ended, and where it is
     // the last one, SQLite then removes the WAL from a folder that others may be using, or removing, by now.
     using database = connect(path)
-    const row = (mode: string) =>
-      database.query<{ busy: number; log: number; checkpointed: number }, []>(`PRAGMA wal_checkpoint(${mode})`).get()
+    const row = (how: 'PASSIVE' | CheckpointRequest['mode']) =>
+      database.query<{ busy: number; log: number; checkpointed: number }, []>(`PRAGMA wal_checkpoint(${how})`).get()
     row('PASSIVE')
-    const restart = row('RESTART')
+    const restart = row(mode)
     if (restart?.busy === 0) return { reached: 'file', error: null }
     // SQLite has no lock on the log itself, so that closing it here ends none.
     syncPath(`${path}-wal`)

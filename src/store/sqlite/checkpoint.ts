@@ -1,5 +1,5 @@
 /**
- * Decides when the server's WAL is checkpointed: after a number of commits, never on the event loop. The thread that
+ * Decides when the server's WAL is checkpointed: after a number of commits or at a size, never on the event loop. The thread that
  * does it is started on first need, so that a quiet server does not pay for one.
  */
 import type { Database } from 'bun:sqlite'
@@ -9,12 +9,18 @@ import type { CheckpointReply, CheckpointRequest } from './checkpoint-worker.ts'
 
 /** Some 20 MB of WAL where each commit is of a few rows; under load the journal asks for one sooner. */
 const COMMITS_BETWEEN = 1_000
+/** Changes of the configuration are no commits of the ledger, and one may be large: from this size on the WAL is cut to nothing. */
+const MOST_WAL_BYTES = 64 * 1024 ** 2
+/** Where somebody reads in it, it is tried again once it is so much larger. */
+const GROWN = 1.25
 
 export type Reached = CheckpointReply['reached']
 
 export interface Checkpointer {
   /** Counts a commit. */
   note(): void
+  /** Takes notice of how large the WAL is now. */
+  noteSize(bytes: number): void
   /** Runs one now, or joins the one that is under way and runs another. Resolves to where all is that was committed before. */
   run(): Promise<Reached>
   close(): void
@@ -35,11 +41,12 @@ export function checkpointHere(writer: Database): boolean {
 export function createCheckpointer(path: string, log: Log): Checkpointer {
   const thread = createThread<CheckpointRequest, CheckpointReply>('store/sqlite/checkpoint-worker')
   let commits = 0
+  let cutAtBytes = MOST_WAL_BYTES
   let running: Promise<Reached> | null = null
 
-  const checkpoint = async (): Promise<Reached> => {
+  const checkpoint = async (mode: CheckpointRequest['mode']): Promise<Reached> => {
     try {
-      const reply = await thread.ask({ path }, { owner: path })
+      const reply = await thread.ask({ path, mode }, { owner: path })
       if (typeof reply === 'string') return 'nowhere'
       if (reply.error) log.warn('checkpoint_failed', 'a checkpoint failed', { error: reply.error })
       return reply.reached
@@ -49,9 +56,9 @@ export function createCheckpointer(path: string, log: Log): Checkpointer {
     }
   }
 
-  const start = (): Promise<Reached> => {
+  const start = (mode: CheckpointRequest['mode'] = 'RESTART'): Promise<Reached> => {
     commits = 0
-    running = checkpoint().finally(() => {
+    running = checkpoint(mode).finally(() => {
       running = null
     })
     return running
@@ -60,6 +67,12 @@ export function createCheckpointer(path: string, log: Log): Checkpointer {
   return {
     note() {
       if (++commits >= COMMITS_BETWEEN && !running) void start()
+    },
+    noteSize(bytes) {
+      if (bytes < MOST_WAL_BYTES) cutAtBytes = MOST_WAL_BYTES
+      if (bytes < cutAtBytes || running) return
+      cutAtBytes = bytes * GROWN
+      void start('TRUNCATE')
     },
     async run() {
       await running

@@ -49,6 +49,25 @@ test('comes by itself after a number of commits', async () => {
   expect(walBytes()).toBe(size)
 })
 
+test('a WAL that is too large is cut at once, and one that somebody reads in not before it has grown by a quarter', async () => {
+  const most = 64 * 1024 ** 2
+  const reader = folder.other()
+  reader.run('BEGIN')
+  reader.query('SELECT COUNT(*) FROM settings').get()
+  write()
+  checkpointer.noteSize(most - 1)
+  checkpointer.noteSize(most)
+  // Joins the one that was begun.
+  await checkpointer.run()
+  reader.run('COMMIT')
+  checkpointer.noteSize(most)
+  await checkpointer.run()
+  expect(walBytes()).toBeGreaterThan(0)
+  checkpointer.noteSize(most * 1.25)
+  await checkpointer.run()
+  expect(walBytes()).toBe(0)
+})
+
 test('a reader that keeps its snapshot makes it end in the log, soon, and the next one reaches the file', async () => {
   write()
   const reader = folder.other()
