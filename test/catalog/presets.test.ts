@@ -126,6 +126,7 @@ describe('a mistake is one sentence at its place', () => {
     [`{ ${HTTP}, effort_fields: { high: { model: x } } }`, /upstreams.u.effort_fields.high.model: model is written/],
     [`{ ${HTTP}, effort_fields: { mediun: {} } }`, /upstreams.u.effort_fields.mediun.*did you mean 'medium'/],
     [`{ ${HTTP}, auth: "a b c" }`, /upstreams.u.auth: must be bearer, or the name of the header/],
+    [`{ ${HTTP}, headers: { X-Tollgate-Hops: a } }`, /the header X-Tollgate-Hops is written by Tollgate itself/],
     [`{ ${HTTP}, auth: host }`, /upstreams.u.auth: the header host is written by Tollgate itself/],
     [`{ ${HTTP}, headers: { authorization: x } }`, /headers.authorization: .* by Tollgate itself, from api_key/],
     [

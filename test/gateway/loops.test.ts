@@ -99,6 +99,8 @@ test('a loop over two servers ends where it began, and each is asked once', asyn
   const response = await ask(a)
   expect([response.status, toA.count, toB.count]).toEqual([508, 1, 1])
   expect(await response.json()).toMatchObject({ error: { code: 'loop_detected', type: 'server_error' } })
+  // No breaker opens, whose words would hide the cause.
+  for (let again = 0; again < 6; again++) expect((await ask(a)).status).toBe(508)
 })
 
 test('another route answers in place of one that leads back', async () => {
