@@ -5,11 +5,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Budget } from '../../src/domain/settings.ts'
+import { createTeam } from '../../src/keys/teams.ts'
 import { hear } from '../support/door-clients.ts'
 import { COUNTS } from '../support/door-upstreams.ts'
 import { costOf, DOORS, type Door, type DoorGateway, STREAMING, startDoors } from '../support/doors.ts'
 import { until } from '../support/until.ts'
-import { type Behaviour, type StreamStep, toDelta } from '../support/upstream-answers.ts'
+import { type Behaviour, errorAnswer, type StreamStep, toDelta } from '../support/upstream-answers.ts'
 
 const MOST = 90_000
 const STEP = 4_096
@@ -151,6 +152,18 @@ test('each of several choices that are calls of their own ends with the first th
   expect(row?.cost_nano_usd).toBeLessThanOrEqual(budget + 2 * costOf(0, STEP))
 })
 
+test('a stream holds more only where its team has room, too', async () => {
+  await gateway.calm(CHAT)
+  gateway.near.script(() => writing(CHAT))
+  const budget = costOf(100, 10_000)
+  gateway.app.change((store, by) => createTeam(store, { name: 'crew', budget: inTotal(budget) }, by))
+  const key = gateway.app.key({ team: 'crew', budget: inTotal(1e9) })
+  const { failure } = hear(CHAT.client, await (await gateway.ask(CHAT, { stream: true, key })).text())
+  expect(failure?.message).toContain('The response ends here: the budget of team `crew` has no room')
+  const [row] = await gateway.rows(1)
+  expect(row?.cost_nano_usd).toBeLessThanOrEqual(budget + costOf(0, STEP))
+})
+
 test('a client that has left holds what its answer has grown to, until that is settled', async () => {
   await gateway.calm(CHAT)
   gateway.near.script(() => writing(CHAT))
@@ -165,6 +178,57 @@ test('a client that has left holds what its answer has grown to, until that is s
   const asked = await gateway.ask(CHAT, { cap: 15_000, key })
   expect(asked.status).toBe(429)
 })
+
+const GROWN = 20_032
+const whole = () => writing(CHAT, GROWN)
+const brokenOff = (): Behaviour => ({ kind: 'stream', steps: beginning(200), end: 'reset' })
+function* beginning(frames: number): Generator<StreamStep> {
+  yield* CHAT.stream.head(COUNTS)
+  for (let at = 0; at < frames; at++) {
+    yield CHAT.stream.word(WORD.repeat(64))
+    yield { waitMs: 1 }
+  }
+}
+
+const ENDS: [string, near: () => Behaviour, more: Record<string, unknown>, leaves: boolean][] = [
+  ['all of it was written', whole, {}, false],
+  ['its upstream broke off', brokenOff, {}, false],
+  ['another route wrote it', () => errorAnswer(500), {}, false],
+  ['each of its choices was a call', whole, { n: 3 }, false],
+  ['its client left', () => writing(CHAT), {}, true],
+  ['its client left while each of its choices was a call', () => writing(CHAT), { n: 2 }, true],
+]
+
+test.each(ENDS)(
+  'of a stream that had grown nothing is held on key or team once %s',
+  async (name, near, more, leaves) => {
+    await gateway.calm(CHAT)
+    gateway.near.script(near)
+    gateway.far.script(whole)
+    const budget = inTotal(1e9)
+    gateway.app.change((store, by) => createTeam(store, { name, budget }, by))
+    const key = gateway.app.key({ team: name, budget })
+    const body = JSON.stringify({ model: `${CHAT.id}/both`, ...more, ...CHAT.client.body({ stream: true }) })
+    const leaving = new AbortController()
+    const response = await gateway.ask(CHAT, { body, key, signal: leaving.signal })
+    if (leaves) {
+      const reader = response.body?.getReader()
+      for (let bytes = 0; bytes < 150_000; ) bytes += (await reader?.read())?.value?.length ?? 150_000
+      leaving.abort()
+    } else await response.text()
+    const [row] = await gateway.rows(1)
+    expect(row?.cost_nano_usd).toBeGreaterThan(costOf(0, 2 * STEP))
+    const held = async (key: string) => {
+      const refusal = await (await gateway.ask(CHAT, { key, body: tooDear })).text()
+      return /of which (\S+) USD is spent and (\S+) USD is reserved/.exec(refusal)?.slice(1).map(Number)
+    }
+    const spent = (row?.cost_nano_usd ?? 0) / 1e9
+    expect(await held(key)).toEqual([spent, 0])
+    expect(await held(gateway.app.key({ team: name }))).toEqual([spent, 0])
+  },
+)
+/** No budget here bears that. */
+const tooDear = JSON.stringify({ model: `${CHAT.id}/one`, n: 128, ...CHAT.client.body({ cap: MOST }) })
 
 test('a rate of tokens counts what a stream has written while it writes', async () => {
   await gateway.calm(CHAT)
