@@ -77,6 +77,8 @@ export type LogEvent =
   | 'upstream_discovered'
   | 'first_key_failed'
   | 'provider_failed'
+  | 'sign_in_failed'
+  | 'proxy_not_trusted'
   // A bug: its line has a trace
   | 'internal_error'
 
@@ -121,7 +123,7 @@ const CHUNK_BYTES = 64 * 1024
 /** Fields whose text clients may choose, and the most characters of it that a line has. */
 const FROM_CLIENTS = ['path', 'method', 'param', 'model', 'endpoint', 'user_agent'] as const
 const MOST_CHARS = 200
-/** Lines per interval for refusals of the same key, status and code. Further ones are only counted. */
+/** Lines per interval for refusals of the same key, status and code, or of the same account. Further ones are only counted. */
 const MOST_REFUSALS = 20
 const REFUSALS_MS = 60_000
 /**
@@ -234,39 +236,41 @@ export function createLog({
     timer ??= setTimeout(flush, FLUSH_MS)
   }
 
-  /** By key, status and code: as many as there are keys and codes. */
-  const refusals = new Map<string, { about: LogFields; count: number }>()
+  const isWritten = (of: LogLevel) => level === 'info' || of === level
+
+  /** By key or account, status and code: as many as there are of those. */
+  const refusals = new Map<string, { level: LogLevel; about: LogFields; count: number }>()
   let isCounting = false
 
   /** Writes how many refusals had no line, and counts from zero. */
   const writeRefusals = () => {
-    for (const { about, count } of refusals.values())
-      if (count > MOST_REFUSALS && level === 'info')
-        line('info', 'refusals_collapsed', 'further refusals', { ...about, count: count - MOST_REFUSALS })
+    for (const { level: of, about, count } of refusals.values())
+      if (count > MOST_REFUSALS && isWritten(of))
+        line(of, 'refusals_collapsed', 'further refusals', { ...about, count: count - MOST_REFUSALS })
     refusals.clear()
   }
 
   /** Counts a refusal. Returns whether it gets a line. */
-  const isFew = ({ key, http, code }: LogFields = {}): boolean => {
+  const isFew = (of: LogLevel, { key, http, code, method, account }: LogFields = {}): boolean => {
     if (!isCounting)
       after(REFUSALS_MS, () => {
         isCounting = false
         writeRefusals()
       })
     isCounting = true
-    const same = refusals.getOrInsertComputed(`${key} ${http} ${code}`, () => ({
-      about: { key, http, code },
-      count: 0,
-    }))
+    const about = of === 'info' ? { key, http, code } : { method, account, code }
+    const same = refusals.getOrInsertComputed(Object.values(about).join(' '), () => ({ level: of, about, count: 0 }))
     return ++same.count <= MOST_REFUSALS
   }
 
   return {
     info(event, message, fields) {
-      if (level === 'info' && (event !== 'request_refused' || isFew(fields))) line('info', event, message, fields)
+      if (isWritten('info') && (event !== 'request_refused' || isFew('info', fields)))
+        line('info', event, message, fields)
     },
     warn(event, message, fields) {
-      if (level !== 'error') line('warn', event, message, fields)
+      if (isWritten('warn') && (event !== 'sign_in_failed' || isFew('warn', fields)))
+        line('warn', event, message, fields)
     },
     error: (event, message, fields) => line('error', event, message, fields),
     setLevel(wanted) {

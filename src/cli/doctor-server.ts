@@ -36,7 +36,14 @@ export function checkServer(found: ServerLookup, dataFolder: string, own: string
         ),
     checkReadiness(status),
     checkFiles(status),
+    ...checkProxy(status),
   ]
+}
+
+function checkProxy({ untrusted_proxy: proxy }: Status): Check[] {
+  if (proxy === null) return []
+  const message = `A proxy at ${proxy} forwards requests and is not trusted: all its clients count as one address, so anyone can close sign-in for all. Start with --trusted-proxy ${proxy}.`
+  return [warning('proxy', message)]
 }
 
 function checkFiles({ files }: Status): Check {

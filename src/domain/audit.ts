@@ -28,6 +28,7 @@ export const AUDIT_ACTIONS = [
   'admins.edit',
   'admins.code',
   'admins.password',
+  'admins.close',
   'passkeys.create',
   'passkeys.edit',
   'passkeys.remove',

@@ -11,23 +11,42 @@ import { ServiceError } from '../domain/service-error.ts'
 export interface Attempt {
   address: string
   nowMs: number
-  by: { password: string } | 'code' | 'passkey' | 'provider'
+  /** `isKnown`: whether the name that a password is given for is an account's. */
+  by: { password: string; isKnown: boolean } | 'code' | 'passkey' | 'provider'
 }
 
 const WINDOW_MS = 15 * 60_000
 const MOST = { both: 5, address: 20, account: 50, code: 20, passkey: 20, provider: 5 }
-/** More are never remembered; the oldest are forgotten first. */
+/** More are never remembered, but for those of accounts; the oldest are forgotten first. */
 const MOST_REMEMBERED = 10_000
+
+/** Is told of what fails. */
+export interface AttemptWatch {
+  /** @param code the kind of its error. */
+  failed(attempt: Attempt, code: string): void
+  /** An account takes no further attempts, from this address or from all: at most once per account and window. */
+  closed(account: string, address: string, nowMs: number): void
+}
 
 export class Attempts {
   /** The times of failures, by what they are counted for; what failed last is last. */
-  readonly #failures = new Map<string, number[]>()
+  readonly #failures: Failures = new Map()
+  /** Those of accounts, of which there are only so many: no flood of others has one forgotten. */
+  readonly #ofAccounts: Failures = new Map()
+  /** When each account was last reported as closed. */
+  readonly #closedMs = new Map<string, number>()
+  readonly #watch: AttemptWatch
+
+  constructor(watch: AttemptWatch = { failed() {}, closed() {} }) {
+    this.#watch = watch
+  }
+
   /** Accounts with the addresses that they were opened from. */
   readonly #opened = new Set<string>()
 
   /** How much is remembered. */
   get size(): number {
-    return this.#failures.size + this.#opened.size
+    return this.#failures.size + this.#ofAccounts.size + this.#opened.size
   }
 
   /**
@@ -39,8 +58,8 @@ export class Attempts {
    */
   async try<T>(attempt: Attempt, work: () => Promise<T>, isWrong = isGuess): Promise<T> {
     const subjects = this.#subjectsOf(attempt)
-    this.#requireOpen(subjects, attempt.nowMs)
-    for (const [subject] of subjects) this.#count(subject, attempt.nowMs)
+    this.#requireOpen(subjects, attempt)
+    for (const subject of subjects) this.#count(subject, attempt.nowMs)
     try {
       const done = await work()
       this.#takeBack(subjects, attempt.nowMs)
@@ -48,6 +67,10 @@ export class Attempts {
       return done
     } catch (error) {
       if (!isWrong(error)) this.#takeBack(subjects, attempt.nowMs)
+      else if (error instanceof ServiceError) {
+        this.#watch.failed(attempt, error.failure.kind)
+        this.#noteClosed(subjects, attempt)
+      }
       throw error
     }
   }
@@ -64,50 +87,74 @@ export class Attempts {
   /** What an attempt is counted for, and how often that may fail. */
   #subjectsOf({ address, by }: Attempt): Subject[] {
     const place = toNetwork(address)
-    if (typeof by === 'string') return [[`${by} ${place}`, MOST[by]]]
+    const failures = this.#failures
+    if (typeof by === 'string') return [{ failures, name: `${by} ${place}`, most: MOST[by] }]
     const both = toBoth(address, by.password)
-    const own: Subject = [both, MOST.both]
+    const own = { failures, name: both, most: MOST.both }
     if (this.#opened.has(both)) return [own]
-    return [own, [`address ${place}`, MOST.address], [`account ${by.password}`, MOST.account]]
+    const ofAccount = by.isKnown ? this.#ofAccounts : failures
+    return [
+      own,
+      { failures, name: `address ${place}`, most: MOST.address },
+      { failures: ofAccount, name: `account ${by.password}`, most: MOST.account },
+    ]
   }
 
-  #requireOpen(subjects: readonly Subject[], nowMs: number): void {
-    const retryAfterMs = Math.max(...subjects.map(([subject, most]) => this.#waitMs(subject, most, nowMs)))
+  #requireOpen(subjects: readonly Subject[], attempt: Attempt): void {
+    const retryAfterMs = Math.max(...subjects.map((subject) => toWaitMs(subject, attempt.nowMs)))
     if (retryAfterMs === 0) return
+    this.#watch.failed(attempt, 'too_many_attempts')
     const minutes = Math.ceil(retryAfterMs / 60_000)
     const message = `Too many wrong attempts. Wait ${minutes} ${minutes === 1 ? 'minute' : 'minutes'} and try again.`
     throw new ServiceError({ kind: 'too_many_attempts', retryAfterMs }, message)
   }
 
-  #count(subject: string, nowMs: number): void {
-    const times = this.#recent(subject, nowMs)
-    this.#failures.delete(subject)
-    this.#failures.set(subject, [...times, nowMs])
+  #count(subject: Subject, nowMs: number): void {
+    const { failures, name } = subject
+    const times = toRecent(subject, nowMs)
+    failures.delete(name)
+    failures.set(name, [...times, nowMs])
     forget(this.#failures, MOST_REMEMBERED)
   }
 
+  #noteClosed(subjects: readonly Subject[], { address, by, nowMs }: Attempt): void {
+    if (typeof by === 'string' || !by.isKnown) return
+    const isOfAccount = ({ name }: Subject) => !name.startsWith('address ')
+    if (!subjects.some((subject) => isOfAccount(subject) && toWaitMs(subject, nowMs) > 0)) return
+    const { password: account } = by
+    if (nowMs - (this.#closedMs.get(account) ?? Number.NEGATIVE_INFINITY) < WINDOW_MS) return
+    this.#closedMs.set(account, nowMs)
+    this.#watch.closed(account, address, nowMs)
+  }
+
   #takeBack(subjects: readonly Subject[], atMs: number): void {
-    for (const [subject] of subjects) {
-      const times = this.#failures.get(subject) ?? []
+    for (const { failures, name } of subjects) {
+      const times = failures.get(name) ?? []
       const at = times.lastIndexOf(atMs)
       if (at < 0) continue
-      if (times.length === 1) this.#failures.delete(subject)
-      else this.#failures.set(subject, times.toSpliced(at, 1))
+      if (times.length === 1) failures.delete(name)
+      else failures.set(name, times.toSpliced(at, 1))
     }
-  }
-
-  #waitMs(subject: string, most: number, nowMs: number): number {
-    const times = this.#recent(subject, nowMs)
-    const decides = times.at(-most)
-    return times.length < most || decides === undefined ? 0 : decides + WINDOW_MS - nowMs
-  }
-
-  #recent(subject: string, nowMs: number): number[] {
-    return (this.#failures.get(subject) ?? []).filter((ms) => ms > nowMs - WINDOW_MS)
   }
 }
 
-type Subject = [subject: string, most: number]
+type Failures = Map<string, number[]>
+
+/** What failures are counted for, where, and how many there may be. */
+interface Subject {
+  failures: Failures
+  name: string
+  most: number
+}
+
+function toWaitMs(subject: Subject, nowMs: number): number {
+  const times = toRecent(subject, nowMs)
+  const decides = times.at(-subject.most)
+  return decides === undefined ? 0 : decides + WINDOW_MS - nowMs
+}
+
+const toRecent = ({ failures, name }: Subject, nowMs: number): number[] =>
+  (failures.get(name) ?? []).filter((ms) => ms > nowMs - WINDOW_MS)
 
 const toBoth = (address: string, account: string) => JSON.stringify([toNetwork(address), account])
 

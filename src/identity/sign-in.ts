@@ -87,8 +87,9 @@ export async function signIn(deps: SignInDeps, typed: Credentials, client: Clien
   const { store, attempts } = deps
   requirePasswords(deps.ways)
   const name = toSignInName(typed.name)
-  const proved = await attempts.try({ address: client.address, nowMs, by: { password: name } }, async () => {
-    const found = (await store.readAdmins()).find((admin) => admin.name === name)
+  const found = (await store.readAdmins()).find((admin) => admin.name === name)
+  const by = { password: name, isKnown: found !== undefined }
+  const proved = await attempts.try({ address: client.address, nowMs, by }, async () => {
     const isRight = await isPassword(typed.password, found?.passwordHash ?? null)
     if (!isRight || found === undefined || found.disabledMs !== null) throw signInFailed()
     return found
@@ -167,7 +168,7 @@ export async function changePassword(
   const found = (await store.readAdmins()).find(({ id }) => id === session.adminId)
   if (!found) throw signInFailed()
   requireGoodPassword(password, found.name)
-  await attempts.try({ address, nowMs: by.nowMs, by: { password: found.name } }, async () => {
+  await attempts.try({ address, nowMs: by.nowMs, by: { password: found.name, isKnown: true } }, async () => {
     if (!(await isPassword(old, found.passwordHash))) throw signInFailed('The old password is wrong.')
   })
   const passwordHash = await hashPassword(password)

@@ -5,14 +5,13 @@ import type { AdminDeps } from '../admin/deps.ts'
 import { createFileThread } from '../catalog/file-thread.ts'
 import { loadModelFiles, MODELS_FOLDER } from '../catalog/source.ts'
 import { hasProxy } from '../config.ts'
-import type { IpRange } from '../domain/ip.ts'
-import { toIpText } from '../domain/ip.ts'
+import { type IpRange, isIn, toIp, toIpText } from '../domain/ip.ts'
 import { once } from '../domain/once.ts'
 import type { Environment } from '../domain/snapshot.ts'
 import { createIpOf } from '../http/client-ip.ts'
 import type { Listener } from '../http/instance.ts'
-import { Attempts } from '../identity/attempts.ts'
 import { SetupCode } from '../identity/codes.ts'
+import { createAttempts } from '../identity/failed-sign-ins.ts'
 import type { PendingSignIn } from '../identity/oidc/provider.ts'
 import type { OidcSettings } from '../identity/oidc/settings.ts'
 import { Pending } from '../identity/pending.ts'
@@ -54,6 +53,20 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
   const catalogFiles = createFileThread()
   let ipOf: ((request: Request) => ClientIp) | null = null
   const addressOf = (request: Request) => toAddress(ipOf?.(request) ?? null)
+  /** The last proxy that forwarded a request here and is not trusted. */
+  let untrustedProxy: string | null = null
+  const noteProxy = (request: Request) => {
+    if (!request.headers.has('x-forwarded-for') && !request.headers.has('forwarded')) return
+    const peer = toIp(listener?.server?.requestIP(request)?.address ?? '')
+    if (peer === null || trustedProxies.some((range) => isIn(range, peer))) return
+    if (untrustedProxy === null)
+      deps.log.warn(
+        'proxy_not_trusted',
+        'a proxy that is not trusted forwards requests, so all its clients count as one address; start with --trusted-proxy',
+        { ip: toIpText(peer) },
+      )
+    untrustedProxy = toIpText(peer)
+  }
   let listener: Listener | null = null
   const live = {
     follow: liveRequests.follow,
@@ -78,14 +91,17 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       facts: createFacts(environment),
       setupCode,
       pendingPasskeys: new Pending(),
-      attempts: new Attempts(),
+      attempts: createAttempts(identity, deps.log),
       addressOf,
     })
     return { ...admin, close: reports.close }
   })
 
   return {
+    /** The address of a proxy that forwards requests and is not trusted; null where none was seen. */
+    untrustedProxy: () => untrustedProxy,
     async handle(request: Request): Promise<Response> {
+      noteProxy(request)
       return (await made.get()).handle(request)
     },
     /** @param app the instance that has the connections. */

@@ -91,6 +91,8 @@ export const Status = answer({
   /** Bytes of bodies and answers that are held in memory for them. */
   buffered_bytes: Amount,
   files: FileLimit,
+  /** A proxy that forwards requests and is not one of --trusted-proxy, by its address; null where none was seen. */
+  untrusted_proxy: orNull(Text),
   upstreams: Type.Array(UpstreamShape),
 })
 export type Status = Static<typeof Status>

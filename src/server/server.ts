@@ -134,6 +134,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const test = (id: string) => testById(id, live.snapshot, { backends, monotonicMs, onFound })
   const run = (): RunFacts => ({
     ...{ version, instance, started_ms: startedMs, url: baseUrl, lost: dataFiles.lost, files },
+    untrusted_proxy: admin.untrustedProxy(),
     backups: { every_ms: config.backupMs, failed: backups.failed },
   })
   const shelf = createShelf({ dataFolder, store, make: options.commands.makeBackup, log })

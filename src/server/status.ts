@@ -28,7 +28,10 @@ export interface WatchedParts {
 }
 
 /** What the parts do not know. */
-export type RunFacts = Pick<Status, 'version' | 'instance' | 'started_ms' | 'url' | 'lost' | 'backups' | 'files'>
+export type RunFacts = Pick<
+  Status,
+  'version' | 'instance' | 'started_ms' | 'url' | 'lost' | 'backups' | 'files' | 'untrusted_proxy'
+>
 
 /** Tells whether requests are taken, and whether all is well. */
 export function toReadiness(parts: WatchedParts): ServerReadiness {
@@ -96,6 +99,7 @@ export function toStatus(parts: WatchedParts, snapshot: Snapshot, run: RunFacts)
     in_flight: load.inFlight,
     buffered_bytes: load.bufferedBytes,
     files: run.files,
+    untrusted_proxy: run.untrusted_proxy,
     upstreams: toUpstreamStatuses(snapshot, health.states(), fleet, figuresOf),
   }
 }

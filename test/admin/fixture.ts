@@ -13,8 +13,8 @@ import type { Snapshot } from '../../src/domain/snapshot.ts'
 import { createHealth } from '../../src/health/health.ts'
 import { ANY_KEY, listModels } from '../../src/http/models.ts'
 import { inviteAdmin } from '../../src/identity/admins.ts'
-import { Attempts } from '../../src/identity/attempts.ts'
 import { SetupCode } from '../../src/identity/codes.ts'
+import { createAttempts } from '../../src/identity/failed-sign-ins.ts'
 import { createProvider, type PendingSignIn } from '../../src/identity/oidc/provider.ts'
 import type { OidcSettings } from '../../src/identity/oidc/settings.ts'
 import { Pending } from '../../src/identity/pending.ts'
@@ -97,7 +97,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
     loadModelFiles: () => loadModelFiles(join(folder.path, MODELS_FOLDER)),
     ...{ store, vault, identity, serving, catalogFiles, setupCode, now, log, publicUrls: [PUBLIC_URL] },
     ...{ ways: oidc ? ways : ['password'], oidc: oidc ? toOidc(oidc) : null },
-    ...{ attempts: new Attempts(), pendingPasskeys: new Pending() },
+    ...{ attempts: createAttempts(identity, log), pendingPasskeys: new Pending() },
     lookUp: async (host) => {
       lookedUp.push(host)
       return hosts[host] ?? []

@@ -45,6 +45,12 @@ describe('a server', () => {
       1,
       /^readiness: problem: .* its database was removed/,
     ],
+    [
+      'is behind a proxy that it does not trust',
+      { untrusted_proxy: '10.0.0.9' },
+      0,
+      /^proxy: warning: .*--trusted-proxy 10.0.0.9/,
+    ],
     ['has no ledger', { readiness: 'ledger_unavailable' }, 1, /^readiness: problem: It refuses every request/],
   ])('that %s is told so', async (_, fields, code, trouble) => {
     clinic.serve({ upstreams: UPSTREAMS, ...fields })

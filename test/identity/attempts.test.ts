@@ -10,7 +10,7 @@ const wrong = async () => {
 /** A try by a password, unless something else is said. */
 const toTry = (address: string, by: Attempt['by'] | { name: string }, nowMs = 0): Attempt => ({
   ...{ address, nowMs },
-  by: typeof by === 'object' && 'name' in by ? { password: by.name } : by,
+  by: typeof by === 'object' && 'name' in by ? { password: by.name, isKnown: by.name === 'ann' } : by,
 })
 const kindOf = (trying: Promise<unknown>) =>
   trying.then(
@@ -102,5 +102,13 @@ test('a flood of names and addresses is remembered only as far as there is room'
   for (let i = 0; i < 11_000; i++) attempts.opened(`10.0.${i >> 8}.${i & 255}`, 'ann')
   await fail(attempts, 5, () => toTry('192.0.2.1', ann))
   expect(await isOpen(attempts, toTry('192.0.2.1', ann, 1))).toBe(false)
-  expect(attempts.size).toBeLessThanOrEqual(20_000)
+  // And the account itself.
+  expect(attempts.size).toBeLessThanOrEqual(20_001)
+})
+
+test('a closed account stays closed, however many other names and addresses fail meanwhile', async () => {
+  const attempts = new Attempts()
+  await fail(attempts, 50, (i) => toTry(`198.51.100.${i}`, ann))
+  await fail(attempts, 30_000, (i) => toTry(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`, { name: `name ${i}` }, 1))
+  expect(await isOpen(attempts, toTry('203.0.113.1', ann, 2))).toBe(false)
 })

@@ -43,6 +43,25 @@ describe('of twenty guesses at once, a door takes no more than one after the oth
     expect(kindsOf(answers)).toEqual({ sign_in_failed: 5, too_many_attempts: 15 })
   })
 
+  test('a password, of which the log has each failure, and the audit log that the account was closed', async () => {
+    await fixture.signIn('owner')
+    const browser = fixture.createBrowser()
+    const wrong = { ...at('198.51.100.9'), body: { ...owner, password: 'my typed secret' } }
+    for (let i = 0; i < 7; i++) await browser.ask('POST', '/session', wrong)
+    await browser.ask('POST', '/session', { ...wrong, body: { name: 'a password typed as a name', password: 'x' } })
+    const lines = (await fixture.logged()).split('\n').filter((line) => line.includes('"sign_in_failed","msg"'))
+    const about = { level: 'warn', ip: '198.51.100.9', method: 'password' }
+    const told = lines.map((line) => JSON.parse(line))
+    expect(told).toHaveLength(8)
+    expect(told[0]).toMatchObject({ ...about, account: 'owner', code: 'sign_in_failed' })
+    expect(told[6]).toMatchObject({ ...about, account: 'owner', code: 'too_many_attempts' })
+    expect(told[7]).toMatchObject({ ...about, account: null })
+    expect(lines.join()).not.toContain('typed')
+    const owners = await fixture.signIn('editor')
+    const [row, ...more] = (await owners.ask('GET', '/audit?action=admins.close')).body.audit
+    expect([row.actor, row.detail, more]).toEqual(['server', { name: 'owner', address: '198.51.100.9' }, []])
+  })
+
   test('the old password of whoever has left a page open', async () => {
     const browser = await fixture.signIn('owner')
     const answers = await guess(browser, '/password', { old: 'not the right one', password: NEW })

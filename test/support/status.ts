@@ -24,6 +24,7 @@ export const toStatus = (fields: Partial<Status> = {}): Status => ({
   in_flight: 0,
   buffered_bytes: 0,
   files: { limit: 20_000, max_in_flight: 4_096, wanted_in_flight: 4_096 },
+  untrusted_proxy: null,
   upstreams: [],
   ...fields,
 })

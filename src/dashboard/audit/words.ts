@@ -29,7 +29,7 @@ const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
   },
   ...{ 'backups.create': 'made the backup', 'backups.download': 'downloaded the backup' },
   ...{ 'admins.create': 'added', 'admins.edit': 'changed', 'admins.code': 'gave a new code to' },
-  ...{ 'admins.password': 'set the password of' },
+  ...{ 'admins.password': 'set the password of', 'admins.close': 'stopped sign-in attempts for' },
   ...{ 'passkeys.create': 'added the passkey', 'passkeys.edit': 'renamed the passkey' },
   ...{ 'passkeys.remove': 'removed the passkey' },
   ...{ 'sessions.begin': 'began a session of', 'sessions.end': 'ended a session of' },

@@ -50,7 +50,7 @@ export async function beginPasskey(
   const admin = (await store.readAdmins()).find(({ id }) => id === session.adminId)
   if (!admin) throw wrongPassword()
   requirePassword(admin)
-  await attempts.try({ address, nowMs, by: { password: admin.name } }, async () => {
+  await attempts.try({ address, nowMs, by: { password: admin.name, isKnown: true } }, async () => {
     if (!(await isPassword(password, admin.passwordHash))) throw wrongPassword()
   })
   const own = await store.readPasskeys(admin.id)
