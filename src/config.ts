@@ -107,6 +107,13 @@ function readAll(sources: ConfigSources) {
       orForever(time(DAY_MS, MOST_DAYS * DAY_MS)),
       'a time of a day or more with its unit, such as 90d or 12w, or forever',
     ),
+    /** How long entries of the audit log are kept, ms; Infinity = for ever. Nobody erases what they did last month. */
+    auditMs: read(
+      'audit-retention',
+      '400d',
+      orForever(time(LEAST_AUDIT_DAYS * DAY_MS, MOST_DAYS * DAY_MS)),
+      `a time of ${LEAST_AUDIT_DAYS} days or more with its unit, such as 400d, or forever`,
+    ),
     /** From one scheduled backup to the next, ms; 0 = none is made. */
     backupMs: read(
       'backup',
@@ -222,6 +229,7 @@ const toPlaceName = (place: SettingPlace, name: string) => PLACE_NAMES[place](na
 
 const MIB = 1024 ** 2
 const MOST_DAYS = 36_500
+const LEAST_AUDIT_DAYS = 30
 const MAX_IN_FLIGHT = 8_192
 const DURABILITIES = ['process', 'power'] as const
 const LOG_LEVELS = ['info', 'warn', 'error'] as const

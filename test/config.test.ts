@@ -108,6 +108,17 @@ test.each<[text: string, share: number | null]>([
 
 const DAY_MS = 86_400_000
 test.each([
+  ['400d', 400 * DAY_MS],
+  ['forever', Number.POSITIVE_INFINITY],
+  ['29d', null],
+  ['0', null],
+])('an --audit-retention of %p is %p ms', (text, ms) => {
+  const read = () => toServeConfig({ flags: { 'audit-retention': text }, environment: {}, settings: {} }).auditMs
+  if (ms !== null) return expect(read()).toBe(ms)
+  expect(read).toThrow(`--audit-retention is '${text}': expected a time of 30 days or more`)
+})
+
+test.each([
   ['90d', 90 * DAY_MS],
   ['12w', 84 * DAY_MS],
   ['24h', DAY_MS],

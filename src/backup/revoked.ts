@@ -8,6 +8,8 @@ import type { Database } from 'bun:sqlite'
 export interface KnownKeys {
   revokedMs: ReadonlyMap<string, number | null>
   secretEndsMs: ReadonlyMap<string, number | null>
+  /** Keys that had ended before then may be missing: retention removes them. 0 = none was removed. */
+  keysFromMs: number
 }
 
 /** Throws what SQLite says where the tables cannot be read. */
@@ -16,7 +18,9 @@ export function readKnown(sqlite: Database): KnownKeys {
   const secrets = sqlite
     .query<{ hash: string; ms: number | null }, []>('SELECT hash, expires_ms AS ms FROM key_secrets')
     .all()
+  const from = sqlite.query<{ value: string }, []>("SELECT value FROM settings WHERE key = 'keys_from'").get()
   return {
+    keysFromMs: Number(from?.value ?? 0),
     revokedMs: new Map(keys.map(({ id, ms }) => [id, ms])),
     secretEndsMs: new Map(secrets.map(({ hash, ms }) => [hash, ms])),
   }
@@ -37,11 +41,22 @@ export function keepRevoked(copy: Database, known: KnownKeys, nowMs: number): Ke
   const revoke = copy.query('UPDATE keys SET revoked_ms = ? WHERE id = ?')
   const end = copy.query('UPDATE key_secrets SET expires_ms = ? WHERE hash = ?')
   const keys = copy
-    .query<{ id: string; name: string }, []>('SELECT id, name FROM keys WHERE revoked_ms IS NULL ORDER BY id')
+    .query<{ id: string; name: string; createdMs: number }, []>(
+      'SELECT id, name, created_ms AS createdMs FROM keys WHERE revoked_ms IS NULL ORDER BY id',
+    )
     .all()
+  // For a restore after this one.
+  if (known.keysFromMs > 0)
+    copy
+      .query(
+        `INSERT INTO settings (key, value, updated_ms) VALUES ('keys_from', ?, ?) ON CONFLICT (key) DO UPDATE
+         SET value = MAX(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER))`,
+      )
+      .run(String(known.keysFromMs), nowMs)
   const kept: Kept = { revoked: [], secretsEnded: 0, withoutSecret: [] }
-  for (const { id, name } of keys) {
-    const revokedMs = known.revokedMs.get(id)
+  for (const { id, name, createdMs } of keys) {
+    const isRemoved = !known.revokedMs.has(id) && createdMs < known.keysFromMs
+    const revokedMs = isRemoved ? known.keysFromMs : known.revokedMs.get(id)
     if (revokedMs === undefined) continue
     if (revokedMs !== null) {
       revoke.run(revokedMs, id)

@@ -1,11 +1,12 @@
 /**
- * Keeps the ledger from growing for ever: takes away requests, with their calls, that are older than `--keep`; what they come to
- * stays in the rollup. In slices of a few ms with pauses between them, so that the ledger's own writer is held up for moments
+ * Keeps the database from growing for ever: takes away requests, with their calls, that are older than `--keep`; what they come to
+ * stays in the rollup. So do keys that had a request; those that ended unused go after that time, and entries of the audit log after
+ * `--audit-retention`. In slices of a few ms with pauses between them, so that the ledger's own writer is held up for moments
  * only. `server/storage.ts` starts it. Nothing here is on the way of a request.
  */
 import { DAY_MS, hourOf } from '../domain/time.ts'
 import type { Log } from '../log.ts'
-import type { LedgerUpkeep, Took } from '../store/ledger-upkeep.ts'
+import type { LedgerUpkeep, OldRows, Took } from '../store/ledger-upkeep.ts'
 import type { Journal } from './journal.ts'
 
 /** How often it looks. */
@@ -40,6 +41,8 @@ const MOST_AHEAD_MS = 7 * DAY_MS
 export interface RetentionDeps {
   /** How long requests are kept, ms; Infinity = for ever. */
   keepMs: number
+  /** How long entries of the audit log are kept, ms; Infinity = for ever. */
+  auditMs: number
   upkeep: LedgerUpkeep
   journal: Pick<Journal, 'oldestMs' | 'release'>
   /** Has all that was written reach the database file. */
@@ -58,6 +61,8 @@ export interface RetentionDeps {
 export interface Pass {
   requests: number
   calls: number
+  keys: number
+  auditRows: number
   /** Bytes that the database file is shorter by. */
   bytes: number
 }
@@ -72,7 +77,7 @@ export interface Retention {
 }
 
 export function createRetention(deps: RetentionDeps): Retention {
-  const { keepMs, upkeep, journal, checkpoint, now, monotonicMs, sleep, log } = deps
+  const { keepMs, auditMs, upkeep, journal, checkpoint, now, monotonicMs, sleep, log } = deps
   const startedMs = monotonicMs()
   const clockAtStartMs = now()
   let limit = FIRST_SLICE
@@ -140,6 +145,21 @@ export function createRetention(deps: RetentionDeps): Retention {
     })
   }
 
+  const drop = async (what: OldRows['what'], untilMs: number): Promise<number> => {
+    let rows = 0
+    if (untilMs <= 0) return rows
+    limit = FIRST_SLICE
+    await repeat(async () => {
+      const old = { what, untilMs, limit }
+      const done = await upkeep.drop(old)
+      if (done === 'busy') return done
+      rows += done.rows
+      adapt(done.lockedMs)
+      return { ...done, isLast: done.rows < old.limit }
+    })
+    return rows
+  }
+
   const giveBack = async (pass: Pass) => {
     const surplus = () => {
       const { pages, freePages, canShrink } = upkeep.space()
@@ -159,24 +179,30 @@ export function createRetention(deps: RetentionDeps): Retention {
   }
 
   const run = async (): Promise<Pass> => {
-    const pass = { requests: 0, calls: 0, bytes: 0 }
+    const pass = { requests: 0, calls: 0, keys: 0, auditRows: 0, bytes: 0 }
     await prune(pass)
+    // Of a request that the journal alone has, the key is not known to be used.
+    pass.keys = await drop('keys', Math.min(toNowMs() - keepMs, journal.oldestMs()))
+    pass.auditRows = await drop('audit', toNowMs() - auditMs)
     await giveBack(pass)
-    if (pass.requests > 0 || pass.bytes > 0) await checkpoint()
+    if (hasChanged(pass)) await checkpoint()
     return pass
   }
 
   const look = async () => {
     try {
-      const { requests, calls, bytes } = await run()
-      if (requests > 0 || bytes > 0)
-        log.info('ledger_pruned', 'requests older than --keep were taken away; their sums stay', {
+      const pass = await run()
+      const { requests, calls, keys, auditRows, bytes } = pass
+      if (hasChanged(pass))
+        log.info('ledger_pruned', 'removed rows older than --keep and --audit-retention; totals of requests stay', {
           requests,
           calls,
+          keys,
+          audit_rows: auditRows,
           freed_bytes: bytes,
         })
     } catch (error) {
-      log.warn('retention_failed', 'old requests could not be taken away; this is tried again', {
+      log.warn('retention_failed', 'could not remove old rows; this is tried again', {
         error: String(error),
       })
     }
@@ -200,3 +226,5 @@ export function createRetention(deps: RetentionDeps): Retention {
     },
   }
 }
+
+const hasChanged = ({ requests, keys, auditRows, bytes }: Pass) => requests + keys + auditRows + bytes > 0

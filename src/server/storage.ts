@@ -34,7 +34,7 @@ import { createLedgerUpkeep } from '../store/sqlite/upkeep.ts'
 import { watchDataFiles } from './data-files.ts'
 import { watchDisk } from './disk-watch.ts'
 
-type LedgerConfig = Pick<ServeConfig, 'durability' | 'maxJournalBytes' | 'keepMs' | 'diskBytes'>
+type LedgerConfig = Pick<ServeConfig, 'durability' | 'maxJournalBytes' | 'keepMs' | 'auditMs' | 'diskBytes'>
 
 export interface StorageOptions {
   dataFolder: string
@@ -70,7 +70,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
     store: createConfigStore(writer),
     identity: createIdentityStore(writer),
     /** From here on the writer never waits inside SQLite: the event loop would wait with it. */
-    openLedger({ durability, maxJournalBytes, keepMs, diskBytes }: LedgerConfig) {
+    openLedger({ durability, maxJournalBytes, keepMs, auditMs, diskBytes }: LedgerConfig) {
       writer.run('PRAGMA busy_timeout = 0')
       writer.run('PRAGMA wal_autocheckpoint = 0')
       const checkpointer = createCheckpointer(path, log)
@@ -112,6 +112,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
       cleanup.defer(() => upkeep.close())
       const retention = createRetention({
         keepMs,
+        auditMs,
         upkeep,
         journal,
         checkpoint: async () => (await reach()) === 'file',

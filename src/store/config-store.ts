@@ -70,7 +70,7 @@ export interface KeyRows {
   teams: StoredTeam[]
 }
 
-/** Each becomes as it is given, whole; what is not given stays. Nothing is ever deleted: the ledger names them. */
+/** Each becomes as it is given, whole; what is not given stays. No change deletes any: the ledger names them. */
 export type KeyWrite = Partial<KeyRows>
 
 /** All that a server serves by, as of one moment. */

@@ -1,5 +1,5 @@
 /**
- * What a store does to keep the ledger from filling the disk, a slice at a time. `ledger/retention.ts` says when and how much;
+ * What a store does to keep old rows from filling the disk, a slice at a time. `ledger/retention.ts` says when and how much;
  * `sqlite/upkeep.ts` is the first such store. Types only.
  */
 
@@ -14,6 +14,8 @@ export interface Took {
 export interface LedgerUpkeep {
   /** Takes settled requests away, with their calls; their sums stay in the rollup. */
   prune(slice: PruneSlice): Promise<(Pruned & Took) | 'busy'>
+  /** Removes old rows of the configuration. Fewer than the limit: there are no more. */
+  drop(old: OldRows): Promise<({ rows: number } & Took) | 'busy'>
   /** Gives up to so many free pages back to the disk. */
   giveBack(pages: number): Promise<Took | 'busy'>
   space(): Space
@@ -21,6 +23,14 @@ export interface LedgerUpkeep {
   oldestMs(): number | null
   /** Ids of requests from before a time that are under way, as far as the database knows. */
   openBefore(ms: number): string[]
+}
+
+export interface OldRows {
+  /** `keys`: that were revoked, or expired, before a time and have no request and no usage. `audit`: entries of the audit log. */
+  what: 'keys' | 'audit'
+  untilMs: number
+  /** Rows to remove. */
+  limit: number
 }
 
 export interface PruneSlice {

@@ -21,6 +21,7 @@ import { createKey, listKeys, revokeKey } from '../../src/keys/service.ts'
 import { toRecordLine } from '../../src/ledger/line.ts'
 import { openMark, readMark } from '../../src/ledger/mark.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
+import { dropSlice } from '../../src/store/sqlite/config-prune.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import { takeLock } from '../../src/store/sqlite/lock.ts'
@@ -127,6 +128,21 @@ describe('keys', () => {
       { name: 'revoked', revoked: HOUR + 5, ends: null },
       { name: 'rotated', revoked: null, ends: HOUR },
     ])
+  })
+
+  test('that were revoked and removed since do not come back as keys in force, nor from a backup after that one', async () => {
+    const { key } = await use((database) => createKey(createConfigStore(database), { name: 'gone', models: [] }, by))
+    await make()
+    const removeAsRetentionDoes = (database: Database) =>
+      dropSlice(database, { what: 'keys', untilMs: HOUR + 10, limit: 10 }, HOUR + 20)
+    await use((database) => revokeKey(createConfigStore(database), key.id, { ...by, nowMs: HOUR + 5 }))
+    expect(use(removeAsRetentionDoes).rows).toBe(1)
+    expect((await run()).kept).toMatchObject({ revoked: ['gone'] })
+    expect(ends()).toEqual([{ name: 'gone', revoked: HOUR + 10, ends: null }])
+    expect(use(removeAsRetentionDoes).rows).toBe(0)
+    use((database) => database.run('DELETE FROM key_secrets'))
+    use((database) => database.run('DELETE FROM keys'))
+    expect((await run()).kept).toMatchObject({ revoked: ['gone'] })
   })
 
   test('are as they were where that is asked for', async () => {

@@ -3,6 +3,7 @@ import type { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { statSync } from 'node:fs'
 import { HOUR_MS } from '../../src/domain/time.ts'
+import { createKey, revokeKey } from '../../src/keys/service.ts'
 import { createJournal, type Journal } from '../../src/ledger/journal.ts'
 import { openMark } from '../../src/ledger/mark.ts'
 import { recover } from '../../src/ledger/recover.ts'
@@ -10,6 +11,7 @@ import { createRetention, type RetentionDeps } from '../../src/ledger/retention.
 import { watchDataFiles } from '../../src/server/data-files.ts'
 import type { LedgerRecord, OpenRow } from '../../src/store/ledger-rows.ts'
 import { checkpointHere } from '../../src/store/sqlite/checkpoint.ts'
+import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import { createLedgerReader } from '../../src/store/sqlite/ledger-reader.ts'
 import { databasePath } from '../../src/store/sqlite/open.ts'
@@ -33,6 +35,7 @@ import {
 const DAY_MS = 24 * HOUR_MS
 const NOW = HOUR + 100 * DAY_MS + 1_234_567
 const KEEP_MS = 90 * DAY_MS
+const AUDIT_MS = 95 * DAY_MS
 /** What is older goes. */
 const UNTIL = HOUR + 10 * DAY_MS
 
@@ -64,6 +67,7 @@ const store = () => createLedgerStore(folder.database, checkpoint)
 const retention = (deps: Partial<RetentionDeps> = {}) =>
   createRetention({
     keepMs: KEEP_MS,
+    auditMs: AUDIT_MS,
     upkeep,
     journal,
     checkpoint,
@@ -198,6 +202,62 @@ describe('what the journal still holds', () => {
     await retention().pass()
     expect(upkeep.oldestMs()).toBe(UNTIL + 1)
     expect(rollup()).toEqual(sums)
+  })
+})
+
+describe('old rows of the configuration', () => {
+  const config = () => createConfigStore(folder.database)
+  const by = (nowMs: number) => ({ actor: 'cli', nowMs })
+  const namesOf = async () => (await config().readKeys()).keys.map(({ name }) => name).sort()
+  /** Keys that `launch` and members have made, and ended. */
+  async function make(name: string, endMs: number, how: 'revoked' | 'expired' = 'revoked') {
+    const expiresMs = how === 'expired' ? endMs : null
+    const { key } = await createKey(config(), { name, models: ['acme/*'], expiresMs }, by(HOUR))
+    if (how === 'revoked') await revokeKey(config(), key.id, by(endMs))
+    return key
+  }
+
+  test('keys that were revoked or have expired go after --keep, and who has read them before sees that', async () => {
+    await createKey(config(), { name: 'in force' }, by(HOUR))
+    await make('revoked', HOUR + 1)
+    await make('expired', HOUR + 2, 'expired')
+    await make('revoked later', UNTIL + DAY_MS)
+    expect(await namesOf()).toHaveLength(4)
+    const { revision } = await config().read()
+    expect(await retention().pass()).toMatchObject({ keys: 2, requests: 0 })
+    expect((await config().read()).revision).toBe(revision + 1)
+    expect(await namesOf()).toEqual(['in force', 'revoked later'])
+    for (const table of ['key_secrets', 'key_models'])
+      expect(folder.database.query(`SELECT DISTINCT key_id FROM ${table} EXCEPT SELECT id FROM keys`).all()).toEqual([])
+    expect(await retention().pass()).toMatchObject({ keys: 0 })
+  })
+
+  test('keys that had a request stay when it goes, since usage names them; so do those of --keep forever', async () => {
+    const [used, open] = [await make('used', HOUR + 1), await make('under way', HOUR + 1)]
+    store().apply([settled(HOUR, { keyId: used.id }), opening(toOpen({ createdMs: HOUR, keyId: open.id }))])
+    expect(await retention().pass()).toMatchObject({ requests: 1, keys: 0 })
+    expect(await namesOf()).toEqual(['under way', 'used'])
+    await make('unused', HOUR + 1)
+    expect(await retention({ keepMs: Number.POSITIVE_INFINITY }).pass()).toMatchObject({ keys: 0 })
+  })
+
+  test('a key stays while the journal may have a request of it', async () => {
+    const { id } = await make('in the journal', HOUR + 1)
+    await journal.grow()
+    journal.append([{ record: settled(HOUR, { keyId: id }) }])
+    expect(await retention({ checkpoint: async () => false }).pass()).toMatchObject({ keys: 0 })
+  })
+
+  test('entries of the audit log go after --audit-retention, in slices, and a newer one stays', async () => {
+    const edges = [HOUR, NOW - AUDIT_MS - 1, NOW - AUDIT_MS, NOW]
+    for (let i = 0; i < 100; i++) await createKey(config(), { name: `k${i}` }, by(HOUR))
+    for (const ms of edges) await createKey(config(), { name: `at ${ms}` }, by(ms))
+    let pauses = 0
+    const sleep = async () => void pauses++
+    expect(await retention({ auditMs: Number.POSITIVE_INFINITY }).pass()).toMatchObject({ auditRows: 0 })
+    expect(await retention({ sleep }).pass()).toMatchObject({ auditRows: 102, keys: 0 })
+    expect(pauses).toBeGreaterThan(0)
+    expect((await config().readAudit()).map(({ atMs }) => atMs)).toEqual([NOW, NOW - AUDIT_MS])
   })
 })
 

@@ -26,6 +26,7 @@ async function serve([dataFolder = '', since = '', opened = '', settled = '']: s
   const { ledger, retention } = storage.openLedger({
     durability: 'process',
     maxJournalBytes: 1024 ** 3,
+    auditMs: Number.POSITIVE_INFINITY,
     keepMs: DAY_MS,
     diskBytes: null,
   })

@@ -20,7 +20,8 @@ test('changes of the configuration without a request leave a WAL of a bounded si
     { dataFolder, instance: 'here', startedMs: HOUR, ...clocks, log },
     cleanup,
   )
-  openLedger({ durability: 'process', maxJournalBytes: 64 * MIB, keepMs: Number.POSITIVE_INFINITY, diskBytes: null })
+  const kept = { keepMs: Number.POSITIVE_INFINITY, auditMs: Number.POSITIVE_INFINITY }
+  openLedger({ durability: 'process', maxJournalBytes: 64 * MIB, ...kept, diskBytes: null })
   const value = 'x'.repeat(MIB)
   const walBytes = () => statSync(`${databasePath(dataFolder)}-wal`).size
   for (let i = 0; i < 65; i++)

@@ -34,6 +34,10 @@ export function addServe(program: Command, context: Context): void {
     .option('--journal <size>', 'disk for ledger rows that the database has not taken yet, from 32M on (default 1G)')
     .option('--keep <time>', 'how long requests stay on record one by one, or forever; their sums stay (default 90d)')
     .option(
+      '--audit-retention <time>',
+      'how long entries of the audit log are kept, from 30d on, or forever (default 400d)',
+    )
+    .option(
       '--backup <time>',
       'how often a backup is made, into backups/ of the data folder, such as 24h (default off)',
     )

@@ -11,6 +11,7 @@ export const TOPICS: readonly Topic[] = [
     title: 'Records and backups',
     settings: {
       keep: 'How long requests stay on record one by one. Their sums stay.',
+      'audit-retention': 'How long entries of the audit log are kept.',
       backup: 'How often a backup is made.',
       'backup-keep': 'How many of those backups are kept.',
       disk: 'What the data folder may take of the disk. It warns days before.',

@@ -3,7 +3,7 @@
  * keys that were written since: of ten thousand, all would take a server's loop a tenth of a second with each change.
  */
 import type { Database } from 'bun:sqlite'
-import { asc, eq, gt, inArray, type SQL, sql } from 'drizzle-orm'
+import { asc, count, eq, gt, inArray, type SQL, sql } from 'drizzle-orm'
 import { type Budget, type Limits, PERIODS, type Period } from '../../domain/settings.ts'
 import type { KeyRows, KeyWrite, StoredKey, StoredTeam } from '../config-store.ts'
 import type { Transaction } from './config-store.ts'
@@ -43,7 +43,20 @@ function readKeys(tx: Transaction, revision: number, known: Known | null): Store
   if (known === null || revision < known.revision) return readWhere(tx)
   const changed = readIds(tx, known.revision)
   if (changed.length > MOST_CHANGED) return readWhere(tx)
-  return replace(known.keys, readSome(tx, changed))
+  return withoutRemoved(tx, replace(known.keys, readSome(tx, changed)))
+}
+
+/** Retention removes keys of which nothing is left to tell: to know their number costs next to nothing. */
+function withoutRemoved(tx: Transaction, all: StoredKey[]): StoredKey[] {
+  if (tx.select({ keys: count() }).from(keys).get()?.keys === all.length) return all
+  const ids = new Set(
+    tx
+      .select({ id: keys.id })
+      .from(keys)
+      .all()
+      .map(({ id }) => id),
+  )
+  return all.filter(({ id }) => ids.has(id))
 }
 
 const readIds = (tx: Transaction, revision: number): string[] =>

@@ -4,7 +4,8 @@
  */
 import { Database } from 'bun:sqlite'
 import { codeOf } from '../../domain/error.ts'
-import type { Pruned, PruneSlice, Took } from '../ledger-upkeep.ts'
+import type { OldRows, Pruned, PruneSlice, Took } from '../ledger-upkeep.ts'
+import { dropSlice } from './config-prune.ts'
 import { pruneSlice, vacuumSlice } from './ledger-prune.ts'
 import { isBusy } from './trouble.ts'
 
@@ -12,11 +13,13 @@ declare const self: Worker
 
 export type UpkeepRequest = { path: string } & (
   | { kind: 'prune'; slice: PruneSlice; nowMs: number }
+  | { kind: 'drop'; old: OldRows; nowMs: number }
   | { kind: 'give_back'; pages: number }
 )
 
 export type UpkeepReply =
   | { kind: 'pruned'; pruned: Pruned & Took }
+  | { kind: 'dropped'; dropped: { rows: number } & Took }
   | { kind: 'given_back'; took: Took }
   | { kind: 'busy' }
   | { kind: 'failed'; error: string }
@@ -34,6 +37,8 @@ function reply(request: UpkeepRequest): UpkeepReply {
     using database = connect(request.path)
     if (request.kind === 'prune')
       return { kind: 'pruned', pruned: timed(pruneSlice(database, request.slice, request.nowMs)) }
+    if (request.kind === 'drop')
+      return { kind: 'dropped', dropped: timed(dropSlice(database, request.old, request.nowMs)) }
     return { kind: 'given_back', took: timed(vacuumSlice(database, request.pages)) }
   } catch (error) {
     if (isBusy(codeOf(error))) return { kind: 'busy' }

@@ -38,6 +38,10 @@ export function createLedgerUpkeep(
       const reply = await ask({ path, kind: 'prune', slice, nowMs: now() })
       return reply !== 'busy' && reply.kind === 'pruned' ? reply.pruned : 'busy'
     },
+    async drop(old) {
+      const reply = await ask({ path, kind: 'drop', old, nowMs: now() })
+      return reply !== 'busy' && reply.kind === 'dropped' ? reply.dropped : 'busy'
+    },
     async giveBack(pages) {
       const reply = await ask({ path, kind: 'give_back', pages })
       return reply !== 'busy' && reply.kind === 'given_back' ? reply.took : 'busy'
