@@ -99,6 +99,40 @@ const SILENCES: readonly Asked[] = [
   { path: '/v1/responses', body: JSON.stringify({ model: MODEL, stream: true, input: SILENT }) },
 ]
 
+const PASSWORD = 'correct horse battery staple'
+
+/** Lets a member sign in, and returns the cookie of their session. */
+async function signInMember({ origin, binary, data }: Attacked): Promise<string> {
+  const run = (...words: string[]) => Bun.spawnSync([binary, ...words, '--data', data, '--json']).stdout.toString()
+  run('teams', 'create', '--name', 'members')
+  const { code } = JSON.parse(run('admin', 'create', 'mallory', '--role', 'member', '--team', 'members'))
+  const answer = await askAdmin(origin, '', '/code', { name: 'mallory', code, password: PASSWORD })
+  const cookie = answer.headers.getSetCookie()[0]?.split(';')[0]
+  if (cookie === undefined) throw new Error(`the member could not sign in: ${answer.status} ${await answer.text()}`)
+  return cookie
+}
+
+const askAdmin = (origin: string, cookie: string, path: string, body: object) =>
+  fetch(`${origin}/admin/api${path}`, {
+    method: 'POST',
+    headers: { origin, cookie, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+
+/** Creates keys and revokes them, for ever. */
+async function changeKeys({ origin, credential }: Attacker, name: string): Promise<void> {
+  for (let turn = 0; ; turn++) {
+    try {
+      const created = await askAdmin(origin, credential, '/own/keys', { name: `${name}-${turn}` })
+      const { id } = (await created.json()) as { id?: string }
+      if (id !== undefined) await (await askAdmin(origin, credential, `/own/keys/${id}/revoke`, {})).text()
+    } catch {
+      // Refused or cut off.
+    }
+    await Bun.sleep(5)
+  }
+}
+
 export const ATTACKS = {
   bodies: {
     start({ flood }) {
@@ -127,6 +161,12 @@ export const ATTACKS = {
   },
   silence: {
     start: ({ flood }) => flood(3, (turn) => ({ ...SILENCES[turn % SILENCES.length], leaveMs: 10_000 })),
+  },
+  members: {
+    prepare: signInMember,
+    start(attacker) {
+      for (const name of ['a', 'b', 'c', 'd']) void changeKeys(attacker, name)
+    },
   },
   answers: {
     start: ({ flood }) => flood(4, (turn) => ({ body: toBody({}, `large ${turn}`) })),
