@@ -42,7 +42,7 @@ export function checkServer(found: ServerLookup, dataFolder: string, own: string
 
 function checkProxy({ untrusted_proxy: proxy }: Status): Check[] {
   if (proxy === null) return []
-  const message = `A proxy at ${proxy} forwards requests and is not trusted: all its clients count as one address, so anyone can close sign-in for all. Start with --trusted-proxy ${proxy}.`
+  const message = `${proxy} sends X-Forwarded-For, which is ignored. If that is your reverse proxy, start with --trusted-proxy ${proxy}: otherwise all its clients count as one address, and anyone can close sign-in for all.`
   return [warning('proxy', message)]
 }
 

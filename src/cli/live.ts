@@ -50,6 +50,8 @@ const STATUS_MS = 5_000
 /** A running server looks for changes every 25 ms. */
 const IN_FORCE_MS = 5_000
 const AGAIN_MS = 10
+/** How long a server may take for one look, however little of the limit is left: a busy one is not a silent one. */
+const LEAST_MS = 1_000
 /** The server takes 2 s for this at most. */
 const FLUSH_MS = 5_000
 /** A large model from a slow disk, before which answers that go on have to end. */
@@ -84,7 +86,7 @@ export async function awaitRevision(
 ): Promise<void> {
   const endMs = performance.now() + limitMs
   for (;;) {
-    const found = await findServer(dataFolder, Math.max(1, Math.ceil(endMs - performance.now())))
+    const found = await findServer(dataFolder, Math.max(LEAST_MS, Math.ceil(endMs - performance.now())))
     if (found.kind === 'none' || (found.kind === 'server' && found.status.config_revision >= revision)) return
     // A server that is starting has the lock before it has a socket.
     const mayAnswer = found.kind === 'server' || (found.holdsLock && found.why !== OTHER_VERSION)

@@ -62,7 +62,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
     if (untrustedProxy === null)
       deps.log.warn(
         'proxy_not_trusted',
-        'a proxy that is not trusted forwards requests, so all its clients count as one address; start with --trusted-proxy',
+        'X-Forwarded-For of this address is ignored; if that is your reverse proxy, start with --trusted-proxy, or all its clients count as one address',
         { ip: toIpText(peer) },
       )
     untrustedProxy = toIpText(peer)

@@ -1,5 +1,6 @@
 /** What the built executable answers to whoever is not let in: no page of another site, no file, no other name, no false address. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
 import { createWorkplace, type Workplace } from '../support/binary.ts'
 import { askRaw, type RawRequest } from '../support/raw.ts'
 
@@ -16,9 +17,9 @@ type Lines = RawRequest['headers']
 const ask = (path: string, headers: Lines = []) => askRaw(origin, path, { headers })
 
 /** A wrong password, which tells how whoever sends it is counted. */
-const guess = async (headers: NonNullable<Lines>, at = origin) => {
+const guess = async (headers: NonNullable<Lines>, at = origin, page = at) => {
   const body = JSON.stringify({ name: 'nobody', password: 'not the right one' })
-  const all = [['origin', at] as const, ['content-type', 'application/json'] as const, ...headers]
+  const all = [['origin', page] as const, ['content-type', 'application/json'] as const, ...headers]
   const { status } = await askRaw(at, '/admin/api/session', { method: 'POST', headers: all, body })
   return status
 }
@@ -121,6 +122,34 @@ describe('where somebody is', () => {
     const statuses: number[] = []
     for (let i = 0; i < 6; i++) statuses.push(await guess([['x-forwarded-for', `198.51.100.${i}`]]))
     expect(statuses).toEqual([401, 401, 401, 401, 401, 429])
+    const { stdout } = await work.run('doctor')
+    expect(stdout).toMatch(/proxy.*127\.0\.0\.1 sends X-Forwarded-For, which is ignored/)
+  })
+
+  test('is known behind the proxies of the README, where one visitor cannot close sign-in to another', async () => {
+    const readme = await Bun.file(join(import.meta.dir, '../../README.md')).text()
+    const flags = /^ExecStart=\S+ serve --data \S+ (.+)$/m.exec(readme)?.[1]?.split(' ') ?? []
+    // Without it, nginx sends the address of the server as the host.
+    expect(/```nginx\n(.*?)```/s.exec(readme)?.[1]).toContain('proxy_set_header Host $host;')
+    const behind = createWorkplace()
+    try {
+      const at = new URL((await behind.serve(flags)).baseUrl).origin
+      const name = 'gateway.example.com'
+      const from = (client: string) =>
+        guess(
+          [
+            ['host', name],
+            ['x-forwarded-for', client],
+          ],
+          at,
+          `https://${name}`,
+        )
+      for (let i = 0; i < 5; i++) expect(await from('198.51.100.1')).toBe(401)
+      expect(await from('198.51.100.1')).toBe(429)
+      expect(await from('198.51.100.2')).toBe(401)
+    } finally {
+      await behind.close()
+    }
   })
 
   test('is what the nearest trusted proxy was called from, whatever else stands before that', async () => {
