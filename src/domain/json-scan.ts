@@ -16,17 +16,17 @@ export interface JsonLimits {
   bare: number
 }
 
-const QUOTE = 0x22
-const COMMA = 0x2c
-const COLON = 0x3a
-const BACKSLASH = 0x5c
+export const QUOTE = 0x22
+export const COMMA = 0x2c
+export const COLON = 0x3a
+export const BACKSLASH = 0x5c
 /** `[` and `{` differ in this bit, and so do `]` and `}`. */
-const OBJECT_BIT = 0x20
-const OPENING = 0x7b
-const CLOSING = 0x7d
+export const OBJECT_BIT = 0x20
+export const OPENING = 0x7b
+export const CLOSING = 0x7d
 
 /** Most texts are shorter: up to here it is quicker to look at each letter than to have the end searched for. */
-const SHORT = 32
+export const SHORT = 32
 
 export class JsonScan {
   /** As many as were found so far. */

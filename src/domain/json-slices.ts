@@ -3,7 +3,7 @@
  * and is parsed within the brackets that are open around it; one that has no such place for too long is given up. Pure.
  */
 import { asObject, parseJson } from './json.ts'
-import type { JsonLimits } from './json-scan.ts'
+import { BACKSLASH, CLOSING, COLON, COMMA, type JsonLimits, OBJECT_BIT, OPENING, QUOTE, SHORT } from './json-scan.ts'
 
 /** From so many characters on a slice ends as soon as it can. */
 export const SLICE_CHARS = 100_000
@@ -16,18 +16,6 @@ interface Open {
   nameFrom: number
   nameTo: number
 }
-
-const QUOTE = 0x22
-const COMMA = 0x2c
-const COLON = 0x3a
-const BACKSLASH = 0x5c
-/** `[` and `{` differ in this bit, and so do `]` and `}`. */
-const OBJECT_BIT = 0x20
-const OPENING = 0x7b
-const CLOSING = 0x7d
-
-/** Most texts are shorter: up to here it is quicker to look at each letter than to have the end searched for. */
-const SHORT = 32
 
 export class SlicedJson {
   /** What was parsed so far. */

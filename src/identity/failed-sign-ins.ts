@@ -2,9 +2,7 @@
  * Reports failed sign-ins: each in the log, and in the audit log that an account is closed to further attempts, at most once per account
  * and quarter of an hour. A name that is no account's is not logged: people type passwords there.
  */
-
-import type { Log } from '../log.ts'
-import { traceOf } from '../log.ts'
+import { type Log, traceOf } from '../log.ts'
 import type { IdentityStore } from '../store/identity-store.ts'
 import { Attempts } from './attempts.ts'
 
