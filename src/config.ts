@@ -2,27 +2,11 @@
  * The settings of a server, each from the first place that has it: flag, environment (`TOLLGATE_<FLAG>`), settings row,
  * default. Every wrong value is listed in one message. Pure.
  */
-import { toClaimRoles } from './domain/claim-roles.ts'
-import type { IpRange } from './domain/ip.ts'
+
+import { type IpRange, toIpRange } from './domain/ip.ts'
+import { toClaimRoles } from './domain/roles.ts'
 import { ServiceError } from './domain/service-error.ts'
-import {
-  number,
-  oneOf,
-  onOff,
-  orForever,
-  orOff,
-  percent,
-  type Read,
-  size,
-  time,
-  toHost,
-  toIpRanges,
-  toIssuer,
-  toOrigins,
-  toPublicUrls,
-  toWord,
-} from './domain/setting-text.ts'
-import { DAY_MS, LEAVE_MS, TIMER_MS } from './domain/time.ts'
+import { DAY_MS, LEAVE_MS, TIMER_MS, toMs } from './domain/time.ts'
 import type { LogLevel } from './log.ts'
 
 type Texts = Readonly<Record<string, string | undefined>>
@@ -36,7 +20,7 @@ interface ConfigSources {
 }
 
 /** Where a setting is from. */
-export type SettingPlace = 'flag' | 'environment' | 'setting' | 'default'
+type SettingPlace = 'flag' | 'environment' | 'setting' | 'default'
 
 /** A setting of `serve`, in words. */
 export interface SettingText {
@@ -253,3 +237,82 @@ export const toFetchPlaces = (environment: Texts): number =>
 /** Whether the upstreams of this process are reached through a proxy: by the variables that `fetch` reads. */
 export const hasProxy = (environment: Texts): boolean =>
   ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy'].some((name) => Boolean(environment[name]))
+
+type Read<T> = (text: string) => T | null
+
+const toHost: Read<string> = (text) => /^[\w.:-]+$/.exec(text)?.[0] ?? null
+
+function time(min: number, max: number): Read<number> {
+  return (text) => toMs(text, { min, max })
+}
+
+const onOff: Read<boolean> = (text) => {
+  if (/^(on|1|true|yes)$/.test(text)) return true
+  return /^(off|0|false|no)$/.test(text) ? false : null
+}
+
+const percent: Read<number> = (text) => {
+  if (text === 'off') return 1
+  const share = Number(/^(\d{1,3})%$/.exec(text)?.[1]) / 100
+  return share >= 0.01 && share <= 1 ? share : null
+}
+
+function oneOf<const T extends string>(words: readonly T[]): Read<T> {
+  return (text) => words.find((word) => word === text) ?? null
+}
+
+function orOff(read: Read<number>): Read<number> {
+  return (text) => (text === 'off' || text === '0' ? 0 : read(text))
+}
+
+function orForever(read: Read<number>): Read<number> {
+  return (text) => (text === 'forever' ? Number.POSITIVE_INFINITY : read(text))
+}
+
+/** Origins as browsers write them: no path, and no port that is the scheme's own. */
+function toOrigins(text: string): string[] | null {
+  const origins = text.split(',').map((item) => toOrigin(item.trim()))
+  return origins.includes(null) ? null : origins.filter((origin) => origin !== null)
+}
+
+/** Over plain HTTP others would read along when somebody signs in. */
+function toPublicUrls(text: string): string[] | null {
+  const origins = toOrigins(text)
+  return origins?.every((origin) => origin.startsWith('https://')) ? origins : null
+}
+
+function toOrigin(text: string): string | null {
+  if (text === '*') return text
+  const url = text.includes('*') ? null : URL.parse(text)
+  // Applications have schemes of their own (`app://localhost`, `chrome-extension://<id>`), whose origin the standard leaves open.
+  if (url === null || url.host === '' || !['', '/'].includes(url.pathname)) return null
+  return url.username === '' && url.search === '' && url.hash === '' ? `${url.protocol}//${url.host}` : null
+}
+
+/** As it was given: providers compare it letter by letter, a slash at the end included. */
+function toIssuer(text: string): string | null {
+  const url = URL.parse(text)
+  if (url === null || url.username !== '' || url.search !== '' || url.hash !== '') return null
+  const isHere = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isHere) ? text : null
+}
+
+const toWord: Read<string> = (text) => /^[^\s\p{Cc}]{1,255}$/u.exec(text)?.[0] ?? null
+
+function toIpRanges(text: string): IpRange[] | null {
+  const ranges = text.split(',').map((item) => toIpRange(item.trim()))
+  const right = ranges.filter((range) => 'bits' in range)
+  return right.length === ranges.length ? right : null
+}
+
+function number(min: number, max: number): Read<number> {
+  return (text) => (/^\d+$/.test(text) && Number(text) >= min && Number(text) <= max ? Number(text) : null)
+}
+
+function size(min: number): Read<number> {
+  return (text) => {
+    const [, amount, unit] = /^(\d{1,6})(M|G|T)(?:i?B)?$/i.exec(text) ?? []
+    const bytes = Number(amount) * 1024 ** 'MGT'.indexOf(unit?.toUpperCase() ?? '') * 1024 ** 2
+    return bytes >= min ? bytes : null
+  }
+}

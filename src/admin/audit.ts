@@ -1,7 +1,7 @@
 /** Who changed what: `/admin/api/audit`, as `tollgate audit log` has it. */
 import { Type } from '@sinclair/typebox'
 import { Elysia, t } from 'elysia'
-import { toDefined } from '../domain/defined.ts'
+import { toDefined } from '../domain/changes.ts'
 import { access } from './access.ts'
 import type { AdminDeps } from './deps.ts'
 import { toLimit, toTimeOrNone } from './query.ts'

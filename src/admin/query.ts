@@ -1,7 +1,7 @@
 /** Values of queries: what several of the admin API's lists are asked with. */
 import { Type } from '@sinclair/typebox'
-import { toPastMs } from '../domain/moment.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import { toPastMs } from '../domain/time.ts'
 
 /** One value or, with the name repeated, several: read by `toSeveral`. */
 export const Several = Type.Optional(Type.Unsafe<string | string[]>(Type.Unknown()))

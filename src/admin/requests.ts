@@ -1,7 +1,7 @@
 /** Requests on record, one of them explained, and those that finish now: `/admin/api/requests`, as `tollgate requests` has them. */
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia, t } from 'elysia'
-import { toDefined } from '../domain/defined.ts'
+import { toDefined } from '../domain/changes.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { toRequestFilter, type WantedRequests } from '../ledger/request-filter.ts'
 import { REQUEST_STATUSES, UNWELL } from '../store/request-store.ts'

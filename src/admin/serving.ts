@@ -3,7 +3,7 @@
 import type { SettingText } from '../config.ts'
 import type { ServerStatus } from '../documents/status.ts'
 import type { UpstreamStatus, UpstreamTest } from '../documents/upstream.ts'
-import type { ListedModel } from '../domain/listed-model.ts'
+import type { ListedModel } from '../domain/model-server.ts'
 import type { Model } from '../domain/settings.ts'
 import type { Key } from '../domain/snapshot.ts'
 

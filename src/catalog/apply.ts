@@ -2,8 +2,9 @@
  * Carries a catalogue into a store: plans and writes in one transaction, with its audit row, the state that is kept of it, and
  * the new revision that makes a running server look. Nothing to change leaves no trace. Called by `serve` and by the commands.
  */
+
+import { requireRevision, toRevision } from '../domain/changes.ts'
 import { mintTag } from '../domain/id.ts'
-import { requireRevision, toRevision } from '../domain/revision.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Origin } from '../domain/settings.ts'
 import type { CatalogRows, CatalogWrite } from '../store/catalog-rows.ts'

@@ -4,7 +4,7 @@
  *
  * A model whose price nobody knows has none (`pricing: []`) and is disabled.
  */
-import type { ListedModel } from '../domain/listed-model.ts'
+import type { ListedModel } from '../domain/model-server.ts'
 import { type DialectName, FEATURES, type Feature, type RouteSettings } from '../domain/settings.ts'
 import type { ListedFact } from '../store/catalog-rows.ts'
 import { quote } from '../validation/explain-words.ts'

@@ -1,5 +1,5 @@
 /** What an operator is told of models that were found: what was odd about the list, what is assumed, and what does not count. Pure. */
-import type { ListedModel } from '../domain/listed-model.ts'
+import type { ListedModel } from '../domain/model-server.ts'
 import type { DeclaredModel } from './complete.ts'
 import { isFree } from './priced.ts'
 

@@ -1,6 +1,6 @@
 /** Routes that are made, changed or deleted by hand. */
 
-import { type FieldChanges, toChanged, toDefined } from '../domain/defined.ts'
+import { type FieldChanges, toChanged, toDefined } from '../domain/changes.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Feature, RouteSettings } from '../domain/settings.ts'
 import type { PricingItem } from '../domain/usage.ts'

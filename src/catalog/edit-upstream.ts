@@ -2,7 +2,7 @@
  * Upstreams that owners set up by hand, with credentials that they type in. Where an upstream moves, its credential does not: whoever
  * moves it has to have it. References to variables are neither set here nor kept for another address.
  */
-import { type FieldChanges, toChanged, toDefined } from '../domain/defined.ts'
+import { type FieldChanges, toChanged, toDefined } from '../domain/changes.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Deadlines, DialectName } from '../domain/settings.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'

@@ -3,8 +3,7 @@
  * becomes the administrator's, over whom no file wins. The services beside it (`edit-model.ts`, `edit-route.ts`, `edit-upstream.ts`)
  * decide; the admin API calls them.
  */
-import type { AuditAction } from '../domain/audit.ts'
-import { requireRevision } from '../domain/revision.ts'
+import { type AuditAction, requireRevision } from '../domain/changes.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { CatalogRows, CatalogWrite } from '../store/catalog-rows.ts'
 import type { Actor, ConfigStore } from '../store/config-store.ts'

@@ -1,5 +1,5 @@
 /** The models of an upstream, as it lists them; or those that were named, where it has no list that is any use. */
-import type { ListedModel } from '../domain/listed-model.ts'
+import type { ListedModel } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { quote } from '../validation/explain-words.ts'

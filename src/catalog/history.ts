@@ -5,7 +5,7 @@
  *
  * What others changed in between is kept, too, as a state of its own before the next apply or revert: none is ever lost to it.
  */
-import { requireRevision, toRevision } from '../domain/revision.ts'
+import { requireRevision, toRevision } from '../domain/changes.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { CatalogHistory, CatalogRows, CatalogVersion, CatalogWrite, KeptCatalog } from '../store/catalog-rows.ts'
 import type { Actor, ConfigStore } from '../store/config-store.ts'

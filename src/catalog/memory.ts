@@ -3,7 +3,7 @@
  * of. Pure.
  */
 import type { MemoryBudgets } from '../domain/model-server.ts'
-import { toSize } from '../domain/size.ts'
+import { toSize } from '../domain/text.ts'
 import { isObject, toList } from '../validation/explain-words.ts'
 import { type Entry, type Issue, issue, type Path, toEntry } from './entry.ts'
 

@@ -6,7 +6,7 @@
  * where it differs. What an origin no longer declares is deleted where that is asked for (`prune`); built-in rows, which
  * are only there for want of a file, and have nobody to ask, always.
  */
-import { type Difference, toDifference } from '../domain/difference.ts'
+import { type Difference, toDifference } from '../domain/changes.ts'
 import { ORIGINS, type Origin } from '../domain/settings.ts'
 import type { CatalogRows, CatalogWrite, RouteRow, TableWrite } from '../store/catalog-rows.ts'
 import { type Changes, type Counts, toChanges, toCounts, withoutNull } from './changes.ts'

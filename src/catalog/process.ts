@@ -3,7 +3,7 @@
  * words count where `processes.ts` reads them. Pure.
  */
 import { IDLE_MS, type ProcessSpec, START_MS } from '../domain/model-server.ts'
-import { toSize } from '../domain/size.ts'
+import { toSize } from '../domain/text.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'
 import { type Entry, type Issue, issue, type Path, toEntry, toItems } from './entry.ts'
 import { checkDevice, checkSize } from './memory.ts'

@@ -2,7 +2,7 @@
  * Rows of the catalogue in the words of `catalog.yaml`: what `plan.ts` compares field by field, and what `export.ts` writes.
  * Every field is there, null where a row says nothing of it. Pure.
  */
-import type { Fields } from '../domain/difference.ts'
+import type { Fields } from '../domain/changes.ts'
 import type { Deadlines } from '../domain/settings.ts'
 import { toSpan } from '../domain/time.ts'
 import type { AliasRow, CatalogRows, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'

@@ -1,5 +1,5 @@
 /** The rows of the catalogue as the values of a `catalog.yaml`: what a file would say by itself is left out. Pure. */
-import type { Fields } from '../domain/difference.ts'
+import type { Fields } from '../domain/changes.ts'
 import type { CatalogRows, UpstreamRow } from '../store/catalog-rows.ts'
 import { withoutNull } from './changes.ts'
 import { toAliasFields, toModelFields, toRouteFields, toUpstreamFields } from './rows-as-entries.ts'

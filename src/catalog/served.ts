@@ -2,7 +2,7 @@
  * What local servers say of the models that they have, over what the catalogue says: what was found out gives way to it, what a file or
  * an administrator says stays, but for a context that no server has. Called by `server/served.ts` whenever either has changed. Pure.
  */
-import type { ListedModel } from '../domain/listed-model.ts'
+import type { ListedModel } from '../domain/model-server.ts'
 import { FEATURES, type Feature, type Modality, type Origin } from '../domain/settings.ts'
 import type { CatalogModel, Snapshot, Target } from '../domain/snapshot.ts'
 

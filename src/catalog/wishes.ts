@@ -2,7 +2,7 @@
  * Which models of a list are wanted, and what they are called here: names or patterns, the provider's or ours, and `NAME=SLUG` for one
  * that is to have a slug of its choosing. Pure.
  */
-import type { ListedModel } from '../domain/listed-model.ts'
+import type { ListedModel } from '../domain/model-server.ts'
 import { isSlug } from './entry.ts'
 
 export interface Wish {

@@ -4,8 +4,8 @@
  */
 
 import { messageOf } from '../domain/error.ts'
+import { count } from '../domain/text.ts'
 import { toUsd } from '../domain/usage.ts'
-import { count } from '../domain/words.ts'
 import { type ReceivedAnswer, readAnswer } from './ask-answer.ts'
 import { type AskedServer, chooseServer, fetchFrom } from './ask-server.ts'
 import { CommandError, usageError } from './command-error.ts'

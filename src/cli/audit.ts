@@ -3,9 +3,9 @@
  * a closing sentence; exit code 1 where there are findings. Works beside a running server.
  */
 
+import { count } from '../domain/text.ts'
 import { toDay } from '../domain/time.ts'
 import { toUsd } from '../domain/usage.ts'
-import { count } from '../domain/words.ts'
 import { type Audit, auditLedger, type Finding } from '../ledger/audit.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { CommandError } from './command-error.ts'

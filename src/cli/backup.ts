@@ -4,7 +4,7 @@
  */
 import { resolve } from 'node:path'
 import { type Backup, backUp, type Stage } from '../backup/create.ts'
-import { count } from '../domain/words.ts'
+import { count } from '../domain/text.ts'
 import { toSentence } from './audit.ts'
 import { CommandError } from './command-error.ts'
 import { toSize } from './doctor-check.ts'

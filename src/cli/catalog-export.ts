@@ -3,7 +3,7 @@ import { existsSync, renameSync, rmSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Exported, exportCatalog } from '../catalog/export.ts'
 import { codeOf, messageOf } from '../domain/error.ts'
-import { count } from '../domain/words.ts'
+import { count } from '../domain/text.ts'
 import { CommandError } from './command-error.ts'
 import { type Context, printJson, toPrintable, withStore } from './io.ts'
 

@@ -2,7 +2,7 @@
 
 import { type Check, ok, problem, warning } from '../documents/check.ts'
 import type { DiskState } from '../documents/status.ts'
-import { count } from '../domain/words.ts'
+import { count } from '../domain/text.ts'
 import { LEAST_FREE_BYTES } from '../server/disk.ts'
 import type { Space } from '../store/ledger-upkeep.ts'
 import { toSize } from './doctor-check.ts'

@@ -3,9 +3,8 @@
  * come.
  */
 import { closest } from '../catalog/entry.ts'
-import { matches } from '../domain/pattern.ts'
 import type { Access, Snapshot } from '../domain/snapshot.ts'
-import { count } from '../domain/words.ts'
+import { count, matches } from '../domain/text.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import { toSnapshot } from '../store/snapshot.ts'
 import { type Context, toPrintable } from './io.ts'

@@ -9,7 +9,7 @@ import { Value } from '@sinclair/typebox/value'
 import { NOT_TAKEN_IN } from '../documents/upstream.ts'
 import { codeOf, messageOf } from '../domain/error.ts'
 import type { ServerStatus } from '../domain/model-server.ts'
-import { count } from '../domain/words.ts'
+import { count } from '../domain/text.ts'
 import { readWaiting } from '../ledger/audit.ts'
 import {
   ControlError,

@@ -1,6 +1,6 @@
 /** A model at length, as `models show` writes it for people: its facts, its routes, and every price that it had. Pure. */
 import type { PriceOfModel, ShownModel, ShownRoute } from '../documents/model.ts'
-import { toFigureText } from '../domain/served-figures.ts'
+import { toFigureText } from '../domain/model-server.ts'
 import { isOfTokens, type PricingItem } from '../domain/usage.ts'
 import { toFactLines, toTime } from './io.ts'
 import { toPerMillion } from './model-table.ts'

@@ -1,5 +1,5 @@
 /** From the options of `requests list | tail` to what they mean. */
-import { toDefined } from '../domain/defined.ts'
+import { toDefined } from '../domain/changes.ts'
 import { toRequestFilter } from '../ledger/request-filter.ts'
 import type { Configuration } from '../store/config-store.ts'
 import { REQUEST_STATUSES, type RequestFilter, type RequestStatus, UNWELL } from '../store/request-store.ts'

@@ -1,8 +1,8 @@
 /** Requests as cells of a table, for people. Pure. */
 import type { Names } from '../documents/request.ts'
 import { toShortId } from '../domain/id.ts'
+import { count } from '../domain/text.ts'
 import { toUsd } from '../domain/usage.ts'
-import { count } from '../domain/words.ts'
 import type { StoredRequest } from '../store/ledger-rows.ts'
 import { toDescribedTable, toPrintable, toShort } from './io.ts'
 import type { Paint } from './terminal.ts'

@@ -3,7 +3,7 @@
  * a running server, which brings it up to date first.
  */
 import { toChargeDocument, toNames, toRequestPageDocument } from '../documents/request.ts'
-import { count } from '../domain/words.ts'
+import { count } from '../domain/text.ts'
 import { readCharge } from '../ledger/charge.ts'
 import { findRequest, listRequests } from '../ledger/requests.ts'
 import { createRequestReader } from '../store/sqlite/request-reader.ts'

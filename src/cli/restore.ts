@@ -1,7 +1,7 @@
 /** `tollgate restore FILE`: puts a backup in the place of the database, and says what is where. */
 import { resolve } from 'node:path'
 import { type Restored, restore as restoreFile } from '../backup/restore.ts'
-import { count } from '../domain/words.ts'
+import { count } from '../domain/text.ts'
 import { toSentence } from './audit.ts'
 import { createProgress, toCompletion, toContents } from './backup.ts'
 import { type Context, printJson, toPrintable } from './io.ts'

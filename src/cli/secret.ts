@@ -1,7 +1,7 @@
 /** `tollgate secret rotate`: the running server does it, with its own environment; where none runs, this process. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { count } from '../domain/words.ts'
+import { count } from '../domain/text.ts'
 import { rotateSecret } from '../store/rotate-secret.ts'
 import { createVault } from '../store/vault.ts'
 import { CommandError } from './command-error.ts'

@@ -1,7 +1,7 @@
 /** Upstreams in words, for people: the table of `upstreams list`, and what `doctor` says of them. Pure. */
 import type { ShownCredential, ShownUpstream, UpstreamFacts } from '../documents/upstream.ts'
+import { count } from '../domain/text.ts'
 import { toSpan } from '../domain/time.ts'
-import { count } from '../domain/words.ts'
 import { toAgo, toDescribedTable, toPrintable } from './io.ts'
 import type { Paint } from './terminal.ts'
 

@@ -5,7 +5,7 @@ import { deleteUpstream, editUpstream, type UpstreamChanges } from '../catalog/e
 import { findUpstream } from '../catalog/find.ts'
 import { findMore } from '../catalog/found-models.ts'
 import { toEditDocument } from '../documents/catalog.ts'
-import { toDefined } from '../domain/defined.ts'
+import { toDefined } from '../domain/changes.ts'
 import { listModels } from '../server/model-lists.ts'
 import { toUpstream } from '../store/upstream.ts'
 import { createVault, openStored } from '../store/vault.ts'

@@ -5,7 +5,7 @@
 import { type FoundServer, findProviders, isAtUsual, toFoundServers } from '../catalog/on-this-machine.ts'
 import { toFoundDocument } from '../documents/upstream.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import { count } from '../domain/words.ts'
+import { count } from '../domain/text.ts'
 import type { Log } from '../log.ts'
 import { findLocalServers } from '../server/local-servers.ts'
 import { CommandError } from './command-error.ts'

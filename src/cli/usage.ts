@@ -3,11 +3,10 @@
  * beside a running server, which brings its database up to date first, and reads only.
  */
 import { toFigureFields, toGroupFields, toUsageDocument, type UsageFields } from '../documents/usage.ts'
-import { toCsv } from '../domain/csv.ts'
-import { RESOLUTION } from '../domain/histogram.ts'
-import { count } from '../domain/words.ts'
+import { count, toCsv } from '../domain/text.ts'
 import { reportUsage, toDimensions, type UsageReport } from '../ledger/usage.ts'
 import type { Figures } from '../ledger/usage-sums.ts'
+import { RESOLUTION } from '../store/histogram.ts'
 import { createUsageReader } from '../store/sqlite/usage-reader.ts'
 import type { Dimension, UsageFilter } from '../store/usage-store.ts'
 import { usageError } from './command-error.ts'

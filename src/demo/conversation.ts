@@ -3,7 +3,7 @@
  * answered since, whether it is to reason, and how many tokens all of it is. Pure.
  */
 import type { CanonicalRequest, Message } from '../domain/request.ts'
-import { count } from '../domain/words.ts'
+import { count } from '../domain/text.ts'
 import { countTokens, toTokens } from './tokens.ts'
 
 /** What an image, a sound, a file or any other part counts, whatever its size: the demo model does not look into it. */

@@ -1,5 +1,5 @@
 /** Those who sign in, their sessions, passkeys and tokens, under their columns' names: nothing of it lets anybody in. */
-import { toRevision } from '../domain/revision.ts'
+import { toRevision } from '../domain/changes.ts'
 import { statusOf, toAdminFields } from '../identity/admins.ts'
 import { TOKEN_PREFIX } from '../identity/principal.ts'
 import type { StoredAdmin, StoredPasskey, StoredSession, StoredToken } from '../store/identity-store.ts'

@@ -1,6 +1,7 @@
 /** What `doctor` and the admin API say of keys and teams: who can ask nothing any more, or soon. Pure. */
+
+import { count } from '../domain/text.ts'
 import { DAY_MS, toDay } from '../domain/time.ts'
-import { count } from '../domain/words.ts'
 import { type BudgetStanding, toBudgetText } from '../keys/budget.ts'
 import { isLiving } from '../keys/find.ts'
 import type { readStandings } from '../keys/standing.ts'

@@ -1,5 +1,5 @@
 /** A key under its columns' names, as `keys … --json` prints it and the admin API answers. */
-import { toRevision } from '../domain/revision.ts'
+import { toRevision } from '../domain/changes.ts'
 import { toFields } from '../keys/fields.ts'
 import type { ListedKey } from '../keys/service.ts'
 import type { Standing } from '../keys/standing.ts'

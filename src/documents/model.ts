@@ -1,7 +1,7 @@
 /** A model under its columns' names, as `models … --json` prints it and the admin API answers. Pure. */
-import type { ServerState } from '../domain/model-server.ts'
-import { toRevision } from '../domain/revision.ts'
-import type { ServedFigures } from '../domain/served-figures.ts'
+
+import { toRevision } from '../domain/changes.ts'
+import type { ServedFigures, ServerState } from '../domain/model-server.ts'
 import type { CatalogModel, Target } from '../domain/snapshot.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { CatalogRows, ModelRow, PriceRow, RouteRow } from '../store/catalog-rows.ts'

@@ -1,5 +1,4 @@
 /** How a running server is doing, as the admin API answers. Types only. */
-import type { ServerReadiness } from '../domain/readiness.ts'
 import type { Check } from './check.ts'
 
 /** `filling`: full within a week, or nearly full; `full`: the budget is used up, or the disk has no room for the journal. */
@@ -54,3 +53,6 @@ export interface BackupsStatus {
 export interface StatusDocument extends ServerStatus {
   checks: Check[]
 }
+
+/** Whether a server takes requests, and whether all is well. */
+export type ServerReadiness = 'ok' | 'degraded' | 'starting' | 'draining' | 'ledger_unavailable'

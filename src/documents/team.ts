@@ -1,5 +1,5 @@
 /** A team under its columns' names, as `teams … --json` prints it and the admin API answers. */
-import { toRevision } from '../domain/revision.ts'
+import { toRevision } from '../domain/changes.ts'
 import type { Standing } from '../keys/standing.ts'
 import { toTeamFields } from '../keys/teams.ts'
 import type { StoredTeam } from '../store/config-store.ts'

@@ -4,9 +4,8 @@
  */
 
 import type { FoundProvider, FoundServer } from '../catalog/on-this-machine.ts'
-import type { ServerStatus } from '../domain/model-server.ts'
-import { toRevision } from '../domain/revision.ts'
-import type { ServedFigures } from '../domain/served-figures.ts'
+import { toRevision } from '../domain/changes.ts'
+import type { ServedFigures, ServerStatus } from '../domain/model-server.ts'
 import type {
   CredentialSource,
   Environment,

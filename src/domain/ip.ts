@@ -78,3 +78,6 @@ export function toIpText(ip: Ip): string {
 /** Writes a range in its one form; that of one address is the address. */
 export const toIpRangeText = ({ first, bits }: IpRange) =>
   bits === first.length * 16 ? toIpText(first) : `${toIpText(first)}/${bits}`
+
+/** Whether a host is an IP address, without brackets around it. No name has a colon. */
+export const isAddress = (host: string): boolean => host.includes(':') || toIpV4(host) !== null

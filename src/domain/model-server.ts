@@ -1,4 +1,8 @@
-/** A model server that runs here, as a catalogue declares it, and how it stands. Types and constants only. */
+/**
+ * Model servers: how one that runs here is run and stands, what any says of its models, and what is known of those while it runs.
+ */
+import type { Feature, Modality, RouteSettings } from './settings.ts'
+import type { PricingItem } from './usage.ts'
 
 /** How a server is run. Its words never leave the file that they stand in and the memory of the server that runs it. */
 export interface ProcessSpec {
@@ -60,3 +64,66 @@ export interface ServerStatus {
 /** How long it may take to load, where nothing is said: a large model from a slow disk. */
 export const START_MS = 120_000
 export const IDLE_MS = 600_000
+
+/** What is known of a model at a local server while that runs: what it says itself, and what was measured here; null = not known. */
+export interface ServedFigures {
+  /** Of one request, in tokens. */
+  context_length: number | null
+  /** How its weights are kept, such as `Q4_K_M`. */
+  quantization: string | null
+  /** Of the file of those. */
+  size_bytes: number | null
+  /** How fast an answer was written of late. */
+  tokens_per_second: number | null
+}
+
+/** In words, such as `4096 tokens of context, Q4_K_M, 2.0 GB, 31.5 tokens a second`; '' where nothing is known. */
+export const toFigureText = ({
+  context_length: context,
+  quantization,
+  size_bytes: bytes,
+  tokens_per_second: speed,
+}: ServedFigures): string =>
+  [
+    context !== null && `${context} tokens of context`,
+    quantization,
+    bytes !== null && `${(bytes / 1e9).toFixed(1)} GB`,
+    speed !== null && `${speed} tokens a second`,
+  ]
+    .filter(Boolean)
+    .join(', ')
+
+export interface ListedModel {
+  /** As the provider is asked for it. */
+  id: string
+  name?: string
+  /** Tokens. */
+  contextLength?: number
+  /** Tokens of one request, as a server of one's own has it loaded now, however the catalogue has it. */
+  servedContext?: number
+  /** Tokens that it was trained with, of which a server of one's own takes no more, whatever it is asked for. */
+  trainedContext?: number
+  maxOutputLength?: number
+  inputModalities?: Modality[]
+  outputModalities?: Modality[]
+  /** All that it can, where the list says that of every feature. */
+  supportedFeatures?: Feature[]
+  /** Features that it can or cannot; of the others nothing is said. */
+  can?: { [Name in Feature]?: boolean }
+  /** USD per token. */
+  pricing?: PricingItem[]
+  /** How it thinks, and what it takes. */
+  options?: RouteSettings
+  /** How many parameters it has, in its server's words, such as `3.2B`. */
+  parameters?: string
+  /** How its weights are kept, such as `Q4_K_M`. */
+  quantization?: string
+  /** Of its file. */
+  sizeBytes?: number
+  /** Whether a server of one's own has it answered by somebody else, who is paid. */
+  isElsewhere?: boolean
+  /** False where it is for something else, such as embeddings. */
+  canChat?: boolean
+  /** What of it could not be used, in words that go on behind its name. */
+  oddities?: string[]
+}

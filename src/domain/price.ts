@@ -2,8 +2,18 @@
  * Exact money: what a call costs in integer nano-dollars, from decimal strings and BigInt, rounded once, half up, and the
  * same written out for whoever asks how it came about. No floating point touches it. Pure.
  */
-import { KINDS, type Kind, lacking, MAX_DECIMALS, type Prices, priceOf, type Tariff } from './price-sheet.ts'
-import { costsTimeAlone, isTimed, toTariff } from './tariff.ts'
+import {
+  costsTimeAlone,
+  isTimed,
+  KINDS,
+  type Kind,
+  lacking,
+  MAX_DECIMALS,
+  type Prices,
+  priceOf,
+  type Tariff,
+  toTariff,
+} from './tariff.ts'
 import type { PricingItem, Usage } from './usage.ts'
 
 const ATTO_PER_NANO = 1_000_000_000n
@@ -28,7 +38,8 @@ export function chargeBy(tariff: Tariff, usage: Usage): number {
   const pico = tariff.pico === null ? Number.POSITIVE_INFINITY : toPico(tariff.pico, plain, written, usage)
   // Whole numbers up to here are exact, and none of the parts is larger than their sum.
   if (pico < Number.MAX_SAFE_INTEGER - PICO_PER_NANO) return roundHalfUp(pico)
-  return Number((toAttoSum(tariff.atto, plain, written, usage) + ATTO_PER_NANO / 2n) / ATTO_PER_NANO)
+  const atto = toAttoSum(tariff.atto, toCounts(usage))
+  return Number((atto + ATTO_PER_NANO / 2n) / ATTO_PER_NANO)
 }
 
 /** What a charge leaves out, or reckons by a price that is not its own. */
@@ -66,6 +77,13 @@ function toPlain({ prompt, cacheRead, cacheWrite, cacheWrite1h, audioPrompt, ima
 const toWritten = ({ completion, reasoning, audioCompletion, imageCompletion }: Usage) =>
   Math.max(0, completion - reasoning - audioCompletion - imageCompletion)
 
+const toCounts = (usage: Usage): Record<Kind, number> => ({
+  ...usage,
+  prompt: toPlain(usage),
+  completion: toWritten(usage),
+  request: 1,
+})
+
 /** One product of the sum that a call costs. */
 export interface ChargeLine {
   /** What is counted: tokens of a kind that no other line counts, searches of the web, ms of compute, or the call itself (`request`). */
@@ -99,15 +117,14 @@ export function toCharge(pricing: readonly PricingItem[], usage: Usage, mode: st
   const tariff = toTariff(pricing, usage.prompt, mode)
   if (!tariff) return { item: null, lines: [], usd: '0', nanoUsd, unpriced }
   const { item, atto } = tariff
-  const counts: Record<Kind, number> = { ...usage, prompt: toPlain(usage), completion: toWritten(usage), request: 1 }
+  const counts = toCounts(usage)
   const lines = KINDS.flatMap((kind): ChargeLine[] => {
     const price = priceOf(item, kind)
     const count = counts[kind]
     if (price === null || count === 0) return []
     return [{ kind, count, price, usdEach: String(item[price]), usd: fromAtto(atto[kind] * BigInt(count)) }]
   })
-  const usd = fromAtto(toAttoSum(atto, counts.prompt, counts.completion, usage))
-  return { item, lines, usd, nanoUsd, unpriced }
+  return { item, lines, usd: fromAtto(toAttoSum(atto, counts)), nanoUsd, unpriced }
 }
 
 /** Writes units of 10^-18 as a decimal without zeros that say nothing. */
@@ -141,20 +158,5 @@ function roundHalfUp(pico: number): number {
   return (more - (more % PICO_PER_NANO)) / PICO_PER_NANO
 }
 
-function toAttoSum(price: Prices<bigint>, plain: number, written: number, usage: Usage): bigint {
-  return (
-    price.request +
-    price.prompt * BigInt(plain) +
-    price.completion * BigInt(written) +
-    price.cacheRead * BigInt(usage.cacheRead) +
-    price.cacheWrite * BigInt(usage.cacheWrite) +
-    price.cacheWrite1h * BigInt(usage.cacheWrite1h) +
-    price.reasoning * BigInt(usage.reasoning) +
-    price.audioPrompt * BigInt(usage.audioPrompt) +
-    price.imagePrompt * BigInt(usage.imagePrompt) +
-    price.audioCompletion * BigInt(usage.audioCompletion) +
-    price.imageCompletion * BigInt(usage.imageCompletion) +
-    price.webSearches * BigInt(usage.webSearches) +
-    price.computeMs * BigInt(usage.computeMs)
-  )
-}
+const toAttoSum = (price: Prices<bigint>, counts: Readonly<Record<Kind, number>>): bigint =>
+  KINDS.reduce((sum, kind) => sum + price[kind] * BigInt(counts[kind]), 0n)

@@ -1,4 +1,6 @@
-/** What those who sign in may do. */
+/**
+ * What those who sign in may do, and how they sign in. Pure.
+ */
 
 /**
  * An owner does everything, upstreams, credentials and other administrators included; an editor changes keys, teams and the
@@ -14,3 +16,26 @@ export type TokenScope = (typeof TOKEN_SCOPES)[number]
 /** How people sign in: by a name and a password, or through an identity provider (OpenID Connect). */
 export const WAYS = ['password', 'oidc'] as const
 export type Way = (typeof WAYS)[number]
+
+export interface ClaimRole {
+  /** What a claim must hold, letter by letter. */
+  value: string
+  role: Role
+  /** Of a member: id or name of the team that keys of their own are of. */
+  team: string | null
+}
+
+/** Reads `admins=owner,research=member:research`: the first whose value somebody has decides. Null for what is none. */
+export function toClaimRoles(text: string): ClaimRole[] | null {
+  const read = text.split(',').map((item) => toClaimRole(item.trim()))
+  const roles = read.filter((one) => one !== null)
+  const isClear = roles.length === read.length && new Set(roles.map(({ value }) => value)).size === roles.length
+  return isClear ? roles : null
+}
+
+/** The value may have a `=` of its own, as names in directories do. */
+function toClaimRole(item: string): ClaimRole | null {
+  const [, value = '', word = '', team = null] = /^(.+)=([a-z]+)(?::([^=]+))?$/.exec(item) ?? []
+  const role = ROLES.find((one) => one === word)
+  return role === undefined || (role === 'member') !== (team !== null) ? null : { value, role, team }
+}

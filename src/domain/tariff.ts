@@ -1,16 +1,96 @@
-/** Which prices of a sheet hold for a call, by its size and by how it was served, and the most that any such call is charged by. Pure. */
-import {
-  KINDS,
-  type Kind,
-  ownPriceOf,
-  type Prices,
-  priceOf,
-  type Tariff,
-  toAtto,
-  toPicoPrices,
-  toPrices,
-} from './price-sheet.ts'
-import type { PricingItem } from './usage.ts'
+/**
+ * Which prices of a sheet hold for a call, by its size and by how it was served; by which of them each count is charged; and the most that any
+ * such call is charged by. `price.ts` adds up. Pure.
+ */
+import type { PricingItem, Usage } from './usage.ts'
+
+/** Prices are held as integers of 10^-18 USD: a decimal string may have this many places. */
+export const MAX_DECIMALS = 18
+const MS_PER_SECOND = 1_000n
+
+/** By which price of an item each count is charged: the first of these names that the item has. The last three are free without one. */
+const CHARGED_BY = {
+  prompt: ['prompt'],
+  cacheRead: ['input_cache_read', 'prompt'],
+  cacheWrite: ['input_cache_write', 'prompt'],
+  cacheWrite1h: ['input_cache_write_1h', 'input_cache_write', 'prompt'],
+  audioPrompt: ['audio', 'prompt'],
+  imagePrompt: ['image_token', 'prompt'],
+  completion: ['completion'],
+  reasoning: ['internal_reasoning', 'completion'],
+  audioCompletion: ['audio_completion', 'audio', 'completion'],
+  imageCompletion: ['image_token_completion', 'completion'],
+  webSearches: ['web_search'],
+  computeMs: ['second'],
+  request: ['request'],
+} as const satisfies Record<string, readonly (keyof PricingItem)[]>
+
+export type Kind = keyof typeof CHARGED_BY
+export const KINDS = Object.keys(CHARGED_BY) as Kind[]
+/** That of `computeMs` is of a ms: a thousandth of `second`. */
+export type Prices<T> = Record<Kind, T>
+
+const toEach = <T>(of: (kind: Kind) => T): Prices<T> =>
+  Object.fromEntries(KINDS.map((kind) => [kind, of(kind)])) as Prices<T>
+
+/** The name of the price that a kind is charged by; null where the item has none for it. */
+export function priceOf(item: PricingItem, kind: Kind): keyof PricingItem | null {
+  return CHARGED_BY[kind].find((name) => item[name] !== undefined) ?? null
+}
+
+/** The name of a kind's own price. */
+const ownPriceOf = (kind: Kind): keyof PricingItem => CHARGED_BY[kind][0]
+
+/**
+ * Counts that cost more than what they are charged as without a price of their own, wherever they have one: audio and images that are
+ * written are far from text, what is written to a cache costs more than what is only read (at Anthropic a quarter more, for an hour
+ * twice as much), and searches are charged as nothing.
+ */
+const NEEDED = {
+  cacheWrite: ['input_cache_write'],
+  cacheWrite1h: ['input_cache_write_1h'],
+  webSearches: ['web_search'],
+  audioPrompt: ['audio'],
+  audioCompletion: ['audio_completion', 'audio'],
+  imageCompletion: ['image_token_completion'],
+} as const satisfies Partial<Record<keyof Usage, readonly (keyof PricingItem)[]>>
+
+/** What an item lacks of what a call has used, by the names of those prices. */
+export function lacking(item: PricingItem, usage: Usage): (keyof PricingItem)[] {
+  return (Object.keys(NEEDED) as (keyof typeof NEEDED)[]).flatMap((count) =>
+    usage[count] > 0 && NEEDED[count].every((name) => item[name] === undefined) ? NEEDED[count][0] : [],
+  )
+}
+
+/** What a call is charged by: an item, in numbers. */
+export interface Tariff {
+  item: PricingItem
+  moreThan: number
+  atto: Prices<bigint>
+  /** The same in units of 10^-12 where they are whole, as nearly all are: sums of those are much quicker, and as exact. */
+  pico: Prices<number> | null
+}
+
+/** Parses a plain decimal such as `0.00000015` to units of 10^-18. Throws on anything else. */
+export function toAtto(decimal: string): bigint {
+  const match = /^(\d+)(?:\.(\d{1,18}))?$/.exec(decimal)
+  if (!match) throw new RangeError(`not a price: ${decimal}`)
+  return BigInt((match[1] ?? '0') + (match[2] ?? '').padEnd(MAX_DECIMALS, '0'))
+}
+
+/** The prices of an item, of each kind that by which it is charged. */
+const toPrices = (item: PricingItem): Prices<bigint> =>
+  toEach((kind) => {
+    const price = priceOf(item, kind)
+    const atto = price === null ? 0n : toAtto(String(item[price]))
+    return kind === 'computeMs' ? atto / MS_PER_SECOND : atto
+  })
+
+const ATTO_PER_PICO = 1_000_000n
+
+/** The same in units of 10^-12; null where they are not whole. */
+const toPicoPrices = (atto: Prices<bigint>): Prices<number> | null =>
+  KINDS.every((kind) => atto[kind] % ATTO_PER_PICO === 0n) ? toEach((kind) => Number(atto[kind] / ATTO_PER_PICO)) : null
 
 /** Items by how a call is served, each list in order. */
 interface Sheet {

@@ -1,7 +1,7 @@
 /** `/healthz` and `/readyz`: the only answers without a key. They name nothing that is configured here. */
 import { Elysia } from 'elysia'
+import type { ServerReadiness } from '../documents/status.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
-import type { ServerReadiness } from '../domain/readiness.ts'
 
 export interface ReadinessDeps {
   readiness(): ServerReadiness

@@ -2,9 +2,8 @@
  * Those who sign in: owners, editors, viewers, members. Made with a code that lets them set a password of their own, so that nobody
  * ever knows another's; disabled and never deleted: the audit log names them. There is always an owner who can sign in.
  */
-import { type Difference, toDifference } from '../domain/difference.ts'
+import { type Difference, requireRevision, toDifference } from '../domain/changes.ts'
 import { mintId } from '../domain/id.ts'
-import { requireRevision } from '../domain/revision.ts'
 import { type Role, WAYS, type Way } from '../domain/roles.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { findTeam } from '../keys/find.ts'

@@ -1,6 +1,6 @@
 /** Names by which people sign in, such as addresses of mail. Pure. */
 import { ServiceError } from '../domain/service-error.ts'
-import { isVisible } from '../domain/visible.ts'
+import { isVisible } from '../domain/text.ts'
 
 const MOST_CHARS = 200
 

@@ -2,7 +2,7 @@
  * The key by which the playground of somebody who signs in is metered: limits, budgets and the ledger know keys alone. It has no
  * secret, so that nobody can bring it; there is one for each of them, for ever, which follows its owner. Called by `admin/playground.ts`.
  */
-import { toDifference } from '../domain/difference.ts'
+import { toDifference } from '../domain/changes.ts'
 import { mintId } from '../domain/id.ts'
 import { DEFAULTS, toFields } from '../keys/fields.ts'
 import type { Actor, StoredKey } from '../store/config-store.ts'

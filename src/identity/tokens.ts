@@ -1,5 +1,5 @@
 /** Tokens for scripts that use the admin API: made by owners, shown once, hashed, revoked and never deleted. */
-import { toDifference } from '../domain/difference.ts'
+import { toDifference } from '../domain/changes.ts'
 import { mintId, toShortId } from '../domain/id.ts'
 import type { TokenScope } from '../domain/roles.ts'
 import { ServiceError } from '../domain/service-error.ts'

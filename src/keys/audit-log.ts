@@ -1,5 +1,5 @@
 /** Who changed what of the configuration, and when. Called by `audit log` and the admin API. Rows are never changed. */
-import { AUDIT_ACTIONS } from '../domain/audit.ts'
+import { AUDIT_ACTIONS } from '../domain/changes.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { AuditRow, ConfigStore } from '../store/config-store.ts'
 import type { IdentityStore } from '../store/identity-store.ts'

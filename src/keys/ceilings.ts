@@ -3,8 +3,8 @@
  * `edit.ts` notes them, `identity/own-keys.ts` holds members to them. Pure.
  */
 import { isIn, toIpRange } from '../domain/ip.ts'
-import { matches } from '../domain/pattern.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import { matches } from '../domain/text.ts'
 import type { Ceilings, StoredKey } from '../store/config-store.ts'
 import { toBudgetText } from './budget.ts'
 import type { KeyChanges } from './fields.ts'

@@ -1,6 +1,5 @@
 /** Changes a key that is there: its id, what it has spent and its rates of the last minute stay. Called by `keys edit`. */
-import { type Difference, toDifference } from '../domain/difference.ts'
-import { requireRevision } from '../domain/revision.ts'
+import { type Difference, requireRevision, toDifference } from '../domain/changes.ts'
 import type { Actor, KeyStore } from '../store/config-store.ts'
 import { toCeilings } from './ceilings.ts'
 import { type KeyChanges, toFields, withChanges } from './fields.ts'

@@ -2,7 +2,7 @@
  * What an administrator says of a key, beside what keys have in common with teams (`shared-fields.ts`). A further property of
  * keys is a line in each of the four here; what it may be, `rules.ts` says, and how it is typed, `cli/key-options.ts`. Pure.
  */
-import type { Fields } from '../domain/difference.ts'
+import type { Fields } from '../domain/changes.ts'
 import type { StoredKey, StoredTeam } from '../store/config-store.ts'
 import { findTeam } from './find.ts'
 import { toAllowedIps } from './rules.ts'

@@ -1,6 +1,6 @@
 /** Gives a key a new secret, and the ones before it an end. The key's id, limits and spend stay. Called by `keys rotate`. */
 
-import { toDifference } from '../domain/difference.ts'
+import { toDifference } from '../domain/changes.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { DAY_MS } from '../domain/time.ts'
 import type { Actor, KeyStore, StoredSecret } from '../store/config-store.ts'

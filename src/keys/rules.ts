@@ -2,7 +2,7 @@
 import { toIpRange, toIpRangeText } from '../domain/ip.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { type Budget, type Limits, MAX_LIMIT } from '../domain/settings.ts'
-import { isVisible } from '../domain/visible.ts'
+import { isVisible } from '../domain/text.ts'
 
 /** A name of a key, a team or a token. One with invisible characters could be shown, but not typed; two with spaces around them look alike. */
 export const isName = (text: string) => text !== '' && text.length <= 200 && text === text.trim() && isVisible(text)

@@ -4,7 +4,7 @@
  * force, so that a command may go by them. Teams have `teams.ts`.
  */
 
-import { toDifference } from '../domain/difference.ts'
+import { toDifference } from '../domain/changes.ts'
 import { mintId } from '../domain/id.ts'
 import type { Actor, Decided, KeyRows, KeyStore, KeyWrite, StoredKey, StoredTeam } from '../store/config-store.ts'
 import { DEFAULTS, type KeyChanges, toFields, withChanges } from './fields.ts'

@@ -3,7 +3,7 @@
  * further property of both is a line in each of the four here; what it may be, `rules.ts` says, and how it is typed,
  * `cli/shared-options.ts`. Pure.
  */
-import type { Fields } from '../domain/difference.ts'
+import type { Fields } from '../domain/changes.ts'
 import { type Budget, type Limits, NO_LIMITS } from '../domain/settings.ts'
 import type { Access } from '../domain/snapshot.ts'
 

@@ -2,9 +2,8 @@
  * Creates, shows, changes and lists teams: keys that share limits, a list of models and a budget. Called by their commands and
  * later the dashboard. Teams are never deleted: the ledger names them. Their names are unique, so that a command may go by them.
  */
-import { type Difference, type Fields, toDifference } from '../domain/difference.ts'
+import { type Difference, type Fields, requireRevision, toDifference } from '../domain/changes.ts'
 import { mintId, toShortId } from '../domain/id.ts'
-import { requireRevision } from '../domain/revision.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Actor, KeyStore, StoredTeam } from '../store/config-store.ts'
 import { findTeam } from './find.ts'

@@ -4,7 +4,7 @@
  */
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { count } from '../domain/words.ts'
+import { count } from '../domain/text.ts'
 import { listSegments, readSegment } from './journal-folder.ts'
 import { readMark } from './mark.ts'
 

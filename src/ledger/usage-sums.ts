@@ -1,5 +1,5 @@
 /** Adds up cells of usage, and makes of a sum the figures that a report shows. Pure. */
-import { addHistogram, type Histogram, toPercentile } from '../domain/histogram.ts'
+import { addHistogram, type Histogram, toPercentile } from '../store/histogram.ts'
 import type { UsageCell, UsageCount } from '../store/usage-store.ts'
 
 /** What cells come to. Counts stand in the order of the reader's. */
@@ -28,7 +28,7 @@ export function addSums(sums: Sums, cell: Omit<UsageCell, 'of'>): void {
   addHistogram(sums.duration, cell.duration)
 }
 
-/** In ms, from a histogram: within a factor of `RESOLUTION` (`domain/histogram.ts`). Null where nothing is known. */
+/** In ms, from a histogram: within a factor of `RESOLUTION` (`store/histogram.ts`). Null where nothing is known. */
 export interface Percentiles {
   p50: number | null
   p95: number | null

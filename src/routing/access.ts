@@ -3,8 +3,9 @@
  * them lists show: each model and each alias that the catalogue does not hide. Of the models that a wildcard stands for, which nobody chose one by one,
  * only those with an upstream that has what a call needs. What is asked for and what is listed go by the same rules. Pure.
  */
-import { matches } from '../domain/pattern.ts'
+
 import type { Access, CatalogModel, Key, Snapshot, Target, Team } from '../domain/snapshot.ts'
+import { matches } from '../domain/text.ts'
 
 /** The team of a key, as the snapshot has it; null where it has none. */
 export const teamOf = (snapshot: Snapshot, { teamId }: Pick<Key, 'teamId'>): Team | null =>

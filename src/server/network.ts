@@ -1,6 +1,7 @@
 /** How a server takes its place on the network, and how it gives it up. Called by `server.ts`, once each. */
-import { isAddress } from '../domain/address.ts'
+
 import { codeOf } from '../domain/error.ts'
+import { isAddress } from '../domain/ip.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Load } from '../gateway/intake.ts'
 import type { App } from '../http/app.ts'

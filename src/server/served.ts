@@ -3,8 +3,7 @@
  * for a while, and laid over each snapshot. In memory alone: it is true for as long as they run so. Its reading never throws.
  */
 import { type Contradiction, findServed, withServed } from '../catalog/served.ts'
-import type { ListedModel } from '../domain/listed-model.ts'
-import type { ServedFigures } from '../domain/served-figures.ts'
+import type { ListedModel, ServedFigures } from '../domain/model-server.ts'
 import type { Snapshot, Target, Upstream } from '../domain/snapshot.ts'
 import type { Log } from '../log.ts'
 import { ask } from '../processes/ask.ts'

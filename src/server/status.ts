@@ -2,8 +2,9 @@
  * How a running server is doing: in one word, for `/readyz`, and with its figures, for commands that ask over the control
  * socket.
  */
+
+import type { ServerReadiness } from '../documents/status.ts'
 import { type FiguresOf, toUpstreamStatuses } from '../documents/upstream.ts'
-import type { ServerReadiness } from '../domain/readiness.ts'
 import type { Snapshot } from '../domain/snapshot.ts'
 import type { Fullness } from '../gateway/fullness.ts'
 import type { Load } from '../gateway/intake.ts'

@@ -3,8 +3,7 @@
  * environment go before. Called by the admin API. A server takes them in when it starts: until then it goes on as it is.
  */
 import { findSettingProblem, type SettingText, WITHOUT_ROW } from '../config.ts'
-import { toDifference } from '../domain/difference.ts'
-import { requireRevision, toRevision } from '../domain/revision.ts'
+import { requireRevision, toDifference, toRevision } from '../domain/changes.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Actor, ConfigStore, Settings } from '../store/config-store.ts'
 

@@ -7,7 +7,7 @@
  * transaction: what was decided, its audit row, and the revision + 1 by which running servers notice. What the function
  * throws undoes everything and reaches the caller.
  */
-import type { AuditAction } from '../domain/audit.ts'
+import type { AuditAction } from '../domain/changes.ts'
 import type { Period } from '../domain/settings.ts'
 import type { Key, Team } from '../domain/snapshot.ts'
 import type { Log } from '../log.ts'
@@ -91,7 +91,7 @@ export interface Actor {
   /** For the audit row: `cli`, `server`, or an administrator's id. */
   actor: string
   nowMs: number
-  /** Of the state that an edit was made from (`domain/revision.ts`); absent: whatever it is now. */
+  /** Of the state that an edit was made from (`domain/changes.ts`); absent: whatever it is now. */
   revision?: string
 }
 
@@ -99,7 +99,7 @@ export interface Actor {
 export interface AuditEntry {
   action: AuditAction
   subject: string
-  /** `before` and `after` of what changed (`domain/difference.ts`), and what else tells of it: nothing secret. */
+  /** `before` and `after` of what changed (`domain/changes.ts`), and what else tells of it: nothing secret. */
   detail: Record<string, unknown>
 }
 

@@ -2,7 +2,7 @@
  * Requests on record as those read them who look after a gateway: which there were, and what one of them was charged for. The
  * services in `ledger/` work with any such reader; `sqlite/request-reader.ts` is the first. Never writes.
  */
-import { matches } from '../domain/pattern.ts'
+import { matches } from '../domain/text.ts'
 import type { PriceRow } from './catalog-rows.ts'
 import type { StoredCall, StoredRequest } from './ledger-rows.ts'
 

@@ -2,7 +2,7 @@
  * What a report of usage needs of a store: cells to add up, page by page. `ledger/usage.ts` reads through it; `sqlite/usage-reader.ts` is
  * the first such store.
  */
-import type { Histogram } from '../domain/histogram.ts'
+import type { Histogram } from './histogram.ts'
 import type { Span } from './ledger-store.ts'
 import type { tokenColumns } from './sqlite/ledger-schema.ts'
 

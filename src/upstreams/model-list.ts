@@ -4,7 +4,7 @@
  */
 import { UpstreamError } from '../domain/error.ts'
 import { parseJson } from '../domain/json.ts'
-import type { ListedModel } from '../domain/listed-model.ts'
+import type { ListedModel } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import type { Dialect } from './backend.ts'

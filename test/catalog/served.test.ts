@@ -1,7 +1,7 @@
 /** What a local server says of its models, over what the catalogue says. */
 import { expect, test } from 'bun:test'
 import { withServed } from '../../src/catalog/served.ts'
-import type { ListedModel } from '../../src/domain/listed-model.ts'
+import type { ListedModel } from '../../src/domain/model-server.ts'
 import type { Origin } from '../../src/domain/settings.ts'
 import type { CatalogModel, Target, Upstream } from '../../src/domain/snapshot.ts'
 import { toModel, toSnapshot, toTarget } from '../support/snapshot.ts'

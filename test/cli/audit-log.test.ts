@@ -1,6 +1,6 @@
 /** Who changed what, as a user asks for it. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import type { AuditAction } from '../../src/domain/audit.ts'
+import type { AuditAction } from '../../src/domain/changes.ts'
 import { inviteAdmin } from '../../src/identity/admins.ts'
 import { createToken } from '../../src/identity/tokens.ts'
 import { createTeam } from '../../src/keys/teams.ts'

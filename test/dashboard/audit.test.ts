@@ -9,7 +9,7 @@ import {
   toObject,
   toPlace,
 } from '../../src/dashboard/audit/words.ts'
-import { AUDIT_ACTIONS } from '../../src/domain/audit.ts'
+import { AUDIT_ACTIONS } from '../../src/domain/changes.ts'
 
 const entry = (changes: Partial<AuditEntry>): AuditEntry => ({
   ...{ id: '1', at_ms: 0, actor: 'cli', actor_name: null, action: 'keys.edit', subject: '0123456789abcdef' },

@@ -7,8 +7,8 @@ import { marksOf, toIdAfter, toMarks, toMarksQuery } from '../../src/dashboard/o
 import { toPart, toQuery, toRange, toWanted } from '../../src/dashboard/overview/range.ts'
 import { OTHER, toColumns, toCosts, toStack } from '../../src/dashboard/overview/series.ts'
 import { toLines, toShares } from '../../src/dashboard/overview/shares.ts'
-import { toCsv } from '../../src/domain/csv.ts'
 import { mintId } from '../../src/domain/id.ts'
+import { toCsv } from '../../src/domain/text.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR

@@ -1,8 +1,8 @@
 /** IP addresses and ranges: what is one, in which form, and what is in it. */
 import { describe, expect, test } from 'bun:test'
-import { BlockList } from 'node:net'
+import { BlockList, isIP } from 'node:net'
 import fc from 'fast-check'
-import { isIn, toIp, toIpRange, toIpRangeText, toIpText } from '../../src/domain/ip.ts'
+import { isAddress, isIn, toIp, toIpRange, toIpRangeText, toIpText } from '../../src/domain/ip.ts'
 
 const read = (text: string): string => {
   const range = toIpRange(text)
@@ -71,4 +71,12 @@ describe('an address', () => {
       }),
     )
   })
+})
+
+test.each([
+  ...['127.0.0.1', '0.0.0.0', '255.255.255.255', '10.20.30.199', '::', '::1', 'fe80::1', '::ffff:10.0.0.1'],
+  ...['localhost', '', '1', '1.2.3', '1.2.3.', '.1.2.3.4', '1.2.3.4.', '1.2.3.4.5', '1.2.3.256', '300.1.1.1'],
+  ...['1.2.3.4.example', 'a1.2.3.4', '1.2.3.x', 'example.com', '4.example'],
+])('%p is an address where `node:net` says so', (host) => {
+  expect(isAddress(host)).toBe(isIP(host) !== 0)
 })

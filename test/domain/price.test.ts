@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { costNanoUsd, findUnpriced, toCharge } from '../../src/domain/price.ts'
-import { toAtto } from '../../src/domain/price-sheet.ts'
+import { toAtto } from '../../src/domain/tariff.ts'
 import { NO_USAGE, type PricingItem, type Usage } from '../../src/domain/usage.ts'
 import { createPicker } from '../support/random.ts'
 

@@ -1,9 +1,9 @@
 /** Reports of usage: what they say is what the ledger says, to the nano-dollar, however it is grouped, cut and filtered. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { addDuration, type Histogram, toPercentile } from '../../src/domain/histogram.ts'
 import { NO_LIMITS } from '../../src/domain/settings.ts'
 import { reportUsage, type UsageOptions, type UsageReport } from '../../src/ledger/usage.ts'
 import type { UsageGroup } from '../../src/ledger/usage-names.ts'
+import { addDuration, type Histogram, toPercentile } from '../../src/store/histogram.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import type { Span } from '../../src/store/ledger-store.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'

@@ -1,8 +1,8 @@
 /** Who may call what. The HTTP answers to it are in `test/http` and `test/gateway`. */
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../src/domain/error.ts'
-import { matches } from '../../src/domain/pattern.ts'
 import type { CatalogModel, Key, Snapshot, Target, Team } from '../../src/domain/snapshot.ts'
+import { matches } from '../../src/domain/text.ts'
 import { mayUse, visibleModel } from '../../src/routing/access.ts'
 import { resolve } from '../../src/routing/route.ts'
 import { toKey, toModel, toSnapshot, toTarget, toTeam } from '../support/snapshot.ts'

@@ -1,6 +1,6 @@
 /** Changes of the configuration in words: who did what to which, and what became of each field. Pure. */
 import type { AuditPageDocument } from '../../documents/audit.ts'
-import type { AuditAction } from '../../domain/audit.ts'
+import type { AuditAction } from '../../domain/changes.ts'
 import type { Role } from '../../domain/roles.ts'
 import { toFieldChanges as toCatalogFields, toRowName } from '../catalog/words.ts'
 import type { FieldChange } from '../figures/field-change.ts'

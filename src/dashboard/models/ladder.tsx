@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import type { ShownModel } from '../../documents/model.ts'
 import type { ShownUpstream } from '../../documents/upstream.ts'
-import { toFigureText } from '../../domain/served-figures.ts'
+import { toFigureText } from '../../domain/model-server.ts'
 import { toHref } from '../address/address.ts'
 import { toExactCount, toPercent } from '../figures/counts.ts'
 import { toPrices } from '../figures/prices.ts'

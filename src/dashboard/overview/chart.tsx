@@ -1,7 +1,7 @@
 /** A chart: what it answers as its title, the picture or a table of the same, what each colour is, and both as files. */
 import type { ComponentChildren } from 'preact'
 import { useRef } from 'preact/hooks'
-import { type CsvCell, toCsv } from '../../domain/csv.ts'
+import { type CsvCell, toCsv } from '../../domain/text.ts'
 import { query, setQuery } from '../address/address.ts'
 import { Button } from '../ui/button.tsx'
 import { type PlotProps, pointed } from './draw.ts'

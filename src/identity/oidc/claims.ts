@@ -1,5 +1,5 @@
 /** Who somebody is here, by what their identity provider says of them. Pure. */
-import type { ClaimRole } from '../../domain/claim-roles.ts'
+import type { ClaimRole } from '../../domain/roles.ts'
 import type { OidcSettings } from './settings.ts'
 
 /** What an ID token holds (OpenID Connect Core 1.0, section 2), its issuer, audience, times and signature being checked. */

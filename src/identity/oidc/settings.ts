@@ -1,7 +1,6 @@
 /** What sign-in through an OpenID Connect provider is set up with, put together from the settings that say it. Pure. */
 import { type ServeConfig, toVariableName } from '../../config.ts'
-import type { ClaimRole } from '../../domain/claim-roles.ts'
-import type { Way } from '../../domain/roles.ts'
+import type { ClaimRole, Way } from '../../domain/roles.ts'
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface OidcSettings {

@@ -3,7 +3,7 @@
  * Somebody without one signs in through an identity provider, which has passkeys of its own, and says at each sign-in what they may do.
  */
 import type { PublicKeyCredentialCreationOptionsJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
-import { toDifference } from '../../domain/difference.ts'
+import { toDifference } from '../../domain/changes.ts'
 import { mintId } from '../../domain/id.ts'
 import type { Way } from '../../domain/roles.ts'
 import { ServiceError } from '../../domain/service-error.ts'

@@ -3,7 +3,7 @@
  * `ledger-days.ts` gather them; `ledger-audit.ts` holds the same measures against the rows.
  */
 import type { Database } from 'bun:sqlite'
-import { addBuckets, type Buckets, mergeBuckets } from '../../domain/histogram.ts'
+import { addBuckets, type Buckets, mergeBuckets } from '../histogram.ts'
 import type { ClosedRow } from '../ledger-rows.ts'
 import { DAILY, type Daily, SCOPES, type Scope, WITHIN } from '../usage-store.ts'
 import { column, placeholders, type SUMMED, SUMMED_COUNTS } from './ledger-columns.ts'

@@ -4,8 +4,8 @@
  * the sums of days (`ledger-days.ts`). `ledger-apply.ts` calls it.
  */
 import type { Database } from 'bun:sqlite'
-import { countDuration } from '../../domain/histogram.ts'
 import { hourOf } from '../../domain/time.ts'
+import { countDuration } from '../histogram.ts'
 import type { ClosedRow } from '../ledger-rows.ts'
 import { createDays } from './ledger-days.ts'
 import { COST, createSums, createSumWriter, MEASURES, PLACE, type Sums } from './ledger-measures.ts'

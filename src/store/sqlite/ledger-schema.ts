@@ -144,7 +144,7 @@ const sumColumns = () => ({
   costNanoUsd: count('cost_nano_usd'),
   /** Part of `cost_nano_usd` that rests on estimated tokens. */
   estimatedCostNanoUsd: count('estimated_cost_nano_usd'),
-  /** `{"<bucket>": count}`; bucket b holds times from 2^(b/2) ms up to 2^((b+1)/2) ms (`domain/histogram.ts`). */
+  /** `{"<bucket>": count}`; bucket b holds times from 2^(b/2) ms up to 2^((b+1)/2) ms (`store/histogram.ts`). */
   firstTokenHistogram: text('first_token_histogram').notNull().default('{}'),
   durationHistogram: text('duration_histogram').notNull().default('{}'),
 })

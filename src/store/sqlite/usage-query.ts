@@ -1,5 +1,5 @@
 /** The statements of `usage-reader.ts`, and from their rows to cells. Pure. */
-import { addDuration, type Histogram, sumHistograms } from '../../domain/histogram.ts'
+import { addDuration, type Histogram, sumHistograms } from '../histogram.ts'
 import {
   type DailySums,
   type Dimension,

@@ -1,5 +1,5 @@
 /** What every dialect reads alike of a provider's list of models: whose values are anything, until they are looked at. Pure. */
-import { toDefined } from '../../domain/defined.ts'
+import { toDefined } from '../../domain/changes.ts'
 import { asObject } from '../../domain/json.ts'
 import { MODALITIES, type Modality } from '../../domain/settings.ts'
 

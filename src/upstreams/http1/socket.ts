@@ -1,5 +1,5 @@
 /** Opens a socket to an origin, with TLS where that asks for it: what its certificate is held to, and who hears what happens. */
-import { isAddress } from '../../domain/address.ts'
+import { isAddress } from '../../domain/ip.ts'
 
 /** Where requests go: one pool each. */
 export interface HttpOrigin {

@@ -1,7 +1,7 @@
 /** Anthropic's list of models (`GET /v1/models`), which says how each one thinks and what it takes. Pure. */
-import { toDefined } from '../../../domain/defined.ts'
+import { toDefined } from '../../../domain/changes.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
-import type { ListedModel } from '../../../domain/listed-model.ts'
+import type { ListedModel } from '../../../domain/model-server.ts'
 import { EFFORTS, type Modality, type RouteSettings } from '../../../domain/settings.ts'
 import type { ModelPage } from '../../backend.ts'
 import { toSupport, toTitle, toTokens } from '../listed.ts'

@@ -1,7 +1,7 @@
 /** Gemini's list of models (`GET /v1beta/models`), which says how long each one's prompt and answer may be. Pure. */
-import { toDefined } from '../../../domain/defined.ts'
+import { toDefined } from '../../../domain/changes.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
-import type { ListedModel } from '../../../domain/listed-model.ts'
+import type { ListedModel } from '../../../domain/model-server.ts'
 import type { Modality } from '../../../domain/settings.ts'
 import type { ModelPage } from '../../backend.ts'
 import { toTitle, toTokens } from '../listed.ts'

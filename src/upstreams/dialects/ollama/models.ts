@@ -3,9 +3,9 @@
  * questions that load nothing. What is loaded has the context that it is served with, all others the one that they were trained
  * with, which few machines have the memory for. Pure.
  */
-import { toDefined } from '../../../domain/defined.ts'
+import { toDefined } from '../../../domain/changes.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
-import type { ListedModel } from '../../../domain/listed-model.ts'
+import type { ListedModel } from '../../../domain/model-server.ts'
 import type { Modality } from '../../../domain/settings.ts'
 import type { FurtherQuestion, ModelPage } from '../../backend.ts'
 import { toSize, toTokens } from '../listed.ts'

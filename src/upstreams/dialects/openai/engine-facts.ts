@@ -2,9 +2,9 @@
  * What servers of one's own say of their models beside the list of OpenAI's format: llama-server by `/props`, LM Studio by its own list.
  * Neither question loads a model. Pure.
  */
-import { toDefined } from '../../../domain/defined.ts'
+import { toDefined } from '../../../domain/changes.ts'
 import { asList, asObject, asText } from '../../../domain/json.ts'
-import type { ListedModel } from '../../../domain/listed-model.ts'
+import type { ListedModel } from '../../../domain/model-server.ts'
 import type { Modality } from '../../../domain/settings.ts'
 import type { Upstream } from '../../../domain/snapshot.ts'
 import type { FurtherQuestion } from '../../backend.ts'

@@ -2,9 +2,9 @@
  * A list of models in the OpenAI format: `{ data: [{ id }] }`, and what providers have added to it, each in words of its own; some
  * send the list alone. Prices are OpenRouter's alone: decimal texts of USD per token. Pure.
  */
-import { toDefined } from '../../../domain/defined.ts'
+import { toDefined } from '../../../domain/changes.ts'
 import { asObject, asText, type JsonObject } from '../../../domain/json.ts'
-import type { ListedModel } from '../../../domain/listed-model.ts'
+import type { ListedModel } from '../../../domain/model-server.ts'
 import { FEATURES, type Feature, type Modality } from '../../../domain/settings.ts'
 import type { PricingItem } from '../../../domain/usage.ts'
 import type { ModelPage } from '../../backend.ts'

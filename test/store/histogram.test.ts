@@ -12,7 +12,7 @@ import {
   sumHistograms,
   toBucket,
   toPercentile,
-} from '../../src/domain/histogram.ts'
+} from '../../src/store/histogram.ts'
 import { createRandom } from '../support/random.ts'
 
 test('a bucket holds 2^(b/2) ms up to 2^((b+1)/2) ms', () => {

@@ -1,6 +1,6 @@
 /** Names that cannot be told from others by looking at them. */
 import { expect, test } from 'bun:test'
-import { isVisible } from '../../src/domain/visible.ts'
+import { isVisible } from '../../src/domain/text.ts'
 
 test.each(['ann', 'Zoë', 'Ольга', '山田', 'علی', 'laptop of Ann', '👩\u200d💻 laptop', '❤\ufe0f', '🏴󠁧󠁢󠁳󠁣󠁴󠁿'])(
   '%s is seen',

@@ -1,6 +1,6 @@
 /** What a change changed. */
 import { expect, test } from 'bun:test'
-import { toDifference } from '../../src/domain/difference.ts'
+import { toDifference } from '../../src/domain/changes.ts'
 
 test('only what differs is told, as it was and as it is, however deep it differs', () => {
   const before = { name: 'a', rpm: 5, models: ['a/*', 'b/c'], metadata: { owner: 'ann' } }

@@ -1,0 +1,105 @@
+/**
+ * Changes of the configuration: what each is called in the audit log, what it changed, and which state it was made from. A revision tells
+ * the states of one thing apart: an edit may name the one that it was made from, and is refused once another one holds. Pure.
+ */
+import { ServiceError } from './service-error.ts'
+
+/** All of them: a group, a dot, and what is done to one of it. */
+export const AUDIT_ACTIONS = [
+  'keys.create',
+  'keys.edit',
+  'keys.rotate',
+  'keys.revoke',
+  'teams.create',
+  'teams.edit',
+  'catalog.apply',
+  'catalog.revert',
+  'catalog.refresh',
+  'upstreams.create',
+  'upstreams.edit',
+  'upstreams.delete',
+  'models.edit',
+  'models.reset',
+  'models.delete',
+  'routes.set',
+  'routes.delete',
+  'database.reseal',
+  'database.restore',
+  'settings.edit',
+  'backups.create',
+  'backups.download',
+  'admins.create',
+  'admins.edit',
+  'admins.code',
+  'admins.password',
+  'admins.close',
+  'passkeys.create',
+  'passkeys.edit',
+  'passkeys.remove',
+  'sessions.begin',
+  'sessions.end',
+  'tokens.create',
+  'tokens.revoke',
+] as const
+export type AuditAction = (typeof AUDIT_ACTIONS)[number]
+
+/** By the names of columns, and nothing secret among them. */
+export type Fields = Readonly<Record<string, unknown>>
+
+/** The fields that changed, as they were and as they are. A field that was not there, or is gone, is on one side alone. */
+export interface Difference {
+  before: Fields
+  after: Fields
+}
+
+/**
+ * Compares two states of one thing, in depth; null where they are the same. Before what is made, and after what is gone, there
+ * is `{}`.
+ */
+export function toDifference(before: Fields, after: Fields): Difference | null {
+  const names = Object.keys({ ...before, ...after }).filter((name) => !Bun.deepEquals(before[name], after[name]))
+  if (names.length === 0) return null
+  const pick = (fields: Fields) =>
+    Object.fromEntries(names.filter((name) => Object.hasOwn(fields, name)).map((name) => [name, fields[name]]))
+  return { before: pick(before), after: pick(after) }
+}
+
+/** The revision of a state: 16 hex digits, the same for the same state. When it was written last does not count. */
+export const toRevision = (state: object): string =>
+  Bun.SHA256.hash(
+    JSON.stringify(state, (name, value) => (name === 'updatedMs' ? undefined : value)),
+    'hex',
+  ).slice(0, 16)
+
+/**
+ * Throws `revision_conflict` where a change names another revision than that of the present state.
+ *
+ * @param revision absent: the change is made whatever the state is.
+ * @param what begins the sentence, such as `The key 'dev'`.
+ * @param current the state as the refusal shows it, by the names of columns.
+ */
+export function requireRevision(
+  { revision }: { revision?: string },
+  what: string,
+  state: object,
+  current: Readonly<Record<string, unknown>>,
+): void {
+  if (revision === undefined) return
+  const now = toRevision(state)
+  if (revision === now) return
+  const message = `${what} has changed since you read it. Nothing was saved. Read the current state, then make your change again.`
+  throw new ServiceError({ kind: 'revision_conflict', revision: now, current }, message)
+}
+
+/** What is left out stays as it is; null takes it away. */
+export type FieldChanges<T> = { [Field in keyof T]?: T[Field] | null }
+
+/** Makes changes of fields that need not be there. Pure. */
+export const toChanged = <T extends object>(before: T, changes: FieldChanges<T>): T =>
+  Object.fromEntries(Object.entries({ ...before, ...toDefined(changes) }).filter(([, value]) => value !== null)) as T
+
+/** Leaves out of an object what is undefined: for options that are absent where nobody gave them. Pure. */
+export const toDefined = <T extends object>(fields: T) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [Field in keyof T]?: Exclude<T[Field], undefined>
+  }

@@ -1,0 +1,66 @@
+/**
+ * Texts that people write and read: counts, sizes, patterns of names, names that can be told apart, tables as CSV. Pure.
+ */
+
+/** Writes a count with its noun: `1 row`, `2 rows`. */
+export const count = (n: number, noun: string) => `${n} ${noun}${n === 1 ? '' : 's'}`
+
+/** Controls, what only joins or turns what is around it, and what shows nothing (Unicode: Cc, Cf, Cs, Zl, Zp, Default_Ignorable_Code_Point). */
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u
+
+/** Some of those are parts of pictures. */
+const EMOJI = /\p{RGI_Emoji}/gv
+
+/** Letters that look alike in two scripts are not told apart. */
+export const isVisible = (text: string): boolean => !INVISIBLE.test(text.replaceAll(EMOJI, ''))
+
+const UNITS = { K: 2 ** 10, M: 2 ** 20, G: 2 ** 30, T: 2 ** 40 } as const
+type Unit = keyof typeof UNITS
+const isUnit = (text: string): text is Unit => Object.hasOwn(UNITS, text)
+
+/** Reads a size such as `22G`, `1.5G`, `512M` or `8GiB` into bytes, by powers of 1,024; null where it is none, or nothing. */
+export function toSize(text: string): number | null {
+  const [, amount, unit = ''] = /^(\d{1,6}(?:\.\d{1,3})?)\s?([KMGT])(?:i?B)?$/.exec(text) ?? []
+  if (amount === undefined || !isUnit(unit)) return null
+  return Math.round(Number(amount) * UNITS[unit]) || null
+}
+
+/** Matches a pattern in which `*` stands for any run of characters, `/` included. Linear, whatever the pattern. */
+export function matches(pattern: string, slug: string): boolean {
+  const [head = '', ...rest] = pattern.split('*')
+  if (!slug.startsWith(head)) return false
+  const tail = rest.pop()
+  if (tail === undefined) return slug === head
+  let at = head.length
+  for (const piece of rest) {
+    const found = slug.indexOf(piece, at)
+    if (found === -1) return false
+    at = found + piece.length
+  }
+  return slug.length - at >= tail.length && slug.endsWith(tail)
+}
+
+/** What may stand in a cell; null is an empty one. */
+export type CsvCell = string | number | bigint | null
+
+/**
+ * Texts that a spreadsheet would run: names of keys, users and models are other people's. An apostrophe before them makes them text
+ * (OWASP, CSV injection); full-width signs count as well.
+ */
+const FORMULA = /^\s*[=+\-@＝＋－＠|]/u
+
+/** Commands to a terminal, line breaks and tabs among them, and what turns the direction of a text around. */
+const CONTROL = /[\p{Cc}\p{Bidi_Control}]/gu
+
+/** A record a line, under the headings. In texts `?` stands for each control character, as in the tables of a terminal. */
+export const toCsv = (headings: readonly string[], rows: readonly (readonly CsvCell[])[]): string =>
+  [headings, ...rows].map((row) => `${row.map(toText).join(',')}\r\n`).join('')
+
+function toText(cell: CsvCell): string {
+  if (typeof cell !== 'string') return String(cell ?? '')
+  const text = cell.replace(CONTROL, '?')
+  if (FORMULA.test(cell) || FORMULA.test(text)) return quote(`'${text}`)
+  return /[",]/.test(text) ? quote(text) : text
+}
+
+const quote = (text: string) => `"${text.replaceAll('"', '""')}"`
