@@ -12,7 +12,7 @@ import { toAliasDocuments, toModelDocuments, toShownModel } from '../documents/m
 import { toKnown } from '../documents/readiness.ts'
 import { toUpstreamDocuments } from '../documents/upstream.ts'
 import { toDefined } from '../domain/changes.ts'
-import { EFFORTS, type Feature, THINKING } from '../domain/settings.ts'
+import { EFFORTS, type Feature, THINKING } from '../domain/models.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { CatalogRows } from '../store/catalog-rows.ts'
 import { access } from './access.ts'

@@ -1,7 +1,7 @@
 /** Shapes of what the admin API takes. Bodies are checked as they are: a number is no text, and a field too many is a mistake. */
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { t } from 'elysia'
-import { PERIODS } from '../domain/settings.ts'
+import { PERIODS } from '../domain/limits.ts'
 
 /** An object of these fields and no others. */
 export const exactly = <Fields extends TProperties>(fields: Fields) =>

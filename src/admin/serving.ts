@@ -4,7 +4,7 @@ import type { SettingText } from '../config.ts'
 import type { ServerStatus } from '../documents/status.ts'
 import type { UpstreamStatus, UpstreamTest } from '../documents/upstream.ts'
 import type { ListedModel } from '../domain/model-server.ts'
-import type { Model } from '../domain/settings.ts'
+import type { Model } from '../domain/models.ts'
 import type { Key } from '../domain/snapshot.ts'
 
 export interface Serving {

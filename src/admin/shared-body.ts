@@ -1,7 +1,7 @@
 /** From a body's fields, named as columns are, to the changes of a key or a team. What is left out stays as it is. */
 import { type Static, Type } from '@sinclair/typebox'
+import type { Budget } from '../domain/limits.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import type { Budget } from '../domain/settings.ts'
 import type { SharedChanges } from '../keys/shared-fields.ts'
 import { exactly, Shared } from './schema.ts'
 

@@ -5,8 +5,8 @@
 
 import { requireRevision, toRevision } from '../domain/changes.ts'
 import { mintTag } from '../domain/id.ts'
+import type { Origin } from '../domain/models.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import type { Origin } from '../domain/settings.ts'
 import type { CatalogRows, CatalogWrite } from '../store/catalog-rows.ts'
 import type { Actor, ConfigStore, Settings } from '../store/config-store.ts'
 import type { Counts } from './changes.ts'

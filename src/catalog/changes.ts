@@ -1,6 +1,6 @@
 /** What is to be written to the catalogue's tables, told for people and for the audit: row by row and field by field. Pure. */
 import { type Difference, type Fields, toDifference } from '../domain/changes.ts'
-import type { Origin } from '../domain/settings.ts'
+import type { Origin } from '../domain/models.ts'
 import type { CatalogRows, CatalogWrite, TableWrite } from '../store/catalog-rows.ts'
 import { KINDS, type Kind } from './rows-as-entries.ts'
 

@@ -3,7 +3,7 @@
  * known ones. Called by `check.ts` for entries whose fields may have other problems. Pure.
  */
 import { toMode } from '../domain/mode.ts'
-import { FEATURES } from '../domain/settings.ts'
+import { FEATURES } from '../domain/models.ts'
 import { isObject, toList } from '../validation/explain-words.ts'
 import { assumedOf, FACT_FIELDS, type Facts, lacksPrice } from './complete.ts'
 import {

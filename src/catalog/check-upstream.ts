@@ -2,8 +2,9 @@
  * What the fields of an upstream must mean, beyond their types: which of them its dialect has, its address, the references to its
  * credentials, and times. Called by `check.ts`. Pure.
  */
+
+import { DIALECTS, type DialectName, SPOKEN, type UpstreamSettings } from '../domain/dialects.ts'
 import { isHeldBack } from '../domain/fields.ts'
-import { DIALECTS, type DialectName, SPOKEN, type UpstreamSettings } from '../domain/settings.ts'
 import { LEAVE_MS, TIMER_MS, toMs } from '../domain/time.ts'
 import { findPreset, type Preset } from '../store/presets.ts'
 import { isReference } from '../store/references.ts'

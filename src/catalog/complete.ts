@@ -2,7 +2,8 @@
  * What a catalogue declares, and how its checked entries become that: with defaults, and known facts for what an entry
  * leaves out. Called by `file.ts`; `plan.ts` compares the result with the tables. Pure.
  */
-import type { Deadlines, DialectName } from '../domain/settings.ts'
+import type { Deadlines } from '../domain/deadlines.ts'
+import type { DialectName } from '../domain/dialects.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { AliasRow, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'

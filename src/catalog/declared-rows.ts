@@ -2,7 +2,7 @@
  * The rows that a catalogue asks for, seen beside the rows that there are: what a file says nothing of, such as when a row
  * was made, carries over. Called by `plan.ts`. Pure: time and ids come in.
  */
-import type { Origin } from '../domain/settings.ts'
+import type { Origin } from '../domain/models.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { CatalogRows, ModelRow, PriceRow } from '../store/catalog-rows.ts'
 import type { Catalog, DeclaredModel } from './complete.ts'

@@ -4,8 +4,10 @@
  *
  * A model whose price nobody knows has none (`pricing: []`) and is disabled.
  */
+
+import type { DialectName } from '../domain/dialects.ts'
 import type { ListedModel } from '../domain/model-server.ts'
-import { type DialectName, FEATURES, type Feature, type RouteSettings } from '../domain/settings.ts'
+import { FEATURES, type Feature, type RouteSettings } from '../domain/models.ts'
 import type { ListedFact } from '../store/catalog-rows.ts'
 import { quote } from '../validation/explain-words.ts'
 import {

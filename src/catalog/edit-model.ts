@@ -1,7 +1,7 @@
 /** Models that are changed by hand: a row becomes the administrator's, until it is given back. */
 import { mintTag } from '../domain/id.ts'
+import type { Feature } from '../domain/models.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import type { Feature } from '../domain/settings.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { CatalogRows, KeptCatalog, ModelRow, PriceRow, RouteRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'

@@ -1,8 +1,8 @@
 /** Routes that are made, changed or deleted by hand. */
 
 import { type FieldChanges, toChanged, toDefined } from '../domain/changes.ts'
+import type { Feature, RouteSettings } from '../domain/models.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import type { Feature, RouteSettings } from '../domain/settings.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { RouteRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'

@@ -3,8 +3,9 @@
  * moves it has to have it. References to variables are neither set here nor kept for another address.
  */
 import { type FieldChanges, toChanged, toDefined } from '../domain/changes.ts'
+import type { Deadlines } from '../domain/deadlines.ts'
+import type { DialectName } from '../domain/dialects.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import type { Deadlines, DialectName } from '../domain/settings.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import { isSamePlace } from '../store/place.ts'

@@ -7,7 +7,7 @@
  * are only there for want of a file, and have nobody to ask, always.
  */
 import { type Difference, toDifference } from '../domain/changes.ts'
-import { ORIGINS, type Origin } from '../domain/settings.ts'
+import { ORIGINS, type Origin } from '../domain/models.ts'
 import type { CatalogRows, CatalogWrite, RouteRow, TableWrite } from '../store/catalog-rows.ts'
 import { type Changes, type Counts, toChanges, toCounts, withoutNull } from './changes.ts'
 import type { Catalog } from './complete.ts'

@@ -1,8 +1,9 @@
 /**
  * Who `upstreams add` knows by name: the presets, and of the known facts those providers whose address and format they have. Pure.
  */
+
+import type { DialectName, UpstreamSettings } from '../domain/dialects.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import type { DialectName, UpstreamSettings } from '../domain/settings.ts'
 import { allPresets, type Preset } from '../store/presets.ts'
 import { quote } from '../validation/explain-words.ts'
 import { closest } from './entry.ts'

@@ -2,7 +2,7 @@
  * The public Model object of `GET /v1/models` from a model of the snapshot. Called by `http/models.ts`. Pure; it never
  * shows routes or upstreams.
  */
-import type { Model } from '../domain/settings.ts'
+import type { Model } from '../domain/models.ts'
 import type { CatalogModel, Target } from '../domain/snapshot.ts'
 
 /**

@@ -2,7 +2,7 @@
  * Brings what was found out up to date with newer public facts: prices, and what a model can and how long it is, but for what its
  * provider's own list has said. Only of what is built in or discovered; what a file or an administrator says stays, and is told of.
  */
-import { FEATURES, type Feature } from '../domain/settings.ts'
+import { FEATURES, type Feature } from '../domain/models.ts'
 import type { CatalogRows, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import { type Facts, toPrices } from './complete.ts'

@@ -3,7 +3,7 @@
  * Every field is there, null where a row says nothing of it. Pure.
  */
 import type { Fields } from '../domain/changes.ts'
-import type { Deadlines } from '../domain/settings.ts'
+import type { Deadlines } from '../domain/deadlines.ts'
 import { toSpan } from '../domain/time.ts'
 import type { AliasRow, CatalogRows, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
 import { DEADLINE_FIELDS, FACT_FIELDS } from './complete.ts'

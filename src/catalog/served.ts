@@ -3,7 +3,7 @@
  * an administrator says stays, but for a context that no server has. Called by `server/served.ts` whenever either has changed. Pure.
  */
 import type { ListedModel } from '../domain/model-server.ts'
-import { FEATURES, type Feature, type Modality, type Origin } from '../domain/settings.ts'
+import { FEATURES, type Feature, type Modality, type Origin } from '../domain/models.ts'
 import type { CatalogModel, Snapshot, Target } from '../domain/snapshot.ts'
 
 /** What each upstream has said last, by its id: of its models, by the names that it has for them. */

@@ -7,22 +7,24 @@ import {
   COST_UNITS,
   DEVELOPER_ROLES,
   type DialectName,
-  EFFORTS,
-  type Effort,
-  FEATURES,
-  INPUT_MODALITIES,
-  MAX_LIMIT,
   MAX_TOKENS_FIELDS,
-  MODALITIES,
   NATIVE_ENDPOINTS,
   type NativeEndpoint,
-  type RouteSettings,
-  THINKING,
   TOOL_CHOICES,
   TOOL_IDS,
   TRANSPORTS,
   type UpstreamSettings,
-} from '../domain/settings.ts'
+} from '../domain/dialects.ts'
+import { MAX_LIMIT } from '../domain/limits.ts'
+import {
+  EFFORTS,
+  type Effort,
+  FEATURES,
+  INPUT_MODALITIES,
+  MODALITIES,
+  type RouteSettings,
+  THINKING,
+} from '../domain/models.ts'
 import { toAlternatives } from '../validation/explain-words.ts'
 
 const closed = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false })

@@ -5,7 +5,7 @@
 import type { Adoption, Change, Changes, Counts } from '../catalog/changes.ts'
 import type { Left } from '../catalog/plan.ts'
 import type { Difference } from '../domain/changes.ts'
-import type { Origin } from '../domain/settings.ts'
+import type { Origin } from '../domain/models.ts'
 import { count } from '../domain/text.ts'
 import { toIndented, toPrintable, WIDTH } from './io.ts'
 import type { ChangeMark, Paint } from './terminal.ts'

@@ -3,7 +3,7 @@
  * and exit code 2. Pure; no floating point touches money.
  */
 
-import { type Budget, MAX_LIMIT, PERIODS } from '../domain/settings.ts'
+import { type Budget, MAX_LIMIT, PERIODS } from '../domain/limits.ts'
 import { toDateMs, toLongMs, toPastMs } from '../domain/time.ts'
 import { isName, NAME_RULE } from '../keys/rules.ts'
 import { usageError } from './command-error.ts'

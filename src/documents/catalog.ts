@@ -3,7 +3,7 @@
 import type { Edited } from '../catalog/edit.ts'
 import type { ShownVersion } from '../catalog/history.ts'
 import type { CatalogPlan } from '../catalog/plan.ts'
-import type { Origin } from '../domain/settings.ts'
+import type { Origin } from '../domain/models.ts'
 import type { CatalogVersion } from '../store/catalog-rows.ts'
 
 /** @param origin whose the catalogue is that was planned. */

@@ -2,7 +2,7 @@
  * Which generation of Gemini a target leads to, by what its route says and not by its name, which may be any: models since Gemini 3
  * are told how much to think by a level, those before it by a number of tokens, or they do not think. Pure.
  */
-import type { Feature, RouteSettings } from './settings.ts'
+import type { Feature, RouteSettings } from './models.ts'
 
 export interface Thinks {
   features: readonly Feature[]

@@ -1,7 +1,7 @@
 /**
  * Model servers: how one that runs here is run and stands, what any says of its models, and what is known of those while it runs.
  */
-import type { Feature, Modality, RouteSettings } from './settings.ts'
+import type { Feature, Modality, RouteSettings } from './models.ts'
 import type { PricingItem } from './usage.ts'
 
 /** How a server is run. Its words never leave the file that they stand in and the memory of the server that runs it. */

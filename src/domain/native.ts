@@ -2,11 +2,12 @@
  * A request that may go on as it came: what makes it one, and its text and headers as they go on, with the few fields changed that
  * are not its client's to choose. Pure.
  */
+
+import type { NativeEndpoint } from './dialects.ts'
 import { isPassed, isRouting, toPlainName } from './fields.ts'
 import { asList, asObject } from './json.ts'
 import { JsonScan } from './json-scan.ts'
 import type { CanonicalRequest } from './request.ts'
-import type { NativeEndpoint } from './settings.ts'
 import type { Target } from './snapshot.ts'
 import { survey } from './source-text.ts'
 import { type Edits, findMembers, splice, spliceItems } from './splice.ts'

@@ -8,7 +8,7 @@
  * as `final_answer`, and what is made of such values. With anything else, and with a `type` that is not here, the request is written
  * anew without it, unless `pass` names it or the upstream is a server of one's own. Pure.
  */
-import type { NativeEndpoint } from './settings.ts'
+import type { NativeEndpoint } from './dialects.ts'
 
 /** Names parted by spaces. */
 interface PassedLists {

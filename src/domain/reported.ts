@@ -2,8 +2,9 @@
  * What an upstream says that a call costs, read exactly: from the digits that it wrote, which a double would not hold, to whole
  * nano-dollars, rounded once, half up. Pure.
  */
+
+import type { ReportedCost } from './dialects.ts'
 import { asObject, parseJson, type Reviver } from './json.ts'
-import type { ReportedCost } from './settings.ts'
 
 const NUMBER = /^(\d{1,40})(?:\.(\d{1,40}))?(?:e([+-]?\d{1,3}))?$/i
 

@@ -3,17 +3,10 @@
  * each model its targets. Swapped whole after each change, so no request ever sees half a change, and none ever waits
  * for the disk to learn who may call what. A store builds it. Types only.
  */
-import type {
-  Budget,
-  Deadlines,
-  DialectName,
-  Feature,
-  Limits,
-  Model,
-  Origin,
-  RouteSettings,
-  UpstreamOptions,
-} from './settings.ts'
+import type { Deadlines } from './deadlines.ts'
+import type { DialectName, UpstreamOptions } from './dialects.ts'
+import type { Budget, Limits } from './limits.ts'
+import type { Feature, Model, Origin, RouteSettings } from './models.ts'
 import type { PricingItem } from './usage.ts'
 
 /** Which models may be used, and by which upstreams. */

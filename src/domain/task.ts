@@ -2,10 +2,11 @@
  * One request, whatever format its client speaks: all that routing, limits, accounting and delivery know of it. A format
  * makes it.
  */
+
+import type { NativeEndpoint } from './dialects.ts'
 import type { GatewayError } from './error.ts'
 import type { JsonObject } from './json.ts'
 import type { CanonicalRequest } from './request.ts'
-import type { NativeEndpoint } from './settings.ts'
 
 /** What clients speak, as the ledger names it. */
 export type Endpoint = 'chat' | 'messages' | 'responses' | 'embeddings' | 'completions'

@@ -4,8 +4,8 @@
  * Read here alone, so that it means the same to every dialect. Pure.
  */
 import { asObject } from './json.ts'
+import { EFFORTS, type Effort } from './models.ts'
 import type { CanonicalRequest } from './request.ts'
-import { EFFORTS, type Effort } from './settings.ts'
 
 /**
  * Says in a canonical request that its client reads no thoughts because it has not asked for any, though the model may think. No name

@@ -2,10 +2,11 @@
  * Which targets of a model can take a request for embeddings: by the kind of its inputs, by how many calls it becomes, and by how
  * long each input is. `admit.ts` asks before anything is reserved.
  */
+
+import type { DialectName } from '../domain/dialects.ts'
 import { EMBEDDING, type EmbeddingInput, type EmbeddingRequest } from '../domain/embedding.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
-import type { DialectName } from '../domain/settings.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Counter } from '../tokens/count.ts'
 import { contextOverflow, TOLERANCE } from './fit.ts'

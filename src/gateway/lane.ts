@@ -2,12 +2,13 @@
  * Which way a request goes to a target: as it came, where that speaks its client's format and nothing about it has to be seen to, or
  * written anew. Decided for each attempt.
  */
+
+import { type DialectName, SPOKEN } from '../domain/dialects.ts'
 import type { GatewayError } from '../domain/error.ts'
 import type { RefusalReason } from '../domain/fields.ts'
 import { asList } from '../domain/json.ts'
 import { withoutTools } from '../domain/native.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
-import { type DialectName, SPOKEN } from '../domain/settings.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { NativeRequest, Task } from '../domain/task.ts'
 import { findNativeDoubts } from '../routing/native.ts'

@@ -1,5 +1,5 @@
 /** How the budget of a key or a team stands in its current period. `standing.ts` reads it; admission has its own count. Pure. */
-import { BUDGET_WARNING_PERCENT, type Budget } from '../domain/settings.ts'
+import { BUDGET_WARNING_PERCENT, type Budget } from '../domain/limits.ts'
 import { toUsd } from '../domain/usage.ts'
 
 export interface BudgetStanding {

@@ -1,7 +1,7 @@
 /** What a key or a team may be called, limited to and restricted to, whoever asks for it. Pure. */
 import { toIpRange, toIpRangeText } from '../domain/ip.ts'
+import { type Budget, type Limits, MAX_LIMIT } from '../domain/limits.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import { type Budget, type Limits, MAX_LIMIT } from '../domain/settings.ts'
 import { isVisible } from '../domain/text.ts'
 
 /** A name of a key, a team or a token. One with invisible characters could be shown, but not typed; two with spaces around them look alike. */

@@ -4,7 +4,7 @@
  * `cli/shared-options.ts`. Pure.
  */
 import type { Fields } from '../domain/changes.ts'
-import { type Budget, type Limits, NO_LIMITS } from '../domain/settings.ts'
+import { type Budget, type Limits, NO_LIMITS } from '../domain/limits.ts'
 import type { Access } from '../domain/snapshot.ts'
 
 /** Null = none. What is left out stays as it is. */

@@ -2,7 +2,7 @@
  * How keys and teams stand: what each has spent this month and in total, how its budget stands, and when it was last used. Lists
  * show it, and whoever shows one. Read once for all of them, since there may be thousands.
  */
-import { type Budget, PERIODS, type Period } from '../domain/settings.ts'
+import { type Budget, PERIODS, type Period } from '../domain/limits.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import { type InForce, MOST_STEP_MS, toInForce } from '../limits/period.ts'
 import type { LedgerReader, Spending } from '../store/ledger-store.ts'

@@ -2,7 +2,7 @@
  * What one request holds on the budgets that it is under: at first what it costs by the worst case, a token a byte of its text,
  * and where budgets have no room for that, what it costs by a count. `budget.ts` makes them. Pure.
  */
-import type { Budget } from '../domain/settings.ts'
+import type { Budget } from '../domain/limits.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import type { Budgets } from './budget.ts'
 import type { BudgetState, PeriodUsage } from './budget-state.ts'

@@ -1,5 +1,5 @@
 /** What a budget has come to in its period, and how it gets into the next one. `budget.ts` keeps one of each. Pure. */
-import type { Budget, Period } from '../domain/settings.ts'
+import type { Budget, Period } from '../domain/limits.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import type { BudgetReservation } from './budget-reservation.ts'
 import { endOf, startOf } from './period.ts'

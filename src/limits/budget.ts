@@ -4,7 +4,7 @@
  * whatever settles late, or after a budget is gone, changes nothing of what came after. The limiter has one for all of them. Pure.
  */
 
-import { BUDGET_WARNING_PERCENT, type Budget } from '../domain/settings.ts'
+import { BUDGET_WARNING_PERCENT, type Budget } from '../domain/limits.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import {
   type BudgetCharge,

@@ -3,7 +3,7 @@
  * together and taken together. `local-limiter.ts` makes them. Pure.
  */
 import type { Decision, ErrorKind, GatewayError } from '../domain/error.ts'
-import { type Limits, NO_LIMITS } from '../domain/settings.ts'
+import { type Limits, NO_LIMITS } from '../domain/limits.ts'
 import type { Key, Team } from '../domain/snapshot.ts'
 import type { Budgets } from './budget.ts'
 import { type BudgetRefusal, BudgetReservation, type Cost, type Counting } from './budget-reservation.ts'

@@ -3,7 +3,7 @@
  * OpenAI's words where it has some, because clients look for them. Pure.
  */
 import { GatewayError, toRetryAfter, UpstreamError } from '../domain/error.ts'
-import type { Budget } from '../domain/settings.ts'
+import type { Budget } from '../domain/limits.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import { toUsd } from '../domain/usage.ts'
 import type { BudgetRefusal } from './budget-reservation.ts'

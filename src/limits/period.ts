@@ -2,7 +2,7 @@
  * The periods of budgets: when one began and when the next one begins, and which one is in force whatever the clock does. Days,
  * weeks (from Monday) and months are UTC. Used by the limiter and by lists of budgets. Pure.
  */
-import type { Period } from '../domain/settings.ts'
+import type { Period } from '../domain/limits.ts'
 import { DAY_MS } from '../domain/time.ts'
 
 const WEEK_MS = 7 * DAY_MS

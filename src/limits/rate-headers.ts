@@ -2,7 +2,7 @@
  * `x-ratelimit-*`: what stands beside answers of the rates that a request is under, as they are at that moment: the limit,
  * what is left of it, and when all of it is free again. Pure.
  */
-import type { Limits } from '../domain/settings.ts'
+import type { Limits } from '../domain/limits.ts'
 import { toDuration } from './messages.ts'
 import type { RateLimiter } from './rates.ts'
 

@@ -3,7 +3,7 @@
  * caller can check several before anything is counted. Rates go by a sliding window (`window.ts`). Used by `local-limiter.ts` and
  * `limited-request.ts`. Times are ms of a clock that never steps. Pure.
  */
-import type { Limits } from '../domain/settings.ts'
+import type { Limits } from '../domain/limits.ts'
 import { type Grain, type Unit, WINDOW_MS, Window } from './window.ts'
 
 /** A slot is released when an answer ends, and nobody knows when that is: this is a guess. */

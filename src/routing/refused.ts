@@ -2,12 +2,13 @@
  * Fields of a request that a target must not be sent, whoever asks: by them a key would read what another has stored with
  * the provider, or buy what no price is known for. Found once a request, then asked about each of its targets. Pure.
  */
+
+import type { DialectName } from '../domain/dialects.ts'
 import { GatewayError } from '../domain/error.ts'
 import { isPassed, type RefusalReason, reasonToRefuse, toPlainName } from '../domain/fields.ts'
 import { valuesWithin } from '../domain/json.ts'
 import { toMode } from '../domain/mode.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
-import type { DialectName } from '../domain/settings.ts'
 import type { Target } from '../domain/snapshot.ts'
 import { costsTimeAlone, hasMode } from '../domain/tariff.ts'
 

@@ -6,8 +6,8 @@
  * snapshot has the same order.
  */
 import { type Decision, GatewayError } from '../domain/error.ts'
+import type { Feature, Modality, Model } from '../domain/models.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
-import type { Feature, Modality, Model } from '../domain/settings.ts'
 import type { CatalogModel, Key, Snapshot, Target } from '../domain/snapshot.ts'
 import type { Endpoint } from '../domain/task.ts'
 import type { Availability } from '../health/health.ts'

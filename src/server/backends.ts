@@ -5,8 +5,8 @@
  */
 import { hasProxy, toFetchPlaces } from '../config.ts'
 import { createDemoBackend } from '../demo/demo.ts'
+import type { DialectName } from '../domain/dialects.ts'
 import { once } from '../domain/once.ts'
-import type { DialectName } from '../domain/settings.ts'
 import type { Environment, Snapshot, Upstream } from '../domain/snapshot.ts'
 import type { Backend, Readiness } from '../upstreams/backend.ts'
 import { openai } from '../upstreams/dialects/openai/openai.ts'

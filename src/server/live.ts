@@ -2,9 +2,10 @@
  * What a running server goes by: the snapshot of its configuration and, beside the database, what keys have used up and how
  * upstreams are doing. Filled from the store and the ledger at start, renewed with each change. Built by `server.ts`.
  */
+
+import type { DialectName } from '../domain/dialects.ts'
 import { LATEST_MS } from '../domain/id.ts'
 import { NO_PROCESSES, type ProcessSpecs } from '../domain/model-server.ts'
-import type { DialectName } from '../domain/settings.ts'
 import type { Environment, Snapshot, Upstream } from '../domain/snapshot.ts'
 import { createHealth } from '../health/health.ts'
 import { createProber, type Prober } from '../health/prober.ts'

@@ -1,8 +1,8 @@
 /** Asks an upstream for its list of models, whatever it speaks: for the command that adds it, and for what a server here has loaded. */
 
+import type { DialectName } from '../domain/dialects.ts'
 import type { ListedModel } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import type { DialectName } from '../domain/settings.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import type { Dialect } from '../upstreams/backend.ts'
 import { isServiceAccount } from '../upstreams/google/credential.ts'

@@ -1,7 +1,7 @@
 /** Model servers as a part of a running server: their logs and what was measured of them are in its data folder. Called by `server.ts`. */
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import type { DialectName } from '../domain/settings.ts'
+import type { DialectName } from '../domain/dialects.ts'
 import type { Environment } from '../domain/snapshot.ts'
 import { withEngines } from '../engines/find.ts'
 import type { Log } from '../log.ts'

@@ -2,15 +2,9 @@
  * The catalogue as a store keeps it: its rows, the prices and versions that were, and what is written of all that at once. Types
  * only; `config-store.ts` says what a store does with them.
  */
-import type {
-  Deadlines,
-  DialectName,
-  Feature,
-  Modality,
-  Origin,
-  RouteSettings,
-  UpstreamSettings,
-} from '../domain/settings.ts'
+import type { Deadlines } from '../domain/deadlines.ts'
+import type { DialectName, UpstreamSettings } from '../domain/dialects.ts'
+import type { Feature, Modality, Origin, RouteSettings } from '../domain/models.ts'
 import type { PricingItem } from '../domain/usage.ts'
 
 export interface UpstreamRow {

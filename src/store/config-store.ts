@@ -8,7 +8,7 @@
  * throws undoes everything and reaches the caller.
  */
 import type { AuditAction } from '../domain/changes.ts'
-import type { Period } from '../domain/settings.ts'
+import type { Period } from '../domain/limits.ts'
 import type { Key, Team } from '../domain/snapshot.ts'
 import type { Log } from '../log.ts'
 import type {

@@ -3,7 +3,7 @@
  * through these, `server/` and `cli/` read. `sqlite/ledger*.ts` is the first.
  */
 import { codeOf } from '../domain/error.ts'
-import type { Period } from '../domain/settings.ts'
+import type { Period } from '../domain/limits.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import type { LedgerRecord, OpenRow } from './ledger-rows.ts'
 

@@ -4,7 +4,7 @@
  * named: most starts name none.
  */
 import { readFileSync } from 'node:fs'
-import type { DialectName, UpstreamSettings } from '../domain/settings.ts'
+import type { DialectName, UpstreamSettings } from '../domain/dialects.ts'
 import presetsPath from './presets.yaml' with { type: 'file' }
 
 export interface Preset {

@@ -2,19 +2,18 @@
  * From the row of an upstream to what calls go by: with every default and its preset's settings filled in, and its credentials found
  * out. Called for each snapshot, and by whoever asks one upstream alone. Of the machine it reads the files that credentials are in.
  */
+import { DEFAULT_DEADLINES, LOCAL_HEADERS_MS } from '../domain/deadlines.ts'
 import {
-  DEFAULT_DEADLINES,
   DEFAULT_OPTIONS,
   DIALECTS,
   type DialectName,
   GEMINI_OPTIONS,
-  LOCAL_HEADERS_MS,
   LOCAL_OPTIONS,
   MESSAGES_OPTIONS,
   OWN_FORMAT_OPTIONS,
   type UpstreamOptions,
   type UpstreamSettings,
-} from '../domain/settings.ts'
+} from '../domain/dialects.ts'
 import type { CredentialSource, Environment, OpenedCredential, Upstream } from '../domain/snapshot.ts'
 import { LEAVE_MS, toMs } from '../domain/time.ts'
 import type { UpstreamRow } from './catalog-rows.ts'

@@ -3,11 +3,12 @@
  * the field, what is read of its answer (one choice, as events), and what it is told when that was not good enough. Pure;
  * `enforce.ts` acts on it, and `fanout.ts` asks whether it will.
  */
+
+import type { DialectName } from '../domain/dialects.ts'
 import type { AnswerEvent } from '../domain/events.ts'
 import { isSinceGemini3, type Thinks } from '../domain/gemini-generation.ts'
 import type { CanonicalRequest, Message } from '../domain/request.ts'
 import { toHeld } from '../domain/schema-subset.ts'
-import type { DialectName } from '../domain/settings.ts'
 
 type Format = CanonicalRequest['response_format']
 

@@ -2,13 +2,15 @@
  * The contract of everything that answers, and of the wire formats that HTTP upstreams speak. `dispatch` is the only
  * caller of `call`: a call that is not in the ledger is not made.
  */
+
+import type { Deadlines } from '../domain/deadlines.ts'
+import type { NativeEndpoint } from '../domain/dialects.ts'
 import type { EmbeddingRequest } from '../domain/embedding.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
 import type { UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent } from '../domain/events.ts'
 import type { ListedModel } from '../domain/model-server.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
-import type { Deadlines, NativeEndpoint } from '../domain/settings.ts'
 import type { Target, Upstream } from '../domain/snapshot.ts'
 import type { NativeRequest } from '../domain/task.ts'
 import type { SseEvent } from './sse.ts'

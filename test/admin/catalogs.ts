@@ -1,7 +1,7 @@
 /** Catalogues as the owner of a data folder would apply them, for the tests of `admin/`. */
 import { applyCatalog } from '../../src/catalog/apply.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
-import type { Origin } from '../../src/domain/settings.ts'
+import type { Origin } from '../../src/domain/models.ts'
 import type { Fixture } from './fixture.ts'
 
 /** Applies a file, or what has another origin, and has the server take it in. */

@@ -2,7 +2,7 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { applyCatalog, planApply } from '../../src/catalog/apply.ts'
 import { exportCatalog } from '../../src/catalog/export.ts'
-import { FEATURES, INPUT_MODALITIES, ORIGINS } from '../../src/domain/settings.ts'
+import { FEATURES, INPUT_MODALITIES, ORIGINS } from '../../src/domain/models.ts'
 import type { CatalogRows } from '../../src/store/catalog-rows.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'

@@ -9,7 +9,7 @@ import {
   toFacts,
   toPerToken,
 } from '../../src/catalog/known.ts'
-import type { Effort } from '../../src/domain/settings.ts'
+import type { Effort } from '../../src/domain/models.ts'
 
 describe('toPerToken', () => {
   const scenarios: [number, string][] = [

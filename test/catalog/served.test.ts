@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { withServed } from '../../src/catalog/served.ts'
 import type { ListedModel } from '../../src/domain/model-server.ts'
-import type { Origin } from '../../src/domain/settings.ts'
+import type { Origin } from '../../src/domain/models.ts'
 import type { CatalogModel, Target, Upstream } from '../../src/domain/snapshot.ts'
 import { toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
 

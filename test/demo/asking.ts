@@ -1,9 +1,11 @@
 /** Asks the demo backend as dispatch does, and puts its streams together again as a client would. */
 
 import { createDemoBackend } from '../../src/demo/demo.ts'
+import { DEFAULT_DEADLINES } from '../../src/domain/deadlines.ts'
+import { DEFAULT_OPTIONS } from '../../src/domain/dialects.ts'
 import type { AnswerEvent, AnswerStream } from '../../src/domain/events.ts'
+import { NO_LIMITS } from '../../src/domain/limits.ts'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
-import { DEFAULT_DEADLINES, DEFAULT_OPTIONS, NO_LIMITS } from '../../src/domain/settings.ts'
 import { NO_USAGE } from '../../src/domain/usage.ts'
 import type { ChatCompletion, Delta } from '../../src/formats/chat/wire.ts'
 import type { BackendCall } from '../../src/upstreams/backend.ts'

@@ -1,6 +1,6 @@
 /** What is taken out of a request that was written for another model, and what is not. */
 import { expect, test } from 'bun:test'
-import type { Feature } from '../../src/domain/settings.ts'
+import type { Feature } from '../../src/domain/models.ts'
 import type { Task } from '../../src/domain/task.ts'
 import { messages } from '../../src/formats/messages/messages.ts'
 import { toAble } from '../../src/gateway/fit.ts'

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { Budget } from '../../src/domain/settings.ts'
+import type { Budget } from '../../src/domain/limits.ts'
 import { createTeam } from '../../src/keys/teams.ts'
 import { hear } from '../support/door-clients.ts'
 import { COUNTS } from '../support/door-upstreams.ts'

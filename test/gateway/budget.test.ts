@@ -1,6 +1,6 @@
 /** Budgets of keys and teams over the wire: what is reserved, capped, refused, given back and warned of. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import type { Budget } from '../../src/domain/settings.ts'
+import type { Budget } from '../../src/domain/limits.ts'
 import { costOf, HELLO_BOUND, HELLO_COUNTED, HELLO_TOKENS } from '../support/gateway.ts'
 import { obliging, type Seen } from '../support/upstream.ts'
 import { errorAnswer, streamAnswer, wholeAnswer } from '../support/upstream-answers.ts'

@@ -2,7 +2,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { LeftCalls } from '../../src/accounting/left-calls.ts'
 import { clientLeft, GatewayError } from '../../src/domain/error.ts'
-import { NO_LIMITS } from '../../src/domain/settings.ts'
+import { NO_LIMITS } from '../../src/domain/limits.ts'
 import { NO_USAGE } from '../../src/domain/usage.ts'
 import { chat } from '../../src/formats/chat/chat.ts'
 import { Crowding } from '../../src/gateway/crowding.ts'

@@ -1,6 +1,6 @@
 /** How keys stand: which spans the ledger is asked for, and what is made of its answer. */
 import { expect, test } from 'bun:test'
-import type { Period } from '../../src/domain/settings.ts'
+import type { Period } from '../../src/domain/limits.ts'
 import { readStandings, toFirstStanding } from '../../src/keys/standing.ts'
 import type { Span, Spending } from '../../src/store/ledger-store.ts'
 

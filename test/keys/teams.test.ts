@@ -1,6 +1,6 @@
 /** Teams in the tables: what is stored, what is refused, and how one is found. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { NO_LIMITS } from '../../src/domain/settings.ts'
+import { NO_LIMITS } from '../../src/domain/limits.ts'
 import { editKey } from '../../src/keys/edit.ts'
 import { findTeam } from '../../src/keys/find.ts'
 import { createKey, revokeKey } from '../../src/keys/service.ts'

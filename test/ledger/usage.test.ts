@@ -1,6 +1,6 @@
 /** Reports of usage: what they say is what the ledger says, to the nano-dollar, however it is grouped, cut and filtered. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { NO_LIMITS } from '../../src/domain/settings.ts'
+import { NO_LIMITS } from '../../src/domain/limits.ts'
 import { reportUsage, type UsageOptions, type UsageReport } from '../../src/ledger/usage.ts'
 import type { UsageGroup } from '../../src/ledger/usage-names.ts'
 import { addDuration, type Histogram, toPercentile } from '../../src/store/histogram.ts'

@@ -1,6 +1,6 @@
 /** Asks a limiter as the gateway does, with only what a test is about named. */
 import { type Decision, GatewayError } from '../../src/domain/error.ts'
-import { type Budget, type Limits, NO_LIMITS, type Period } from '../../src/domain/settings.ts'
+import { type Budget, type Limits, NO_LIMITS, type Period } from '../../src/domain/limits.ts'
 import type { Key, Team, Upstream } from '../../src/domain/snapshot.ts'
 import type { Amount, Moment, Reservation } from '../../src/limits/limiter.ts'
 import {

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { GatewayError } from '../../src/domain/error.ts'
-import type { Budget } from '../../src/domain/settings.ts'
+import type { Budget } from '../../src/domain/limits.ts'
 import type { Reservation } from '../../src/limits/limiter.ts'
 import { at, budget, CENT, cents, createLimiter, DAY, HOUR, held, limited, NOON, standing, toTeam } from './asking.ts'
 

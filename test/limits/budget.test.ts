@@ -1,7 +1,7 @@
 /** Budgets of keys and teams: reserved together, settled in the period that a request was admitted in. */
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../src/domain/error.ts'
-import type { Budget, Period } from '../../src/domain/settings.ts'
+import type { Budget, Period } from '../../src/domain/limits.ts'
 import type { Key, Spender, Team } from '../../src/domain/snapshot.ts'
 import type { BudgetWarning } from '../../src/limits/budget.ts'
 import type { Reservation } from '../../src/limits/limiter.ts'

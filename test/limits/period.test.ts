@@ -1,6 +1,6 @@
 /** Periods of budgets: where each begins and ends, in UTC. */
 import { describe, expect, test } from 'bun:test'
-import type { Period } from '../../src/domain/settings.ts'
+import type { Period } from '../../src/domain/limits.ts'
 import { endOf, startOf, toInForce } from '../../src/limits/period.ts'
 
 const at = (time: string) => Date.parse(time)

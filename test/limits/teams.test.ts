@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { GatewayError } from '../../src/domain/error.ts'
-import type { Limits } from '../../src/domain/settings.ts'
+import type { Limits } from '../../src/domain/limits.ts'
 import type { EnteredRequest, Reservation } from '../../src/limits/limiter.ts'
 import type { LocalLimiter } from '../../src/limits/local-limiter.ts'
 import { at, atOnce, budget, CENT, createLimiter, held, limited, refused, tokens, toTeam } from './asking.ts'

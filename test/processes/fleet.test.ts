@@ -1,7 +1,7 @@
 /** Several model servers on one machine, with time and servers that the test moves. */
 import { describe, expect, test } from 'bun:test'
+import { DEFAULT_OPTIONS } from '../../src/domain/dialects.ts'
 import type { ProcessSpec } from '../../src/domain/model-server.ts'
-import { DEFAULT_OPTIONS } from '../../src/domain/settings.ts'
 import { Fleet } from '../../src/processes/fleet.ts'
 import type { Lease } from '../../src/processes/model.ts'
 import type { Ask } from '../../src/processes/wait.ts'

@@ -1,7 +1,7 @@
 /** What every store of configuration must do: its contract, as tests. Each implementation runs them with its own stores. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { AuditAction } from '../../src/domain/changes.ts'
-import { NO_LIMITS } from '../../src/domain/settings.ts'
+import { NO_LIMITS } from '../../src/domain/limits.ts'
 import type { AliasRow, CatalogWrite, ModelRow, RouteRow, UpstreamRow } from '../../src/store/catalog-rows.ts'
 import type { AuditQuery, ConfigStore, Decided, StoredKey, StoredTeam, Watch } from '../../src/store/config-store.ts'
 import { until } from '../support/until.ts'

@@ -1,7 +1,8 @@
 /** What `response_format` means for a target, the words for it, and what is read out of a model's answer. */
 import { describe, expect, test } from 'bun:test'
+import type { DialectName } from '../../src/domain/dialects.ts'
+import type { Feature, RouteSettings } from '../../src/domain/models.ts'
 import type { CanonicalRequest, Message } from '../../src/domain/request.ts'
-import type { DialectName, Feature, RouteSettings } from '../../src/domain/settings.ts'
 import { findJson } from '../../src/structured/json.ts'
 import { toCorrecting, toInstructed, toInstruction, toPlan, toReminded } from '../../src/structured/plan.ts'
 import { compile, FORMATS } from '../../src/structured/schema.ts'

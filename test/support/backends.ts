@@ -1,5 +1,5 @@
 /** One backend in the place of every dialect's. */
-import { DIALECTS, type DialectName } from '../../src/domain/settings.ts'
+import { DIALECTS, type DialectName } from '../../src/domain/dialects.ts'
 
 export const onEvery = <Backend>(backend: Backend): Record<DialectName, Backend> =>
   Object.fromEntries(DIALECTS.map((name) => [name, backend])) as Record<DialectName, Backend>

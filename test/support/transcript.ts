@@ -3,10 +3,10 @@
  * them together. Bytes may come in any pieces.
  */
 import { toGatewayError } from '../../src/delivery/failure.ts'
+import { DEFAULT_OPTIONS } from '../../src/domain/dialects.ts'
 import { UpstreamError } from '../../src/domain/error.ts'
 import type { AnswerEvent } from '../../src/domain/events.ts'
 import { parseJson } from '../../src/domain/json.ts'
-import { DEFAULT_OPTIONS } from '../../src/domain/settings.ts'
 import { NO_USAGE, type Receipt, type Usage } from '../../src/domain/usage.ts'
 import { chat, toTask } from '../../src/formats/chat/chat.ts'
 import { ChatWriter } from '../../src/formats/chat/writer.ts'

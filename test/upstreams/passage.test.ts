@@ -1,8 +1,8 @@
 /** Streams that pass as they came, over a real socket: nothing is lost or doubled, however they are cut and whoever takes them. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Meter } from '../../src/accounting/meter.ts'
+import { DEFAULT_DEADLINES } from '../../src/domain/deadlines.ts'
 import type { Passage, Take } from '../../src/domain/events.ts'
-import { DEFAULT_DEADLINES } from '../../src/domain/settings.ts'
 import { anthropic } from '../../src/upstreams/dialects/anthropic/anthropic.ts'
 import { createHttpBackend } from '../../src/upstreams/http.ts'
 import { createHttp1Transport } from '../../src/upstreams/http1/transport.ts'

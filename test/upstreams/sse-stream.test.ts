@@ -1,7 +1,7 @@
 /** The stream of one call, over a real socket: how it is read, broken off and given up. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { DEFAULT_DEADLINES } from '../../src/domain/deadlines.ts'
 import type { AnswerEvent, AnswerStream } from '../../src/domain/events.ts'
-import { DEFAULT_DEADLINES } from '../../src/domain/settings.ts'
 import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
 import { createHttpBackend, type HttpOptions } from '../../src/upstreams/http.ts'
 import { createHttp1Transport } from '../../src/upstreams/http1/transport.ts'

@@ -1,6 +1,6 @@
 /** `tollgate upstreams` in words. `../upstreams.ts` and those beside it do what they say. */
 import { type Command, Option } from 'commander'
-import { DIALECTS } from '../../domain/settings.ts'
+import { DIALECTS } from '../../domain/dialects.ts'
 import { usageError } from '../command-error.ts'
 import type { Context } from '../io.ts'
 import type { AddFlags } from '../upstreams-add.ts'

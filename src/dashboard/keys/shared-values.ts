@@ -1,6 +1,6 @@
 /** Between what is typed of a key or of a team and what the API takes: what both have. Fields are called as columns are. Pure. */
 import type { KeyDocument } from '../../documents/key.ts'
-import { PERIODS } from '../../domain/settings.ts'
+import { PERIODS } from '../../domain/limits.ts'
 import { Refusal } from '../api/refusal.ts'
 import { toNanoUsd, toTypedUsd } from '../figures/money.ts'
 

@@ -1,5 +1,5 @@
 /** A model changed by hand, or given back to whoever had it before. */
-import { FEATURES } from '../../domain/settings.ts'
+import { FEATURES } from '../../domain/models.ts'
 import { PlannedForm } from '../catalog/planned-form.tsx'
 import { type FormState, SelectField, TextField, useOpened } from '../ui/form.tsx'
 import { tell } from '../ui/notice.tsx'

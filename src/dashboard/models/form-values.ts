@@ -1,6 +1,6 @@
 /** Between what is typed of a model or a route and what the API takes. Prices are typed for a million tokens. Pure. */
 import type { ShownModel, ShownRoute } from '../../documents/model.ts'
-import { FEATURES, type Feature } from '../../domain/settings.ts'
+import { FEATURES, type Feature } from '../../domain/models.ts'
 import type { PricingItem } from '../../domain/usage.ts'
 import { Refusal } from '../api/refusal.ts'
 import { toPerToken, toTypedPrice } from '../figures/prices.ts'

@@ -1,7 +1,7 @@
 /** Models and their routes in words, and which of them a list shows. Pure. */
 import type { ShownModel, ShownRoute } from '../../documents/model.ts'
 import type { ShownUpstream } from '../../documents/upstream.ts'
-import type { Feature } from '../../domain/settings.ts'
+import type { Feature } from '../../domain/models.ts'
 import type { PricingItem } from '../../domain/usage.ts'
 import { toExactCount } from '../figures/counts.ts'
 import { hasWords } from '../figures/search.ts'

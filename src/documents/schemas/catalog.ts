@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import type { ApplySummary } from '../../catalog/apply.ts'
 import type { Reverted } from '../../catalog/history.ts'
-import { ORIGINS } from '../../domain/settings.ts'
+import { ORIGINS } from '../../domain/models.ts'
 import type { toEditDocument, toPlanDocument, toShownVersionDocument, toVersionDocument } from '../catalog.ts'
 import {
   Count,

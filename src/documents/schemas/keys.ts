@@ -1,6 +1,6 @@
 /** What is told of keys and of teams. */
 import { Type } from '@sinclair/typebox'
-import { PERIODS } from '../../domain/settings.ts'
+import { PERIODS } from '../../domain/limits.ts'
 import type { KeyDocument } from '../key.ts'
 import type { TeamDocument } from '../team.ts'
 import {

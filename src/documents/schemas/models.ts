@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import type { PublicModel as WirePublicModel } from '../../catalog/public.ts'
 import { SERVER_STATES } from '../../domain/model-server.ts'
-import { FEATURES, MODALITIES } from '../../domain/settings.ts'
+import { FEATURES, MODALITIES } from '../../domain/models.ts'
 import type { PricingItem } from '../../domain/usage.ts'
 import type { PriceOfModel, ShownModel, ShownRoute, toAliasDocuments, toShownModel } from '../model.ts'
 import { Count, describes, Flag, orNull, Revision, Text, TextOrNull, Time, wordOf } from './describes.ts'

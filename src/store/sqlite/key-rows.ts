@@ -4,7 +4,7 @@
  */
 import type { Database } from 'bun:sqlite'
 import { asc, count, eq, gt, inArray, type SQL, sql } from 'drizzle-orm'
-import { type Budget, type Limits, PERIODS, type Period } from '../../domain/settings.ts'
+import { type Budget, type Limits, PERIODS, type Period } from '../../domain/limits.ts'
 import type { KeyRows, KeyWrite, StoredKey, StoredTeam } from '../config-store.ts'
 import type { Transaction } from './config-store.ts'
 import { readRevision } from './revision.ts'

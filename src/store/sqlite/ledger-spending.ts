@@ -3,7 +3,7 @@
  * `ledger-reader.ts` hands it on; what limits ask of one key at a time is there.
  */
 import type { Database } from 'bun:sqlite'
-import { PERIODS, type Period } from '../../domain/settings.ts'
+import { PERIODS, type Period } from '../../domain/limits.ts'
 import type { Spender } from '../../domain/snapshot.ts'
 import type { Span, Spending } from '../ledger-store.ts'
 

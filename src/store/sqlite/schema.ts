@@ -4,16 +4,10 @@
  * digits; those of prices and of runs of the server ("instance") are shorter.
  */
 import { blob, index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
-import type {
-  Deadlines,
-  DialectName,
-  Feature,
-  Modality,
-  Origin,
-  Period,
-  RouteSettings,
-  UpstreamSettings,
-} from '../../domain/settings.ts'
+import type { Deadlines } from '../../domain/deadlines.ts'
+import type { DialectName, UpstreamSettings } from '../../domain/dialects.ts'
+import type { Period } from '../../domain/limits.ts'
+import type { Feature, Modality, Origin, RouteSettings } from '../../domain/models.ts'
 import type { PricingItem } from '../../domain/usage.ts'
 import type { ListedFact } from '../catalog-rows.ts'
 import type { Ceilings } from '../config-store.ts'

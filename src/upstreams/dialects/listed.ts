@@ -1,7 +1,7 @@
 /** What every dialect reads alike of a provider's list of models: whose values are anything, until they are looked at. Pure. */
 import { toDefined } from '../../domain/changes.ts'
 import { asObject } from '../../domain/json.ts'
-import { MODALITIES, type Modality } from '../../domain/settings.ts'
+import { MODALITIES, type Modality } from '../../domain/models.ts'
 
 /** No model takes more tokens; a larger number is a slip, or a lie. */
 const MOST_TOKENS = 100_000_000

@@ -1,4 +1,4 @@
-import { EFFORTS, type Effort } from '../../domain/settings.ts'
+import { EFFORTS, type Effort } from '../../domain/models.ts'
 
 /** From the least on; where thinking cannot be switched off, `none` is the least that there is. */
 const ORDER: readonly string[] = ['none', ...EFFORTS]

@@ -3,8 +3,9 @@
  * ones that an earlier call of the conversation had. A call and its result get the same other id, worked out of theirs: nothing is
  * kept here, clients keep the ids that they know, and each request of a conversation has the same ones again. Pure.
  */
+
+import type { TOOL_IDS } from '../../domain/dialects.ts'
 import type { Message } from '../../domain/request.ts'
-import type { TOOL_IDS } from '../../domain/settings.ts'
 
 /** Which ids a receiver takes, and another one for an id that it does not; `seed` tells those from one another that would be alike. */
 export interface IdRule {

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { applyCatalog } from '../../../src/catalog/apply.ts'
 import { parseCatalog } from '../../../src/catalog/file.ts'
-import { NO_LIMITS } from '../../../src/domain/settings.ts'
+import { NO_LIMITS } from '../../../src/domain/limits.ts'
 import type { ConfigStore } from '../../../src/store/config-store.ts'
 import { toSnapshot } from '../../../src/store/snapshot.ts'
 import { createConfigStore, toTables } from '../../../src/store/sqlite/config-store.ts'

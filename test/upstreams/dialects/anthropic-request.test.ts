@@ -1,8 +1,8 @@
 /** Everything else that Anthropic's API is sent, and that whatever a client sends is taken there, or refused with a reason. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
+import type { UpstreamOptions } from '../../../src/domain/dialects.ts'
 import type { CanonicalRequest } from '../../../src/domain/request.ts'
-import type { UpstreamOptions } from '../../../src/domain/settings.ts'
 import { validate } from '../../../src/formats/chat/validate.ts'
 import { anthropic } from '../../../src/upstreams/dialects/anthropic/anthropic.ts'
 import { toBody } from '../../../src/upstreams/dialects/anthropic/request.ts'

@@ -1,7 +1,8 @@
 /** What Anthropic's API is sent for a chat request, held to the rules of the real service and to the types of its SDK. */
 import { expect } from 'bun:test'
 import type { ContentBlockParam, MessageCreateParamsBase } from '@anthropic-ai/sdk/resources/messages/messages'
-import { OWN_FORMAT_OPTIONS, type RouteSettings, type UpstreamOptions } from '../../../src/domain/settings.ts'
+import { OWN_FORMAT_OPTIONS, type UpstreamOptions } from '../../../src/domain/dialects.ts'
+import type { RouteSettings } from '../../../src/domain/models.ts'
 import type { Target } from '../../../src/domain/snapshot.ts'
 import { validate } from '../../../src/formats/chat/validate.ts'
 import { toBody } from '../../../src/upstreams/dialects/anthropic/request.ts'

@@ -1,6 +1,6 @@
 /** How Anthropic's models are told to think, what they keep in the cache, and which tools they have. */
 import { describe, expect, test } from 'bun:test'
-import type { RouteSettings } from '../../../src/domain/settings.ts'
+import type { RouteSettings } from '../../../src/domain/models.ts'
 import { call, type Fields, on, send, text } from './anthropic-sending.ts'
 
 describe('thinking', () => {

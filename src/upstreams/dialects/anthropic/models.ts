@@ -2,7 +2,7 @@
 import { toDefined } from '../../../domain/changes.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { ListedModel } from '../../../domain/model-server.ts'
-import { EFFORTS, type Modality, type RouteSettings } from '../../../domain/settings.ts'
+import { EFFORTS, type Modality, type RouteSettings } from '../../../domain/models.ts'
 import type { ModelPage } from '../../backend.ts'
 import { toSupport, toTitle, toTokens } from '../listed.ts'
 

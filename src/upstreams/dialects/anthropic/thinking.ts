@@ -2,8 +2,9 @@
  * Whether and how a model is to think: as the client asks, in whichever words, of what its route says that it can. Where a
  * client says nothing, nothing is sent; where it says no, that is, for some models think by themselves. Pure.
  */
+
+import type { Effort } from '../../../domain/models.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
-import type { Effort } from '../../../domain/settings.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { type ThinkingWish, toThinkingWish } from '../../../domain/thinking.ts'
 import { toNearestEffort } from '../nearest-effort.ts'

@@ -1,5 +1,5 @@
 /** What the Messages API is sent, in its own words (platform.claude.com/docs, the types of `@anthropic-ai/sdk` 1.12). Types only. */
-import type { Effort } from '../../../domain/settings.ts'
+import type { Effort } from '../../../domain/models.ts'
 
 export interface CacheControl {
   type: 'ephemeral'

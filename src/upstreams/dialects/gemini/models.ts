@@ -2,7 +2,7 @@
 import { toDefined } from '../../../domain/changes.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { ListedModel } from '../../../domain/model-server.ts'
-import type { Modality } from '../../../domain/settings.ts'
+import type { Modality } from '../../../domain/models.ts'
 import type { ModelPage } from '../../backend.ts'
 import { toTitle, toTokens } from '../listed.ts'
 

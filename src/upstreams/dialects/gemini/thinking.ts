@@ -3,8 +3,9 @@
  * (ai.google.dev/gemini-api/docs/thinking). By which, its route says; where it says nothing, by level, as every model since
  * Gemini 3 is told. Pure.
  */
+
+import type { Effort, RouteSettings } from '../../../domain/models.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
-import type { Effort, RouteSettings } from '../../../domain/settings.ts'
 import { EFFORT_TOKENS, type ThinkingWish, toThinkingWish } from '../../../domain/thinking.ts'
 import { toNearestEffort } from '../nearest-effort.ts'
 import type { ThinkingConfig } from './wire.ts'

@@ -2,8 +2,9 @@
  * Fields that an upstream has under another name, or is not sent: of a request, of its messages, or deeper. What its settings say of
  * them is put in order once, so that one pass over a value changes all of it. Pure.
  */
+
+import type { UpstreamSettings } from '../../../domain/dialects.ts'
 import { asObject, type JsonObject } from '../../../domain/json.ts'
-import type { UpstreamSettings } from '../../../domain/settings.ts'
 
 /** By names of fields. */
 export type Changes = ReadonlyMap<string, Change>

@@ -5,7 +5,7 @@
 import { toDefined } from '../../../domain/changes.ts'
 import { asList, asObject, asText } from '../../../domain/json.ts'
 import type { ListedModel } from '../../../domain/model-server.ts'
-import type { Modality } from '../../../domain/settings.ts'
+import type { Modality } from '../../../domain/models.ts'
 import type { Upstream } from '../../../domain/snapshot.ts'
 import type { FurtherQuestion } from '../../backend.ts'
 import { toSize, toTokens } from '../listed.ts'

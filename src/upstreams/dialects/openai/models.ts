@@ -5,7 +5,7 @@
 import { toDefined } from '../../../domain/changes.ts'
 import { asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { ListedModel } from '../../../domain/model-server.ts'
-import { FEATURES, type Feature, type Modality } from '../../../domain/settings.ts'
+import { FEATURES, type Feature, type Modality } from '../../../domain/models.ts'
 import type { PricingItem } from '../../../domain/usage.ts'
 import type { ModelPage } from '../../backend.ts'
 import { toModalities, toSize, toTitle, toTokens } from '../listed.ts'

@@ -1,8 +1,9 @@
 /** Requests of the Responses API, and of legacy completions, that go on as they came, and their answers. Pure. */
+
+import type { UpstreamOptions } from '../../../domain/dialects.ts'
 import { asList, asObject, asText } from '../../../domain/json.ts'
 import { toCapEdit, toNativeHeader, toNativeText, toOwnFields } from '../../../domain/native.ts'
 import { isSealed } from '../../../domain/sealed-thoughts.ts'
-import type { UpstreamOptions } from '../../../domain/settings.ts'
 import { findMembers, spliceItems } from '../../../domain/splice.ts'
 import type { NativeRequest } from '../../../domain/task.ts'
 import type { NativeLane } from '../../backend.ts'

@@ -3,10 +3,10 @@
  * claim to speak it get wrong about an answer is put right here, where it becomes events.
  */
 
+import type { UpstreamOptions } from '../../../domain/dialects.ts'
 import { isPassed, isRouting } from '../../../domain/fields.ts'
 import { asObject } from '../../../domain/json.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
-import type { UpstreamOptions } from '../../../domain/settings.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { sourceTextOf } from '../../../domain/source-text.ts'
 import { toAuthHeaders } from '../../auth.ts'

@@ -2,9 +2,11 @@
  * How much a model is to think, in the words of its provider and by what its route says that it can. An upstream whose words nobody
  * has said is sent the client's own, whichever they are: it may know them. Pure.
  */
+
+import type { UpstreamSettings } from '../../../domain/dialects.ts'
 import { asObject, type JsonObject } from '../../../domain/json.ts'
+import type { Effort, RouteSettings } from '../../../domain/models.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
-import type { Effort, RouteSettings, UpstreamSettings } from '../../../domain/settings.ts'
 import { toThinkingWish } from '../../../domain/thinking.ts'
 import { toNearestEffort } from '../nearest-effort.ts'
 

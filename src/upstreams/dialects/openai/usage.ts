@@ -1,8 +1,9 @@
 /** Reads how many tokens a call took, by whatever names and in whatever place a server tells it. Pure. */
+
+import type { ReportedCost } from '../../../domain/dialects.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
 import { asObject, type JsonObject } from '../../../domain/json.ts'
 import { findReported } from '../../../domain/reported.ts'
-import type { ReportedCost } from '../../../domain/settings.ts'
 import { MAX_SEARCHES, type Usage } from '../../../domain/usage.ts'
 import { asCount, toSpeed } from '../count.ts'
 

@@ -1,58 +1,9 @@
-/** The vocabulary that the tables, the catalogue and everything above them share, and the public Model object. Types and constants only. */
-import type { ServerState } from './model-server.ts'
-import type { PricingItem } from './usage.ts'
+/** The wire formats that upstreams speak, and what is particular about an upstream, as the catalog and presets state it. */
+import type { Effort } from './models.ts'
 
 /** The wire formats that upstreams speak, and the model that is built in. */
 export const DIALECTS = ['openai', 'anthropic', 'gemini', 'ollama', 'demo'] as const
 export type DialectName = (typeof DIALECTS)[number]
-
-/** Where a row of configuration came from. A stronger origin is never overwritten by a weaker one. */
-export const ORIGINS = ['builtin', 'discovered', 'file', 'admin'] as const
-export type Origin = (typeof ORIGINS)[number]
-
-export const PERIODS = ['day', 'week', 'month', 'total'] as const
-export type Period = (typeof PERIODS)[number]
-
-/** What a key may do, or what an upstream is asked at most; null = no limit. Concurrency counts what is under way. */
-export interface Limits {
-  requestsPerMinute: number | null
-  tokensPerMinute: number | null
-  concurrency: number | null
-}
-
-/** No limit of requests or tokens is larger: beyond it is a slip of the hand. */
-export const MAX_LIMIT = 1_000_000_000
-
-export const NO_LIMITS: Limits = { requestsPerMinute: null, tokensPerMinute: null, concurrency: null }
-
-/** What may be spent in each period, in UTC; `total` never begins anew. */
-export interface Budget {
-  nanoUsd: number
-  period: Period
-}
-
-/** From here on a budget's owner is warned, in lists and in the log. */
-export const BUDGET_WARNING_PERCENT = 80
-
-/** How long a call to an upstream may take, in ms. A whole answer has only `totalWhole`. */
-export interface Deadlines {
-  headers: number
-  firstToken: number
-  idle: number
-  total: number
-  totalWhole: number
-}
-
-export const DEFAULT_DEADLINES: Deadlines = {
-  headers: 60_000,
-  firstToken: 300_000,
-  idle: 120_000,
-  total: 3_600_000,
-  totalWhole: 600_000,
-}
-
-/** A local server may load a model before it sends its headers. */
-export const LOCAL_HEADERS_MS = 300_000
 
 /** The two names of the output cap; upstreams know one of them, or both. */
 export const MAX_TOKENS_FIELDS = ['max_tokens', 'max_completion_tokens'] as const
@@ -204,58 +155,3 @@ export const MESSAGES_OPTIONS: UpstreamOptions = { ...OWN_FORMAT_OPTIONS, native
 
 /** Google refuses more in one call (`BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch`). */
 export const GEMINI_OPTIONS: UpstreamOptions = { ...OWN_FORMAT_OPTIONS, embedding_inputs: 100 }
-
-/** How a model is asked to think: by an effort, by a number of tokens, or not at all. */
-export const THINKING = ['adaptive', 'budget', 'none'] as const
-export const EFFORTS = ['minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
-export type Effort = (typeof EFFORTS)[number]
-
-/** What is particular about a model where a route leads to it, as the catalogue states it. */
-export interface RouteSettings {
-  thinking?: (typeof THINKING)[number]
-  /** The efforts that it knows; another one becomes the nearest of them. */
-  efforts?: Effort[]
-  /** Whether it can be told not to think. */
-  thinking_off?: boolean
-  /** Whether it thinks where nobody asks it to. */
-  thinking_unasked?: boolean
-  /** Whether it takes `temperature`, `top_p` and `top_k`. */
-  sampling?: boolean
-}
-
-/** What a model reads. */
-export const INPUT_MODALITIES = ['text', 'image', 'file', 'audio', 'video'] as const
-/** What it reads or makes. One of embeddings is asked by `/v1/embeddings`, any other by the other endpoints. */
-export const MODALITIES = [...INPUT_MODALITIES, 'embeddings'] as const
-export type Modality = (typeof MODALITIES)[number]
-
-export const FEATURES = ['tools', 'json_mode', 'structured_outputs', 'logprobs', 'web_search', 'reasoning'] as const
-export type Feature = (typeof FEATURES)[number]
-
-/** What `GET /v1/models` lists. All fields always present, but for `alias_of` and those of models that are answered by a local server. */
-export interface Model {
-  /** The slug, or the alias. */
-  id: string
-  object: 'model'
-  owned_by: string
-  /** Unix seconds. */
-  created: number
-  name: string
-  context_length: number
-  max_output_length: number
-  input_modalities: Modality[]
-  output_modalities: Modality[]
-  supported_features: Feature[]
-  pricing: (PricingItem & { input_cache_read: string })[]
-  /** The slug of the model that an alias stands for. */
-  alias_of?: string
-  is_ready: boolean
-  /** How the weights are kept that its server has, such as `Q4_K_M`, where that says it. */
-  quantization?: string
-  /** Of the file of those, where its server says it. */
-  size_bytes?: number
-  /** Where its server is started here. */
-  state?: ServerState
-  /** How fast an answer was written of late, by a local server; null before any was measured. */
-  tokens_per_second?: number | null
-}
