@@ -1,11 +1,12 @@
 /**
  * Whom the admin API lets in. Before anything of a request is read: it must name a host of ours, not be another site's, and bring the
- * session or the token of somebody, but for the doors. Then each route says the least role that it takes; one that says none is a
- * mistake that keeps the API from being made.
+ * session or the token of somebody, but for the doors. Then each route says the least role that it takes, and what it does; one that
+ * says nothing keeps the API from being made.
  */
 import type { TSchema } from '@sinclair/typebox'
 import { type AnyElysia, Elysia } from 'elysia'
 import type { Role } from '../domain/roles.ts'
+import type { ServiceFailure } from '../domain/service-error.ts'
 import { pathOf } from '../http/instance.ts'
 import { findBySession, findByToken, type Principal } from '../identity/principal.ts'
 import type { IdentityStore, StoredSession } from '../store/identity-store.ts'
@@ -91,20 +92,39 @@ const NO_ORIGIN = 'This request comes from a page of another site.'
 const NO_TOKEN =
   'This is no token for the admin API: make one with `tollgate admin token create`. Keys are for models alone.'
 
-/**
- * The access that routes name: `{ least: 'viewer' }`, and `except: 'viewer'` where members may what viewers may not. It gives their
- * handlers `visitor`, `principal` and, for reports, `asker`.
- */
+/** What a route says of itself: who may ask for it, and what the description of the API says beside its schemas. */
+export interface Route {
+  least: Least
+  /** Of those the one who may not. */
+  except?: Role
+  /** What it does, in a line. */
+  summary: string
+  /** What else there is to know. */
+  description?: string
+  /** What it answers with; null where `operation` says it. */
+  answer: TSchema | null
+  /** Its body and its answers as OpenAPI has them, where they are no documents of this API. */
+  operation?: { requestBody?: object; responses: Readonly<Record<string, unknown>> }
+  /** Whether it edits one state, whose revision `If-Match` may name. */
+  edits?: true
+  /** Kinds of refusal, beside those that many routes have. */
+  errors?: readonly ServiceFailure['kind'][]
+  /** Kinds that this API has by itself, with their status. */
+  ownErrors?: Readonly<Record<string, number>>
+}
+
+/** Checks the role that a route names, and gives its handler `visitor`, `principal` and, for reports, `asker`. */
 export const access = () =>
   new Elysia({ name: 'access' }).macro({
-    least: (least: Least) => ({
+    route: (route: Route) => ({
       // Before the body is checked: whoever may not do it learns nothing of it.
       transform: Object.assign(
         async ({ request }: { request: Request }) => {
-          if (least !== 'door') await identifyAgain(request)
-          requireRank(request, least)
+          if (route.least !== 'door') await identifyAgain(request)
+          requireRank(request, route.least)
+          if (route.except) requireOther(request, route.except)
         },
-        { least },
+        { route },
       ),
       resolve: ({ request }) => {
         const visitor = visitorOf(request)
@@ -112,9 +132,6 @@ export const access = () =>
         const asker = { id: principal.id, signal: request.signal }
         return { visitor, principal, asker }
       },
-    }),
-    except: (except: Role) => ({
-      transform: Object.assign(({ request }: { request: Request }) => requireOther(request, except), { except }),
     }),
   })
 
@@ -165,23 +182,19 @@ const NEEDED: Readonly<Record<Least, string>> = {
   ...{ editor: 'editors and owners', owner: 'owners' },
 }
 
-export interface GuardedRoute {
+export interface GuardedRoute extends Route {
   method: string
   path: string
   /** What its body is checked against; null where it takes none, or reads it itself. */
   body: TSchema | null
-  least: Least
-  /** Of those the one who may not. */
-  except: Role | null
 }
 
-/** All routes, with the least role of each. Throws where one says none. */
+/** All routes, each with what it says of itself. Throws where one says nothing. */
 export function toGuarded(app: AnyElysia): GuardedRoute[] {
   return app.routes.map(({ method, path, hooks }) => {
-    const checks = [hooks.transform ?? []].flat().map((hook: { fn?: Partial<GuardedRoute> }) => hook.fn)
-    const least = checks.find((check) => check?.least !== undefined)?.least
-    if (least === undefined) throw new Error(`${method} ${path} says nothing of who may ask for it`)
-    const except = checks.find((check) => check?.except)?.except ?? null
-    return { method, path, body: hooks.body ?? null, least, except }
+    const checks = [hooks.transform ?? []].flat().map((hook: { fn?: { route?: Route } }) => hook.fn)
+    const route = checks.find((check) => check?.route)?.route
+    if (route === undefined) throw new Error(`${method} ${path} says nothing of who may ask for it`)
+    return { ...route, method, path, body: hooks.body ?? null }
   })
 }

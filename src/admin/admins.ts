@@ -1,7 +1,8 @@
 /** Those who may sign in: `/admin/api/admins`. A code to set a password with is in one answer, that of its making. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { toAdminDocument, toAdminDocuments } from '../documents/admin.ts'
+import { Count, TimeOrNull } from '../documents/fields.ts'
+import { Admin, toAdminDocument, toAdminDocuments } from '../documents/people.ts'
 import { ROLES } from '../domain/roles.ts'
 import { type CodedAdmin, editAdmin, inviteAdmin, inviteAgain } from '../identity/admins.ts'
 import { access } from './access.ts'
@@ -10,13 +11,20 @@ import type { AdminDeps } from './deps.ts'
 import { inForce } from './in-force.ts'
 import { exactly, oneOf, orNone } from './schema.ts'
 
-const AdminFields = {
-  role: Type.Optional(oneOf(ROLES)),
-  /** Of a member: id or name. */
-  team: orNone(Type.String()),
-}
-const AdminBody = exactly({ ...AdminFields, name: Type.String(), role: oneOf(ROLES) })
-const AdminPatch = exactly({ ...AdminFields, disabled: Type.Optional(Type.Boolean()) })
+const role = oneOf(ROLES, { description: 'What they may do.' })
+const team = orNone(Type.String(), 'Of a member. By id, a part of it, or name; null: none.')
+const AdminBody = exactly({ role, team, name: Type.String({ description: 'What they sign in with.' }) })
+const AdminPatch = exactly({
+  ...{ role: Type.Optional(role), team },
+  disabled: Type.Optional(Type.Boolean({ description: 'True ends their sessions and revokes keys of their own.' })),
+})
+
+/** A code sets a password, once. */
+const Coded = Type.Object({
+  ...Admin.properties,
+  code: Type.String({ description: 'Sets a password, once: shown in this answer alone.' }),
+  code_expires_ms: TimeOrNull,
+})
 
 export function adminsController(deps: AdminDeps) {
   const { identity, ways, serving } = deps
@@ -28,10 +36,21 @@ export function adminsController(deps: AdminDeps) {
     .get(
       '/admins',
       async () => ({ admins: toAdminDocuments(await identity.readAdmins(), await identity.countPasskeys()) }),
-      { least: 'owner' },
+      {
+        route: {
+          least: 'owner',
+          summary: 'Lists those who may sign in, disabled ones too',
+          answer: Type.Object({ admins: Type.Array(Admin) }),
+        },
+      },
     )
     .post('/admins', async ({ principal, body }) => toCodedDocument(await inviteAdmin(identity, body, by(principal))), {
-      least: 'owner',
+      route: {
+        least: 'owner',
+        summary: 'Invites somebody, with a code that is good for a week',
+        answer: Coded,
+        errors: ['admin_exists', 'team_not_found', 'team_ambiguous'],
+      },
       body: AdminBody,
     })
     .patch(
@@ -41,12 +60,30 @@ export function adminsController(deps: AdminDeps) {
         const passkeys = (await identity.countPasskeys()).get(admin.id) ?? 0
         return { ...toAdminDocument(admin, passkeys), keys_revoked: revoked.length, keys_moved: moved.length }
       },
-      { least: 'owner', body: AdminPatch },
+      {
+        route: {
+          least: 'owner',
+          edits: true,
+          summary: "Changes somebody's role or team, disables or enables them",
+          description:
+            'Who is disabled loses their sessions, and keys of their own are revoked. A member who changes teams takes them along.',
+          answer: Type.Object({ ...Admin.properties, keys_revoked: Count, keys_moved: Count }),
+          errors: ['admin_not_found', 'last_owner', 'team_not_found', 'team_ambiguous'],
+        },
+        body: AdminPatch,
+      },
     )
     .post(
       '/admins/:id/invite',
       async ({ principal, params: { id } }) => toCodedDocument(await inviteAgain(identity, id, by(principal))),
-      { least: 'owner' },
+      {
+        route: {
+          least: 'owner',
+          summary: 'Invites somebody once more who has not set a password yet: the code before ends',
+          answer: Coded,
+          errors: ['admin_not_found', 'invalid'],
+        },
+      },
     )
 }
 

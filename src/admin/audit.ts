@@ -1,21 +1,22 @@
 /** Who changed what: `/admin/api/audit`, as `tollgate audit log` has it. */
-import { Type } from '@sinclair/typebox'
+
 import { Elysia, t } from 'elysia'
+import { AuditPage } from '../documents/audit.ts'
 import { toDefined } from '../domain/changes.ts'
 import { access } from './access.ts'
 import type { AdminDeps } from './deps.ts'
-import { toLimit, toTimeOrNone } from './query.ts'
+import { Before, Limit, Since, text, toLimit, toTimeOrNone } from './query.ts'
 import { toAnswer } from './reports.ts'
 
 const MOST_ROWS = 1_000
-const Text = Type.Optional(Type.String())
 
 const AuditQuery = t.Object(
   {
-    ...{ since: Text, actor: Text, action: Text, subject: Text },
-    limit: t.Optional(t.Integer()),
-    /** `next` of the page before. */
-    before: Text,
+    since: Since,
+    actor: text('Who: `cli`, `server`, or the id or the name of somebody who may sign in.'),
+    action: text('Such as `keys.edit`, or `keys` for all of that group.'),
+    subject: text('What was changed: a name or an id.'),
+    ...{ limit: Limit, before: Before },
   },
   { additionalProperties: false },
 )
@@ -28,5 +29,13 @@ export const auditController = ({ reports, now }: AdminDeps) =>
       const options = { ...toDefined({ ...filter, sinceMs }), limit: toLimit(limit, MOST_ROWS) }
       return toAnswer(await reports.audit(asker, options))
     },
-    { least: 'viewer', query: AuditQuery },
+    {
+      route: {
+        least: 'viewer',
+        summary: 'Lists who changed what, newest first',
+        answer: AuditPage,
+        errors: ['report_too_long'],
+      },
+      query: AuditQuery,
+    },
   )

@@ -2,8 +2,10 @@
  * Backups: `/admin/api/backups`, for owners: what is in one is everything but the secret of the data folder. One is made by a process
  * of its own, and the list tells when it is there.
  */
+import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { toBackupDocument } from '../documents/backup.ts'
+import { TextOrNull } from '../documents/fields.ts'
+import { Backup, toBackupDocument } from '../documents/server.ts'
 import { access } from './access.ts'
 import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
@@ -14,10 +16,27 @@ export function backupsController({ backups, ...deps }: AdminDeps) {
   return new Elysia({ name: 'backups' })
     .use(access())
     .get('/backups', async () => ({ backups: (await backups.list()).map(toBackupDocument), ...backups.state() }), {
-      least: 'owner',
+      route: {
+        least: 'owner',
+        summary: 'Lists backups, and what became of the last that was begun',
+        answer: Type.Object({ backups: Type.Array(Backup), making: TextOrNull, failed: TextOrNull }),
+      },
     })
     .post('/backups', async ({ principal, status }) => status(202, { making: await backups.begin(by(principal)) }), {
-      least: 'owner',
+      route: {
+        least: 'owner',
+        summary: 'Begins to make a backup: the list tells when it is there',
+        answer: null,
+        operation: {
+          responses: {
+            202: {
+              description: 'It is being made.',
+              content: { 'application/json': { schema: Type.Object({ making: Type.String() }) } },
+            },
+          },
+        },
+        errors: ['backup_under_way'],
+      },
     })
     .get(
       '/backups/:name',
@@ -31,6 +50,14 @@ export function backupsController({ backups, ...deps }: AdminDeps) {
           },
         })
       },
-      { least: 'owner' },
+      {
+        route: {
+          least: 'owner',
+          summary: 'Downloads a backup: everything but the secret of the data folder',
+          answer: null,
+          operation: { responses: { 200: { description: 'The file.', content: { 'application/vnd.sqlite3': {} } } } },
+          errors: ['backup_not_found'],
+        },
+      },
     )
 }

@@ -8,7 +8,17 @@ import { type ApplyWishes, applyCatalog, type Permit, planApply } from '../catal
 import type { Catalog } from '../catalog/complete.ts'
 import { listVersions, planRevert, revertCatalog, showVersion } from '../catalog/history.ts'
 import { requireKnownReferences, requireRemote, resolveHosts } from '../catalog/remote.ts'
-import { toPlanDocument, toShownVersionDocument, toVersionDocument } from '../documents/catalog.ts'
+import {
+  Applied,
+  CatalogReverted,
+  ExportedCatalog,
+  Plan,
+  ShownVersion,
+  toPlanDocument,
+  toShownVersionDocument,
+  toVersionDocument,
+  Version,
+} from '../documents/catalog.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Principal } from '../identity/principal.ts'
 import { readActorNames } from '../keys/audit-log.ts'
@@ -21,14 +31,22 @@ import { exactly } from './schema.ts'
 /** Of a catalogue's text. Three thousand models are as long. */
 const MOST_CHARS = 1024 ** 2
 
-const Wishes = { prune: Type.Optional(Type.Boolean()), take_over: Type.Optional(Type.Boolean()) }
 const Body = exactly({
-  ...Wishes,
+  prune: Type.Optional(Type.Boolean({ description: 'Whether what it no longer declares is deleted.' })),
+  take_over: Type.Optional(
+    Type.Boolean({ description: 'Whether it wins over what an administrator has changed by hand.' }),
+  ),
   /** One of the two. JSON is YAML. */
-  yaml: Type.Optional(Type.String({ maxLength: MOST_CHARS })),
-  document: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  yaml: Type.Optional(
+    Type.String({ maxLength: MOST_CHARS, description: "The text of a catalogue's file; this, or `document`." }),
+  ),
+  document: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: 'The same as an object.' })),
 })
-const Revert = exactly({ number: Type.Integer({ minimum: 1 }), plan: Type.Optional(Type.Boolean()) })
+const Revert = exactly({
+  number: Type.Integer({ minimum: 1, description: 'Of the state.' }),
+  plan: Type.Optional(Type.Boolean({ description: 'True: nothing is changed, and what would be is told.' })),
+})
+const APPLYING = ['catalog_invalid', 'catalog_not_read', 'catalog_unreadable', 'owners_only'] as const
 
 /** Its rows are those of a file, which may be applied again after it. */
 const ORIGIN = 'file'
@@ -86,7 +104,14 @@ export function catalogController(deps: AdminDeps) {
         const { text, document, leftOut } = await catalogFiles.export(rows, ids, principal.id)
         return { yaml: text, document, left_out: leftOut, sealed: ids }
       },
-      { least: 'viewer' },
+      {
+        route: {
+          least: 'viewer',
+          summary: 'Exports the catalogue',
+          answer: ExportedCatalog,
+          errors: ['catalog_not_read'],
+        },
+      },
     )
     .post(
       '/catalog/plan',
@@ -94,7 +119,10 @@ export function catalogController(deps: AdminDeps) {
         const { catalog, options } = await read(principal, body)
         return toPlanDocument(await planApply(store, catalog, options), ORIGIN, [])
       },
-      { least: 'editor', body: Body },
+      {
+        route: { least: 'editor', summary: 'Tells what a catalogue would change', answer: Plan, errors: APPLYING },
+        body: Body,
+      },
     )
     .post(
       '/catalog/apply',
@@ -105,7 +133,17 @@ export function catalogController(deps: AdminDeps) {
         await serving.refresh()
         return { origin: ORIGIN, ...summary }
       },
-      { least: 'editor', body: Body },
+      {
+        route: {
+          least: 'editor',
+          edits: true,
+          summary: 'Applies a catalogue',
+          description: 'What files of models in the data folder declare stays, whether it is pruned or not.',
+          answer: Applied,
+          errors: APPLYING,
+        },
+        body: Body,
+      },
     )
     .get(
       '/catalog/history',
@@ -113,13 +151,26 @@ export function catalogController(deps: AdminDeps) {
         const names = await readActorNames(identity)
         return { versions: (await listVersions(store)).map((version) => toVersionDocument(version, names)) }
       },
-      { least: 'viewer' },
+      {
+        route: {
+          least: 'viewer',
+          summary: 'Lists earlier states of the catalogue',
+          answer: Type.Object({ versions: Type.Array(Version) }),
+        },
+      },
     )
     .get(
       '/catalog/history/:number',
       async ({ params: { number } }) =>
         toShownVersionDocument(await showVersion(store, toNumber(number)), await readActorNames(identity)),
-      { least: 'viewer' },
+      {
+        route: {
+          least: 'viewer',
+          summary: 'Shows what made a state of the catalogue',
+          answer: ShownVersion,
+          errors: ['version_not_found'],
+        },
+      },
     )
     .post(
       '/catalog/revert',
@@ -131,7 +182,16 @@ export function catalogController(deps: AdminDeps) {
         if (!plan) await serving.refresh()
         return { reverted_to: number, planned: plan, ...done }
       },
-      { least: 'editor', body: Revert },
+      {
+        route: {
+          least: 'editor',
+          edits: true,
+          summary: 'Makes the catalogue what it was, or plans that',
+          answer: CatalogReverted,
+          errors: ['version_not_found', 'owners_only'],
+        },
+        body: Revert,
+      },
     )
 }
 

@@ -5,6 +5,7 @@
 import { Elysia } from 'elysia'
 import { loadKnown } from '../catalog/known.ts'
 import { listProviders, refreshFacts } from '../catalog/refresh.ts'
+import { RefreshedCatalog } from '../documents/catalog.ts'
 import { access } from './access.ts'
 import { changesByHand } from './by-hand.ts'
 import type { AdminDeps } from './deps.ts'
@@ -25,6 +26,16 @@ export function factsController(deps: AdminDeps) {
       )
       return { ...refreshed, source, left_out: wrong }
     },
-    { least: 'owner', query: PlanQuery },
+    {
+      route: {
+        least: 'owner',
+        summary: 'Brings what was found out up to date with newer public facts and prices, or plans that',
+        description:
+          'They are read from models.dev, or from where TOLLGATE_FACTS of the server says. What a file, an administrator or the list of a provider says stays.',
+        answer: RefreshedCatalog,
+        errors: ['facts_unusable', 'catalog_not_read'],
+      },
+      query: PlanQuery,
+    },
   )
 }

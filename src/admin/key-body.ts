@@ -4,24 +4,33 @@ import { ServiceError } from '../domain/service-error.ts'
 import { toMs } from '../domain/time.ts'
 import type { KeyChanges } from '../keys/fields.ts'
 import { DEFAULT_OVERLAP_MS, OVERLAP_MS } from '../keys/rotate.ts'
-import { exactly, orNone, Shared } from './schema.ts'
+import { exactly, Name, orNone, Shared } from './schema.ts'
 import { toSharedChanges } from './shared-body.ts'
 
 const OwnFields = {
   ...Shared,
-  allowed_ips: Type.Optional(Type.Array(Type.String())),
-  expires_ms: orNone(Type.Integer()),
+  allowed_ips: Type.Optional(
+    Type.Array(Type.String(), {
+      description: 'Addresses and ranges that it may be used from; none: from everywhere.',
+    }),
+  ),
+  expires_ms: orNone(Type.Integer(), 'When it ends, ms since 1970; null: never.'),
 }
-/** With the team, by id or name. */
-const KeyFields = { ...OwnFields, team: orNone(Type.String()) }
-const named = { name: Type.String() }
-const renamed = { name: Type.Optional(Type.String()) }
+const KeyFields = { ...OwnFields, team: orNone(Type.String(), 'By id, a part of it, or name; null: none.') }
+const named = { name: Name }
+const renamed = { name: Type.Optional(Name) }
 
 export const KeyBody = exactly({ ...KeyFields, ...named })
 export const KeyPatch = exactly({ ...KeyFields, ...renamed })
 export const OwnBody = exactly({ ...OwnFields, ...named })
 export const OwnPatch = exactly({ ...OwnFields, ...renamed })
-export const RotateBody = exactly({ overlap: Type.Optional(Type.String()) })
+export const RotateBody = exactly({
+  overlap: Type.Optional(
+    Type.String({
+      description: 'How long the secret before works on, such as `24h`, `7d` or `0`; a day where nothing is said.',
+    }),
+  ),
+})
 
 export function toKeyChanges({ team, ...own }: Static<typeof KeyPatch>): KeyChanges {
   return { ...toOwnChanges(own), ...(team === undefined ? {} : { team }) }

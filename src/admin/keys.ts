@@ -1,6 +1,7 @@
 /** Keys: `/admin/api/keys`. A secret is in one answer, that of its making. */
+import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { toKeyDocument } from '../documents/key.ts'
+import { Key, MadeKey, toKeyDocument } from '../documents/key.ts'
 import { readNames } from '../identity/admins.ts'
 import { editKey } from '../keys/edit.ts'
 import { rotateKey } from '../keys/rotate.ts'
@@ -32,7 +33,13 @@ export function keysController(deps: AdminDeps) {
         ])
         return { keys: keys.map((key) => toKeyDocument(key, standingOf(key), names)) }
       },
-      { least: 'viewer' },
+      {
+        route: {
+          least: 'viewer',
+          summary: 'Lists all keys, revoked and expired ones too, with what they have spent',
+          answer: Type.Object({ keys: Type.Array(Key) }),
+        },
+      },
     )
     .post(
       '/keys',
@@ -40,10 +47,24 @@ export function keysController(deps: AdminDeps) {
         const { key, secret } = await createKey(store, { ...toKeyChanges(fields), name }, by(principal))
         return { ...toKeyDocument(key, toFirstStanding(key, now()), await readNames(identity)), key: secret }
       },
-      { least: 'editor', body: KeyBody },
+      {
+        route: {
+          least: 'editor',
+          summary: 'Makes a key, whose secret is in this answer alone',
+          answer: MadeKey,
+          errors: ['key_exists', 'team_not_found', 'team_ambiguous'],
+        },
+        body: KeyBody,
+      },
     )
     .get('/keys/:id', async ({ asker, params: { id } }) => standing(asker, await showKey(store, id, now())), {
-      least: 'viewer',
+      route: {
+        least: 'viewer',
+        summary: 'Shows a key',
+        description: 'By its id or at least six digits of it, its name, or the last four characters of its secret.',
+        answer: Key,
+        errors: ['key_not_found', 'key_ambiguous'],
+      },
     })
     .patch(
       '/keys/:id',
@@ -51,7 +72,19 @@ export function keysController(deps: AdminDeps) {
         const { key } = await editKey(store, id, toKeyChanges(body), by(principal, request))
         return standing(asker, key)
       },
-      { least: 'editor', body: KeyPatch },
+      {
+        route: {
+          least: 'editor',
+          edits: true,
+          summary: 'Changes what is given; the rest stays, and so does what was spent',
+          answer: Key,
+          errors: [
+            ...(['key_not_found', 'key_ambiguous', 'key_exists', 'key_revoked', 'key_hidden'] as const),
+            ...(['team_not_found', 'team_ambiguous'] as const),
+          ],
+        },
+        body: KeyPatch,
+      },
     )
     .post(
       '/keys/:id/rotate',
@@ -59,11 +92,26 @@ export function keysController(deps: AdminDeps) {
         const { key, secret } = await rotateKey(store, id, toOverlapMs(overlap), by(principal))
         return { ...(await standing(asker, key)), key: secret }
       },
-      { least: 'editor', body: RotateBody },
+      {
+        route: {
+          least: 'editor',
+          summary: 'Makes a new secret; the one before ends after the overlap',
+          answer: MadeKey,
+          errors: ['key_not_found', 'key_ambiguous', 'key_revoked', 'key_expired', 'key_hidden'],
+        },
+        body: RotateBody,
+      },
     )
     .post(
       '/keys/:id/revoke',
       async ({ principal, asker, params: { id } }) => standing(asker, (await revokeKey(store, id, by(principal))).key),
-      { least: 'editor' },
+      {
+        route: {
+          least: 'editor',
+          summary: 'Revokes a key for ever',
+          answer: Key,
+          errors: ['key_not_found', 'key_ambiguous', 'key_hidden'],
+        },
+      },
     )
 }

@@ -2,14 +2,22 @@
  * Models, as the commands list and show them, and changed by hand, with their routes: `/admin/api/models`. A slug has a slash, and so
  * may an upstream's name of a model: they are escaped in a path. With `?plan=true` a change is told and not made.
  */
-import { type Static, Type } from '@sinclair/typebox'
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { EditBy, Edited } from '../catalog/edit.ts'
 import { editModel, type ModelChanges, resetModel } from '../catalog/edit-model.ts'
 import { deleteRoute, type RouteChanges, setRoute } from '../catalog/edit-route.ts'
 import { findModel } from '../catalog/find.ts'
-import { toAliasDocuments, toModelDocuments, toShownModel } from '../documents/model.ts'
-import { toKnown } from '../documents/readiness.ts'
+import { EditedModel } from '../documents/catalog.ts'
+import {
+  Alias,
+  ListedModel,
+  toAliasDocuments,
+  toKnown,
+  toModelDocuments,
+  toShownModel,
+  WholeModel,
+} from '../documents/model.ts'
 import { toUpstreamDocuments } from '../documents/upstream.ts'
 import { toDefined } from '../domain/changes.ts'
 import { EFFORTS, type Feature, THINKING } from '../domain/models.ts'
@@ -21,33 +29,52 @@ import type { AdminDeps } from './deps.ts'
 import { exactly, oneOf, orNone, PlanQuery } from './schema.ts'
 
 /** The rules of a catalogue's file say which fields a price has, and which features there are. */
-const Pricing = Type.Unsafe<PricingItem[]>(Type.Array(Type.Record(Type.String(), Type.Unknown()), { minItems: 1 }))
-const Features = Type.Unsafe<Feature[]>(Type.Array(Type.String()))
+const pricing = Type.Unsafe<PricingItem[]>(
+  Type.Array(Type.Record(Type.String(), Type.Unknown()), {
+    minItems: 1,
+    description:
+      'Prices in USD as decimals, such as `{"prompt":"0.000001","completion":"0.000002"}`. Of a route, null: as its model.',
+  }),
+)
+const features = Type.Unsafe<Feature[]>(
+  Type.Array(Type.String(), { description: 'Such as `tools`. Of a route, null: as its model.' }),
+)
+const contextLength = Type.Integer({
+  description: 'Tokens that prompt and answer have together. Of a route, null: as its model.',
+})
+const maxOutputLength = Type.Integer({
+  description: 'Tokens that an answer has at most. Of a route, null: as its model.',
+})
+const enabled = Type.Optional(Type.Boolean({ description: 'False: nobody is sent there.' }))
+/** A field of a route, with what it says of null. */
+const ofRoute = <Schema extends TSchema>(schema: Schema) => orNone(schema, schema.description ?? '')
 
 const ModelPatch = exactly({
-  pricing: Type.Optional(Pricing),
-  supported_features: Type.Optional(Features),
-  context_length: Type.Optional(Type.Integer()),
-  max_output_length: Type.Optional(Type.Integer()),
-  enabled: Type.Optional(Type.Boolean()),
-  listed: Type.Optional(Type.Boolean()),
+  pricing: Type.Optional(pricing),
+  supported_features: Type.Optional(features),
+  context_length: Type.Optional(contextLength),
+  max_output_length: Type.Optional(maxOutputLength),
+  enabled,
+  listed: Type.Optional(Type.Boolean({ description: 'Whether lists of models have it.' })),
 })
 
 const RouteBody = exactly({
-  priority: Type.Optional(Type.Integer()),
-  weight: Type.Optional(Type.Integer()),
-  /** Null for all of these: as the model. */
-  pricing: orNone(Pricing),
-  context_length: orNone(Type.Integer()),
-  max_output_length: orNone(Type.Integer()),
-  supported_features: orNone(Features),
-  enabled: Type.Optional(Type.Boolean()),
+  priority: Type.Optional(Type.Integer({ description: 'Lower ones are tried first.' })),
+  weight: Type.Optional(Type.Integer({ description: 'Its part among those of the same priority.' })),
+  pricing: ofRoute(pricing),
+  context_length: ofRoute(contextLength),
+  max_output_length: ofRoute(maxOutputLength),
+  supported_features: ofRoute(features),
+  enabled,
   /** Null for these: nothing is said of it. */
-  thinking: orNone(oneOf(THINKING)),
-  efforts: orNone(Type.Array(oneOf(EFFORTS), { minItems: 1 })),
-  thinking_off: orNone(Type.Boolean()),
-  thinking_unasked: orNone(Type.Boolean()),
-  sampling: orNone(Type.Boolean()),
+  thinking: orNone(
+    oneOf(THINKING),
+    'How its model thinks there: by an effort, by a number of tokens, or not; null: as is known of it.',
+  ),
+  efforts: orNone(Type.Array(oneOf(EFFORTS), { minItems: 1 }), 'The efforts that it knows.'),
+  thinking_off: orNone(Type.Boolean(), 'Whether it can be told not to think.'),
+  thinking_unasked: orNone(Type.Boolean(), 'Whether it thinks where nobody asks it to.'),
+  sampling: orNone(Type.Boolean(), 'Whether it takes `temperature`, `top_p` and `top_k`.'),
 })
 
 /** The server knows whether it has them. */
@@ -82,30 +109,82 @@ export function modelsController(deps: AdminDeps) {
         const rows = await store.readCatalog()
         return { models: toDocuments(rows), aliases: toAliasDocuments(rows) }
       },
-      { least: 'viewer' },
+      {
+        route: {
+          least: 'viewer',
+          summary: 'Lists models with prices, routes and readiness, and their aliases',
+          answer: Type.Object({ models: Type.Array(ListedModel), aliases: Type.Array(Alias) }),
+        },
+      },
     )
-    .get('/models/:slug', ({ params: { slug } }) => show(slug), { least: 'viewer' })
+    .get('/models/:slug', ({ params: { slug } }) => show(slug), {
+      route: {
+        least: 'viewer',
+        summary: 'Shows a model with every price that it had',
+        description: 'Slugs have a slash, which is escaped: `openai%2Fgpt-5`. An alias does, too.',
+        answer: WholeModel,
+        errors: ['model_not_found'],
+      },
+    })
     .patch(
       '/models/:slug',
       ({ params: { slug }, body, ...asked }) =>
         change(slug, asked, (actor) => editModel(store, slug, toModelChanges(body), actor)),
-      { least: 'editor', body: ModelPatch, query: PlanQuery },
+      {
+        route: {
+          least: 'editor',
+          edits: true,
+          summary: 'Changes a model by hand, or plans that',
+          answer: EditedModel,
+          errors: ['model_not_found'],
+        },
+        body: ModelPatch,
+        query: PlanQuery,
+      },
     )
     .post(
       '/models/:slug/reset',
       ({ params: { slug }, ...asked }) => change(slug, asked, (actor) => resetModel(store, slug, actor)),
-      { least: 'editor', query: PlanQuery },
+      {
+        route: {
+          least: 'editor',
+          edits: true,
+          summary: 'Gives a model back to the file or the facts that it is from',
+          answer: EditedModel,
+          errors: ['model_not_found', 'no_earlier_state', 'invalid'],
+        },
+        query: PlanQuery,
+      },
     )
     .put(
       '/models/:slug/routes/:upstream/:upstream_model',
       ({ params, body, ...asked }) =>
         change(params.slug, asked, (actor) => setRoute(store, toRouteId(params), toRouteChanges(body), actor)),
-      { least: 'editor', body: RouteBody, query: PlanQuery },
+      {
+        route: {
+          least: 'editor',
+          edits: true,
+          summary: 'Makes a route of a model, or changes it, or plans that',
+          answer: EditedModel,
+          errors: ['model_not_found', 'upstream_not_found'],
+        },
+        body: RouteBody,
+        query: PlanQuery,
+      },
     )
     .delete(
       '/models/:slug/routes/:upstream/:upstream_model',
       ({ params, ...asked }) => change(params.slug, asked, (actor) => deleteRoute(store, toRouteId(params), actor)),
-      { least: 'editor', query: PlanQuery },
+      {
+        route: {
+          least: 'editor',
+          edits: true,
+          summary: 'Deletes a route that was made by hand',
+          answer: EditedModel,
+          errors: ['model_not_found', 'route_not_found', 'declared_elsewhere'],
+        },
+        query: PlanQuery,
+      },
     )
 }
 

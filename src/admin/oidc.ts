@@ -11,6 +11,8 @@ import { AdminError } from './errors.ts'
 import { orPage } from './refusal-page.ts'
 import { toClient } from './session.ts'
 
+/** A browser that is refused reads a page in place of JSON. */
+const TO_ELSEWHERE = { responses: { 303: { description: 'Where to go on.' } } }
 const CALLBACK = '/admin/api/oidc/callback'
 
 export function oidcController(deps: AdminDeps) {
@@ -30,7 +32,16 @@ export function oidcController(deps: AdminDeps) {
           const { location, secret } = await beginOidc(requireOidc(), own.origin + CALLBACK, client, now())
           return seeOther(location.href, [toCookie('signIn', secret, own)])
         }),
-      { least: 'door' },
+      {
+        route: {
+          least: 'door',
+          summary: 'Sends a browser to the identity provider, to sign in there',
+          answer: null,
+          operation: TO_ELSEWHERE,
+          errors: ['provider_unavailable', 'provider_wrong', 'too_many_attempts'],
+          ownErrors: { oidc_off: 404 },
+        },
+      },
     )
     .get(
       '/oidc/callback',
@@ -42,7 +53,25 @@ export function oidcController(deps: AdminDeps) {
           // The browser is on its way from another site still, and brings no strict cookie to the page: what that asks for, does.
           return seeOther('/admin', [toCookie('session', signedIn.secret, own), endCookie('signIn', own)])
         }),
-      { least: 'door' },
+      {
+        route: {
+          least: 'door',
+          summary: 'Signs in who comes back from the identity provider, and sends them to the dashboard',
+          answer: null,
+          operation: TO_ELSEWHERE,
+          errors: [
+            ...([
+              'sign_in_ended',
+              'sign_in_failed',
+              'provider_unavailable',
+              'provider_wrong',
+              'too_many_attempts',
+            ] as const),
+            ...(['no_role', 'admin_exists', 'admin_disabled', 'invalid', 'team_not_found', 'team_ambiguous'] as const),
+          ],
+          ownErrors: { oidc_off: 404 },
+        },
+      },
     )
 }
 

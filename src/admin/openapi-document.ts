@@ -1,30 +1,35 @@
 /** The admin API as OpenAPI 3.1 tells of it. `@elysiajs/openapi` reads the schemas of paths and queries off the routes. Pure. */
 import { toOpenAPISchema } from '@elysiajs/openapi/openapi'
-import { type TSchema, Type } from '@sinclair/typebox'
-import * as catalog from '../documents/schemas/catalog.ts'
-import { Text } from '../documents/schemas/describes.ts'
-import * as keys from '../documents/schemas/keys.ts'
-import * as ledger from '../documents/schemas/ledger.ts'
-import * as models from '../documents/schemas/models.ts'
-import * as people from '../documents/schemas/people.ts'
-import * as server from '../documents/schemas/server.ts'
-import * as upstreams from '../documents/schemas/upstreams.ts'
+import { KindGuard, type TSchema, Type } from '@sinclair/typebox'
+import * as audit from '../documents/audit.ts'
+import * as catalog from '../documents/catalog.ts'
+import * as checks from '../documents/checks.ts'
+import { Text } from '../documents/fields.ts'
+import * as keys from '../documents/key.ts'
+import * as models from '../documents/model.ts'
+import * as people from '../documents/people.ts'
+import * as requests from '../documents/request.ts'
+import * as server from '../documents/server.ts'
+import * as upstreams from '../documents/upstream.ts'
+import * as usage from '../documents/usage.ts'
 import { RequestSchema } from '../domain/request.ts'
 import { withComponents } from '../http/openapi/components.ts'
 import { ApiError, ChatCompletion } from '../http/openapi/schemas.ts'
 import { API_PATH, type GuardedRoute, type Least } from './access.ts'
 import { statusOf } from './errors.ts'
 import type { Described } from './openapi.ts'
-import { FIELDS, PARAMETERS, VALUES } from './words/parameters.ts'
-import type { RouteWords } from './words/route-words.ts'
-import { WORDS } from './words/words.ts'
 
 /** A refusal: a kind for scripts, a sentence for people. */
 const Refusal = Type.Object({ error: Type.Object({ kind: Text, message: Text }) })
 
-const NAMED = {
-  ...{ ...people, ...keys, ...models, ...upstreams, ...catalog, ...ledger, ...server, Refusal },
-  ...{ ChatRequest: RequestSchema, ChatCompletion, ApiError },
+/** Every schema that a file of documents exports, under its name there. */
+const NAMED: Readonly<Record<string, object>> = {
+  ...Object.fromEntries(
+    [people, keys, models, upstreams, catalog, requests, usage, audit, checks, server]
+      .flatMap((file) => Object.entries<unknown>({ ...file }))
+      .filter((named): named is [string, TSchema] => KindGuard.IsSchema(named[1])),
+  ),
+  ...{ Refusal, ChatRequest: RequestSchema, ChatCompletion, ApiError },
 }
 
 /**
@@ -37,15 +42,10 @@ export function toAdminDocument({ app, routes }: Described, cookie: string) {
   for (const route of routes) {
     const path = route.path.replaceAll(/:([^/]+)/g, '{$1}')
     const method = route.method.toLowerCase()
-    const words = WORDS[toName(route)]
-    paths[path] = { ...paths[path], [method]: toOperation(route, read[path]?.[method] ?? {}, words) }
+    paths[path] = { ...paths[path], [method]: toOperation(route, read[path]?.[method] ?? {}) }
   }
   return withComponents({ ...toHead(cookie), tags: toTags(routes), paths }, NAMED)
 }
-
-/** Such as `GET /keys/:id`: what a route's words stand under. */
-export const toName = ({ method, path }: Pick<GuardedRoute, 'method' | 'path'>) =>
-  `${method} ${path.slice(API_PATH.length)}`
 
 const toHead = (cookie: string) => ({
   openapi: '3.1.1',
@@ -76,35 +76,45 @@ const toHead = (cookie: string) => ({
 
 interface Operation {
   operationId?: string
-  parameters?: { name: string; in: string; required: boolean; schema: { anyOf?: TSchema[] } }[]
+  parameters?: { name: string; in: string; required: boolean; schema: TSchema }[]
 }
-type Body = Readonly<{ properties?: Record<string, object>; [other: string]: unknown }>
 type Paths = Readonly<Record<string, Readonly<Record<string, Operation>> | undefined>>
 
-function toOperation(route: GuardedRoute, read: Operation, words: RouteWords | undefined) {
-  const { least, except } = route
+function toOperation(route: GuardedRoute, read: Operation) {
+  const { least, except, answer, operation } = route
   const body = route.body
-    ? { required: true, content: { 'application/json': { schema: toBody(route.body) } } }
-    : words?.operation?.requestBody
-  const parameters = [...(read.parameters ?? []).map(toParameter), ...(words?.edits ? [IF_MATCH] : [])]
-  const answer = words?.answer && { description: 'Done.', content: { 'application/json': { schema: words.answer } } }
+    ? { required: true, content: { 'application/json': { schema: route.body } } }
+    : operation?.requestBody
+  const parameters = [...(read.parameters ?? []).map(toParameter), ...(route.edits ? [IF_MATCH] : [])]
+  const done = answer && { description: 'Done.', content: { 'application/json': { schema: answer } } }
   return {
     operationId: read.operationId,
-    summary: words?.summary,
-    description: [words?.description, WHO[least]].filter(Boolean).join('\n\n'),
+    summary: route.summary,
+    description: [route.description, WHO[least]].filter(Boolean).join('\n\n'),
     tags: [tagOf(route)],
     security: SECURITY[least],
     'x-least-role': least === 'door' ? null : least,
-    ...(except === null ? {} : { 'x-except-role': except }),
+    ...(except ? { 'x-except-role': except } : {}),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(body ? { requestBody: body } : {}),
-    responses: { ...toErrors(route, read, words), ...words?.operation?.responses, ...(answer ? { 200: answer } : {}) },
+    responses: { ...toErrors(route, read), ...operation?.responses, ...(done ? { 200: done } : {}) },
   }
 }
 
 const IF_MATCH = {
-  ...{ name: 'if-match', in: 'header', required: false },
-  ...{ description: PARAMETERS['if-match'], schema: { type: 'string' } },
+  ...{ name: 'if-match', in: 'header', required: false, schema: { type: 'string' } },
+  description:
+    'The `revision` of the state that the edit was made from, in quotes. The edit is refused if the state has changed since; without it, the edit is always made.',
+}
+
+/** What the parameters of paths mean, which are the same everywhere. */
+const IN_PATHS: Readonly<Record<string, string>> = {
+  id: 'Its id. Keys, teams and requests are found by a part of it, too, and keys, teams, tokens and people by their name.',
+  slug: 'A slug with its slash escaped, or an alias.',
+  number: 'Of a state of the catalogue, from 1 on.',
+  name: 'Of a backup, as lists have it.',
+  upstream: 'Its id.',
+  upstream_model: 'What the upstream calls it, with slashes escaped.',
 }
 
 const WHO: Readonly<Record<Least, string>> = {
@@ -127,26 +137,17 @@ const tagOf = ({ path }: GuardedRoute) => path.slice(API_PATH.length + 1).split(
 
 const toTags = (routes: readonly GuardedRoute[]) => [...new Set(routes.map(tagOf))].map((name) => ({ name }))
 
-const toBody = (schema: TSchema & Body) => ({
-  ...schema,
-  ...(schema.properties && {
-    properties: mapValues(schema.properties, (field, name) => ({ ...field, description: FIELDS[name] })),
-  }),
-})
-
-const mapValues = <From, To>(record: Record<string, From>, map: (value: From, name: string) => To) =>
-  Object.fromEntries(Object.entries(record).map(([name, value]) => [name, map(value, name)]))
-
 /** Queries are text, whatever is read from it: of the forms that the router takes, the plain one tells what is meant; none: several values. */
 function toParameter({ schema, ...parameter }: NonNullable<Operation['parameters']>[number]) {
-  const plain = schema.anyOf?.find(({ type }) => type === 'integer' || type === 'boolean')
-  const several = Object.keys(schema).length === 0 ? { type: 'array', items: { type: 'string' } } : null
-  const told = plain ? { type: plain.type } : (several ?? schema)
-  return { ...parameter, description: PARAMETERS[parameter.name], schema: { ...told, ...VALUES[parameter.name] } }
+  const { description = IN_PATHS[parameter.name], values, ...read } = schema
+  const plain = read.anyOf?.find(({ type }: TSchema) => type === 'integer' || type === 'boolean')
+  const several = Object.keys(read).length === 0 ? { type: 'array', items: { type: 'string' } } : null
+  const told = plain ? { type: plain.type } : (several ?? read)
+  return { ...parameter, description, schema: { ...told, ...values } }
 }
 
 /** The refusals of a route, by their status. */
-function toErrors({ method, body, least }: GuardedRoute, { parameters }: Operation, words?: RouteWords) {
+function toErrors({ method, body, least, edits, errors, ownErrors }: GuardedRoute, { parameters }: Operation) {
   const kinds: [status: number, kind: string][] = [
     ...(body || parameters ? [[400, 'invalid'] as const] : []),
     ...(least === 'door'
@@ -166,9 +167,9 @@ function toErrors({ method, body, least }: GuardedRoute, { parameters }: Operati
           [413, 'body_too_long'],
         ] as const)
       : []),
-    ...(words?.edits ? [[412, 'revision_conflict'] as const] : []),
-    ...(words?.errors ?? []).map((kind) => [statusOf(kind), kind] as const),
-    ...Object.entries(words?.ownErrors ?? {}).map(([kind, status]) => [status, kind] as const),
+    ...(edits ? [[412, 'revision_conflict'] as const] : []),
+    ...(errors ?? []).map((kind) => [statusOf(kind), kind] as const),
+    ...Object.entries(ownErrors ?? {}).map(([kind, status]) => [status, kind] as const),
     ...([
       [429, 'too_many_reports'],
       [500, 'internal'],

@@ -1,7 +1,8 @@
 /**
  * The description of this API (OpenAPI 3.1): `GET /admin/api/openapi.json`. Made of its routes and their schemas, of who may ask for
- * them, and of what `words/` says, when it is first asked for.
+ * them, and of what they say of themselves, when it is first asked for.
  */
+import { Type } from '@sinclair/typebox'
 import { type AnyElysia, Elysia } from 'elysia'
 import { createDescription } from '../http/description.ts'
 import { access, type GuardedRoute } from './access.ts'
@@ -27,6 +28,6 @@ export const openApiController = (describe: () => Described) => {
       if (last?.cookie !== cookie) last = at(cookie)
       return last.serve(request)
     },
-    { least: 'viewer' },
+    { route: { least: 'viewer', summary: 'This description', answer: Type.Object({}) } },
   )
 }

@@ -7,15 +7,23 @@ import { requireMember } from '../identity/own-keys.ts'
 import type { Principal } from '../identity/principal.ts'
 import { toOwnFilter, toOwnRows } from '../ledger/own.ts'
 import { toRequestFilter } from '../ledger/request-filter.ts'
-import { access, isStillLetIn } from './access.ts'
+import { access, isStillLetIn, type Route } from './access.ts'
 import type { AdminDeps } from './deps.ts'
 import { type LastingAsker, toAnswer } from './reports.ts'
-import { FilterQuery, ListQuery, toLasting, toWanted, toWantedPage } from './requests.ts'
-import { toUsageOptions, UsageQuery } from './usage.ts'
+import { FilterQuery, ListQuery, REQUESTS, toLasting, toWanted, toWantedPage } from './requests.ts'
+import { toUsageOptions, USAGE, UsageQuery } from './usage.ts'
 
 const toOwnAsker = (asker: LastingAsker, principal: Principal) => ({
   ...asker,
   ownerId: requireMember(principal).id,
+})
+
+/** What a route of all keys says of itself, of keys of a member's own. */
+const toOwn = (route: Omit<Route, 'least'>): Route => ({
+  ...route,
+  least: 'member',
+  description: [route.description, "Of a member's own keys alone."].filter(Boolean).join(' '),
+  errors: [...(route.errors ?? []), 'no_team'],
 })
 
 export function ownLedgerController(deps: AdminDeps) {
@@ -27,13 +35,13 @@ export function ownLedgerController(deps: AdminDeps) {
       '/usage',
       async ({ request, asker, principal, query }) =>
         toAnswer(await reports.usage(toOwnAsker(asker, principal), toUsageOptions(request, query, now()))),
-      { least: 'member', query: UsageQuery },
+      { route: toOwn(USAGE), query: UsageQuery },
     )
     .get(
       '/requests',
       async ({ request, asker, principal, query }) =>
         toAnswer(await reports.requests(toOwnAsker(asker, principal), toWantedPage(request, query, now()))),
-      { least: 'member', query: ListQuery },
+      { route: toOwn(REQUESTS.list), query: ListQuery },
     )
     .get(
       '/requests/live',
@@ -45,11 +53,11 @@ export function ownLedgerController(deps: AdminDeps) {
         const response = live.follow(own, filter, () => isStillLetIn(request, 'member', deps))
         return toLasting(response, request, live)
       },
-      { least: 'member', query: FilterQuery },
+      { route: toOwn(REQUESTS.live), query: FilterQuery },
     )
     .get(
       '/requests/:id',
       async ({ asker, principal, params: { id } }) => toAnswer(await reports.request(toOwnAsker(asker, principal), id)),
-      { least: 'member' },
+      { route: toOwn(REQUESTS.one) },
     )
 }

@@ -2,9 +2,10 @@
  * What members have of their own: `/admin/api/own`. Their keys, which nobody else's id leads beyond, and what their team may use. A
  * secret is in one answer, that of its making.
  */
+import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { toKeyDocument } from '../documents/key.ts'
-import { toTeamDocument } from '../documents/team.ts'
+import { Key, MadeKey, OwnTeam, toKeyDocument, toTeamDocument } from '../documents/key.ts'
+import { PublicModel } from '../documents/model.ts'
 import { createOwnKeys, requireMember } from '../identity/own-keys.ts'
 import type { Principal } from '../identity/principal.ts'
 import { editKey } from '../keys/edit.ts'
@@ -40,10 +41,15 @@ export function ownController(deps: AdminDeps) {
         )
         return document
       },
-      { least: 'member' },
+      { route: { least: 'member', summary: "Shows a member's team", answer: OwnTeam, errors: ['no_team'] } },
     )
     .get('/models', ({ principal }) => ({ models: serving.modelsOf(requireMember(principal).teamId) }), {
-      least: 'member',
+      route: {
+        least: 'member',
+        summary: 'Lists the models that a member may use, as clients are told of them',
+        answer: Type.Object({ models: Type.Array(PublicModel) }),
+        errors: ['no_team'],
+      },
     })
     .get(
       '/keys',
@@ -54,7 +60,14 @@ export function ownController(deps: AdminDeps) {
         ])
         return { keys: keys.map((key) => toKeyDocument(key, standingOf(key), namesOf(principal))) }
       },
-      { least: 'member' },
+      {
+        route: {
+          least: 'member',
+          summary: "Lists a member's own keys",
+          answer: Type.Object({ keys: Type.Array(Key) }),
+          errors: ['no_team'],
+        },
+      },
     )
     .post(
       '/keys',
@@ -62,13 +75,26 @@ export function ownController(deps: AdminDeps) {
         const { key, secret } = await ownKeys(principal).create({ ...toOwnChanges(fields), name }, by(principal))
         return { ...toKeyDocument(key, toFirstStanding(key, now()), namesOf(principal)), key: secret }
       },
-      { least: 'member', body: OwnBody },
+      {
+        route: {
+          least: 'member',
+          summary: "Makes a key of a member's own, in their team",
+          answer: MadeKey,
+          errors: ['no_team', 'key_exists', 'too_many_keys'],
+        },
+        body: OwnBody,
+      },
     )
     .get(
       '/keys/:id',
       async ({ principal, params: { id } }) => standing(await showKey(ownKeys(principal), id, now()), principal),
       {
-        least: 'member',
+        route: {
+          least: 'member',
+          summary: "Shows a key of a member's own",
+          answer: Key,
+          errors: ['no_team', 'key_not_found', 'key_ambiguous'],
+        },
       },
     )
     .patch(
@@ -77,7 +103,20 @@ export function ownController(deps: AdminDeps) {
         const { key } = await editKey(ownKeys(principal), id, toOwnChanges(body), by(principal, request))
         return standing(key, principal)
       },
-      { least: 'member', body: OwnPatch },
+      {
+        route: {
+          least: 'member',
+          edits: true,
+          summary: "Changes a key of a member's own",
+          answer: Key,
+          description: 'What an administrator has set (`ceilings`) can be lowered, and not raised or removed.',
+          errors: [
+            ...(['no_team', 'key_not_found', 'key_ambiguous', 'key_exists', 'key_revoked'] as const),
+            ...(['too_many_keys', 'above_ceiling'] as const),
+          ],
+        },
+        body: OwnPatch,
+      },
     )
     .post(
       '/keys/:id/rotate',
@@ -85,12 +124,27 @@ export function ownController(deps: AdminDeps) {
         const { key, secret } = await rotateKey(ownKeys(principal), id, toOverlapMs(overlap), by(principal))
         return { ...(await standing(key, principal)), key: secret }
       },
-      { least: 'member', body: RotateBody },
+      {
+        route: {
+          least: 'member',
+          summary: "Makes a new secret of a member's own key",
+          answer: MadeKey,
+          errors: ['no_team', 'key_not_found', 'key_ambiguous', 'key_revoked', 'key_expired'],
+        },
+        body: RotateBody,
+      },
     )
     .post(
       '/keys/:id/revoke',
       async ({ principal, params: { id } }) =>
         standing((await revokeKey(ownKeys(principal), id, by(principal))).key, principal),
-      { least: 'member' },
+      {
+        route: {
+          least: 'member',
+          summary: "Revokes a key of a member's own",
+          answer: Key,
+          errors: ['no_team', 'key_not_found', 'key_ambiguous'],
+        },
+      },
     )
 }

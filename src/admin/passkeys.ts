@@ -2,10 +2,15 @@
  * Passkeys: `/admin/api/passkeys` of one's own, and the door that they open, `/admin/api/session/passkey`. Each goes in two steps: what
  * a browser is to ask an authenticator for, and what that has said.
  */
-import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
+import type {
+  AuthenticationResponseJSON,
+  PublicKeyCredentialCreationOptionsJSON,
+  PublicKeyCredentialRequestOptionsJSON,
+  RegistrationResponseJSON,
+} from '@simplewebauthn/server'
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { toPasskeyDocument } from '../documents/admin.ts'
+import { Passkey, SignedIn, toPasskeyDocument } from '../documents/people.ts'
 import { addPasskey, beginPasskey, removePasskey, renamePasskey } from '../identity/passkeys/passkeys.ts'
 import { beginPasskeySignIn, endPasskeySignIn } from '../identity/passkeys/sign-in.ts'
 import type { RelyingParty } from '../identity/passkeys/verify.ts'
@@ -18,16 +23,21 @@ import { type OwnOrigin, toRelyingParty } from './origins.ts'
 import { exactly } from './schema.ts'
 import { toClient } from './session.ts'
 
-const Name = Type.String({ maxLength: 200 })
+const Name = Type.String({ maxLength: 200, description: 'What it is called.' })
 const Bytes = Type.String({ minLength: 1, pattern: '^[A-Za-z0-9_-]+$' })
+
+const SAID = "What an authenticator has said, as `toJSON()` of a browser's `PublicKeyCredential` has it."
 
 /** As a browser's `toJSON()` has what an authenticator said: it may know of more, which is nothing to us. */
 const fromBrowser = <Json>(response: Record<string, ReturnType<typeof Type.String>>, more: object = {}) =>
   Type.Unsafe<Json>(
-    Type.Object({
-      ...{ id: Bytes, rawId: Bytes, type: Type.Literal('public-key') },
-      response: Type.Object({ ...response, ...more }),
-    }),
+    Type.Object(
+      {
+        ...{ id: Bytes, rawId: Bytes, type: Type.Literal('public-key') },
+        response: Type.Object({ ...response, ...more }),
+      },
+      { description: SAID },
+    ),
   )
 
 const Created = fromBrowser<RegistrationResponseJSON>(
@@ -37,6 +47,15 @@ const Created = fromBrowser<RegistrationResponseJSON>(
 const Used = fromBrowser<AuthenticationResponseJSON>({
   ...{ clientDataJSON: Bytes, authenticatorData: Bytes, signature: Bytes, userHandle: Bytes },
 })
+
+const CreationOptions = Type.Unsafe<PublicKeyCredentialCreationOptionsJSON>(
+  Type.Object({}, { description: 'For `PublicKeyCredential.parseCreationOptionsFromJSON()` of a browser.' }),
+)
+const RequestOptions = Type.Unsafe<PublicKeyCredentialRequestOptionsJSON>(
+  Type.Object({}, { description: 'For `PublicKeyCredential.parseRequestOptionsFromJSON()` of a browser.' }),
+)
+const NO_SESSION = { no_session: 403 }
+const NOT_HERE = { no_passkeys_here: 409 }
 
 export function passkeysController(deps: AdminDeps) {
   const { identity, now } = deps
@@ -51,7 +70,14 @@ export function passkeysController(deps: AdminDeps) {
         const { adminId } = requireSession(principal)
         return { passkeys: (await identity.readPasskeys(adminId)).map(toPasskeyDocument) }
       },
-      { least: 'member' },
+      {
+        route: {
+          least: 'member',
+          summary: "Lists one's own passkeys",
+          answer: Type.Object({ passkeys: Type.Array(Passkey) }),
+          ownErrors: NO_SESSION,
+        },
+      },
     )
     .post(
       '/passkeys/options',
@@ -61,7 +87,18 @@ export function passkeysController(deps: AdminDeps) {
         set.headers['set-cookie'] = toCookie('passkey', secret, own)
         return { options }
       },
-      { least: 'member', body: exactly({ password: Type.String({ maxLength: 1_000 }) }) },
+      {
+        route: {
+          least: 'member',
+          summary: 'Begins to add a passkey, for whoever knows their password',
+          description:
+            'What a browser asks an authenticator for; the answer sets a cookie that has to come back with what that says, within ten minutes. Passkeys need an address that is a name: one of --public-url, or localhost.',
+          answer: Type.Object({ options: CreationOptions }),
+          errors: ['password_off', 'sign_in_failed', 'too_many_passkeys', 'too_many_attempts'],
+          ownErrors: { ...NO_SESSION, ...NOT_HERE },
+        },
+        body: exactly({ password: Type.String({ maxLength: 1_000, description: 'The one to sign in with.' }) }),
+      },
     )
     .post(
       '/passkeys',
@@ -71,7 +108,16 @@ export function passkeysController(deps: AdminDeps) {
         set.headers['set-cookie'] = endCookie('passkey', own)
         return toPasskeyDocument(passkey)
       },
-      { least: 'member', body: exactly({ name: Name, response: Created }) },
+      {
+        route: {
+          least: 'member',
+          summary: 'Adds the passkey that an authenticator has made',
+          answer: Passkey,
+          errors: ['password_off', 'challenge_ended', 'too_many_passkeys'],
+          ownErrors: NO_SESSION,
+        },
+        body: exactly({ name: Name, response: Created }),
+      },
     )
     .patch(
       '/passkeys/:id',
@@ -79,7 +125,16 @@ export function passkeysController(deps: AdminDeps) {
         const { adminId } = requireSession(principal)
         return toPasskeyDocument(await renamePasskey(identity, id, name, adminId, by(principal)))
       },
-      { least: 'member', body: exactly({ name: Name }) },
+      {
+        route: {
+          least: 'member',
+          summary: "Renames one of one's own passkeys",
+          answer: Passkey,
+          errors: ['passkey_not_found'],
+          ownErrors: NO_SESSION,
+        },
+        body: exactly({ name: Name }),
+      },
     )
     .delete(
       '/passkeys/:id',
@@ -87,7 +142,15 @@ export function passkeysController(deps: AdminDeps) {
         const { adminId } = requireSession(principal)
         return toPasskeyDocument(await removePasskey(identity, id, adminId, by(principal)))
       },
-      { least: 'member' },
+      {
+        route: {
+          least: 'member',
+          summary: "Removes one of one's own passkeys: nobody signs in with it any more",
+          answer: Passkey,
+          errors: ['passkey_not_found'],
+          ownErrors: NO_SESSION,
+        },
+      },
     )
     .post(
       '/session/passkey/options',
@@ -97,7 +160,17 @@ export function passkeysController(deps: AdminDeps) {
         set.headers['set-cookie'] = toCookie('passkey', secret, own)
         return { options }
       },
-      { least: 'door' },
+      {
+        route: {
+          least: 'door',
+          summary: 'Begins to sign somebody in with a passkey',
+          description:
+            'What a browser asks authenticators for; the answer sets a cookie that has to come back with what one says, within ten minutes.',
+          answer: Type.Object({ options: RequestOptions }),
+          errors: ['password_off'],
+          ownErrors: NOT_HERE,
+        },
+      },
     )
     .post(
       '/session/passkey',
@@ -107,7 +180,16 @@ export function passkeysController(deps: AdminDeps) {
         set.headers['set-cookie'] = [toCookie('session', secret, own), endCookie('passkey', own)]
         return { name: admin.name, role: admin.role }
       },
-      { least: 'door', body: exactly({ response: Used }) },
+      {
+        route: {
+          least: 'door',
+          summary: 'Signs somebody in with a passkey',
+          description: 'The answer sets the cookie of a session; the one that the browser had ends.',
+          answer: SignedIn,
+          errors: ['sign_in_failed', 'password_off', 'challenge_ended', 'too_many_attempts'],
+        },
+        body: exactly({ response: Used }),
+      },
     )
 }
 

@@ -4,6 +4,7 @@
  */
 import { Elysia } from 'elysia'
 import type { Key } from '../domain/snapshot.ts'
+import { chatOperation } from '../http/openapi/chat.ts'
 import { takePlaygroundKey } from '../identity/playground.ts'
 import type { Principal } from '../identity/principal.ts'
 import { access, requireSession } from './access.ts'
@@ -31,6 +32,18 @@ export function playgroundController({ identity, serving, now }: AdminDeps) {
       requireSession(principal)
       return serving.chat(request, headers, await keyOf(principal))
     },
-    { least: 'member', except: 'viewer', parse: 'none' },
+    {
+      route: {
+        least: 'member',
+        except: 'viewer',
+        summary: 'Has a model answer, as `/v1/chat/completions` does',
+        description:
+          'By a key of their own that has no secret: metered, limited and on record like any other. Viewers have none. Of a request that was let in, errors are those of `/v1`, in their shape.',
+        answer: null,
+        operation: chatOperation,
+        ownErrors: { no_session: 403 },
+      },
+      parse: 'none',
+    },
   )
 }

@@ -1,10 +1,38 @@
 /** Values of queries: what several of the admin API's lists are asked with. */
 import { Type } from '@sinclair/typebox'
+import { t } from 'elysia'
 import { ServiceError } from '../domain/service-error.ts'
 import { toPastMs } from '../domain/time.ts'
 
+/** ms since 1970, a span such as `7d`, or a date with or without a time. */
+const TIME = String.raw`^(\d{10,15}|0|\d{1,10}(ms|s|m|h|d|w)|\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)?)?)$`
+
+/** @param values which ones it takes, for the description alone: its route checks them, and refuses others with a sentence. */
+export const text = (description: string, values?: object) =>
+  Type.Optional(Type.String({ description, ...(values && { values }) }))
 /** One value or, with the name repeated, several: read by `toSeveral`. */
-export const Several = Type.Optional(Type.Unsafe<string | string[]>(Type.Unknown()))
+export const several = (description: string) =>
+  Type.Optional(Type.Unsafe<string | string[]>(Type.Unknown({ description })))
+
+/** Parameters that several lists and reports take. */
+export const Since = text('From when on: ms since 1970, `7d` or `12h` (ago), or a date such as 2027-01-31.', {
+  pattern: TIME,
+})
+export const Until = text('Before when, as `since`.', { pattern: TIME })
+export const Before = text('`next` of the page before.')
+/** Refusals of whatever names keys and teams. */
+export const NAMED = ['key_not_found', 'key_ambiguous', 'team_not_found', 'team_ambiguous'] as const
+
+/** What each filter says, of one value or of several. */
+export const FILTERS = {
+  key: 'By id, a part of it, or name. Reports of usage take several: repeat it.',
+  team: 'By id, a part of it, or name. Reports of usage take several: repeat it.',
+  model: 'A slug, an alias, or a pattern such as `openai/*`. Reports of usage take several: repeat it.',
+  upstream: 'Its id; of requests, the one that was asked last. Reports of usage take several: repeat it.',
+  endpoint: 'Such as `chat`.',
+  user: 'As its client named it. Reports of usage take several: repeat it.',
+} as const
+export const Limit = t.Optional(t.Integer({ description: 'Rows at most.' }))
 
 /** All values of a name. The framework would take a comma in one of several for the end of a value. */
 export const toSeveral = (request: Request, name: string): string[] => new URL(request.url).searchParams.getAll(name)

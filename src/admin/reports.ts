@@ -3,9 +3,8 @@
  * (`server/reports.ts`), where everybody who asks takes turns: whoever asks for too much at once is told so.
  */
 import type { AuditPageDocument } from '../documents/audit.ts'
-import type { FailuresDocument } from '../documents/failures.ts'
 import type { ChargeDocument, RequestPageDocument } from '../documents/request.ts'
-import type { UsageDocument } from '../documents/usage.ts'
+import type { FailuresDocument, UsageDocument } from '../documents/usage.ts'
 import type { Budget } from '../domain/limits.ts'
 import type { AuditOptions } from '../keys/audit-log.ts'
 import type { Standing } from '../keys/standing.ts'

@@ -1,37 +1,73 @@
 /** Requests on record, one of them explained, and those that finish now: `/admin/api/requests`, as `tollgate requests` has them. */
-import { type Static, Type } from '@sinclair/typebox'
+
+import type { Static } from '@sinclair/typebox'
 import { Elysia, t } from 'elysia'
+import { ExplainedRequest, RequestPage } from '../documents/request.ts'
 import { toDefined } from '../domain/changes.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { toRequestFilter, type WantedRequests } from '../ledger/request-filter.ts'
 import { REQUEST_STATUSES, UNWELL } from '../store/request-store.ts'
-import { access, isStillLetIn } from './access.ts'
+import { access, isStillLetIn, type Route } from './access.ts'
 import type { AdminDeps, LiveRequests } from './deps.ts'
 import { AdminError } from './errors.ts'
-import { Several, toLimit, toSeveral, toTimeOrNone } from './query.ts'
+import {
+  Before,
+  FILTERS,
+  Limit,
+  NAMED,
+  Since,
+  several,
+  text,
+  toLimit,
+  toSeveral,
+  toTimeOrNone,
+  Until,
+} from './query.ts'
 import { toAnswer, type WantedPage } from './reports.ts'
 
 const MOST_ROWS = 1_000
-const Text = Type.Optional(Type.String())
 
 const Filter = {
-  ...{ key: Text, team: Text, model: Text, upstream: Text, user: Text, error_code: Text },
-  /** `ok`, `failed`, `cut`, `abandoned`, `open`; several with commas, or repeated. */
-  status: Several,
-  /** True for those that did not end well. */
-  errors: t.Optional(t.Boolean()),
+  ...{ key: text(FILTERS.key), team: text(FILTERS.team), model: text(FILTERS.model) },
+  ...{ upstream: text(FILTERS.upstream), user: text(FILTERS.user) },
+  error_code: text('Such as `upstream_timeout`.'),
+  status: several('One of ok, failed, cut, abandoned and open; several with commas, or repeated.'),
+  errors: t.Optional(t.Boolean({ description: 'Those alone that did not end well.' })),
 }
 export const FilterQuery = t.Object(Filter, { additionalProperties: false })
 export const ListQuery = t.Object(
   {
     ...Filter,
-    ...{ since: Text, until: Text },
-    limit: t.Optional(t.Integer()),
-    /** `next` of the page before. */
-    before: Text,
+    ...{ since: Since, until: Until, limit: Limit, before: Before },
   },
   { additionalProperties: false },
 )
+
+/** What each route says of itself, of all keys and, in `own-ledger.ts`, of a member's own. */
+export const REQUESTS = {
+  list: {
+    summary: 'Lists requests, newest first, page by page',
+    answer: RequestPage,
+    errors: ['report_too_long', ...NAMED],
+  },
+  live: {
+    summary: 'Follows requests as they finish',
+    description: 'Server-sent events, each with a request as lists have it, and why its upstream failed as `reason`.',
+    answer: null,
+    operation: {
+      responses: {
+        200: { description: 'The stream.', content: { 'text/event-stream': { schema: { type: 'string' } } } },
+      },
+    },
+    errors: NAMED,
+    ownErrors: { too_many_tails: 429 },
+  },
+  one: {
+    summary: 'Explains a request: its calls, and how its charge comes about',
+    answer: ExplainedRequest,
+    errors: ['report_too_long', 'request_not_found', 'request_removed', 'request_ambiguous'],
+  },
+} as const satisfies Record<string, Omit<Route, 'least'>>
 
 export function requestsController(deps: AdminDeps) {
   const { store, reports, live, now } = deps
@@ -41,7 +77,7 @@ export function requestsController(deps: AdminDeps) {
     .get(
       '/requests',
       async ({ request, asker, query }) => toAnswer(await reports.requests(asker, toWantedPage(request, query, now()))),
-      { least: 'viewer', query: ListQuery },
+      { route: { ...REQUESTS.list, least: 'viewer' }, query: ListQuery },
     )
     .get(
       '/requests/live',
@@ -53,10 +89,10 @@ export function requestsController(deps: AdminDeps) {
         const response = live.follow(asker, filter, () => isStillLetIn(request, 'viewer', deps))
         return toLasting(response, request, live)
       },
-      { least: 'viewer', query: FilterQuery },
+      { route: { ...REQUESTS.live, least: 'viewer' }, query: FilterQuery },
     )
     .get('/requests/:id', async ({ asker, params: { id } }) => toAnswer(await reports.request(asker, id)), {
-      least: 'viewer',
+      route: { ...REQUESTS.one, least: 'viewer' },
     })
 }
 

@@ -1,7 +1,7 @@
 /** What the running server goes by, as the admin API tells of it and has it renewed. */
 
 import type { SettingText } from '../config.ts'
-import type { ServerStatus } from '../documents/status.ts'
+import type { ServerStatus } from '../documents/server.ts'
 import type { UpstreamStatus, UpstreamTest } from '../documents/upstream.ts'
 import type { ListedModel } from '../domain/model-server.ts'
 import type { Model } from '../domain/models.ts'

@@ -1,18 +1,35 @@
 /** The doors of the dashboard, and the sessions behind them: `/admin/api/setup`, `/code`, `/session`, `/sessions`, `/password`. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { toSessionDocument } from '../documents/admin.ts'
+import { Flag } from '../documents/fields.ts'
+import { Session, SignedIn, toSessionDocument, Who } from '../documents/people.ts'
 import type { Principal } from '../identity/principal.ts'
 import { endSession, listSessions } from '../identity/sessions.ts'
-import { type Client, changePassword, isSetUp, type SignedIn, setUp, signIn, useCode } from '../identity/sign-in.ts'
+import {
+  type Client,
+  changePassword,
+  isSetUp,
+  type SignedIn as OpenedSession,
+  setUp,
+  signIn,
+  useCode,
+} from '../identity/sign-in.ts'
 import { access, requireSession } from './access.ts'
 import { endCookie, toCookie } from './cookie.ts'
 import type { AdminDeps } from './deps.ts'
 import { type OwnOrigin, toRelyingParty } from './origins.ts'
 import { exactly } from './schema.ts'
 
-const Credentials = { name: Type.String({ maxLength: 200 }), password: Type.String({ maxLength: 1_000 }) }
-const Code = Type.String({ maxLength: 100 })
+const Credentials = {
+  name: Type.String({ maxLength: 200, description: 'What they sign in with.' }),
+  password: Type.String({
+    maxLength: 1_000,
+    description: 'The one to sign in with from now on, or at this door.',
+  }),
+}
+const Code = Type.String({ maxLength: 100, description: 'Good for one use.' })
+const Ended = Type.Object({ ended: Flag })
+const NO_SESSION = { no_session: 403 }
 
 const NOBODY = { name: null, role: null, has_password: false }
 
@@ -24,7 +41,7 @@ export function sessionController(deps: AdminDeps) {
     request: Request,
     own: OwnOrigin,
     principal: Principal,
-    open: (client: Client, nowMs: number) => Promise<SignedIn>,
+    open: (client: Client, nowMs: number) => Promise<OpenedSession>,
   ) => {
     const { admin, secret } = await open(toClient(request, principal, deps), now())
     const { name, role } = admin
@@ -41,25 +58,52 @@ export function sessionController(deps: AdminDeps) {
         const { name, role, hasPassword } = principal
         return { name, role, has_password: hasPassword, is_set_up: true, ...how }
       },
-      { least: 'door' },
+      { route: { least: 'door', summary: 'Tells who has signed in, and whether anybody can', answer: Who } },
     )
     .post(
       '/setup',
       ({ request, visitor, principal, body }) =>
         enter(request, visitor.own, principal, (client, nowMs) => setUp(doors, body, client, nowMs)),
-      { least: 'door', body: exactly({ ...Credentials, code: Code }) },
+      {
+        route: {
+          least: 'door',
+          summary: 'Makes the first owner, and signs them in',
+          description:
+            'By the code that the server has printed, or `tollgate admin code` prints. The answer sets the cookie of a session.',
+          answer: SignedIn,
+          errors: ['code_wrong', 'already_set_up', 'password_off', 'too_many_attempts'],
+        },
+        body: exactly({ ...Credentials, code: Code }),
+      },
     )
     .post(
       '/session',
       ({ request, visitor, principal, body }) =>
         enter(request, visitor.own, principal, (client, nowMs) => signIn(doors, body, client, nowMs)),
-      { least: 'door', body: exactly(Credentials) },
+      {
+        route: {
+          least: 'door',
+          summary: 'Signs somebody in with their password',
+          description: 'The answer sets the cookie of a session; the one that the browser had ends.',
+          answer: SignedIn,
+          errors: ['sign_in_failed', 'password_off', 'too_many_attempts'],
+        },
+        body: exactly(Credentials),
+      },
     )
     .post(
       '/code',
       ({ request, visitor, principal, body }) =>
         enter(request, visitor.own, principal, (client, nowMs) => useCode(doors, body, client, nowMs)),
-      { least: 'door', body: exactly({ ...Credentials, code: Code }) },
+      {
+        route: {
+          least: 'door',
+          summary: 'Sets the password that an invitation or a reset is for, and signs them in',
+          answer: SignedIn,
+          errors: ['code_wrong', 'password_off', 'too_many_attempts'],
+        },
+        body: exactly({ ...Credentials, code: Code }),
+      },
     )
     .delete(
       '/session',
@@ -68,7 +112,15 @@ export function sessionController(deps: AdminDeps) {
         await endSession(identity, id, null, { actor: principal.id, nowMs: now() })
         return Response.json({ ended: true }, { headers: { 'set-cookie': endCookie('session', visitor.own) } })
       },
-      { least: 'member' },
+      {
+        route: {
+          least: 'member',
+          summary: 'Signs out',
+          answer: Ended,
+          errors: ['session_not_found'],
+          ownErrors: NO_SESSION,
+        },
+      },
     )
     .get(
       '/sessions',
@@ -77,7 +129,14 @@ export function sessionController(deps: AdminDeps) {
         const sessions = await listSessions(identity, ownIdOf(principal), now())
         return { sessions: sessions.map((one) => toSessionDocument(one, session.id)) }
       },
-      { least: 'member' },
+      {
+        route: {
+          least: 'member',
+          summary: "Lists one's own sessions; an owner's list has everybody's",
+          answer: Type.Object({ sessions: Type.Array(Session) }),
+          ownErrors: NO_SESSION,
+        },
+      },
     )
     .delete(
       '/sessions/:id',
@@ -86,7 +145,15 @@ export function sessionController(deps: AdminDeps) {
         await endSession(identity, id, ownIdOf(principal) ?? null, { actor: principal.id, nowMs: now() })
         return { ended: true }
       },
-      { least: 'member' },
+      {
+        route: {
+          least: 'member',
+          summary: 'Ends a session',
+          answer: Ended,
+          errors: ['session_not_found'],
+          ownErrors: NO_SESSION,
+        },
+      },
     )
     .post(
       '/password',
@@ -95,7 +162,19 @@ export function sessionController(deps: AdminDeps) {
         await changePassword(doors, change, deps.addressOf(request), { actor: principal.id, nowMs: now() })
         return { changed: true }
       },
-      { least: 'member', body: exactly({ old: Credentials.password, password: Credentials.password }) },
+      {
+        route: {
+          least: 'member',
+          summary: "Changes one's own password; all other sessions end",
+          answer: Type.Object({ changed: Flag }),
+          errors: ['sign_in_failed', 'password_off', 'too_many_attempts'],
+          ownErrors: NO_SESSION,
+        },
+        body: exactly({
+          old: Type.String({ maxLength: 1_000, description: 'The password until now.' }),
+          password: Credentials.password,
+        }),
+      },
     )
 }
 

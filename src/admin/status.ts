@@ -1,7 +1,7 @@
 /** How the server is doing, and who can ask nothing any more or soon: `/admin/api/status`. */
 import { Elysia } from 'elysia'
-import { checkKeys } from '../documents/key-checks.ts'
-import type { StatusDocument } from '../documents/status.ts'
+import { checkKeys } from '../documents/checks.ts'
+import { Status, type StatusDocument } from '../documents/server.ts'
 import { access } from './access.ts'
 import type { AdminDeps } from './deps.ts'
 
@@ -17,5 +17,11 @@ export const statusController = ({ store, reports, serving, now }: AdminDeps) =>
       ])
       return { ...status, checks: checkKeys(rows, (kind) => ({ key, team })[kind], now()) }
     },
-    { least: 'viewer' },
+    {
+      route: {
+        least: 'viewer',
+        summary: 'Tells how the server is doing, and which keys and budgets are near their end',
+        answer: Status,
+      },
+    },
   )

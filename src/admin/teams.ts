@@ -1,8 +1,7 @@
 /** Teams: `/admin/api/teams`. */
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { toKeyDocument } from '../documents/key.ts'
-import { toTeamDocument } from '../documents/team.ts'
+import { Key, Team, toKeyDocument, toTeamDocument } from '../documents/key.ts'
 import { readNames } from '../identity/admins.ts'
 import { toFirstStanding } from '../keys/standing.ts'
 import { createTeam, editTeam, listTeams, showTeam, type TeamChanges } from '../keys/teams.ts'
@@ -12,12 +11,15 @@ import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
 import { inForce } from './in-force.ts'
 import type { Asker } from './reports.ts'
-import { exactly, orNone, Shared } from './schema.ts'
+import { exactly, Name, orNone, Shared } from './schema.ts'
 import { toSharedChanges } from './shared-body.ts'
 
-const TeamFields = { ...Shared, max_keys: orNone(Type.Integer()) }
-const TeamBody = exactly({ ...TeamFields, name: Type.String() })
-const TeamPatch = exactly({ ...TeamFields, name: Type.Optional(Type.String()) })
+const TeamFields = {
+  ...Shared,
+  max_keys: orNone(Type.Integer(), 'How many keys each member may have; null: any number.'),
+}
+const TeamBody = exactly({ ...TeamFields, name: Name })
+const TeamPatch = exactly({ ...TeamFields, name: Type.Optional(Name) })
 
 export function teamsController(deps: AdminDeps) {
   const { store, identity, reports, serving, now } = deps
@@ -34,7 +36,7 @@ export function teamsController(deps: AdminDeps) {
         const [teams, standingOf] = await Promise.all([listTeams(store), reports.standings(asker, 'team')])
         return { teams: teams.map((team) => toTeamDocument(team, standingOf(team))) }
       },
-      { least: 'viewer' },
+      { route: { least: 'viewer', summary: 'Lists teams', answer: Type.Object({ teams: Type.Array(Team) }) } },
     )
     .post(
       '/teams',
@@ -42,7 +44,7 @@ export function teamsController(deps: AdminDeps) {
         const team = await createTeam(store, { ...toTeamChanges(fields), name }, by(principal))
         return toTeamDocument(team, toFirstStanding(team, now()))
       },
-      { least: 'editor', body: TeamBody },
+      { route: { least: 'editor', summary: 'Makes a team', answer: Team, errors: ['team_exists'] }, body: TeamBody },
     )
     .get(
       '/teams/:id',
@@ -55,7 +57,14 @@ export function teamsController(deps: AdminDeps) {
         ])
         return { ...document, keys: keys.map((key) => toKeyDocument(key, standingOf(key), names)) }
       },
-      { least: 'viewer' },
+      {
+        route: {
+          least: 'viewer',
+          summary: 'Shows a team with its keys',
+          answer: Type.Object({ ...Team.properties, keys: Type.Array(Key) }),
+          errors: ['team_not_found', 'team_ambiguous'],
+        },
+      },
     )
     .patch(
       '/teams/:id',
@@ -63,7 +72,16 @@ export function teamsController(deps: AdminDeps) {
         const { team } = await editTeam(store, id, toTeamChanges(body), by(principal, request))
         return standing(asker, team)
       },
-      { least: 'editor', body: TeamPatch },
+      {
+        route: {
+          least: 'editor',
+          edits: true,
+          summary: 'Changes what is given; the rest stays',
+          answer: Team,
+          errors: ['team_not_found', 'team_ambiguous', 'team_exists'],
+        },
+        body: TeamPatch,
+      },
     )
 }
 

@@ -10,7 +10,16 @@ import { createUpstream, deleteUpstream, editUpstream, type UpstreamChanges } fr
 import { findUpstream } from '../catalog/find.ts'
 import { findMore } from '../catalog/found-models.ts'
 import { findProviders, toFoundServers } from '../catalog/on-this-machine.ts'
-import { toFoundDocument, toPresetDocuments, toUpstreamDocuments } from '../documents/upstream.ts'
+import { EditedUpstream, FoundModels } from '../documents/catalog.ts'
+import {
+  Found,
+  Preset,
+  TestedUpstream,
+  toFoundDocument,
+  toPresetDocuments,
+  toUpstreamDocuments,
+  Upstream,
+} from '../documents/upstream.ts'
 import { toDefined } from '../domain/changes.ts'
 import { DIALECTS } from '../domain/dialects.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -20,38 +29,52 @@ import { type ByHand, changesByHand } from './by-hand.ts'
 import type { AdminDeps } from './deps.ts'
 import { exactly, oneOf, orNone, PlanQuery } from './schema.ts'
 
+const OrDefault = Type.Optional(Type.Union([Type.Integer(), Type.Null()]))
+
 const Fields = {
-  /** A provider, which says the dialect and, mostly, the address; null for none. */
-  preset: orNone(Type.String({ maxLength: 100 })),
-  /** null = as its preset has it. */
-  base_url: orNone(Type.String({ maxLength: 500 })),
-  /** The credential itself, or several; null for none. */
+  preset: orNone(
+    Type.String({ maxLength: 100 }),
+    'A provider of `GET /presets`, whose settings hold where nothing else is said; null: none.',
+  ),
+  base_url: orNone(
+    Type.String({ maxLength: 500 }),
+    'Where it is, such as `https://api.openai.com/v1`; null: where its preset says.',
+  ),
   api_key: orNone(
     Type.Union([Type.String({ maxLength: 5_000 }), Type.Array(Type.String({ maxLength: 5_000 }), { maxItems: 50 })]),
+    'The credential itself, or a list of several; null: none.',
   ),
-  local: Type.Optional(Type.Boolean()),
-  enabled: Type.Optional(Type.Boolean()),
-  /** Of its provider, all keys together; null = none. */
+  local: Type.Optional(Type.Boolean({ description: 'Whether it costs no money.' })),
+  enabled: Type.Optional(Type.Boolean({ description: 'False: nobody is sent there.' })),
   limits: Type.Optional(
-    exactly({ rpm: orNone(Type.Integer()), tpm: orNone(Type.Integer()), concurrency: orNone(Type.Integer()) }),
+    exactly(
+      { rpm: OrDefault, tpm: OrDefault, concurrency: OrDefault },
+      { description: 'What its provider allows, all keys together; null for one: no limit.' },
+    ),
   ),
-  /** ms; null = as by default. */
   deadlines: Type.Optional(
-    exactly({
-      headers_ms: orNone(Type.Integer()),
-      first_token_ms: orNone(Type.Integer()),
-      idle_ms: orNone(Type.Integer()),
-      total_ms: orNone(Type.Integer()),
-      total_whole_ms: orNone(Type.Integer()),
-    }),
+    exactly(
+      {
+        ...{ headers_ms: OrDefault, first_token_ms: OrDefault, idle_ms: OrDefault },
+        ...{ total_ms: OrDefault, total_whole_ms: OrDefault },
+      },
+      { description: 'How long it may take, in ms; null for one: as by default.' },
+    ),
   ),
 }
 const Patch = exactly(Fields)
-const Body = exactly({ ...Fields, id: Type.String({ maxLength: 100 }), dialect: Type.Optional(oneOf(DIALECTS)) })
+const Body = exactly({
+  ...Fields,
+  id: Type.String({ maxLength: 100, description: 'What it is to be called in routes.' }),
+  dialect: Type.Optional(oneOf(DIALECTS, { description: 'What it speaks; left out where a preset says it.' })),
+})
 
-/** Names of models, patterns, or NAME=SLUG; none = all that chat. */
 const Pick = exactly({
-  models: Type.Array(Type.String({ minLength: 1, maxLength: 400 }), { maxItems: 100, default: [] }),
+  models: Type.Array(Type.String({ minLength: 1, maxLength: 400 }), {
+    maxItems: 100,
+    default: [],
+    description: 'Names of models, patterns, or NAME=SLUG; none: all that chat.',
+  }),
 })
 
 const disabled = (id: string) =>
@@ -83,9 +106,19 @@ export function upstreamsController(all: AdminDeps) {
     new Elysia({ name: 'upstreams' })
       .use(access())
       .get('/upstreams', async () => ({ upstreams: await toDocuments((await store.readCatalog()).upstreams) }), {
-        least: 'viewer',
+        route: {
+          least: 'viewer',
+          summary: 'Lists upstreams with their health',
+          answer: Type.Object({ upstreams: Type.Array(Upstream) }),
+        },
       })
-      .get('/presets', () => ({ presets: toPresetDocuments() }), { least: 'viewer' })
+      .get('/presets', () => ({ presets: toPresetDocuments() }), {
+        route: {
+          least: 'viewer',
+          summary: 'Lists the providers that an upstream can be set up as by name',
+          answer: Type.Object({ presets: Type.Array(Preset) }),
+        },
+      })
       .get(
         '/upstreams/:id',
         async ({ params: { id } }) => {
@@ -93,7 +126,14 @@ export function upstreamsController(all: AdminDeps) {
           const row = findUpstream({ upstreams }, id)
           return (await toDocuments([row]))[0]
         },
-        { least: 'viewer' },
+        {
+          route: {
+            least: 'viewer',
+            summary: 'Shows an upstream; never its credential',
+            answer: Upstream,
+            errors: ['upstream_not_found'],
+          },
+        },
       )
       .post(
         '/upstreams',
@@ -101,7 +141,17 @@ export function upstreamsController(all: AdminDeps) {
           change(id, asked, (actor) =>
             createUpstream(deps, { ...toChanges(fields), id, ...toDefined({ dialect }) }, actor),
           ),
-        { least: 'owner', body: Body, query: PlanQuery },
+        {
+          route: {
+            least: 'owner',
+            summary: 'Sets an upstream up, or plans that',
+            description: 'A credential is kept sealed, and no answer has it.',
+            answer: EditedUpstream,
+            errors: ['upstream_exists', 'secret_unusable', 'catalog_changed'],
+          },
+          body: Body,
+          query: PlanQuery,
+        },
       )
       // Nobody's page may have it look but an owner's: it asks ports of the server's own machine.
       .post(
@@ -111,18 +161,46 @@ export function upstreamsController(all: AdminDeps) {
           const { upstreams } = await store.readCatalog()
           return toFoundDocument(toFoundServers(servers, upstreams), findProviders(upstreams, thisMachine.isSet))
         },
-        { least: 'owner' },
+        {
+          route: {
+            least: 'owner',
+            summary: 'Looks for model servers on the machine of the server, and for providers whose variable it has',
+            description:
+              'It asks the usual ports of loopback, a second at most, what loads nothing. It adds nothing: POST /upstreams does, by the preset and, where it is elsewhere, the address.',
+            answer: Found,
+          },
+        },
       )
       .patch(
         '/upstreams/:id',
         ({ params: { id }, body, ...asked }) =>
           change(id, asked, (actor) => editUpstream(deps, id, toChanges(body), actor)),
-        { least: 'owner', body: Patch, query: PlanQuery },
+        {
+          route: {
+            least: 'owner',
+            edits: true,
+            summary: 'Changes an upstream, or plans that',
+            description: 'Where it goes somewhere else, its credential is to be given again.',
+            answer: EditedUpstream,
+            errors: ['upstream_not_found', 'catalog_changed', 'secret_unusable'],
+          },
+          body: Patch,
+          query: PlanQuery,
+        },
       )
       .delete(
         '/upstreams/:id',
         ({ params: { id }, ...asked }) => change(id, asked, (actor) => deleteUpstream(store, id, actor)),
-        { least: 'owner', query: PlanQuery },
+        {
+          route: {
+            least: 'owner',
+            edits: true,
+            summary: 'Deletes an upstream that was made by hand, with the routes that lead to it',
+            answer: EditedUpstream,
+            errors: ['upstream_not_found', 'declared_elsewhere'],
+          },
+          query: PlanQuery,
+        },
       )
       .post(
         '/upstreams/:id/models',
@@ -136,7 +214,18 @@ export function upstreamsController(all: AdminDeps) {
           const { others, notes } = found
           return { ...edited, upstream: await show(id), left_out: others, notes: notes.concat(edited.notes) }
         },
-        { least: 'owner', body: Pick, query: PlanQuery },
+        {
+          route: {
+            least: 'owner',
+            summary: 'Adds models that an upstream lists, or plans that',
+            description:
+              'Asks it for its list, which costs nothing. What is there already stays as it is, or gets a further route, behind those that it has. `NAME=SLUG` has a model called otherwise.',
+            answer: FoundModels,
+            errors: ['upstream_not_found', 'upstream_disabled', 'list_failed'],
+          },
+          body: Pick,
+          query: PlanQuery,
+        },
       )
       .post(
         '/upstreams/:id/test',
@@ -146,7 +235,14 @@ export function upstreamsController(all: AdminDeps) {
           findUpstream(await store.readCatalog(), id)
           throw disabled(id)
         },
-        { least: 'editor' },
+        {
+          route: {
+            least: 'editor',
+            summary: 'Asks an upstream for its models, which costs nothing',
+            answer: TestedUpstream,
+            errors: ['upstream_not_found', 'upstream_disabled'],
+          },
+        },
       )
   )
 }

@@ -1,26 +1,43 @@
 /** Who spent what: `/admin/api/usage`, with the filters and the document of `tollgate usage`. */
 import type { Static } from '@sinclair/typebox'
 import { Elysia, t } from 'elysia'
+import { Usage } from '../documents/usage.ts'
 import { toDimensions } from '../ledger/usage.ts'
-import { access } from './access.ts'
+import { DIMENSIONS } from '../store/usage-store.ts'
+import { access, type Route } from './access.ts'
 import type { AdminDeps } from './deps.ts'
-import { Several, toLimit, toSeveral, toSpan } from './query.ts'
+import { FILTERS, Limit, NAMED, Since, several, text, toLimit, toSeveral, toSpan, Until } from './query.ts'
 import { toAnswer } from './reports.ts'
 
 const MOST_ROWS = 10_000
 
+const DIMENSION = `(${DIMENSIONS.join('|')})`
+
 export const UsageQuery = t.Object(
   {
-    /** One or two dimensions, such as `key,model`. */
-    by: t.Optional(t.String()),
-    since: t.Optional(t.String()),
-    until: t.Optional(t.String()),
-    ...{ key: Several, team: Several, model: Several, upstream: Several, endpoint: Several, user: Several },
-    limit: t.Optional(t.Integer()),
-    figures: t.Optional(t.UnionEnum(['all', 'spend'])),
+    by: text('One or two of key, team, model, upstream, endpoint, user, day and hour, with a comma between.', {
+      pattern: `^${DIMENSION}(,${DIMENSION})?$`,
+    }),
+    ...{ since: Since, until: Until },
+    ...{ key: several(FILTERS.key), team: several(FILTERS.team), model: several(FILTERS.model) },
+    ...{ upstream: several(FILTERS.upstream), endpoint: several(FILTERS.endpoint), user: several(FILTERS.user) },
+    limit: Limit,
+    figures: t.Optional(
+      t.UnionEnum(['all', 'spend'], {
+        description:
+          'What is told of each group. `spend`: requests and cost, and nothing of the rest, which takes most of the time of a report with many groups.',
+      }),
+    ),
   },
   { additionalProperties: false },
 )
+
+export const USAGE: Omit<Route, 'least'> = {
+  summary: 'Tells who spent what',
+  description: 'Grouped by one or two of key, team, model, upstream, endpoint, user, day and hour.',
+  answer: Usage,
+  errors: ['report_too_long', ...NAMED],
+}
 
 export const usageController = ({ reports, now }: AdminDeps) =>
   new Elysia({ name: 'usage' })
@@ -28,7 +45,7 @@ export const usageController = ({ reports, now }: AdminDeps) =>
     .get(
       '/usage',
       async ({ request, asker, query }) => toAnswer(await reports.usage(asker, toUsageOptions(request, query, now()))),
-      { least: 'viewer', query: UsageQuery },
+      { route: { ...USAGE, least: 'viewer' }, query: UsageQuery },
     )
 
 /** What a report of usage is asked for. Throws `invalid`. */

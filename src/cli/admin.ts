@@ -4,7 +4,7 @@
  */
 
 import type { Database } from 'bun:sqlite'
-import { toAdminDocument, toAdminDocuments, toTokenDocument } from '../documents/admin.ts'
+import { toAdminDocument, toAdminDocuments, toTokenDocument } from '../documents/people.ts'
 import { toShortId } from '../domain/id.ts'
 import type { Role, TokenScope } from '../domain/roles.ts'
 import { toDay } from '../domain/time.ts'

@@ -1,7 +1,7 @@
 /** What `doctor` says of the catalogue's file: whether a server that starts, or reloads, would take it, and whether one has. */
 import { isApplied, toDigest } from '../catalog/apply.ts'
 import { loadSource } from '../catalog/source.ts'
-import { type Check, ok, warning } from '../documents/check.ts'
+import { type Check, ok, warning } from '../documents/checks.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { count } from '../domain/text.ts'
 import type { Settings } from '../store/config-store.ts'

@@ -1,5 +1,5 @@
 /** What several checks of `tollgate doctor` have to say. */
-import { type Check, problem } from '../documents/check.ts'
+import { type Check, problem } from '../documents/checks.ts'
 import { messageOf } from '../domain/error.ts'
 
 /** Runs checks of something that may be broken in ways that they do not expect. */

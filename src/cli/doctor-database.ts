@@ -6,7 +6,7 @@
 import { constants, Database } from 'bun:sqlite'
 import { pathToFileURL } from 'node:url'
 import { requireSettled } from '../backup/swap.ts'
-import { type Check, ok, problem, warning } from '../documents/check.ts'
+import { type Check, ok, problem, warning } from '../documents/checks.ts'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { count } from '../domain/text.ts'

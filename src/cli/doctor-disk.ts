@@ -1,7 +1,7 @@
 /** What `doctor` says of room: when the disk will be full, and whether the database holds room that only `compact` gives back. */
 
-import { type Check, ok, problem, warning } from '../documents/check.ts'
-import type { DiskState } from '../documents/status.ts'
+import { type Check, ok, problem, warning } from '../documents/checks.ts'
+import type { DiskState } from '../documents/server.ts'
 import { count } from '../domain/text.ts'
 import { LEAST_FREE_BYTES } from '../server/disk.ts'
 import type { Space } from '../store/ledger-upkeep.ts'

@@ -6,7 +6,7 @@
 import { accessSync, constants, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { listScheduled } from '../backup/files.ts'
-import { type Check, ok, problem, toFew, warning } from '../documents/check.ts'
+import { type Check, ok, problem, toFew, warning } from '../documents/checks.ts'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { count } from '../domain/text.ts'
 import { toSpan } from '../domain/time.ts'

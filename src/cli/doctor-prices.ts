@@ -1,5 +1,5 @@
 /** Whether all that was counted of late had a price: what is on record may not be what it cost. */
-import { type Check, ok, toFew, warning } from '../documents/check.ts'
+import { type Check, ok, toFew, warning } from '../documents/checks.ts'
 import { count } from '../domain/text.ts'
 import { DAY_MS, dayOf } from '../domain/time.ts'
 import type { UsageReader } from '../store/usage-store.ts'

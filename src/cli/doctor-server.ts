@@ -1,8 +1,8 @@
 /** What `doctor` says of the running server, and of upstreams and models: which cannot be used now, and why. Pure. */
 
 import { hasProxy, toFetchPlaces } from '../config.ts'
-import { type Check, ok, problem, toFew, warning } from '../documents/check.ts'
-import { toKnown, toReasons } from '../documents/readiness.ts'
+import { type Check, ok, problem, toFew, warning } from '../documents/checks.ts'
+import { toKnown, toReasons } from '../documents/model.ts'
 import type { ShownUpstream } from '../documents/upstream.ts'
 import type { Environment, Snapshot, Upstream } from '../domain/snapshot.ts'
 import { count } from '../domain/text.ts'

@@ -5,8 +5,7 @@
 
 import type { Database } from 'bun:sqlite'
 import { toServeConfig } from '../config.ts'
-import type { Check } from '../documents/check.ts'
-import { checkKeys } from '../documents/key-checks.ts'
+import { type Check, checkKeys } from '../documents/checks.ts'
 import { toDeclared, toRow } from '../documents/upstream.ts'
 import { count } from '../domain/text.ts'
 import { readStandings } from '../keys/standing.ts'

@@ -4,8 +4,7 @@
  */
 
 import { closest } from '../catalog/entry.ts'
-import { type ShownModel, toAliasDocuments, toModelDocuments, toShownModel } from '../documents/model.ts'
-import { toKnown } from '../documents/readiness.ts'
+import { type ShownModel, toAliasDocuments, toKnown, toModelDocuments, toShownModel } from '../documents/model.ts'
 import { toDeclared, toRow } from '../documents/upstream.ts'
 import { count, matches } from '../domain/text.ts'
 import { CommandError } from './command-error.ts'

@@ -1,5 +1,5 @@
 /** `tollgate teams create | list | show | edit`. Works beside a running server, which uses a change when the command returns. */
-import { toTeamDocument } from '../documents/team.ts'
+import { toTeamDocument } from '../documents/key.ts'
 import { toShortId } from '../domain/id.ts'
 import { toFirstStanding } from '../keys/standing.ts'
 import { createTeam, editTeam, listTeams, showTeam } from '../keys/teams.ts'

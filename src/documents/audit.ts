@@ -1,17 +1,18 @@
-/** Who changed what, under the columns' names, as `audit log --json` prints it and the admin API answers. Pure. */
-import type { AuditPage } from '../keys/audit-log.ts'
+/** Who changed what, under the columns' names, as `audit log --json` prints it and the admin API answers. */
+import { type Static, Type } from '@sinclair/typebox'
+import type { AuditPage as Page } from '../keys/audit-log.ts'
+import { Fields, Text, TextOrNull, Time } from './fields.ts'
 
-export const toAuditPageDocument = ({ audit, next }: AuditPage) => ({
+export const AuditRow = Type.Object({
+  ...{ id: Text, at_ms: Time, actor: Text, actor_name: TextOrNull, action: Text, subject: Text },
+  detail: Fields,
+})
+export const AuditPage = Type.Object({ audit: Type.Array(AuditRow), next: TextOrNull })
+export type AuditPageDocument = Static<typeof AuditPage>
+
+export const toAuditPageDocument = ({ audit, next }: Page): AuditPageDocument => ({
   audit: audit.map(({ id, atMs, actor, actorName, action, subject, detail }) => ({
-    id,
-    at_ms: atMs,
-    actor,
-    actor_name: actorName,
-    action,
-    subject,
-    detail,
+    ...{ id, at_ms: atMs, actor, actor_name: actorName, action, subject, detail },
   })),
   next,
 })
-
-export type AuditPageDocument = ReturnType<typeof toAuditPageDocument>

@@ -1,12 +1,95 @@
-/** A key under its columns' names, as `keys … --json` prints it and the admin API answers. */
+/** Keys and teams under their columns' names, as `keys … --json` and `teams … --json` print them and the admin API answers. */
+import { type Static, Type } from '@sinclair/typebox'
 import { toRevision } from '../domain/changes.ts'
+import { PERIODS } from '../domain/limits.ts'
 import { toFields } from '../keys/fields.ts'
 import type { ListedKey } from '../keys/service.ts'
 import type { Standing } from '../keys/standing.ts'
-import { toStandingFields } from './standing.ts'
+import { toTeamFields } from '../keys/teams.ts'
+import type { StoredTeam } from '../store/config-store.ts'
+import {
+  Count,
+  CountOrNull,
+  Money,
+  MoneyOrNull,
+  orNull,
+  Revision,
+  Text,
+  TextOrNull,
+  Time,
+  TimeOrNull,
+  wordOf,
+} from './fields.ts'
+
+const Shared = {
+  id: Text,
+  revision: Revision,
+  name: Text,
+  scope: wordOf(['all', 'local'] as const),
+  models: Type.Array(Text, { description: 'Patterns over slugs; none: every model of the scope.' }),
+  rpm: CountOrNull,
+  tpm: CountOrNull,
+  concurrency: CountOrNull,
+  metadata: Type.Record(Type.String(), Type.String()),
+  budget_nano_usd: MoneyOrNull,
+  budget_period: orNull(wordOf(PERIODS)),
+  spent_nano_usd: orNull(Type.Integer({ description: 'Of the budget, in its period.' })),
+  budget_reset_ms: TimeOrNull,
+  budget_state: orNull(wordOf(['ok', 'warning', 'spent'] as const)),
+  spent_month_nano_usd: Money,
+  spent_total_nano_usd: Money,
+  created_ms: Time,
+}
+
+/** What is spent; the fields of a budget are null without one. */
+const toStandingFields = ({ budget: standing, monthNanoUsd, totalNanoUsd }: Standing) => ({
+  budget_nano_usd: standing?.budget.nanoUsd ?? null,
+  budget_period: standing?.budget.period ?? null,
+  spent_nano_usd: standing?.spentNanoUsd ?? null,
+  budget_reset_ms: standing?.resetMs ?? null,
+  budget_state: standing?.state ?? null,
+  spent_month_nano_usd: monthNanoUsd,
+  spent_total_nano_usd: totalNanoUsd,
+})
+
+export const Key = Type.Object({
+  ...Shared,
+  last_four: TextOrNull,
+  status: wordOf(['active', 'revoked', 'expired'] as const),
+  allowed_ips: Type.Array(Text),
+  team_id: TextOrNull,
+  team: TextOrNull,
+  owner_id: TextOrNull,
+  owner: TextOrNull,
+  hidden: Type.Boolean({ description: 'Whether it is what a playground is metered by.' }),
+  expires_ms: TimeOrNull,
+  last_used_ms: TimeOrNull,
+  last_model: TextOrNull,
+  secrets: Type.Array(Type.Object({ last_four: Text, created_ms: Time, expires_ms: TimeOrNull })),
+  revoked_ms: TimeOrNull,
+  ceilings: Type.Object(
+    {
+      scope: Type.Optional(Type.Literal('local')),
+      models: Type.Optional(Type.Array(Text)),
+      ...{ rpm: Type.Optional(Count), tpm: Type.Optional(Count), concurrency: Type.Optional(Count) },
+      budget_nano_usd: Type.Optional(Money),
+      budget_period: Type.Optional(wordOf(PERIODS)),
+      allowed_ips: Type.Optional(Type.Array(Text)),
+      expires_ms: Type.Optional(Time),
+    },
+    { description: "Of a member's key: what others have set, which the member may lower and not lift." },
+  ),
+})
+export type KeyDocument = Static<typeof Key>
+
+/** The one answer that has its secret. */
+export const MadeKey = Type.Object({
+  ...Key.properties,
+  key: Type.String({ description: 'The secret: shown once, and kept as a hash alone.' }),
+})
 
 /** @param names of those who may be its owner, by their ids. */
-export function toKeyDocument(key: ListedKey, standing: Standing, names: ReadonlyMap<string, string>) {
+export function toKeyDocument(key: ListedKey, standing: Standing, names: ReadonlyMap<string, string>): KeyDocument {
   const all = toFields(key)
   const { name, ...fields } = all
   return {
@@ -33,4 +116,19 @@ export function toKeyDocument(key: ListedKey, standing: Standing, names: Readonl
   }
 }
 
-export type KeyDocument = ReturnType<typeof toKeyDocument>
+export const Team = Type.Object({ ...Shared, max_keys: CountOrNull })
+export type TeamDocument = Static<typeof Team>
+
+/** A team as its members see it. */
+export const OwnTeam = Type.Omit(Team, ['metadata'])
+
+export function toTeamDocument(team: StoredTeam, standing: Standing): TeamDocument {
+  const fields = toTeamFields(team)
+  return {
+    id: team.id,
+    revision: toRevision(fields),
+    ...fields,
+    ...toStandingFields(standing),
+    created_ms: team.createdMs,
+  }
+}

@@ -1,76 +1,126 @@
-/** A model under its columns' names, as `models … --json` prints it and the admin API answers. Pure. */
+/**
+ * Models, their routes and prices under their columns' names, as `models … --json` prints them and the admin API answers, and whether
+ * they can be called. Pure.
+ */
 
+import { type Static, Type } from '@sinclair/typebox'
+import type { PublicModel as WirePublicModel } from '../catalog/public.ts'
 import { toRevision } from '../domain/changes.ts'
-import type { ServedFigures, ServerState } from '../domain/model-server.ts'
+import { SERVER_STATES } from '../domain/model-server.ts'
+import { FEATURES, MODALITIES } from '../domain/models.ts'
 import type { CatalogModel, Target } from '../domain/snapshot.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { CatalogRows, ModelRow, PriceRow, RouteRow } from '../store/catalog-rows.ts'
 import { toCatalog } from '../store/snapshot.ts'
-import { type KnownUpstreams, toReason, toReasons } from './readiness.ts'
+import { Count, describes, Flag, orNull, Revision, Text, TextOrNull, Time, wordOf } from './fields.ts'
+import { SERVED, type ShownUpstream } from './upstream.ts'
 
-/** One model as `models list --json` shows it. */
-export interface ShownModel {
-  slug: string
-  /** Of the model without its routes. */
-  revision: string
-  name: string
-  owned_by: string
-  context_length: number
-  max_output_length: number
-  input_modalities: string[]
-  output_modalities: string[]
-  supported_features: string[]
-  pricing: PricingItem[]
-  enabled: boolean
-  listed: boolean
-  from_wildcard: boolean
-  /** Who wins over whom: `builtin`, `discovered`, `file`, `admin`. */
-  origin: string
-  /** Null where only a running server could tell. */
-  is_ready: boolean | null
-  /** Why it is not, in words. */
-  reason: string | null
-  /** In the order of their priority; last, those that are disabled. */
-  routes: ShownRoute[]
+const price = Type.Optional(Type.String({ description: 'USD, a decimal.' }))
+
+/** Of tokens, each in USD; `request` of a call, `web_search` of a search, `second` of compute. */
+export const Pricing = describes<PricingItem>()(
+  Type.Object({
+    prompt: Type.String({ description: 'USD per token, a decimal.' }),
+    completion: Type.String({ description: 'USD per token, a decimal.' }),
+    ...{ input_cache_read: price, input_cache_write: price, input_cache_write_1h: price, internal_reasoning: price },
+    ...{ audio: price, audio_completion: price, image_token: price, image_token_completion: price },
+    ...{ image: price, request: price, web_search: price },
+    second: Type.Optional(
+      Type.String({ description: 'USD per second of compute, a decimal: of a server of your own.' }),
+    ),
+    mode: Type.Optional(Type.String({ description: 'It holds for calls that their upstream says it served so.' })),
+    min_prompt_tokens: Type.Optional(Type.Integer({ description: 'It holds for longer prompts than this.' })),
+  }),
+)
+
+const is_ready = orNull(Type.Boolean({ description: 'null: only a running server can tell.' }))
+
+export const Route = Type.Object({
+  revision: Revision,
+  ...{ upstream: Text, upstream_model: Text, priority: Count, weight: Count },
+  pricing: Type.Array(Pricing, { description: 'What a call costs; none: nothing.' }),
+  own_price: Type.Boolean({ description: "True if the price is the route's own; false: its model's." }),
+  price_id: TextOrNull,
+  ...{ context_length: Count, max_output_length: Count, supported_features: Type.Array(Text) },
+  thinking: orNull(Type.String({ description: 'null: nothing is said of it.' })),
+  efforts: orNull(Type.Array(Text)),
+  ...{ thinking_off: orNull(Flag), thinking_unasked: orNull(Flag), sampling: orNull(Flag) },
+  ...{ enabled: Flag, origin: Text, is_ready, reason: TextOrNull },
+  served: orNull(
+    Type.Object(
+      { state: orNull(wordOf(SERVER_STATES)), ...SERVED },
+      { description: 'What a local server reports about the model; null: nothing, or the upstream is not local.' },
+    ),
+  ),
+})
+export type ShownRoute = Static<typeof Route>
+
+export const ListedModel = Type.Object({
+  ...{ slug: Text, revision: Revision, name: Text, owned_by: Text, context_length: Count, max_output_length: Count },
+  ...{ input_modalities: Type.Array(Text), output_modalities: Type.Array(Text) },
+  ...{ supported_features: Type.Array(Text), pricing: Type.Array(Pricing) },
+  ...{ enabled: Flag, listed: Flag, from_wildcard: Flag },
+  origin: Type.String({
+    description: 'One of builtin, discovered, file, and admin. Later ones override earlier ones.',
+  }),
+  is_ready,
+  reason: orNull(Type.String({ description: 'Why the model is not ready.' })),
+  routes: Type.Array(Route, { description: 'By priority; disabled routes last.' }),
+})
+export type ShownModel = Static<typeof ListedModel>
+
+export const Price = Type.Object({
+  id: Text,
+  upstream: orNull(Type.String({ description: 'The route that it was the price of; null: the model.' })),
+  ...{ pricing: Type.Array(Pricing), created_ms: Time },
+  in_force: Type.Boolean({ description: 'True if calls are charged by it now.' }),
+})
+export type PriceOfModel = Static<typeof Price>
+
+export const WholeModel = Type.Object({
+  ...ListedModel.properties,
+  ...{ aliases: Type.Array(Text), prices: Type.Array(Price) },
+})
+
+export const Alias = Type.Object({ alias: Text, model: Text, listed: Flag })
+
+/** What is known of the upstreams, and whether it is a running server that knows it. */
+export interface KnownUpstreams {
+  upstreams: ReadonlyMap<string, ShownUpstream>
+  serves: boolean
 }
 
-export interface ShownRoute {
-  revision: string
-  upstream: string
-  upstream_model: string
-  priority: number
-  weight: number
-  /** What a call costs; empty = nothing. */
-  pricing: PricingItem[]
-  /** Whether that is a price of the route's own, and not what its model costs. */
-  own_price: boolean
-  price_id: string | null
-  /** As long as the route allows. */
-  context_length: number
-  max_output_length: number
-  supported_features: string[]
-  /** How its model thinks there, and what it takes, as it is said of the route; null where nothing is. */
-  thinking: string | null
-  efforts: string[] | null
-  thinking_off: boolean | null
-  thinking_unasked: boolean | null
-  sampling: boolean | null
-  enabled: boolean
-  origin: string
-  is_ready: boolean | null
-  reason: string | null
-  /** What a running server knows of the model there; null where that is nothing, or its upstream is not local. */
-  served: (ServedFigures & { state: ServerState | null }) | null
+export const toKnown = (rows: readonly ShownUpstream[], serves: boolean): KnownUpstreams => ({
+  upstreams: new Map(rows.map((row) => [row.id, row])),
+  serves,
+})
+
+/** What keeps the models of an upstream from being asked. */
+const OUT: ReadonlySet<ShownUpstream['state']> = new Set(['down', 'not_ready'])
+
+/** Why no target of a model can be called, or null where one can. */
+export function toReasons({ targets }: Pick<CatalogModel, 'targets'>, known: KnownUpstreams): string | null {
+  if (targets.length === 0) return 'no enabled route'
+  const reasons = targets.map((target) => {
+    const reason = toReason(target, known)
+    return reason === null ? null : `${target.upstream.id}: ${reason}`
+  })
+  return reasons.includes(null) ? null : [...new Set(reasons)].join('; ')
 }
 
-/** A price that a model had on some time, or on one route: `upstream`. */
-export interface PriceOfModel {
-  id: string
-  upstream: string | null
-  pricing: PricingItem[]
-  created_ms: number
-  /** Whether something is charged by it now. */
-  in_force: boolean
+/** Why a target cannot be called, or null where it can, as far as anybody knows. */
+export function toReason(
+  { model, upstream, upstreamModel }: Target,
+  { upstreams, serves }: KnownUpstreams,
+): string | null {
+  const row = upstreams.get(upstream.id)
+  // What this environment lacks is all that is known without a server, and nothing beside what one says.
+  if (!serves) return row ? row.reason : upstream.notReady
+  if (row && OUT.has(row.state)) return row.reason ?? row.state
+  const target = row?.targets.find((each) => each.model === model && each.upstream_model === upstreamModel)
+  return target?.breaker === 'open' && target.open_for_keys === null
+    ? `${target.failures_in_a_row} requests in a row failed, and its breaker is open`
+    : null
 }
 
 /** Every model, those that are disabled included, in the order of their names. */
@@ -192,7 +242,11 @@ function toDisabled(row: RouteRow, { facts }: CatalogModel, isLocal: boolean): S
 }
 
 /** A model with every price that it had. A price may be in force that none of its routes is charged by: lists show it. */
-export function toShownModel(shown: ShownModel, rows: CatalogRows, priceRows: readonly PriceRow[]) {
+export function toShownModel(
+  shown: ShownModel,
+  rows: CatalogRows,
+  priceRows: readonly PriceRow[],
+): Static<typeof WholeModel> {
   const { slug, routes } = shown
   const model = rows.models.find((row) => row.slug === slug)
   const inForce = new Set([model?.priceId, ...routes.map(({ price_id: id }) => id)])
@@ -204,5 +258,49 @@ export function toShownModel(shown: ShownModel, rows: CatalogRows, priceRows: re
   return { ...shown, aliases, prices }
 }
 
-export const toAliasDocuments = ({ aliases }: Pick<CatalogRows, 'aliases'>) =>
+export const toAliasDocuments = ({ aliases }: Pick<CatalogRows, 'aliases'>): Static<typeof Alias>[] =>
   aliases.map(({ alias, model, listed }) => ({ alias, model, listed }))
+
+/** A model as clients are told of it: `GET /v1/models`. */
+export const PublicModel = describes<WirePublicModel>()(
+  Type.Object({
+    id: Type.String({ description: 'What it is asked for by: its slug, or an alias.' }),
+    object: Type.Literal('model'),
+    owned_by: Text,
+    created: Type.Integer({ description: 'Seconds since 1970.' }),
+    name: Text,
+    context_length: Count,
+    max_output_length: Count,
+    input_modalities: Type.Array(wordOf(MODALITIES)),
+    output_modalities: Type.Array(wordOf(MODALITIES)),
+    supported_features: Type.Array(wordOf(FEATURES)),
+    pricing: Type.Array(Pricing),
+    alias_of: Type.Optional(Type.String({ description: 'The slug that an alias stands for.' })),
+    type: Type.Literal('model'),
+    display_name: Type.String({ description: 'As `name`.' }),
+    created_at: Type.String({ description: 'As `created`, by RFC 3339.' }),
+    max_input_tokens: Type.Integer({ minimum: 0, description: 'As `context_length`.' }),
+    max_tokens: Type.Integer({ minimum: 0, description: 'As `max_output_length`.' }),
+    lifecycle: Type.Literal('active'),
+    ...{ deprecated_at: Type.Null(), retires_at: Type.Null(), line: Type.Null(), capabilities: Type.Null() },
+    allowed_fallback_models: Type.Null(),
+    quantization: Type.Optional(
+      Type.String({ description: 'How the weights are kept that its server has, where that says it: a local one.' }),
+    ),
+    size_bytes: Type.Optional(Type.Integer({ description: 'Of the file of those weights, where its server says it.' })),
+    is_ready: Type.Boolean({ description: 'Whether it can be called now.' }),
+    state: Type.Optional(
+      Type.Union(
+        SERVER_STATES.map((state) => Type.Literal(state)),
+        { description: 'How its server stands, where that is started here: a request starts one that is stopped.' },
+      ),
+    ),
+    tokens_per_second: Type.Optional(
+      orNull(
+        Type.Number({
+          description: 'How fast a local server has written an answer of late; null before any was measured.',
+        }),
+      ),
+    ),
+  }),
+)

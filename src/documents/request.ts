@@ -1,8 +1,47 @@
-/** Requests under their columns' names, as `requests … --json` prints them and the admin API answers. Pure. */
+/** Requests under their columns' names, as `requests … --json` prints them and the admin API answers. */
+import { type Static, Type } from '@sinclair/typebox'
 import type { RequestCharge } from '../ledger/charge.ts'
-import type { RequestPage } from '../ledger/requests.ts'
+import type { RequestPage as Page } from '../ledger/requests.ts'
 import type { SettledRow, StoredRequest } from '../store/ledger-rows.ts'
-import { toColumns } from './columns.ts'
+import { REQUEST_STATUSES } from '../store/request-store.ts'
+import { Count, CountOrNull, Money, MoneyOrNull, orNull, Text, TextOrNull, Time, toColumns, wordOf } from './fields.ts'
+import { Pricing } from './model.ts'
+
+const status = wordOf(REQUEST_STATUSES)
+/** 0 or 1. */
+const bit = Type.Integer({ minimum: 0, maximum: 1 })
+
+/** What a request and each of its calls have. */
+const Called = {
+  ...{ upstream: Text, upstream_model: Text, lane: Text, price_id: TextOrNull, created_ms: Time },
+  ...{ reserved_prompt_tokens: Count, reserved_completion_tokens: Count, reserved_nano_usd: Money },
+  ...{ status, http_status: CountOrNull, error_code: TextOrNull, duration_ms: CountOrNull },
+  first_token_ms: CountOrNull,
+  ...{ prompt_tokens: Count, cached_tokens: Count, cache_write_tokens: Count, cache_write_1h_tokens: Count },
+  ...{ completion_tokens: Count, reasoning_tokens: Count, audio_prompt_tokens: Count, audio_completion_tokens: Count },
+  ...{ image_tokens: Count, image_completion_tokens: Count, tool_prompt_tokens: Count },
+  web_searches: Count,
+  compute_ms: Type.Integer({ description: 'How long a server was at work on it, where that has a price.' }),
+  estimated: Type.Integer({ minimum: 0, maximum: 1, description: '1 where some count is ours.' }),
+  ...{ cost_nano_usd: Money, upstream_request_id: TextOrNull },
+  credential: orNull(
+    Type.Integer({ description: 'By which of its upstream’s credentials it went; null where that has one or none.' }),
+  ),
+  mode: orNull(Type.String({ description: 'How its upstream served it, such as flex; null for as most are.' })),
+  reported_nano_usd: orNull(
+    Type.Integer({ description: 'What its upstream charged by its own word, where that counts.' }),
+  ),
+  unpriced: Type.Integer({ minimum: 0, maximum: 1, description: '1 where something of it has no price.' }),
+}
+
+/** A request of a list: its columns, and what its key and its team are called now. */
+export const Request = Type.Object({
+  ...{ id: Text, instance: Text, key_id: Text, key: TextOrNull, team_id: TextOrNull, team: TextOrNull },
+  ...{ model: Text, endpoint: Text, stream: bit, user: TextOrNull },
+  ...Called,
+  attempts: Count,
+})
+export type RequestDocument = Static<typeof Request>
 
 /** What ids are called; of those that have no name any more, or never had one, nothing is known. */
 export interface Names {
@@ -16,8 +55,7 @@ export const toNames = (rows: Record<keyof Names, readonly { id: string; name: s
   teams: new Map(rows.teams.map(({ id, name }) => [id, name])),
 })
 
-/** A request of a list: its columns, and what its key and its team are called now. */
-export function toRequestDocument({ firstCall: _, ...row }: StoredRequest, names: Names) {
+export function toRequestDocument({ firstCall: _, ...row }: StoredRequest, names: Names): RequestDocument {
   return {
     ...toColumns(row),
     key: names.keys.get(row.keyId) ?? null,
@@ -25,8 +63,14 @@ export function toRequestDocument({ firstCall: _, ...row }: StoredRequest, names
   }
 }
 
-/** A page of them. */
-export const toRequestPageDocument = ({ requests, next, stoppedAfter }: RequestPage, names: Names) => ({
+export const RequestPage = Type.Object({
+  requests: Type.Array(Request),
+  next: orNull(Type.String({ description: 'For `before`, of the next page; null where there is none.' })),
+  stopped_after: orNull(Type.Integer({ description: 'So many were looked at, and older ones were not.' })),
+})
+export type RequestPageDocument = Static<typeof RequestPage>
+
+export const toRequestPageDocument = ({ requests, next, stoppedAfter }: Page, names: Names): RequestPageDocument => ({
   requests: requests.map((row) => toRequestDocument(row, names)),
   next,
   stopped_after: stoppedAfter,
@@ -38,8 +82,34 @@ export const toFinishedDocument = (row: SettledRow, reason: string | null, names
   reason,
 })
 
+const Line = Type.Object({ kind: Text, count: Count, price: Text, usd_each: Text, usd: Text })
+
+const Call = Type.Object({
+  ...{ number: Count, reason: wordOf(['first', 'retry', 'fallback', 'limit', 'fan_out', 'schema', 'within'] as const) },
+  ...Called,
+  basis: wordOf(['tokens', 'reported', 'free', 'nothing', 'reserve', 'open', 'unknown'] as const),
+  price: orNull(
+    Type.Object({ id: Text, model: Text, upstream: TextOrNull, pricing: Type.Array(Pricing), created_ms: Time }),
+  ),
+  charge: orNull(
+    Type.Object({ item: orNull(Pricing), lines: Type.Array(Line), usd: Text, unpriced: Type.Array(Text) }),
+  ),
+  worked_out_nano_usd: MoneyOrNull,
+})
+
 /** One request at length: the request, its calls with the arithmetic of their charge, and whether it comes out. */
-export function toChargeDocument({ request, calls, workedOutNanoUsd, agrees }: RequestCharge, names: Names) {
+export const ExplainedRequest = Type.Object({
+  ...Request.properties,
+  calls: Type.Array(Call),
+  worked_out_nano_usd: MoneyOrNull,
+  agrees: orNull(Type.Boolean({ description: 'Whether that is what the ledger says.' })),
+})
+export type ChargeDocument = Static<typeof ExplainedRequest>
+
+export function toChargeDocument(
+  { request, calls, workedOutNanoUsd, agrees }: RequestCharge,
+  names: Names,
+): ChargeDocument {
   return {
     ...toRequestDocument(request, names),
     calls: calls.map(({ basis, price, charge, workedOutNanoUsd: callNanoUsd, ...call }) => ({
@@ -67,8 +137,3 @@ export function toChargeDocument({ request, calls, workedOutNanoUsd, agrees }: R
 
 /** Such as `cache_write_1h`. */
 export const toKindName = (kind: string) => kind.replace(/[A-Z]|\d+/g, (part) => `_${part.toLowerCase()}`)
-
-export type RequestDocument = ReturnType<typeof toRequestDocument>
-export type RequestPageDocument = ReturnType<typeof toRequestPageDocument>
-export type FinishedDocument = ReturnType<typeof toFinishedDocument>
-export type ChargeDocument = ReturnType<typeof toChargeDocument>

@@ -2,98 +2,96 @@
  * Every upstream of the database together with what a running server knows of it, if one runs: `upstreams list --json` and the admin
  * API. No secret is ever part of it: of a credential only whether there is one. Pure.
  */
-
+import { type Static, Type } from '@sinclair/typebox'
 import type { FoundProvider, FoundServer } from '../catalog/on-this-machine.ts'
 import { toRevision } from '../domain/changes.ts'
-import type { ServedFigures, ServerStatus } from '../domain/model-server.ts'
-import type {
-  CredentialSource,
-  Environment,
-  OpenedCredentials,
-  Snapshot,
-  Target,
-  Upstream,
-} from '../domain/snapshot.ts'
+import { SERVER_STATES, type ServedFigures, type ServerStatus } from '../domain/model-server.ts'
+import type { Environment, Upstream as KnownUpstream, OpenedCredentials, Snapshot, Target } from '../domain/snapshot.ts'
 import type { UpstreamHealth } from '../health/report.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { allPresets } from '../store/presets.ts'
 import { toUpstream } from '../store/upstream.ts'
+import { Count, CountOrNull, Flag, orNull, Revision, Text, TextOrNull, Time, TimeOrNull, wordOf } from './fields.ts'
 
-/** How an upstream is set up, in the words of the catalogue, with every default filled in. */
-export interface UpstreamFacts {
-  dialect: string
-  /** Whose settings it has, where it says nothing itself. */
-  preset: string | null
-  base_url: string | null
-  local: boolean
-  deadlines: {
-    headers_ms: number
-    first_token_ms: number
-    idle_ms: number
-    total_ms: number
-    total_whole_ms: number
-  }
-  /** null = no limit. */
-  limits: { rpm: number | null; tpm: number | null; concurrency: number | null }
+/** Of a model at a local server, while that runs. */
+export const SERVED = {
+  context_length: CountOrNull,
+  quantization: TextOrNull,
+  size_bytes: CountOrNull,
+  tokens_per_second: orNull(Type.Number()),
 }
+
+/** One as `upstreams list --json` shows it, in the words of the catalog, with every default filled in. */
+export const Upstream = Type.Object({
+  ...{ id: Text, revision: Revision, dialect: Text },
+  preset: orNull(Type.String({ description: 'The provider whose settings apply unless overridden.' })),
+  ...{ base_url: TextOrNull, local: Flag },
+  deadlines: Type.Object({
+    ...{ headers_ms: Count, first_token_ms: Count, idle_ms: Count, total_ms: Count, total_whole_ms: Count },
+  }),
+  limits: Type.Object(
+    { rpm: CountOrNull, tpm: CountOrNull, concurrency: CountOrNull },
+    { description: 'null: no limit.' },
+  ),
+  state: wordOf(['healthy', 'degraded', 'refused', 'down', 'unknown', 'not_ready', 'disabled'] as const),
+  ...{ reason: TextOrNull, enabled: Flag, origin: Text },
+  credential: orNull(
+    Type.Object({
+      variable: TextOrNull,
+      sealed: Type.Boolean({ description: 'True for a stored, encrypted credential.' }),
+      status: wordOf(['set', 'not_set'] as const),
+    }),
+  ),
+  credentials: Type.Array(
+    Type.Object({
+      number: Count,
+      from: wordOf(['variable', 'file', 'typed_in'] as const),
+      name: TextOrNull,
+      /** `left_out`: the upstream has refused it, or its quota is used up, for now. */
+      status: wordOf(['set', 'not_set', 'left_out'] as const),
+      reason: orNull(Type.String({ description: 'Why it is not used.' })),
+      back_in_ms: orNull(Type.Integer({ description: 'Until a suspended credential is tried again.' })),
+    }),
+  ),
+  process: orNull(
+    Type.Object(
+      {
+        state: wordOf(SERVER_STATES),
+        ...{ reason: TextOrNull, pid: CountOrNull, answering: Count, waiting: Count, memory_bytes: CountOrNull },
+      },
+      { description: 'null: its server is not started here.' },
+    ),
+  ),
+  served: Type.Array(Type.Object({ upstream_model: Text, ...SERVED })),
+  last_ok_ms: TimeOrNull,
+  last_error: orNull(Type.Object({ message: Text, at_ms: Time })),
+  targets: Type.Array(
+    Type.Object({
+      ...{ model: Text, upstream_model: Text, breaker: wordOf(['closed', 'open', 'half_open'] as const) },
+      ...{ open_for_keys: CountOrNull, failures_in_a_row: Count, retry_in_ms: CountOrNull, reason: TextOrNull },
+    }),
+  ),
+})
+export type ShownUpstream = Static<typeof Upstream>
+/** One credential of an upstream, never itself. */
+export type ShownCredential = ShownUpstream['credentials'][number]
+/** How an upstream is set up. */
+export type UpstreamFacts = Pick<ShownUpstream, 'dialect' | 'preset' | 'base_url' | 'local' | 'deadlines' | 'limits'>
 
 /** What a running server says of an upstream. `credential`: `none` = it needs none. */
-export interface UpstreamStatus extends UpstreamHealth, UpstreamFacts {
+export interface UpstreamStatus
+  extends UpstreamHealth,
+    UpstreamFacts,
+    Pick<ShownUpstream, 'credentials' | 'process' | 'served'> {
   credential: 'set' | 'not_set' | 'none'
-  /** Where it has any: what each comes from, and whether it is there. */
-  credentials: ShownCredential[]
-  /** Null where its server is not started here. */
-  process: ServerStatus | null
-  /** Of the models that routes lead to, where it is a local server; else none. */
-  served: ServedModel[]
-}
-
-/** By the upstream's own name of the model. */
-export interface ServedModel extends ServedFigures {
-  upstream_model: string
-}
-
-/** One credential of an upstream, never itself. `left_out`: the upstream has refused it, or its quota is used up, for now. */
-export interface ShownCredential extends Omit<CredentialSource, 'problem'> {
-  status: 'set' | 'not_set' | 'left_out'
-  /** Why it is not used, in words; null where it is. */
-  reason: string | null
-  /** Until one that is left out is tried again. */
-  back_in_ms: number | null
-}
-
-/** What a free question to an upstream has come to; `server/protocol.ts` says what the states mean. */
-export interface UpstreamTest {
-  id: string
-  state: string
-  /** In words, where it is neither `ready` nor `unknown`; or of several credentials what is wrong with those that do not work. */
-  reason: string | null
-  /** How long the answer took; null where nothing was asked. */
-  ms: number | null
 }
 
 /** An upstream as the database declares it, its credential looked for in this process's environment. */
 export interface StoredUpstream {
-  upstream: Upstream
+  upstream: KnownUpstream
   revision: string
   enabled: boolean
   origin: string
-}
-
-/** One upstream as `upstreams list --json` shows it. */
-export interface ShownUpstream extends UpstreamFacts, Omit<UpstreamHealth, 'state' | 'left_out'> {
-  revision: string
-  state: UpstreamHealth['state'] | 'disabled'
-  enabled: boolean
-  origin: string
-  /** Null where it needs none. Never the credential itself; `sealed`: it was typed in, or is to be. */
-  credential: { variable: string | null; sealed: boolean; status: 'set' | 'not_set' } | null
-  /** All that it has. */
-  credentials: ShownCredential[]
-  /** Null where its server is not started here. */
-  process: ServerStatus | null
-  /** As a running server knows them. */
-  served: ServedModel[]
 }
 
 /** All upstreams, also the disabled ones, in the order in which they were declared. */
@@ -189,8 +187,11 @@ export function toUpstreamStatuses(
 export type FiguresOf = (target: Target) => ServedFigures | null
 
 /** By the ids of upstreams, each of their models once. */
-function toServed({ models }: Snapshot, figuresOf: FiguresOf): Map<string, Map<string, ServedModel>> {
-  const served = new Map<string, Map<string, ServedModel>>()
+function toServed(
+  { models }: Snapshot,
+  figuresOf: FiguresOf,
+): Map<string, Map<string, ShownUpstream['served'][number]>> {
+  const served = new Map<string, Map<string, ShownUpstream['served'][number]>>()
   for (const { targets } of models.values())
     for (const target of targets) {
       const figures = figuresOf(target)
@@ -201,7 +202,7 @@ function toServed({ models }: Snapshot, figuresOf: FiguresOf): Map<string, Map<s
   return served
 }
 
-function toShownCredentials(upstream: Upstream, leftOut: UpstreamHealth['left_out']): ShownCredential[] {
+function toShownCredentials(upstream: KnownUpstream, leftOut: UpstreamHealth['left_out']): ShownCredential[] {
   return upstream.credentials.map(({ problem, ...source }): ShownCredential => {
     const out = leftOut.find(({ number }) => number === source.number)
     if (out) return { ...source, status: 'left_out', reason: out.reason, back_in_ms: out.back_in_ms }
@@ -210,7 +211,7 @@ function toShownCredentials(upstream: Upstream, leftOut: UpstreamHealth['left_ou
 }
 
 /** How an upstream is set up. */
-export function toUpstreamFacts(upstream: Upstream): UpstreamFacts {
+export function toUpstreamFacts(upstream: KnownUpstream): UpstreamFacts {
   const { dialect, baseUrl, local, deadlines, limits, options } = upstream
   return {
     dialect,
@@ -233,16 +234,13 @@ export function toUpstreamFacts(upstream: Upstream): UpstreamFacts {
 }
 
 /** A provider that an upstream can be set up as by its name. */
-export interface ShownPreset {
-  id: string
-  name: string
-  dialect: string
-  /** Null where each customer has another one, such as `example`. */
-  base_url: string | null
-  example: string | null
-  /** Which variable its own libraries read the credential from; null where it mostly needs none. */
-  variable: string | null
-}
+export const Preset = Type.Object({
+  ...{ id: Text, name: Text, dialect: Text },
+  base_url: orNull(Type.String({ description: 'null: each customer has another one, such as the example.' })),
+  example: TextOrNull,
+  variable: orNull(Type.String({ description: 'Which variable its own libraries read the credential from.' })),
+})
+export type ShownPreset = Static<typeof Preset>
 
 export const toPresetDocuments = (): ShownPreset[] =>
   Object.entries(allPresets()).map(([id, { name, dialect, base_url, example, env }]) => ({
@@ -250,21 +248,44 @@ export const toPresetDocuments = (): ShownPreset[] =>
   }))
 
 /** What of this machine may become an upstream; of variables their names alone. */
-export const toFoundDocument = (servers: readonly FoundServer[], providers: readonly FoundProvider[]) => ({
+export const Found = Type.Object({
+  servers: Type.Array(
+    Type.Object({
+      ...{ preset: Text, name: Text, base_url: Text },
+      upstream: orNull(Type.String({ description: 'Which one it is here; null: none yet.' })),
+      id: Type.String({ description: 'What it is called, or is to be called where it is added.' }),
+    }),
+  ),
+  providers: Type.Array(
+    Type.Object({
+      ...{ preset: Text, name: Text },
+      variable: Type.String({ description: 'It is set for the server; what it holds is told to nobody.' }),
+    }),
+  ),
+})
+export type ShownFoundServer = Static<typeof Found>['servers'][number]
+
+export const toFoundDocument = (
+  servers: readonly FoundServer[],
+  providers: readonly FoundProvider[],
+): Static<typeof Found> => ({
   servers: servers.map(({ preset, name, baseUrl, upstream, id }) => ({
-    preset,
-    name,
-    base_url: baseUrl,
-    upstream,
-    id,
+    ...{ preset, name, base_url: baseUrl, upstream, id },
   })),
   providers: providers.map(({ preset, name, variable }) => ({ preset, name, variable })),
 })
 
-export type ShownFoundServer = ReturnType<typeof toFoundDocument>['servers'][number]
+/** What a free question to an upstream has come to; `server/protocol.ts` says what the states mean. */
+export const TestedUpstream = Type.Object({
+  ...{ id: Text, state: Text },
+  /** Where it is neither `ready` nor `unknown`; or of several credentials what is wrong with those that do not work. */
+  reason: TextOrNull,
+  ms: orNull(Type.Integer({ description: 'How long the answer took; null where nothing was asked.' })),
+})
+export type UpstreamTest = Static<typeof TestedUpstream>
 
 /** What is known, without the credential: an upstream may have quoted it in an error. */
-function toHealth({ id, secrets, notReady }: Upstream, known: UpstreamHealth | undefined): UpstreamHealth {
+function toHealth({ id, secrets, notReady }: KnownUpstream, known: UpstreamHealth | undefined): UpstreamHealth {
   if (!known) {
     const state = notReady === null ? 'unknown' : 'not_ready'
     return { id, state, reason: notReady, left_out: [], last_ok_ms: null, last_error: null, targets: [] }

@@ -1,9 +1,12 @@
-/** A report of usage under its columns' names, as `usage --json` and `--csv` print it and the admin API answers. Pure. */
+/** Reports of usage and of failures under their columns' names, as `usage --json` and `--csv` print the former and the admin API answers. */
+import { type Static, Type } from '@sinclair/typebox'
+import type { FailuresReport } from '../ledger/failures.ts'
 import type { UsageReport } from '../ledger/usage.ts'
 import type { UsageGroup } from '../ledger/usage-names.ts'
 import type { Figures, Percentiles } from '../ledger/usage-sums.ts'
+import { UNWELL } from '../store/request-store.ts'
 import type { Dimension, UsageFigures } from '../store/usage-store.ts'
-import { toColumn } from './columns.ts'
+import { Count, orNull, TextOrNull, Time, toColumn, wordOf } from './fields.ts'
 
 declare global {
   interface JSON {
@@ -13,18 +16,19 @@ declare global {
 }
 
 export type UsageFields = Record<string, string | number | bigint | null>
-/** The same in JSON, where a whole number is one, however large. */
-type JsonFields = Record<string, string | number | null>
+const JsonFields = Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Null()]))
 
-export interface UsageDocument {
-  usage: JsonFields[]
-  rest: JsonFields | null
-  total: JsonFields
-  since_ms: number
-  until_ms: number
-  /** Ledger records that the database did not have yet. */
-  waiting: number
-}
+const waiting = Type.Integer({ description: 'Records that the database did not have yet.' })
+
+export const Usage = Type.Object({
+  usage: Type.Array(JsonFields, { description: 'A row for each group, by what was asked for.' }),
+  rest: orNull(JsonFields),
+  total: JsonFields,
+  since_ms: Time,
+  until_ms: Time,
+  waiting,
+})
+export type UsageDocument = Static<typeof Usage>
 
 /** To be written by `JSON.stringify` as it is: it keeps every integer exact. */
 export function toUsageDocument(
@@ -88,4 +92,31 @@ const toJsonFields = (fields: UsageFields) =>
       field,
       typeof value === 'bigint' ? JSON.rawJSON(String(value)) : value,
     ]),
-  ) as JsonFields
+  ) as Static<typeof JsonFields>
+
+export const Failures = Type.Object({
+  failures: Type.Array(
+    Type.Object({
+      at_ms: Type.Integer({ description: 'When the hour or the day begins, ms since 1970.' }),
+      ...{ status: wordOf(UNWELL), error_code: TextOrNull, requests: Count },
+    }),
+    { description: 'By time, and then by how many they are.' },
+  ),
+  rest: Type.Integer({ description: 'Requests with codes beyond `limit`.' }),
+  since_ms: Type.Integer({
+    description: 'What it covers begins later than was asked for where requests are no longer on record one by one.',
+  }),
+  until_ms: Time,
+  waiting,
+})
+export type FailuresDocument = Static<typeof Failures>
+
+export const toFailuresDocument = (
+  { rows, rest, sinceMs, untilMs }: FailuresReport,
+  waiting: number,
+): FailuresDocument => ({
+  failures: rows.map(({ atMs, status, errorCode, requests }) => ({
+    ...{ at_ms: atMs, status, error_code: errorCode, requests },
+  })),
+  ...{ rest, since_ms: sinceMs, until_ms: untilMs, waiting },
+})

@@ -1,6 +1,6 @@
 /** `/healthz` and `/readyz`: the only answers without a key. They name nothing that is configured here. */
 import { Elysia } from 'elysia'
-import type { ServerReadiness } from '../documents/status.ts'
+import type { ServerReadiness } from '../documents/server.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 
 export interface ReadinessDeps {

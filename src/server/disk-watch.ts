@@ -2,7 +2,7 @@
  * Looks every minute how full the disk is, and warns days before it is: in `/readyz` (degraded), in the log once a day. It never
  * takes anything away and refuses nothing: what a disk that is really full means for requests, the journal decides.
  */
-import type { DiskState } from '../documents/status.ts'
+import type { DiskState } from '../documents/server.ts'
 import { DAY_MS } from '../domain/time.ts'
 import type { Log } from '../log.ts'
 import type { Space } from '../store/ledger-upkeep.ts'

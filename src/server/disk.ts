@@ -5,7 +5,7 @@
  */
 import { lstat, readdir, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { DiskState } from '../documents/status.ts'
+import type { DiskState } from '../documents/server.ts'
 import { codeOf } from '../domain/error.ts'
 import { DAY_MS } from '../domain/time.ts'
 import { SEGMENT_BYTES } from '../ledger/journal.ts'

@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path'
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import type { DiskState } from '../documents/status.ts'
+import type { DiskState } from '../documents/server.ts'
 import type { UpstreamStatus } from '../documents/upstream.ts'
 import type { ServerStatus } from '../domain/model-server.ts'
 import type { SettledRow } from '../store/ledger-rows.ts'

@@ -2,12 +2,12 @@
  * Answers one question of the admin API from the database of a data folder, which it only reads. It takes its thread for as long as
  * that takes: `reports-worker.ts` runs it, and `reports.ts` asks.
  */
+
 import { statSync } from 'node:fs'
 import type { WantedPage } from '../admin/reports.ts'
 import { toAuditPageDocument } from '../documents/audit.ts'
-import { toFailuresDocument } from '../documents/failures.ts'
 import { toChargeDocument, toNames, toRequestPageDocument } from '../documents/request.ts'
-import { toUsageDocument } from '../documents/usage.ts'
+import { toFailuresDocument, toUsageDocument } from '../documents/usage.ts'
 import { toDefined } from '../domain/changes.ts'
 import { ServiceError, type ServiceFailure } from '../domain/service-error.ts'
 import { type AuditOptions, listAudit } from '../keys/audit-log.ts'

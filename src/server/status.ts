@@ -3,7 +3,7 @@
  * socket.
  */
 
-import type { ServerReadiness } from '../documents/status.ts'
+import type { ServerReadiness } from '../documents/server.ts'
 import { type FiguresOf, toUpstreamStatuses } from '../documents/upstream.ts'
 import type { Snapshot } from '../domain/snapshot.ts'
 import type { Fullness } from '../gateway/fullness.ts'

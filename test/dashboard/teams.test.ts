@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { Refusal } from '../../src/dashboard/api/refusal.ts'
 import { NEW_TEAM, toBody, toValues } from '../../src/dashboard/teams/form-values.ts'
-import type { TeamDocument } from '../../src/documents/team.ts'
+import type { TeamDocument } from '../../src/documents/key.ts'
 
 describe('what is typed of a team', () => {
   test('becomes what the API takes, and nothing typed is no limit', () => {

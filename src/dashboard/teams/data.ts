@@ -1,5 +1,5 @@
 /** What the pages of teams read, and what they have done. After a change, what is open is read again. */
-import type { TeamDocument } from '../../documents/team.ts'
+import type { TeamDocument } from '../../documents/key.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
 import { isMember } from '../api/session.ts'

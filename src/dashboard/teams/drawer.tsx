@@ -1,7 +1,6 @@
 /** One team: what it has spent, what it may, its keys, and changing it. */
 import { useState } from 'preact/hooks'
-import type { KeyDocument } from '../../documents/key.ts'
-import type { TeamDocument } from '../../documents/team.ts'
+import type { KeyDocument, TeamDocument } from '../../documents/key.ts'
 import { toHref } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { SharedFacts, Spent } from '../keys/shared-facts.tsx'

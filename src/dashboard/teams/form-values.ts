@@ -1,5 +1,5 @@
 /** Between what is typed of a team and what the API takes. Pure. */
-import type { TeamDocument } from '../../documents/team.ts'
+import type { TeamDocument } from '../../documents/key.ts'
 import { NEW_SHARED, toChangedFields, toLimit, toSharedBody, toSharedValues, toText } from '../keys/shared-values.ts'
 
 export const NEW_TEAM = { ...NEW_SHARED, max_keys: '10' }

@@ -1,5 +1,5 @@
 /** Teams: keys that share limits, a list of models and a budget. */
-import type { TeamDocument } from '../../documents/team.ts'
+import type { TeamDocument } from '../../documents/key.ts'
 import { named, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { hasWords } from '../figures/search.ts'

@@ -1,5 +1,5 @@
 /** The description of the public API (OpenAPI 3.1). It is the same on every server: nothing that is configured is in it. */
-import { PublicModel } from '../../documents/schemas/models.ts'
+import { PublicModel } from '../../documents/model.ts'
 import { RequestSchema } from '../../domain/request.ts'
 import { EmbeddingSchema } from '../../formats/embeddings/schema.ts'
 import { chatOperation, toErrors } from './chat.ts'

@@ -1,6 +1,6 @@
 /** A message as descriptions of an API tell of it (OpenAPI 3.1). Its blocks are as Anthropic's reference describes them. */
 import { Type } from '@sinclair/typebox'
-import { Count, orNull, Text, TextOrNull } from '../../documents/schemas/describes.ts'
+import { Count, orNull, Text, TextOrNull } from '../../documents/fields.ts'
 import { CountSchema, MessagesSchema } from '../../formats/messages/schema.ts'
 import { MAX_BODY_BYTES } from '../../gateway/body.ts'
 import { chatOperation } from './chat.ts'

@@ -1,6 +1,6 @@
 /** A response as descriptions of an API tell of it (OpenAPI 3.1). Its output is as OpenAI's reference describes it. */
 import { Type } from '@sinclair/typebox'
-import { Count, orNull, Text, TextOrNull } from '../../documents/schemas/describes.ts'
+import { Count, orNull, Text, TextOrNull } from '../../documents/fields.ts'
 import { ResponsesSchema } from '../../formats/responses/schema.ts'
 import { MAX_BODY_BYTES } from '../../gateway/body.ts'
 import { chatOperation } from './chat.ts'

@@ -1,7 +1,7 @@
 /** What clients of the public API read, for its description alone. */
 import { Type } from '@sinclair/typebox'
-import { Count, describes, orNull, Text, TextOrNull, wordOf } from '../../documents/schemas/describes.ts'
-import { PublicModel } from '../../documents/schemas/models.ts'
+import { Count, describes, orNull, Text, TextOrNull, wordOf } from '../../documents/fields.ts'
+import { PublicModel } from '../../documents/model.ts'
 import type { ErrorBody as WireError } from '../../domain/error.ts'
 import type { AnswerOrigin, Logprobs as WireLogprobs } from '../../domain/events.ts'
 import type {

@@ -1,7 +1,7 @@
 /** What the documents call a field is what its column is called. */
 import { expect, test } from 'bun:test'
 import { getTableColumns } from 'drizzle-orm'
-import { toColumn } from '../../src/documents/columns.ts'
+import { toColumn } from '../../src/documents/fields.ts'
 import { calls, requests, usageHourly } from '../../src/store/sqlite/ledger-schema.ts'
 
 test.each([

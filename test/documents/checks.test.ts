@@ -1,6 +1,6 @@
 /** What `doctor` says of keys: whose time is over, or nearly, and who has spent, or nearly, what it may. */
 import { describe, expect, test } from 'bun:test'
-import { checkKeys } from '../../src/documents/key-checks.ts'
+import { checkKeys } from '../../src/documents/checks.ts'
 import type { Budget } from '../../src/domain/limits.ts'
 import { decideKey, type KeyOptions, type ListedKey } from '../../src/keys/service.ts'
 import { readStandings } from '../../src/keys/standing.ts'

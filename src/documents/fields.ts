@@ -1,7 +1,4 @@
-/**
- * Schemas that tell what documents look like: for whoever reads the API's description, and never on the way of an answer. One that
- * does not fit its document does not compile.
- */
+/** The pieces that schemas of documents are made of, and the names that fields have as columns. */
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 
 /** The same without `readonly`, which JSON does not know. */
@@ -16,7 +13,7 @@ type Fits<Document, Told> = [Plain<Document>] extends [Told]
     : { hasTooMuch: Exclude<keyof Told, keyof Document> }
   : { doesNotFit: Document }
 
-/** Takes the schema of a document. */
+/** Takes the schema of a document whose type is defined elsewhere. One that does not fit it does not compile. */
 export const describes =
   <Document>() =>
   <Schema extends TSchema>(schema: Schema & Fits<Document, Static<Schema>>): Schema =>
@@ -41,3 +38,16 @@ export const Revision = Type.String({
 })
 /** Whatever it holds. */
 export const Fields = Type.Record(Type.String(), Type.Unknown())
+
+type Column<Field extends string, Before extends string = ''> = Field extends `${infer Letter}${infer Rest}`
+  ? `${Before extends Uppercase<Before> ? '' : Letter extends Uppercase<Letter> ? '_' : ''}${Lowercase<Letter>}${Column<Rest, Letter>}`
+  : ''
+
+/** An object under its columns' names. */
+export type Columns<Row> = { [Field in keyof Row & string as Column<Field>]: Row[Field] }
+
+/** Such as `cache_write_1h_tokens` of `cacheWrite1hTokens`. */
+export const toColumn = (field: string) => field.replace(/(?<=[a-z])(?=[A-Z0-9])/g, '_').toLowerCase()
+
+export const toColumns = <Row extends object>(row: Row) =>
+  Object.fromEntries(Object.entries(row).map(([field, value]) => [toColumn(field), value])) as Columns<Row>

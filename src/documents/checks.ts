@@ -1,12 +1,24 @@
-/** What `doctor` and the admin API say of keys and teams: who can ask nothing any more, or soon. Pure. */
-
+/** One finding about what a gateway needs, as `doctor --json` prints it and the admin API answers, and those about keys and teams. */
+import { type Static, Type } from '@sinclair/typebox'
 import { count } from '../domain/text.ts'
 import { DAY_MS, toDay } from '../domain/time.ts'
 import { type BudgetStanding, toBudgetText } from '../keys/budget.ts'
 import { isLiving } from '../keys/find.ts'
 import type { readStandings } from '../keys/standing.ts'
 import type { KeyRows, StoredKey } from '../store/config-store.ts'
-import { type Check, ok, toFew, warning } from './check.ts'
+import { Text, wordOf } from './fields.ts'
+
+/** `message`: what was found and, where it is not well, what to do. */
+export const Check = Type.Object({ name: Text, status: wordOf(['ok', 'warning', 'problem'] as const), message: Text })
+export type Check = Static<typeof Check>
+
+export const ok = (name: string, message: string): Check => ({ name, status: 'ok', message })
+export const warning = (name: string, message: string): Check => ({ name, status: 'warning', message })
+export const problem = (name: string, message: string): Check => ({ name, status: 'problem', message })
+
+/** Names the first five, and how many there are besides. */
+export const toFew = (names: readonly string[]) =>
+  `${names.slice(0, 5).join(', ')}${names.length > 5 ? ` and ${names.length - 5} more` : ''}`
 
 /** An end is told of so long before, and so long after: then whoever used the key has noticed. */
 const END_MS = 7 * DAY_MS

@@ -1,0 +1,84 @@
+/** How a server is doing, its settings and its backups, as the admin API answers. */
+import { type Static, Type } from '@sinclair/typebox'
+import type { ShelvedBackup } from '../backup/shelf.ts'
+import { toVariableName } from '../config.ts'
+import type { Setting as KnownSetting } from '../settings/service.ts'
+import { Check } from './checks.ts'
+import { Count, Flag, orNull, Revision, Text, TextOrNull, Time, TimeOrNull, wordOf } from './fields.ts'
+
+export const Setting = Type.Object({
+  name: Text,
+  value: orNull(Type.String({ description: 'Effective value; null: none.' })),
+  from: wordOf(['flag', 'environment', 'setting', 'default'] as const),
+  variable: Text,
+  default: TextOrNull,
+  stored: orNull(Type.String({ description: 'Stored value. Flags and the environment override it.' })),
+  expected: Text,
+  needs_restart: Flag,
+  pending: Type.Boolean({ description: 'True if a restart changes the effective value.' }),
+})
+export const Settings = Type.Object({ revision: Revision, settings: Type.Array(Setting) })
+
+export const toSettingDocument = ({
+  name,
+  text,
+  place,
+  byDefault,
+  expected,
+  stored,
+  isPending,
+}: KnownSetting): Static<typeof Setting> => ({
+  ...{ name, value: text, from: place, variable: toVariableName(name), default: byDefault, stored, expected },
+  ...{ needs_restart: true, pending: isPending },
+})
+
+const Disk = Type.Object({
+  /** `filling`: full within a week, or nearly full; `full`: the budget is used up, or the disk has no room for the journal. */
+  state: wordOf(['ok', 'filling', 'full'] as const),
+  ...{ used_bytes: Count, reusable_bytes: Count, free_bytes: Count },
+  budget_bytes: orNull(Type.Integer({ description: 'Of `--disk`; null: none.' })),
+  growth_bytes_per_day: orNull(Type.Number({ description: 'null: less than two days of data.' })),
+  days_left: orNull(
+    Type.Number({ description: 'Until the budget or the disk is used up; null: not growing, or not known yet.' }),
+  ),
+})
+export type DiskState = Static<typeof Disk>
+
+const Backups = Type.Object({
+  every_ms: Type.Integer({ description: 'Interval of scheduled backups; 0: none.' }),
+  keep: Type.Integer({ description: 'Number of scheduled backups to keep.' }),
+  failed: orNull(Type.String({ description: 'Why the last scheduled backup failed, or what is wrong with it.' })),
+  newest_ms: TimeOrNull,
+})
+
+export const Status = Type.Object({
+  ...{ version: Text, url: Type.String({ description: 'Ends in `/v1`.' }), started_ms: Time },
+  readiness: wordOf(['ok', 'degraded', 'starting', 'draining', 'ledger_unavailable'] as const),
+  reasons: Type.Array(Text, { description: 'Why `readiness` is not `ok`.' }),
+  /** `behind`: the oldest record has waited for the database for 10 s; `unavailable`: the journal takes no new requests. */
+  ledger: wordOf(['ok', 'behind', 'unavailable'] as const),
+  waiting: Type.Integer({ description: 'Records that the database does not have yet.' }),
+  /** What of the data folder is gone, or no longer what the server writes to. */
+  lost: orNull(wordOf(['database', 'journal'] as const)),
+  disk: orNull(Disk),
+  backups: Backups,
+  in_flight: Count,
+  buffered_bytes: Type.Integer({ description: 'Memory held for the requests in flight.' }),
+  checks: Type.Array(Check),
+})
+export type StatusDocument = Static<typeof Status>
+export type ServerReadiness = StatusDocument['readiness']
+/** What a server knows of itself. */
+export type ServerStatus = Omit<StatusDocument, 'checks'>
+
+export const Backup = Type.Object({
+  name: Text,
+  kind: wordOf(['scheduled', 'made', 'before_migration', 'other'] as const),
+  bytes: Count,
+  made_ms: Time,
+})
+
+export const toBackupDocument = ({ name, kind, bytes, madeMs }: ShelvedBackup): Static<typeof Backup> => ({
+  ...{ name, kind, bytes },
+  made_ms: madeMs,
+})
