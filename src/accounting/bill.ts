@@ -2,17 +2,16 @@
  * What a call costs: by what its upstream reported, or else by a count of what it sent, marked as ours. Where a call was
  * broken off before it was reported, what nobody saw is charged by the time that it took: hanging up early is no discount.
  */
-
 import { asObject } from '../domain/json.ts'
 import { costNanoUsd, findUnpriced } from '../domain/price.ts'
-import { NO_USAGE, type Usage } from '../domain/usage.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
+import type { ModelPrice, Target, Upstream } from '../domain/snapshot.ts'
+import { addUsage, type ModelUsage, NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Outcome } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
 import { toMostOutput } from '../tokens/estimate.ts'
 import type { Call } from './call.ts'
-import { toComputeMs } from './compute.ts'
 import type { Meter } from './meter.ts'
-import { joinUsage, toWithin, type WithinBill } from './within.ts'
 
 /** What one call used and costs, rounded once. */
 export interface Bill {
@@ -208,3 +207,64 @@ function toLarger(reported: Usage, counted: Usage): Usage {
     audioCompletion: Math.max(reported.audioCompletion, counted.audioCompletion),
   }
 }
+
+/** What one of them comes to. It ends as the call does, and stands on record as a call of its own. */
+export interface WithinBill extends Omit<Bill, 'status' | 'within'> {
+  upstreamModel: string
+  priceId: string | null
+}
+
+/** Bills each of them. One that has no price here is charged as the model that was called, and marked. */
+function toWithin(target: Target, others: readonly ModelUsage[], mode: string | null): WithinBill[] {
+  return others.map(({ model, usage }) => {
+    const price = findPrice(target, model)
+    const { pricing, priceId } = price ?? target
+    return {
+      ...{ upstreamModel: model.slice(0, MAX_NAME), priceId, usage, mode, estimated: false, reportedNanoUsd: null },
+      costNanoUsd: costNanoUsd(pricing, usage, mode),
+      isUnpriced: price === null ? pricing.length > 0 : findUnpriced(pricing, usage, mode).length > 0,
+    }
+  })
+}
+
+/** A row of the ledger is of bounded length. */
+const MAX_NAME = 200
+
+/** The price of a model that its upstream names: also where one name has a date behind it and the other has none. */
+function findPrice({ upstream }: Target, model: string): ModelPrice | null {
+  const known = upstream.prices.get(model)
+  if (known) return known
+  const undated = toUndated(model)
+  for (const [name, price] of upstream.prices) if (toUndated(name) === undated) return price
+  return null
+}
+
+const toUndated = (model: string) => model.replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2})$/, '')
+
+/** All that was used, of whatever model, for a charge that is of the call as a whole. */
+function joinUsage(usage: Usage, others: readonly ModelUsage[]): Usage {
+  if (others.length === 0) return usage
+  const sum = { ...usage }
+  for (const other of others) addUsage(sum, other.usage)
+  return sum
+}
+
+/**
+ * The most that a call may be charged for: its deadline. A schema that is enforced here has a stream asked for as a whole answer, so
+ * that the later of the two counts for a stream.
+ */
+export const toMostComputeMs = (
+  { deadlines: { total, totalWhole } }: Pick<Upstream, 'deadlines'>,
+  { stream }: Pick<CanonicalRequest, 'stream'>,
+): number => (stream ? Math.max(total, totalWhole) : totalWhole)
+
+/**
+ * How much compute a call is charged for, to its end or so far, where its price sheet has a price of a second: the time that its upstream
+ * was at work on it, and no more than was held for it, though a deadline be noticed late. It begins when the request goes out to the
+ * server, so that waiting for a slot or for a model to load is none of it, and again where it is sent once more over another connection.
+ * It ends with the answer, as it was read: a client that reads slowly keeps the server's slot, and pays for that. A call that is left,
+ * aborted or given up ends then, or once it is read no more. Every other call of a request has time of its own. A server of
+ * one's own that nobody starts here may queue requests by itself, which nobody sees: that counts.
+ */
+export const toComputeMs = ({ target, body, meter }: Pick<Call, 'target' | 'body' | 'meter'>): number =>
+  Math.min(meter.workedMs, toMostComputeMs(target.upstream, body))

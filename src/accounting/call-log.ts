@@ -14,11 +14,20 @@ import type { Reservation } from '../limits/limiter.ts'
 import type { OpenCall, OpenRow } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
 import { capOf, estimatePrompt, worstPrompt } from '../tokens/estimate.ts'
-import { toEndedCall } from './additional.ts'
 import { Call, type CallDeps, type PlannedCall } from './call.ts'
-import { askForAll, findCap, type Pending, type Reserve, toHeldOutput, toLeastCap, toReserve, withCap } from './cost.ts'
+import {
+  askForAll,
+  findCap,
+  type Pending,
+  type Reserve,
+  toHeldOutput,
+  toLeastCap,
+  toMostNanoUsd,
+  toReserve,
+  withCap,
+} from './cost.ts'
 import { Hold } from './hold.ts'
-import { toMostNanoUsd } from './most.ts'
+import { toEndedCall } from './settled-rows.ts'
 
 export interface CallLogDeps extends CallDeps {
   ledger: Pick<Ledger, 'openCall' | 'grow'>

@@ -1,14 +1,16 @@
-/** One call to an upstream: as it is planned, and from its record to its end. `call-log.ts` has those of a request. */
+/**
+ * One call to an upstream, from its plan to its end, and the calls that are read on for their usage after their client
+ * has disconnected. `call-log.ts` has the calls of a request.
+ */
 import type { EndSignal } from '../domain/end-signal.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
-import type { Key, Target } from '../domain/snapshot.ts'
+import type { Key, Target, Upstream } from '../domain/snapshot.ts'
 import { isTimed } from '../domain/tariff.ts'
 import type { Lane, NativeRequest } from '../domain/task.ts'
 import type { Reservation } from '../limits/limiter.ts'
 import type { OpenCall } from '../store/ledger-rows.ts'
 import type { Payer, Reading } from '../upstreams/backend.ts'
 import type { Hold } from './hold.ts'
-import type { LeftCalls } from './left-calls.ts'
 import { Meter } from './meter.ts'
 
 /** Why a call is made. The first one stands in the request's own row, the others in `calls`. */
@@ -86,5 +88,54 @@ export class Call implements Payer {
   over(): void {
     this.hold?.end()
     if (this.#reading !== null) this.#deps.leftCalls.delete(this.#deps.key.shareId, this.#reading)
+  }
+}
+
+/** A key that may have fewer requests under way has as many calls all the same: clients leave in a moment, and come back. */
+const LEAST_OF_A_KEY = 8
+/** A stop does not wait for longer. */
+const DRAIN_MS = 2_000
+
+export class LeftCalls {
+  readonly #leaveMs: number
+  /** By whose share they are, oldest first. */
+  readonly #readings = new Map<string, Set<Reading>>()
+  #isDraining = false
+
+  /** @param leaveMs how long, where an upstream has no setting of its own; 0 = not at all. */
+  constructor({ leaveMs }: { leaveMs: number }) {
+    this.#leaveMs = leaveMs
+  }
+
+  /** How long calls to this upstream are read on, ms. A local one costs nothing, and has better to do. */
+  readOnMs({ leaveMs, local }: Pick<Upstream, 'leaveMs' | 'local'>): number {
+    const ms = leaveMs ?? (local ? 0 : this.#leaveMs)
+    return this.#isDraining ? Math.min(ms, DRAIN_MS) : ms
+  }
+
+  /**
+   * Counts one in. Where the key has more than it may have requests under way, its oldest is ended; one without such a limit has
+   * as many as it finds places for, which they keep.
+   */
+  add({ shareId, limits }: Pick<Key, 'shareId' | 'limits'>, reading: Reading): void {
+    const readings = this.#readings.getOrInsertComputed(shareId, () => new Set())
+    const [oldest] = readings
+    if (oldest && limits.concurrency !== null && readings.size >= Math.max(LEAST_OF_A_KEY, limits.concurrency)) {
+      readings.delete(oldest)
+      oldest.endWithin(0)
+    }
+    readings.add(reading)
+  }
+
+  /** Counts one out that has ended. Idempotent. */
+  delete(shareId: string, reading: Reading): void {
+    const readings = this.#readings.get(shareId)
+    if (readings?.delete(reading) && readings.size === 0) this.#readings.delete(shareId)
+  }
+
+  /** From now on none is read for long. */
+  drain(): void {
+    this.#isDraining = true
+    for (const readings of this.#readings.values()) for (const reading of readings) reading.endWithin(DRAIN_MS)
   }
 }

@@ -3,18 +3,18 @@
  * listens that it has finished, the log above all. Delivery calls it before the tail of the answer leaves; whatever it
  * learns later about the same request changes nothing.
  */
+
+import type { Target } from '../domain/snapshot.ts'
 import type { Receipt } from '../domain/usage.ts'
-import type { Ledger } from '../ledger/ledger.ts'
-import { toWithheld } from '../ledger/rows.ts'
+import { type Ledger, toWithheld } from '../ledger/ledger.ts'
 import type { Reservation } from '../limits/limiter.ts'
 import { type Log, traceOf } from '../log.ts'
 import type { Outcome, SettledRow } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
-import { addBills, isAlone, toFirst, toSettledCalls } from './additional.ts'
 import { type Bill, toBill } from './bill.ts'
+import type { Call } from './call.ts'
 import type { CallLog } from './call-log.ts'
-import { toSettledRow } from './settled-row.ts'
-import { type Speed, toSpeeds } from './speeds.ts'
+import { addBills, isAlone, toFirst, toSettledCalls, toSettledRow } from './settled-rows.ts'
 
 export interface End {
   status: Outcome['status']
@@ -52,7 +52,7 @@ export const toAll =
     }
   }
 
-export interface SettlementDeps {
+interface SettlementDeps {
   ledger: Pick<Ledger, 'settle'>
   counter: Counter
   calls: CallLog
@@ -167,3 +167,45 @@ export function logFinished(log: Log, { row, reason, mistake }: Omit<Finished, '
     unpriced: row.unpriced === 0 ? undefined : true,
   })
 }
+
+/** Of one answer. */
+interface Speed {
+  upstream: string
+  upstreamModel: string
+  tokensPerSecond: number
+}
+
+/** Reads the speeds off calls to local servers, where they have any. */
+export const toSpeeds = (calls: readonly Pick<Call, 'target' | 'meter'>[]): readonly Speed[] =>
+  // Of most requests no call goes to one.
+  calls.some(isOfLocal) ? measureSpeeds(calls) : NONE
+
+const NONE: readonly Speed[] = []
+const isOfLocal = ({ target: { upstream } }: Pick<Call, 'target'>) => upstream.local
+
+const measureSpeeds = (calls: readonly Pick<Call, 'target' | 'meter'>[]): Speed[] =>
+  calls.flatMap(({ target: { upstream, upstreamModel }, meter: { tokensPerSecond } }) =>
+    upstream.local && tokensPerSecond !== null ? { upstream: upstream.id, upstreamModel, tokensPerSecond } : [],
+  )
+
+/** Of what went before. */
+const KEPT = 0.8
+
+export class Speeds {
+  readonly #known = new Map<string, number>()
+
+  note(speeds: readonly Speed[]): void {
+    for (const { upstream, upstreamModel, tokensPerSecond } of speeds) {
+      const before = this.#known.get(toName(upstream, upstreamModel)) ?? tokensPerSecond
+      this.#known.set(toName(upstream, upstreamModel), before * KEPT + tokensPerSecond * (1 - KEPT))
+    }
+  }
+
+  /** Tokens a second, to a tenth; null where none were measured. */
+  of = ({ upstream, upstreamModel }: Pick<Target, 'upstreamModel'> & { upstream: { id: string } }): number | null => {
+    const found = this.#known.get(toName(upstream.id, upstreamModel))
+    return found === undefined ? null : Math.round(found * 10) / 10
+  }
+}
+
+const toName = (upstream: string, model: string) => `${upstream}\n${model}`

@@ -9,7 +9,7 @@ import type { Budget } from '../domain/limits.ts'
 import type { AuditOptions } from '../keys/audit-log.ts'
 import type { Standing } from '../keys/standing.ts'
 import type { FailuresOptions } from '../ledger/failures.ts'
-import type { WantedRequests } from '../ledger/request-filter.ts'
+import type { WantedRequests } from '../ledger/report-filter.ts'
 import type { ListOptions } from '../ledger/requests.ts'
 import type { UsageOptions } from '../ledger/usage.ts'
 

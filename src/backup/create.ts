@@ -8,12 +8,12 @@ import { appendFileSync, chmodSync, copyFileSync, existsSync, rmSync, statSync }
 import { dirname, join } from 'node:path'
 import { ServiceError } from '../domain/service-error.ts'
 import { type OnHour, readRejected, recordsOf, requestsOf } from '../ledger/audit.ts'
-import { toRecordLine } from '../ledger/line.ts'
+import { toRecordLine } from '../ledger/journal-file.ts'
 import { readMark } from '../ledger/mark.ts'
 import { beginPart, findLack, finishPart, isDiskFull, unwritable } from '../store/copy-file.ts'
 import type { LedgerAudit } from '../store/ledger-store.ts'
+import { isServed } from '../store/sqlite/database-file.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
-import { isServed } from '../store/sqlite/lock.ts'
 import {
   type Completed,
   completeCopy,

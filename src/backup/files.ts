@@ -1,7 +1,7 @@
 /** Files of backups: where one may be written, and how those that a schedule has made are named and found. */
 import { existsSync, lchownSync, lstatSync, realpathSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import { listSegments } from '../ledger/journal-folder.ts'
+import { listSegments } from '../ledger/journal-file.ts'
 import { BACKUPS, exists, unwritable } from '../store/copy-file.ts'
 import { filesIn } from '../store/disk.ts'
 

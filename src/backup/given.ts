@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { freeBytesOf, syncPath, toMebibytes } from '../store/disk.ts'
-import { isServed } from '../store/sqlite/lock.ts'
+import { isServed } from '../store/sqlite/database-file.ts'
 import { databasePath } from '../store/sqlite/open.ts'
 import { toSecretFile } from './create.ts'
 

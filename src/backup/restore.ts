@@ -12,13 +12,11 @@ import { mintId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { count } from '../domain/text.ts'
 import type { OnHour } from '../ledger/audit.ts'
-import { findLost } from '../ledger/lost.ts'
-import { openMark } from '../ledger/mark.ts'
+import { findLost, openMark } from '../ledger/mark.ts'
 import { syncPath } from '../store/disk.ts'
-import { takeLock } from '../store/sqlite/lock.ts'
+import { isBusy, takeLock, toDatabaseTrouble } from '../store/sqlite/database-file.ts'
 import { migrate, readSchemaState } from '../store/sqlite/migrate.ts'
 import { COMMAND_BUSY_MS, databasePath, openDatabase, prepareDataFolder } from '../store/sqlite/open.ts'
-import { isBusy, toDatabaseTrouble } from '../store/sqlite/trouble.ts'
 import {
   type Completed,
   completeCopy,

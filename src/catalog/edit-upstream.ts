@@ -8,7 +8,7 @@ import type { DialectName } from '../domain/dialects.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
-import { isSamePlace } from '../store/place.ts'
+import { isSameCredentialPlace } from '../store/credential-place.ts'
 import { CLEARED, type Vault } from '../store/vault.ts'
 import { toPresetDialect } from './complete.ts'
 import { type Decision, type EditBy, type Edited, editCatalog, NO_WRITE, requireRow, requireValid } from './edit.ts'
@@ -95,9 +95,9 @@ export async function editUpstream(
     if (sealed !== undefined && sealed.length > 0) deps.vault.requireCurrent(sealed)
     const before = findUpstream(rows, id)
     requireRow(by, 'upstreams', before)
-    const isMoving = !isSamePlace(before, expected)
+    const isMoving = !isSameCredentialPlace(before, expected)
     const changed = withChanges(before, changes)
-    if (!isSamePlace(changed, expected)) throw meanwhile(id)
+    if (!isSameCredentialPlace(changed, expected)) throw meanwhile(id)
     const apiKeyRef = sealed !== undefined || isMoving ? null : before.apiKeyRef
     const own = changes.variable === undefined ? apiKeyRef : `\${${changes.variable}}`
     const row: UpstreamRow = { ...changed, apiKeyRef: own, origin: 'admin', updatedMs: by.nowMs }

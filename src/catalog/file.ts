@@ -7,7 +7,7 @@
 import type { MemoryBudgets } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Environment } from '../domain/snapshot.ts'
-import { resolveReference, toReferences } from '../store/references.ts'
+import { resolveReference, toReferences } from '../store/credential-place.ts'
 import { explain } from '../validation/explain.ts'
 import { isObject, toPath } from '../validation/explain-words.ts'
 import { checkCatalog } from './check.ts'

@@ -3,8 +3,8 @@
  * that there are. The former cost nothing; the latter are only named, by their variables and never by what those hold. Pure.
  */
 import type { UpstreamRow } from '../store/catalog-rows.ts'
+import { toReferences, toVariable } from '../store/credential-place.ts'
 import { allPresets, findPreset } from '../store/presets.ts'
-import { toReferences, toVariable } from '../store/references.ts'
 
 export interface LocalServer {
   /** Which one it is, by its preset. */

@@ -5,7 +5,7 @@
  */
 import { ServiceError } from '../domain/service-error.ts'
 import type { CatalogRows, CatalogWrite, UpstreamRow } from '../store/catalog-rows.ts'
-import { isSamePlace, type Place } from '../store/place.ts'
+import { type CredentialPlace, isSameCredentialPlace } from '../store/credential-place.ts'
 import { explainAddress, type Found, hostOf } from './address.ts'
 
 /** Resolves the name of a host. It never rejects. */
@@ -66,11 +66,12 @@ export function requireRemote(current: CatalogRows, { upstreams }: CatalogWrite,
 /** Throws `invalid` for a reference that does not stand in the rows already, for the same upstream at the same place. */
 export function requireKnownReferences(
   { upstreams }: CatalogRows,
-  wanted: readonly (Place & Pick<UpstreamRow, 'id' | 'apiKeyRef'>)[],
+  wanted: readonly (CredentialPlace & Pick<UpstreamRow, 'id' | 'apiKeyRef'>)[],
 ): void {
   for (const row of wanted) {
     const before = upstreams.find(({ id }) => id === row.id)
-    const isKnown = before !== undefined && Bun.deepEquals(before.apiKeyRef, row.apiKeyRef) && isSamePlace(before, row)
+    const isKnown =
+      before !== undefined && Bun.deepEquals(before.apiKeyRef, row.apiKeyRef) && isSameCredentialPlace(before, row)
     if (row.apiKeyRef === null || isKnown) continue
     throw new ServiceError(
       { kind: 'invalid', field: `upstreams.${row.id}.api_key` },

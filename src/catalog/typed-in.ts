@@ -4,7 +4,7 @@
  */
 import { ServiceError } from '../domain/service-error.ts'
 import type { SealedCredential, UpstreamRow } from '../store/catalog-rows.ts'
-import { isReference } from '../store/references.ts'
+import { isReference } from '../store/credential-place.ts'
 import { CLEARED } from '../store/vault.ts'
 
 /** What goes into a header as it is (RFC 9110, section 5.5). */

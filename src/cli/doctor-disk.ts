@@ -4,7 +4,7 @@ import { type Check, ok, problem, warning } from '../documents/checks.ts'
 import type { DiskState } from '../documents/server.ts'
 import { count } from '../domain/text.ts'
 import { LEAST_FREE_BYTES } from '../server/disk.ts'
-import type { Space } from '../store/ledger-upkeep.ts'
+import type { Space } from '../store/ledger-store.ts'
 import { toSize } from './doctor-check.ts'
 
 /** What makes for quiet sleep. */

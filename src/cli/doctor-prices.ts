@@ -2,7 +2,7 @@
 import { type Check, ok, toFew, warning } from '../documents/checks.ts'
 import { count } from '../domain/text.ts'
 import { DAY_MS, dayOf } from '../domain/time.ts'
-import type { UsageReader } from '../store/usage-store.ts'
+import type { UsageReader } from '../store/report-store.ts'
 
 const DAYS = 30
 

@@ -62,9 +62,9 @@ export async function withStore<T>(
   const [{ requireSettled }, { findLost }, { databasePath, openForCommand, requireReadable }, { toDatabaseTrouble }] =
     await Promise.all([
       import('../backup/swap.ts'),
-      import('../ledger/lost.ts'),
+      import('../ledger/mark.ts'),
       import('../store/sqlite/open.ts'),
-      import('../store/sqlite/trouble.ts'),
+      import('../store/sqlite/database-file.ts'),
     ])
   requireReadable(dataFolder)
   requireSettled(dataFolder)

@@ -23,9 +23,9 @@ import {
   TestResult,
   VaultShape,
 } from '../server/protocol.ts'
-import type { RequestFilter } from '../store/request-store.ts'
+import type { RequestFilter } from '../store/report-store.ts'
+import { isServed } from '../store/sqlite/database-file.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
-import { isServed } from '../store/sqlite/lock.ts'
 import type { VaultState } from '../store/vault.ts'
 import { CommandError } from './command-error.ts'
 import type { Io } from './io.ts'

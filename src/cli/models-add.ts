@@ -15,7 +15,7 @@ import {
 } from '../catalog/model-files.ts'
 import { parseModelFiles, parseSource } from '../catalog/parse-source.ts'
 import { loadSource, type ModelFile } from '../catalog/source.ts'
-import { isServed } from '../store/sqlite/lock.ts'
+import { isServed } from '../store/sqlite/database-file.ts'
 import { databasePath, prepareDataFolder } from '../store/sqlite/open.ts'
 import { CommandError, usageError } from './command-error.ts'
 import { type Context, printJson, toFactLines, toPrintable, withStore } from './io.ts'

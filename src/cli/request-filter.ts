@@ -1,8 +1,8 @@
 /** From the options of `requests list | tail` to what they mean. */
 import { toDefined } from '../domain/changes.ts'
-import { toRequestFilter } from '../ledger/request-filter.ts'
+import { toRequestFilter } from '../ledger/report-filter.ts'
 import type { Configuration } from '../store/config-store.ts'
-import { REQUEST_STATUSES, type RequestFilter, type RequestStatus, UNWELL } from '../store/request-store.ts'
+import { REQUEST_STATUSES, type RequestFilter, type RequestStatus, UNWELL } from '../store/report-store.ts'
 import { usageError } from './command-error.ts'
 
 /** As they stand on the command line. */

@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import type { RequestCharge } from '../ledger/charge.ts'
 import type { RequestPage as Page } from '../ledger/requests.ts'
 import type { SettledRow, StoredRequest } from '../store/ledger-rows.ts'
-import { REQUEST_STATUSES } from '../store/request-store.ts'
+import { REQUEST_STATUSES } from '../store/report-store.ts'
 import { Count, CountOrNull, Money, MoneyOrNull, orNull, Text, TextOrNull, Time, toColumns, wordOf } from './fields.ts'
 import { Pricing } from './model.ts'
 

@@ -1,11 +1,10 @@
 /** Reports of usage and of failures under their columns' names, as `usage --json` and `--csv` print the former and the admin API answers. */
 import { type Static, Type } from '@sinclair/typebox'
 import type { FailuresReport } from '../ledger/failures.ts'
+import type { UsageGroup } from '../ledger/report-filter.ts'
 import type { UsageReport } from '../ledger/usage.ts'
-import type { UsageGroup } from '../ledger/usage-names.ts'
-import type { Figures, Percentiles } from '../ledger/usage-sums.ts'
-import { UNWELL } from '../store/request-store.ts'
-import type { Dimension, UsageFigures } from '../store/usage-store.ts'
+import type { Figures, Percentiles } from '../ledger/usage-gather.ts'
+import { type Dimension, UNWELL, type UsageFigures } from '../store/report-store.ts'
 import { Count, orNull, TextOrNull, Time, toColumn, wordOf } from './fields.ts'
 
 declare global {

@@ -100,7 +100,7 @@ export type ServiceFailure =
   | { kind: 'no_folder' }
   | { kind: 'no_database'; dataFolder: string }
   | { kind: 'database_unusable'; path: string }
-  /** What may be told from what it has left: `ledger/lost.ts`. */
+  /** What may be told from what it has left: `ledger/mark.ts`. */
   | { kind: 'database_lost'; dataFolder: string }
   | { kind: 'database_unwritable'; path: string }
   | { kind: 'report_too_long' }

@@ -25,7 +25,7 @@ export interface Usage {
   imageCompletion: number
   /** How often the provider searched the web. */
   webSearches: number
-  /** How long a server was at work on it, ms, where that has a price: no upstream reports it, `accounting/compute.ts` says what counts. */
+  /** How long a server was at work on it, ms, where that has a price: no upstream reports it, `accounting/bill.ts` says what counts. */
   computeMs: number
 }
 

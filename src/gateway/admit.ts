@@ -11,10 +11,10 @@ import {
   type Reserve,
   toHeldOutput,
   toLeastCap,
+  toMostNanoUsd,
   toReserve,
   withCap,
 } from '../accounting/cost.ts'
-import { toMostNanoUsd } from '../accounting/most.ts'
 import { EMBEDDING } from '../domain/embedding.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'

@@ -3,8 +3,9 @@
  * refusal ends it. What is refused before dispatch leaves a log line and no ledger row; what is dispatched is settled by
  * its delivery. What it holds is released by one scope, whichever way it ends.
  */
+
+import type { LeftCalls } from '../accounting/call.ts'
 import { CallLog } from '../accounting/call-log.ts'
-import type { LeftCalls } from '../accounting/left-calls.ts'
 import { type Finished, Settlement } from '../accounting/settle.ts'
 import type { Delivery } from '../delivery/delivery.ts'
 import { toGatewayError } from '../delivery/failure.ts'

@@ -3,7 +3,7 @@
  * meet the schema is marked. What cannot be checked, or not in time, counts as met. Wraps a dispatch, for `enforce.ts`.
  */
 import type { PlannedCall } from '../accounting/call.ts'
-import { Captured } from '../accounting/captured.ts'
+import { Captured } from '../accounting/meter.ts'
 import type { Answer, AnswerEvent, AnswerStream, Passage, Take } from '../domain/events.ts'
 import type { Checker } from '../structured/checker.ts'
 import { isFinal, withUnmet } from '../structured/plan.ts'

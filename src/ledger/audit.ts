@@ -13,7 +13,7 @@ import type {
   LedgerAudit,
   OpenRows,
 } from '../store/ledger-store.ts'
-import { REJECTED, readSegment, SEGMENT } from './journal-folder.ts'
+import { REJECTED, readSegment, SEGMENT } from './journal-file.ts'
 import { readMark } from './mark.ts'
 
 export type Finding =

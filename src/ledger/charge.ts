@@ -8,7 +8,7 @@ import { type Charge, toCharge } from '../domain/price.ts'
 import type { Usage } from '../domain/usage.ts'
 import type { PriceRow } from '../store/catalog-rows.ts'
 import type { AdditionalReason, StoredCall, StoredRequest } from '../store/ledger-rows.ts'
-import type { RequestReader } from '../store/request-store.ts'
+import type { RequestReader } from '../store/report-store.ts'
 
 /**
  * By what a call is charged: `tokens`, with what else is counted, and their price; `reported`: what its upstream charged by its own word; `free`: where it went nothing has a price; `nothing`: it failed before its

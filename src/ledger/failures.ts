@@ -3,9 +3,8 @@
  * far back as requests are kept one by one. It blocks its thread for as long as it takes, as `usage.ts` does.
  */
 import { DAY_MS, HOUR_MS, hourOf } from '../domain/time.ts'
-import type { FailureCell, FailureFilter, FailureReader } from '../store/failure-store.ts'
-import { createLimit } from './report-limit.ts'
-import { type Names, toIds } from './usage-names.ts'
+import type { FailureCell, FailureFilter, FailureReader } from '../store/report-store.ts'
+import { createLimit, type Names, toIds } from './report-filter.ts'
 
 export interface FailuresOptions {
   by: 'hour' | 'day'

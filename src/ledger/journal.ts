@@ -7,10 +7,8 @@ import { rmSync } from 'node:fs'
 import type { Log } from '../log.ts'
 import type { LedgerRecord } from '../store/ledger-rows.ts'
 import type { Rejected } from '../store/ledger-store.ts'
-import { setAside } from './journal-folder.ts'
-import { Lines, toHead } from './line.ts'
-import { appendLines, isThere, readRecords, removeSegment, type Segment, timeOfRecord } from './segment.ts'
-import { createSpare } from './spare-segment.ts'
+import { Lines, setAside, toHead } from './journal-file.ts'
+import { appendLines, createSpare, isThere, readRecords, removeSegment, type Segment, timeOfRecord } from './segment.ts'
 
 export const SEGMENT_BYTES = 8 * 1024 * 1024
 const MAX_IN_MEMORY = 20_000

@@ -6,12 +6,18 @@
 import { GatewayError } from '../domain/error.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import type { Log } from '../log.ts'
-import { toRefused } from '../store/ledger-abandoned.ts'
-import type { Growth, LedgerRecord, OpenCall, OpenRow, SettledCall, SettledRow } from '../store/ledger-rows.ts'
-import type { LedgerReader, LedgerStore, Span } from '../store/ledger-store.ts'
+import {
+  type Growth,
+  type LedgerRecord,
+  type OpenCall,
+  type OpenRow,
+  type SettledCall,
+  type SettledRow,
+  toRefused,
+} from '../store/ledger-rows.ts'
+import type { CountedRequest, LedgerReader, LedgerStore, Span } from '../store/ledger-store.ts'
 import { createApplier, type Flushed } from './applier.ts'
 import type { Journal } from './journal.ts'
-import { isGrowth, toUnapplied, toWithheld } from './rows.ts'
 
 /** From here on `/readyz` says that the database is behind. */
 const BEHIND_MS = 10_000
@@ -54,7 +60,7 @@ export interface Ledger {
 }
 
 /** `behind`: the oldest record has waited for the store for 10 s; `unavailable`: the journal takes no new requests. */
-export type LedgerState = 'ok' | 'behind' | 'unavailable'
+type LedgerState = 'ok' | 'behind' | 'unavailable'
 
 export interface LedgerDeps {
   journal: Journal
@@ -217,3 +223,59 @@ const lost = () =>
   )
 
 const NOTHING_LOST = { lost: null }
+
+/**
+ * What is kept of an outcome whose answer was withheld, because nothing could record it in time: what it cost. Its calls
+ * went as they went.
+ */
+export function toWithheld(row: SettledRow): SettledRow {
+  if (row.status !== 'ok') return row
+  const end = row.stream ? ({ status: 'cut' } as const) : ({ status: 'failed', httpStatus: 503 } as const)
+  return { ...row, ...end, errorCode: 'ledger_unavailable' }
+}
+
+/** Whether a record says what something holds by now that is on record already. */
+const isGrowth = (record: LedgerRecord): record is Growth => 'heldNanoUsd' in record
+
+/**
+ * Nano-dollars that `records`, which the store does not have yet, add to what it says is spent on requests created within
+ * `span`.
+ *
+ * @param underWay see `Ledger.unapplied`.
+ */
+function toUnapplied(
+  records: Iterable<LedgerRecord>,
+  storedOf: (requestId: string) => CountedRequest | null,
+  spender: Spender,
+  { fromMs, untilMs }: Span,
+  underWay = new Map<string, number>(),
+): number {
+  const isOf = (row: Pick<CountedRequest, 'keyId' | 'teamId'>) =>
+    row[spender.kind === 'key' ? 'keyId' : 'teamId'] === spender.id
+  const requests = new Map<string, { open?: OpenRow; settled?: SettledRow; reservedNanoUsd: number }>()
+  for (const record of records) {
+    const requestId = record.kind === 'call' ? record.call.requestId : record.row.id
+    const request = requests.get(requestId) ?? { reservedNanoUsd: 0 }
+    requests.set(requestId, request)
+    const heldNanoUsd = isGrowth(record) ? record.heldNanoUsd : 0
+    if (record.kind === 'settle') request.settled = record.row
+    else if (record.kind === 'call') request.reservedNanoUsd += record.call.reservedNanoUsd - heldNanoUsd
+    else if (isGrowth(record)) request.reservedNanoUsd += record.row.reservedNanoUsd - heldNanoUsd
+    else request.open = record.row
+  }
+  let sum = 0
+  for (const [requestId, { open, settled, reservedNanoUsd }] of requests) {
+    const row = settled ?? open
+    if (row && !isOf(row)) continue
+    const stored = storedOf(requestId)
+    const owner = row ?? stored
+    if (!owner || !isOf(owner) || owner.createdMs < fromMs || owner.createdMs >= untilMs || stored?.isOpen === false)
+      continue
+    const counted = stored?.nanoUsd ?? 0
+    const reserved = (stored?.nanoUsd ?? open?.reservedNanoUsd ?? 0) + reservedNanoUsd
+    if (settled) underWay.delete(requestId)
+    else underWay.set(requestId, reserved)
+    sum += (settled?.costNanoUsd ?? reserved) - counted
+  }
+  return sum
+}

@@ -1,10 +1,12 @@
 /**
- * `ledger.mark`: how many requests the ledger has taken on record, in a second place. A database or a journal that is deleted,
- * or replaced by an older one, takes rows with it that nothing in it tells of; the mark does. Whoever accepts such a loss
- * deletes it: the next start begins one from what the database has. `audit.ts` reads it.
+ * What tells that rows are lost. `ledger.mark` counts the requests that the ledger has taken on record, in a second place: a database or a
+ * journal that is deleted, or replaced by an older one, takes rows with it that nothing in it tells of; the mark does. Whoever accepts
+ * such a loss deletes it: the next start begins one from what the database has. And where the database itself is gone, a start refuses.
  */
-import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, constants, openSync, readFileSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { count } from '../domain/text.ts'
+import { listSegments, readSegment } from './journal-file.ts'
 
 const NAME = 'ledger.mark'
 /** JSON with room for any number, so that each write covers the one before. */
@@ -68,3 +70,26 @@ function openFile(path: string): number | null {
     return null
   }
 }
+
+const DATABASE = 'tollgate.db'
+const LOG = 'tollgate.db-wal'
+
+/** The sentence for an administrator; null where nothing was lost. */
+export function findLost(dataFolder: string): string | null {
+  const path = join(dataFolder, DATABASE)
+  const size = sizeOf(path)
+  if (size !== null && size > 0) return null
+  const left: string[] = []
+  if ((sizeOf(join(dataFolder, LOG)) ?? 0) > 0) left.push(`${LOG}, with its last changes`)
+  for (const folder of ['journal', 'spool']) {
+    const records = listSegments(join(dataFolder, folder)).reduce((sum, each) => sum + readSegment(each).length, 0)
+    if (records > 0) left.push(`${folder}/, with ${count(records, 'ledger record')}`)
+  }
+  const counted = readMark(dataFolder) ?? 0
+  if (counted > 0) left.push(`ledger.mark, which counts ${count(counted, 'request')}`)
+  if (left.length === 0) return null
+  return `${path} ${size === null ? 'is missing' : 'is empty'}, but its folder still holds ${left.join('; ')}: the database was removed or emptied. Put it back, or restore a backup of it; to begin with a new one, move those away first.`
+}
+
+/** In bytes; null where there is no such file. */
+export const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? null

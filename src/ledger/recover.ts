@@ -7,7 +7,7 @@ import { unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Log } from '../log.ts'
 import type { LedgerStore } from '../store/ledger-store.ts'
-import { listSegments, readSegment, setAside } from './journal-folder.ts'
+import { listSegments, readSegment, setAside } from './journal-file.ts'
 
 const SLICE = 1_000
 

@@ -6,7 +6,7 @@
 import { timeOfId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { StoredRequest } from '../store/ledger-rows.ts'
-import type { RequestReader, RequestSearch } from '../store/request-store.ts'
+import type { RequestReader, RequestSearch } from '../store/report-store.ts'
 
 /** Takes some 10 ms. */
 const SLICE = 20_000

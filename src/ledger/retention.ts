@@ -6,7 +6,7 @@
  */
 import { DAY_MS, hourOf } from '../domain/time.ts'
 import type { Log } from '../log.ts'
-import type { LedgerUpkeep, OldRows, Took } from '../store/ledger-upkeep.ts'
+import type { LedgerUpkeep, OldRows, Took } from '../store/ledger-store.ts'
 import type { Journal } from './journal.ts'
 
 /** How often it looks. */

@@ -1,13 +1,26 @@
 /**
- * A segment of the journal that is open: how it is made, written, a line (`line.ts`) a record, read again and removed.
- * `journal.ts` fills them while the server runs.
+ * A segment of the journal that is open: how it is made, written, a line (`journal-file.ts`) a record, read again and removed; and the
+ * spare one, which is made while the one before still has room. `journal.ts` fills them while the server runs.
  */
-import { fstatSync, mkdirSync, readSync, rmSync, statSync, writeSync } from 'node:fs'
-import { dirname } from 'node:path'
+import {
+  close,
+  fdatasync,
+  fstatSync,
+  fsync,
+  mkdirSync,
+  open,
+  readSync,
+  rmSync,
+  statSync,
+  write,
+  writeSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { codeOf } from '../domain/error.ts'
 import { timeOfId } from '../domain/id.ts'
+import type { Log } from '../log.ts'
 import type { LedgerRecord } from '../store/ledger-rows.ts'
-import { fromLine } from './line.ts'
-import { OpenFile } from './open-file.ts'
+import { fromLine } from './journal-file.ts'
 
 /** When the request of a record was created, ms. A call may be made long after its request. */
 export const timeOfRecord = (record: LedgerRecord): number =>
@@ -76,7 +89,7 @@ export async function createSegment(path: string, bytes: number, head: Buffer): 
 }
 
 /** Begins anew in the room that a file has. Throws what the disk says, and then the file is gone. */
-export async function beginSegment({ path, handle, bytes, used }: Room, head: Buffer): Promise<Segment> {
+async function beginSegment({ path, handle, bytes, used }: Room, head: Buffer): Promise<Segment> {
   try {
     await fill(handle, used)
     writeAll(handle.fd, head, 0)
@@ -151,3 +164,148 @@ function writeAll(fd: number, bytes: Uint8Array, at: number): void {
 }
 
 const NONE_TAKEN = 'the disk took none of what was written'
+
+/**
+ * The first segment is made while the server starts, and the first request waits for it: it takes some 500 of them. It is
+ * written once, unless a full disk leaves no room for another.
+ */
+const FIRST_SEGMENT_BYTES = 1024 * 1024
+/** A disk without room for a segment is asked again after this, and a process without a file for one. */
+const RETRY_MS = 1_000
+const FILES_RETRY_MS = 50
+
+interface SpareOptions {
+  folder: string
+  instance: string
+  /** What each segment begins with. */
+  head: Buffer
+  segmentBytes: number
+  /** What all segments together may take of the disk. */
+  maxBytes: number
+  /** What those take that are in use. */
+  usedBytes(): number
+  log: Log
+}
+
+interface Spare {
+  /** Null while there is none. */
+  readonly segment: Segment | null
+  /** Whether there is none, and none on its way. */
+  readonly isMissing: boolean
+  /** Whether the last one could not be made. */
+  readonly hasFailed: boolean
+  /** Whether the limit leaves no room for one more. */
+  isAtLimit(): boolean
+  /** Makes sure that there is one, or tries to; null where that is of no use now. */
+  grow(): Promise<void> | null
+  /** Makes one in the room that a segment has which is given up. */
+  reuse(segment: Segment): Promise<void>
+  /** Gives it away, for good. */
+  take(): Segment | null
+  /** From now on `grow` makes none. */
+  stop(): void
+  /** Resolves once none is on its way. */
+  settled(): Promise<void>
+}
+
+export function createSpare(options: SpareOptions): Spare {
+  const { folder, instance, head, segmentBytes, maxBytes, usedBytes, log } = options
+  let spare: Segment | null = null
+  let preparing: Promise<void> | null = null
+  /** When a segment that could not be made may be tried again; null where the last one could. */
+  let againMs: number | null = null
+  let isLimitTold = false
+  let isStopped = false
+  let number = 0
+
+  const prepare = (segment: Promise<Segment>): Promise<void> => {
+    const done = async () => {
+      try {
+        spare = await segment
+        againMs = null
+        isLimitTold = false
+      } catch (error) {
+        if (againMs === null) log.warn('journal_full', 'the journal cannot grow', { error: String(error) })
+        againMs = performance.now() + (/^E[MN]FILE$/.test(codeOf(error)) ? FILES_RETRY_MS : RETRY_MS)
+      }
+      preparing = null
+    }
+    preparing = done()
+    return preparing
+  }
+
+  const isAtLimit = () => usedBytes() + segmentBytes > maxBytes
+
+  return {
+    get segment() {
+      return spare
+    },
+    get isMissing() {
+      return spare === null && preparing === null
+    },
+    get hasFailed() {
+      return againMs !== null
+    },
+    isAtLimit,
+    grow() {
+      if (spare) return null
+      if (preparing) return preparing
+      // Each try takes what room there is for a moment: not at every group of a full disk.
+      const isTooSoon = againMs !== null && performance.now() < againMs
+      if (isStopped || isTooSoon) return null
+      if (isAtLimit()) {
+        if (!isLimitTold)
+          log.warn('journal_full', 'the journal has reached its size and grows no further', { bytes: maxBytes })
+        isLimitTold = true
+        return null
+      }
+      const bytes = usedBytes() === 0 ? Math.min(FIRST_SEGMENT_BYTES, segmentBytes) : segmentBytes
+      return prepare(createSegment(join(folder, `${instance}-${++number}.log`), bytes, head))
+    },
+    reuse: (segment) => prepare(beginSegment(segment, head)),
+    take() {
+      const taken = spare
+      spare = null
+      return taken
+    },
+    stop() {
+      isStopped = true
+    },
+    async settled() {
+      await preparing
+    },
+  }
+}
+
+class OpenFile {
+  private constructor(readonly fd: number) {}
+
+  /** Each operation throws what the system says. */
+  static async open(path: string, flags = 'r', mode?: number): Promise<OpenFile> {
+    return new OpenFile(await resultOf<number>((done) => open(path, flags, mode, done)))
+  }
+
+  /** Writes the first so many bytes at a place; returns how many were taken. */
+  write(bytes: Uint8Array, length: number, at: number): Promise<number> {
+    return resultOf((done) => write(this.fd, bytes, 0, length, at, done))
+  }
+
+  sync(): Promise<void> {
+    return resultOf((done) => fsync(this.fd, done))
+  }
+
+  /** The same, but for what nobody needs to read it again. */
+  datasync(): Promise<void> {
+    return resultOf((done) => fdatasync(this.fd, done))
+  }
+
+  /** Once. */
+  close(): Promise<void> {
+    return resultOf((done) => close(this.fd, done))
+  }
+}
+
+type Done<T> = (error: Error | null, result?: T) => void
+
+const resultOf = <T>(begin: (done: Done<T>) => void): Promise<T> =>
+  new Promise((resolve, reject) => begin((error, result) => (error ? reject(error) : resolve(result as T))))

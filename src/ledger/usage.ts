@@ -14,13 +14,20 @@ import {
   type UsageCell,
   type UsageFigures,
   type UsageFilter,
+  type UsageQuery,
   type UsageReader,
-} from '../store/usage-store.ts'
-import { createLimit } from './report-limit.ts'
-import { addUp, type Gathered } from './usage-groups.ts'
-import { createNaming, type Names, toIds, type UsageGroup } from './usage-names.ts'
-import { toCovered, toKept, toParts } from './usage-parts.ts'
-import { addSums, byCost, createSums, type Figures, type Sums, toFigures } from './usage-sums.ts'
+} from '../store/report-store.ts'
+import { createLimit, createNaming, type Names, toIds, type UsageGroup } from './report-filter.ts'
+import {
+  addSums,
+  addUp,
+  byCost,
+  createSums,
+  type Figures,
+  type Gathered,
+  type Sums,
+  toFigures,
+} from './usage-gather.ts'
 
 export interface UsageOptions {
   /** One or two, unlike. */
@@ -158,3 +165,48 @@ function toReport(
     isMoved: covered.fromMs !== span.fromMs || covered.untilMs !== span.untilMs,
   }
 }
+
+type Part = Pick<UsageQuery, 'from' | 'span'>
+
+/** Whole hours by their sums, what is left before and behind them by the requests; if those are gone, the whole hour. */
+function toParts({ fromMs, untilMs }: Span, keptFromMs: number, days: Days): Part[] {
+  const startMs = hourOf(fromMs) < keptFromMs ? hourOf(fromMs) : Math.min(hourAfter(fromMs), untilMs)
+  const endMs = Math.max(startMs, hourOf(untilMs) < keptFromMs ? hourAfter(untilMs) : hourOf(untilMs))
+  const parts: Part[] = [
+    { from: 'requests', span: { fromMs, untilMs: startMs } },
+    ...toSums({ fromMs: startMs, untilMs: endMs }, days),
+    { from: 'requests', span: { fromMs: endMs, untilMs } },
+  ]
+  return parts.filter(({ span }) => span.fromMs < span.untilMs)
+}
+
+interface Days {
+  /** Whether their sums know what is asked for. */
+  known: boolean
+  /** Whether the one that the span ends in has nothing behind its end. */
+  isLastWhole: boolean
+}
+
+/** Whole days by theirs, what is left before and behind them by those of hours. */
+function toSums({ fromMs, untilMs }: Span, { known, isLastWhole }: Days): Part[] {
+  const startMs = known ? Math.min(dayOf(fromMs + DAY_MS - 1), untilMs) : untilMs
+  const endMs = Math.max(startMs, isLastWhole ? untilMs : dayOf(untilMs))
+  return [
+    { from: 'hours', span: { fromMs, untilMs: startMs } },
+    { from: 'days', span: { fromMs: startMs, untilMs: endMs } },
+    { from: 'hours', span: { fromMs: endMs, untilMs } },
+  ]
+}
+
+/** The hour that begins then, or next. */
+const hourAfter = (ms: number) => hourOf(ms + HOUR_MS - 1)
+
+function toKept({ fromMs, untilMs }: Span, keptFromMs: number): Part[] {
+  const span = { fromMs: Math.max(fromMs, keptFromMs), untilMs }
+  return span.fromMs < untilMs ? [{ from: 'requests', span }] : []
+}
+
+const toCovered = (parts: readonly Part[], { untilMs }: Span): Span => ({
+  fromMs: parts[0]?.span.fromMs ?? untilMs,
+  untilMs: parts.at(-1)?.span.untilMs ?? untilMs,
+})

@@ -2,7 +2,7 @@
  * How much a server takes on at a time: requests, as far as its open files go, what they hold in memory, bodies on their way, and
  * calls whose clients have left. Made by `server.ts`.
  */
-import { LeftCalls } from '../accounting/left-calls.ts'
+import { LeftCalls } from '../accounting/call.ts'
 import type { ServeConfig } from '../config.ts'
 import { Fullness } from '../gateway/fullness.ts'
 import { Load, stopping } from '../gateway/intake.ts'

@@ -5,7 +5,7 @@
 import type { DiskState } from '../documents/server.ts'
 import { DAY_MS } from '../domain/time.ts'
 import type { Log } from '../log.ts'
-import type { Space } from '../store/ledger-upkeep.ts'
+import type { Space } from '../store/ledger-store.ts'
 import { addToHistory, type DaySize, measureDisk, toDaySizes, toDiskState } from './disk.ts'
 
 const LOOK_MS = 60_000

@@ -9,7 +9,7 @@ import type { DiskState } from '../documents/server.ts'
 import { codeOf } from '../domain/error.ts'
 import { DAY_MS } from '../domain/time.ts'
 import { SEGMENT_BYTES } from '../ledger/journal.ts'
-import type { Space } from '../store/ledger-upkeep.ts'
+import type { Space } from '../store/ledger-store.ts'
 
 /** What the forecast goes by. */
 const HISTORY_DAYS = 7

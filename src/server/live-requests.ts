@@ -6,7 +6,7 @@
 import type { LastingAsker } from '../admin/reports.ts'
 import { type Names, toFinishedDocument } from '../documents/request.ts'
 import type { Snapshot } from '../domain/snapshot.ts'
-import type { RequestFilter } from '../store/request-store.ts'
+import type { RequestFilter } from '../store/report-store.ts'
 import type { TailLine } from './protocol.ts'
 import { Tails } from './tails.ts'
 

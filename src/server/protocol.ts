@@ -8,7 +8,7 @@ import type { DiskState } from '../documents/server.ts'
 import type { UpstreamStatus } from '../documents/upstream.ts'
 import type { ServerStatus } from '../domain/model-server.ts'
 import type { SettledRow } from '../store/ledger-rows.ts'
-import { REQUEST_STATUSES, type RequestFilter } from '../store/request-store.ts'
+import { REQUEST_STATUSES, type RequestFilter } from '../store/report-store.ts'
 
 /** Path of the socket in a data folder. It may be longer than the 107 bytes of the system's call: Bun goes around that. */
 export const socketPath = (dataFolder: string) => join(dataFolder, 'control.sock')

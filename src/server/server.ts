@@ -2,8 +2,7 @@
  * A running server, put together from its parts in the order that safety asks for: storage, catalogue, snapshot, what is
  * known beside the database, and only then the network. `cli/run-server.ts` starts it and decides when it stops.
  */
-import { logFinished, toAll } from '../accounting/settle.ts'
-import { Speeds } from '../accounting/speeds.ts'
+import { logFinished, Speeds, toAll } from '../accounting/settle.ts'
 import { type MakeBackup, startSchedule } from '../backup/schedule.ts'
 import { createShelf } from '../backup/shelf.ts'
 import type { ServeConfig, SettingText } from '../config.ts'
@@ -228,7 +227,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     flush: ledger.flush,
     inspectVault: () => inspectVault(store, dataFolder, environment),
     async rotateSecret() {
-      const { rotateSecret } = await import('../store/rotate-secret.ts')
+      const { rotateSecret } = await import('../store/vault.ts')
       const own = createVault(dataFolder, environment)
       return rotateSecret({ dataFolder, store, vault: own }, { actor: 'cli', nowMs: now() })
     },

@@ -6,7 +6,7 @@
  */
 import type { Finished } from '../accounting/settle.ts'
 import { redact } from '../log.ts'
-import { isWanted, type RequestFilter } from '../store/request-store.ts'
+import { isWanted, type RequestFilter } from '../store/report-store.ts'
 import type { TailLine } from './protocol.ts'
 
 /** Clients and proxies give up on a connection that says nothing for minutes. */

@@ -144,7 +144,7 @@ export interface CatalogHistory {
 
 /**
  * Routes of a model or an upstream that is deleted go with it. A credential that was typed in stays with its upstream for as long as
- * that is at the same place (`place.ts`), after which it is to be typed in again, and has no reference.
+ * that is at the same place (`credential-place.ts`), after which it is to be typed in again, and has no reference.
  */
 export type CatalogWrite = { [Table in keyof CatalogRows]: TableWrite<CatalogRows[Table][number]> } & {
   prices: PriceRow[]

@@ -9,7 +9,7 @@ import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { DAY_MS } from '../domain/time.ts'
 import { filesIn, freeBytesOf, syncPath, toMebibytes } from './disk.ts'
-import { readSpace } from './sqlite/ledger-prune.ts'
+import { readSpace } from './sqlite/prune.ts'
 
 /** Of a data folder: backups of its schedule, copies from before migrations, and what a restore has replaced. */
 export const BACKUPS = 'backups'

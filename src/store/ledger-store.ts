@@ -1,6 +1,6 @@
 /**
- * Where the ledger comes to rest, once its journal has it: what a store must be able to do. `ledger/` writes and audits
- * through these, `server/` and `cli/` read. `sqlite/ledger*.ts` is the first.
+ * The contract of a store of the ledger, where it comes to rest once its journal has it: applying records, reading what limits need,
+ * auditing, and letting go of old rows. `ledger/` works with any; `sqlite/ledger-*.ts` is the first.
  */
 import { codeOf } from '../domain/error.ts'
 import type { Period } from '../domain/limits.ts'
@@ -158,4 +158,61 @@ export interface OpenRows {
   instance: string
   rows: number
   oldest_ms: number
+}
+
+/** How long a slice took, ms. */
+export interface Took {
+  /** For how long other writers were kept out. */
+  lockedMs: number
+  /** All of it, with what was read before. */
+  tookMs: number
+}
+
+export interface LedgerUpkeep {
+  /** Takes settled requests away, with their calls; their sums stay in the rollup. */
+  prune(slice: PruneSlice): Promise<(Pruned & Took) | 'busy'>
+  /** Removes old rows of the configuration. Fewer than the limit: there are no more. */
+  drop(old: OldRows): Promise<({ rows: number } & Took) | 'busy'>
+  /** Gives up to so many free pages back to the disk. */
+  giveBack(pages: number): Promise<Took | 'busy'>
+  space(): Space
+  /** The time of the oldest request on record, ms; null where there is none. */
+  oldestMs(): number | null
+  /** Ids of requests from before a time that are under way, as far as the database knows. */
+  openBefore(ms: number): string[]
+}
+
+export interface OldRows {
+  /** `keys`: that were revoked, or expired, before a time and have no request and no usage. `audit`: entries of the audit log. */
+  what: 'keys' | 'audit'
+  untilMs: number
+  /** Rows to remove. */
+  limit: number
+}
+
+export interface PruneSlice {
+  /** The first ms of a UTC hour: requests created before it go. */
+  untilMs: number
+  /** Where the slice before ended; '' for the first one. */
+  after: string
+  /** Requests to look at. */
+  limit: number
+  /** Ids of requests that stay, even if they end meanwhile. */
+  spared: readonly string[]
+}
+
+export interface Pruned {
+  requests: number
+  calls: number
+  /** `after` of the next slice; null where this was the last one. */
+  next: string | null
+}
+
+export interface Space {
+  pageBytes: number
+  pages: number
+  /** Of these, pages that hold nothing: they are used again before the file grows. */
+  freePages: number
+  /** Whether free pages may be given back while the store is in use. */
+  canShrink: boolean
 }

@@ -17,9 +17,9 @@ import {
 import type { CredentialSource, Environment, OpenedCredential, Upstream } from '../domain/snapshot.ts'
 import { LEAVE_MS, toMs } from '../domain/time.ts'
 import type { UpstreamRow } from './catalog-rows.ts'
+import { resolveReference, toReferences, toSource } from './credential-place.ts'
 import { NO_PRICES } from './model-prices.ts'
 import { findPreset } from './presets.ts'
-import { resolveReference, toReferences, toSource } from './references.ts'
 
 /** What holds for the upstreams of each dialect where the catalogue says nothing. */
 const OPTIONS: Readonly<Record<DialectName, Record<'remote' | 'local', UpstreamOptions>>> = {

@@ -5,13 +5,14 @@
  */
 import { ServiceError } from '../domain/service-error.ts'
 import type { Environment, OpenedCredential, OpenedCredentials } from '../domain/snapshot.ts'
-import type { SealedCredential, UpstreamRow } from './catalog-rows.ts'
-import type { ConfigStore } from './config-store.ts'
-import { type Place, toPlace } from './place.ts'
+import type { CatalogWrite, SealedCredential, UpstreamRow } from './catalog-rows.ts'
+import type { Actor, ConfigStore } from './config-store.ts'
+import { type CredentialPlace, toCredentialPlace } from './credential-place.ts'
 import { openSecret, type Secret, type SecretFile } from './secret.ts'
+import { takeNamedLock } from './sqlite/database-file.ts'
 
 /** What a credential is sealed for. */
-export type SealedFor = Place & Pick<UpstreamRow, 'id'>
+export type SealedFor = CredentialPlace & Pick<UpstreamRow, 'id'>
 
 export interface Vault {
   /** Makes the file `secret` where there is none. Throws `secret_unusable`. */
@@ -124,7 +125,7 @@ export const openStored = async (
 const VERSION = '2'
 const IV_BYTES = 12
 
-const toPlaceText = (place: SealedFor) => JSON.stringify([place.id, ...toPlace(place)])
+const toPlaceText = (place: SealedFor) => JSON.stringify([place.id, ...toCredentialPlace(place)])
 
 const toParameters = (iv: Uint8Array<ArrayBuffer>, place: SealedFor) => ({
   name: 'AES-GCM',
@@ -173,3 +174,82 @@ async function toKey({ bytes }: Secret): Promise<CryptoKey> {
   const parameters = { name: 'HKDF', hash: 'SHA-256', salt: new Uint8Array(), info }
   return crypto.subtle.deriveKey(parameters, base, { name: 'AES-GCM', length: 256 }, false, ['encrypt', 'decrypt'])
 }
+
+export interface RotateDeps {
+  dataFolder: string
+  store: ConfigStore
+  vault: Vault
+  /** Called between its steps: for tests, which end it there. */
+  onStep?(step: 'renewed' | 'opened' | 'sealed' | 'forgotten'): unknown
+}
+
+export interface Rotated {
+  /** How many were sealed anew. */
+  credentials: number
+  /** Upstreams whose credentials did not open, and are to be typed in again. */
+  unopened: string[]
+}
+
+type Resealed = NonNullable<CatalogWrite['resealed']>[number]
+
+/** Somebody types in one after the other all the time. */
+const MOST_ROUNDS = 10
+
+const busy = () =>
+  new ServiceError({ kind: 'secret_busy' }, 'It is being done already, or much is changed meanwhile. Try again.')
+
+/** Throws `secret_unchanged`, `secret_busy`, `secret_unusable`. */
+export async function rotateSecret(deps: RotateDeps, by: Actor): Promise<Rotated> {
+  const { dataFolder, store, vault, onStep } = deps
+  const { secret } = vault
+  using cleanup = new DisposableStack()
+  cleanup.defer(takeNamedLock(dataFolder, 'secret.lock', busy))
+  const before = secret.read()
+  if (before.length === 0)
+    throw new ServiceError({ kind: 'secret_unchanged' }, 'Nothing was typed in yet: there is no secret to replace.')
+  secret.renew()
+  onStep?.('renewed')
+  const [current, ...others] = secret.read()
+  const isDone = (text: string) => text === CLEARED || isSealedBy(text, current)
+  if (others.length === 0 && (await store.readSealed()).every(({ sealed }) => isDone(sealed)))
+    throw new ServiceError(
+      { kind: 'secret_unchanged' },
+      'TOLLGATE_SECRET is what seals already. Put a new one there, and this one into TOLLGATE_SECRET_PREVIOUS, and start the server with both.',
+    )
+  // Who writes what the old secret has sealed, and began before there was another one, has written it down after this.
+  await store.changeSettings(by, () => ({ value: null, change: null }))
+  let credentials = 0
+  const unopened = new Set<string>()
+  // What others write meanwhile by the old secret is found the next time round; once it is replaced, they are refused.
+  for (let rounds = 0; ; rounds++) {
+    const all = (await store.readSealed()).filter(({ id, sealed }) => !isDone(sealed) && !unopened.has(id))
+    if (all.length === 0) break
+    if (rounds === MOST_ROUNDS) throw busy()
+    const resealed: Resealed[] = []
+    for (const one of all) {
+      const [opened] = (await vault.open([one])).get(one.id) ?? []
+      if (opened === undefined || !('credential' in opened)) unopened.add(one.id)
+      else resealed.push({ ...one, before: one.sealed, sealed: await vault.seal(opened.credential, one) })
+    }
+    onStep?.('opened')
+    credentials += resealed.length
+    await store.changeCatalog(by, () => ({
+      value: null,
+      change: {
+        ...{
+          action: 'database.reseal',
+          subject: 'database',
+          detail: { name: 'credentials', credentials: resealed.length },
+        },
+        write: { ...NOTHING, resealed },
+      },
+    }))
+  }
+  onStep?.('sealed')
+  secret.forget()
+  onStep?.('forgotten')
+  return { credentials, unopened: [...unopened] }
+}
+
+const none = () => ({ create: [], update: [], delete: [] })
+const NOTHING = { upstreams: none(), models: none(), routes: none(), aliases: none(), prices: [] }

@@ -1,10 +1,9 @@
 /** What stands on record of a request whose upstream asked another model within a call: all of it, and each at its own price. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { addBills, isAlone, toEndedCall, toFirst, toSettledCalls } from '../../src/accounting/additional.ts'
 import { charge, toBilled, toReportedBill } from '../../src/accounting/bill.ts'
-import { Call, type CallDeps } from '../../src/accounting/call.ts'
+import { Call, type CallDeps, LeftCalls } from '../../src/accounting/call.ts'
 import { askForAll } from '../../src/accounting/cost.ts'
-import { LeftCalls } from '../../src/accounting/left-calls.ts'
+import { addBills, isAlone, toEndedCall, toFirst, toSettledCalls } from '../../src/accounting/settled-rows.ts'
 import { addUsage, NO_USAGE, type PricingItem, type Usage } from '../../src/domain/usage.ts'
 import { readCharge } from '../../src/ledger/charge.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'

@@ -1,9 +1,8 @@
 /** The most that a call may cost, before anybody knows what it does. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { toMostComputeMs } from '../../src/accounting/compute.ts'
-import { askForAll, askForAny, isLike, toReserve } from '../../src/accounting/cost.ts'
-import { toMostNanoUsd } from '../../src/accounting/most.ts'
+import { toMostComputeMs } from '../../src/accounting/bill.ts'
+import { askForAll, askForAny, isLike, toMostNanoUsd, toReserve } from '../../src/accounting/cost.ts'
 import { DEFAULT_DEADLINES } from '../../src/domain/deadlines.ts'
 import { costNanoUsd } from '../../src/domain/price.ts'
 import type { CanonicalRequest } from '../../src/domain/request.ts'

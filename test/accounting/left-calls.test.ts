@@ -1,6 +1,6 @@
 /** Calls that are read on after their clients have left: for how long, and how many of a key. */
 import { expect, test } from 'bun:test'
-import { LeftCalls } from '../../src/accounting/left-calls.ts'
+import { LeftCalls } from '../../src/accounting/call.ts'
 import { NO_LIMITS } from '../../src/domain/limits.ts'
 import { toKey, toTarget } from '../support/snapshot.ts'
 

@@ -1,7 +1,7 @@
 /** How fast local servers write: by their own word, else by the clock, and only where an answer was long enough to tell. */
 import { expect, test } from 'bun:test'
 import { Meter } from '../../src/accounting/meter.ts'
-import { Speeds, toSpeeds } from '../../src/accounting/speeds.ts'
+import { Speeds, toSpeeds } from '../../src/accounting/settle.ts'
 import type { AnswerEvent } from '../../src/domain/events.ts'
 import { NO_USAGE } from '../../src/domain/usage.ts'
 import type { Dialect } from '../../src/upstreams/backend.ts'

@@ -16,7 +16,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { toScheduledName } from '../../src/backup/files.ts'
-import { toRecordLine } from '../../src/ledger/line.ts'
+import { toRecordLine } from '../../src/ledger/journal-file.ts'
 import { toDiskState } from '../../src/server/disk.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { awaitRevision, findServer, testThroughServer } from '../../src/cli/live.ts'
 import { socketPath } from '../../src/server/protocol.ts'
-import { takeLock } from '../../src/store/sqlite/lock.ts'
+import { takeLock } from '../../src/store/sqlite/database-file.ts'
 import { toStatus } from '../support/status.ts'
 
 let folder: string

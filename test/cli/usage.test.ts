@@ -1,8 +1,8 @@
 /** `tollgate usage`: what people, spreadsheets and scripts get to see. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
-import { pruneSlice } from '../../src/store/sqlite/ledger-prune.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { pruneSlice } from '../../src/store/sqlite/prune.ts'
 import { HOUR, settling, toOpen, toSettled } from '../ledger/fixture.ts'
 import { type Bench, createBench } from './run.ts'
 

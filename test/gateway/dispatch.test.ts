@@ -1,7 +1,7 @@
 /** A call that waits for its turn to be written, which may take seconds: whoever leaves meanwhile has asked for nothing. */
 import { expect, test } from 'bun:test'
+import { LeftCalls } from '../../src/accounting/call.ts'
 import { CallLog } from '../../src/accounting/call-log.ts'
-import { LeftCalls } from '../../src/accounting/left-calls.ts'
 import { clientLeft, noLongerWanted } from '../../src/domain/error.ts'
 import { NO_USAGE } from '../../src/domain/usage.ts'
 import { Crowding } from '../../src/gateway/crowding.ts'

@@ -1,6 +1,6 @@
 /** What becomes of a key's limits where no scripted upstream leads: a ledger that refuses, a count that never ends. */
 import { afterAll, describe, expect, test } from 'bun:test'
-import { LeftCalls } from '../../src/accounting/left-calls.ts'
+import { LeftCalls } from '../../src/accounting/call.ts'
 import { clientLeft, GatewayError } from '../../src/domain/error.ts'
 import { NO_LIMITS } from '../../src/domain/limits.ts'
 import { NO_USAGE } from '../../src/domain/usage.ts'

@@ -1,6 +1,6 @@
 /** The HTTP surface on fakes, for what no scripted upstream can bring about: bugs of our own, and a ledger that is full. */
 import { describe, expect, test } from 'bun:test'
-import { LeftCalls } from '../../src/accounting/left-calls.ts'
+import { LeftCalls } from '../../src/accounting/call.ts'
 import { logFinished } from '../../src/accounting/settle.ts'
 import { GatewayError } from '../../src/domain/error.ts'
 import { Crowding } from '../../src/gateway/crowding.ts'

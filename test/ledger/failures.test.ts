@@ -2,9 +2,9 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { type FailuresOptions, reportFailures } from '../../src/ledger/failures.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
-import { createFailureReader, NEXT_FAILURE, toFailureStatement } from '../../src/store/sqlite/failure-reader.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
-import { pruneSlice } from '../../src/store/sqlite/ledger-prune.ts'
+import { pruneSlice } from '../../src/store/sqlite/prune.ts'
+import { createFailureReader, NEXT_FAILURE, toFailureStatement } from '../../src/store/sqlite/request-reader.ts'
 import { createFolder, type Folder, HOUR, opening, settling, toOpen, toSettled } from './fixture.ts'
 
 const HOUR_MS = 3_600_000

@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, mock, spyOn, test } from 'bun:test'
 import { createJournal, type Journal, type JournalOptions } from '../../src/ledger/journal.ts'
-import { listSegments, readSegment } from '../../src/ledger/journal-folder.ts'
+import { listSegments, readSegment } from '../../src/ledger/journal-file.ts'
 import { createLedger, type Ledger, type LedgerDeps } from '../../src/ledger/ledger.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'

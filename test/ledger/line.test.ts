@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { fromLine, Lines, toHead, toRecordLine } from '../../src/ledger/line.ts'
+import { fromLine, Lines, toHead, toRecordLine } from '../../src/ledger/journal-file.ts'
 import { opening, settling, toCall, toOpen, toSettled, toSettledCall } from './fixture.ts'
 
 const read = (line: string) => fromLine(line.slice(0, -1))

@@ -1,6 +1,6 @@
 /** Makes a segment while this process takes every file that it may have open: `bun test/ledger/short-of-files.ts PATH`. */
 import { existsSync, openSync } from 'node:fs'
-import { toHead } from '../../src/ledger/line.ts'
+import { toHead } from '../../src/ledger/journal-file.ts'
 import { createSegment } from '../../src/ledger/segment.ts'
 
 const [path = ''] = process.argv.slice(2)

@@ -1,23 +1,22 @@
 /** Reports of usage: what they say is what the ledger says, to the nano-dollar, however it is grouped, cut and filtered. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { NO_LIMITS } from '../../src/domain/limits.ts'
+import type { UsageGroup } from '../../src/ledger/report-filter.ts'
 import { reportUsage, type UsageOptions, type UsageReport } from '../../src/ledger/usage.ts'
-import type { UsageGroup } from '../../src/ledger/usage-names.ts'
 import { addDuration, type Histogram, toPercentile } from '../../src/store/histogram.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import type { Span } from '../../src/store/ledger-store.ts'
-import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
-import { pruneSlice } from '../../src/store/sqlite/ledger-prune.ts'
-import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
-import { toUsageStatement } from '../../src/store/sqlite/usage-query.ts'
-import { createUsageReader } from '../../src/store/sqlite/usage-reader.ts'
 import {
   DIMENSIONS,
   type Dimension,
   type UsageFilter,
   type UsageQuery,
   type UsageReader,
-} from '../../src/store/usage-store.ts'
+} from '../../src/store/report-store.ts'
+import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { pruneSlice } from '../../src/store/sqlite/prune.ts'
+import { createUsageReader, toUsageStatement } from '../../src/store/sqlite/usage-reader.ts'
 import { createPicker } from '../support/random.ts'
 import {
   createFolder,

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { addToHistory, type DaySize, measureDisk, toDaySizes, toDiskState } from '../../src/server/disk.ts'
 import { type DiskWatch, watchDisk } from '../../src/server/disk-watch.ts'
-import type { Space } from '../../src/store/ledger-upkeep.ts'
+import type { Space } from '../../src/store/ledger-store.ts'
 
 const DAY = 86_400_000
 const NOW = Date.UTC(2026, 10, 21, 12)

@@ -7,7 +7,7 @@ import { toServeConfig } from '../../src/config.ts'
 import { createLog } from '../../src/log.ts'
 import { toDaySizes } from '../../src/server/disk.ts'
 import { type ServerOptions, startServer } from '../../src/server/server.ts'
-import { isServed } from '../../src/store/sqlite/lock.ts'
+import { isServed } from '../../src/store/sqlite/database-file.ts'
 import { databasePath, openDatabase, readFact } from '../../src/store/sqlite/open.ts'
 import { until } from '../support/until.ts'
 

@@ -9,7 +9,7 @@ import { type Control, createControl } from '../../src/server/control.ts'
 import { socketPath } from '../../src/server/protocol.ts'
 import { Tails } from '../../src/server/tails.ts'
 import type { SettledRow } from '../../src/store/ledger-rows.ts'
-import type { RequestFilter } from '../../src/store/request-store.ts'
+import type { RequestFilter } from '../../src/store/report-store.ts'
 import { toOpen, toSettled } from '../ledger/fixture.ts'
 import { toStatus } from '../support/status.ts'
 

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { isReference, resolveReference } from '../../src/store/references.ts'
+import { isReference, resolveReference } from '../../src/store/credential-place.ts'
 
 let folder: string
 let path: string

@@ -5,9 +5,8 @@ import { join } from 'node:path'
 import { createUpstream, editUpstream } from '../../src/catalog/edit-upstream.ts'
 import type { Environment } from '../../src/domain/snapshot.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
-import { type RotateDeps, rotateSecret } from '../../src/store/rotate-secret.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
-import { createVault } from '../../src/store/vault.ts'
+import { createVault, type RotateDeps, rotateSecret } from '../../src/store/vault.ts'
 import { createFolder, type Folder, HOUR } from '../ledger/fixture.ts'
 
 const KEYS = ['one-of-two~aaaaaaaaaaaa', 'two-of-two~bbbbbbbbbbbb']

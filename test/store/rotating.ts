@@ -1,7 +1,7 @@
 /** Replaces the secret of a data folder, and is killed at a step of it: `bun rotating.ts FOLDER STEP`. */
-import { rotateSecret } from '../../src/store/rotate-secret.ts'
+
 import { openForCommand } from '../../src/store/sqlite/open.ts'
-import { createVault } from '../../src/store/vault.ts'
+import { createVault, rotateSecret } from '../../src/store/vault.ts'
 
 const [dataFolder = '', end] = process.argv.slice(2)
 const { store } = openForCommand(dataFolder, {})

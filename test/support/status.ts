@@ -5,7 +5,7 @@ import { createLog } from '../../src/log.ts'
 import { createControl } from '../../src/server/control.ts'
 import type { Status, TestResult } from '../../src/server/protocol.ts'
 import { Tails } from '../../src/server/tails.ts'
-import { takeLock } from '../../src/store/sqlite/lock.ts'
+import { takeLock } from '../../src/store/sqlite/database-file.ts'
 import type { VaultState } from '../../src/store/vault.ts'
 
 export const toStatus = (fields: Partial<Status> = {}): Status => ({

@@ -1,7 +1,7 @@
 /** The catalogue's rows: read and written whole, in the transactions of `config-store.ts`. */
 import { and, eq, isNotNull, sql } from 'drizzle-orm'
 import type { CatalogRows, CatalogWrite, RouteRow, SealedCredential, UpstreamRow } from '../catalog-rows.ts'
-import { isSamePlace } from '../place.ts'
+import { isSameCredentialPlace } from '../credential-place.ts'
 import { CLEARED } from '../vault.ts'
 import { writeVersions } from './catalog-versions.ts'
 import type { Transaction } from './config-store.ts'
@@ -92,7 +92,7 @@ function updateUpstream(tx: Transaction, { apiKeyRef, ...row }: UpstreamRow): vo
   tx.update(upstreams).set(row).where(isRow).run()
   const held = readSealed(tx).filter(({ id }) => id === row.id)
   if (apiKeyRef !== null || held.length === 0) writeCredentials(tx, row.id, toNamed({ apiKeyRef }))
-  else if (before && !isSamePlace(before, row)) writeCredentials(tx, row.id, [{ ref: null, sealed: CLEARED }])
+  else if (before && !isSameCredentialPlace(before, row)) writeCredentials(tx, row.id, [{ ref: null, sealed: CLEARED }])
 }
 
 const toNamed = ({ apiKeyRef }: Pick<UpstreamRow, 'apiKeyRef'>) =>

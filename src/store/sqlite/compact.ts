@@ -1,5 +1,5 @@
 /**
- * Writes a database anew, without its empty pages, so that from then on it gets shorter by itself (`ledger-prune.ts`): one that
+ * Writes a database anew, without its empty pages, so that from then on it gets shorter by itself (`prune.ts`): one that
  * an older version made cannot. It takes as long as the file is large, and room for two more of it: never done without being asked.
  */
 import type { Database } from 'bun:sqlite'
@@ -7,9 +7,9 @@ import { statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { ServiceError } from '../../domain/service-error.ts'
 import { freeBytesOf, toMebibytes } from '../disk.ts'
-import { readSpace } from './ledger-prune.ts'
-import { takeLock } from './lock.ts'
+import { takeLock } from './database-file.ts'
 import { databasePath } from './open.ts'
+import { readSpace } from './prune.ts'
 
 export interface Compacted {
   before_bytes: number

@@ -1,26 +1,26 @@
 /**
- * The store of configuration in SQLite: contract in `../config-store.ts`. Works on the connection that it is given, the
- * server's writer among them, so that nothing here waits between the begin of a transaction and its end.
+ * The store of configuration in SQLite: contract in `../config-store.ts`. A change is one transaction of what was decided, its audit row
+ * and, where servers are to notice, a new revision. Works on the connection that it is given, the server's writer among them, so
+ * that nothing here waits between the begin of a transaction and its end.
  */
 
 import type { Database } from 'bun:sqlite'
 import { and, desc, eq, gte, inArray, lt, or, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
-import type { AuditQuery, ConfigStore, Settings } from '../config-store.ts'
+import { codeOf } from '../../domain/error.ts'
+import { mintId, timeOfId } from '../../domain/id.ts'
+import type { Log } from '../../log.ts'
+import type { Actor, AuditQuery, ConfigStore, Decided, Settings, SettingsWrite, Watch } from '../config-store.ts'
 import { readCatalog, readSealed, writeCatalog } from './catalog-rows.ts'
 import { readVersions, toHistory } from './catalog-versions.ts'
-import { change, untilFree, writeSettings } from './change.ts'
 import { toKeyReader, writeKeys } from './key-rows.ts'
-import { readRevision } from './revision.ts'
 import * as schema from './schema.ts'
-import { createWatch } from './watch.ts'
-
-const { audit, prices, settings } = schema
+import { audit, prices, settings } from './schema.ts'
 
 /** The tables of an open database, as drizzle sees them. */
 export const toTables = (sqlite: Database) => drizzle(sqlite, { schema })
 
-export type Connection = ReturnType<typeof toTables>
+type Connection = ReturnType<typeof toTables>
 export type Transaction = Parameters<Parameters<Connection['transaction']>[0]>[0]
 
 export function createConfigStore(sqlite: Database): ConfigStore {
@@ -98,3 +98,152 @@ const toConditions = ({ sinceMs, actors, action, subjects, before }: AuditQuery)
   subjects === undefined ? undefined : inArray(audit.subject, [...subjects]),
   before === undefined ? undefined : lt(audit.id, before),
 ]
+
+/** Other writers are done within moments; a slice of retention takes a few ms. */
+const PATIENCE_MS = 1_000
+const AGAIN_MS = 5
+
+/** Tries again where the database is locked: a server's connection never waits inside SQLite. */
+export async function untilFree<T>(work: () => T): Promise<T> {
+  const endMs = performance.now() + PATIENCE_MS
+  for (;;) {
+    try {
+      return work()
+    } catch (error) {
+      if (!codeOf(error).startsWith('SQLITE_BUSY') || performance.now() >= endMs) throw error
+    }
+    await Bun.sleep(AGAIN_MS)
+  }
+}
+
+interface ChangeSteps<Rows, Write, T> {
+  by: Actor
+  read(tx: Transaction): Rows
+  decide(rows: Rows): Decided<Write, T>
+  write(tx: Transaction, what: Write): void
+  /** Whether running servers are to take it in; else it is on record alone. */
+  isNews?(what: Write): boolean
+}
+
+export function change<Rows, Write, T>(
+  database: Connection,
+  { by, read, decide, write, isNews }: ChangeSteps<Rows, Write, T>,
+): T {
+  let isNew = false
+  const value = database.transaction(
+    (tx) => {
+      const decided = decide(read(tx))
+      writeSettings(tx, decided.settings ?? {}, by.nowMs)
+      if (decided.change === null) return decided.value
+      const { write: what, ...record } = decided.change
+      write(tx, what)
+      isNew = isNews?.(what) ?? true
+      if (isNew) bumpRevision(tx, by.nowMs)
+      tx.insert(audit)
+        .values({ id: toAuditId(tx, by.nowMs), atMs: by.nowMs, actor: by.actor, ...record })
+        .run()
+      return decided.value
+    },
+    { behavior: 'immediate' },
+  )
+  if (isNew) noteOwnChange(database.$client)
+  return value
+}
+
+function writeSettings(tx: Transaction, rows: SettingsWrite, updatedMs: number): void {
+  for (const [key, value] of Object.entries(rows)) {
+    if (value === null) {
+      tx.delete(settings).where(eq(settings.key, key)).run()
+      continue
+    }
+    const set = { value, updatedMs }
+    tx.insert(settings)
+      .values({ key, ...set })
+      .onConflictDoUpdate({ target: settings.key, set })
+      .run()
+  }
+}
+
+/** An id behind all others: of two commands at a time, the one that began first may change something last. */
+function toAuditId(tx: Transaction, nowMs: number): string {
+  const last = tx.select({ id: audit.id }).from(audit).orderBy(desc(audit.id)).limit(1).get()
+  const id = mintId(nowMs)
+  // Ids of one ms are in order as long as none of another time is minted between them.
+  return last === undefined || id > last.id ? id : mintId(timeOfId(last.id) + 1)
+}
+
+/** 0 before the first change. */
+export function readRevision(tx: Transaction): number {
+  return Number(tx.select().from(settings).where(eq(settings.key, 'config_revision')).get()?.value ?? 0)
+}
+
+function bumpRevision(tx: Transaction, nowMs: number): void {
+  const value = sql`CAST(${settings.value} AS INTEGER) + 1`
+  tx.insert(settings)
+    .values({ key: 'config_revision', value: '1', updatedMs: nowMs })
+    .onConflictDoUpdate({ target: settings.key, set: { value, updatedMs: nowMs } })
+    .run()
+}
+
+/** How often each connection has changed the configuration by itself: of its own commits SQLite tells it nothing. */
+const ownChanges = new WeakMap<Database, number>()
+
+const countOwnChanges = (sqlite: Database): number => ownChanges.get(sqlite) ?? 0
+
+/** Notes a change that has been committed. */
+const noteOwnChange = (sqlite: Database) => void ownChanges.set(sqlite, countOwnChanges(sqlite) + 1)
+
+const POLL_MS = 25
+
+/** Polls until it is stopped; see `ConfigStore.watch`. */
+export function createWatch(
+  writer: Database,
+  revision: number,
+  onChange: (revision: number) => Promise<void>,
+  log?: Log,
+): Watch {
+  const version = writer.query<{ data_version: number }, []>('PRAGMA data_version')
+  const stored = writer.query<{ value: string }, []>("SELECT value FROM settings WHERE key = 'config_revision'")
+  let seenVersion = -1
+  let seenOwn = -1
+  let seenRevision = revision
+  let healthy = true
+  let isBusy = false
+  let isStopped = false
+
+  const look = async () => {
+    const now = version.get()?.data_version ?? -1
+    const own = countOwnChanges(writer)
+    if (now === seenVersion && own === seenOwn) return
+    const current = Number(stored.get()?.value ?? 0)
+    if (current !== seenRevision) await onChange(current)
+    seenRevision = current
+    seenVersion = now
+    seenOwn = own
+  }
+  const poll = async () => {
+    if (isBusy) return
+    isBusy = true
+    try {
+      await look()
+      if (!healthy) log?.info('config_readable', 'changes of the configuration are taken in again')
+      healthy = true
+    } catch (error) {
+      if (healthy && !isStopped)
+        log?.error('config_unreadable', 'a change of the configuration cannot be read; what was in force stays', {
+          error: String(error),
+        })
+      healthy = false
+    }
+    isBusy = false
+  }
+  const timer = setInterval(poll, POLL_MS)
+
+  return {
+    healthy: () => healthy,
+    stop() {
+      isStopped = true
+      clearInterval(timer)
+    },
+  }
+}

@@ -2,10 +2,9 @@
 import type { Database } from 'bun:sqlite'
 import { and, asc, count, desc, eq, inArray, lt, ne, or } from 'drizzle-orm'
 import type { IdentityRows, IdentityStore, IdentityWrite } from '../identity-store.ts'
-import { change, untilFree } from './change.ts'
-import { type Transaction, toTables } from './config-store.ts'
-import { adminPasskeys, adminSessions, admins, adminTokens } from './identity-schema.ts'
+import { change, type Transaction, toTables, untilFree } from './config-store.ts'
 import { toKeyReader, writeKeys } from './key-rows.ts'
+import { adminPasskeys, adminSessions, admins, adminTokens } from './schema.ts'
 
 export function createIdentityStore(sqlite: Database): IdentityStore {
   const database = toTables(sqlite)

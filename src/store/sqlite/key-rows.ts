@@ -6,8 +6,7 @@ import type { Database } from 'bun:sqlite'
 import { asc, count, eq, gt, inArray, type SQL, sql } from 'drizzle-orm'
 import { type Budget, type Limits, PERIODS, type Period } from '../../domain/limits.ts'
 import type { KeyRows, KeyWrite, StoredKey, StoredTeam } from '../config-store.ts'
-import type { Transaction } from './config-store.ts'
-import { readRevision } from './revision.ts'
+import { readRevision, type Transaction } from './config-store.ts'
 import { keyModels, keySecrets, keys, teams } from './schema.ts'
 
 /** So many keys may have changed; where more have, all are read, which is one scan. */

@@ -5,9 +5,19 @@
  */
 import type { Changes, Database, SQLQueryBindings, Statement } from 'bun:sqlite'
 import { codeOf } from '../../domain/error.ts'
-import { toAbandoned, toAbandonedCall } from '../ledger-abandoned.ts'
-import type { ClosedCall, ClosedRow, Growth, LedgerRecord, OpenCall, OpenRow } from '../ledger-rows.ts'
+import {
+  type ClosedCall,
+  type ClosedRow,
+  type Growth,
+  type LedgerRecord,
+  type OpenCall,
+  type OpenRow,
+  toAbandoned,
+  toAbandonedCall,
+} from '../ledger-rows.ts'
 import { type LedgerStore, type Rejected, StoreRefusal } from '../ledger-store.ts'
+import { isBusy } from './database-file.ts'
+import { createKeyUses, createRollup } from './ledger-rollup.ts'
 import {
   CLOSED,
   CLOSED_CALL,
@@ -19,10 +29,7 @@ import {
   SETTLED,
   selection,
   values,
-} from './ledger-columns.ts'
-import { createKeyUses } from './ledger-key-uses.ts'
-import { createRollup } from './ledger-rollup.ts'
-import { isBusy } from './trouble.ts'
+} from './ledger-schema.ts'
 
 /** Names what the database as a whole refuses; null where one bad row is to blame. */
 function toRefusal(error: unknown): StoreRefusal | null {

@@ -7,11 +7,10 @@ import { LATEST_MS, timeOfId, toFirstId } from '../../domain/id.ts'
 import { DAY_MS, HOUR_MS, hourOf } from '../../domain/time.ts'
 import type { LedgerRecord } from '../ledger-rows.ts'
 import type { AuditCell, CallProblem, DayProblem, LedgerAudit, OpenRows } from '../ledger-store.ts'
-import { column, SUMMED } from './ledger-columns.ts'
-import { SLACK_MS, toIdAfter } from './ledger-ids.ts'
-import { BETWEEN, DAY_SUMS, HISTOGRAMS, MEASURES, PLACE } from './ledger-measures.ts'
+import { isServed } from './database-file.ts'
 import { countRequests } from './ledger-reader.ts'
-import { isServed } from './lock.ts'
+import { BETWEEN, DAY_SUMS, HISTOGRAMS, MEASURES, PLACE } from './ledger-rollup.ts'
+import { column, SLACK_MS, SUMMED, toIdAfter } from './ledger-schema.ts'
 
 const FIELDS = [...MEASURES.map(({ name }) => name), ...HISTOGRAMS.map(([name]) => name)]
 

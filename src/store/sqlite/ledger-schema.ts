@@ -1,11 +1,13 @@
 /**
- * The tables of the ledger. They are WITHOUT ROWID, which drizzle cannot say: the generated migration was given the words by
- * hand (one B-tree instead of two: a third less WAL and CPU a row); a test keeps it so. They have no foreign keys: a row of money
- * outlives the configuration that it names.
+ * The tables of the ledger, and their columns as statements want them. They are WITHOUT ROWID, which drizzle cannot say: the generated
+ * migration was given the words by hand (one B-tree instead of two: a third less WAL and CPU a row); a test keeps it so. They have no
+ * foreign keys: a row of money outlives the configuration that it names.
  */
-import { sql } from 'drizzle-orm'
+import { getTableColumns, sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { LATEST_MS, toFirstId } from '../../domain/id.ts'
 import type { Endpoint, Lane } from '../../domain/task.ts'
+import type { ClosedCall, ClosedRow, OpenCall, OpenRow } from '../ledger-rows.ts'
 import { count } from './schema.ts'
 
 /** What is counted of a call, and charged. */
@@ -46,7 +48,7 @@ export const outcomeColumns = () => ({
   durationMs: integer('duration_ms'),
   firstTokenMs: integer('first_token_ms'),
   ...tokenColumns(),
-  /** How long a server was at work on it, where that has a price: see `accounting/compute.ts`. */
+  /** How long a server was at work on it, where that has a price: see `accounting/bill.ts`. */
   computeMs: count('compute_ms'),
   estimated: count('estimated'),
   costNanoUsd: count('cost_nano_usd'),
@@ -181,7 +183,7 @@ export const usageHourly = sqliteTable(
 export const usageDaily = sqliteTable(
   'usage_daily',
   {
-    /** One of `DAILY` (`../usage-store.ts`), or of those `WITHIN` another, such as `key of model`. */
+    /** One of `DAILY` (`../report-store.ts`), or of those `WITHIN` another, such as `key of model`. */
     dimension: text('dimension').notNull(),
     dayMs: integer('day_ms').notNull(),
     /** Which one of those the row is of: empty for a key without a team. Within another one, that comes first: `acme/large <id of key>`. */
@@ -197,3 +199,70 @@ export const keyUses = sqliteTable('key_uses', {
   lastUsedMs: integer('last_used_ms').notNull(),
   lastModel: text('last_model').notNull(),
 })
+
+type Value = string | number | null
+
+const fieldsOf = <T extends object>(group: T) => Object.keys(group) as (keyof T & string)[]
+
+const outcome = fieldsOf(outcomeColumns())
+/** What the end of a request has beside that of a call. */
+const ofRequests = ['attempts', 'firstCall'] as const
+const isOutcome: ReadonlySet<string> = new Set([...outcome, ...ofRequests])
+
+/** What stands in the row of a request when it is opened, and once it is closed. */
+export const OPEN = fieldsOf(getTableColumns(requests)).filter((field): field is keyof OpenRow => !isOutcome.has(field))
+export const CLOSED: readonly (keyof ClosedRow)[] = [...OPEN, ...outcome, ...ofRequests]
+/** What a call holds, which only grows. */
+export const RESERVED = fieldsOf(reservedColumns())
+/** What an outcome changes: a fallback may have moved the request to another target than the one it was opened for. */
+export const SETTLED = [...fieldsOf(targetColumns()), ...RESERVED, ...outcome, ...ofRequests] as const
+
+export const OPEN_CALL = fieldsOf(getTableColumns(calls)).filter(
+  (field): field is keyof OpenCall => !isOutcome.has(field),
+)
+export const CLOSED_CALL: readonly (keyof ClosedCall)[] = [...OPEN_CALL, ...outcome]
+
+/** What the rollup sums, and what a request has in common with its calls. */
+export const SUMMED_COUNTS = fieldsOf(tokenColumns())
+export const SUMMED = [...SUMMED_COUNTS, 'costNanoUsd'] as const
+
+const names: Record<string, { name: string; default: unknown }> = {
+  ...getTableColumns(calls),
+  ...getTableColumns(requests),
+}
+
+/** The column of a field. */
+export const column = (field: string): string => names[field]?.name ?? field
+/** A list of columns that gives a row by its fields. */
+export const selection = (fields: readonly string[]) => fields.map((field) => `${column(field)} AS ${field}`).join(', ')
+export const placeholders = (fields: readonly unknown[]) => fields.map(() => '?').join(', ')
+
+/** Adds a row where there is none yet. */
+export function insertion(table: 'requests' | 'calls', fields: readonly string[], status?: 'open'): string {
+  const [name, value] = status ? [', status', `, '${status}'`] : ['', '']
+  const names = fields.map(column).join(', ')
+  return `INSERT INTO ${table} (${names}${name}) VALUES (${placeholders(fields)}${value}) ON CONFLICT DO NOTHING`
+}
+
+/** A row's values, in the order of a list of its fields. What an older version did not write has the column's default. */
+export function values<T extends string>(row: Record<T, Value>, fields: readonly T[]): Value[] {
+  const out = new Array<Value>(fields.length)
+  for (let i = 0; i < fields.length; i++) {
+    const field = fields[i] as T
+    const value = row[field]
+    out[i] = value === undefined ? ((names[field]?.default ?? null) as Value) : value
+  }
+  return out
+}
+
+/**
+ * The time in an id is `created_ms`. An id minted among thousands in one millisecond runs a little ahead: a range of ids is made
+ * wider by this than the span of time that is meant, and `created_ms` decides.
+ */
+export const SLACK_MS = 60_000
+
+/** Sorts after every id. */
+export const AFTER_ALL = 'g'
+
+/** An id that sorts after all of before this time. */
+export const toIdAfter = (ms: number) => (ms > LATEST_MS ? AFTER_ALL : toFirstId(ms))

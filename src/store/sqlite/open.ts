@@ -9,8 +9,8 @@ import { codeOf, messageOf } from '../../domain/error.ts'
 import { ServiceError } from '../../domain/service-error.ts'
 import type { ConfigStore } from '../config-store.ts'
 import { createConfigStore } from './config-store.ts'
+import { toDatabaseTrouble } from './database-file.ts'
 import { requireCurrentSchema } from './migrate.ts'
-import { toDatabaseTrouble } from './trouble.ts'
 
 export const COMMAND_BUSY_MS = 5_000
 

@@ -1,19 +1,27 @@
 /**
- * Reads requests by their ids, which begin with their time: what is older is further back in the primary key, and nothing else
- * is an index here. Contract in `../request-store.ts`.
+ * Reads requests by their ids, which begin with their time: what is older is further back in the primary key, and nothing else is an index
+ * here; and counts those that did not end well, from an index that has nothing but those. Only reads. Contract in `../report-store.ts`.
  */
 import type { Database } from 'bun:sqlite'
 import { eq, getTableColumns } from 'drizzle-orm'
 import { toFirstId } from '../../domain/id.ts'
+import { DAY_MS, dayOf } from '../../domain/time.ts'
 import type { StoredCall, StoredRequest } from '../ledger-rows.ts'
-import type { RequestReader, RequestSearch } from '../request-store.ts'
+import type { FailureCell, FailureFilter, FailureReader, RequestReader, RequestSearch } from '../report-store.ts'
 import { toTables } from './config-store.ts'
-import { placeholders, selection } from './ledger-columns.ts'
-import { AFTER_ALL, SLACK_MS, toIdAfter } from './ledger-ids.ts'
-import { createKeptFrom } from './ledger-prune.ts'
-import { calls, requests } from './ledger-schema.ts'
-import { toGlob } from './pattern.ts'
+import {
+  AFTER_ALL,
+  calls,
+  placeholders,
+  requests,
+  SLACK_MS,
+  selection,
+  toIdAfter,
+  UNWELL_SQL,
+} from './ledger-schema.ts'
+import { createKeptFrom } from './prune.ts'
 import { prices } from './schema.ts'
+import { toConditions, toGlob } from './usage-reader.ts'
 
 const REQUEST = selection(Object.keys(getTableColumns(requests)))
 const CALL = selection(Object.keys(getTableColumns(calls)))
@@ -21,7 +29,7 @@ const CALL = selection(Object.keys(getTableColumns(calls)))
 type Value = string | number
 
 /** What is asked of a row, as SQL with a value for each `?`. */
-function toConditions(search: RequestSearch): { sql: string; values: Value[] } {
+function toSearchConditions(search: RequestSearch): { sql: string; values: Value[] } {
   const conditions: string[] = []
   const values: Value[] = []
   const add = (sql: string, ...given: readonly (Value | undefined)[]) => {
@@ -61,7 +69,7 @@ export function createRequestReader(sqlite: Database): RequestReader {
       const last = untilMs === undefined ? AFTER_ALL : toIdAfter(untilMs + SLACK_MS)
       const end = before !== null && before < last ? before : last
       const next = oldestOf.get(first, end, size - 1)?.id ?? null
-      const { sql, values } = toConditions(search)
+      const { sql, values } = toSearchConditions(search)
       const rows = sqlite
         .query<StoredRequest, Value[]>(
           `SELECT ${REQUEST} FROM requests WHERE id >= ? AND id < ?${sql} ORDER BY id DESC LIMIT ?`,
@@ -74,5 +82,33 @@ export function createRequestReader(sqlite: Database): RequestReader {
     keptFromMs: createKeptFrom(sqlite),
     calls: (requestId) => callsOf.all(requestId),
     price: (id) => toTables(sqlite).select().from(prices).where(eq(prices.id, id)).get() ?? null,
+  }
+}
+
+/** Parameters: fromMs, untilMs, stepMs, and the values of the filter. */
+export function toFailureStatement(where: FailureFilter): { sql: string; values: string[] } {
+  const { conditions, values } = toConditions('requests', where)
+  const which = [UNWELL_SQL, 'created_ms >= ?1 AND created_ms < ?2', ...conditions].join(' AND ')
+  const sql = `
+    SELECT created_ms - created_ms % ?3 AS atMs, status, error_code AS errorCode, COUNT(*) AS requests
+    FROM requests WHERE ${which} GROUP BY 1, 2, 3`
+  return { sql, values }
+}
+
+/** The first that is in a span. */
+export const NEXT_FAILURE = `SELECT MIN(created_ms) AS ms FROM requests WHERE ${UNWELL_SQL} AND created_ms >= ?1 AND created_ms < ?2`
+
+export function createFailureReader(sqlite: Database): FailureReader {
+  const next = sqlite.query<{ ms: number | null }, [number, number]>(NEXT_FAILURE)
+  return {
+    *pages({ span: { fromMs, untilMs }, stepMs, where }) {
+      const { sql, values } = toFailureStatement(where)
+      for (let at = next.get(fromMs, untilMs)?.ms ?? null; at !== null; ) {
+        const end = Math.min(dayOf(at) + DAY_MS, untilMs)
+        yield sqlite.query<FailureCell, (string | number)[]>(sql).all(at, end, stepMs, ...values)
+        at = next.get(end, untilMs)?.ms ?? null
+      }
+    },
+    keptFromMs: createKeptFrom(sqlite),
   }
 }

@@ -4,10 +4,9 @@
  */
 import { Database } from 'bun:sqlite'
 import { codeOf } from '../../domain/error.ts'
-import type { OldRows, Pruned, PruneSlice, Took } from '../ledger-upkeep.ts'
-import { dropSlice } from './config-prune.ts'
-import { pruneSlice, vacuumSlice } from './ledger-prune.ts'
-import { isBusy } from './trouble.ts'
+import type { OldRows, Pruned, PruneSlice, Took } from '../ledger-store.ts'
+import { isBusy } from './database-file.ts'
+import { dropSlice, pruneSlice, vacuumSlice } from './prune.ts'
 
 declare const self: Worker
 

@@ -2,8 +2,8 @@
 import type { Database } from 'bun:sqlite'
 import { timeOfId, toFirstId } from '../../domain/id.ts'
 import { createThread } from '../../threads/thread.ts'
-import type { LedgerUpkeep } from '../ledger-upkeep.ts'
-import { readSpace } from './ledger-prune.ts'
+import type { LedgerUpkeep } from '../ledger-store.ts'
+import { readSpace } from './prune.ts'
 import type { UpkeepReply, UpkeepRequest } from './upkeep-worker.ts'
 
 const IDLE_MS = 10_000

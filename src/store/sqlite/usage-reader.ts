@@ -2,14 +2,26 @@
  * Reads usage for reports, from sums or from the requests themselves, a page a statement: a snapshot that were held for a whole
  * report would keep the log of a busy server from being emptied. Only reads. `ledger/usage.ts` says what is asked for.
  */
-import type { Database } from 'bun:sqlite'
+import { Database } from 'bun:sqlite'
 import { timeOfId, toFirstId } from '../../domain/id.ts'
 import { DAY_MS, HOUR_MS, hourOf } from '../../domain/time.ts'
-import type { UsageQuery, UsageReader } from '../usage-store.ts'
-import { SLACK_MS, toIdAfter } from './ledger-ids.ts'
-import { createKeptFrom } from './ledger-prune.ts'
-import { createRanking } from './ranking.ts'
-import { COUNTS, PAGE, toUsageStatement, type UsageStatement } from './usage-query.ts'
+import { addDuration, type Histogram, sumHistograms } from '../histogram.ts'
+import {
+  type DailySums,
+  type Dimension,
+  type Ranking,
+  toDaily,
+  toGroupId,
+  type UsageCell,
+  type UsageCount,
+  type UsageFigures,
+  type UsageFilter,
+  type UsageQuery,
+  type UsageReader,
+} from '../report-store.ts'
+import { BETWEEN, HISTOGRAMS, MEASURES, toPair } from './ledger-rollup.ts'
+import { placeholders, SLACK_MS, SUMMED_COUNTS, toIdAfter } from './ledger-schema.ts'
+import { createKeptFrom } from './prune.ts'
 
 /** Of a page, where there is little in an hour. */
 const MOST_HOURS = 24
@@ -86,3 +98,202 @@ export function createUsageReader(sqlite: Database): UsageReader {
     rank: createRanking,
   }
 }
+
+type Value = string | number | bigint | Uint8Array | null
+
+interface UsageStatement {
+  sql: string
+  /** Behind those of the span: the model or the team that sums are within; those of the filter. */
+  values: string[]
+  /** A row's first column is, of requests, where a next page goes on; else how many sums it is made of. */
+  toCell(row: readonly Value[]): UsageCell
+}
+
+/** What a report counts beside money, in the order in which a statement selects it. */
+const COUNTS: readonly UsageCount[] = ['requests', 'errors', 'cuts', ...SUMMED_COUNTS, 'unpriced']
+const MONEY = ['cost_nano_usd', 'estimated_cost_nano_usd']
+
+/** Sums of days stand in two places: of all requests, and within one model or team. */
+type Source = UsageQuery['from'] | 'pairs'
+
+const toTimes = (atMs: string) => ({ hour: `${atMs} - ${atMs} % 3600000`, day: `${atMs} - ${atMs} % 86400000` })
+
+/** Of one thing at a time, whichever that is. */
+const ofDays = (value: string) => ({
+  ...{ key: value, team: value, model: value, upstream: value, endpoint: value },
+  user: "''",
+  ...toTimes('day_ms'),
+})
+
+const EXPRESSIONS: Record<Source, Record<Dimension, string>> = {
+  days: ofDays('value'),
+  pairs: ofDays(`substr(value, length(?3) + ${BETWEEN.length + 1})`),
+  hours: {
+    key: 'key_id',
+    team: 'team_id',
+    model: 'model',
+    upstream: 'upstream',
+    endpoint: 'endpoint',
+    user: "''",
+    ...toTimes('hour_ms'),
+  },
+  requests: {
+    key: 'key_id',
+    team: `COALESCE(team_id, '')`,
+    model: 'model',
+    upstream: 'upstream',
+    endpoint: 'endpoint',
+    user: `COALESCE(user, '')`,
+    ...toTimes('created_ms'),
+  },
+}
+
+/** Requests of a page: some tens of milliseconds. */
+const PAGE = 10_000
+
+/**
+ * Parameters of sums: fromMs, untilMs; of pairs also the model or the team. Of requests: id before the first, id after the last, fromMs,
+ * untilMs.
+ */
+const FROM: Record<Source, (dimension: string) => string> = {
+  days: (dimension) => `FROM usage_daily WHERE dimension = '${dimension}' AND day_ms >= ?1 AND day_ms < ?2`,
+  // One day after the other, since in each there are other models beside it.
+  pairs: (dimension) =>
+    `FROM usage_daily WHERE dimension = '${dimension}' AND day_ms IN (
+      SELECT day_ms FROM usage_daily WHERE dimension = 'endpoint' AND day_ms >= ?1 AND day_ms < ?2
+    ) AND value >= ?3 || '${BETWEEN}' AND value < ?3 || '${BEHIND}'`,
+  hours: () => 'FROM usage_hourly WHERE hour_ms >= ?1 AND hour_ms < ?2',
+  requests: () =>
+    `FROM requests WHERE id > ?1 AND id < ?2 AND created_ms >= ?3 AND created_ms < ?4 AND status <> 'open'`,
+}
+
+/** The letter behind it. */
+const BEHIND = String.fromCharCode(BETWEEN.charCodeAt(0) + 1)
+
+/** Money is read in two halves: a sum of it may be beyond what a number holds exactly. */
+const HALF = 30
+const toHalves = (sql: string) => `(${sql}) >> ${HALF}, (${sql}) & ${2 ** HALF - 1}`
+
+/** The figures that a statement selects, each as `of` reads it; what is not wanted is null. */
+const toMeasures = (figures: UsageFigures, of: (measure: (typeof MEASURES)[number]) => string) =>
+  MEASURES.map((measure) => (figures === 'all' || SPEND.has(measure.name) ? of(measure) : 'NULL')).join(', ')
+
+const SPEND: ReadonlySet<string> = new Set(['requests', ...MONEY])
+
+const isMoney = ({ name }: { name: string }) => MONEY.includes(name)
+
+/** Of one request. */
+const toEach = (figures: UsageFigures) =>
+  `${toMeasures(figures, (one) => (isMoney(one) ? toHalves(one.sql) : one.sql))}, ${toLatencies(figures, (_, counted) => counted)}`
+
+/** What sums come to by the group: its histograms stand in one text. */
+const toAdded = (figures: UsageFigures) =>
+  `${toMeasures(figures, (one) =>
+    isMoney(one) ? `SUM(${one.name} >> ${HALF}), SUM(${one.name} & ${2 ** HALF - 1})` : `SUM(${one.name})`,
+  )}, ${toLatencies(figures, (name) => `group_concat(${name})`)}`
+
+/** The same where each of them is a group of its own. */
+const toAlone = (figures: UsageFigures) =>
+  `${toMeasures(figures, (one) => (isMoney(one) ? toHalves(one.name) : one.name))}, ${toLatencies(figures, (name) => name)}`
+
+/** What the latencies of a row, or of many, are read from. */
+const toLatencies = (figures: UsageFigures, of: (name: string, counted: string) => string) =>
+  HISTOGRAMS.map(([name, counted]) => (figures === 'all' ? of(name, counted) : 'NULL')).join(', ')
+
+export function toUsageStatement({ from, by, where, figures = 'all' }: Omit<UsageQuery, 'span'>): UsageStatement {
+  const daily = from === 'days' ? toDaily(by, where) : null
+  const within = daily?.within ?? null
+  const source = within === null ? from : 'pairs'
+  const { conditions, values } = toConditions(source, daily?.where ?? where)
+  const groups = by.map((dimension) => EXPRESSIONS[source][dimension]).join(', ')
+  const which = [FROM[source](toDimension(daily)), ...conditions].join(' AND ')
+  const isAlone = from === 'days' && by.includes('day')
+  const sql = {
+    requests: `SELECT id, ${groups}, ${toEach(figures)} ${which} ORDER BY id LIMIT ${PAGE}`,
+    hours: `SELECT COUNT(*), ${groups}, ${toAdded(figures)} ${which} GROUP BY ${groups}`,
+    days: isAlone
+      ? `SELECT 1, ${groups}, ${toAlone(figures)} ${which}`
+      : `SELECT COUNT(*), ${groups}, ${toAdded(figures)} ${which} GROUP BY ${groups}`,
+  }[from]
+  const toHistogram = from === 'requests' ? createCounter() : (texts: Value) => sumHistograms(String(texts ?? ''))
+  const counted = 1 + by.length
+  const paid = counted + COUNTS.length
+  const toCell = (row: readonly Value[]): UsageCell => ({
+    of: row.slice(1, counted) as (string | number)[],
+    counts: row.slice(counted, paid) as number[],
+    costNanoUsd: toSum(row[paid], row[paid + 1]),
+    estimatedCostNanoUsd: toSum(row[paid + 2], row[paid + 3]),
+    firstToken: toHistogram(row[paid + 4] ?? null),
+    duration: toHistogram(row[paid + 5] ?? null),
+  })
+  return { sql, values: within === null ? values : [within.name, ...values], toCell }
+}
+
+const toDimension = (daily: DailySums | null) =>
+  daily?.within ? toPair(daily.of, daily.within.scope) : String(daily?.of)
+
+const toSum = (high: Value | undefined, low: Value | undefined) =>
+  (BigInt(Number(high)) << BigInt(HALF)) + BigInt(Number(low))
+
+/** Any of the values of a list will do, of each list that is there. */
+export function toConditions(from: Source, where: UsageFilter): { conditions: string[]; values: string[] } {
+  const { key, team, model, upstream, endpoint, user } = EXPRESSIONS[from]
+  const among = (expression: string, wanted: readonly string[] = []) =>
+    wanted.length === 0 ? [] : [{ condition: `${expression} IN (${placeholders(wanted)})`, values: wanted }]
+  const patterns = where.models ?? []
+  const all = [
+    ...(where.ownKeys ? [{ condition: `${key} IN (${placeholders(where.ownKeys)})`, values: where.ownKeys }] : []),
+    ...among(key, where.keys),
+    ...among(team, where.teams),
+    // The index of teams has no rows without one, and is used only where that is said.
+    ...((where.teams ?? []).length === 0 ? [] : [{ condition: `${team} <> ''`, values: [] }]),
+    ...(patterns.length === 0
+      ? []
+      : [{ condition: `(${patterns.map(() => `${model} GLOB ?`).join(' OR ')})`, values: patterns.map(toGlob) }]),
+    ...among(upstream, where.upstreams),
+    ...among(endpoint, where.endpoints),
+    ...among(user, where.users),
+  ]
+  return { conditions: all.map(({ condition }) => condition), values: all.flatMap(({ values }) => values) }
+}
+
+/** Times of which most have been seen before. */
+const MOST_KNOWN = 10_000
+
+/** Makes histograms of one time each. */
+function createCounter() {
+  const known = new Map<Value, Histogram>()
+  return (ms: Value): Histogram => {
+    const found = known.get(ms)
+    if (found) return found
+    if (known.size >= MOST_KNOWN) known.clear()
+    const made = {}
+    addDuration(made, ms === null ? null : Number(ms), 1)
+    known.set(ms, made)
+    return made
+  }
+}
+
+function createRanking(): Ranking {
+  const sqlite = new Database('')
+  // A sum beyond this is no longer exact, and still ranks right.
+  sqlite.run('CREATE TABLE groups (id TEXT PRIMARY KEY, cost REAL NOT NULL, requests INTEGER NOT NULL) WITHOUT ROWID')
+  const insert = sqlite.query(
+    `INSERT INTO groups VALUES (?, ?, ?)
+     ON CONFLICT DO UPDATE SET cost = cost + excluded.cost, requests = requests + excluded.requests`,
+  )
+  return {
+    add: sqlite.transaction((cells: readonly UsageCell[]) => {
+      for (const { of, counts, costNanoUsd } of cells) insert.run(toGroupId(of), Number(costNanoUsd), counts[0] ?? 0)
+    }),
+    count: () => sqlite.query<{ n: number }, []>('SELECT COUNT(*) AS n FROM groups').get()?.n ?? 0,
+    top: (limit) =>
+      sqlite
+        .query<{ id: string }, [number]>('SELECT id FROM groups ORDER BY cost DESC, requests DESC, id LIMIT ?')
+        .all(limit)
+        .map(({ id }) => id),
+    [Symbol.dispose]: () => sqlite.close(),
+  }
+}
+
+export const toGlob = (pattern: string) => pattern.replace(/[?[]/g, '[$&]')

@@ -2,8 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { LedgerRecord } from '../../../src/store/ledger-rows.ts'
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
-import { createLedgerReader } from '../../../src/store/sqlite/ledger-reader.ts'
-import { SPENDING_QUERIES } from '../../../src/store/sqlite/ledger-spending.ts'
+import { createLedgerReader, SPENDING_QUERIES } from '../../../src/store/sqlite/ledger-reader.ts'
 import {
   calling,
   createFolder,

@@ -8,7 +8,6 @@ import { generateSQLiteDrizzleJson, generateSQLiteMigration } from 'drizzle-kit/
 import { HOUR_MS } from '../../../src/domain/time.ts'
 import { toSnapshot } from '../../../src/store/snapshot.ts'
 import { createConfigStore } from '../../../src/store/sqlite/config-store.ts'
-import * as identitySchema from '../../../src/store/sqlite/identity-schema.ts'
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
 import * as ledgerSchema from '../../../src/store/sqlite/ledger-schema.ts'
 import {
@@ -19,6 +18,7 @@ import {
   requireCurrentSchema,
 } from '../../../src/store/sqlite/migrate.ts'
 import { openDatabase } from '../../../src/store/sqlite/open.ts'
+import * as identitySchema from '../../../src/store/sqlite/schema.ts'
 import * as schema from '../../../src/store/sqlite/schema.ts'
 import { mountSmallDisk, whyNoSmallDisk } from '../../e2e/crash-trouble.ts'
 import { contentsOf, HOUR, settling, toOpen, toSettled } from '../../ledger/fixture.ts'

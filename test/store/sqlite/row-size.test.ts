@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mintId, mintTag } from '../../../src/domain/id.ts'
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
-import { readSpace } from '../../../src/store/sqlite/ledger-prune.ts'
+import { readSpace } from '../../../src/store/sqlite/prune.ts'
 import { createFolder, type Folder, HOUR, settling, toOpen, toSettled } from '../../ledger/fixture.ts'
 import { createRandom } from '../../support/random.ts'
 

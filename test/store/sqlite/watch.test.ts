@@ -2,9 +2,8 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createKey } from '../../../src/keys/service.ts'
 import type { ConfigStore, Watch } from '../../../src/store/config-store.ts'
-import { createConfigStore } from '../../../src/store/sqlite/config-store.ts'
+import { createConfigStore, createWatch } from '../../../src/store/sqlite/config-store.ts'
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
-import { createWatch } from '../../../src/store/sqlite/watch.ts'
 import { createFolder, createTestLog, type Folder, HOUR, opening, toOpen } from '../../ledger/fixture.ts'
 import { until } from '../../support/until.ts'
 

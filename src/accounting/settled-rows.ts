@@ -1,13 +1,13 @@
-/** What a request of several calls comes to, and what is on record of each. Most requests make one call and need neither. */
-
+/**
+ * What stands on record of a request that has ended, and of each of its calls. Most requests make one call, and their row says it all.
+ */
 import { type EndedCall, joinTerms, sumOfCounts, USUAL_TERMS } from '../domain/ended-calls.ts'
 import { UpstreamError } from '../domain/error.ts'
 import { toFirstCall } from '../domain/first-call.ts'
 import { addUsage, NO_USAGE } from '../domain/usage.ts'
 import type { OpenRow, SettledCall, SettledRow } from '../store/ledger-rows.ts'
-import { type Bill, toBilled, toReportedBill } from './bill.ts'
+import { type Bill, toBilled, toReportedBill, type WithinBill } from './bill.ts'
 import type { Call } from './call.ts'
-import type { WithinBill } from './within.ts'
 
 /** The sums over the calls of a request, and over what other models come to within them: each is rounded by itself. */
 export function addBills(bills: readonly Bill[]): Omit<Bill, 'status' | 'within'> {
@@ -101,5 +101,65 @@ function toEnd({ meter }: Call, { status }: Bill) {
     firstTokenMs: meter.firstTokenMs,
     upstreamRequestId: meter.upstreamRequestId,
     credential: meter.credential,
+  }
+}
+
+type Ending = Pick<
+  SettledRow,
+  'status' | 'httpStatus' | 'errorCode' | 'durationMs' | 'firstTokenMs' | 'attempts' | 'firstCall'
+>
+
+/** @param last its last call, which the row names; undefined where none was made. */
+export function toSettledRow(
+  open: OpenRow,
+  sum: Omit<Bill, 'status' | 'within'>,
+  last: Call | undefined,
+  ending: Ending,
+): SettledRow {
+  const billed = toBilled(sum)
+  return {
+    id: open.id,
+    instance: open.instance,
+    keyId: open.keyId,
+    teamId: open.teamId,
+    model: open.model,
+    endpoint: open.endpoint,
+    lane: last?.lane ?? open.lane,
+    upstream: last?.target.upstream.id ?? open.upstream,
+    upstreamModel: last?.target.upstreamModel ?? open.upstreamModel,
+    stream: open.stream,
+    createdMs: open.createdMs,
+    reservedPromptTokens: open.reservedPromptTokens,
+    reservedCompletionTokens: open.reservedCompletionTokens,
+    reservedNanoUsd: open.reservedNanoUsd,
+    priceId: last ? last.target.priceId : open.priceId,
+    user: open.user,
+    status: ending.status,
+    httpStatus: ending.httpStatus,
+    errorCode: ending.errorCode,
+    durationMs: ending.durationMs,
+    firstTokenMs: ending.firstTokenMs,
+    promptTokens: billed.promptTokens,
+    cachedTokens: billed.cachedTokens,
+    cacheWriteTokens: billed.cacheWriteTokens,
+    cacheWrite1hTokens: billed.cacheWrite1hTokens,
+    completionTokens: billed.completionTokens,
+    reasoningTokens: billed.reasoningTokens,
+    audioPromptTokens: billed.audioPromptTokens,
+    audioCompletionTokens: billed.audioCompletionTokens,
+    imageTokens: billed.imageTokens,
+    imageCompletionTokens: billed.imageCompletionTokens,
+    toolPromptTokens: billed.toolPromptTokens,
+    webSearches: billed.webSearches,
+    computeMs: billed.computeMs,
+    estimated: billed.estimated,
+    costNanoUsd: billed.costNanoUsd,
+    mode: billed.mode,
+    reportedNanoUsd: billed.reportedNanoUsd,
+    unpriced: billed.unpriced,
+    upstreamRequestId: last?.meter.upstreamRequestId ?? null,
+    credential: last?.meter.credential ?? null,
+    attempts: ending.attempts,
+    firstCall: ending.firstCall,
   }
 }

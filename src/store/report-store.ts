@@ -1,8 +1,12 @@
 /**
- * What a report of usage needs of a store: cells to add up, page by page. `ledger/usage.ts` reads through it; `sqlite/usage-reader.ts` is
- * the first such store.
+ * The contract of what reports read of a store: usage in cells to add up, failures, and requests on record with their calls. The
+ * services in `ledger/` work with any; `sqlite/` has the first. Never writes.
  */
+
+import { matches } from '../domain/text.ts'
+import type { PriceRow } from './catalog-rows.ts'
 import type { Histogram } from './histogram.ts'
+import type { StoredCall, StoredRequest } from './ledger-rows.ts'
 import type { Span } from './ledger-store.ts'
 import type { tokenColumns } from './sqlite/ledger-schema.ts'
 
@@ -126,3 +130,114 @@ export function toDaily(by: readonly Dimension[], where: UsageFilter): DailySums
 
 /** Names a group, for whoever adds up its cells. */
 export const toGroupId = (of: UsageCell['of']): string => (of.length === 1 ? String(of[0]) : JSON.stringify(of))
+
+/** How a request ended that did not end well. */
+type UnwellStatus = Extract<RequestStatus, 'failed' | 'cut' | 'abandoned'>
+
+/** By what failures are filtered: users and endpoints are not among it. */
+export type FailureFilter = Omit<UsageFilter, 'users' | 'endpoints'>
+
+interface FailureQuery {
+  span: Span
+  /** Of a group: an hour or a day, in ms. */
+  stepMs: number
+  where: FailureFilter
+}
+
+/** Requests of one hour or day that ended in the same way. Of a group there may be several: they are to be added up. */
+export interface FailureCell {
+  atMs: number
+  status: UnwellStatus
+  /** Such as `upstream_timeout`; null where none is on record. */
+  errorCode: string | null
+  requests: number
+}
+
+/** Never writes to the ledger. */
+export interface FailureReader {
+  /** A day a page, each read at once: between them nothing is held open. */
+  pages(query: FailureQuery): Iterable<readonly FailureCell[]>
+  /** The first hour from which on every settled request is still there. Never goes back. */
+  keptFromMs(): number
+}
+
+export const REQUEST_STATUSES = [
+  'ok',
+  'failed',
+  'cut',
+  'abandoned',
+  'open',
+] as const satisfies StoredRequest['status'][]
+export type RequestStatus = (typeof REQUEST_STATUSES)[number]
+
+/** Those that did not end well. */
+export const UNWELL = ['failed', 'cut', 'abandoned'] as const satisfies RequestStatus[]
+
+/** Which requests are wanted: those to which all of it applies. */
+export interface RequestFilter {
+  /** Ids of keys: of none but these, whatever else is wanted. Where it is empty, of none at all. */
+  ownKeys?: readonly string[]
+  keyId?: string
+  teamId?: string
+  /** A pattern over the slugs of models, such as `openai/*`. */
+  model?: string
+  /** The one that was asked last. */
+  upstream?: string
+  statuses?: readonly RequestStatus[]
+  /** As its client named it. */
+  user?: string
+  /** Such as `upstream_timeout`. */
+  errorCode?: string
+}
+
+/** Whether a request is wanted: what a store's own search says, for one that is at hand. */
+export function isWanted(row: Omit<StoredRequest, 'firstCall'>, filter: RequestFilter): boolean {
+  const { ownKeys, keyId, teamId, model, upstream, statuses, user, errorCode } = filter
+  return (
+    (ownKeys === undefined || ownKeys.includes(row.keyId)) &&
+    (keyId === undefined || row.keyId === keyId) &&
+    (teamId === undefined || row.teamId === teamId) &&
+    (model === undefined || matches(model, row.model)) &&
+    (upstream === undefined || row.upstream === upstream) &&
+    (statuses === undefined || statuses.includes(row.status)) &&
+    (user === undefined || row.user === user) &&
+    (errorCode === undefined || row.errorCode === errorCode)
+  )
+}
+
+export interface RequestSearch extends RequestFilter {
+  /** Requests created from then on, and before then. */
+  sinceMs?: number
+  untilMs?: number
+  /** What the id ends in. */
+  idEnd?: string
+  upstreamRequestId?: string
+}
+
+/** Some of the requests on record, next to each other. */
+interface RowSlice {
+  /** The wanted ones among them, newest first, as many as were asked for at most. */
+  rows: StoredRequest[]
+  /** Id of the oldest one that was looked at, to go on from; null where no more are to be looked at. */
+  next: string | null
+}
+
+export interface RequestReader {
+  /**
+   * Looks at the newest `size` requests whose ids sort before `before`, and no more: it takes milliseconds, and holds nothing
+   * once it has returned.
+   *
+   * @param before null for the newest of all.
+   * @param limit most that are returned.
+   */
+  slice(search: RequestSearch, before: string | null, limit: number, size: number): RowSlice
+  get(id: string): StoredRequest | null
+  /** Ids that begin with these digits, so many at most. */
+  beginning(digits: string, limit: number): string[]
+  /** Of requests of before this time some were taken away, or all; 0 where none ever were. */
+  keptFromMs(): number
+  /** All additional calls of a request, by number. */
+  calls(requestId: string): StoredCall[]
+  /** A price that a call was charged by; null where there is none of this id. */
+  price(id: string): PriceRow | null
+}

@@ -1,8 +1,15 @@
 /**
- * How a record of the ledger is a line of a file: its length, its CRC-32, and JSON, so that one which was torn or damaged is seen
- * to be. `journal-folder.ts` says what files there are of them. Pure.
+ * The journal as files: a record of the ledger is a line of its length, its CRC-32 and JSON, so that a torn or damaged one shows;
+ * a folder holds the segments of any instance, and records that no store takes. The `spool/` of versions before the journal
+ * holds the same lines.
  */
+
+import { appendFileSync, mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Log } from '../log.ts'
+import { filesIn } from '../store/disk.ts'
 import type { LedgerRecord, SettledCall, SettledRow } from '../store/ledger-rows.ts'
+import type { Rejected } from '../store/ledger-store.ts'
 
 /** The line that a segment begins with: how it is written, and the last migration of the schema that its rows are of. */
 export const toHead = (schema: string): string => toLine(JSON.stringify({ v: 1, schema }))
@@ -95,4 +102,31 @@ export function fromLine(line: string): LedgerRecord | null {
 function toShared(row: SettledRow): Omit<SettledCall, 'requestId' | 'number' | 'reason'> {
   const { id, keyId, teamId, model, endpoint, stream, user, attempts, firstCall, ...shared } = row
   return { ...shared, endedBefore: null }
+}
+
+/** Endings of a segment, and of the file that keeps records which no store takes. */
+export const SEGMENT = '.log'
+export const REJECTED = '.rejected'
+
+/** Keeps a record that no store takes where an administrator finds it. Throws what the disk says. */
+export function setAside(folder: string, instance: string, { record, error }: Rejected, log: Log): void {
+  log.error('ledger_row_rejected', 'a ledger row does not fit the database; it is kept in the journal folder', {
+    error: String(error),
+  })
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  appendFileSync(join(folder, `${instance}${REJECTED}`), toRecordLine(record), { mode: 0o600, flush: true })
+}
+
+/** Path of every segment in the folder, of whatever instance. Their order does not matter: records are order-free. */
+export function listSegments(folder: string): string[] {
+  return filesIn(folder)
+    .filter((name) => name.endsWith(SEGMENT))
+    .map((name) => join(folder, name))
+}
+
+/** Reads the records of a segment. Torn or damaged lines are passed over, as are the zeros after the last one. */
+export function readSegment(path: string): LedgerRecord[] {
+  return readFileSync(path, 'utf8')
+    .split('\n')
+    .flatMap((line) => fromLine(line) ?? [])
 }

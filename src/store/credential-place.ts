@@ -1,11 +1,33 @@
 /**
- * References to credentials, as a catalogue has them: `${NAME}` is a variable of the server, `file:PATH` a file of its machine, such
- * as a container or systemd mounts, which may begin with the variable of a folder: `file:${CREDENTIALS_DIRECTORY}/openai`. Files are
- * read when the configuration is: at the start, at a reload, after a change.
+ * Where the credential of an upstream comes from, and where it goes. It comes from a reference: `${NAME}` is a variable of the
+ * server, `file:PATH` a file of its machine, such as a container or systemd mounts, which may begin with the variable of a folder:
+ * `file:${CREDENTIALS_DIRECTORY}/openai`. Files are read when the configuration is: at the start, at a reload, after a change.
+ * It goes to a place: whoever changes that has to have the credential.
  */
+
 import { readFileSync, statSync } from 'node:fs'
 import { codeOf } from '../domain/error.ts'
 import type { CredentialSource, Environment, OpenedCredential } from '../domain/snapshot.ts'
+import type { UpstreamRow } from './catalog-rows.ts'
+
+export type CredentialPlace = Pick<UpstreamRow, 'dialect' | 'baseUrl' | 'options'>
+
+/** What makes a place: the same for as long as the credential goes to the same address in the same manner. */
+export function toCredentialPlace({ dialect, baseUrl, options }: CredentialPlace): unknown[] {
+  const { preset, path, auth, service_account, query, headers } = options
+  const more = Object.entries({ preset, path, auth, service_account, query: sorted(query), headers: sorted(headers) })
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => [name, value])
+  // Credentials of upstreams that say none of it were sealed when there was none of it to say.
+  return more.length === 0 ? [dialect, baseUrl] : [dialect, baseUrl, more]
+}
+
+/** Whether a credential would go where it went. */
+export const isSameCredentialPlace = (one: CredentialPlace, other: CredentialPlace): boolean =>
+  Bun.deepEquals(toCredentialPlace(one), toCredentialPlace(other))
+
+const sorted = (texts: Record<string, string> | undefined) =>
+  texts && Object.entries(texts).sort(([a], [b]) => (a < b ? -1 : 1))
 
 const VARIABLE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/
 const FILE = /^file:((?:\$\{([A-Za-z_][A-Za-z0-9_]*)\})?\/[^\0\n]*)$/

@@ -1,0 +1,112 @@
+/**
+ * What a report is about: from what people call keys, teams and models to the ids that the ledger has, and back; a member's own keys
+ * and requests; and how long a report may take. Pure.
+ */
+
+import { ServiceError } from '../domain/service-error.ts'
+import { findKey, findTeam, SYSTEM } from '../keys/find.ts'
+import type { Configuration, KeyRows } from '../store/config-store.ts'
+import type { StoredRequest } from '../store/ledger-rows.ts'
+import type { Dimension, RequestFilter, RequestReader, UsageCell, UsageFilter } from '../store/report-store.ts'
+import { toWholeId } from './requests.ts'
+
+/** A group: of its dimensions those that were asked for. Names are those of today; null where there is none, for a team or a user nobody's. */
+export interface UsageGroup {
+  key?: { id: string; name: string | null }
+  team?: { id: string; name: string | null } | null
+  model?: string
+  upstream?: string
+  endpoint?: string
+  user?: string | null
+  dayMs?: number
+  hourMs?: number
+}
+
+/** What names are looked for in. */
+export type Names = Pick<Configuration, 'keys' | 'teams' | 'aliases'>
+
+/** Throws `key_not_found`, `key_ambiguous`, `team_not_found` and `team_ambiguous`. */
+export function toIds(where: UsageFilter, { keys, teams, aliases }: Names, nowMs: number): UsageFilter {
+  return {
+    ...where,
+    keys: (where.keys ?? []).map((text) => (text === SYSTEM ? SYSTEM : findKey(keys, text, nowMs).id)),
+    teams: (where.teams ?? []).map((text) => findTeam(teams, text).id),
+    models: (where.models ?? []).map((text) => aliases.find(({ alias }) => alias === text)?.model ?? text),
+  }
+}
+
+/** From the values of a group to what is said of it. */
+export function createNaming(by: readonly Dimension[], { keys, teams }: Names) {
+  const namesOf = (rows: readonly { id: string; name: string }[]) => new Map(rows.map(({ id, name }) => [id, name]))
+  const [keyNames, teamNames] = [namesOf(keys), namesOf(teams)]
+  const named: Record<Dimension, (value: string | number) => UsageGroup> = {
+    key: (id) => ({ key: { id: String(id), name: keyNames.get(String(id)) ?? null } }),
+    team: (id) => ({ team: id === '' ? null : { id: String(id), name: teamNames.get(String(id)) ?? null } }),
+    model: (model) => ({ model: String(model) }),
+    upstream: (upstream) => ({ upstream: String(upstream) }),
+    endpoint: (endpoint) => ({ endpoint: String(endpoint) }),
+    user: (user) => ({ user: user === '' ? null : String(user) }),
+    day: (ms) => ({ dayMs: Number(ms) }),
+    hour: (ms) => ({ hourMs: Number(ms) }),
+  }
+  return (of: UsageCell['of']): UsageGroup =>
+    Object.assign({}, ...by.map((dimension, i) => named[dimension](of[i] ?? '')))
+}
+
+/** As a list and those who follow are asked for. */
+export interface WantedRequests extends Omit<RequestFilter, 'keyId' | 'teamId'> {
+  /** A name, digits of an id, or `system`: whoever asked without a key. */
+  key?: string
+  team?: string
+}
+
+/**
+ * Throws `key_not_found`, `key_ambiguous`, `team_not_found` and `team_ambiguous`.
+ *
+ * @param rows that keys, teams and aliases are looked for in. What a model was called then is what counts, and it may be gone: it
+ *   is not looked for.
+ */
+export function toRequestFilter(
+  { key, team, model, ...filter }: WantedRequests,
+  rows: Pick<Configuration, 'keys' | 'teams' | 'aliases'>,
+  nowMs: number,
+): RequestFilter {
+  return {
+    ...filter,
+    ...(key === undefined ? {} : { keyId: key === SYSTEM ? SYSTEM : findKey(rows.keys, key, nowMs).id }),
+    ...(team === undefined ? {} : { teamId: findTeam(rows.teams, team).id }),
+    ...(model === undefined ? {} : { model: rows.aliases.find(({ alias }) => alias === model)?.model ?? model }),
+  }
+}
+
+/** The keys that somebody has made for themselves, what their playground is metered by among them, and the teams of those. */
+export function toOwnRows<Rows extends KeyRows>(rows: Rows, ownerId: string): Rows {
+  const keys = rows.keys.filter((key) => key.ownerId === ownerId)
+  return { ...rows, keys, teams: rows.teams.filter(({ id }) => keys.some(({ teamId }) => teamId === id)) }
+}
+
+/** The part of a filter that keeps it to these keys. */
+export const toOwnFilter = ({ keys }: Pick<KeyRows, 'keys'>) => ({ ownKeys: keys.map(({ id }) => id) })
+
+/** A request of one of these keys, by its whole id. Throws `request_not_found`, also where there is such a request of another key. */
+export function findOwnRequest(
+  reader: Pick<RequestReader, 'get'>,
+  text: string,
+  { keys }: Pick<KeyRows, 'keys'>,
+): StoredRequest {
+  const id = toWholeId(text)
+  const found = id === null ? null : reader.get(id)
+  if (found && keys.some(({ id }) => id === found.keyId)) return found
+  const request = text.slice(0, 200)
+  const message = `No key of yours has a request '${request}' on record: give its whole id.`
+  throw new ServiceError({ kind: 'request_not_found', request }, message)
+}
+
+/** Makes what a report calls between two pages. It throws `report_too_long` beyond `limitMs`, which begin now. @param clock in ms. */
+export function createLimit(limitMs: number, clock: () => number): () => void {
+  const endMs = clock() + limitMs
+  return () => {
+    if (clock() <= endMs) return
+    throw new ServiceError({ kind: 'report_too_long' }, `The report took longer than ${limitMs / 1_000} s.`)
+  }
+}
