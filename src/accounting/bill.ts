@@ -10,6 +10,7 @@ import { addUsage, type ModelUsage, NO_USAGE, type Usage } from '../domain/usage
 import type { Outcome } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
 import { toMostOutput } from '../tokens/estimate.ts'
+import { dialectOf } from '../upstreams/dialects/dialects.ts'
 import type { Call } from './call.ts'
 import type { Meter } from './meter.ts'
 
@@ -92,7 +93,7 @@ function toHeard(call: BilledCall, status: Outcome['status']): { usage: Usage; e
  * Its Responses API, which passes as it came, tells each one.
  */
 function withSearch({ target, body, meter, lane }: BilledCall, usage: Usage): Usage {
-  const isPriced = lane === 'translated' && target.upstream.dialect === 'openai' && target.pricing.length > 0
+  const isPriced = lane === 'translated' && dialectOf(target.upstream).searches === 'cited' && target.pricing.length > 0
   const isUncounted = isPriced && usage.webSearches === 0
   const hasSearched = meter.hasCited || asObject(body.web_search_options) !== null
   return isUncounted && hasSearched ? { ...usage, webSearches: 1 } : usage
@@ -127,7 +128,7 @@ const FOR_AN_HOUR = '"ttl":"1h"'
 const isKeptForHour = ({ target, body }: Pick<Call, 'target' | 'body'>, { cacheWrite, cacheWrite1h }: Usage): boolean =>
   cacheWrite > 0 &&
   cacheWrite1h === 0 &&
-  target.upstream.dialect !== 'anthropic' &&
+  !dialectOf(target.upstream).tellsCacheLifetime &&
   target.pricing.length > 0 &&
   JSON.stringify(body).includes(FOR_AN_HOUR)
 

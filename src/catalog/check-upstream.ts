@@ -3,70 +3,16 @@
  * credentials, and times. Called by `check.ts`. Pure.
  */
 
-import { DIALECTS, type DialectName, SPOKEN, type UpstreamSettings } from '../domain/dialects.ts'
+import { DIALECTS, type DialectName } from '../domain/dialects.ts'
 import { isHeldBack } from '../domain/fields.ts'
 import { LEAVE_MS, TIMER_MS, toMs } from '../domain/time.ts'
 import { isReference } from '../store/credential-place.ts'
 import { findPreset, type Preset } from '../store/presets.ts'
+import { dialectOf, findDialect, type Has, SETTINGS } from '../upstreams/dialects/dialects.ts'
 import { quote, toList } from '../validation/explain-words.ts'
 import { checkPreset, checkSettings } from './check-settings.ts'
 import { type Entry, type Issue, issue, isUpstreamId, type Path, toEntry, toItems } from './entry.ts'
 import { checkProcess, isManaged } from './process.ts'
-
-type Has = Readonly<Record<DialectName, boolean>>
-const EVERY: Has = { openai: true, anthropic: true, gemini: true, ollama: true, demo: true }
-const OVER_HTTP: Has = { ...EVERY, demo: false }
-const BUILT_IN: Has = { openai: false, anthropic: false, gemini: false, ollama: false, demo: true }
-const OPENAI: Has = { ...BUILT_IN, openai: true, demo: false }
-const ANTHROPIC: Has = { ...BUILT_IN, anthropic: true, demo: false }
-
-/** Which dialects have a field. One that has an address needs it. */
-const HAS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>> = {
-  base_url: OVER_HTTP,
-  api_key: OVER_HTTP,
-  max_tokens_field: OPENAI,
-  n: OVER_HTTP,
-  user: { ...OPENAI, anthropic: true },
-  think_tags: OPENAI,
-  process: OVER_HTTP,
-  preset: OVER_HTTP,
-  path: { ...OPENAI, anthropic: true },
-  auth: { ...OPENAI, anthropic: true },
-  service_account: OVER_HTTP,
-  probe: OPENAI,
-  query: OPENAI,
-  headers: OVER_HTTP,
-  drop: OPENAI,
-  rename: OPENAI,
-  extra_body: OPENAI,
-  effort_fields: OPENAI,
-  developer_role: OPENAI,
-  stream_options: OPENAI,
-  tool_ids: OPENAI,
-  tool_choice: OPENAI,
-  api_version: ANTHROPIC,
-  betas: ANTHROPIC,
-  native: { ...OPENAI, anthropic: true },
-  pass: OVER_HTTP,
-  leave: OVER_HTTP,
-  max_tokens_per_second: OVER_HTTP,
-  cost: OPENAI,
-  transport: OVER_HTTP,
-  pace_ms: BUILT_IN,
-  embedding_inputs: { ...EVERY, anthropic: false },
-  embedding_tokens: { ...EVERY, anthropic: false },
-  rpm: EVERY,
-  tpm: EVERY,
-  concurrency: EVERY,
-}
-
-const EXAMPLES: Readonly<Record<DialectName, string>> = {
-  openai: 'https://api.openai.com/v1',
-  anthropic: 'https://api.anthropic.com',
-  gemini: 'https://generativelanguage.googleapis.com/v1beta',
-  ollama: 'http://127.0.0.1:11434',
-  demo: '',
-}
 
 export function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
   const at: Path = ['upstreams', id]
@@ -78,9 +24,9 @@ export function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
     yield issue(at, `'${id}' is no upstream name: use lower-case letters, digits, '-', '_' and '.'.`)
   if (typeof dialect === 'string' && !name) yield issue([...at, 'dialect'], unknownDialect(dialect))
   yield* checkPreset(at, entry)
-  if (name && HAS.base_url[name] && !isManaged(entry) && baseUrl === undefined && preset?.base_url === undefined)
+  if (name && SETTINGS.base_url[name] && !isManaged(entry) && baseUrl === undefined && preset?.base_url === undefined)
     yield issue(at, toNoAddress(name, preset))
-  for (const [field, has] of Object.entries(HAS))
+  for (const [field, has] of Object.entries(SETTINGS))
     if (name && !has[name] && entry[field] !== undefined) yield issue([...at, field], toForeign(field, has))
   const badUrl = typeof baseUrl === 'string' ? explainUrl(baseUrl) : null
   if (badUrl) yield issue([...at, 'base_url'], badUrl)
@@ -94,16 +40,18 @@ export function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
     )
   }
   // Requests that go on as they came are held to a list of names.
-  const isListed = dialect === 'anthropic' || toItems(entry.native ?? preset?.settings?.native).length > 0
+  const isListed =
+    toItems(findDialect(dialect)?.defaults.remote.native).length > 0 ||
+    toItems(entry.native ?? preset?.settings?.native).length > 0
   for (const [index, name] of toItems(entry.pass).entries()) {
     const problem = typeof name === 'string' ? explainPass(name, isListed) : null
     if (problem) yield issue([...at, 'pass', index], problem)
   }
   for (const [index, format] of toItems(entry.native).entries())
-    if (name && typeof format === 'string' && !SPOKEN[name].some((one) => one === format))
+    if (name && typeof format === 'string' && !dialectOf({ dialect: name }).native.some((one) => one === format))
       yield issue(
         [...at, 'native', index],
-        `the '${name}' dialect does not speak ${format}: ${toSpoken(SPOKEN[name])}.`,
+        `the '${name}' dialect does not speak ${format}: ${toSpoken(dialectOf({ dialect: name }).native)}.`,
       )
   yield* checkSettings(at, entry)
   yield* checkProcess(at, entry)
@@ -131,7 +79,7 @@ const toSpoken = (formats: readonly string[]) =>
 const toNoAddress = (dialect: DialectName, preset: Preset | undefined): string =>
   preset
     ? `base_url is missing: at ${preset.name} everybody has another one, such as ${preset.example}.`
-    : `base_url is missing: the '${dialect}' dialect needs one, such as ${EXAMPLES[dialect]}.`
+    : `base_url is missing: the '${dialect}' dialect needs one, such as ${dialectOf({ dialect }).exampleUrl}.`
 
 const toUsualVariable = (id: string): string =>
   `${id

@@ -2,12 +2,15 @@
  * What a catalogue declares, and how its checked entries become that: with defaults, and known facts for what an entry
  * leaves out. Called by `file.ts`; `plan.ts` compares the result with the tables. Pure.
  */
+
 import type { Deadlines } from '../domain/deadlines.ts'
 import type { DialectName } from '../domain/dialects.ts'
+import { USUAL_DIALECT } from '../domain/dialects.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { AliasRow, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
 import { findPreset } from '../store/presets.ts'
+import { findDialect } from '../upstreams/dialects/dialects.ts'
 import { type Entry, isLocal, toEntry, toItems } from './entry.ts'
 import { findFacts, findRouteSettings, type KnownProviders } from './known.ts'
 import { toProcessHash } from './process.ts'
@@ -95,7 +98,7 @@ export function toUpstream(id: string, entry: UpstreamEntry): DeclaredUpstream {
 
 /** The one that a preset speaks. */
 export const toPresetDialect = (preset: string | undefined): DialectName =>
-  (preset === undefined ? undefined : findPreset(preset)?.dialect) ?? 'openai'
+  (preset === undefined ? undefined : findPreset(preset)?.dialect) ?? USUAL_DIALECT
 
 /** What needs no saying of a model that makes nothing but embeddings: it writes no tokens, and one is the least that there is. */
 export const OF_EMBEDDINGS = {
@@ -128,14 +131,11 @@ const lacksSettings = ({ upstream, thinking }: Entry, upstreams: Entry): boolean
   thinking === undefined &&
   typeof upstream === 'string' &&
   Object.hasOwn(upstreams, upstream) &&
-  OWN_FORMATS.has(toDialect(toEntry(upstreams[upstream])))
+  findDialect(toDialect(toEntry(upstreams[upstream])))?.hasWaysToThink === true
 
 /** The format of an entry whose fields may have problems. */
 const toDialect = ({ dialect, preset }: Entry) =>
   dialect ?? (typeof preset === 'string' ? toPresetDialect(preset) : null)
-
-/** Formats in which a route says how its model thinks. */
-export const OWN_FORMATS: ReadonlySet<unknown> = new Set<DialectName>(['anthropic', 'gemini'])
 
 /** Converts a model that has passed every check; null where a fact is missing. */
 export function toModel(

@@ -9,16 +9,9 @@ import type { DialectName } from '../domain/dialects.ts'
 import type { ListedModel } from '../domain/model-server.ts'
 import { FEATURES, type Feature, type RouteSettings } from '../domain/models.ts'
 import type { ListedFact } from '../store/catalog-rows.ts'
+import { dialectOf } from '../upstreams/dialects/dialects.ts'
 import { quote } from '../validation/explain-words.ts'
-import {
-  byCondition,
-  type DeclaredModel,
-  type DeclaredRoute,
-  type Facts,
-  FREE,
-  OF_EMBEDDINGS,
-  OWN_FORMATS,
-} from './complete.ts'
+import { byCondition, type DeclaredModel, type DeclaredRoute, type Facts, FREE, OF_EMBEDDINGS } from './complete.ts'
 import { type Found, toFew, toFoundNotes, toNames } from './discovery-notes.ts'
 import {
   findAt,
@@ -185,7 +178,7 @@ function toFound(slug: string, listed: ListedModel, options: DiscoverOptions): F
 }
 
 const toKnownSettings = (own: KnownModel, dialect: DialectName) =>
-  OWN_FORMATS.has(dialect) ? toRouteSettings(own) : toEffortSettings(own)
+  dialectOf({ dialect }).hasWaysToThink ? toRouteSettings(own) : toEffortSettings(own)
 
 /** What is known of it at its provider. A deployment has a name of its customer's: what it is of, its slug says. */
 function findOwn(slug: string, { id }: ListedModel, { provider, known, modelList }: DiscoverOptions) {

@@ -2,9 +2,11 @@
  * Upstreams that owners set up by hand, with credentials that they type in. Where an upstream moves, its credential does not: whoever
  * moves it has to have it. References to variables are neither set here nor kept for another address.
  */
+
 import { type FieldChanges, toChanged, toDefined } from '../domain/changes.ts'
 import type { Deadlines } from '../domain/deadlines.ts'
 import type { DialectName } from '../domain/dialects.ts'
+import { isBuiltIn } from '../domain/dialects.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
@@ -186,12 +188,7 @@ async function prepare(
 }
 
 function requireUpstream(row: UpstreamRow, before: UpstreamRow | undefined, resolved: Resolved | null): void {
-  if (
-    row.dialect !== 'demo' &&
-    row.baseUrl === null &&
-    row.options.preset === undefined &&
-    row.options.process === undefined
-  )
+  if (!isBuiltIn(row) && row.baseUrl === null && row.options.preset === undefined && row.options.process === undefined)
     throw invalid('base_url', 'it is missing: such as https://api.openai.com/v1.')
   requireValid({ ...NO_ROWS, upstreams: [row] }, ['upstreams', row.id], toField)
   if (resolved) requireAddress(row, before, resolved, 'base_url')

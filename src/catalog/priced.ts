@@ -1,4 +1,6 @@
 /** That nobody uses a paid upstream for nothing, or by the price of a server of one's own, by a slip of the hand. Pure. */
+
+import { isBuiltIn } from '../domain/dialects.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { isTimed } from '../domain/tariff.ts'
 import type { PricingItem } from '../domain/usage.ts'
@@ -16,7 +18,7 @@ export const NO_SECONDS =
  */
 export function requirePriced(rows: CatalogRows, isMeant: (route: RouteRow) => boolean, field: string): void {
   const models = new Map(rows.models.map((row) => [row.slug, row]))
-  const paid = new Set(rows.upstreams.flatMap(({ id, local, dialect }) => (local || dialect === 'demo' ? [] : id)))
+  const paid = new Set(rows.upstreams.flatMap((row) => (row.local || isBuiltIn(row) ? [] : row.id)))
   const meant = rows.routes.filter((route) => isMeant(route) && paid.has(route.upstream))
   const timed = meant.find((route) => isTimed(route.pricing ?? models.get(route.model)?.pricing ?? []))
   if (timed)

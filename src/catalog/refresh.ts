@@ -2,6 +2,8 @@
  * Brings what was found out up to date with newer public facts: prices, and what a model can and how long it is, but for what its
  * provider's own list has said. Only of what is built in or discovered; what a file or an administrator says stays, and is told of.
  */
+
+import { isBuiltIn } from '../domain/dialects.ts'
 import { FEATURES, type Feature } from '../domain/models.ts'
 import type { CatalogRows, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
@@ -60,7 +62,7 @@ function toFactsAt(upstreams: readonly UpstreamRow[], known: KnownProviders, shi
 export const listProviders = (upstreams: readonly UpstreamRow[], shipped: KnownProviders): string[] =>
   upstreams.filter(isPaid).map((row) => toName(row, shipped))
 
-const isPaid = ({ local, dialect }: UpstreamRow) => !local && dialect !== 'demo'
+const isPaid = (row: UpstreamRow) => !row.local && !isBuiltIn(row)
 
 function toName({ id, baseUrl, options: { preset } }: UpstreamRow, shipped: KnownProviders): string {
   if (preset !== undefined) return findProvider(shipped, preset).known

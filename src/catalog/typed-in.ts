@@ -2,6 +2,8 @@
  * Credentials that owners type in for an upstream: which can be one, and how it is told that there is one. What they are, nobody is
  * told. Called by `edit-upstream.ts`. Pure.
  */
+
+import { isBuiltIn } from '../domain/dialects.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { SealedCredential, UpstreamRow } from '../store/catalog-rows.ts'
 import { isReference } from '../store/credential-place.ts'
@@ -11,8 +13,8 @@ import { CLEARED } from '../store/vault.ts'
 const CREDENTIAL = /^[\x21-\x7e]{1,4000}$/
 
 /** Throws `invalid` for what is none. */
-export function requireCredentials({ dialect }: UpstreamRow, given: readonly string[] = []): void {
-  if (given.length > 0 && dialect === 'demo') throw invalid('the demo needs none.')
+export function requireCredentials(upstream: UpstreamRow, given: readonly string[] = []): void {
+  if (given.length > 0 && isBuiltIn(upstream)) throw invalid('the demo needs none.')
   for (const text of given) {
     if (isReference(text))
       throw invalid('variables and files of the server are named in its catalogue file alone: type the credential in.')

@@ -2,8 +2,10 @@
  * Runs the server until a signal ends it: applies the catalogue, makes a first key where there is none, says how to
  * reach it, reloads on SIGHUP, drains on SIGTERM and SIGINT. On an empty data folder that is the whole installation.
  */
+
 import { realpathSync } from 'node:fs'
 import { toServeConfig, toSettingTexts, toVariableName, WITHOUT_ROW } from '../config.ts'
+import { isBuiltIn } from '../domain/dialects.ts'
 import { toOidcSettings } from '../identity/oidc/settings.ts'
 import { createFirstKey } from '../keys/service.ts'
 import { createLog, type Log, traceOf } from '../log.ts'
@@ -106,7 +108,7 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
 
 /** Whether somebody has declared or added one: the demo is built in. */
 const hasOwnUpstreams = (server: Server) =>
-  [...server.snapshot().upstreams.values()].some(({ dialect }) => dialect !== 'demo')
+  [...server.snapshot().upstreams.values()].some((upstream) => !isBuiltIn(upstream))
 
 /** A bug in one request must not end the others: it is logged, and the process lives on. */
 function installCrashHandlers(log: Log): void {

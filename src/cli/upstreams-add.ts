@@ -2,6 +2,7 @@
  * `tollgate upstreams add`: a provider by its name or its address, its credential, and the models that it lists, with what is known
  * of them. What would be made is shown first; works beside a running server, which uses it when the command returns.
  */
+
 import {
   type Added,
   addUpstream,
@@ -16,6 +17,7 @@ import { type KnownProviders, loadKnown } from '../catalog/known.ts'
 import { findByAddress, findProvider, type Provider } from '../catalog/providers.ts'
 import { toEditDocument } from '../documents/catalog.ts'
 import type { DialectName } from '../domain/dialects.ts'
+import { USUAL_DIALECT } from '../domain/dialects.ts'
 import { count } from '../domain/text.ts'
 import { listModels } from '../server/model-lists.ts'
 import { toUpstream } from '../store/upstream.ts'
@@ -94,7 +96,7 @@ function toNewUpstream(provider: Provider | null, flags: AddFlags) {
     throw usageError(
       `${provider.name} is at another address for each customer: write yours as --base-url, such as ${provider.example}.`,
     )
-  const dialect = flags.dialect ?? provider?.dialect ?? 'openai'
+  const dialect = flags.dialect ?? provider?.dialect ?? USUAL_DIALECT
   const options = dialect === provider?.dialect ? provider.options : {}
   // Where its preset says it, it stays as that does.
   const baseUrl = own ?? (options.preset === undefined ? (provider?.baseUrl ?? null) : null)

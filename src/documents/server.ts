@@ -1,14 +1,13 @@
 /** How a server is doing, its settings and its backups, as the admin API answers. */
 import { type Static, Type } from '@sinclair/typebox'
 import type { ShelvedBackup } from '../backup/shelf.ts'
-import { type SettingText, toVariableName } from '../config.ts'
+import { toVariableName } from '../config.ts'
+import type { Setting as KnownSetting } from '../settings/service.ts'
 import { Check } from './checks.ts'
 import { Count, Flag, orNull, Revision, Text, TextOrNull, Time, TimeOrNull, wordOf } from './fields.ts'
 
 export const Setting = Type.Object({
   name: Text,
-  group: Type.String({ description: 'The part of the settings page.' }),
-  description: Text,
   value: orNull(Type.String({ description: 'Effective value; null: none.' })),
   from: wordOf(['flag', 'environment', 'setting', 'default'] as const),
   variable: Text,
@@ -20,15 +19,18 @@ export const Setting = Type.Object({
 })
 export const Settings = Type.Object({ revision: Revision, settings: Type.Array(Setting) })
 
-/** @param stored what its row says; null where there is none. */
-export const toSettingDocument = (setting: SettingText, stored: string | null): Static<typeof Setting> => {
-  const { name, group, description, text, place, byDefault, expected } = setting
-  const isOverridden = place === 'flag' || place === 'environment'
-  return {
-    ...{ name, group, description, value: text, from: place, variable: toVariableName(name), default: byDefault },
-    ...{ stored, expected, needs_restart: true, pending: !isOverridden && (stored ?? byDefault) !== text },
-  }
-}
+export const toSettingDocument = ({
+  name,
+  text,
+  place,
+  byDefault,
+  expected,
+  stored,
+  isPending,
+}: KnownSetting): Static<typeof Setting> => ({
+  ...{ name, value: text, from: place, variable: toVariableName(name), default: byDefault, stored, expected },
+  ...{ needs_restart: true, pending: isPending },
+})
 
 const Disk = Type.Object({
   /** `filling`: full within a week, or nearly full; `full`: the budget is used up, or the disk has no room for the journal. */

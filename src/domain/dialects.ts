@@ -5,6 +5,12 @@ import type { Effort } from './models.ts'
 export const DIALECTS = ['openai', 'anthropic', 'gemini', 'ollama', 'demo'] as const
 export type DialectName = (typeof DIALECTS)[number]
 
+/** What an upstream speaks of which only an address is known. */
+export const USUAL_DIALECT: DialectName = 'openai'
+
+/** Whether an upstream is the model that is built in: it has no address, needs no credential, and costs nothing. */
+export const isBuiltIn = ({ dialect }: { dialect: DialectName }): boolean => dialect === 'demo'
+
 /** The two names of the output cap; upstreams know one of them, or both. */
 export const MAX_TOKENS_FIELDS = ['max_tokens', 'max_completion_tokens'] as const
 
@@ -32,15 +38,6 @@ export const DEVELOPER_ROLES = ['developer', 'system'] as const
 /** Formats of clients that some upstreams speak themselves: such a request goes on as it came. */
 export const NATIVE_ENDPOINTS = ['messages', 'responses', 'completions'] as const
 export type NativeEndpoint = (typeof NATIVE_ENDPOINTS)[number]
-
-/** Which of them the upstreams of each dialect may speak. */
-export const SPOKEN: Readonly<Record<DialectName, readonly NativeEndpoint[]>> = {
-  openai: ['responses', 'completions'],
-  anthropic: ['messages'],
-  gemini: [],
-  ollama: [],
-  demo: [],
-}
 
 /** What is particular about an upstream, as the catalogue states it. */
 export interface UpstreamSettings {
@@ -127,31 +124,3 @@ export type UpstreamOptions = Omit<UpstreamSettings, 'cost'> & { cost?: Reported
       | 'embedding_inputs'
     >
   >
-
-export const DEFAULT_OPTIONS: UpstreamOptions = {
-  max_tokens_field: null,
-  n: true,
-  user: true,
-  think_tags: false,
-  native: [],
-  pass: [],
-  max_tokens_per_second: 400,
-  embedding_inputs: 2_048,
-}
-
-/** Local inference servers know the older name, write one choice, or count one, and leave thinking in the text. */
-export const LOCAL_OPTIONS: UpstreamOptions = {
-  ...DEFAULT_OPTIONS,
-  max_tokens_field: 'max_tokens',
-  n: false,
-  think_tags: true,
-}
-
-/** Upstreams of vendors' own formats write one choice a call. */
-export const OWN_FORMAT_OPTIONS: UpstreamOptions = { ...DEFAULT_OPTIONS, n: false }
-
-/** Those that speak the Messages API speak that of its clients. */
-export const MESSAGES_OPTIONS: UpstreamOptions = { ...OWN_FORMAT_OPTIONS, native: ['messages'] }
-
-/** Google refuses more in one call (`BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch`). */
-export const GEMINI_OPTIONS: UpstreamOptions = { ...OWN_FORMAT_OPTIONS, embedding_inputs: 100 }

@@ -64,3 +64,9 @@ export interface Task {
   /** What its format alone knows of it, and writes the answer by. */
   own?: object
 }
+
+/**
+ * Says in a canonical request that its client reads no thoughts because it has not asked for any, though the model may think. No name
+ * that a client could give a field.
+ */
+export const UNASKED_THOUGHTS: unique symbol = Symbol('unasked thoughts')

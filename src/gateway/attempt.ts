@@ -12,8 +12,8 @@ import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { NativeRequest } from '../domain/task.ts'
 import type { RequestHealth } from '../health/health.ts'
+import { OVERFLOW_CODE } from '../upstreams/dialects/errors.ts'
 import { blamesTheRequest } from '../upstreams/failure.ts'
-import { OVERFLOW_CODE } from '../upstreams/overflow.ts'
 import type { TakeRoom } from '../upstreams/transport.ts'
 
 /** Makes one call to one target, or as many as it takes: `fanOut` and `enforce` wrap one and have its type. */

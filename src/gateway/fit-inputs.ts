@@ -3,23 +3,14 @@
  * long each input is. `admit.ts` asks before anything is reserved.
  */
 
-import type { DialectName } from '../domain/dialects.ts'
 import { EMBEDDING, type EmbeddingInput, type EmbeddingRequest } from '../domain/embedding.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Counter } from '../tokens/count.ts'
+import { dialectOf } from '../upstreams/dialects/dialects.ts'
 import { contextOverflow, TOLERANCE } from './fit.ts'
 import { toParts } from './parts.ts'
-
-/** What upstreams of each dialect make embeddings of. */
-const READS: Readonly<Record<DialectName, 'texts and tokens' | 'texts' | 'nothing'>> = {
-  openai: 'texts and tokens',
-  anthropic: 'nothing',
-  gemini: 'texts',
-  ollama: 'texts',
-  demo: 'texts and tokens',
-}
 
 /** Each is on record, and paid for: a request that becomes more of them was meant for another upstream. */
 const MAX_CALLS = 256
@@ -56,7 +47,7 @@ interface Counted {
 }
 
 function checkKind({ inputs }: EmbeddingRequest, { model, upstream }: Target): GatewayError | null {
-  const reads = READS[upstream.dialect]
+  const { embeds: reads } = dialectOf(upstream)
   if (reads === 'texts and tokens') return null
   const at = inputs.findIndex((input) => typeof input !== 'string')
   if (reads === 'texts' && at < 0) return null

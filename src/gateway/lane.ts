@@ -3,17 +3,17 @@
  * written anew. Decided for each attempt.
  */
 
-import { type DialectName, SPOKEN } from '../domain/dialects.ts'
 import type { GatewayError } from '../domain/error.ts'
 import type { RefusalReason } from '../domain/fields.ts'
 import { asList } from '../domain/json.ts'
-import { withoutTools } from '../domain/native.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { NativeRequest, Task } from '../domain/task.ts'
 import { findNativeDoubts } from '../routing/native.ts'
 import { checkDoubtful, type Doubtful, mayBeSent } from '../routing/refused.ts'
 import { isEnforced } from '../structured/plan.ts'
+import { dialectOf } from '../upstreams/dialects/dialects.ts'
+import { withoutTools } from '../upstreams/dialects/passthrough.ts'
 import { isSplit } from './fanout.ts'
 
 /** The lanes of one request. */
@@ -39,22 +39,19 @@ export function toLanes({ native, untranslatable, body }: Task): Lanes {
   return {
     native(target) {
       if (!speaks(native, body, target)) return null
-      const doubtful = found.filter((each) => !mayBeSent(each, target, TELLING))
+      const doubtful = found.filter((each) => !mayBeSent(each, target, 'native'))
       if (doubtful.length === 0) return native
       return known.getOrInsertComputed(doubtful.map(({ param }) => param).join(), () => withoutDoubt(native, doubtful))
     },
-    refusal: (target) => (speaks(native, body, target) ? checkDoubtful(never, target, TELLING) : null),
+    refusal: (target) => (speaks(native, body, target) ? checkDoubtful(never, target, 'native') : null),
   }
 }
 
 const MAY_BE_LEFT_OUT: ReadonlySet<RefusalReason> = new Set<RefusalReason>(['dear', 'fee', 'unknown'])
 
-/** Anthropic's say how they serve what goes on as it came. */
-const TELLING: readonly DialectName[] = ['openai', 'anthropic']
-
 function speaks({ endpoint }: NativeRequest, body: CanonicalRequest, target: Target): boolean {
-  const { dialect, options } = target.upstream
-  const isNative = options.native !== false && options.native.includes(endpoint) && SPOKEN[dialect].includes(endpoint)
+  const { native } = target.upstream.options
+  const isNative = native !== false && native.includes(endpoint) && dialectOf(target.upstream).native.includes(endpoint)
   return isNative && !isSplit(body, target) && !isEnforced(body, target)
 }
 

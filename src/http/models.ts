@@ -1,6 +1,8 @@
 /** `GET /v1/models` and `GET /v1/models/<vendor>/<model_name>`: what the calling key may use, and nothing else. */
+
 import { Elysia } from 'elysia'
 import { isReady, type PublicModel, toPublicFacts } from '../catalog/public.ts'
+import { isBuiltIn } from '../domain/dialects.ts'
 import { GatewayError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import type { ServerState } from '../domain/model-server.ts'
@@ -116,7 +118,7 @@ function statesFor(
   return (targets) => {
     const managed = targets.find(({ upstream }) => upstream.process !== null)
     const state = managed && (serverStateOf(managed.upstream.id) ?? 'stopped')
-    const local = targets.filter(({ upstream }) => upstream.local && upstream.dialect !== 'demo')
+    const local = targets.filter(({ upstream }) => upstream.local && !isBuiltIn(upstream))
     const speed = local.map(speedOf).find((one) => one !== null) ?? null
     return {
       is_ready: isReady(targets, isOut),

@@ -3,7 +3,6 @@
  * the provider, or buy what no price is known for. Found once a request, then asked about each of its targets. Pure.
  */
 
-import type { DialectName } from '../domain/dialects.ts'
 import { GatewayError } from '../domain/error.ts'
 import { isPassed, type RefusalReason, reasonToRefuse, toPlainName } from '../domain/fields.ts'
 import { valuesWithin } from '../domain/json.ts'
@@ -11,6 +10,8 @@ import { toMode } from '../domain/mode.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import { costsTimeAlone, hasMode } from '../domain/tariff.ts'
+import type { Lane } from '../domain/task.ts'
+import { dialectOf } from '../upstreams/dialects/dialects.ts'
 
 /** A field that not every upstream may be sent. */
 export interface Doubtful {
@@ -93,8 +94,12 @@ export const isStoredAddress = (name: string, value: string): boolean => ADDRESS
 const ADDRESS = /ur[il]$/i
 
 /** Returns the refusal of the first field that a target must not be sent, or null. See `mayBeSent`. */
-export function checkDoubtful(found: readonly Doubtful[], target: Target, telling = TELLING): GatewayError | null {
-  const first = found.find((each) => !mayBeSent(each, target, telling))
+export function checkDoubtful(
+  found: readonly Doubtful[],
+  target: Target,
+  lane: Lane = 'translated',
+): GatewayError | null {
+  const first = found.find((each) => !mayBeSent(each, target, lane))
   if (!first) return null
   const { param, reason } = first
   return new GatewayError(
@@ -106,15 +111,15 @@ export function checkDoubtful(found: readonly Doubtful[], target: Target, tellin
 
 /**
  * Whether a target may be sent what is in doubt.
- * @param telling the dialects that send modes on as they are meant, and read how the call was served then.
+ * @param lane in which it would go there.
  */
 export function mayBeSent(
   { name, reason, mode, price }: Doubtful,
   { upstream, pricing, features }: Target,
-  telling: readonly DialectName[],
+  lane: Lane,
 ): boolean {
   if (isPassed(upstream.options.pass, name)) return true
-  if (mode !== null && telling.includes(upstream.dialect) && hasMode(pricing, mode)) return true
+  if (mode !== null && dialectOf(upstream).tellsMode[lane] && hasMode(pricing, mode)) return true
   // What such a model may cost is reserved with its searches.
   if (price && features.includes(price) && pricing.every((item) => item[price] !== undefined)) return true
   // A server of one's own has fields of its own, and one account.
@@ -122,9 +127,6 @@ export function mayBeSent(
   // What costs nothing costs no more, nor does what costs its time.
   return (reason === 'dear' || reason === 'fee') && upstream.local && costsTimeAlone(pricing)
 }
-
-/** Where the request is written anew. */
-const TELLING: readonly DialectName[] = ['openai', 'gemini']
 
 const WHY: Readonly<Record<RefusalReason, string>> = {
   stored: 'it names what is stored with the provider, where no key is told from another. Send the content itself.',

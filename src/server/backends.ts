@@ -1,6 +1,5 @@
 /**
- * Everything that this executable can have answer: HTTP upstreams of every dialect, and the demo that is built in. The one
- * place that knows the dialects: a new wire format is one line here. And a probe of one of them, now, because somebody asked
+ * Everything that this executable can have answer: HTTP upstreams of every dialect, and the demo that is built in. And a probe of one of them, now, because somebody asked
  * for it: by the server, or by a command where no server runs.
  */
 import { hasProxy, toFetchPlaces } from '../config.ts'
@@ -8,11 +7,10 @@ import { createDemoBackend } from '../demo/demo.ts'
 import type { DialectName } from '../domain/dialects.ts'
 import { once } from '../domain/once.ts'
 import type { Environment, Snapshot, Upstream } from '../domain/snapshot.ts'
-import type { Backend, Readiness } from '../upstreams/backend.ts'
-import { openai } from '../upstreams/dialects/openai/openai.ts'
+import type { Authority, Backend, Readiness } from '../upstreams/backend.ts'
+import { type AuthorityName, forEachDialect } from '../upstreams/dialects/dialects.ts'
 import { createFetchTransport } from '../upstreams/fetch.ts'
-import { isServiceAccount } from '../upstreams/google/credential.ts'
-import { createHttpBackend, type HttpOptions } from '../upstreams/http.ts'
+import { createHttpBackend, type HttpOptions } from '../upstreams/http-call.ts'
 import { createHttp1Transport } from '../upstreams/http1/transport.ts'
 import type { Transport } from '../upstreams/transport.ts'
 import type { TestResult } from './protocol.ts'
@@ -31,40 +29,44 @@ export function createAllBackends({
   ...options
 }: BackendOptions = {}): Record<DialectName, Backend> {
   const transport = createTransport(environment)
-  /** Of service accounts, by which Google serves its own models and others' alike. */
-  const tokens = once(async () => (await import('../upstreams/google/tokens.ts')).createTokens({ now }))
-  const plain = createHttpBackend(openai, transport, options)
-  const ofAccounts = onFirstUse(async () =>
-    createHttpBackend(openai, transport, { ...options, authority: await tokens.get() }),
-  )
-  const openaiFor = (upstream: Upstream) => (isServiceAccount(upstream) ? ofAccounts : plain)
-  return {
-    openai: {
-      call: (call) => openaiFor(call.target.upstream).call(call),
-      probe: (upstream, signal) => openaiFor(upstream).probe(upstream, signal),
-    },
-    anthropic: onFirstUse(async () => {
-      const { anthropic } = await import('../upstreams/dialects/anthropic/anthropic.ts')
-      return createHttpBackend(anthropic, transport, { ...options, authority: await tokens.get() })
-    }),
-    gemini: onFirstUse(async () => {
-      const { gemini } = await import('../upstreams/dialects/gemini/gemini.ts')
-      return createHttpBackend(gemini, transport, { ...options, authority: await tokens.get() })
-    }),
-    ollama: onFirstUse(async () => {
-      const { ollama } = await import('../upstreams/dialects/ollama/ollama.ts')
-      return createHttpBackend(ollama, transport, options)
-    }),
-    demo: createDemoBackend(),
+  const authorities: Readonly<Record<AuthorityName, Authority>> = {
+    google: authorityOnFirstUse(async () => (await import('../upstreams/google-tokens.ts')).createTokens({ now })),
   }
+  const demo = createDemoBackend()
+  return forEachDialect(({ load, authority }) => {
+    if (load === null) return demo
+    const authorityOf = (upstream: Upstream) => {
+      const name = authority(upstream)
+      return name && authorities[name]
+    }
+    return backendOnFirstUse(async () => createHttpBackend(await load(), transport, { ...options, authorityOf }))
+  })
 }
 
 /** A backend whose code is read when it is first asked: most servers have upstreams of one format. */
-function onFirstUse(create: () => Promise<Backend>): Backend {
-  const made = once(create)
+function backendOnFirstUse(create: () => Promise<Backend>): Backend {
+  let made: Backend | null = null
+  const making = once(async () => {
+    made = await create()
+    return made
+  })
   return {
-    call: async (call) => (await made.get()).call(call),
-    probe: async (upstream, signal) => (await made.get()).probe(upstream, signal),
+    call: (call) => (made ? made.call(call) : making.get().then((backend) => backend.call(call))),
+    probe: async (upstream, signal) => (await making.get()).probe(upstream, signal),
+  }
+}
+
+/** The same of who gives leave for single requests: nearly no server has such upstreams. */
+function authorityOnFirstUse(create: () => Promise<Authority>): Authority {
+  let made: Authority | null = null
+  const making = once(async () => {
+    made = await create()
+    return made
+  })
+  return {
+    headers: (upstream, request) =>
+      made ? made.headers(upstream, request) : making.get().then((authority) => authority.headers(upstream, request)),
+    refused: (upstream) => made?.refused(upstream),
   }
 }
 

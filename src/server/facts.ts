@@ -1,8 +1,8 @@
 /** Reads a newer list of public facts from where it is published, with bounds on what may come. */
 import { unusable } from '../catalog/facts-file.ts'
 import type { Environment } from '../domain/snapshot.ts'
+import { readResponse } from '../upstreams/pieces.ts'
 import { toReason } from '../upstreams/probe.ts'
-import { readResponse } from '../upstreams/read-text.ts'
 
 /** Where models.dev publishes them. */
 const PUBLISHED = 'https://models.dev/api.json'

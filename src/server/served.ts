@@ -2,7 +2,9 @@
  * What local servers say of the models that they have loaded, read again whenever one was started here, has come back, or was not asked
  * for a while, and laid over each snapshot. In memory alone: it is true for as long as they run so. Its reading never throws.
  */
+
 import { type Contradiction, findServed, withServed } from '../catalog/served.ts'
+import { isBuiltIn } from '../domain/dialects.ts'
 import type { ListedModel, ServedFigures } from '../domain/model-server.ts'
 import type { Snapshot, Target, Upstream } from '../domain/snapshot.ts'
 import type { Log } from '../log.ts'
@@ -61,7 +63,7 @@ export class ServedFacts {
 
   /** Takes what a probe has found of an upstream whose server is not started here. */
   probed(upstream: Upstream, { state }: Readiness): void {
-    if (!upstream.local || upstream.dialect === 'demo' || upstream.process !== null) return
+    if (!upstream.local || isBuiltIn(upstream) || upstream.process !== null) return
     const entry = this.#entryOf(upstream)
     if (state !== 'ready') entry.isDue ||= state !== 'unknown' && state !== 'not_made'
     else if (entry.reading === null && (entry.isDue || this.#deps.monotonicMs() - entry.readMs >= AGAIN_MS))
@@ -85,7 +87,7 @@ export class ServedFacts {
   /** What is known of a target at a local server; null for any other. */
   figuresOf(target: Target, tokensPerSecond: number | null): ServedFigures | null {
     const { upstream } = target
-    if (!upstream.local || upstream.dialect === 'demo') return null
+    if (!upstream.local || isBuiltIn(upstream)) return null
     const found = findServed(target, this.#entries.get(upstream.id)?.models)
     return {
       context_length: found?.servedContext ?? null,

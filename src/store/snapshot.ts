@@ -3,6 +3,8 @@
  * targets, upstreams as calls go by them. Built anew after each change of the configuration and swapped whole. Called by `server/` and
  * by commands.
  */
+
+import { isBuiltIn } from '../domain/dialects.ts'
 import type { ProcessSpecs } from '../domain/model-server.ts'
 import type {
   CatalogModel,
@@ -150,7 +152,7 @@ function toModel(row: ModelRow): CatalogModel {
 
 /** What costs money is not asked for while nobody knows how much. */
 const isPriced = ({ pricing }: RouteRow, model: ModelRow, upstream: Upstream): boolean =>
-  pricing !== null || upstream.local || upstream.dialect === 'demo' || model.pricing.length > 0
+  pricing !== null || upstream.local || isBuiltIn(upstream) || model.pricing.length > 0
 
 /** A route may be weaker than its model and never stronger: the model's facts are what a client is promised. */
 function toTarget(route: RouteRow, model: ModelRow, upstream: Upstream): Target {

@@ -3,33 +3,14 @@
  * out. Called for each snapshot, and by whoever asks one upstream alone. Of the machine it reads the files that credentials are in.
  */
 import { DEFAULT_DEADLINES, LOCAL_HEADERS_MS } from '../domain/deadlines.ts'
-import {
-  DEFAULT_OPTIONS,
-  DIALECTS,
-  type DialectName,
-  GEMINI_OPTIONS,
-  LOCAL_OPTIONS,
-  MESSAGES_OPTIONS,
-  OWN_FORMAT_OPTIONS,
-  type UpstreamOptions,
-  type UpstreamSettings,
-} from '../domain/dialects.ts'
+import { DIALECTS, type UpstreamOptions, type UpstreamSettings } from '../domain/dialects.ts'
 import type { CredentialSource, Environment, OpenedCredential, Upstream } from '../domain/snapshot.ts'
 import { LEAVE_MS, toMs } from '../domain/time.ts'
+import { dialectOf } from '../upstreams/dialects/dialects.ts'
 import type { UpstreamRow } from './catalog-rows.ts'
 import { resolveReference, toReferences, toSource } from './credential-place.ts'
 import { NO_PRICES } from './model-prices.ts'
 import { findPreset } from './presets.ts'
-
-/** What holds for the upstreams of each dialect where the catalogue says nothing. */
-const OPTIONS: Readonly<Record<DialectName, Record<'remote' | 'local', UpstreamOptions>>> = {
-  openai: { remote: DEFAULT_OPTIONS, local: LOCAL_OPTIONS },
-  anthropic: { remote: MESSAGES_OPTIONS, local: MESSAGES_OPTIONS },
-  gemini: { remote: GEMINI_OPTIONS, local: GEMINI_OPTIONS },
-  ollama: { remote: OWN_FORMAT_OPTIONS, local: OWN_FORMAT_OPTIONS },
-  // It is built in: it needs no allowances.
-  demo: { remote: DEFAULT_OPTIONS, local: DEFAULT_OPTIONS },
-}
 
 /**
  * Converts an upstream, enabled or not.
@@ -70,7 +51,7 @@ export function toUpstream(
       concurrency: process === null ? (row.options.concurrency ?? null) : null,
     },
     prices: NO_PRICES,
-    options: toOptions(isKnown ? OPTIONS[row.dialect][row.local ? 'local' : 'remote'] : DEFAULT_OPTIONS, {
+    options: toOptions(dialectOf(row).defaults[row.local ? 'local' : 'remote'], {
       ...preset?.settings,
       ...row.options,
     }),

@@ -6,9 +6,8 @@
 
 import type { DialectName } from '../domain/dialects.ts'
 import type { AnswerEvent } from '../domain/events.ts'
-import { isSinceGemini3, type Thinks } from '../domain/gemini-generation.ts'
 import type { CanonicalRequest, Message } from '../domain/request.ts'
-import { toHeld } from '../domain/schema-subset.ts'
+import { dialectOf, type StructuredOutput, type Thinks } from '../upstreams/dialects/dialects.ts'
 
 type Format = CanonicalRequest['response_format']
 
@@ -62,31 +61,30 @@ export function toPlan(body: CanonicalRequest, target: Able): OutputPlan {
 export function isEnforced(body: CanonicalRequest, target: Able): boolean {
   const { response_format: format } = body
   const { features, upstream } = target
-  const isAnthropic = upstream.dialect === 'anthropic'
+  const { hasJsonMode, heldOf } = dialectOf(upstream).output
   if (format && format.type !== 'text' && refusesJson(body, target)) return true
-  if (format?.type === 'json_object') return isAnthropic || !features.includes('json_mode')
+  if (format?.type === 'json_object') return !hasJsonMode || !features.includes('json_mode')
   if (format?.type !== 'json_schema') return false
   // A grammar of a server of one's own may lack keywords: what is written by it is checked.
   if (!features.includes('structured_outputs') || hasGrammars(target)) return true
-  return isAnthropic && (upstream.local || toHeldOf(format) !== 'all')
+  return heldOf !== null && (upstream.local || toHeldOf(format, heldOf) !== 'all')
 }
 
 /**
  * Whether a target is an engine of one's own, which writes by a grammar made of any schema, whatever its model: llama-server and Ollama
  * do, vLLM and LM Studio, too. Weak models write right at once what they fail at thrice in words.
  */
-const hasGrammars = ({ upstream: { local, dialect } }: Able): boolean => local && ENGINES.has(dialect)
-const ENGINES: ReadonlySet<DialectName> = new Set(['openai', 'ollama'])
+const hasGrammars = ({ upstream }: Able): boolean => upstream.local && dialectOf(upstream).output.hasLocalGrammars
 
 /** Whether a target takes no format beside the tools of a request, whether or not the model may call them. */
 const refusesJson = ({ tools, functions, web_search_options: search }: CanonicalRequest, target: Able): boolean =>
-  target.upstream.dialect === 'gemini' &&
-  Boolean(tools?.length || functions?.length || search) &&
-  !isSinceGemini3(target)
+  Boolean(tools?.length || functions?.length || search) && !dialectOf(target.upstream).output.takesBesideTools(target)
 
 /** How much of a schema is held to by upstreams that know a part of the language. */
-const toHeldOf = ({ json_schema: { schema } }: Extract<Format, { type: 'json_schema' }>) =>
-  schema ? toHeld(schema) : 'none'
+const toHeldOf = (
+  { json_schema: { schema } }: Extract<Format, { type: 'json_schema' }>,
+  heldOf: NonNullable<StructuredOutput['heldOf']>,
+) => (schema ? heldOf(schema) : 'none')
 
 function toWanted(
   format: Exclude<NonNullable<Format>, { type: 'text' }>,
@@ -100,8 +98,8 @@ function toWanted(
     return { name: 'json_object', description: null, schema: null, strict: false, isHeld: isWritten }
   const { name, description, schema, strict } = format.json_schema
   const lists = features.includes('structured_outputs')
-  const isHeld =
-    isWritten || (lists && (upstream.dialect === 'anthropic' ? toHeldOf(format) !== 'none' : hasGrammars(target)))
+  const { heldOf } = dialectOf(upstream).output
+  const isHeld = isWritten || (lists && (heldOf ? toHeldOf(format, heldOf) !== 'none' : hasGrammars(target)))
   return { name, description: description ?? null, schema: schema ?? null, strict: strict === true, isHeld }
 }
 

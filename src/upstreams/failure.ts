@@ -1,9 +1,6 @@
 /** What every dialect reads alike of an upstream's failure: whom it blames, how long to wait, and what others may read of it. Pure. */
 import { LOOP_STATUS, type UpstreamError } from '../domain/error.ts'
-import type { Upstream } from '../domain/snapshot.ts'
-import { redact } from '../log.ts'
 import type { Readiness } from './backend.ts'
-import { maskCredential } from './credential.ts'
 import type { Incoming } from './transport.ts'
 
 /** What an upstream says about the request itself: the client should read it, and the next upstream would say it too. */
@@ -153,26 +150,3 @@ export function toRetryAfterMs(headers: Pick<Incoming, 'header'>): number | unde
 
 /** An HTTP date; NaN for anything else. */
 const toMs = (date: string | null) => (date?.endsWith(' GMT') ? Date.parse(date) : Number.NaN)
-
-const MAX_CHARS = 1_000
-/** Of a longer text nothing is read: what is masked makes it shorter, and part of a secret at its end is cut with it. */
-const MAX_READ_CHARS = MAX_CHARS + 256
-
-/** Takes our credentials, and what looks like one of somebody else's, out of an upstream's words; then cuts them. */
-export function toPublic(text: string, { secrets }: Pick<Upstream, 'secrets'>): string {
-  return redact(secrets.reduce(maskCredential, text.slice(0, MAX_READ_CHARS))).slice(0, MAX_CHARS)
-}
-
-const CODE = /^[\w.:-]{1,64}$/
-
-/** An upstream's code is stored and logged: null for one that is none, or holds a secret. */
-export const toPublicCode = (code: string, upstream: Pick<Upstream, 'secrets'>): string | null =>
-  CODE.test(code) && toPublic(code, upstream) === code ? code : null
-
-const REQUEST_ID = /^[\w.:+/=@-]+$/
-
-/** How an upstream calls a request, for the ledger; null where that is no name, or holds our credential. */
-export function toPublicRequestId(id: string | null, { secrets }: Pick<Upstream, 'secrets'>): string | null {
-  if (id === null || !REQUEST_ID.test(id) || secrets.some((secret) => id.includes(secret))) return null
-  return id.slice(0, 128)
-}

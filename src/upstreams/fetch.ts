@@ -4,9 +4,9 @@
  */
 import { UpstreamError } from '../domain/error.ts'
 import { HOPS_HEADER } from '../domain/hops.ts'
-import { withOwn } from './own-headers.ts'
-import { readText } from './read-text.ts'
+import { readText } from './pieces.ts'
 import type { BodyTaker, Exchange, Incoming, Outgoing, TakeRoom, Transport } from './transport.ts'
+import { withOwn } from './transport.ts'
 
 /** @param places how many requests may be under way at a time: `fetch` itself would have any more wait, and tell nobody. */
 export function createFetchTransport(places = Number.POSITIVE_INFINITY): Transport {

@@ -1,6 +1,7 @@
 /**
- * One call over HTTP, by a dialect and a transport: sent, once more where its connection was at fault, and up to its answer, a whole
- * one or a stream that `sse-stream.ts` goes on reading; with deadlines and the client's leaving. Nothing here knows a provider.
+ * The backend of every upstream that is reached over HTTP: a dialect over a transport. One call is sent, once more where its connection
+ * was at fault, and goes up to its answer, a whole one or a stream that `answer-stream.ts` goes on reading; with deadlines and the
+ * client's disconnect. Nothing here knows a provider.
  */
 import { EMBEDDING, type EmbeddingRequest } from '../domain/embedding.ts'
 import { GatewayError, nameOf, tooLong, UpstreamError, whyAbortedUnsent } from '../domain/error.ts'
@@ -8,18 +9,36 @@ import type { Answer, AnswerEvent, AnswerStream } from '../domain/events.ts'
 import { parseJson } from '../domain/json.ts'
 import { SLICE_CHARS, SlicedJson } from '../domain/json-slices.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
-import type { Target } from '../domain/snapshot.ts'
+import type { Target, Upstream } from '../domain/snapshot.ts'
 import { forgetText } from '../domain/source-text.ts'
-import type { Authority, BackendCall, Dialect, Expected, WireRequest } from './backend.ts'
+import { SseStream } from './answer-stream.ts'
+import type { Authority, Backend, BackendCall } from './backend.ts'
+import { toPublic, toPublicRequestId } from './credential-scrubbing.ts'
 import { Deadline } from './deadline.ts'
-import { toPublic, toPublicRequestId } from './failure.ts'
+import type { Expected, WireFormat, WireRequest } from './dialects/dialect.ts'
+import { tooMuch, toParsedBytes, toWholeLimits } from './framing.ts'
 import { FramingError } from './http1/head.ts'
-import { tooMuch, toParsedBytes, toWholeLimits } from './json-bounds.ts'
-import { toOwnHeaders } from './probe.ts'
+import { askReadiness, toOwnHeaders, whileWanted } from './probe.ts'
 import { sendAgain } from './shortage.ts'
-import { SseStream } from './sse-stream.ts'
 import type { Exchange, Incoming, Transport } from './transport.ts'
-import { whileWanted } from './while-wanted.ts'
+
+export interface HttpOptions {
+  /** Of one event in a stream; a longer one breaks it off. */
+  maxEventBytes?: number
+  /** Who gives leave for single requests to an upstream. */
+  authorityOf?(upstream: Upstream): Authority | null
+}
+
+export function createHttpBackend(
+  format: WireFormat,
+  transport: Transport,
+  { maxEventBytes = 4 * 1024 * 1024, authorityOf = () => null }: HttpOptions = {},
+): Backend {
+  return {
+    call: (call) => new HttpCall(format, transport, call, maxEventBytes, authorityOf(call.target.upstream)).run(),
+    probe: (upstream, signal) => askReadiness(format, upstream, signal, authorityOf(upstream)),
+  }
+}
 
 const MAX_WHOLE_BYTES = 64 * 1024 * 1024
 /** Nobody reads more of an error. */
@@ -39,14 +58,14 @@ const HEADERS = {
 export class HttpCall {
   readonly deadline: Deadline
   readonly maxEventBytes: number
-  readonly #dialect: Dialect
+  readonly #dialect: WireFormat
   /** What reads the answer. */
-  readonly #reader: Pick<Dialect, 'whole' | 'decoder'>
+  readonly #reader: Pick<WireFormat, 'whole' | 'decoder'>
   readonly #call: BackendCall
   /** Null once it is answered: a stream may take an hour. */
   #wire: WireRequest | null
   readonly #transport: Transport
-  readonly #authority: Authority | undefined
+  readonly #authority: Authority | null
   /** What the authority has given for this call. */
   #granted: Readonly<Record<string, string>> | null = null
   /** Ends the wait for that. */
@@ -55,7 +74,13 @@ export class HttpCall {
   /** Why we ended the call, if we did. */
   #reason: UpstreamError | null = null
 
-  constructor(dialect: Dialect, transport: Transport, call: BackendCall, maxEventBytes: number, authority?: Authority) {
+  constructor(
+    dialect: WireFormat,
+    transport: Transport,
+    call: BackendCall,
+    maxEventBytes: number,
+    authority: Authority | null,
+  ) {
     this.#dialect = dialect
     this.#transport = transport
     this.#call = call
@@ -127,7 +152,7 @@ export class HttpCall {
   /** Many calls wait for one token: each no longer than its deadline, and while its client is there. */
   async #authorize(authority: Authority): Promise<Readonly<Record<string, string>> | null> {
     const { target, signal } = this.#call
-    const granting = authority.headers(target.upstream)
+    const granting = authority.headers(target.upstream, this.#wire as WireRequest)
     if (!(granting instanceof Promise)) return granting
     this.#authorizing = new AbortController()
     const leave = () => this.abort(whyAbortedUnsent(signal))
@@ -267,26 +292,26 @@ export class HttpCall {
 interface Laned {
   wire: WireRequest
   /** What reads the answer. */
-  reader: Pick<Dialect, 'whole' | 'decoder'>
+  reader: Pick<WireFormat, 'whole' | 'decoder'>
 }
 
-function toLane(dialect: Dialect, { native, body, target }: BackendCall): Laned {
+function toLane(dialect: WireFormat, { native, body, target }: BackendCall): Laned {
   const embedding = body[EMBEDDING]
   if (embedding) return toEmbeddingLane(dialect, body, embedding, target)
   if (native === null) return { wire: dialect.request(body, target), reader: dialect }
-  const lane = dialect.native?.[native.endpoint]
+  const lane = dialect.native[native.endpoint]
   if (lane === undefined) throw new Error(`its dialect has no lane for ${native.endpoint}`)
   return { wire: lane.request(native, body, target), reader: lane }
 }
 
 function toEmbeddingLane(
-  { embeddings, decoder }: Dialect,
+  { embeddings, decoder }: WireFormat,
   body: CanonicalRequest,
   embedding: EmbeddingRequest,
   target: Target,
 ): Laned {
-  if (embeddings === undefined) throw new Error('its dialect has no embeddings')
-  const whole: Dialect['whole'] = (json, _, text = '') => embeddings.whole(json, embedding, target, text)
+  if (embeddings === null) throw new Error('its dialect has no embeddings')
+  const whole: WireFormat['whole'] = (json, _, text = '') => embeddings.whole(json, embedding, target, text)
   return { wire: embeddings.request(body, embedding, target), reader: { whole, decoder } }
 }
 

@@ -7,10 +7,10 @@ import { parseJson } from '../domain/json.ts'
 import type { ListedModel } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
-import type { Dialect } from './backend.ts'
-import { toPublic } from './failure.ts'
+import { toPublic } from './credential-scrubbing.ts'
+import type { WireFormat } from './dialects/dialect.ts'
+import { readResponse } from './pieces.ts'
 import { toOwnHeaders, toReason, toRoot } from './probe.ts'
-import { readResponse } from './read-text.ts'
 
 export interface ListLimits {
   /** For all answers. */
@@ -35,7 +35,7 @@ export interface ListOptions extends Partial<ListLimits> {
 
 /** Throws `list_failed`: the upstream has refused the credential, has no list, or has sent something else. */
 export async function askModels(
-  dialect: Pick<Dialect, 'headers' | 'models'>,
+  dialect: Pick<WireFormat, 'headers' | 'models'>,
   upstream: Upstream,
   { send = fetch, ...limits }: ListOptions = {},
 ): Promise<ListedModel[]> {
@@ -79,7 +79,7 @@ const FURTHER_BYTES = 512 * 1024
 /** Adds what the upstream says of each model beside its list, as far as it does, and in the time that is left. */
 async function askFurther(
   models: ListedModel[],
-  asking: Asking & { dialect: Pick<Dialect, 'headers' | 'models'> },
+  asking: Asking & { dialect: Pick<WireFormat, 'headers' | 'models'> },
 ): Promise<ListedModel[]> {
   const { upstream, dialect, signal } = asking
   const questions = dialect.models.further?.(models.slice(0, MOST_ASKED), upstream) ?? []
@@ -114,7 +114,7 @@ const failed = (why: Why, message: string) => new ServiceError({ kind: 'list_fai
 
 interface Asking {
   upstream: Upstream
-  dialect: Pick<Dialect, 'headers'>
+  dialect: Pick<WireFormat, 'headers'>
   signal: AbortSignal
   /** As the sentences say. */
   bytes: number

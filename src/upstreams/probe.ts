@@ -5,20 +5,20 @@
  */
 import { nameOf, UpstreamError } from '../domain/error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
-import type { Authority, Dialect, Readiness } from './backend.ts'
+import type { Authority, Readiness } from './backend.ts'
+import type { WireFormat } from './dialects/dialect.ts'
 import { toStatusRefusal } from './failure.ts'
 import { isOurShortage } from './shortage.ts'
-import { whileWanted } from './while-wanted.ts'
 
 /**
  * Never throws. A signal that aborts counts as no answer in time. Down is only what cannot be reached: one that is late, or
  * breaks off, may chat all the same. Behind a proxy the proxy is asked, as it is for calls.
  */
 export async function askReadiness(
-  dialect: Dialect,
+  dialect: WireFormat,
   upstream: Upstream,
   signal: AbortSignal,
-  authority?: Authority,
+  authority: Authority | null,
 ): Promise<Readiness> {
   const { probe } = upstream.options
   const path = probe ?? dialect.probe.path(upstream)
@@ -26,7 +26,7 @@ export async function askReadiness(
   if (url === null) return { state: 'down', reason: 'its base_url is no address' }
   let asked = path
   try {
-    const granting = authority?.headers(upstream)
+    const granting = authority?.headers(upstream, { path, body: '' })
     if (granting instanceof Promise) asked = 'token endpoint'
     const granted = granting instanceof Promise ? await whileWanted(granting, signal) : granting
     asked = path
@@ -96,4 +96,16 @@ const RESOLVER = /^(ENOTFOUND|ENODATA|ENONAME|EAI_\w+|DNS_\w+|ESERVFAIL|EREFUSED
 export function toReason(error: unknown): string {
   const code = nameOf(error)
   return RESOLVER.test(code) ? 'its name does not resolve' : (WORDS[code] ?? `it could not be reached (${code})`)
+}
+
+export async function whileWanted<T>(pending: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const abort = () => reject(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  if (signal.aborted) abort()
+  try {
+    return await Promise.race([pending, aborted])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
 }

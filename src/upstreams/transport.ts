@@ -1,6 +1,6 @@
 /**
- * How a request goes to an upstream and its answer comes back, below every dialect: `http.ts` sends by it. Two do: our own
- * HTTP/1.1 over sockets (`http1/`), and `fetch` (`fetch.ts`) for what that one does not do, such as proxies. Types only.
+ * How a request goes to an upstream and its answer comes back, below every dialect: `http-call.ts` sends by it. Two do: our own
+ * HTTP/1.1 over sockets (`http1/`), and `fetch` (`fetch.ts`) for what that one does not do, such as proxies.
  */
 import type { GatewayError } from '../domain/error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
@@ -68,4 +68,11 @@ export interface Transport {
   send(outgoing: Outgoing): Exchange
   /** Closes connections that nobody uses: somebody needs their files. */
   closeIdle(): void
+}
+
+/** The request's own win over shared ones of the same name. */
+export function withOwn(shared: Headers, own: Readonly<Record<string, string>>): Headers {
+  const headers = new Headers(shared)
+  for (const [name, value] of Object.entries(own)) headers.set(name, value)
+  return headers
 }

@@ -4,7 +4,7 @@ import { Meter } from '../../src/accounting/meter.ts'
 import { Speeds, toSpeeds } from '../../src/accounting/settle.ts'
 import type { AnswerEvent } from '../../src/domain/events.ts'
 import { NO_USAGE } from '../../src/domain/usage.ts'
-import type { Dialect } from '../../src/upstreams/backend.ts'
+import type { WireFormat } from '../../src/upstreams/dialects/dialect.ts'
 import { ollama } from '../../src/upstreams/dialects/ollama/ollama.ts'
 import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
 import { DONE, text } from '../support/answers.ts'
@@ -38,7 +38,7 @@ test('nothing is made of an answer that is short, came at once, was counted by u
   expect(measure(2_000, used(41))).toBeNull()
 })
 
-const answers: [string, Dialect, object][] = [
+const answers: [string, WireFormat, object][] = [
   [
     'llama-server',
     openai,

@@ -1,15 +1,21 @@
 /** What the server is set to, in words. */
 import { expect, test } from 'bun:test'
-import { SETTING_GROUPS, toSettingTexts } from '../../src/config.ts'
+import { toSettingTexts } from '../../src/config.ts'
 import { toCurl } from '../../src/dashboard/settings/snippet.ts'
-import { toBytes, toGroups, toPlace } from '../../src/dashboard/settings/words.ts'
+import { TOPICS, toBytes, toPlace, toTopics } from '../../src/dashboard/settings/words.ts'
 
 const settings = toSettingTexts({ flags: {}, environment: {}, settings: {} })
 
-test('each stands in its group, in the order of the server', () => {
-  const groups = toGroups(settings)
-  expect(groups.map(({ title }) => title)).toEqual(SETTING_GROUPS.filter((group) => group !== 'Sign-in'))
-  expect(groups.flatMap((group) => group.settings)).toEqual(settings)
+test('every setting of the server is told of, and nothing else is', () => {
+  const told = TOPICS.flatMap((topic) => Object.keys(topic.settings))
+  expect(told.toSorted()).toEqual(settings.map(({ name }) => name).toSorted())
+})
+
+test('one that is not known here comes last', () => {
+  expect(toTopics([{ name: 'new-one' }, { name: 'keep' }])).toEqual([
+    { title: 'Records and backups', settings: [{ name: 'keep', what: expect.stringContaining('requests') }] },
+    { title: 'Others', settings: [{ name: 'new-one', what: '' }] },
+  ])
 })
 
 test('where a value is from', () => {

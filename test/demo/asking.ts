@@ -2,13 +2,13 @@
 
 import { createDemoBackend } from '../../src/demo/demo.ts'
 import { DEFAULT_DEADLINES } from '../../src/domain/deadlines.ts'
-import { DEFAULT_OPTIONS } from '../../src/domain/dialects.ts'
 import type { AnswerEvent, AnswerStream } from '../../src/domain/events.ts'
 import { NO_LIMITS } from '../../src/domain/limits.ts'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
 import { NO_USAGE } from '../../src/domain/usage.ts'
 import type { ChatCompletion, Delta } from '../../src/formats/chat/wire.ts'
 import type { BackendCall } from '../../src/upstreams/backend.ts'
+import { DEFAULT_OPTIONS } from '../../src/upstreams/dialects/dialects.ts'
 import { createWriter, writeWhole } from '../support/transcript.ts'
 
 export const demo = createDemoBackend()

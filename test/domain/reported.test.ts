@@ -1,7 +1,7 @@
 /** What an upstream says that a call costs, by the digits that it wrote. */
 import { describe, expect, spyOn, test } from 'bun:test'
 import fc from 'fast-check'
-import { findReported, toNanoUsd } from '../../src/domain/reported.ts'
+import { findReported, toNanoUsd } from '../../src/upstreams/dialects/openai/usage.ts'
 
 describe('a number in dollars', () => {
   const USD: [text: string, nanoUsd: number | null][] = [

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { seal, unseal } from '../../src/domain/sealed-thoughts.ts'
+import { decodeState, encodeState } from '../../src/upstreams/dialects/thought-state.ts'
 
 const THOUGHT = { type: 'reasoning.text', format: 'anthropic-claude-v1', signer: 'claude', index: 0 }
 
@@ -9,12 +9,12 @@ describe('sealed thoughts', () => {
       { ...THOUGHT, text: 'Sixteen, ☃.', signature: 'c2ln' },
       { type: 'reasoning.encrypted', data: 'b3BhcXVl', id: 'call_1', format: 'google-gemini-v1', index: 1 },
     ]
-    expect(unseal(seal(details))).toEqual(details)
-    expect(unseal(seal([]))).toEqual([])
+    expect(decodeState(encodeState(details))).toEqual(details)
+    expect(decodeState(encodeState([]))).toEqual([])
   })
 
   test('are a word and base64 without padding', () => {
-    expect(seal([{ ...THOUGHT, text: 'a?>' }])).toMatch(/^tg1\.[A-Za-z0-9_-]+$/)
+    expect(encodeState([{ ...THOUGHT, text: 'a?>' }])).toMatch(/^tg1\.[A-Za-z0-9_-]+$/)
   })
 
   test('that a stream sent in pieces are joined, each up to its signature', () => {
@@ -26,7 +26,7 @@ describe('sealed thoughts', () => {
       { ...named, index: 0, text: 'Again.' },
       { type: 'reasoning.text', signature: 'two', index: 0 },
     ]
-    expect(unseal(seal(pieces))).toEqual([
+    expect(decodeState(encodeState(pieces))).toEqual([
       { ...THOUGHT, text: 'Sixteen.', signature: 'one' },
       { ...THOUGHT, text: 'Again.', signature: 'two' },
     ])
@@ -39,11 +39,11 @@ describe('sealed thoughts', () => {
       { type: 'reasoning.summary', summary: 'It is sixteen.', index: 2 },
     ]
     const beside = 'Sixteen ☃. It is sixteen.'
-    const sealed = seal(details, beside)
+    const sealed = encodeState(details, beside)
     expect(Buffer.from(sealed.slice(4), 'base64url').toString()).not.toContain('Sixteen')
-    expect(unseal(sealed, beside)).toEqual(details)
+    expect(decodeState(sealed, beside)).toEqual(details)
     // Of other words than those beside them, all is sealed.
-    expect(unseal(seal(details, 'Fifteen.'), 'Fifteen.')).toEqual(details)
+    expect(decodeState(encodeState(details, 'Fifteen.'), 'Fifteen.')).toEqual(details)
   })
 
   test.each([
@@ -64,12 +64,12 @@ describe('sealed thoughts', () => {
       `tg1.${Buffer.from(`[{"a":${'['.repeat(20)}${']'.repeat(20)}}]`).toString('base64url')}`,
     ],
   ])('are not read out of %s', (_, sealed) => {
-    expect(unseal(sealed)).toBeNull()
+    expect(decodeState(sealed)).toBeNull()
   })
 
   test('of a length beyond the words beside them have what there is', () => {
     const sealed = `tg1.${Buffer.from('[{"type":"reasoning.text","units":1e9},{"type":"reasoning.text","units":-5}]').toString('base64url')}`
-    expect(unseal(sealed, 'abc')).toEqual([
+    expect(decodeState(sealed, 'abc')).toEqual([
       { type: 'reasoning.text', text: 'abc' },
       { type: 'reasoning.text', text: '' },
     ])

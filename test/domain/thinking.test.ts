@@ -1,7 +1,8 @@
 /** What a client asks of a model's thinking, whichever words it has for it. */
 import { expect, test } from 'bun:test'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
-import { type ThinkingWish, toThinkingWish, UNASKED_THOUGHTS } from '../../src/domain/thinking.ts'
+import { UNASKED_THOUGHTS } from '../../src/domain/task.ts'
+import { type ThinkingWish, toThinkingWish } from '../../src/upstreams/dialects/thinking.ts'
 
 const NOTHING: ThinkingWish = { isOn: null, effort: null, tokens: null, isHidden: false }
 const YES = { isOn: true }

@@ -1,9 +1,9 @@
 /** Several choices, from upstreams that write them in one call and from those that do not. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { PlannedCall } from '../../src/accounting/call.ts'
-import { DEFAULT_OPTIONS } from '../../src/domain/dialects.ts'
 import { UpstreamError } from '../../src/domain/error.ts'
 import { fanOut } from '../../src/gateway/fanout.ts'
+import { DEFAULT_OPTIONS } from '../../src/upstreams/dialects/dialects.ts'
 import { DONE, stop, text, toWhole } from '../support/answers.ts'
 import { toFrames } from '../support/frames.ts'
 import { costOf, type Gateway, startGateway, usageOf } from '../support/gateway.ts'

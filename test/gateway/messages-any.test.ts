@@ -1,7 +1,7 @@
 /** Whatever a client of Anthropic's API asks, valid or not: every vendor takes what it is sent, and nothing is a fault of ours. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { seal } from '../../src/domain/sealed-thoughts.ts'
+import { encodeState } from '../../src/upstreams/dialects/thought-state.ts'
 import { toSignature } from '../support/anthropic-answers.ts'
 import { checkError, checkMessage, checkMessageStream } from '../support/messages-contract.ts'
 import { startVendors, VENDORS, type Vendors } from './vendors.ts'
@@ -41,7 +41,7 @@ const thought = fc.oneof(
     signature: maybe(
       fc.oneof(
         fc.constantFrom('', 'tg1.', 'tg1.W10'),
-        sealed.map((each) => seal(each)),
+        sealed.map((each) => encodeState(each)),
       ),
     ),
   }),
@@ -50,7 +50,7 @@ const thought = fc.oneof(
   block('redacted_thinking', {
     data: fc.oneof(
       fc.constantFrom('EqQB', 'tg1.%'),
-      sealed.map((each) => seal(each)),
+      sealed.map((each) => encodeState(each)),
     ),
   }),
 )

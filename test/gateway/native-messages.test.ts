@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { seal } from '../../src/domain/sealed-thoughts.ts'
+import { encodeState } from '../../src/upstreams/dialects/thought-state.ts'
 import { createPicker } from '../support/random.ts'
 import { hasRecordings, readRecording } from '../support/recordings.ts'
 import type { Script } from '../support/upstream.ts'
@@ -184,11 +184,11 @@ test('thoughts that were sealed here go back to whom they are from, and to nobod
   gateway.upstream.script(toStream(toAnswer('Hello')))
   const toBody = (signature: string) =>
     `{"model":"anthropic/claude","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"Hm","signature":"${signature}"} ,{"type":"text","text":"tg1.","n":1.0}]}, {"role":"user","content":"And?"}]}`
-  await (await gateway.post(toBody(seal(details('anthropic/claude-up'), 'Hm')))).text()
+  await (await gateway.post(toBody(encodeState(details('anthropic/claude-up'), 'Hm')))).text()
   expect(lastSent()?.body).toBe(
     toBody('c2ln').replace('anthropic/claude', 'claude-up').replace('} ,{"type":"text"', '},{"type":"text"'),
   )
-  await (await gateway.post(toBody(seal(details('another'), 'Hm')))).text()
+  await (await gateway.post(toBody(encodeState(details('another'), 'Hm')))).text()
   expect(lastSent()?.body).toBe(
     toBody('')
       .replace('anthropic/claude', 'claude-up')

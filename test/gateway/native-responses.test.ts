@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { seal } from '../../src/domain/sealed-thoughts.ts'
+import { encodeState } from '../../src/upstreams/dialects/thought-state.ts'
 import { startApp, type TestApp } from '../support/app.ts'
 import { hasRecordings, readRecording } from '../support/recordings.ts'
 import { type Script, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
@@ -247,7 +247,7 @@ test('searches of the web cost what they do, and pages that are opened or search
 })
 
 test('thoughts that were sealed here stay here', async () => {
-  const sealed = seal([{ type: 'reasoning.text', text: 'Hm', format: 'anthropic-claude-v1', index: 0 }])
+  const sealed = encodeState([{ type: 'reasoning.text', text: 'Hm', format: 'anthropic-claude-v1', index: 0 }])
   const thought = (content: string) => `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"${content}"}`
   const said = '{"role":"user","content":"tg1."}'
   await (

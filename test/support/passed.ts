@@ -1,7 +1,7 @@
 /** Reads streams that pass as they came, in pieces, as `SseStream` does; and what of them passes. */
 import type { AnswerEvent } from '../../src/domain/events.ts'
-import type { Decoder } from '../../src/upstreams/backend.ts'
-import { SseReader } from '../../src/upstreams/sse.ts'
+import type { Decoder } from '../../src/upstreams/dialects/dialect.ts'
+import { SseReader } from '../../src/upstreams/framing.ts'
 
 /** An event, or whole events that pass as they came, with what they say. */
 export type ReadEvent = AnswerEvent | { kind: 'frames'; frames: string; text: string }

@@ -1,9 +1,9 @@
 /** Small snapshots for unit tests: only what a test names is out of the ordinary. */
 
 import { DEFAULT_DEADLINES } from '../../src/domain/deadlines.ts'
-import { DEFAULT_OPTIONS } from '../../src/domain/dialects.ts'
 import { NO_LIMITS } from '../../src/domain/limits.ts'
 import type { CatalogModel, Key, Snapshot, Target, Team, Upstream } from '../../src/domain/snapshot.ts'
+import { DEFAULT_OPTIONS } from '../../src/upstreams/dialects/dialects.ts'
 
 export const toKey = (fields: Partial<Key> = {}): Key => ({
   id: 'k1',

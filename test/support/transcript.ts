@@ -3,16 +3,16 @@
  * them together. Bytes may come in any pieces.
  */
 import { toGatewayError } from '../../src/delivery/failure.ts'
-import { DEFAULT_OPTIONS } from '../../src/domain/dialects.ts'
 import { UpstreamError } from '../../src/domain/error.ts'
 import type { AnswerEvent } from '../../src/domain/events.ts'
 import { parseJson } from '../../src/domain/json.ts'
 import { NO_USAGE, type Receipt, type Usage } from '../../src/domain/usage.ts'
 import { chat, toTask } from '../../src/formats/chat/chat.ts'
 import { ChatWriter } from '../../src/formats/chat/writer.ts'
-import type { Dialect, Expected } from '../../src/upstreams/backend.ts'
+import type { Expected, WireFormat } from '../../src/upstreams/dialects/dialect.ts'
+import { DEFAULT_OPTIONS } from '../../src/upstreams/dialects/dialects.ts'
 import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
-import { SseReader } from '../../src/upstreams/sse.ts'
+import { SseReader } from '../../src/upstreams/framing.ts'
 import { toTarget } from './snapshot.ts'
 
 export const MODEL = 'acme/large'
@@ -68,7 +68,7 @@ export interface Played {
 }
 
 /** The events of a stream that arrives in these pieces and then ends. */
-export function decodeStream(pieces: Iterable<Uint8Array>, shape: Shape, dialect: Dialect = openai): AnswerEvent[] {
+export function decodeStream(pieces: Iterable<Uint8Array>, shape: Shape, dialect: WireFormat = openai): AnswerEvent[] {
   const decoder = dialect.decoder(toExpected(shape))
   const sse = new SseReader(1_000_000)
   const utf8 = new TextDecoder()
@@ -90,7 +90,7 @@ export function decodeWhole(body: Uint8Array, shape: Shape): AnswerEvent[] {
 }
 
 /** Plays a stream that arrives in these pieces and then ends. */
-export const playStream = (pieces: Iterable<Uint8Array>, shape: Shape, dialect: Dialect = openai): Played =>
+export const playStream = (pieces: Iterable<Uint8Array>, shape: Shape, dialect: WireFormat = openai): Played =>
   playEvents(decodeStream(pieces, shape, dialect), shape)
 
 /** Plays a whole answer to a client that did not ask for a stream. */

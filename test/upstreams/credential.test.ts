@@ -1,8 +1,7 @@
 /** A credential in an upstream's words: whole, in part, in other letters and encodings. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { maskCredential } from '../../src/upstreams/credential.ts'
-import { toPublic, toPublicCode, toPublicRequestId } from '../../src/upstreams/failure.ts'
+import { maskCredential, toPublic, toPublicCode, toPublicRequestId } from '../../src/upstreams/credential-scrubbing.ts'
 
 const KEY = 'k9Zx2QpLm4vBt7RyWc1sNf8HdGj3'
 const base64 = (text: string) => Buffer.from(text).toString('base64')

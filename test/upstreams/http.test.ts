@@ -2,9 +2,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { GatewayError, UpstreamError } from '../../src/domain/error.ts'
 import type { Answer } from '../../src/domain/events.ts'
-import type { BackendCall, Dialect } from '../../src/upstreams/backend.ts'
+import type { BackendCall } from '../../src/upstreams/backend.ts'
+import type { WireFormat } from '../../src/upstreams/dialects/dialect.ts'
 import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
-import { createHttpBackend } from '../../src/upstreams/http.ts'
+import { createHttpBackend } from '../../src/upstreams/http-call.ts'
 import { createHttp1Transport } from '../../src/upstreams/http1/transport.ts'
 import { toTarget } from '../support/snapshot.ts'
 import { type Script, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
@@ -20,7 +21,7 @@ afterAll(() => upstream.stop())
 function ask(
   script: Script,
   stream: boolean,
-  dialect: Dialect = openai,
+  dialect: WireFormat = openai,
   target = toTarget({ baseUrl: upstream.url }),
   callId = 'x-1',
   own: Partial<BackendCall> = {},
@@ -74,7 +75,7 @@ test('a call says what it is, and wants nothing packed', async () => {
 test('how the upstream calls the request is read where its dialect says, and kept short', async () => {
   const headers = { 'x-request-id': 'first', 'request-id': 'a'.repeat(200) }
   for (const script of [wholeAnswer({ headers }), streamAnswer({ headers })]) {
-    const idBy = async (dialect: Dialect) => {
+    const idBy = async (dialect: WireFormat) => {
       const { rest, upstreamRequestId } = await ask(script, script.kind === 'stream', dialect)
       rest?.close()
       return upstreamRequestId

@@ -1,6 +1,6 @@
 /** Lines of JSON, however they are cut. */
 import { expect, test } from 'bun:test'
-import { LineReader } from '../../src/upstreams/lines.ts'
+import { LineReader } from '../../src/upstreams/framing.ts'
 
 test('lines are the same wherever they are cut, and the last one needs no end', () => {
   const text = '{"a":1}\r\n\n{"b":"ü"}\n{"c":3}'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { toOverflow } from '../../src/upstreams/overflow.ts'
+import { toOverflow } from '../../src/upstreams/dialects/errors.ts'
 
 const KNOWN = 8192
 const sentence = (most: number, asked?: number) =>

@@ -1,6 +1,6 @@
 /** The event reader, against the WHATWG's own parsing rules, and against however a network may cut the text. */
 import { describe, expect, test } from 'bun:test'
-import { type SseEvent, SseReader } from '../../src/upstreams/sse.ts'
+import { type SseEvent, SseReader } from '../../src/upstreams/framing.ts'
 
 function read(pieces: Iterable<string>, limit = 1_000): SseEvent[] {
   const reader = new SseReader(limit)

@@ -1,7 +1,7 @@
 /** Text out of bytes: as TextDecoder reads them at once, wherever they are cut. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { Utf8Reader } from '../../src/upstreams/utf8.ts'
+import { Utf8Reader } from '../../src/upstreams/framing.ts'
 
 const AT_ONCE = new TextDecoder('utf-8', { ignoreBOM: true })
 

@@ -1,6 +1,7 @@
 /** `tollgate upstreams` in words. `../upstreams.ts` and those beside it do what they say. */
+
 import { type Command, Option } from 'commander'
-import { DIALECTS } from '../../domain/dialects.ts'
+import { DIALECTS, isBuiltIn } from '../../domain/dialects.ts'
 import { usageError } from '../command-error.ts'
 import type { Context } from '../io.ts'
 import type { AddFlags } from '../upstreams-add.ts'
@@ -103,7 +104,7 @@ export function addUpstreams(program: Command, context: Context): void {
     )
 }
 
-const FORMATS = DIALECTS.filter((name) => name !== 'demo')
+const FORMATS = DIALECTS.filter((dialect) => !isBuiltIn({ dialect }))
 
 const collect = (pattern: string, before: string[] = []) => [...before, pattern]
 

@@ -8,13 +8,13 @@ import { editSetting, type Setting } from './data.ts'
 import { toPlace } from './words.ts'
 
 interface SettingDialogProps {
-  of: Setting
+  of: Setting & { what: string }
   onClose(): void
 }
 
 export const SettingDialog = ({ of: setting, onClose }: SettingDialogProps) => (
   <Overlay title={setting.name} onClose={onClose}>
-    <p>{setting.description}.</p>
+    <p>{setting.what}</p>
     <dl class="facts">
       <dt>In force</dt>
       <dd>{setting.value === null ? 'none' : <code>{setting.value}</code>}</dd>
@@ -36,7 +36,7 @@ function Edit({ of, onClose }: SettingDialogProps) {
   })
   const save = async (text: string | null) => {
     await editSetting(setting, text)
-    tell(isOverruled ? 'Saved. It holds once what goes before it is gone.' : 'Saved. Restart the server to apply.')
+    tell(isOverruled ? 'Saved. It holds once what goes before it is gone.' : 'Saved. It holds from the next start on.')
     onClose()
   }
   const toDefault = () => save(null).catch((error: Error) => tell(error.message, 'bad'))
@@ -66,7 +66,7 @@ function Edit({ of, onClose }: SettingDialogProps) {
           of={form}
           name={name}
           label="Set to"
-          hint={`Enter ${setting.expected}. Takes effect after a restart.`}
+          hint={`Give ${setting.expected}. It holds from the next start of the server on.`}
           isCode
           autoFocus
         />

@@ -5,12 +5,13 @@ import { RowsRoom, Unread } from '../ui/unread.tsx'
 import { type Setting, useSettings } from './data.ts'
 import { SettingDialog } from './dialog.tsx'
 import { SettingsFrame } from './frame.tsx'
-import { toGroups, toPlace } from './words.ts'
+import { toPlace, toTopics } from './words.ts'
 
 export function SettingsPage() {
   const { data: settings, problem, reload } = useSettings()
   const waiting = settings?.filter(({ pending }) => pending).length ?? 0
-  const open = settings?.find(({ name }) => name === query.value.get('setting'))
+  const topics = toTopics(settings ?? [])
+  const open = topics.flatMap((topic) => topic.settings).find(({ name }) => name === query.value.get('setting'))
   return (
     <SettingsFrame title="Settings" actions={<ButtonLink href={toHref('/reference')}>API reference</ButtonLink>}>
       <Unread of={settings} problem={problem} retry={reload}>
@@ -18,17 +19,16 @@ export function SettingsPage() {
       </Unread>
       {waiting > 0 && (
         <p class="note">
-          <span class="state warn">
-            {waiting === 1 ? '1 change takes' : `${waiting} changes take`} effect after a restart.
-          </span>
+          <span class="state warn">{waiting === 1 ? 'One change waits' : `${waiting} changes wait`}</span> for the next
+          start of the server.
         </p>
       )}
       <div class="sections">
-        {toGroups(settings ?? []).map(({ title, settings: ofGroup }) => (
+        {topics.map(({ title, settings: ofTopic }) => (
           <section key={title}>
             <h2>{title}</h2>
             <ul class="settings">
-              {ofGroup.map((setting) => (
+              {ofTopic.map((setting) => (
                 <Line key={setting.name} of={setting} />
               ))}
             </ul>
@@ -40,12 +40,12 @@ export function SettingsPage() {
   )
 }
 
-const Line = ({ of: setting }: { of: Setting }) => (
+const Line = ({ of: setting }: { of: Setting & { what: string } }) => (
   <li>
     <a class="row-link" href={toHrefWith({ setting: setting.name })}>
       {setting.name}
     </a>
-    <span class="what dim">{setting.description}.</span>
+    <span class="what dim">{setting.what}</span>
     <span class="value">
       {setting.value === null ? <span class="dim">none</span> : <code>{setting.value}</code>}
       {setting.pending && (

@@ -4,10 +4,10 @@
  */
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import { asObject, type JsonObject, toLine } from '../../domain/json.ts'
-import { toNative } from '../../domain/native.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
 import type { NativeRequest, RawRequest, Task } from '../../domain/task.ts'
 import { measurePrompt } from '../../tokens/estimate.ts'
+import { toNative } from '../../upstreams/dialects/passthrough.ts'
 import { openAiErrors } from '../chat/chat.ts'
 import { invalid } from '../chat/refusal.ts'
 import { type Format, KEEP_ALIVE } from '../format.ts'

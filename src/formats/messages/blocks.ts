@@ -9,7 +9,7 @@
  * without words: their vendor may insist on them in the next step.
  */
 import type { AnswerEvent, FinishReason } from '../../domain/events.ts'
-import { seal, sealThought } from '../../domain/sealed-thoughts.ts'
+import { encodeState, encodeThought } from '../../upstreams/dialects/thought-state.ts'
 import { Nesting } from '../nesting.ts'
 import type { BlockDelta, ContentBlock, StopReason } from './wire.ts'
 
@@ -152,17 +152,17 @@ export class Blocks {
     this.#open = null
     // Also where nothing is signed: many clients drop a thought that has no signature, and some models want theirs back.
     if (open.kind === 'thinking')
-      this.#listener.delta({ type: 'signature_delta', signature: seal(open.details, open.text) })
+      this.#listener.delta({ type: 'signature_delta', signature: encodeState(open.details, open.text) })
     this.#listener.stop()
   }
 
   #flushDetails(): void {
-    if (this.#details.length > 0) this.#redact(seal(this.#details))
+    if (this.#details.length > 0) this.#redact(encodeState(this.#details))
   }
 
   #sealUnseen(): void {
     const text = this.#unseen.length > MAX_UNSEEN ? '' : this.#unseen
-    const sealed = this.#hasCalls ? sealThought({ text, details: this.#details }, '') : null
+    const sealed = this.#hasCalls ? encodeThought({ text, details: this.#details }, '') : null
     if (sealed !== null) this.#redact(sealed)
   }
 

@@ -1,9 +1,9 @@
 /** Anthropic's Messages, as a format that clients speak. Pure. */
 import { GatewayError } from '../../domain/error.ts'
-import { toNative } from '../../domain/native.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
 import type { Task } from '../../domain/task.ts'
 import { measurePrompt } from '../../tokens/estimate.ts'
+import { toNative } from '../../upstreams/dialects/passthrough.ts'
 import { toAffinity } from '../chat/chat.ts'
 import type { CountingFormat, Format } from '../format.ts'
 import { toNativeFormat, withNative } from '../native.ts'

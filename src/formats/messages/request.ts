@@ -4,7 +4,8 @@
  */
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
-import { toThinkingWish, UNASKED_THOUGHTS } from '../../domain/thinking.ts'
+import { UNASKED_THOUGHTS } from '../../domain/task.ts'
+import { toThinkingWish } from '../../upstreams/dialects/thinking.ts'
 import { checkSchema } from '../../validation/json-schema.ts'
 import { checkStrict, createPatternRule } from '../../validation/strict-schema.ts'
 import type { CountBody, MessagesBody } from './schema.ts'

@@ -2,7 +2,12 @@
  * What a model thought, as it comes back from a client: blocks that were sealed here are the details of whichever vendor thought
  * them; what has another signature was thought by Claude, outside of this server. Dialects leave out what is not their vendor's. Pure.
  */
-import { isSealed, type Thought as Sealed, unseal, unsealThought } from '../../domain/sealed-thoughts.ts'
+import {
+  decodeState,
+  decodeThought,
+  isEncodedState,
+  type Thought as Sealed,
+} from '../../upstreams/dialects/thought-state.ts'
 import type { Block } from './schema.ts'
 
 type Thought = Extract<Block, { type: 'thinking' | 'redacted_thinking' }>
@@ -35,13 +40,13 @@ export function toReasoning(blocks: readonly Thought[]): {
 function toShown({ thinking, signature }: Thought & { type: 'thinking' }, index: number): Sealed | null {
   const text = thinking ?? ''
   if (!signature) return { text, details: [] }
-  if (!isSealed(signature))
+  if (!isEncodedState(signature))
     return { text, details: [{ type: 'reasoning.text', text, signature, format: CLAUDE, index }] }
-  const details = unseal(signature, text)
+  const details = decodeState(signature, text)
   return details && { text, details }
 }
 
 const toRedacted = (data: string, index: number): Sealed | null =>
-  isSealed(data)
-    ? unsealThought(data, '')
+  isEncodedState(data)
+    ? decodeThought(data, '')
     : { text: '', details: [{ type: 'reasoning.encrypted', data, format: CLAUDE, index }] }

@@ -2,7 +2,7 @@
 import type { AnswerEvent } from '../../domain/events.ts'
 import { asObject, parseJson, toLine } from '../../domain/json.ts'
 import type { Task } from '../../domain/task.ts'
-import { UNASKED_THOUGHTS } from '../../domain/thinking.ts'
+import { UNASKED_THOUGHTS } from '../../domain/task.ts'
 import type { Receipt } from '../../domain/usage.ts'
 import type { Identity } from '../format.ts'
 import { type BlockListener, Blocks } from './blocks.ts'

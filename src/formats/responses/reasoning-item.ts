@@ -1,5 +1,5 @@
 /** What a model thinks: its text as a summary where that is asked for, and sealed where it is to come back. Pure. */
-import { sealThought } from '../../domain/sealed-thoughts.ts'
+import { encodeThought } from '../../upstreams/dialects/thought-state.ts'
 import type { Asked } from './asked.ts'
 import type { ChoiceEvent, Item, Place, Say } from './item.ts'
 import type { OutputItem } from './wire.ts'
@@ -35,7 +35,7 @@ export class ReasoningItem implements Item {
 
   toJson(): OutputItem {
     const shown = this.#asked.wantsSummary ? this.#text : ''
-    const sealed = this.#asked.wantsSealed ? sealThought({ text: this.#text, details: this.#details }, shown) : null
+    const sealed = this.#asked.wantsSealed ? encodeThought({ text: this.#text, details: this.#details }, shown) : null
     return {
       type: 'reasoning',
       id: this.#place.item_id,

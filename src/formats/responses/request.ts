@@ -1,9 +1,9 @@
 /** A request of the Responses API as a task: its items as messages, its tools as functions. Pure. */
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import { asObject } from '../../domain/json.ts'
-import { toNative } from '../../domain/native.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
 import type { RawRequest, Task } from '../../domain/task.ts'
+import { toNative } from '../../upstreams/dialects/passthrough.ts'
 import { toTask as toChatTask } from '../chat/chat.ts'
 import { checkSchemas } from '../chat/schemas.ts'
 import { withNative } from '../native.ts'

@@ -2,7 +2,7 @@
  * What a model thought, between items of reasoning and `reasoning_details`. What must come back unchanged travels in
  * `encrypted_content`; a summary is the text of the thoughts themselves, for nobody here writes another one. Pure.
  */
-import { type Thought, unsealThought } from '../../domain/sealed-thoughts.ts'
+import { decodeThought, type Thought } from '../../upstreams/dialects/thought-state.ts'
 import type { Item } from './schema.ts'
 
 /** Reads an item of reasoning that a client sends back. Of what others have encrypted, what can be read is left. */
@@ -11,7 +11,7 @@ export function toThought({
   content,
   summary,
 }: Extract<Item, { type: 'reasoning' }>): Thought {
-  const own = sealed ? unsealThought(sealed, toWords(summary, '')) : null
+  const own = sealed ? decodeThought(sealed, toWords(summary, '')) : null
   return { text: own?.text || toWords(content) || toWords(summary), details: own?.details ?? [] }
 }
 

@@ -2,8 +2,7 @@
  * Connections to one origin: an idle one is used again, the one that was used last first, and closed after a while. All origins
  * share how many may be idle.
  */
-import { Connection, type ConnectionOwner } from './connection.ts'
-import { ConnectionError, type HttpOrigin } from './socket.ts'
+import { Connection, ConnectionError, type ConnectionOwner, type HttpOrigin } from './connection.ts'
 
 export interface PoolOptions {
   /** How long a connection stays open without a request, ms. */

@@ -3,8 +3,19 @@
  * about where an answer ends: whoever could take that for another place than we do would have one request read another's
  * answer. Pure: no socket, no clock.
  */
-import { FramingError, type Head, parseFields, parseHead } from './head.ts'
-import { CR, endOfHead, endOfLine, endOfTrailers, LF, Line, type LineEnd } from './line.ts'
+import {
+  CR,
+  endOfHead,
+  endOfLine,
+  endOfTrailers,
+  FramingError,
+  type Head,
+  LF,
+  Line,
+  type LineEnd,
+  parseFields,
+  parseHead,
+} from './head.ts'
 
 /** Hears how one answer begins. */
 export interface AnswerListener {

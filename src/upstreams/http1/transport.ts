@@ -1,13 +1,10 @@
 /** Our own HTTP/1.1: a pool of connections an origin, and no promise for a piece of a body. See `transport.ts` above. */
 import { HOPS_HEADER } from '../../domain/hops.ts'
-import { withOwn } from '../own-headers.ts'
-import type { Exchange, Incoming, Outgoing, Transport } from '../transport.ts'
-import type { Connection, ExchangeListener } from './connection.ts'
+import { type Exchange, type Incoming, type Outgoing, type Transport, withOwn } from '../transport.ts'
+import type { Connection, ExchangeListener, HttpOrigin } from './connection.ts'
 import type { Head } from './head.ts'
 import { Http1Incoming } from './incoming.ts'
 import { IdleConnections, Pool, type PoolOptions } from './pool.ts'
-import type { Request } from './request.ts'
-import type { HttpOrigin } from './socket.ts'
 
 /** Each idle connection is a file that another request may need. */
 const POOL: PoolOptions = { idleMs: 60_000, maxIdle: 256, nowMs: () => performance.now() }
@@ -133,4 +130,44 @@ class Http1Exchange implements Exchange, ExchangeListener {
     }
     this.#connection.send(request, this)
   }
+}
+
+export interface Request {
+  /** Its first line and its headers but for the length, each with its end. */
+  lines: string
+  body: string
+}
+
+/**
+ * Requests are written into one placeFor, one after another: memory of its own for each large one would be garbage a moment later,
+ * and the collector would come three times as often. A larger one gets its own.
+ */
+const SHARED_BYTES = 1024 * 1024
+let sharedBuffer: Buffer | null = null
+
+/** A character takes no more bytes than this. */
+const MAX_CHAR_BYTES = 3
+/** For the header with the length, and the end of the head. */
+const LENGTH_ROOM = 'content-length: 9007199254740991\r\n\r\n'.length
+
+/** The bytes of a request, good until the next one is written. */
+export function toBytes({ lines, body }: Request): Uint8Array {
+  const room = lines.length + LENGTH_ROOM
+  const bytes = placeFor(room, body)
+  const length = bytes.write(body, room)
+  const head = `${lines}content-length: ${length}\r\n\r\n`
+  const from = room - head.length
+  // A header holds bytes: a credential beyond ASCII leaves as it was given.
+  bytes.write(head, from, 'latin1')
+  return bytes.subarray(from, room + length)
+}
+
+/** What of these bytes is left from there on, for as long as somebody needs it. */
+export const keepFrom = (bytes: Uint8Array, from: number): Uint8Array =>
+  bytes.buffer === sharedBuffer?.buffer ? new Uint8Array(bytes.subarray(from)) : bytes.subarray(from)
+
+function placeFor(room: number, body: string): Buffer {
+  if (room + body.length * MAX_CHAR_BYTES > SHARED_BYTES) return Buffer.allocUnsafeSlow(room + Buffer.byteLength(body))
+  sharedBuffer ??= Buffer.allocUnsafeSlow(SHARED_BYTES)
+  return sharedBuffer
 }

@@ -3,9 +3,9 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { GatewayError } from '../../../src/domain/error.ts'
 import type { AnswerEvent, FinishReason } from '../../../src/domain/events.ts'
-import { unseal } from '../../../src/domain/sealed-thoughts.ts'
 import { NO_USAGE, type Receipt } from '../../../src/domain/usage.ts'
 import { messages as format } from '../../../src/formats/messages/messages.ts'
+import { decodeState } from '../../../src/upstreams/dialects/thought-state.ts'
 import { type Block, checkMessage, checkMessageStream, type Message } from '../../support/messages-contract.ts'
 
 function toTask(changes: object) {
@@ -145,7 +145,7 @@ describe('what was signed', () => {
     ]
     const [thought] = play(events).content
     expect(Buffer.from(String(thought?.signature).slice(4), 'base64url').toString()).not.toContain('teen')
-    expect(unseal(String(thought?.signature), thought?.thinking)).toEqual([
+    expect(decodeState(String(thought?.signature), thought?.thinking)).toEqual([
       { ...named, text: 'Sixteen', signature: 'c2ln' },
     ])
   })
@@ -161,7 +161,7 @@ describe('what was signed', () => {
     expect(content.map(({ type }) => type)).toEqual([
       ...['redacted_thinking', 'text', 'tool_use', 'redacted_thinking', 'tool_use'],
     ])
-    expect(content.flatMap(({ data }) => (data ? unseal(data) : []))).toEqual([redacted, ofCall])
+    expect(content.flatMap(({ data }) => (data ? decodeState(data) : []))).toEqual([redacted, ofCall])
   })
 })
 

@@ -1,8 +1,8 @@
 /** What a request to `/v1/messages` becomes: the chat messages, tools and settings that any upstream is asked with. */
 import { describe, expect, test } from 'bun:test'
-import { seal } from '../../../src/domain/sealed-thoughts.ts'
-import { UNASKED_THOUGHTS } from '../../../src/domain/thinking.ts'
+import { UNASKED_THOUGHTS } from '../../../src/domain/task.ts'
 import { messages as format } from '../../../src/formats/messages/messages.ts'
+import { encodeState } from '../../../src/upstreams/dialects/thought-state.ts'
 
 const PLAIN = { model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }] }
 const mark = { cache_control: { type: 'ephemeral' } }
@@ -108,7 +108,7 @@ describe('a turn', () => {
       {
         role: 'assistant',
         content: [
-          { type: 'thinking', thinking: 'Hm', signature: seal(details, 'Hm') },
+          { type: 'thinking', thinking: 'Hm', signature: encodeState(details, 'Hm') },
           { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: {} },
           { type: 'web_search_tool_result', tool_use_id: 'srvtoolu_1', content: [] },
           { type: 'text', text: 'Let me see.' },
@@ -190,7 +190,7 @@ describe('a thought', () => {
     ],
     [
       'that was sealed here is whose it was',
-      { type: 'redacted_thinking', data: seal([{ type: 'reasoning.encrypted', data: 'x', id: 'call_1' }]) },
+      { type: 'redacted_thinking', data: encodeState([{ type: 'reasoning.encrypted', data: 'x', id: 'call_1' }]) },
       [{ type: 'reasoning.encrypted', data: 'x', id: 'call_1' }],
     ],
   ])('%s', (_, block, details) => {

@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import { UpstreamError } from '../../../src/domain/error.ts'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
-import type { Expected } from '../../../src/upstreams/backend.ts'
 import { anthropic } from '../../../src/upstreams/dialects/anthropic/anthropic.ts'
+import type { Expected } from '../../../src/upstreams/dialects/dialect.ts'
 import {
   type Message,
   PING,

@@ -1,7 +1,7 @@
 /** What is read beside an answer of the Messages API that passes as it is: the same as of one that is written anew. */
 import { expect, test } from 'bun:test'
-import type { NativeLane } from '../../../src/upstreams/backend.ts'
 import { anthropic } from '../../../src/upstreams/dialects/anthropic/anthropic.ts'
+import type { PassthroughFormat } from '../../../src/upstreams/dialects/dialect.ts'
 import { toSteps } from '../../support/anthropic-answers.ts'
 import { readPieces, readWhole, toPassed, toRead, WORDS } from '../../support/passed.ts'
 import { createPicker } from '../../support/random.ts'
@@ -12,7 +12,7 @@ const expected = {
   ...{ choices: 1, logprobs: false, callId: 'x-1', body: {} },
 }
 
-function lane(): NativeLane {
+function lane(): PassthroughFormat {
   const found = anthropic.native?.messages
   if (!found) throw new Error('it has no lane')
   return found

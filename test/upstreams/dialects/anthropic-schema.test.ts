@@ -1,7 +1,6 @@
 /** Which part of a JSON Schema Anthropic's models are held to, and how that is said to them. */
 import { describe, expect, test } from 'bun:test'
-import { type Held, toHeld } from '../../../src/domain/schema-subset.ts'
-import { toStrict } from '../../../src/upstreams/dialects/anthropic/schema.ts'
+import { type Held, toHeld, toStrict } from '../../../src/upstreams/dialects/anthropic/schema.ts'
 
 const object = (properties: Record<string, unknown>, more: object = {}) => ({ type: 'object', properties, ...more })
 const text = { type: 'string' }

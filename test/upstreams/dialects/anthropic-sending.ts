@@ -1,12 +1,13 @@
 /** What Anthropic's API is sent for a chat request, held to the rules of the real service and to the types of its SDK. */
 import { expect } from 'bun:test'
 import type { ContentBlockParam, MessageCreateParamsBase } from '@anthropic-ai/sdk/resources/messages/messages'
-import { OWN_FORMAT_OPTIONS, type UpstreamOptions } from '../../../src/domain/dialects.ts'
+import type { UpstreamOptions } from '../../../src/domain/dialects.ts'
 import type { RouteSettings } from '../../../src/domain/models.ts'
 import type { Target } from '../../../src/domain/snapshot.ts'
 import { validate } from '../../../src/formats/chat/validate.ts'
 import { toBody } from '../../../src/upstreams/dialects/anthropic/request.ts'
 import type { Block, WireBody } from '../../../src/upstreams/dialects/anthropic/wire.ts'
+import { OWN_FORMAT_OPTIONS } from '../../../src/upstreams/dialects/dialects.ts'
 import { ABLE, findRefusal } from '../../support/anthropic-rules.ts'
 import { toTarget } from '../../support/snapshot.ts'
 

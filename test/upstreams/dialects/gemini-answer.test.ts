@@ -2,9 +2,9 @@ import { expect, test } from 'bun:test'
 import type { FinishReason } from '@google/genai'
 import { UpstreamError } from '../../../src/domain/error.ts'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
-import type { Expected } from '../../../src/upstreams/backend.ts'
+import type { Expected } from '../../../src/upstreams/dialects/dialect.ts'
+import { PartialArgs } from '../../../src/upstreams/dialects/gemini/candidate.ts'
 import { gemini } from '../../../src/upstreams/dialects/gemini/gemini.ts'
-import { PartialArgs } from '../../../src/upstreams/dialects/gemini/partial-args.ts'
 import { toTarget } from '../../support/snapshot.ts'
 
 const expected = (more: Partial<Expected> = {}): Expected => ({

@@ -1,6 +1,6 @@
 /** Where an answer of Gemini's has it from, and that finding it has an end. */
 import { expect, test } from 'bun:test'
-import { toCitations } from '../../../src/upstreams/dialects/gemini/citations.ts'
+import { toCitations } from '../../../src/upstreams/dialects/gemini/candidate.ts'
 
 const groundingChunks = [{ web: { uri: 'https://a.example/', title: 'A' } }]
 const support = (text: string) => ({ segment: { text }, groundingChunkIndices: [0] })

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { Message } from '../../../src/domain/request.ts'
-import { toConversation } from '../../../src/upstreams/dialects/gemini/contents.ts'
+import { toConversation } from '../../../src/upstreams/dialects/gemini/conversation.ts'
 
 const picture = { type: 'image_url' as const, image_url: { url: 'data:image/png;base64,AA==' } }
 const inlineData = { mimeType: 'image/png', data: 'AA==' }

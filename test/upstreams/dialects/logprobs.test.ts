@@ -1,6 +1,6 @@
 /** Log probabilities as check 22 wants them: complete, and numbers that JSON has. */
 import { expect, test } from 'bun:test'
-import { toLogprobs } from '../../../src/upstreams/dialects/openai/logprobs.ts'
+import { toLogprobs } from '../../../src/upstreams/dialects/openai/delta.ts'
 
 const token = { token: 'é', logprob: -0.5, bytes: [195, 169], top_logprobs: [] }
 

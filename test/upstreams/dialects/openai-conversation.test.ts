@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { DEFAULT_OPTIONS } from '../../../src/domain/dialects.ts'
 import type { Message } from '../../../src/domain/request.ts'
+import { DEFAULT_OPTIONS } from '../../../src/upstreams/dialects/dialects.ts'
 import { signed, toOwnConversation } from '../../../src/upstreams/dialects/openai/conversation.ts'
 
 const router = { upstream: { id: 'router', local: false, options: DEFAULT_OPTIONS }, upstreamModel: 'claude' }

@@ -1,11 +1,11 @@
 /** The OpenAI dialect, as pure functions. Over real sockets it is in `test/gateway`. */
 import { describe, expect, test } from 'bun:test'
-import { DEFAULT_OPTIONS } from '../../../src/domain/dialects.ts'
 import { UpstreamError } from '../../../src/domain/error.ts'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
 import type { RouteSettings } from '../../../src/domain/models.ts'
 import type { CanonicalRequest } from '../../../src/domain/request.ts'
-import { ItemNumbers } from '../../../src/upstreams/dialects/openai/item-numbers.ts'
+import { DEFAULT_OPTIONS } from '../../../src/upstreams/dialects/dialects.ts'
+import { ItemNumbers } from '../../../src/upstreams/dialects/openai/delta.ts'
 import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
 import { toTarget } from '../../support/snapshot.ts'
 import { toExpected, toShape } from '../../support/transcript.ts'

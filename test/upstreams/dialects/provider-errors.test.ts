@@ -1,7 +1,7 @@
 /** Refusals in the words of each provider: what a client and a route's breaker have to know of them is read without any setting. */
 import { expect, test } from 'bun:test'
-import { DEFAULT_OPTIONS } from '../../../src/domain/dialects.ts'
 import { allPresets } from '../../../src/store/presets.ts'
+import { DEFAULT_OPTIONS } from '../../../src/upstreams/dialects/dialects.ts'
 import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
 import { toTarget } from '../../support/snapshot.ts'
 

@@ -1,7 +1,7 @@
 /** Thinking at the beginning of the content, parted from it at whatever place the text is cut. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { ThinkSplitter, type Thought } from '../../../src/upstreams/dialects/openai/think.ts'
+import { ThinkSplitter, type Thought } from '../../../src/upstreams/dialects/openai/delta.ts'
 
 function split(pieces: readonly string[]): Thought {
   const splitter = new ThinkSplitter()

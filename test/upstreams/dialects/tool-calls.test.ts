@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
 import type { ToolCallDelta } from '../../../src/formats/chat/wire.ts'
 import { ToolCalls } from '../../../src/upstreams/dialects/openai/tool-calls.ts'
+import { CallIds } from '../../../src/upstreams/dialects/tool-calls.ts'
 import { toFrames } from '../../support/frames.ts'
 import { createWriter } from '../../support/transcript.ts'
 
@@ -12,9 +13,12 @@ const toDeltas = (events: readonly AnswerEvent[]) =>
     .frames.flatMap(({ choices }) => choices)
     .flatMap(({ delta }) => (delta.tool_calls ?? []) as ToolCallDelta[])
 
+/** The id of a call that has none. */
+const minted = (index: number) => new CallIds('call', 'answer').of('', index)
+
 /** Plays lists of `tool_calls` and returns what a client has put together of each call, and all deltas. */
 function play(lists: unknown[], complete = true) {
-  const calls = new ToolCalls(0, (position) => `minted${position}`)
+  const calls = new ToolCalls(0, new CallIds('call', 'answer'))
   const events: AnswerEvent[] = []
   for (const list of lists) calls.take(list, events)
   calls.end(complete, events)
@@ -79,11 +83,11 @@ describe('pieces', () => {
   })
 
   test.each([
-    ['without ids', [[entry({ index: 0 }, 'f', '{}'), entry({ index: 1 }, 'f', '{}')]], ['minted0', 'minted1']],
-    ['without ids and indexes', [[entry({}, 'f', '{}'), entry({}, 'f', '{}')]], ['minted0', 'minted1']],
-    ['without ids, one after another', [[entry({}, 'f', '{}')], [entry({}, 'f', '{}')]], ['minted0', 'minted1']],
-    ['with one id in one list', [[entry({ id: 'a' }, 'f', '{}'), entry({ id: 'a' }, 'f', '{}')]], ['a', 'minted1']],
-    ['whose id is a number', [[entry({ id: 7 }, 'f', '{}'), entry({ id: '' }, 'f', '{}')]], ['7', 'minted1']],
+    ['without ids', [[entry({ index: 0 }, 'f', '{}'), entry({ index: 1 }, 'f', '{}')]], [minted(0), minted(1)]],
+    ['without ids and indexes', [[entry({}, 'f', '{}'), entry({}, 'f', '{}')]], [minted(0), minted(1)]],
+    ['without ids, one after another', [[entry({}, 'f', '{}')], [entry({}, 'f', '{}')]], [minted(0), minted(1)]],
+    ['with one id in one list', [[entry({ id: 'a' }, 'f', '{}'), entry({ id: 'a' }, 'f', '{}')]], ['a', minted(1)]],
+    ['whose id is a number', [[entry({ id: 7 }, 'f', '{}'), entry({ id: '' }, 'f', '{}')]], ['7', minted(1)]],
   ])('of two equal calls %s are two', (_, lists, ids) => {
     expect(play(lists).calls).toEqual(ids.map((id) => [id, 'f', '{}']))
   })
@@ -91,7 +95,7 @@ describe('pieces', () => {
 
 test('an id that comes after its call has begun under another changes nothing', () => {
   expect(play([[entry({ index: 0 }, 'f', '{')], [entry({ index: 0, id: 'late' }, '', '}')]]).calls).toEqual([
-    ['minted0', 'f', '{}'],
+    [minted(0), 'f', '{}'],
   ])
 })
 
@@ -129,6 +133,6 @@ test('arguments are never parted within a character', () => {
 test('a hundred and fifty thousand calls in one list hold up nobody', () => {
   const list = Array.from({ length: 150_000 }, (_, i) => entry({ index: 1e9 + i, id: `call ${i}` }, 'f', '{}'))
   const events: AnswerEvent[] = []
-  new ToolCalls(0, String).take(list, events)
+  new ToolCalls(0, new CallIds('call', 'answer')).take(list, events)
   expect(events.at(-2)).toMatchObject({ kind: 'tool', index: 149_999, id: 'call 149999' })
 })

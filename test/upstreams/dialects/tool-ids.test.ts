@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Message } from '../../../src/domain/request.ts'
-import { ANTHROPIC_IDS, ID_RULES, ToolIds } from '../../../src/upstreams/dialects/tool-ids.ts'
+import { ANTHROPIC_IDS, ID_RULES, ToolIds } from '../../../src/upstreams/dialects/tool-calls.ts'
 
 const calling = (...ids: string[]): Message => ({
   role: 'assistant',

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { OWN_FORMAT_OPTIONS } from '../../../src/domain/dialects.ts'
+import { isServiceAccount } from '../../../src/upstreams/auth.ts'
+import { OWN_FORMAT_OPTIONS } from '../../../src/upstreams/dialects/dialects.ts'
 import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
-import { isServiceAccount } from '../../../src/upstreams/google/credential.ts'
-import { createTokens } from '../../../src/upstreams/google/tokens.ts'
+import { createTokens } from '../../../src/upstreams/google-tokens.ts'
 import { toTarget } from '../../support/snapshot.ts'
 import { startTokenEndpoint, type TokenEndpoint } from '../../support/token-endpoint.ts'
 
@@ -29,6 +29,9 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
+/** Tokens are the same for every request. */
+const REQUEST = { path: '/models', body: '' }
+
 const options = { ...OWN_FORMAT_OPTIONS, service_account: true }
 const toUpstream = (credential: string | null, isSealed = false) =>
   toTarget({ dialect: 'gemini', credential, isSealed, options }).upstream
@@ -38,17 +41,17 @@ const bearer = (number: number) => ({ authorization: `Bearer token-number-${numb
 test('a token is asked for once, however many need it, and kept until five minutes before its end', async () => {
   const tokens = create()
   const upstream = toUpstream(path)
-  const all = await Promise.all(Array.from({ length: 20 }, () => tokens.headers(upstream)))
+  const all = await Promise.all(Array.from({ length: 20 }, () => tokens.headers(upstream, REQUEST)))
   expect(new Set(all.map((headers) => headers?.authorization))).toEqual(new Set(['Bearer token-number-1']))
   nowMs += 3_599_000 - 5 * MINUTE - 1
-  expect(tokens.headers(upstream)).toEqual(bearer(1))
+  expect(tokens.headers(upstream, REQUEST)).toEqual(bearer(1))
   nowMs += 1
-  expect(await tokens.headers(upstream)).toEqual(bearer(2))
+  expect(await tokens.headers(upstream, REQUEST)).toEqual(bearer(2))
   expect(endpoint.claims).toHaveLength(2)
 })
 
 test('the assertion says who asks, for what, of whom and for how long', async () => {
-  await create().headers(toUpstream(path))
+  await create().headers(toUpstream(path), REQUEST)
   const iat = Math.floor(nowMs / 1_000)
   expect(endpoint.claims).toEqual([
     {
@@ -67,23 +70,25 @@ test('the assertion says who asks, for what, of whom and for how long', async ()
 test('one that was refused is not used again, and a file that was changed is read anew', async () => {
   const tokens = create()
   const upstream = toUpstream(path)
-  await tokens.headers(upstream)
+  await tokens.headers(upstream, REQUEST)
   tokens.refused(upstream)
-  expect(await tokens.headers(upstream)).toEqual(bearer(2))
+  expect(await tokens.headers(upstream, REQUEST)).toEqual(bearer(2))
   tokens.refused(upstream)
   writeFileSync(path, '{}')
-  expect(() => tokens.headers(upstream)).toThrow('its service account stands in a file that is no service account')
+  expect(() => tokens.headers(upstream, REQUEST)).toThrow(
+    'its service account stands in a file that is no service account',
+  )
 })
 
 test('a failure is told to all who waited, and the next one asks again', async () => {
   const tokens = create()
   const upstream = toUpstream(path)
   endpoint.script(() => new Response('busy', { status: 503 }))
-  const all = await Promise.allSettled([tokens.headers(upstream), tokens.headers(upstream)])
+  const all = await Promise.allSettled([tokens.headers(upstream, REQUEST), tokens.headers(upstream, REQUEST)])
   for (const one of all)
     expect(one).toMatchObject({ status: 'rejected', reason: { kind: 'status', status: 503, retryable: true } })
   endpoint.script(null)
-  expect(await tokens.headers(upstream)).toEqual(bearer(1))
+  expect(await tokens.headers(upstream, REQUEST)).toEqual(bearer(1))
 })
 
 test.each([
@@ -96,7 +101,7 @@ test.each([
   ['an answer that is no JSON', () => new Response('<html>'), 'is refused a token (200)'],
 ])('%s is a fault of the account', async (_, answer, why) => {
   endpoint.script(answer)
-  const error = await Promise.resolve(create().headers(toUpstream(path))).catch((error) => error)
+  const error = await Promise.resolve(create().headers(toUpstream(path), REQUEST)).catch((error) => error)
   expect(error).toMatchObject({ kind: 'status', status: 401, retryable: false })
   expect(error.message).toBe(`its service account ${why}`)
 })
@@ -111,19 +116,19 @@ test.each([
     /has a private_key that does not sign/,
   ],
 ])('%p says what is wrong with it, and nothing of it', async (credential, why) => {
-  const error = await Promise.resolve(create().headers(toUpstream(credential))).catch((error) => error)
+  const error = await Promise.resolve(create().headers(toUpstream(credential), REQUEST)).catch((error) => error)
   expect(error).toMatchObject({ kind: 'status', status: 401 })
   expect(error.message).toMatch(why)
 })
 
 test('the JSON itself may stand in place of a path', async () => {
-  expect(await create().headers(toUpstream(endpoint.account.json))).toEqual(bearer(1))
+  expect(await create().headers(toUpstream(endpoint.account.json), REQUEST)).toEqual(bearer(1))
 })
 
 test('who types one in reads no file of the server by it, and reaches no address but that of Google', async () => {
   const tokens = create()
   for (const credential of [path, endpoint.account.json]) {
-    const error = await Promise.resolve(tokens.headers(toUpstream(credential, true))).catch((error) => error)
+    const error = await Promise.resolve(tokens.headers(toUpstream(credential, true), REQUEST)).catch((error) => error)
     expect(error).toMatchObject({ status: 401, message: expect.stringMatching(/nobody may type in|another token_uri/) })
   }
   expect(endpoint.claims).toEqual([])
@@ -131,14 +136,14 @@ test('who types one in reads no file of the server by it, and reaches no address
 
 test('an endpoint that is not there is no fault of the account', async () => {
   const json = endpoint.account.json.replace(endpoint.uri, 'http://127.0.0.1:1/token')
-  const error = await Promise.resolve(create().headers(toUpstream(json))).catch((error) => error)
+  const error = await Promise.resolve(create().headers(toUpstream(json), REQUEST)).catch((error) => error)
   expect(error).toMatchObject({ kind: 'connection', retryable: true })
 })
 
 test('API keys are sent as they are', () => {
   for (const key of ['AIzaSyA-0123456789', 'AQ.Ab8RN6', 'sk-anything', null]) {
     expect(isServiceAccount(toUpstream(key))).toBeFalse()
-    expect(create().headers(toUpstream(key))).toBeNull()
+    expect(create().headers(toUpstream(key), REQUEST)).toBeNull()
   }
 })
 
@@ -146,7 +151,7 @@ test('what looks like a path is a credential like any other, where nobody says t
   for (const credential of [path, '/+base64/key==', 'my-key.json']) {
     const { upstream } = toTarget({ dialect: 'openai', credential })
     expect(isServiceAccount(upstream)).toBeFalse()
-    expect(create().headers(upstream)).toBeNull()
+    expect(create().headers(upstream, REQUEST)).toBeNull()
     expect(openai.headers(upstream)).toEqual({ authorization: `Bearer ${credential}` })
   }
   expect(isServiceAccount(toTarget({ dialect: 'openai', credential: endpoint.account.json }).upstream)).toBeTrue()

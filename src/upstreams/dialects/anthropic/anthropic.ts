@@ -3,15 +3,18 @@
  * Pure. Loaded where an upstream speaks it.
  */
 import { asObject } from '../../../domain/json.ts'
-import type { Dialect } from '../../backend.ts'
+import type { CanonicalRequest } from '../../../domain/request.ts'
+import type { Target, Upstream } from '../../../domain/snapshot.ts'
+import { toAuthHeaders, toChatPath } from '../../auth.ts'
 import { toListReadiness, toRetryAfterMs } from '../../failure.ts'
+import type { WireFormat, WireRequest } from '../dialect.ts'
 import { AnswerDecoder } from './decoder.ts'
-import { toFailure } from './error.ts'
-import { toHeaders, toPath, toWireRequest } from './hosts.ts'
+import { toFailure } from './errors.ts'
+import { messages } from './messages.ts'
 import { readModels } from './models.ts'
-import { messages } from './native.ts'
+import { toBody, VERSION } from './request.ts'
 
-export const anthropic: Dialect = {
+export const anthropic: WireFormat = {
   probe: { path: (upstream) => toPath(upstream, '/models'), readiness: toListReadiness },
 
   models: {
@@ -30,7 +33,47 @@ export const anthropic: Dialect = {
 
   decoder: (expected) => new AnswerDecoder(expected),
 
+  framing: 'events',
+
   native: { messages },
 
+  embeddings: null,
+
   failure: (status, body, headers, target) => toFailure(status, body, target, toRetryAfterMs(headers)),
+}
+
+/**
+ * Where the API is: at its own address, or at one that has its paths; or at Google's Vertex, whose path names the model
+ * (docs.cloud.google.com/vertex-ai, Claude models). Pure.
+ */
+export const VERTEX_VERSION = 'vertex-2023-10-16'
+
+/** Such an address ends in its publisher's name. */
+export const isVertex = ({ baseUrl }: Pick<Upstream, 'baseUrl'>) => baseUrl?.endsWith('/publishers/anthropic') === true
+
+export function toWireRequest(body: CanonicalRequest, target: Target): WireRequest {
+  const path = toMessagesPath(target, body.stream === true)
+  const sent = toBody(body, target)
+  if (!isVertex(target.upstream)) return { path, body: JSON.stringify(sent) }
+  const { model: _, ...rest } = sent
+  return { path, body: JSON.stringify({ anthropic_version: VERTEX_VERSION, ...rest }) }
+}
+
+export function toMessagesPath({ upstream, upstreamModel }: Target, isStream: boolean): string {
+  if (!isVertex(upstream)) return toChatPath(upstream.options, upstreamModel, toPath(upstream, '/messages'))
+  const method = isStream ? 'streamRawPredict' : 'rawPredict'
+  return `/models/${encodeURIComponent(upstreamModel).replaceAll('%40', '@')}:${method}`
+}
+
+/** A path of the API below the base URL, which may end in `/v1`. */
+export const toPath = (upstream: Upstream, path: string): string =>
+  upstream.baseUrl?.endsWith('/v1') || isVertex(upstream) ? path : `/v1${path}`
+
+export function toHeaders(upstream: Upstream): Record<string, string> {
+  const { options } = upstream
+  return {
+    ...(isVertex(upstream) ? {} : { 'anthropic-version': options.api_version ?? VERSION }),
+    ...(options.betas?.length ? { 'anthropic-beta': options.betas.join(',') } : {}),
+    ...toAuthHeaders(upstream, isVertex(upstream) ? 'bearer' : (options.auth ?? 'x-api-key')),
+  }
 }

@@ -3,15 +3,15 @@
  * known here, say nothing: new ones may come at any time (the API's versioning policy). Pure.
  */
 import { UpstreamError } from '../../../domain/error.ts'
-import type { AnswerEvent, FinishReason } from '../../../domain/events.ts'
-import { asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
+import type { AnswerEvent, FinishReason, ToolKind } from '../../../domain/events.ts'
+import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
 import { toMode } from '../../../domain/mode.ts'
-import type { Decoder, Expected } from '../../backend.ts'
-import type { SseEvent } from '../../sse.ts'
-import { toSigner } from '../signer.ts'
-import { type BlockReader, type Places, readRedacted, TextReader, ThoughtReader } from './block.ts'
-import { Calls } from './calls.ts'
-import { toFailure, toUpstreamError } from './error.ts'
+import type { Expected } from '../dialect.ts'
+import { JsonDecoder, SurrogateBuffer } from '../json-decoder.ts'
+import { toThoughtIssuer } from '../thought-state.ts'
+import { CallIds, LEGACY_INDEX } from '../tool-calls.ts'
+import { FORMAT } from './conversation.ts'
+import { toFailure, toUpstreamError } from './errors.ts'
 import { UsageReader } from './usage.ts'
 
 const REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
@@ -25,8 +25,7 @@ const TIERS: ReadonlyMap<unknown, 'default' | 'priority'> = new Map([
   ['priority', 'priority'],
 ])
 
-export class AnswerDecoder implements Decoder {
-  readonly #expected: Expected
+export class AnswerDecoder extends JsonDecoder {
   readonly #usage = new UsageReader()
   readonly #calls: Calls
   readonly #open = new Map<number, BlockReader>()
@@ -35,17 +34,16 @@ export class AnswerDecoder implements Decoder {
   #id: string | null = null
   #stop: string | null = null
   #explanation = ''
-  #isOver = false
 
   constructor(expected: Expected) {
-    this.#expected = expected
+    super(expected)
     this.#calls = new Calls(expected)
-    this.#places = { signer: toSigner(expected.target), chars: 0, thoughts: 0, annotations: 0 }
+    this.#places = { signer: toThoughtIssuer(expected.target), chars: 0, thoughts: 0, annotations: 0 }
   }
 
-  /** See `Dialect.whole`. */
+  /** See `WireFormat.whole`. */
   whole(answer: JsonObject): AnswerEvent[] {
-    if (answer.type === 'error' || answer.error) throw toUpstreamError(null, answer, this.#expected.target)
+    if (answer.type === 'error' || answer.error) throw toUpstreamError(null, answer, this.expected.target)
     if (!Array.isArray(answer.content))
       throw new UpstreamError('broken', 'answered 200 with something that is no message')
     const out: AnswerEvent[] = []
@@ -60,24 +58,13 @@ export class AnswerDecoder implements Decoder {
     return out
   }
 
-  /** Every event is read as one: no other part of them is as short. */
-  take(): number {
-    return 0
-  }
-
-  event({ name, data }: SseEvent, out: AnswerEvent[]): void {
-    if (this.#isOver || data.trim() === '') return
-    let event: JsonObject | null = null
-    try {
-      event = asObject(parseJson(data))
-    } catch {}
-    if (name === 'error' || event?.type === 'error') this.#fail(toFailure(null, data, this.#expected.target), out)
-    else if (event === null) this.#fail(new UpstreamError('broken', 'sent a stream event that is not JSON'), out)
+  protected override takeJson(event: JsonObject, name: string | null, data: string, out: AnswerEvent[]): void {
+    if (event.type === 'error') this.fail(this.toError(data), out)
     else this.#takeEvent(asText(event.type) || (name ?? ''), event, out)
   }
 
-  end(out: AnswerEvent[]): void {
-    if (!this.#isOver) this.#fail(new UpstreamError('broken', 'ended its stream in the middle of the answer'), out)
+  protected override toError(data: string): UpstreamError {
+    return toFailure(null, data, this.expected.target)
   }
 
   #takeEvent(type: string, event: JsonObject, out: AnswerEvent[]): void {
@@ -110,7 +97,7 @@ export class AnswerDecoder implements Decoder {
   #start(message: JsonObject, out: AnswerEvent[]): void {
     const id = asText(message.id)
     if (this.#id !== null) {
-      if (id !== this.#id) this.#fail(new UpstreamError('broken', 'began another answer in the middle of one'), out)
+      if (id !== this.#id) this.fail(new UpstreamError('broken', 'began another answer in the middle of one'), out)
       return
     }
     this.#id = id
@@ -172,7 +159,7 @@ export class AnswerDecoder implements Decoder {
   }
 
   #finish(usage: unknown, out: AnswerEvent[]): void {
-    this.#isOver = true
+    this.isOver = true
     const cut = REASONS.get(this.#stop) ?? null
     // A refusal may have no words beside its reason.
     const isSilent = this.#places.chars === 0 && this.#calls.reason === null
@@ -182,9 +169,205 @@ export class AnswerDecoder implements Decoder {
     this.#takeUsage(usage, out)
     out.push({ kind: 'done' })
   }
+}
 
-  #fail(error: UpstreamError, out: AnswerEvent[]): void {
-    this.#isOver = true
-    out.push({ kind: 'failure', error })
+/** A block that is being read. */
+interface BlockReader {
+  take(delta: JsonObject, out: AnswerEvent[]): void
+  /** Says what was held back. */
+  end(out: AnswerEvent[]): void
+}
+
+/** A text that comes whole. */
+const toWhole = (value: unknown): string => asText(value).toWellFormed()
+
+/** Where the blocks of an answer stand among each other, and whose they are. */
+interface Places {
+  /** Who signs what was thought (`toThoughtIssuer`). */
+  signer: string
+  /** UTF-16 units of text so far. */
+  chars: number
+  thoughts: number
+  annotations: number
+}
+
+class TextReader implements BlockReader {
+  readonly #places: Places
+  readonly #from: number
+  readonly #text = new SurrogateBuffer()
+  readonly #citations: JsonObject[] = []
+
+  constructor(block: JsonObject, places: Places, out: AnswerEvent[]) {
+    this.#places = places
+    this.#from = places.chars
+    for (const citation of asList(block.citations)) this.#cite(citation)
+    this.#say(this.#text.take(asText(block.text)), out)
   }
+
+  take(delta: JsonObject, out: AnswerEvent[]): void {
+    if (delta.type === 'text_delta') this.#say(this.#text.take(asText(delta.text)), out)
+    else if (delta.type === 'citations_delta') this.#cite(delta.citation)
+  }
+
+  end(out: AnswerEvent[]): void {
+    this.#say(this.#text.end(), out)
+    const span = { start_index: this.#from, end_index: this.#places.chars }
+    const items = this.#citations.flatMap((citation) => {
+      const item = toAnnotation(citation, span)
+      return item ? { ...item, index: this.#places.annotations++ } : []
+    })
+    if (items.length > 0) out.push({ kind: 'annotations', choice: 0, items })
+  }
+
+  #cite(value: unknown): void {
+    const citation = asObject(value)
+    if (citation) this.#citations.push(citation)
+  }
+
+  #say(text: string, out: AnswerEvent[]): void {
+    this.#places.chars += text.length
+    if (text !== '') out.push({ kind: 'text', choice: 0, text })
+  }
+}
+
+/** Web pages and search results are cited by their address; documents of the request by their title. */
+function toAnnotation(citation: JsonObject, span: { start_index: number; end_index: number }): object | null {
+  const title = toWhole(citation.title) || toWhole(citation.document_title)
+  const url = toWhole(citation.url) || toWhole(citation.source)
+  const quoted = toWhole(citation.cited_text)
+  const content = quoted === '' ? {} : { content: quoted }
+  if (url !== '') return { type: 'url_citation', url_citation: { url, title, ...content, ...span } }
+  if (typeof citation.document_index !== 'number') return null
+  return { type: 'file_citation', file_citation: { filename: title, ...content, ...span } }
+}
+
+/** A thought in words, and the signature by which it is known when it comes back. */
+class ThoughtReader implements BlockReader {
+  readonly #index: number
+  readonly #signer: string
+  readonly #text = new SurrogateBuffer()
+  #isNamed = false
+
+  constructor(block: JsonObject, places: Places, out: AnswerEvent[]) {
+    this.#index = places.thoughts++
+    this.#signer = places.signer
+    // Its words may be kept from everybody, and take minutes.
+    out.push({ kind: 'working' })
+    this.#think(this.#text.take(asText(block.thinking)), out)
+    this.#sign(toWhole(block.signature), out)
+  }
+
+  take(delta: JsonObject, out: AnswerEvent[]): void {
+    if (delta.type === 'thinking_delta') this.#think(this.#text.take(asText(delta.thinking)), out)
+    else if (delta.type === 'signature_delta') this.#sign(toWhole(delta.signature), out)
+  }
+
+  end(out: AnswerEvent[]): void {
+    this.#think(this.#text.end(), out)
+  }
+
+  #think(text: string, out: AnswerEvent[]): void {
+    if (text !== '') out.push({ kind: 'reasoning', choice: 0, text, details: [this.#detail({ text })] })
+  }
+
+  #sign(signature: string, out: AnswerEvent[]): void {
+    if (signature === '') return
+    this.end(out)
+    out.push({ kind: 'reasoning', choice: 0, text: '', details: [this.#detail({ signature })] })
+  }
+
+  /** What names it is said once: clients join the texts of one index. */
+  #detail(said: { text: string } | { signature: string }): object {
+    const named = this.#isNamed ? {} : { format: FORMAT, signer: this.#signer }
+    this.#isNamed = true
+    return { type: 'reasoning.text', ...said, ...named, index: this.#index }
+  }
+}
+
+/** Thoughts that nobody may read. They come whole. */
+function readRedacted(block: JsonObject, places: Places, out: AnswerEvent[]): void {
+  const data = toWhole(block.data)
+  if (data === '') return
+  const { signer } = places
+  const detail = { type: 'reasoning.encrypted', data, format: FORMAT, signer, index: places.thoughts++ }
+  out.push({ kind: 'reasoning', choice: 0, text: '', details: [detail] })
+}
+
+/** The tool calls of an answer: numbered from 0, each told as the kind of tool that its name was given for. */
+class Calls {
+  readonly #kinds = new Map<string, ToolKind>()
+  readonly #ids: CallIds
+  #positions = 0
+  #isLegacy = false
+
+  constructor({ body, callId }: Pick<Expected, 'body' | 'callId'>) {
+    this.#ids = new CallIds('toolu', callId)
+    for (const { name } of body.functions ?? []) this.#kinds.set(name, 'function_call')
+    for (const tool of body.tools ?? []) if (tool.type === 'custom') this.#kinds.set(tool.custom.name, 'custom')
+  }
+
+  /** The finish reason that the calls so far stand for; null without any. */
+  get reason(): 'tool_calls' | 'function_call' | null {
+    if (this.#positions > 0) return 'tool_calls'
+    return this.#isLegacy ? 'function_call' : null
+  }
+
+  /** Begins a call. Null for what is none: it has no name, or is a second one where only one can be told. */
+  begin(block: JsonObject, out: AnswerEvent[]): BlockReader | null {
+    const name = toWhole(block.name)
+    const type = this.#kinds.get(name) ?? 'function'
+    if (name === '' || (type === 'function_call' && this.#isLegacy)) return null
+    const isLegacy = type === 'function_call'
+    const index = isLegacy ? LEGACY_INDEX : this.#positions++
+    if (isLegacy) this.#isLegacy = true
+    const id = isLegacy ? '' : this.#ids.of(toWhole(block.id), index)
+    out.push({ kind: 'tool', choice: 0, index, id, name, type })
+    return new CallReader(index, type, block.input)
+  }
+}
+
+class CallReader implements BlockReader {
+  readonly #index: number
+  readonly #type: ToolKind
+  /** What the block said when it began: all of it, or nothing yet. */
+  readonly #given: unknown
+  readonly #pieces = new SurrogateBuffer()
+  /** Of a custom tool, whose text is known once the JSON around it is complete. */
+  #held = ''
+  #isBegun = false
+
+  constructor(index: number, type: ToolKind, given: unknown) {
+    this.#index = index
+    this.#type = type
+    this.#given = given
+  }
+
+  take(delta: JsonObject, out: AnswerEvent[]): void {
+    if (delta.type !== 'input_json_delta') return
+    const text = this.#pieces.take(asText(delta.partial_json))
+    if (text.trim() !== '') this.#isBegun = true
+    if (this.#type === 'custom') this.#held += text
+    else this.#say(text, out)
+  }
+
+  end(out: AnswerEvent[]): void {
+    const rest = this.#pieces.end()
+    const given = this.#isBegun ? '' : JSON.stringify(asObject(this.#given) ?? {})
+    if (this.#type === 'custom') this.#say(toInput(this.#held + rest + given), out)
+    else this.#say(rest + given, out)
+  }
+
+  #say(text: string, out: AnswerEvent[]): void {
+    if (text !== '') out.push({ kind: 'arguments', choice: 0, index: this.#index, text: text.toWellFormed() })
+  }
+}
+
+/** The text within the object that a custom tool is called with; whatever was written, where it is none. */
+function toInput(json: string): string {
+  try {
+    const input = asObject(parseJson(json))?.input
+    if (typeof input === 'string') return input
+    if (input === undefined && json === '{}') return ''
+  } catch {}
+  return json
 }

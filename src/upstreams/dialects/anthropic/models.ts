@@ -3,8 +3,8 @@ import { toDefined } from '../../../domain/changes.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { ListedModel } from '../../../domain/model-server.ts'
 import { EFFORTS, type Modality, type RouteSettings } from '../../../domain/models.ts'
-import type { ModelPage } from '../../backend.ts'
-import { toSupport, toTitle, toTokens } from '../listed.ts'
+import type { ModelPage } from '../dialect.ts'
+import { toSupport, toTitle, toTokens } from '../readings.ts'
 
 export function readModels(json: unknown): ModelPage | null {
   const page = asObject(json)

@@ -1,17 +1,16 @@
 /** A chat request as the body of a Messages request. Throws what `refuse.ts` makes. Pure. */
 import { isPassed } from '../../../domain/fields.ts'
+import { asObject, asText } from '../../../domain/json.ts'
+import type { Effort } from '../../../domain/models.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
 import { REQUEST_FIELDS } from '../../../domain/request-names.ts'
 import type { Target } from '../../../domain/snapshot.ts'
-import { unsupportedField, unsupportedValue } from '../refuse.ts'
-import { toSigner } from '../signer.ts'
-import { keepMarks, toCacheControl } from './cache.ts'
-import { toCap } from './cap.ts'
+import { unsupportedField, unsupportedValue } from '../errors.ts'
+import { type ThinkingWish, toNearestEffort, toThinkingWish } from '../thinking.ts'
+import { toThoughtIssuer } from '../thought-state.ts'
+import { keepMarks, toCacheControl, toConversation } from './conversation.ts'
 import { toStrict } from './schema.ts'
-import { toThinking } from './thinking.ts'
-import { toToolChoice, toTools } from './tools.ts'
-import { toConversation } from './turns.ts'
-import type { Turn, WireBody, WireToolChoice } from './wire.ts'
+import type { Block, FunctionTool, TextBlock, Turn, WireBody, WireThinking, WireTool, WireToolChoice } from './wire.ts'
 
 /** The version of the API that is asked for where the catalogue says nothing: the newer one refuses `temperature`. */
 export const VERSION = '2023-06-01'
@@ -26,7 +25,7 @@ export function toBody(body: CanonicalRequest, target: Target): WireBody {
   refuse(body)
   const { options } = target.upstream
   const keepsSystem = (options.betas ?? []).some((beta) => beta.startsWith(LATER_SYSTEM))
-  const { system, turns } = toConversation(body.messages, { keepsSystem, signer: toSigner(target) })
+  const { system, turns } = toConversation(body.messages, { keepsSystem, signer: toThoughtIssuer(target) })
   const holds = target.features.includes('structured_outputs')
   const tools = toTools(body, holds)
   const choice = tools.length === 0 ? undefined : toToolChoice(body)
@@ -121,3 +120,187 @@ const OURS: ReadonlySet<string> = new Set([
   'system',
   'output_config',
 ])
+
+/** Tools, and which of them may or must be called. Pure. */
+type Tool = NonNullable<CanonicalRequest['tools']>[number]
+type Named = { name: string; description?: string | null; parameters?: Record<string, unknown> | null }
+
+/** @param isStrictKnown whether the model can be held to schemas. */
+export function toTools(body: CanonicalRequest, isStrictKnown: boolean): WireTool[] {
+  const allowed = toAllowed(body)
+  const given = (body.tools ?? []).filter((tool) => allowed === null || allowed.has(nameOf(tool)))
+  const tools: WireTool[] = [
+    ...given.map((tool) => toTool(tool, isStrictKnown)),
+    ...(body.functions ?? []).map((tool) => toFunction(tool)),
+  ]
+  const search = body.web_search_options
+  if (!search) return tools
+  const near = search.user_location?.approximate
+  const user_location = near && { type: 'approximate' as const, ...withoutNulls(near) }
+  tools.push({ type: 'web_search_20250305', name: 'web_search', ...(user_location ? { user_location } : {}) })
+  return tools
+}
+
+const withoutNulls = (place: Record<string, string | null>): Record<string, string> =>
+  Object.fromEntries(Object.entries(place).filter((field): field is [string, string] => field[1] !== null))
+
+function toTool(tool: Tool, isStrictKnown: boolean): WireTool {
+  const cache = toCacheControl(tool) ?? toCacheControl(tool.type === 'custom' ? tool.custom : tool.function)
+  const made = tool.type === 'custom' ? toCustom(tool.custom) : toFunction(tool.function, isStrictKnown)
+  return cache ? { ...made, cache_control: cache } : made
+}
+
+function toFunction(
+  { name, description, parameters, strict }: Named & { strict?: boolean | null },
+  isStrictKnown = false,
+): FunctionTool {
+  const held = strict === true && isStrictKnown && parameters ? toStrict(parameters) : null
+  const input_schema = { ...(held ?? { properties: {}, ...parameters }), type: 'object' as const }
+  return { ...toNamed(name, description), input_schema, ...(held ? { strict: true } : {}) }
+}
+
+/** A tool that takes a text is a function of one text. */
+function toCustom({ name, description, format }: Extract<Tool, { type: 'custom' }>['custom']): FunctionTool {
+  const grammar = format?.type === 'grammar' ? format.grammar : null
+  const rule = grammar ? `The input must match this ${grammar.syntax} grammar:\n${grammar.definition}` : ''
+  const words = [description ?? '', rule].filter((each) => each !== '').join('\n\n')
+  const input_schema = { type: 'object' as const, properties: { input: { type: 'string' } }, required: ['input'] }
+  return { ...toNamed(name, words), input_schema }
+}
+
+const toNamed = (name: string, description: string | null | undefined) =>
+  description ? { name, description } : { name }
+
+const nameOf = (tool: Tool) => (tool.type === 'custom' ? tool.custom.name : tool.function.name)
+
+/** The names of the tools that `allowed_tools` leaves; null where all are. */
+function toAllowed({ tool_choice: choice }: CanonicalRequest): ReadonlySet<string> | null {
+  if (typeof choice !== 'object' || choice?.type !== 'allowed_tools') return null
+  return new Set(
+    choice.allowed_tools.tools.map((tool) => asText((asObject(tool.function) ?? asObject(tool.custom) ?? tool).name)),
+  )
+}
+
+/** Undefined where the API's own default says it. */
+export function toToolChoice(body: CanonicalRequest): WireToolChoice | undefined {
+  const chosen = choose(body)
+  // A legacy function is called one at a time.
+  const isSingle = body.parallel_tool_calls === false || (body.functions ?? null) !== null
+  if (!isSingle || chosen?.type === 'none') return chosen
+  return { ...(chosen ?? { type: 'auto' }), disable_parallel_tool_use: true }
+}
+
+function choose({ tool_choice: choice, function_call: call }: CanonicalRequest): WireToolChoice | undefined {
+  const asked = choice ?? call
+  if (asked === 'none' || asked === 'auto') return { type: asked }
+  if (asked === 'required') return { type: 'any' }
+  if (!asked) return undefined
+  if (!('type' in asked)) return { type: 'tool', name: asked.name }
+  if (asked.type === 'allowed_tools') return { type: asked.allowed_tools.mode === 'required' ? 'any' : 'auto' }
+  return { type: 'tool', name: asked.type === 'custom' ? asked.custom.name : asked.function.name }
+}
+
+/**
+ * Whether and how a model is to think: as the client asks, in whichever words, of what its route says that it can. Where a
+ * client says nothing, nothing is sent; where it says no, that is, for some models think by themselves. Pure.
+ */
+export interface Thinking {
+  thinking?: WireThinking
+  effort?: Effort
+  /** Whether a tool was to be called, which a model that thinks whatever it is told cannot be made to. */
+  mayNotForce?: true
+}
+
+export interface Circumstances {
+  /** The output cap that is sent. */
+  cap: number
+  /** Whether it must call a tool. */
+  isForced: boolean
+  /** Whether the last answer called tools, and none of its thoughts came back. */
+  hasForgotten: boolean
+}
+
+/** The least that the API takes. */
+const LEAST_BUDGET = 1_024
+/** What part of the cap is for thinking, as `@ai-sdk/provider-utils` has it. */
+const SHARES: Record<Effort, number> = { minimal: 0.02, low: 0.1, medium: 0.3, high: 0.6, xhigh: 0.9, max: 0.9 }
+/** Every model that takes an effort knows these. */
+const USUAL_EFFORTS: readonly Effort[] = ['low', 'medium', 'high', 'max']
+
+export function toThinking(body: CanonicalRequest, { options, features }: Target, around: Circumstances): Thinking {
+  const wish = toThinkingWish(body)
+  const kind = options.thinking ?? (features.includes('reasoning') ? 'adaptive' : 'none')
+  if (kind === 'none') return {}
+  const canStop = options.thinking_off !== false
+  const isUnasked = options.thinking_unasked !== false
+  const adaptive = kind === 'adaptive' && wish.isOn !== null ? toAdaptive(wish, options.efforts ?? USUAL_EFFORTS) : null
+  if (around.isForced) {
+    if (canStop && (wish.isOn !== null || options.thinking_off)) return { thinking: { type: 'disabled' } }
+    return canStop || !isUnasked ? {} : { ...adaptive, mayNotForce: true }
+  }
+  if (wish.isOn === null) return {}
+  if (!wish.isOn && canStop) return { thinking: { type: 'disabled' } }
+  if (!wish.isOn && !isUnasked) return {}
+  if (adaptive) return adaptive
+  // A turn that thinks by a budget must begin with what was thought (400 otherwise).
+  if (around.hasForgotten || around.cap <= LEAST_BUDGET) return {}
+  const asked = wish.tokens ?? around.cap * SHARES[wish.effort ?? 'medium']
+  const budget = Math.min(Math.max(LEAST_BUDGET, Math.floor(asked)), around.cap - 1)
+  return { thinking: { type: 'enabled', budget_tokens: budget } }
+}
+
+function toAdaptive({ isOn, effort, isHidden }: ThinkingWish, efforts: readonly Effort[]): Thinking {
+  const thinking: WireThinking = { type: 'adaptive', display: isHidden ? 'omitted' : 'summarized' }
+  const wanted = isOn ? effort : 'none'
+  const nearest = wanted === null ? undefined : toNearestEffort(wanted, efforts)
+  return nearest === undefined ? { thinking } : { thinking, effort: nearest }
+}
+
+/**
+ * The output cap of a request that has none, which the API wants: as much as the model writes, but no more than its context has
+ * room for beside the prompt, for models before Claude 4.5 refuse a request whose prompt and cap together are too long. Pure.
+ */
+/** UTF-8 bytes of words for a token, at least: what is estimated is rather too much. */
+const BYTES_PER_TOKEN = 3
+/** About what an image of the largest size has. */
+const IMAGE_TOKENS = 1_600
+/** However long the prompt is: the estimate may be wrong, and the API says best what does not fit. */
+const LEAST_CAP = 4_096
+
+interface Prompt {
+  system: readonly TextBlock[]
+  turns: readonly Turn[]
+  tools: readonly WireTool[]
+}
+
+export function toCap({ system, turns, tools }: Prompt, { contextLength, maxOutputLength }: Target): number {
+  if (maxOutputLength <= LEAST_CAP) return maxOutputLength
+  const all = [...system, ...turns.flatMap(({ content }) => content)]
+  const bytes = all.reduce((sum, block) => sum + bytesOf(block), Buffer.byteLength(JSON.stringify(tools)))
+  const room = contextLength - Math.ceil(bytes / BYTES_PER_TOKEN)
+  return Math.min(maxOutputLength, Math.max(LEAST_CAP, room))
+}
+
+function bytesOf(block: Block): number {
+  switch (block.type) {
+    case 'text':
+      return Buffer.byteLength(block.text)
+    case 'thinking':
+      return Buffer.byteLength(block.thinking)
+    case 'tool_use':
+      return Buffer.byteLength(JSON.stringify(block.input))
+    case 'tool_result': {
+      const { content = [] } = block
+      if (typeof content === 'string') return Buffer.byteLength(content)
+      return content.reduce((sum, each) => sum + bytesOf(each), 0)
+    }
+    case 'search_result':
+      return block.content.reduce((sum, each) => sum + bytesOf(each), 0)
+    case 'document':
+      return block.source.type === 'text' ? Buffer.byteLength(block.source.data) : 0
+    case 'image':
+      return IMAGE_TOKENS * BYTES_PER_TOKEN
+    case 'redacted_thinking':
+      return 0
+  }
+}

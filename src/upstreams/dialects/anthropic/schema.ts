@@ -1,9 +1,117 @@
 /**
- * JSON Schemas in the part of that language which the API understands: what is left out is said in words in the description,
- * and checked by the gateway afterwards (`structured/plan.ts`). Pure.
+ * JSON Schemas in the part of that language that Anthropic's models are held to while they write (platform.claude.com, structured
+ * outputs; the list of `@ai-sdk/anthropic`): what a schema says beyond it is said in words in the description and has to be checked
+ * afterwards, and some schemas cannot be said in it at all. Objects there have the properties that are named and no others. Pure.
  */
 import { asList, asObject, type JsonObject } from '../../../domain/json.ts'
-import { FORMATS, toHeld, UNDERSTOOD } from '../../../domain/schema-subset.ts'
+
+/** Keywords that are understood. */
+export const UNDERSTOOD: ReadonlySet<string> = new Set([
+  ...['$ref', '$defs', 'definitions', 'type', 'enum', 'const', 'title', 'description', 'default'],
+  ...['properties', 'required', 'items', 'anyOf', 'allOf', 'format', 'additionalProperties'],
+])
+
+/** Keywords that say nothing of what is valid. */
+const SILENT: ReadonlySet<string> = new Set([
+  '$schema',
+  '$id',
+  '$comment',
+  'examples',
+  'deprecated',
+  'readOnly',
+  'writeOnly',
+])
+
+export const FORMATS: ReadonlySet<unknown> = new Set([
+  ...['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'uri', 'ipv4', 'ipv6', 'uuid'],
+])
+
+/** How much of a schema answers are held to. */
+export type Held = 'all' | 'some' | 'none'
+
+/** Schemas as they were asked about last: each call of a request asks for the same one. */
+const known = new WeakMap<JsonObject, Held>()
+
+/** Finds out how much of a schema can be said. */
+export function toHeld(schema: JsonObject): Held {
+  return known.getOrInsertComputed(schema, () =>
+    isObjectSchema(schema) ? survey(schema, { root: schema, followed: new Map() }) : 'none',
+  )
+}
+
+const isObjectSchema = ({ type, properties, $ref, anyOf }: JsonObject) =>
+  type === 'object' || (type === undefined && Boolean(properties ?? $ref ?? anyOf))
+
+interface Survey {
+  root: JsonObject
+  /** What references lead to: null while that is looked at, for a schema that leads back to itself cannot be said. */
+  followed: Map<string, Held | null>
+}
+
+function survey(value: unknown, all: Survey): Held {
+  const schema = asObject(value)
+  if (!schema || isDivided(schema)) return 'none'
+  if (typeof schema.$ref === 'string') return follow(schema.$ref, all)
+  if (isOpen(schema)) return 'none'
+  let held: Held = 'all'
+  for (const name in schema) {
+    if (SILENT.has(name) || isEmpty(name, schema[name])) continue
+    if (!UNDERSTOOD.has(name) || (name === 'format' && !FORMATS.has(schema.format))) held = 'some'
+  }
+  const parts = [
+    ...Object.values(asObject(schema.properties) ?? {}),
+    ...asList(schema.anyOf),
+    ...asList(schema.allOf),
+    ...asList(schema.oneOf),
+    ...(schema.items === undefined ? [] : [schema.items]),
+  ]
+  for (const part of parts) {
+    const found = survey(part, all)
+    if (found === 'none') return 'none'
+    if (found === 'some') held = 'some'
+  }
+  return held
+}
+
+function follow(ref: string, all: Survey): Held {
+  const before = all.followed.get(ref)
+  if (before !== undefined) return before ?? 'none'
+  const [, section, name] = /^#\/(\$defs|definitions)\/([^/]+)$/.exec(ref) ?? []
+  const found = asObject(all.root[section ?? ''])?.[name ?? '']
+  all.followed.set(ref, null)
+  const held = found === undefined ? 'none' : survey(found, all)
+  all.followed.set(ref, held)
+  return held
+}
+
+/** Whether it lets through what nobody has named: any value at all, or an object of any properties. */
+function isOpen(schema: JsonObject): boolean {
+  const { type, properties, anyOf, allOf, oneOf } = schema
+  const types = Array.isArray(type) ? type : [type]
+  if (types.includes('object') && properties === undefined) return true
+  if (asList(schema.enum).some((each) => typeof each === 'object' && each !== null)) return true
+  return [type, properties, anyOf, allOf, oneOf, schema.enum, schema.const].every((each) => each === undefined)
+}
+
+/**
+ * Whether a value has to be within several objects or lists at once: as each object is closed, one would shut out what another
+ * names. The API takes no reference within `allOf`; one that stands there alone is put in its place.
+ */
+function isDivided(schema: JsonObject): boolean {
+  const parts = asList(schema.allOf)
+  const held = parts.filter((part) => HOLDERS.some((name) => asObject(part)?.[name] !== undefined)).length
+  if (held + HOLDERS.filter((name) => name !== 'allOf' && schema[name] !== undefined).length > 1) return true
+  return parts.length > 1 && parts.some((part) => asObject(part)?.$ref !== undefined)
+}
+
+/** By these a schema holds schemas of what is within a value, or other schemas of it. */
+const HOLDERS = ['properties', 'items', '$ref', 'anyOf', 'oneOf', 'allOf']
+
+/** A bound that binds nothing. */
+const isEmpty = (name: string, value: unknown) =>
+  value === undefined ||
+  ((name === 'minItems' || name === 'minLength') && value === 0) ||
+  (name === 'uniqueItems' && !value)
 
 /** The schema in those words; null where it cannot be said in them. */
 export const toStrict = (schema: JsonObject): JsonObject | null => (toHeld(schema) === 'none' ? null : toClean(schema))

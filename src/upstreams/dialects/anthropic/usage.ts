@@ -4,7 +4,7 @@
  */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import { MAX_SEARCHES, type ModelUsage, NO_USAGE, type Usage } from '../../../domain/usage.ts'
-import { asCount } from '../count.ts'
+import { asCount } from '../readings.ts'
 
 /** The counts of one report, or of one of the calls that a request became within the provider. */
 interface Counts {

@@ -1,13 +1,32 @@
-/** Reads one candidate of an answer, whole or as it comes in chunks. Pure. */
-import type { AnswerEvent } from '../../../domain/events.ts'
+/** Reads one candidate of an answer, whole or as it comes in chunks: its parts, calls, citations and log probabilities. Pure. */
+import type { AnswerEvent, Logprob, Logprobs } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
-import type { Expected } from '../../backend.ts'
-import { toSigner } from '../signer.ts'
-import { Calls } from './calls.ts'
-import { toCitations } from './citations.ts'
-import { type Reason, toReason } from './finish.ts'
-import { toLogprobs } from './logprobs.ts'
-import { toDetail, toExtra } from './signatures.ts'
+import type { Expected } from '../dialect.ts'
+import { toThoughtIssuer } from '../thought-state.ts'
+import { CallIds, LEGACY_INDEX } from '../tool-calls.ts'
+import { toDetail, toExtra } from './conversation.ts'
+
+type Reason = 'stop' | 'length' | 'content_filter'
+
+/** Other words mean that it ended, and no more. */
+const REASONS = new Map<string, Reason>(
+  Object.entries({
+    MAX_TOKENS: 'length',
+    CONTINUATION: 'length',
+    SAFETY: 'content_filter',
+    RECITATION: 'content_filter',
+    LANGUAGE: 'content_filter',
+    BLOCKLIST: 'content_filter',
+    PROHIBITED_CONTENT: 'content_filter',
+    SPII: 'content_filter',
+    MODEL_ARMOR: 'content_filter',
+    IMAGE_SAFETY: 'content_filter',
+    IMAGE_PROHIBITED_CONTENT: 'content_filter',
+    IMAGE_RECITATION: 'content_filter',
+  } as const),
+)
+
+const toReason = (word: string): Reason => REASONS.get(word) ?? 'stop'
 
 export class Candidate {
   readonly #index: number
@@ -24,7 +43,7 @@ export class Candidate {
   constructor(expected: Expected, index: number) {
     this.#index = index
     this.#expected = expected
-    this.#signer = toSigner(expected.target)
+    this.#signer = toThoughtIssuer(expected.target)
     this.#calls = new Calls(expected, index)
     if (expected.body.web_search_options) this.#said = ''
   }
@@ -98,5 +117,209 @@ function toImage(value: unknown, signature: string, signer: string): object | nu
     type: 'image_url',
     image_url: { url: `data:${mimeType};base64,${data}` },
     ...(signature === '' ? {} : toExtra(signature, signer)),
+  }
+}
+
+/**
+ * Function calls as events: numbered from 0, each with an id, its name, and its arguments in one piece. They come whole, or
+ * begun with `willContinue` and gone on with by parts without a name.
+ */
+class Calls {
+  readonly #choice: number
+  readonly #ids: CallIds
+  readonly #isLegacy: boolean
+  readonly #isOne: boolean
+  #count = 0
+  /** The one whose arguments are still coming, unless it is left out. */
+  #open: { index: number | null; args: PartialArgs } | null = null
+
+  constructor({ callId, body }: Pick<Expected, 'callId' | 'body'>, choice: number) {
+    this.#ids = new CallIds('call', `${callId}/${choice}`)
+    this.#choice = choice
+    this.#isLegacy = !body.tools && Boolean(body.functions)
+    this.#isOne = this.#isLegacy || body.parallel_tool_calls === false
+  }
+
+  /** How the answer ends where it was not cut short; null where nothing was called. */
+  get reason(): 'tool_calls' | 'function_call' | null {
+    if (this.#count === 0) return null
+    return this.#isLegacy ? 'function_call' : 'tool_calls'
+  }
+
+  /** Takes one `functionCall`. Returns the id of the call that it begins; null where it begins none, or one too many. */
+  take(call: JsonObject, out: AnswerEvent[]): string | null {
+    const name = asText(call.name)
+    if (name === '') {
+      this.#goOn(call, out)
+      return null
+    }
+    this.end(out)
+    const index = this.#begin()
+    const isPartial = call.willContinue === true || call.partialArgs !== undefined
+    const args = new PartialArgs()
+    this.#open = { index, args }
+    if (index === null) {
+      if (!isPartial) this.#open = null
+      return null
+    }
+    const isLegacy = index === LEGACY_INDEX
+    const id = isLegacy ? '' : this.#ids.of(asText(call.id), index)
+    const type = isLegacy ? 'function_call' : 'function'
+    out.push({ kind: 'tool', choice: this.#choice, index, id, name: name.toWellFormed(), type })
+    if (isPartial) this.#goOn(call, out)
+    else {
+      this.#open = null
+      this.#say(index, JSON.stringify(asObject(call.args) ?? {}), out)
+    }
+    return id
+  }
+
+  /** Nothing more comes: says what is still held of the last call. */
+  end(out: AnswerEvent[]): void {
+    const open = this.#open
+    this.#open = null
+    if (open && open.index !== null) this.#say(open.index, open.args.toJson(), out)
+  }
+
+  #goOn(call: JsonObject, out: AnswerEvent[]): void {
+    this.#open?.args.take(call.partialArgs)
+    if (call.willContinue !== true) this.end(out)
+  }
+
+  /** Null for one that its client has no place for: one call at a time was asked for. */
+  #begin(): number | null {
+    if (this.#isOne && this.#count > 0) return null
+    this.#count += 1
+    return this.#isLegacy ? LEGACY_INDEX : this.#count - 1
+  }
+
+  #say(index: number, text: string, out: AnswerEvent[]): void {
+    out.push({ kind: 'arguments', choice: this.#choice, index, text: text.toWellFormed() })
+  }
+}
+
+type Holder = Record<string, unknown>
+
+/** A name or a place in a list. */
+const STEP = /\.([^.[\]]+)|\[(\d{1,6})\]|\['([^']*)'\]/g
+const MAX_STEPS = 64
+
+/**
+ * Puts the arguments of a call together that come in pieces, each with the place of a value: `$.city`, `$.stops[0].name`.
+ * Vertex sends them where that is switched on, which nobody does here; a model may be set so all the same.
+ */
+export class PartialArgs {
+  readonly #root: Holder = {}
+
+  /** Takes the items of one `partialArgs`; what has no place is left out. */
+  take(list: unknown): void {
+    for (const each of asList(list)) {
+      const item = asObject(each)
+      const steps = item ? toSteps(asText(item.jsonPath)) : []
+      if (item && steps.length > 0) put(this.#root, steps, item)
+    }
+  }
+
+  toJson(): string {
+    return JSON.stringify(this.#root)
+  }
+}
+
+function toSteps(path: string): (string | number)[] {
+  const steps = [...path.matchAll(STEP)].map(([, name, place, quoted]) =>
+    place === undefined ? (name ?? quoted ?? '') : Number(place),
+  )
+  return steps.length <= MAX_STEPS ? steps : []
+}
+
+function put(root: Holder, steps: (string | number)[], item: JsonObject): void {
+  let holder: Holder = root
+  for (const [at, step] of steps.entries()) {
+    // A place far beyond the end of a list is none.
+    if (typeof step === 'number' && step > (Array.isArray(holder) ? holder.length : 0)) return
+    const held = Object.hasOwn(holder, step) ? holder[step] : undefined
+    if (at === steps.length - 1) {
+      set(holder, step, toValue(item, held))
+      return
+    }
+    const next = typeof held === 'object' && held !== null ? held : typeof steps[at + 1] === 'number' ? [] : {}
+    if (next !== held) set(holder, step, next)
+    holder = next as Holder
+  }
+}
+
+/** A name such as `__proto__` is one like any other. */
+const set = (holder: Holder, step: string | number, value: unknown) =>
+  Object.defineProperty(holder, step, { value, enumerable: true, configurable: true, writable: true })
+
+/** A text goes on where it stopped. */
+function toValue({ stringValue, numberValue, boolValue }: JsonObject, held: unknown): unknown {
+  if (typeof stringValue === 'string') return asText(held) + stringValue
+  if (typeof numberValue === 'number') return numberValue
+  return typeof boolValue === 'boolean' ? boolValue : null
+}
+
+const MAX_CITATIONS = 1_000
+/** UTF-16 units that are looked through in all. Segments in their order take as many as the text has. */
+const MAX_SEARCHED = 10_000_000
+
+/**
+ * Reads `groundingMetadata`: each page of each segment that has one. A segment is found by its words, since its places are in
+ * bytes of a part, and a stream cuts parts as it likes; one that is not in the text is left out, and so is what comes after as
+ * many citations, or as much searching, as there may be.
+ */
+export function toCitations(metadata: unknown, text: string): object[] {
+  const { groundingChunks, groundingSupports } = asObject(metadata) ?? {}
+  const pages = asList(groundingChunks).map((chunk) =>
+    asObject(asObject(chunk)?.web ?? asObject(chunk)?.retrievedContext),
+  )
+  const citations: object[] = []
+  let from = 0
+  let searched = 0
+  for (const each of asList(groundingSupports)) {
+    const { segment, groundingChunkIndices } = asObject(each) ?? {}
+    const words = asText(asObject(segment)?.text)
+    if (words === '') continue
+    const next = text.indexOf(words, from)
+    const start = next === -1 ? text.indexOf(words) : next
+    searched += next === -1 ? 2 * text.length : next - from + words.length
+    if (searched > MAX_SEARCHED) return citations
+    if (start === -1) continue
+    from = start
+    for (const place of asList(groundingChunkIndices)) {
+      if (citations.length >= MAX_CITATIONS) return citations
+      const page = typeof place === 'number' ? pages[place] : null
+      const url = asText(page?.uri)
+      if (url === '') continue
+      const span = { start_index: start, end_index: start + words.length }
+      const url_citation = { ...span, url, title: asText(page?.title).toWellFormed() }
+      citations.push({ type: 'url_citation', url_citation, index: citations.length })
+    }
+  }
+  return citations
+}
+
+/** OpenAI's figure for a token that is not among the likeliest. */
+const OFF_THE_LIST = -9999
+
+/** Reads `logprobsResult`; null where there is not one token. */
+function toLogprobs(value: unknown): Logprobs | null {
+  const given = asObject(value)
+  const tops = asList(given?.topCandidates)
+  const content = asList(given?.chosenCandidates).map((each, place) => ({
+    ...toLogprob(each),
+    top_logprobs: asList(asObject(tops[place])?.candidates).map(toLogprob),
+  }))
+  return content.length > 0 ? { content, refusal: null } : null
+}
+
+function toLogprob(value: unknown): Logprob {
+  const { token, logProbability } = asObject(value) ?? {}
+  const text = asText(token)
+  return {
+    token: text.toWellFormed(),
+    logprob: typeof logProbability === 'number' && Number.isFinite(logProbability) ? logProbability : OFF_THE_LIST,
+    // Part of a character has bytes that its text does not tell.
+    bytes: text.isWellFormed() && !text.includes('\uFFFD') ? [...Buffer.from(text)] : null,
   }
 }

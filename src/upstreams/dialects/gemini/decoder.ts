@@ -3,20 +3,17 @@
  * ends without a word once all candidates have a `finishReason`, or the prompt was blocked. Pure.
  */
 import { UpstreamError } from '../../../domain/error.ts'
-import type { AnswerEvent } from '../../../domain/events.ts'
-import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
+import type { AnswerEvent, AnswerOrigin } from '../../../domain/events.ts'
+import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import { toMode } from '../../../domain/mode.ts'
 import { MAX_SEARCHES, NO_USAGE, type Usage } from '../../../domain/usage.ts'
-import type { Decoder, Expected } from '../../backend.ts'
-import { toPublic } from '../../failure.ts'
-import type { SseEvent } from '../../sse.ts'
+import { toPublic } from '../../credential-scrubbing.ts'
+import { JsonDecoder } from '../json-decoder.ts'
 import { Candidate } from './candidate.ts'
-import { findError, toUpstreamError } from './error.ts'
-import { toFailure, toTier } from './finish.ts'
+import { findError, toBodyError, toUpstreamError } from './errors.ts'
 import { toUsage } from './usage.ts'
 
-export class AnswerDecoder implements Decoder {
-  readonly #expected: Expected
+export class AnswerDecoder extends JsonDecoder {
   readonly #candidates: Candidate[] = []
   #isBlocked = false
   #tier = ''
@@ -24,17 +21,12 @@ export class AnswerDecoder implements Decoder {
   readonly #queries = new Set<string>()
   /** The last report. */
   #usage: Usage | null = null
-  #isOver = false
 
-  constructor(expected: Expected) {
-    this.#expected = expected
-  }
-
-  /** See `Dialect.whole`. */
+  /** See `WireFormat.whole`. */
   whole(json: unknown): AnswerEvent[] {
     const answer = asObject(json) ?? {}
     const error = findError(json)
-    if (error) throw toUpstreamError(null, error, this.#expected.target)
+    if (error) throw toUpstreamError(null, error, this.expected.target)
     const out: AnswerEvent[] = []
     this.#take(answer, out)
     const last = out.at(-1)
@@ -45,30 +37,21 @@ export class AnswerDecoder implements Decoder {
     return out
   }
 
-  take(): number {
-    return 0
-  }
-
-  event({ data }: SseEvent, out: AnswerEvent[]): void {
-    if (this.#isOver || data.trim() === '') return
-    let chunk: unknown
-    try {
-      chunk = parseJson(data)
-    } catch {
-      this.#fail(new UpstreamError('broken', 'sent a stream event that is not JSON'), out)
-      return
-    }
+  protected override takeJson(chunk: JsonObject, _name: string | null, _data: string, out: AnswerEvent[]): void {
     const error = findError(chunk)
-    if (error) this.#fail(toUpstreamError(null, error, this.#expected.target), out)
-    else this.#take(asObject(chunk) ?? {}, out)
+    if (error) this.fail(toUpstreamError(null, error, this.expected.target), out)
+    else this.#take(chunk, out)
   }
 
-  end(out: AnswerEvent[]): void {
-    if (this.#isOver) return
+  protected override toError(data: string): UpstreamError {
+    return toBodyError(null, data, this.expected.target)
+  }
+
+  override end(out: AnswerEvent[]): void {
     const candidates = this.#candidates
-    if (this.#isBlocked || (candidates.length > 0 && candidates.every(({ isFinished }) => isFinished)))
-      this.#finish(out)
-    else this.#fail(new UpstreamError('broken', 'ended its stream in the middle of the answer'), out)
+    const isWhole = this.#isBlocked || (candidates.length > 0 && candidates.every(({ isFinished }) => isFinished))
+    if (isWhole && !this.isOver) this.#finish(out)
+    else super.end(out)
   }
 
   #take(answer: JsonObject, out: AnswerEvent[]): void {
@@ -77,11 +60,11 @@ export class AnswerDecoder implements Decoder {
     for (const [place, each] of asList(answer.candidates).entries()) {
       const candidate = asObject(each)
       const index = Number.isInteger(candidate?.index) ? (candidate?.index as number) : place
-      if (!candidate || index < 0 || index >= this.#expected.choices) continue
-      const detail = toPublic(asText(candidate.finishMessage), this.#expected.target.upstream)
+      if (!candidate || index < 0 || index >= this.expected.choices) continue
+      const detail = toPublic(asText(candidate.finishMessage), this.expected.target.upstream)
       const failure = toFailure(asText(candidate.finishReason), detail)
       if (failure) {
-        this.#fail(failure, out)
+        this.fail(failure, out)
         return
       }
       this.#candidate(index).take(candidate, out)
@@ -106,7 +89,7 @@ export class AnswerDecoder implements Decoder {
    */
   #toSearches(): number {
     const { size } = this.#queries
-    return this.#expected.target.options.thinking === 'budget' ? Math.min(1, size) : size
+    return this.expected.target.options.thinking === 'budget' ? Math.min(1, size) : size
   }
 
   #takeTier({ serviceTier, trafficType }: JsonObject, out: AnswerEvent[]): void {
@@ -121,13 +104,13 @@ export class AnswerDecoder implements Decoder {
   /** The one of that index; those of lower ones, which may not have begun, are made with it. */
   #candidate(index: number): Candidate {
     const candidates = this.#candidates
-    while (candidates.length <= index) candidates.push(new Candidate(this.#expected, candidates.length))
+    while (candidates.length <= index) candidates.push(new Candidate(this.expected, candidates.length))
     return candidates[index] as Candidate
   }
 
   #finish(out: AnswerEvent[]): void {
-    this.#isOver = true
-    if (this.#isBlocked) this.#candidate(this.#expected.choices - 1)
+    this.isOver = true
+    if (this.#isBlocked) this.#candidate(this.expected.choices - 1)
     const from = out.length
     const usage = this.#usage ?? (this.#isBlocked ? NO_USAGE : null)
     for (const candidate of this.#candidates) candidate.end(this.#isBlocked, out)
@@ -136,9 +119,31 @@ export class AnswerDecoder implements Decoder {
       out.push({ kind: 'usage', usage })
     out.push({ kind: 'done' })
   }
-
-  #fail(error: UpstreamError, out: AnswerEvent[]): void {
-    this.#isOver = true
-    out.push({ kind: 'failure', error })
-  }
 }
+
+/** The model went wrong about its calls: what it wrote is no answer, and another try may be. */
+const FAILURES = new Set([
+  'MALFORMED_FUNCTION_CALL',
+  'UNEXPECTED_TOOL_CALL',
+  'TOO_MANY_TOOL_CALLS',
+  'MALFORMED_RESPONSE',
+  'MISSING_THOUGHT_SIGNATURE',
+])
+
+/** @param detail what the upstream says of it, fit for clients. */
+const toFailure = (word: string, detail: string): UpstreamError | null =>
+  FAILURES.has(word) ? new UpstreamError('broken', `ended its answer with ${word}${detail && `: ${detail}`}`) : null
+
+const TIERS = new Map<string, AnswerOrigin['service_tier']>(
+  Object.entries({
+    standard: 'default',
+    flex: 'flex',
+    priority: 'priority',
+    ON_DEMAND: 'default',
+    ON_DEMAND_FLEX: 'flex',
+    ON_DEMAND_PRIORITY: 'priority',
+  } as const),
+)
+
+/** The tier that served an answer as clients read it, from the words of AI Studio or of Vertex; undefined for any other. */
+const toTier = (word: string): AnswerOrigin['service_tier'] => TIERS.get(word)

@@ -2,16 +2,21 @@
  * The Gemini dialect: generateContent and streamGenerateContent, as Google AI Studio (v1beta) and Vertex serve them. Pure.
  * Loaded where an upstream speaks it.
  */
-import type { Dialect, Readiness } from '../../backend.ts'
+import { toDefined } from '../../../domain/changes.ts'
+import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
+import type { ListedModel } from '../../../domain/model-server.ts'
+import type { Modality } from '../../../domain/models.ts'
+import { isServiceAccount } from '../../auth.ts'
+import type { Readiness } from '../../backend.ts'
 import { toRetryAfterMs, toStatusRefusal } from '../../failure.ts'
-import { isServiceAccount } from '../../google/credential.ts'
+import type { ModelPage, WireFormat } from '../dialect.ts'
+import { toTitle, toTokens } from '../readings.ts'
 import { AnswerDecoder } from './decoder.ts'
 import { readEmbeddings, toEmbeddingRequest } from './embeddings.ts'
-import { toBodyError } from './error.ts'
-import { readModels } from './models.ts'
+import { toBodyError } from './errors.ts'
 import { toWireRequest } from './request.ts'
 
-export const gemini: Dialect = {
+export const gemini: WireFormat = {
   probe: { path: () => '/models?pageSize=1', readiness: toReadiness },
 
   models: {
@@ -32,6 +37,10 @@ export const gemini: Dialect = {
 
   decoder: (expected) => new AnswerDecoder(expected),
 
+  framing: 'events',
+
+  native: {},
+
   embeddings: { request: toEmbeddingRequest, whole: readEmbeddings },
 
   failure: (status, body, headers, target) => toBodyError(status, body, target, toRetryAfterMs(headers)),
@@ -45,4 +54,42 @@ function toReadiness(status: number): Readiness {
   const refusal = toStatusRefusal(isWrong ? 401 : status)
   if (refusal?.of !== 'upstream') return { state: 'unknown' }
   return { state: 'refused', reason: `its /models answered ${status}: ${refusal.why}`, isWrong }
+}
+
+/** Gemini's list of models (`GET /v1beta/models`), which says how long each one's prompt and answer may be. Pure. */
+export function readModels(json: unknown): ModelPage | null {
+  const page = asObject(json)
+  if (!Array.isArray(page?.models)) return null
+  const next = asText(page.nextPageToken)
+  return { models: page.models.map(asObject).map(toListed), next: next === '' ? null : next }
+}
+
+const EMBEDDINGS: Modality[] = ['embeddings']
+
+function toListed(entry: JsonObject | null): ListedModel {
+  const {
+    name,
+    displayName,
+    inputTokenLimit,
+    outputTokenLimit,
+    supportedGenerationMethods: methods,
+    thinking,
+  } = entry ?? {}
+  const oddities: string[] = []
+  const input = toTokens(inputTokenLimit, 'inputTokenLimit', oddities)
+  const embeds = asList(methods).includes('embedContent') && !asList(methods).includes('generateContent')
+  const output = toTokens(outputTokenLimit, 'outputTokenLimit', oddities)
+  return {
+    // Without the folder that stands before it in every address.
+    id: asText(name).replace(/^models\//, ''),
+    ...toDefined({
+      name: toTitle(displayName),
+      contextLength: input,
+      maxOutputLength: output,
+      outputModalities: embeds ? EMBEDDINGS : undefined,
+      can: toDefined({ reasoning: typeof thinking === 'boolean' ? thinking : undefined }),
+      canChat: Array.isArray(methods) && !asList(methods).includes('generateContent') ? false : undefined,
+      oddities,
+    }),
+  }
 }

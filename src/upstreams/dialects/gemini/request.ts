@@ -1,16 +1,23 @@
 /** A request as Gemini takes it. What has no place there is refused (`able.ts`), what only hints is left out. Pure. */
-
-import { isSinceGemini3 } from '../../../domain/gemini-generation.ts'
-import { asList } from '../../../domain/json.ts'
+import type { UpstreamError } from '../../../domain/error.ts'
+import { asList, asObject, asText } from '../../../domain/json.ts'
+import type { Effort, RouteSettings } from '../../../domain/models.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Target } from '../../../domain/snapshot.ts'
-import type { WireRequest } from '../../backend.ts'
-import { toSigner } from '../signer.ts'
-import { findUnable } from './able.ts'
-import { toConversation } from './contents.ts'
-import { toThinking } from './thinking.ts'
-import { toTools } from './tools.ts'
-import type { GenerateContent, GenerationConfig } from './wire.ts'
+import type { WireRequest } from '../dialect.ts'
+import { isSinceGemini3 } from '../dialects.ts'
+import { unsupportedField, unsupportedValue } from '../errors.ts'
+import { EFFORT_TOKENS, type ThinkingWish, toNearestEffort, toThinkingWish } from '../thinking.ts'
+import { toThoughtIssuer } from '../thought-state.ts'
+import { toConversation, toPart } from './conversation.ts'
+import type {
+  FunctionDeclaration,
+  GenerateContent,
+  GenerationConfig,
+  ThinkingConfig,
+  Tool,
+  ToolConfig,
+} from './wire.ts'
 
 /** Throws an UpstreamError `status` 400 for what Gemini has no place for. */
 export function toWireRequest(body: CanonicalRequest, target: Target): WireRequest {
@@ -48,7 +55,7 @@ function toGenerateContent(body: CanonicalRequest, target: Target, isVertex: boo
     ...toConversation(body, {
       ids: !isVertex,
       signs: isSinceGemini3(target),
-      signer: toSigner(target),
+      signer: toThoughtIssuer(target),
     }),
     ...toTools(body, { isSearching: Boolean(body.web_search_options), isVertex }),
     ...(Object.keys(generationConfig).length > 0 ? { generationConfig } : {}),
@@ -93,3 +100,165 @@ function toTier(tier: CanonicalRequest['service_tier']): string | null {
 /** What Vertex has in the place of the field; the usual tier is what it serves by itself. */
 const toTierHeaders = (tier: string): Record<string, string> =>
   tier === 'standard' ? {} : { 'x-vertex-ai-llm-request-type': 'shared', 'x-vertex-ai-llm-shared-request-type': tier }
+
+/** Tools, and which of them are to be called, as Gemini takes them: schemas go as they are. Pure. */
+interface Circumstances {
+  /** Whether it may search the web, which its provider charges for. */
+  isSearching: boolean
+  /** Vertex does not know the field without which others refuse a search beside functions. */
+  isVertex: boolean
+}
+
+export function toTools(
+  body: CanonicalRequest,
+  { isSearching, isVertex }: Circumstances,
+): Pick<GenerateContent, 'tools' | 'toolConfig'> {
+  const functionDeclarations = (body.tools ?? []).flatMap((tool) =>
+    tool.type === 'function' ? toDeclaration(tool.function) : [],
+  )
+  functionDeclarations.push(...(body.functions ?? []).map(toDeclaration))
+  const tools: Tool[] = []
+  if (functionDeclarations.length > 0) tools.push({ functionDeclarations })
+  if (isSearching) tools.push({ googleSearch: {} })
+  if (functionDeclarations.length === 0) return tools.length > 0 ? { tools } : {}
+  const config = toToolConfig(body)
+  const toolConfig = isSearching && !isVertex ? { ...config, includeServerSideToolInvocations: true as const } : config
+  return { tools, ...(toolConfig ? { toolConfig } : {}) }
+}
+
+interface Described {
+  name: string
+  description?: string | null
+  parameters?: Record<string, unknown> | null
+}
+
+function toDeclaration({ name, description, parameters }: Described): FunctionDeclaration {
+  return {
+    name,
+    ...(description ? { description } : {}),
+    ...(parameters && takesArguments(parameters) ? { parametersJsonSchema: parameters } : {}),
+  }
+}
+
+/** An object without properties is what clients write for no arguments at all. */
+function takesArguments({ properties, ...rest }: Record<string, unknown>): boolean {
+  const isEmpty = Object.keys(asObject(properties) ?? {}).length === 0
+  return (
+    !isEmpty || Object.keys(rest).some((key) => !['type', 'additionalProperties', '$schema', 'required'].includes(key))
+  )
+}
+
+type Mode = NonNullable<ToolConfig['functionCallingConfig']>['mode']
+const toConfig = (mode: Mode, names: string[] = []): ToolConfig => ({
+  functionCallingConfig: { mode, ...(names.length > 0 ? { allowedFunctionNames: names } : {}) },
+})
+
+/** Undefined where the model may choose, as it does by itself. */
+function toToolConfig({ tools, tool_choice: choice, function_call: legacy }: CanonicalRequest): ToolConfig | undefined {
+  const wanted = choice ?? legacy
+  if (wanted === 'none') return toConfig('NONE')
+  if (wanted === 'required') return toConfig('ANY')
+  if (!wanted || wanted === 'auto') return tools?.some(isStrict) ? toConfig('VALIDATED') : undefined
+  if ('name' in wanted) return toConfig('ANY', [wanted.name])
+  if (wanted.type === 'function') return toConfig('ANY', [wanted.function.name])
+  if (wanted.type === 'custom') return undefined
+  const names = wanted.allowed_tools.tools
+    .map((tool) => asText(asObject(tool.function)?.name))
+    .filter((name) => name !== '')
+  return toConfig(wanted.allowed_tools.mode === 'required' ? 'ANY' : 'VALIDATED', names)
+}
+
+/** Arguments are held to the schema in one mode alone. */
+const isStrict = (tool: NonNullable<CanonicalRequest['tools']>[number]) =>
+  tool.type === 'function' && tool.function.strict === true
+
+/**
+ * How much a Gemini model is to think: by a level or by a number of tokens, never both, which is refused
+ * (ai.google.dev/gemini-api/docs/thinking). By which, its route says; where it says nothing, by level, as every model since
+ * Gemini 3 is told. Pure.
+ */
+/** What every model since Gemini 3 knows. */
+const LEVELS: NonNullable<RouteSettings['efforts']> = ['low', 'medium', 'high']
+/** What every model takes that is told a number. */
+const MIN_BUDGET = EFFORT_TOKENS.minimal
+const MAX_BUDGET = EFFORT_TOKENS.high
+const BUDGETS: Record<Effort, number> = { ...EFFORT_TOKENS, xhigh: MAX_BUDGET, max: MAX_BUDGET }
+
+/** Undefined where there is nothing to say. */
+export function toThinking(body: CanonicalRequest, options: RouteSettings): ThinkingConfig | undefined {
+  if (options.thinking === 'none') return undefined
+  const wish = toThinkingWish(body)
+  const isByTokens = options.thinking === 'budget'
+  const control = isByTokens ? toBudget(wish, options) : toLevel(wish, options)
+  // Without it the thoughts are paid for and not shown: who has refused them, or cannot be without, reads none.
+  return { ...(wish.isHidden || control.thinkingBudget === 0 ? {} : { includeThoughts: true }), ...control }
+}
+
+function toBudget({ isOn, effort, tokens }: ThinkingWish, { thinking_off: canBeOff }: RouteSettings): ThinkingConfig {
+  if (isOn === false) return { thinkingBudget: canBeOff ? 0 : MIN_BUDGET }
+  if (tokens !== null) return { thinkingBudget: Math.min(Math.max(tokens, MIN_BUDGET), MAX_BUDGET) }
+  return effort === null ? {} : { thinkingBudget: BUDGETS[effort] }
+}
+
+function toLevel({ isOn, effort }: ThinkingWish, { efforts = LEVELS }: RouteSettings): ThinkingConfig {
+  const wanted = isOn === false ? 'none' : effort
+  const level = wanted === null ? undefined : toNearestEffort(wanted, efforts)
+  return level === undefined ? {} : { thinkingLevel: level }
+}
+
+/** What a request may ask for and Gemini has no place for: told before anybody is asked, with the path of the field. Pure. */
+/**
+ * Returns the refusal of the first field that Gemini cannot be sent, and that means too much to be left out; or null.
+ * @param isSince3 whether the model is of Gemini 3 or later.
+ */
+export function findUnable(body: CanonicalRequest, isSince3: boolean): UpstreamError | null {
+  return findField(body, isSince3) ?? findTool(body) ?? findPart(body)
+}
+
+function findField(body: CanonicalRequest, isSince3: boolean): UpstreamError | null {
+  if (body.logit_bias && Object.keys(body.logit_bias).length > 0)
+    return unsupportedField('logit_bias', 'its API has nothing like it.')
+  if (body.audio) return unsupportedField('audio', NOT_SPOKEN)
+  if (body.modalities?.includes('audio')) return unsupportedValue('modalities', NOT_SPOKEN)
+  if (body.web_search_options && !isSince3 && (body.tools?.length || body.functions?.length))
+    return unsupportedField('web_search_options', 'a model before Gemini 3 searches only where it has no functions.')
+  if (body.moderation) return unsupportedField('moderation', 'its API has nothing like it.')
+  return null
+}
+
+const NOT_SPOKEN = 'its answers are not spoken.'
+const FUNCTIONS_ONLY = 'it calls functions only.'
+
+/** Names that begin otherwise are refused there. */
+const NAME = /^[A-Za-z_]/
+
+function findTool({ tools, functions, tool_choice: choice }: CanonicalRequest): UpstreamError | null {
+  for (const [at, tool] of (tools ?? []).entries()) {
+    if (tool.type === 'custom') return unsupportedValue(`tools[${at}].type`, FUNCTIONS_ONLY)
+    if (!NAME.test(tool.function.name)) return toBadName(`tools[${at}].function.name`)
+  }
+  const at = functions?.findIndex(({ name }) => !NAME.test(name)) ?? -1
+  if (at >= 0) return toBadName(`functions[${at}].name`)
+  const isCustom = typeof choice === 'object' && choice?.type === 'custom'
+  return isCustom ? unsupportedValue('tool_choice', FUNCTIONS_ONLY) : null
+}
+
+const toBadName = (param: string) =>
+  unsupportedValue(param, 'there the name of a function begins with a letter or an underscore.')
+
+function findPart({ messages }: CanonicalRequest): UpstreamError | null {
+  for (let index = 0; index < messages.length; index++) {
+    const message = messages[index]
+    const content = message?.content
+    if (typeof content === 'string' || !content) continue
+    for (let at = 0; at < content.length; at++) {
+      const part = content[at]
+      const param = `messages[${index}].content[${at}]`
+      if (part?.type === 'text' || part?.type === 'refusal') continue
+      if (message?.role === 'tool' && part?.type !== 'image_url')
+        return unsupportedValue(param, 'what tools answer is text and pictures there.')
+      if (toPart(part) === undefined) return unsupportedValue(param, 'it is none of the parts that its API takes.')
+    }
+  }
+  return null
+}

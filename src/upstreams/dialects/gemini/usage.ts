@@ -4,7 +4,7 @@
  */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Usage } from '../../../domain/usage.ts'
-import { asCount } from '../count.ts'
+import { asCount } from '../readings.ts'
 
 /**
  * Reads `usageMetadata`; null where it does not count, as in chunks of Vertex that tell the kind of traffic alone.

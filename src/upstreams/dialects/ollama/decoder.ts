@@ -1,38 +1,38 @@
 /**
- * Reads an answer of Ollama's as events, whole or streamed: each line of a stream is a whole answer with what is new, the last one has
- * `done` and what was used. Pure.
+ * Reads what Ollama answers: chats as events, whole or streamed, each line of a stream a whole answer with what is new, the last one with
+ * `done` and what was used; embeddings (`POST /api/embed`), of which no text loses its end without a word; and errors, `{ "error": "…" }`,
+ * as the body of a status or as a line of a stream. Pure.
  */
+import type { EmbeddingInput, EmbeddingRequest } from '../../../domain/embedding.ts'
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, FinishReason } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
+import type { CanonicalRequest } from '../../../domain/request.ts'
+import type { Target } from '../../../domain/snapshot.ts'
 import { NO_USAGE } from '../../../domain/usage.ts'
-import type { Decoder, Expected } from '../../backend.ts'
-import type { SseEvent } from '../../sse.ts'
-import { asCount, toSpeed } from '../count.ts'
-import { SurrogateBuffer } from '../surrogate-buffer.ts'
-import { toSentence, toUpstreamError } from './error.ts'
+import type { Expected, WireRequest } from '../dialect.ts'
+import { readErrorBody, toStatusError, unsupportedValue } from '../errors.ts'
+import { JsonDecoder, SurrogateBuffer } from '../json-decoder.ts'
+import { asCount, toSpeed, toVectors } from '../readings.ts'
+import { CallIds, LEGACY_INDEX } from '../tool-calls.ts'
 
-/** The index under which the events of a legacy call stand. */
-const LEGACY_INDEX = -1
-
-export class AnswerDecoder implements Decoder {
-  readonly #expected: Expected
+export class AnswerDecoder extends JsonDecoder {
   readonly #isLegacy: boolean
-  readonly #ids = new Set<string>()
+  readonly #ids: CallIds
   readonly #said = { text: new SurrogateBuffer(), reasoning: new SurrogateBuffer() }
   #calls = 0
-  #isOver = false
 
   constructor(expected: Expected) {
-    this.#expected = expected
+    super(expected)
+    this.#ids = new CallIds('call', expected.callId)
     this.#isLegacy = !expected.body.tools && Boolean(expected.body.functions)
   }
 
-  /** See `Dialect.whole`. */
+  /** See `WireFormat.whole`. */
   whole(json: unknown): AnswerEvent[] {
     const answer = asObject(json) ?? {}
     const sentence = toSentence(answer)
-    if (sentence !== '') throw toUpstreamError(null, sentence, this.#expected.target)
+    if (sentence !== '') throw toUpstreamError(null, sentence, this.expected.target)
     if (answer.done !== true || !asObject(answer.message))
       throw new UpstreamError('broken', 'answered 200 with something that is no answer')
     const out: AnswerEvent[] = []
@@ -40,27 +40,18 @@ export class AnswerDecoder implements Decoder {
     return out
   }
 
-  take(): number {
-    return 0
-  }
-
-  event({ data }: SseEvent, out: AnswerEvent[]): void {
-    if (this.#isOver || data.trim() === '') return
-    let line: JsonObject | null = null
-    try {
-      line = asObject(parseJson(data))
-    } catch {}
-    if (line === null) {
-      this.#fail(new UpstreamError('broken', 'sent a line that is not JSON'), out)
-      return
-    }
+  protected override takeJson(line: JsonObject, _name: string | null, _data: string, out: AnswerEvent[]): void {
     const sentence = toSentence(line)
-    if (sentence !== '') this.#fail(toUpstreamError(null, sentence, this.#expected.target), out)
+    if (sentence !== '') this.fail(toUpstreamError(null, sentence, this.expected.target), out)
     else this.#take(line, out)
   }
 
-  end(out: AnswerEvent[]): void {
-    if (!this.#isOver) this.#fail(new UpstreamError('broken', 'ended its stream in the middle of the answer'), out)
+  protected override takeText(_data: string, out: AnswerEvent[]): void {
+    this.fail(new UpstreamError('broken', 'sent a line that is not JSON'), out)
+  }
+
+  protected override toError(data: string): UpstreamError {
+    return toBodyError(null, data, this.expected.target)
   }
 
   #take(answer: JsonObject, out: AnswerEvent[]): void {
@@ -79,28 +70,19 @@ export class AnswerDecoder implements Decoder {
   /** Comes whole. */
   #call(call: JsonObject, out: AnswerEvent[]): void {
     const { name, arguments: args } = asObject(call.function) ?? {}
-    const isOne = this.#isLegacy || this.#expected.body.parallel_tool_calls === false
+    const isOne = this.#isLegacy || this.expected.body.parallel_tool_calls === false
     if (asText(name) === '' || (isOne && this.#calls > 0)) return
     const number = this.#calls++
     const index = this.#isLegacy ? LEGACY_INDEX : number
-    const id = this.#isLegacy ? '' : this.#toId(asText(call.id), index)
+    const id = this.#isLegacy ? '' : this.#ids.of(asText(call.id), index)
     const type = this.#isLegacy ? 'function_call' : 'function'
     out.push({ kind: 'tool', choice: 0, index, id, name: asText(name).toWellFormed(), type })
     const text = typeof args === 'string' ? args : JSON.stringify(asObject(args) ?? {})
     out.push({ kind: 'arguments', choice: 0, index, text: text.toWellFormed() })
   }
 
-  /** Its own, or one of ours where it has none or has said it before. */
-  #toId(given: string, index: number): string {
-    const isNew = given !== '' && given.isWellFormed() && !this.#ids.has(given)
-    const hash = () => Bun.hash(`${this.#expected.callId}/${index}`).toString(16).padStart(16, '0')
-    const id = isNew ? given : `call_${hash()}`
-    this.#ids.add(id)
-    return id
-  }
-
   #finish(answer: JsonObject, out: AnswerEvent[]): void {
-    this.#isOver = true
+    this.isOver = true
     for (const kind of ['reasoning', 'text'] as const) {
       const text = this.#said[kind].end()
       if (text !== '') out.push({ kind, choice: 0, text })
@@ -123,9 +105,67 @@ export class AnswerDecoder implements Decoder {
     if (this.#calls > 0) return this.#isLegacy ? 'function_call' : 'tool_calls'
     return 'stop'
   }
+}
 
-  #fail(error: UpstreamError, out: AnswerEvent[]): void {
-    this.#isOver = true
-    out.push({ kind: 'failure', error })
+/** See `EmbeddingFormat`. */
+export function toEmbeddingRequest(
+  _: CanonicalRequest,
+  { inputs, dimensions }: EmbeddingRequest,
+  { upstreamModel }: Target,
+): WireRequest {
+  // JSON leaves out what is undefined.
+  const asked = {
+    model: upstreamModel,
+    input: inputs.map(toText),
+    truncate: false,
+    dimensions: dimensions ?? undefined,
+  }
+  return { path: '/api/embed', body: JSON.stringify(asked) }
+}
+
+function toText(input: EmbeddingInput): string {
+  if (typeof input === 'string') return input
+  throw unsupportedValue('input', 'it takes texts, and no numbers of tokens.')
+}
+
+/** See `EmbeddingFormat`. */
+export function readEmbeddings(json: unknown, embedding: EmbeddingRequest, target: Target): AnswerEvent[] {
+  const sentence = toSentence(json)
+  if (sentence !== '') throw toUpstreamError(null, sentence, target)
+  const answer = asObject(json)
+  if (!Array.isArray(answer?.embeddings))
+    throw new UpstreamError('broken', 'answered 200 with something that is no embedding')
+  const vectors = toVectors(asList(answer.embeddings), embedding)
+  const prompt = asCount(answer.prompt_eval_count)
+  const usage: AnswerEvent[] = prompt === null ? [] : [{ kind: 'usage', usage: { ...NO_USAGE, prompt } }]
+  return [{ kind: 'embeddings', vectors }, ...usage, { kind: 'done' }]
+}
+
+/** Reads the body of an error status. */
+export function toBodyError(status: number | null, body: string, target: Target, retryAfterMs?: number): UpstreamError {
+  const read = readErrorBody(body)
+  return toUpstreamError(status, typeof read === 'string' ? read : toSentence(read), target, retryAfterMs)
+}
+
+/** What is wrong, from an answer that has an `error`; '' where it has none. Of what it hands on, the engine's own words. */
+function toSentence(answer: unknown): string {
+  const error = asObject(answer)?.error
+  return asText(error) || asText(asObject(error)?.message)
+}
+
+/** @param status of the response; null for an error inside of one that said 200. */
+function toUpstreamError(status: number | null, message: string, target: Target, retryAfterMs?: number): UpstreamError {
+  return toStatusError(
+    { status: status ?? 500, stated: status, message, engineWords: toInner(message), retryAfterMs },
+    target,
+  )
+}
+
+/** The engine's words, where it hands on its whole answer. */
+function toInner(sentence: string): string {
+  try {
+    return toSentence(parseJson(sentence)) || sentence
+  } catch {
+    return sentence
   }
 }

@@ -2,16 +2,18 @@
  * The Ollama dialect: its own API, and not the one that it has in OpenAI's format, by which it shortens histories without a word and
  * cannot be told how long its context is to be (github.com/ollama/ollama/blob/main/docs/api.md). Pure. Loaded where an upstream speaks it.
  */
+import { toDefined } from '../../../domain/changes.ts'
+import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
+import type { ListedModel } from '../../../domain/model-server.ts'
+import type { Modality } from '../../../domain/models.ts'
 import { toAuthHeaders } from '../../auth.ts'
-import type { Dialect } from '../../backend.ts'
 import { toRetryAfterMs, toStatusRefusal } from '../../failure.ts'
-import { AnswerDecoder } from './decoder.ts'
-import { readEmbeddings, toEmbeddingRequest } from './embeddings.ts'
-import { toBodyError } from './error.ts'
-import { askFurther, readModels } from './models.ts'
+import type { FurtherQuestion, ModelPage, WireFormat } from '../dialect.ts'
+import { toSize, toTokens } from '../readings.ts'
+import { AnswerDecoder, readEmbeddings, toBodyError, toEmbeddingRequest } from './decoder.ts'
 import { toWireRequest } from './request.ts'
 
-export const ollama: Dialect = {
+export const ollama: WireFormat = {
   probe: {
     path: () => '/api/version',
     readiness: (status) => {
@@ -41,7 +43,86 @@ export const ollama: Dialect = {
 
   decoder: (expected) => new AnswerDecoder(expected),
 
+  native: {},
+
   embeddings: { request: toEmbeddingRequest, whole: readEmbeddings },
 
   failure: (status, body, headers, target) => toBodyError(status, body, target, toRetryAfterMs(headers)),
+}
+
+/**
+ * Ollama's list of models (`GET /api/tags`), and what it says of each (`POST /api/show`) and of those that are loaded (`GET /api/ps`):
+ * questions that load nothing. What is loaded has the context that it is served with, all others the one that they were trained
+ * with, which few machines have the memory for. Pure.
+ */
+function readModels(json: unknown): ModelPage | null {
+  const list = asObject(json)?.models
+  return Array.isArray(list) ? { models: list.map(asObject).map(toListed), next: null } : null
+}
+
+function toListed(entry: JsonObject | null): ListedModel {
+  const { model, name, size, details, remote_host: host, remote_model: remote } = entry ?? {}
+  const { parameter_size: parameters, quantization_level: quantization } = asObject(details) ?? {}
+  return {
+    id: asText(model) || asText(name),
+    ...toSize({ parameters, quantization, bytes: size }),
+    ...toDefined({ isElsewhere: isSaid(host) || isSaid(remote) || undefined }),
+  }
+}
+
+/** Its cloud's are called as if they were here. */
+const isSaid = (value: unknown) => asText(value) !== ''
+
+function askFurther(models: readonly ListedModel[]): FurtherQuestion[] {
+  return [
+    ...models.map(
+      ({ id }): FurtherQuestion => ({ at: 'base', path: '/api/show', body: { model: id }, of: id, read: readShown }),
+    ),
+    { at: 'base', path: '/api/ps', of: null, read: readLoaded },
+  ]
+}
+
+const EMBEDDINGS: Modality[] = ['embeddings']
+
+/** As much as most machines have the memory for, where nobody says what a model is served with. */
+const USUAL_CONTEXT = 8_192
+
+function readShown(json: unknown, listed: ListedModel): ListedModel {
+  const shown = asObject(json) ?? {}
+  const oddities: string[] = []
+  const info = asObject(shown.model_info) ?? {}
+  const trained = toTokens(info[`${asText(info['general.architecture'])}.context_length`], 'context_length', oddities)
+  const set = toTokens(
+    Number(/^num_ctx\s+(\d{1,9})\s*$/m.exec(asText(shown.parameters))?.[1] ?? 0),
+    'num_ctx',
+    oddities,
+  )
+  const can = Array.isArray(shown.capabilities) ? new Set(asList(shown.capabilities)) : null
+  const elsewhere = isSaid(shown.remote_host) || isSaid(shown.remote_model)
+  const seeing: Modality[] = can?.has('vision') ? ['text', 'image'] : ['text']
+  return {
+    ...listed,
+    ...toDefined({
+      contextLength: set ?? (trained === undefined ? undefined : Math.min(trained, USUAL_CONTEXT)),
+      trainedContext: trained,
+      inputModalities: can ? seeing : undefined,
+      can: can ? { tools: can.has('tools'), reasoning: can.has('thinking') } : undefined,
+      canChat: can && !can.has('completion') ? false : undefined,
+      outputModalities: can?.has('embedding') ? EMBEDDINGS : undefined,
+      isElsewhere: elsewhere || undefined,
+      oddities: oddities.length > 0 ? oddities : undefined,
+    }),
+  }
+}
+
+/** No machine has more of them in its memory; each is compared with each of the list. */
+const MOST_LOADED = 100
+
+function readLoaded(json: unknown, listed: ListedModel): ListedModel {
+  const loaded = asList(asObject(json)?.models)
+    .slice(0, MOST_LOADED)
+    .map(asObject)
+    .find((each) => each?.model === listed.id || each?.name === listed.id)
+  const contextLength = toTokens(loaded?.context_length, 'context_length', [])
+  return contextLength === undefined ? listed : { ...listed, contextLength }
 }

@@ -8,18 +8,16 @@
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { AssistantMessage, Message } from '../../../domain/request.ts'
 import type { Upstream } from '../../../domain/snapshot.ts'
-import { toArgumentsText } from '../arguments.ts'
-import { type Signing, toSigner } from '../signer.ts'
-import { ID_RULES, ToolIds } from '../tool-ids.ts'
-import { toChanged, toChanges, toList } from './changes.ts'
-import { withSignatures } from './signatures.ts'
+import { type IssuingTarget, toThoughtIssuer } from '../thought-state.ts'
+import { ID_RULES, ToolIds, toArgumentsText } from '../tool-calls.ts'
+import { toChanged, toChanges, toList } from './field-changes.ts'
 
 export function toOwnConversation(
   messages: readonly Message[],
-  target: Signing & { upstream: Pick<Upstream, 'options' | 'local'> },
+  target: IssuingTarget & { upstream: Pick<Upstream, 'options' | 'local'> },
 ): readonly JsonObject[] {
   const { options, local } = target.upstream
-  const signer = toSigner(target)
+  const signer = toThoughtIssuer(target)
   const read = messages.some(hasPictures) ? movePictures(messages) : messages
   const { message: changes } = toChanges(options)
   const rule = options.tool_ids && ID_RULES[options.tool_ids]
@@ -148,4 +146,43 @@ function withIds(message: Message, ids: ToolIds): Message {
     return id === call.id ? call : { ...call, id }
   })
   return calls === message.tool_calls ? message : { ...message, tool_calls: [...calls] }
+}
+
+/**
+ * Thought signatures of Gemini models behind Google's OpenAI format, where they hang on the calls of tools, as
+ * `extra_content.google.thought_signature`; without them a model since Gemini 3 refuses its own calls
+ * (ai.google.dev/gemini-api/docs/thought-signatures, "OpenAI compatibility"). To clients they are items of `reasoning_details`, as
+ * those of Google's own format are, and go back from there to where they were. Pure.
+ */
+/** Under whose name it may stand; the latter at some gateways before Vertex (github.com/earendil-works/pi/issues/6733). */
+const PLACES = ['google', 'vertex'] as const
+
+const SIGNATURE = 'reasoning.encrypted'
+
+/** Items for a call that carries a signature; `extra_content` in one says where it stood. @param id of the call. */
+export function toSignatureDetails(extra: JsonObject, id: string, signer: string): JsonObject[] {
+  return PLACES.flatMap((place) => {
+    const data = asText(asObject(extra[place])?.thought_signature)
+    if (data === '' || !data.isWellFormed()) return []
+    return { type: SIGNATURE, data, id, format: 'google-gemini-v1', signer, extra_content: place }
+  })
+}
+
+/** Takes such items, which are this upstream's own, out of a message, and hangs what they hold on its calls. */
+export function withSignatures(message: AssistantMessage): AssistantMessage {
+  const byCall = new Map<string, JsonObject>()
+  const rest = (message.reasoning_details ?? []).filter((detail) => {
+    const { extra_content: place, id, data } = asObject(detail) ?? {}
+    if (!PLACES.some((one) => one === place)) return true
+    byCall.set(asText(id), { [asText(place)]: { thought_signature: data } })
+    return false
+  })
+  if (byCall.size === 0) return message
+  const { reasoning_details: _, ...bare } = message
+  // What a client has hung there itself stays.
+  const calls = message.tool_calls?.map((call) => {
+    const extra_content = byCall.get(call.id)
+    return extra_content && !('extra_content' in call) ? { ...call, extra_content } : call
+  })
+  return { ...bare, ...(rest.length > 0 ? { reasoning_details: rest } : {}), ...(calls ? { tool_calls: calls } : {}) }
 }

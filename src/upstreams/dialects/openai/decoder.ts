@@ -1,40 +1,33 @@
 /** Reads an answer of the OpenAI format as events, whole or streamed: what is a chunk, an error, an end, and what is none of them. Pure. */
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, AnswerOrigin } from '../../../domain/events.ts'
-import { asList, asObject, type JsonObject, parseJson } from '../../../domain/json.ts'
+import { asList, asObject, type JsonObject } from '../../../domain/json.ts'
 import { toMode } from '../../../domain/mode.ts'
-import type { Decoder, Expected } from '../../backend.ts'
-import type { SseEvent } from '../../sse.ts'
-import { ChoiceDecoder } from './choice.ts'
-import { findError, toBodyError, toUpstreamError } from './error.ts'
-import { PlainChunks } from './plain-chunks.ts'
+import type { Expected } from '../dialect.ts'
+import { JsonDecoder, tryParse } from '../json-decoder.ts'
+import { DeltaDecoder, toLogprobs } from './delta.ts'
+import { findError, toBodyError, toUpstreamError } from './errors.ts'
 import { findCharge, toUsageEvent } from './usage.ts'
 
 const NO_REPORT: readonly AnswerEvent[] = []
 
-export class AnswerDecoder implements Decoder {
-  readonly #expected: Expected
+export class AnswerDecoder extends JsonDecoder {
   readonly #choices: ChoiceDecoder[] = []
   readonly #plain = new PlainChunks()
   #origin: AnswerOrigin = {}
   #mode: string | null = null
   /** What was reported last, as long as nothing else came after it. */
   #report: readonly AnswerEvent[] = NO_REPORT
-  #isOver = false
 
-  constructor(expected: Expected) {
-    this.#expected = expected
-  }
-
-  /** See `Dialect.whole`. Choices beyond those that were asked for are left out. */
+  /** See `WireFormat.whole`. Choices beyond those that were asked for are left out. */
   whole(answer: JsonObject, text = JSON.stringify(answer)): AnswerEvent[] {
     const error = findError(answer)
-    if (error) throw toUpstreamError(null, error, this.#expected.target)
+    if (error) throw toUpstreamError(null, error, this.expected.target)
     const choices = inOrder(answer.choices)
     if (choices.length === 0) throw new UpstreamError('broken', 'answered 200 with something that is no completion')
     const out: AnswerEvent[] = []
     this.#takeOrigin(answer, out)
-    for (const [index, choice] of choices.slice(0, this.#expected.choices).entries()) {
+    for (const [index, choice] of choices.slice(0, this.expected.choices).entries()) {
       const decoder = this.#choice(index)
       decoder.take(choice, choice.message, out)
       decoder.end(out)
@@ -44,9 +37,9 @@ export class AnswerDecoder implements Decoder {
     return out
   }
 
-  take(text: string, out: AnswerEvent[]): number {
+  override take(text: string, out: AnswerEvent[]): number {
     let at = 0
-    while (at < text.length && !this.#isOver) {
+    while (at < text.length && !this.isOver) {
       const said = this.#plain.read(text, at)
       if (!said || !this.#choices[said.choice]?.passes) break
       out.push(said)
@@ -56,24 +49,20 @@ export class AnswerDecoder implements Decoder {
     return at
   }
 
-  event({ name, data }: SseEvent, out: AnswerEvent[]): void {
-    if (this.#isOver) return
-    if (name === 'error') this.#fail(toBodyError(null, data, this.#expected.target), out)
-    else this.#takeData(data, out)
-  }
-
-  end(out: AnswerEvent[]): void {
-    if (this.#isOver) return
+  override end(out: AnswerEvent[]): void {
     // A finish reason without [DONE] is a finished answer; an end without either is a truncated one.
     const named = this.#choices.filter((choice) => choice.isNamed)
-    if (named.length > 0 && named.every((choice) => choice.isFinished)) this.#finish(out)
-    else this.#fail(new UpstreamError('broken', 'ended its stream in the middle of the answer'), out)
+    const isWhole = named.length > 0 && named.every((choice) => choice.isFinished)
+    if (isWhole && !this.isOver) this.#finish(out)
+    else super.end(out)
   }
 
-  #takeData(data: string, out: AnswerEvent[]): void {
-    const chunk = tryParse(data)
-    if (chunk) this.#takeChunk(chunk, data, out)
-    else if (isDone(data)) this.#finish(out)
+  protected override toError(data: string): UpstreamError {
+    return toBodyError(null, data, this.expected.target)
+  }
+
+  protected override takeText(data: string, out: AnswerEvent[]): void {
+    if (isDone(data)) this.#finish(out)
     else if (!isSilence(data)) this.#takeLines(data.split('\n'), out)
   }
 
@@ -81,14 +70,14 @@ export class AnswerDecoder implements Decoder {
   #takeLines(all: string[], out: AnswerEvent[]): void {
     const lines = all.filter((line) => !isSilence(line))
     if (lines.length > 1 && lines.every((line) => isDone(line) || tryParse(line))) {
-      for (const line of lines) if (!this.#isOver) this.#takeData(line, out)
-    } else this.#fail(new UpstreamError('broken', 'sent a stream event that is not JSON'), out)
+      for (const line of lines) this.event({ name: null, data: line }, out)
+    } else super.takeText('', out)
   }
 
-  #takeChunk(chunk: JsonObject, data: string, out: AnswerEvent[]): void {
+  protected override takeJson(chunk: JsonObject, _name: string | null, data: string, out: AnswerEvent[]): void {
     const error = findError(chunk)
     if (error) {
-      this.#fail(toUpstreamError(null, error, this.#expected.target), out)
+      this.fail(toUpstreamError(null, error, this.expected.target), out)
       return
     }
     const from = out.length
@@ -98,7 +87,7 @@ export class AnswerDecoder implements Decoder {
     for (const [place, value] of choices.entries()) {
       const choice = asObject(value)
       const index = toIndex(choice, place)
-      const isTaken = choice !== null && index < this.#expected.choices
+      const isTaken = choice !== null && index < this.expected.choices
       if (!isTaken || !this.#choice(index).take(choice, choice.delta, out)) isPlain = false
     }
     if (out.length > from) this.#report = NO_REPORT
@@ -131,7 +120,7 @@ export class AnswerDecoder implements Decoder {
 
   #takeReport(answer: JsonObject, text: string, out: AnswerEvent[]): void {
     const usage = toUsageEvent(answer)
-    const nanoUsd = findCharge(answer, text, this.#expected.target.upstream.options.cost)
+    const nanoUsd = findCharge(answer, text, this.expected.target.upstream.options.cost)
     if (usage === null && nanoUsd === null) return
     const report: AnswerEvent[] = []
     if (usage !== null) report.push(usage)
@@ -143,24 +132,19 @@ export class AnswerDecoder implements Decoder {
   /** The decoder of a choice; those of lower ones, which may not have begun, are made with it. */
   #choice(index: number): ChoiceDecoder {
     while (this.#choices.length <= index) {
-      this.#choices.push(new ChoiceDecoder(this.#expected, this.#choices.length))
+      this.#choices.push(new ChoiceDecoder(this.expected, this.#choices.length))
     }
     return this.#choices[index] as ChoiceDecoder
   }
 
   #finish(out: AnswerEvent[]): void {
-    this.#isOver = true
+    this.isOver = true
     this.#choice(0)
     const from = out.length
     for (const choice of this.#choices) choice.end(out)
     // What was held back until now had come before the last report, which counts it.
     if (out.length > from + this.#choices.length) out.push(...this.#report)
     out.push({ kind: 'done' })
-  }
-
-  #fail(error: UpstreamError, out: AnswerEvent[]): void {
-    this.#isOver = true
-    out.push({ kind: 'failure', error })
   }
 }
 
@@ -193,11 +177,160 @@ const isDone = (data: string) => data.trimStart().startsWith('[DONE]')
 /** A keep-alive in the place of data: nothing, or a comment. */
 const isSilence = (data: string) => data[0] === ':' || data.trim() === ''
 
-function tryParse(data: string): JsonObject | null {
-  const text = data[0] === '{' ? data : data.trimStart()
-  if (text[0] !== '{') return null
+/** What upstreams call an end; what was called decides which of its reasons clients read. */
+const REASONS: Record<string, 'stop' | 'length' | 'content_filter'> = {
+  stop: 'stop',
+  tool_calls: 'stop',
+  tool_use: 'stop',
+  function_call: 'stop',
+  length: 'length',
+  max_tokens: 'length',
+  max_output_tokens: 'length',
+  max_length: 'length',
+  model_length: 'length',
+  model_context_window_exceeded: 'length',
+  content_filter: 'content_filter',
+  content_filtered: 'content_filter',
+  safety: 'content_filter',
+  sensitive: 'content_filter',
+}
+
+/**
+ * Reads one choice of an answer, streamed or whole: content that is all a delta says, as nearly every one does, and why the
+ * choice ended. Any other delta is `delta.ts`'s to read.
+ */
+class ChoiceDecoder {
+  readonly #index: number
+  readonly #expected: Expected
+  /** Made where it is needed: most choices are content alone. */
+  #deltas: DeltaDecoder | null = null
+  #reason: 'stop' | 'length' | 'content_filter' | null = null
+  /** Whether its upstream has named it, if only by a role. */
+  isNamed = false
+  /** Whether it has a finish reason, if only one that nobody knows. */
+  isFinished = false
+
+  constructor(expected: Expected, index: number) {
+    this.#index = index
+    this.#expected = expected
+    // Thoughts may be in its content from the first piece on.
+    if (expected.target.upstream.options.think_tags) this.#deltas = new DeltaDecoder(expected, index)
+  }
+
+  /** Whether a piece of content that is well-formed goes out exactly as it comes. */
+  get passes(): boolean {
+    return this.#deltas === null || this.#deltas.passes
+  }
+
+  /**
+   * Takes a choice, and the delta or message that it holds. Returns whether that was a piece of content, which went out as
+   * it came, and nothing else.
+   */
+  take(choice: JsonObject, said: unknown, out: AnswerEvent[]): boolean {
+    this.isNamed = true
+    const delta = asObject(said) ?? {}
+    const logprobs = this.#expected.logprobs ? toLogprobs(choice.logprobs) : null
+    const content = logprobs ? null : toPlainText(delta)
+    const isPlain = content !== null && content !== '' && this.passes && content.isWellFormed()
+    if (isPlain) out.push({ kind: 'text', choice: this.#index, text: content })
+    else if (content !== '') {
+      this.#deltas ??= new DeltaDecoder(this.#expected, this.#index)
+      this.#deltas.take(delta, logprobs, out)
+    }
+    return !this.#takeReason(choice.finish_reason) && isPlain
+  }
+
+  /** What was held back, once nothing more comes, and why it ended: calls make `tool_calls`, whatever an upstream says. */
+  end(out: AnswerEvent[]): void {
+    const cut = this.#reason === 'length' || this.#reason === 'content_filter' ? this.#reason : null
+    const called = this.#deltas?.end(cut === null, out)
+    out.push({ kind: 'finish', choice: this.#index, reason: cut ?? called ?? 'stop' })
+  }
+
+  /** Returns whether it says that the choice ended, in any word: some servers write '' or "null" into every chunk. */
+  #takeReason(reason: unknown): boolean {
+    if (typeof reason !== 'string' || reason === '' || reason === 'null') return false
+    this.isFinished = true
+    // The first one that means something counts.
+    this.#reason ??= REASONS[reason.toLowerCase()] ?? null
+    return true
+  }
+}
+
+/** The content of a delta or message that says nothing else, as nearly all do; null for any other. */
+function toPlainText(said: JsonObject): string | null {
+  for (const key in said) if (key !== 'content' && key !== 'role' && said[key] != null) return null
+  const { content } = said
+  return typeof content === 'string' ? content : content == null ? '' : null
+}
+
+/** So many lessons without use: a stream whose chunks never look alike, such as one with padding, is not studied for ever. */
+const MAX_LESSONS = 8
+
+/** Escapes other than of line ends, tabs, slashes and backslashes, and what would end a line for somebody: read with care. */
+const UNUSUAL = /\\[^\\/bfnrt]|[^\u0020-\u0084\u0086-\u2027\u202a-\uffff]/
+
+const BACKSLASH = 92
+
+/** How a chunk stands in its stream. */
+const BEFORE = 'data: '
+const AFTER = '\n\n'
+
+/**
+ * The quick way for a chunk that is a piece of content and nothing else, as nearly all are: what stands before and after
+ * the content is learnt from one such chunk, and the next one of the same make is read without parsing it.
+ */
+class PlainChunks {
+  #prefix = ''
+  #suffix = ''
+  #choice = 0
+  #lessons = MAX_LESSONS
+  /** Where what was read last ends. */
+  end = 0
+
+  /** Reads the event of the learnt make that stands at a place of the text; null for any other. */
+  read(text: string, at: number): (AnswerEvent & { kind: 'text' }) | null {
+    const prefix = this.#prefix
+    if (prefix === '' || !text.startsWith(prefix, at)) return null
+    const from = at + prefix.length
+    // The first quote ends the content, unless it is escaped; then what was learnt does not follow it.
+    const to = text.indexOf('"', from)
+    if (to <= from || text.charCodeAt(to - 1) === BACKSLASH || !text.startsWith(this.#suffix, to)) return null
+    const json = text.slice(from - 1, to + 1)
+    if (UNUSUAL.test(json)) return null
+    this.end = to + this.#suffix.length
+    this.#lessons = MAX_LESSONS
+    return {
+      kind: 'text',
+      choice: this.#choice,
+      text: json.includes('\\') ? JSON.parse(json) : json.slice(1, -1),
+      json,
+    }
+  }
+
+  /** Learns from a chunk that was read the long way, and said this piece of content and nothing else. */
+  learn(data: string, { text, choice }: { text: string; choice: number }): void {
+    // An event over several lines has a line end where this looks for none.
+    if (this.#lessons === 0 || data.includes('\n')) return
+    this.#lessons--
+    const json = JSON.stringify(text)
+    const at = data.indexOf(json)
+    if (at === -1) return
+    const prefix = data.slice(0, at + 1)
+    const suffix = data.slice(at + json.length - 1)
+    // The same text may stand elsewhere, too: only where another one becomes the content, this is its place.
+    if (contentOf(`${prefix}${MARK}${suffix}`) !== MARK) return
+    this.#prefix = BEFORE + prefix
+    this.#suffix = suffix + AFTER
+    this.#choice = choice
+  }
+}
+
+const MARK = 'tollgate'
+
+function contentOf(data: string): unknown {
   try {
-    return asObject(parseJson(text))
+    return JSON.parse(data)?.choices?.[0]?.delta?.content
   } catch {
     return null
   }

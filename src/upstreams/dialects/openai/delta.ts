@@ -3,15 +3,14 @@
  * order thought, text, refusal, calls; what has to wait for more is held back. A whole message is one delta that says
  * everything. Pure.
  */
-import type { AnswerEvent, Logprobs } from '../../../domain/events.ts'
+
+import type { AnswerEvent, Logprob, Logprobs, TokenLogprob } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
-import type { Expected } from '../../backend.ts'
-import { toSigner } from '../signer.ts'
-import { SurrogateBuffer } from '../surrogate-buffer.ts'
-import { signed } from './conversation.ts'
-import { ItemNumbers } from './item-numbers.ts'
-import { toDetails } from './signatures.ts'
-import { ThinkSplitter } from './think.ts'
+import type { Expected } from '../dialect.ts'
+import { SurrogateBuffer } from '../json-decoder.ts'
+import { toThoughtIssuer } from '../thought-state.ts'
+import { CallIds } from '../tool-calls.ts'
+import { signed, toSignatureDetails } from './conversation.ts'
 import { ToolCalls } from './tool-calls.ts'
 
 /** Reads the deltas of one choice. */
@@ -31,7 +30,7 @@ export class DeltaDecoder {
   constructor({ target, callId }: Expected, index: number) {
     this.#index = index
     this.#callId = callId
-    this.#signer = toSigner(target)
+    this.#signer = toThoughtIssuer(target)
     this.#think = target.upstream.options.think_tags ? new ThinkSplitter() : null
   }
 
@@ -75,12 +74,8 @@ export class DeltaDecoder {
 
   #toTools(): ToolCalls {
     const sign = (extra: JsonObject, id: string) =>
-      toDetails(extra, id, this.#signer).map((detail) => this.#details.add(detail))
-    return new ToolCalls(this.#index, (position) => this.#mint(position), sign)
-  }
-
-  #mint(position: number): string {
-    return `call_${Bun.hash(`${this.#callId}/${this.#index}/${position}`).toString(16).padStart(16, '0')}`
+      toSignatureDetails(extra, id, this.#signer).map((detail) => this.#details.add(detail))
+    return new ToolCalls(this.#index, new CallIds('call', `${this.#callId}/${this.#index}`), sign)
   }
 
   #takeTexts(delta: JsonObject, calls: boolean, out: AnswerEvent[]): void {
@@ -158,3 +153,168 @@ function toDetailsText(details: unknown): string {
     .map((each) => asText(asObject(each)?.text) || asText(asObject(each)?.summary))
     .join('')
 }
+
+/**
+ * Parts `<think>…</think>` at the beginning of an answer from the answer itself, however the text is cut; `<reasoning>`, as Bedrock
+ * has it, and `<thought>`, as Google's OpenAI API has it, are the same. Blank space
+ * before the block and line ends just inside and just behind its tags are markup and go with them; a block that never
+ * ends is all reasoning. A closing tag without its opening one stays text: a stream has sent what was before it long ago,
+ * and a whole answer says the same as a stream. Pure.
+ */
+const OPENINGS = ['<think>', '<reasoning>', '<thought>'] as const
+
+export interface Thought {
+  reasoning: string
+  content: string
+}
+
+export class ThinkSplitter {
+  #state: 'before' | 'opened' | 'inside' | 'closed' | 'past' = 'before'
+  #held = ''
+  /** The tag that ends the thought. */
+  #closing = ''
+
+  /** Whether the rest of the text is content. */
+  get isPast(): boolean {
+    return this.#state === 'past'
+  }
+
+  take(text: string): Thought {
+    this.#held += text
+    const out: Thought = { reasoning: '', content: '' }
+    if (this.#state === 'before') this.#open()
+    if (this.#state === 'opened') this.#passLineEnds('inside')
+    if (this.#state === 'inside') out.reasoning = this.#takeThought()
+    if (this.#state === 'closed') this.#passLineEnds('past')
+    if (this.#state !== 'past') return out
+    out.content = this.#held
+    this.#held = ''
+    return out
+  }
+
+  /** What was held back because more might have come. From here on, everything is content. */
+  end(): Thought {
+    const held = this.#held
+    const out = { reasoning: this.#state === 'inside' ? held : '', content: this.#state === 'before' ? held : '' }
+    this.#held = ''
+    this.#state = 'past'
+    return out
+  }
+
+  #open(): void {
+    const text = this.#held.trimStart()
+    const opening = OPENINGS.find((tag) => text.startsWith(tag))
+    if (opening !== undefined) {
+      this.#held = text.slice(opening.length)
+      this.#closing = opening.replace('<', '</')
+      this.#state = 'opened'
+    } else if (!OPENINGS.some((tag) => tag.startsWith(text))) this.#state = 'past'
+  }
+
+  #passLineEnds(next: 'inside' | 'past'): void {
+    this.#held = this.#held.replace(/^[\r\n]+/, '')
+    if (this.#held !== '') this.#state = next
+  }
+
+  /** Up to the closing tag, or as far as it is certain that none begins, nor the line ends before one. */
+  #takeThought(): string {
+    const held = this.#held
+    const endTag = this.#closing
+    const closing = held.indexOf(endTag)
+    const tag = closing === -1 ? held.lastIndexOf('<') : closing
+    let end = tag !== -1 && (tag === closing || endTag.startsWith(held.slice(tag))) ? tag : held.length
+    while (end > 0 && (held[end - 1] === '\n' || held[end - 1] === '\r')) end -= 1
+    this.#held = held.slice(closing === -1 ? end : closing + endTag.length)
+    if (closing !== -1) this.#state = 'closed'
+    return held.slice(0, end)
+  }
+}
+
+/**
+ * Numbers what comes as a list beside the text, `reasoning_details` and `annotations`: clients join the pieces of a stream
+ * by an integer `index`, and some stop at an item without one (openai-python raises on the second chunk). Pure.
+ */
+const NO_ITEMS: readonly object[] = []
+
+export class ItemNumbers {
+  #next = 0
+  readonly #byType = new Map<unknown, number>()
+
+  /** @param joins whether an item without an index goes on where the last of its type was; otherwise it is one of its own. */
+  constructor(readonly joins: boolean) {}
+
+  /** Gives each item its `index`; what is no object is left out. */
+  take(list: unknown): readonly object[] {
+    // Nearly no delta has one.
+    if (list === undefined) return NO_ITEMS
+    return asList(list).flatMap((each) => {
+      const item = asObject(each)
+      if (!item) return []
+      const known = this.joins ? this.#byType.get(item.type) : undefined
+      const index = isIndex(item.index) ? item.index : (known ?? this.#next)
+      this.#byType.set(item.type, index)
+      this.#next = Math.max(this.#next, index + 1)
+      return { ...item, index }
+    })
+  }
+
+  /** Gives one that stands alone the next number. */
+  add<Item extends object>(item: Item): Item & { index: number } {
+    return { ...item, index: this.#next++ }
+  }
+}
+
+/** Far beyond any list: numbers that are larger still cannot be counted on. */
+const MAX_INDEX = 1e6
+
+const isIndex = (value: unknown): value is number =>
+  Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_INDEX
+
+/**
+ * Completes the log probabilities of an answer, so that typed clients can read them: every key, every number finite, every
+ * list a list. What has not the shape of a token is left out. Pure.
+ */
+/** OpenAI's figure for a token that is not among the likeliest. */
+const OFF_THE_LIST = -9999
+
+/** Returns null where there is not one token. */
+export function toLogprobs(value: unknown): Logprobs | null {
+  const given = asObject(value)
+  if (!given) return null
+  const content = toTokenLogprobs(given.content)
+  const refusal = toTokenLogprobs(given.refusal)
+  return content || refusal ? { content, refusal } : null
+}
+
+function toTokenLogprobs(value: unknown): TokenLogprob[] | null {
+  const tokens = asList(value).flatMap((each): TokenLogprob[] => {
+    const item = asObject(each)
+    const token = item && toLogprob(item)
+    return token ? [{ ...token, top_logprobs: toLikeliest(item.top_logprobs) }] : []
+  })
+  return tokens.length > 0 ? tokens : null
+}
+
+function toLikeliest(value: unknown): Logprob[] {
+  const map = asObject(value)
+  const items = map ? Object.entries(map).map(([token, logprob]) => ({ token, logprob })) : asList(value)
+  return items.flatMap((each) => {
+    const item = asObject(each)
+    return (item && toLogprob(item)) ?? []
+  })
+}
+
+function toLogprob({ token, logprob, bytes }: JsonObject): Logprob | null {
+  if (typeof token !== 'string') return null
+  return { token: token.toWellFormed(), logprob: toFinite(logprob), bytes: toBytes(token, bytes) }
+}
+
+const toFinite = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : OFF_THE_LIST)
+
+/** A token that is only a part of a character has bytes that its text does not tell. */
+function toBytes(token: string, given: unknown): number[] | null {
+  if (Array.isArray(given)) return given.every(isByte) ? given : null
+  return given === null || token.includes('\uFFFD') ? null : [...Buffer.from(token)]
+}
+
+const isByte = (value: unknown) => Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 255

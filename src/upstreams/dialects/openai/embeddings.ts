@@ -6,9 +6,9 @@ import { isPassed, isRouting } from '../../../domain/fields.ts'
 import { asObject, type JsonObject } from '../../../domain/json.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Target } from '../../../domain/snapshot.ts'
-import { toVectors } from '../vectors.ts'
-import { toChanged, toChanges } from './changes.ts'
-import { findError, toUpstreamError } from './error.ts'
+import { toVectors } from '../readings.ts'
+import { findError, toUpstreamError } from './errors.ts'
+import { toChanged, toChanges } from './field-changes.ts'
 import { findCharge, findUsage } from './usage.ts'
 
 /** The body, by the upstream's settings; fields that only it knows go as they came. */

@@ -3,10 +3,10 @@
  * arguments. Upstreams leave indexes out, repeat them or let them drift, so a piece finds its call by its id first, then
  * by its index, else it belongs to the last one. The legacy `function_call`, one a choice, is told in the same manner. Pure.
  */
-import type { AnswerEvent } from '../../../domain/events.ts'
+import type { AnswerEvent, ToolKind } from '../../../domain/events.ts'
 import { asObject, asText, type JsonObject } from '../../../domain/json.ts'
-import { SurrogateBuffer } from '../surrogate-buffer.ts'
-import { type Entry, NO_ENTRY, toEntry, toText } from './tool-entry.ts'
+import { SurrogateBuffer } from '../json-decoder.ts'
+import { type CallIds, LEGACY_INDEX } from '../tool-calls.ts'
 
 /** An entry that has taken in the pieces that followed it: `text` is all of them. */
 interface Call extends Entry {
@@ -19,25 +19,20 @@ interface Call extends Entry {
   isSigned: boolean
 }
 
-/** The index under which the events of a legacy call stand: tool calls begin at 0. */
-const LEGACY_INDEX = -1
-
 export class ToolCalls {
   readonly #calls: Call[] = []
   /** The first call of each id, and the last one at each index. */
   readonly #byId = new Map<string, Call>()
   readonly #byIndex = new Map<number, Call>()
-  readonly #ids = new Set<string>()
   #legacy: Call | null = null
   #positions = 0
 
   /**
-   * @param mint gives the id of a call that has none, by its position.
    * @param sign makes items of `reasoning_details` of what a call carries, by its id as clients know it.
    */
   constructor(
     readonly choice: number,
-    readonly mint: (position: number) => string,
+    readonly ids: CallIds,
     readonly sign: (extra: JsonObject, id: string) => object[] = () => [],
   ) {}
 
@@ -58,7 +53,7 @@ export class ToolCalls {
       ...NO_ENTRY,
       kind: 'function_call',
       name: asText(called.name),
-      text: toText(called.arguments),
+      text: toArgumentText(called.arguments),
     }
     this.#legacy ??= toCall(entry)
     this.#extend(this.#legacy, entry, out)
@@ -123,17 +118,10 @@ export class ToolCalls {
     const isLegacy = kind === 'function_call'
     const index = isLegacy ? LEGACY_INDEX : this.#positions++
     call.position = index
-    const id = isLegacy ? '' : this.#toId(call.id, index)
+    const id = isLegacy ? '' : this.ids.of(call.id, index)
     call.told = id
     out.push({ kind: 'tool', choice: this.choice, index, id, name, type: kind })
     this.#say(call, call.pieces.take(call.text), out)
-  }
-
-  /** The upstream's id, or one of ours where it has none or has said it before. */
-  #toId(given: string, index: number): string {
-    const id = given === '' || this.#ids.has(given) ? this.mint(index) : given
-    this.#ids.add(id)
-    return id
   }
 
   #say({ position }: Call, text: string, out: AnswerEvent[]): void {
@@ -179,4 +167,48 @@ function isWhole({ kind, text }: Call): boolean {
   } catch {
     return false
   }
+}
+
+/** One item of an upstream's `tool_calls`, whole or a piece of one. Texts are '' where it says none. */
+interface Entry {
+  /** The upstream's own id and index. */
+  id: string
+  index: number | null
+  kind: ToolKind
+  name: string
+  /** The next piece of the arguments, or of a custom tool's input. */
+  text: string
+  /** What else it carries, such as a signature (`signatures.ts`); null where that is nothing. */
+  extra: JsonObject | null
+}
+
+const NO_ENTRY: Entry = { id: '', index: null, kind: 'function', name: '', text: '', extra: null }
+
+/** Reads whichever fields are there; null for what is no item at all. */
+function toEntry(value: unknown): Entry | null {
+  const item = asObject(value)
+  if (!item) return null
+  const custom = asObject(item.custom)
+  const kind = item.type === 'custom' || custom ? 'custom' : 'function'
+  const called = custom ?? asObject(item.function) ?? item
+  const { id } = item
+  return {
+    id: typeof id === 'number' ? String(id) : asText(id),
+    index: Number.isInteger(item.index) ? (item.index as number) : null,
+    kind,
+    name: asText(called.name),
+    text: toArgumentText(kind === 'custom' ? called.input : called.arguments),
+    extra: asObject(item.extra_content),
+  }
+}
+
+/**
+ * Writes arguments that came as JSON as the text of it. An object without members says nothing: servers put it where
+ * the text is still to come, and a call without arguments gets its `{}` in the end.
+ */
+function toArgumentText(value: unknown): string {
+  if (typeof value === 'string') return value
+  if (value === undefined || value === null) return ''
+  const text = JSON.stringify(value)
+  return text === '{}' ? '' : text
 }

@@ -1,0 +1,213 @@
+/**
+ * The body of a streamed answer: one batch of the decoder's events a read. A read goes from the socket to whoever takes its
+ * events in plain calls: a promise, an iterator or a closure more for each chunk costs as much as all that is done with it.
+ */
+import { noLongerWanted, tooLong, UpstreamError } from '../domain/error.ts'
+import { type AnswerEvent, type AnswerStream, isContent, type Passage, type Take } from '../domain/events.ts'
+import type { Hearer } from './deadline.ts'
+import type { Decoder, PlainReader, WireFormat } from './dialects/dialect.ts'
+import { checkEvent, endsCharacter, LineReader, type SseEvent, SseReader, Utf8Reader } from './framing.ts'
+import type { HttpCall } from './http-call.ts'
+import type { BodyTaker, Incoming } from './transport.ts'
+
+/** Before the first content. Some upstreams repeat the request there, at most in two of the largest events. */
+const MAX_UNSAID_BYTES = 16 * 1024 * 1024
+
+const isBeginning = (event: AnswerEvent) => event.kind === 'working' || isContent(event)
+
+export class SseStream implements AnswerStream, BodyTaker, Hearer {
+  readonly #call: HttpCall
+  /** That of the call: whatever a chunk looks at is far away in memory, and each look some 0.2 us. */
+  readonly #deadline: HttpCall['deadline']
+  readonly #decoder: Decoder
+  readonly #idleMs: number
+  readonly #response: Incoming
+  readonly #sse: SseReader | LineReader
+  readonly #utf8 = new Utf8Reader()
+  /** Whether what comes next certainly begins an event, and a character: then readers that hold nothing need not be looked at. */
+  #isBetween = true
+  /** Where its events go. */
+  #take: Take = () => false
+  /** Where what passes as it came goes; null where nothing does. */
+  #passage: Passage | null = null
+  /** Reads what may come next, where that passes as it comes; null where it cannot. */
+  #plain: PlainReader | null = null
+  /** What its taker threw, who may yet go on without, and mistakes of our own: nothing of it is the upstream's. */
+  #thrown: unknown[] = []
+  /** The last batch that is taken only once its client has read. */
+  #taken: Promise<boolean> | null = null
+  isHeard = false
+  /** Whether the model has begun to answer, to think or to work: from then on whatever arrives is a sign of life. */
+  #isBegun = false
+  /** How many bytes came before the first content; null once that is there. */
+  #unsaidBytes: number | null = 0
+  #isOver = false
+
+  /** @param idleMs how long the upstream may be silent once it has begun. */
+  constructor(call: HttpCall, response: Incoming, decoder: Decoder, idleMs: number, framing: WireFormat['framing']) {
+    this.#call = call
+    this.#deadline = call.deadline
+    this.#decoder = decoder
+    this.#idleMs = idleMs
+    this.#response = response
+    this.#sse = new (framing === 'lines' ? LineReader : SseReader)(call.maxEventBytes)
+  }
+
+  async pump(take: Take, passage?: Passage): Promise<void> {
+    this.#deadline.pause(false)
+    if (this.#isOver) return
+    this.#take = take
+    this.#passage = passage ?? null
+    this.#plain = null
+    this.#taken = null
+    this.#thrown = []
+    const last: AnswerEvent[] = []
+    const isEnd = await this.#response.pump(this).catch((error) => {
+      if (!this.#isOver) this.#fail(error, last)
+      return false
+    })
+    await this.#taken
+    if (this.#thrown.length > 0) throw this.#thrown[0]
+    if (isEnd && !this.#isOver) this.#finish(last)
+    if (last.length > 0) await take(last)
+  }
+
+  takeBytes(bytes: Uint8Array, from: number, to: number): boolean | Promise<boolean> {
+    try {
+      const went = this.#isOver ? false : this.#read(bytes, from, to)
+      return typeof went === 'boolean' ? went : this.#await(went)
+    } catch (error) {
+      this.#thrown.push(error)
+      return false
+    }
+  }
+
+  #await(went: Promise<boolean>): Promise<boolean> {
+    const taken = went.catch((error) => {
+      this.#thrown.push(error)
+      return false
+    })
+    this.#taken = taken
+    return taken
+  }
+
+  close(): void {
+    if (this.#isOver) return
+    this.#call.abort(noLongerWanted())
+    this.#end()
+  }
+
+  /** Hands over what was read. Returns whether more is wanted, and there is more. */
+  #read(bytes: Uint8Array, from: number, to: number): boolean | Promise<boolean> {
+    this.isHeard = true
+    let text: string
+    let said: string | null
+    try {
+      text = this.#textOf(bytes, from, to)
+      said = this.#plain?.read(text) ?? null
+    } catch (error) {
+      throw this.#closed(error)
+    }
+    if (this.#passage && said !== null) return this.#goOn(this.#passage.pass(text, said))
+    const events = this.#eventsOf(text)
+    if (this.#unsaidBytes !== null) this.#waitForContent(this.#unsaidBytes + to - from, events)
+    this.#plain = this.#passage && this.#isBetween ? (this.#decoder.plain ?? null) : null
+    return events.length === 0 ? !this.#isOver : this.#goOn(this.#take(events))
+  }
+
+  #goOn(went: boolean | Promise<boolean>): boolean | Promise<boolean> {
+    if (went === true) return !this.#isOver
+    this.#deadline.pause(true)
+    if (went === false) return false
+    return went.then((isWanted) => {
+      if (isWanted) this.#deadline.pause(false)
+      return isWanted && !this.#isOver
+    })
+  }
+
+  /** Text of bytes that were read. */
+  #textOf(bytes: Uint8Array, from: number, to: number): string {
+    if (this.#isBetween && bytes instanceof Buffer && endsCharacter(bytes, to)) return bytes.toString('utf8', from, to)
+    const text = this.#utf8.read(bytes, from, to)
+    this.#isBetween &&= this.#utf8.isBetween
+    return text
+  }
+
+  /** The events of what was read; the last batch ends in `done` or `failure`. */
+  #eventsOf(text: string): AnswerEvent[] {
+    const out: AnswerEvent[] = []
+    try {
+      this.#decode(text, out)
+    } catch (error) {
+      throw this.#closed(error)
+    }
+    const last = out.at(-1)
+    if (last?.kind === 'done' || last?.kind === 'failure') this.#end()
+    else if (!this.#isBetween && this.#sse.isTooLarge) {
+      const limit = `${Math.round(this.#sse.maxEventChars / 1024 ** 2)} MiB`
+      this.#fail(tooLong(`sent an event of more than ${limit}`), out)
+    }
+    return out
+  }
+
+  /** Its body has ended. */
+  #finish(out: AnswerEvent[]): void {
+    try {
+      this.#decode(this.#utf8.end(), out)
+      this.#decodeAll(this.#sse.end(), out)
+      if (!this.#isOver) this.#decoder.end(out)
+    } catch (error) {
+      throw this.#closed(error)
+    }
+    this.#end()
+  }
+
+  /** A mistake of our own leaves nothing open. */
+  #closed(error: unknown): unknown {
+    this.close()
+    return error
+  }
+
+  #decode(text: string, out: AnswerEvent[]): void {
+    const taken = this.#isBetween ? this.#decoder.take(text, out) : 0
+    if (taken === text.length) return
+    const found = this.#sse.feed(taken === 0 ? text : text.slice(taken))
+    this.#isBetween = this.#sse.isBetweenEvents() && this.#utf8.isBetween && !this.#sse.isTooLarge
+    this.#decodeAll(found, out)
+  }
+
+  #decodeAll(events: readonly SseEvent[], out: AnswerEvent[]): void {
+    for (const event of events) {
+      if (this.#isOver) return
+      const tooMuch = checkEvent(event.data, this.#call)
+      if (tooMuch) this.#fail(tooMuch, out)
+      else this.#decoder.event(event, out)
+    }
+  }
+
+  /** Pings and the like are no beginning, however many come: `first_token` goes on, and so many bytes of them end the call. */
+  #waitForContent(bytes: number, events: AnswerEvent[]): void {
+    if (this.#isOver) return
+    if (!this.#isBegun && events.some(isBeginning)) {
+      this.#isBegun = true
+      this.#deadline.enter('idle', this.#idleMs)
+      this.#deadline.askOf(this)
+    }
+    this.#unsaidBytes = events.some(isContent) ? null : bytes
+    if (this.#unsaidBytes !== null && bytes > MAX_UNSAID_BYTES)
+      this.#fail(new UpstreamError('broken', 'sent more than 16 MiB without any content'), events)
+  }
+
+  #fail(error: unknown, out: AnswerEvent[]): void {
+    const failure = this.#call.toError(error)
+    this.#call.abort(failure)
+    this.#end()
+    out.push({ kind: 'failure', error: failure })
+  }
+
+  #end(): void {
+    this.#isOver = true
+    this.#deadline.stop()
+    this.#response.leave()
+  }
+}

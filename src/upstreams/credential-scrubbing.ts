@@ -1,0 +1,104 @@
+/**
+ * Takes credentials out of what an upstream says, also where it says only part of one: with a character more or less, in other letters,
+ * percent-encoded, in base64 or in hexadecimal. Called for the words of failures, never for answers. Pure.
+ */
+import type { Upstream } from '../domain/snapshot.ts'
+import { redact } from '../log.ts'
+
+/** So many characters in a row are no accident; of a short credential, nearly half of it. */
+const LONGEST_WINDOW = 16
+const SHORTEST_WINDOW = 8
+
+/** What a mark of ours stands for. */
+const MASK = '…'
+
+/** What may stand next to a part of a credential and belong to it. */
+const RUN = /[A-Za-z0-9+/=_~.%-]/
+
+interface Windows {
+  length: number
+  /** Every piece of that length of every form of the credential, in lower case. */
+  pieces: ReadonlySet<string>
+}
+
+/** Puts a mark in the place of every run of characters that holds a long enough part of the credential. */
+export function maskCredential(text: string, credential: string): string {
+  if (credential.length < SHORTEST_WINDOW) return text.replaceAll(credential, MASK)
+  const { length, pieces } = windowsOf(credential)
+  const lower = text.toLowerCase()
+  // Some letters become two: then the places would not be the same.
+  const searched = lower.length === text.length ? lower : text
+  const isPiece = (at: number) => pieces.has(searched.slice(at, at + length))
+  let masked = ''
+  let from = 0
+  for (let at = 0; at + length <= searched.length; at++) {
+    if (!isPiece(at)) continue
+    let start = at
+    while (start > from && RUN.test(text[start - 1] ?? '')) start--
+    let end = at + length
+    for (let next = at + 1; next < end; next++) if (isPiece(next)) end = next + length
+    while (end < text.length && RUN.test(text[end] ?? '')) end++
+    masked += text.slice(from, start) + MASK
+    from = end
+    at = end - 1
+  }
+  return masked + text.slice(from)
+}
+
+/** Of the credentials that were last asked about: there are a few for each upstream. */
+const known = new Map<string, Windows>()
+const MAX_KNOWN = 256
+
+function windowsOf(credential: string): Windows {
+  const found = known.get(credential)
+  if (found) return found
+  const half = Math.floor((credential.length - 1) / 2)
+  const length = Math.min(LONGEST_WINDOW, Math.max(SHORTEST_WINDOW, half))
+  const pieces = new Set<string>()
+  for (const form of formsOf(credential)) {
+    const lower = form.toLowerCase()
+    for (let at = 0; at + length <= lower.length; at++) pieces.add(lower.slice(at, at + length))
+  }
+  if (known.size >= MAX_KNOWN) known.clear()
+  const windows = { length, pieces }
+  known.set(credential, windows)
+  return windows
+}
+
+function formsOf(credential: string): string[] {
+  const bytes = Buffer.from(credential)
+  return [credential, encodeURIComponent(credential.toWellFormed()), bytes.toString('hex'), ...inBase64(bytes)]
+}
+
+/** Base64 of the bytes inside of other bytes: three ways, by where they begin, without what depends on their neighbours. */
+function inBase64(bytes: Buffer): string[] {
+  return [0, 1, 2].flatMap((before) => {
+    const encoded = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64')
+    const end = Math.floor(((before + bytes.length) * 8) / 6)
+    const certain = encoded.slice(Math.ceil((before * 8) / 6), end)
+    return [certain, certain.replaceAll('+', '-').replaceAll('/', '_')]
+  })
+}
+
+const MAX_CHARS = 1_000
+/** Of a longer text nothing is read: what is masked makes it shorter, and part of a secret at its end is cut with it. */
+const MAX_READ_CHARS = MAX_CHARS + 256
+
+/** Takes our credentials, and what looks like one of somebody else's, out of an upstream's words; then cuts them. */
+export function toPublic(text: string, { secrets }: Pick<Upstream, 'secrets'>): string {
+  return redact(secrets.reduce(maskCredential, text.slice(0, MAX_READ_CHARS))).slice(0, MAX_CHARS)
+}
+
+const CODE = /^[\w.:-]{1,64}$/
+
+/** An upstream's code is stored and logged: null for one that is none, or holds a secret. */
+export const toPublicCode = (code: string, upstream: Pick<Upstream, 'secrets'>): string | null =>
+  CODE.test(code) && toPublic(code, upstream) === code ? code : null
+
+const REQUEST_ID = /^[\w.:+/=@-]+$/
+
+/** How an upstream calls a request, for the ledger; null where that is no name, or holds our credential. */
+export function toPublicRequestId(id: string | null, { secrets }: Pick<Upstream, 'secrets'>): string | null {
+  if (id === null || !REQUEST_ID.test(id) || secrets.some((secret) => id.includes(secret))) return null
+  return id.slice(0, 128)
+}

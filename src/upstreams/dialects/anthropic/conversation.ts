@@ -1,0 +1,355 @@
+/**
+ * A conversation as turns. Instructions that begin it stand apart; all results of one turn's tools open the user turn that
+ * follows it; turns of one role are one; nothing blank is said. The API refuses whatever is otherwise. Pure.
+ */
+import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
+import type { AssistantMessage, Message } from '../../../domain/request.ts'
+import { unsupportedValue } from '../errors.ts'
+import { ANTHROPIC_IDS, ToolIds } from '../tool-calls.ts'
+import type {
+  Block,
+  CacheControl,
+  DocumentBlock,
+  ImageBlock,
+  ImageSource,
+  SaidBlock,
+  TextBlock,
+  ThoughtBlock,
+  ToolResultBlock,
+  ToolUseBlock,
+  Turn,
+  WireBody,
+} from './wire.ts'
+
+export interface Conversation {
+  system: TextBlock[]
+  turns: Turn[]
+}
+
+/** What is said where nobody says anything: the API takes no conversation without words of a user at its beginning. */
+const NOTHING = '.'
+
+/** For whom a conversation is written. */
+export interface Reader {
+  /** Whether it takes instructions later on in turns of their own. */
+  keepsSystem: boolean
+  /** Who knows what it has signed (`toSigner`). */
+  signer: string
+}
+
+export function toConversation(messages: readonly Message[], { keepsSystem, signer }: Reader): Conversation {
+  const begins = messages.findIndex(({ role }) => role !== 'system' && role !== 'developer')
+  const leading = messages.slice(0, begins === -1 ? messages.length : begins)
+  const system = leading.flatMap((message, index) =>
+    marked(message, toTextBlocks(message.content, `messages[${index}].content`)),
+  )
+  const turns: Turn[] = []
+  const before: Before = { call: null, signer, ids: new ToolIds(ANTHROPIC_IDS, messages) }
+  for (let index = leading.length; index < messages.length; index++) {
+    const message = messages[index] as Message
+    const role = toRole(message, keepsSystem)
+    const blocks = marked(message, toBlocks(message, index, before, role))
+    const last = turns.at(-1)
+    if (blocks.length === 0) continue
+    if (last?.role === role) last.content.push(...blocks)
+    else turns.push({ role, content: blocks })
+  }
+  if (turns[0]?.role !== 'user') turns.unshift({ role: 'user', content: toTexts(NOTHING) })
+  trimEnd(turns)
+  return { system, turns }
+}
+
+interface Before {
+  /** The last call of a legacy function, which has no id. */
+  call: string | null
+  signer: string
+  ids: ToolIds
+}
+
+function toRole({ role }: Message, keepsSystem: boolean): Turn['role'] {
+  if (role === 'assistant') return role
+  return keepsSystem && (role === 'system' || role === 'developer') ? 'system' : 'user'
+}
+
+function toBlocks(message: Message, index: number, before: Before, as: Turn['role']): Block[] {
+  const at = `messages[${index}].content`
+  switch (message.role) {
+    case 'assistant':
+      return toAnswer(message, index, before)
+    case 'tool':
+      return [toResult(before.ids.result(message.tool_call_id), message.content, at, message)]
+    case 'function':
+      return before.call === null
+        ? toTexts(`${message.name}: ${message.content ?? ''}`)
+        : [toResult(before.call, message.content, at, message)]
+    case 'system':
+    case 'developer': {
+      const said = toTextBlocks(message.content, at)
+      return as === 'system' ? said : said.map((block) => ({ ...block, text: `<system>\n${block.text}\n</system>` }))
+    }
+    case 'user':
+      return toSaid(message.content, at)
+  }
+}
+
+/** Thoughts come before what they led to, and calls last. */
+function toAnswer(message: AssistantMessage, index: number, before: Before): Block[] {
+  const said = toSaid(message.content, `messages[${index}].content`)
+  const refusal = toTexts(message.refusal ?? '')
+  const uses: ToolUseBlock[] = (message.tool_calls ?? []).map((call) =>
+    call.type === 'custom'
+      ? { type: 'tool_use', id: before.ids.call(call.id), name: call.custom.name, input: { input: call.custom.input } }
+      : {
+          type: 'tool_use',
+          id: before.ids.call(call.id),
+          name: call.function.name,
+          input: toInputObject(call.function.arguments),
+        },
+  )
+  const { function_call: called } = message
+  if (called) {
+    before.call = `function_${index}`
+    uses.push({ type: 'tool_use', id: before.call, name: called.name, input: toInputObject(called.arguments) })
+  }
+  return [...toThoughts(message.reasoning_details ?? [], before.signer), ...said, ...refusal, ...uses]
+}
+
+/** The input of a tool is an object; a text that is none is handed on within one. */
+function toInputObject(text: string): object {
+  if (text.trim() === '') return {}
+  try {
+    const input = asObject(JSON.parse(text))
+    if (input) return input
+  } catch {}
+  return { rawInvalidInput: text }
+}
+
+function toResult(id: string, content: Message['content'], at: string, message: object): ToolResultBlock {
+  const said = typeof content === 'string' ? content : toSaid(content, at)
+  return {
+    type: 'tool_result',
+    tool_use_id: id,
+    ...(said.length === 0 ? {} : { content: said }),
+    ...(Reflect.get(message, 'is_error') === true ? { is_error: true } : {}),
+  }
+}
+
+/** The blocks of a message that is marked for the cache are marked at their end. */
+function marked<Each extends Block>(message: Message, blocks: Each[]): Each[] {
+  const cache = toCacheControl(message)
+  if (cache) markLast(blocks, cache)
+  return blocks
+}
+
+/** What an assistant is to go on with must not end in blank space. */
+function trimEnd(turns: readonly Turn[]): void {
+  const last = turns.at(-1)
+  const end = last?.role === 'assistant' ? last.content.at(-1) : undefined
+  if (end?.type === 'text') end.text = end.text.trimEnd()
+}
+
+/** The parts of a message's content as blocks: texts, images and documents. Throws what `unsupportedValue` makes. Pure. */
+type Content = Message['content']
+
+/** Blocks of a content; blank texts, which the API refuses, are left out. `at` is its path. */
+export function toSaid(content: Content, at: string): SaidBlock[] {
+  if (typeof content === 'string') return toTexts(content)
+  return (content ?? []).flatMap((part, index): SaidBlock[] => {
+    const found = toBlock({ ...part }, `${at}[${index}]`)
+    if (found === null) return []
+    const cache = toCacheControl(part)
+    return [cache ? { ...found, cache_control: cache } : found]
+  })
+}
+
+/** The texts of a content alone. */
+export const toTextBlocks = (content: Content, at: string): TextBlock[] =>
+  toSaid(content, at).flatMap((block) => (block.type === 'text' ? [block] : []))
+
+export const toTexts = (text: string): TextBlock[] => (text.trim() === '' ? [] : [{ type: 'text', text }])
+
+function toBlock(part: JsonObject, at: string): SaidBlock | null {
+  switch (part.type) {
+    case 'text':
+      return toTexts(asText(part.text))[0] ?? null
+    case 'refusal':
+      return toTexts(asText(part.refusal))[0] ?? null
+    case 'image_url':
+      return toImage(asText(asObject(part.image_url)?.url), `${at}.image_url.url`)
+    case 'file':
+      return toDocument(asObject(part.file) ?? {}, `${at}.file`)
+    case 'image':
+    case 'document':
+    case 'search_result':
+      return toNative(part, at)
+    default:
+      throw unsupportedValue(at, `it takes no part of the type '${asText(part.type)}'.`)
+  }
+}
+
+/** A block as this format itself writes it: what the API has to say about the rest of it, it says best. */
+function toNative({ cache_control: _, ...part }: JsonObject, at: string): SaidBlock {
+  if (part.type === 'search_result') {
+    const content = asList(part.content).flatMap((each) => toTexts(asText(asObject(each)?.text)))
+    if (content.length === 0) throw unsupportedValue(`${at}.content`, 'a search result needs texts.')
+    return { ...part, type: 'search_result', source: asText(part.source), title: asText(part.title), content }
+  }
+  const source = asObject(part.source)
+  if (source === null || typeof source.type !== 'string')
+    throw unsupportedValue(`${at}.source`, 'a block needs its source.')
+  if (source.type === 'text' && typeof source.data !== 'string')
+    throw unsupportedValue(`${at}.source.data`, 'a text needs its data.')
+  if (source.type !== 'content' || typeof source.content === 'string')
+    return { ...part, source } as unknown as SaidBlock
+  // Copied, for marks may go from it (`cache.ts`), and the request is its client's.
+  const content = asList(source.content).flatMap((each) => (asObject(each) ? { ...asObject(each) } : []))
+  return { ...part, source: { ...source, content } } as unknown as SaidBlock
+}
+
+const IMAGES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'] as const
+
+function toImage(url: string, at: string): ImageBlock | DocumentBlock {
+  if (/^https?:/i.test(url)) return { type: 'image', source: { type: 'url', url } }
+  const { mediaType, data } = readDataUrl(url, at)
+  if (mediaType === 'application/pdf') return toPdf(data, '')
+  const known = IMAGES.find((one) => one === mediaType.replace('image/jpg', 'image/jpeg'))
+  if (!known) throw unsupportedValue(at, `images are JPEG, PNG, GIF or WebP, and not '${mediaType}'.`)
+  const source: ImageSource = { type: 'base64', media_type: known, data }
+  return { type: 'image', source }
+}
+
+function toDocument(file: JsonObject, at: string): DocumentBlock | ImageBlock {
+  const title = asText(file.filename)
+  const named = title === '' ? {} : { title }
+  const [id, data] = [asText(file.file_id), asText(file.file_data)]
+  // OpenRouter's clients write the address in place of the data.
+  const url = asText(file.file_url) || (/^https?:\/\//i.test(data) ? data : '')
+  if (id !== '') return { type: 'document', source: { type: 'file', file_id: id }, ...named }
+  if (url !== '') return { type: 'document', source: { type: 'url', url }, ...named }
+  if (data === '') throw unsupportedValue(at, 'a file needs its file_data.')
+  if (!data.startsWith('data:')) return toPdf(data, title)
+  const read = readDataUrl(data, `${at}.file_data`)
+  if (read.mediaType === 'application/pdf') return toPdf(read.data, title)
+  if (IMAGES.some((one) => one === read.mediaType)) return toImage(data, at)
+  if (!/^(text\/|application\/(json|xml|yaml|x-yaml)$)/.test(read.mediaType))
+    throw unsupportedValue(`${at}.file_data`, `files are PDF or text, and not '${read.mediaType}'.`)
+  const text = Buffer.from(read.data, 'base64').toString('utf8')
+  return { type: 'document', source: { type: 'text', media_type: 'text/plain', data: text }, ...named }
+}
+
+const toPdf = (data: string, title: string): DocumentBlock => ({
+  type: 'document',
+  source: { type: 'base64', media_type: 'application/pdf', data },
+  ...(title === '' ? {} : { title }),
+})
+
+/** Reads a `data:` URL in base64. It may be megabytes long. */
+function readDataUrl(url: string, at: string): { mediaType: string; data: string } {
+  const comma = url.indexOf(',')
+  const [mediaType = '', ...parameters] = url.slice('data:'.length, Math.max(0, comma)).toLowerCase().split(';')
+  if (!url.startsWith('data:') || !parameters.includes('base64'))
+    throw unsupportedValue(
+      at,
+      'it takes addresses that begin with https:// and data in base64 (data:image/png;base64,…).',
+    )
+  return { mediaType, data: url.slice(comma + 1) }
+}
+
+/**
+ * Where the prompt cache begins anew: marks are taken over from wherever a client puts them. The API takes four, and those of
+ * an hour before those of five minutes. Pure.
+ */
+const MOST_MARKS = 4
+
+/** Reads the mark of a request, a message, a part or a tool: Anthropic's own, or OpenAI's. Null where it has none. */
+export function toCacheControl(holder: object): CacheControl | null {
+  const own = asObject(Reflect.get(holder, 'cache_control'))
+  if (own?.type === 'ephemeral') {
+    return own.ttl === '1h' || own.ttl === '5m' ? { type: 'ephemeral', ttl: own.ttl } : { type: 'ephemeral' }
+  }
+  return asObject(Reflect.get(holder, 'prompt_cache_breakpoint')) ? { type: 'ephemeral' } : null
+}
+
+type Marked = { cache_control?: CacheControl }
+
+/** Marks the last block that may carry a mark. */
+export function markLast(blocks: readonly object[], cache: CacheControl): void {
+  const last = blocks.findLast((block) => !/thinking/.test(String(Reflect.get(block, 'type'))))
+  if (last) (last as Marked).cache_control ??= cache
+}
+
+/** Leaves no more marks than are taken, the last ones, and none of an hour behind one of five minutes. */
+export function keepMarks(body: WireBody): void {
+  const holders: Marked[] = [...(body.tools ?? []), ...(body.system ?? [])]
+  for (const { content } of body.messages) for (const block of content) addHolders(block, holders)
+  const marked = holders.filter((holder) => holder.cache_control !== undefined)
+  // The one of the request stands for a mark on its last block.
+  const most = MOST_MARKS - (body.cache_control ? 1 : 0)
+  for (const holder of marked.slice(0, Math.max(0, marked.length - most))) delete holder.cache_control
+  let isShort = false
+  for (const holder of [...marked, body]) {
+    const { cache_control: cache } = holder
+    if (cache === undefined) continue
+    if (cache.ttl !== '1h') isShort = true
+    else if (isShort) holder.cache_control = { type: 'ephemeral' }
+  }
+}
+
+/** Adds a block behind what is within it: what a tool has answered with, and the parts of a document, may be marked, too. */
+function addHolders(block: Block, holders: Marked[]): void {
+  if (block.type === 'tool_result' && typeof block.content === 'object')
+    for (const part of block.content) addHolders(part, holders)
+  if (block.type === 'document' && block.source.type === 'content' && typeof block.source.content === 'object')
+    for (const part of block.source.content) holders.push(part)
+  if ('cache_control' in block) holders.push(block)
+}
+
+/**
+ * What a model thought, between its own blocks and `reasoning_details` as OpenRouter writes them: the signature of a thought
+ * and what was redacted must come back unchanged, or the API refuses the request. What another vendor's model thought is left
+ * out, and so is what another upstream has signed: signatures mean nothing elsewhere. Pure.
+ */
+/** Whose thoughts they are; the same word as other gateways have. */
+export const FORMAT = 'anthropic-claude-v1'
+const OURS = 'anthropic'
+
+/**
+ * Reads thoughts back, whole or in the pieces in which a stream sent them.
+ * @param signer to whom they go (`toSigner`).
+ */
+export function toThoughts(details: readonly unknown[], signer: string): ThoughtBlock[] {
+  const joined: JsonObject[] = []
+  /** Texts that no signature has ended yet, by their index, and under null the one before: clients send any number of them. */
+  const open = new Map<unknown, JsonObject>()
+  for (const value of details) {
+    const detail = asObject(value)
+    if (!detail) continue
+    const isText = detail.type === 'reasoning.text'
+    const index = Number.isInteger(detail.index) ? detail.index : null
+    const before = isText ? open.get(index) : undefined
+    const goesOn = before !== undefined && isSame(before, detail)
+    const into = goesOn ? before : { ...detail }
+    if (goesOn) join(into, detail)
+    else joined.push(into)
+    if (isText) for (const place of [index, null]) into.signature ? open.delete(place) : open.set(place, into)
+  }
+  return joined.filter((detail) => (detail.signer ?? signer) === signer).flatMap(toThoughtBlock)
+}
+
+/** Whether a text goes on where another of its place was, which a signature ends. */
+const isSame = (before: JsonObject, { format }: JsonObject): boolean =>
+  !before.signature && (!format || !before.format || format === before.format)
+
+function join(into: JsonObject, { text, signature, format, signer }: JsonObject): void {
+  into.text = asText(into.text) + asText(text)
+  into.signature = asText(into.signature) + asText(signature)
+  into.format ??= format
+  into.signer ??= signer
+}
+
+function toThoughtBlock({ type, format, text, signature, data }: JsonObject): ThoughtBlock[] {
+  if (!asText(format).startsWith(OURS)) return []
+  if (type === 'reasoning.encrypted' && asText(data) !== '') return [{ type: 'redacted_thinking', data: asText(data) }]
+  if (type !== 'reasoning.text' || asText(signature) === '') return []
+  return [{ type: 'thinking', thinking: asText(text), signature: asText(signature) }]
+}

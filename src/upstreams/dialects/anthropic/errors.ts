@@ -1,0 +1,62 @@
+/** Says why the API did not answer: as the body of an error status, which may be a proxy's page, or as an event. Pure. */
+import type { UpstreamError } from '../../../domain/error.ts'
+import { asObject, asText } from '../../../domain/json.ts'
+import type { Target } from '../../../domain/snapshot.ts'
+import { readErrorBody, toStatusError } from '../errors.ts'
+
+/** What each type stands for where no status is given (platform.claude.com/docs/en/api/errors). */
+const STATUS_OF_TYPE: ReadonlyMap<unknown, number> = new Map(
+  Object.entries({
+    invalid_request_error: 400,
+    authentication_error: 401,
+    billing_error: 402,
+    permission_error: 403,
+    not_found_error: 404,
+    conflict_error: 409,
+    request_too_large: 413,
+    rate_limit_error: 429,
+    api_error: 500,
+    timeout_error: 504,
+    overloaded_error: 529,
+  }),
+)
+
+/** An account that has to be paid is said to be a bad request. What a client has written stands behind the path of its field. */
+const UNPAID = /^your credit balance is too low/i
+/** Spending that an organisation has limited. */
+const SPENT = /spend_limit|credit|billing/
+/** The path that a message begins with, such as `messages.0.content.1.text: …`. */
+const PATH = /^([a-z_]+(?:\.[\w-]+)*): /
+/** What another model may well take. */
+const NOT_TAKEN = /extra inputs are not permitted/i
+const NOT_KNOWN = /does not support|not supported|cannot be used|may not be/i
+
+/** @param status of the response; null for an error inside of one that said 200. */
+export function toFailure(status: number | null, body: string, target: Target, retryAfterMs?: number): UpstreamError {
+  const error = readErrorBody(body)
+  return toUpstreamError(status, typeof error === 'string' ? { message: error } : error, target, retryAfterMs)
+}
+
+/** @param value the error, with its envelope or without. */
+export function toUpstreamError(
+  stated: number | null,
+  value: unknown,
+  target: Target,
+  retryAfterMs?: number,
+): UpstreamError {
+  const envelope = asObject(value) ?? {}
+  const error = asObject(envelope.error) ?? envelope
+  const message = asText(error.message)
+  const given = asText(asObject(error.details)?.error_code)
+  const isUnpaid = UNPAID.test(message) || SPENT.test(given)
+  const status = isUnpaid ? 402 : (stated ?? STATUS_OF_TYPE.get(error.type) ?? 500)
+  const param = PATH.exec(message)?.[1] ?? ''
+  return toStatusError({ status, message, code: given || toCode(status, message), param, retryAfterMs }, target)
+}
+
+function toCode(status: number, message: string): string {
+  if (status === 413) return 'request_too_large'
+  if (status !== 400) return ''
+  if (NOT_TAKEN.test(message)) return 'unsupported_parameter'
+  return NOT_KNOWN.test(message) ? 'unsupported_value' : ''
+}

@@ -1,0 +1,133 @@
+/** Requests of the Messages API that go on as they came, and their answers. Pure. */
+import type { AnswerEvent } from '../../../domain/events.ts'
+import { asList, asObject, asText } from '../../../domain/json.ts'
+import type { CanonicalRequest } from '../../../domain/request.ts'
+import type { Target } from '../../../domain/snapshot.ts'
+import { type Edits, findMembers, spliceItems } from '../../../domain/splice.ts'
+import type { NativeRequest } from '../../../domain/task.ts'
+import type { SseEvent } from '../../framing.ts'
+import type { PassthroughFormat, WireRequest } from '../dialect.ts'
+import {
+  PassingDecoder,
+  PlainDeltas,
+  type Told,
+  toCapEdit,
+  toNativeHeader,
+  toNativeText,
+  toOwnFields,
+  toRaw,
+  typeOf,
+} from '../passthrough.ts'
+import { decodeState, isEncodedState, toThoughtIssuer } from '../thought-state.ts'
+import { isVertex, toMessagesPath, VERTEX_VERSION } from './anthropic.ts'
+import { toThoughts } from './conversation.ts'
+import { AnswerDecoder } from './decoder.ts'
+
+const OWN = toOwnFields(
+  'model messages max_tokens system metadata stop_sequences stream temperature top_k top_p tools tool_choice thinking output_config cache_control context_management service_tier container',
+)
+
+/** A piece of text as the API writes it: it puts blanks into the JSON. */
+const TEXT = new PlainDeltas({
+  before:
+    /event: content_block_delta\ndata: \{"type":"content_block_delta","index":\d{1,6},"delta":\{"type":"text_delta","text":"/y,
+  after: /"\} {0,64}\} {0,64}\n\n/y,
+})
+
+export const messages: PassthroughFormat = {
+  request: toRequest,
+
+  whole: (json, expected, text = JSON.stringify(json)) => [
+    toRaw(null, text, { origin: '' }),
+    ...new AnswerDecoder(expected).whole(asObject(json) ?? {}),
+  ],
+
+  decoder(expected) {
+    let isBegun = false
+    const inner = new AnswerDecoder(expected)
+    const tellOf = (event: SseEvent, read: readonly AnswerEvent[]) => {
+      const type = typeOf(event)
+      if (type !== 'message_start') return tell(type, event, read)
+      // Some repeat it, which clients take for another answer.
+      if (isBegun) return null
+      isBegun = true
+      return { origin: 'message' }
+    }
+    return new PassingDecoder(inner, tellOf, TEXT)
+  },
+}
+
+function toRequest(native: NativeRequest, body: CanonicalRequest, target: Target): WireRequest {
+  const { upstream } = target
+  const edits: Record<string, string | null> = toCapEdit(native, body, 'max_tokens')
+  const unsealed = unsealMessages(native, toThoughtIssuer(target))
+  if (unsealed !== null) edits.messages = unsealed
+  const ofHost: Edits = isVertex(upstream) ? { model: null, anthropic_version: JSON.stringify(VERTEX_VERSION) } : {}
+  return {
+    path: toMessagesPath(target, body.stream === true),
+    body: toNativeText(native, target, OWN, { ...edits, ...ofHost }),
+    headers: toHeaders(native, target),
+  }
+}
+
+/** The client's own version and betas, and those that the upstream is always asked for. */
+function toHeaders(native: NativeRequest, { upstream }: Target): Record<string, string> {
+  const headers: Record<string, string> = {}
+  const version = toNativeHeader(native, 'anthropic-version')
+  if (version !== null && !isVertex(upstream)) headers['anthropic-version'] = version
+  const betas = toNativeHeader(native, 'anthropic-beta')
+  if (betas !== null)
+    headers['anthropic-beta'] = [...new Set([...betas.split(/[, ]+/), ...(upstream.options.betas ?? [])])]
+      .filter((beta) => beta !== '')
+      .join(',')
+  return headers
+}
+
+/** Blocks of words begin without any, and so does a thought: the others are all there, or work at the provider has begun. */
+const OF_WORDS = /"content_block"\s*:\s*\{\s*"type"\s*:\s*"(?:text|thinking)"/
+
+function tell(type: string, { data }: SseEvent, read: readonly AnswerEvent[]): Told {
+  if (read.at(-1)?.kind === 'done') return { isTail: true }
+  return {
+    isContent: type === 'content_block_start' && read.every(({ kind }) => kind === 'working') && !OF_WORDS.test(data),
+  }
+}
+
+/**
+ * Thoughts that were sealed here, in a request that goes on as it came: each as its upstream has signed it where it goes back there,
+ * and left out anywhere else, for nobody else knows the signature. Pure.
+ */
+/** The text of the request's messages, where any of them has such a thought; else null. */
+export function unsealMessages({ text, json }: NativeRequest, signer: string): string | null {
+  const messages = asList(json.messages)
+  const held = messages.some(hasSealed) && findMembers(text)?.findLast(({ name }) => name === 'messages')
+  if (!held) return null
+  return spliceItems(text, held.from, (message, at) =>
+    hasSealed(messages[at]) ? unsealOne(message, messages[at], signer) : null,
+  )
+}
+
+const hasSealed = (message: unknown): boolean =>
+  asList(asObject(message)?.content).some((block) => sealedIn(block) !== '')
+
+/** What of a block was sealed; '' where nothing was. */
+function sealedIn(value: unknown): string {
+  const block = asObject(value)
+  const held = block?.type === 'thinking' ? block.signature : block?.type === 'redacted_thinking' ? block.data : ''
+  return isEncodedState(asText(held)) ? asText(held) : ''
+}
+
+/** A message of which nothing is left is left out. */
+function unsealOne(message: string, value: unknown, signer: string): readonly string[] {
+  const blocks = asList(asObject(value)?.content)
+  const held = findMembers(message)?.findLast(({ name }) => name === 'content')
+  if (!held) return [message]
+  const content = spliceItems(message, held.from, (_, at) => {
+    const sealed = sealedIn(blocks[at])
+    if (sealed === '') return null
+    const details = decodeState(sealed, asText(asObject(blocks[at])?.thinking)) ?? []
+    return toThoughts(details, signer).map((block) => JSON.stringify(block))
+  })
+  if (content === null || content === '[]') return []
+  return [message.slice(0, held.from) + content + message.slice(held.to)]
+}

@@ -1,0 +1,353 @@
+/**
+ * A conversation as Gemini takes it: turns of `user` and `model`, the system's words beside them, and what functions answered
+ * in one turn, in the order in which they were called. Pure.
+ */
+import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
+import type { AssistantMessage, CanonicalRequest, Message } from '../../../domain/request.ts'
+import { toArguments } from '../tool-calls.ts'
+import type { Content, FunctionResponse, Part } from './wire.ts'
+
+export interface Conversation {
+  contents: Content[]
+  systemInstruction?: { parts: Part[] }
+}
+
+/** How the receiver wants it. */
+export interface Manner {
+  /** Whether it takes the ids of calls. */
+  ids: boolean
+  /** Whether it is of Gemini 3 or later: it refuses calls of the current turn without a signature, and knows pictures in results. */
+  signs: boolean
+  /** Whose signatures it knows (`toSigner`). */
+  signer: string
+}
+
+/**
+ * What a user says where nobody said anything: a conversation that begins with the model is refused. One that ends with it is sent
+ * so: models before Gemini 3.5 Flash-Lite and 3.6 go on with it, and later ones say themselves that they do not.
+ */
+const NOTHING: Part = { text: '.' }
+
+type Of<Role extends Message['role']> = Extract<Message, { role: Role }>
+
+export function toConversation({ messages }: Pick<CanonicalRequest, 'messages'>, manner: Manner): Conversation {
+  const found = messages.findIndex(({ role }) => role !== 'system' && role !== 'developer')
+  const first = found === -1 ? messages.length : found
+  const system = messages.slice(0, first).flatMap(toParts)
+  const turns = new Turns(manner)
+  for (const message of messages.slice(first)) turns.take(message)
+  turns.end()
+  const { contents } = turns
+  // There has to be something to answer.
+  if (contents.length === 0) return { contents: [{ role: 'user', parts: system.length > 0 ? system : [NOTHING] }] }
+  if (contents[0]?.role === 'model') contents.unshift({ role: 'user', parts: [NOTHING] })
+  if (manner.signs) signCurrentTurn(contents)
+  return { contents, ...(system.length > 0 ? { systemInstruction: { parts: system } } : {}) }
+}
+
+class Turns {
+  readonly contents: Content[] = []
+  /** The names of all calls so far, by their ids, and the places of the last message's. */
+  readonly #names = new Map<string, string>()
+  #places = new Map<string, number>()
+
+  constructor(readonly manner: Manner) {}
+
+  take(message: Message): void {
+    if (message.role !== 'tool') this.end()
+    switch (message.role) {
+      case 'assistant':
+        this.#answer(message)
+        return
+      case 'tool':
+        this.#respond(this.#toResponse(message), this.#places.get(message.tool_call_id) ?? 0)
+        return
+      case 'function':
+        this.#respond({ name: toName(message.name), response: { output: message.content ?? '' } }, 0)
+        return
+      default:
+        this.#say('user', toParts(message))
+    }
+  }
+
+  /** Pictures that tools have answered with, for a model that takes them behind their results. */
+  #pictures: Part[] = []
+
+  /** The results that came last are all there. */
+  end(): void {
+    const pictures = this.#pictures
+    this.#pictures = []
+    this.#say('user', pictures)
+  }
+
+  /** Adds to the turn of who spoke last; what functions answered stands alone. */
+  #say(role: Content['role'], parts: Part[]): void {
+    if (parts.length === 0) return
+    const last = this.contents.at(-1)
+    if (last?.role === role && !isResponse(last)) last.parts.push(...parts)
+    else this.contents.push({ role, parts })
+  }
+
+  #answer(message: AssistantMessage): void {
+    const signatures = readSignatures(message, this.manner.signer)
+    const said = [...toParts(message), ...toImages(message, this.manner.signer)]
+    const text = toTextPart(message.refusal ?? '')
+    if (text && said.length === 0) said.push(text)
+    if (signatures.text !== '') sign(said, signatures.text)
+    this.#places = new Map()
+    for (const [place, call] of (message.tool_calls ?? []).entries()) {
+      const { name, args } = call.type === 'function' ? toCall(call.function) : toCustomCall(call.custom)
+      this.#names.set(call.id, name)
+      this.#places.set(call.id, place)
+      const signature = signatures.calls.get(call.id)
+      said.push({
+        functionCall: { ...(this.manner.ids ? { id: call.id } : {}), name, args },
+        ...(signature ? { thoughtSignature: signature } : {}),
+      })
+    }
+    if (message.function_call) said.push({ functionCall: toCall(message.function_call) })
+    this.#say('model', said)
+  }
+
+  #toResponse(message: Of<'tool'>): FunctionResponse {
+    const { tool_call_id: id, content } = message
+    const text = typeof content === 'string' ? content : content.map((part) => asText(asObject(part)?.text)).join('')
+    const isError = Reflect.get(message, 'is_error') === true
+    const pictures = toParts(message).filter((part) => part.text === undefined)
+    const { ids, signs } = this.manner
+    if (!signs) this.#pictures.push(...pictures)
+    return {
+      ...(ids ? { id } : {}),
+      name: this.#names.get(id) ?? id,
+      response: isError ? { error: text } : { output: text },
+      ...(signs && pictures.length > 0 ? { parts: pictures } : {}),
+    }
+  }
+
+  #respond(functionResponse: FunctionResponse, place: number): void {
+    const last = this.contents.at(-1)
+    const part: Part = { functionResponse }
+    if (!last || !isResponse(last)) {
+      this.contents.push({ role: 'user', parts: [part] })
+      this.#order = [place]
+      return
+    }
+    // Most come in order.
+    const isNext = (this.#order.at(-1) ?? 0) <= place
+    const before = isNext ? -1 : this.#order.findIndex((other) => other > place)
+    const at = before === -1 ? last.parts.length : before
+    last.parts.splice(at, 0, part)
+    this.#order.splice(at, 0, place)
+  }
+
+  /** The places of the calls that the last turn's responses answer. */
+  #order: number[] = []
+}
+
+const isResponse = ({ parts }: Content) => parts.some((part) => part.functionResponse)
+
+/** The parts of a message's content that say something. What has no place there, `able.ts` has refused. */
+function toParts({ content }: Message): Part[] {
+  if (typeof content === 'string') return content === '' ? [] : [{ text: content }]
+  return (content ?? []).flatMap((part) => toPart(part) ?? [])
+}
+
+/** Pictures that an earlier answer drew, as their client sends them back. */
+function toImages(message: AssistantMessage, signer: string): Part[] {
+  return asList(Reflect.get(message, 'images')).flatMap((image) => {
+    const part = toPart(image)
+    if (!part?.inlineData) return []
+    const thoughtSignature = extraSignature(image, signer)
+    return [thoughtSignature === '' ? part : { ...part, thoughtSignature }]
+  })
+}
+
+/** The signature of a text comes last in it, as it was given: on its last part, or on an empty one. */
+function sign(parts: Part[], thoughtSignature: string): void {
+  const last = parts.findLast((part) => part.text !== undefined)
+  if (last) last.thoughtSignature = thoughtSignature
+  else parts.push({ text: '', thoughtSignature })
+}
+
+/** Arguments are an object there. What a model wrote that is none still says something. */
+function toCall(called: { name: string; arguments: string }): { name: string; args: Record<string, unknown> } {
+  return { name: toName(called.name), args: toArguments(called.arguments) }
+}
+
+/** A custom tool's call, of a history that another model has written: its input is its only argument. */
+const toCustomCall = ({ name, input }: { name: string; input: string }) => ({ name: toName(name), args: { input } })
+
+/** Other vendors' functions may be called otherwise. */
+const toName = (name: string) =>
+  name
+    .replace(/[^\w.:-]/g, '_')
+    .replace(/^(?![A-Za-z_])/, '_')
+    .slice(0, 128)
+
+/** The parts of a message's content as Gemini takes them: text, bytes in the request, and addresses that it fetches itself. Pure. */
+/** `data:` URL in base64, with whatever parameters its type has. */
+const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[^,;]*)*;base64,/i
+
+/** Of what is named by its extension alone. */
+const TYPES: Readonly<Record<string, string>> = {
+  png: 'image/png',
+  jpg: 'image/jpeg',
+  jpeg: 'image/jpeg',
+  webp: 'image/webp',
+  gif: 'image/gif',
+  heic: 'image/heic',
+  heif: 'image/heif',
+  pdf: 'application/pdf',
+  txt: 'text/plain',
+  md: 'text/markdown',
+  csv: 'text/csv',
+  html: 'text/html',
+  json: 'application/json',
+  wav: 'audio/wav',
+  mp3: 'audio/mp3',
+  ogg: 'audio/ogg',
+  flac: 'audio/flac',
+  mp4: 'video/mp4',
+  mov: 'video/quicktime',
+  webm: 'video/webm',
+}
+
+const AUDIO = { wav: 'audio/wav', mp3: 'audio/mp3' } as const
+
+/** Converts one part; null for one that says nothing, undefined for one that Gemini has no place for. */
+export function toPart(value: unknown): Part | null | undefined {
+  const part = asObject(value) ?? {}
+  switch (part.type) {
+    case 'text':
+      return toTextPart(asText(part.text))
+    case 'refusal':
+      return toTextPart(asText(part.refusal))
+    case 'image_url':
+      return toMedia(urlOf(part.image_url), 'image/jpeg')
+    case 'video_url':
+      return toMedia(urlOf(part.video_url), 'video/mp4')
+    case 'input_audio':
+      return toAudio(asObject(part.input_audio) ?? {})
+    case 'file':
+      return toFile(asObject(part.file) ?? {})
+    default:
+      return undefined
+  }
+}
+
+/** An empty text is refused, and says nothing. */
+export const toTextPart = (text: string): Part | null => (text === '' ? null : { text })
+
+/** Some clients write the address itself in the place of the object around it. */
+const urlOf = (value: unknown) => asText(value) || asText(asObject(value)?.url)
+
+function toMedia(url: string, otherwise: string): Part | undefined {
+  const inline = toInline(url, otherwise)
+  if (inline) return inline
+  if (!/^(https?|gs):\/\//i.test(url)) return undefined
+  return { fileData: { mimeType: typeOf(url) ?? otherwise, fileUri: url } }
+}
+
+function toInline(url: string, otherwise: string): Part | null {
+  const found = DATA_URL.exec(url)
+  if (!found) return null
+  return { inlineData: { mimeType: found[1]?.toLowerCase() ?? otherwise, data: url.slice(found[0].length) } }
+}
+
+function toAudio({ data, format }: JsonObject): Part {
+  const mimeType = format === 'wav' ? AUDIO.wav : AUDIO.mp3
+  return { inlineData: { mimeType, data: asText(data) } }
+}
+
+/** The bytes come as a `data:` URL, or bare, or lie at a public URL; what is stored with the provider has an address there. */
+function toFile({ filename, file_data: data, file_url: url, file_id: id }: JsonObject): Part | undefined {
+  const mimeType = typeOf(asText(filename)) ?? 'application/pdf'
+  const bytes = asText(data)
+  if (bytes !== '') return toMedia(bytes, mimeType) ?? { inlineData: { mimeType, data: bytes } }
+  if (asText(url) !== '') return toMedia(asText(url), mimeType)
+  const stored = asText(id)
+  return stored === '' ? undefined : { fileData: { mimeType, fileUri: stored } }
+}
+
+/** Reads a name's extension, or that of an address's path; undefined where nothing is known of it. */
+function typeOf(name: string): string | undefined {
+  const [path = ''] = name.split(/[?#]/)
+  return TYPES[/\.(\w{2,5})$/.exec(path)?.[1]?.toLowerCase() ?? '']
+}
+
+/**
+ * Thought signatures: what a Gemini model needs to see of an answer of its own to know its thoughts again. They travel with the
+ * answer, as `reasoning_details`, and come back with it; nothing of them is kept here. From Gemini 3 on each step of the
+ * current turn that calls functions is refused without one, on its first call
+ * (ai.google.dev/gemini-api/docs/thought-signatures). Pure.
+ */
+const TYPE = 'reasoning.encrypted'
+const FORMAT = 'google-gemini-v1'
+
+/** What Google has a client send that has no signature: one that dropped it, or a history that another vendor has written. */
+const NONE_TO_HAND = 'skip_thought_signature_validator'
+
+/** An item of `reasoning_details` that carries a signature: of the call with that id, or of the text. */
+export const toDetail = (signature: string, signer: string, index: number, callId: string | null): object => ({
+  type: TYPE,
+  data: signature,
+  ...(callId === null ? {} : { id: callId }),
+  format: FORMAT,
+  signer,
+  index,
+})
+
+/** A signature as it hangs on something in the way of Google's own OpenAI endpoint. */
+export const toExtra = (signature: string, signer: string) => ({
+  extra_content: { google: { thought_signature: signature, signer } },
+})
+
+/** Reads that back; '' where there is none that this signer knows. */
+export function extraSignature(value: unknown, signer: string): string {
+  const google = asObject(asObject(asObject(value)?.extra_content)?.google)
+  return google && isBy(google, signer) ? asText(google.thought_signature) : ''
+}
+
+const isBy = (item: JsonObject, signer: string) => item.signer === undefined || item.signer === signer
+
+export interface Signatures {
+  /** Of the text; '' where there is none. */
+  text: string
+  /** By the ids of the calls. */
+  calls: ReadonlyMap<string, string>
+}
+
+/** Reads the signatures that a client sends back with an answer. Those of other vendors, and of others here, are none. */
+export function readSignatures(message: AssistantMessage, signer: string): Signatures {
+  const { reasoning_details: details, tool_calls: calls } = message
+  const byCall = new Map<string, string>()
+  let text = ''
+  for (const each of asList(details)) {
+    const item = asObject(each)
+    if (item?.type !== TYPE || item.format !== FORMAT || !isBy(item, signer)) continue
+    const id = asText(item.id)
+    if (id === '') text = asText(item.data) || text
+    else byCall.set(id, asText(item.data))
+  }
+  for (const call of calls ?? []) {
+    const signature = extraSignature(call, signer)
+    if (signature !== '' && !byCall.has(call.id)) byCall.set(call.id, signature)
+  }
+  return { text, calls: byCall }
+}
+
+/** Puts the sentinel on the first call of each step of the current turn that has no signature. Changes `contents`. */
+export function signCurrentTurn(contents: Content[]): void {
+  for (const { role, parts } of contents.slice(currentTurn(contents))) {
+    if (role !== 'model') continue
+    const first = parts.find((part) => part.functionCall)
+    if (first) first.thoughtSignature ??= NONE_TO_HAND
+  }
+}
+
+/** The turn begins with the last content of a user that says more than what functions have answered. */
+const currentTurn = (contents: readonly Content[]) =>
+  Math.max(
+    0,
+    contents.findLastIndex(({ role, parts }) => role === 'user' && parts.some((part) => !part.functionResponse)),
+  )

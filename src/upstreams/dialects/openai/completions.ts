@@ -1,0 +1,142 @@
+/**
+ * Legacy completions, which pass as they came: a request as it goes on, and its answer read for what it used and what was said, whole or
+ * streamed. Pure.
+ */
+import { UpstreamError } from '../../../domain/error.ts'
+import type { AnswerEvent } from '../../../domain/events.ts'
+import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
+import { toMode } from '../../../domain/mode.ts'
+import type { NativeRequest } from '../../../domain/task.ts'
+import { toQuery } from '../../auth.ts'
+import type { SseEvent } from '../../framing.ts'
+import type { PassthroughFormat } from '../dialect.ts'
+import { JsonDecoder } from '../json-decoder.ts'
+import { PassingDecoder, toCapEdit, toNativeText, toOwnFields, toRaw } from '../passthrough.ts'
+import { findError, toBodyError, toUpstreamError } from './errors.ts'
+import { toBetaHeaders } from './responses.ts'
+import { findCharge, toUsageEvent } from './usage.ts'
+
+const OF_COMPLETIONS = toOwnFields(
+  'model prompt suffix max_tokens n stream stream_options temperature top_p logprobs echo stop presence_penalty frequency_penalty logit_bias seed user',
+)
+
+export const completions: PassthroughFormat = {
+  request(native, body, target) {
+    const { options } = target.upstream
+    // Usage is always asked for: a stream without it could only be billed by an estimate.
+    const asked = JSON.stringify({ ...asObject(native.json.stream_options), include_usage: true })
+    const isAsked = body.stream && options.stream_options !== false
+    return {
+      path: `/completions${toQuery(options)}`,
+      body: toNativeText(native, target, OF_COMPLETIONS, {
+        ...(isAsked && !wantsUsage(native) ? { stream_options: asked } : {}),
+        ...toCapEdit(native, body, 'max_tokens'),
+      }),
+      headers: toBetaHeaders(native),
+    }
+  },
+
+  whole: (json, expected, text = JSON.stringify(json)) => [
+    toRaw(null, text, { origin: '' }),
+    ...new CompletionDecoder(expected).whole(asObject(json) ?? {}, text),
+  ],
+
+  decoder(expected) {
+    const inner = new CompletionDecoder(expected)
+    const isWanted = expected.body.stream_options?.include_usage === true
+    return new PassingDecoder(inner, () => {
+      // What a client did not ask for it may not know how to read.
+      if (inner.isUsageAlone && !isWanted) return null
+      return { origin: inner.isOver ? null : '', isTail: inner.isFinished }
+    })
+  },
+}
+
+const wantsUsage = ({ json }: NativeRequest) => asObject(json.stream_options)?.include_usage === true
+
+class CompletionDecoder extends JsonDecoder {
+  /** Whether the chunk that was read last tells usage and nothing else. */
+  isUsageAlone = false
+  readonly #finished = new Set<number>()
+
+  /** Whether every choice has ended. */
+  get isFinished(): boolean {
+    return this.isOver || this.#finished.size >= this.expected.choices
+  }
+
+  /** Reads a whole answer, up to `done`. Throws an UpstreamError where it is none. */
+  whole(answer: JsonObject, text: string): AnswerEvent[] {
+    const error = findError(answer)
+    if (error) throw toUpstreamError(null, error, this.expected.target)
+    if (asList(answer.choices).length === 0)
+      throw new UpstreamError('broken', 'answered 200 with something that is no completion')
+    const out: AnswerEvent[] = []
+    this.#take(answer, text, out)
+    for (let choice = 0; choice < this.expected.choices; choice++) this.#end(choice, null, out)
+    out.push({ kind: 'done' })
+    return out
+  }
+
+  override event(event: SseEvent, out: AnswerEvent[]): void {
+    this.isUsageAlone = false
+    super.event(event, out)
+  }
+
+  override end(out: AnswerEvent[]): void {
+    if (this.isFinished && !this.isOver) this.#finish(out)
+    else super.end(out)
+  }
+
+  protected override takeJson(chunk: JsonObject, _name: string | null, data: string, out: AnswerEvent[]): void {
+    const error = findError(chunk)
+    if (error) this.fail(toUpstreamError(null, error, this.expected.target), out)
+    else this.#take(chunk, data, out)
+  }
+
+  protected override takeText(data: string, out: AnswerEvent[]): void {
+    if (data.trim() === '[DONE]') this.#finish(out)
+    else super.takeText(data, out)
+  }
+
+  protected override toError(data: string): UpstreamError {
+    return toBodyError(null, data, this.expected.target)
+  }
+
+  #take(chunk: JsonObject, text: string, out: AnswerEvent[]): void {
+    const choices = asList(chunk.choices)
+    this.isUsageAlone = choices.length === 0 && Boolean(chunk.usage)
+    const mode = chunk.service_tier ? toMode(chunk.service_tier) : null
+    if (mode !== null) out.push({ kind: 'mode', mode })
+    for (const [place, value] of choices.entries()) {
+      const choice = asObject(value) ?? {}
+      const index = typeof choice.index === 'number' ? choice.index : place
+      // What was not asked for was not reserved; it is passed on, and charged by what is reported.
+      if (!Number.isInteger(index) || index < 0 || index >= this.expected.choices) continue
+      const said = asText(choice.text).toWellFormed()
+      if (said !== '') out.push({ kind: 'text', choice: index, text: said })
+      if (choice.finish_reason) this.#end(index, choice.finish_reason, out)
+    }
+    const usage = toUsageEvent(chunk)
+    if (usage) out.push(usage)
+    const nanoUsd = findCharge(chunk, text, this.expected.target.upstream.options.cost)
+    if (nanoUsd !== null) out.push({ kind: 'charged', nanoUsd })
+  }
+
+  #end(choice: number, reason: unknown, out: AnswerEvent[]): void {
+    if (this.#finished.has(choice)) return
+    this.#finished.add(choice)
+    const isFiltered = reason === 'content_filter'
+    out.push({
+      kind: 'finish',
+      choice,
+      reason: reason === 'length' ? 'length' : isFiltered ? 'content_filter' : 'stop',
+    })
+  }
+
+  /** Its upstream's word is enough. */
+  #finish(out: AnswerEvent[]): void {
+    this.isOver = true
+    for (let choice = 0; choice < this.expected.choices; choice++) this.#end(choice, null, out)
+    out.push({ kind: 'done' })
+  }
+}

@@ -1,0 +1,182 @@
+/**
+ * Says why a server that speaks the OpenAI format did not answer, in every shape in which such servers tell it: as
+ * the body of an error status, in a 200, or in the middle of a stream. Pure.
+ */
+import type { UpstreamError } from '../../../domain/error.ts'
+import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
+import type { Target } from '../../../domain/snapshot.ts'
+import { UNAFFORDABLE_CODE } from '../../failure.ts'
+import { isOverflowCode, readErrorBody, toStatusError } from '../errors.ts'
+
+/**
+ * Looks for an error in what should be a completion or a chunk. Returns what tells of it, for `toUpstreamError`, or null
+ * where it is none: `"error": null` is none, and neither is a message beside choices.
+ */
+export function findError(answer: JsonObject): unknown {
+  const { error, object, type, choices } = answer
+  // A text or a flag has its message and its code beside it.
+  if (error) return asObject(error) ?? answer
+  if (object === 'error' || type === 'error') return answer
+  if (Array.isArray(choices) && choices.length > 0) {
+    const failed = choices.find(isFailed)
+    return failed ? (failed.error ?? failed) : null
+  }
+  return isBareError(answer) ? answer : null
+}
+
+/** Words for an end that is no end of an answer. */
+const FAILURES = new Set(['error', 'abort', 'aborted', 'network_error', 'insufficient_system_resource'])
+
+/** Whether a choice says that its upstream failed. */
+function isFailed(choice: unknown): boolean {
+  const { finish_reason: reason, error } = asObject(choice) ?? {}
+  return Boolean(error) || (typeof reason === 'string' && FAILURES.has(reason.toLowerCase()))
+}
+
+/** An error without an envelope, such as FastAPI's and most frameworks' own; not a progress report or a ping. */
+function isBareError(answer: JsonObject): boolean {
+  if (answer.detail) return true
+  if (asList(answer.errors).length > 0) return true
+  if (!answer.message) return false
+  return Object.keys(answer).length === 1 || ['code', 'type', 'status', 'statusCode'].some((key) => answer[key])
+}
+
+/** Converts the body of an error status, or the data of an event that is named as an error. */
+export function toBodyError(status: number | null, body: string, target: Target, retryAfterMs?: number): UpstreamError {
+  const read = readErrorBody(body)
+  const first = Array.isArray(read) ? read[0] : read
+  const error = asObject(first)
+  return toUpstreamError(status, error ? (asObject(error.error) ?? error) : first, target, retryAfterMs)
+}
+
+/** Of an account without money, as OpenAI, Moonshot and Z.ai say it. */
+const SAID_OF_UNPAID: ReadonlySet<number | null> = new Set([400, 429, null])
+const UNPAID: ReadonlySet<unknown> = new Set([
+  'insufficient_quota',
+  'billing_hard_limit_reached',
+  'billing_not_active',
+  'exceeded_current_quota_error',
+  '1113',
+])
+
+/**
+ * What a prompt says, and not who sends it: OpenRouter (openrouter.ai/docs/errors) and xAI say so with a 403. With another credential it
+ * would be no other.
+ */
+const FLAGGED = /violates usage guidelines|input was flagged|requires moderation/i
+const FLAGGED_CODE = 'content_policy_violation'
+
+/**
+ * A request that is larger than what is left of the account's credit, as OpenRouter says it with a 402 (openrouter.ai/docs/errors): some
+ * is left, which pays for smaller ones.
+ */
+const UNAFFORDABLE = /but can only afford [1-9]|prompt tokens limit exceeded: \d+ > [1-9]/i
+
+/** @param status of the response; null for an error inside of one that said 200. */
+export function toUpstreamError(
+  status: number | null,
+  value: unknown,
+  target: Target,
+  retryAfterMs?: number,
+): UpstreamError {
+  const error = asObject(value) ?? {}
+  const { code } = error
+  // An account that has to be paid is no matter of patience, and nothing of the request, though providers say 429, or 400.
+  const isUnpaid = SAID_OF_UNPAID.has(status) && [code, error.type].some((word) => UNPAID.has(word))
+  const given = isUnpaid ? 402 : (status ?? toStatus(error))
+  const message = toSentence(value)
+  const isFlagged = given === 403 && (FLAGGED.test(message) || asObject(error.metadata)?.flagged_input !== undefined)
+  const isUnaffordable = given === 402 && UNAFFORDABLE.test(message)
+  return toStatusError(
+    {
+      status: isFlagged ? 400 : given,
+      stated: status === null && given === 500 ? null : given,
+      message,
+      code: typeof code === 'string' || typeof code === 'number' ? String(code) : '',
+      ownCode: isFlagged ? FLAGGED_CODE : isUnaffordable ? UNAFFORDABLE_CODE : null,
+      param: asText(error.param) || toParam(error),
+      overflow: toOverflowMarks(error),
+      retryAfterMs,
+    },
+    target,
+  )
+}
+
+/** llama-server has its figures beside its words. */
+function toOverflowMarks(error: JsonObject): { code: string; figures: string } {
+  const { n_ctx: most, n_prompt_tokens: asked } = error
+  const isCounted = Number.isInteger(most) && Number.isInteger(asked)
+  return {
+    code: [error.code, error.type].map(asText).find(isOverflowCode) ?? '',
+    figures: isCounted ? ` "n_prompt_tokens":${asked},"n_ctx":${most}` : '',
+  }
+}
+
+/** Codes and types that stand for a status where none is given, as OpenAI's error guide pairs them. */
+const STATUS_OF_CODE = new Map(
+  Object.entries({
+    invalid_request_error: 400,
+    context_length_exceeded: 400,
+    authentication_error: 401,
+    invalid_api_key: 401,
+    permission_error: 403,
+    not_found_error: 404,
+    model_not_found: 404,
+    requests: 429,
+    tokens: 429,
+    rate_limit_error: 429,
+    rate_limit_exceeded: 429,
+    overloaded_error: 503,
+    service_unavailable_error: 503,
+    server_is_overloaded: 503,
+  }),
+)
+
+function toStatus(error: JsonObject): number {
+  for (const value of [error.code, error.status, error.status_code, error.statusCode]) {
+    const number = typeof value === 'string' ? Number(value) : value
+    if (typeof number === 'number' && Number.isInteger(number) && number >= 400 && number <= 599) return number
+  }
+  return STATUS_OF_CODE.get(asText(error.code)) ?? STATUS_OF_CODE.get(asText(error.type)) ?? 500
+}
+
+const WORDS = ['message', 'msg', 'detail', 'error', 'errors', 'title'] as const
+const MAX_PARTS = 5
+
+/** Makes one text of what may be a text, an object around one, or a list of such; '' where there is none. */
+function toSentence(value: unknown, depth = 0): string {
+  if (typeof value === 'string') return value
+  if (depth > 4) return ''
+  if (Array.isArray(value)) {
+    const parts = value.slice(0, MAX_PARTS).map((each) => toSentence(each, depth + 1))
+    return parts.filter((part) => part !== '').join('; ')
+  }
+  const error = asObject(value)
+  if (!error) return ''
+  for (const word of WORDS) {
+    const text = toSentence(error[word], depth + 1)
+    if (text === '') continue
+    const place = toPath(error.loc)
+    return place === '' ? text : `${place}: ${text}`
+  }
+  return ''
+}
+
+/** The field that FastAPI names first, as `messages[0].content`. */
+function toParam(error: JsonObject): string {
+  for (const list of [error.detail, asObject(error.message)?.detail, error.errors]) {
+    const place = toPath(asObject(asList(list)[0])?.loc)
+    if (place !== '') return place
+  }
+  return ''
+}
+
+/** `["body", "messages", 0, "content"]` -> `messages[0].content`. */
+function toPath(loc: unknown): string {
+  const steps = asList(loc)
+  return steps
+    .slice(steps[0] === 'body' ? 1 : 0)
+    .map((step) => (typeof step === 'number' ? `[${step}]` : asText(step) && `.${step}`))
+    .join('')
+    .replace(/^\./, '')
+}

@@ -1,0 +1,317 @@
+/**
+ * The Responses API, which passes as it came: a request as it goes on, and its answer read for what it used, how it ended and what was
+ * said, whole or streamed. Kinds of events and items that are not known here say nothing. Pure.
+ */
+import { UpstreamError } from '../../../domain/error.ts'
+import type { AnswerEvent, FinishReason } from '../../../domain/events.ts'
+import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
+import { toMode } from '../../../domain/mode.ts'
+import { findMembers, spliceItems } from '../../../domain/splice.ts'
+import type { NativeRequest } from '../../../domain/task.ts'
+import { MAX_SEARCHES } from '../../../domain/usage.ts'
+import { toQuery } from '../../auth.ts'
+import type { SseEvent } from '../../framing.ts'
+import type { PassthroughFormat } from '../dialect.ts'
+import { JsonDecoder } from '../json-decoder.ts'
+import {
+  PassingDecoder,
+  PlainDeltas,
+  toCapEdit,
+  toNativeHeader,
+  toNativeText,
+  toOwnFields,
+  toRaw,
+  typeOf,
+} from '../passthrough.ts'
+import { isEncodedState } from '../thought-state.ts'
+import { findError, toBodyError, toUpstreamError } from './errors.ts'
+import { findCharge, findUsage } from './usage.ts'
+
+const OF_RESPONSES = toOwnFields(
+  'model input instructions max_output_tokens max_tool_calls metadata parallel_tool_calls reasoning store stream stream_options temperature text tool_choice tools top_logprobs top_p truncation user safety_identifier prompt_cache_key prompt_cache_retention include background conversation previous_response_id prompt service_tier context_management',
+)
+
+const BESIDE =
+  /"(?:sequence_number|item_id|output_index|content_index|obfuscation)":(?:\d{1,9}|"[\w-]{0,256}")|"logprobs":\[\]/
+    .source
+
+/** A piece of text, and what else the API says in its event, in any order. */
+const TEXT = new PlainDeltas({
+  before: new RegExp(
+    String.raw`event: response\.output_text\.delta\ndata: \{"type":"response\.output_text\.delta",(?:(?:${BESIDE}),){0,8}"delta":"`,
+    'y',
+  ),
+  after: new RegExp(String.raw`"(?:,(?:${BESIDE})){0,8}\}\n\n`, 'y'),
+})
+
+export const responses: PassthroughFormat = {
+  request: (native, body, target) => ({
+    path: `/responses${toQuery(target.upstream.options)}`,
+    // Nothing is kept: by what is, one key would find what another has said.
+    body: toNativeText(native, target, OF_RESPONSES, {
+      store: 'false',
+      ...toInputEdit(native),
+      ...toCapEdit(native, body, 'max_output_tokens'),
+    }),
+    headers: toBetaHeaders(native),
+  }),
+
+  whole: (json, expected, text = JSON.stringify(json)) => [
+    toRaw(null, text, { origin: '' }),
+    ...new ResponseDecoder(expected).whole(asObject(json) ?? {}, text),
+  ],
+
+  decoder(expected) {
+    const inner = new ResponseDecoder(expected)
+    return new PassingDecoder(
+      inner,
+      (event, read) => ({
+        origin: OF_THE_WHOLE.has(typeOf(event)) ? 'response' : null,
+        isContent: inner.isAtWork,
+        isTail: read.at(-1)?.kind === 'done',
+      }),
+      TEXT,
+    )
+  },
+}
+
+/** Events that have the response in them. */
+const OF_THE_WHOLE: ReadonlySet<string> = new Set(
+  ['created', 'queued', 'in_progress', 'completed', 'incomplete'].map((state) => `response.${state}`),
+)
+
+/** Thoughts that nobody there could read are left out. */
+function toInputEdit({ text, json }: NativeRequest): Record<string, string> {
+  const isLost = asList(json.input).map((item) => isOfOthers(item) || isKept(item))
+  const held = isLost.includes(true) && findMembers(text)?.find(({ name }) => name === 'input')
+  const kept = held && spliceItems(text, held.from, (_, at) => (isLost[at] ? [] : null))
+  return kept ? { input: kept } : {}
+}
+
+const toThought = (value: unknown) => {
+  const item = asObject(value)
+  return item?.type === 'reasoning' ? item : null
+}
+
+/** Whether it was encoded here: then it is another model's. */
+const isOfOthers = (item: unknown) => isEncodedState(asText(toThought(item)?.encrypted_content))
+
+/**
+ * Whether it is no more than the id of one that its provider has kept, as of all that were asked for without `encrypted_content`. None is
+ * kept of what went through here, and another's must not be found (https://github.com/langchain-ai/langchain/pull/38372).
+ */
+function isKept(item: unknown): boolean {
+  const { id, encrypted_content: encoded, content } = toThought(item) ?? {}
+  return typeof id === 'string' && !encoded && asList(content).length === 0
+}
+
+export function toBetaHeaders(native: NativeRequest): Record<string, string> {
+  const betas = toNativeHeader(native, 'openai-beta')
+  return betas === null ? {} : { 'openai-beta': betas }
+}
+
+/** A call of a tool that the answer has begun, and how much of its arguments has come. */
+interface Call {
+  index: number
+  chars: number
+}
+
+/** Items in which something is said, or thought; any other one is work at the provider, unless it is a call. */
+const SAID: ReadonlySet<unknown> = new Set(['message', 'reasoning'])
+
+/** Calls of the client's own tools, by where their arguments are. */
+const CALLED: ReadonlyMap<unknown, string> = new Map([
+  ['function_call', 'arguments'],
+  ['custom_tool_call', 'input'],
+])
+
+/** What a search may turn out to be that costs nothing beside tokens (https://platform.openai.com/docs/guides/tools-web-search). */
+const IN_PAGE: ReadonlySet<unknown> = new Set(['open_page', 'find_in_page'])
+
+class ResponseDecoder extends JsonDecoder {
+  /** Whether the event that was read last tells of work that has no words. */
+  isAtWork = false
+  /** By the place of their items. */
+  readonly #calls = new Map<number, Call>()
+  #searches = 0
+
+  /** Reads a whole answer, up to `done`. Throws an UpstreamError where it is none. */
+  whole(answer: JsonObject, text: string): AnswerEvent[] {
+    const { error, status } = answer
+    if (error || status === 'failed') throw this.#toUpstreamError(error ?? answer)
+    if (!Array.isArray(answer.output)) {
+      const failed = findError(answer)
+      throw failed
+        ? this.#toUpstreamError(failed)
+        : new UpstreamError('broken', 'answered 200 with something that is no response')
+    }
+    if (status === 'queued' || status === 'in_progress')
+      throw new UpstreamError('broken', 'answered 200 with a response that is not complete')
+    const out: AnswerEvent[] = []
+    for (const [at, value] of answer.output.entries()) this.#takeItem(asObject(value) ?? {}, at, true, out)
+    this.#finish(answer, text, null, out)
+    return out
+  }
+
+  override event(event: SseEvent, out: AnswerEvent[]): void {
+    this.isAtWork = false
+    super.event(event, out)
+  }
+
+  protected override takeJson(event: JsonObject, name: string | null, data: string, out: AnswerEvent[]): void {
+    if (event.type === 'error') this.fail(this.toError(data), out)
+    else this.#takeEvent(asText(event.type) || (name ?? ''), event, data, out)
+  }
+
+  /** Some end as chats do. */
+  protected override takeText(data: string, out: AnswerEvent[]): void {
+    if (data.trim() !== '[DONE]') super.takeText(data, out)
+  }
+
+  protected override toError(data: string): UpstreamError {
+    return toBodyError(null, data, this.expected.target)
+  }
+
+  #takeEvent(type: string, event: JsonObject, data: string, out: AnswerEvent[]): void {
+    const text = asText(event.delta).toWellFormed()
+    const at = typeof event.output_index === 'number' ? event.output_index : -1
+    switch (type) {
+      case 'response.output_text.delta':
+        if (text !== '') out.push({ kind: 'text', choice: 0, text })
+        break
+      case 'response.refusal.delta':
+        if (text !== '') out.push({ kind: 'refusal', choice: 0, text })
+        break
+      case 'response.reasoning_text.delta':
+        if (text !== '') out.push({ kind: 'reasoning', choice: 0, text })
+        break
+      case 'response.reasoning_summary_text.delta':
+        if (text !== '') out.push(toSummary(text))
+        break
+      case 'response.function_call_arguments.delta':
+      case 'response.custom_tool_call_input.delta':
+        this.#takeArguments(at, text, out)
+        break
+      case 'response.output_item.added':
+        this.#takeItem(asObject(event.item) ?? {}, at, false, out)
+        break
+      case 'response.output_item.done':
+        this.#endItem(asObject(event.item) ?? {}, at, out)
+        break
+      case 'response.failed':
+        this.fail(this.#toUpstreamError(asObject(event.response)?.error ?? event), out)
+        break
+      case 'response.completed':
+      case 'response.incomplete':
+        this.#finish(event, data, 'response', out)
+        break
+      default:
+        if (event.error) this.fail(this.#toUpstreamError(event.error), out)
+    }
+  }
+
+  /** An item begins, or, where it `isWhole`, is all there. */
+  #takeItem(item: JsonObject, at: number, isWhole: boolean, out: AnswerEvent[]): void {
+    const held = CALLED.get(item.type)
+    if (held !== undefined) {
+      const index = this.#calls.size
+      const type = held === 'input' ? 'custom' : 'function'
+      this.#calls.set(at, { index, chars: 0 })
+      out.push({
+        kind: 'tool',
+        choice: 0,
+        index,
+        id: asText(item.call_id),
+        name: asText(item.name).toWellFormed(),
+        type,
+      })
+    } else if (!SAID.has(item.type)) {
+      this.isAtWork = true
+      if (item.type === 'web_search_call') this.#searches = Math.min(this.#searches + 1, MAX_SEARCHES)
+    } else if (isWhole) readWords(item, out)
+    else if (item.type === 'reasoning') out.push({ kind: 'working' })
+    if (isWhole) this.#endItem(item, at, out)
+  }
+
+  #endItem(item: JsonObject, at: number, out: AnswerEvent[]): void {
+    const held = CALLED.get(item.type)
+    if (held !== undefined) {
+      if (!this.#calls.has(at)) this.#takeItem(item, at, false, out)
+      // What did not come piece by piece.
+      this.#takeArguments(
+        at,
+        asText(item[held])
+          .toWellFormed()
+          .slice(this.#calls.get(at)?.chars ?? 0),
+        out,
+      )
+    } else if (item.type === 'reasoning' && item.encrypted_content) out.push(toHidden())
+    else if (item.type === 'web_search_call' && IN_PAGE.has(asObject(item.action)?.type))
+      this.#searches = Math.max(0, this.#searches - 1)
+  }
+
+  #takeArguments(at: number, text: string, out: AnswerEvent[]): void {
+    const call = this.#calls.get(at)
+    if (!call || text === '') return
+    call.chars += text.length
+    out.push({ kind: 'arguments', choice: 0, index: call.index, text })
+  }
+
+  /** @param place the name that the response has in what was sent; null where it is all of that. */
+  #finish(sent: JsonObject, text: string, place: string | null, out: AnswerEvent[]): void {
+    this.isOver = true
+    const response = place === null ? sent : (asObject(sent[place]) ?? {})
+    const mode = toMode(response.service_tier)
+    if (mode !== null) out.push({ kind: 'mode', mode })
+    out.push({ kind: 'finish', choice: 0, reason: this.#toReason(response) })
+    const usage = findUsage(response)
+    if (usage) {
+      const webSearches = Math.max(usage.webSearches, this.#searches)
+      out.push({ kind: 'usage', usage: { ...usage, webSearches } })
+    }
+    const nanoUsd = findCharge(sent, text, this.expected.target.upstream.options.cost, place)
+    if (nanoUsd !== null) out.push({ kind: 'charged', nanoUsd })
+    out.push({ kind: 'done' })
+  }
+
+  #toReason({ status, incomplete_details: details }: JsonObject): FinishReason {
+    if (status === 'incomplete') return asObject(details)?.reason === 'content_filter' ? 'content_filter' : 'length'
+    return this.#calls.size > 0 ? 'tool_calls' : 'stop'
+  }
+
+  #toUpstreamError(error: unknown): UpstreamError {
+    return toUpstreamError(null, error, this.expected.target)
+  }
+}
+
+/** Adds what a message says, or a thought. */
+function readWords(item: JsonObject, out: AnswerEvent[]): void {
+  const isThought = item.type === 'reasoning'
+  for (const value of asList(item.summary)) {
+    const text = asText(asObject(value)?.text).toWellFormed()
+    if (text !== '') out.push(toSummary(text))
+  }
+  for (const value of asList(item.content)) {
+    const part = asObject(value) ?? {}
+    const text = asText(part.text).toWellFormed()
+    const refusal = asText(part.refusal).toWellFormed()
+    if (text !== '') out.push({ kind: isThought ? 'reasoning' : 'text', choice: 0, text })
+    if (refusal !== '') out.push({ kind: 'refusal', choice: 0, text: refusal })
+  }
+}
+
+/** A thought that is told in other words than it was thought in, or not at all. */
+const toSummary = (text: string): AnswerEvent => ({
+  kind: 'reasoning',
+  choice: 0,
+  text,
+  details: [{ type: 'reasoning.summary', index: 0 }],
+})
+
+/** A thought that nobody but its vendor can read. */
+const toHidden = (): AnswerEvent => ({
+  kind: 'reasoning',
+  choice: 0,
+  text: '',
+  details: [{ type: 'reasoning.encrypted', index: 0 }],
+})
