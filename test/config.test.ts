@@ -1,7 +1,7 @@
 /** Settings: from the first place that has them, and every wrong one named at once. */
 import { expect, test } from 'bun:test'
 import { toServeConfig } from '../src/config.ts'
-import { MAX_BODY_BYTES } from '../src/gateway/body.ts'
+import { MAX_BODY_BYTES } from '../src/gateway/read.ts'
 
 const read = (heartbeat?: string) =>
   toServeConfig({ flags: heartbeat === undefined ? {} : { heartbeat }, environment: {}, settings: {} }).heartbeatMs

@@ -9,8 +9,7 @@ import { isRouting, type RefusalReason } from '../src/domain/fields.ts'
 import { PASSED_LISTS } from '../src/domain/passed-fields.ts'
 import { messages } from '../src/formats/messages/messages.ts'
 import { responses } from '../src/formats/responses/responses.ts'
-import { findNativeDoubts } from '../src/routing/native.ts'
-import { findDoubtful } from '../src/routing/refused.ts'
+import { findNativeRestricted, findRestricted } from '../src/routing/restricted-fields.ts'
 import { openSdkTypes, type SdkTypes } from './support/sdk-types.ts'
 
 const REFERENCE = join(import.meta.dir, '../src/REFERENCE.md')
@@ -42,7 +41,7 @@ const HEADERS: ReadonlySet<string> = new Set(['betas', 'user_profile_id', 'works
 const VALUE = 'Msg_1'
 
 const doubtsOf = (endpoint: Format, json: Record<string, unknown>) =>
-  findNativeDoubts({ endpoint, text: '', headers: {}, json })
+  findNativeRestricted({ endpoint, text: '', headers: {}, json })
 
 /** In an item of the conversation. */
 function wayWithin(format: Format, fields: Record<string, unknown>): Way {
@@ -59,7 +58,7 @@ function wayOfField(format: Format, name: string): Way {
   const isRefused = task instanceof GatewayError
   if (format === 'messages' && isRefused && task.param === name && /not supported/.test(task.message)) return 'never'
   const [doubt] = doubtsOf(format, { [name]: VALUE })
-  if (doubt?.reason === 'dear' && !isRefused && findDoubtful(task.body).some((kept) => kept.name === name))
+  if (doubt?.reason === 'dear' && !isRefused && findRestricted(task.body).some((kept) => kept.name === name))
     return 'kept'
   if (doubt) return doubt.reason
   return PASSED_LISTS[format].fields.split(' ').includes(name) || !isRouting(name) ? 'passes' : 'left out'

@@ -5,7 +5,7 @@
  */
 import type { EndSignal } from '../domain/end-signal.ts'
 import { type EndedCall, toEndedBefore } from '../domain/ended-calls.ts'
-import { type GatewayError, noLongerWanted } from '../domain/error.ts'
+import { endedBy, type GatewayError } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Lane } from '../domain/task.ts'
@@ -101,7 +101,7 @@ export class CallLog {
    * one more; `aborted` where nobody waits any more.
    */
   begin(planned: PlannedCall, reserve: Reserve): Call | Promise<Call> {
-    if (this.#isClosed || planned.signal.aborted) throw noLongerWanted()
+    if (this.#isClosed || planned.signal.aborted) throw endedBy('superseded')
     const { target, body } = planned
     const lane = laneOf(planned)
     const { first } = this.#deps
@@ -110,7 +110,7 @@ export class CallLog {
       // The row names a target that was not called after all: its provider's limit was reached, or its breaker opened.
       const call = this.#add(first, body, this.row.lane, null)
       this.#calls.push(call)
-      call.meter.end('failed', noLongerWanted())
+      call.meter.end('failed', endedBy('superseded'))
     }
     if (this.count > 0) return this.#beginAdditional(planned, reserve, isPassedOver)
     const call = this.#add(target, body, lane, null)
@@ -184,7 +184,7 @@ export class CallLog {
       }
       if (refusal) throw refusal
       if (next.body !== planned.body) this.outputCap = capOf(next.body)
-      if (this.#isClosed || signal.aborted) throw noLongerWanted()
+      if (this.#isClosed || signal.aborted) throw endedBy('superseded')
       const ended = this.#calls.flatMap((one) => (this.#told.has(one.number) ? [] : (toEndedCall(one) ?? [])))
       const opened: OpenCall = {
         requestId: row.id,
@@ -204,7 +204,7 @@ export class CallLog {
       this.#recording.push(recorded)
       await recorded
       if (!this.#isClosed && !signal.aborted) return call
-      const error = noLongerWanted()
+      const error = endedBy('superseded')
       call.meter.end('failed', error)
       throw error
     } finally {

@@ -9,7 +9,7 @@ import { isTimed } from '../domain/tariff.ts'
 import type { Lane, NativeRequest } from '../domain/task.ts'
 import type { Reservation } from '../limits/limiter.ts'
 import type { OpenCall } from '../store/ledger-rows.ts'
-import type { Payer, Reading } from '../upstreams/backend.ts'
+import type { CallObserver, Reading } from '../upstreams/backend.ts'
 import type { Hold } from './hold.ts'
 import { Meter } from './meter.ts'
 
@@ -38,7 +38,7 @@ export interface CallDeps {
 }
 
 /** Whom it goes to, what its meter reads, and how it is read on once nobody gets its answer any more: its backend tells it of that. */
-export class Call implements Payer {
+export class Call implements CallObserver {
   readonly #deps: CallDeps
   readonly meter: Meter
   /** When it noticed that its client had left or the server stops, by `performance.now()`; null where it has not. */
@@ -68,12 +68,12 @@ export class Call implements Payer {
     return this.#deps.leftCalls.readOnMs(this.target.upstream)
   }
 
-  /** See `Payer`. Whose time costs nothing is not timed. */
+  /** See `CallObserver`. Whose time costs nothing is not timed. */
   sent(): void {
     if (isTimed(this.target.pricing)) this.meter.sent()
   }
 
-  /** See `Payer`. The request's slot is free from now on. */
+  /** See `CallObserver`. The request's slot is free from now on. */
   left(reading: Reading): number {
     const { key, reservation, leftCalls } = this.#deps
     this.leftMs = performance.now()

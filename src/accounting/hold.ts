@@ -4,7 +4,8 @@
  * it is charged by. What is held is on record (`call-log.ts`): a kill charges that. Where a budget has no room for a step, there is a
  * smaller one; where there is none for that either, the stream ends once it has used up what it holds, by a count of what it wrote.
  */
-import { type GatewayError, UpstreamError } from '../domain/error.ts'
+import type { Part } from '../domain/end-signal.ts'
+import type { GatewayError } from '../domain/error.ts'
 import { DEFAULT_OUTPUT_TOKENS, toMostOutput } from '../tokens/estimate.ts'
 import { tokensOfSpeech } from '../tokens/media.ts'
 import type { Call } from './call.ts'
@@ -29,7 +30,7 @@ export class Hold {
   #excess = 0
   readonly #most: number
   readonly #choices: number
-  #controller: AbortController | null = null
+  #part: Pick<Part, 'end'> | null = null
   #growing: Promise<GatewayError | null> | null = null
   #timer: Timer | null = null
   /** Tokens, all choices together. */
@@ -66,9 +67,9 @@ export class Hold {
     return this.isBudgeted && isQuiet && meter.answeredMs === null && meter.outcome === null
   }
 
-  /** The call is on its way. `controller` ends it where it may not go on and says nothing. */
-  begin(controller: AbortController): void {
-    this.#controller = controller
+  /** The call is on its way. `part` ends it where it may not go on and says nothing. */
+  begin(part: Pick<Part, 'end'>): void {
+    this.#part = part
     this.#goOn(0, SPARE_TOKENS * this.#choices)
   }
 
@@ -76,7 +77,7 @@ export class Hold {
   end(): void {
     if (this.#timer) clearTimeout(this.#timer)
     this.#timer = null
-    this.#controller = null
+    this.#part = null
     this.#call.meter.lookAt = this.refusal ? 0 : Number.POSITIVE_INFINITY
   }
 
@@ -170,7 +171,7 @@ export class Hold {
     meter.lookAt = meter.written + Math.max(LEAST_CHARS, tokens)
     if (this.#timer) clearTimeout(this.#timer)
     this.#timer = null
-    if (this.#controller === null || tokens === Number.POSITIVE_INFINITY || !this.isTimed) return
+    if (this.#part === null || tokens === Number.POSITIVE_INFINITY || !this.isTimed) return
     const ms = Math.max(LEAST_MS, (tokens / this.#perSecond) * 1_000)
     this.#timer = setTimeout(() => void this.#lookInSilence(), ms)
   }
@@ -179,7 +180,6 @@ export class Hold {
     const error = await this.look()
     if (error === null) return
     this.#call.meter.lookAt = 0
-    const ended = new UpstreamError('aborted', 'its budget has no room for more', { retryable: false })
-    this.#controller?.abort(ended)
+    this.#part?.end('superseded')
   }
 }

@@ -6,7 +6,7 @@ import { UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent } from '../domain/events.ts'
 import type { ModelUsage, Usage } from '../domain/usage.ts'
 import type { CapturedOutput } from '../tokens/count.ts'
-import { tokensWritten } from '../tokens/written.ts'
+import { tokensWritten } from '../tokens/estimate.ts'
 
 /** Deadlines within which nothing was worked. */
 const UNBEGUN: ReadonlySet<string | null> = new Set(['headers', 'start', 'queue', 'token'])

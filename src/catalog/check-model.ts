@@ -4,7 +4,7 @@
  */
 import { toMode } from '../domain/mode.ts'
 import { FEATURES } from '../domain/models.ts'
-import { isObject, toList } from '../validation/explain-words.ts'
+import { isObject, toList } from '../validation/explain.ts'
 import { assumedOf, FACT_FIELDS, type Facts, lacksPrice } from './complete.ts'
 import {
   closest,

@@ -4,7 +4,7 @@
  */
 import { HOPS_HEADER } from '../domain/hops.ts'
 import { allPresets, findPreset } from '../store/presets.ts'
-import { quote, toList } from '../validation/explain-words.ts'
+import { quote, toList } from '../validation/explain.ts'
 import { closest, type Entry, type Issue, issue, type Path, toEntry, toItems } from './entry.ts'
 
 /** Says what is wrong with its preset, and how that goes with its dialect. */

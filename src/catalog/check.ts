@@ -3,7 +3,7 @@
  * each other. Called by `file.ts` on the raw document, right after the schema and whatever the schema said, so that
  * every problem is named at once; a field of the wrong type is the schema's business and skipped here. Pure.
  */
-import { isObject } from '../validation/explain-words.ts'
+import { isObject } from '../validation/explain.ts'
 import { checkModel } from './check-model.ts'
 import { checkUpstream } from './check-upstream.ts'
 import { closest, type Entry, type Issue, issue, isWildcard, type Path, toEntry } from './entry.ts'

@@ -4,8 +4,7 @@
  */
 
 import type { Deadlines } from '../domain/deadlines.ts'
-import type { DialectName } from '../domain/dialects.ts'
-import { USUAL_DIALECT } from '../domain/dialects.ts'
+import { type DialectName, USUAL_DIALECT } from '../domain/dialects.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { AliasRow, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'

@@ -10,7 +10,7 @@ import type { ListedModel } from '../domain/model-server.ts'
 import { FEATURES, type Feature, type RouteSettings } from '../domain/models.ts'
 import type { ListedFact } from '../store/catalog-rows.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
-import { quote } from '../validation/explain-words.ts'
+import { quote } from '../validation/explain.ts'
 import { byCondition, type DeclaredModel, type DeclaredRoute, type Facts, FREE, OF_EMBEDDINGS } from './complete.ts'
 import { type Found, toFew, toFoundNotes, toNames } from './discovery-notes.ts'
 import {

@@ -5,8 +5,7 @@
 
 import { type FieldChanges, toChanged, toDefined } from '../domain/changes.ts'
 import type { Deadlines } from '../domain/deadlines.ts'
-import type { DialectName } from '../domain/dialects.ts'
-import { isBuiltIn } from '../domain/dialects.ts'
+import { type DialectName, isBuiltIn } from '../domain/dialects.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'

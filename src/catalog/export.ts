@@ -6,7 +6,7 @@
 import { ServiceError } from '../domain/service-error.ts'
 import type { CatalogRows } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
-import { shorten } from '../validation/explain-words.ts'
+import { shorten } from '../validation/explain.ts'
 import { writeDocument } from './document.ts'
 import { parseCatalog } from './file.ts'
 import { KINDS } from './rows-as-entries.ts'

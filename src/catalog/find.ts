@@ -1,7 +1,7 @@
 /** Finds what somebody means of the catalogue's rows, or says that there is no such thing. Pure. */
 import { ServiceError } from '../domain/service-error.ts'
 import type { CatalogRows, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
-import { quote } from '../validation/explain-words.ts'
+import { quote } from '../validation/explain.ts'
 import { closest } from './entry.ts'
 
 /** @param name a slug or an alias. Throws `model_not_found`. */

@@ -2,7 +2,7 @@
 import type { ListedModel } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
-import { quote } from '../validation/explain-words.ts'
+import { quote } from '../validation/explain.ts'
 import { type Discovered, toDiscovered } from './discover.ts'
 import { closest } from './entry.ts'
 import { findAt, type KnownProviders, loadKnown } from './known.ts'

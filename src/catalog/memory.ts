@@ -4,7 +4,7 @@
  */
 import type { MemoryBudgets } from '../domain/model-server.ts'
 import { toSize } from '../domain/text.ts'
-import { isObject, toList } from '../validation/explain-words.ts'
+import { isObject, toList } from '../validation/explain.ts'
 import { type Entry, type Issue, issue, type Path, toEntry } from './entry.ts'
 
 /** As llama-server calls them, `RPC[host:port]` among them. */

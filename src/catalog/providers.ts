@@ -5,7 +5,7 @@
 import type { DialectName, UpstreamSettings } from '../domain/dialects.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { allPresets, type Preset } from '../store/presets.ts'
-import { quote } from '../validation/explain-words.ts'
+import { quote } from '../validation/explain.ts'
 import { closest } from './entry.ts'
 import type { KnownProvider, KnownProviders } from './known.ts'
 

@@ -25,7 +25,7 @@ import {
   type RouteSettings,
   THINKING,
 } from '../domain/models.ts'
-import { toAlternatives } from '../validation/explain-words.ts'
+import { toAlternatives } from '../validation/explain.ts'
 
 const closed = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false })
 const oneOf = <const T extends string>(values: readonly T[]) => Type.Union(values.map((value) => Type.Literal(value)))

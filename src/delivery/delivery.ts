@@ -1,11 +1,42 @@
-/** A request on its way to its client, and what all of its answers have in common. `stream.ts` and `whole.ts` deliver them. */
+/** A request on its way to its client, what all of its answers have in common, and whole answers, settled before a byte of one leaves. */
 import type { End, Settlement } from '../accounting/settle.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
+import { endedBy } from '../domain/error.ts'
 import type { Answer, AnswerEvent } from '../domain/events.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import type { Format, Identity } from '../formats/format.ts'
-import type { Waiting } from './waiting.ts'
+import { settleFailure, toCause } from './failure.ts'
+
+/** After so long others have their turn. */
+const TURN_MS = 8
+
+/** Joins the pieces of a text, each of which takes a moment to make. */
+async function joinInTurns(pieces: Iterable<string>): Promise<string> {
+  const made: string[] = []
+  let sinceMs = performance.now()
+  for (const piece of pieces) {
+    made.push(piece)
+    if (performance.now() - sinceMs < TURN_MS) continue
+    await new Promise((resolve) => setImmediate(resolve))
+    sinceMs = performance.now()
+  }
+  return made.join('')
+}
+
+export class QueueNote {
+  #note: (() => string) | null = null
+
+  /** @param note says it as of now; null where it waits no more. */
+  set = (note: (() => string) | null): void => {
+    this.#note = note
+  }
+
+  /** As a comment of a stream of server-sent events; null where it waits for nothing. */
+  comment(): string | null {
+    return this.#note && `: ${this.#note()}\n\n`
+  }
+}
 
 export interface Delivery {
   requestId: string
@@ -14,14 +45,14 @@ export interface Delivery {
   task: Task
   identity: Identity
   settlement: Settlement
-  /** Aborts when the client leaves, or with what it is told as its reason when the server stops. */
+  /** Aborts when the client leaves, or when the server stops. */
   signal: EndSignal
   /** The client's own signal: aborts when it leaves. */
   client: AbortSignal
   /** Headers of every answer that are known before it: how the key's rates stand. */
   headers: Readonly<Record<string, string>>
   /** What it waits for before its answer begins. */
-  waiting: Pick<Waiting, 'comment'>
+  waiting: Pick<QueueNote, 'comment'>
   /**
    * What the request holds, released when all but the end of the connection's answer is done; by whoever began the
    * delivery where there is no response.
@@ -59,4 +90,31 @@ export function toHeaders(
   if (settlement.outputCap !== null) all['x-tollgate-output-cap'] = String(settlement.outputCap)
   if (isUnmet(begun.events)) all['x-tollgate-schema'] = 'unmet'
   return all
+}
+
+/**
+ * Resolves to the response. Throws a GatewayError for a failure, its row already settled.
+ * @param opening the answer, once all of it is there.
+ */
+export async function deliverWhole(delivery: Delivery, opening: Promise<Begun>): Promise<Response> {
+  try {
+    const begun = await opening
+    // It was read on for its usage alone. One that comes while the server stops still finds its client.
+    if (delivery.client.aborted) throw endedBy('disconnected')
+    delivery.settlement.firstToken()
+    const receipt = await delivery.settlement.settle(toComplete(isUnmet(begun.events)))
+    const headers = toHeaders(delivery, begun)
+    headers['content-type'] = 'application/json'
+    const { format, task, identity } = delivery
+    const { answer, events } = begun
+    const written =
+      answer.isNative && format.native
+        ? format.native.whole(identity, events)
+        : format.whole(task, identity, events, receipt)
+    const json = typeof written === 'string' ? written : await joinInTurns(written)
+    delivery.held.dispose()
+    return new Response(json, { headers })
+  } catch (error) {
+    throw await settleFailure(delivery.settlement, toCause(error, delivery.signal), 'nothing')
+  }
 }

@@ -3,8 +3,8 @@
  * kind, and with that its status, type and code.
  */
 import type { Settlement } from '../accounting/settle.ts'
-import type { EndSignal } from '../domain/end-signal.ts'
-import { GatewayError, internalError, LOOP_STATUS, toEnd, toRetryAfter, UpstreamError } from '../domain/error.ts'
+import type { EndReason, EndSignal } from '../domain/end-signal.ts'
+import { endOf, GatewayError, internalError, LOOP_STATUS, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import { blamesTheRequest, whyRefused } from '../upstreams/failure.ts'
 
 /**
@@ -41,7 +41,7 @@ export async function settleFailure(
  * @param signal the request's.
  */
 export const toCause = (error: unknown, signal: EndSignal): unknown =>
-  signal.aborted && (error instanceof UpstreamError || error instanceof GatewayError) ? toEnd(signal) : error
+  signal.aborted && (error instanceof UpstreamError || error instanceof GatewayError) ? endOf(signal) : error
 
 /** A client is told to wait so long where the upstream does not say. */
 const WAIT_MS = 5_000
@@ -54,24 +54,38 @@ function toReason(error: unknown): string | null {
   return kind === 'deadline' ? `deadline ${deadline}` : kind
 }
 
+/** What a client is told of an answer that was ended here. */
+const ENDED: Readonly<Record<EndReason, (error: UpstreamError, upstream: string) => GatewayError>> = {
+  disconnected: clientClosed,
+  superseded: clientClosed,
+  stopped: () =>
+    new GatewayError('stopped', 'The server stopped before the answer was complete. Try again.', {
+      headers: { connection: 'close' },
+    }),
+  deadline: ({ deadline, message, retryAfterMs }, upstream) =>
+    deadline === 'queue'
+      ? new GatewayError(
+          'overloaded',
+          `Tollgate queued the request for upstream \`${upstream}\`, and ${message}. The request was not sent to the model. Try again later.`,
+          { headers: toWait(retryAfterMs) },
+        )
+      : new GatewayError('upstream_timeout', `Upstream \`${upstream}\` took too long: ${message}.`),
+}
+
+function clientClosed(): GatewayError {
+  return new GatewayError('client_closed', 'The client left before the answer was complete.')
+}
+
+const toWait = (retryAfterMs: number | null) => ({ 'retry-after': toRetryAfter(retryAfterMs ?? WAIT_MS) })
+
 /** @param lastUpstream the id of the upstream that was tried last, for a failure that does not say whose it is. */
 export function toGatewayError(error: unknown, lastUpstream = ''): GatewayError {
   if (error instanceof GatewayError) return error
   if (!(error instanceof UpstreamError)) return internalError(error)
-  const { kind, status, retryAfterMs, deadline } = error
+  const { kind, status, retryAfterMs, end } = error
   const upstream = error.upstream ?? lastUpstream
-  const retryAfter = { 'retry-after': toRetryAfter(retryAfterMs ?? WAIT_MS) }
-  if (kind === 'aborted') return new GatewayError('client_closed', 'The client left before the answer was complete.')
-  if (deadline === 'queue') {
-    return new GatewayError(
-      'overloaded',
-      `Tollgate queued the request for upstream \`${upstream}\`, and ${error.message}. The request was not sent to the model. Try again later.`,
-      { headers: retryAfter },
-    )
-  }
-  if (kind === 'deadline') {
-    return new GatewayError('upstream_timeout', `Upstream \`${upstream}\` took too long: ${error.message}.`)
-  }
+  if (end !== null) return ENDED[end](error, upstream)
+  const retryAfter = toWait(retryAfterMs)
   if (kind === 'status' && status !== null && blamesTheRequest(status)) {
     return new GatewayError('upstream_rejected', error.message, {
       status,

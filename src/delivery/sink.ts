@@ -7,10 +7,59 @@
  * A direct stream takes all that is written, however slow its reader, unless the promise of a full `write` is awaited
  * (https://github.com/oven-sh/bun/issues/32469).
  */
-import type { EndSignal } from '../domain/end-signal.ts'
-import { clientLeft, GatewayError, toEnd } from '../domain/error.ts'
+import { type EndSignal, endReasonOf } from '../domain/end-signal.ts'
+import { endedBy, endOf, GatewayError, type UpstreamError } from '../domain/error.ts'
 import type { Writer } from '../formats/format.ts'
-import { Heartbeat } from './heartbeat.ts'
+
+/** Looks this often, in parts of the silence: a chunk then costs an assignment instead of a look at the clock. */
+const LOOKS = 10
+
+/** All hearts of one pace share a timer: a thousand streams would otherwise have a thousand. */
+const paces = new Map<number, { hearts: Set<Heartbeat>; timer: Timer }>()
+
+/** Calls `beat` after every `ms` of silence, and up to a tenth more, until it is stopped. 0 never does. */
+export class Heartbeat {
+  readonly #ms: number
+  readonly #beat: () => void
+  #silentLooks = 0
+
+  constructor(ms: number, beat: () => void) {
+    this.#ms = ms
+    this.#beat = beat
+    if (ms === 0) return
+    let pace = paces.get(ms)
+    if (!pace) {
+      const hearts = new Set<Heartbeat>()
+      pace = { hearts, timer: setInterval(lookAt, ms / LOOKS, hearts) }
+      paces.set(ms, pace)
+    }
+    pace.hearts.add(this)
+  }
+
+  /** Something was written: the silence begins anew. */
+  touch(): void {
+    this.#silentLooks = 0
+  }
+
+  /** Idempotent. */
+  stopBeating(): void {
+    const pace = paces.get(this.#ms)
+    if (!pace?.hearts.delete(this) || pace.hearts.size > 0) return
+    clearInterval(pace.timer)
+    paces.delete(this.#ms)
+  }
+
+  /** Called by the timer. */
+  look(): void {
+    if (++this.#silentLooks <= LOOKS) return
+    this.#silentLooks = 1
+    this.#beat()
+  }
+}
+
+function lookAt(hearts: ReadonlySet<Heartbeat>): void {
+  for (const heart of hearts) heart.look()
+}
 
 export interface SinkOptions {
   /** How long a client may leave a full buffer standing. */
@@ -31,14 +80,14 @@ export class Sink extends Heartbeat {
   readonly #speaker: Speaker
   #hasLeft: boolean
   /** Why no more of the answer is to be written, though its client is there: the server stops. Null until then. */
-  stopped: GatewayError | null = null
+  stopped: UpstreamError | null = null
   /** A write waits for its reader. */
   #isFull = false
   #wake = () => {}
 
   /**
    * @param controller null for a client that was gone before the first byte.
-   * @param signal aborts when the client leaves, or with a GatewayError as its reason when the server stops.
+   * @param signal aborts when the client leaves, or when the server stops.
    */
   constructor(
     controller: Controller | null,
@@ -52,8 +101,7 @@ export class Sink extends Heartbeat {
     this.#slowReaderMs = slowReaderMs
     this.#hasLeft = controller === null
     const end = () => {
-      const why = toEnd(signal)
-      if (why instanceof GatewayError) this.stopped = why
+      if (endReasonOf(signal) === 'stopped') this.stopped = endOf(signal)
       else {
         this.#hasLeft = true
         this.stopBeating()
@@ -96,7 +144,7 @@ export class Sink extends Heartbeat {
 
   #send(text: string): Promise<void> | undefined {
     const controller = this.#controller
-    if (this.#hasLeft || controller === null) throw clientLeft()
+    if (this.#hasLeft || controller === null) throw endedBy('disconnected')
     const written = controller.write(text)
     controller.flush()
     return typeof written === 'number' ? undefined : this.#drained(written)
@@ -117,7 +165,7 @@ export class Sink extends Heartbeat {
       clearTimeout(timer)
       this.#isFull = false
     }
-    if (this.#hasLeft) throw clientLeft()
+    if (this.#hasLeft) throw endedBy('disconnected')
     if (this.stopped !== null) throw this.stopped
     if (!isRead) throw tooSlow(this.#slowReaderMs)
   }

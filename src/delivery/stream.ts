@@ -3,13 +3,12 @@
  * status; keeps a long silence alive; writes with back-pressure; ends with a tail that waited for the ledger, or with an
  * error frame.
  */
-import { toEnd, UpstreamError } from '../domain/error.ts'
+import { endOf, UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent, Passage } from '../domain/events.ts'
 import type { PassingWriter, Writer } from '../formats/format.ts'
 import { type Begun, type Delivery, isUnmet, toComplete, toHeaders } from './delivery.ts'
 import { settleFailure, toCause } from './failure.ts'
-import { Heartbeat } from './heartbeat.ts'
-import { Sink, type SinkOptions } from './sink.ts'
+import { Heartbeat, Sink, type SinkOptions } from './sink.ts'
 
 /**
  * Resolves to the response: once the answer begins, or when the silence before it needs a first keep-alive. Throws a
@@ -27,7 +26,7 @@ export async function deliverStream(
       // Nobody gets a first byte any more: what comes is read on for its usage alone.
       const { answer } = begun ?? (await opening)
       answer.rest?.close()
-      throw toEnd(delivery.signal)
+      throw endOf(delivery.signal)
     }
   } catch (error) {
     throw await settleFailure(delivery.settlement, toCause(error, delivery.signal), 'nothing')
@@ -143,7 +142,7 @@ class ResponseStream implements Passage {
       const last: AnswerEvent | null = this.#last
       if (last?.kind === 'failure') throw last.error
       if (last === null) throw new UpstreamError('broken', 'ended its stream in the middle of the answer')
-      if (this.#delivery.signal.aborted) throw toEnd(this.#delivery.signal)
+      if (this.#delivery.signal.aborted) throw endOf(this.#delivery.signal)
       // The tail waits for the ledger.
       const receipt = await settlement.settle(toComplete(this.#isUnmet))
       await send(sink, writer.tail(receipt))

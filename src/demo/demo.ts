@@ -15,9 +15,9 @@ const DEFAULT_PACE_MS = 15
 /** Builds the demo backend. One instance serves every demo upstream. */
 export function createDemoBackend(): Backend {
   return {
-    async call({ body, target, signal, callId, payer }) {
+    async call({ body, target, signal, callId, observer }) {
       if (signal.aborted) throw aborted()
-      payer.sent()
+      observer.sent()
       const embedding = body[EMBEDDING]
       if (embedding) return { events: toEmbeddings(embedding), rest: null, upstreamRequestId: null }
       const wanted = body.max_completion_tokens ?? body.max_tokens ?? target.maxOutputLength

@@ -3,7 +3,7 @@
  * OpenAI's error guide where it has some. Whoever throws knows the kind and the sentence; only `http/app.ts` turns an
  * error into bytes.
  */
-import type { EndSignal } from './end-signal.ts'
+import { type EndReason, type EndSignal, endReasonOf, mayReadOn } from './end-signal.ts'
 
 interface Row {
   status: number
@@ -144,7 +144,7 @@ export type Decision<T> = T | GatewayError
  * - `deadline`: ours passed; `deadline` names it
  * - `status`: the upstream answered with an error status, or an error inside a stream
  * - `broken`: it answered something that is not a completion, or a stream ended in the middle
- * - `aborted`: the client left, or the server is stopping; nobody's fault upstream
+ * - `aborted`: for a reason that is nobody's fault upstream; `end` names it
  */
 export type UpstreamErrorKind = 'connection' | 'deadline' | 'status' | 'broken' | 'aborted'
 
@@ -153,6 +153,7 @@ export interface UpstreamErrorDetail {
   code?: string | null
   param?: string | null
   deadline?: string
+  end?: EndReason
   retryable?: boolean
   retryAfterMs?: number
   isOwnLimit?: boolean
@@ -169,6 +170,8 @@ export class UpstreamError extends Error {
   readonly code: string | null
   readonly param: string | null
   readonly deadline: string | null
+  /** Why we have ended it; null where we have not. */
+  readonly end: EndReason | null
   readonly retryable: boolean
   readonly retryAfterMs: number | null
   /** Whether a limit of our own left no place, or the client left while the call waited: it was not sent. */
@@ -190,6 +193,7 @@ export class UpstreamError extends Error {
     this.code = detail.code ?? null
     this.param = detail.param ?? null
     this.deadline = detail.deadline ?? null
+    this.end = detail.end ?? (kind === 'deadline' ? kind : kind === 'aborted' ? 'superseded' : null)
     this.retryable = detail.retryable ?? (kind === 'connection' || kind === 'broken')
     this.retryAfterMs = detail.retryAfterMs ?? null
     this.isOwnLimit = detail.isOwnLimit ?? false
@@ -203,14 +207,29 @@ export class UpstreamError extends Error {
 export const internalError = (cause: unknown) =>
   new GatewayError('internal', "Internal error: the server's log has the cause under this request id.", { cause })
 
-/** What ends a call whose client has gone. */
-export const clientLeft = () => new UpstreamError('aborted', 'the client left', { retryable: false })
+/** What ends a call by us, in words. */
+const ENDED: Readonly<Record<EndReason, string>> = {
+  disconnected: 'the client left',
+  stopped: 'the server stops',
+  superseded: 'the answer is no longer wanted',
+  deadline: 'it took too long',
+}
+
+/** What ends a call before its answer. @param message where more is known. */
+export const endedBy = (end: EndReason, message = ENDED[end]) =>
+  new UpstreamError('aborted', message, { retryable: false, end })
+
+/** What ends a call whose signal has aborted. */
+export const endOf = (signal: EndSignal) => endedBy(endReasonOf(signal) ?? 'disconnected')
+
+/** The same before it was sent: nothing is paid for it, unless another call of the request is the reason. */
+export function endOfUnsent(signal: EndSignal): UpstreamError {
+  const end = endReasonOf(signal) ?? 'disconnected'
+  return new UpstreamError('aborted', ENDED[end], { retryable: false, isOwnLimit: mayReadOn(signal), end })
+}
 
 /** What ends a call whose answer is longer than what is read. */
 export const tooLong = (message: string) => new UpstreamError('broken', message, { retryable: false, isTooLong: true })
-
-/** What ends a call for another reason of ours, and is then the reason of its signal. */
-export const noLongerWanted = () => new UpstreamError('aborted', 'the answer is no longer wanted', { retryable: false })
 
 /**
  * What a call is told that waited in a queue of ours for so long: it was not sent.
@@ -220,19 +239,6 @@ export const queuedTooLong = (waitedMs: number, retryAfterMs: number) =>
   new UpstreamError('deadline', `no slot became free within ${waitedMs / 1_000} s`, {
     ...{ deadline: 'queue', isOwnLimit: true, retryable: false, retryAfterMs },
   })
-
-/** Why a request came to its end whose signal has aborted: the GatewayError that is its reason, or else its client left. */
-export const toEnd = ({ reason }: EndSignal): GatewayError | UpstreamError =>
-  reason instanceof GatewayError ? reason : clientLeft()
-
-/** Whether a call whose signal has aborted may be read on for its usage: its client left, or the server stops. */
-export const mayReadOn = ({ aborted, reason }: EndSignal): boolean => aborted && !(reason instanceof UpstreamError)
-
-/** What ends a call whose signal has aborted before it was sent: nothing is paid for it. */
-export const whyAbortedUnsent = (signal: EndSignal): UpstreamError =>
-  signal.reason instanceof UpstreamError
-    ? signal.reason
-    : new UpstreamError('aborted', clientLeft().message, { retryable: false, isOwnLimit: true })
 
 /** What an error says, whatever was thrown. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -8,7 +8,7 @@ import type { AnswerEvent, RawEvent } from '../domain/events.ts'
 import { type Edits, splice, spliceWithin } from '../domain/splice.ts'
 import type { Task } from '../domain/task.ts'
 import { tokensOfBytes } from '../tokens/estimate.ts'
-import { noteUnread } from '../tokens/unread.ts'
+import { noteUnread } from '../tokens/prompt.ts'
 import { type Identity, KEEP_ALIVE, type NativeFormat, type PassingWriter } from './format.ts'
 
 /** What of a stream has left, for whoever has to end it. */
@@ -20,7 +20,7 @@ export interface Passed {
   last: string | null
 }
 
-export interface NativeWords {
+interface NativeWords {
   /** What stands before the request's id in the answer's. */
   prefix: string
   /** What says that a stream lives once it has begun. */
@@ -123,4 +123,25 @@ export function withNative(task: Task, native: Task['native'] | null): Task {
   if (!native) return task
   const bytes = noteUnread(task.body, native.text)
   return { ...task, native, promptTokens: task.promptTokens + tokensOfBytes(bytes) }
+}
+
+/** Follows the text of an object to its end, whatever pieces it comes in. */
+export class Nesting {
+  #depth = 0
+  #isInText = false
+  #isEscaped = false
+  isClosed = false
+
+  take(piece: string): void {
+    for (let at = 0; at < piece.length; at++) {
+      const char = piece[at]
+      if (this.#isEscaped) this.#isEscaped = false
+      else if (this.#isInText) {
+        if (char === '\\') this.#isEscaped = true
+        else if (char === '"') this.#isInText = false
+      } else if (char === '"') this.#isInText = true
+      else if (char === '{' || char === '[') this.#depth++
+      else if ((char === '}' || char === ']') && --this.#depth === 0) this.isClosed = true
+    }
+  }
 }

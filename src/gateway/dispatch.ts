@@ -3,50 +3,39 @@
  * record before it is made, metered whatever becomes of its answer, and its failure told to the target's breaker.
  */
 import type { Call, PlannedCall } from '../accounting/call.ts'
-import type { CallLog } from '../accounting/call-log.ts'
 import { tokensOf } from '../accounting/cost.ts'
 import type { Meter } from '../accounting/meter.ts'
-import type { Waiting } from '../delivery/waiting.ts'
 import type { DialectName } from '../domain/dialects.ts'
-import { type EndSignal, partOf } from '../domain/end-signal.ts'
-import { GatewayError, mayReadOn, noLongerWanted, UpstreamError } from '../domain/error.ts'
+import { type EndSignal, mayReadOn, partOf } from '../domain/end-signal.ts'
+import { endedBy, endOf, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerStream, Passage, Take } from '../domain/events.ts'
 import type { Upstream } from '../domain/snapshot.ts'
-import type { CallNews, RequestHealth } from '../health/health.ts'
+import type { CallNews } from '../health/health.ts'
 import type { Limiter, Permit } from '../limits/limiter.ts'
 import type { Pace } from '../threads/pace.ts'
 import type { Backend, BackendCall } from '../upstreams/backend.ts'
 import { toCredentialFailure } from '../upstreams/failure.ts'
-import type { Dispatch } from './attempt.ts'
-import type { Crowding, CrowdPlace } from './crowding.ts'
-import type { Place } from './intake.ts'
+import type { AdaptiveConcurrency, ConcurrencySlot } from './adaptive-concurrency.ts'
+import type { Dispatch } from './calls.ts'
+import type { Recorded } from './exchange.ts'
 
 export interface DispatchDeps {
   backends: Readonly<Record<DialectName, Pick<Backend, 'call'>>>
   limiter: Pick<Limiter, 'permit'>
-  crowding: Pick<Crowding, 'enter'>
+  concurrency: Pick<AdaptiveConcurrency, 'enter'>
+  /** Where what takes long waits for its key's turn: an answer that is read, and a request that is written, each time. */
+  pace: Pick<Pace, 'run'>
   /** A clock that never steps. */
   monotonicMs(): number
 }
 
-/** What the calls of one request share. */
-export interface CallsOf {
-  id: string
-  calls: CallLog
-  health: Pick<RequestHealth, 'report' | 'withCredential'>
-  /** What the requests of its conversation have in common. */
-  affinity(): string
-  /** Takes the memory of what it must hold. */
-  place: Pick<Place, 'take'>
-  /** Where what takes long waits for its key's turn: an answer that is read, and a request that is written, each time. */
-  pace: Pick<Pace, 'run'>
-  /** Whether the request takes long to write. */
-  isLong: boolean
-  shareId: string
-  /** Told what it waits for. */
-  waiting: Pick<Waiting, 'set'>
-  /** Tollgate servers that it has passed, this one last: `domain/hops.ts`. */
-  hops: string
+/** What its calls have to know of a request. */
+export type CallsOf = Pick<Recorded, 'id' | 'calls' | 'isLong' | 'hops'> & {
+  task: Pick<Recorded['task'], 'affinity'>
+  key: Pick<Recorded['key'], 'shareId'>
+  health: Pick<Recorded['health'], 'report' | 'withCredential'>
+  slot: Pick<Recorded['slot'], 'take'>
+  waiting: Pick<Recorded['waiting'], 'set'>
 }
 
 /** Prepares the dispatches of one request. */
@@ -64,9 +53,9 @@ async function callWithEach(
   asked: PlannedCall,
   each: readonly Upstream[],
 ): Promise<Answer> {
-  const { health, affinity } = of
+  const { health, task } = of
   const tried = new Set<number>()
-  const choose = () => health.withCredential(asked.target, each, affinity(), tried)
+  const choose = () => health.withCredential(asked.target, each, task.affinity(), tried)
   let chosen = choose()
   for (;;) {
     try {
@@ -83,22 +72,23 @@ async function callWithEach(
 /** @param used its upstream with one of several credentials. */
 async function callOnce(
   deps: DispatchDeps,
-  { id, calls, health, place, pace, isLong, shareId, waiting, hops }: CallsOf,
+  { id, calls, health, slot, isLong, key: { shareId }, waiting, hops }: CallsOf,
   asked: PlannedCall,
   used: Upstream | null,
 ): Promise<Answer> {
+  const { pace } = deps
   const planned = toWithin(asked)
   const { native, target, signal } = planned
   const { upstream } = target
   let permit: Permit | null = null
   let call: Call | null = null
-  let room: CrowdPlace | null = null
+  let room: ConcurrencySlot | null = null
   try {
     let reserve = calls.reserveOf(planned)
     // Providers say themselves how many they take.
     if (upstream.local) {
       const asking = { owner: shareId, tokens: tokensOf(reserve, planned) }
-      const entering = deps.crowding.enter(upstream, asking, signal)
+      const entering = deps.concurrency.enter(upstream, asking, signal)
       room = entering instanceof Promise ? await entering : entering
       // Other calls of the request may have been begun meanwhile.
       if (entering instanceof Promise) reserve = calls.reserveOf(planned)
@@ -111,7 +101,7 @@ async function callOnce(
     if (upstream.credentials.length > 1) meter.credential = (used ?? upstream).credentialNumber
     meter.onEnd = (meter) => {
       permit?.leave(toTokens(meter))
-      room?.leave(toCrowdNews(meter))
+      room?.leave(toConcurrencyNews(meter))
       health.report(target, toNews(meter), used)
       begun.over()
     }
@@ -124,10 +114,10 @@ async function callOnce(
       target: used === null ? target : { ...target, upstream: used },
       signal: ending?.signal ?? signal,
       deadlines: upstream.deadlines,
-      payer: begun,
+      observer: begun,
       callId: `${id}-${number}`,
       hops,
-      take: place.take,
+      take: slot.take,
       inTurn: (work) => pace.run(shareId, work),
       queue: { owner: shareId, onWaiting: waiting.set },
     }
@@ -153,7 +143,7 @@ async function callOnce(
 /** Its turn may come late: for a client that has left by then nothing is asked, and nothing paid. */
 function inTurn(backend: Pick<Backend, 'call'>, asking: BackendCall, meter: Meter): Promise<Answer> {
   if (!asking.signal.aborted) return backend.call(asking)
-  const error = noLongerWanted()
+  const error = endOf(asking.signal)
   meter.end('failed', error)
   throw error
 }
@@ -248,7 +238,7 @@ function toWithin(planned: PlannedCall): PlannedCall {
   return planned
 }
 
-const leftUnread = () => new UpstreamError('aborted', 'there was no room for the answer', { retryable: false })
+const leftUnread = () => endedBy('superseded', 'there was no room for the answer')
 
 /** A permit of its upstream. Throws what a provider would answer who has the same limits. */
 function permitFor({ limiter, monotonicMs }: DispatchDeps, upstream: Upstream, tokens: number): Permit {
@@ -260,7 +250,7 @@ function permitFor({ limiter, monotonicMs }: DispatchDeps, upstream: Upstream, t
 /** What fails is not counted by a provider either; what broke off and says nothing stays at its estimate. */
 const toTokens = ({ isUnpaid, usage }: Meter) => (isUnpaid ? 0 : usage ? usage.prompt + usage.completion : null)
 
-const toCrowdNews = ({ outcome, error }: Meter) => {
+const toConcurrencyNews = ({ outcome, error }: Meter) => {
   if (outcome === 'ok') return 'ok'
   return error instanceof UpstreamError && error.isBusy ? 'busy' : 'other'
 }

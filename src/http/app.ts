@@ -2,22 +2,87 @@
  * The public surface: mounts the controllers, and turns whatever they throw into the error that clients know from OpenAI's
  * API. Built from its dependencies alone, so that a test can run it with a clock and upstreams of its own.
  */
+import { Elysia } from 'elysia'
+import type { ServerReadiness } from '../documents/server.ts'
 import { GatewayError, internalError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import type { IpRange } from '../domain/ip.ts'
-import { MAX_BODY_BYTES } from '../gateway/body.ts'
+
 import type { HandleDeps } from '../gateway/handle.ts'
+import { MAX_BODY_BYTES } from '../gateway/read.ts'
 import { type AdminSurface, adminController, isForAdmins } from './admin.ts'
 import { createIpOf } from './client-ip.ts'
 import { createCors } from './cors.ts'
-import { COUNTS, countController, DOORS, doorController, errorFormatOf, IDLE_SECONDS } from './doors.ts'
+import { COUNTS, ENDPOINTS, endpointControllers, errorFormatOf, IDLE_SECONDS } from './endpoints.ts'
 import { answerError } from './error-response.ts'
-import { healthController, type ReadinessDeps } from './health.ts'
-import { createInstance, hasHost, methodsOf, NoRoute, pathOf, type Route } from './instance.ts'
-import { findMeant } from './meant.ts'
+import { createInstance, hasHost, methodsOf, NoRoute, pathOf, type Route, toPattern } from './instance.ts'
 import { type ModelsDeps, modelsController } from './models.ts'
 import { openApiController } from './openapi.ts'
-import { whyNoResponses } from './stored-responses.ts'
+
+/** What `/healthz` and `/readyz` need, the only answers without a key. They name nothing that is configured here. */
+interface ReadinessDeps {
+  readiness(): ServerReadiness
+  now(): number
+}
+
+const healthController = (deps: ReadinessDeps) => {
+  const reply = (status: number, body: { status: string }) =>
+    Response.json(body, {
+      status,
+      headers: { 'cache-control': 'no-store', 'x-request-id': toRequestId(mintId(deps.now())) },
+    })
+
+  return new Elysia({ name: 'health' })
+    .get('/healthz', () => reply(200, { status: 'ok' }))
+    .get('/readyz', () => {
+      const status = deps.readiness()
+      return reply(status === 'ok' || status === 'degraded' ? 200 : 503, { status })
+    })
+}
+
+/** Longer paths are nobody's slip. */
+const LONGEST = 400
+const MOST_SEGMENTS = 12
+
+/**
+ * Finds the served path in whose words a path ends, in letters of either case.
+ * @param routes paths that are served, which may have `:name` segments and end in `*`
+ */
+function findMeant(path: string, routes: readonly string[]): { path: string; route: string } | null {
+  const segments = path.split('/').filter((segment) => segment !== '')
+  if (path.length > LONGEST || segments.length > MOST_SEGMENTS) return null
+  for (let from = 0; from < segments.length; from++) {
+    const rest = `/${segments.slice(from).join('/')}`
+    const lower = rest.toLowerCase()
+    for (const route of routes) {
+      const star = toPattern(route).exec(lower) ?? toPattern(route).exec(`/v1${lower}`)
+      // A model's name is as it was written.
+      if (star) return { path: route.replace('*', () => rest.slice(rest.length - (star[1] ?? '').length)), route }
+    }
+  }
+  return null
+}
+
+/** Null where no more can be said than that it is not there. */
+function whyNoResponses(request: Request, path: string): GatewayError | null {
+  // Codex tries a WebSocket first: after 426 it goes on over HTTP at once, after anything else only when it has tried again and
+  // again (openai/codex#43353).
+  if (path === ENDPOINTS.responses.path && request.headers.get('upgrade')?.toLowerCase() === 'websocket')
+    return new GatewayError(
+      'websocket_not_supported',
+      `This gateway answers over HTTP alone: POST ${ENDPOINTS.responses.path}, with "stream": true for events.`,
+    )
+  if (!path.startsWith(`${ENDPOINTS.responses.path}/`) || COUNTS.some((count) => count.path === path)) return null
+  if (path === `${ENDPOINTS.responses.path}/compact`)
+    return new GatewayError(
+      'unknown_url',
+      `Compaction is not supported: there is no ${path}. Ask for a summary in an ordinary request to POST ${ENDPOINTS.responses.path}.`,
+    )
+  return new GatewayError(
+    'unknown_url',
+    `Nothing is found below ${ENDPOINTS.responses.path}: this gateway keeps no answers. Send the whole input to POST ${ENDPOINTS.responses.path} each time.`,
+  )
+}
 
 /** Above our own limit, so that our 413 comes first. */
 export const LARGEST_BODY_BYTES = 64 * MAX_BODY_BYTES
@@ -50,8 +115,7 @@ export function createApp(deps: AppDeps) {
     })
   const ipOf = createIpOf(app, deps.trustedProxies)
   return app
-    .use(DOORS.map((door) => doorController(deps, app, ipOf, door)))
-    .use(COUNTS.map((count) => countController(deps, app, ipOf, count)))
+    .use(endpointControllers(deps, app, ipOf))
     .use(modelsController(deps, ipOf))
     .use(healthController(deps))
     .use(openApiController(deps))

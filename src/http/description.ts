@@ -2,7 +2,6 @@
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { once } from '../domain/once.ts'
-import { accepts } from './accepts.ts'
 
 /** @param make gives the document. */
 export function createDescription(make: () => Promise<object>) {
@@ -20,3 +19,8 @@ async function pack(make: () => Promise<object>) {
   const text = JSON.stringify(await make())
   return { text, gzipped: await promisify(gzip)(text) }
 }
+
+export const accepts = (request: Request, encoding: string): boolean =>
+  new RegExp(`(^|[,\\s])${encoding}\\s*(,|$|;(?!\\s*q=0(\\.0*)?\\s*(,|$)))`, 'i').test(
+    request.headers.get('accept-encoding') ?? '',
+  )

@@ -3,11 +3,11 @@
  * and need no key. What they ask is on record like any request, under the id `system`, which no key has.
  */
 import { Elysia } from 'elysia'
+import { NO_LIMITS } from '../domain/limits.ts'
 import type { Key } from '../domain/snapshot.ts'
-import { chat } from '../formats/chat/chat.ts'
-import { type HandleDeps, handle } from '../gateway/handle.ts'
-import { onlyAt } from '../routing/only-at.ts'
-import { CHAT, doorController, IDLE_SECONDS } from './doors.ts'
+import type { HandleDeps } from '../gateway/handle.ts'
+import { onlyAt } from '../routing/access.ts'
+import { ENDPOINTS, endpointController, handleOwned } from './endpoints.ts'
 import type { Listener } from './instance.ts'
 import { listModels, type ModelsDeps, modelsController } from './models.ts'
 
@@ -23,7 +23,7 @@ const SYSTEM: Key = {
   shareId: 'system',
   models: [],
   allowedIps: [],
-  limits: { requestsPerMinute: null, tokensPerMinute: null, concurrency: null },
+  limits: NO_LIMITS,
   budget: null,
 }
 
@@ -36,7 +36,7 @@ const nowhere = () => null
  */
 export const systemController = (deps: HandleDeps & ModelsDeps, app: Listener) =>
   new Elysia({ name: 'system', prefix: '/system' })
-    .use(doorController(deps, app, nowhere, CHAT, SYSTEM))
+    .use(endpointController(deps, app, nowhere, ENDPOINTS.chat, SYSTEM))
     .use(modelsController(deps, nowhere, SYSTEM))
     .get('/upstreams/:id/v1/models', ({ params: { id } }) => ({
       object: 'list',
@@ -45,11 +45,7 @@ export const systemController = (deps: HandleDeps & ModelsDeps, app: Listener) =
     .post(
       '/upstreams/:id/v1/chat/completions',
       ({ request, headers, params: { id } }) =>
-        handle({ ...deps, live: at(deps, id) }, chat, {
-          ...{ request, headers, owner: SYSTEM, token: null, ipOf: nowhere },
-          liftIdleLimit: () => app.server?.timeout(request, 0),
-          restoreIdleLimit: () => app.server?.timeout(request, IDLE_SECONDS),
-        }),
+        handleOwned({ ...deps, live: at(deps, id) }, app, request, headers, SYSTEM),
       { parse: 'none' },
     )
 

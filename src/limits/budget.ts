@@ -1,22 +1,245 @@
 /**
- * What keys and teams may spend in a period, in integer nano-dollars: reserved before a request is made, settled with
- * what it cost. A request belongs to the period that it was admitted in: its charges are on that period's usage, so
- * whatever settles late, or after a budget is gone, changes nothing of what came after. The limiter has one for all of them. Pure.
+ * What keys and teams may spend in a period, in integer nano-dollars: reserved before a request is made, settled with what it cost. At first
+ * a request holds what it costs by the worst case, a token a byte of its text, and where budgets have no room for that, what it costs by a
+ * count. It belongs to the period that it was admitted in: its charges are on that period's usage, so whatever settles late, or after a
+ * budget is gone, changes nothing of what came after. The limiter has one for all of them. Pure.
  */
-
-import { BUDGET_WARNING_PERCENT, type Budget } from '../domain/limits.ts'
+import { BUDGET_WARNING_PERCENT, type Budget, type Period } from '../domain/limits.ts'
 import type { Spender } from '../domain/snapshot.ts'
-import {
-  type BudgetCharge,
-  type BudgetRefusal,
-  BudgetReservation,
-  type Cost,
-  type Counting,
-  findFull,
-  roomOf,
-} from './budget-reservation.ts'
-import { type BudgetState, openPeriod, rollOver } from './budget-state.ts'
-import { toBudgetMs, toInForce } from './period.ts'
+import { endOf, startOf, toBudgetMs, toInForce } from './period.ts'
+
+/** What one period of one budget has come to. Once the next period begins, only what was reserved in it still knows it. */
+interface PeriodUsage {
+  readonly startMs: number
+  /** The first ms of the period after; null where there is none. */
+  readonly endMs: number | null
+  spentNanoUsd: number
+  /** Held by requests under way. */
+  reservedNanoUsd: number
+  /** Those of them that hold the worst case, and may hold less once they are counted. */
+  readonly uncounted: Set<BudgetReservation>
+  /** The percentage that was warned of last. */
+  warned: number
+  /** Whether nobody was asked what was spent before it began. */
+  readonly isProvisional: boolean
+  /**
+   * Requests that were under way before this was known of, by their ids, and what each of them is in `spentNanoUsd` with: what
+   * they have reserved, until they end.
+   */
+  readonly underWay: Map<string, number>
+}
+
+/** A budget as it is configured, and what it has come to. */
+interface BudgetState {
+  readonly spender: Spender
+  readonly name: string
+  readonly budget: Budget
+  /** Of the period in force. */
+  usage: PeriodUsage
+  /** Of the period that was in force before it: a clock that was far ahead for a while comes back to that. */
+  previous: PeriodUsage | null
+}
+
+const openPeriod = (
+  period: Period,
+  atMs: number,
+  spentNanoUsd: number,
+  isProvisional: boolean,
+  underWay = new Map<string, number>(),
+): PeriodUsage => ({
+  startMs: startOf(period, atMs),
+  endMs: endOf(period, atMs),
+  spentNanoUsd,
+  reservedNanoUsd: 0,
+  uncounted: new Set(),
+  warned: 0,
+  isProvisional,
+  underWay,
+})
+
+/**
+ * Has a budget be in the period of `atMs`, which only goes back where the clock had been far ahead. One that was for a while
+ * finds what was spent before; one that is set back to where nobody knows takes along what there is, until that period ends.
+ */
+function rollOver(state: BudgetState, atMs: number): void {
+  const { usage, previous, budget } = state
+  if (isIn(usage, atMs)) return
+  state.previous = usage
+  if (previous !== null && isIn(previous, atMs)) {
+    state.usage = previous
+    return
+  }
+  const isBack = atMs < usage.startMs
+  const taken = isBack ? usage.spentNanoUsd + usage.reservedNanoUsd : 0
+  state.usage = openPeriod(budget.period, atMs, taken, isBack && usage.isProvisional)
+}
+
+const isIn = ({ startMs, endMs }: PeriodUsage, atMs: number) => atMs >= startMs && (endMs === null || atMs < endMs)
+
+/** Which budget has no room, in the figures that a refusal names. */
+export interface BudgetRefusal {
+  kind: Spender['kind']
+  name: string
+  budget: Budget
+  spentNanoUsd: number
+  reservedNanoUsd: number
+  /** What the request asks for beyond what it has reserved. */
+  askedNanoUsd: number
+  /** When the next period begins; null for a budget in total. */
+  resetMs: number | null
+}
+
+/** What a request may cost, in nano-dollars. */
+export interface Cost {
+  /** For so much there has to be room. */
+  likelyNanoUsd: number
+  /** At most: so much is held until it is known. */
+  mostNanoUsd: number
+  /** What the rows that are on record reserve, which a kill charges, though it be more than is counted: no less is held. */
+  reservedNanoUsd: number
+}
+
+/** How it is found out what a request of a nearly spent budget may cost: by the worst case first, which is known at once. */
+export interface Counting {
+  /** It never costs less than this. */
+  leastNanoUsd(): number
+  /** Counts its prompt, which takes a while. Null where that is not possible in time. */
+  count(): Promise<Cost | null>
+}
+
+/** What a request takes from one budget, which is as the request found it, in the period that it was admitted in. */
+interface BudgetCharge {
+  readonly state: BudgetState
+  readonly usage: PeriodUsage
+}
+
+const toHeld = ({ mostNanoUsd, reservedNanoUsd }: Cost) => Math.max(mostNanoUsd, reservedNanoUsd)
+
+/** What is this much smaller than a budget is held as it is: to count it would hardly make room. */
+const SMALL = 1_000
+
+const NOTHING: Cost = { likelyNanoUsd: 0, mostNanoUsd: 0, reservedNanoUsd: 0 }
+
+/** What one request holds on each budget that it is under. */
+export class BudgetReservation {
+  readonly #budgets: Budgets
+  readonly #charges: readonly BudgetCharge[]
+  #held: number
+  /** Null once it was counted, or cannot be. */
+  #counting: Counting | null
+  /** Of what was asked for since, and had room in what is held. */
+  #within: Counting | null = null
+  #isOver = false
+
+  constructor(budgets: Budgets, charges: readonly BudgetCharge[], { mostNanoUsd }: Cost, counting: Counting | null) {
+    this.#budgets = budgets
+    this.#charges = charges
+    this.#held = 0
+    this.#counting = null
+    this.#hold(mostNanoUsd)
+    this.#setUncounted(counting)
+  }
+
+  /** Whether anything is held at all. */
+  get isNeeded(): boolean {
+    return this.#charges.length > 0
+  }
+
+  /** Makes it hold at least so much, on all of them or on none; also once it is counted. */
+  raise(cost: Cost, counting: Counting | null): BudgetRefusal | null {
+    const { likelyNanoUsd } = cost
+    const heldNanoUsd = toHeld(cost)
+    if (this.#isOver) return null
+    if (heldNanoUsd <= this.#held) {
+      this.#within = counting
+      return null
+    }
+    const now = this.#charges.map((one) => ({ state: this.#budgets.stateOf(one) ?? one.state, usage: one.usage }))
+    const refusal = findFull(now, likelyNanoUsd, this.#held)
+    if (refusal !== null) return refusal
+    // What would have been counted is only a part of it from here on.
+    this.#setCounted()
+    this.#hold(heldNanoUsd)
+    this.#setUncounted(counting)
+    return null
+  }
+
+  /** The most that it may hold: what it does, and what all of its budgets have left. */
+  room(): number {
+    const now = this.#charges.map((one) => ({ state: this.#budgets.stateOf(one) ?? one.state, usage: one.usage }))
+    return this.#held + roomOf(now)
+  }
+
+  /** Has it counted, once, and holds no more than that says. Never rejects. */
+  async count(): Promise<void> {
+    const [counting, within] = [this.#counting, this.#within]
+    if (counting === null) return
+    const [all, more] = await Promise.all([counting.count(), within === null ? NOTHING : within.count()])
+    // It may have been raised or settled meanwhile.
+    if (this.#counting !== counting) return
+    if (this.#within !== within) return this.count()
+    this.#setCounted()
+    if (all === null || more === null) return
+    this.#hold(Math.min(this.#held, Math.max(toHeld(all), toHeld(more))))
+  }
+
+  /** Turns the reservation into what was spent, also beyond the budget. Once. */
+  settle(nanoUsd: number): void {
+    this.#setCounted()
+    this.#hold(0)
+    this.#isOver = true
+    for (const charge of this.#charges) {
+      charge.usage.spentNanoUsd += nanoUsd
+      const state = this.#budgets.stateOf(charge)
+      if (state) this.#budgets.warn(state)
+    }
+  }
+
+  #hold(nanoUsd: number): void {
+    for (const { usage } of this.#charges) usage.reservedNanoUsd += nanoUsd - this.#held
+    this.#held = nanoUsd
+  }
+
+  /** Lets it be counted, where that may make room. */
+  #setUncounted(counting: Counting | null): void {
+    if (counting === null || !this.#charges.some(({ state }) => this.#held * SMALL > state.budget.nanoUsd)) return
+    this.#counting = counting
+    this.#within = null
+    for (const { usage } of this.#charges) usage.uncounted.add(this)
+  }
+
+  #setCounted(): void {
+    if (this.#counting === null) return
+    this.#counting = null
+    for (const { usage } of this.#charges) usage.uncounted.delete(this)
+  }
+}
+
+/** What all of these budgets have left; Infinity for none. */
+const roomOf = (charges: readonly BudgetCharge[]): number =>
+  Math.min(
+    Number.POSITIVE_INFINITY,
+    ...charges.map(({ state, usage }) => state.budget.nanoUsd - usage.spentNanoUsd - usage.reservedNanoUsd),
+  )
+
+/**
+ * Finds the first that has no room for a request. What costs nothing, such as a local model, is let through whatever was spent.
+ *
+ * @param heldNanoUsd what the request holds already.
+ */
+function findFull(charges: readonly BudgetCharge[], likelyNanoUsd: number, heldNanoUsd: number): BudgetRefusal | null {
+  const moreNanoUsd = likelyNanoUsd - heldNanoUsd
+  if (likelyNanoUsd === 0) return null
+  // What it holds already may be more than it is likely to cost.
+  const askedNanoUsd = Math.max(0, moreNanoUsd)
+  for (const { state, usage } of charges) {
+    const { spender, name, budget } = state
+    const { spentNanoUsd, reservedNanoUsd, endMs: resetMs } = usage
+    if (spentNanoUsd + reservedNanoUsd + moreNanoUsd > budget.nanoUsd)
+      return { kind: spender.kind, name, budget, spentNanoUsd, reservedNanoUsd, askedNanoUsd, resetMs }
+  }
+  return null
+}
 
 /** A key or a team. */
 interface Owner {

@@ -1,15 +1,13 @@
 /**
  * One request that is under limits, its key's or its team's, from its entry to its end: rates, slots and budgets, checked
- * together and taken together. `local-limiter.ts` makes them. Pure.
+ * together and taken together. `limiter.ts` makes them. Pure.
  */
 import type { Decision, ErrorKind, GatewayError } from '../domain/error.ts'
 import { type Limits, NO_LIMITS } from '../domain/limits.ts'
 import type { Key, Team } from '../domain/snapshot.ts'
-import type { Budgets } from './budget.ts'
-import { type BudgetRefusal, BudgetReservation, type Cost, type Counting } from './budget-reservation.ts'
+import { type BudgetRefusal, BudgetReservation, type Budgets, type Cost, type Counting } from './budget.ts'
 import type { Amount, Ask, EnteredRequest, Moment, Reservation } from './limiter.ts'
-import { type Headers, toBudgetError, toRateError } from './messages.ts'
-import { addRateHeaders } from './rate-headers.ts'
+import { addRateHeaders, type Headers, toBudgetError, toRateError } from './messages.ts'
 import type { RateLimiter, RateRefusal, Slot } from './rates.ts'
 
 /** Whoever is refused for one of these and comes again should not have used up its rate by waiting. */

@@ -1,13 +1,13 @@
 /**
  * What a client reads of a limit that refuses it: which one it was, its figures, when there is room again and what to do. In
- * OpenAI's words where it has some, because clients look for them. Pure.
+ * OpenAI's words where it has some, because clients look for them. And `x-ratelimit-*`, how the rates stand. Pure.
  */
-import { GatewayError, toRetryAfter, UpstreamError } from '../domain/error.ts'
-import type { Budget } from '../domain/limits.ts'
+import { type ErrorKind, GatewayError, toRetryAfter, UpstreamError } from '../domain/error.ts'
+import type { Budget, Limits } from '../domain/limits.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import { toUsd } from '../domain/usage.ts'
-import type { BudgetRefusal } from './budget-reservation.ts'
-import type { RateRefusal } from './rates.ts'
+import type { BudgetRefusal } from './budget.ts'
+import type { RateLimiter, RateRefusal, Unit } from './rates.ts'
 
 export type Headers = Readonly<Record<string, string>>
 
@@ -29,31 +29,39 @@ export function toDuration(ms: number): string {
   return `${minutes > 0 ? `${minutes}m` : ''}${(whole % 60_000) / 1_000}s`
 }
 
-const NAMES: Record<RateRefusal['on'], string> = {
-  requests: 'requests per min (RPM)',
-  tokens: 'tokens per min (TPM)',
-  concurrency: 'concurrent requests',
-}
-
 /** Whom to ask for more than the key or the team has that a refusal names. */
 const ASK = 'ask your administrator for a larger'
 
-const ADVICE: Record<RateRefusal['on'], string> = {
-  requests: 'Send requests more slowly',
-  tokens: 'Requested counts the prompt and max_tokens, or 4,096 tokens without it: set a smaller max_tokens',
-  concurrency: 'Wait for an answer that is under way to end',
+/** How a client is told which limit leaves no room, and what to do. */
+const TOLD: Readonly<Record<RateRefusal['on'], { kind: ErrorKind; name: string; advice: string }>> = {
+  requestsPerMinute: {
+    kind: 'request_limit',
+    name: 'requests per min (RPM)',
+    advice: 'Send requests more slowly',
+  },
+  tokensPerMinute: {
+    kind: 'token_limit',
+    name: 'tokens per min (TPM)',
+    advice: 'Requested counts the prompt and max_tokens, or 4,096 tokens without it: set a smaller max_tokens',
+  },
+  concurrency: {
+    kind: 'request_limit',
+    name: 'concurrent requests',
+    advice: 'Wait for an answer that is under way to end',
+  },
 }
 
 /** Makes the refusal of the rate or concurrency limit of a key or a team. `headers` go with it. */
 export function toRateError(kind: Spender['kind'], name: string, refusal: RateRefusal, headers: Headers): GatewayError {
   const { on, limit, used, requested, retryAfterMs } = refusal
-  const whose = `for ${kind} \`${name}\` on ${NAMES[on]}`
-  const advice = `${ADVICE[on]}, or ${ASK} limit.`
+  const told = TOLD[on]
+  const whose = `for ${kind} \`${name}\` on ${told.name}`
+  const advice = `${told.advice}, or ${ASK} limit.`
   const sentence =
     retryAfterMs === null
       ? `Request too large ${whose}: Limit ${limit}, Requested ${requested}. Waiting does not help. ${advice}`
       : `Rate limit reached ${whose}: Limit ${limit}, Used ${used}, Requested ${requested}. Please try again in ${toDuration(retryAfterMs)}. ${advice}`
-  return new GatewayError(on === 'tokens' ? 'token_limit' : 'request_limit', sentence, {
+  return new GatewayError(told.kind, sentence, {
     headers: { ...headers, ...toRetryHeaders(retryAfterMs) },
   })
 }
@@ -68,7 +76,7 @@ export function toOwnLimitError(upstream: string, refusal: RateRefusal): Upstrea
   const detail = retryAfterMs === null ? { retryable: false } : { retryable: true, retryAfterMs }
   return new UpstreamError(
     'status',
-    `the catalogue, not the provider, limits ${NAMES[on]} of upstream \`${upstream}\`: Limit ${limit}, Used ${used}, Requested ${requested}; ${when}`,
+    `the catalogue, not the provider, limits ${TOLD[on].name} of upstream \`${upstream}\`: Limit ${limit}, Used ${used}, Requested ${requested}; ${when}`,
     { status: 429, isOwnLimit: true, ...detail },
   )
 }
@@ -108,3 +116,47 @@ const toLargerAdvice = ({ resetMs }: BudgetRefusal): string =>
   capitalized(`${resetMs === null ? '' : 'wait for that, or '}${ASK} budget`)
 
 const capitalized = (words: string) => `${words.charAt(0).toUpperCase()}${words.slice(1)}.`
+
+interface RateHeaders {
+  unit: Unit
+  limit: string
+  remaining: string
+  reset: string
+}
+
+const headersOf = (unit: Unit): RateHeaders => ({
+  unit,
+  limit: `x-ratelimit-limit-${unit}`,
+  remaining: `x-ratelimit-remaining-${unit}`,
+  reset: `x-ratelimit-reset-${unit}`,
+})
+
+/** What each limit is told by; null for one that has no such headers. */
+const RATE_HEADERS: Readonly<Record<keyof Limits, RateHeaders | null>> = {
+  requestsPerMinute: headersOf('requests'),
+  tokensPerMinute: headersOf('tokens'),
+  concurrency: null,
+}
+const RATES = Object.entries(RATE_HEADERS) as [keyof Limits, RateHeaders | null][]
+
+/**
+ * Adds the figures of one who has rates. Of requests and of tokens each, what leaves less is told: what another has put
+ * there stays where it leaves as much or less.
+ */
+export function addRateHeaders(
+  headers: Record<string, string>,
+  limits: Limits,
+  { window }: RateLimiter,
+  nowMs: number,
+): void {
+  for (const [name, rate] of RATES) {
+    const most = limits[name]
+    if (most === null || rate === null) continue
+    const left = Math.max(0, most - window.used(rate.unit, nowMs))
+    const told = headers[rate.remaining]
+    if (told !== undefined && left >= Number(told)) continue
+    headers[rate.limit] = String(most)
+    headers[rate.remaining] = String(left)
+    headers[rate.reset] = toDuration(window.emptyMs(rate.unit, nowMs))
+  }
+}

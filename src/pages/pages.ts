@@ -4,7 +4,7 @@
  */
 import { gunzipSync } from 'node:zlib'
 import { once } from '../domain/once.ts'
-import { accepts } from '../http/accepts.ts'
+import { accepts } from '../http/description.ts'
 import { PAGE, type Packed } from './bundle.ts'
 
 declare const TOLLGATE_VERSION: string | undefined

@@ -2,7 +2,7 @@
  * The backend of upstreams whose servers run here: a call waits for a place at its server, which is started for it where it has to be,
  * and then goes as any other, by the backend of its dialect. Probes start nothing.
  */
-import { UpstreamError, whyAbortedUnsent } from '../domain/error.ts'
+import { endOfUnsent, UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent, AnswerStream, Passage, Take } from '../domain/events.ts'
 import type { Backend, BackendCall } from '../upstreams/backend.ts'
 import type { Fleet } from './fleet.ts'
@@ -29,7 +29,7 @@ async function callManaged(inner: Backend, fleet: Pick<Fleet, 'lease'>, call: Ba
   const leftOf = (ms: number) => Math.max(1, Math.round(ms - (performance.now() - beganMs)))
   try {
     // It has waited, and an aborted signal tells nobody any more.
-    if (signal.aborted) throw whyAbortedUnsent(signal)
+    if (signal.aborted) throw endOfUnsent(signal)
     const answer = await inner.call({
       ...call,
       target: { ...target, upstream: lease.upstream },

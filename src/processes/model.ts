@@ -4,14 +4,14 @@
  */
 import type { ProcessSpec } from '../domain/model-server.ts'
 import type { Upstream } from '../domain/snapshot.ts'
-import { Line, type Waiting } from '../threads/line.ts'
+import { FairQueue, type QueueEntry } from '../threads/fair-queue.ts'
 import type { Launched } from './child.ts'
 import type { Resident } from './plan.ts'
 import type { Supervisor } from './supervisor.ts'
 import { Silence } from './watch.ts'
 
 /** A request that waits. */
-export interface Ticket extends Waiting {
+export interface Ticket extends QueueEntry {
   /** As its call has it, for the settings that hold for it. */
   upstream: Upstream
   resolve(lease: Lease): void
@@ -44,7 +44,7 @@ const MOST_KEPT_MS = 30_000
 const ANSWER_MS = 5_000
 
 export class ManagedModel {
-  readonly line = new Line<Ticket>(MOST_WAITING)
+  readonly line = new FairQueue<Ticket>(MOST_WAITING)
   answering = 0
   lastUsedMs = 0
   /** Somebody wants it to run though nobody waits: `preload` only where there is room. */

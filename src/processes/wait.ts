@@ -1,6 +1,6 @@
 /** Waiting for a place at a model server: who may join its line, and when one that waits leaves it without a place. Called by `fleet.ts`. */
 import type { EndSignal } from '../domain/end-signal.ts'
-import { queuedTooLong, type UpstreamError, whyAbortedUnsent } from '../domain/error.ts'
+import { endOfUnsent, queuedTooLong, type UpstreamError } from '../domain/error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import type { Arrangement } from './arrange.ts'
 import type { Clock } from './clock.ts'
@@ -41,7 +41,7 @@ function join(
   answer: Pick<Ticket, 'resolve' | 'reject'>,
   lease: Promise<Lease>,
 ): void {
-  if (signal.aborted) throw whyAbortedUnsent(signal)
+  if (signal.aborted) throw endOfUnsent(signal)
   const model = requireOpen(arrangement, upstream.id, clock.nowMs())
   const { line } = model
   const ticket: Ticket = { ...answer, owner, upstream, sinceMs: clock.nowMs() }
@@ -52,7 +52,7 @@ function join(
     ticket.reject(why)
     arrangement.changed()
   }
-  const leave = () => giveUp(whyAbortedUnsent(signal))
+  const leave = () => giveUp(endOfUnsent(signal))
   signal.addEventListener('abort', leave, { once: true })
   const tooLong = () => queuedTooLong(patienceMs, model.expectedMs(clock.nowMs()))
   const takeBack = clock.after(patienceMs, () => giveUp(tooLong()))

@@ -11,8 +11,7 @@ import type { CanonicalRequest } from '../domain/request.ts'
 import type { CatalogModel, Key, Snapshot, Target } from '../domain/snapshot.ts'
 import type { Endpoint } from '../domain/task.ts'
 import type { Availability } from '../health/health.ts'
-import { visibleModel } from './access.ts'
-import { suggestModels } from './suggest.ts'
+import { suggestModels, visibleModel } from './access.ts'
 
 /** What a model, or a target that is weaker, can do. */
 export interface Capabilities extends Pick<Model, 'id' | 'max_output_length' | 'input_modalities'> {
@@ -55,12 +54,21 @@ function notReady({ model, targets }: { model: CatalogModel; targets: Target[] }
   })
 }
 
+/** What models make that an endpoint is for. */
+const MAKES: Readonly<Record<Endpoint, 'words' | 'embeddings'>> = {
+  chat: 'words',
+  messages: 'words',
+  responses: 'words',
+  completions: 'words',
+  embeddings: 'embeddings',
+}
+
 /** Returns the refusal of a model that is for another endpoint than it was asked by, or null. */
 export function checkEndpoint(
   endpoint: Endpoint,
   { id, output_modalities: made }: Pick<Model, 'id' | 'output_modalities'>,
 ): GatewayError | null {
-  const isForEmbeddings = endpoint === 'embeddings'
+  const isForEmbeddings = MAKES[endpoint] === 'embeddings'
   const isRight = isForEmbeddings ? made.includes('embeddings') : made.length > 1 || made[0] !== 'embeddings'
   if (isRight) return null
   const why = isForEmbeddings

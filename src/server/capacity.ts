@@ -4,9 +4,8 @@
  */
 import { LeftCalls } from '../accounting/call.ts'
 import type { ServeConfig } from '../config.ts'
-import { Fullness } from '../gateway/fullness.ts'
-import { Load, stopping } from '../gateway/intake.ts'
-import { Uploads } from '../gateway/uploads.ts'
+import { Load, OverloadState, stopping } from '../gateway/admission.ts'
+import { Uploads } from '../gateway/read.ts'
 import type { Log } from '../log.ts'
 import { readMaxFiles, toFileLimit, toLowLimit } from './files.ts'
 
@@ -15,20 +14,20 @@ export function createCapacity(config: ServeConfig, { nowMs, log }: { nowMs(): n
   const files = toFileLimit(readMaxFiles(), config.maxInFlight)
   const lowLimit = toLowLimit(files)
   if (lowLimit !== null) log.warn('files_short', lowLimit)
-  const fullness = new Fullness({
+  const overload = new OverloadState({
     onChange: (reason) =>
       reason === null
         ? log.info('server_has_room', 'there is room for every request again')
         : log.warn('server_full', 'requests are refused for want of room', { reason }),
   })
-  const load = new Load({ ...config, maxInFlight: files.max_in_flight, nowMs, fullness })
+  const load = new Load({ ...config, maxInFlight: files.max_in_flight, nowMs, overload })
   const uploads = new Uploads(config)
   const leftCalls = new LeftCalls(config)
   return {
     files,
     /** A sentence for whoever has started a server that may open too few; null where it may open enough. */
     lowLimit,
-    fullness,
+    overload,
     load,
     uploads,
     leftCalls,

@@ -3,7 +3,7 @@
 import { codeOf } from '../domain/error.ts'
 import { isAddress } from '../domain/ip.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import type { Load } from '../gateway/intake.ts'
+import type { Load } from '../gateway/admission.ts'
 import type { App } from '../http/app.ts'
 
 /** Begins to listen and returns the base URL, which ends in `/v1`. Throws a ServiceError that says why not. */

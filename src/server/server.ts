@@ -9,9 +9,9 @@ import type { ServeConfig, SettingText } from '../config.ts'
 import { mintTag, toWallClock } from '../domain/id.ts'
 import { NO_PROCESSES, type ProcessSpecs } from '../domain/model-server.ts'
 import type { Environment, Snapshot, Target } from '../domain/snapshot.ts'
-import { Crowding } from '../gateway/crowding.ts'
+import { AdaptiveConcurrency } from '../gateway/adaptive-concurrency.ts'
 import { type AppDeps, createApp } from '../http/app.ts'
-import { createPlayground } from '../http/playground.ts'
+import { createPlayground } from '../http/endpoints.ts'
 import { systemController } from '../http/system.ts'
 import { toOidcSettings, toWays } from '../identity/oidc/settings.ts'
 import { requirePasswords } from '../identity/sign-in.ts'
@@ -118,7 +118,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const watch = store.watch(live.snapshot.revision, live.refresh, log)
   opened.defer(() => watch.stop())
   const capacity = createCapacity(config, { nowMs: monotonicMs, log })
-  const { files, fullness, load, uploads, leftCalls } = capacity
+  const { files, overload, load, uploads, leftCalls } = capacity
   const counter = createCounter({ log })
   const checker = createChecker()
   const closeThreads = () => {
@@ -127,7 +127,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   }
   opened.defer(closeThreads)
   const figuresOf = (target: Target) => served.figuresOf(target, speeds.of(target))
-  const watched: WatchedParts = { ledger, load, fullness, disk, health, fleet, watch, figuresOf }
+  const watched: WatchedParts = { ledger, load, overload, disk, health, fleet, watch, figuresOf }
   const tails = new Tails()
   const onFound: OnFound = (found, upstream) => health.probed(upstream, found)
   const test = (id: string) => testById(id, live.snapshot, { backends, monotonicMs, onFound })
@@ -174,7 +174,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     load,
     uploads,
     pace: new Pace(),
-    crowding: new Crowding(monotonicMs),
+    concurrency: new AdaptiveConcurrency(monotonicMs),
     leftCalls,
     log,
     onFinished: toAll(

@@ -6,10 +6,8 @@
 import type { ServerReadiness } from '../documents/server.ts'
 import { type FiguresOf, toUpstreamStatuses } from '../documents/upstream.ts'
 import type { Snapshot } from '../domain/snapshot.ts'
-import type { Fullness } from '../gateway/fullness.ts'
-import type { Load } from '../gateway/intake.ts'
-import type { Health } from '../health/health.ts'
-import type { UpstreamHealth } from '../health/report.ts'
+import type { Load, OverloadState } from '../gateway/admission.ts'
+import type { Health, UpstreamHealth } from '../health/health.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Fleet } from '../processes/fleet.ts'
 import type { Watch } from '../store/config-store.ts'
@@ -20,7 +18,7 @@ import type { Status } from './protocol.ts'
 export interface WatchedParts {
   ledger: Pick<Ledger, 'state'>
   load: Pick<Load, 'isDraining' | 'inFlight' | 'bufferedBytes'>
-  fullness: Pick<Fullness, 'reason'>
+  overload: Pick<OverloadState, 'reason'>
   disk: Pick<DiskWatch, 'state'>
   health: Pick<Health, 'states'>
   fleet: Pick<Fleet, 'status'>
@@ -42,12 +40,12 @@ export function toReadiness(parts: WatchedParts): ServerReadiness {
 }
 
 /** Why all is not well, in sentences; none where it is. */
-export function toReasons({ ledger, load, fullness, disk, health, watch }: WatchedParts): string[] {
+export function toReasons({ ledger, load, overload, disk, health, watch }: WatchedParts): string[] {
   const missed = health.states().filter(isMissed)
   const found = [
     load.isDraining && 'The server is stopping.',
     LEDGER[ledger.state()],
-    fullness.reason !== null && `Requests are refused for want of room: ${fullness.reason}.`,
+    overload.reason !== null && `Requests are refused for want of room: ${overload.reason}.`,
     DISK[disk.state()?.state ?? 'ok'],
     !watch.healthy() && 'Changes of the configuration cannot be read: what was in force stays.',
     ...missed.map(({ id, state }) =>
@@ -83,7 +81,7 @@ export const toOwnStatus = (parts: WatchedParts) => ({
 })
 
 export function toStatus(parts: WatchedParts, snapshot: Snapshot, run: RunFacts): Status {
-  const { ledger, load, fullness, disk, health, fleet, figuresOf } = parts
+  const { ledger, load, overload, disk, health, fleet, figuresOf } = parts
   return {
     version: run.version,
     instance: run.instance,
@@ -96,7 +94,7 @@ export function toStatus(parts: WatchedParts, snapshot: Snapshot, run: RunFacts)
     disk: disk.state(),
     config_revision: snapshot.revision,
     backups: run.backups,
-    full: fullness.reason,
+    full: overload.reason,
     in_flight: load.inFlight,
     buffered_bytes: load.bufferedBytes,
     files: run.files,

@@ -3,9 +3,7 @@
  * schema that refers to itself must not stop the event loop, and neither must the loading of ajv. Talks to
  * the threads of `checker.ts` alone, which are ended where an answer takes too long.
  */
-import { findJson } from './json.ts'
-import { KeptSchemas } from './kept-schemas.ts'
-import { anyObject, compile, type ValueCheck } from './schema.ts'
+import { anyObject, compile, findJson, KeptSchemas, type ValueCheck } from './json-check.ts'
 
 declare const self: Worker
 

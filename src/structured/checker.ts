@@ -7,12 +7,126 @@
  * To end a thread frees whoever waits for it, but not the processor: the runtime stops a script between any two steps, but
  * not within a regular expression, which gives up by itself after a second or two.
  */
+
 import type { EndSignal } from '../domain/end-signal.ts'
 import { GatewayError, toRetryAfter } from '../domain/error.ts'
-import { createThread, type NoReply, type ThreadOptions } from '../threads/thread.ts'
+import { type AskOptions, createThread, type NoReply, type Thread, type ThreadOptions } from '../threads/thread.ts'
 import type { CheckReply, CheckRequest, Verdict } from './check-worker.ts'
-import { Lanes } from './lanes.ts'
-import { SlowKeys } from './slow-keys.ts'
+
+interface Lane<Request, Reply extends object> {
+  thread: Thread<Request, Reply>
+  /** How many requests of each owner are not answered yet. */
+  owners: Map<string, number>
+}
+
+/**
+ * Several threads alike, for slow requests of several owners: each owner has one at a time, the one that the fewest others
+ * have, and gives it back with its last request. So one that is slow by bad luck is not behind one that is by intent.
+ */
+class Lanes<Request, Reply extends object> {
+  readonly #lanes: Lane<Request, Reply>[]
+
+  constructor(count: number, worker: string, options: ThreadOptions) {
+    this.#lanes = Array.from({ length: count }, () => ({ thread: createThread(worker, options), owners: new Map() }))
+  }
+
+  async ask(request: Request, options: AskOptions): Promise<Reply | NoReply> {
+    const { owner } = options
+    const { thread, owners } = this.#laneOf(owner)
+    owners.set(owner, (owners.get(owner) ?? 0) + 1)
+    try {
+      return await thread.ask(request, options)
+    } finally {
+      const left = (owners.get(owner) ?? 1) - 1
+      if (left > 0) owners.set(owner, left)
+      else owners.delete(owner)
+    }
+  }
+
+  dismiss(owner: string): void {
+    for (const { thread } of this.#lanes) thread.dismiss(owner)
+  }
+
+  close(): void {
+    for (const { thread } of this.#lanes) thread.close()
+  }
+
+  #laneOf(owner: string): Lane<Request, Reply> {
+    const [first, ...others] = this.#lanes
+    if (!first) throw new Error('no lanes')
+    let best = first
+    for (const lane of [first, ...others]) {
+      if (lane.owners.has(owner)) return lane
+      if (lane.owners.size < best.owners.size) best = lane
+    }
+    return best
+  }
+}
+
+/** So long is remembered what was slow. */
+const MEMORY_MS = 60_000
+
+interface Slow {
+  atMs: number
+  tookMs: number
+  /** Hash of the schema that all the time there is was not enough for; null where it was, or where there was none. */
+  schema: number | bigint | null
+}
+
+/**
+ * Which keys have had slow checks in the last minute, and what these took. A key and a schema
+ * begin anew when a minute has passed. Pure; time comes in, from a clock that never steps.
+ */
+export class SlowKeys {
+  /** By key, the oldest first. */
+  readonly #slow = new Map<string, Slow[]>()
+
+  /** @param mostMs a key whose slow checks have taken so long in the last minute waits until enough of it is forgotten. */
+  constructor(
+    private readonly mostMs: number,
+    private readonly nowMs: () => number,
+  ) {}
+
+  /** Notes a slow check. @param schema where it was ended after all the time that there is. */
+  note(shareId: string, tookMs: number, schema: string | null): void {
+    const slow = { atMs: this.nowMs(), tookMs, schema: schema === null ? null : Bun.hash(schema) }
+    this.#slow.set(shareId, [...this.#of(shareId), slow])
+  }
+
+  /** Whether a check of the key was slow. */
+  isSlow(shareId: string): boolean {
+    // Nearly always there is none.
+    return this.#slow.has(shareId) && this.#of(shareId).length > 0
+  }
+
+  /** Whether all the time there is was not enough for this schema. */
+  isTimedOut(shareId: string, schema: string | null): boolean {
+    if (schema === null || !this.#slow.has(shareId)) return false
+    const hash = Bun.hash(schema)
+    return this.#of(shareId).some((each) => each.schema === hash)
+  }
+
+  /** How long until the key may have anything checked; 0 where it may now. */
+  waitMs(shareId: string): number {
+    if (!this.#slow.has(shareId)) return 0
+    let leftMs = this.mostMs
+    // What was last is forgotten last: with which one is there too much?
+    for (const { atMs, tookMs } of this.#of(shareId).reverse()) {
+      leftMs -= tookMs
+      if (leftMs <= 0) return atMs + MEMORY_MS - this.nowMs()
+    }
+    return 0
+  }
+
+  /** Those that are remembered. */
+  #of(shareId: string): Slow[] {
+    const all = this.#slow.get(shareId) ?? []
+    const sinceMs = this.nowMs() - MEMORY_MS
+    const recent = all.filter(({ atMs }) => atMs > sinceMs)
+    if (recent.length === 0) this.#slow.delete(shareId)
+    return recent
+  }
+}
 
 export interface Checker {
   /**
@@ -26,7 +140,7 @@ export interface Checker {
   close(): void
 }
 
-export interface CheckerOptions extends Pick<ThreadOptions, 'idleMs'> {
+interface CheckerOptions extends Pick<ThreadOptions, 'idleMs'> {
   judgeMs?: number
   slowMs?: number
   /** A clock that never steps. */

@@ -3,7 +3,7 @@
  * one piece at a time, owners (keys) in turn, and after each a pause of three times what it took. So whatever else goes on
  * finds the loop free for most of the time, however much of such work one owner has.
  */
-import { Turns } from './turns.ts'
+import { Turns } from './fair-queue.ts'
 
 /** Of what a piece took. */
 const PAUSE = 3

@@ -1,12 +1,97 @@
 /**
- * Work that must not stop the event loop, on a thread of its own: started on first need, given one request after the
- * other, ended when nobody needs it for a while or when a request takes too long. Counting, checking and checkpoints run on
- * such threads. Owners (keys) take turns, so that what one of them asks for keeps nobody else waiting for longer than one
- * request. A worker says once that it is ready, and answers each message with one.
+ * Work that must not stop the event loop, on a thread of its own: started on first need, given one request after the other, ended when
+ * nobody needs it for a while or when a request takes too long. Owners (keys) take turns, so that what one of them asks for keeps nobody
+ * else waiting for longer than one request. A worker says once that it is ready, and answers each message with one.
  */
+import { closeSync, openSync } from 'node:fs'
 import type { EndSignal } from '../domain/end-signal.ts'
-import { Turns } from './turns.ts'
-import { type StartedWorker, startWorker } from './worker.ts'
+import { Turns } from './fair-queue.ts'
+
+interface StartedWorker {
+  isReady(): boolean
+  post(message: unknown): void
+  /** Ends it; from then on it says nothing more. */
+  end(): void
+}
+
+interface WorkerListener {
+  ready(): void
+  answer(reply: unknown): void
+  /** It did not start, broke, or ended by itself. Never said while `startWorker` runs. */
+  lose(error: Error, wasReady: boolean): void
+}
+
+/** What loads takes a second on a busy machine; a thread that takes this long will not start any more. */
+const START_MS = 60_000
+
+/** Bun ends the whole process where a starting worker finds no file for its event loop. More than it opens: others take some, too. */
+const START_FILES = 16
+const FILES_MS = 50
+
+function hasFiles(): boolean {
+  const files: number[] = []
+  try {
+    while (files.length < START_FILES) files.push(openSync('/dev/null', 'r'))
+    return true
+  } catch {
+    return false
+  } finally {
+    for (const file of files) closeSync(file)
+  }
+}
+
+/** In the executable all but the workers lies in pieces at its root, and they stand where the build put them. */
+const IS_SOURCE = import.meta.url.endsWith('/threads/thread.ts')
+const urlOf = (worker: string) => new URL(IS_SOURCE ? `../${worker}.ts` : `./${worker}.js`, import.meta.url).href
+
+/** @param name path below `src/`, without its ending. */
+function startWorker(name: string, createWorker: (() => Worker) | undefined, listener: WorkerListener): StartedWorker {
+  let worker: Worker | null = null
+  let isReady = false
+  let isOver = false
+
+  const end = () => {
+    isOver = true
+    clearTimeout(timer)
+    worker?.terminate()
+  }
+  const lose = (reason: string) => {
+    if (isOver) return
+    end()
+    listener.lose(new Error(reason), isReady)
+  }
+  const timer = setTimeout(lose, START_MS, 'it did not start')
+
+  const start = () => {
+    if (isOver) return
+    if (!hasFiles()) {
+      setTimeout(start, FILES_MS)
+      return
+    }
+    try {
+      begin()
+    } catch (error) {
+      queueMicrotask(() => lose(String(error)))
+    }
+  }
+  const begin = () => {
+    worker = createWorker?.() ?? new Worker(urlOf(name))
+    worker.onerror = ({ message }) => lose(message)
+    worker.addEventListener('close', () => lose('it ended'))
+    worker.onmessage = ({ data }: MessageEvent) => {
+      if (isOver) return
+      if (isReady) {
+        listener.answer(data)
+        return
+      }
+      isReady = true
+      clearTimeout(timer)
+      listener.ready()
+    }
+  }
+  start()
+  return { isReady: () => isReady, post: (message) => worker?.postMessage(message), end }
+}
 
 /**
  * Why there is no reply: it took longer than its limit; it waited for too long; too much of its owner's waits already; its

@@ -1,8 +1,9 @@
 /**
- * What a model reads of a request, and so what its prompt is charged by: `estimate.ts` measures it, `count.ts` and `bound.ts`
- * tokenise it. Pure.
+ * What a model reads of a request, and so what its prompt is charged by: `estimate.ts` measures it, `count.ts` tokenizes it. And what a
+ * request that passes as it came holds beyond that. Pure.
  */
 import { EMBEDDING, type EmbeddingRequest } from '../domain/embedding.ts'
+import { asList, asObject, asText, valuesWithin } from '../domain/json.ts'
 import { PART_TYPES } from '../domain/parts.ts'
 import type { CanonicalRequest, Message, OtherPart } from '../domain/request.ts'
 import {
@@ -12,9 +13,9 @@ import {
   isText,
   TOKENS_PER_FILE,
   tokensOfAudio,
+  tokensOfData,
   tokensOfImage,
 } from './media.ts'
-import { toOtherContent } from './other-parts.ts'
 
 export interface Prompt {
   /** Never empty ones. */
@@ -159,3 +160,92 @@ export function toMedia(body: CanonicalRequest): Pick<Prompt, 'audio' | 'images'
   }
   return prompt
 }
+
+/**
+ * What is in parts of content of types that are not known here, such as `video_url`: nobody knows what an upstream makes of them. Data
+ * counts by its bytes, an address as a file, and all else as text, so that nothing in them is free.
+ */
+interface OtherContent {
+  /** Its texts, and the names of its fields. */
+  texts: string[]
+  /** Text files in it, in base64. */
+  files: string[]
+  /** Tokens of all other data, of what stands behind addresses, and of numbers. */
+  tokens: number
+  /** Bytes of data that is neither seen nor heard, such as a document: each of them could be a token. */
+  bytes: number
+  /** What they are, as far as the part or its data says it. */
+  kind: 'audio' | 'images' | 'others'
+}
+
+/** Takes a part apart. Nothing is copied: it may be as large as a request. */
+function toOtherContent(part: OtherPart): OtherContent {
+  const content: OtherContent = { texts: [], files: [], tokens: 0, bytes: 0, kind: kindOf(part.type) ?? 'others' }
+  for (const [name, value] of valuesWithin(part)) {
+    if (name !== '') content.texts.push(name)
+    if (typeof value === 'string') takeText(name, value, part.type, content)
+    else if (typeof value !== 'object' || value === null) content.tokens += 1
+  }
+  return content
+}
+
+function takeText(name: string, value: string, type: string, content: OtherContent): void {
+  const data = fromDataUrl(value) ?? toBareData(name, value)
+  if (data === null) {
+    if (value !== '') content.texts.push(value)
+    if (ADDRESS.test(value)) content.tokens += TOKENS_PER_FILE
+    return
+  }
+  if (isText(data, null)) content.files.push(data.base64)
+  else {
+    content.tokens += tokensOfData(data.base64)
+    if (!MEDIA.test(data.mediaType || type)) content.bytes += bytesOfBase64(data.base64)
+  }
+  content.kind = kindOf(data.mediaType) ?? content.kind
+}
+
+const MEDIA = /video|audio|image/
+const ADDRESS = /^[a-z][a-z0-9+.-]*:\/\//i
+
+/** Base64 under the name that most formats have for it. */
+const toBareData = (name: string, value: string): Data | null =>
+  name === 'data' && /^[A-Za-z0-9+/_-]{256}/.test(value) ? { mediaType: '', base64: value } : null
+
+/** @param type of a part, or a media type. */
+function kindOf(type: string): OtherContent['kind'] | null {
+  if (type.includes('audio')) return 'audio'
+  return type.includes('image') ? 'images' : null
+}
+
+type Messages = CanonicalRequest['messages']
+
+const unread = new WeakMap<Messages, number>()
+
+/** Notes how many bytes there are, by the text that the request came as, and returns that. */
+export function noteUnread(body: CanonicalRequest, text: string): number {
+  const read = bytesOfJson(body) - repeatedBytes(body)
+  const bytes = Math.max(0, Buffer.byteLength(text) - read)
+  unread.set(body.messages, bytes)
+  return bytes
+}
+
+const bytesOfJson = (value: unknown) => Buffer.byteLength(JSON.stringify(value) ?? '')
+
+/** What the canonical form says more often than its client, behind which as much could be hidden: thoughts, and escapes of arguments. */
+function repeatedBytes({ messages }: CanonicalRequest): number {
+  let bytes = 0
+  for (const message of messages) {
+    if (message.role !== 'assistant') continue
+    const { reasoning, reasoning_content: again, reasoning_details: details, tool_calls: calls } = message
+    const texts = asList(details).map((detail) => asText(asObject(detail)?.text))
+    if (reasoning) for (const text of [asText(again), ...texts]) if (text !== '') bytes += bytesOfJson(text)
+    for (const call of calls ?? [])
+      if (call.type === 'function') {
+        const { arguments: json } = call.function
+        bytes += bytesOfJson(json) - Buffer.byteLength(json)
+      }
+  }
+  return bytes
+}
+
+export const unreadBytes = ({ messages }: Pick<CanonicalRequest, 'messages'>): number => unread.get(messages) ?? 0

@@ -2,7 +2,7 @@
  * The body of a streamed answer: one batch of the decoder's events a read. A read goes from the socket to whoever takes its
  * events in plain calls: a promise, an iterator or a closure more for each chunk costs as much as all that is done with it.
  */
-import { noLongerWanted, tooLong, UpstreamError } from '../domain/error.ts'
+import { endedBy, tooLong, UpstreamError } from '../domain/error.ts'
 import { type AnswerEvent, type AnswerStream, isContent, type Passage, type Take } from '../domain/events.ts'
 import type { Hearer } from './deadline.ts'
 import type { Decoder, PlainReader, WireFormat } from './dialects/dialect.ts'
@@ -93,7 +93,7 @@ export class SseStream implements AnswerStream, BodyTaker, Hearer {
 
   close(): void {
     if (this.#isOver) return
-    this.#call.abort(noLongerWanted())
+    this.#call.abort(endedBy('superseded'))
     this.#end()
   }
 

@@ -19,11 +19,11 @@ export interface BackendCall {
   native: NativeRequest | null
   target: Target
   /**
-   * Aborts when the client has left or the server stops, which the backend may tell the payer and then go on for as long as that
-   * says; or with an UpstreamError as its reason, and then the call ends at once.
+   * Aborts when the client has left or the server stops, which the backend may tell the observer, and then go on for as long as that
+   * says; or for another reason (`endReasonOf`), and then the call ends at once.
    */
   signal: EndSignal
-  payer: Payer
+  observer: CallObserver
   deadlines: Deadlines
   /** `<request id>-<call number>`, sent upstream as `x-client-request-id`. */
   callId: string
@@ -45,8 +45,8 @@ export interface CallQueue {
   onWaiting(note: (() => string) | null): void
 }
 
-/** Whoever pays for a call, and so wants to hear what it has used. */
-export interface Payer {
+/** Hears what becomes of a call, whose time and tokens are paid for. */
+export interface CallObserver {
   /** Told each time that the request goes out to the upstream: from the last one on that is at work on it. */
   sent(): void
   /** Told once, when the client has left or the server stops. Returns how long the call is read on, ms; 0 = not at all. */

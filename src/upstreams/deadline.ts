@@ -3,9 +3,9 @@
  * because a timer and a listener of its own cost a call more than the rest of its bookkeeping: an end comes up to
  * TICK_MS late, and a chunk costs one assignment.
  */
-import type { EndSignal } from '../domain/end-signal.ts'
-import { clientLeft, mayReadOn, UpstreamError } from '../domain/error.ts'
-import type { Payer, Reading } from './backend.ts'
+import { type EndSignal, mayReadOn } from '../domain/end-signal.ts'
+import { endOf, UpstreamError } from '../domain/error.ts'
+import type { CallObserver, Reading } from './backend.ts'
 
 const TICK_MS = 50
 /** What a tick is later than this is a standstill of our own or of the machine, in which nothing that arrived could be read. */
@@ -35,7 +35,7 @@ export interface DeadlineOptions {
   end(error: UpstreamError): void
   client?: EndSignal
   /** Says how long the call is read on once `client` has aborted; without one it ends then. */
-  payer?: Pick<Payer, 'left'>
+  observer?: Pick<CallObserver, 'left'>
 }
 
 /** Whoever hears what arrives. */
@@ -50,7 +50,7 @@ export class Deadline implements Reading {
   readonly #totalMs: number
   #end: (error: UpstreamError) => void
   #client: EndSignal | undefined
-  #payer: Pick<Payer, 'left'> | undefined
+  #observer: Pick<CallObserver, 'left'> | undefined
   /** Until when it is read on; null as long as its answer is waited for. */
   #readOnMs: number | null = null
   #name: string
@@ -60,13 +60,13 @@ export class Deadline implements Reading {
   #isPaused = false
   #hearer: Hearer | null = null
 
-  constructor({ name, ms, totalMs = Number.POSITIVE_INFINITY, end, client, payer }: DeadlineOptions) {
+  constructor({ name, ms, totalMs = Number.POSITIVE_INFINITY, end, client, observer }: DeadlineOptions) {
     this.#name = name
     this.#ms = ms
     this.#totalMs = totalMs
     this.#end = end
     this.#client = client
-    this.#payer = payer
+    this.#observer = observer
     running.add(this)
     if (ticker !== null) return
     lastMs = this.#startedMs
@@ -100,7 +100,7 @@ export class Deadline implements Reading {
   stop(): void {
     running.delete(this)
     this.#client = undefined
-    this.#payer = undefined
+    this.#observer = undefined
     this.#hearer = null
     this.#end = nothing
   }
@@ -115,7 +115,7 @@ export class Deadline implements Reading {
    */
   check(nowMs: number, stillMs: number): boolean {
     if (this.#client?.aborted && !this.#isReadOn(this.#client, nowMs)) {
-      this.#end(toReason(this.#client))
+      this.#end(endOf(this.#client))
       return true
     }
     if (this.#hearer?.isHeard) {
@@ -134,11 +134,9 @@ export class Deadline implements Reading {
 
   #isReadOn(client: EndSignal, nowMs: number): boolean {
     if (!mayReadOn(client)) return false
-    this.#readOnMs ??= nowMs + (this.#payer?.left(this) ?? 0)
+    this.#readOnMs ??= nowMs + (this.#observer?.left(this) ?? 0)
     return nowMs < this.#readOnMs
   }
 }
 
 const nothing = () => {}
-
-const toReason = ({ reason }: EndSignal) => (reason instanceof UpstreamError ? reason : clientLeft())

@@ -5,8 +5,15 @@
 import { UpstreamError } from '../domain/error.ts'
 import { HOPS_HEADER } from '../domain/hops.ts'
 import { readText } from './pieces.ts'
-import type { BodyTaker, Exchange, Incoming, Outgoing, TakeRoom, Transport } from './transport.ts'
-import { withOwn } from './transport.ts'
+import {
+  type BodyTaker,
+  type Exchange,
+  type Incoming,
+  type Outgoing,
+  type TakeRoom,
+  type Transport,
+  withOwn,
+} from './transport.ts'
 
 /** @param places how many requests may be under way at a time: `fetch` itself would have any more wait, and tell nobody. */
 export function createFetchTransport(places = Number.POSITIVE_INFINITY): Transport {

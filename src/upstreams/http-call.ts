@@ -4,7 +4,7 @@
  * client's disconnect. Nothing here knows a provider.
  */
 import { EMBEDDING, type EmbeddingRequest } from '../domain/embedding.ts'
-import { GatewayError, nameOf, tooLong, UpstreamError, whyAbortedUnsent } from '../domain/error.ts'
+import { endOfUnsent, GatewayError, nameOf, tooLong, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent, AnswerStream } from '../domain/events.ts'
 import { parseJson } from '../domain/json.ts'
 import { SLICE_CHARS, SlicedJson } from '../domain/json-slices.ts'
@@ -90,11 +90,11 @@ export class HttpCall {
     const { wire, reader } = toLane(dialect, call)
     this.#wire = wire
     this.#reader = reader
-    const { deadlines, signal: client, payer, body } = call
+    const { deadlines, signal: client, observer, body } = call
     const end = (error: UpstreamError) => this.abort(error)
     this.deadline = body.stream
-      ? new Deadline({ name: 'headers', ms: deadlines.headers, totalMs: deadlines.total, end, client, payer })
-      : new Deadline({ name: 'total_whole', ms: deadlines.totalWhole, end, client, payer })
+      ? new Deadline({ name: 'headers', ms: deadlines.headers, totalMs: deadlines.total, end, client, observer })
+      : new Deadline({ name: 'total_whole', ms: deadlines.totalWhole, end, client, observer })
   }
 
   /** Makes the call. See `Backend.call`. */
@@ -155,7 +155,7 @@ export class HttpCall {
     const granting = authority.headers(target.upstream, this.#wire as WireRequest)
     if (!(granting instanceof Promise)) return granting
     this.#authorizing = new AbortController()
-    const leave = () => this.abort(whyAbortedUnsent(signal))
+    const leave = () => this.abort(endOfUnsent(signal))
     signal.addEventListener('abort', leave, { once: true })
     if (signal.aborted) leave()
     try {
@@ -184,10 +184,10 @@ export class HttpCall {
 
   #send(): Promise<Incoming> {
     if (this.#reason !== null) throw this.#reason
-    const { body, target, callId, hops, payer } = this.#call
+    const { body, target, callId, hops, observer } = this.#call
     const { path, body: text, headers } = this.#wire as WireRequest
     const { upstream } = target
-    payer.sent()
+    observer.sent()
     this.#exchange = this.#transport.send({
       upstream,
       path,
@@ -197,7 +197,7 @@ export class HttpCall {
       callId,
       hops,
       body: text,
-      resent: () => payer.sent(),
+      resent: () => observer.sent(),
     })
     return this.#exchange.answer
   }

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { toBill } from '../../src/accounting/bill.ts'
 import { Meter } from '../../src/accounting/meter.ts'
-import { clientLeft, UpstreamError } from '../../src/domain/error.ts'
+import { endedBy, UpstreamError } from '../../src/domain/error.ts'
 import type { AnswerEvent } from '../../src/domain/events.ts'
 import type { Feature } from '../../src/domain/models.ts'
 import type { Lane } from '../../src/domain/task.ts'
@@ -26,7 +26,7 @@ const failure = (error: UpstreamError): AnswerEvent => ({ kind: 'failure', error
 const passed = (deadline: string) => failure(new UpstreamError('deadline', 'it passed', { deadline }))
 const broken = failure(new UpstreamError('broken', 'it broke'))
 const tooLong = failure(new UpstreamError('broken', 'it was too long', { isTooLong: true }))
-const left = failure(clientLeft())
+const left = failure(endedBy('disconnected'))
 const usage = (completion: number): AnswerEvent => ({ kind: 'usage', usage: { ...NO_USAGE, prompt: 10, completion } })
 const written = (completion: number): AnswerEvent => ({ kind: 'usage', usage: { ...NO_USAGE, completion } })
 const thought: AnswerEvent = { kind: 'reasoning', choice: 0, text: 'hm' }

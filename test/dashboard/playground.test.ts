@@ -11,7 +11,7 @@ import { NO_SETTINGS, readSettings, type Settings, toParametersText } from '../.
 import { createEventReader } from '../../src/dashboard/playground/stream.ts'
 import * as threads from '../../src/dashboard/playground/thread.ts'
 import { EXAMPLE_SCHEMA, EXAMPLE_TOOLS, readTools } from '../../src/dashboard/playground/tools.ts'
-import { validate } from '../../src/formats/chat/validate.ts'
+import { validate } from '../../src/formats/chat/request.ts'
 
 const { addAnswer, beginSecond, changeAnswer, dropSide, isDue, newAnswer, newRound, openCalls, replaceAnswer } = threads
 

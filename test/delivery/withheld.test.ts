@@ -1,12 +1,12 @@
 /** A stream whose outcome could not be put on record: its end is withheld, whichever format it is in, and whichever way it went. */
 import { expect, test } from 'bun:test'
 import type { Settlement } from '../../src/accounting/settle.ts'
+import { QueueNote } from '../../src/delivery/delivery.ts'
 import { deliverStream } from '../../src/delivery/stream.ts'
-import { Waiting } from '../../src/delivery/waiting.ts'
 import { GatewayError } from '../../src/domain/error.ts'
 import type { AnswerEvent } from '../../src/domain/events.ts'
 import { chat } from '../../src/formats/chat/chat.ts'
-import { completions } from '../../src/formats/completions/completions.ts'
+import { completions } from '../../src/formats/completions.ts'
 import type { Format } from '../../src/formats/format.ts'
 import { messages } from '../../src/formats/messages/messages.ts'
 import { responses } from '../../src/formats/responses/responses.ts'
@@ -54,7 +54,7 @@ async function deliver(door: string, isNative: boolean): Promise<string> {
     {
       ...{ requestId: 'req_1', format, task, identity: { id: '1', created: 1, model: 'a/b' } },
       ...{ settlement: settlement as Settlement, signal, client: signal, headers: {} },
-      ...{ waiting: new Waiting(), held: new DisposableStack() },
+      ...{ waiting: new QueueNote(), held: new DisposableStack() },
     },
     Promise.resolve({ target: toTarget({}), answer, events }),
     { heartbeatMs: 0, slowReaderMs: 1_000 },

@@ -6,7 +6,7 @@ import type { AnswerEvent, AnswerStream } from '../../src/domain/events.ts'
 import { NO_LIMITS } from '../../src/domain/limits.ts'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
 import { NO_USAGE } from '../../src/domain/usage.ts'
-import type { ChatCompletion, Delta } from '../../src/formats/chat/wire.ts'
+import type { ChatCompletion, Delta } from '../../src/formats/chat/answer.ts'
 import type { BackendCall } from '../../src/upstreams/backend.ts'
 import { DEFAULT_OPTIONS } from '../../src/upstreams/dialects/dialects.ts'
 import { createWriter, writeWhole } from '../support/transcript.ts'
@@ -56,7 +56,7 @@ export const toCall = (body: Asked, more: { paceMs?: number; signal?: AbortSigna
   deadlines: DEFAULT_DEADLINES,
   callId: '0123456789abcdef0123456789abcdef-1',
   hops: '',
-  payer: { sent() {}, left: () => 0 },
+  observer: { sent() {}, left: () => 0 },
   take: () => null,
   inTurn: async (work) => work(),
 })

@@ -1,6 +1,5 @@
 /** How the upstreams of the chaos test play what `chaos-faults.ts` has drawn: bytes, pauses and ends. Pure. */
-import type { Behaviour, StreamStep } from '../support/upstream-answers.ts'
-import { toDelta } from '../support/upstream-answers.ts'
+import { type Behaviour, type StreamStep, toDelta } from '../support/upstream-answers.ts'
 import type { Tokens } from './chaos-catalog.ts'
 import type { Asked, Fault, Said } from './chaos-faults.ts'
 

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import type { Feature } from '../../src/domain/models.ts'
 import type { Task } from '../../src/domain/task.ts'
 import { messages } from '../../src/formats/messages/messages.ts'
-import { toAble } from '../../src/gateway/fit.ts'
+import { toAble } from '../../src/gateway/eligibility.ts'
 import { toTarget } from '../support/snapshot.ts'
 
 const asked = messages.toTask(

@@ -2,18 +2,18 @@
 import { expect, test } from 'bun:test'
 import { LeftCalls } from '../../src/accounting/call.ts'
 import { CallLog } from '../../src/accounting/call-log.ts'
-import { clientLeft, noLongerWanted } from '../../src/domain/error.ts'
+import { endedBy } from '../../src/domain/error.ts'
 import { NO_USAGE } from '../../src/domain/usage.ts'
-import { Crowding } from '../../src/gateway/crowding.ts'
+import { AdaptiveConcurrency } from '../../src/gateway/adaptive-concurrency.ts'
 import { createDispatch } from '../../src/gateway/dispatch.ts'
-import { createLimiter } from '../../src/limits/local-limiter.ts'
+import { createLimiter } from '../../src/limits/limiter.ts'
 import { toOpen } from '../ledger/fixture.ts'
 import { onEvery } from '../support/backends.ts'
 import { toKey, toTarget } from '../support/snapshot.ts'
 
 test.each([
   ['the client', undefined],
-  ['a request that has failed elsewhere', noLongerWanted()],
+  ['a request that has failed elsewhere', 'superseded'],
 ])('%s is asked for nothing in its turn', async (_, reason) => {
   const target = toTarget()
   const leaving = new AbortController()
@@ -35,26 +35,31 @@ test.each([
   let asked = 0
   const call = async () => {
     asked++
-    throw clientLeft()
+    throw endedBy('disconnected')
   }
   const dispatch = createDispatch(
-    { backends: onEvery({ call }), limiter: createLimiter(), crowding: new Crowding(() => 0), monotonicMs: () => 0 },
     {
-      id: 'r',
-      calls,
-      health: { report() {}, withCredential: () => null },
-      affinity: () => '',
-      place: { take: () => null },
-      shareId: 'k',
-      waiting: { set() {} },
-      isLong: true,
-      hops: 'a',
+      backends: onEvery({ call }),
+      limiter: createLimiter(),
+      concurrency: new AdaptiveConcurrency(() => 0),
+      monotonicMs: () => 0,
       pace: {
         async run(_, work) {
           leaving.abort(reason)
           return work()
         },
       },
+    },
+    {
+      id: 'r',
+      calls,
+      health: { report() {}, withCredential: () => null },
+      task: { affinity: () => '' },
+      slot: { take: () => null },
+      key: { shareId: 'k' },
+      waiting: { set() {} },
+      isLong: true,
+      hops: 'a',
     },
   )
   const body = { model: 'm', messages: [{ role: 'user' as const, content: 'Hi' }] }

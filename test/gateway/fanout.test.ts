@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { PlannedCall } from '../../src/accounting/call.ts'
 import { UpstreamError } from '../../src/domain/error.ts'
-import { fanOut } from '../../src/gateway/fanout.ts'
+import { fanOut } from '../../src/gateway/fan-out.ts'
 import { DEFAULT_OPTIONS } from '../../src/upstreams/dialects/dialects.ts'
 import { DONE, stop, text, toWhole } from '../support/answers.ts'
 import { toFrames } from '../support/frames.ts'

@@ -1,18 +1,18 @@
 /** What becomes of a key's limits where no scripted upstream leads: a ledger that refuses, a count that never ends. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { LeftCalls } from '../../src/accounting/call.ts'
-import { clientLeft, GatewayError } from '../../src/domain/error.ts'
+import { endedBy, GatewayError } from '../../src/domain/error.ts'
 import { NO_LIMITS } from '../../src/domain/limits.ts'
 import { NO_USAGE } from '../../src/domain/usage.ts'
 import { chat } from '../../src/formats/chat/chat.ts'
-import { Crowding } from '../../src/gateway/crowding.ts'
+import { AdaptiveConcurrency } from '../../src/gateway/adaptive-concurrency.ts'
+import { Load } from '../../src/gateway/admission.ts'
 import { type HandleDeps, handle } from '../../src/gateway/handle.ts'
-import { Load } from '../../src/gateway/intake.ts'
-import { Uploads } from '../../src/gateway/uploads.ts'
+import { Uploads } from '../../src/gateway/read.ts'
 import { createHealth } from '../../src/health/health.ts'
 import { hashToken, mintToken } from '../../src/keys/token.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
-import { createLimiter } from '../../src/limits/local-limiter.ts'
+import { createLimiter } from '../../src/limits/limiter.ts'
 import { createLog } from '../../src/log.ts'
 import { createChecker } from '../../src/structured/checker.ts'
 import { Pace } from '../../src/threads/pace.ts'
@@ -68,7 +68,7 @@ function createAsking(fakes: Fakes) {
     checker,
     load: new Load({ maxInFlight: 10, maxBufferedBytes: 10_000, share: 1, nowMs: () => 0 }),
     pace: new Pace(),
-    crowding: new Crowding(() => 0),
+    concurrency: new AdaptiveConcurrency(() => 0),
     uploads: new Uploads({ uploadMs: 60_000 }),
     leftCalls: new LeftCalls({ leaveMs: 0 }),
     log: createLog({ now: () => 0, write: fine }),
@@ -146,7 +146,7 @@ test('the place of a client that has left does not wait for the count of what it
   const begun = Promise.withResolvers<void>()
   const call: Backend['call'] = ({ signal }) =>
     new Promise((_, reject) => {
-      signal.addEventListener('abort', () => reject(clientLeft()))
+      signal.addEventListener('abort', () => reject(endedBy('disconnected')))
       begun.resolve()
     })
   const endless: Counter = {

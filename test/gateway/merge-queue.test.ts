@@ -1,7 +1,7 @@
 /** Several producers, one reader: each at the reader's pace. */
 import { expect, test } from 'bun:test'
 import type { AnswerEvent } from '../../src/domain/events.ts'
-import { MergeQueue } from '../../src/gateway/merge-queue.ts'
+import { MergeQueue } from '../../src/gateway/fan-out.ts'
 import { testAnswerStream } from '../support/answer-stream.ts'
 import { DONE, text } from '../support/answers.ts'
 

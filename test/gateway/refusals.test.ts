@@ -1,6 +1,6 @@
 /** Chat requests that are refused before anything is dispatched: in which words, in which order, and without a trace. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { MAX_BODY_BYTES } from '../../src/gateway/body.ts'
+import { MAX_BODY_BYTES } from '../../src/gateway/read.ts'
 import { type Gateway, HELLO, startGateway } from '../support/gateway.ts'
 import { play, type Scenario } from '../support/scenario.ts'
 

@@ -1,8 +1,7 @@
 /** What one key may hold of a server while others are there: places, and memory. */
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../src/domain/error.ts'
-import { Fullness } from '../../src/gateway/fullness.ts'
-import { Load, type Place } from '../../src/gateway/intake.ts'
+import { type AdmissionSlot, Load, OverloadState } from '../../src/gateway/admission.ts'
 import { startGateway } from '../support/gateway.ts'
 import { toKey } from '../support/snapshot.ts'
 import { until } from '../support/until.ts'
@@ -24,7 +23,7 @@ function createLoad(share = 0.25) {
 
 /** Takes places until one is refused. */
 function fill(load: Load, key = ann) {
-  const places: Place[] = []
+  const places: AdmissionSlot[] = []
   for (;;) {
     const entered = load.enter(key)
     if (entered instanceof GatewayError) return { places, refusal: entered }
@@ -32,7 +31,7 @@ function fill(load: Load, key = ann) {
   }
 }
 
-const leave = (places: readonly Place[]) => {
+const leave = (places: readonly AdmissionSlot[]) => {
   for (const place of places) place[Symbol.dispose]()
 }
 
@@ -59,7 +58,7 @@ describe('of 8 places, a quarter for a key,', () => {
     const fillAs = (name: string) => fill(load, toKey({ id: name, name }))
     for (const name of ['cat', 'dan', 'eve', 'fay']) fillAs(name)
     expect(fillAs('gus').refusal).toMatchObject({ status: 503, code: 'server_is_overloaded' })
-    leave([first as Place])
+    leave([first as AdmissionSlot])
     expect(fillAs('gus').places).toHaveLength(1)
   })
 
@@ -71,7 +70,7 @@ describe('of 8 places, a quarter for a key,', () => {
 
   test('whoever was there within a minute is there', () => {
     const { load, clock } = createLoad()
-    leave([load.enter(bob) as Place])
+    leave([load.enter(bob) as AdmissionSlot])
     clock.nowMs += 59_999
     expect(fill(load).places).toHaveLength(2)
     clock.nowMs += 1
@@ -104,7 +103,7 @@ describe('of 80 MiB, a quarter for a key,', () => {
   test('a key beside others holds 20, but for one request, which may be of any size', () => {
     const { load } = createLoad()
     load.enter(bob)
-    const [large, small] = [load.enter(ann) as Place, load.enter(ann) as Place]
+    const [large, small] = [load.enter(ann) as AdmissionSlot, load.enter(ann) as AdmissionSlot]
     expect(large.take(18 * MIB)).toBeNull()
     expect(small.take(2 * MIB)).toBeNull()
     expect(large.take(14 * MIB)).toBeNull()
@@ -119,17 +118,17 @@ describe('of 80 MiB, a quarter for a key,', () => {
 
   test('a key that is alone holds half', () => {
     const { load } = createLoad()
-    const places = Array.from({ length: 3 }, () => load.enter(ann) as Place)
+    const places = Array.from({ length: 3 }, () => load.enter(ann) as AdmissionSlot)
     expect(places.map((place) => place.take(20 * MIB))).toEqual([null, null, expect.any(GatewayError)])
   })
 
   test('however many keys have a large request, a small one of another finds room', () => {
     const { load } = createLoad()
     for (const name of ['one', 'two', 'three', 'four', 'five']) {
-      const place = load.enter(toKey({ id: name, name })) as Place
+      const place = load.enter(toKey({ id: name, name })) as AdmissionSlot
       while (place.take(MIB) === null);
     }
-    expect((load.enter(ann) as Place).take(MIB)).toBeNull()
+    expect((load.enter(ann) as AdmissionSlot).take(MIB)).toBeNull()
   })
 })
 
@@ -187,7 +186,7 @@ test('a server that refuses for want of room says so, once, until it has been qu
 test('it is over once nobody was refused for ten seconds', () => {
   const told: (string | null)[] = []
   const timers: (() => void)[] = []
-  const fullness = new Fullness({
+  const overload = new OverloadState({
     onChange: (reason) => told.push(reason),
     after: (ms, then) => {
       expect(ms).toBe(10_000)
@@ -195,12 +194,12 @@ test('it is over once nobody was refused for ten seconds', () => {
     },
   })
   const pass = () => timers.shift()?.()
-  fullness.note('one')
-  fullness.note('two')
+  overload.note('one')
+  overload.note('two')
   pass()
-  expect([fullness.reason, told]).toEqual(['one', ['one']])
+  expect([overload.reason, told]).toEqual(['one', ['one']])
   pass()
-  expect([fullness.reason, told, timers]).toEqual([null, ['one', null], []])
-  fullness.note('three')
+  expect([overload.reason, told, timers]).toEqual([null, ['one', null], []])
+  overload.note('three')
   expect(told).toEqual(['one', null, 'three'])
 })

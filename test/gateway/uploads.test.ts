@@ -1,8 +1,7 @@
 /** Bodies that do not arrive: each has so long, however it drips, and no longer than until the server stops. */
 import { expect, test } from 'bun:test'
 import { GatewayError } from '../../src/domain/error.ts'
-import { readBody } from '../../src/gateway/body.ts'
-import { Uploads } from '../../src/gateway/uploads.ts'
+import { readBody, Uploads } from '../../src/gateway/read.ts'
 import { startGateway } from '../support/gateway.ts'
 import { until } from '../support/until.ts'
 import { obliging } from '../support/upstream.ts'

@@ -4,8 +4,7 @@ import { errorMessage, toSignature } from '../support/anthropic-answers.ts'
 import { toFrames } from '../support/frames.ts'
 import { googleError } from '../support/gemini-upstream.ts'
 import { reading } from '../support/several-upstreams.ts'
-import type { Behaviour } from '../support/upstream-answers.ts'
-import { errorAnswer } from '../support/upstream-answers.ts'
+import { type Behaviour, errorAnswer } from '../support/upstream-answers.ts'
 import { startVendors, VENDORS, type Vendor, type Vendors } from './vendors.ts'
 
 let vendors: Vendors

@@ -3,14 +3,14 @@ import { describe, expect, test } from 'bun:test'
 import { LeftCalls } from '../../src/accounting/call.ts'
 import { logFinished } from '../../src/accounting/settle.ts'
 import { GatewayError } from '../../src/domain/error.ts'
-import { Crowding } from '../../src/gateway/crowding.ts'
-import { Load } from '../../src/gateway/intake.ts'
-import { Uploads } from '../../src/gateway/uploads.ts'
+import { AdaptiveConcurrency } from '../../src/gateway/adaptive-concurrency.ts'
+import { Load } from '../../src/gateway/admission.ts'
+import { Uploads } from '../../src/gateway/read.ts'
 import { createHealth } from '../../src/health/health.ts'
 import { createApp } from '../../src/http/app.ts'
 import { hashToken, mintToken } from '../../src/keys/token.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
-import { createLimiter } from '../../src/limits/local-limiter.ts'
+import { createLimiter } from '../../src/limits/limiter.ts'
 import { createLog } from '../../src/log.ts'
 import type { SettledRow } from '../../src/store/ledger-rows.ts'
 import { createChecker } from '../../src/structured/checker.ts'
@@ -66,7 +66,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
     counter: createCounter(),
     checker: createChecker(),
     pace: new Pace(),
-    crowding: new Crowding(() => 0),
+    concurrency: new AdaptiveConcurrency(() => 0),
     uploads: new Uploads({ uploadMs: 60_000 }),
     log,
     leftCalls: new LeftCalls({ leaveMs: 0 }),

@@ -2,12 +2,14 @@
 import { type Decision, GatewayError } from '../../src/domain/error.ts'
 import { type Budget, type Limits, NO_LIMITS, type Period } from '../../src/domain/limits.ts'
 import type { Key, Team, Upstream } from '../../src/domain/snapshot.ts'
-import type { Amount, Moment, Reservation } from '../../src/limits/limiter.ts'
 import {
+  type Amount,
   createLimiter as createLocalLimiter,
   type LimiterOptions,
   type LocalLimiter,
-} from '../../src/limits/local-limiter.ts'
+  type Moment,
+  type Reservation,
+} from '../../src/limits/limiter.ts'
 import { toTeam as toAnyTeam, toKey, toTarget } from '../support/snapshot.ts'
 
 /** A Wednesday, noon. */

@@ -2,9 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../src/domain/error.ts'
 import type { Key, Team } from '../../src/domain/snapshot.ts'
-import type { Cost } from '../../src/limits/budget-reservation.ts'
-import type { Ask, EnteredRequest, Reservation } from '../../src/limits/limiter.ts'
-import type { LocalLimiter } from '../../src/limits/local-limiter.ts'
+import type { Cost } from '../../src/limits/budget.ts'
+import type { Ask, EnteredRequest, LocalLimiter, Reservation } from '../../src/limits/limiter.ts'
 import { at, budget, CENT, cents, createLimiter, limited, standing, toTeam } from './asking.ts'
 
 const keyOf = (id = 'k1', of = budget(10)) => limited({}, { budget: of, id })

@@ -1,8 +1,7 @@
 /** A request before it is admitted: what it counts for while its body is read, and which refusals give that back. */
 import { describe, expect, test } from 'bun:test'
 import { type ErrorKind, GatewayError } from '../../src/domain/error.ts'
-import type { EnteredRequest } from '../../src/limits/limiter.ts'
-import type { LocalLimiter } from '../../src/limits/local-limiter.ts'
+import type { EnteredRequest, LocalLimiter } from '../../src/limits/limiter.ts'
 import { at, atOnce, budget, CENT, createLimiter, held, limited, refused, tokens } from './asking.ts'
 
 const key = limited({ requestsPerMinute: 2, tokensPerMinute: 100, concurrency: 1 }, { budget: budget(1) })

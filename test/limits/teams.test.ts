@@ -3,8 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { GatewayError } from '../../src/domain/error.ts'
 import type { Limits } from '../../src/domain/limits.ts'
-import type { EnteredRequest, Reservation } from '../../src/limits/limiter.ts'
-import type { LocalLimiter } from '../../src/limits/local-limiter.ts'
+import type { EnteredRequest, LocalLimiter, Reservation } from '../../src/limits/limiter.ts'
 import { at, atOnce, budget, CENT, createLimiter, held, limited, refused, tokens, toTeam } from './asking.ts'
 
 const teamOf = (limits: Partial<Limits>, id = 't1') => toTeam(null, id, limits)

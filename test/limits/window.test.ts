@@ -1,7 +1,7 @@
 /** The sliding window beside what it stands for: a list of everything that ever came. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { WINDOW_MS, Window } from '../../src/limits/window.ts'
+import { WINDOW_MS, Window } from '../../src/limits/rates.ts'
 
 const GRAIN_MS = 100
 

@@ -1,7 +1,7 @@
 /** What a model's public facts say it cannot take, and in whose words the client learns it. */
 import { describe, expect, test } from 'bun:test'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
-import { contextOverflow } from '../../src/gateway/fit.ts'
+import { contextOverflow } from '../../src/gateway/eligibility.ts'
 import { type Capabilities, checkFit, checkParts } from '../../src/routing/route.ts'
 
 const plain: Capabilities = {

@@ -1,6 +1,6 @@
 /** What a wrong model name was meant to be, as each key may learn it. */
 import { describe, expect, test } from 'bun:test'
-import { suggestModels } from '../../src/routing/suggest.ts'
+import { suggestModels } from '../../src/routing/access.ts'
 import { toKey, toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
 
 const NAMES = ['openai/gpt-4o-mini', 'openai/gpt-4o', 'azure/gpt-4o', 'mistral/mistral-large-2411', 'v/o3']

@@ -1,12 +1,12 @@
 /** Whether a server is doing well, in a word and in sentences. */
 import { expect, test } from 'bun:test'
-import type { UpstreamHealth } from '../../src/health/report.ts'
+import type { UpstreamHealth } from '../../src/health/health.ts'
 import { toReadiness, toReasons, type WatchedParts } from '../../src/server/status.ts'
 
 const WELL: WatchedParts = {
   ledger: { state: () => 'ok' },
   load: { isDraining: false, inFlight: 0, bufferedBytes: 0 },
-  fullness: { reason: null },
+  overload: { reason: null },
   disk: { state: () => null },
   health: { states: () => [] },
   fleet: { status: () => null },
@@ -31,7 +31,7 @@ test.each<[string, Partial<WatchedParts>, ReturnType<typeof toReadiness>, RegExp
   ['it drains', { load: { ...WELL.load, isDraining: true } }, 'draining', /stopping/],
   ['the journal is full', { ledger: { state: () => 'unavailable' } }, 'ledger_unavailable', /journal/],
   ['the database is behind', { ledger: { state: () => 'behind' } }, 'degraded', /waited for the database/],
-  ['there is no room', { fullness: { reason: '2 requests are under way' } }, 'degraded', /2 requests are under way/],
+  ['there is no room', { overload: { reason: '2 requests are under way' } }, 'degraded', /2 requests are under way/],
   ['the disk fills', { disk: { state: () => ({ ...DISK, state: 'filling' }) } }, 'degraded', /full within days/],
   ['the disk is full', { disk: { state: () => ({ ...DISK, state: 'full' }) } }, 'degraded', /The disk is full/],
   ['the disk is well', { disk: { state: () => ({ ...DISK, state: 'ok' }) } }, 'ok', null],

@@ -1,6 +1,6 @@
 /** What a client accumulates of one streamed choice, with the rules that every delta has to keep. */
 import type { Logprobs } from '../../src/domain/events.ts'
-import type { FunctionCall, ToolCall } from '../../src/formats/chat/wire.ts'
+import type { FunctionCall, ToolCall } from '../../src/formats/chat/answer.ts'
 import {
   checkFinish,
   checkKeys,

@@ -1,5 +1,5 @@
 /** The rules of a whole choice, read into what a client of the stream would have accumulated. */
-import type { ToolCall } from '../../src/formats/chat/wire.ts'
+import type { ToolCall } from '../../src/formats/chat/answer.ts'
 import { type ChoiceReport, emptyChoice } from './contract-choice.ts'
 import {
   checkFinish,

@@ -1,6 +1,6 @@
 /** Holds what a client accumulated against what the corpus of quirks expects of it. */
 import { expect } from 'bun:test'
-import type { ToolCall } from '../../src/formats/chat/wire.ts'
+import type { ToolCall } from '../../src/formats/chat/answer.ts'
 import type { Answer, Quirk } from '../fixtures/quirks/quirk.ts'
 import type { ChoiceReport } from './contract-choice.ts'
 

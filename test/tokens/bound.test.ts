@@ -1,8 +1,7 @@
 /** The most tokens that a prompt may have: by its bytes, and by a count. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
-import { tokensOn, toOther, toSlices } from '../../src/tokens/bound.ts'
-import { createCounter } from '../../src/tokens/count.ts'
+import { createCounter, tokensOn, toOther, toSlices } from '../../src/tokens/count.ts'
 import { bytesOfExtras, measurePrompt } from '../../src/tokens/estimate.ts'
 import { toPrompt } from '../../src/tokens/prompt.ts'
 

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
-import { tokensWritten } from '../../src/tokens/written.ts'
+import { tokensWritten } from '../../src/tokens/estimate.ts'
 import { createPicker } from '../support/random.ts'
 
 const pick = createPicker(7)

@@ -1,7 +1,7 @@
 /** The deadlines of a call: which one passes, and that it does so once. Waits for events, never for a stopwatch. */
 import { heapStats } from 'bun:jsc'
 import { afterEach, expect, test } from 'bun:test'
-import { noLongerWanted, type UpstreamError } from '../../src/domain/error.ts'
+import type { UpstreamError } from '../../src/domain/error.ts'
 import type { Reading } from '../../src/upstreams/backend.ts'
 import { Deadline } from '../../src/upstreams/deadline.ts'
 
@@ -104,13 +104,13 @@ test('or is read on as long as whoever pays for it says, who is asked once and m
   const passed = Promise.withResolvers<UpstreamError>()
   const client = new AbortController()
   const asked: Reading[] = []
-  const payer = {
+  const observer = {
     left(reading: Reading) {
       asked.push(reading)
       return LONG_MS
     },
   }
-  const deadline = new Deadline({ name: 'idle', ms: LONG_MS, end: passed.resolve, client: client.signal, payer })
+  const deadline = new Deadline({ name: 'idle', ms: LONG_MS, end: passed.resolve, client: client.signal, observer })
   running.push(deadline)
   client.abort()
   await Bun.sleep(TWO_TICKS_MS)
@@ -122,16 +122,15 @@ test('or is read on as long as whoever pays for it says, who is asked once and m
 test('a reason of ours ends the call at once, and nobody is asked', async () => {
   const passed = Promise.withResolvers<UpstreamError>()
   const client = new AbortController()
-  const payer = {
+  const observer = {
     left() {
       throw new Error('nobody left')
     },
   }
   const both = AbortSignal.any([new AbortController().signal, client.signal])
-  running.push(new Deadline({ name: 'idle', ms: LONG_MS, end: passed.resolve, client: both, payer }))
-  const reason = noLongerWanted()
-  client.abort(reason)
-  expect(await passed.promise).toBe(reason)
+  running.push(new Deadline({ name: 'idle', ms: LONG_MS, end: passed.resolve, client: both, observer }))
+  client.abort('superseded')
+  expect(await passed.promise).toMatchObject({ kind: 'aborted', end: 'superseded' })
 })
 
 test('one that is over holds on to nothing of its call', async () => {
@@ -143,8 +142,8 @@ test('one that is over holds on to nothing of its call', async () => {
   const begin = () => {
     const held = Array.from({ length: MB / 8 }, (_, at) => at + 0.5)
     const end = () => void held.pop()
-    const payer = { left: () => held.length }
-    const deadline = new Deadline({ name: 'idle', ms: LONG_MS, end, client: new AbortController().signal, payer })
+    const observer = { left: () => held.length }
+    const deadline = new Deadline({ name: 'idle', ms: LONG_MS, end, client: new AbortController().signal, observer })
     deadline.stop()
     return deadline
   }

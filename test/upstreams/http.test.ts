@@ -35,7 +35,7 @@ function ask(
     native: null,
     target,
     signal,
-    payer: { sent() {}, left: () => 0 },
+    observer: { sent() {}, left: () => 0 },
     deadlines,
     callId,
     hops: 'a',
@@ -180,16 +180,15 @@ test('without files of our own left a call waits for one, and then says who lack
   const before = upstream.requests.filter(({ method }) => method === 'POST').length
   const script = `
     import { closeSync, openSync } from 'node:fs'
-    import { clientLeft } from './src/domain/error.ts'
     import { createAllBackends } from './src/server/backends.ts'
     import { toTarget } from './test/support/snapshot.ts'
     const target = toTarget({ baseUrl: '${upstream.url}' })
     const { deadlines } = target.upstream
     const body = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] }
-    const payer = { sent() {}, left: () => 0 }
+    const observer = { sent() {}, left: () => 0 }
     const call = ({ signal } = new AbortController()) =>
       createAllBackends()
-        .openai.call({ body, native: null, target, signal, payer, deadlines, callId: 'x-1', hops: 'a', take: () => null, inTurn: async (work) => work() })
+        .openai.call({ body, native: null, target, signal, observer, deadlines, callId: 'x-1', hops: 'a', take: () => null, inTurn: async (work) => work() })
         .then(({ events }) => events[0].kind, ({ name, kind }) => name + ' ' + kind)
     await createAllBackends().openai.probe(target.upstream, new AbortController().signal)
     const files = []
@@ -197,7 +196,7 @@ test('without files of our own left a call waits for one, and then says who lack
     const none = await call()
     const leaving = new AbortController()
     const left = call(leaving)
-    setTimeout(() => leaving.abort(clientLeft()), 110)
+    setTimeout(() => leaving.abort('superseded'), 110)
     const asked = call()
     setTimeout(() => { for (const file of files.splice(0, 10)) closeSync(file) }, 150)
     console.log(none + ', ' + (await left) + ', ' + (await asked))

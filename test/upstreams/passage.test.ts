@@ -39,7 +39,7 @@ async function open(pieces: readonly Uint8Array[]) {
     native: { endpoint: 'messages', text: JSON.stringify(REQUEST), headers: {}, json: REQUEST },
     target: { ...target, upstream: settings },
     signal: new AbortController().signal,
-    payer: { sent() {}, left: () => 0 },
+    observer: { sent() {}, left: () => 0 },
     deadlines: DEFAULT_DEADLINES,
     callId: 'x-1',
     hops: 'a',

@@ -27,7 +27,7 @@ async function open(script: Script, deadlines = {}, options: HttpOptions = {}, f
     native: null,
     target,
     signal: client.signal,
-    payer: { sent() {}, left: () => 0 },
+    observer: { sent() {}, left: () => 0 },
     deadlines: target.upstream.deadlines,
     callId: 'x-1',
     hops: 'a',

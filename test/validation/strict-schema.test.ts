@@ -3,8 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { Ajv } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
-import { checkSchema } from '../../src/validation/json-schema.ts'
-import { checkStrict, createPatternRule } from '../../src/validation/strict-schema.ts'
+import { checkSchema, checkStrict, createPatternRule } from '../../src/validation/json-schema.ts'
 
 type Schema = Record<string, unknown>
 

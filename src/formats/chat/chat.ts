@@ -5,11 +5,9 @@ import type { Task } from '../../domain/task.ts'
 import { measurePrompt } from '../../tokens/estimate.ts'
 import { toThinkingWish } from '../../upstreams/dialects/thinking.ts'
 import type { ErrorFormat, Format } from '../format.ts'
+import { ChatWriter, RefusedThoughts, toCompletionJson } from './answer.ts'
+import { validate } from './request.ts'
 import { findBeyondStrict } from './schemas.ts'
-import { RefusedThoughts } from './thoughts.ts'
-import { validate } from './validate.ts'
-import { toCompletionJson } from './whole.ts'
-import { ChatWriter } from './writer.ts'
 
 /** How OpenAI's API tells failures. */
 export const openAiErrors: ErrorFormat = {

@@ -5,10 +5,19 @@
  */
 import type { GatewayError } from '../../domain/error.ts'
 import type { CanonicalRequest, JsonSchemaFormat } from '../../domain/request.ts'
-import { shorten } from '../../validation/explain-words.ts'
-import { allows, checkSchema, isRoot, type SchemaProblem, type SchemaRule } from '../../validation/json-schema.ts'
-import { checkStrict, checkStrictShape, createPatternRule, notObject } from '../../validation/strict-schema.ts'
-import { invalid } from './refusal.ts'
+import { shorten } from '../../validation/explain.ts'
+import {
+  allows,
+  checkSchema,
+  checkStrict,
+  checkStrictShape,
+  createPatternRule,
+  isRoot,
+  notObject,
+  type SchemaProblem,
+  type SchemaRule,
+} from '../../validation/json-schema.ts'
+import { invalid } from '../checked-body.ts'
 
 /** Returns the refusal of the first schema that is wrong for everybody, or null. */
 export const checkSchemas = (body: CanonicalRequest): GatewayError | null => check(body, checkStrictShape)

@@ -1,16 +1,127 @@
 /** OpenAI's embeddings, as a format that clients speak. Pure. */
-import { EMBEDDING, type EmbeddingInput, type EmbeddingRequest } from '../../domain/embedding.ts'
-import { GatewayError } from '../../domain/error.ts'
+
+import { EMBEDDING, type EmbeddingInput, type EmbeddingRequest, type Vector } from '../../domain/embedding.ts'
+import { type Decision, GatewayError } from '../../domain/error.ts'
+import type { AnswerEvent } from '../../domain/events.ts'
 import { isMiswritten, toPlainName } from '../../domain/fields.ts'
+import { asObject } from '../../domain/json.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
 import { REQUEST_FIELDS } from '../../domain/request-names.ts'
 import type { Task } from '../../domain/task.ts'
+import { type Receipt, toUsd } from '../../domain/usage.ts'
 import { measurePrompt } from '../../tokens/estimate.ts'
 import { openAiErrors } from '../chat/chat.ts'
-import type { Format } from '../format.ts'
+import { checkModel, createBodyCheck, invalid, notAnObject, toSchemaRefusal } from '../checked-body.ts'
+import { embeddingsChecker } from '../checker.macro.ts' with { type: 'macro' }
+import type { Format, Identity } from '../format.ts'
 import type { EmbeddingBody } from './schema.ts'
-import { validateEmbedding } from './validate.ts'
-import { toEmbeddingsJson } from './whole.ts'
+
+const checkBody = createBodyCheck<EmbeddingBody>(embeddingsChecker(), toRefusal)
+
+function validateEmbedding(body: unknown): Decision<EmbeddingBody> {
+  const checked = checkBody(body)
+  return checked instanceof GatewayError ? checked : (checkKinds(checked) ?? checked)
+}
+
+/** Names by which providers are asked for vectors of smaller numbers, or of several kinds: those would be misread. */
+const KINDS = ['output_dtype', 'embedding_type', 'embedding_types']
+
+function checkKinds(body: EmbeddingBody): GatewayError | null {
+  for (const name of KINDS) {
+    const value: unknown = Reflect.get(body, name) ?? null
+    if (value === null || String(value) === 'float') continue
+    return invalid(
+      `Unsupported parameter: '${name}' is not supported: vectors are 32-bit floats here. Leave it out.`,
+      name,
+      'unsupported_parameter',
+    )
+  }
+  return null
+}
+
+function toRefusal(body: unknown): GatewayError {
+  const given = asObject(body)
+  if (given === null) return notAnObject('{"model": …, "input": …}')
+  const refusal = checkModel(given) ?? ('input' in given ? toInputRefusal(given.input) : null)
+  if (refusal) return refusal
+  // Only here, because to make the schema takes a tenth of a start.
+  const { EmbeddingSchema } = require('./schema.ts') as typeof import('./schema.ts')
+  return toSchemaRefusal(EmbeddingSchema, given, 'This request is not one for embeddings.')
+}
+
+const MOST_INPUTS = 2_048
+
+/** Says what is wrong with the input, of which there are too many kinds for the schema to say it well; null where nothing is. */
+function toInputRefusal(input: unknown): GatewayError | null {
+  if (!Array.isArray(input)) return isText(input) ? null : toInvalid(input, 'input')
+  if (input.length === 0) return toInvalid(input, 'input')
+  const isOfTokens = input.every((each) => typeof each === 'number')
+  if (!isOfTokens && input.length > MOST_INPUTS)
+    return invalid(
+      `Invalid 'input': array too long. Expected an array with maximum length ${MOST_INPUTS}, but got an array with length ${input.length} instead.`,
+      'input',
+      'array_above_max_length',
+    )
+  // What the first one is, the others must be.
+  const isRight = isOfTokens ? isToken : Array.isArray(input[0]) ? isTokens : isText
+  const wrong = input.findIndex((each) => !isRight(each))
+  return wrong < 0 ? null : toInvalid(input[wrong], `input[${wrong}]`)
+}
+
+const isText = (value: unknown) => typeof value === 'string' && value !== ''
+const isToken = (value: unknown) => Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 2 ** 31
+const isTokens = (value: unknown) => Array.isArray(value) && value.length > 0 && value.every(isToken)
+
+function toInvalid(value: unknown, path: string): GatewayError {
+  const isEmpty = value === '' || (Array.isArray(value) && value.length === 0)
+  const why = isEmpty ? 'it is empty' : `expected a text, or the whole numbers of its tokens, but got ${nameOf(value)}`
+  return invalid(
+    `Invalid '${path}': ${why}. An input is a text or a list of token numbers, one of them or a list of such, all of one kind.`,
+    path,
+    isEmpty ? 'empty_input' : 'invalid_type',
+  )
+}
+
+const nameOf = (value: unknown) =>
+  value === null
+    ? 'null'
+    : Array.isArray(value)
+      ? 'an array'
+      : typeof value === 'object'
+        ? 'an object'
+        : `a ${typeof value}`
+
+/** The list of embeddings, as JSON text: piece by piece, for thousands of vectors take a while. */
+function* toEmbeddingsJson(
+  encoding: EmbeddingRequest['encoding'],
+  { model }: Identity,
+  events: readonly AnswerEvent[],
+  receipt: Receipt,
+): Generator<string> {
+  const vectors = events.flatMap((event) => (event.kind === 'embeddings' ? event.vectors : []))
+  yield '{"object":"list","data":['
+  for (const [index, vector] of vectors.entries()) {
+    const embedding = encoding === 'base64' ? `"${toBase64(vector)}"` : toNumbers(vector)
+    yield `${index === 0 ? '' : ','}{"object":"embedding","index":${index},"embedding":${embedding}}`
+  }
+  yield `],"model":${JSON.stringify(model)},"usage":${toUsageJson(receipt)}}`
+}
+
+/** What came as 32-bit floats is written with all of their digits. */
+const toNumbers = (vector: Vector): string =>
+  vector instanceof Float32Array ? `[${vector.join(',')}]` : JSON.stringify(vector)
+
+/** Of little-endian 32-bit floats, which is how every machine that this runs on has them. */
+function toBase64(vector: Vector): string {
+  const { buffer, byteOffset, byteLength } = vector instanceof Float32Array ? vector : Float32Array.from(vector)
+  return Buffer.from(buffer, byteOffset, byteLength).toString('base64')
+}
+
+/** As JSON text, for `cost` has no exponent. */
+function toUsageJson({ usage, costNanoUsd }: Receipt): string {
+  const total = usage.prompt + usage.completion
+  return `{"prompt_tokens":${usage.prompt},"total_tokens":${total},"cost_nano_usd":${costNanoUsd},"cost":${toUsd(costNanoUsd)}}`
+}
 
 export const embeddings = {
   ...openAiErrors,
@@ -50,9 +161,9 @@ function toTask(request: EmbeddingBody): Task {
 }
 
 const toInputs = (input: EmbeddingBody['input']): EmbeddingRequest['inputs'] =>
-  typeof input === 'string' || isTokens(input) ? [input] : (input as EmbeddingInput[])
+  typeof input === 'string' || isTokenList(input) ? [input] : (input as EmbeddingInput[])
 
-const isTokens = (input: Exclude<EmbeddingBody['input'], string>): input is number[] => typeof input[0] === 'number'
+const isTokenList = (input: Exclude<EmbeddingBody['input'], string>): input is number[] => typeof input[0] === 'number'
 
 /** One that writes nothing, with the fields that only its upstream may know. */
 function toCanonical(request: EmbeddingBody, inputs: EmbeddingRequest['inputs']): CanonicalRequest {

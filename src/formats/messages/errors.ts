@@ -1,5 +1,5 @@
 /** How Anthropic's API tells failures (platform.claude.com/docs/en/api/errors): its types, its statuses, its request ids. Pure. */
-import type { GatewayError } from '../../domain/error.ts'
+import { GatewayError } from '../../domain/error.ts'
 import type { ErrorFormat } from '../format.ts'
 
 export const anthropicErrors: ErrorFormat = {
@@ -47,3 +47,7 @@ function toMessage({ code, message }: GatewayError): string {
   if (one === undefined || other === undefined) return `prompt is too long: ${message}`
   return `prompt is too long: ${Math.max(one, other)} tokens > ${Math.min(one, other)} maximum`
 }
+
+/** @param path dotted path of the field at fault, as Anthropic's API writes it. */
+export const invalid = (path: string, message: string) =>
+  new GatewayError('invalid_request', `${path}: ${message}`, { param: path })

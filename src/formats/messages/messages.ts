@@ -7,11 +7,9 @@ import { toNative } from '../../upstreams/dialects/passthrough.ts'
 import { toAffinity } from '../chat/chat.ts'
 import type { CountingFormat, Format } from '../format.ts'
 import { toNativeFormat, withNative } from '../native.ts'
+import { MessagesWriter, PING, toErrorFrame, toMessageJson } from './answer.ts'
 import { anthropicErrors } from './errors.ts'
-import { toCanonical, toPromptOnly } from './request.ts'
-import { validateCount, validateMessages } from './validate.ts'
-import { toMessageJson } from './whole.ts'
-import { MessagesWriter, PING, toErrorFrame } from './writer.ts'
+import { toCanonical, toPromptOnly, validateCount, validateMessages } from './request.ts'
 
 export const messages = {
   ...anthropicErrors,

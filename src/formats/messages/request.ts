@@ -1,20 +1,141 @@
 /**
- * A request to `/v1/messages` as a canonical one. What only Anthropic's API has, such as `context_management`, `container`,
- * `mcp_servers` and whatever the header `anthropic-beta` names, is left out. Pure.
+ * A request to `/v1/messages`, or one that only asks how many tokens it has: held against its schema, and as a canonical one. What only
+ * Anthropic's API has, such as `context_management`, `container`, `mcp_servers` and whatever the header `anthropic-beta` names, is left
+ * out. Pure.
  */
 import { type Decision, GatewayError } from '../../domain/error.ts'
-import type { CanonicalRequest } from '../../domain/request.ts'
+import { asObject, asText } from '../../domain/json.ts'
+import type { CanonicalRequest, ToolChoice } from '../../domain/request.ts'
 import { UNASKED_THOUGHTS } from '../../domain/task.ts'
 import { toThinkingWish } from '../../upstreams/dialects/thinking.ts'
-import { checkSchema } from '../../validation/json-schema.ts'
-import { checkStrict, createPatternRule } from '../../validation/strict-schema.ts'
+import { explain } from '../../validation/explain.ts'
+import { checkSchema, checkStrict, createPatternRule } from '../../validation/json-schema.ts'
+import { createBodyCheck } from '../checked-body.ts'
+import { countChecker, messagesChecker } from '../checker.macro.ts' with { type: 'macro' }
+import { toMark, toMessages } from './conversation.ts'
+import { invalid } from './errors.ts'
 import type { CountBody, MessagesBody } from './schema.ts'
-import { toTools } from './tools.ts'
-import { toMessages } from './turns.ts'
-import { invalid } from './validate.ts'
+
+const checkMessages = createBodyCheck<MessagesBody>(messagesChecker(), (body) => toRefusal(body, 'MessagesSchema'))
+const checkCount = createBodyCheck<CountBody>(countChecker(), (body) => toRefusal(body, 'CountSchema'))
+
+export const validateMessages = (body: unknown): Decision<MessagesBody> =>
+  checkThread(body) ?? checkCompaction(body) ?? checkMessages(body)
+
+/** Anthropic's API counts a request with `compaction` as if it had none. */
+export const validateCount = (body: unknown): Decision<CountBody> => checkThread(body) ?? checkCount(body)
+
+/**
+ * Refuses a conversation that the provider would keep: all keys are one account there, and a turn without its history would be
+ * answered as if there were none. With these details, Anthropic's client libraries send the whole conversation instead
+ * (`thread_unsupported_request`). It comes before the schema, because a turn that goes on with a thread may have no messages.
+ */
+function checkThread(body: unknown): GatewayError | null {
+  if ((asObject(body)?.thread ?? null) === null) return null
+  return new GatewayError(
+    'invalid_request',
+    "thread: Message threads are not supported: Tollgate keeps no conversations. Send the whole conversation without 'thread'.",
+    { param: 'thread', details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] } },
+  )
+}
+
+/** An ordinary answer would be taken for the summary. */
+function checkCompaction(body: unknown): GatewayError | null {
+  if ((asObject(body)?.compaction ?? null) === null) return null
+  return invalid(
+    'compaction',
+    "Compaction requests are not supported. Ask for a summary in an ordinary message, without 'compaction'.",
+  )
+}
+
+function toRefusal(body: unknown, of: 'MessagesSchema' | 'CountSchema'): GatewayError {
+  if (asObject(body) === null)
+    return new GatewayError('invalid_request', 'The body of a request has to be one JSON object.')
+  // Only here, because to make the schema takes a tenth of a start.
+  const schemas = require('./schema.ts') as typeof import('./schema.ts')
+  const [problem] = explain(schemas[of], body)
+  if (!problem) return new GatewayError('invalid_request', 'This is not a request for a message.')
+  const path = problem.segments.length <= MOST_SEGMENTS ? problem.path.replace(/\[(\d+)\]/g, '.$1') : problem.path
+  return invalid(path, problem.message)
+}
+
+const MOST_SEGMENTS = 16
+
+type Tool = NonNullable<MessagesBody['tools']>[number]
+
+/** The fields of a chat request that say the same. */
+function toTools(body: Pick<MessagesBody, 'tools' | 'tool_choice'>): Decision<Partial<CanonicalRequest>> {
+  const tools: ReturnType<typeof toFunction>[] = []
+  for (const [index, tool] of (body.tools ?? []).entries()) {
+    if (tool.type && tool.type !== 'custom') continue
+    if (!tool.name) return invalid(`tools.${index}.name`, 'Field required')
+    tools.push(toFunction(tool, tool.name))
+  }
+  const search = body.tools?.find(({ type }) => type?.startsWith('web_search_'))
+  return {
+    ...(tools.length > 0 ? { tools, ...toChoice(body, tools) } : {}),
+    ...(search ? { web_search_options: toSearch(search) } : {}),
+  }
+}
+
+/** The schema is as it came. `strict` is more at OpenAI than at Anthropic: it is said where the schema holds to that. */
+function toFunction(tool: Tool, name: string) {
+  const { description, input_schema: parameters, strict } = tool
+  const isStrict = strict === true && parameters && checkStrict(parameters, createBudget()) === null
+  return {
+    type: 'function' as const,
+    function: {
+      name,
+      ...(description ? { description } : {}),
+      ...(parameters ? { parameters } : {}),
+      ...(isStrict ? { strict: true } : {}),
+    },
+    ...toMark(tool),
+  }
+}
+
+const MAX_SUBSCHEMAS = 10_000
+
+function createBudget() {
+  let left = MAX_SUBSCHEMAS
+  return () => (left-- > 0 ? null : 'it is too long.')
+}
+
+/** A choice of a tool that was left out leaves it to the model. */
+function toChoice(
+  { tool_choice: choice }: Pick<MessagesBody, 'tool_choice'>,
+  tools: readonly { function: { name: string } }[],
+): Partial<CanonicalRequest> {
+  const chosen = toChosen(choice?.type, choice?.name, tools)
+  return {
+    ...(chosen ? { tool_choice: chosen } : {}),
+    ...(choice?.disable_parallel_tool_use === true ? { parallel_tool_calls: false } : {}),
+  }
+}
+
+function toChosen(
+  type: string | undefined,
+  name: string | null | undefined,
+  tools: readonly { function: { name: string } }[],
+): ToolChoice | null {
+  if (type === 'auto' || type === 'none') return type
+  if (type === 'any') return 'required'
+  if (type !== 'tool' || !name || !tools.some((tool) => tool.function.name === name)) return null
+  return { type: 'function', function: { name } }
+}
+
+function toSearch({ user_location: at }: Tool): NonNullable<CanonicalRequest['web_search_options']> {
+  if (!at) return {}
+  const approximate: Record<string, string> = {}
+  for (const name of ['country', 'region', 'city', 'timezone']) {
+    const value = asText(at[name])
+    if (value !== '') approximate[name] = value
+  }
+  return { user_location: { type: 'approximate', approximate } }
+}
 
 /** Claude Code names an account and a session in it, as a JSON text. */
-export const MAX_USER_CHARS = 256
+const MAX_USER_CHARS = 256
 
 const TIERS: Readonly<Record<string, 'auto' | 'default'>> = { auto: 'auto', standard_only: 'default' }
 

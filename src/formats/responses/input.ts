@@ -4,12 +4,11 @@
  */
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import type { AssistantMessage, Message } from '../../domain/request.ts'
-import { quote } from '../../validation/explain-words.ts'
-import { toContent, toTexts, toUserParts, type UserPart } from './content.ts'
-import type { Content, Item, ResponsesRequest } from './schema.ts'
-import { toThought } from './thoughts.ts'
-import type { ToolNames } from './tool-names.ts'
-import { unsupported } from './validate.ts'
+import { decodeThought, type Thought } from '../../upstreams/dialects/thought-state.ts'
+import { quote } from '../../validation/explain.ts'
+import { unsupported } from './errors.ts'
+import type { Content, Item, Part, ResponsesRequest } from './schema.ts'
+import type { ToolNames } from './tools.ts'
 
 /** Refuses calls without a result, results without a call, and what only a provider's store could tell. */
 export function toMessages({ input, instructions }: ResponsesRequest, names: ToolNames): Decision<Message[]> {
@@ -184,3 +183,63 @@ function toResult(parts: readonly UserPart[]): string | ResultPart[] {
   })
   return told.length === 0 ? '' : toContent(told)
 }
+
+type UserContent = Extract<Message, { role: 'user' }>['content']
+type UserPart = Exclude<UserContent, string>[number]
+type TextPart = Extract<UserPart, { type: 'text' }>
+
+/** What users say, or tools answer with. Parts of unknown types are left out. Throws a refusal. */
+function toUserParts(content: Content, at: string): UserPart[] {
+  if (typeof content === 'string') return [toText(content)]
+  return content.flatMap((part, index) => toUserPart(part, `${at}[${index}]`) ?? [])
+}
+
+/** The texts alone. */
+const toTexts = (content: Content): TextPart[] =>
+  typeof content === 'string' ? [toText(content)] : content.flatMap((part) => textOf(part) ?? [])
+
+const toText = (text: string): TextPart => ({ type: 'text', text })
+
+function textOf(part: Part): TextPart | null {
+  if (part.type === 'refusal') return toText(part.refusal)
+  return part.type === 'input_text' || part.type === 'output_text' || part.type === 'text' ? toText(part.text) : null
+}
+
+function toUserPart(part: Part, at: string): UserPart | null {
+  switch (part.type) {
+    case 'input_image': {
+      const { image_url: url, detail } = part
+      if (!url) throw stored(`${at}.file_id`, 'image_url')
+      return { type: 'image_url', image_url: { url, ...(detail ? { detail } : {}) } }
+    }
+    case 'input_file': {
+      const { filename, file_data, file_url } = part
+      if (!file_data && !file_url) throw stored(`${at}.file_id`, 'file_data')
+      const file = { ...(filename ? { filename } : {}), ...(file_data ? { file_data } : { file_url }) }
+      return { type: 'file', file }
+    }
+    case 'input_audio':
+      return { type: 'input_audio', input_audio: part.input_audio }
+    default:
+      return textOf(part)
+  }
+}
+
+/** Files that lie with a provider lie in one account, whichever key asks. */
+const stored = (param: string, instead: string): GatewayError =>
+  unsupported(param, `This gateway keeps no files: send the content itself, as ${instead}.`)
+
+/** One text as itself, which more servers take than a list of parts. */
+function toContent<P extends UserPart>(parts: readonly P[]): string | P[] {
+  const [only] = parts
+  return parts.length === 1 && only?.type === 'text' ? only.text : [...parts]
+}
+
+/** Reads an item of reasoning that a client sends back. Of what others have encrypted, what can be read is left. */
+function toThought({ encrypted_content: sealed, content, summary }: Extract<Item, { type: 'reasoning' }>): Thought {
+  const own = sealed ? decodeThought(sealed, toWords(summary, '')) : null
+  return { text: own?.text || toWords(content) || toWords(summary), details: own?.details ?? [] }
+}
+
+const toWords = (parts: readonly { text: string }[] | null | undefined, between = '\n\n') =>
+  (parts ?? []).map(({ text }) => text).join(between)

@@ -1,8 +1,17 @@
-/** What a model says to whoever asked: texts, and refusals. Pure. */
+/** What a model says to the user: texts, and refusals. Pure. */
 import type { Logprob as KnownLogprob, TokenLogprob as KnownTokenLogprob } from '../../domain/events.ts'
 import { asObject, type JsonObject, toLine } from '../../domain/json.ts'
-import type { ChoiceEvent, Item, Place, Say } from './item.ts'
-import type { OutputItem, RefusalPart, Status, TextPart, TokenLogprob } from './wire.ts'
+import type {
+  ChoiceEvent,
+  Item,
+  ItemPosition,
+  OutputItem,
+  RefusalPart,
+  Say,
+  Status,
+  TextPart,
+  TokenLogprob,
+} from './items.ts'
 
 type Part = TextPart | RefusalPart
 
@@ -19,7 +28,7 @@ interface Unsaid {
 const NONE: readonly never[] = []
 
 export class MessageItem implements Item {
-  readonly #place: Place
+  readonly #place: ItemPosition
   readonly #wantsLogprobs: boolean
   readonly #parts: Part[] = []
   #unsaid: Unsaid[] = []
@@ -29,7 +38,7 @@ export class MessageItem implements Item {
   #head = ''
   #headIndex = -1
 
-  constructor(place: Place, wantsLogprobs: boolean) {
+  constructor(place: ItemPosition, wantsLogprobs: boolean) {
     this.#place = place
     this.#wantsLogprobs = wantsLogprobs
   }

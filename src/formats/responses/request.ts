@@ -1,19 +1,130 @@
-/** A request of the Responses API as a task: its items as messages, its tools as functions. Pure. */
+/** A request of the Responses API: checked, and as a task, its items as messages, its tools as functions. Pure. */
 import { type Decision, GatewayError } from '../../domain/error.ts'
-import { asObject } from '../../domain/json.ts'
+import { asList, asObject, type JsonObject, toLine } from '../../domain/json.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
 import type { RawRequest, Task } from '../../domain/task.ts'
 import { toNative } from '../../upstreams/dialects/passthrough.ts'
 import { toTask as toChatTask } from '../chat/chat.ts'
 import { checkSchemas } from '../chat/schemas.ts'
+import { checkModel, createBodyCheck, notAnObject, toSchemaRefusal } from '../checked-body.ts'
+import { responsesChecker } from '../checker.macro.ts' with { type: 'macro' }
 import { withNative } from '../native.ts'
-import { Asked } from './asked.ts'
+import { toOwnParam, unsupported } from './errors.ts'
 import { toMessages } from './input.ts'
-import { toOwnParam } from './params.ts'
 import type { ResponsesRequest } from './schema.ts'
-import { ToolNames } from './tool-names.ts'
-import { readTools, toToolChoice } from './tools.ts'
-import { checkCompaction, checkKept, validate } from './validate.ts'
+import { readTools, ToolNames, toToolChoice } from './tools.ts'
+
+const checkBody = createBodyCheck<ResponsesRequest>(responsesChecker(), (body) => {
+  const given = asObject(body) ?? {}
+  // Only here, because to make the schema takes a tenth of a start.
+  const { ResponsesSchema } = require('./schema.ts') as typeof import('./schema.ts')
+  const refused = checkKept(given) ?? checkModel(given)
+  return refused ?? toSchemaRefusal(ResponsesSchema, given, 'This request is not one of the Responses API.')
+})
+
+/** Of what is kept elsewhere, `checkKept` has the last word. */
+function validate(body: unknown): Decision<ResponsesRequest> {
+  const given = asObject(body)
+  return given === null ? notAnObject('{"model": …, "input": …}') : checkBody(withTypes(given))
+}
+
+/** Messages may leave out their type. */
+function withTypes(body: JsonObject): JsonObject {
+  const { input } = body
+  if (!Array.isArray(input)) return body
+  const isEasy = (item: unknown) => asObject(item)?.role !== undefined && asObject(item)?.type == null
+  if (!input.some(isEasy)) return body
+  return { ...body, input: input.map((item) => (isEasy(item) ? { ...item, type: 'message' } : item)) }
+}
+
+const WHOLE_INPUT = 'Send the whole input instead: this gateway keeps no answers.'
+
+/** Why these fields, where they ask for something, are refused. */
+const KEPT: Readonly<Record<string, string>> = {
+  previous_response_id: WHOLE_INPUT,
+  conversation: WHOLE_INPUT,
+  background: 'The answer comes in the response to its request: this gateway keeps no answers. Leave it out.',
+  prompt: 'Send its text as instructions and input: this gateway keeps no prompts.',
+}
+
+/** Returns the refusal of the first field that names what nobody keeps here, or null: an upstream may, where its `pass` says so. */
+function checkKept(body: JsonObject): GatewayError | null {
+  for (const param in KEPT) {
+    const value = body[param]
+    if (value === undefined || value === null || value === false) continue
+    // A wrong type of it is told as one.
+    if (param === 'background' && value !== true) continue
+    return unsupported(param, KEPT[param] ?? '')
+  }
+  return null
+}
+
+/** Returns the refusal of an item that asks for a summary of the conversation: an ordinary answer would be taken for it. */
+function checkCompaction({ input }: JsonObject): GatewayError | null {
+  const at = asList(input).findIndex((item) => asObject(item)?.type === 'compaction_trigger')
+  return at === -1 ? null : unsupported(`input[${at}]`, 'Ask for a summary in an ordinary request.')
+}
+
+export class ResponseOptions {
+  /** What every response object repeats of its request: fields as JSON, written once for all events that have them. */
+  readonly echoJson: string
+  readonly names: ToolNames
+  /** Whether it wants to read what the model thinks, to send it back, and the log probabilities of tokens. */
+  readonly wantsSummary: boolean
+  readonly wantsSealed: boolean
+  readonly wantsLogprobs: boolean
+
+  /** @param tools those that were not left out. */
+  constructor(request: ResponsesRequest, tools: readonly object[], names: ToolNames) {
+    const { include, reasoning, top_logprobs: top } = request
+    this.names = names
+    this.wantsSummary = (reasoning?.summary ?? 'none') !== 'none' && reasoning?.effort !== 'none'
+    this.wantsSealed = include?.includes('reasoning.encrypted_content') === true
+    this.wantsLogprobs = include?.includes('message.output_text.logprobs') === true || (top ?? 0) > 0
+    this.echoJson = toLine(toEcho(request, tools)).slice(1, -1)
+  }
+}
+
+/** All fields are there, as typed clients require; what was not said has the API's default. */
+const toEcho = (request: ResponsesRequest, tools: readonly object[]) => ({
+  access_programs: null,
+  background: false,
+  frequency_penalty: request.frequency_penalty ?? 0,
+  instructions: request.instructions ?? null,
+  max_output_tokens: request.max_output_tokens ?? null,
+  max_tool_calls: request.max_tool_calls ?? null,
+  metadata: request.metadata ?? {},
+  parallel_tool_calls: request.parallel_tool_calls ?? true,
+  presence_penalty: request.presence_penalty ?? 0,
+  previous_response_id: null,
+  prompt_cache_key: request.prompt_cache_key ?? null,
+  reasoning: { effort: request.reasoning?.effort ?? null, summary: request.reasoning?.summary ?? null },
+  safety_identifier: request.safety_identifier ?? null,
+  store: false,
+  temperature: request.temperature ?? 1,
+  text: {
+    format: toFormat(request.text?.format),
+    ...(request.text?.verbosity ? { verbosity: request.text.verbosity } : {}),
+  },
+  tool_choice: request.tool_choice ?? 'auto',
+  tools,
+  top_logprobs: request.top_logprobs ?? 0,
+  top_p: request.top_p ?? 1,
+  // What does not fit is refused, whatever was asked for.
+  truncation: 'disabled',
+  user: request.user ?? null,
+})
+
+function toFormat(format: NonNullable<ResponsesRequest['text']>['format']): object {
+  if (format?.type !== 'json_schema') return format ?? { type: 'text' }
+  return { ...format, description: format.description ?? null, strict: format.strict ?? false }
+}
+
+/** Of a task that this format has made. */
+export function optionsOf({ own }: Task): ResponseOptions {
+  if (own instanceof ResponseOptions) return own
+  throw new TypeError('the task was made by another format')
+}
 
 export function toTask(body: unknown, raw: RawRequest): Decision<Task> {
   const request = validate(body)
@@ -46,10 +157,10 @@ function translate(request: ResponsesRequest, isCounted = false): Decision<Task>
     return new GatewayError('invalid_request', "Invalid value for 'input': it says nothing that a model could read.", {
       param: 'input',
     })
-  const asked = new Asked(request, tools.kept, names)
+  const options = new ResponseOptions(request, tools.kept, names)
   const parallel = request.parallel_tool_calls
   const canonical: CanonicalRequest = {
-    ...toFields(request, asked),
+    ...toFields(request, options),
     messages,
     ...(tools.functions.length > 0 ? { tools: tools.functions } : {}),
     ...(tools.search ? { web_search_options: tools.search } : {}),
@@ -62,12 +173,12 @@ function translate(request: ResponsesRequest, isCounted = false): Decision<Task>
   return {
     ...task,
     ...(task.beyondStrict ? { beyondStrict: withOwnParam(task.beyondStrict, tools.paths) } : {}),
-    ...{ endpoint: 'responses', isForAnyModel: true, own: asked },
+    ...{ endpoint: 'responses', isForAnyModel: true, own: options },
   }
 }
 
 /** The fields that say the same in both APIs, or nearly so. */
-function toFields(request: ResponsesRequest, asked: Asked): Omit<CanonicalRequest, 'messages'> {
+function toFields(request: ResponsesRequest, options: ResponseOptions): Omit<CanonicalRequest, 'messages'> {
   const { text, reasoning, top_logprobs: top } = request
   const format = text?.format
   return {
@@ -79,7 +190,7 @@ function toFields(request: ResponsesRequest, asked: Asked): Omit<CanonicalReques
       top_p: request.top_p,
       presence_penalty: request.presence_penalty,
       frequency_penalty: request.frequency_penalty,
-      logprobs: asked.wantsLogprobs ? true : undefined,
+      logprobs: options.wantsLogprobs ? true : undefined,
       top_logprobs: top ? top : undefined,
       response_format: format && format.type !== 'text' ? toResponseFormat(format) : undefined,
       verbosity: text?.verbosity,

@@ -5,13 +5,9 @@ import type { Receipt } from '../../domain/usage.ts'
 import { openAiErrors } from '../chat/chat.ts'
 import { type CountingFormat, type Format, type Identity, KEEP_ALIVE } from '../format.ts'
 import { toNativeFormat } from '../native.ts'
-import { askedOf } from './asked.ts'
-import { toNativeFailure } from './native.ts'
-import { Output } from './output.ts'
-import { toOwnParam } from './params.ts'
-import { toCountingTask, toTask } from './request.ts'
-import { toResponseJson } from './response.ts'
-import { ResponsesWriter } from './writer.ts'
+import { Output, ResponsesWriter, toNativeFailure, toResponseJson } from './answer.ts'
+import { toOwnParam } from './errors.ts'
+import { optionsOf, toCountingTask, toTask } from './request.ts'
 
 export const responses = {
   ...openAiErrors,
@@ -33,12 +29,12 @@ export const responsesCounting: CountingFormat = {
 }
 
 function toWholeJson(task: Task, identity: Identity, events: readonly AnswerEvent[], receipt: Receipt): string {
-  const asked = askedOf(task)
-  const output = new Output(identity.id, asked, () => {})
+  const options = optionsOf(task)
+  const output = new Output(identity.id, options, () => {})
   let origin: AnswerOrigin = {}
   for (const event of events) {
     if (event.kind === 'origin') origin = event.origin
     output.take(event)
   }
-  return toResponseJson(asked, identity, { output: output.done, origin, reason: output.reason, receipt })
+  return toResponseJson(options, identity, { output: output.done, origin, reason: output.reason, receipt })
 }

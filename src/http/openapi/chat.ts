@@ -1,6 +1,6 @@
 /** A chat completion as descriptions of an API tell of it (OpenAPI 3.1): that of the public one, and that of the playground. */
 import { RequestSchema } from '../../domain/request.ts'
-import { MAX_BODY_BYTES } from '../../gateway/body.ts'
+import { MAX_BODY_BYTES } from '../../gateway/read.ts'
 import { ApiError, ChatCompletion } from './schemas.ts'
 
 const text = { schema: { type: 'string' } }

@@ -1,6 +1,6 @@
 /** A legacy completion as the description of the API tells of it (OpenAPI 3.1). */
 import { Type } from '@sinclair/typebox'
-import { MAX_BODY_BYTES } from '../../gateway/body.ts'
+import { MAX_BODY_BYTES } from '../../gateway/read.ts'
 import { chatOperation } from './chat.ts'
 
 const Texts = Type.Array(Type.String())

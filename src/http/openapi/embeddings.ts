@@ -1,7 +1,7 @@
 /** Embeddings as the description of the API tells of them (OpenAPI 3.1). */
 import { Type } from '@sinclair/typebox'
 import { EmbeddingSchema } from '../../formats/embeddings/schema.ts'
-import { MAX_BODY_BYTES } from '../../gateway/body.ts'
+import { MAX_BODY_BYTES } from '../../gateway/read.ts'
 import { chatOperation } from './chat.ts'
 
 const Count = Type.Integer({ minimum: 0 })

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { Count, orNull, Text, TextOrNull } from '../../documents/fields.ts'
 import { ResponsesSchema } from '../../formats/responses/schema.ts'
-import { MAX_BODY_BYTES } from '../../gateway/body.ts'
+import { MAX_BODY_BYTES } from '../../gateway/read.ts'
 import { chatOperation } from './chat.ts'
 import { Costs } from './schemas.ts'
 

@@ -11,7 +11,7 @@ import type {
   ChatCompletion as WireCompletion,
   ToolCall as WireToolCall,
   WireUsage,
-} from '../../formats/chat/wire.ts'
+} from '../../formats/chat/answer.ts'
 
 const Things = Type.Array(Type.Object({}))
 const finish_reason = wordOf(['stop', 'length', 'tool_calls', 'content_filter', 'function_call'] as const)

@@ -10,8 +10,8 @@ import { type ErrorBody, GatewayError } from '../../../src/domain/error.ts'
 import type { AnswerOrigin, FinishReason, Logprobs } from '../../../src/domain/events.ts'
 import type { Model } from '../../../src/domain/models.ts'
 import type { CanonicalRequest, Message } from '../../../src/domain/request.ts'
-import { validate } from '../../../src/formats/chat/validate.ts'
-import type { ChatCompletion, ChatMessage, Delta, WireUsage } from '../../../src/formats/chat/wire.ts'
+import type { ChatCompletion, ChatMessage, Delta, WireUsage } from '../../../src/formats/chat/answer.ts'
+import { validate } from '../../../src/formats/chat/request.ts'
 
 /** Compiles only where a `From` may stand wherever a `To` is expected. */
 type Assignable<From extends To, To> = [From, To]

@@ -3,9 +3,8 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ChatCompletionCreateParams } from 'openai/resources/chat/completions'
 import { GatewayError } from '../../../src/domain/error.ts'
-import type { CanonicalRequest } from '../../../src/domain/request.ts'
-import { RequestSchema } from '../../../src/domain/request.ts'
-import { validate } from '../../../src/formats/chat/validate.ts'
+import { type CanonicalRequest, RequestSchema } from '../../../src/domain/request.ts'
+import { validate } from '../../../src/formats/chat/request.ts'
 
 const user = { role: 'user', content: 'Hi' }
 const request = (more: Record<string, unknown> = {}) => ({ model: 'a/b', messages: [user], ...more })

@@ -10,7 +10,7 @@ import type {
   Delta,
   ToolCall,
   ToolCallDelta,
-} from '../../../src/formats/chat/wire.ts'
+} from '../../../src/formats/chat/answer.ts'
 import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
 import { createWriter, type Shape, toExpected, toShape, writeWhole } from '../../support/transcript.ts'
 

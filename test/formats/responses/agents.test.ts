@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { GatewayError } from '../../../src/domain/error.ts'
-import { validate } from '../../../src/formats/chat/validate.ts'
+import { validate } from '../../../src/formats/chat/request.ts'
 import { responses } from '../../../src/formats/responses/responses.ts'
 
 const FOLDER = join(import.meta.dir, '../../../../shared/data/agents')

@@ -2,7 +2,7 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import fc from 'fast-check'
 import { GatewayError } from '../../../src/domain/error.ts'
-import { validate } from '../../../src/formats/chat/validate.ts'
+import { validate } from '../../../src/formats/chat/request.ts'
 import { responses } from '../../../src/formats/responses/responses.ts'
 
 setDefaultTimeout(60_000)

@@ -4,7 +4,7 @@ import { GatewayError } from '../../../src/domain/error.ts'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
 import { NO_USAGE } from '../../../src/domain/usage.ts'
 import { responses } from '../../../src/formats/responses/responses.ts'
-import { ToolNames } from '../../../src/formats/responses/tool-names.ts'
+import { ToolNames } from '../../../src/formats/responses/tools.ts'
 import { checkResponseStream, type Json } from '../../support/responses-contract.ts'
 
 const IDENTITY = { id: '0199'.repeat(8), created: 1_763_726_400, model: 'a/b' }

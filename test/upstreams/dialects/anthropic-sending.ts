@@ -4,7 +4,7 @@ import type { ContentBlockParam, MessageCreateParamsBase } from '@anthropic-ai/s
 import type { UpstreamOptions } from '../../../src/domain/dialects.ts'
 import type { RouteSettings } from '../../../src/domain/models.ts'
 import type { Target } from '../../../src/domain/snapshot.ts'
-import { validate } from '../../../src/formats/chat/validate.ts'
+import { validate } from '../../../src/formats/chat/request.ts'
 import { toBody } from '../../../src/upstreams/dialects/anthropic/request.ts'
 import type { Block, WireBody } from '../../../src/upstreams/dialects/anthropic/wire.ts'
 import { OWN_FORMAT_OPTIONS } from '../../../src/upstreams/dialects/dialects.ts'

@@ -1,7 +1,7 @@
 /** Which call a piece of one belongs to, and what a client reads of it. */
 import { describe, expect, test } from 'bun:test'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
-import type { ToolCallDelta } from '../../../src/formats/chat/wire.ts'
+import type { ToolCallDelta } from '../../../src/formats/chat/answer.ts'
 import { ToolCalls } from '../../../src/upstreams/dialects/openai/tool-calls.ts'
 import { CallIds } from '../../../src/upstreams/dialects/tool-calls.ts'
 import { toFrames } from '../../support/frames.ts'

@@ -1,0 +1,249 @@
+/**
+ * Checks a chat request before anything is dispatched: its fields by the schema, then the rules across fields, messages
+ * and JSON Schemas; the first one that is broken answers, with the sentence, code and `param` that OpenAI's API has for it.
+ * The compiled checker decides; the slow explanation runs only for a request that is refused anyway.
+ */
+import { type Decision, GatewayError } from '../../domain/error.ts'
+import { isMiswritten } from '../../domain/fields.ts'
+import { asObject } from '../../domain/json.ts'
+import { PART_TYPES } from '../../domain/parts.ts'
+import type { AssistantMessage, CanonicalRequest, Message, ToolChoice } from '../../domain/request.ts'
+import { NULLABLE_OF_MESSAGES, REQUEST_FIELDS } from '../../domain/request-names.ts'
+import { quote, shorten } from '../../validation/explain.ts'
+import { checkModel, createBodyCheck, invalid, notAnObject, toSchemaRefusal } from '../checked-body.ts'
+import { chatChecker } from '../checker.macro.ts' with { type: 'macro' }
+import { checkSchemas } from './schemas.ts'
+
+const checkBody = createBodyCheck<CanonicalRequest>(chatChecker(), (body) => {
+  const given = asObject(body)
+  if (given === null) return notAnObject('{"model": …, "messages": […]}')
+  // Only here, because to make the schema takes a tenth of a start.
+  const { RequestSchema } = require('../../domain/request.ts') as typeof import('../../domain/request.ts')
+  return checkModel(given) ?? toSchemaRefusal(RequestSchema, given, 'This request is not a chat completion request.')
+})
+
+/** Returns the request without what counts as absent, or its refusal. */
+export function validate(body: unknown): Decision<CanonicalRequest> {
+  const checked = checkBody(body)
+  if (checked instanceof GatewayError) return checked
+  const request = strip(checked, REQUEST)
+  return checkRules(request) ?? request
+}
+
+/**
+ * Returns the first rule across fields and between messages that the request breaks, or null. Each field is right by itself,
+ * and nulls and empty lists of tools are gone.
+ */
+function checkRules(body: CanonicalRequest): GatewayError | null {
+  if (body.max_tokens !== undefined && body.max_completion_tokens !== undefined)
+    return invalid(
+      "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.",
+      'max_tokens',
+      'invalid_parameter_combination',
+    )
+  const { tools, functions, function_call: call, tool_choice: choice, parallel_tool_calls: parallel } = body
+  const usesTools = (tools ?? call ?? choice ?? parallel) !== undefined
+  const broken = (usesTools ? checkCalling(body) : null) ?? checkFields(body) ?? checkConversation(body.messages)
+  return broken ?? (tools || functions || body.response_format ? checkSchemas(body) : null)
+}
+
+function checkFields(body: CanonicalRequest): GatewayError | null {
+  if (body.top_logprobs !== undefined && body.logprobs !== true)
+    return invalid("The 'top_logprobs' parameter is only allowed when 'logprobs' is enabled.", 'top_logprobs')
+  if (body.stream_options !== undefined && body.stream !== true)
+    return invalid("The 'stream_options' parameter is only allowed when 'stream' is enabled.", 'stream_options')
+  const speaks = body.modalities?.includes('audio') === true
+  if (speaks && body.audio === undefined)
+    return invalid("Missing required parameter: 'audio'.", 'audio', 'missing_required_parameter')
+  if (!speaks && body.audio !== undefined)
+    return invalid("Invalid value for 'audio': 'audio' is only allowed when 'modalities' includes 'audio'.", 'audio')
+  return null
+}
+
+/** Every tool call is answered before the next turn, every tool message answers one, an assistant says something. */
+function checkConversation(messages: readonly Message[]): GatewayError | null {
+  let calls: Calls | null = null
+  for (const [index, message] of messages.entries()) {
+    if (message.role === 'tool') {
+      const answered = checkAnswer(message.tool_call_id, calls, index)
+      if (answered) return answered
+      calls?.set(message.tool_call_id, true)
+      continue
+    }
+    const open = calls && checkAnswered(calls)
+    if (open) return open
+    calls = null
+    if (message.role !== 'assistant') continue
+    const empty = checkContent(message, index)
+    if (empty) return empty
+    if (message.tool_calls?.length) calls = new Map(message.tool_calls.map(({ id }) => [id, false]))
+  }
+  return calls && checkAnswered(calls)
+}
+
+function checkContent(message: AssistantMessage, index: number): GatewayError | null {
+  const { content } = message
+  const param = `messages.[${index}].content`
+  if (content === undefined || content === null) {
+    if (message.tool_calls?.length || message.function_call || hasOtherWords(message)) return null
+    return invalid("Invalid value for 'content': expected a string, got null.", param)
+  }
+  if (typeof content === 'string' || content.length === 1) return null
+  if (!content.some((part) => part.type === 'refusal')) return null
+  return invalid(
+    "Invalid value for 'content': expected text parts alone, or one refusal part and nothing beside it.",
+    param,
+    'invalid_value',
+  )
+}
+
+/** Answers that refuse, speak, draw or only think have no content, and clients send them back as they got them. */
+const hasOtherWords = (message: AssistantMessage) =>
+  typeof message.refusal === 'string' ||
+  Boolean(message.audio) ||
+  Boolean(message.reasoning) ||
+  Boolean(message.reasoning_content) ||
+  isFilled(message.reasoning_details) ||
+  isFilled(Reflect.get(message, 'images'))
+
+const isFilled = (list: unknown) => Array.isArray(list) && list.length > 0
+
+/** Of an object in a request: which fields are left out where they say nothing (null: any), and which hold more such objects. */
+interface Level {
+  names: ReadonlySet<string> | null
+  into: ReadonlyMap<string, Level>
+}
+
+/** Fields that the schema knows to their depths, which no JSON Schema is. */
+const DEPTHS = new Map<string, Level>()
+const DEEP: Level = { names: null, into: DEPTHS }
+for (const name of 'content image_url file stream_options response_format json_schema prediction audio'.split(' '))
+  DEPTHS.set(name, DEEP)
+for (const name of 'prompt_cache_options moderation policy web_search_options user_location approximate'.split(' '))
+  DEPTHS.set(name, DEEP)
+
+// Null is a value of `content`.
+const OF_MESSAGE = [...NULLABLE_OF_MESSAGES].filter((name) => name !== 'content')
+const PART: Level = { names: null, into: DEPTHS }
+const toLevel = (names: string[], into: Record<string, Level> = {}): Level => ({
+  names: new Set(names),
+  into: new Map(Object.entries(into)),
+})
+const CALLED = toLevel([])
+const CALL = toLevel([], { function: CALLED, custom: CALLED })
+const MESSAGE = toLevel(OF_MESSAGE, { content: PART, audio: DEEP, tool_calls: CALL, function_call: CALLED })
+const TOOL_BODY = toLevel(['description', 'parameters', 'strict', 'format'])
+const TOOL = toLevel([], { function: TOOL_BODY, custom: TOOL_BODY })
+const REQUEST: Level = {
+  names: REQUEST_FIELDS,
+  into: new Map([...DEPTHS].filter(([name]) => REQUEST_FIELDS.has(name))).set('messages', MESSAGE).set('tools', TOOL),
+}
+const EMPTY_LISTS = new Set(['tools', 'tool_calls'])
+
+/**
+ * Takes out of a valid request what counts as absent: nulls of fields that the schema knows, and empty lists of tools and
+ * tool calls, which many clients send and many upstreams refuse; and fields whose name is a known one written otherwise.
+ * What holds none of them is not copied: nearly every request is its own result.
+ */
+function strip<T>(value: T, level: Level): T {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return stripAll(value, level) as T
+  // What others call their fields is not for us to judge.
+  if (level === PART && !PART_TYPES.has((value as { type?: unknown }).type)) return value
+  let kept: Record<string, unknown> | null = null
+  for (const name in value) {
+    const held: unknown = value[name]
+    const into = level.into.get(name)
+    const isLeftOut = saysNothing(name, held, level) || (into === undefined && isMiswritten(name))
+    const left = isLeftOut ? undefined : into ? strip(held, into) : held
+    if (left === held) continue
+    kept ??= Object.fromEntries(Object.entries(value))
+    if (left === undefined) delete kept[name]
+    else kept[name] = left
+  }
+  return kept === null ? value : (kept as T)
+}
+
+/** The same of each item. */
+function stripAll(items: unknown[], level: Level): unknown[] {
+  let kept = items
+  for (let at = 0; at < items.length; at++) {
+    const left = strip(items[at], level)
+    if (left === items[at]) continue
+    if (kept === items) kept = [...items]
+    kept[at] = left
+  }
+  return kept
+}
+
+function saysNothing(name: string, held: unknown, { names }: Level): boolean {
+  if (held === null) return names === null || names.has(name)
+  return Array.isArray(held) && held.length === 0 && EMPTY_LISTS.has(name) && names?.has(name) === true
+}
+
+/** What is said about tools and functions goes together, and what has to be called is among them. */
+function checkCalling(body: CanonicalRequest): GatewayError | null {
+  const { functions, function_call: call, tools, tool_choice: choice } = body
+  if (call && !functions) return onlyWith('function_call', 'functions')
+  if (call && typeof call !== 'string' && !functions?.some(({ name }) => name === call.name))
+    return invalid(
+      `Invalid value for 'function_call': no function named ${quote(call.name)} was specified in the 'functions' parameter.`,
+      'function_call',
+    )
+  if (tools) return choice ? checkToolChoice(choice, tools) : null
+  if (choice !== undefined) return onlyWith('tool_choice', 'tools')
+  return body.parallel_tool_calls === undefined ? null : onlyWith('parallel_tool_calls', 'tools')
+}
+
+function checkToolChoice(choice: ToolChoice, tools: NonNullable<CanonicalRequest['tools']>): GatewayError | null {
+  if (typeof choice === 'string') return null
+  const known = new Set(tools.map((tool) => JSON.stringify([tool.type, toolNameOf(tool)])))
+  const chosen = choice.type === 'allowed_tools' ? choice.allowed_tools.tools : [choice]
+  for (const [index, tool] of chosen.entries()) {
+    const name = toolNameOf(tool)
+    if (typeof name !== 'string') {
+      const param = `tool_choice.allowed_tools.tools[${index}].${tool.type === 'custom' ? 'custom' : 'function'}.name`
+      return invalid(`Missing required parameter: '${param}'.`, param, 'missing_required_parameter')
+    }
+    if (known.has(JSON.stringify([tool.type, name]))) continue
+    return invalid(`Tool choice ${quote(name)} not found in 'tools' parameter.`, 'tool_choice')
+  }
+  return null
+}
+
+/** Reads `{type: 'function', function: {name}}`; allowed tools may be anything. */
+function toolNameOf(tool: Record<string, unknown>): unknown {
+  const named = tool.type === 'custom' ? tool.custom : tool.function
+  return typeof named === 'object' && named !== null && 'name' in named ? named.name : undefined
+}
+
+/** The calls of one assistant message, by id: whether a tool message has answered. */
+type Calls = Map<string, boolean>
+
+const MOST_NAMED = 20
+
+function checkAnswered(calls: Calls): GatewayError | null {
+  const open = [...calls].filter(([, answered]) => !answered).map(([id]) => shorten(id))
+  if (open.length === 0) return null
+  const more = open.length > MOST_NAMED ? `, and ${open.length - MOST_NAMED} more` : ''
+  return invalid(
+    `An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: ${open.slice(0, MOST_NAMED).join(', ')}${more}`,
+    'messages',
+  )
+}
+
+function checkAnswer(id: string, calls: Calls | null, index: number): GatewayError | null {
+  if (!calls)
+    return invalid(
+      "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+      `messages.[${index}].role`,
+    )
+  if (calls.has(id)) return null
+  return invalid(
+    `Invalid parameter: 'tool_call_id' of ${quote(id)} not found in 'tool_calls' of previous message.`,
+    `messages.[${index}].tool_call_id`,
+  )
+}
+
+const onlyWith = (param: string, needed: string) =>
+  invalid(`Invalid value for '${param}': '${param}' is only allowed when '${needed}' are specified.`, param)

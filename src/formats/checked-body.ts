@@ -1,0 +1,43 @@
+/**
+ * Holds the body of a request against its format's schema. The compiled checker decides (`checker.macro.ts`); the slow explanation runs for
+ * a request that is refused anyway, in the sentences, codes and `param` of OpenAI's API. Pure.
+ */
+import type { TSchema } from '@sinclair/typebox'
+import { type Decision, GatewayError } from '../domain/error.ts'
+import { explain } from '../validation/explain.ts'
+
+/**
+ * Creates the check of a format's bodies.
+ * @param code of its checker, see `checker.macro.ts`.
+ */
+export function createBodyCheck<Body>(code: string, toRefusal: (body: unknown) => GatewayError) {
+  let isBody: ((body: unknown) => body is Body) | null = null
+  return (body: unknown): Decision<Body> => {
+    isBody ??= new Function(code)() as NonNullable<typeof isBody>
+    return isBody(body) ? body : toRefusal(body)
+  }
+}
+
+/** @param param dotted path of the field at fault. */
+export const invalid = (message: string, param: string, code: string | null = null) =>
+  new GatewayError('invalid_request', message, { code, param })
+
+/** @param example of what it would have to be. */
+export const notAnObject = (example: string) =>
+  new GatewayError(
+    'invalid_request',
+    `We could not parse the JSON body of your request: the API expects one JSON object, such as ${example}.`,
+  )
+
+/** Refuses an object for what a client of OpenAI's API leaves out most. */
+export const checkModel = (body: object): GatewayError | null =>
+  'model' in body && body.model !== null && body.model !== undefined && body.model !== ''
+    ? null
+    : new GatewayError('invalid_request', 'you must provide a model parameter')
+
+/** What is wrong with a body first; `otherwise`, where nothing can be found. */
+export function toSchemaRefusal(schema: TSchema, body: unknown, otherwise: string): GatewayError {
+  const [problem] = explain(schema, body)
+  if (!problem) return new GatewayError('invalid_request', otherwise)
+  return new GatewayError('invalid_request', problem.message, { code: problem.code, param: problem.path })
+}

@@ -1,0 +1,283 @@
+/**
+ * The items of an answer of the Responses API while they are written. Each keeps all that it says, for its last event has it whole, and what
+ * of it was not said yet, for an item begins only once the one before it has ended (`answer.ts`). Pure.
+ */
+import type { AnswerEvent } from '../../domain/events.ts'
+import { asList, asObject, asText, type JsonObject } from '../../domain/json.ts'
+import { encodeThought } from '../../upstreams/dialects/thought-state.ts'
+import { Nesting } from '../native.ts'
+import type { ResponseOptions } from './request.ts'
+import type { ClientTool } from './tools.ts'
+
+export type Status = 'in_progress' | 'completed' | 'incomplete'
+
+/** Its bytes are those of the token in UTF-8; none where they are not known. */
+interface Logprob {
+  token: string
+  logprob: number
+  bytes: number[]
+}
+
+export interface TokenLogprob extends Logprob {
+  top_logprobs: Logprob[]
+}
+
+export interface TextPart {
+  type: 'output_text'
+  text: string
+  annotations: object[]
+  logprobs: TokenLogprob[]
+}
+
+export interface RefusalPart {
+  type: 'refusal'
+  refusal: string
+}
+
+interface SummaryPart {
+  type: 'summary_text'
+  text: string
+}
+
+export type OutputItem =
+  | { type: 'message'; id: string; status: Status; role: 'assistant'; content: (TextPart | RefusalPart)[] }
+  | { type: 'reasoning'; id: string; summary: SummaryPart[]; encrypted_content?: string }
+  | {
+      type: 'function_call'
+      id: string
+      call_id: string
+      name: string
+      namespace?: string
+      arguments: string
+      status: Status
+    }
+  | {
+      type: 'custom_tool_call'
+      id: string
+      call_id: string
+      name: string
+      namespace?: string
+      input: string
+      status: Status
+    }
+  | { type: 'local_shell_call'; id: string; call_id: string; action: object; status: Status }
+  | { type: 'image_generation_call'; id: string; status: Status; result: string | null }
+
+/** Writes an event of a stream. Its fields may be JSON already, of one line and without the first brace. */
+export type Say = (type: string, fields: object | string) => void
+
+/** What an answer says in a choice. */
+export type ChoiceEvent = Extract<AnswerEvent, { choice: number }>
+
+export interface Item {
+  /** Keeps what an event says; false where that belongs to another item. */
+  take(event: ChoiceEvent): boolean
+  /** Whether nothing more is to be expected of it once another item has begun. */
+  isComplete(): boolean
+  /** As it begins. */
+  toEmpty(): OutputItem
+  /** As it stands in the answer. */
+  toJson(status: Status): OutputItem
+  /** Says what was not said yet. */
+  sayMore(say: Say): void
+  /** Says the end of what has begun within it. */
+  sayEnd(say: Say): void
+}
+
+/** Where an item stands, as each of its events says. */
+export interface ItemPosition {
+  item_id: string
+  output_index: number
+}
+
+/** What a model thinks: its text as a summary where that is asked for, and sealed where it is to come back. */
+export class ReasoningItem implements Item {
+  readonly #place: ItemPosition
+  readonly #options: Pick<ResponseOptions, 'wantsSummary' | 'wantsSealed'>
+  #text = ''
+  #unsaid = ''
+  #hasBegun = false
+  readonly #details: object[] = []
+
+  constructor(place: ItemPosition, options: Pick<ResponseOptions, 'wantsSummary' | 'wantsSealed'>) {
+    this.#place = place
+    this.#options = options
+  }
+
+  take(event: ChoiceEvent): boolean {
+    if (event.kind !== 'reasoning') return false
+    this.#text += event.text
+    if (this.#options.wantsSummary) this.#unsaid += event.text
+    if (event.details && this.#options.wantsSealed) this.#details.push(...event.details)
+    return true
+  }
+
+  isComplete(): boolean {
+    return true
+  }
+
+  toEmpty(): OutputItem {
+    return { type: 'reasoning', id: this.#place.item_id, summary: [] }
+  }
+
+  toJson(): OutputItem {
+    const shown = this.#options.wantsSummary ? this.#text : ''
+    const sealed = this.#options.wantsSealed ? encodeThought({ text: this.#text, details: this.#details }, shown) : null
+    return {
+      type: 'reasoning',
+      id: this.#place.item_id,
+      summary: shown === '' ? [] : [{ type: 'summary_text', text: shown }],
+      ...(sealed === null ? {} : { encrypted_content: sealed }),
+    }
+  }
+
+  sayMore(say: Say): void {
+    if (this.#unsaid === '') return
+    const place = { ...this.#place, summary_index: 0 }
+    if (!this.#hasBegun)
+      say('response.reasoning_summary_part.added', { ...place, part: { type: 'summary_text', text: '' } })
+    this.#hasBegun = true
+    say('response.reasoning_summary_text.delta', { ...place, delta: this.#unsaid })
+    this.#unsaid = ''
+  }
+
+  sayEnd(say: Say): void {
+    if (!this.#hasBegun) return
+    const place = { ...this.#place, summary_index: 0 }
+    say('response.reasoning_summary_text.done', { ...place, text: this.#text })
+    say('response.reasoning_summary_part.done', { ...place, part: { type: 'summary_text', text: this.#text } })
+  }
+}
+
+/** A picture that a model drew, as the result of a tool that draws. */
+export class ImageItem implements Item {
+  readonly #place: ItemPosition
+  /** In base64. */
+  readonly #data: string
+
+  constructor(place: ItemPosition, image: object) {
+    this.#place = place
+    const url = asText(asObject((image as JsonObject).image_url)?.url)
+    this.#data = url.slice(url.indexOf(',') + 1)
+  }
+
+  take(): boolean {
+    return false
+  }
+
+  isComplete(): boolean {
+    return true
+  }
+
+  toEmpty(): OutputItem {
+    return { type: 'image_generation_call', id: this.#place.item_id, status: 'in_progress', result: null }
+  }
+
+  toJson(status: Status): OutputItem {
+    return { type: 'image_generation_call', id: this.#place.item_id, status, result: this.#data }
+  }
+
+  sayMore(): void {}
+
+  sayEnd(): void {}
+}
+
+type Begin = ChoiceEvent & { kind: 'tool' }
+
+/** How the ids of its items begin. */
+export const PREFIXES: Readonly<Record<ClientTool['type'], string>> = {
+  function: 'fc',
+  custom: 'ctc',
+  local_shell: 'lsh',
+}
+
+/** A call of a tool, told as one of the client's own: of a function, of a tool that takes a text, or of the local shell. */
+export class CallItem implements Item {
+  readonly #place: ItemPosition
+  readonly #tool: ClientTool
+  readonly #call: Begin
+  #arguments = ''
+  #unsaid = ''
+  readonly #nesting = new Nesting()
+
+  constructor(place: ItemPosition, tool: ClientTool, call: Begin) {
+    this.#place = place
+    this.#tool = tool
+    this.#call = call
+  }
+
+  take(event: ChoiceEvent): boolean {
+    if (event.kind !== 'arguments' || event.index !== this.#call.index) return false
+    this.#arguments += event.text
+    this.#unsaid += event.text
+    this.#nesting.take(event.text)
+    return true
+  }
+
+  /** Calls may come in turns, a piece of each: this one is whole once its arguments are. */
+  isComplete(): boolean {
+    return this.#nesting.isClosed
+  }
+
+  toEmpty(): OutputItem {
+    return this.#toItem('in_progress', '')
+  }
+
+  toJson(status: Status): OutputItem {
+    return this.#toItem(status, this.#arguments)
+  }
+
+  /** A text stands in JSON, and is known once that is complete. */
+  sayMore(say: Say): void {
+    if (this.#tool.type !== 'function' || this.#unsaid === '') return
+    say('response.function_call_arguments.delta', { ...this.#place, delta: this.#unsaid })
+    this.#unsaid = ''
+  }
+
+  sayEnd(say: Say): void {
+    if (this.#tool.type === 'function') {
+      const { name } = this.#tool
+      say('response.function_call_arguments.done', { ...this.#place, name, arguments: this.#arguments })
+    } else if (this.#tool.type === 'custom') {
+      const input = toInput(this.#arguments)
+      if (input !== '') say('response.custom_tool_call_input.delta', { ...this.#place, delta: input })
+      say('response.custom_tool_call_input.done', { ...this.#place, input })
+    }
+  }
+
+  #toItem(status: Status, args: string): OutputItem {
+    const tool = this.#tool
+    const call = { id: this.#place.item_id, call_id: this.#call.id }
+    if (tool.type === 'local_shell') return { type: 'local_shell_call', ...call, action: toAction(args), status }
+    const named = { ...call, name: tool.name, ...(tool.namespace ? { namespace: tool.namespace } : {}) }
+    if (tool.type === 'function') return { type: 'function_call', ...named, arguments: args, status }
+    return { type: 'custom_tool_call', ...named, input: toInput(args), status }
+  }
+}
+
+function toObject(json: string): JsonObject | null {
+  try {
+    return asObject(JSON.parse(json))
+  } catch {
+    return null
+  }
+}
+
+/** The text within the object that the function was called with; whatever was written, where it is none. */
+function toInput(args: string): string {
+  const input = toObject(args)?.input
+  return typeof input === 'string' ? input : args
+}
+
+/** A command that is one text is one for a shell. */
+function toAction(args: string): object {
+  const { command, working_directory: folder, timeout_ms: ms } = toObject(args) ?? {}
+  const words = typeof command === 'string' ? ['bash', '-lc', command] : asList(command).map(asText)
+  return {
+    type: 'exec',
+    command: words,
+    env: {},
+    ...(typeof folder === 'string' ? { working_directory: folder } : {}),
+    ...(typeof ms === 'number' ? { timeout_ms: ms } : {}),
+  }
+}

@@ -1,0 +1,357 @@
+/**
+ * What is let in: how many requests may be under way at once, and how many bytes may be held in memory for them, by all keys
+ * and by one. What is beyond is refused at once, so that an overload never becomes a queue. And when all of it has ended, for
+ * a drain.
+ */
+import type { EndReason, EndSignal } from '../domain/end-signal.ts'
+import { type Decision, GatewayError } from '../domain/error.ts'
+import type { Key } from '../domain/snapshot.ts'
+
+interface LoadOptions {
+  maxInFlight: number
+  maxBufferedBytes: number
+  /** Most of either that one key, or all keys of one owner, hold while others are there, from 0 to 1. */
+  share: number
+  /** A clock that never steps, ms. */
+  nowMs(): number
+  overload?: Pick<OverloadState, 'note'>
+}
+
+/** What is under way in one process. */
+export class Load {
+  readonly #maxInFlight: number
+  readonly #maxBufferedBytes: number
+  readonly #shares: Shares
+  readonly #overload: LoadOptions['overload']
+  /** Requests that were let in. */
+  inFlight = 0
+  /** Of those, the ones that were admitted: a drain waits for them. */
+  readonly #admitted = new Set<AdmissionSlot>()
+  /** Bytes of bodies and answers that are held for them. */
+  bufferedBytes = 0
+  isDraining = false
+  #waiting: (() => void)[] = []
+
+  constructor(options: LoadOptions) {
+    this.#maxInFlight = options.maxInFlight
+    this.#maxBufferedBytes = options.maxBufferedBytes
+    this.#shares = new Shares(options)
+    this.#overload = options.overload
+  }
+
+  /** Counts a request of a key in, or refuses it. */
+  enter(key: Key): Decision<AdmissionSlot> {
+    if (this.isDraining) return stopping()
+    const most = this.#maxInFlight
+    if (this.inFlight >= most) return this.#full(`${most} requests are under way, the most it takes`)
+    const holding = this.#shares.of(key.shareId)
+    const { slots } = holding
+    if (this.#shares.isTooMuch(holding, slots + 1, this.inFlight + 1, most)) {
+      return overShare(key, `has ${slots} of the ${most} requests under way that this server takes: the others are`)
+    }
+    this.inFlight++
+    holding.slots++
+    return new AdmissionSlot(this, holding, key)
+  }
+
+  /** Counts bytes in for a slot. Returns the refusal where there is no room for them. */
+  take(bytes: number, holding: Holding, slot: AdmissionSlot): GatewayError | null {
+    const most = this.#maxBufferedBytes
+    const used = this.bufferedBytes + bytes
+    const total = `${toMebibytes(most)} MiB`
+    if (used > most) return this.#full(`requests under way hold ${toMebibytes(this.bufferedBytes)} of ${total}`)
+    const willHold = holding.bytes + bytes
+    if (this.#shares.isTooMuch(holding, willHold, used, most)) {
+      holding.largest ??= slot
+      if (holding.largest !== slot || willHold > most - used) {
+        const held = `holds ${toMebibytes(holding.bytes)} of the ${total} of memory for requests under way`
+        return overShare(slot.key, `${held}: the rest is`)
+      }
+    }
+    this.bufferedBytes = used
+    holding.bytes += bytes
+    return null
+  }
+
+  #full(why: string): GatewayError {
+    this.#overload?.note(why)
+    return new GatewayError(
+      'overloaded',
+      `Tollgate is overloaded: ${why}. Nothing was done for this request; try again.`,
+    )
+  }
+
+  /** How many were admitted and are under way. */
+  get admitted(): number {
+    return this.#admitted.size
+  }
+
+  /** Called by a slot whose request is admitted. */
+  admit(slot: AdmissionSlot): void {
+    this.#admitted.add(slot)
+  }
+
+  /** From now on no new request is admitted. */
+  drain(): void {
+    this.isDraining = true
+  }
+
+  /** Resolves true when nothing that was admitted is under way any more, or false after `ms`. */
+  async ended(ms: number): Promise<boolean> {
+    if (this.admitted === 0) return true
+    const last = Promise.withResolvers<boolean>()
+    this.#waiting.push(() => last.resolve(true))
+    const timer = setTimeout(() => last.resolve(false), ms)
+    try {
+      return await last.promise
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** Ends what is under way: each client is told that the server stops. */
+  stop(): void {
+    for (const slot of this.#admitted) slot.stop()
+  }
+
+  /** Called by a slot that is left. */
+  leave(bytes: number, slot: AdmissionSlot, holding: Holding): void {
+    this.inFlight--
+    this.bufferedBytes -= bytes
+    holding.bytes -= bytes
+    this.#shares.leave(holding)
+    if (!this.#admitted.delete(slot) || this.admitted > 0) return
+    for (const resolve of this.#waiting) resolve()
+    this.#waiting = []
+  }
+}
+
+/** What one request takes of it, from its entry to its end. */
+export class AdmissionSlot implements Disposable {
+  readonly key: Key
+  readonly #load: Load
+  readonly #holding: Holding
+  #bytes = 0
+  /** Ends the request, once it was admitted. */
+  #end: RequestEnd | null = null
+  #isLeft = false
+
+  constructor(load: Load, holding: Holding, key: Key) {
+    this.#load = load
+    this.#holding = holding
+    this.key = key
+  }
+
+  /** Counts bytes in that the request keeps until it ends. Returns the refusal where there is no room for them. */
+  readonly take = (bytes: number): GatewayError | null => {
+    if (this.#isLeft) return null
+    const overloaded = this.#load.take(bytes, this.#holding, this)
+    if (overloaded === null) this.#bytes += bytes
+    return overloaded
+  }
+
+  /**
+   * Has a drain wait for the request's end. Returns the signal that ends it: it aborts when its client leaves, or when the drain
+   * waits no longer.
+   */
+  admit(client: AbortSignal): EndSignal {
+    this.#load.admit(this)
+    this.#end = new RequestEnd(client)
+    return this.#end
+  }
+
+  /** Ends the request, if it was admitted. Nothing happens where its client has left already. */
+  stop(): void {
+    this.#end?.end('stopped')
+  }
+
+  /** Gives all of it back. Idempotent. */
+  [Symbol.dispose](): void {
+    if (this.#isLeft) return
+    this.#isLeft = true
+    if (this.#holding.largest === this) this.#holding.largest = null
+    this.#end = null
+    this.#load.leave(this.#bytes, this, this.#holding)
+  }
+}
+
+const toMebibytes = (bytes: number) => Math.round(bytes / 1024 ** 2)
+
+export const stopping = () =>
+  new GatewayError('overloaded', 'The server is stopping and takes no new requests. Try again.', {
+    headers: { connection: 'close' },
+  })
+
+const overShare = ({ name, ownerId }: Key, held: string) =>
+  new GatewayError(
+    'over_share',
+    `Key \`${name}\`${ownerId === null ? '' : ', together with the other keys of its owner,'} ${held} for other keys. Wait for an answer that is under way, and try again.`,
+  )
+
+/** A key that held a slot so recently counts as being there. */
+const RECENT_MS = 60_000
+
+interface Holding {
+  slots: number
+  bytes: number
+  /** When it gave its last slot back. */
+  leftMs: number
+  /** The one slot of it that may hold more bytes than the share allows: what is large has to fit somewhere. */
+  largest: object | null
+}
+
+interface SharesOptions {
+  /** Most that a key holds of anything, from 0 to 1. */
+  share: number
+  /** A clock that never steps, ms. */
+  nowMs(): number
+}
+
+/**
+ * What each key, or all keys of one owner, hold of what a process has: slots of requests under way, and bytes of memory for them. While others are
+ * there, or much is taken, a key holds its share at most; and once less than a share is left, the same part of that as is left
+ * of a share. So whoever comes next finds room, also where dozens of keys take all they can.
+ */
+class Shares {
+  readonly #share: number
+  readonly #nowMs: () => number
+  readonly #holdings = new Map<string, Holding>()
+  #sweptMs = Number.NEGATIVE_INFINITY
+
+  constructor({ share, nowMs }: SharesOptions) {
+    this.#share = share
+    this.#nowMs = nowMs
+  }
+
+  of(shareId: string): Holding {
+    const known = this.#holdings.get(shareId)
+    if (known) return known
+    this.#sweep()
+    const holding: Holding = { slots: 0, bytes: 0, leftMs: Number.NEGATIVE_INFINITY, largest: null }
+    this.#holdings.set(shareId, holding)
+    return holding
+  }
+
+  /** Whether a key may not come to hold so much of what there is `most` of, and of which so much would be used then. */
+  isTooMuch(holding: Holding, held: number, used: number, most: number): boolean {
+    if (this.#share === 1) return false
+    const left = most - used
+    // One slot at least: a share of little would be nothing at all.
+    const share = Math.max(1, Math.floor(most * this.#share))
+    if (held <= Math.max(1, Math.min(share, (left * left) / share))) return false
+    return used * 2 > most || this.#isAnotherThere(holding)
+  }
+
+  leave(holding: Holding): void {
+    if (--holding.slots === 0) holding.leftMs = this.#nowMs()
+  }
+
+  #isAnotherThere(holding: Holding): boolean {
+    const sinceMs = this.#nowMs() - RECENT_MS
+    for (const other of this.#holdings.values()) {
+      if (other !== holding && (other.slots > 0 || other.leftMs > sinceMs)) return true
+    }
+    return false
+  }
+
+  /** Whoever has not been there for a while is forgotten, so that idle keys do not pile up. */
+  #sweep(): void {
+    const nowMs = this.#nowMs()
+    if (nowMs - this.#sweptMs < RECENT_MS) return
+    this.#sweptMs = nowMs
+    for (const [shareId, { slots, leftMs }] of this.#holdings) {
+      if (slots === 0 && leftMs <= nowMs - RECENT_MS) this.#holdings.delete(shareId)
+    }
+  }
+}
+
+/** So long nobody must have been refused before there is room again. */
+const QUIET_MS = 10_000
+
+interface OverloadOptions {
+  /** Told the reason when it begins, and null when it is over. */
+  onChange(reason: string | null): void
+  /** Calls back after so many ms. */
+  after?(ms: number, then: () => void): void
+}
+
+/**
+ * Whether requests are refused for want of room, and why: for as long as that goes on, and some seconds more, so that a
+ * server that is full for an hour says so once and not with each request.
+ */
+export class OverloadState {
+  /** Why requests are refused; null where none is. */
+  reason: string | null = null
+  readonly #onChange: OverloadOptions['onChange']
+  readonly #after: (ms: number, then: () => void) => void
+  #wasNoted = false
+
+  constructor({ onChange, after = (ms, then) => setTimeout(then, ms).unref() }: OverloadOptions) {
+    this.#onChange = onChange
+    this.#after = after
+  }
+
+  /** Notes that there is no room for another request, or for more of one. */
+  note(reason: string): void {
+    this.#wasNoted = true
+    if (this.reason !== null) return
+    this.reason = reason
+    this.#onChange(reason)
+    this.#wait()
+  }
+
+  #wait(): void {
+    this.#wasNoted = false
+    this.#after(QUIET_MS, () => {
+      if (this.#wasNoted) {
+        this.#wait()
+        return
+      }
+      this.reason = null
+      this.#onChange(null)
+    })
+  }
+}
+
+/**
+ * Ends one request: when its client leaves, or before that, when the server stops. A client's own signal that anybody listens to costs
+ * 4 us of 65 a request (a controller of its own with a listener at it, `bun run bench`), so that of this one only those pay who listen.
+ */
+class RequestEnd implements EndSignal {
+  readonly #client: AbortSignal
+  #ended: EndReason | null = null
+  #listeners: Set<() => void> | null = null
+
+  constructor(client: AbortSignal) {
+    this.#client = client
+  }
+
+  get aborted(): boolean {
+    return this.#ended !== null || this.#client.aborted
+  }
+
+  get reason(): unknown {
+    return this.#ended ?? this.#client.reason
+  }
+
+  addEventListener(type: 'abort', listener: () => void, options?: { once?: boolean }): void {
+    this.#listeners ??= new Set()
+    this.#listeners.add(listener)
+    this.#client.addEventListener(type, listener, options)
+  }
+
+  removeEventListener(type: 'abort', listener: () => void): void {
+    this.#listeners?.delete(listener)
+    this.#client.removeEventListener(type, listener)
+  }
+
+  /** Ends it. Does nothing where its client has left already. */
+  end(why: EndReason): void {
+    if (this.aborted) return
+    this.#ended = why
+    for (const listener of this.#listeners ?? []) {
+      this.#client.removeEventListener('abort', listener)
+      listener()
+    }
+  }
+}

@@ -1,0 +1,241 @@
+/**
+ * Where a request may be answered, and which of those targets can take it at all: by what it asks for, by how long its prompt is, and of
+ * embeddings by the kind, the number and the length of the inputs. A step of `handle.ts`, before anything is reserved.
+ */
+
+import { EMBEDDING, type EmbeddingInput, type EmbeddingRequest } from '../domain/embedding.ts'
+import { type Decision, GatewayError } from '../domain/error.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
+import type { Target } from '../domain/snapshot.ts'
+import type { Task } from '../domain/task.ts'
+import type { Health } from '../health/health.ts'
+import { checkRestricted, findRestricted } from '../routing/restricted-fields.ts'
+import {
+  type Capabilities,
+  checkEndpoint,
+  checkFit,
+  checkParts,
+  checkTarget,
+  resolve as resolveModel,
+} from '../routing/route.ts'
+import type { Counter } from '../tokens/count.ts'
+import { BYTES_PER_TOKEN } from '../tokens/estimate.ts'
+import { dialectOf } from '../upstreams/dialects/dialects.ts'
+import { toBatches } from './embedding-batches.ts'
+import type { Parsed, Resolved } from './exchange.ts'
+import { isSplit } from './fan-out.ts'
+import { type Passthrough, toPassthrough } from './passthrough.ts'
+
+export interface ResolveDeps {
+  counter: Counter
+  health: Pick<Health, 'forRequest'>
+}
+
+/** Finds the targets of a request, or refuses it. A promise where something has to be counted for that. */
+export function resolve(deps: ResolveDeps, parsed: Parsed): Decision<Resolved> | Promise<Decision<Resolved>> {
+  const { snapshot, key, task } = parsed
+  const found = resolveModel(snapshot, key, task.model)
+  if (found instanceof GatewayError) return found
+  const { model, targets } = found
+  const wrong = checkEndpoint(task.endpoint, model.facts)
+  if (wrong) return wrong
+  const able = toAble(task, model.facts, targets)
+  const passthrough = toPassthrough(able)
+  const fitting = fitFeatures(able, model.facts, targets, passthrough)
+  if (fitting instanceof GatewayError) return fitting
+  const resolved = (eligible: Decision<readonly Target[]>) =>
+    eligible instanceof GatewayError
+      ? eligible
+      : Object.assign(parsed, { model, able, passthrough, eligible, health: deps.health.forRequest(key) })
+  const embedding = able.body[EMBEDDING]
+  if (embedding) return fitInputs(deps.counter, key.shareId, able.body, embedding, fitting).then(resolved)
+  if (!mayOverflow(able, fitting)) return resolved(fitting)
+  return fitLength(deps.counter, key.shareId, able.body, fitting).then(resolved)
+}
+
+/**
+ * A request that was written for another model as this one can take it: its cap is lowered to what the model writes, and thinking
+ * and searches of the web, which such clients ask of any model, are left out where it knows nothing of them.
+ */
+export function toAble(task: Task, facts: Capabilities, targets: readonly Target[]): Task {
+  if (!task.isForAnyModel) return task
+  const { max_tokens: cap, web_search_options: search, ...rest } = task.body
+  const most = Math.min(facts.max_output_length, Math.max(...targets.map(({ maxOutputLength }) => maxOutputLength)))
+  const body: CanonicalRequest = typeof cap === 'number' ? { ...rest, max_tokens: Math.min(cap, most) } : rest
+  if (search && facts.supported_features.includes('web_search')) {
+    const restricted = findRestricted({ ...body, web_search_options: search })
+    if (targets.some((target) => checkRestricted(restricted, target) === null)) body.web_search_options = search
+  }
+  if (!facts.supported_features.includes('reasoning')) {
+    delete body.reasoning_effort
+    Reflect.deleteProperty(body, 'thinking')
+  }
+  return { ...task, body, cap: body.max_tokens ?? null }
+}
+
+/**
+ * Keeps the targets that can take the request at all, or refuses it: before anything is reserved, the client learns what it
+ * asks of the wrong model, and a target that is weaker than its model is passed over for one that can.
+ */
+function fitFeatures(
+  { untranslatable, beyondStrict, body }: Pick<Task, 'untranslatable' | 'beyondStrict' | 'body'>,
+  facts: Capabilities,
+  targets: readonly Target[],
+  passthrough: Passthrough,
+): Decision<readonly Target[]> {
+  const misfit = checkFit(body, facts)
+  if (misfit) return misfit
+  const restricted = findRestricted(body)
+  const able: Target[] = []
+  let none: GatewayError | null = null
+  for (const target of targets) {
+    const isTranslated = passthrough.of(target) === null
+    const unable =
+      passthrough.refusal(target) ??
+      (isTranslated ? (untranslatable ?? checkRestricted(restricted, target)) : null) ??
+      (target.upstream.local ? null : beyondStrict) ??
+      checkTarget(body, facts, target) ??
+      checkCalls(body, target)
+    if (unable === null) able.push(target)
+    else none ??= unable
+  }
+  return (able.length === 0 ? none : checkParts(body, facts)) ?? able
+}
+
+/** As many calls as there are choices, where its upstream may not be asked so often in a minute, would never all be made. */
+function checkCalls(body: CanonicalRequest, target: Target): GatewayError | null {
+  const { id, limits } = target.upstream
+  const most = limits.requestsPerMinute
+  if (most === null || (body.n ?? 1) <= most || !isSplit(body, target)) return null
+  const why = `each choice is a call of its own, and its upstream \`${id}\` takes ${most} a minute`
+  return new GatewayError('invalid_request', `'n' is too large for the model \`${target.model}\`: ${why}.`, {
+    param: 'n',
+  })
+}
+
+/** Whether there is any doubt that the prompt fits, by what it was estimated at. */
+function mayOverflow({ promptTokens }: Task, targets: readonly Target[]): boolean {
+  for (const { contextLength } of targets) if (promptTokens * BYTES_PER_TOKEN > contextLength) return true
+  return false
+}
+
+/** A model's own tokenizer may count less than ours by this factor: what is closer is left to its upstream. */
+const TOLERANCE = 1.25
+
+/** Keeps the targets that the prompt, which is counted for it, may fit; all of them where it cannot be counted. */
+async function fitLength(
+  counter: Counter,
+  shareId: string,
+  body: CanonicalRequest,
+  targets: readonly Target[],
+): Promise<Decision<readonly Target[]>> {
+  const counted = await counter.prompt(shareId, body)
+  if (counted === null) return targets
+  const fitting = targets.filter(({ contextLength }) => counted <= contextLength * TOLERANCE)
+  if (fitting.length > 0) return fitting
+  return contextOverflow(Math.max(...targets.map(({ contextLength }) => contextLength)), counted)
+}
+
+/** The refusal of a prompt that was counted and found too long. Clients look for these words, and shorten their history. */
+export const contextOverflow = (contextLength: number, promptTokens: number, param = 'messages') =>
+  new GatewayError(
+    'invalid_request',
+    `This model's maximum context length is ${contextLength} tokens. However, your messages resulted in ${promptTokens} tokens. Please reduce the length of the messages.`,
+    { code: 'context_length_exceeded', param },
+  )
+
+/** Each is on record, and paid for: a request that becomes more of them was meant for another upstream. */
+const MAX_CALLS = 256
+/** So many inputs are counted where it is in doubt whether they fit: the longest ones. */
+const MAX_COUNTED = 8
+
+/** Keeps the targets that can take all of it, or refuses it. */
+async function fitInputs(
+  counter: Counter,
+  shareId: string,
+  body: CanonicalRequest,
+  embedding: EmbeddingRequest,
+  targets: readonly Target[],
+): Promise<Decision<readonly Target[]>> {
+  const unable = targets.map((target) => checkKind(embedding, target) ?? checkInputCalls(body, embedding, target))
+  const able = targets.filter((_, at) => unable[at] === null)
+  const [why] = unable
+  if (able.length === 0 && why) return why
+  const lengths = able.map(({ contextLength }) => contextLength)
+  let longest: Counted = { tokens: 0, least: 0 }
+  for (const { input, at } of toLongInputs(embedding.inputs, Math.min(...lengths))) {
+    const counted = await count(counter, shareId, body, embedding, input)
+    const most = Math.max(...lengths)
+    if (counted.least > most) return contextOverflow(most, counted.tokens, toParam(embedding, at))
+    if (counted.least > longest.least) longest = counted
+  }
+  return able.filter(({ contextLength }) => longest.least <= contextLength)
+}
+
+interface Counted {
+  tokens: number
+  /** As few as they may be in the model's own vocabulary. */
+  least: number
+}
+
+function checkKind({ inputs }: EmbeddingRequest, { model, upstream }: Target): GatewayError | null {
+  const { embeds: reads } = dialectOf(upstream)
+  if (reads === 'texts and tokens') return null
+  const at = inputs.findIndex((input) => typeof input !== 'string')
+  if (reads === 'texts' && at < 0) return null
+  const [why, param] =
+    reads === 'nothing'
+      ? [`its upstream \`${upstream.id}\` makes no embeddings`, 'model']
+      : [`its upstream \`${upstream.id}\` takes no token numbers. Send texts`, 'input']
+  return new GatewayError(
+    'invalid_request',
+    `Embeddings of this kind are not made by the model \`${model}\`: ${why}.`,
+    {
+      code: reads === 'nothing' ? 'unsupported_endpoint' : 'unsupported_parameter',
+      param,
+    },
+  )
+}
+
+function checkInputCalls(body: CanonicalRequest, { inputs }: EmbeddingRequest, target: Target): GatewayError | null {
+  const { id, limits } = target.upstream
+  const calls = toBatches(body, target).length
+  const most = Math.min(MAX_CALLS, limits.requestsPerMinute ?? Infinity)
+  if (calls <= most) return null
+  return new GatewayError(
+    'invalid_request',
+    `Invalid 'input': array too long for the model \`${target.model}\`: ${inputs.length} inputs are ${calls} calls to its upstream \`${id}\`, and ${most} are made at most. Send fewer.`,
+    { param: 'input', code: 'array_above_max_length' },
+  )
+}
+
+interface LongInput {
+  input: EmbeddingInput
+  at: number
+}
+
+/** The inputs that may be too long: with a token a byte. The longest ones first. */
+function toLongInputs(inputs: readonly EmbeddingInput[], contextLength: number): LongInput[] {
+  const found: (LongInput & { most: number })[] = []
+  for (const [at, input] of inputs.entries()) {
+    const most = typeof input === 'string' ? Buffer.byteLength(input) : input.length
+    if (most > contextLength) found.push({ input, at, most })
+  }
+  return found.sort((a, b) => b.most - a.most).slice(0, MAX_COUNTED)
+}
+
+/** What cannot be counted in time is left to its upstream. */
+async function count(
+  counter: Counter,
+  shareId: string,
+  body: CanonicalRequest,
+  embedding: EmbeddingRequest,
+  input: EmbeddingInput,
+): Promise<Counted> {
+  if (typeof input !== 'string') return { tokens: input.length, least: input.length }
+  const one = { ...body, messages: [], [EMBEDDING]: { ...embedding, inputs: [input] } }
+  const tokens = (await counter.prompt(shareId, one)) ?? 0
+  return { tokens, least: tokens / TOLERANCE }
+}
+
+const toParam = ({ inputs }: EmbeddingRequest, at: number) => (inputs.length === 1 ? 'input' : `input[${at}]`)

@@ -1,0 +1,237 @@
+/**
+ * Several choices from an upstream that writes one at a time: `n` calls, eight of them at once, merged into one answer
+ * or one interleaved stream. Each call is recorded and metered by `dispatch`, so their usage sums up by itself.
+ */
+import { type EndSignal, partOf } from '../domain/end-signal.ts'
+import { endOf, UpstreamError } from '../domain/error.ts'
+import type { Answer, AnswerEvent, AnswerStream, Take } from '../domain/events.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
+import type { Target } from '../domain/snapshot.ts'
+import { isEnforced } from '../structured/plan.ts'
+import type { Dispatch } from './calls.ts'
+import { MAX_BODY_BYTES } from './read.ts'
+
+const MAX_PARALLEL = 8
+/** Each call is sent a body of its own: together they hold no more than the largest request. */
+const MAX_PARALLEL_CHARS = MAX_BODY_BYTES
+
+/** How many of them at once: no more than the upstream may be asked at a time, and than there is memory for. */
+export const toParallel = ({ upstream }: Target, count: number, chars: number) =>
+  Math.min(
+    count,
+    MAX_PARALLEL,
+    upstream.limits.concurrency ?? MAX_PARALLEL,
+    Math.max(1, Math.floor(MAX_PARALLEL_CHARS / chars)),
+  )
+
+/** Whether each choice of the request is a call of its own. A schema is enforced choice by choice. */
+export function isSplit(body: CanonicalRequest, target: Target): boolean {
+  return (body.n ?? 1) > 1 && (!target.upstream.options.n || isEnforced(body, target))
+}
+
+/**
+ * Wraps a dispatch. The first call that fails fails them all; the others are aborted, and paid for as far as they came.
+ * A call for which a limit of ours leaves no place beside the others is none of those: it waits for them.
+ * @param chars how long the request's body is.
+ */
+export const fanOut =
+  (dispatch: Dispatch, chars: number): Dispatch =>
+  (planned) => {
+    if (!isSplit(planned.body, planned.target)) return dispatch(planned)
+    const part = partOf(planned.signal)
+    const { signal } = part
+    const { n, ...body } = planned.body
+    const count = n ?? 1
+    const abort = () => part.end('superseded')
+    const fan: Fan = {
+      call: (index) => dispatch({ ...planned, body, signal, reason: index === 0 ? planned.reason : 'fan_out' }),
+      all: (task) => inParallel(count, toParallel(planned.target, count, chars), task, abort),
+      signal,
+      abort,
+    }
+    return planned.body.stream ? inOneStream(fan) : inOneAnswer(fan)
+  }
+
+/** The calls of one request. */
+interface Fan {
+  call(index: number): Promise<Answer>
+  /** Does it for each of them, in turn. Rejects with the first failure once those under way have ended. */
+  all(task: (index: number) => Promise<void>): Promise<void>
+  /** Aborts with the first failure, or where the answer is no longer wanted. */
+  signal: EndSignal
+  /** Aborts it. */
+  abort(): void
+}
+
+async function inOneAnswer({ call, all }: Fan): Promise<Answer> {
+  const answers: Answer[] = []
+  await all(async (index) => {
+    answers[index] = await call(index)
+  })
+  const events = answers.flatMap((answer, index) => toShare(answer.events, index))
+  return {
+    events: [...events, { kind: 'done' }],
+    rest: null,
+    upstreamRequestId: answers[0]?.upstreamRequestId ?? null,
+  }
+}
+
+async function inOneStream({ call, all, signal, abort }: Fan): Promise<Answer> {
+  const queue = new MergeQueue(abort)
+  // One is enough to begin with: an upstream may answer them one after the other.
+  const begun = Promise.withResolvers<Answer>()
+  const drain = async (index: number) => {
+    const answer = await call(index)
+    if (!signal.aborted) begun.resolve(answer)
+    let failure: UpstreamError | null = null
+    const pass = (events: readonly AnswerEvent[]): boolean | Promise<boolean> => {
+      const last = events.at(-1)
+      if (last?.kind === 'failure') failure = last.error
+      const share = toShare(events, index)
+      // Once it is aborted perhaps nobody reads: another one may have failed before any had begun.
+      if (signal.aborted || share.length === 0) return !signal.aborted
+      return queue.put(share)
+    }
+    try {
+      if (await pass(answer.events)) await answer.rest?.pump(pass)
+    } finally {
+      // It may have been left before its end, also by a mistake of our own.
+      answer.rest?.close()
+    }
+    if (failure) throw failure
+    if (signal.aborted) throw endOf(signal)
+  }
+  all(drain).then(
+    () => queue.end(),
+    (error) => {
+      begun.reject(error)
+      queue.fail(error)
+    },
+  )
+  const { upstreamRequestId } = await begun.promise
+  return { events: [], rest: queue, upstreamRequestId }
+}
+
+/** What one call's events are in the merged answer: its choice under its own index; usage is the call's own, the end is told once. */
+function toShare(events: readonly AnswerEvent[], index: number): AnswerEvent[] {
+  return events.flatMap((event) => {
+    if ('choice' in event) return event.choice === 0 ? { ...event, choice: index } : []
+    return event.kind === 'origin' ? event : []
+  })
+}
+
+/**
+ * Runs `count` tasks, `parallel` of them at once, lowest first. Rejects with the first failure once those under way have
+ * ended. One that finds no place beside the others is put back for them, and fails only where it is alone.
+ */
+export async function inParallel(
+  count: number,
+  parallel: number,
+  task: (index: number) => Promise<void>,
+  onFailure: () => void,
+): Promise<void> {
+  const left = Array.from({ length: count }, (_, index) => index)
+  const failures: unknown[] = []
+  let underWay = 0
+  let ended = 0
+  const worker = async () => {
+    for (let index = left.shift(); index !== undefined && failures.length === 0; index = left.shift()) {
+      const endedBefore = ended
+      underWay++
+      try {
+        await task(index)
+        ended++
+      } catch (error) {
+        const isAlone = underWay === 1 && ended === endedBefore
+        if (isAlone || !isOwnLimit(error)) {
+          failures.push(error)
+          onFailure()
+          return
+        }
+        left.push(index)
+        left.sort((a, b) => a - b)
+        if (underWay > 1) return
+      } finally {
+        underWay--
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: parallel }, worker))
+  if (failures.length > 0) throw failures[0]
+}
+
+const isOwnLimit = (error: unknown) => error instanceof UpstreamError && error.isOwnLimit
+
+interface PendingBatch {
+  events: readonly AnswerEvent[]
+  taken(yes: boolean): void
+}
+
+/**
+ * Merges several producers into one stream of events that is read at its reader's pace: `put` resolves once the batch was
+ * taken, so no producer is more than one batch ahead.
+ */
+export class MergeQueue implements AnswerStream {
+  readonly #waiting: PendingBatch[] = []
+  #last: readonly AnswerEvent[] | null = null
+  #error: unknown = null
+  #wake = () => {}
+  #isOver = false
+
+  /** @param onLeave called once where the reader leaves before the end. */
+  constructor(readonly onLeave: () => void) {}
+
+  /** Resolves true once the batch was taken; false where nobody reads any more. */
+  put(events: readonly AnswerEvent[]): Promise<boolean> {
+    if (this.#isOver) return Promise.resolve(false)
+    return new Promise((taken) => {
+      this.#waiting.push({ events, taken })
+      this.#wake()
+    })
+  }
+
+  /** Adds the end. Nothing may be put after it. */
+  end(): void {
+    this.#last = [{ kind: 'done' }]
+    this.#wake()
+  }
+
+  /** Ends it in an error, which the reader is thrown after what was put. Nothing may be put after it. */
+  fail(error: unknown): void {
+    this.#error = error
+    this.end()
+  }
+
+  async pump(take: Take): Promise<void> {
+    while (!this.#isOver) {
+      const batch = this.#next()
+      if (batch === null) {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve
+        })
+        continue
+      }
+      const went = take(batch)
+      if (went !== true && (went === false || !(await went))) return
+    }
+  }
+
+  close(): void {
+    if (!this.#isOver) this.onLeave()
+    this.#isOver = true
+    for (const { taken } of this.#waiting.splice(0)) taken(false)
+    this.#wake()
+  }
+
+  #next(): readonly AnswerEvent[] | null {
+    const first = this.#waiting.shift()
+    if (first) {
+      first.taken(true)
+      return first.events
+    }
+    if (this.#last === null) return null
+    this.#isOver = true
+    if (this.#error !== null) throw this.#error
+    return this.#last
+  }
+}

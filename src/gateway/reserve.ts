@@ -1,0 +1,172 @@
+/**
+ * The order in which a request's targets are tried, and what it may use and cost until it ends, reserved on its key and team: of tokens what
+ * is likely, and of budgets the worst case. A step of `handle.ts`.
+ */
+import {
+  askForAny,
+  findCap,
+  isLike,
+  type PlannedCalls,
+  type Reserve,
+  toHeldOutput,
+  toLeastCap,
+  toMostNanoUsd,
+  toReserve,
+  withCap,
+} from '../accounting/cost.ts'
+import { EMBEDDING } from '../domain/embedding.ts'
+import { type Decision, GatewayError } from '../domain/error.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
+import type { Target } from '../domain/snapshot.ts'
+import type { Task } from '../domain/task.ts'
+import { type EnteredRequest, isLimited, type Limiter, type Moment } from '../limits/limiter.ts'
+import { order } from '../routing/route.ts'
+import { isEnforced } from '../structured/plan.ts'
+import type { Counter } from '../tokens/count.ts'
+import { bytesOfExtras, type Estimate, estimate, toCap } from '../tokens/estimate.ts'
+import { type Load, stopping } from './admission.ts'
+import { noneReady } from './calls.ts'
+import { toBatches } from './embedding-batches.ts'
+import type { Reserved, Resolved } from './exchange.ts'
+import { isSplit } from './fan-out.ts'
+
+export interface ReserveDeps {
+  counter: Counter
+  limiter: Pick<Limiter, 'isFull'>
+  load: Pick<Load, 'isDraining'>
+  /** Wall clock, ms. */
+  now(): number
+  /** A clock that never steps, ms. */
+  monotonicMs(): number
+}
+
+export async function reserve(deps: ReserveDeps, resolved: Resolved): Promise<Decision<Reserved>> {
+  const { key, team, entered, able, health, eligible } = resolved
+  const now = { monotonicMs: deps.monotonicMs(), wallMs: deps.now() }
+  const targets = inOrder(deps.limiter, resolved, now)
+  const [first] = targets
+  if (!first) return noneReady(health, eligible)
+  const isBudgeted = Boolean(key.budget || team?.budget)
+  const toAsk = (plans: readonly PlannedCalls[]) =>
+    askForAny(deps.counter, key.shareId, plans, isBudgeted ? toMostPrompt(able) : null)
+  const plans = isLimited(key, team) ? toPlans(able, targets, isBudgeted) : []
+  let ask = plans.length > 0 ? toAsk(plans) : NOTHING
+  const admitting = entered.admit(ask, now)
+  let reservation = admitting instanceof Promise ? await admitting : admitting
+  let outputCap: number | null = null
+  if (reservation instanceof GatewayError && mayCap(reservation, able, first)) {
+    const cap = await findOutputCap(entered, ask, plans, toMostPrompt(able), now)
+    // All that the first target writes may have room where a dearer one that may be asked in its place has none.
+    if (cap < first.maxOutputLength) outputCap = cap
+    ask = toAsk(toCappedPlans(plans, cap))
+    reservation = await entered.admit(ask, now)
+  }
+  if (reservation instanceof GatewayError) return reservation
+  const taken = reservation
+  resolved.held.defer(() => taken.cancel())
+  // It may have begun while something was counted.
+  if (deps.load.isDraining) return stopping()
+  const body = outputCap === null ? able.body : withCap(able.body, outputCap, first)
+  // Where it was admitted by a count, no more than that is held: a kill must not charge it by the estimate.
+  const promptTokens = ask.counting?.toPromptTokens(able.promptTokens) ?? able.promptTokens
+  const reserve = toFirstReserve(first, body, promptTokens, isBudgeted)
+  return Object.assign(resolved, { targets, first, body, outputCap, reserve, reservation })
+}
+
+const NOTHING: ReturnType<typeof askForAny> = { tokens: 0, nanoUsd: 0 }
+
+/** The targets in order; who is at the limit of its provider comes after all others. */
+function inOrder(
+  limiter: ReserveDeps['limiter'],
+  { key, able, health, eligible }: Resolved,
+  { monotonicMs }: Moment,
+): readonly Target[] {
+  const ordered = order(eligible, key, able.affinity, (target) => health.availability(target))
+  const free: Target[] = []
+  const full: Target[] = []
+  for (const target of ordered) {
+    const { completionTokens } = toEstimate(able.promptTokens, able.body, target, false)
+    const isFull = limiter.isFull(target.upstream, able.promptTokens + completionTokens, monotonicMs)
+    // Nobody asks for the others where the first one is free.
+    if (!isFull && full.length === 0) return ordered
+    if (isFull) full.push(target)
+    else free.push(target)
+  }
+  return free.concat(full)
+}
+
+/** What the first call of the request reserves. */
+function toFirstReserve(target: Target, body: CanonicalRequest, promptTokens: number, isBudgeted: boolean): Reserve {
+  const part = body[EMBEDDING] && toBatches(body, target)[0]
+  if (part && part !== body) return toReserve(target, estimate(part, target.maxOutputLength), part)
+  return toReserve(target, toEstimate(promptTokens, body, target, isBudgeted), body)
+}
+
+/** What its first call holds: where each choice is a call of its own, one choice. */
+const toEstimate = (promptTokens: number, body: CanonicalRequest, target: Target, isBudgeted: boolean): Estimate => ({
+  promptTokens,
+  completionTokens:
+    toHeldOutput(body, target.maxOutputLength, isSeen(body, target, isBudgeted)) * toChoices(body, target),
+})
+
+/** Whether what a call writes is seen on the way, or there is no budget for which that matters. */
+const isSeen = (body: CanonicalRequest, target: Target, isBudgeted: boolean): boolean =>
+  !isBudgeted || (body.stream === true && !isEnforced(body, target))
+
+const toMostPrompt = ({ mostPromptTokens, body }: Task): number => mostPromptTokens + bytesOfExtras(body)
+
+/** What the request may use, by the targets that differ in that. */
+function toPlans({ body, promptTokens }: Task, targets: readonly Target[], isBudgeted: boolean): PlannedCalls[] {
+  const plans: PlannedCalls[] = []
+  for (const target of targets) {
+    const calls = toCalls(body, target)
+    const choices = toChoices(body, target)
+    const plan: PlannedCalls = {
+      ...{ target, body, promptTokens, calls },
+      likelyTokens: toCap(body, target.maxOutputLength) * choices,
+      outputTokens: toHeldOutput(body, target.maxOutputLength, isSeen(body, target, isBudgeted)) * choices,
+    }
+    const [first] = plans
+    // Most routes cost what their model does, and prices take a while to work out.
+    if (first === undefined || !isLike(first, plan)) plans.push(plan)
+  }
+  return plans
+}
+
+/** Whether a request that a budget refused may be let in with a cap of ours: nothing of its answer is seen on the way. */
+const mayCap = ({ kind }: GatewayError, { body, cap }: Task, first: Target): boolean =>
+  kind === 'insufficient_quota' && cap === null && !isSeen(body, first, true)
+
+/**
+ * Finds the cap of a choice that budgets have room for: the largest for the first target, next to the least for those that may be asked
+ * in its place.
+ */
+async function findOutputCap(
+  entered: EnteredRequest,
+  { counting }: ReturnType<typeof askForAny>,
+  plans: readonly PlannedCalls[],
+  mostPromptTokens: number,
+  now: Moment,
+): Promise<number> {
+  // What the prompt takes leaves less for the answer.
+  await counting?.count()
+  const [first] = plans
+  if (!first || !counting) return 0
+  const { target, body } = first
+  const most = target.maxOutputLength
+  const prompt = counting.likelyPromptTokens ?? mostPromptTokens
+  const priceAt = (cap: number) => toMostNanoUsd(target, prompt, cap * toChoices(body, target), body) * first.calls
+  return findCap(toLeastCap(most), most, entered.room(now), priceAt)
+}
+
+/** The first with this cap; the others, which may be asked in its place, with no more than they have to have. */
+const toCappedPlans = (plans: readonly PlannedCalls[], cap: number): PlannedCalls[] =>
+  plans.map((plan, at) => {
+    const own = at === 0 ? cap : toLeastCap(plan.target.maxOutputLength)
+    return { ...plan, outputTokens: Math.min(plan.outputTokens, own * toChoices(plan.body, plan.target)) }
+  })
+
+/** How many a call has. */
+const toChoices = (body: CanonicalRequest, target: Target): number => (body.n ?? 1) / toCalls(body, target)
+
+const toCalls = (body: CanonicalRequest, target: Target): number => (isSplit(body, target) ? (body.n ?? 1) : 1)

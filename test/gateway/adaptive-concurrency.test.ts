@@ -1,0 +1,121 @@
+/** An upstream of one's own that has said that it has no room: how much it gets at a time, and who waits. */
+import { expect, test } from 'bun:test'
+import type { UpstreamError } from '../../src/domain/error.ts'
+import { AdaptiveConcurrency, type ConcurrencySlot, type LimitedCall } from '../../src/gateway/adaptive-concurrency.ts'
+
+const UPSTREAM = { id: 'here', deadlines: { firstToken: 600_000 } }
+
+/** A crowd at a clock that the test moves, and what has become of each call. */
+function startCrowd() {
+  let nowMs = 1_000
+  const concurrency = new AdaptiveConcurrency(() => nowMs)
+  const under = new Map<string, ConcurrencySlot>()
+  const refused = new Map<string, UpstreamError>()
+  return {
+    under,
+    refused,
+    names: () => [...under.keys()].join(' '),
+    pass: (ms: number) => (nowMs += ms),
+    /** @param name begins with its owner. */
+    async ask(name: string, tokens = 10, signal = new AbortController().signal) {
+      const call: LimitedCall = { owner: name.charAt(0), tokens }
+      const asked = Promise.resolve(concurrency.enter(UPSTREAM, call, signal)).then(
+        (place) => void under.set(name, place),
+        (error: UpstreamError) => void refused.set(name, error),
+      )
+      await Promise.race([asked, Bun.sleep(0)])
+    },
+    async end(name: string, how: 'ok' | 'busy' | 'other') {
+      under.get(name)?.leave(how)
+      under.delete(name)
+      await Bun.sleep(0)
+    },
+  }
+}
+
+/** All that is under way is told that there was no room. */
+async function failAll({ under, end }: ReturnType<typeof startCrowd>) {
+  for (const name of [...under.keys()]) await end(name, 'busy')
+}
+
+test('what is large goes alone, in its turn, and what is small goes together before it and after it', async () => {
+  const crowd = startCrowd()
+  for (const name of ['a1', 'b1', 'c1']) await crowd.ask(name, name === 'a1' ? 1_000 : 10)
+  expect(crowd.names()).toBe('a1 b1 c1')
+  await failAll(crowd)
+  await crowd.ask('a2', 1_000)
+  for (const name of ['b2', 'c2', 'd2', 'a3', 'e2']) await crowd.ask(name, name === 'a3' ? 1_000 : 10)
+  expect(crowd.names()).toBe('a2')
+  await crowd.end('a2', 'ok')
+  // There is room for as much as that one took, and the next large one is waited for.
+  expect(crowd.names()).toBe('b2 c2 d2')
+  for (const name of ['b2', 'c2', 'd2']) await crowd.end(name, 'ok')
+  expect(crowd.names()).toBe('a3')
+  await crowd.end('a3', 'ok')
+  expect(crowd.names()).toBe('e2')
+})
+
+test('one that is told so with nobody beside it holds nobody else back', async () => {
+  const crowd = startCrowd()
+  for (const name of ['a1', 'b1']) await crowd.ask(name)
+  await crowd.end('b1', 'busy')
+  await crowd.end('a1', 'busy')
+  for (let each = 0; each < 100; each++) {
+    await crowd.ask('a', 1_000)
+    await crowd.end('a', 'busy')
+    crowd.pass(1_000)
+  }
+  for (const name of ['b2', 'c2', 'd2']) await crowd.ask(name)
+  expect(crowd.names()).toBe('b2 c2 d2')
+})
+
+test('a bounded number waits, and the key that has the most waiting gives way', async () => {
+  const crowd = startCrowd()
+  for (const name of ['a0', 'b0']) await crowd.ask(name)
+  await crowd.end('b0', 'busy')
+  for (let n = 1; n <= 300; n++) await crowd.ask(`a${n}`)
+  expect(crowd.refused.size).toBe(44)
+  expect(crowd.refused.get('a300')?.message).toBe('256 requests wait for room in it already')
+  await crowd.ask('b1')
+  expect([crowd.refused.size, crowd.refused.has('b1'), crowd.refused.has('a256')]).toEqual([45, false, true])
+  crowd.pass(50_000)
+  await crowd.end('a0', 'ok')
+  await crowd.end('a1', 'ok')
+  expect(crowd.under.has('b1')).toBe(true)
+  for (let n = 301; n <= 310; n++) await crowd.ask(`a${n}`)
+  const waits = ['a300', 'a310'].map((name) => crowd.refused.get(name)?.retryAfterMs ?? 0)
+  // One at a time, 5 s each; then one of them had taken 50 s.
+  expect(waits[0]).toBe(257 * 5_000)
+  expect(waits[1]).toBeGreaterThan(waits[0] ?? 0)
+})
+
+test('who waits for too long is told that the queue was ours, and how long it takes', async () => {
+  const concurrency = new AdaptiveConcurrency(() => 1_000)
+  const enter = (firstToken: number) =>
+    concurrency.enter(
+      { id: 'here', deadlines: { firstToken } },
+      { owner: 'a', tokens: 10 },
+      new AbortController().signal,
+    )
+  const [first, second] = [await enter(1), await enter(1)]
+  second.leave('busy')
+  await expect(enter(1)).rejects.toMatchObject({
+    ...{ kind: 'deadline', deadline: 'queue', status: null, isOwnLimit: true, isBusy: false, retryAfterMs: 10_000 },
+  })
+  first.leave('ok')
+})
+
+test('who leaves waits no longer, and those behind go on', async () => {
+  const crowd = startCrowd()
+  for (const name of ['a0', 'b0']) await crowd.ask(name, 100)
+  await crowd.end('b0', 'busy')
+  await crowd.end('a0', 'ok')
+  await crowd.ask('a1')
+  const leaving = new AbortController()
+  await crowd.ask('c1', 1_000, leaving.signal)
+  await crowd.ask('d1')
+  expect(crowd.names()).toBe('a1')
+  leaving.abort()
+  await Bun.sleep(0)
+  expect([crowd.names(), crowd.refused.has('c1')]).toEqual(['a1 d1', true])
+})
