@@ -6,7 +6,6 @@ import { Elysia } from 'elysia'
 import { createInstance, pathOf } from '../http/instance.ts'
 import { traceOf } from '../log.ts'
 import { API_PATH, identify, requireShort, toGuarded } from './access.ts'
-import { adminsController } from './admins.ts'
 import { auditController } from './audit.ts'
 import { backupsController } from './backups.ts'
 import { catalogController } from './catalog.ts'
@@ -18,18 +17,16 @@ import { failuresController } from './failures.ts'
 import { readJson } from './json.ts'
 import { keysController } from './keys.ts'
 import { modelsController } from './models.ts'
-import { oidcController } from './oidc.ts'
 import { type Described, openApiController } from './openapi.ts'
 import { ownController } from './own.ts'
-import { ownLedgerController } from './own-ledger.ts'
 import { passkeysController } from './passkeys.ts'
+import { adminsController, tokensController } from './people.ts'
 import { PLAYGROUND, playgroundController } from './playground.ts'
 import { requestsController } from './requests.ts'
-import { sessionController } from './session.ts'
 import { settingsController } from './settings.ts'
+import { oidcController, sessionController } from './sign-in.ts'
 import { statusController } from './status.ts'
 import { teamsController } from './teams.ts'
-import { tokensController } from './tokens.ts'
 import { upstreamsController } from './upstreams.ts'
 import { usageController } from './usage.ts'
 
@@ -40,7 +37,6 @@ const routesOf = (deps: AdminDeps, describe: () => Described) =>
     .use(oidcController(deps))
     .use(keysController(deps))
     .use(ownController(deps))
-    .use(ownLedgerController(deps))
     .use(teamsController(deps))
     .use(adminsController(deps))
     .use(tokensController(deps))

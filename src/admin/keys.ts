@@ -1,117 +1,210 @@
-/** Keys: `/admin/api/keys`. A secret is in one answer, that of its making. */
+/**
+ * Keys: all of them at `/admin/api/keys`, and a member's own at `/admin/api/own/keys`, beyond which nobody else's id leads. A secret is in
+ * one answer, that of its making.
+ */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { Key, MadeKey, toKeyDocument } from '../documents/key.ts'
+import { ServiceError } from '../domain/service-error.ts'
+import { toMs } from '../domain/time.ts'
 import { readNames } from '../identity/admins.ts'
-import { editKey } from '../keys/edit.ts'
-import { rotateKey } from '../keys/rotate.ts'
-import { createKey, type ListedKey, listKeys, revokeKey, showKey } from '../keys/service.ts'
+import { createOwnKeys, requireMember } from '../identity/own-keys.ts'
+import type { Principal } from '../identity/principal.ts'
+import { toChanges } from '../keys/changes.ts'
+import { KEY_FIELDS, type KeyChanges } from '../keys/definition.ts'
+import {
+  type CreatedKey,
+  createKey,
+  DEFAULT_OVERLAP_MS,
+  editKey,
+  type KeyOptions,
+  type ListedKey,
+  listKeys,
+  OVERLAP_MS,
+  revokeKey,
+  rotateKey,
+  showKey,
+} from '../keys/service.ts'
 import { toFirstStanding } from '../keys/standing.ts'
-import { access } from './access.ts'
+import type { Actor, KeyStore } from '../store/config-store.ts'
+import { access, type Least, type Route } from './access.ts'
 import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
 import { inForce } from './in-force.ts'
-import { KeyBody, KeyPatch, RotateBody, toKeyChanges, toOverlapMs } from './key-body.ts'
+import { toBodies } from './key-body.ts'
 import type { Asker } from './reports.ts'
+import { exactly } from './schema.ts'
 
-export function keysController(deps: AdminDeps) {
-  const { store, identity, reports, serving, now } = deps
-  const standing = async (asker: Asker, key: ListedKey) =>
-    toKeyDocument(key, (await reports.standings(asker, 'key', key.id))(key), await readNames(identity))
+const RotateBody = exactly({
+  overlap: Type.Optional(
+    Type.String({
+      description: 'How long the secret before works on, such as `24h`, `7d` or `0`; a day where nothing is said.',
+    }),
+  ),
+})
+
+/** Those whom routes are for, and what they find there. */
+interface Whose {
+  name: string
+  read: Least
+  change: Least
+  isOwn: boolean
+  of(principal: Principal): {
+    store: KeyStore
+    create(options: KeyOptions, by: Actor): Promise<CreatedKey>
+    /** Of those whose keys they may be, by their ids. */
+    readNames(): Promise<ReadonlyMap<string, string>>
+  }
+}
+
+/** What a route of everybody's says of itself, of what is a member's own. */
+export const toOwn = (route: Omit<Route, 'least'>): Route => ({
+  ...route,
+  least: 'member',
+  description: [route.description, "Of a member's own keys alone."].filter(Boolean).join(' '),
+  errors: [...(route.errors ?? []), 'no_team'],
+})
+
+function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
+  const { reports, serving, now } = deps
   const by = actors(deps)
+  const { Made, Patch } = toBodies<KeyChanges>(KEY_FIELDS, isOwn)
+  /** @param own refusals that members alone meet. */
+  const say = (least: Least, route: Omit<Route, 'least'>, own: Route['errors'] = []): Route =>
+    isOwn ? toOwn({ ...route, errors: [...(route.errors ?? []), ...own] }) : { ...route, least }
+  const tell = async (asker: Asker, principal: Principal, key: ListedKey) =>
+    toKeyDocument(key, (await reports.standings(asker, 'key', key.id))(key), await of(principal).readNames())
 
-  return new Elysia({ name: 'keys' })
+  return new Elysia({ name })
     .use(access())
     .onAfterHandle(inForce({ serving }))
     .get(
       '/keys',
-      async ({ asker }) => {
+      async ({ asker, principal }) => {
+        const { store, readNames } = of(principal)
         const [keys, standingOf, names] = await Promise.all([
           listKeys(store, now()),
           reports.standings(asker, 'key'),
-          readNames(identity),
+          readNames(),
         ])
         return { keys: keys.map((key) => toKeyDocument(key, standingOf(key), names)) }
       },
       {
-        route: {
-          least: 'viewer',
-          summary: 'Lists all keys, revoked and expired ones too, with what they have spent',
+        route: say(read, {
+          summary: 'Lists keys, revoked and expired ones too, with what they have spent',
           answer: Type.Object({ keys: Type.Array(Key) }),
-        },
+        }),
       },
     )
     .post(
       '/keys',
-      async ({ principal, body: { name, ...fields } }) => {
-        const { key, secret } = await createKey(store, { ...toKeyChanges(fields), name }, by(principal))
-        return { ...toKeyDocument(key, toFirstStanding(key, now()), await readNames(identity)), key: secret }
+      async ({ principal, body }) => {
+        const { create, readNames } = of(principal)
+        const { key, secret } = await create({ ...toChanges(body), name: body.name }, by(principal))
+        return { ...toKeyDocument(key, toFirstStanding(key, now()), await readNames()), key: secret }
       },
       {
-        route: {
-          least: 'editor',
-          summary: 'Makes a key, whose secret is in this answer alone',
-          answer: MadeKey,
-          errors: ['key_exists', 'team_not_found', 'team_ambiguous'],
-        },
-        body: KeyBody,
+        route: say(
+          change,
+          {
+            summary: 'Makes a key, whose secret is in this answer alone',
+            answer: MadeKey,
+            errors: ['key_exists', 'team_not_found', 'team_ambiguous'],
+          },
+          ['too_many_keys'],
+        ),
+        body: Made,
       },
     )
-    .get('/keys/:id', async ({ asker, params: { id } }) => standing(asker, await showKey(store, id, now())), {
-      route: {
-        least: 'viewer',
-        summary: 'Shows a key',
-        description: 'By its id or at least six digits of it, its name, or the last four characters of its secret.',
-        answer: Key,
-        errors: ['key_not_found', 'key_ambiguous'],
+    .get(
+      '/keys/:id',
+      async ({ asker, principal, params: { id } }) =>
+        tell(asker, principal, await showKey(of(principal).store, id, now())),
+      {
+        route: say(read, {
+          summary: 'Shows a key',
+          description: 'By its id or at least six digits of it, its name, or the last four characters of its secret.',
+          answer: Key,
+          errors: ['key_not_found', 'key_ambiguous'],
+        }),
       },
-    })
+    )
     .patch(
       '/keys/:id',
       async ({ request, principal, asker, params: { id }, body }) => {
-        const { key } = await editKey(store, id, toKeyChanges(body), by(principal, request))
-        return standing(asker, key)
+        const { key } = await editKey(of(principal).store, id, toChanges(body), by(principal, request))
+        return tell(asker, principal, key)
       },
       {
-        route: {
-          least: 'editor',
-          edits: true,
-          summary: 'Changes what is given; the rest stays, and so does what was spent',
-          answer: Key,
-          errors: [
-            ...(['key_not_found', 'key_ambiguous', 'key_exists', 'key_revoked', 'key_hidden'] as const),
-            ...(['team_not_found', 'team_ambiguous'] as const),
-          ],
-        },
-        body: KeyPatch,
+        route: say(
+          change,
+          {
+            edits: true,
+            summary: 'Changes what is given; the rest stays, and so does what was spent',
+            description:
+              'What an administrator has set on a key of a member (`ceilings`) they can lower, and not raise or remove.',
+            answer: Key,
+            errors: [
+              ...(['key_not_found', 'key_ambiguous', 'key_exists', 'key_revoked', 'key_hidden'] as const),
+              ...(['team_not_found', 'team_ambiguous'] as const),
+            ],
+          },
+          ['too_many_keys', 'above_ceiling'],
+        ),
+        body: Patch,
       },
     )
     .post(
       '/keys/:id/rotate',
       async ({ principal, asker, params: { id }, body: { overlap } }) => {
-        const { key, secret } = await rotateKey(store, id, toOverlapMs(overlap), by(principal))
-        return { ...(await standing(asker, key)), key: secret }
+        const { key, secret } = await rotateKey(of(principal).store, id, toOverlapMs(overlap), by(principal))
+        return { ...(await tell(asker, principal, key)), key: secret }
       },
       {
-        route: {
-          least: 'editor',
+        route: say(change, {
           summary: 'Makes a new secret; the one before ends after the overlap',
           answer: MadeKey,
           errors: ['key_not_found', 'key_ambiguous', 'key_revoked', 'key_expired', 'key_hidden'],
-        },
+        }),
         body: RotateBody,
       },
     )
     .post(
       '/keys/:id/revoke',
-      async ({ principal, asker, params: { id } }) => standing(asker, (await revokeKey(store, id, by(principal))).key),
+      async ({ principal, asker, params: { id } }) =>
+        tell(asker, principal, (await revokeKey(of(principal).store, id, by(principal))).key),
       {
-        route: {
-          least: 'editor',
+        route: say(change, {
           summary: 'Revokes a key for ever',
           answer: Key,
           errors: ['key_not_found', 'key_ambiguous', 'key_hidden'],
-        },
+        }),
       },
     )
 }
+
+/** Such as `24h`; by default a day. */
+function toOverlapMs(text: string | undefined): number {
+  const ms = text === undefined ? DEFAULT_OVERLAP_MS : toMs(text, OVERLAP_MS)
+  if (ms !== null) return ms
+  throw new ServiceError({ kind: 'invalid', field: 'overlap' }, 'The overlap must be a time such as 24h, 7d or 0.')
+}
+
+export function keysController(deps: AdminDeps) {
+  const { store, identity } = deps
+  const all = {
+    store,
+    create: (options: KeyOptions, by: Actor) => createKey(store, options, by),
+    readNames: () => readNames(identity),
+  }
+  return keyRoutes(deps, { name: 'keys', read: 'viewer', change: 'editor', isOwn: false, of: () => all })
+}
+
+export const ownKeysController = (deps: AdminDeps) =>
+  keyRoutes(deps, {
+    ...{ name: 'own-keys', read: 'member', change: 'member', isOwn: true },
+    of: (principal) => {
+      const own = createOwnKeys(deps.store, deps.identity, requireMember(principal))
+      return { store: own, create: own.create, readNames: async () => new Map([[principal.id, principal.name]]) }
+    },
+  })

@@ -3,7 +3,7 @@
  * to this address anew (DNS rebinding) comes with another host, one of another site with another origin. Pure.
  */
 import { isIn, toIp, toIpRange } from '../domain/ip.ts'
-import type { RelyingParty } from '../identity/passkeys/verify.ts'
+import type { RelyingParty } from '../identity/passkeys.ts'
 
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS']
 const LOOPBACK = ['127.0.0.0/8', '::1'].map(toIpRange).filter((range) => 'bits' in range)

@@ -11,9 +11,15 @@ import type {
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { Passkey, SignedIn, toPasskeyDocument } from '../documents/people.ts'
-import { addPasskey, beginPasskey, removePasskey, renamePasskey } from '../identity/passkeys/passkeys.ts'
-import { beginPasskeySignIn, endPasskeySignIn } from '../identity/passkeys/sign-in.ts'
-import type { RelyingParty } from '../identity/passkeys/verify.ts'
+import {
+  addPasskey,
+  beginPasskey,
+  beginPasskeySignIn,
+  endPasskeySignIn,
+  type RelyingParty,
+  removePasskey,
+  renamePasskey,
+} from '../identity/passkeys.ts'
 import { access, requireSession } from './access.ts'
 import { actors } from './actor.ts'
 import { endCookie, readCookie, toCookie } from './cookie.ts'
@@ -21,7 +27,7 @@ import type { AdminDeps } from './deps.ts'
 import { AdminError } from './errors.ts'
 import { type OwnOrigin, toRelyingParty } from './origins.ts'
 import { exactly } from './schema.ts'
-import { toClient } from './session.ts'
+import { toClient } from './sign-in.ts'
 
 const Name = Type.String({ maxLength: 200, description: 'What it is called.' })
 const Bytes = Type.String({ minLength: 1, pattern: '^[A-Za-z0-9_-]+$' })

@@ -1,25 +1,21 @@
 /** Teams: `/admin/api/teams`. */
-import { type Static, Type } from '@sinclair/typebox'
+import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { Key, Team, toKeyDocument, toTeamDocument } from '../documents/key.ts'
 import { readNames } from '../identity/admins.ts'
+import { toChanges } from '../keys/changes.ts'
+import { TEAM_FIELDS, type TeamChanges } from '../keys/definition.ts'
 import { toFirstStanding } from '../keys/standing.ts'
-import { createTeam, editTeam, listTeams, showTeam, type TeamChanges } from '../keys/teams.ts'
+import { createTeam, editTeam, listTeams, showTeam } from '../keys/teams.ts'
 import type { StoredTeam } from '../store/config-store.ts'
 import { access } from './access.ts'
 import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
 import { inForce } from './in-force.ts'
+import { toBodies } from './key-body.ts'
 import type { Asker } from './reports.ts'
-import { exactly, Name, orNone, Shared } from './schema.ts'
-import { toSharedChanges } from './shared-body.ts'
 
-const TeamFields = {
-  ...Shared,
-  max_keys: orNone(Type.Integer(), 'How many keys each member may have; null: any number.'),
-}
-const TeamBody = exactly({ ...TeamFields, name: Name })
-const TeamPatch = exactly({ ...TeamFields, name: Type.Optional(Name) })
+const { Made, Patch } = toBodies<TeamChanges>(TEAM_FIELDS)
 
 export function teamsController(deps: AdminDeps) {
   const { store, identity, reports, serving, now } = deps
@@ -40,11 +36,11 @@ export function teamsController(deps: AdminDeps) {
     )
     .post(
       '/teams',
-      async ({ principal, body: { name, ...fields } }) => {
-        const team = await createTeam(store, { ...toTeamChanges(fields), name }, by(principal))
+      async ({ principal, body }) => {
+        const team = await createTeam(store, { ...toChanges(body), name: body.name }, by(principal))
         return toTeamDocument(team, toFirstStanding(team, now()))
       },
-      { route: { least: 'editor', summary: 'Makes a team', answer: Team, errors: ['team_exists'] }, body: TeamBody },
+      { route: { least: 'editor', summary: 'Makes a team', answer: Team, errors: ['team_exists'] }, body: Made },
     )
     .get(
       '/teams/:id',
@@ -69,7 +65,7 @@ export function teamsController(deps: AdminDeps) {
     .patch(
       '/teams/:id',
       async ({ request, principal, asker, params: { id }, body }) => {
-        const { team } = await editTeam(store, id, toTeamChanges(body), by(principal, request))
+        const { team } = await editTeam(store, id, toChanges(body), by(principal, request))
         return standing(asker, team)
       },
       {
@@ -80,11 +76,7 @@ export function teamsController(deps: AdminDeps) {
           answer: Team,
           errors: ['team_not_found', 'team_ambiguous', 'team_exists'],
         },
-        body: TeamPatch,
+        body: Patch,
       },
     )
-}
-
-function toTeamChanges({ max_keys: maxKeys, ...shared }: Static<typeof TeamPatch>): TeamChanges {
-  return { ...toSharedChanges(shared), ...(maxKeys === undefined ? {} : { maxKeys }) }
 }

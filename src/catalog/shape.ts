@@ -28,7 +28,8 @@ import {
 import { toAlternatives } from '../validation/explain.ts'
 
 const closed = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false })
-const oneOf = <const T extends string>(values: readonly T[]) => Type.Union(values.map((value) => Type.Literal(value)))
+const oneOf = <const T extends string>(values: readonly T[]) =>
+  Type.Unsafe<T>(Type.Union(values.map((value) => Type.Literal(value))))
 const section = <T extends TSchema>(item: T) => Type.Union([Type.Record(Type.String(), item), Type.Null()])
 const text = () => Type.String({ minLength: 1, maxLength: 500 })
 const price = () => Type.Optional(Type.String())

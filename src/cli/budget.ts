@@ -1,14 +1,8 @@
-/**
- * How the commands tell how keys and teams stand: read from the ledger, as a cell of a table and as lines
- * beneath it.
- */
-
+/** How keys and teams stand, read from the ledger for commands, and sums of money as they write them. */
 import type { Database } from 'bun:sqlite'
-import { toDay } from '../domain/time.ts'
-import { toBudgetText } from '../keys/budget.ts'
-import { readStandings, type Standing } from '../keys/standing.ts'
+import { readStandings } from '../keys/standing.ts'
 import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
-import { type Context, toPrintable, toTime } from './io.ts'
+import type { Context } from './io.ts'
 import { catchUp, toBehindNote } from './live.ts'
 
 /**
@@ -20,34 +14,6 @@ export async function createStandings(sqlite: Database, kind: 'key' | 'team', io
   io.stderr(toBehindNote(await catchUp(sqlite, io.dataFolder)))
   return readStandings(createLedgerReader(sqlite), kind, io.nowMs(), id)
 }
-
-/** Such as `$16.20 of $20/month (81 %)`; `-` without a budget. */
-export function toBudgetCell({ budget: standing }: Standing): string {
-  if (!standing) return '-'
-  const { budget, spentNanoUsd, percent } = standing
-  return `${toSpent(spentNanoUsd)} of ${toBudgetText(budget)} (${percent} %)`
-}
-
-/**
- * A line for whoever looks after keys, from the warning threshold on; '' before that.
- *
- * @param whose such as `key dev`.
- */
-export function toBudgetWarning(whose: string, { budget: standing }: Standing): string {
-  if (!standing || standing.state === 'ok') return ''
-  const { budget, percent, resetMs, state } = standing
-  const part = state === 'spent' ? 'all' : `${percent} %`
-  const next = resetMs === null ? 'It never resets' : `It resets on ${toDay(resetMs)}`
-  return `warning: ${whose} has spent ${part} of its budget of ${toBudgetText(budget)}. ${next}.\n`
-}
-
-/** Such as `$3.10 this month, $45.10 in total`. */
-export const toSpentText = ({ monthNanoUsd, totalNanoUsd }: Standing) =>
-  `${toSpent(monthNanoUsd)} this month, ${toSpent(totalNanoUsd)} in total`
-
-/** Such as `2026-11-21 12:30 for openai/gpt-4o`. */
-export const toLastUseText = ({ lastUse }: Standing) =>
-  lastUse === null ? 'never' : `${toTime(lastUse.atMs)} for ${toPrintable(lastUse.model)}`
 
 /** Dollars to the cent, or two digits of a smaller sum; rounded down, so that no budget looks spent too early. */
 export const toSpent = (nanoUsd: number): string => toDollars(BigInt(nanoUsd), toDecimals(nanoUsd))

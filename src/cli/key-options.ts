@@ -1,62 +1,57 @@
-/** How what is said of a key is typed, for `keys create` and `keys edit`: a property of keys is an entry of the one list here. */
-import type { Command } from 'commander'
-import { toIpRange } from '../domain/ip.ts'
-import type { KeyChanges } from '../keys/fields.ts'
-import { usageError } from './command-error.ts'
+/** How what can be set on keys and teams is typed: options of commands, by its definition. */
+import { type Command, Option } from 'commander'
 import {
-  addOptions,
-  type Flags,
-  type Manner,
-  once,
-  SHARED,
-  type TypedOption,
-  toBudgetOption,
-  toTypedChanges,
-} from './shared-options.ts'
-import { toExpiry, toName } from './values.ts'
+  type FieldsOf,
+  KEY_FIELDS,
+  type KeyChanges,
+  namesOf,
+  TEAM_FIELDS,
+  type TeamChanges,
+} from '../keys/definition.ts'
+import { usageError } from './command-error.ts'
+import { readOption } from './values.ts'
 
-const OPTIONS: readonly TypedOption<KeyChanges>[] = [
-  {
-    flags: '--name <name>',
-    says: 'what the key is for; no two in force have the same',
-    read: once((text) => ({ name: toName(text, '') })),
-  },
-  SHARED.model,
-  {
-    flags: '--allow-ip <cidr>',
-    says: 'allow its use from this address or range only, such as 203.0.113.7 or 10.0.0.0/8 (may be repeated)',
-    none: { allowedIps: [] },
-    read: (texts) => ({ allowedIps: texts.map(toRange) }),
-  },
-  SHARED.scope,
-  {
-    flags: '--team <team>',
-    says: 'name of a team whose limits and budget it shares, or six digits or more of its id',
-    none: { team: null },
-    read: once((team) => ({ team })),
-  },
-  SHARED.rpm,
-  SHARED.tpm,
-  SHARED.concurrency,
-  toBudgetOption('what it may cost'),
-  {
-    flags: '--expires <time>',
-    says: 'such as 90d, 12h or 2027-01-31',
-    none: { expiresMs: null },
-    read: once((text, nowMs) => ({ expiresMs: toExpiry(text, nowMs) })),
-  },
-  SHARED.metadata,
-]
+/** What was typed, by the names that commander gives the options. */
+export type Flags = Readonly<Record<string, string[]>>
 
-/** Adds all of them to a command. */
-export const addKeyOptions = (command: Command, manner: Manner) => addOptions(command, OPTIONS, manner)
-
-/** Reads them. Throws a usage error for the first that is wrong. */
-export const toKeyChanges = (said: Flags, manner: Manner, nowMs: number): KeyChanges =>
-  toTypedChanges(said, OPTIONS, manner, nowMs)
-
-function toRange(text: string): string {
-  const range = toIpRange(text)
-  if ('problem' in range) throw usageError(`--allow-ip '${text}' ${range.problem}.`)
-  return text
+/** Whether `none` may be said: of what is there already, it takes something away. */
+interface Manner {
+  canBeNone: boolean
 }
+
+function addOptions<Changes>(command: Command, fields: FieldsOf<Changes>, { canBeNone }: Manner): Command {
+  for (const name of namesOf(fields)) {
+    const { option, none } = fields[name]
+    const typed = new Option(option.flag, none !== undefined && canBeNone ? `${option.help}; or none` : option.help)
+    command.addOption(typed.argParser((text, before: string[] = []) => [...before, text]))
+  }
+  return command
+}
+
+export const addKeyOptions = (command: Command, manner: Manner) => addOptions(command, KEY_FIELDS, manner)
+export const addTeamOptions = (command: Command, manner: Manner) => addOptions(command, TEAM_FIELDS, manner)
+
+/** Reads the options. Throws a usage error for the first that is wrong. */
+function toTypedChanges<Changes extends object>(
+  fields: FieldsOf<Changes>,
+  said: Flags,
+  { canBeNone }: Manner,
+  nowMs: number,
+): Partial<Changes> {
+  const changes: Partial<Changes> = {}
+  for (const name of namesOf(fields)) {
+    const { option, none } = fields[name]
+    const typed = new Option(option.flag)
+    const texts = said[typed.attributeName()] ?? []
+    if (texts.length === 0) continue
+    const isNone = none !== undefined && canBeNone && texts.includes('none')
+    if (isNone && texts.length > 1) throw usageError(`${typed.long} none stands alone.`)
+    Object.assign(changes, { [name]: isNone ? none : readOption(`${typed.long}`, () => option.read(texts, nowMs)) })
+  }
+  return changes
+}
+
+export const toKeyChanges = (said: Flags, manner: Manner, nowMs: number): KeyChanges =>
+  toTypedChanges(KEY_FIELDS, said, manner, nowMs)
+export const toTeamChanges = (said: Flags, manner: Manner, nowMs: number): TeamChanges =>
+  toTypedChanges(TEAM_FIELDS, said, manner, nowMs)

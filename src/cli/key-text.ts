@@ -1,69 +1,111 @@
-/** A key as the commands tell of it: all that is known of it, and what of that has changed. Pure. */
+/** What is set on keys and teams, and how they stand, as commands tell it out of their documents. Pure. */
+import type { KeyDocument, TeamDocument } from '../documents/key.ts'
 import { toShortId } from '../domain/id.ts'
-import { toCeilingTexts } from '../keys/ceilings.ts'
-import type { ListedKey } from '../keys/service.ts'
-import type { Standing } from '../keys/standing.ts'
-import { toMasked } from '../keys/token.ts'
-import { toLastUseText } from './budget.ts'
-import { toFactLines, toPrintable, toTime } from './io.ts'
-import { type Fact, toChangeLines, toSharedFacts, toSpentFacts } from './shared-text.ts'
+import { eachLimit, LIMITS } from '../domain/limits.ts'
+import { toDay } from '../domain/time.ts'
+import { toChanges } from '../keys/changes.ts'
+import {
+  type Field,
+  type FieldsOf,
+  KEY_FIELDS,
+  type KeyChanges,
+  namesOf,
+  TEAM_FIELDS,
+  type TeamChanges,
+  toBudgetText,
+} from '../keys/definition.ts'
+import { toSpent } from './budget.ts'
+import { toFactLines, toPrintable } from './io.ts'
 
-/** Such as `Key 3f2a91bc (dev)`. */
-export const toKeyName = ({ id, name }: Pick<ListedKey, 'id' | 'name'>) => `Key ${toShortId(id)} (${toPrintable(name)})`
+/** What something is called, and its text; `-` for none. */
+export type Fact = readonly [what: string, text: string]
 
-/** What may be changed of a key. */
-function toFacts(key: ListedKey): Fact[] {
-  const { models, scope, rpm, tpm, concurrency, budget, metadata } = toSharedFacts(key)
-  return [
-    ['name', key.name],
-    models,
-    scope,
-    ['from', key.allowedIps.join(', ') || 'everywhere'],
-    ['team', key.teamId === null ? '-' : `${key.team} (${toShortId(key.teamId)})`],
-    ...[rpm, tpm, concurrency, budget],
-    ['expires', key.expiresMs === null ? '-' : toTime(key.expiresMs)],
-    metadata,
+function toFacts<Changes extends object>(fields: FieldsOf<Changes>, values: Changes): Fact[] {
+  return namesOf(fields).map((name): Fact => [fields[name].label, toText(fields[name], values[name])])
+}
+
+function toText<Value>({ noneText, toText }: Field<NonNullable<Value>>, value: Value): string {
+  const isNone = value === undefined || value === null || (typeof value === 'object' && Object.keys(value).length === 0)
+  return isNone ? noneText : toText(value)
+}
+
+/** What may be changed of a key, its name first. */
+export const toKeyFacts = (key: KeyDocument): Fact[] =>
+  toFacts<KeyChanges>(KEY_FIELDS, {
+    ...toChanges(key),
+    team: key.team_id === null ? null : `${key.team} (${toShortId(key.team_id)})`,
+  })
+
+export const toTeamFacts = (team: TeamDocument): Fact[] => toFacts<TeamChanges>(TEAM_FIELDS, toChanges(team))
+
+/**
+ * What has changed, a line each: `rpm  60 -> 120`.
+ *
+ * @param whose such as `Key 3f2a91bc (dev)`.
+ */
+export function toChangeLines(whose: string, before: readonly Fact[], after: readonly Fact[]): string {
+  const were = new Map(before)
+  const changed = after.filter(([what, text]) => were.get(what) !== text)
+  // A time may have changed by less than is shown of it.
+  if (changed.length === 0) return `${whose} is changed.\n`
+  return toFactLines(
+    `${whose} is changed:`,
+    changed.map(([what, text]) => [what, `${were.get(what)} -> ${text}`]),
+  )
+}
+
+/** What a key and a team are both told of. */
+type Shared = TeamDocument | KeyDocument
+
+/**
+ * Such as `local only; openai/*, acme/large; 60 rpm; team Blue`; '' for what may everything.
+ *
+ * @param more what else there is to say, '' for nothing.
+ */
+export const toRules = (of: Shared, ...more: string[]): string =>
+  [
+    of.scope === 'local' ? 'local only' : '',
+    of.models.map(toPrintable).join(', '),
+    ...eachLimit(of, (value, name) => `${value} ${LIMITS[name].short}`),
+    ...more,
   ]
+    .filter(Boolean)
+    .join('; ')
+
+/** Null without one. */
+const toBudget = ({ budget_nano_usd: nanoUsd, budget_period: period }: Shared) =>
+  nanoUsd === null || period === null ? null : { nanoUsd, period }
+
+/** Whole percent, rounded down. BigInt: a hundred times a large sum is beyond what a number holds exactly. A budget of nothing is spent. */
+const toPercent = (spent: number, of: number) => (of > 0 ? Number((BigInt(spent) * 100n) / BigInt(of)) : 100)
+
+/** Such as `$16.20 of $20/month (81 %)`; `-` without a budget. */
+export function toBudgetCell(of: Shared): string {
+  const [budget, spent] = [toBudget(of), of.spent_nano_usd ?? 0]
+  return budget === null ? '-' : `${toSpent(spent)} of ${toBudgetText(budget)} (${toPercent(spent, budget.nanoUsd)} %)`
 }
 
-/** All that is known of a key, a line each. @param names of those whose it may be, by their ids. */
-export function toKeyText(
-  key: ListedKey,
-  standing: Standing,
-  names: ReadonlyMap<string, string>,
-  nowMs: number,
-): string {
-  const facts: Fact[] = [
-    ['id', key.id],
-    ...key.secrets.map((secret): Fact => ['key', toSecretText(secret, nowMs)]),
-    ...toFacts(key).slice(1),
-    ...toCeilingFacts(key),
-    ...toSpentFacts(standing),
-    ['last used', toLastUseText(standing)],
-    ...toOwner(key, names),
-    ['created', toTime(key.createdMs)],
-    ...(key.revokedMs === null ? [] : [['revoked', toTime(key.revokedMs)] as const]),
-  ]
-  return toFactLines(`${toKeyName(key)}, ${key.status}`, facts)
+/**
+ * A line for whoever looks after keys, from the warning threshold on; '' before that.
+ *
+ * @param whose such as `key dev`.
+ */
+export function toBudgetWarning(whose: string, of: Shared): string {
+  const [budget, { budget_state: state, budget_reset_ms: resetMs }] = [toBudget(of), of]
+  if (budget === null || state === null || state === 'ok') return ''
+  const part = state === 'spent' ? 'all' : `${toPercent(of.spent_nano_usd ?? 0, budget.nanoUsd)} %`
+  const next = resetMs === null ? 'It never resets' : `It resets on ${toDay(resetMs)}`
+  return `warning: ${whose} has spent ${part} of its budget of ${toBudgetText(budget)}. ${next}.\n`
 }
 
-/** What its member may not lift. */
-function toCeilingFacts({ ceilings }: ListedKey): Fact[] {
-  const texts = toCeilingTexts(ceilings).map(([field, text]) => `${field} ${text}`)
-  return texts.length === 0 ? [] : [['ceilings', texts.join('; ')]]
-}
+/** Such as `$3.10 this month, $45.10 in total`. */
+export const toSpentText = ({ spent_month_nano_usd: month, spent_total_nano_usd: total }: Shared) =>
+  `${toSpent(month)} this month, ${toSpent(total)} in total`
 
-/** Who has made it for themselves. */
-function toOwner({ ownerId }: ListedKey, names: ReadonlyMap<string, string>): Fact[] {
-  return ownerId === null ? [] : [['owner', `${names.get(ownerId) ?? '-'} (${toShortId(ownerId)})`]]
+/** What is spent, of a budget too where there is one. */
+export function toSpentFacts(of: Shared): Fact[] {
+  const spent: Fact = ['spent', toSpentText(of)]
+  if (of.budget_nano_usd === null) return [spent]
+  const next = of.budget_reset_ms === null ? '' : `, begins anew on ${toDay(of.budget_reset_ms)}`
+  return [['of budget', `${toBudgetCell(of)}${next}`], spent]
 }
-
-function toSecretText({ lastFour, createdMs, expiresMs }: ListedKey['secrets'][number], nowMs: number): string {
-  const since = `${toMasked(lastFour)}, made ${toTime(createdMs)}`
-  if (expiresMs === null) return since
-  return `${since}, ${expiresMs > nowMs ? 'ends' : 'ended'} ${toTime(expiresMs)}`
-}
-
-/** What has changed of a key, a line each. */
-export const toChangeText = (before: ListedKey, after: ListedKey): string =>
-  toChangeLines(toKeyName(before), toFacts(before), toFacts(after))

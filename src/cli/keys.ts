@@ -3,29 +3,61 @@
  * time the command returns. A secret is printed once, by `create` or `rotate`, alone on its line.
  */
 import type { Database } from 'bun:sqlite'
-import { toKeyDocument } from '../documents/key.ts'
-import { toMs } from '../domain/time.ts'
+import { type KeyDocument, toKeyDocument } from '../documents/key.ts'
+import { toShortId } from '../domain/id.ts'
+import { toDay, toMs } from '../domain/time.ts'
 import { readNames } from '../identity/admins.ts'
-import { editKey } from '../keys/edit.ts'
-import { DEFAULT_OVERLAP_MS, OVERLAP_MS, rotateKey } from '../keys/rotate.ts'
-import { createKey, listAllKeys, listKeys, revokeKey, showKey } from '../keys/service.ts'
+import { toCeilingTexts } from '../keys/changes.ts'
+import {
+  createKey,
+  DEFAULT_OVERLAP_MS,
+  editKey,
+  type ListedKey,
+  listAllKeys,
+  listKeys,
+  OVERLAP_MS,
+  revokeKey,
+  rotateKey,
+  showKey,
+} from '../keys/service.ts'
 import { toFirstStanding } from '../keys/standing.ts'
+import { toMasked } from '../keys/token.ts'
 import { createIdentityStore } from '../store/sqlite/identity-store.ts'
-import { createStandings, toBudgetWarning } from './budget.ts'
+import { createStandings } from './budget.ts'
 import { usageError } from './command-error.ts'
-import { type Context, printJson, toPrintable, toTime, withStore } from './io.ts'
+import {
+  type Context,
+  printJson,
+  toDescribedTable,
+  toFactLines,
+  toPrintable,
+  toShort,
+  toTime,
+  withStore,
+} from './io.ts'
 import { findUnmatchedAfter, findUnmatchedNow, toPatterns, warnOf } from './key-models.ts'
-import { toKeyChanges } from './key-options.ts'
-import { toKeyTable } from './key-table.ts'
-import { toChangeText, toKeyName, toKeyText } from './key-text.ts'
-import type { Flags } from './shared-options.ts'
+import { type Flags, toKeyChanges } from './key-options.ts'
+import {
+  type Fact,
+  toBudgetCell,
+  toBudgetWarning,
+  toChangeLines,
+  toKeyFacts,
+  toRules,
+  toSpentFacts,
+  toSpentText,
+} from './key-text.ts'
 import { toName } from './values.ts'
 
 /** Of a key that a command makes. */
 const NOBODY = new Map<string, string>()
 
-/** Who may have made a key for themselves, by their ids. */
-const ownersOf = (sqlite: Database) => readNames(createIdentityStore(sqlite))
+/** Makes the documents of keys, as they stand now. @param id of the only one that will be asked for. */
+async function createDocuments(sqlite: Database, io: Context, id?: string) {
+  const standingOf = await createStandings(sqlite, 'key', io, id)
+  const names = await readNames(createIdentityStore(sqlite))
+  return (key: ListedKey) => toKeyDocument(key, standingOf(key), names)
+}
 
 export async function create(flags: Flags, io: Context): Promise<void> {
   const nowMs = io.nowMs()
@@ -46,30 +78,92 @@ export async function create(flags: Flags, io: Context): Promise<void> {
 /** @param all also those that let nobody in any more, or never did: playgrounds are metered by them. */
 export async function list({ all = false }: { all?: boolean }, io: Context): Promise<void> {
   const nowMs = io.nowMs()
-  const { shown, hidden, names } = await withStore(io, { readonly: true }, async (store, sqlite) => {
-    const standingOf = await createStandings(sqlite, 'key', io)
+  const { shown, hidden } = await withStore(io, { readonly: true }, async (store, sqlite) => {
+    const toDocument = await createDocuments(sqlite, io)
     const keys = all ? await listAllKeys(store, nowMs) : await listKeys(store, nowMs)
     const wanted = keys.filter(({ status }) => all || status === 'active')
-    const shown = wanted.map((key) => ({ key, standing: standingOf(key) }))
-    return { shown, hidden: keys.length - wanted.length, names: await ownersOf(sqlite) }
+    return { shown: wanted.map(toDocument), hidden: keys.length - wanted.length }
   })
-  if (io.json) return printJson(io, { keys: shown.map(({ key, standing }) => toKeyDocument(key, standing, names)) })
-  if (shown.length > 0) io.stdout(toKeyTable(shown, names, nowMs, io.paint))
+  if (io.json) return printJson(io, { keys: shown })
+  if (shown.length > 0) io.stdout(toKeyTable(shown, io))
   if (hidden > 0) io.stderr(`${hidden} revoked or expired; with --all they are listed, too.\n`)
   else if (shown.length === 0) io.stderr('There are no keys yet. Make one with: tollgate keys create --name NAME\n')
-  for (const { key, standing } of shown)
-    if (key.status === 'active') io.stderr(toBudgetWarning(`key ${toPrintable(key.name)}`, standing))
+  for (const key of shown) if (key.status === 'active') io.stderr(toBudgetWarning(`key ${toPrintable(key.name)}`, key))
 }
+
+const HEADINGS = ['ID', 'NAME', 'KEY', 'UNTIL', 'BUDGET']
+
+/** One line a key that fits a terminal, and beneath it what the key is held to. */
+function toKeyTable(keys: readonly KeyDocument[], io: Context): string {
+  const nowMs = io.nowMs()
+  const rows = keys.map((key) => [
+    toShortId(key.id),
+    toShort(key.name),
+    key.secrets
+      .filter(({ expires_ms: endMs }) => endMs === null || endMs > nowMs)
+      .map(({ last_four }) => `…${last_four}`)
+      .join(' ') || '-',
+    key.status !== 'active' ? key.status : key.expires_ms === null ? '-' : toDay(key.expires_ms),
+    toBudgetCell(key),
+  ])
+  // Columns in which no key has anything are left out.
+  const isUsed = HEADINGS.map((_, column) => rows.some((row) => row[column] !== '-'))
+  const keep = (line: string[]) => line.filter((_, column) => isUsed[column])
+  const notes = keys.map((key) => [toKeyRules(key), toUse(key)])
+  return toDescribedTable(keep(HEADINGS), rows.map(keep), notes, io.paint)
+}
+
+const toKeyRules = (key: KeyDocument) =>
+  toRules(
+    key,
+    key.allowed_ips.length > 0 ? `from ${key.allowed_ips.join(', ')}` : '',
+    key.team === null ? '' : `team ${toPrintable(key.team)}`,
+    key.owner_id === null ? '' : `of ${toPrintable(key.owner ?? toShortId(key.owner_id))}`,
+  )
+
+/** Such as `$3.10 this month, $45.10 in total; last used 2026-11-21 12:30 for openai/gpt-4o` */
+const toUse = (key: KeyDocument) =>
+  key.last_used_ms === null && key.spent_total_nano_usd === 0
+    ? 'never used'
+    : `${toSpentText(key)}; last used ${toLastUseText(key)}`
+
+/** Such as `2026-11-21 12:30 for openai/gpt-4o`. */
+const toLastUseText = ({ last_used_ms: ms, last_model: model }: KeyDocument) =>
+  ms === null ? 'never' : `${toTime(ms)} for ${toPrintable(model ?? '')}`
 
 export async function show(which: string, io: Context): Promise<void> {
   const nowMs = io.nowMs()
   await withStore(io, { readonly: true }, async (store, sqlite) => {
-    const key = await showKey(store, which, nowMs)
-    const standing = (await createStandings(sqlite, 'key', io, key.id))(key)
-    const names = await ownersOf(sqlite)
-    if (io.json) return printJson(io, toKeyDocument(key, standing, names))
-    io.stdout(toKeyText(key, standing, names, nowMs))
+    const found = await showKey(store, which, nowMs)
+    const key = (await createDocuments(sqlite, io, found.id))(found)
+    if (io.json) return printJson(io, key)
+    io.stdout(toKeyText(key, nowMs))
   })
+}
+
+/** Such as `Key 3f2a91bc (dev)`. */
+const toKeyName = ({ id, name }: Pick<KeyDocument, 'id' | 'name'>) => `Key ${toShortId(id)} (${toPrintable(name)})`
+
+/** All that is known of a key, a line each. */
+function toKeyText(key: KeyDocument, nowMs: number): string {
+  const ceilings = toCeilingTexts(key.ceilings).map(([field, text]) => `${field} ${text}`)
+  const facts: Fact[] = [
+    ['id', key.id],
+    ...key.secrets.map((secret): Fact => ['key', toSecretText(secret, nowMs)]),
+    ...toKeyFacts(key).slice(1),
+    ...(ceilings.length === 0 ? [] : [['ceilings', ceilings.join('; ')] as const]),
+    ...toSpentFacts(key),
+    ['last used', toLastUseText(key)],
+    ...(key.owner_id === null ? [] : [['owner', `${key.owner ?? '-'} (${toShortId(key.owner_id)})`] as const]),
+    ['created', toTime(key.created_ms)],
+    ...(key.revoked_ms === null ? [] : [['revoked', toTime(key.revoked_ms)] as const]),
+  ]
+  return toFactLines(`${toKeyName(key)}, ${key.status}`, facts)
+}
+
+function toSecretText({ last_four, created_ms, expires_ms: endMs }: KeyDocument['secrets'][number], nowMs: number) {
+  const since = `${toMasked(last_four)}, made ${toTime(created_ms)}`
+  return endMs === null ? since : `${since}, ${endMs > nowMs ? 'ends' : 'ended'} ${toTime(endMs)}`
 }
 
 export async function edit(which: string, flags: Flags, io: Context): Promise<void> {
@@ -77,19 +171,18 @@ export async function edit(which: string, flags: Flags, io: Context): Promise<vo
   const changes = toKeyChanges(flags, { canBeNone: true }, nowMs)
   if (Object.keys(changes).length === 0) throw usageError('Say what to change, such as --rpm 60 or --budget none.')
   await withStore(io, {}, async (store, sqlite) => {
-    const { before, key, difference } = await editKey(store, which, changes, { actor: 'cli', nowMs })
-    const changed = Object.keys(difference?.after ?? {})
-    const unmatched = await findUnmatchedAfter(changed, key, store, io)
-    if (io.json) {
-      const standing = (await createStandings(sqlite, 'key', io, key.id))(key)
-      return printJson(io, {
-        ...toKeyDocument(key, standing, await ownersOf(sqlite)),
-        changed,
-        ...toPatterns(unmatched),
-      })
-    }
+    const edited = await editKey(store, which, changes, { actor: 'cli', nowMs })
+    const changed = Object.keys(edited.difference?.after ?? {})
+    const unmatched = await findUnmatchedAfter(changed, edited.key, store, io)
+    const toDocument = await createDocuments(sqlite, io, edited.key.id)
+    const [before, key] = [toDocument(edited.before), toDocument(edited.key)]
+    if (io.json) return printJson(io, { ...key, changed, ...toPatterns(unmatched) })
     warnOf(unmatched, io)
-    io.stdout(difference === null ? `${toKeyName(key)} is like that already.\n` : toChangeText(before, key))
+    io.stdout(
+      edited.difference === null
+        ? `${toKeyName(key)} is like that already.\n`
+        : toChangeLines(toKeyName(before), toKeyFacts(before), toKeyFacts(key)),
+    )
   })
 }
 
@@ -100,10 +193,10 @@ export async function rotate(which: string, { overlap }: { overlap?: string }, i
   await withStore(io, {}, async (store, sqlite) => {
     // First: once there is a secret, nothing may come between it and whoever asked for it.
     const { id } = await showKey(store, which, nowMs)
-    const standingOf = io.json ? await createStandings(sqlite, 'key', io, id) : null
+    const toDocument = await createDocuments(sqlite, io, id)
     const { key, secret } = await rotateKey(store, id, overlapMs, { actor: 'cli', nowMs })
-    if (standingOf !== null) {
-      const { id, name, ...rest } = toKeyDocument(key, standingOf(key), await ownersOf(sqlite))
+    if (io.json) {
+      const { id, name, ...rest } = toDocument(key)
       return printJson(io, { id, name, key: secret, ...rest })
     }
     const end = overlapMs === 0 ? 'has ended' : `ends ${toTime(nowMs + overlapMs)} UTC at the latest`
@@ -122,8 +215,8 @@ export async function revoke(which: string, io: Context): Promise<void> {
   await withStore(io, {}, async (store, sqlite) => {
     const { key, alreadyRevoked } = await revokeKey(store, which, { actor: 'cli', nowMs })
     if (io.json) {
-      const standing = (await createStandings(sqlite, 'key', io, key.id))(key)
-      return printJson(io, { ...toKeyDocument(key, standing, await ownersOf(sqlite)), already_revoked: alreadyRevoked })
+      const toDocument = await createDocuments(sqlite, io, key.id)
+      return printJson(io, { ...toDocument(key), already_revoked: alreadyRevoked })
     }
     io.stdout(`${toKeyName(key)} ${alreadyRevoked ? 'was revoked already' : 'is revoked'}.\n`)
   })

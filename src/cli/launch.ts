@@ -10,16 +10,15 @@ import { type AgentName, INSTALL, type Launch, toLaunch, toShell } from './agent
 import { type AskedServer, chooseServer, fetchFrom } from './ask-server.ts'
 import { AgentEnded, CommandError } from './command-error.ts'
 import { type Context, printJson, withStore } from './io.ts'
-import { BUDGET } from './launch-options.ts'
 import { findServer } from './live.ts'
-import { type Flags, toTypedChanges } from './shared-options.ts'
+import { toBudget } from './values.ts'
 
 /** The options of `launch`, as they stand on the command line. */
 export interface LaunchFlags {
   model?: string
   key?: string
   url?: string
-  budget?: string[]
+  budget?: string
   print?: boolean
 }
 
@@ -93,12 +92,11 @@ async function toNetworkBase({ unix, base }: AskedServer, io: Context): Promise<
 /** A name that says what it was for, and that no other has. */
 async function makeKey(agent: AgentName, { budget, print }: LaunchFlags, io: Context) {
   const nowMs = io.nowMs()
-  const said: Flags = budget ? { budget } : {}
-  const changes = toTypedChanges(said, [BUDGET], { canBeNone: false }, nowMs)
+  const limited = budget === undefined ? {} : { budget: toBudget(budget) }
   const expiresMs = print ? null : nowMs + KEY_DAYS * 86_400_000
   const name = `${agent} ${mintId(nowMs).slice(-8)}`
   const made = await withStore(io, {}, (store) =>
-    createKey(store, { ...changes, name, expiresMs }, { actor: 'cli', nowMs }),
+    createKey(store, { ...limited, name, expiresMs }, { actor: 'cli', nowMs }),
   )
   return { id: made.key.id, secret: made.secret }
 }

@@ -6,7 +6,7 @@
 import { realpathSync } from 'node:fs'
 import { toServeConfig, toSettingTexts, toVariableName, WITHOUT_ROW } from '../config.ts'
 import { isBuiltIn } from '../domain/dialects.ts'
-import { toOidcSettings } from '../identity/oidc/settings.ts'
+import { toOidcSettings } from '../identity/oidc.ts'
 import { createFirstKey } from '../keys/service.ts'
 import { createLog, type Log, traceOf } from '../log.ts'
 import { type Server, startServer } from '../server/server.ts'

@@ -2,9 +2,9 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { count } from '../domain/text.ts'
 import { DAY_MS, toDay } from '../domain/time.ts'
-import { type BudgetStanding, toBudgetText } from '../keys/budget.ts'
+import { toBudgetText } from '../keys/definition.ts'
 import { isLiving } from '../keys/find.ts'
-import type { readStandings } from '../keys/standing.ts'
+import type { BudgetStanding, readStandings } from '../keys/standing.ts'
 import type { KeyRows, StoredKey } from '../store/config-store.ts'
 import { Text, wordOf } from './fields.ts'
 

@@ -1,11 +1,10 @@
 /** Keys and teams under their columns' names, as `keys … --json` and `teams … --json` print them and the admin API answers. */
 import { type Static, Type } from '@sinclair/typebox'
 import { toRevision } from '../domain/changes.ts'
-import { PERIODS } from '../domain/limits.ts'
-import { toFields } from '../keys/fields.ts'
+import { mapLimits, PERIODS } from '../domain/limits.ts'
+import { toKeyFields, toTeamFields } from '../keys/changes.ts'
 import type { ListedKey } from '../keys/service.ts'
 import type { Standing } from '../keys/standing.ts'
-import { toTeamFields } from '../keys/teams.ts'
 import type { StoredTeam } from '../store/config-store.ts'
 import {
   Count,
@@ -27,9 +26,7 @@ const Shared = {
   name: Text,
   scope: wordOf(['all', 'local'] as const),
   models: Type.Array(Text, { description: 'Patterns over slugs; none: every model of the scope.' }),
-  rpm: CountOrNull,
-  tpm: CountOrNull,
-  concurrency: CountOrNull,
+  ...mapLimits(() => CountOrNull),
   metadata: Type.Record(Type.String(), Type.String()),
   budget_nano_usd: MoneyOrNull,
   budget_period: orNull(wordOf(PERIODS)),
@@ -71,7 +68,7 @@ export const Key = Type.Object({
     {
       scope: Type.Optional(Type.Literal('local')),
       models: Type.Optional(Type.Array(Text)),
-      ...{ rpm: Type.Optional(Count), tpm: Type.Optional(Count), concurrency: Type.Optional(Count) },
+      ...mapLimits(() => Type.Optional(Count)),
       budget_nano_usd: Type.Optional(Money),
       budget_period: Type.Optional(wordOf(PERIODS)),
       allowed_ips: Type.Optional(Type.Array(Text)),
@@ -90,7 +87,7 @@ export const MadeKey = Type.Object({
 
 /** @param names of those who may be its owner, by their ids. */
 export function toKeyDocument(key: ListedKey, standing: Standing, names: ReadonlyMap<string, string>): KeyDocument {
-  const all = toFields(key)
+  const all = toKeyFields(key)
   const { name, ...fields } = all
   return {
     id: key.id,

@@ -5,6 +5,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import type { FoundProvider, FoundServer } from '../catalog/on-this-machine.ts'
 import { toRevision } from '../domain/changes.ts'
+import { mapLimits } from '../domain/limits.ts'
 import { SERVER_STATES, type ServedFigures, type ServerStatus } from '../domain/model-server.ts'
 import type { Environment, Upstream as KnownUpstream, OpenedCredentials, Snapshot, Target } from '../domain/snapshot.ts'
 import type { UpstreamHealth } from '../health/health.ts'
@@ -30,7 +31,7 @@ export const Upstream = Type.Object({
     ...{ headers_ms: Count, first_token_ms: Count, idle_ms: Count, total_ms: Count, total_whole_ms: Count },
   }),
   limits: Type.Object(
-    { rpm: CountOrNull, tpm: CountOrNull, concurrency: CountOrNull },
+    mapLimits(() => CountOrNull),
     { description: 'null: no limit.' },
   ),
   state: wordOf(['healthy', 'degraded', 'refused', 'down', 'unknown', 'not_ready', 'disabled'] as const),
@@ -226,8 +227,7 @@ export function toUpstreamFacts(upstream: KnownUpstream): UpstreamFacts {
       total_whole_ms: deadlines.totalWhole,
     },
     limits: {
-      rpm: limits.requestsPerMinute,
-      tpm: limits.tokensPerMinute,
+      ...limits,
       concurrency: limits.concurrency ?? options.concurrency ?? null,
     },
   }

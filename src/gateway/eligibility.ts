@@ -105,7 +105,7 @@ function fitFeatures(
 /** As many calls as there are choices, where its upstream may not be asked so often in a minute, would never all be made. */
 function checkCalls(body: CanonicalRequest, target: Target): GatewayError | null {
   const { id, limits } = target.upstream
-  const most = limits.requestsPerMinute
+  const most = limits.rpm
   if (most === null || (body.n ?? 1) <= most || !isSplit(body, target)) return null
   const why = `each choice is a call of its own, and its upstream \`${id}\` takes ${most} a minute`
   return new GatewayError('invalid_request', `'n' is too large for the model \`${target.model}\`: ${why}.`, {
@@ -200,7 +200,7 @@ function checkKind({ inputs }: EmbeddingRequest, { model, upstream }: Target): G
 function checkInputCalls(body: CanonicalRequest, { inputs }: EmbeddingRequest, target: Target): GatewayError | null {
   const { id, limits } = target.upstream
   const calls = toBatches(body, target).length
-  const most = Math.min(MAX_CALLS, limits.requestsPerMinute ?? Infinity)
+  const most = Math.min(MAX_CALLS, limits.rpm ?? Infinity)
   if (calls <= most) return null
   return new GatewayError(
     'invalid_request',

@@ -2,10 +2,12 @@
  * How often somebody may be wrong within a quarter of an hour. A password is guessed at: failures are counted by address and account
  * together, by address and by account, so that an account closes to one address soon and to all of them late. Where it was opened
  * from before, what others do closes it to nobody. Codes have 128 bits, passkeys more, and a provider has doors of its own: their
- * failures are counted by address alone, and nobody is kept out by what somebody elsewhere has tried. Pure; in memory.
+ * failures are counted by address alone, and nobody is kept out by what somebody elsewhere has tried. In memory; failures are reported.
  */
 import { toIp } from '../domain/ip.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import { type Log, traceOf } from '../log.ts'
+import type { IdentityStore } from '../store/identity-store.ts'
 
 /** Who tries to come in, from where, and by what; each of these is counted by itself. */
 export interface Attempt {
@@ -173,3 +175,32 @@ export function toNetwork(address: string): string {
   const ip = toIp(address)
   return ip?.length === 8 ? ip.slice(0, 4).join(':') : address
 }
+
+/** Counts attempts to sign in, and reports those that fail. */
+export const createAttempts = (store: Pick<IdentityStore, 'changeIdentity'>, log: Pick<Log, 'warn' | 'error'>) =>
+  new Attempts({
+    failed({ address, by }, code) {
+      const isPassword = typeof by === 'object'
+      log.warn('sign_in_failed', 'a sign-in failed', {
+        ip: address,
+        method: isPassword ? 'password' : by,
+        account: isPassword && by.isKnown ? by.password : null,
+        code,
+      })
+    },
+    closed(account, address, nowMs) {
+      store
+        .changeIdentity({ actor: 'server', nowMs }, ({ admins }) => {
+          const subject = admins.find(({ name }) => name === account)?.id ?? ''
+          return {
+            value: null,
+            change: { action: 'admins.close', subject, detail: { name: account, address }, write: {} },
+          }
+        })
+        .catch((error) =>
+          log.error('internal_error', 'the audit log has no row of an account that was closed', {
+            trace: traceOf(error),
+          }),
+        )
+    },
+  })

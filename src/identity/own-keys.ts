@@ -1,11 +1,13 @@
 /**
- * The keys of a member: a store of keys in which there are no others. The services of `keys/` work with it as with the whole one, and
- * whatever they are asked for, they find, tell of and write the member's own alone.
+ * Keys of somebody's own. Of a member: a store of keys in which there are no others; the services of `keys/` work with it as with the whole one, and
+ * whatever they are asked for, they find, tell of and write the member's own alone. And the key by which anybody's playground is metered.
  */
+import { toDifference } from '../domain/changes.ts'
+import { mintId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { DAY_MS } from '../domain/time.ts'
-import { requireWithin } from '../keys/ceilings.ts'
-import type { KeyChanges } from '../keys/fields.ts'
+import { NEW_KEY, requireWithin, toKeyFields } from '../keys/changes.ts'
+import type { KeyChanges } from '../keys/definition.ts'
 import { isLiving } from '../keys/find.ts'
 import { type CreatedKey, createKey } from '../keys/service.ts'
 import type { Actor, ConfigStore, KeyRows, KeyStore, StoredKey } from '../store/config-store.ts'
@@ -96,3 +98,32 @@ function requireAllowed({ keys, teams }: KeyRows, { id, teamId }: Member, key: S
   if (living.some(({ ownerId, name }) => ownerId !== id && name === key.name))
     throw new ServiceError({ kind: 'invalid', field: 'name' }, 'This name is taken: choose another one.')
 }
+
+/**
+ * Their key, made where there is none, brought into the team that they are in by now, and in force again where it had been revoked
+ * with them. Null for who may not sign in any more.
+ */
+export function takePlaygroundKey(store: IdentityStore, adminId: string, by: Actor): Promise<StoredKey | null> {
+  return store.changeIdentity<StoredKey | null>(by, ({ admins, keyRows }) => {
+    const admin = admins.find(({ id }) => id === adminId)
+    if (!admin || admin.disabledMs !== null) return { value: null, change: null }
+    const found = keyRows().keys.find((key) => key.hidden && key.ownerId === adminId)
+    if (!found) {
+      const key = toNew(admin, by.nowMs)
+      const detail = { name: key.name, ...toDifference({}, toAll(key)) }
+      return { value: key, change: { action: 'keys.create', subject: key.id, detail, write: { keys: [key] } } }
+    }
+    const key = { ...found, teamId: admin.teamId, revokedMs: null }
+    const difference = toDifference(toAll(found), toAll(key))
+    const record = { action: 'keys.edit' as const, subject: key.id, detail: { name: key.name, ...difference } }
+    return { value: key, change: difference && { ...record, write: { keys: [key] } } }
+  })
+}
+
+const toNew = ({ id, name, teamId }: StoredAdmin, nowMs: number): StoredKey => ({
+  ...NEW_KEY,
+  ...{ id: mintId(nowMs), name: `playground of ${name}`, teamId, ownerId: id, hidden: true, createdMs: nowMs },
+  secrets: [],
+})
+
+const toAll = (key: StoredKey) => ({ ...toKeyFields(key), hidden: key.hidden, revoked_ms: key.revokedMs })

@@ -8,11 +8,10 @@ import { ServiceError } from '../domain/service-error.ts'
 import { hashToken } from '../keys/token.ts'
 import type { Actor } from '../store/config-store.ts'
 import type { IdentityRows, IdentityStore, IdentityWrite, StoredAdmin, StoredSession } from '../store/identity-store.ts'
-import { decideAdmin, isOwnerAt, toCreation } from './admins.ts'
+import { decideAdmin, isOwnerAt, toCreation, toSignInName } from './admins.ts'
 import type { Attempts } from './attempts.ts'
-import { hashCode, type SetupCode } from './codes.ts'
-import { toSignInName } from './names.ts'
-import { hashPassword, isPassword, requireGoodPassword } from './passwords.ts'
+import { hashCode, hashPassword, isPassword, requireGoodPassword, type SetupCode } from './passwords.ts'
+import { mintSecret } from './pending.ts'
 import { forgetOver } from './principal.ts'
 
 export interface SignInDeps {
@@ -186,7 +185,7 @@ export async function changePassword(
 const toEnded = ({ sessionId }: Client) => ({ ids: sessionId === null ? [] : [sessionId] })
 
 function open(admin: StoredAdmin, { address, agent }: Client, nowMs: number): SignedIn {
-  const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url')
+  const secret = mintSecret()
   const begun = { id: mintId(nowMs), adminId: admin.id, createdMs: nowMs, seenMs: nowMs }
   return { admin, session: { ...begun, hash: hashToken(secret), address, agent: agent.slice(0, 200) }, secret }
 }

@@ -1,15 +1,24 @@
 /**
- * Creates, shows, lists and revokes keys; what changes one otherwise is in `edit.ts` and `rotate.ts`. Called by their commands, `serve` (for the
- * first key) and later the dashboard. Keys are revoked and never deleted: the ledger names them. Names are unique among keys in
- * force, so that a command may go by them. Teams have `teams.ts`.
+ * Creates, shows, lists, changes, rotates and revokes keys. Called by commands, the admin API, and `serve` for the first key. Keys are
+ * revoked and never deleted: the ledger names them. Names are unique among keys in force, so that a command may go by them.
  */
-
-import { toDifference } from '../domain/changes.ts'
+import { type Difference, requireRevision, toDifference } from '../domain/changes.ts'
 import { mintId } from '../domain/id.ts'
-import type { Actor, Decided, KeyRows, KeyStore, KeyWrite, StoredKey, StoredTeam } from '../store/config-store.ts'
-import { DEFAULTS, type KeyChanges, toFields, withChanges } from './fields.ts'
-import { findKey, isLiving, requireFreeName, requireInSight } from './find.ts'
-import { checkOptions } from './rules.ts'
+import { ServiceError } from '../domain/service-error.ts'
+import { DAY_MS } from '../domain/time.ts'
+import type {
+  Actor,
+  Decided,
+  KeyRows,
+  KeyStore,
+  KeyWrite,
+  StoredKey,
+  StoredSecret,
+  StoredTeam,
+} from '../store/config-store.ts'
+import { NEW_KEY, toCeilings, toKeyFields, withKeyChanges } from './changes.ts'
+import type { KeyChanges } from './definition.ts'
+import { findKey, isLiving, requireFreeName, requireInSight, requireUnrevoked } from './find.ts'
 import { mintSecret, toMasked } from './token.ts'
 
 export interface KeyOptions extends KeyChanges {
@@ -51,10 +60,9 @@ export function createFirstKey(store: KeyStore, options: KeyOptions, by: Actor):
 export function decideKey({ teams }: KeyRows, options: KeyOptions, { nowMs }: Actor): Decided<KeyWrite, CreatedKey> {
   const { secret, stored } = mintSecret(nowMs)
   const { name, ownerId = null } = options
-  const made = { ...DEFAULTS, id: mintId(nowMs), name, ownerId, createdMs: nowMs, secrets: [stored] }
-  const key = withChanges(made, options, teams)
-  checkOptions({ ...options, metadata: key.metadata })
-  const detail = { name: key.name, key: toMasked(stored.lastFour), ...toDifference({}, toFields(key)) }
+  const made = { ...NEW_KEY, id: mintId(nowMs), name, ownerId, createdMs: nowMs, secrets: [stored] }
+  const key = withKeyChanges(made, options, teams)
+  const detail = { name: key.name, key: toMasked(stored.lastFour), ...toDifference({}, toKeyFields(key)) }
   return {
     value: { key: toListed(key, teams, nowMs), secret },
     change: { action: 'keys.create' as const, subject: key.id, detail, write: { keys: [key] } },
@@ -77,6 +85,95 @@ export async function listAllKeys(store: KeyStore, nowMs: number): Promise<Liste
   const { keys, teams } = await store.readKeys()
   return keys.map((key) => toListed(key, teams, nowMs))
 }
+
+export interface EditedKey {
+  before: ListedKey
+  key: ListedKey
+  /** Null where the key was like that already: then nothing was written. */
+  difference: Difference | null
+}
+
+/**
+ * Changes the key that the text means (`find.ts`). One that has expired is in force again once it expires later. Throws `invalid`,
+ * `key_not_found`, `key_ambiguous`, `key_revoked`, `team_not_found`, `key_exists` where it would be the second key in force of
+ * its name, `revision_conflict`, and `key_hidden` for what may not be changed of such a key. What is said of a member's key by somebody
+ * else becomes a ceiling (`changes.ts`).
+ */
+export function editKey(store: KeyStore, which: string, changes: KeyChanges, by: Actor): Promise<EditedKey> {
+  return store.changeKeys<EditedKey>(by, ({ keys, teams }) => {
+    const found = findKey(keys, which, by.nowMs)
+    requireUnrevoked(found)
+    requireRevision(by, `The key '${found.name}'`, toKeyFields(found), toKeyFields(found))
+    const { name, team, allowedIps, expiresMs } = changes
+    if ([name, team, allowedIps, expiresMs].some((change) => change !== undefined)) requireInSight(found)
+    const changed = withKeyChanges(found, changes, teams)
+    const isOthers = found.ownerId !== null && !store.isOwn
+    const key = isOthers ? { ...changed, ceilings: toCeilings(changed, changes) } : changed
+    // Whoever has shared a name since before names were unique may go on with it.
+    const isNewName = key.name !== found.name || !isLiving(found, by.nowMs)
+    const others = keys.filter(({ id }) => id !== key.id)
+    if (isNewName && isLiving(key, by.nowMs)) requireFreeName(others, key.name, by.nowMs)
+    const difference = toDifference(toKeyFields(found), toKeyFields(key))
+    const record = { action: 'keys.edit' as const, subject: key.id, detail: { name: key.name, ...difference } }
+    return {
+      value: { before: toListed(found, teams, by.nowMs), key: toListed(key, teams, by.nowMs), difference },
+      change: difference === null ? null : { ...record, write: { keys: [key] } },
+    }
+  })
+}
+
+/** How long the secret before works on beside the new one, where nothing is said. */
+export const DEFAULT_OVERLAP_MS = DAY_MS
+
+/** Whoever wants both for longer wants two keys. */
+export const OVERLAP_MS = { min: 0, max: 365 * DAY_MS }
+
+/** So long after its end a secret is known for what it was. */
+const REMEMBERED_MS = 90 * DAY_MS
+
+/**
+ * Gives the key that the text means (`find.ts`) a new secret. All others end after the overlap, or earlier where an earlier
+ * rotation has said so: no rotation keeps a secret alive, and an overlap of 0 leaves the new one alone. Throws `invalid`,
+ * `key_not_found`, `key_ambiguous`, `key_hidden`, `key_revoked` and `key_expired`.
+ */
+export function rotateKey(store: KeyStore, which: string, overlapMs: number, by: Actor): Promise<CreatedKey> {
+  return store.changeKeys(by, ({ keys, teams }) => {
+    const { nowMs } = by
+    if (!Number.isInteger(overlapMs) || overlapMs < OVERLAP_MS.min || overlapMs > OVERLAP_MS.max)
+      throw new ServiceError(
+        { kind: 'invalid', field: 'overlapMs' },
+        'The overlap is invalid: it may be 365 days long.',
+      )
+    const found = findKey(keys, which, nowMs)
+    requireInSight(found)
+    requireUnrevoked(found)
+    if (!isLiving(found, nowMs))
+      throw new ServiceError({ kind: 'key_expired', key: found.name }, `The key '${found.name}' has expired.`)
+    const { secret, stored } = mintSecret(nowMs)
+    const before = found.secrets
+      .map((one) => ({ ...one, expiresMs: Math.min(one.expiresMs ?? Number.POSITIVE_INFINITY, nowMs + overlapMs) }))
+      .filter(({ expiresMs }) => expiresMs > nowMs - REMEMBERED_MS)
+    // Newest last, also where the clock was set back.
+    const createdMs = Math.max(nowMs, found.secrets.at(-1)?.createdMs ?? nowMs)
+    const key = { ...found, secrets: [...before, { ...stored, createdMs }] }
+    const difference = toDifference(
+      toShownSecrets(found.secrets, key.secrets),
+      toShownSecrets(key.secrets, found.secrets),
+    )
+    const detail = { name: key.name, key: toMasked(stored.lastFour), ...difference }
+    return {
+      value: { key: toListed(key, teams, nowMs), secret },
+      change: { action: 'keys.rotate' as const, subject: key.id, detail, write: { keys: [key] } },
+    }
+  })
+}
+
+/** Those that are not the same among the others. */
+const toShownSecrets = (secrets: readonly StoredSecret[], others: readonly StoredSecret[]) => ({
+  secrets: secrets
+    .filter(({ hash, expiresMs }) => !others.some((other) => other.hash === hash && other.expiresMs === expiresMs))
+    .map(({ lastFour, expiresMs }) => ({ last_four: lastFour, expires_ms: expiresMs })),
+})
 
 /**
  * Revokes the key that the text means (`find.ts`), with all of its secrets. Revoking twice is no error. Throws `key_not_found`,

@@ -2,11 +2,34 @@
  * How keys and teams stand: what each has spent this month and in total, how its budget stands, and when it was last used. Lists
  * show it, and whoever shows one. Read once for all of them, since there may be thousands.
  */
-import { type Budget, PERIODS, type Period } from '../domain/limits.ts'
+import { BUDGET_WARNING_PERCENT, type Budget, PERIODS, type Period } from '../domain/limits.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import { type InForce, MOST_STEP_MS, toInForce } from '../limits/period.ts'
 import type { LedgerReader, Spending } from '../store/ledger-store.ts'
-import { type BudgetStanding, toBudgetStanding } from './budget.ts'
+
+export interface BudgetStanding {
+  budget: Budget
+  /** Spent in the current period, what requests under way have reserved included. */
+  spentNanoUsd: number
+  /** Whole percent of the budget, rounded down. */
+  percent: number
+  /** When the next period begins; null for a budget in total. */
+  resetMs: number | null
+  state: 'ok' | 'warning' | 'spent'
+}
+
+/**
+ * Works out how a budget stands.
+ *
+ * @param spentNanoUsd in the period in force.
+ * @param resetMs when that ends.
+ */
+export function toBudgetStanding(budget: Budget, spentNanoUsd: number, resetMs: number | null): BudgetStanding {
+  // BigInt: a hundred times a large sum is beyond what a number holds exactly. A budget of nothing is spent.
+  const percent = budget.nanoUsd > 0 ? Number((BigInt(spentNanoUsd) * 100n) / BigInt(budget.nanoUsd)) : 100
+  const state = percent >= 100 ? 'spent' : percent >= BUDGET_WARNING_PERCENT ? 'warning' : 'ok'
+  return { budget, spentNanoUsd, percent, resetMs, state }
+}
 
 export interface Standing extends Pick<Spending, 'lastUse'> {
   /** Null where there is none. */

@@ -1,36 +1,24 @@
 /**
- * Creates, shows, changes and lists teams: keys that share limits, a list of models and a budget. Called by their commands and
- * later the dashboard. Teams are never deleted: the ledger names them. Their names are unique, so that a command may go by them.
+ * Creates, shows, changes and lists teams: keys that share limits, a list of models and a budget. Called by commands and the admin
+ * API. Teams are never deleted: the ledger names them. Their names are unique, so that a command may go by them.
  */
-import { type Difference, type Fields, requireRevision, toDifference } from '../domain/changes.ts'
+import { type Difference, requireRevision, toDifference } from '../domain/changes.ts'
 import { mintId, toShortId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Actor, KeyStore, StoredTeam } from '../store/config-store.ts'
+import { NEW_TEAM, toTeamFields, withTeamChanges } from './changes.ts'
+import type { TeamChanges } from './definition.ts'
 import { findTeam } from './find.ts'
-import { checkOptions } from './rules.ts'
 import { type ListedKey, toListed } from './service.ts'
-import { SHARED_DEFAULTS, type SharedChanges, toSharedFields, withShared } from './shared-fields.ts'
-
-/** What is said of a team. Null = none. What is left out stays as it is. */
-export interface TeamChanges extends SharedChanges {
-  /** How many keys each of its members may have. */
-  maxKeys?: number | null
-}
 
 export interface TeamOptions extends TeamChanges {
   name: string
 }
 
-/** What a new team is like where nothing is said. */
-const DEFAULTS: Omit<StoredTeam, 'id' | 'name' | 'createdMs'> = { ...SHARED_DEFAULTS, maxKeys: 10 }
-
-/** What may be changed of a team, by the names of its columns. */
-export const toTeamFields = (team: StoredTeam) => ({ ...toSharedFields(team), max_keys: team.maxKeys }) satisfies Fields
-
 /** Creates a team. Throws `invalid` and `team_exists`. */
 export function createTeam(store: KeyStore, options: TeamOptions, by: Actor): Promise<StoredTeam> {
   return store.changeKeys(by, ({ teams }) => {
-    const made = { ...DEFAULTS, id: mintId(by.nowMs), name: options.name, createdMs: by.nowMs }
+    const made = { ...NEW_TEAM, id: mintId(by.nowMs), name: options.name, createdMs: by.nowMs }
     const team = changed(made, options, teams)
     const detail = { name: team.name, ...toDifference({}, toTeamFields(team)) }
     return {
@@ -88,9 +76,7 @@ const NO_TEAM = 'none'
 
 /** The team as the changes make it. Throws `invalid`, and `team_exists` where another team has its name. */
 function changed(before: StoredTeam, changes: TeamChanges, teams: readonly StoredTeam[]): StoredTeam {
-  const { maxKeys = before.maxKeys } = changes
-  const team = { ...before, ...withShared(before, changes), maxKeys }
-  checkOptions({ ...changes, metadata: team.metadata })
+  const team = withTeamChanges(before, changes)
   if (team.name === NO_TEAM && !teams.some(({ id, name }) => id === team.id && name === NO_TEAM)) {
     const message = `The field name is invalid: '${NO_TEAM}' is reserved for keys without a team. Choose another name.`
     throw new ServiceError({ kind: 'invalid', field: 'name' }, message)

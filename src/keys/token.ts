@@ -1,12 +1,12 @@
 /**
  * The secret of a key: `sk-tg-` + 32 random characters of [A-Za-z0-9] + 6 of base62 CRC-32 of those. The checksum lets a
  * scanner of leaked secrets tell a key from noise; the server itself only looks its hash up. Nothing but the hash is ever
- * stored; a secret must not reach a log. And whom the secret of a request lets in.
+ * stored; a secret must not reach a log. And whom the secret of a request lets in, and from where.
  */
 import { type Decision, GatewayError } from '../domain/error.ts'
+import { type Ip, type IpRange, isIn, toIpRange, toIpText } from '../domain/ip.ts'
 import type { Key, Snapshot } from '../domain/snapshot.ts'
 import type { StoredSecret } from '../store/config-store.ts'
-import { type ClientIp, checkIp } from './allowed-ips.ts'
 
 const PREFIX = 'sk-tg-'
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
@@ -68,6 +68,12 @@ function toCheck(random: string): string {
 /** By lower-case name. */
 type Headers = Readonly<Record<string, string | undefined>>
 
+/**
+ * The address of a client; where a proxy that is trusted says of it what is no address, that proxy's, which is not where it is;
+ * null where it has none.
+ */
+export type ClientIp = Ip | { behind: Ip } | null
+
 /** Finds the address of a request's client. */
 export type IpOf = (request: Request, headers: Headers) => ClientIp
 
@@ -106,6 +112,33 @@ export function authenticate(snapshot: Snapshot, caller: Caller, nowMs: number):
 
 const invalidKey = (what: string) =>
   new GatewayError('invalid_key', `${what} Ask the administrator of this server for one.`)
+
+/** By lists as keys have them. A text that this version does not understand allows nobody. */
+const ranges = new WeakMap<readonly string[], IpRange[]>()
+
+const toRanges = (texts: readonly string[]) => texts.map(toIpRange).filter((range) => 'bits' in range)
+
+/** An address that nobody knows is in no list. */
+function checkIp({ id, allowedIps }: Key, client: ClientIp): GatewayError | null {
+  const ip = client === null || 'behind' in client ? null : client
+  if (ip !== null && ranges.getOrInsertComputed(allowedIps, toRanges).some((range) => isIn(range, ip))) return null
+  const text = toText(client)
+  const where = ip === null ? 'an address that is not known' : `the address ${text}`
+  return new GatewayError(
+    'ip_not_allowed',
+    `This API key may not be used from ${where}. Ask the administrator of this server to allow it.`,
+    // A stolen key, or a list that lacks somebody: without the address nobody could tell which.
+    { logged: { key: id, ip: text } },
+  )
+}
+
+/** Not what the proxy says: that may be the client's own words. */
+function toText(client: ClientIp): string {
+  if (client === null) return 'unknown'
+  return 'behind' in client
+    ? `unknown: no address in x-forwarded-for behind ${toIpText(client.behind)}`
+    : toIpText(client)
+}
 
 /** Where clients of other APIs put their key (Anthropic's, Azure's); some of them send several of these. */
 const OTHER_HEADERS = ['x-api-key', 'api-key'] as const

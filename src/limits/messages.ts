@@ -34,12 +34,12 @@ const ASK = 'ask your administrator for a larger'
 
 /** How a client is told which limit leaves no room, and what to do. */
 const TOLD: Readonly<Record<RateRefusal['on'], { kind: ErrorKind; name: string; advice: string }>> = {
-  requestsPerMinute: {
+  rpm: {
     kind: 'request_limit',
     name: 'requests per min (RPM)',
     advice: 'Send requests more slowly',
   },
-  tokensPerMinute: {
+  tpm: {
     kind: 'token_limit',
     name: 'tokens per min (TPM)',
     advice: 'Requested counts the prompt and max_tokens, or 4,096 tokens without it: set a smaller max_tokens',
@@ -133,8 +133,8 @@ const headersOf = (unit: Unit): RateHeaders => ({
 
 /** What each limit is told by; null for one that has no such headers. */
 const RATE_HEADERS: Readonly<Record<keyof Limits, RateHeaders | null>> = {
-  requestsPerMinute: headersOf('requests'),
-  tokensPerMinute: headersOf('tokens'),
+  rpm: headersOf('requests'),
+  tpm: headersOf('tokens'),
   concurrency: null,
 }
 const RATES = Object.entries(RATE_HEADERS) as [keyof Limits, RateHeaders | null][]

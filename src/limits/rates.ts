@@ -128,13 +128,13 @@ const RULES: Readonly<Record<keyof Limits, LimitRule>> = {
       return { on: 'concurrency', limit, used: underWay, requested: 1, retryAfterMs }
     },
   },
-  requestsPerMinute: {
+  rpm: {
     at: 'entry',
-    check: (limit, { window }, _, nowMs) => checkRate('requestsPerMinute', 'requests', window, limit, 1, nowMs),
+    check: (limit, { window }, _, nowMs) => checkRate('rpm', 'requests', window, limit, 1, nowMs),
   },
-  tokensPerMinute: {
+  tpm: {
     at: 'admission',
-    check: (limit, { window }, tokens, nowMs) => checkRate('tokensPerMinute', 'tokens', window, limit, tokens, nowMs),
+    check: (limit, { window }, tokens, nowMs) => checkRate('tpm', 'tokens', window, limit, tokens, nowMs),
   },
 }
 const NAMES = Object.keys(RULES) as (keyof Limits)[]

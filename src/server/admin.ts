@@ -10,13 +10,13 @@ import { once } from '../domain/once.ts'
 import type { Environment } from '../domain/snapshot.ts'
 import { createIpOf } from '../http/client-ip.ts'
 import type { Listener } from '../http/instance.ts'
-import { SetupCode } from '../identity/codes.ts'
-import { createAttempts } from '../identity/failed-sign-ins.ts'
-import type { PendingSignIn } from '../identity/oidc/provider.ts'
-import type { OidcSettings } from '../identity/oidc/settings.ts'
+import { createAttempts } from '../identity/attempts.ts'
+import type { OidcSettings } from '../identity/oidc.ts'
+import type { PendingSignIn } from '../identity/oidc-provider.ts'
+import { SetupCode } from '../identity/passwords.ts'
 import { Pending } from '../identity/pending.ts'
 import { isSetUp } from '../identity/sign-in.ts'
-import type { ClientIp } from '../keys/allowed-ips.ts'
+import type { ClientIp } from '../keys/token.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { createFacts } from './facts.ts'
 import type { LiveRequests } from './live-requests.ts'
@@ -125,7 +125,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
 }
 
 async function loadOidc(settings: OidcSettings, { log, now }: Pick<AdminSurfaceDeps, 'log' | 'now'>) {
-  const { createProvider } = await import('../identity/oidc/provider.ts')
+  const { createProvider } = await import('../identity/oidc-provider.ts')
   return { settings, provider: createProvider({ settings, log, now }), pending: new Pending<PendingSignIn>() }
 }
 

@@ -8,7 +8,7 @@
  * throws undoes everything and reaches the caller.
  */
 import type { AuditAction } from '../domain/changes.ts'
-import type { Period } from '../domain/limits.ts'
+import type { LimitName, Period } from '../domain/limits.ts'
 import type { Key, Team } from '../domain/snapshot.ts'
 import type { Log } from '../log.ts'
 import type {
@@ -34,12 +34,9 @@ export interface StoredSecret {
  * Bounds that somebody else than its owner has set on a member's key, by the names of columns. The owner may lower them and not lift them; a
  * bound that is not here is the owner's to change.
  */
-export interface Ceilings {
+export interface Ceilings extends Partial<Record<LimitName, number>> {
   scope?: 'local'
   models?: string[]
-  rpm?: number
-  tpm?: number
-  concurrency?: number
   /** Both or neither. */
   budget_nano_usd?: number
   budget_period?: Period

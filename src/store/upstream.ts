@@ -45,8 +45,8 @@ export function toUpstream(
     },
     leaveMs: toLeaveMs(row.options),
     limits: {
-      requestsPerMinute: row.options.rpm ?? null,
-      tokensPerMinute: row.options.tpm ?? null,
+      rpm: row.options.rpm ?? null,
+      tpm: row.options.tpm ?? null,
       // Before a server of our own those wait for whom it has no place.
       concurrency: process === null ? (row.options.concurrency ?? null) : null,
     },

@@ -3,13 +3,10 @@ import type { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { Role } from '../../src/domain/roles.ts'
 import { editAdmin, inviteAdmin } from '../../src/identity/admins.ts'
-import { createOwnKeys } from '../../src/identity/own-keys.ts'
-import { takePlaygroundKey } from '../../src/identity/playground.ts'
+import { createOwnKeys, takePlaygroundKey } from '../../src/identity/own-keys.ts'
+import { createToken } from '../../src/identity/principal.ts'
 import { beginSession } from '../../src/identity/sign-in.ts'
-import { createToken } from '../../src/identity/tokens.ts'
-import { editKey } from '../../src/keys/edit.ts'
-import { rotateKey } from '../../src/keys/rotate.ts'
-import { listAllKeys, listKeys, revokeKey } from '../../src/keys/service.ts'
+import { editKey, listAllKeys, listKeys, revokeKey, rotateKey } from '../../src/keys/service.ts'
 import { createTeam } from '../../src/keys/teams.ts'
 import { hashToken } from '../../src/keys/token.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
@@ -114,7 +111,7 @@ test('viewers, scripts, other sites and who has not signed in have none, and not
 })
 
 test('a member is held to the limits of their team, together with its keys, and to those of another team once they are in it', async () => {
-  for (const name of ['crew', 'rest']) await createTeam(store, { name, requestsPerMinute: 2 }, by())
+  for (const name of ['crew', 'rest']) await createTeam(store, { name, rpm: 2 }, by())
   const mia = await person('member', 'mia', 'crew')
   await mia.ask()
   gateway.app.key({ name: 'other', team: 'crew' })

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { AuditAction } from '../../src/domain/changes.ts'
 import { inviteAdmin } from '../../src/identity/admins.ts'
-import { createToken } from '../../src/identity/tokens.ts'
+import { createToken } from '../../src/identity/principal.ts'
 import { createTeam } from '../../src/keys/teams.ts'
 import { createIdentityStore } from '../../src/store/sqlite/identity-store.ts'
 import { openForCommand } from '../../src/store/sqlite/open.ts'

@@ -108,7 +108,7 @@ describe('teams show', () => {
     expect(stdout.replace(/\([0-9a-f]{8}\)/g, '(…)')).toBe(`Team ${id.slice(-8)} (Blue)
   id           ${id}
   models       openai/*
-  scope        local: local upstreams only
+  scope        local upstreams only
   rpm          600
   tpm          100000
   concurrency  20

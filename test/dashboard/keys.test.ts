@@ -1,9 +1,20 @@
 /** Keys as pages tell of them, and what is typed of one as the API takes it. */
 import { describe, expect, test } from 'bun:test'
-import { toDays } from '../../src/dashboard/keys/days.ts'
-import { NEW_KEY, toBody, toPatch, toValues } from '../../src/dashboard/keys/form-values.ts'
 import { toSnippets } from '../../src/dashboard/keys/snippets.ts'
-import { filterKeys, toBudgetText, toLimitsText, toShortLimits, toShortModels } from '../../src/dashboard/keys/words.ts'
+import {
+  NEW_KEY,
+  toKeyBody as toBody,
+  toKeyPatch as toPatch,
+  toKeyValues as toValues,
+} from '../../src/dashboard/keys/values.ts'
+import {
+  filterKeys,
+  toBudgetText,
+  toDays,
+  toLimitsText,
+  toShortLimits,
+  toShortModels,
+} from '../../src/dashboard/keys/words.ts'
 import { toSteps } from '../../src/dashboard/start/steps.ts'
 import type { KeyDocument } from '../../src/documents/key.ts'
 
@@ -40,7 +51,7 @@ describe('in words', () => {
   test('limits', () => {
     expect(toLimitsText(key())).toBe('')
     expect(toLimitsText(key({ rpm: 60, tpm: 100_000, concurrency: 4 }))).toBe(
-      '60 requests, 100k tokens a minute; 4 at a time',
+      '60 requests per minute; 100k tokens per minute; 4 at a time',
     )
     expect(toShortLimits(key({ rpm: 60 }))).toBe('60 rpm')
     expect(toShortLimits(key({ rpm: 60, tpm: 5, concurrency: 1 }))).toBe('60 rpm +2')

@@ -1,7 +1,7 @@
 /** Teams as pages take them. */
 import { describe, expect, test } from 'bun:test'
 import { Refusal } from '../../src/dashboard/api/refusal.ts'
-import { NEW_TEAM, toBody, toValues } from '../../src/dashboard/teams/form-values.ts'
+import { NEW_TEAM, toTeamBody as toBody, toTeamValues as toValues } from '../../src/dashboard/keys/values.ts'
 import type { TeamDocument } from '../../src/documents/key.ts'
 
 describe('what is typed of a team', () => {

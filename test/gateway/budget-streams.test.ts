@@ -233,7 +233,7 @@ const tooDear = JSON.stringify({ model: `${CHAT.id}/one`, n: 128, ...CHAT.client
 test('a rate of tokens counts what a stream has written while it writes', async () => {
   await gateway.calm(CHAT)
   gateway.near.script(() => writing(CHAT))
-  const key = gateway.app.key({ tokensPerMinute: 100_000 })
+  const key = gateway.app.key({ tpm: 100_000 })
   const leaving = new AbortController()
   const response = await gateway.ask(CHAT, { stream: true, key, signal: leaving.signal })
   expect(Number(response.headers.get('x-ratelimit-remaining-tokens'))).toBeGreaterThan(95_000)

@@ -123,7 +123,7 @@ describe('a wall clock that is set', () => {
 
   test('does not hold up rates or breakers, which go by a clock of their own', async () => {
     const { app, first, chat } = several
-    const key = app.key({ requestsPerMinute: 1 })
+    const key = app.key({ rpm: 1 })
     const status = async (body = {}) => {
       const response = await chat(body, { key })
       await response.text()

@@ -76,7 +76,7 @@ describe.each(DOORS)('$name', (door) => {
   })
 
   test('a request too many is told when to come again, and comes then', async () => {
-    const key = gateway.app.key({ requestsPerMinute: 1 })
+    const key = gateway.app.key({ rpm: 1 })
     const first = await gateway.ask(door, { key })
     await first.text()
     const standing = {
@@ -96,7 +96,7 @@ describe.each(DOORS)('$name', (door) => {
   })
 
   test('tokens are held with the most that may be written, and corrected to what was', async () => {
-    const key = gateway.app.key({ tokensPerMinute: 1_000 })
+    const key = gateway.app.key({ tpm: 1_000 })
     hold()
     const before = gateway.near.requests.length
     const first = gateway.ask(door, { key, text: TEXT, cap: 400 })

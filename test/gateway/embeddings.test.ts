@@ -208,7 +208,7 @@ test('a key pays for them out of its budget, and is stopped by its rate of token
   // It was reckoned with one token, and cost five: 100 are spent, and another one may cost 20.
   const second = await ask(poor)
   expect([second.status, (await read(second)).error.code]).toEqual([429, 'insufficient_quota'])
-  const slow = gateway.app.key({ tokensPerMinute: 5 })
+  const slow = gateway.app.key({ tpm: 5 })
   const third = await ask(slow, 'word '.repeat(20))
   expect([third.status, (await read(third)).error.type]).toEqual([429, 'tokens'])
 })

@@ -1,8 +1,7 @@
 /** Keys that change under a running server: what they have spent and asked for stays, what comes next goes by the new rules. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { editKey } from '../../src/keys/edit.ts'
-import type { KeyChanges } from '../../src/keys/fields.ts'
-import { rotateKey } from '../../src/keys/rotate.ts'
+import type { KeyChanges } from '../../src/keys/definition.ts'
+import { editKey, rotateKey } from '../../src/keys/service.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { openForCommand } from '../../src/store/sqlite/open.ts'
 import { costOf, type Gateway, HELLO, HELLO_TOKENS, startGateway } from '../support/gateway.ts'
@@ -76,16 +75,16 @@ test('what is under way when a key gets a budget counts in it at the most that i
 })
 
 test('a rate that changes goes on from what the last minute saw', async () => {
-  const key = gateway.app.key({ requestsPerMinute: 2 })
+  const key = gateway.app.key({ rpm: 2 })
   const statuses = async (n: number) => {
     const all: number[] = []
     for (let i = 0; i < n; i++) all.push((await ask(key)).status)
     return all
   }
   expect(await statuses(3)).toEqual([200, 200, 429])
-  await edit(key, { requestsPerMinute: 3 })
+  await edit(key, { rpm: 3 })
   expect(await statuses(2)).toEqual([200, 429])
-  await edit(key, { requestsPerMinute: 1 })
+  await edit(key, { rpm: 1 })
   gateway.app.pass(59_000)
   expect(await statuses(1)).toEqual([429])
   gateway.app.pass(2_000)
@@ -109,7 +108,7 @@ test('models, scope and an end hold for the next request', async () => {
 
 test('two secrets of one key share its limits, and its one spend', async () => {
   const { app } = gateway
-  const old = app.key({ requestsPerMinute: 2, ...budget(1_000_000_000) })
+  const old = app.key({ rpm: 2, ...budget(1_000_000_000) })
   const { secret, key } = await change((store, by) => rotateKey(store, old.slice(-4), 60_000, by))
   expect([(await ask(old)).status, (await ask(secret)).status]).toEqual([200, 200])
   expect([(await ask(old)).status, (await ask(secret)).status]).toEqual([429, 429])

@@ -56,7 +56,7 @@ interface Fakes {
 /** Builds the core for a key with one place, 5 requests and 10,000 tokens a minute, and returns how it is asked. */
 function createAsking(fakes: Fakes) {
   const token = mintToken()
-  const limits = { ...NO_LIMITS, requestsPerMinute: 5, tokensPerMinute: 10_000, concurrency: 1 }
+  const limits = { ...NO_LIMITS, rpm: 5, tpm: 10_000, concurrency: 1 }
   const secrets = new Map([
     [hashToken(token), { key: toKey({ limits, ownerId: fakes.ownerId ?? null }), lastFour: '0000', expiresMs: null }],
   ])

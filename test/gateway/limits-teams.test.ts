@@ -17,11 +17,11 @@ beforeEach(async () => {
 afterEach(() => bench.stop())
 
 test.each<[string, Partial<TeamOptions>, string, string]>([
-  ['requests a minute', { requestsPerMinute: ROOM }, 'rate_limit_exceeded', 'for team `crew` on requests per min'],
+  ['requests a minute', { rpm: ROOM }, 'rate_limit_exceeded', 'for team `crew` on requests per min'],
   ['at a time', { concurrency: ROOM }, 'rate_limit_exceeded', 'for team `crew` on concurrent requests'],
   [
     'times so many tokens a minute',
-    { tokensPerMinute: ROOM * (HELLO_TOKENS + CAP) + 1 },
+    { tpm: ROOM * (HELLO_TOKENS + CAP) + 1 },
     'rate_limit_exceeded',
     'for team `crew` on tokens per min',
   ],
@@ -34,9 +34,7 @@ test.each<[string, Partial<TeamOptions>, string, string]>([
 ])(`of 100 requests of 10 keys at once, a team with ${ROOM} %s lets in as many`, async (_, limits, code, sentence) => {
   const { app, near, team, ask } = bench
   team({ name: 'crew', ...limits })
-  const keys = Array.from({ length: KEYS }, (_, each) =>
-    app.key({ name: `k${each}`, team: 'crew', requestsPerMinute: CROWD }),
-  )
+  const keys = Array.from({ length: KEYS }, (_, each) => app.key({ name: `k${each}`, team: 'crew', rpm: CROWD }))
   const gate = createGate()
   near.script(gate.held(billing(HELLO_TOKENS, CAP)))
   let refused = 0
@@ -63,7 +61,6 @@ test.each<[string, Partial<TeamOptions>, string, string]>([
     }),
   )
   expect(await app.count()).toBe(ROOM)
-  if (limits.requestsPerMinute === undefined)
-    expect(left.reduce((sum, each) => sum + each, 0)).toBe(KEYS * CROWD - KEYS - ROOM)
+  if (limits.rpm === undefined) expect(left.reduce((sum, each) => sum + each, 0)).toBe(KEYS * CROWD - KEYS - ROOM)
   else expect(left).toEqual(keys.map(() => 0))
 })

@@ -17,7 +17,7 @@ describe('the rates of a key', () => {
 
   test('a request too many is refused and told when to come back; it does not count, has no row and calls nobody', async () => {
     const { app, near, ask } = bench
-    const key = app.key({ name: 'ann', requestsPerMinute: 2 })
+    const key = app.key({ name: 'ann', rpm: 2 })
     expect((await ask(key)).status).toBe(200)
     app.pass(10_000)
     expect((await ask(key)).status).toBe(200)
@@ -38,7 +38,7 @@ describe('the rates of a key', () => {
     }
     expect([await app.count(), near.requests.length]).toEqual([rows, calls])
     // Another key has its own.
-    expect((await ask(app.key({ requestsPerMinute: 2 }))).status).toBe(200)
+    expect((await ask(app.key({ rpm: 2 }))).status).toBe(200)
     app.pass(49_999)
     expect((await toRefusal(await ask(key))).headers.get('retry-after-ms')).toBe('1')
     app.pass(1)
@@ -48,7 +48,7 @@ describe('the rates of a key', () => {
 
   test('tokens are reserved with the most that the answer may have, and corrected once it is there', async () => {
     const { app, near, ask } = bench
-    const key = app.key({ name: 'ann', tokensPerMinute: 600 })
+    const key = app.key({ name: 'ann', tpm: 600 })
     const gate = createGate()
     const body = { max_tokens: 500 }
     near.script(gate.held(billing(20, 30)))
@@ -76,7 +76,7 @@ describe('the rates of a key', () => {
 
   test('a request that is larger than its limit ever is told not to try again', async () => {
     const { app, ask } = bench
-    const key = app.key({ tokensPerMinute: 100, requestsPerMinute: 1 })
+    const key = app.key({ tpm: 100, rpm: 1 })
     const refusal = await toRefusal(await ask(key, { max_tokens: 90 }))
     expect(refusal.message).toStartWith('Request too large')
     expect(headersFrom(refusal, ...RETRY)).toEqual({ 'x-should-retry': 'false' })
@@ -92,7 +92,7 @@ describe('the rates of a key', () => {
   test.each(answers)('%s tells how they stand', async (_, script, body, status) => {
     const { app, near, ask } = bench
     near.script(script)
-    const key = app.key({ requestsPerMinute: 5, tokensPerMinute: 1_000 })
+    const key = app.key({ rpm: 5, tpm: 1_000 })
     const response = await ask(key, { max_tokens: 100, ...body })
     expect(response.status).toBe(status)
     expect(headersFrom(response, RATE, ...RETRY)).toEqual({
@@ -109,7 +109,7 @@ describe('the rates of a key', () => {
 
   test('a request counts once its body is read, whatever becomes of it, and every answer says so', async () => {
     const { app, ask } = bench
-    const key = app.key({ requestsPerMinute: 4, tokensPerMinute: 200 })
+    const key = app.key({ rpm: 4, tpm: 200 })
     const post = (body: string, type = 'application/json') =>
       fetch(`${app.baseUrl}/chat/completions`, {
         method: 'POST',

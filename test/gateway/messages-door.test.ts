@@ -176,7 +176,7 @@ describe('a refusal', () => {
   })
 
   test('for a rate says when to come again, and for a budget that waiting is no use', async () => {
-    const slow = gateway.app.key({ requestsPerMinute: 1 })
+    const slow = gateway.app.key({ rpm: 1 })
     const poor = gateway.app.key({ budget: { nanoUsd: 1, period: 'day' } })
     expect((await send({}, { headers: { 'x-api-key': slow } })).status).toBe(200)
     const late = await send({}, { headers: { 'x-api-key': slow } })
@@ -264,7 +264,7 @@ describe('counting', () => {
     })
     const wrong = await send({ messages: 7 }, { path })
     expect({ status: wrong.status, ...(await refused(wrong)) }).toMatchObject({ status: 400 })
-    const once = gateway.app.key({ requestsPerMinute: 1, concurrency: 1 })
+    const once = gateway.app.key({ rpm: 1, concurrency: 1 })
     expect((await send({}, { path, headers: { 'x-api-key': once } })).status).toBe(200)
     expect((await send({}, { path, headers: { 'x-api-key': once } })).status).toBe(429)
     gateway.app.pass(61_000)
@@ -286,7 +286,7 @@ describe('counting', () => {
     expect([kept.status, await kept.json()]).toMatchObject([400, { error: { param: 'previous_response_id' } }])
     const missing = await post({ model: 'nobody/here', input: 'Hi' })
     expect([missing.status, await missing.json()]).toMatchObject([404, { error: { code: 'model_not_found' } }])
-    const once = gateway.app.key({ requestsPerMinute: 1 })
+    const once = gateway.app.key({ rpm: 1 })
     const statuses = []
     for (const body of [JSON.stringify({ model: 'acme/large', input: 'Hi' }), '{']) {
       const headers = { 'x-api-key': once }

@@ -130,7 +130,7 @@ describe('of three requests at once', () => {
   })
 
   test('one of a key beyond its own limit takes no place either', async () => {
-    const key = gateway.app.key({ requestsPerMinute: 1 })
+    const key = gateway.app.key({ rpm: 1 })
     const statuses: number[] = []
     for (let i = 0; i < MOST + 2; i++) {
       const response = await gateway.chat({}, { headers: { authorization: `Bearer ${key}` } })

@@ -1,7 +1,8 @@
 /** Teams that change under a running server, and keys that change their team: what was spent stays where it was. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { editKey } from '../../src/keys/edit.ts'
-import { createTeam, editTeam, type TeamChanges } from '../../src/keys/teams.ts'
+import type { TeamChanges } from '../../src/keys/definition.ts'
+import { editKey } from '../../src/keys/service.ts'
+import { createTeam, editTeam } from '../../src/keys/teams.ts'
 import { costOf, type Gateway, HELLO, startGateway } from '../support/gateway.ts'
 
 let gateway: Gateway
@@ -47,14 +48,14 @@ test('a larger budget lets its keys in, a smaller one refuses them, and what is 
 })
 
 test('a rate that changes goes on from what the last minute saw, and one that is gone holds nobody up', async () => {
-  team('crew', { requestsPerMinute: 2 })
+  team('crew', { rpm: 2 })
   const keys = ['ann', 'bob'].map((name) => gateway.app.key({ name, team: 'crew' }))
   const statuses = () => Promise.all(keys.map(async (key) => (await ask(key)).status))
   expect(await statuses()).toEqual([200, 200])
   expect(await statuses()).toEqual([429, 429])
-  edit('crew', { requestsPerMinute: 3 })
+  edit('crew', { rpm: 3 })
   expect((await statuses()).toSorted()).toEqual([200, 429])
-  edit('crew', { requestsPerMinute: null })
+  edit('crew', { rpm: null })
   expect(await statuses()).toEqual([200, 200])
 })
 
@@ -72,8 +73,8 @@ test('models and scope hold for the next request of each of its keys', async () 
 })
 
 test('a key that changes its team leaves behind what it has spent and asked for, and finds what the other team has', async () => {
-  team('crew', { ...budget(10 * MOST), requestsPerMinute: 9 })
-  team('others', { ...budget(MOST), requestsPerMinute: 1 })
+  team('crew', { ...budget(10 * MOST), rpm: 9 })
+  team('others', { ...budget(MOST), rpm: 1 })
   const key = gateway.app.key({ name: 'ann', team: 'crew' })
   const move = (to: string) => gateway.app.change((store, by) => editKey(store, 'ann', { team: to }, by))
   const left = async (body = {}) => {

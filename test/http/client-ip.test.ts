@@ -62,7 +62,7 @@ describe('a key with a list of addresses', () => {
 
   test('is refused on every endpoint from elsewhere, before its rate, and let in from there', async () => {
     const { app } = gateway
-    const key = app.key({ allowedIps: ['203.0.113.0/24', '2001:db8::7'], requestsPerMinute: 1 })
+    const key = app.key({ allowedIps: ['203.0.113.0/24', '2001:db8::7'], rpm: 1 })
     const contains = ['may not be used from the address 198.51.100.1']
     for (const endpoint of ENDPOINTS)
       await play(app, { name: 'elsewhere', ...endpoint, headers: from('198.51.100.1'), ...REFUSED, contains }, key)

@@ -100,7 +100,7 @@ describe.each([
 
   test('reads what each failure says, and when to try again', async () => {
     const { app, key } = gateway()
-    const limited = app.key({ requestsPerMinute: 1 })
+    const limited = app.key({ rpm: 1 })
     await ask(CHAT, asClient(limited))
     const failures: [number, string, Asking][] = [
       [401, CHAT, asClient('sk-tg-wrong')],

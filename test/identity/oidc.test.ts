@@ -1,7 +1,7 @@
 /** Sign-in through an identity provider: what it is set up with, and what is kept of who is on the way. */
 import { describe, expect, test } from 'bun:test'
 import { toServeConfig } from '../../src/config.ts'
-import { toOidcSettings, toWays } from '../../src/identity/oidc/settings.ts'
+import { toOidcSettings, toWays } from '../../src/identity/oidc.ts'
 
 describe('settings', () => {
   const flags = { 'oidc-issuer': 'https://login.example.com', 'oidc-client-id': 'tollgate', 'oidc-role': 'a=owner' }

@@ -1,6 +1,6 @@
 /** How a budget stands: from where on it is a warning. */
 import { describe, expect, test } from 'bun:test'
-import { toBudgetStanding } from '../../src/keys/budget.ts'
+import { toBudgetStanding } from '../../src/keys/standing.ts'
 
 describe('the state changes at 80 and at 100 percent, exactly', () => {
   const scenarios: [number, number, string, number][] = [

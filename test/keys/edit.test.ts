@@ -1,8 +1,7 @@
 /** Changes of a key in the tables: what becomes of it, what is refused, and what is on record of it. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { editKey } from '../../src/keys/edit.ts'
-import type { KeyChanges } from '../../src/keys/fields.ts'
-import { createKey, decideKey, listKeys, revokeKey } from '../../src/keys/service.ts'
+import type { KeyChanges } from '../../src/keys/definition.ts'
+import { createKey, decideKey, editKey, listKeys, revokeKey } from '../../src/keys/service.ts'
 import { createTeam } from '../../src/keys/teams.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
@@ -27,8 +26,8 @@ const ALL = {
   allowedIps: ['10.0.0.0/8'],
   team: 'Blue',
   expiresMs: 9_000,
-  requestsPerMinute: 1,
-  tokensPerMinute: 2,
+  rpm: 1,
+  tpm: 2,
   concurrency: 3,
   budget: { nanoUsd: 20, period: 'month' },
   metadata: { owner: 'ann', room: '7' },
@@ -44,7 +43,7 @@ const NONE = {
     budget: null,
     metadata: null,
   },
-  ...{ requestsPerMinute: null, tokensPerMinute: null, concurrency: null },
+  ...{ rpm: null, tpm: null, concurrency: null },
 } satisfies KeyChanges
 
 test('each property can be set and taken away, alone and with all others, and nothing else changes', async () => {
@@ -64,9 +63,9 @@ test('each property can be set and taken away, alone and with all others, and no
 })
 
 test('what changed is on record, as it was and as it is; what was so already leaves no trace', async () => {
-  const { key } = await createKey(store, { name: 'dev', requestsPerMinute: 5, metadata: { owner: 'ann' } }, by(1))
+  const { key } = await createKey(store, { name: 'dev', rpm: 5, metadata: { owner: 'ann' } }, by(1))
   const { revision } = await store.read()
-  const changes: KeyChanges = { requestsPerMinute: 5, budget: { nanoUsd: 7, period: 'day' }, metadata: { room: '7' } }
+  const changes: KeyChanges = { rpm: 5, budget: { nanoUsd: 7, period: 'day' }, metadata: { room: '7' } }
   const { difference } = await editKey(store, 'dev', changes, { actor: 'ann', nowMs: 50 })
   expect(difference).toEqual({
     before: { budget_nano_usd: null, budget_period: null, metadata: { owner: 'ann' } },
@@ -94,7 +93,7 @@ describe('what is refused changes nothing', () => {
     ['name', { name: 'dev ' }],
     ['models', { models: ['a b'] }],
     ['models', { models: Array.from({ length: 201 }, (_, i) => `acme/${i}`) }],
-    ['tpm', { tokensPerMinute: 0 }],
+    ['tpm', { tpm: 0 }],
     ['budget', { budget: { nanoUsd: 0.5, period: 'day' } }],
     ['expires_ms', { expiresMs: Number.NaN }],
     ['metadata', { metadata: { 'two words': 'x' } }],

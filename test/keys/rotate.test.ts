@@ -1,7 +1,6 @@
 /** New secrets of a key: which ones let somebody in, and until when. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { DEFAULT_OVERLAP_MS, rotateKey } from '../../src/keys/rotate.ts'
-import { createKey, listKeys, revokeKey } from '../../src/keys/service.ts'
+import { createKey, DEFAULT_OVERLAP_MS, listKeys, revokeKey, rotateKey } from '../../src/keys/service.ts'
 import { authenticate } from '../../src/keys/token.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { toSnapshot } from '../../src/store/snapshot.ts'

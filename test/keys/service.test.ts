@@ -35,8 +35,8 @@ describe('createKey', () => {
         scope: 'local',
         team: 'Blue',
         expiresMs: 9_000,
-        requestsPerMinute: 1,
-        tokensPerMinute: 2,
+        rpm: 1,
+        tpm: 2,
         concurrency: 3,
         budget: { nanoUsd: 20_000_000_000, period: 'month' },
       },
@@ -56,7 +56,7 @@ describe('createKey', () => {
     expect(held?.key).toMatchObject({
       models: ['openai/*', 'a/b'],
       allowedIps: ['10.0.0.0/8', '2001:db8::1'],
-      limits: { requestsPerMinute: 1, tokensPerMinute: 2, concurrency: 3 },
+      limits: { rpm: 1, tpm: 2, concurrency: 3 },
       budget: { nanoUsd: 20_000_000_000, period: 'month' },
     })
     expect(
@@ -72,7 +72,7 @@ describe('createKey', () => {
     ['models', { models: ['a b'] }],
     ['allowed_ips', { allowedIps: ['10.1.2.3/8'] }],
     ['allowed_ips', { allowedIps: Array.from({ length: 101 }, (_, i) => `10.0.0.${i}`) }],
-    ['rpm', { requestsPerMinute: 0 }],
+    ['rpm', { rpm: 0 }],
     ['concurrency', { concurrency: 1.5 }],
     ['budget', { budget: { nanoUsd: 0, period: 'day' as const } }],
   ])('refuses a wrong %s: %o', async (field, wrong) => {

@@ -1,10 +1,10 @@
 /** Teams in the tables: what is stored, what is refused, and how one is found. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { NO_LIMITS } from '../../src/domain/limits.ts'
-import { editKey } from '../../src/keys/edit.ts'
+import type { TeamChanges } from '../../src/keys/definition.ts'
 import { findTeam } from '../../src/keys/find.ts'
-import { createKey, revokeKey } from '../../src/keys/service.ts'
-import { createTeam, editTeam, listTeams, showTeam, type TeamChanges } from '../../src/keys/teams.ts'
+import { createKey, editKey, revokeKey } from '../../src/keys/service.ts'
+import { createTeam, editTeam, listTeams, showTeam } from '../../src/keys/teams.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { toSnapshot } from '../../src/store/snapshot.ts'
 import { createConfigStore, toTables } from '../../src/store/sqlite/config-store.ts'
@@ -75,11 +75,11 @@ test('a team is found by its name, its id or a part of that, by the id if both c
 /** Everything that may be said of a team, and what takes it away again. */
 const ALL = {
   ...{ name: 'new', scope: 'local', models: ['a/*', 'b/c'], maxKeys: 3, metadata: { owner: 'ann', room: '7' } },
-  ...{ requestsPerMinute: 1, tokensPerMinute: 2, concurrency: 3, budget: { nanoUsd: 20, period: 'month' } },
+  ...{ rpm: 1, tpm: 2, concurrency: 3, budget: { nanoUsd: 20, period: 'month' } },
 } satisfies TeamChanges
 const NONE = {
   ...{ name: 'Blue', scope: 'all', models: [], maxKeys: null, metadata: null },
-  ...{ requestsPerMinute: null, tokensPerMinute: null, concurrency: null, budget: null },
+  ...{ rpm: null, tpm: null, concurrency: null, budget: null },
 } satisfies TeamChanges
 
 test('each property can be set and taken away, alone and with all others, and nothing else changes', async () => {
@@ -96,9 +96,9 @@ test('each property can be set and taken away, alone and with all others, and no
 })
 
 test('what changed is on record, as it was and as it is; what was so already leaves no trace', async () => {
-  const team = await createTeam(store, { name: 'Blue', tokensPerMinute: 5 }, by(1))
+  const team = await createTeam(store, { name: 'Blue', tpm: 5 }, by(1))
   const { revision } = await store.read()
-  const changes: TeamChanges = { tokensPerMinute: 5, concurrency: 2, maxKeys: null }
+  const changes: TeamChanges = { tpm: 5, concurrency: 2, maxKeys: null }
   const { difference } = await editTeam(store, 'Blue', changes, { actor: 'ann', nowMs: 50 })
   expect(difference).toEqual({ before: { concurrency: null, max_keys: 10 }, after: { concurrency: 2, max_keys: null } })
   const again = await editTeam(store, 'Blue', changes, by(60))
@@ -121,7 +121,7 @@ test.each<[string, TeamChanges]>([
   await createTeam(store, { name: 'Blue' }, by(1))
   const before = await store.read()
   for (const tried of [
-    editTeam(store, 'Blue', { requestsPerMinute: 9, ...wrong }, by(2)),
+    editTeam(store, 'Blue', { rpm: 9, ...wrong }, by(2)),
     createTeam(store, { name: 'Red', ...wrong }, by(2)),
   ])
     await expect(tried).rejects.toMatchObject({ failure: { kind: 'invalid', field } })

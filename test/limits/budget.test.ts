@@ -78,7 +78,7 @@ describe('a refusal', () => {
 
   test('names the team where it is the team’s, and tells the key’s rates as they stand without it', () => {
     const limiter = createLimiter()
-    const key = limited({ requestsPerMinute: 5 }, { budget: budget(50) })
+    const key = limited({ rpm: 5 }, { budget: budget(50) })
     const error = refused(limiter.admit(key, toTeam(budget(1)), cents(2), at(0)))
     expect(error.message).toStartWith('The budget of team `crew` has no room for this request: 0.01 USD per day')
     expect(error.message).toEndWith('or ask your administrator for a larger budget.')
@@ -123,7 +123,7 @@ describe('a reservation', () => {
 
   test('is raised to what a further call may cost, never lowered, and not at all where there is no room', () => {
     const limiter = createLimiter()
-    const limits = limited({ tokensPerMinute: 100 }, { budget: budget(10) })
+    const limits = limited({ tpm: 100 }, { budget: budget(10) })
     const reservation = held(limiter.admit(limits, null, cents(2), at(0)))
     held(limiter.admit(limits, null, cents(3), at(0)))
     for (const more of [6, 4]) expect(reservation.raise(cents(more))).toBeNull()
@@ -142,7 +142,7 @@ describe('a reservation', () => {
 
 test('a request that is refused leaves no trace on rates, key or team', () => {
   const limiter = createLimiter()
-  const key = limited({ requestsPerMinute: 2, tokensPerMinute: 10, concurrency: 1 }, { budget: budget(10) })
+  const key = limited({ rpm: 2, tpm: 10, concurrency: 1 }, { budget: budget(10) })
   const team = toTeam(budget(5))
   for (let i = 0; i < 5; i++) refused(limiter.admit(key, team, cents(6), at(i)))
   expect(standing(limiter, { ...key, budget: null }, team, at(5))).toEqual({ kind: 'team', spent: 0, reserved: 0 })

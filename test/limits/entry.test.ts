@@ -4,7 +4,7 @@ import { type ErrorKind, GatewayError } from '../../src/domain/error.ts'
 import type { EnteredRequest, LocalLimiter } from '../../src/limits/limiter.ts'
 import { at, atOnce, budget, CENT, createLimiter, held, limited, refused, tokens } from './asking.ts'
 
-const key = limited({ requestsPerMinute: 2, tokensPerMinute: 100, concurrency: 1 }, { budget: budget(1) })
+const key = limited({ rpm: 2, tpm: 100, concurrency: 1 }, { budget: budget(1) })
 
 function entered(limiter: LocalLimiter, atMs: number): EnteredRequest {
   const entry = limiter.enter(key, null, atMs)

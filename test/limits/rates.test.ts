@@ -7,7 +7,7 @@ import { RateLimiters } from '../../src/limits/rates.ts'
 import { at, budget, CENT, createLimiter, held, limited, refused, tokens, toTeam } from './asking.ts'
 
 describe('a key with 3 requests a minute', () => {
-  const key = limited({ requestsPerMinute: 3 })
+  const key = limited({ rpm: 3 })
 
   test('has a burst of 3, and is told how long the fourth waits', () => {
     const limiter = createLimiter()
@@ -50,7 +50,7 @@ describe('a key with 3 requests a minute', () => {
   test('that is changed to 1 waits until the window is down to that', () => {
     const limiter = createLimiter()
     for (const ms of [0, 1_000, 2_000]) held(limiter.admit(key, null, tokens(1), at(ms)))
-    const changed = limited({ requestsPerMinute: 1 })
+    const changed = limited({ rpm: 1 })
     expect(refused(limiter.admit(changed, null, tokens(1), at(2_000))).message).toContain(
       'Limit 1, Used 3, Requested 1. Please try again in 1m0s.',
     )
@@ -61,20 +61,20 @@ describe('a key with 3 requests a minute', () => {
   test('knows nothing of other keys', () => {
     const limiter = createLimiter()
     for (let i = 0; i < 3; i++) held(limiter.admit(key, null, tokens(1), at(0)))
-    held(limiter.admit(limited({ requestsPerMinute: 3 }, { id: 'k2' }), null, tokens(1), at(0)))
+    held(limiter.admit(limited({ rpm: 3 }, { id: 'k2' }), null, tokens(1), at(0)))
   })
 
   test('keeps what it used while others come and go', () => {
     const limiter = createLimiter()
     for (let i = 0; i < 3; i++) held(limiter.admit(key, null, tokens(1), at(30_000)))
-    const other = limited({ requestsPerMinute: 3 }, { id: 'k2' })
+    const other = limited({ rpm: 3 }, { id: 'k2' })
     for (const ms of [0, 60_000, 89_999]) limiter.admit(other, null, tokens(1), at(ms))
     refused(limiter.admit(key, null, tokens(1), at(89_999)))
   })
 })
 
 describe('a key with 1,000 tokens a minute', () => {
-  const key = limited({ tokensPerMinute: 1_000 })
+  const key = limited({ tpm: 1_000 })
 
   test('reserves what a request may use, and corrects it to what it used', () => {
     const limiter = createLimiter()
@@ -158,9 +158,9 @@ describe('a key with 2 requests at a time', () => {
 })
 
 test.each([
-  ['how many at a time', { concurrency: 1, requestsPerMinute: 1, tokensPerMinute: 10 }, 'concurrent requests'],
-  ['requests', { requestsPerMinute: 1, tokensPerMinute: 10 }, '(RPM)'],
-  ['tokens', { tokensPerMinute: 10 }, '(TPM)'],
+  ['how many at a time', { concurrency: 1, rpm: 1, tpm: 10 }, 'concurrent requests'],
+  ['requests', { rpm: 1, tpm: 10 }, '(RPM)'],
+  ['tokens', { tpm: 10 }, '(TPM)'],
   ['the budget', {}, 'budget'],
 ])('of what leaves no room, %s is told', (_, limits, told) => {
   const limiter = createLimiter()
@@ -172,7 +172,7 @@ test.each([
 
 test('whoever is refused is told when there is room by the limit that refused', () => {
   const limiter = createLimiter()
-  const key = limited({ requestsPerMinute: 2, tokensPerMinute: 100 })
+  const key = limited({ rpm: 2, tpm: 100 })
   held(limiter.admit(key, null, tokens(10), at(0)))
   held(limiter.admit(key, null, tokens(90), at(5_000)))
   const waits = (ms: number) => {
@@ -186,7 +186,7 @@ test('whoever is refused is told when there is room by the limit that refused', 
 })
 
 test('an answer tells both rates, itself counted in', () => {
-  const key = limited({ requestsPerMinute: 5, tokensPerMinute: 100, concurrency: 9 })
+  const key = limited({ rpm: 5, tpm: 100, concurrency: 9 })
   const limiter = createLimiter()
   held(limiter.admit(key, null, tokens(10), at(0)))
   const { headers } = held(limiter.admit(key, null, tokens(30), at(10_000)))
@@ -246,7 +246,7 @@ const steps = fc.array(
 
 test('no minute ever sees more requests or tokens than the limits, and no moment more at a time', () => {
   const [rpm, tpm, concurrency] = [7, 200, 4]
-  const key = limited({ requestsPerMinute: rpm, tokensPerMinute: tpm, concurrency })
+  const key = limited({ rpm: rpm, tpm: tpm, concurrency })
   fc.assert(
     fc.property(steps, (list) => {
       const limiter = createLimiter()
@@ -301,7 +301,7 @@ test('no minute ever sees more requests or tokens than the limits, and no moment
 })
 
 test('whoever comes back when told to is past that limit, and not a ms before', () => {
-  const key = limited({ requestsPerMinute: 5, tokensPerMinute: 200 })
+  const key = limited({ rpm: 5, tpm: 200 })
   const asks = fc.array(fc.record({ tokens: fc.integer({ min: 1, max: 200 }), afterMs }), { minLength: 3 })
   fc.assert(
     fc.property(asks, (list) => {

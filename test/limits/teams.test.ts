@@ -27,7 +27,7 @@ const left = (limiter: LocalLimiter, ...who: [...Parameters<LocalLimiter['enter'
 describe('a team', () => {
   test('has one rate for all of its keys, in which every one of them finds the same', () => {
     const limiter = createLimiter()
-    const team = teamOf({ requestsPerMinute: 3 })
+    const team = teamOf({ rpm: 3 })
     for (const id of ['k1', 'k2', 'k3']) held(limiter.admit(keyOf({}, id), team, tokens(1), at(0)))
     const error = refused(limiter.admit(keyOf({}, 'k4'), team, tokens(1), at(10_000)))
     expect(error).toMatchObject({ status: 429, type: 'requests', code: 'rate_limit_exceeded' })
@@ -43,8 +43,8 @@ describe('a team', () => {
     })
     held(limiter.admit(keyOf({}, 'k4'), team, tokens(1), at(60_000)))
     // Another team, and a key that is called as the team is, have their own.
-    held(limiter.admit(keyOf({}, 'k5'), teamOf({ requestsPerMinute: 1 }, 't2'), tokens(1), at(10_000)))
-    held(limiter.admit(keyOf({ requestsPerMinute: 1 }, 't1'), null, tokens(1), at(10_000)))
+    held(limiter.admit(keyOf({}, 'k5'), teamOf({ rpm: 1 }, 't2'), tokens(1), at(10_000)))
+    held(limiter.admit(keyOf({ rpm: 1 }, 't1'), null, tokens(1), at(10_000)))
   })
 
   test('has so many requests of its keys at a time, each until it has ended or its client has left', () => {
@@ -64,7 +64,7 @@ describe('a team', () => {
 
   test('counts the tokens of its keys, corrected to what was used', () => {
     const limiter = createLimiter()
-    const team = teamOf({ tokensPerMinute: 1_000 })
+    const team = teamOf({ tpm: 1_000 })
     const first = held(limiter.admit(keyOf({}, 'k1'), team, tokens(600), at(0)))
     expect(first.raise(tokens(800))).toBeNull()
     const error = refused(limiter.admit(keyOf({}, 'k2'), team, tokens(300), at(0)))
@@ -79,12 +79,12 @@ describe('a team', () => {
 })
 
 describe('a request', () => {
-  const key = keyOf({ requestsPerMinute: 5, tokensPerMinute: 100, concurrency: 1 })
+  const key = keyOf({ rpm: 5, tpm: 100, concurrency: 1 })
 
   test.each<[string, Partial<Limits>, number]>([
-    ['requests', { requestsPerMinute: 1 }, 1],
+    ['requests', { rpm: 1 }, 1],
     ['slots', { concurrency: 1 }, 1],
-    ['tokens', { tokensPerMinute: 50 }, 40],
+    ['tokens', { tpm: 50 }, 40],
   ])('for which its team has no %s takes nothing of its key', (_, limits, amount) => {
     const limiter = createLimiter()
     const team = teamOf(limits)
@@ -95,12 +95,12 @@ describe('a request', () => {
   })
 
   test.each<[string, Partial<Limits>, number]>([
-    ['requests', { requestsPerMinute: 1 }, 1],
+    ['requests', { rpm: 1 }, 1],
     ['slots', { concurrency: 1 }, 1],
-    ['tokens', { tokensPerMinute: 50 }, 40],
+    ['tokens', { tpm: 50 }, 40],
   ])('for which its key has no %s takes nothing of its team', (_, limits, amount) => {
     const limiter = createLimiter()
-    const team = teamOf({ requestsPerMinute: 5, tokensPerMinute: 100, concurrency: 2 })
+    const team = teamOf({ rpm: 5, tpm: 100, concurrency: 2 })
     const narrow = keyOf(limits)
     held(limiter.admit(narrow, team, tokens(amount), at(0)))
     for (let again = 0; again < 3; again++)
@@ -110,7 +110,7 @@ describe('a request', () => {
 
   test('that a budget has no room for takes no rate either, whosever budget it is', () => {
     const limiter = createLimiter()
-    const rates = { requestsPerMinute: 5, tokensPerMinute: 100, concurrency: 1 }
+    const rates = { rpm: 5, tpm: 100, concurrency: 1 }
     for (const [mine, ours] of [
       [budget(1), null],
       [null, budget(1)],
@@ -126,7 +126,7 @@ describe('a request', () => {
 
   test('counts for its team, too, from before anybody knows what it asks, and is given back where nothing was read', () => {
     const limiter = createLimiter()
-    const team = teamOf({ requestsPerMinute: 2, concurrency: 1 })
+    const team = teamOf({ rpm: 2, concurrency: 1 })
     const entry = entered(limiter, key, team, 0)
     expect(limiter.enter(keyOf({}, 'k2'), team, 0)).toMatchObject({ kind: 'request_limit' })
     entry.refuse(new GatewayError('invalid_request', 'no JSON'), 0)
@@ -136,7 +136,7 @@ describe('a request', () => {
 
   test('stays with the team that its key had when it came', () => {
     const limiter = createLimiter()
-    const [before, after] = ['t1', 't2'].map((id) => teamOf({ requestsPerMinute: 2, tokensPerMinute: 100 }, id))
+    const [before, after] = ['t1', 't2'].map((id) => teamOf({ rpm: 2, tpm: 100 }, id))
     const entry = entered(limiter, key, before ?? null, 0)
     held(atOnce(entry.admit(tokens(40), at(0)))).settle(tokens(60))
     expect(left(limiter, keyOf({}, 'k2'), before ?? null, 0)).toEqual({ requests: 1, tokens: 40 })
@@ -147,8 +147,8 @@ describe('a request', () => {
 describe('where key and team both have rates', () => {
   test('an answer tells, of requests and of tokens, what leaves less', () => {
     const limiter = createLimiter()
-    const team = teamOf({ requestsPerMinute: 9, tokensPerMinute: 50 })
-    const key = keyOf({ requestsPerMinute: 3, tokensPerMinute: 100 })
+    const team = teamOf({ rpm: 9, tpm: 50 })
+    const key = keyOf({ rpm: 3, tpm: 100 })
     expect(held(limiter.admit(key, team, tokens(10), at(0))).headers).toEqual({
       'x-ratelimit-limit-requests': '3',
       'x-ratelimit-remaining-requests': '2',
@@ -166,14 +166,14 @@ describe('where key and team both have rates', () => {
 
   test('the refusal that is to be waited out longer is told, and one that no waiting helps first', () => {
     const limiter = createLimiter()
-    const [key, team] = [keyOf({ requestsPerMinute: 1 }), teamOf({ requestsPerMinute: 2 })]
+    const [key, team] = [keyOf({ rpm: 1 }), teamOf({ rpm: 2 })]
     held(limiter.admit(keyOf({}, 'k2'), team, tokens(1), at(0)))
     held(limiter.admit(key, team, tokens(1), at(20_000)))
     // The team has room again at 60 s, the key at 80 s.
     const error = refused(limiter.admit(key, team, tokens(1), at(30_000)))
     expect([error.message.includes('key `k1`'), error.headers['retry-after']]).toEqual([true, '50'])
 
-    const small = [keyOf({ tokensPerMinute: 100 }, 'k3'), teamOf({ tokensPerMinute: 50 }, 't3')] as const
+    const small = [keyOf({ tpm: 100 }, 'k3'), teamOf({ tpm: 50 }, 't3')] as const
     held(limiter.admit(...small, tokens(50), at(30_000)))
     expect(refused(limiter.admit(...small, tokens(60), at(30_000))).message).toStartWith(
       'Request too large for team `crew` on tokens per min (TPM): Limit 50, Requested 60. Waiting does not help.',
@@ -192,14 +192,14 @@ test('the last minute before the process began counts for the team that each req
     ],
     0,
   )
-  const team = teamOf({ requestsPerMinute: 5, tokensPerMinute: 100 })
+  const team = teamOf({ rpm: 5, tpm: 100 })
   expect(left(limiter, keyOf({}), team, 0)).toEqual({ requests: 3, tokens: 80 })
   expect(left(limiter, keyOf({}), team, 30_000)).toEqual({ requests: 5, tokens: 100 })
 })
 
 test('whatever keys of two teams ask, and however it ends, no key and no team has more in a minute or at a time', () => {
-  const rates = (requestsPerMinute: number, tokensPerMinute: number, concurrency: number): Limits => ({
-    ...{ requestsPerMinute, tokensPerMinute, concurrency },
+  const rates = (rpm: number, tpm: number, concurrency: number): Limits => ({
+    ...{ rpm, tpm, concurrency },
   })
   const keys = [0, 1, 2, 3].map((each) => keyOf(rates(4 + each, 90, 3), `k${each}`))
   const teams = [teamOf(rates(7, 150, 4), 't0'), teamOf(rates(9, 120, 5), 't1')]
@@ -229,8 +229,8 @@ test('whatever keys of two teams ask, and however it ends, no key and no team ha
               const used = minute.reduce((sum, one) => sum + one.tokens, 0)
               return (
                 own.filter(({ isOpen }) => isOpen).length < (limits.concurrency ?? 0) &&
-                minute.length < (limits.requestsPerMinute ?? 0) &&
-                used + amount <= (limits.tokensPerMinute ?? 0)
+                minute.length < (limits.rpm ?? 0) &&
+                used + amount <= (limits.tpm ?? 0)
               )
             })
           if (decision instanceof GatewayError) expect(room(nowMs - 60_100)).toBe(false)

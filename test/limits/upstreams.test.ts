@@ -15,8 +15,8 @@ const failed = (entered: Permit | UpstreamError): UpstreamError => {
 
 describe('an upstream', () => {
   test.each([
-    ['requests', { requestsPerMinute: 2 }, 'requests per min (RPM)', 'Limit 2, Used 2, Requested 1', 59_990],
-    ['tokens', { tokensPerMinute: 25 }, 'tokens per min (TPM)', 'Limit 25, Used 20, Requested 10', 59_990],
+    ['requests', { rpm: 2 }, 'requests per min (RPM)', 'Limit 2, Used 2, Requested 1', 59_990],
+    ['tokens', { tpm: 25 }, 'tokens per min (TPM)', 'Limit 25, Used 20, Requested 10', 59_990],
     ['calls at a time', { concurrency: 2 }, 'concurrent requests', 'Limit 2, Used 2, Requested 1', 1_000],
   ])('that is limited in %s has no place beyond that, and says whose limit it is', (_, limits, on, figures, ms) => {
     const limiter = createLimiter()
@@ -34,7 +34,7 @@ describe('an upstream', () => {
 
   test('has its place back once, and what the call really used', () => {
     const limiter = createLimiter()
-    const upstream = toUpstream({ concurrency: 1, tokensPerMinute: 100 })
+    const upstream = toUpstream({ concurrency: 1, tpm: 100 })
     const first = passed(limiter.permit(upstream, 90, 0))
     expect(limiter.isFull(upstream, 1, 0)).toBe(true)
     first.leave(30)
@@ -45,7 +45,7 @@ describe('an upstream', () => {
   })
 
   test('is not asked again for what it can never take', () => {
-    const error = failed(createLimiter().permit(toUpstream({ tokensPerMinute: 100 }), 101, 0))
+    const error = failed(createLimiter().permit(toUpstream({ tpm: 100 }), 101, 0))
     expect(error).toMatchObject({ status: 429, retryable: false, retryAfterMs: null })
     expect(error.message).toContain('waiting does not help')
   })
@@ -60,13 +60,13 @@ describe('an upstream', () => {
 
   test('has windows of its own, whatever key is called the same', () => {
     const limiter = createLimiter()
-    held(limiter.admit(limited({ requestsPerMinute: 1 }, { id: 'paid' }), null, tokens(1), at(0)))
-    expect(limiter.isFull(toUpstream({ requestsPerMinute: 1 }), 1, 0)).toBe(false)
+    held(limiter.admit(limited({ rpm: 1 }, { id: 'paid' }), null, tokens(1), at(0)))
+    expect(limiter.isFull(toUpstream({ rpm: 1 }), 1, 0)).toBe(false)
   })
 })
 
 describe('the last minute before the process began', () => {
-  const key = limited({ requestsPerMinute: 2, tokensPerMinute: 100 })
+  const key = limited({ rpm: 2, tpm: 100 })
   const row = (agoMs: number, keyId = 'k1') => ({ keyId, teamId: null, upstream: 'paid', tokens: 40, agoMs })
 
   test('counts for keys and upstreams, each request until it is a minute old', () => {
@@ -76,7 +76,7 @@ describe('the last minute before the process began', () => {
     const error = refused(limiter.admit(key, null, tokens(1), at(5)))
     expect(error.message).toContain('Limit 2, Used 2, Requested 1. Please try again in 10s.')
     expect(error.headers['x-ratelimit-remaining-tokens']).toBe('20')
-    const upstream = toUpstream({ tokensPerMinute: 100 })
+    const upstream = toUpstream({ tpm: 100 })
     expect(limiter.isFull(upstream, 21, 10_004)).toBe(true)
     expect(limiter.isFull(upstream, 60, 10_005)).toBe(false)
     held(limiter.admit(key, null, tokens(1), at(10_005)))

@@ -1,6 +1,6 @@
 /** Requests that do not come from a page of ours, with the session of somebody who may do everything; and what scripts may. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { createToken, revokeToken } from '../../src/identity/tokens.ts'
+import { createToken, revokeToken } from '../../src/identity/principal.ts'
 import { type Browser, createFixture, type Fixture } from '../admin/fixture.ts'
 
 let fixture: Fixture

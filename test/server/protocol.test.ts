@@ -27,7 +27,7 @@ const HEALTH: UpstreamHealth = {
 
 describe('the status of an upstream', () => {
   test('has its health and how it is set up, and never its credential, even where it was quoted', () => {
-    const limits = { requestsPerMinute: 60, tokensPerMinute: null, concurrency: 4 }
+    const limits = { rpm: 60, tpm: null, concurrency: 4 }
     const [status, ...others] = toUpstreamStatuses(snapshotOf(upstreamOf({ limits })), [HEALTH])
     expect(others).toEqual([])
     expect(JSON.stringify(status)).not.toContain(CREDENTIAL)

@@ -1,7 +1,6 @@
 /** Reports on their thread: as of now, in turn, in bounds, and none once the server has stopped. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { editKey } from '../../src/keys/edit.ts'
-import { createKey } from '../../src/keys/service.ts'
+import { createKey, editKey } from '../../src/keys/service.ts'
 import { type ReportReply, type ReportRequest, report } from '../../src/server/report.ts'
 import { createReports } from '../../src/server/reports.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'

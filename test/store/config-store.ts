@@ -244,7 +244,7 @@ export function testConfigStore(name: string, open: () => StorePair): void {
           scope: 'local',
           metadata: { a: 'b' },
         },
-        limits: { requestsPerMinute: 1, tokensPerMinute: 2, concurrency: 3 },
+        limits: { rpm: 1, tpm: 2, concurrency: 3 },
         budget: { nanoUsd: 7, period: 'week' },
       })
       const second = key('k2', { createdMs: 0 })
@@ -256,7 +256,7 @@ export function testConfigStore(name: string, open: () => StorePair): void {
       const rotated = { ...first, models: ['c/d'], budget: null, secrets: [...first.secrets, next] }
       const renamed = team('t', {
         ...{ name: 'new', models: ['b/*', 'a/*'], scope: 'local', maxKeys: null },
-        limits: { requestsPerMinute: 4, tokensPerMinute: 5, concurrency: 6 },
+        limits: { rpm: 4, tpm: 5, concurrency: 6 },
         budget: { nanoUsd: 1, period: 'total' },
       })
       await store.changeKeys(BY, () => decided({ teams: [renamed], keys: [rotated] }))

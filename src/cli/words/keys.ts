@@ -1,8 +1,7 @@
 /** `tollgate keys` in words. `../keys.ts` does what they say. */
 import type { Command } from 'commander'
 import type { Context } from '../io.ts'
-import { addKeyOptions } from '../key-options.ts'
-import type { Flags } from '../shared-options.ts'
+import { addKeyOptions, type Flags } from '../key-options.ts'
 
 const WHICH_KEY = 'its name, six digits or more of its id, or the last four characters of the key itself'
 

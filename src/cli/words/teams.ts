@@ -1,8 +1,7 @@
 /** `tollgate teams` in words. `../teams.ts` does what they say. */
 import type { Command } from 'commander'
 import type { Context } from '../io.ts'
-import type { Flags } from '../shared-options.ts'
-import { addTeamOptions } from '../team-options.ts'
+import { addTeamOptions, type Flags } from '../key-options.ts'
 
 const WHICH_TEAM = 'its name, or six digits or more of its id'
 

@@ -6,8 +6,8 @@ import type { KeyDocument } from '../../documents/key.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
 import { isMember, may } from '../api/session.ts'
-import { DAYS, toDays } from './days.ts'
-import { type KeyValues, toBody, toPatch } from './form-values.ts'
+import { type KeyValues, toKeyBody, toKeyPatch } from './values.ts'
+import { DAYS, toDays } from './words.ts'
 
 const FRESH_MS = 15_000
 const SLOW_MS = 5 * 60_000
@@ -70,7 +70,7 @@ export const useLastRequests = (key: string) =>
 
 /** With its secret, which no later answer has. */
 export async function makeKey(values: KeyValues) {
-  const { team, ...own } = toBody(values, Date.now())
+  const { team, ...own } = toKeyBody(values, Date.now())
   const made = await ask(isMember() ? api.own.keys.post(own) : api.keys.post({ ...own, team }))
   await reloadAll('keys')
   return made
@@ -79,7 +79,7 @@ export async function makeKey(values: KeyValues) {
 /** @param before as it was when its form was opened. */
 export async function editKey(before: KeyDocument, values: KeyValues) {
   const { id, revision } = before
-  const { team, ...own } = toPatch(values, before, Date.now())
+  const { team, ...own } = toKeyPatch(values, before, Date.now())
   const match = ifMatch(revision)
   await ask(
     isMember()

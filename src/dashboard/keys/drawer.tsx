@@ -1,25 +1,28 @@
-/** One key: what it has spent, what it may, and what can be done with it. */
+/** One key: what it has spent, what came of it lately, what it may, and what can be done with it. */
 import { useState } from 'preact/hooks'
 import type { KeyDocument } from '../../documents/key.ts'
+import { toHref } from '../address/address.ts'
 import { isMember } from '../api/session.ts'
+import { toExactCount } from '../figures/counts.ts'
+import { toMoney } from '../figures/money.ts'
 import { toDay } from '../figures/times.ts'
+import { STATUS_KINDS as REQUEST_KINDS } from '../requests/words.ts'
 import { Button } from '../ui/button.tsx'
 import { Id } from '../ui/copy.tsx'
 import { EditForm } from '../ui/edit-form.tsx'
 import { Fact, TimeFact } from '../ui/facts.tsx'
-import { nowMs, State, When } from '../ui/figure.tsx'
-import { useForm, useOpened } from '../ui/form.tsx'
+import { Latency, Money, nowMs, State, When } from '../ui/figure.tsx'
+import { Form, SelectField, TextField, useForm, useOpened } from '../ui/form.tsx'
 import { tell } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
+import { Columns } from '../ui/spark.tsx'
 import { FactsRoom, Unread } from '../ui/unread.tsx'
-import { editKey, mayChangeKeys, useKey } from './data.ts'
+import { editKey, mayChangeKeys, revokeKey, rotateKey, useDays, useKey, useLastRequests } from './data.ts'
+import { SharedFacts, Spent } from './facts.tsx'
 import { KeyFields } from './fields.tsx'
-import { toValues } from './form-values.ts'
-import { LastDays, LastRequests } from './lately.tsx'
-import { RevokeDialog } from './revoke.tsx'
-import { RotateDialog } from './rotate.tsx'
-import { SharedFacts, Spent } from './shared-facts.tsx'
-import { STATUS_KINDS, toCeilingTexts } from './words.ts'
+import { Made } from './made.tsx'
+import { toKeyValues } from './values.ts'
+import { DAYS, type Day, STATUS_KINDS, toCeilingTexts } from './words.ts'
 
 export function KeyDrawer({ id, onClose }: { id: string; onClose(): void }) {
   const { data: key, problem, reload } = useKey(id)
@@ -102,7 +105,7 @@ function Facts({ of: key }: { of: KeyDocument }) {
 
 function Edit({ of, onDone }: { of: KeyDocument; onDone(): void }) {
   const key = useOpened(of)
-  const form = useForm(toValues(key), async (values) => {
+  const form = useForm(toKeyValues(key), async (values) => {
     await editKey(key, values)
     tell('Changed. It holds from the next request on.')
     onDone()
@@ -115,5 +118,121 @@ function Edit({ of, onDone }: { of: KeyDocument; onDone(): void }) {
         ceilings={isMember() ? key.ceilings : {}}
       />
     </EditForm>
+  )
+}
+
+function LastDays({ of: key }: { of: KeyDocument }) {
+  const days = useDays([key.id]).data
+  if (days !== null) return <Days of={days.get(key.id) ?? []} />
+  // Its room is there before it is.
+  return key.last_used_ms === null ? null : <div class="lately" />
+}
+
+function Days({ of: days }: { of: readonly Day[] }) {
+  if (days.length === 0) return null
+  const isFree = days.every(({ costNanoUsd }) => costNanoUsd === 0)
+  const textOf = (requests: number, costNanoUsd: number) =>
+    `${toExactCount(requests)} ${requests === 1 ? 'request' : 'requests'}${isFree ? '' : `, ${toMoney(costNanoUsd)}`}`
+  const sum = (pick: (day: Day) => number) => days.reduce((all, day) => all + pick(day), 0)
+  const total = textOf(
+    sum(({ requests }) => requests),
+    sum(({ costNanoUsd }) => costNanoUsd),
+  )
+  return (
+    <section class="lately">
+      <h3 class="lately-title">
+        {total} in {DAYS} days
+      </h3>
+      <Columns
+        values={days.map(({ requests, costNanoUsd }) => (isFree ? requests : costNanoUsd))}
+        label={`By day: ${total}`}
+        isLastUnderWay
+        titleOf={(index) => {
+          const day = days[index]
+          return day ? `${toDay(day.ms, nowMs.value, 'UTC')}: ${textOf(day.requests, day.costNanoUsd)}` : ''
+        }}
+      />
+    </section>
+  )
+}
+
+function LastRequests({ of: key }: { of: KeyDocument }) {
+  const requests = useLastRequests(key.id).data ?? []
+  if (requests.length === 0) return null
+  return (
+    <section>
+      <h3 class="lately-title">Last requests</h3>
+      <ul class="last-requests">
+        {requests.map(({ id, created_ms, model, status, cost_nano_usd, duration_ms, estimated }) => (
+          <li key={id} class="last-request">
+            <State kind={REQUEST_KINDS[status]}>{status}</State>
+            <a href={toHref(`/requests/${id}`)}>
+              <code>{model}</code>
+            </a>
+            <span class="dim">{duration_ms !== null && <Latency ms={duration_ms} />}</span>
+            {cost_nano_usd === null ? <span /> : <Money nanoUsd={cost_nano_usd} isEstimated={estimated === 1} />}
+            <span class="dim">
+              <When ms={created_ms} />
+            </span>
+          </li>
+        ))}
+      </ul>
+      <p class="lately-all">
+        <a href={toHref(`/requests?key=${key.id}`)}>All of its requests</a>
+      </p>
+    </section>
+  )
+}
+
+const OVERLAPS = [
+  ['24h', 'For a day'],
+  ['1h', 'For an hour'],
+  ['7d', 'For a week'],
+  ['30d', 'For 30 days'],
+  ['0', 'Not at all: it leaked'],
+] as const
+
+/** Gives a key a new secret; the one before still holds for a while, so that nothing stands still. */
+function RotateDialog({ of: key, onClose }: { of: KeyDocument; onClose(): void }) {
+  const [secret, setSecret] = useState<string | null>(null)
+  const [lastUsedMs] = useState(key.last_used_ms)
+  const form = useForm({ overlap: '24h' }, async ({ overlap }) => setSecret((await rotateKey(key.id, overlap)).key))
+  if (secret !== null) {
+    return (
+      <Overlay title={`New secret of ${key.name}`} onClose={onClose}>
+        <Made id={key.id} secret={secret} lastUsedMs={lastUsedMs} />
+        <div class="form-foot">
+          <Button onClick={onClose}>I have kept it</Button>
+        </div>
+      </Overlay>
+    )
+  }
+  return (
+    <Overlay title={`Rotate ${key.name}`} onClose={onClose}>
+      <p>It gets a new secret, which is shown once. Name, limits, budget and record stay.</p>
+      <Form of={form} submit="Make a new secret">
+        <SelectField of={form} name="overlap" label="The old secret still holds" options={OVERLAPS} />
+      </Form>
+    </Overlay>
+  )
+}
+
+/** Takes a key back, for good: whoever does it types its name, so that it is that one. */
+function RevokeDialog({ of: key, onClose }: { of: KeyDocument; onClose(): void }) {
+  const form = useForm({ name: '' }, async () => {
+    await revokeKey(key.id)
+    tell(`${key.name} is revoked.`)
+    onClose()
+  })
+  return (
+    <Overlay title={`Revoke ${key.name}`} onClose={onClose}>
+      <p>
+        Whoever uses it is refused from the next moment on. It cannot be undone; what it spent stays on record. If it
+        only leaked, <em>rotate</em> it instead.
+      </p>
+      <Form of={form} submit="Revoke it for good" kind="bad" isReady={form.values.value.name.trim() === key.name}>
+        <TextField of={form} name="name" label={`Type ${key.name} to confirm`} autoFocus />
+      </Form>
+    </Overlay>
   )
 }

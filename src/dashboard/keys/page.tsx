@@ -1,26 +1,30 @@
-/** Keys: all of them, searched and filtered by what the address says, and the drawer of one. */
+/** Keys: all of them, searched and filtered by what the address says, and a new one. */
 import { useState } from 'preact/hooks'
 import type { KeyDocument } from '../../documents/key.ts'
 import { named, query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { isMember } from '../api/session.ts'
 import { toExactCount } from '../figures/counts.ts'
-import { Page } from '../shell/page.tsx'
+import { FormPage } from '../shell/form-page.tsx'
+import { NotForYou, Page } from '../shell/page.tsx'
 import { ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { Money, None, State, When } from '../ui/figure.tsx'
 import { Choice, ListFoot, SearchFilter } from '../ui/filters.tsx'
+import { useForm } from '../ui/form.tsx'
 import { More, STEP } from '../ui/more.tsx'
-import { Empty } from '../ui/notice.tsx'
+import { announce, Empty } from '../ui/notice.tsx'
 import { Sparkline } from '../ui/spark.tsx'
 import { type Column, Table, toDrawn } from '../ui/table.tsx'
 import { Unread } from '../ui/unread.tsx'
-import { BudgetCell, toBudgetShare } from './budget.tsx'
-import { mayChangeKeys, useDays, useKeys } from './data.ts'
-import { DAYS, type Day } from './days.ts'
+import { makeKey, mayChangeKeys, useDays, useKeys } from './data.ts'
 import { KeyDrawer } from './drawer.tsx'
-import { filterKeys, STATUS_KINDS, toShortLimits, toShortModels } from './words.ts'
+import { BudgetCell, toBudgetShare } from './facts.tsx'
+import { KeyFields } from './fields.tsx'
+import { Made } from './made.tsx'
+import { NEW_KEY } from './values.ts'
+import { DAYS, type Day, filterKeys, STATUS_KINDS, toShortLimits, toShortModels } from './words.ts'
 
-export const newKey = () =>
+const newKey = () =>
   mayChangeKeys() && (
     <ButtonLink kind="main" icon="plus" href={toHref('/keys/new')} data-new>
       New key
@@ -39,7 +43,7 @@ export function KeysPage() {
   )
 }
 
-export const NoKeys = () => (
+const NoKeys = () => (
   <Empty title="No keys yet">
     <p>
       Whoever asks a model needs a key. Each has limits, a budget and a record of its own, and can be taken back by
@@ -181,4 +185,31 @@ function columnsFor(keys: readonly KeyDocument[], days = NO_DAYS): Column<KeyDoc
       },
     }),
   ]
+}
+
+/** A new key: one screen, on which a name is enough. */
+export function NewKeyPage() {
+  const [made, setMade] = useState<Awaited<ReturnType<typeof makeKey>> | null>(null)
+  const form = useForm(NEW_KEY, async (values) => {
+    setMade(await makeKey(values))
+    announce('The key is made. Copy it now: it is shown once.')
+    scrollTo(0, 0)
+  })
+  if (!mayChangeKeys()) return <NotForYou />
+  if (made) {
+    return (
+      <Page
+        title={`Key ${made.name}`}
+        above={<a href={toHref('/keys')}>Keys</a>}
+        actions={<ButtonLink href={toHref(`/keys?key=${made.id}`)}>I have kept it</ButtonLink>}
+      >
+        <Made id={made.id} secret={made.key} lastUsedMs={null} />
+      </Page>
+    )
+  }
+  return (
+    <FormPage title="New key" list={['/keys', 'Keys']} form={form} submit="Make the key">
+      <KeyFields form={form} kept={null} />
+    </FormPage>
+  )
 }

@@ -1,5 +1,7 @@
-/** Keys in words, and which of them a list shows. Pure. */
+/** Keys in words, which of them a list shows, and what each took of late. Pure. */
 import type { KeyDocument } from '../../documents/key.ts'
+import { eachLimit, LIMITS, type Limits, mapLimits } from '../../domain/limits.ts'
+import { DAY_MS } from '../../domain/time.ts'
 import { toCount } from '../figures/counts.ts'
 import { toExactMoney, toMoney } from '../figures/money.ts'
 import { hasWords } from '../figures/search.ts'
@@ -9,29 +11,13 @@ export type Budgeted = Pick<
   'budget_nano_usd' | 'budget_period' | 'budget_state' | 'spent_nano_usd' | 'budget_reset_ms'
 >
 
-type Limited = Pick<KeyDocument, 'rpm' | 'tpm' | 'concurrency'>
-
-/** Such as `60 requests, 100k tokens a minute; 4 at a time`; '' without any. */
-export function toLimitsText({ rpm, tpm, concurrency }: Limited): string {
-  const rates = [
-    ...(rpm === null ? [] : [`${toCount(rpm)} requests`]),
-    ...(tpm === null ? [] : [`${toCount(tpm)} tokens`]),
-  ]
-  return [
-    ...(rates.length === 0 ? [] : [`${rates.join(', ')} a minute`]),
-    ...(concurrency === null ? [] : [`${toCount(concurrency)} at a time`]),
-  ].join('; ')
-}
+/** Such as `60 requests per minute; 4 at a time`; '' without any. */
+export const toLimitsText = (limits: Readonly<Limits>): string =>
+  eachLimit(limits, (value, name) => `${toCount(value)} ${LIMITS[name].unit}`).join('; ')
 
 /** For a table: `60 rpm`, `60 rpm +2`. */
-export function toShortLimits({ rpm, tpm, concurrency }: Limited): string {
-  const limits = [
-    ...(rpm === null ? [] : [`${toCount(rpm)} rpm`]),
-    ...(tpm === null ? [] : [`${toCount(tpm)} tpm`]),
-    ...(concurrency === null ? [] : [`${toCount(concurrency)} at a time`]),
-  ]
-  return withMore(limits)
-}
+export const toShortLimits = (limits: Readonly<Limits>): string =>
+  withMore(eachLimit(limits, (value, name) => `${toCount(value)} ${LIMITS[name].short}`))
 
 /** For a table: `every model`, `openai/* +2`, `local models`. */
 export const toShortModels = ({ models, scope }: Pick<KeyDocument, 'models' | 'scope'>): string =>
@@ -76,21 +62,10 @@ export function filterKeys(keys: readonly KeyDocument[], { search, team, state }
 
 /** What an administrator has set on a member's key, by the field of the form that it is for. */
 export function toCeilingTexts(ceilings: Ceilings): Partial<Record<CeilingField, string>> {
-  const {
-    scope,
-    models,
-    rpm,
-    tpm,
-    concurrency,
-    budget_nano_usd: nanoUsd,
-    allowed_ips: ips,
-    expires_ms: endMs,
-  } = ceilings
+  const { scope, models, budget_nano_usd: nanoUsd, allowed_ips: ips, expires_ms: endMs } = ceilings
   const period = ceilings.budget_period === 'total' ? 'total' : `per ${ceilings.budget_period}`
-  const texts: Record<CeilingField, string | undefined> = {
-    rpm: rpm === undefined ? undefined : `at most ${rpm} requests per minute`,
-    tpm: tpm === undefined ? undefined : `at most ${tpm} tokens per minute`,
-    concurrency: concurrency === undefined ? undefined : `at most ${concurrency} at a time`,
+  const texts: Record<CeilingField, string | 0 | undefined> = {
+    ...mapLimits((name) => ceilings[name] && `at most ${ceilings[name]} ${LIMITS[name].unit}`),
     budget: nanoUsd === undefined ? undefined : `at most ${toExactMoney(nanoUsd)} ${period}`,
     scope: scope && 'local upstreams only',
     models: models && `only ${models.join(', ')}`,
@@ -107,3 +82,30 @@ export function toCeilingTexts(ceilings: Ceilings): Partial<Record<CeilingField,
 
 type Ceilings = KeyDocument['ceilings']
 type CeilingField = Exclude<keyof Ceilings, `budget_${string}`> | 'budget'
+
+/** Of each key, what it took day by day. Days are those of budgets: UTC. */
+export const DAYS = 30
+
+export interface Day {
+  /** Its beginning. */
+  ms: number
+  requests: number
+  costNanoUsd: number
+}
+
+type Row = Readonly<Record<string, string | number | null>>
+
+/** For each key that was used, its last days, oldest first, those without a request included. */
+export function toDays(rows: readonly Row[], nowMs: number): Map<string, Day[]> {
+  const firstMs = Math.floor(nowMs / DAY_MS) * DAY_MS - (DAYS - 1) * DAY_MS
+  const found = new Map<string, Day[]>()
+  for (const { key_id: id, day_ms: ms, requests, cost_nano_usd: costNanoUsd } of rows) {
+    const days = found.getOrInsertComputed(String(id), () => emptyDays(firstMs))
+    const day = days[(Number(ms) - firstMs) / DAY_MS]
+    if (day) Object.assign(day, { requests: Number(requests), costNanoUsd: Number(costNanoUsd) })
+  }
+  return found
+}
+
+const emptyDays = (firstMs: number): Day[] =>
+  Array.from({ length: DAYS }, (_, day) => ({ ms: firstMs + day * DAY_MS, requests: 0, costNanoUsd: 0 }))

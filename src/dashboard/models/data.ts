@@ -4,7 +4,7 @@ import { api, ask, ifMatch } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
 import { Refusal } from '../api/refusal.ts'
 import { reloadCatalog } from '../catalog/data.ts'
-import { toChangedFields } from '../keys/shared-values.ts'
+import { toChangedFields } from '../keys/values.ts'
 import { type ModelValues, type RouteValues, toModelPatch, toRouteBody, toRouteValues } from './form-values.ts'
 
 const FRESH_MS = 15_000

@@ -2,7 +2,7 @@
 import type { Role } from '../../domain/roles.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
-import { toChangedFields } from '../keys/shared-values.ts'
+import { toChangedFields } from '../keys/values.ts'
 
 const FRESH_MS = 15_000
 

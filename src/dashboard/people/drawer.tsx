@@ -1,20 +1,28 @@
 /** Somebody who signs in: their role, their sessions, and what can be done with both. */
 import { useState } from 'preact/hooks'
+import { toHref } from '../address/address.ts'
 import { session } from '../api/session.ts'
 import { useTeams } from '../teams/data.ts'
 import { Button } from '../ui/button.tsx'
-import { Id } from '../ui/copy.tsx'
+import { Code, Id } from '../ui/copy.tsx'
 import { EditForm } from '../ui/edit-form.tsx'
 import { Fact, TimeFact } from '../ui/facts.tsx'
-import { State } from '../ui/figure.tsx'
-import { useForm, useOpened } from '../ui/form.tsx'
+import { State, When } from '../ui/figure.tsx'
+import { Form, type FormState, SelectField, useForm, useOpened } from '../ui/form.tsx'
 import { Problem, tell } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
-import { disable, editPerson, type Person, useSessions } from './data.ts'
-import { DisableDialog, InviteDialog } from './dialogs.tsx'
-import { PersonFields } from './fields.tsx'
-import { Sessions } from './sessions.tsx'
-import { STATUS_KINDS } from './words.ts'
+import { Secret } from '../ui/secret.tsx'
+import {
+  disable,
+  editPerson,
+  endSession,
+  inviteAgain,
+  type Person,
+  type PersonSession,
+  type PersonValues,
+  useSessions,
+} from './data.ts'
+import { ROLE_OPTIONS, STATUS_KINDS, toBrowser } from './words.ts'
 
 export function PersonDrawer({ of: person, onClose }: { of: Person; onClose(): void }) {
   const [open, setOpen] = useState<'edit' | 'invite' | 'disable' | null>(null)
@@ -114,3 +122,136 @@ function TheirSessions({ of: { id } }: { of: Person }) {
     </section>
   )
 }
+
+/** What one says of somebody who signs in. */
+export function PersonFields({ form }: { form: FormState<PersonValues> }) {
+  const teams = useTeams().data ?? []
+  return (
+    <>
+      <SelectField of={form} name="role" label="Role" options={ROLE_OPTIONS} />
+      {form.values.value.role === 'member' && (
+        <SelectField
+          of={form}
+          name="team"
+          label="Team"
+          hint={
+            teams.length === 0
+              ? 'There is none yet: make a team first. It says what their keys may use.'
+              : 'It says what their keys may use, and shares its limits and its budget with them.'
+          }
+          options={[['', 'Choose one'], ...teams.map(({ id, name }) => [id, name] as const)]}
+        />
+      )}
+    </>
+  )
+}
+
+interface DialogProps {
+  of: Person
+  onClose(): void
+}
+
+/** What takes something from somebody is asked once more. */
+function InviteDialog({ of: person, onClose }: DialogProps) {
+  const [coded, setCoded] = useState<Awaited<ReturnType<typeof inviteAgain>> | null>(null)
+  const form = useForm({}, async () => setCoded(await inviteAgain(person.id)))
+  if (coded !== null) {
+    return (
+      <Overlay title={`Code for ${person.name}`} onClose={onClose}>
+        <Coded name={person.name} code={coded.code} expiresMs={coded.code_expires_ms} />
+        <div class="form-foot">
+          <Button onClick={onClose}>I have kept it</Button>
+        </div>
+      </Overlay>
+    )
+  }
+  return (
+    <Overlay title={`New code for ${person.name}`} onClose={onClose}>
+      <p>The code that they were given before ends.</p>
+      <Form of={form} submit="Make the code">
+        {null}
+      </Form>
+    </Overlay>
+  )
+}
+
+function DisableDialog({ of, onClose }: DialogProps) {
+  const person = useOpened(of)
+  const form = useForm({}, async () => {
+    const { keys_revoked: revoked } = await disable(person, true)
+    const also = revoked === 0 ? '' : `, and ${revoked === 1 ? 'their key is' : `their ${revoked} keys are`} revoked`
+    tell(`${person.name} may not sign in any more${also}.`)
+    onClose()
+  })
+  return (
+    <Overlay title={`Disable ${person.name}`} onClose={onClose}>
+      <p>
+        Their sessions end at once.
+        {person.role === 'member' && ' Keys of their own are revoked, for good.'} They can be enabled again; what they
+        did stays on record.
+      </p>
+      <Form of={form} submit="Disable" kind="bad">
+        {null}
+      </Form>
+    </Overlay>
+  )
+}
+
+interface CodedProps {
+  name: string
+  code: string
+  expiresMs: number | null
+}
+
+/** A code that lets somebody set a password, which is shown this once: to be given to them. */
+export function Coded({ name, code, expiresMs }: CodedProps) {
+  // Behind the `#`, which a browser sends to nobody.
+  const link = `${location.origin}${toHref('/code')}#${code}`
+  return (
+    <div class="made">
+      <p>
+        <strong>{name}</strong> opens this link and sets a password of their own, which nobody else ever knows.
+      </p>
+      <Code text={link} label="Link for them" />
+      <Secret text={code} label="Copy the code" />
+      <p>
+        <strong>Shown once.</strong> It works one time, for <code>{name}</code>
+        {expiresMs !== null && (
+          <>
+            , and ends <When ms={expiresMs} />
+          </>
+        )}
+        . Whoever has it can become them: give it to them alone.
+      </p>
+    </div>
+  )
+}
+
+/** Where somebody has signed in, each to be ended. */
+export const Sessions = ({ of: sessions }: { of: readonly PersonSession[] }) => (
+  <ul class="lines">
+    {sessions.map(({ id, agent, address, created_ms, seen_ms, is_current }) => (
+      <li key={id}>
+        <span>
+          <span title={agent}>{toBrowser(agent)}</span>{' '}
+          <span class="dim">
+            from {address}, since <When ms={created_ms} />, seen <When ms={seen_ms} />
+          </span>
+        </span>
+        {is_current ? (
+          <span class="dim">this one</span>
+        ) : (
+          <Button onClick={() => end(id)} aria-label={`End the session of ${toBrowser(agent)} from ${address}`}>
+            End
+          </Button>
+        )}
+      </li>
+    ))}
+  </ul>
+)
+
+const end = (id: string) =>
+  endSession(id).then(
+    () => tell('The session is ended.'),
+    (error: Error) => tell(error.message, 'bad'),
+  )

@@ -1,18 +1,21 @@
 /** Those who sign in, for owners: administrators, and members, who have keys of their own. */
+import { useState } from 'preact/hooks'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { ways } from '../api/session.ts'
 import { hasWords } from '../figures/search.ts'
+import { FormPage } from '../shell/form-page.tsx'
 import { Page } from '../shell/page.tsx'
 import { useTeams } from '../teams/data.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { None, State, When } from '../ui/figure.tsx'
 import { ListFoot, SearchFilter, searched } from '../ui/filters.tsx'
-import { Empty } from '../ui/notice.tsx'
+import { TextField, useForm } from '../ui/form.tsx'
+import { announce, Empty } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { Unread } from '../ui/unread.tsx'
-import { type Person, usePeople, useSessions } from './data.ts'
-import { isMe, PersonDrawer } from './drawer.tsx'
+import { invite, NEW_PERSON, type Person, usePeople, useSessions } from './data.ts'
+import { Coded, isMe, PersonDrawer, PersonFields } from './drawer.tsx'
 import { STATUS_KINDS } from './words.ts'
 
 const inviteLink = () => (
@@ -122,5 +125,38 @@ function List({ people }: { people: readonly Person[] }) {
       )}
       <ListFoot shown={shown.length} all={people.length} />
     </div>
+  )
+}
+
+/** Invites somebody: a name and a role, then the code for them. */
+export function InvitePage() {
+  const [invited, setInvited] = useState<Awaited<ReturnType<typeof invite>> | null>(null)
+  const form = useForm({ ...NEW_PERSON, name: '' }, async (values) => {
+    setInvited(await invite(values))
+    announce('The invitation is made. Copy it now: it is shown once.')
+    scrollTo(0, 0)
+  })
+  if (invited) {
+    return (
+      <Page
+        title={`Invitation for ${invited.name}`}
+        above={<a href={toHref('/people')}>People</a>}
+        actions={<ButtonLink href={toHref(`/people?person=${invited.id}`)}>I have kept it</ButtonLink>}
+      >
+        <Coded name={invited.name} code={invited.code} expiresMs={invited.code_expires_ms} />
+      </Page>
+    )
+  }
+  return (
+    <FormPage title="Invite somebody" list={['/people', 'People']} form={form} submit="Invite">
+      <TextField
+        of={form}
+        name="name"
+        label="Name"
+        hint="What they sign in as, such as their address of mail. No mail is sent."
+        autoFocus
+      />
+      <PersonFields form={form} />
+    </FormPage>
   )
 }

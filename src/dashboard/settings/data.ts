@@ -1,7 +1,7 @@
 /** What the pages of the server's settings read, and what they have done. */
 import { api, ask, ifMatch } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
-import { toExpiry } from '../keys/expiry.ts'
+import { toExpiry } from '../keys/values.ts'
 
 /** Each with the revision of all of them. */
 export const useSettings = () =>

@@ -1,8 +1,8 @@
 /** A new token, whose secret is shown this once, with a command that works as it is. */
 import { useState } from 'preact/hooks'
 import { toHref } from '../address/address.ts'
-import { NEW_EXPIRY } from '../keys/expiry.ts'
-import { ExpiryFields } from '../keys/expiry-fields.tsx'
+import { ExpiryFields } from '../keys/fields.tsx'
+import { NEW_EXPIRY } from '../keys/values.ts'
 import { FormPage } from '../shell/form-page.tsx'
 import { Page } from '../shell/page.tsx'
 import { ButtonLink } from '../ui/button.tsx'

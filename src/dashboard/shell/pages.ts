@@ -67,7 +67,7 @@ export const PAGES: readonly PageEntry[] = [
     path: '/keys/new',
     least: 'member',
     offered: null,
-    load: async () => (await import('../keys/new-page.tsx')).NewKeyPage,
+    load: async () => (await import('../keys/page.tsx')).NewKeyPage,
   },
   {
     path: '/requests',
@@ -86,21 +86,21 @@ export const PAGES: readonly PageEntry[] = [
     least: 'member',
     isOfMembers: true,
     offered: { label: 'Models', icon: 'models', letter: 'm', isInBar: true },
-    load: async () => (await import('../own/models-page.tsx')).OwnModelsPage,
+    load: async () => (await import('../own/pages.tsx')).OwnModelsPage,
   },
   {
     path: '/usage',
     least: 'member',
     isOfMembers: true,
     offered: { label: 'Usage', icon: 'overview', letter: 'u', isInBar: false },
-    load: async () => (await import('../own/usage-page.tsx')).OwnUsagePage,
+    load: async () => (await import('../own/pages.tsx')).OwnUsagePage,
   },
   {
     path: '/team',
     least: 'member',
     isOfMembers: true,
     offered: { label: 'Team', icon: 'teams', letter: 't', isInBar: true },
-    load: async () => (await import('../own/team-page.tsx')).OwnTeamPage,
+    load: async () => (await import('../own/pages.tsx')).OwnTeamPage,
   },
   {
     path: '/playground',
@@ -143,7 +143,7 @@ export const PAGES: readonly PageEntry[] = [
     path: '/teams/new',
     least: 'editor',
     offered: null,
-    load: async () => (await import('../teams/new-page.tsx')).NewTeamPage,
+    load: async () => (await import('../teams/page.tsx')).NewTeamPage,
   },
   {
     path: '/people',
@@ -155,7 +155,7 @@ export const PAGES: readonly PageEntry[] = [
     path: '/people/new',
     least: 'owner',
     offered: null,
-    load: async () => (await import('../people/new-page.tsx')).InvitePage,
+    load: async () => (await import('../people/page.tsx')).InvitePage,
   },
   {
     path: '/account',

@@ -3,7 +3,7 @@ import type { TeamDocument } from '../../documents/key.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
 import { isMember } from '../api/session.ts'
-import { type TeamValues, toBody, toPatch } from './form-values.ts'
+import { type TeamValues, toTeamBody, toTeamPatch } from '../keys/values.ts'
 
 const FRESH_MS = 15_000
 
@@ -16,7 +16,7 @@ export const useTeam = (id: string) =>
   useLoaded(`teams/${id}`, () => ask(api.teams({ id }).get()), { everyMs: FRESH_MS })
 
 export async function makeTeam(values: TeamValues) {
-  const made = await ask(api.teams.post(toBody(values)))
+  const made = await ask(api.teams.post(toTeamBody(values)))
   await reloadAll('teams')
   return made
 }
@@ -24,6 +24,6 @@ export async function makeTeam(values: TeamValues) {
 /** @param before as it was when its form was opened. */
 export async function editTeam(before: TeamDocument, values: TeamValues) {
   const { id, revision } = before
-  await ask(api.teams({ id }).patch(toPatch(values, before), ifMatch(revision)))
+  await ask(api.teams({ id }).patch(toTeamPatch(values, before), ifMatch(revision)))
   await Promise.all([reloadAll('teams'), reloadAll('keys')])
 }

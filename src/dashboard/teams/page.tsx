@@ -1,20 +1,27 @@
-/** Teams: keys that share limits, a list of models and a budget. */
-import type { TeamDocument } from '../../documents/key.ts'
-import { named, setQuery, toHref, toHrefWith } from '../address/address.ts'
+/** Teams: keys that share limits, a list of models and a budget. All of them, one, and a new one. */
+import { useState } from 'preact/hooks'
+import type { KeyDocument, TeamDocument } from '../../documents/key.ts'
+import { named, open, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { hasWords } from '../figures/search.ts'
-import { BudgetCell, toBudgetShare } from '../keys/budget.tsx'
-import { toShortLimits, toShortModels } from '../keys/words.ts'
+import { BudgetCell, SharedFacts, Spent, toBudgetShare } from '../keys/facts.tsx'
+import { TeamFields } from '../keys/fields.tsx'
+import { NEW_TEAM, toTeamValues } from '../keys/values.ts'
+import { STATUS_KINDS, toShortLimits, toShortModels } from '../keys/words.ts'
+import { FormPage } from '../shell/form-page.tsx'
 import { Page } from '../shell/page.tsx'
-import { ButtonLink } from '../ui/button.tsx'
-import { Code } from '../ui/copy.tsx'
-import { Money, None } from '../ui/figure.tsx'
+import { Button, ButtonLink } from '../ui/button.tsx'
+import { Code, Id } from '../ui/copy.tsx'
+import { EditForm } from '../ui/edit-form.tsx'
+import { Fact, TimeFact } from '../ui/facts.tsx'
+import { Money, None, State } from '../ui/figure.tsx'
 import { ListFoot, SearchFilter, searched } from '../ui/filters.tsx'
-import { Empty } from '../ui/notice.tsx'
+import { useForm, useOpened } from '../ui/form.tsx'
+import { Empty, tell } from '../ui/notice.tsx'
+import { Overlay } from '../ui/overlay.tsx'
 import { type Column, Table } from '../ui/table.tsx'
-import { Unread } from '../ui/unread.tsx'
-import { useTeams } from './data.ts'
-import { TeamDrawer } from './drawer.tsx'
+import { FactsRoom, Unread } from '../ui/unread.tsx'
+import { editTeam, makeTeam, useTeam, useTeams } from './data.ts'
 
 const newTeam = () =>
   may('editor') && (
@@ -25,12 +32,12 @@ const newTeam = () =>
 
 export function TeamsPage() {
   const { data: teams, problem, reload } = useTeams()
-  const open = named('team')
+  const opened = named('team')
   return (
     <Page title="Teams" actions={teams !== null && teams.length > 0 && newTeam()}>
       <Unread of={teams} problem={problem} retry={reload} />
       {teams !== null && (teams.length === 0 ? <NoTeams /> : <List teams={teams} />)}
-      {open !== null && <TeamDrawer key={open} id={open} onClose={() => setQuery({ team: null })} />}
+      {opened !== null && <TeamDrawer key={opened} id={opened} onClose={() => setQuery({ team: null })} />}
     </Page>
   )
 }
@@ -88,3 +95,108 @@ const COLUMNS: readonly Column<TeamDocument>[] = [
     cell: ({ spent_month_nano_usd }) => <Money nanoUsd={spent_month_nano_usd} />,
   },
 ]
+
+/** One team: what it has spent, what it may, its keys, and changing it. */
+function TeamDrawer({ id, onClose }: { id: string; onClose(): void }) {
+  const { data: team, problem, reload } = useTeam(id)
+  const [isEdited, setEdited] = useState(false)
+  return (
+    <Overlay kind="drawer" title={team?.name ?? 'Team'} onClose={onClose}>
+      <Unread of={team} problem={problem} retry={reload}>
+        <FactsRoom />
+      </Unread>
+      {team !== null && (
+        <>
+          <p class="drawer-line">
+            <span class="dim">id</span> <Id id={team.id} />
+          </p>
+          <Spent of={team} />
+          {isEdited ? (
+            <Edit of={team} onDone={() => setEdited(false)} />
+          ) : (
+            <>
+              <Facts of={team} />
+              {may('editor') && (
+                <div class="form-foot">
+                  <Button onClick={() => setEdited(true)}>Edit</Button>
+                </div>
+              )}
+              <Keys of={team.keys} />
+            </>
+          )}
+        </>
+      )}
+    </Overlay>
+  )
+}
+
+const Facts = ({ of: team }: { of: TeamDocument }) => (
+  <dl class="facts">
+    <SharedFacts of={team} />
+    <Fact name="Members">
+      {team.max_keys === null ? 'as many keys each as they like' : `${team.max_keys} keys each at most`}
+    </Fact>
+    <TimeFact name="Made" ms={team.created_ms} />
+  </dl>
+)
+
+function Edit({ of, onDone }: { of: TeamDocument; onDone(): void }) {
+  const team = useOpened(of)
+  const form = useForm(toTeamValues(team), async (values) => {
+    await editTeam(team, values)
+    tell('Changed. It holds from the next request on.')
+    onDone()
+  })
+  return (
+    <EditForm of={form} onCancel={onDone}>
+      <TeamFields form={form} />
+    </EditForm>
+  )
+}
+
+/** Those in force first; of the others, how many there are. */
+function Keys({ of: keys }: { of: readonly KeyDocument[] }) {
+  const shown = keys.filter(({ status, hidden }) => status === 'active' && !hidden)
+  const over = keys.filter(({ status }) => status !== 'active').length
+  return (
+    <section class="drawer-part">
+      <h3>Keys</h3>
+      {shown.length === 0 && (
+        <p class="dim">
+          No key in force is of this team. A key's team is said when it is made, or later in its drawer.
+        </p>
+      )}
+      <ul class="lines">
+        {shown.map((key) => (
+          <li key={key.id}>
+            <a href={toHref(`/keys?key=${key.id}`)}>{key.name}</a>
+            {key.owner !== null && <span class="dim">{key.owner}</span>}
+            <State kind={STATUS_KINDS[key.status]}>{key.status}</State>
+            <span class="figure-text">
+              <Money nanoUsd={key.spent_month_nano_usd} />
+            </span>
+          </li>
+        ))}
+      </ul>
+      {over > 0 && (
+        <p class="hint">
+          And {over === 1 ? 'one' : over} that ended or {over === 1 ? 'was' : 'were'} revoked.
+        </p>
+      )}
+    </section>
+  )
+}
+
+/** A new team: a name is enough. */
+export function NewTeamPage() {
+  const form = useForm(NEW_TEAM, async (values) => {
+    const { id, name } = await makeTeam(values)
+    tell(`Team ${name} is made.`)
+    open(`/teams?team=${id}`)
+  })
+  return (
+    <FormPage title="New team" list={['/teams', 'Teams']} form={form} submit="Make the team">
+      <TeamFields form={form} />
+    </FormPage>
+  )
+}

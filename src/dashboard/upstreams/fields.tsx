@@ -1,6 +1,6 @@
 /** What one says of an upstream, when it is made and later. */
 import type { ShownUpstream } from '../../documents/upstream.ts'
-import { RateFields } from '../keys/shared-fields.tsx'
+import { RateFields } from '../keys/fields.tsx'
 import { type FormState, SelectField, TextField } from '../ui/form.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { usePresets } from './data.ts'

@@ -1,7 +1,7 @@
 /** Between what is typed of an upstream and what the API takes. Pure. */
 import type { ShownUpstream } from '../../documents/upstream.ts'
 import { Refusal } from '../api/refusal.ts'
-import { toLimit, toText } from '../keys/shared-values.ts'
+import { toLimit, toText } from '../keys/values.ts'
 
 export const NEW_UPSTREAM = {
   id: '',

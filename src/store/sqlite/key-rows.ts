@@ -103,10 +103,10 @@ interface LimitColumns extends Limits {
 
 /** The row of a key or a team, with what it is limited to in place of its columns. */
 function withLimits<Row extends LimitColumns>(row: Row) {
-  const { requestsPerMinute, tokensPerMinute, concurrency, budgetNanoUsd, budgetPeriod, ...rest } = row
+  const { rpm, tpm, concurrency, budgetNanoUsd, budgetPeriod, ...rest } = row
   return {
     ...rest,
-    limits: { requestsPerMinute, tokensPerMinute, concurrency },
+    limits: { rpm, tpm, concurrency },
     budget: toBudget(budgetNanoUsd, budgetPeriod),
   }
 }

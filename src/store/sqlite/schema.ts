@@ -6,7 +6,7 @@
 import { blob, index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { Deadlines } from '../../domain/deadlines.ts'
 import type { DialectName, UpstreamSettings } from '../../domain/dialects.ts'
-import type { Period } from '../../domain/limits.ts'
+import type { LimitName, Period } from '../../domain/limits.ts'
 import type { Feature, Modality, Origin, RouteSettings } from '../../domain/models.ts'
 import type { Role, TokenScope } from '../../domain/roles.ts'
 import type { PricingItem } from '../../domain/usage.ts'
@@ -14,6 +14,15 @@ import type { ListedFact } from '../catalog-rows.ts'
 import type { Ceilings } from '../config-store.ts'
 
 export const count = (name: string) => integer(name).notNull().default(0)
+/** Of keys and of teams: what both are held to. */
+const limits = () => ({
+  ...({ rpm: integer('rpm'), tpm: integer('tpm'), concurrency: integer('concurrency') } satisfies Record<
+    LimitName,
+    object
+  >),
+  budgetNanoUsd: integer('budget_nano_usd'),
+  budgetPeriod: text('budget_period').$type<Period>(),
+})
 const flag = (name: string) => integer(name, { mode: 'boolean' })
 const origin = () => text('origin').$type<Origin>().notNull()
 
@@ -110,11 +119,7 @@ export const teams = sqliteTable('teams', {
   scope: text('scope').$type<'all' | 'local'>().notNull().default('all'),
   /** Allow-list patterns; a team without any may use every model of its scope. */
   models: text('models', { mode: 'json' }).$type<string[]>().notNull().default([]),
-  requestsPerMinute: integer('rpm'),
-  tokensPerMinute: integer('tpm'),
-  concurrency: integer('concurrency'),
-  budgetNanoUsd: integer('budget_nano_usd'),
-  budgetPeriod: text('budget_period').$type<Period>(),
+  ...limits(),
   /** How many keys each of its members may have. */
   maxKeys: integer('max_keys').default(10),
   metadata: text('metadata', { mode: 'json' }).$type<Record<string, string>>().notNull(),
@@ -133,11 +138,7 @@ export const keys = sqliteTable(
     /** Whether it is what the playground of its owner is metered by: it has no secret, and no list shows it. */
     hidden: flag('hidden').notNull().default(false),
     expiresMs: integer('expires_ms'),
-    requestsPerMinute: integer('rpm'),
-    tokensPerMinute: integer('tpm'),
-    concurrency: integer('concurrency'),
-    budgetNanoUsd: integer('budget_nano_usd'),
-    budgetPeriod: text('budget_period').$type<Period>(),
+    ...limits(),
     /** Addresses and ranges; a key without any may be used from everywhere. */
     allowedIps: text('allowed_ips', { mode: 'json' }).$type<string[]>().notNull().default([]),
     /** Of a member's key: what others have set, and its owner may not lift. */

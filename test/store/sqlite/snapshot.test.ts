@@ -107,7 +107,7 @@ describe('the targets of a model', () => {
   test('know what their upstream is asked at most', async () => {
     await apply(withRoutes('model: a'))
     const { upstreams, models: found } = await load()
-    expect(upstreams.get('paid')?.limits).toEqual({ requestsPerMinute: 60, tokensPerMinute: 9_000, concurrency: 4 })
+    expect(upstreams.get('paid')?.limits).toEqual({ rpm: 60, tpm: 9_000, concurrency: 4 })
     expect(upstreams.get('here')?.limits).toEqual(NO_LIMITS)
     // The same object: what is counted for one is counted for all of its targets.
     expect(found.get('v/m')?.targets[0]?.upstream === upstreams.get('paid')).toBe(true)
@@ -142,7 +142,7 @@ test('keys and teams arrive with their limits and budgets', async () => {
     .insert(teams)
     .values([
       {
-        ...{ id: 't1', name: 'Red', scope: 'local', models: ['v/*'], tokensPerMinute: 9, maxKeys: 3, ...at },
+        ...{ id: 't1', name: 'Red', scope: 'local', models: ['v/*'], tpm: 9, maxKeys: 3, ...at },
         ...{ budgetNanoUsd: 20_000_000_000, budgetPeriod: 'month' },
       },
       { id: 't2', name: 'Blue', ...at },
@@ -151,7 +151,7 @@ test('keys and teams arrive with their limits and budgets', async () => {
   tables
     .insert(keys)
     .values([
-      { id: 'k1', name: 'ann', teamId: 't1', requestsPerMinute: 6, concurrency: 2, budgetNanoUsd: 5, ...at },
+      { id: 'k1', name: 'ann', teamId: 't1', rpm: 6, concurrency: 2, budgetNanoUsd: 5, ...at },
       { id: 'k2', name: 'bob', budgetNanoUsd: 7, budgetPeriod: 'day', ...at },
       { id: 'k3', name: 'eve', ownerId: 'mia', ...at },
     ])
@@ -165,7 +165,7 @@ test('keys and teams arrive with their limits and budgets', async () => {
       [
         't1',
         {
-          ...{ id: 't1', name: 'Red', scope: 'local', models: ['v/*'], limits: { ...NO_LIMITS, tokensPerMinute: 9 } },
+          ...{ id: 't1', name: 'Red', scope: 'local', models: ['v/*'], limits: { ...NO_LIMITS, tpm: 9 } },
           budget: { nanoUsd: 20_000_000_000, period: 'month' },
         },
       ],
@@ -176,7 +176,7 @@ test('keys and teams arrive with their limits and budgets', async () => {
     {
       id: 'k1',
       teamId: 't1',
-      limits: { requestsPerMinute: 6, tokensPerMinute: null, concurrency: 2 },
+      limits: { rpm: 6, tpm: null, concurrency: 2 },
       // Without a period it is one for good.
       budget: { nanoUsd: 5, period: 'total' },
     },

@@ -2,17 +2,100 @@
  * The door that an identity provider keeps: a browser is sent there and comes back with a code, whose claims say who somebody is and
  * what they may do here. They are known by issuer and subject; role and team follow the claims at each sign-in.
  */
-import { ServiceError } from '../../domain/service-error.ts'
-import type { IdentityStore, StoredAdmin } from '../../store/identity-store.ts'
-import { decideAdmin, decideEdit, toCreation, toTeamId } from '../admins.ts'
-import type { Attempts } from '../attempts.ts'
-import type { SetupCode } from '../codes.ts'
-import { isSameMailbox, toSignInName } from '../names.ts'
-import { mintSecret, type Pending } from '../pending.ts'
-import { beginSession, type Client, type SignedIn } from '../sign-in.ts'
-import { type Claimed, toClaimed } from './claims.ts'
-import type { PendingSignIn, Provider } from './provider.ts'
-import type { OidcSettings } from './settings.ts'
+import { type ServeConfig, toVariableName } from '../config.ts'
+import type { ClaimRole, Way } from '../domain/roles.ts'
+import { ServiceError } from '../domain/service-error.ts'
+import type { IdentityStore, StoredAdmin } from '../store/identity-store.ts'
+import { decideAdmin, decideEdit, isSameMailbox, toCreation, toSignInName, toTeamId } from './admins.ts'
+import type { Attempts } from './attempts.ts'
+import type { PendingSignIn, Provider } from './oidc-provider.ts'
+import type { SetupCode } from './passwords.ts'
+import { mintSecret, type Pending } from './pending.ts'
+import { beginSession, type Client, type SignedIn } from './sign-in.ts'
+
+export interface OidcSettings {
+  issuer: string
+  clientId: string
+  clientSecret: string
+  /** The claim that says what somebody is, such as `groups`, or a path to it, such as `realm_access.roles`. */
+  claim: string
+  /** The first whose value somebody has decides. */
+  roles: readonly ClaimRole[]
+}
+
+type Given = Pick<
+  ServeConfig,
+  'oidcIssuer' | 'oidcClientId' | 'oidcClientSecret' | 'oidcClaim' | 'oidcRoles' | 'passwordSignIn'
+>
+
+/** Null where nobody signs in so. Throws `bad_config` where a part is missing, or nobody could sign in at all. */
+export function toOidcSettings(given: Given): OidcSettings | null {
+  const { oidcIssuer: issuer, oidcClientId: clientId, oidcClientSecret: clientSecret, oidcRoles: roles } = given
+  if (issuer === null && clientId === null && roles.length === 0) {
+    if (given.passwordSignIn) return null
+    throw toBadConfig(['--password-sign-in is off and there is no --oidc-issuer: nobody could sign in.'])
+  }
+  const problems: string[] = []
+  if (issuer === null) problems.push('--oidc-issuer is missing: the URL of the identity provider.')
+  if (clientId === null) problems.push('--oidc-client-id is missing: what the identity provider calls this server.')
+  if (clientSecret === null)
+    problems.push(`${SECRET_VARIABLE} is missing in the environment: the secret that goes with --oidc-client-id.`)
+  if (roles.length === 0)
+    problems.push('--oidc-role is missing: without one, nobody may sign in. Such as admins=owner.')
+  if (issuer === null || clientId === null || clientSecret === null || roles.length === 0) throw toBadConfig(problems)
+  return { issuer, clientId, clientSecret, claim: given.oidcClaim, roles }
+}
+
+const SECRET_VARIABLE = toVariableName('oidc-client-secret')
+
+const toBadConfig = (problems: readonly string[]) =>
+  new ServiceError({ kind: 'bad_config', problems }, problems.join('\n'))
+
+export const toWays = ({ passwordSignIn }: Given, oidc: OidcSettings | null): Way[] => [
+  ...(passwordSignIn ? (['password'] as const) : []),
+  ...(oidc === null ? [] : (['oidc'] as const)),
+]
+
+/** What an ID token holds (OpenID Connect Core 1.0, section 2), its issuer, audience, times and signature being checked. */
+export type Claims = Readonly<Record<string, unknown>> & { iss: string; sub: string }
+
+export interface Claimed {
+  /** Issuer and subject, with a space between: neither has one. */
+  subject: string
+  /** What they would be called here; null where the provider says nothing that could be. */
+  name: string | null
+  /** Whether the provider has made sure that the name is theirs, as it is an address of mail. */
+  isNameProved: boolean
+  /** Null where none of the values that have a role is among theirs. */
+  role: ClaimRole | null
+  /** Whether the provider says anything of what they are. */
+  isClaimThere: boolean
+}
+
+export function toClaimed(claims: Claims, { claim, roles }: Pick<OidcSettings, 'claim' | 'roles'>): Claimed {
+  const { iss, sub, email, email_verified: isProved, preferred_username: username } = claims
+  const said = findClaim(claims, claim)
+  const values = [said].flat()
+  const isNameProved = typeof email === 'string' && isProved === true
+  return {
+    subject: `${iss} ${sub}`,
+    name: isNameProved ? email : typeof username === 'string' ? username : null,
+    isNameProved,
+    role: roles.find(({ value }) => values.includes(value)) ?? null,
+    isClaimThere: said !== undefined,
+  }
+}
+
+/** A claim of that very name (some are URLs), or else what is within others, as `realm_access.roles` is. */
+export function findClaim(claims: Readonly<Record<string, unknown>>, claim: string): unknown {
+  if (Object.hasOwn(claims, claim)) return claims[claim]
+  let found: unknown = claims
+  for (const name of claim.split('.')) {
+    if (typeof found !== 'object' || found === null || !Object.hasOwn(found, name)) return undefined
+    found = (found as Record<string, unknown>)[name]
+  }
+  return found
+}
 
 export interface OidcDeps {
   store: IdentityStore

@@ -1,8 +1,24 @@
 /** What is told of a key and of a team alike: what it has spent, its budget, its limits, its models. */
 import type { KeyDocument } from '../../documents/key.ts'
-import { Money, When } from '../ui/figure.tsx'
-import { BudgetCell } from './budget.tsx'
-import { type Budgeted, toLimitsText } from './words.ts'
+import type { Limits } from '../../domain/limits.ts'
+import { Bar, Money, None, When } from '../ui/figure.tsx'
+import { BUDGET_KINDS, type Budgeted, toBudgetText, toLimitsText } from './words.ts'
+
+/** How much of a budget is spent. */
+export function BudgetCell(of: Budgeted) {
+  if (of.budget_nano_usd === null) return <None />
+  const text = toBudgetText(of)
+  return (
+    <span class="budget">
+      <Bar share={toBudgetShare(of)} kind={BUDGET_KINDS[of.budget_state ?? 'ok']} label={`${text} is spent`} />
+      <span class="figure-text">{text}</span>
+    </span>
+  )
+}
+
+/** Of 1; -1 without a budget. */
+export const toBudgetShare = ({ budget_nano_usd, spent_nano_usd }: Budgeted) =>
+  budget_nano_usd === null ? -1 : (spent_nano_usd ?? 0) / budget_nano_usd
 
 type Spending = Pick<KeyDocument, 'spent_month_nano_usd' | 'spent_total_nano_usd'>
 
@@ -23,7 +39,7 @@ export const Spent = ({ of: { spent_month_nano_usd, spent_total_nano_usd } }: { 
   </dl>
 )
 
-export type Shared = Budgeted & Pick<KeyDocument, 'rpm' | 'tpm' | 'concurrency' | 'models' | 'scope'>
+type Shared = Budgeted & Limits & Pick<KeyDocument, 'models' | 'scope'>
 
 /** Stands in a list of facts. */
 export const SharedFacts = ({ of }: { of: Shared }) => (

@@ -1,27 +1,136 @@
-/** What a member's own keys have spent: in all, day by day, and which key and model it went to. */
+/** What members see of their own beside their keys: their team, its models, and what their keys have spent. */
 import { query, toHref } from '../address/address.ts'
 import { withQuery } from '../address/match.ts'
 import { api, ask } from '../api/client.ts'
 import { useLoaded, useNewest } from '../api/loaded.ts'
 import { toExactCount } from '../figures/counts.ts'
 import { toMoney } from '../figures/money.ts'
+import { toPrices } from '../figures/prices.ts'
+import { hasWords } from '../figures/search.ts'
 import { toDay, toMoment } from '../figures/times.ts'
+import { SharedFacts, Spent } from '../keys/facts.tsx'
 import { type Range, toRange, toSpan, toWanted, type Wanted } from '../overview/range.ts'
 import { CustomRange, Ranges } from '../overview/ranges.tsx'
 import { toTotals } from '../overview/series.ts'
 import { type Share, toShares } from '../overview/shares.ts'
 import { Page } from '../shell/page.tsx'
-import { Bar, Count, Money, nowMs } from '../ui/figure.tsx'
+import { Copyable } from '../ui/copy.tsx'
+import { Bar, Count, Money, nowMs, State } from '../ui/figure.tsx'
+import { ListFoot, SearchFilter, searched } from '../ui/filters.tsx'
 import { Empty } from '../ui/notice.tsx'
 import { Columns } from '../ui/spark.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { FactsRoom, Unread } from '../ui/unread.tsx'
 
-const FRESH_MS = 30_000
+const FRESH_MS = 15_000
+const USAGE_MS = 30_000
 const MOST_ROWS = 1_000
 
+const useTeam = () => useLoaded('own/team', () => ask(api.own.team.get()), { everyMs: FRESH_MS })
+
+/** The team of a member: what their keys may at most, and share with the others. */
+export function OwnTeamPage() {
+  const { data: team, problem, reload } = useTeam()
+  return (
+    <Page title={team === null ? 'Team' : `Team ${team.name}`}>
+      <Unread of={team} problem={problem} retry={reload}>
+        <FactsRoom />
+      </Unread>
+      {team !== null && (
+        <div class="sections narrow">
+          <Spent of={team} />
+          <section class="panel">
+            <h2>What its keys may</h2>
+            <p class="dim">
+              The budget and the limits hold for all keys of the team together, yours among them. Each key has its own
+              beside them.
+            </p>
+            <dl class="facts">
+              <SharedFacts of={team} />
+              <dt>Your keys</dt>
+              <dd>{team.max_keys === null ? 'as many as you like' : `${team.max_keys} in force at most`}</dd>
+            </dl>
+            <p>
+              <a href={toHref('/models')}>The models that you may use</a>
+            </p>
+          </section>
+        </div>
+      )}
+    </Page>
+  )
+}
+
+const useModels = () =>
+  useLoaded('own/models', async () => (await ask(api.own.models.get())).models, { everyMs: FRESH_MS })
+
+type Model = NonNullable<ReturnType<typeof useModels>['data']>[number]
+
+const MODEL_COLUMNS: readonly Column<Model>[] = [
+  { name: 'model', title: 'Model', sortBy: ({ id }) => id, cell: ({ id }) => <Copyable text={id} /> },
+  {
+    name: 'state',
+    title: 'State',
+    sortBy: ({ is_ready }) => (is_ready ? 'ready' : 'unready'),
+    cell: ({ is_ready }) => (is_ready ? <State kind="good">ready</State> : <State kind="bad">not ready</State>),
+  },
+  { name: 'price', title: 'Price', cell: ({ pricing }) => toPrices(pricing) },
+  {
+    name: 'context',
+    title: 'Context',
+    isFigure: true,
+    sortBy: ({ context_length }) => context_length,
+    cell: ({ context_length }) => <Count count={context_length} />,
+  },
+  {
+    name: 'try',
+    title: 'Playground',
+    cell: ({ id }) => (
+      <a href={toHref(`/playground?model=${encodeURIComponent(id)}`)}>
+        Try it<span class="unseen">: {id}</span>
+      </a>
+    ),
+  },
+  { name: 'takes', title: 'Takes', isOnPhone: false, cell: ({ input_modalities }) => input_modalities.join(', ') },
+]
+
+/** The models that a member's team may use, with what they cost. */
+export function OwnModelsPage() {
+  const { data: models, problem, reload } = useModels()
+  return (
+    <Page title="Models">
+      <Unread of={models} problem={problem} retry={reload} />
+      {models !== null && (models.length === 0 ? <NoModels /> : <Models models={models} />)}
+    </Page>
+  )
+}
+
+const NoModels = () => (
+  <Empty title="No models for your team">
+    <p>What your team may use is listed here, with its prices. An owner or an editor says what that is.</p>
+  </Empty>
+)
+
+function Models({ models }: { models: readonly Model[] }) {
+  const shown = models.filter(({ id, name }) => hasWords([id, name], searched()))
+  return (
+    <>
+      <search class="filters">
+        <SearchFilter what="models" />
+      </search>
+      {shown.length > 0 ? (
+        <Table caption="Models" columns={MODEL_COLUMNS} rows={shown} idOf={({ id }) => id} />
+      ) : (
+        <p class="dim">
+          No model has that in its name. <a href={toHref('/models')}>Show all</a>
+        </p>
+      )}
+      <ListFoot shown={shown.length} all={models.length} />
+    </>
+  )
+}
+
 const useUsage = (wanted: Wanted) =>
-  useLoaded(`own/usage?${JSON.stringify(wanted)}`, () => readUsage(wanted), { everyMs: FRESH_MS })
+  useLoaded(`own/usage?${JSON.stringify(wanted)}`, () => readUsage(wanted), { everyMs: USAGE_MS })
 
 type Usage = Awaited<ReturnType<typeof readUsage>>
 
@@ -42,6 +151,7 @@ async function readUsage(wanted: Wanted) {
   }
 }
 
+/** What a member's own keys have spent: in all, day by day, and which key and model it went to. */
 export function OwnUsagePage() {
   const wanted = toWanted(query.value, Date.now())
   const { data, problem, reload } = useUsage(wanted)

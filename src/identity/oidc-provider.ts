@@ -3,13 +3,11 @@
  * waits for it longer than ten seconds. What it is (its metadata, Discovery 1.0) is asked when it is first needed, and again every
  * hour, while what was known serves on.
  */
-import type { Configuration } from 'openid-client'
-import { ServiceError } from '../../domain/service-error.ts'
-import type { Log } from '../../log.ts'
-import { type Claims, findClaim } from './claims.ts'
-import { fetchBounded } from './fetch.ts'
-import type { OidcSettings } from './settings.ts'
-import { isUnavailable, toCause, wasRefused } from './trouble.ts'
+
+import type { Configuration, CustomFetchOptions } from 'openid-client'
+import { ServiceError } from '../domain/service-error.ts'
+import type { Log, LogFields } from '../log.ts'
+import { type Claims, findClaim, type OidcSettings } from './oidc.ts'
 
 const WAIT_MS = 10_000
 const REFRESH_MS = 3_600_000
@@ -172,3 +170,79 @@ const UNAVAILABLE = 'The identity provider does not answer. Try again in a while
 const WRONG =
   'What the identity provider says cannot be used. Begin again; whoever runs this server finds the cause in its log.'
 const REFUSED = 'The identity provider has not signed you in. Begin again.'
+
+const MOST_BYTES = 1024 ** 2
+
+/** There was no answer, or not all of it. */
+export class Unreachable extends Error {}
+
+export async function fetchBounded(url: string, { body, ...options }: CustomFetchOptions): Promise<Response> {
+  // The token endpoint alone is sent one (RFC 6749, section 3.2).
+  const form = body instanceof URLSearchParams ? body : null
+  try {
+    const response = await fetch(url, { ...options, body: form })
+    const bytes = await read(response)
+    const { status, headers } = response
+    return new Response(bytes.length === 0 ? null : bytes, { status, headers })
+  } catch (cause) {
+    throw new Unreachable('no answer', { cause })
+  }
+}
+
+async function read({ body }: Response): Promise<Uint8Array<ArrayBuffer>> {
+  const pieces: Uint8Array[] = []
+  let bytes = 0
+  for await (const piece of body ?? []) {
+    bytes += piece.length
+    if (bytes > MOST_BYTES) throw new Error('the answer is longer than a megabyte')
+    pieces.push(piece)
+  }
+  return new Uint8Array(Buffer.concat(pieces))
+}
+
+/** OAuth's own words (RFC 6749, sections 4.1.2.1 and 5.2) for what passes by itself, and for somebody who was not signed in. */
+const PASSING = new Set(['server_error', 'temporarily_unavailable'])
+const REFUSING = new Set([
+  'access_denied',
+  'invalid_grant',
+  'login_required',
+  'interaction_required',
+  'consent_required',
+])
+
+/** Whether it may do well again by itself. */
+export function isUnavailable(error: unknown): boolean {
+  const { name, code, error: word = '', cause } = toParts(error)
+  if (name === 'TimeoutError' || code === 'OAUTH_TIMEOUT' || PASSING.has(word)) return true
+  return cause instanceof Unreachable || (cause instanceof Response && cause.status >= 500)
+}
+
+/** Whether the provider works and has not signed somebody in, or not with this code. */
+export const wasRefused = (error: unknown): boolean => REFUSING.has(toParts(error).error ?? '')
+
+/** Fixed sentences and codes: answers, claims and tokens hang deeper. */
+export function toCause(error: unknown): LogFields {
+  const { message, code, error: word, cause } = toParts(error)
+  const below = cause instanceof Unreachable ? cause.cause : cause
+  const { name, message: why, code: whyCode } = toParts(below)
+  const reason = [message, ...(name === 'SyntaxError' || why === undefined ? [] : [why])].join(': ')
+  const http = cause instanceof Response ? cause.status : undefined
+  return { error: reason.slice(0, 300), code: code ?? whyCode, oauth_error: word?.slice(0, 100), http }
+}
+
+interface Parts {
+  name?: string
+  message?: string
+  code?: string
+  error?: string
+  cause?: unknown
+}
+
+function toParts(error: unknown): Parts {
+  if (!(error instanceof Error)) return {}
+  const text = (field: 'code' | 'error') => {
+    const value: unknown = field in error ? error[field as keyof Error] : undefined
+    return typeof value === 'string' ? { [field]: value } : {}
+  }
+  return { name: error.name, message: error.message, cause: error.cause, ...text('code'), ...text('error') }
+}

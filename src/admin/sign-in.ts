@@ -1,10 +1,15 @@
-/** The doors of the dashboard, and the sessions behind them: `/admin/api/setup`, `/code`, `/session`, `/sessions`, `/password`. */
+/**
+ * The doors of the dashboard, and the sessions behind them: `/admin/api/setup`, `/code`, `/session`, `/sessions`, `/password`; and sign-in through
+ * an identity provider: `/oidc` sends a browser there, `/oidc/callback` is where it comes back to, from that other site. Both are opened by
+ * people, who read a page of what goes wrong. Where they go then is fixed.
+ */
+
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { Flag } from '../documents/fields.ts'
 import { Session, SignedIn, toSessionDocument, Who } from '../documents/people.ts'
-import type { Principal } from '../identity/principal.ts'
-import { endSession, listSessions } from '../identity/sessions.ts'
+import { beginOidc, endOidc } from '../identity/oidc.ts'
+import { endSession, listSessions, type Principal } from '../identity/principal.ts'
 import {
   type Client,
   changePassword,
@@ -15,8 +20,9 @@ import {
   useCode,
 } from '../identity/sign-in.ts'
 import { access, requireSession } from './access.ts'
-import { endCookie, toCookie } from './cookie.ts'
+import { endCookie, readCookie, toCookie } from './cookie.ts'
 import type { AdminDeps } from './deps.ts'
+import { AdminError, toRefusal } from './errors.ts'
 import { type OwnOrigin, toRelyingParty } from './origins.ts'
 import { exactly } from './schema.ts'
 
@@ -191,3 +197,119 @@ export const toClient = (
 
 /** An owner sees and ends everybody's. */
 const ownIdOf = ({ id, role }: Principal) => (role === 'owner' ? undefined : id)
+
+/** A browser that is refused reads a page in place of JSON. */
+const TO_ELSEWHERE = { responses: { 303: { description: 'Where to go on.' } } }
+const CALLBACK = '/admin/api/oidc/callback'
+
+export function oidcController(deps: AdminDeps) {
+  const { identity, attempts, setupCode, now } = deps
+  const requireOidc = () => {
+    if (deps.oidc !== null) return { ...deps.oidc, ...{ store: identity, attempts, setupCode } }
+    throw new AdminError(404, 'oidc_off', 'Nobody signs in through an identity provider here.')
+  }
+
+  return new Elysia({ name: 'oidc' })
+    .use(access())
+    .get(
+      '/oidc',
+      ({ request, visitor: { own }, principal }) =>
+        orPage(request, async () => {
+          const client = toClient(request, principal, deps)
+          const { location, secret } = await beginOidc(requireOidc(), own.origin + CALLBACK, client, now())
+          return seeOther(location.href, [toCookie('signIn', secret, own)])
+        }),
+      {
+        route: {
+          least: 'door',
+          summary: 'Sends a browser to the identity provider, to sign in there',
+          answer: null,
+          operation: TO_ELSEWHERE,
+          errors: ['provider_unavailable', 'provider_wrong', 'too_many_attempts'],
+          ownErrors: { oidc_off: 404 },
+        },
+      },
+    )
+    .get(
+      '/oidc/callback',
+      ({ request, visitor: { own }, principal }) =>
+        orPage(request, async () => {
+          const secret = readCookie('signIn', request.headers, own)
+          const cameBack = { secret, url: new URL(request.url) }
+          const signedIn = await endOidc(requireOidc(), cameBack, toClient(request, principal, deps), now())
+          // The browser is on its way from another site still, and brings no strict cookie to the page: what that asks for, does.
+          return seeOther('/admin', [toCookie('session', signedIn.secret, own), endCookie('signIn', own)])
+        }),
+      {
+        route: {
+          least: 'door',
+          summary: 'Signs in who comes back from the identity provider, and sends them to the dashboard',
+          answer: null,
+          operation: TO_ELSEWHERE,
+          errors: [
+            ...([
+              'sign_in_ended',
+              'sign_in_failed',
+              'provider_unavailable',
+              'provider_wrong',
+              'too_many_attempts',
+            ] as const),
+            ...(['no_role', 'admin_exists', 'admin_disabled', 'invalid', 'team_not_found', 'team_ambiguous'] as const),
+          ],
+          ownErrors: { oidc_off: 404 },
+        },
+      },
+    )
+}
+
+function seeOther(location: string, cookies: readonly string[]): Response {
+  const headers = new Headers({ location })
+  for (const cookie of cookies) headers.append('set-cookie', cookie)
+  return new Response(null, { status: 303, headers })
+}
+
+/** Answers with a page of what goes wrong, where a browser opens it; a script has it as JSON. */
+export async function orPage(request: Request, work: () => Promise<Response>): Promise<Response> {
+  try {
+    return await work()
+  } catch (error) {
+    const refusal = toRefusal(error)
+    if (refusal === null || !(request.headers.get('accept') ?? '').includes('text/html')) throw error
+    const { error: refused } = (await refusal.json()) as { error: { message: string } }
+    return toPage(refusal.status, refused.message)
+  }
+}
+
+const STYLE = `
+:root { color-scheme: light dark; font: 16px/1.45 system-ui, sans-serif }
+body { max-width: 34rem; margin: 15vh auto; padding: 0 24px; background: light-dark(#fbfaf8, #12130f); color: light-dark(#1d1b16, #eceae2) }
+h1 { font-size: 20px }
+a { color: light-dark(#0b6b57, #4fc3a1) }
+`
+
+/** No script, and no style but its own. */
+const POLICY = `default-src 'none'; style-src 'sha256-${new Bun.CryptoHasher('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+
+const toPage = (status: number, message: string): Response =>
+  new Response(
+    `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Not signed in · Tollgate</title>
+<style>${STYLE}</style>
+<main>
+<h1>You are not signed in</h1>
+<p>${Bun.escapeHTML(message)}</p>
+<p><a href="/admin">Back to the dashboard</a></p>
+</main>
+</html>
+`,
+    {
+      status,
+      headers: {
+        'content-type': 'text/html; charset=utf-8',
+        'content-security-policy': POLICY,
+      },
+    },
+  )

@@ -1,20 +1,27 @@
 /**
- * Passkeys of one's own: made by an authenticator for whoever is signed in and knows their password, which they then stand in for.
- * Somebody without one signs in through an identity provider, which has passkeys of its own, and says at each sign-in what they may do.
+ * Passkeys of one's own: made by an authenticator for whoever is signed in and knows their password, which they then stand in for; and the
+ * door that they open. Somebody without a password signs in through an identity provider, which has passkeys of its own. What browsers bring (W3C
+ * WebAuthn, sections 7.1 and 7.2) is checked by `@simplewebauthn/server`, which is large, and loaded by the first who brings something.
  */
-import type { PublicKeyCredentialCreationOptionsJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
-import { toDifference } from '../../domain/changes.ts'
-import { mintId } from '../../domain/id.ts'
-import type { Way } from '../../domain/roles.ts'
-import { ServiceError } from '../../domain/service-error.ts'
-import { isName, NAME_RULE } from '../../keys/rules.ts'
-import type { Actor } from '../../store/config-store.ts'
-import type { IdentityStore, StoredAdmin, StoredPasskey, StoredSession } from '../../store/identity-store.ts'
-import type { Attempts } from '../attempts.ts'
-import { isPassword } from '../passwords.ts'
-import { mintSecret, type Pending } from '../pending.ts'
-import { requirePasswords } from '../sign-in.ts'
-import { ALGORITHMS, type Asked, type RelyingParty, verifyNew } from './verify.ts'
+
+import type {
+  AuthenticationResponseJSON,
+  PublicKeyCredentialCreationOptionsJSON,
+  PublicKeyCredentialRequestOptionsJSON,
+  RegistrationResponseJSON,
+} from '@simplewebauthn/server'
+import { toDifference } from '../domain/changes.ts'
+import { mintId } from '../domain/id.ts'
+import { once } from '../domain/once.ts'
+import type { Way } from '../domain/roles.ts'
+import { ServiceError } from '../domain/service-error.ts'
+import { isName, NAME_RULE } from '../keys/definition.ts'
+import type { Actor } from '../store/config-store.ts'
+import type { IdentityRows, IdentityStore, StoredAdmin, StoredPasskey, StoredSession } from '../store/identity-store.ts'
+import type { Attempts } from './attempts.ts'
+import { isPassword } from './passwords.ts'
+import { mintSecret, type Pending } from './pending.ts'
+import { beginSession, type Client, requirePasswords, type SignedIn, type Use } from './sign-in.ts'
 
 /** What an authenticator was asked: to make a passkey for whoever has this session, or by which somebody signs in: null. */
 export interface PendingPasskey extends Asked {
@@ -187,3 +194,132 @@ const wrongPassword = () => new ServiceError({ kind: 'sign_in_failed' }, 'The pa
 
 const refused = () =>
   new ServiceError({ kind: 'invalid', field: 'response' }, 'This passkey cannot be taken: begin again, or use another.')
+
+/** Begins: what the browser asks authenticators for, whoever that may be, and what it must bring back as a cookie. Throws `password_off`. */
+export function beginPasskeySignIn(
+  { ways, pendingPasskeys }: PasskeyDeps,
+  party: RelyingParty,
+  address: string,
+  nowMs: number,
+): { options: PublicKeyCredentialRequestOptionsJSON; secret: string } {
+  requirePasswords(ways)
+  const challenge = mintSecret()
+  const secret = pendingPasskeys.begin({ challenge, party, forSession: null }, address, nowMs)
+  return { options: { rpId: party.id, challenge, timeout: ASK_MS, userVerification: 'required' }, secret }
+}
+
+/**
+ * Ends it, and opens a session.
+ * @param secret what the browser has brought. Throws `password_off`, `challenge_ended`, `sign_in_failed` and `too_many_attempts`.
+ */
+export async function endPasskeySignIn(
+  { store, attempts, ways, pendingPasskeys }: PasskeyDeps,
+  { response, secret }: { response: AuthenticationResponseJSON; secret: string | null },
+  client: Client,
+  nowMs: number,
+): Promise<SignedIn> {
+  requirePasswords(ways)
+  const proved = await attempts.try({ address: client.address, nowMs, by: 'passkey' }, async () => {
+    const asked = takeAsked(pendingPasskeys, secret, null, nowMs)
+    const found = await store.findPasskey(response.id)
+    if (found === null || found.admin.disabledMs !== null) throw notSignedIn()
+    if (found.passkey.rpId !== asked.party.id) throw notSignedIn()
+    // Whose it is by the authenticator, which signs nothing of that.
+    if (response.response.userHandle !== toUserHandle(found.admin.id)) throw notSignedIn()
+    const counter = await verifyUse(response, found.passkey, asked).catch(() => {
+      throw notSignedIn()
+    })
+    return { ...found, counter }
+  })
+  const { admin, passkey, counter } = proved
+  const toUse = ({ passkeys }: IdentityRows): Use => {
+    const now = passkeys().find(({ id }) => id === passkey.id)
+    // Removed meanwhile, or used by another who has the same: then one of the two is a copy.
+    if (now === undefined || now.counter !== passkey.counter) throw notSignedIn()
+    return { write: { passkeys: [{ ...now, counter, usedMs: nowMs }] }, detail: { passkey: now.name } }
+  }
+  const signedIn = await beginSession(store, admin, client, nowMs, toUse)
+  attempts.opened(client.address, admin.name)
+  return signedIn
+}
+
+const notSignedIn = () =>
+  new ServiceError(
+    { kind: 'sign_in_failed' },
+    'This passkey does not sign you in: it may have been removed. Use your password.',
+  )
+
+/** For whom a passkey is: a host by its name, as browsers at its origin say it. */
+export interface RelyingParty {
+  id: string
+  origin: string
+}
+
+/** What is asked of an authenticator: to sign this, for us. */
+export interface Asked {
+  challenge: string
+  party: RelyingParty
+}
+
+/** What public keys may be, by their numbers (RFC 9053): ES256, EdDSA, RS256. Whatever signs in has one of them. */
+export const ALGORITHMS = [-7, -8, -257]
+
+const library = once(async () => {
+  // It has to be there before the library is, whose own import of it comes too late in an executable.
+  await import('reflect-metadata')
+  const [server, helpers] = await Promise.all([
+    import('@simplewebauthn/server'),
+    import('@simplewebauthn/server/helpers'),
+  ])
+  return { ...server, ...helpers }
+})
+
+/** Checks a new passkey. Throws an error of the library's where anything of it is wrong. */
+export async function verifyNew(
+  response: RegistrationResponseJSON,
+  { challenge, party }: Asked,
+): Promise<Pick<StoredPasskey, 'credentialId' | 'publicKey' | 'counter'>> {
+  const { verifyRegistrationResponse, isoBase64URL } = await library.get()
+  const attestationObject = await withoutAttestation(response.response.attestationObject)
+  const { verified, registrationInfo } = await verifyRegistrationResponse({
+    response: { ...response, response: { ...response.response, attestationObject } },
+    ...{ expectedChallenge: challenge, expectedOrigin: party.origin, expectedRPID: party.id },
+    ...{ requireUserVerification: true, supportedAlgorithmIDs: ALGORITHMS },
+  })
+  if (!verified) throw new Error('it is not verified')
+  const { id, publicKey, counter } = registrationInfo.credential
+  return { credentialId: id, publicKey: isoBase64URL.fromBuffer(publicKey), counter }
+}
+
+/**
+ * Nobody asks who has made an authenticator: what it says of that is dropped, as browsers do. Nothing in it is then read, and no list
+ * of revoked certificates fetched that it names.
+ */
+async function withoutAttestation(attestationObject: string): Promise<string> {
+  const { decodeAttestationObject, isoBase64URL, isoCBOR } = await library.get()
+  const authData = decodeAttestationObject(isoBase64URL.toBuffer(attestationObject)).get('authData')
+  const none = new Map<string, string | Uint8Array | Map<string, string>>([
+    ['fmt', 'none'],
+    ['attStmt', new Map<string, string>()],
+    ['authData', authData],
+  ])
+  return isoBase64URL.fromBuffer(isoCBOR.encode(none))
+}
+
+/** Checks the use of a passkey, and returns how often it was used by now. Throws an error of the library's where anything is wrong. */
+export async function verifyUse(
+  response: AuthenticationResponseJSON,
+  passkey: StoredPasskey,
+  { challenge, party }: Asked,
+): Promise<number> {
+  const { verifyAuthenticationResponse, isoBase64URL } = await library.get()
+  const publicKey = isoBase64URL.toBuffer(passkey.publicKey)
+  const { verified, authenticationInfo } = await verifyAuthenticationResponse({
+    response,
+    ...{ expectedChallenge: challenge, expectedOrigin: party.origin, expectedRPID: party.id },
+    credential: { id: passkey.credentialId, publicKey, counter: passkey.counter },
+    requireUserVerification: true,
+  })
+  if (!verified) throw new Error('it is not verified')
+  return authenticationInfo.newCounter
+}
