@@ -5,18 +5,15 @@ import { AuditPage } from '../documents/audit.ts'
 import { toDefined } from '../domain/changes.ts'
 import { access } from './access.ts'
 import type { AdminDeps } from './deps.ts'
-import { Before, Limit, Since, text, toLimit, toTimeOrNone } from './query.ts'
+import { Limit, one, toLimit, toTimeOrNone } from './query.ts'
 import { toAnswer } from './reports.ts'
 
 const MOST_ROWS = 1_000
 
 const AuditQuery = t.Object(
   {
-    since: Since,
-    actor: text('Who: `cli`, `server`, or the id or the name of somebody who may sign in.'),
-    action: text('Such as `keys.edit`, or `keys` for all of that group.'),
-    subject: text('What was changed: a name or an id.'),
-    ...{ limit: Limit, before: Before },
+    ...one('since', 'actor', 'action', 'subject', 'before'),
+    limit: Limit,
   },
   { additionalProperties: false },
 )

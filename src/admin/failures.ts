@@ -1,20 +1,23 @@
 /** Which requests did not end well, by their error code: `/admin/api/failures`. */
+import { Type } from '@sinclair/typebox'
 import { Elysia, t } from 'elysia'
 import { Failures } from '../documents/usage.ts'
+import { FAILURE_FILTERS } from '../domain/report-filters.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { access } from './access.ts'
 import type { AdminDeps } from './deps.ts'
-import { FILTERS, Limit, NAMED, Since, several, text, toLimit, toSeveral, toSpan, Until } from './query.ts'
+import { Limit, NAMED, one, several, toLimit, toSpan, toWhere } from './query.ts'
 import { toAnswer } from './reports.ts'
 
 const MOST_CODES = 1_000
 
 const FailuresQuery = t.Object(
   {
-    step: text('The time that a row is of: day or hour.', { enum: ['day', 'hour'] }),
-    ...{ since: Since, until: Until },
-    ...{ key: several(FILTERS.key), team: several(FILTERS.team) },
-    ...{ model: several(FILTERS.model), upstream: several(FILTERS.upstream) },
+    step: Type.Optional(
+      Type.String({ description: 'The time that a row is of: day or hour.', values: { enum: ['day', 'hour'] } }),
+    ),
+    ...one('since', 'until'),
+    ...several(...FAILURE_FILTERS),
     limit: Limit,
   },
   { additionalProperties: false },
@@ -25,13 +28,12 @@ export const failuresController = ({ reports, now }: AdminDeps) =>
     '/failures',
     async ({ request, asker, query: { step: by = 'day', since = '7d', until, limit = 50 } }) => {
       if (by !== 'day' && by !== 'hour') throw new ServiceError({ kind: 'invalid', field: 'step' }, NO_STEP)
-      const where = {
-        keys: toSeveral(request, 'key'),
-        teams: toSeveral(request, 'team'),
-        models: toSeveral(request, 'model'),
-        upstreams: toSeveral(request, 'upstream'),
-      }
-      const options = { by, ...toSpan(since, until, now()), where, limit: toLimit(limit, MOST_CODES) } as const
+      const options = {
+        by,
+        ...toSpan(since, until, now()),
+        where: toWhere(request, FAILURE_FILTERS),
+        limit: toLimit(limit, MOST_CODES),
+      } as const
       return toAnswer(await reports.failures(asker, options))
     },
     {

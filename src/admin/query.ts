@@ -1,38 +1,47 @@
 /** Values of queries: what several of the admin API's lists are asked with. */
-import { Type } from '@sinclair/typebox'
+import { type TSchema, Type } from '@sinclair/typebox'
 import { t } from 'elysia'
+import { DIMENSIONS, REPORT_PARAMETERS, type ReportParameter } from '../domain/report-filters.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { toPastMs } from '../domain/time.ts'
 
 /** ms since 1970, a span such as `7d`, or a date with or without a time. */
 const TIME = String.raw`^(\d{10,15}|0|\d{1,10}(ms|s|m|h|d|w)|\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)?)?)$`
 
-/** @param values which ones it takes, for the description alone: its route checks them, and refuses others with a sentence. */
-export const text = (description: string, values?: object) =>
-  Type.Optional(Type.String({ description, ...(values && { values }) }))
-/** One value or, with the name repeated, several: read by `toSeveral`. */
-export const several = (description: string) =>
-  Type.Optional(Type.Unsafe<string | string[]>(Type.Unknown({ description })))
+/** The values that some parameters take, for their description alone: their routes check them, and refuse others with a sentence. */
+const VALUES: Partial<Record<ReportParameter, object>> = {
+  since: { pattern: TIME },
+  until: { pattern: TIME },
+  by: { pattern: `^(${DIMENSIONS.join('|')})(,(${DIMENSIONS.join('|')}))?$` },
+}
 
-/** Parameters that several lists and reports take. */
-export const Since = text('From when on: ms since 1970, `7d` or `12h` (ago), or a date such as 2027-01-31.', {
-  pattern: TIME,
-})
-export const Until = text('Before when, as `since`.', { pattern: TIME })
-export const Before = text('`next` of the page before.')
+const each = <Name extends ReportParameter, Schema extends TSchema>(
+  names: readonly Name[],
+  make: (description: string, name: Name) => Schema,
+) =>
+  Object.fromEntries(names.map((name) => [name, make(`${REPORT_PARAMETERS[name].description}.`, name)])) as Record<
+    Name,
+    Schema
+  >
+
+/** Parameters with one value each. */
+export const one = <Name extends ReportParameter>(...names: readonly Name[]) =>
+  each(names, (description, name) => Type.Optional(Type.String({ description, values: VALUES[name] })))
+
+/** Parameters with one value or, with the name repeated, several: read by `toSeveral`. */
+export const several = <Name extends ReportParameter>(...names: readonly Name[]) =>
+  each(names, (description) =>
+    Type.Optional(Type.Unsafe<string | string[]>(Type.Unknown({ description: `${description} May be repeated.` }))),
+  )
+
+export const Limit = t.Optional(t.Integer({ description: `${REPORT_PARAMETERS.limit.description}.` }))
+
 /** Refusals of whatever names keys and teams. */
 export const NAMED = ['key_not_found', 'key_ambiguous', 'team_not_found', 'team_ambiguous'] as const
 
-/** What each filter says, of one value or of several. */
-export const FILTERS = {
-  key: 'By id, a part of it, or name. Reports of usage take several: repeat it.',
-  team: 'By id, a part of it, or name. Reports of usage take several: repeat it.',
-  model: 'A slug, an alias, or a pattern such as `openai/*`. Reports of usage take several: repeat it.',
-  upstream: 'Its id; of requests, the one that was asked last. Reports of usage take several: repeat it.',
-  endpoint: 'Such as `chat`.',
-  user: 'As its client named it. Reports of usage take several: repeat it.',
-} as const
-export const Limit = t.Optional(t.Integer({ description: 'Rows at most.' }))
+/** What a report is filtered by: all values of each of these. */
+export const toWhere = <Name extends string>(request: Request, names: readonly Name[]) =>
+  Object.fromEntries(names.map((name) => [name, toSeveral(request, name)])) as Record<Name, string[]>
 
 /** All values of a name. The framework would take a comma in one of several for the end of a value. */
 export const toSeveral = (request: Request, name: string): string[] => new URL(request.url).searchParams.getAll(name)

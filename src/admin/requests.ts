@@ -4,41 +4,28 @@ import type { Static } from '@sinclair/typebox'
 import { Elysia, t } from 'elysia'
 import { ExplainedRequest, RequestPage } from '../documents/request.ts'
 import { toDefined } from '../domain/changes.ts'
+import { REPORT_PARAMETERS, REQUEST_FILTERS, REQUEST_STATUSES, UNWELL } from '../domain/report-filters.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { toRequestFilter, type WantedRequests } from '../ledger/report-filter.ts'
-import { REQUEST_STATUSES, UNWELL } from '../store/report-store.ts'
 import { access, isStillLetIn, type Route } from './access.ts'
 import type { AdminDeps, LiveRequests } from './deps.ts'
 import { AdminError } from './errors.ts'
-import {
-  Before,
-  FILTERS,
-  Limit,
-  NAMED,
-  Since,
-  several,
-  text,
-  toLimit,
-  toSeveral,
-  toTimeOrNone,
-  Until,
-} from './query.ts'
+import { Limit, NAMED, one, several, toLimit, toSeveral, toTimeOrNone } from './query.ts'
 import { toAnswer, type WantedPage } from './reports.ts'
 
 const MOST_ROWS = 1_000
 
 const Filter = {
-  ...{ key: text(FILTERS.key), team: text(FILTERS.team), model: text(FILTERS.model) },
-  ...{ upstream: text(FILTERS.upstream), user: text(FILTERS.user) },
-  error_code: text('Such as `upstream_timeout`.'),
-  status: several('One of ok, failed, cut, abandoned and open; several with commas, or repeated.'),
-  errors: t.Optional(t.Boolean({ description: 'Those alone that did not end well.' })),
+  ...one(...REQUEST_FILTERS),
+  ...several('status'),
+  errors: t.Optional(t.Boolean({ description: `${REPORT_PARAMETERS.errors.description}.` })),
 }
 export const FilterQuery = t.Object(Filter, { additionalProperties: false })
 export const ListQuery = t.Object(
   {
     ...Filter,
-    ...{ since: Since, until: Until, limit: Limit, before: Before },
+    ...one('since', 'until', 'before'),
+    limit: Limit,
   },
   { additionalProperties: false },
 )

@@ -1,8 +1,9 @@
 /** From the options of `requests list | tail` to what they mean. */
 import { toDefined } from '../domain/changes.ts'
+import { REQUEST_STATUSES, type RequestStatus, UNWELL } from '../domain/report-filters.ts'
 import { toRequestFilter } from '../ledger/report-filter.ts'
 import type { Configuration } from '../store/config-store.ts'
-import { REQUEST_STATUSES, type RequestFilter, type RequestStatus, UNWELL } from '../store/report-store.ts'
+import type { RequestFilter } from '../store/report-store.ts'
 import { usageError } from './command-error.ts'
 
 /** As they stand on the command line. */

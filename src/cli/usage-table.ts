@@ -4,11 +4,11 @@
  */
 
 import { toShortId } from '../domain/id.ts'
+import type { Dimension } from '../domain/report-filters.ts'
 import { toDay } from '../domain/time.ts'
 import type { UsageGroup } from '../ledger/report-filter.ts'
 import type { UsageReport, UsageRow } from '../ledger/usage.ts'
 import type { Figures, Percentiles } from '../ledger/usage-gather.ts'
-import type { Dimension } from '../store/report-store.ts'
 import { toRounded } from './budget.ts'
 import { toShort, toTable, toTime } from './io.ts'
 import type { Paint } from './terminal.ts'

@@ -2,12 +2,14 @@
  * `tollgate usage`: who spent what. A table with bars on a terminal, CSV elsewhere (`--table`, `--csv` and `--json` say otherwise). Works
  * beside a running server, which brings its database up to date first, and reads only.
  */
+
 import { toFigureFields, toGroupFields, toUsageDocument, type UsageFields } from '../documents/usage.ts'
+import { toDefined } from '../domain/changes.ts'
+import { type Dimension, USAGE_FILTERS } from '../domain/report-filters.ts'
 import { count, toCsv } from '../domain/text.ts'
 import { reportUsage, toDimensions, type UsageReport } from '../ledger/usage.ts'
 import type { Figures } from '../ledger/usage-gather.ts'
 import { RESOLUTION } from '../store/histogram.ts'
-import type { Dimension, UsageFilter } from '../store/report-store.ts'
 import { createUsageReader } from '../store/sqlite/usage-reader.ts'
 import { usageError } from './command-error.ts'
 import { type Context, printJson, toTime, withStore } from './io.ts'
@@ -16,16 +18,10 @@ import { toUsageTable } from './usage-table.ts'
 import { toMoment } from './values.ts'
 
 /** The options of `usage`, as they stand on the command line. */
-export interface UsageFlags {
+export interface UsageFlags extends Partial<Record<(typeof USAGE_FILTERS)[number], string[]>> {
   since: string
   until?: string
   by: string
-  key?: string[]
-  team?: string[]
-  model?: string[]
-  upstream?: string[]
-  endpoint?: string[]
-  user?: string[]
   limit: string
   csv?: boolean
   table?: boolean
@@ -42,7 +38,14 @@ export async function usage(flags: UsageFlags, io: Context): Promise<void> {
   const sinceMs = toMoment('--since', flags.since, nowMs)
   const untilMs = flags.until === undefined ? null : toMoment('--until', flags.until, nowMs)
   if (sinceMs >= (untilMs ?? nowMs + 1)) throw usageError('--since must be before --until, and not in the future.')
-  const options = { by, sinceMs, untilMs, where: toFilter(flags), limit: toLimit(flags.limit), limitMs: LIMIT_MS }
+  const options = {
+    by,
+    sinceMs,
+    untilMs,
+    where: toDefined(Object.fromEntries(USAGE_FILTERS.map((name) => [name, flags[name]]))),
+    limit: toLimit(flags.limit),
+    limitMs: LIMIT_MS,
+  }
   const { report, behind } = await withStore(io, { readonly: true }, async (store, sqlite) => {
     const behind = await catchUp(sqlite, io.dataFolder)
     const names = await store.read()
@@ -66,15 +69,6 @@ function toForm({ csv, table }: UsageFlags, io: Context): 'json' | 'csv' | 'tabl
   if (csv || table) return csv ? 'csv' : 'table'
   return io.isTerminal(1) ? 'table' : 'csv'
 }
-
-const toFilter = ({ key, team, model, upstream, endpoint, user }: UsageFlags): UsageFilter => ({
-  keys: key ?? [],
-  teams: team ?? [],
-  models: model ?? [],
-  upstreams: upstream ?? [],
-  endpoints: endpoint ?? [],
-  users: user ?? [],
-})
 
 function toLimit(text: string): number {
   const limit = /^\d{1,6}$/.test(text.trim()) ? Number(text) : 0

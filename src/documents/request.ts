@@ -1,9 +1,9 @@
 /** Requests under their columns' names, as `requests … --json` prints them and the admin API answers. */
 import { type Static, Type } from '@sinclair/typebox'
+import { REQUEST_STATUSES } from '../domain/report-filters.ts'
 import type { RequestCharge } from '../ledger/charge.ts'
 import type { RequestPage as Page } from '../ledger/requests.ts'
 import type { SettledRow, StoredRequest } from '../store/ledger-rows.ts'
-import { REQUEST_STATUSES } from '../store/report-store.ts'
 import { Count, CountOrNull, Money, MoneyOrNull, orNull, Text, TextOrNull, Time, toColumns, wordOf } from './fields.ts'
 import { Pricing } from './model.ts'
 

@@ -1,10 +1,11 @@
 /** Reports of usage and of failures under their columns' names, as `usage --json` and `--csv` print the former and the admin API answers. */
 import { type Static, Type } from '@sinclair/typebox'
+import { type Dimension, UNWELL } from '../domain/report-filters.ts'
 import type { FailuresReport } from '../ledger/failures.ts'
 import type { UsageGroup } from '../ledger/report-filter.ts'
 import type { UsageReport } from '../ledger/usage.ts'
 import type { Figures, Percentiles } from '../ledger/usage-gather.ts'
-import { type Dimension, UNWELL, type UsageFigures } from '../store/report-store.ts'
+import type { UsageFigures } from '../store/report-store.ts'
 import { Count, orNull, TextOrNull, Time, toColumn, wordOf } from './fields.ts'
 
 declare global {

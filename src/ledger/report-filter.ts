@@ -3,11 +3,12 @@
  * and requests; and how long a report may take. Pure.
  */
 
+import type { Dimension } from '../domain/report-filters.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { findKey, findTeam, SYSTEM } from '../keys/find.ts'
 import type { Configuration, KeyRows } from '../store/config-store.ts'
 import type { StoredRequest } from '../store/ledger-rows.ts'
-import type { Dimension, RequestFilter, RequestReader, UsageCell, UsageFilter } from '../store/report-store.ts'
+import type { RequestFilter, RequestReader, UsageCell, UsageFilter } from '../store/report-store.ts'
 import { toWholeId } from './requests.ts'
 
 /** A group: of its dimensions those that were asked for. Names are those of today; null where there is none, for a team or a user nobody's. */
@@ -29,9 +30,9 @@ export type Names = Pick<Configuration, 'keys' | 'teams' | 'aliases'>
 export function toIds(where: UsageFilter, { keys, teams, aliases }: Names, nowMs: number): UsageFilter {
   return {
     ...where,
-    keys: (where.keys ?? []).map((text) => (text === SYSTEM ? SYSTEM : findKey(keys, text, nowMs).id)),
-    teams: (where.teams ?? []).map((text) => findTeam(teams, text).id),
-    models: (where.models ?? []).map((text) => aliases.find(({ alias }) => alias === text)?.model ?? text),
+    key: (where.key ?? []).map((text) => (text === SYSTEM ? SYSTEM : findKey(keys, text, nowMs).id)),
+    team: (where.team ?? []).map((text) => findTeam(teams, text).id),
+    model: (where.model ?? []).map((text) => aliases.find(({ alias }) => alias === text)?.model ?? text),
   }
 }
 

@@ -4,12 +4,12 @@
  * It blocks its thread for as long as it takes, seconds for a million requests: a command is a process of its own, a server is to run it
  * in a worker, over a read-only connection. Options and report can be posted as they are.
  */
+
+import { DIMENSIONS, type Dimension } from '../domain/report-filters.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { DAY_MS, dayOf, HOUR_MS, hourOf } from '../domain/time.ts'
 import type { Span } from '../store/ledger-store.ts'
 import {
-  DIMENSIONS,
-  type Dimension,
   toDaily,
   type UsageCell,
   type UsageFigures,
@@ -116,7 +116,7 @@ function readGroups(
   { by, where, span, isOpen, limit, figures = 'all' }: Asked,
   check: () => void,
 ): Read {
-  const needsRequests = by.includes('user') || (where.users?.length ?? 0) > 0
+  const needsRequests = by.includes('user') || (where.user?.length ?? 0) > 0
   const dayEndMs = dayOf(span.untilMs) + DAY_MS
   const days = {
     known: toDaily(by, where) !== null,

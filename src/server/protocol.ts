@@ -7,8 +7,9 @@ import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typ
 import type { DiskState } from '../documents/server.ts'
 import type { UpstreamStatus } from '../documents/upstream.ts'
 import type { ServerStatus } from '../domain/model-server.ts'
+import { REQUEST_STATUSES } from '../domain/report-filters.ts'
 import type { SettledRow } from '../store/ledger-rows.ts'
-import { REQUEST_STATUSES, type RequestFilter } from '../store/report-store.ts'
+import type { RequestFilter } from '../store/report-store.ts'
 
 /** Path of the socket in a data folder. It may be longer than the 107 bytes of the system's call: Bun goes around that. */
 export const socketPath = (dataFolder: string) => join(dataFolder, 'control.sock')

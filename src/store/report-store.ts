@@ -3,16 +3,13 @@
  * services in `ledger/` work with any; `sqlite/` has the first. Never writes.
  */
 
+import type { Dimension, FAILURE_FILTERS, RequestStatus, UNWELL, USAGE_FILTERS } from '../domain/report-filters.ts'
 import { matches } from '../domain/text.ts'
 import type { PriceRow } from './catalog-rows.ts'
 import type { Histogram } from './histogram.ts'
 import type { StoredCall, StoredRequest } from './ledger-rows.ts'
 import type { Span } from './ledger-store.ts'
 import type { tokenColumns } from './sqlite/ledger-schema.ts'
-
-/** What usage can be told apart by. Days and hours are those of UTC in which a request was created. */
-export const DIMENSIONS = ['key', 'team', 'model', 'upstream', 'endpoint', 'user', 'day', 'hour'] as const
-export type Dimension = (typeof DIMENSIONS)[number]
 
 /** What the sums of days are kept of, one thing at a time: of all requests, … */
 export const DAILY = ['key', 'team', 'model', 'upstream', 'endpoint'] as const satisfies Dimension[]
@@ -26,18 +23,13 @@ export const WITHIN = {
 export type Scope = keyof typeof WITHIN
 export const SCOPES: readonly Scope[] = ['model', 'team']
 
-/** Requests that a report is about: of each list that is there, any of its values. */
-export interface UsageFilter {
+/**
+ * Requests that a report is about: of each list that is there, any of its values. Keys and teams are ids, models patterns over slugs, in
+ * which `*` stands for any run of characters.
+ */
+export interface UsageFilter extends Partial<Record<(typeof USAGE_FILTERS)[number], readonly string[]>> {
   /** Ids of keys: of none but these, whatever else is wanted. Where it is empty, of none at all. */
   ownKeys?: readonly string[]
-  /** Ids. */
-  keys?: readonly string[]
-  teams?: readonly string[]
-  /** Patterns over slugs, in which `*` stands for any run of characters. */
-  models?: readonly string[]
-  upstreams?: readonly string[]
-  endpoints?: readonly string[]
-  users?: readonly string[]
 }
 
 /** What is counted of requests beside their cost. `errors` ended `failed` or `abandoned`, `cuts` broke off, of `unpriced` something had no price. */
@@ -96,8 +88,6 @@ export interface Ranking extends Disposable {
   top(limit: number): string[]
 }
 
-const FILTERED = { keys: 'key', teams: 'team', models: 'model', upstreams: 'upstream', endpoints: 'endpoint' } as const
-
 /** Sums of days that have what a report asks for. */
 export interface DailySums {
   of: Daily
@@ -111,7 +101,8 @@ export interface DailySums {
 export function toDaily(by: readonly Dimension[], where: UsageFilter): DailySums | null {
   const lists = Object.entries(where).filter(([, values]) => values.length > 0)
   const asked = new Set<string>(by.filter((dimension) => dimension !== 'day'))
-  for (const [list] of lists) asked.add(FILTERED[list as keyof typeof FILTERED] ?? 'user')
+  // Keys of one's own are among what no sums of days are kept of.
+  for (const [filter] of lists) asked.add(filter)
   const known = (list: readonly Daily[]) => list.find((daily) => asked.has(daily))
   if (asked.size <= 1) {
     // Of those that have all that there is, it is the shortest.
@@ -124,18 +115,18 @@ export function toDaily(by: readonly Dimension[], where: UsageFilter): DailySums
     const isOne = name !== '' && more.length === 0 && !name.includes('*')
     return of && isOne && asked.size === 2 && !by.includes(scope) ? { of, within: { scope, name }, where: rest } : null
   }
-  const { models = [], teams = [], ...rest } = where
-  return within('model', models, { ...rest, teams }) ?? within('team', teams, { ...rest, models })
+  const { model = [], team = [], ...rest } = where
+  return within('model', model, { ...rest, team }) ?? within('team', team, { ...rest, model })
 }
 
 /** Names a group, for whoever adds up its cells. */
 export const toGroupId = (of: UsageCell['of']): string => (of.length === 1 ? String(of[0]) : JSON.stringify(of))
 
 /** How a request ended that did not end well. */
-type UnwellStatus = Extract<RequestStatus, 'failed' | 'cut' | 'abandoned'>
+type UnwellStatus = (typeof UNWELL)[number]
 
 /** By what failures are filtered: users and endpoints are not among it. */
-export type FailureFilter = Omit<UsageFilter, 'users' | 'endpoints'>
+export type FailureFilter = Pick<UsageFilter, 'ownKeys' | (typeof FAILURE_FILTERS)[number]>
 
 interface FailureQuery {
   span: Span
@@ -160,18 +151,6 @@ export interface FailureReader {
   /** The first hour from which on every settled request is still there. Never goes back. */
   keptFromMs(): number
 }
-
-export const REQUEST_STATUSES = [
-  'ok',
-  'failed',
-  'cut',
-  'abandoned',
-  'open',
-] as const satisfies StoredRequest['status'][]
-export type RequestStatus = (typeof REQUEST_STATUSES)[number]
-
-/** Those that did not end well. */
-export const UNWELL = ['failed', 'cut', 'abandoned'] as const satisfies RequestStatus[]
 
 /** Which requests are wanted: those to which all of it applies. */
 export interface RequestFilter {

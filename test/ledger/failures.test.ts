@@ -69,7 +69,7 @@ test('they are of the span alone, to the ms, and of what is filtered by', () => 
     count({ sinceMs: HOUR, untilMs: HOUR + 1 }),
   ]).toEqual([2, 2, 1])
   expect(count({ where: { ownKeys: ['b'] } })).toBe(1)
-  expect([count({ where: { models: ['acme/s*'] } }), count({ where: { upstreams: ['spare'] } })]).toEqual([2, 1])
+  expect([count({ where: { model: ['acme/s*'] } }), count({ where: { upstream: ['spare'] } })]).toEqual([2, 1])
 })
 
 test('codes beyond a number are the rest, the most frequent ones told apart', () => {
@@ -96,7 +96,7 @@ test('it reads an index that has nothing but failures, and no row of the table',
       .all()
       .map(({ detail }) => detail)
       .filter((detail) => /^(SEARCH|SCAN)/.test(detail))
-  const where = { ownKeys: ['a'], keys: ['a'], teams: ['t'], models: ['acme/*'], upstreams: ['paid'] }
+  const where = { ownKeys: ['a'], key: ['a'], team: ['t'], model: ['acme/*'], upstream: ['paid'] }
   for (const sql of [toFailureStatement({}).sql, toFailureStatement(where).sql, NEXT_FAILURE])
     expect(planOf(sql)).toEqual([
       'SEARCH requests USING COVERING INDEX requests_unwell (created_ms>? AND created_ms<?)',

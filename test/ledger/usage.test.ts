@@ -1,18 +1,13 @@
 /** Reports of usage: what they say is what the ledger says, to the nano-dollar, however it is grouped, cut and filtered. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { NO_LIMITS } from '../../src/domain/limits.ts'
+import { DIMENSIONS, type Dimension } from '../../src/domain/report-filters.ts'
 import type { UsageGroup } from '../../src/ledger/report-filter.ts'
 import { reportUsage, type UsageOptions, type UsageReport } from '../../src/ledger/usage.ts'
 import { addDuration, type Histogram, toPercentile } from '../../src/store/histogram.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import type { Span } from '../../src/store/ledger-store.ts'
-import {
-  DIMENSIONS,
-  type Dimension,
-  type UsageFilter,
-  type UsageQuery,
-  type UsageReader,
-} from '../../src/store/report-store.ts'
+import type { UsageFilter, UsageQuery, UsageReader } from '../../src/store/report-store.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
 import { pruneSlice } from '../../src/store/sqlite/prune.ts'
@@ -211,20 +206,20 @@ describe('whatever the ledger has', () => {
     writeLedger(seed)
     const narrowed: [UsageFilter, (row: LedgerRow) => boolean][] = [
       ...['acme/large', 'acme/sm%ll', 'acme/sm?ll', ''].map((one): (typeof narrowed)[number] => [
-        { models: [one] },
+        { model: [one] },
         ({ model }) => model === one,
       ]),
-      [{ models: ['acme/x*'] }, ({ model }) => String(model).startsWith('acme/x')],
-      [{ models: ['acme/large', 'acme/sm%ll'] }, ({ model }) => /large|ll$/.test(String(model))],
-      [{ teams: ['team-0'] }, ({ team_id }) => team_id === 'team-0'],
-      [{ teams: ['team-0', 'team-1'] }, ({ team_id }) => team_id !== null],
-      [{ teams: ['team-1'], models: ['acme/sm*'] }, (row) => row.team_id === 'team-1' && /sm/.test(String(row.model))],
+      [{ model: ['acme/x*'] }, ({ model }) => String(model).startsWith('acme/x')],
+      [{ model: ['acme/large', 'acme/sm%ll'] }, ({ model }) => /large|ll$/.test(String(model))],
+      [{ team: ['team-0'] }, ({ team_id }) => team_id === 'team-0'],
+      [{ team: ['team-0', 'team-1'] }, ({ team_id }) => team_id !== null],
+      [{ team: ['team-1'], model: ['acme/sm*'] }, (row) => row.team_id === 'team-1' && /sm/.test(String(row.model))],
       [
-        { teams: ['team-0', 'team-1'], models: ['acme/large'] },
+        { team: ['team-0', 'team-1'], model: ['acme/large'] },
         (row) => row.team_id !== null && row.model === 'acme/large',
       ],
-      [{ upstreams: ['paid'], models: ['acme/large'] }, (row) => row.upstream === 'paid' && row.model === 'acme/large'],
-      [{ upstreams: ['paid'], teams: ['team-1'] }, (row) => row.upstream === 'paid' && row.team_id === 'team-1'],
+      [{ upstream: ['paid'], model: ['acme/large'] }, (row) => row.upstream === 'paid' && row.model === 'acme/large'],
+      [{ upstream: ['paid'], team: ['team-1'] }, (row) => row.upstream === 'paid' && row.team_id === 'team-1'],
     ]
     const day = { fromMs: NEW_MONTH - DAY_MS, untilMs: NEW_MONTH + HOUR_MS + 1 }
     for (const [where, isMeant] of narrowed)
@@ -240,19 +235,19 @@ describe('whatever the ledger has', () => {
 
   test('what is filtered is what each group of it says', () => {
     writeLedger(4)
-    for (const [dimension, list] of Object.entries({ model: 'models', upstream: 'upstreams', user: 'users' })) {
-      const { rows } = report({ by: [dimension as Dimension] })
+    for (const dimension of ['model', 'upstream', 'user'] as const) {
+      const { rows } = report({ by: [dimension] })
       expect(rows.length).toBeGreaterThan(1)
       for (const { group, figures } of rows) {
         const value = group[dimension as 'user'] ?? ''
-        expect(report({ by: ['day', 'key'], where: { [list]: [value] } }).total).toEqual(figures)
+        expect(report({ by: ['day', 'key'], where: { [dimension]: [value] } }).total).toEqual(figures)
       }
     }
-    expect(report({ where: { models: ['acme/l*', 'acme/s?%ll'] } }).total).toMatchObject({
+    expect(report({ where: { model: ['acme/l*', 'acme/s?%ll'] } }).total).toMatchObject({
       requests: report({ by: ['model'] }).rows.find(({ group }) => group.model === 'acme/large')?.figures.requests,
     })
     const [first] = report({ by: ['user', 'upstream'] }).rows
-    const where = { users: [first?.group.user ?? ''], upstreams: [first?.group.upstream ?? ''] }
+    const where = { user: [first?.group.user ?? ''], upstream: [first?.group.upstream ?? ''] }
     expect(report({ by: ['endpoint'], where }).total).toMatchObject({ ...first?.figures })
   })
 })
@@ -350,7 +345,7 @@ describe('where old requests are gone', () => {
     const { rows, sinceMs, isMoved } = report({ by: ['user'], span: { fromMs: 0, untilMs: half(3) } })
     expect([rows.map(({ figures }) => figures.costNanoUsd), sinceMs, isMoved]).toEqual([[11_100n], half(1), true])
     expect(report({ by: ['user'], span: { fromMs: 0, untilMs: half(0.5) } })).toMatchObject({ rows: [], isMoved: true })
-    expect(report({ where: { users: ['ann'] } }).total.costNanoUsd).toBe(11_100n)
+    expect(report({ where: { user: ['ann'] } }).total.costNanoUsd).toBe(11_100n)
   })
 
   test('those that go while they are read are not half in it', () => {
@@ -406,14 +401,14 @@ describe('reading goes through the span alone', () => {
       .map(({ detail }) => detail)
       // A page is put in order in memory; what it is read from is what counts.
       .filter((detail) => /^(SEARCH|SCAN)/.test(detail))
-  const where = { models: ['acme/*'], upstreams: ['paid'] }
+  const where = { model: ['acme/*'], upstream: ['paid'] }
 
   test('of the sums of days, where one thing at a time is told apart or filtered', () => {
     for (const [by, where] of [
       [['day', 'model'], {}],
       [['key'], {}],
-      [['day'], { keys: ['a', 'b'] }],
-      [['model', 'day'], { models: ['acme/*'] }],
+      [['day'], { key: ['a', 'b'] }],
+      [['model', 'day'], { model: ['acme/*'] }],
     ] as [Dimension[], UsageFilter][])
       expect(planOf({ from: 'days', by, where })).toEqual([
         'SEARCH usage_daily USING PRIMARY KEY (dimension=? AND day_ms>? AND day_ms<?)',
@@ -422,10 +417,10 @@ describe('reading goes through the span alone', () => {
 
   test('of those within one model or one team, which the others beside it do not lengthen', () => {
     for (const [by, where] of [
-      [['key'], { models: ['acme/large'] }],
-      [['day', 'upstream'], { models: ['acme/large'], upstreams: ['paid', 'spare'] }],
-      [['day'], { teams: ['a'], models: ['acme/*'] }],
-      [['model', 'day'], { teams: ['a'] }],
+      [['key'], { model: ['acme/large'] }],
+      [['day', 'upstream'], { model: ['acme/large'], upstream: ['paid', 'spare'] }],
+      [['day'], { team: ['a'], model: ['acme/*'] }],
+      [['model', 'day'], { team: ['a'] }],
     ] as [Dimension[], UsageFilter][])
       expect(planOf({ from: 'days', by, where })).toEqual([
         'SEARCH usage_daily USING PRIMARY KEY (dimension=? AND day_ms=? AND value>? AND value<?)',
@@ -438,8 +433,8 @@ describe('reading goes through the span alone', () => {
       expect.stringMatching(new RegExp(`^SEARCH usage_hourly USING ${index} \\(.*hour_ms>`)),
     ]
     expect(planOf({ from: 'hours', by: ['model'], where })).toEqual(search('PRIMARY KEY'))
-    expect(planOf({ from: 'hours', by: ['hour'], where: { keys: ['a'] } })).toEqual(search('INDEX usage_hourly_key'))
-    expect(planOf({ from: 'hours', by: ['day'], where: { teams: ['a'] } })).toEqual(search('INDEX usage_hourly_team'))
+    expect(planOf({ from: 'hours', by: ['hour'], where: { key: ['a'] } })).toEqual(search('INDEX usage_hourly_key'))
+    expect(planOf({ from: 'hours', by: ['day'], where: { team: ['a'] } })).toEqual(search('INDEX usage_hourly_team'))
   })
 
   test('and a month of days is read from the sums of its days, today included, but for a part of an hour', () => {
@@ -457,24 +452,24 @@ describe('reading goes through the span alone', () => {
     const month = { sinceMs: HOUR - (HOUR % DAY_MS) - 29 * DAY_MS, untilMs: null }
     for (const by of [['day', 'model'], ['day', 'key'], ['key'], ['team']] as Dimension[][])
       expect(asked({ ...month, by })).toEqual([3, 'days'])
-    expect(asked({ ...month, by: ['day'], where: { models: ['acme/*'] } })).toEqual([3, 'days'])
+    expect(asked({ ...month, by: ['day'], where: { model: ['acme/*'] } })).toEqual([3, 'days'])
     expect(asked({ ...month, by: ['key', 'model'] })).toEqual([3, 'hours'])
-    expect(asked({ ...month, by: ['key'], where: { models: ['acme/*'] } })).toEqual([3, 'hours'])
+    expect(asked({ ...month, by: ['key'], where: { model: ['acme/*'] } })).toEqual([3, 'hours'])
     for (const by of [['key'], ['team', 'day'], ['day', 'upstream']] as Dimension[][])
-      expect(asked({ ...month, by, where: { models: ['acme/large'] } })).toEqual([3, 'days'])
+      expect(asked({ ...month, by, where: { model: ['acme/large'] } })).toEqual([3, 'days'])
     const within: [UsageFilter, number, 'days' | 'hours'][] = [
-      [{ teams: ['team-0'] }, 0, 'days'],
-      [{ teams: ['team-0'], models: ['acme/*'] }, 0, 'days'],
-      [{ teams: ['team-0', 'team-1'], models: ['acme/large'] }, 0, 'days'],
-      [{ models: ['acme/large'], upstreams: ['paid'] }, 3, 'days'],
-      [{ models: ['acme/large', 'acme/small'], upstreams: ['paid'] }, 3, 'hours'],
-      [{ models: ['acme/large'], endpoints: ['chat'] }, 3, 'hours'],
-      [{ models: ['acme/large'], teams: ['team-0'], upstreams: ['paid'] }, 0, 'hours'],
+      [{ team: ['team-0'] }, 0, 'days'],
+      [{ team: ['team-0'], model: ['acme/*'] }, 0, 'days'],
+      [{ team: ['team-0', 'team-1'], model: ['acme/large'] }, 0, 'days'],
+      [{ model: ['acme/large'], upstream: ['paid'] }, 3, 'days'],
+      [{ model: ['acme/large', 'acme/small'], upstream: ['paid'] }, 3, 'hours'],
+      [{ model: ['acme/large'], endpoint: ['chat'] }, 3, 'hours'],
+      [{ model: ['acme/large'], team: ['team-0'], upstream: ['paid'] }, 0, 'hours'],
     ]
     for (const [where, requests, from] of within)
       expect(asked({ ...month, by: ['day'], where })).toEqual([requests, from])
-    expect(asked({ ...month, by: ['key', 'upstream'], where: { models: ['acme/large'] } })).toEqual([3, 'hours'])
-    expect(asked({ ...month, by: ['key', 'model'], where: { models: ['acme/large'] } })).toEqual([3, 'hours'])
+    expect(asked({ ...month, by: ['key', 'upstream'], where: { model: ['acme/large'] } })).toEqual([3, 'hours'])
+    expect(asked({ ...month, by: ['key', 'model'], where: { model: ['acme/large'] } })).toEqual([3, 'hours'])
     expect(asked({ sinceMs: HOUR - 29 * DAY_MS - 1, untilMs: null })).toEqual([3, 'requests', 'hours', 'days'])
     // What is beyond the end, since a clock was set back, is not in it.
     commit(settle({ createdMs: HOUR + 3 * HOUR_MS }))
@@ -482,7 +477,7 @@ describe('reading goes through the span alone', () => {
   })
 
   test('of the requests', () => {
-    expect(planOf({ from: 'requests', by: ['user'], where: { ...where, keys: ['a'] } })).toEqual([
+    expect(planOf({ from: 'requests', by: ['user'], where: { ...where, key: ['a'] } })).toEqual([
       'SEARCH requests USING PRIMARY KEY (id>? AND id<?)',
     ])
   })

@@ -2,6 +2,7 @@
 import type { Command } from 'commander'
 import type { AuditLogFlags } from '../audit-log.ts'
 import { type Context, printJson, version } from '../io.ts'
+import { addParameters } from './words.ts'
 
 export function addUpkeep(program: Command, context: Context): void {
   addAudit(program, context)
@@ -38,14 +39,8 @@ function addAudit(program: Command, context: Context): void {
       'check that requests, their calls and the sums of usage agree, and that nothing is left open; exit 1 if not',
     )
     .action(async () => (await import('../audit.ts')).audit(context))
-  audit
-    .command('log')
-    .description('list who changed what of keys, teams and the catalogue, newest first')
-    .option('--since <time>', 'from then on: 7d, 12h (ago), or a date such as 2027-01-31')
-    .option('--actor <who>', 'by them: cli, server, or the name of an administrator or of a token')
-    .option('--action <what>', 'such as keys.edit, or keys for all that was done to keys')
-    .option('--subject <which>', 'of this key or team, by its name or digits of its id, or of this file')
-    .option('--limit <n>', 'how many at most', '50')
-    .option('--before <id>', 'only those before the one of this id: `next` of the page before')
-    .action(async (flags: AuditLogFlags) => (await import('../audit-log.ts')).auditLog(flags, context))
+  const log = audit.command('log').description('list changes of keys, teams, the catalog, and settings, newest first')
+  addParameters(log, ['since', 'actor', 'action', 'subject', 'limit', 'before'], { defaults: { limit: '50' } }).action(
+    async (flags: AuditLogFlags) => (await import('../audit-log.ts')).auditLog(flags, context),
+  )
 }

@@ -144,7 +144,7 @@ export function FailedChart(props: OverviewProps) {
       total={(at) => toExactCount(failures[at]?.total ?? 0)}
       hrefOf={(at) => {
         const code = failures[at]?.code
-        return code ? toRequests(of, { code, state: 'errors' }) : null
+        return code ? toRequests(of, { error_code: code, state: 'errors' }) : null
       }}
       valueText={(count) => (Number.isInteger(count) ? toExactCount(count) : '')}
       toCell={(count) => count}

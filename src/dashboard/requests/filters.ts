@@ -1,30 +1,18 @@
 /** Which requests a list shows: between what its address says and what the API is asked. Pure. */
+import { REQUEST_FILTERS, REQUEST_STATUSES, type RequestStatus } from '../../domain/report-filters.ts'
 
-export interface RequestFilters {
-  /** An id; '' for all, as with the others. */
-  key: string
-  model: string
-  upstream: string
-  team: string
-  /** As clients name theirs. */
-  user: string
-  /** An error code. */
-  code: string
-  /** `errors`: those that did not end well; a status. */
-  state: string
-  /** How long ago they may have begun, `1h`, or since when, in ms. */
-  since: string
-  /** Before when they began, in ms. */
-  until: string
+/** Beside the filters of the API: `state`, which is `errors` or a status, how long ago or since when, and before when, in ms. */
+export const FILTER_NAMES = [...REQUEST_FILTERS, 'state', 'since', 'until'] as const
+/** '' for all. */
+export type RequestFilters = Record<(typeof FILTER_NAMES)[number], string>
+
+const STATUS_TEXTS: Readonly<Record<RequestStatus, string>> = {
+  ...{ ok: 'Succeeded', failed: 'Failed', cut: 'Interrupted', abandoned: 'Abandoned', open: 'In progress' },
 }
-
 export const STATES = [
-  ['', 'In any state'],
-  ['errors', 'Did not end well'],
-  ['ok', 'Ended well'],
-  ['failed', 'Failed'],
-  ['cut', 'Broke off'],
-  ['open', 'Under way'],
+  ['', 'All statuses'],
+  ['errors', 'Errors'],
+  ...REQUEST_STATUSES.map((status) => [status, STATUS_TEXTS[status]] as const),
 ] as const
 
 export const TIMES = [
@@ -34,26 +22,20 @@ export const TIMES = [
   ['7d', 'In the last 7 days'],
 ] as const
 
-export const FILTER_NAMES = ['key', 'model', 'upstream', 'team', 'user', 'code', 'state', 'since', 'until'] as const
-
-export const toFilters = (query: URLSearchParams): RequestFilters =>
-  Object.fromEntries(FILTER_NAMES.map((name) => [name, query.get(name) ?? ''])) as unknown as RequestFilters
-
-interface LiveQuery {
-  key?: string
-  model?: string
-  upstream?: string
-  team?: string
-  user?: string
-  error_code?: string
-  errors?: boolean
-  status?: string
+export const toFilters = (query: URLSearchParams): RequestFilters => {
+  const read = (name: keyof RequestFilters) => query.get(name) ?? ''
+  return {
+    ...{ key: read('key'), team: read('team'), model: read('model'), upstream: read('upstream'), user: read('user') },
+    ...{ error_code: read('error_code'), state: read('state'), since: read('since'), until: read('until') },
+  }
 }
 
+type LiveQuery = Partial<Record<(typeof REQUEST_FILTERS)[number], string>> & { errors?: boolean; status?: string }
+
 /** What those who follow are asked with: what has just ended is of no other time. */
-export function toLiveQuery({ key, model, upstream, team, user, code, state }: RequestFilters): LiveQuery {
-  const fields = { key, model, upstream, team, user, error_code: code }
-  const named = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''))
+export function toLiveQuery(filters: RequestFilters): LiveQuery {
+  const { state } = filters
+  const named = Object.fromEntries(REQUEST_FILTERS.flatMap((name) => (filters[name] ? [[name, filters[name]]] : [])))
   if (state === 'errors') return { ...named, errors: true }
   return { ...named, ...(state !== '' && { status: state }) }
 }

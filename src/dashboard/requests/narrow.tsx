@@ -12,7 +12,7 @@ const FROM_LINKS = [
   ['upstream', 'Upstream', 'All upstreams'],
   ['team', 'Team', 'All teams'],
   ['user', 'User', 'All users'],
-  ['code', 'Error', 'All errors'],
+  ['error_code', 'Error', 'All errors'],
 ] as const
 
 /** Links say a time in ms. */

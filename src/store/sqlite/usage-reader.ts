@@ -4,11 +4,11 @@
  */
 import { Database } from 'bun:sqlite'
 import { timeOfId, toFirstId } from '../../domain/id.ts'
+import type { Dimension } from '../../domain/report-filters.ts'
 import { DAY_MS, HOUR_MS, hourOf } from '../../domain/time.ts'
 import { addDuration, type Histogram, sumHistograms } from '../histogram.ts'
 import {
   type DailySums,
-  type Dimension,
   type Ranking,
   toDaily,
   toGroupId,
@@ -240,19 +240,19 @@ export function toConditions(from: Source, where: UsageFilter): { conditions: st
   const { key, team, model, upstream, endpoint, user } = EXPRESSIONS[from]
   const among = (expression: string, wanted: readonly string[] = []) =>
     wanted.length === 0 ? [] : [{ condition: `${expression} IN (${placeholders(wanted)})`, values: wanted }]
-  const patterns = where.models ?? []
+  const patterns = where.model ?? []
   const all = [
     ...(where.ownKeys ? [{ condition: `${key} IN (${placeholders(where.ownKeys)})`, values: where.ownKeys }] : []),
-    ...among(key, where.keys),
-    ...among(team, where.teams),
+    ...among(key, where.key),
+    ...among(team, where.team),
     // The index of teams has no rows without one, and is used only where that is said.
-    ...((where.teams ?? []).length === 0 ? [] : [{ condition: `${team} <> ''`, values: [] }]),
+    ...((where.team ?? []).length === 0 ? [] : [{ condition: `${team} <> ''`, values: [] }]),
     ...(patterns.length === 0
       ? []
       : [{ condition: `(${patterns.map(() => `${model} GLOB ?`).join(' OR ')})`, values: patterns.map(toGlob) }]),
-    ...among(upstream, where.upstreams),
-    ...among(endpoint, where.endpoints),
-    ...among(user, where.users),
+    ...among(upstream, where.upstream),
+    ...among(endpoint, where.endpoint),
+    ...among(user, where.user),
   ]
   return { conditions: all.map(({ condition }) => condition), values: all.flatMap(({ values }) => values) }
 }

@@ -1,0 +1,57 @@
+/**
+ * What usage is told apart by, and what reports and lists of requests are filtered by: each once, for the parameters of the admin API and
+ * their description, the flags of commands and their help, and the filters of the dashboard. Data only.
+ */
+
+/** Days and hours are those of UTC in which a request was created. */
+export const DIMENSIONS = ['key', 'team', 'model', 'upstream', 'endpoint', 'user', 'day', 'hour'] as const
+export type Dimension = (typeof DIMENSIONS)[number]
+
+/** How a request stands, or has ended. */
+export const REQUEST_STATUSES = ['ok', 'failed', 'cut', 'abandoned', 'open'] as const
+export type RequestStatus = (typeof REQUEST_STATUSES)[number]
+
+/** Those that did not succeed. */
+export const UNWELL = ['failed', 'cut', 'abandoned'] as const satisfies RequestStatus[]
+
+interface Parameter {
+  /** What its flag takes; null: a switch. */
+  argument: string | null
+  /** A noun phrase, without a full stop. */
+  description: string
+}
+
+/** By the name of its parameter; its flag has dashes. */
+export const REPORT_PARAMETERS = {
+  key: { argument: '<key>', description: 'Key: its name, its ID, or part of the ID' },
+  team: { argument: '<team>', description: 'Team of the key at the time: its name, its ID, or part of the ID' },
+  model: { argument: '<pattern>', description: 'Model ID, alias, or pattern such as openai/*' },
+  upstream: { argument: '<id>', description: 'Upstream ID; of a request, the upstream called last' },
+  endpoint: { argument: '<name>', description: 'Endpoint, such as chat' },
+  user: { argument: '<user>', description: 'User, as named by the client' },
+  error_code: { argument: '<code>', description: 'Error code, such as upstream_timeout' },
+  status: { argument: '<status>', description: `Status: ${REQUEST_STATUSES.join(', ')}, or several with commas` },
+  errors: { argument: null, description: `Only requests that did not succeed: ${UNWELL.join(', ')}` },
+  since: {
+    argument: '<time>',
+    description: 'Start: 7d or 24h (ago), or a date such as 2027-01-31 or 2027-01-31T12:30 (UTC)',
+  },
+  until: { argument: '<time>', description: 'End, as for the start; itself excluded' },
+  by: {
+    argument: '<dimensions>',
+    description: `One or two of ${DIMENSIONS.join(', ')}, with a comma between, such as key,model`,
+  },
+  before: { argument: '<id>', description: 'Only rows older than this ID: next of the page before' },
+  limit: { argument: '<n>', description: 'Maximum number of rows' },
+  actor: { argument: '<name>', description: 'Who: cli, server, or the name or ID of a user or a token' },
+  action: { argument: '<action>', description: 'Action such as keys.edit, or keys for the whole group' },
+  subject: { argument: '<name>', description: 'What was changed: its name or its ID' },
+} as const satisfies Record<string, Parameter>
+export type ReportParameter = keyof typeof REPORT_PARAMETERS
+
+/** Of reports of usage, each with any number of values. */
+export const USAGE_FILTERS = ['key', 'team', 'model', 'upstream', 'endpoint', 'user'] as const satisfies Dimension[]
+/** Of reports of failures. */
+export const FAILURE_FILTERS = ['key', 'team', 'model', 'upstream'] as const satisfies Dimension[]
+/** Of requests, each with one value; beside them `status` and `errors`. */
+export const REQUEST_FILTERS = ['key', 'team', 'model', 'upstream', 'user', 'error_code'] as const
