@@ -17,6 +17,16 @@ const oneOf = <T extends string>(...values: T[]) => Type.Union(values.map((value
 
 const text = (options?: StringOptions) => Type.String(options)
 
+/** Adds to the type of a schema what that lets through, whatever it holds. */
+const beyond =
+  <More extends object>() =>
+  <T extends TSchema>(schema: T) =>
+    schema as T & { static: More }
+
+/** Whatever may be marked as a place where a prompt cache begins anew, in Anthropic's words: a message, a part, a tool, the request. */
+export type CacheMarked = { cache_control?: unknown }
+const marked = beyond<CacheMarked>()
+
 const textOr = <T extends TSchema[]>(...parts: [...T]) =>
   Type.Union([text(), Type.Array(Type.Union(parts), { minItems: 1 })])
 
@@ -33,31 +43,37 @@ const JsonObject = Type.Record(Type.String(), Type.Unknown())
 /** Where a prompt cache may begin anew. */
 const breakpoint = { prompt_cache_breakpoint: optional(Type.Object({ mode: oneOf('explicit') })) }
 
-const TextPart = Type.Object({ type: Type.Literal('text'), text: text(), ...breakpoint })
+const TextPart = marked(Type.Object({ type: Type.Literal('text'), text: text(), ...breakpoint }))
 /** Its `url` may be a `data:` URL. */
-const ImagePart = Type.Object({
-  type: Type.Literal('image_url'),
-  image_url: Type.Object({ url: text(), detail: optional(oneOf('auto', 'low', 'high', 'original')) }),
-  ...breakpoint,
-})
+const ImagePart = marked(
+  Type.Object({
+    type: Type.Literal('image_url'),
+    image_url: Type.Object({ url: text(), detail: optional(oneOf('auto', 'low', 'high', 'original')) }),
+    ...breakpoint,
+  }),
+)
 /** In base64. */
-const AudioPart = Type.Object({
-  type: Type.Literal('input_audio'),
-  input_audio: Type.Object({ data: text(), format: oneOf('wav', 'mp3') }),
-  ...breakpoint,
-})
-const FilePart = Type.Object({
-  type: Type.Literal('file'),
-  file: Type.Object({ filename: optional(text()), file_data: optional(text()), file_id: optional(text()) }),
-  ...breakpoint,
-})
-const RefusalPart = Type.Object({ type: Type.Literal('refusal'), refusal: text() })
+const AudioPart = marked(
+  Type.Object({
+    type: Type.Literal('input_audio'),
+    input_audio: Type.Object({ data: text(), format: oneOf('wav', 'mp3') }),
+    ...breakpoint,
+  }),
+)
+const FilePart = marked(
+  Type.Object({
+    type: Type.Literal('file'),
+    file: Type.Object({ filename: optional(text()), file_data: optional(text()), file_id: optional(text()) }),
+    ...breakpoint,
+  }),
+)
+const RefusalPart = marked(Type.Object({ type: Type.Literal('refusal'), refusal: text() }))
 
 /**
  * A part of a type that is not known here, such as `video_url`: whatever it holds, it is for the upstream. Its type is given
  * here as a word that is none, so that the known ones are told apart by theirs.
  */
-export interface OtherPart {
+export interface OtherPart extends CacheMarked {
   type: '(other)'
 }
 const OtherPart = Type.Unsafe<OtherPart>(
@@ -66,45 +82,58 @@ const OtherPart = Type.Unsafe<OtherPart>(
 
 const FunctionCall = Type.Object({ name: text(), arguments: text() })
 /** A call that an earlier answer made, as a client sends it back. */
+const called = beyond<{ extra_content?: unknown }>()
 const ToolCall = Type.Union([
-  Type.Object({ id: text(), type: Type.Literal('function'), function: FunctionCall }),
-  Type.Object({ id: text(), type: Type.Literal('custom'), custom: Type.Object({ name: text(), input: text() }) }),
+  called(Type.Object({ id: text(), type: Type.Literal('function'), function: FunctionCall })),
+  called(
+    Type.Object({ id: text(), type: Type.Literal('custom'), custom: Type.Object({ name: text(), input: text() }) }),
+  ),
 ])
 
-const UserMessage = Type.Object({
-  role: Type.Literal('user'),
-  content: textOr(TextPart, ImagePart, AudioPart, FilePart, OtherPart),
-  name: optional(text()),
-})
+const UserMessage = marked(
+  Type.Object({
+    role: Type.Literal('user'),
+    content: textOr(TextPart, ImagePart, AudioPart, FilePart, OtherPart),
+    name: optional(text()),
+  }),
+)
 /** `developer` is what a system message is called for models that reason. */
 const instructions = <Role extends string>(role: Role) =>
-  Type.Object({ role: Type.Literal(role), content: textOr(TextPart, OtherPart), name: optional(text()) })
-const AssistantMessage = Type.Object({
-  role: Type.Literal('assistant'),
-  content: optional(textOr(TextPart, RefusalPart, OtherPart)),
-  refusal: optional(text()),
-  name: optional(text()),
-  audio: optional(Type.Object({ id: text() })),
-  tool_calls: optional(Type.Array(ToolCall, { maxItems: MAX_TOOLS })),
-  function_call: optional(FunctionCall),
-  // What answers carry, and clients send back with them; the first two are the same text under two names.
-  reasoning: optional(text()),
-  reasoning_content: optional(text()),
-  reasoning_details: optional(Type.Array(Type.Unknown())),
-  annotations: optional(Type.Array(Type.Unknown())),
-})
-const ToolMessage = Type.Object({
-  role: Type.Literal('tool'),
-  // OpenAI has no pictures here; tools that take them of a screen or a chart answer with them.
-  content: textOr(TextPart, ImagePart, OtherPart),
-  tool_call_id: text(),
-})
+  marked(Type.Object({ role: Type.Literal(role), content: textOr(TextPart, OtherPart), name: optional(text()) }))
+/** Pictures that an earlier answer drew, as OpenRouter's clients send them back. */
+type DrawnImages = { images?: unknown }
+const AssistantMessage = beyond<CacheMarked & DrawnImages>()(
+  Type.Object({
+    role: Type.Literal('assistant'),
+    content: optional(textOr(TextPart, RefusalPart, OtherPart)),
+    refusal: optional(text()),
+    name: optional(text()),
+    audio: optional(Type.Object({ id: text() })),
+    tool_calls: optional(Type.Array(ToolCall, { maxItems: MAX_TOOLS })),
+    function_call: optional(FunctionCall),
+    // What answers carry, and clients send back with them; the first two are the same text under two names.
+    reasoning: optional(text()),
+    reasoning_content: optional(text()),
+    reasoning_details: optional(Type.Array(Type.Unknown())),
+    annotations: optional(Type.Array(Type.Unknown())),
+  }),
+)
+const ToolMessage = beyond<CacheMarked & { is_error?: unknown }>()(
+  Type.Object({
+    role: Type.Literal('tool'),
+    // OpenAI has no pictures here; tools that take them of a screen or a chart answer with them.
+    content: textOr(TextPart, ImagePart, OtherPart),
+    tool_call_id: text(),
+  }),
+)
 /** The result of a legacy function call. */
-const FunctionMessage = Type.Object({
-  role: Type.Literal('function'),
-  content: Type.Union([text(), Type.Null()]),
-  name: text(),
-})
+const FunctionMessage = marked(
+  Type.Object({
+    role: Type.Literal('function'),
+    content: Type.Union([text(), Type.Null()]),
+    name: text(),
+  }),
+)
 const Message = Type.Union([
   UserMessage,
   instructions('system'),
@@ -114,22 +143,26 @@ const Message = Type.Union([
   FunctionMessage,
 ])
 
-const LegacyFunction = Type.Object({ name: Name, description: optional(text()), parameters: optional(JsonObject) })
-const FunctionTool = Type.Object({ ...LegacyFunction.properties, strict: optional(Type.Boolean()) })
+const LegacyFunction = marked(
+  Type.Object({ name: Name, description: optional(text()), parameters: optional(JsonObject) }),
+)
+const FunctionTool = marked(Type.Object({ ...LegacyFunction.properties, strict: optional(Type.Boolean()) }))
 const Grammar = Type.Object({ definition: text(), syntax: oneOf('lark', 'regex') })
-const CustomTool = Type.Object({
-  name: Name,
-  description: optional(text()),
-  format: optional(
-    Type.Union([
-      Type.Object({ type: Type.Literal('text') }),
-      Type.Object({ type: Type.Literal('grammar'), grammar: Grammar }),
-    ]),
-  ),
-})
+const CustomTool = marked(
+  Type.Object({
+    name: Name,
+    description: optional(text()),
+    format: optional(
+      Type.Union([
+        Type.Object({ type: Type.Literal('text') }),
+        Type.Object({ type: Type.Literal('grammar'), grammar: Grammar }),
+      ]),
+    ),
+  }),
+)
 const Tool = Type.Union([
-  Type.Object({ type: Type.Literal('function'), function: FunctionTool }),
-  Type.Object({ type: Type.Literal('custom'), custom: CustomTool }),
+  marked(Type.Object({ type: Type.Literal('function'), function: FunctionTool })),
+  marked(Type.Object({ type: Type.Literal('custom'), custom: CustomTool })),
 ])
 
 const Named = Type.Object({ name: text() })
@@ -237,11 +270,27 @@ export const RequestSchema = Type.Object(
   { maxProperties: MAX_FIELDS },
 )
 
-/** As clients of chats send it, or what a format makes of a request of its own; one for embeddings has no messages. */
-export type CanonicalRequest = Static<typeof RequestSchema> & {
-  readonly [EMBEDDING]?: EmbeddingRequest
-  readonly [UNASKED_THOUGHTS]?: true
+/**
+ * What clients ask for beyond OpenAI's reference and some upstreams know. Nothing is held to a schema here: a dialect that reads a field
+ * looks at what it holds; one that speaks OpenAI's format sends it on as it came.
+ */
+export type BeyondReference = CacheMarked & {
+  /** OpenRouter's and Anthropic's ways to ask for thoughts, which `toThinkingWish` reads. */
+  reasoning?: unknown
+  thinking?: unknown
+  top_k?: unknown
+  min_p?: unknown
+  /** Gemini's, in its own words. */
+  safety_settings?: unknown
+  cached_content?: unknown
 }
+
+/** As clients of chats send it, or what a format makes of a request of its own; one for embeddings has no messages. */
+export type CanonicalRequest = Static<typeof RequestSchema> &
+  BeyondReference & {
+    readonly [EMBEDDING]?: EmbeddingRequest
+    readonly [UNASKED_THOUGHTS]?: true
+  }
 export type Message = Static<typeof Message>
 export type AssistantMessage = Static<typeof AssistantMessage>
 export type JsonSchemaFormat = Static<typeof JsonSchemaFormat>

@@ -104,7 +104,7 @@ const hasOtherWords = (message: AssistantMessage) =>
   Boolean(message.reasoning) ||
   Boolean(message.reasoning_content) ||
   isFilled(message.reasoning_details) ||
-  isFilled(Reflect.get(message, 'images'))
+  isFilled(message.images)
 
 const isFilled = (list: unknown) => Array.isArray(list) && list.length > 0
 

@@ -24,8 +24,8 @@ export interface ThinkingWish {
 export const EFFORT_TOKENS = { minimal: 512, low: 1_024, medium: 8_192, high: 24_576 } as const
 
 export function toThinkingWish(body: CanonicalRequest): ThinkingWish {
-  const reasoning = asObject(Reflect.get(body, 'reasoning'))
-  const thinking = asObject(Reflect.get(body, 'thinking'))
+  const reasoning = asObject(body.reasoning)
+  const thinking = asObject(body.thinking)
   const said = body.reasoning_effort ?? reasoning?.effort
   const number = reasoning?.max_tokens ?? thinking?.budget_tokens
   const isOff = said === 'none' || number === 0 || reasoning?.enabled === false || thinking?.type === 'disabled'

@@ -3,7 +3,7 @@
  * follows it; turns of one role are one; nothing blank is said. The API refuses whatever is otherwise. Pure.
  */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
-import type { AssistantMessage, Message } from '../../../domain/request.ts'
+import type { AssistantMessage, CacheMarked, Message } from '../../../domain/request.ts'
 import { unsupportedValue } from '../errors.ts'
 import { ANTHROPIC_IDS, ToolIds } from '../tool-calls.ts'
 import type {
@@ -124,13 +124,13 @@ function toInputObject(text: string): object {
   return { rawInvalidInput: text }
 }
 
-function toResult(id: string, content: Message['content'], at: string, message: object): ToolResultBlock {
+function toResult(id: string, content: Message['content'], at: string, message: Message): ToolResultBlock {
   const said = typeof content === 'string' ? content : toSaid(content, at)
   return {
     type: 'tool_result',
     tool_use_id: id,
     ...(said.length === 0 ? {} : { content: said }),
-    ...(Reflect.get(message, 'is_error') === true ? { is_error: true } : {}),
+    ...(message.role === 'tool' && message.is_error === true ? { is_error: true } : {}),
   }
 }
 
@@ -261,21 +261,24 @@ function readDataUrl(url: string, at: string): { mediaType: string; data: string
  */
 const MOST_MARKS = 4
 
+/** Marks in Anthropic's words, or in OpenAI's. */
+type MarkHolder = CacheMarked & { prompt_cache_breakpoint?: unknown }
+
 /** Reads the mark of a request, a message, a part or a tool: Anthropic's own, or OpenAI's. Null where it has none. */
-export function toCacheControl(holder: object): CacheControl | null {
-  const own = asObject(Reflect.get(holder, 'cache_control'))
+export function toCacheControl(holder: MarkHolder): CacheControl | null {
+  const own = asObject(holder.cache_control)
   if (own?.type === 'ephemeral') {
     return own.ttl === '1h' || own.ttl === '5m' ? { type: 'ephemeral', ttl: own.ttl } : { type: 'ephemeral' }
   }
-  return asObject(Reflect.get(holder, 'prompt_cache_breakpoint')) ? { type: 'ephemeral' } : null
+  return asObject(holder.prompt_cache_breakpoint) ? { type: 'ephemeral' } : null
 }
 
 type Marked = { cache_control?: CacheControl }
 
 /** Marks the last block that may carry a mark. */
-export function markLast(blocks: readonly object[], cache: CacheControl): void {
-  const last = blocks.findLast((block) => !/thinking/.test(String(Reflect.get(block, 'type'))))
-  if (last) (last as Marked).cache_control ??= cache
+export function markLast(blocks: readonly Block[], cache: CacheControl): void {
+  const last = blocks.findLast((block) => block.type !== 'thinking' && block.type !== 'redacted_thinking')
+  if (last) last.cache_control ??= cache
 }
 
 /** Leaves no more marks than are taken, the last ones, and none of an hour behind one of five minutes. */

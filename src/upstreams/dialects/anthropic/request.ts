@@ -85,8 +85,7 @@ function toFormat({ response_format: format }: CanonicalRequest): { type: 'json_
 /** Temperature and `top_p` together are refused by most models. */
 function toSampling(body: CanonicalRequest, { upstream, options }: Target): Partial<WireBody> {
   if (options.sampling === false || (upstream.options.api_version ?? VERSION) >= NO_SAMPLING) return {}
-  const { temperature, top_p } = body
-  const k: unknown = Reflect.get(body, 'top_k')
+  const { temperature, top_p, top_k: k } = body
   const top_k = typeof k === 'number' && Number.isSafeInteger(k) && k > 0 ? { top_k: k } : {}
   if (typeof temperature === 'number') return { temperature: Math.min(1, temperature), ...top_k }
   return typeof top_p === 'number' ? { top_p, ...top_k } : top_k

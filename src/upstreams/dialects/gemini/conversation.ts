@@ -112,7 +112,7 @@ class Turns {
   #toResponse(message: Of<'tool'>): FunctionResponse {
     const { tool_call_id: id, content } = message
     const text = typeof content === 'string' ? content : content.map((part) => asText(asObject(part)?.text)).join('')
-    const isError = Reflect.get(message, 'is_error') === true
+    const isError = message.is_error === true
     const pictures = toParts(message).filter((part) => part.text === undefined)
     const { ids, signs } = this.manner
     if (!signs) this.#pictures.push(...pictures)
@@ -154,7 +154,7 @@ function toParts({ content }: Message): Part[] {
 
 /** Pictures that an earlier answer drew, as their client sends them back. */
 function toImages(message: AssistantMessage, signer: string): Part[] {
-  return asList(Reflect.get(message, 'images')).flatMap((image) => {
+  return asList(message.images).flatMap((image) => {
     const part = toPart(image)
     if (!part?.inlineData) return []
     const thoughtSignature = extraSignature(image, signer)

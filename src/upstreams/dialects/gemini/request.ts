@@ -47,9 +47,8 @@ export function toResource(model: string): string {
 }
 
 function toGenerateContent(body: CanonicalRequest, target: Target, isVertex: boolean): GenerateContent {
-  const more = (name: string) => Reflect.get(body, name) as unknown
-  const safety = asList(more('safety_settings'))
-  const cached = more('cached_content')
+  const safety = asList(body.safety_settings)
+  const { cached_content: cached } = body
   const generationConfig = toGenerationConfig(body, target)
   return {
     ...toConversation(body, {
@@ -66,8 +65,7 @@ function toGenerateContent(body: CanonicalRequest, target: Target, isVertex: boo
 
 function toGenerationConfig(body: CanonicalRequest, { features, options }: Target): GenerationConfig {
   const { response_format: format, stop, modalities } = body
-  const given = Reflect.get(body, 'top_k') as unknown
-  const topK = typeof given === 'number' ? given : undefined
+  const topK = typeof body.top_k === 'number' ? body.top_k : undefined
   const config: { [Name in keyof GenerationConfig]: GenerationConfig[Name] | null | undefined } = {
     maxOutputTokens: body.max_completion_tokens ?? body.max_tokens,
     ...(options.sampling === false ? {} : { temperature: body.temperature, topP: body.top_p, topK }),

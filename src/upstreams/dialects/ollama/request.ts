@@ -35,17 +35,13 @@ export function toWireRequest(body: CanonicalRequest, target: Target): WireReque
 }
 
 function toOptions(body: CanonicalRequest, { contextLength, options }: Target): Record<string, unknown> {
-  const more = (name: string) => {
-    const value: unknown = Reflect.get(body, name)
-    return typeof value === 'number' ? value : undefined
-  }
   const { stop } = body
   const sampled = options.sampling !== false
   const all = {
     num_ctx: contextLength,
     num_predict: body.max_completion_tokens ?? body.max_tokens,
-    ...(sampled ? { temperature: body.temperature, top_p: body.top_p, top_k: more('top_k') } : {}),
-    min_p: more('min_p'),
+    ...(sampled ? { temperature: body.temperature, top_p: body.top_p, top_k: toNumber(body.top_k) } : {}),
+    min_p: toNumber(body.min_p),
     seed: body.seed,
     stop: typeof stop === 'string' ? [stop] : stop,
     frequency_penalty: body.frequency_penalty,
@@ -53,6 +49,8 @@ function toOptions(body: CanonicalRequest, { contextLength, options }: Target): 
   }
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined && value !== null))
 }
+
+const toNumber = (value: unknown) => (typeof value === 'number' ? value : undefined)
 
 /** Undefined where the model is left to itself. Only gpt-oss knows efforts; any model that thinks takes yes and no. */
 function toThink(body: CanonicalRequest, { features, upstreamModel, options }: Target): boolean | string | undefined {

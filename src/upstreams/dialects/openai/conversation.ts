@@ -84,8 +84,7 @@ function movePictures(messages: readonly Message[]): readonly Message[] {
 
 /** What is said without any signature stays: it is text to any model. */
 function withoutForeign(message: AssistantMessage, signer: string): AssistantMessage {
-  const { reasoning_details: details } = message
-  const images: unknown = Reflect.get(message, 'images')
+  const { reasoning_details: details, images } = message
   const isSigned = details?.some((each) => asObject(each)?.signer !== undefined)
   const hasSignedImages = asList(images).some((each) => signerOf(each) !== undefined)
   if (!isSigned && !hasSignedImages) return message
