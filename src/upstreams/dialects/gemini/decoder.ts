@@ -4,7 +4,7 @@
  */
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, AnswerOrigin } from '../../../domain/events.ts'
-import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
+import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
 import { toMode } from '../../../domain/mode.ts'
 import { MAX_SEARCHES, NO_USAGE, type Usage } from '../../../domain/usage.ts'
 import { toPublic } from '../../credential-scrubbing.ts'
@@ -41,6 +41,15 @@ export class AnswerDecoder extends JsonDecoder {
     const error = findError(chunk)
     if (error) this.fail(toUpstreamError(null, error, this.expected.target), out)
     else this.#take(chunk, out)
+  }
+
+  /** JSON that is no object says nothing. */
+  protected override takeText(data: string, out: AnswerEvent[]): void {
+    try {
+      parseJson(data)
+    } catch {
+      super.takeText(data, out)
+    }
   }
 
   protected override toError(data: string): UpstreamError {
