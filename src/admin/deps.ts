@@ -1,7 +1,7 @@
 /** What the controllers of the admin API work with. */
 import type { BackupShelf } from '../backup/shelf.ts'
 import type { FileThread } from '../catalog/file-thread.ts'
-import type { LocalServer } from '../catalog/on-this-machine.ts'
+import type { LocalServer } from '../catalog/providers.ts'
 import type { LookUp } from '../catalog/remote.ts'
 import type { ModelFile } from '../catalog/source.ts'
 import type { OidcDeps } from '../identity/oidc.ts'

@@ -8,8 +8,7 @@ import { addModels } from '../catalog/add-upstream.ts'
 import type { EditBy, Edited } from '../catalog/edit.ts'
 import { createUpstream, deleteUpstream, editUpstream, type UpstreamChanges } from '../catalog/edit-upstream.ts'
 import { findUpstream } from '../catalog/find.ts'
-import { findMore } from '../catalog/found-models.ts'
-import { findProviders, toFoundServers } from '../catalog/on-this-machine.ts'
+import { findMore, findProviders, toFoundServers } from '../catalog/providers.ts'
 import { EditedUpstream, FoundModels } from '../documents/catalog.ts'
 import {
   Found,

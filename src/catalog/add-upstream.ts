@@ -9,7 +9,7 @@ import type { CatalogRows, CatalogWrite, ModelRow, RouteRow, UpstreamRow } from 
 import type { ConfigStore } from '../store/config-store.ts'
 import { CLEARED, type Vault } from '../store/vault.ts'
 import type { DeclaredModel } from './complete.ts'
-import { toFew } from './discovery-notes.ts'
+import { toFew } from './discover.ts'
 import { type EditBy, type Edited, editCatalog, NO_WRITE, requireValid } from './edit.ts'
 import { toPrice } from './edit-model.ts'
 import { findUpstream } from './find.ts'

@@ -1,14 +1,31 @@
 /**
- * What the fields of a catalogue must mean, beyond their types: addresses, references, prices, names that point at
- * each other. Called by `file.ts` on the raw document, right after the schema and whatever the schema said, so that
- * every problem is named at once; a field of the wrong type is the schema's business and skipped here. Pure.
+ * What the fields of a catalog must mean, beyond their types: names, prices, routes, aliases that point at each other, and that every
+ * fact is there, from the entry itself or from the known ones. Called on the raw document, right after the schema and whatever that said, so
+ * that every problem is named at once; a field of the wrong type is the schema's business and skipped here. Pure.
  */
-import { isObject } from '../validation/explain.ts'
-import { checkModel } from './check-model.ts'
+
+import { toMode } from '../domain/mode.ts'
+import { FEATURES } from '../domain/models.ts'
+import { isObject, type Problem, toList } from '../validation/explain.ts'
 import { checkUpstream } from './check-upstream.ts'
-import { closest, type Entry, type Issue, issue, isWildcard, type Path, toEntry } from './entry.ts'
-import type { KnownProviders } from './known.ts'
-import { checkMemory } from './memory.ts'
+import { assumedOf, FACT_FIELDS, type Facts, lacksPrice } from './complete.ts'
+import {
+  closest,
+  type Entry,
+  type Issue,
+  isLocal,
+  isSlug,
+  issue,
+  isWildcard,
+  isWildcardName,
+  type Path,
+  toEntry,
+  toItems,
+} from './entry.ts'
+import { findFacts, type KnownProviders } from './known.ts'
+import { NO_SECONDS } from './priced.ts'
+import { checkMemory } from './process.ts'
+import { fieldsAt } from './shape.ts'
 import { covers, type Expansion } from './wildcard.ts'
 
 const ALIAS = /^[A-Za-z0-9][A-Za-z0-9._:@+~/-]{0,127}$/
@@ -45,3 +62,208 @@ function explainTarget(model: string, models: Entry, { models: expanded }: Expan
   if (!expanded.some((one) => one.wildcard === wildcard)) return null
   return `${wildcard} does not stand for '${model}': no price is known for a model of this name${hint}. List it by its own name.`
 }
+
+const DECIMAL = /^\d{1,9}(\.\d{1,18})?$/
+/** Of a second: a thousandth of it has an exact price, too. */
+const DECIMAL_OF_SECOND = /^\d{1,9}(\.\d{1,15})?$/
+
+/** What no wildcard can say of all its models at once. */
+const OF_ONE_MODEL = ['name', 'created', 'context_length', 'max_output_length', 'input_modalities', 'output_modalities']
+/** Those of them that a route has too. */
+const LENGTHS = ['context_length', 'max_output_length']
+
+/** Names what is wrong with a model's entry. */
+export function* checkModel(slug: string, raw: unknown, upstreams: Entry, known: KnownProviders): Generator<Issue> {
+  const at: Path = ['models', slug]
+  const entry = toEntry(raw)
+  if (isWildcard(slug)) yield* checkWildcard(slug, entry, at)
+  else if (!isSlug(slug))
+    yield issue(at, `'${slug}' is no model name: it must be <vendor>/<model_name>, such as openai/gpt-4o-mini.`)
+  yield* checkLengths(entry, at)
+  yield* checkPricing(entry.pricing, [...at, 'pricing'])
+  const seen = new Set<string>()
+  for (const [index, item] of toItems(entry.routes).entries()) {
+    const route = toEntry(item)
+    const path = [...at, 'routes', index]
+    if (typeof route.upstream === 'string' && !Object.hasOwn(upstreams, route.upstream)) {
+      const hint = closest(route.upstream, Object.keys(upstreams))
+      yield issue([...path, 'upstream'], `there is no upstream '${route.upstream}' in this file${hint}.`)
+    }
+    const problem = typeof route.model === 'string' ? explainStars(route.model, isWildcard(slug)) : null
+    if (problem) yield issue([...path, 'model'], problem)
+    const name = `${route.upstream} ${route.model}`
+    if (seen.has(name)) yield issue(path, 'this route is there twice: same upstream, same model.')
+    seen.add(name)
+    yield* checkLengths(route, path)
+    yield* checkPricing(route.pricing, [...path, 'pricing'])
+    const { upstream } = route
+    const isPaid = typeof upstream === 'string' && Object.hasOwn(upstreams, upstream) && !isLocal(upstreams[upstream])
+    if (isPaid && hasSecond(route.pricing ?? entry.pricing)) yield issue([...path, 'pricing'], NO_SECONDS)
+  }
+  if (isObject(raw) && !isWildcard(slug)) yield* checkFacts(slug, entry, upstreams, known)
+}
+
+function* checkWildcard(slug: string, entry: Entry, at: Path): Generator<Issue> {
+  if (!isWildcardName(slug))
+    yield issue(
+      at,
+      `'${slug}' is no wildcard: it must be <vendor>/<prefix>*, with one * at its end, such as openai/* or openai/gpt-*.`,
+    )
+  for (const field of OF_ONE_MODEL) {
+    if (entry[field] === undefined) continue
+    const advice = LENGTHS.includes(field) ? 'set it on a route, where it is a limit, or' : 'remove it, or'
+    yield issue(
+      [...at, field],
+      `differs from model to model, so a wildcard has no ${field}: ${advice} list a model by its own name.`,
+    )
+  }
+}
+
+function explainStars(model: string, ofWildcard: boolean): string | null {
+  const stars = model.split('*').length - 1
+  if (stars > 1) return `'${model}' has more than one *.`
+  if (stars === 1 && !ofWildcard)
+    return `'${model}' has a *, which only a route of a wildcard such as openai/* can have: write the upstream's own name of this model.`
+  return null
+}
+
+function* checkLengths({ context_length: context, max_output_length: output }: Entry, at: Path): Generator<Issue> {
+  if (typeof context === 'number' && typeof output === 'number' && output > context)
+    yield issue([...at, 'max_output_length'], `${output} is more than context_length, which is ${context}.`)
+}
+
+function* checkPricing(pricing: unknown, at: Path): Generator<Issue> {
+  const seen = new Set<string>()
+  for (const [index, item] of toItems(pricing).entries()) {
+    const entry = toEntry(item)
+    for (const [field, value] of Object.entries(entry)) {
+      const ofSecond = field === 'second'
+      if (CONDITIONS.has(field) || typeof value !== 'string' || (ofSecond ? DECIMAL_OF_SECOND : DECIMAL).test(value))
+        continue
+      yield issue(
+        [...at, index, field],
+        ofSecond
+          ? `'${value.slice(0, 40)}' is no price: write USD per second as a decimal such as "0.0005", without sign or exponent, at most 15 decimals.`
+          : `'${value.slice(0, 40)}' is no price: write USD per token as a decimal such as "0.00000015", without sign or exponent, at most 18 decimals.`,
+      )
+    }
+    if (entry.image !== undefined)
+      yield issue(
+        [...at, index, 'image'],
+        'no upstream says how many images it was paid for, so a price of each cannot be charged: write image_token, the price of a token of an image in the prompt.',
+      )
+    const { mode } = entry
+    const problem = typeof mode === 'string' ? explainMode(mode) : null
+    if (problem) yield issue([...at, index, 'mode'], problem)
+    const conditional = entry.min_prompt_tokens !== undefined || mode !== undefined
+    if (index === 0 && conditional)
+      yield issue([...at, 0], 'the first price holds for every request and has no min_prompt_tokens and no mode.')
+    if (index > 0 && !conditional && isObject(item))
+      yield issue(
+        [...at, index],
+        'min_prompt_tokens is missing: a further price must say from where on it holds, or by its mode for which calls.',
+      )
+    const condition = JSON.stringify([entry.min_prompt_tokens ?? null, mode ?? null])
+    if (index > 0 && conditional && seen.has(condition))
+      yield issue([...at, index], 'there is another price for the same: only one of the two can hold.')
+    seen.add(condition)
+    if (typeof mode === 'string' && entry.min_prompt_tokens !== undefined && !hasBase(pricing, mode))
+      yield issue([...at, index], `the mode ${mode} has no price without min_prompt_tokens: shorter prompts need one.`)
+  }
+}
+
+const hasSecond = (pricing: unknown): boolean => toItems(pricing).some((item) => toEntry(item).second !== undefined)
+
+/** What says for which calls an item holds. */
+const CONDITIONS: ReadonlySet<string> = new Set(['min_prompt_tokens', 'mode'])
+
+function explainMode(mode: string): string | null {
+  const served = toMode(...mode.split('+'))
+  if (served === mode) return null
+  const advice = served === null ? 'served so, a call costs the price without one' : `write '${served}'`
+  return `'${mode.slice(0, 40)}' is no mode: ${advice}.`
+}
+
+const hasBase = (pricing: unknown, mode: string) =>
+  toItems(pricing)
+    .map(toEntry)
+    .some((item) => item.mode === mode && item.min_prompt_tokens === undefined)
+
+/** Names the facts that neither the entry nor the known ones have, and what a route claims beyond them. */
+function* checkFacts(slug: string, entry: Entry, upstreams: Entry, known: KnownProviders): Generator<Issue> {
+  const facts = { ...assumedOf(entry), ...findFacts(known, slug, toItems(entry.routes).flatMap(toRouteName)) }
+  const missing: string[] = FACT_FIELDS.filter(
+    ([fact, field]) => entry[field] === undefined && facts[fact] === undefined,
+  ).map(([, field]) => field)
+  if (lacksPrice(entry, upstreams) && facts.pricing === undefined && entry.enabled !== false) missing.push('pricing')
+  const verb = missing.length === 1 ? 'is' : 'are'
+  if (missing.length > 0) {
+    const isKnown = facts.contextLength !== undefined || facts.name !== undefined
+    const why = isKnown
+      ? 'the public facts lack that'
+      : `no public facts about it are known${closestKnown(known, slug)}`
+    yield issue(['models', slug], `${toList(missing, 'and')} ${verb} missing: ${why}, so the model must say it itself.`)
+  }
+  yield* checkNarrower(slug, entry, facts)
+}
+
+/** What the name of a model may have been meant for, of those that are known of its vendor. */
+function closestKnown(known: KnownProviders, slug: string): string {
+  const vendor = slug.slice(0, Math.max(0, slug.indexOf('/')))
+  const models = Object.hasOwn(known, vendor) ? known[vendor]?.models : undefined
+  const names = Object.keys(models ?? {}).map((name) => `${vendor}/${name}`)
+  return closest(slug, names)
+}
+
+function toRouteName(item: unknown): { upstream: string; model: string }[] {
+  const { upstream, model } = toEntry(item)
+  return typeof upstream === 'string' && typeof model === 'string' ? [{ upstream, model }] : []
+}
+
+/** The model's facts are what a client is promised, so a route may be narrower and never wider. */
+function* checkNarrower(slug: string, entry: Entry, known: Partial<Facts>): Generator<Issue> {
+  const context = toNumber(entry.context_length) ?? known.contextLength ?? Infinity
+  const output = Math.min(toNumber(entry.max_output_length) ?? known.maxOutputLength ?? Infinity, context)
+  const features = Array.isArray(entry.supported_features) ? entry.supported_features : known.supportedFeatures
+  for (const [index, item] of toItems(entry.routes).entries()) {
+    const route = toEntry(item)
+    const at = ['models', slug, 'routes', index]
+    for (const [field, most] of Object.entries({ context_length: context, max_output_length: output })) {
+      if ((toNumber(route[field]) ?? 0) > most)
+        yield issue(
+          [...at, field],
+          `${route[field]} is more than its model's, which is ${most}: a route may be narrower, never wider.`,
+        )
+    }
+    for (const feature of FEATURES)
+      if (features?.includes(feature) === false && toItems(route.supported_features).includes(feature))
+        yield issue(
+          [...at, 'supported_features'],
+          `the model has no '${feature}': a route may leave features out, and add none.`,
+        )
+  }
+}
+
+const toNumber = (value: unknown): number | null => (typeof value === 'number' ? value : null)
+
+/** Rewrites a problem of the shape for whoever edits the file: what else the field could have been. */
+export function toIssue({ segments, code, message, path }: Problem): Issue {
+  const name = String(segments.at(-1))
+  const parent = segments.slice(0, -1)
+  if (code === 'unknown_parameter') {
+    if (parent[0] === 'upstreams' && parent.length === 2 && name === 'command')
+      return {
+        segments,
+        message:
+          'there is no such field. Name the command of a model server as a list: process: [llama-server, --port, "{port}"].',
+      }
+    return { segments, message: `there is no such field${closest(name, fieldsAt(parent))}.` }
+  }
+  if (code === 'missing_required_parameter') return { segments: parent, message: `${name} is missing.` }
+  if (code === 'invalid_type' && segments.includes('pricing') && name !== 'pricing')
+    return { segments, message: `${strip(message, path)} Write a price in quotes, such as "0.00000015".` }
+  return { segments, message: strip(message, path) }
+}
+
+/** The path stands before each sentence already. */
+const strip = (message: string, path: string) => message.replace(` for '${path}'`, '').replace(` '${path}'`, '')

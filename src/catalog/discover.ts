@@ -1,10 +1,10 @@
 /**
- * From a provider's list of models to what the catalogue says of them. What the provider says of itself comes first, then the known
- * facts of that provider, then, but for the price, those of the model's maker; what nobody says is assumed, and told. Pure.
+ * From a provider's list of models to what the catalog says of them, and what an operator is told of that. What the provider says of itself
+ * comes first, then the known facts of that provider, then, but for the price, those of the model's maker; what nobody says is assumed, and
+ * told. Wanted are names or patterns, the provider's or ours, and `NAME=SLUG` for one that is to have a slug of its choosing. Pure.
  *
  * A model whose price nobody knows has none (`pricing: []`) and is disabled.
  */
-
 import type { DialectName } from '../domain/dialects.ts'
 import type { ListedModel } from '../domain/model-server.ts'
 import { FEATURES, type Feature, type RouteSettings } from '../domain/models.ts'
@@ -12,7 +12,7 @@ import type { ListedFact } from '../store/catalog-rows.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
 import { quote } from '../validation/explain.ts'
 import { byCondition, type DeclaredModel, type DeclaredRoute, type Facts, FREE, OF_EMBEDDINGS } from './complete.ts'
-import { type Found, toFew, toFoundNotes, toNames } from './discovery-notes.ts'
+import { isSlug } from './entry.ts'
 import {
   findAt,
   findFacts,
@@ -23,8 +23,8 @@ import {
   toFacts,
   toRouteSettings,
 } from './known.ts'
+import { isFree } from './priced.ts'
 import type { Provider } from './providers.ts'
-import { fits, toSlug, toSlugs, type Wish } from './wishes.ts'
 
 export interface DiscoverOptions {
   /** The id of the upstream that serves them. */
@@ -218,4 +218,139 @@ function toRoute(
     options: { ...known, ...options },
     fromList,
   }
+}
+
+/** What there is to tell of one model. */
+export interface Found {
+  model: DeclaredModel
+  listed: ListedModel
+  /** Whether nobody says how long its prompt may be. */
+  isAssumed: boolean
+  /** Whether nobody says what it reads beside text. */
+  isTextAssumed: boolean
+  /** Whether what its list says of prices does not count. */
+  isUnheard: boolean
+}
+
+/** A few sentences, however long the list. */
+export function toFoundNotes(found: readonly Found[], isLocal: boolean): string[] {
+  const toSlugs = (those: readonly Found[]) => those.map(({ model }) => model.slug)
+  const odd = found.flatMap(({ model, listed }) =>
+    (listed.oddities ?? []).map((oddity) => `${model.slug}: ${oddity}; it is left out.`),
+  )
+  const large = found.flatMap(({ model, listed }) => {
+    const about = toAbout(listed)
+    return about === '' ? [] : `${model.slug} (${about})`
+  })
+  const assumed = found.filter(({ isAssumed }) => isAssumed)
+  const reading = found.filter(({ isTextAssumed }) => isTextAssumed)
+  const unheard = found.filter(
+    ({ model, listed, isUnheard }) => isUnheard && listed.pricing && model.pricing.length === 0,
+  )
+  const [zero, other] = [
+    unheard.filter(({ listed }) => isFree(listed.pricing)),
+    unheard.filter(({ listed }) => !isFree(listed.pricing)),
+  ]
+  const free = isLocal ? [] : found.filter(({ model: { pricing } }) => pricing.length > 0 && isFree(pricing))
+  return [
+    ...toFew(odd),
+    ...toNote(large, (names) => `How large they are: ${names}.`),
+    ...toNote(
+      toSlugs(assumed),
+      (names) =>
+        `Nobody says how long a prompt may be, and ${assumed[0]?.model.contextLength} tokens are assumed: ${names}.`,
+    ),
+    ...toNote(
+      toSlugs(reading),
+      (names) =>
+        `Nobody says whether they read pictures or sound, and are taken to read text alone, so that anything else is refused: ${names}. Say otherwise in the dashboard.`,
+    ),
+    ...toNote(
+      toSlugs(zero),
+      (names) =>
+        `The list says that they cost nothing, which counts only of providers that are known to publish their prices: ${names}. Where it is so, say that the upstream is local, or give each a price of 0.`,
+    ),
+    ...toNote(
+      other.map(({ model, listed }) => `${model.slug} (${toPrices(listed)})`),
+      (names) =>
+        `The list has prices, in USD per token, which count only of providers that are known to publish theirs: ${names}. Where they are right, give them to the models.`,
+    ),
+    ...toNote(
+      toSlugs(free),
+      (names) => `By what is published of them they cost nothing, and no budget ends them: ${names}.`,
+    ),
+  ]
+}
+
+/** How large a model is, such as `3.2B, Q4_K_M, 2.0 GB`; '' where nothing is said. */
+const toAbout = ({ parameters, quantization, sizeBytes }: ListedModel): string =>
+  [parameters, quantization, sizeBytes === undefined ? undefined : `${(sizeBytes / 1e9).toFixed(1)} GB`]
+    .filter((word) => word !== undefined)
+    .join(', ')
+
+const MOST_NAMED = 5
+
+/** The first few of many names. */
+export const toNames = (names: readonly string[], most = MOST_NAMED): string =>
+  `${names.slice(0, most).join(', ')}${names.length > most ? ` and ${names.length - most} more` : ''}`
+
+/** The first few of many sentences. */
+export const toFew = (notes: readonly string[]): string[] =>
+  notes.length <= MOST_NAMED
+    ? [...notes]
+    : [...notes.slice(0, MOST_NAMED), `There are ${notes.length - MOST_NAMED} more of these notes.`]
+
+const toNote = (names: readonly string[], toSentence: (names: string) => string): string[] =>
+  names.length === 0 ? [] : [toSentence(toNames(names))]
+
+const toPrices = ({ pricing: [first] = [] }: ListedModel) =>
+  Object.entries(first ?? {})
+    .map(([name, price]) => `${name} ${price}`)
+    .join(', ')
+
+export interface Wish {
+  /** A name of the provider's or of ours; `*` is any run of characters. With a slug it is the provider's, as it is. */
+  pattern: string
+  /** What it is to be called here; null = as follows from its name. */
+  slug: string | null
+}
+
+export function toWish(text: string): Wish {
+  const at = text.lastIndexOf('=')
+  const [pattern, slug] = [text.slice(0, at), text.slice(at + 1)]
+  return at > 0 && isSlug(slug) && !pattern.includes('*') ? { pattern, slug } : { pattern: text, slug: null }
+}
+
+/** `maker/model` as it is; of a longer path the last part, and a name alone behind its provider's; null where that is no slug. */
+export function toSlug(id: string, vendor: string): string | null {
+  const slug = id.split('/').length === 2 ? id : `${vendor}/${id.slice(id.lastIndexOf('/') + 1)}`
+  return isSlug(slug) ? slug : null
+}
+
+/** The slugs under which a model is wanted; none where it is not. */
+export function toSlugs({ id }: Pick<ListedModel, 'id'>, wishes: readonly Wish[], vendor: string): string[] {
+  const slug = toSlug(id, vendor)
+  const chosen = wishes.flatMap((wish) => (wish.slug !== null && wish.pattern === id ? wish.slug : []))
+  const isWanted = wishes.length === 0 || wishes.some((wish) => wish.slug === null && fits(wish, id, slug))
+  return [...new Set(isWanted && slug !== null ? [...chosen, slug] : chosen)]
+}
+
+/** Whether a wish means a model by either of its names. */
+export function fits(wish: Wish, id: string, slug: string | null): boolean {
+  if (wish.slug !== null) return wish.pattern === id
+  return matches(wish.pattern, id) || (slug !== null && matches(wish.pattern, slug))
+}
+
+function matches(pattern: string, name: string): boolean {
+  const [head = '', ...parts] = pattern.split('*')
+  if (parts.length === 0) return pattern === name
+  const tail = parts.pop() ?? ''
+  if (!name.startsWith(head) || !name.endsWith(tail) || name.length < head.length + tail.length) return false
+  let rest = name.slice(head.length, name.length - tail.length)
+  for (const part of parts) {
+    const at = rest.indexOf(part)
+    if (at < 0) return false
+    rest = rest.slice(at + part.length)
+  }
+  return true
 }

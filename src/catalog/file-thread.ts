@@ -5,9 +5,8 @@
 import { ServiceError } from '../domain/service-error.ts'
 import type { CatalogRows } from '../store/catalog-rows.ts'
 import { createThread } from '../threads/thread.ts'
-import type { Exported } from './export.ts'
 import type { FactsFile } from './facts-file.ts'
-import type { ParsedCatalog, ParseOptions } from './file.ts'
+import type { Exported, ParsedCatalog, ParseOptions } from './file.ts'
 import type { FactsText, FileReply, FileRequest } from './file-worker.ts'
 
 export interface FileThread {

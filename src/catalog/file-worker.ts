@@ -5,9 +5,8 @@
 import { messageOf } from '../domain/error.ts'
 import { ServiceError, type ServiceFailure } from '../domain/service-error.ts'
 import type { CatalogRows } from '../store/catalog-rows.ts'
-import { type Exported, toExport } from './export.ts'
 import { type FactsFile, parseFacts } from './facts-file.ts'
-import { type ParsedCatalog, type ParseOptions, parseCatalog } from './file.ts'
+import { type Exported, type ParsedCatalog, type ParseOptions, parseCatalog, toExport } from './file.ts'
 
 declare const self: Worker
 

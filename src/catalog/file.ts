@@ -1,22 +1,25 @@
 /**
- * From the text of a catalogue to a checked and complete `Catalog`, or to one error that names every problem with its
- * line. Called by `catalog validate | apply` and by `serve`. It reads no file but the known facts, and those only where
- * an entry lacks something; `source.ts` finds the text.
+ * The text of a catalog, read and written. Read to a checked and complete `Catalog`, with the files of models beside it, or to one error that
+ * names every problem with its line. Written from the rows that count, so that a plan of it is empty and an empty database that it is applied
+ * to has the same rows: known facts and what wildcards stand for are written out. Called by commands, by `serve`, and on a thread.
  */
-
 import type { MemoryBudgets } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Environment } from '../domain/snapshot.ts'
+import type { CatalogRows } from '../store/catalog-rows.ts'
+import type { ConfigStore } from '../store/config-store.ts'
 import { resolveReference, toReferences } from '../store/credential-place.ts'
-import { explain, isObject, toPath } from '../validation/explain.ts'
-import { checkCatalog } from './check.ts'
+import { explain, isObject, shorten, toPath } from '../validation/explain.ts'
+import { checkCatalog, toIssue } from './check.ts'
 import { type Catalog, lacksFacts, toModel, toUpstream } from './complete.ts'
-import { type CatalogDocument, parseText } from './document.ts'
+import { type CatalogDocument, parseText, writeDocument } from './document.ts'
 import { type Entry, type Issue, isWildcard, toEntry } from './entry.ts'
-import { toIssue } from './issue-words.ts'
 import { type KnownProviders, loadKnown } from './known.ts'
-import { toDevices, toMemoryBudgets } from './memory.ts'
+import { explainDevice, toDevices, toMemoryBudgets } from './process.ts'
+import { KINDS } from './rows-as-entries.ts'
+import { type FileEntries, toFileEntries } from './rows-as-file.ts'
 import { type CatalogFile, CatalogSchema, type ModelEntry } from './shape.ts'
+import { type CatalogSource, MODELS_FOLDER, type ModelFile } from './source.ts'
 import { type ExpandedModel, expandWildcards } from './wildcard.ts'
 
 export interface ParseOptions {
@@ -124,4 +127,168 @@ function toError(document: CatalogDocument, issues: Issue[], name: string): Serv
     { kind: 'catalog_invalid', name, problems },
     [`The catalogue has ${count}:`, ...lines].join('\n'),
   )
+}
+
+/** Parses a catalogue with the files of models beside it. Throws a ServiceError of kind `catalog_invalid`. */
+export async function parseSource(
+  { name, text, modelFiles }: Pick<CatalogSource, 'name' | 'text' | 'modelFiles'>,
+  environment: Environment,
+): Promise<ParsedCatalog> {
+  let all = text === null ? NOTHING : await parseCatalog(text, { name, environment })
+  const files = [{ name, devices: all.devices }]
+  for (const file of modelFiles) {
+    const parsed = await parseCatalog(file.text, { name: file.name, environment })
+    requireNew(all.catalog, parsed.catalog, file)
+    files.push({ name: file.name, devices: parsed.devices })
+    all = {
+      catalog: {
+        upstreams: [...all.catalog.upstreams, ...parsed.catalog.upstreams],
+        models: [...all.catalog.models, ...parsed.catalog.models],
+        aliases: [...all.catalog.aliases, ...parsed.catalog.aliases],
+      },
+      memory: all.memory.size > 0 ? all.memory : parsed.memory,
+      devices: [...all.devices, ...parsed.devices],
+      wildcards: [...all.wildcards, ...parsed.wildcards],
+      warnings: [...all.warnings, ...parsed.warnings],
+    }
+  }
+  for (const file of files) requireDevices(all, file)
+  return all
+}
+
+/** Parses files of models alone. Throws as above. */
+export const parseModelFiles = ({ modelFiles }: Pick<CatalogSource, 'modelFiles'>, environment: Environment) =>
+  parseSource({ name: MODELS_FOLDER, text: null, modelFiles }, environment)
+
+const NOTHING: ParsedCatalog = {
+  ...{ catalog: { upstreams: [], models: [], aliases: [] }, memory: new Map(), devices: [] },
+  ...{ wildcards: [], warnings: [] },
+}
+
+interface OfFile {
+  name: string
+  devices: ParsedCatalog['devices']
+}
+
+/** What a file says of devices must be so by the memory that another one has. */
+function requireDevices({ memory }: ParsedCatalog, { name, devices }: OfFile): void {
+  const problems = devices.flatMap(([id, device]) => {
+    const message = explainDevice(memory, device)
+    return message === null ? [] : [{ line: 1, path: `upstreams.${id}.device`, message }]
+  })
+  refuse(name, problems)
+}
+
+function requireNew(before: Catalog, added: Catalog, { name }: ModelFile): void {
+  const namesOf = ({ upstreams, models, aliases }: Catalog) => [
+    ...upstreams.map(({ id }) => `upstreams.${id}`),
+    ...models.map(({ slug }) => `models.${slug}`),
+    ...aliases.map(({ alias }) => `aliases.${alias}`),
+  ]
+  const known = new Set(namesOf(before))
+  const problems = namesOf(added)
+    .filter((path) => known.has(path))
+    .map((path) => ({ line: 1, path, message: 'is declared in another file, too: remove it from one of them.' }))
+  refuse(name, problems)
+}
+
+/** Throws where there are problems in a file. */
+function refuse(name: string, problems: { line: number; path: string; message: string }[]): void {
+  if (problems.length === 0) return
+  const lines = problems.map(({ path, message }) => `${name}: ${path} ${message}`)
+  throw new ServiceError(
+    { kind: 'catalog_invalid', name, problems },
+    [`The catalogue has ${problems.length === 1 ? 'one problem' : `${problems.length} problems`}:`, ...lines].join(
+      '\n',
+    ),
+  )
+}
+
+export interface Exported {
+  /** YAML. */
+  text: string
+  /** What it says, as values. */
+  document: FileEntries
+  /** What a file may not say, such as a row that a newer version has written: the name of the row, and why. */
+  leftOut: { name: string; reason: string }[]
+  /** Upstreams whose credential an administrator has typed in: a file has references only. */
+  sealed: string[]
+}
+
+/** Reads the catalogue and writes it down. */
+export async function exportCatalog(store: ConfigStore): Promise<Exported> {
+  const [rows, sealed] = await Promise.all([store.readCatalog(), store.readSealed()])
+  return toExport(rows, [...new Set(sealed.map(({ id }) => id))])
+}
+
+/** @param sealed ids of upstreams that have a credential which was typed in. */
+export async function toExport(rows: CatalogRows, sealed: string[]): Promise<Exported> {
+  const leftOut: Exported['leftOut'] = []
+  let left = rows
+  for (;;) {
+    const document = toFileEntries(left)
+    const text = writeDocument(document, toComments(left, sealed, leftOut))
+    const problems = await findProblems(text)
+    if (problems.length === 0) return { text, document, leftOut, sealed }
+    const before = leftOut.length
+    left = leaveOut(left, problems, leftOut)
+    // Else this would go on for ever.
+    if (leftOut.length === before) throw new Error(`the exported catalogue is not valid: ${problems[0]?.message}`)
+  }
+}
+
+const HEAD = ` What this Tollgate's catalogue says, as its database has it: catalog apply makes another say the same.
+ Facts that were known and models of wildcards are written out; credentials are references.`
+
+function toComments(rows: CatalogRows, sealed: string[], leftOut: Exported['leftOut']) {
+  const head = [HEAD, ...leftOut.map(({ name, reason }) => ` Left out: ${name}: ${reason}`)].join('\n')
+  const upstreams = rows.upstreams.filter(({ id }) => sealed.includes(id))
+  const at = upstreams.map(({ id }): [string[], string] => [['upstreams', id], SEALED])
+  return { head, at }
+}
+
+const SEALED = ' Its credential was typed in, and is not written here: name a variable that has it, as api_key.'
+
+type Problem = { path: string; message: string }
+
+async function findProblems(text: string): Promise<readonly Problem[]> {
+  try {
+    await parseCatalog(text, { name: 'export', environment: {} })
+    return []
+  } catch (error) {
+    if (error instanceof ServiceError && error.failure.kind === 'catalog_invalid') return error.failure.problems
+    throw error
+  }
+}
+
+/** The rows without those that a problem is about: a route alone where it is about that. */
+function leaveOut(rows: CatalogRows, problems: readonly Problem[], leftOut: Exported['leftOut']): CatalogRows {
+  const drop = (name: string, at: string, reason = explainAt(problems, at)): boolean => {
+    if (reason === null) return false
+    leftOut.push({ name, reason })
+    return true
+  }
+  const routesOf = Map.groupBy(rows.routes, ({ model }) => model)
+  const routes = new Set(rows.routes)
+  for (const [slug, ofModel] of routesOf)
+    for (const [index, row] of ofModel.entries())
+      if (drop(KINDS.routes.nameOf(row), `models.${shorten(slug)}.routes[${index}]`)) routes.delete(row)
+  // The rest of what is wrong with a model is about all of it.
+  const rest = problems.filter(({ path }) => !/\.routes\[\d+\]/.test(path))
+  const explainRest = (section: string, name: string) => explainAt(rest, `${section}.${shorten(name)}`)
+  const upstreams = rows.upstreams.filter(
+    (row) => !drop(KINDS.upstreams.nameOf(row), '', explainRest('upstreams', row.id)),
+  )
+  const models = rows.models.filter((row) => !drop(KINDS.models.nameOf(row), '', explainRest('models', row.slug)))
+  const aliases = rows.aliases.filter((row) => !drop(KINDS.aliases.nameOf(row), '', explainRest('aliases', row.alias)))
+  const slugs = new Set(models.map(({ slug }) => slug))
+  return { upstreams, models, routes: rows.routes.filter((row) => routes.has(row) && slugs.has(row.model)), aliases }
+}
+
+/** What is wrong at a place or within it; null where nothing is. A name may go on behind a dot: only fields are meant. */
+function explainAt(problems: readonly Problem[], at: string): string | null {
+  const found = problems.find(
+    ({ path }) => path === at || (path.startsWith(at) && /^(\.[a-z_]+|\[\d+\])+$/.test(path.slice(at.length))),
+  )
+  return found?.message ?? null
 }

@@ -1,5 +1,5 @@
 /**
- * Rows of the catalogue in the words of `catalog.yaml`: what `plan.ts` compares field by field, and what `export.ts` writes.
+ * Rows of the catalogue in the words of `catalog.yaml`: what `plan.ts` compares field by field, and what `file.ts` exports.
  * Every field is there, null where a row says nothing of it. Pure.
  */
 import type { Fields } from '../domain/changes.ts'

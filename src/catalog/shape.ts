@@ -48,7 +48,7 @@ const EffortFields = closed({
   ...{ minimal: fields(), low: fields(), medium: fields(), high: fields(), xhigh: fields(), max: fields() },
 } satisfies Record<'none' | Effort, TSchema>)
 
-/** A number is let through to `memory.ts`, as for times. */
+/** A number is let through to `process.ts`, as for times. */
 const SIZE = Type.Unsafe<string>(Type.Union([Type.Number(), Type.String()]))
 const size = () => Type.Optional(SIZE)
 const words = () => Type.Array(Type.String({ minLength: 1, maxLength: 4_000 }), { minItems: 1, maxItems: 200 })
@@ -126,7 +126,7 @@ const Pricing = Type.Array(
     audio_completion: price(),
     image_token: price(),
     image_token_completion: price(),
-    /** Known, so that `check-model.ts` can tell what to write in its place. */
+    /** Known, so that `check.ts` can tell what to write in its place. */
     image: price(),
     request: price(),
     web_search: price(),

@@ -1,13 +1,14 @@
 /**
- * Changes of the catalogue as lines for people: a row a line behind `+`, `~`, `-` or `=`, its fields beneath it. What is too long
- * for a line of a terminal goes on in the next, farther in. Pure.
+ * Changes of the catalog as lines for people: a row a line behind `+`, `~`, `-` or `=`, its fields beneath it, and the question whether
+ * to make them. What is too long for a line of a terminal goes on in the next, farther in.
  */
 import type { Adoption, Change, Changes, Counts } from '../catalog/changes.ts'
 import type { Left } from '../catalog/plan.ts'
 import type { Difference } from '../domain/changes.ts'
 import type { Origin } from '../domain/models.ts'
 import { count } from '../domain/text.ts'
-import { toIndented, toPrintable, WIDTH } from './io.ts'
+import { CommandError, usageError } from './command-error.ts'
+import { type Context, toIndented, toPrintable, WIDTH } from './io.ts'
 import type { ChangeMark, Paint } from './terminal.ts'
 
 const MARKS: Record<Change['action'], ChangeMark> = { create: '+', update: '~', delete: '-' }
@@ -98,4 +99,23 @@ const toSpaced = (value: unknown) =>
 export function toCountText({ created, updated, deleted, adopted, unchanged }: Counts): string {
   const owners = adopted === 0 ? '' : `${adopted} with another owner, `
   return `${count(created, 'row')} created, ${updated} updated, ${deleted} deleted, ${owners}${unchanged} unchanged`
+}
+
+export interface DecideFlags {
+  plan?: boolean
+  yes?: boolean
+}
+
+/** Refuses words that ask for both, or leave a script waiting. */
+export function requireDecided({ yes, plan }: DecideFlags, io: Context): void {
+  if (yes && plan) throw usageError('--plan changes nothing, and --yes does: say one of them.')
+  if (io.json && !yes && !plan) throw usageError('--json asks nothing: say --yes, or --plan.')
+}
+
+/** @param question such as `Add this?`. Throws `not_decided` where the answer is no, or nobody answers. */
+export async function requireYes(question: string, io: Context): Promise<void> {
+  const answer = await io.ask(`${question} [Y/n] `, false)
+  if (answer === null)
+    throw new CommandError('not_decided', 'Nothing is changed yet: say --yes, or run this at a terminal, which asks.')
+  if (!/^(y|yes)?$/i.test(answer.trim())) throw new CommandError('not_decided', 'Nothing was changed.')
 }

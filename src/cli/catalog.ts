@@ -1,19 +1,55 @@
 /**
- * `tollgate catalog validate | plan | apply`. `validate` needs no database, `plan` only reads it; `apply` works beside a
- * running server, which uses the change when the command returns.
+ * `tollgate catalog validate | plan | apply | export | history | revert | refresh`. `validate` needs no database; plans and exports only read it;
+ * the rest works beside a running server, which uses the change when the command returns.
  */
 
+import { existsSync, renameSync, rmSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type ApplyWishes, applyCatalog, planApply, toApplyOptions } from '../catalog/apply.ts'
-import { parseSource } from '../catalog/parse-source.ts'
+import { toNames } from '../catalog/discover.ts'
+import { parseFacts, unusable } from '../catalog/facts-file.ts'
+import { type Exported, exportCatalog, parseSource } from '../catalog/file.ts'
+import { listVersions, planRevert, revertCatalog, showVersion } from '../catalog/history.ts'
+import { loadKnown } from '../catalog/known.ts'
 import type { CatalogPlan } from '../catalog/plan.ts'
+import { type Refreshed, refreshFacts } from '../catalog/refresh.ts'
 import { type CatalogSource, loadSource } from '../catalog/source.ts'
-import { differs, toPlanDocument } from '../documents/catalog.ts'
+import {
+  differs,
+  toEditDocument,
+  toPlanDocument,
+  toShownVersionDocument,
+  toVersionDocument,
+} from '../documents/catalog.ts'
+import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { count } from '../domain/text.ts'
-import { toCountText, toLeftLines, toWriteLines } from './catalog-changes.ts'
+import { readActorNames } from '../keys/audit-log.ts'
+import { fetchFacts, toFactsSource } from '../server/facts.ts'
+import type { CatalogVersion } from '../store/catalog-rows.ts'
+import { createIdentityStore } from '../store/sqlite/identity-store.ts'
+import {
+  type DecideFlags,
+  requireDecided,
+  requireYes,
+  toCountText,
+  toLeftLines,
+  toWriteLines,
+} from './catalog-changes.ts'
 import { CommandError, usageError } from './command-error.ts'
-import { type Context, printJson, toPrintable, version, withStore } from './io.ts'
+import {
+  type Context,
+  printJson,
+  toDescribedTable,
+  toPrintable,
+  toShort,
+  toShortSource,
+  toTable,
+  toTime,
+  toWholeSource,
+  version,
+  withStore,
+} from './io.ts'
 
 export async function validate(file: string | undefined, io: Context): Promise<void> {
   const { source, catalog, wildcards, warnings } = await load(file, io).catch((error) => {
@@ -112,3 +148,178 @@ async function load(file: string | undefined, io: Context) {
 }
 
 const toTitle = (source: CatalogSource) => source.path ?? 'The built-in catalogue'
+
+/** @param file where to write it; standard output without one. */
+export async function exportTo(file: string | undefined, { force = false }: { force?: boolean }, io: Context) {
+  const path = file === undefined ? null : resolve(io.cwd, file)
+  if (path !== null && !force && existsSync(path))
+    throw new CommandError(
+      'file_exists',
+      `There is a file ${path} already. Name another file, or have it replaced with --force.`,
+    )
+  const exported = await withStore(io, { readonly: true }, exportCatalog)
+  const { document, leftOut, sealed } = exported
+  const warnings = toWarnings(exported)
+  if (path !== null) await write(path, exported.text)
+  const [upstreams, models] = [Object.keys(document.upstreams).length, Object.keys(document.models).length]
+  const aliases = Object.keys(document.aliases ?? {}).length
+  if (path !== null && io.json)
+    return printJson(io, { path, upstreams, models, aliases, left_out: leftOut, sealed, warnings })
+  for (const warning of warnings) io.stderr(`warning: ${toPrintable(warning)}\n`)
+  // A catalogue may be written as JSON, too.
+  if (path === null) return io.json ? printJson(io, document) : io.stdout(exported.text)
+  const what = `${count(upstreams, 'upstream')}, ${count(models, 'model')}, ${aliases} ${aliases === 1 ? 'alias' : 'aliases'}`
+  io.stdout(`${path} says what the database says: ${what}.\n`)
+}
+
+function toWarnings({ leftOut, sealed }: Exported): string[] {
+  return [
+    ...leftOut.map(({ name, reason }) => `${name} is left out: ${reason}`),
+    ...sealed.map(
+      (id) => `upstreams.${id}: its credential was typed in and is not written: name a variable that has it.`,
+    ),
+  ]
+}
+
+/** Whole or not at all: what is replaced stays until then. */
+async function write(path: string, text: string): Promise<void> {
+  const unfinished = `${path}.${process.pid}.tmp`
+  try {
+    await Bun.write(unfinished, text, { createPath: false })
+    renameSync(unfinished, path)
+  } catch (cause) {
+    rmSync(unfinished, { force: true })
+    throw new CommandError(
+      'file_unwritable',
+      `Cannot write ${path}: ${codeOf(cause) || messageOf(cause)}. Name another file.`,
+    )
+  }
+}
+
+/** @param number the version to show; all of them are listed without one. */
+export async function history(number: string | undefined, io: Context): Promise<void> {
+  if (number !== undefined) return show(toNumber(number), io)
+  const { versions, names } = await withStore(io, { readonly: true }, async (store, sqlite) => ({
+    versions: await listVersions(store),
+    names: await readActorNames(createIdentityStore(sqlite)),
+  }))
+  if (io.json) return printJson(io, { versions: versions.map((version) => toVersionDocument(version, names)) })
+  if (versions.length === 0) return io.stderr('Nothing was applied yet.\n')
+  io.stdout(
+    toTable(
+      HEADINGS,
+      versions.map((version) => toCells(version, names)),
+      io.paint,
+    ),
+  )
+}
+
+const HEADINGS = ['N', 'WHEN (UTC)', 'WHO', 'WHAT', 'ROWS', 'SOURCE']
+
+const toCells = (version: CatalogVersion, names: ReadonlyMap<string, string>) => [
+  String(version.number),
+  toTime(version.atMs),
+  toShort(names.get(version.actor) ?? version.actor),
+  version.action.replace(/^catalog\./, ''),
+  // As a plan marks them. Another owner is something that a row has otherwise.
+  `+${version.created} ~${version.updated + version.adopted} -${version.deleted}`,
+  toShortSource(version.subject),
+]
+
+async function show(number: number, io: Context): Promise<void> {
+  const { shown, names } = await withStore(io, { readonly: true }, async (store, sqlite) => ({
+    shown: await showVersion(store, number),
+    names: await readActorNames(createIdentityStore(sqlite)),
+  }))
+  if (io.json) return printJson(io, toShownVersionDocument(shown, names))
+  const { version, told } = shown
+  const cells = toCells(version, names)
+  io.stdout(toDescribedTable(HEADINGS, [cells], [[toWholeSource(version.subject)]], io.paint))
+  io.stdout(
+    told ? toWriteLines(told, io.paint) : 'What it changed is not known: the version before it is not kept any more.\n',
+  )
+}
+
+export async function revert(text: string, { plan = false }: { plan?: boolean }, io: Context): Promise<void> {
+  const number = toNumber(text)
+  const done = await withStore(io, { readonly: plan }, (store) =>
+    plan ? planRevert(store, number) : revertCatalog(store, number, { actor: 'cli', nowMs: io.nowMs() }),
+  )
+  if (io.json) return printJson(io, { reverted_to: number, planned: plan, ...done })
+  io.stdout(toWriteLines(done, io.paint))
+  if (done.changes.length + done.adoptions.length === 0)
+    return io.stdout(`The catalogue is what it was after version ${number}: nothing to change.\n`)
+  const what = toCountText(done)
+  if (plan) return io.stdout(`To go back to version ${number} would make: ${what}.\n`)
+  io.stdout(`The catalogue is what it was after version ${number}: ${what}. This is version ${done.version}.\n`)
+  io.stderr(
+    'note: the catalogue file says what it said, and wins again once it is applied: by you, by a reload, or by a server that starts after the file, or its own version, has changed. Write this one down with: tollgate catalog export FILE\n',
+  )
+}
+
+function toNumber(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text))
+    throw usageError(`'${text}' is no version: see their numbers with: tollgate catalog history`)
+  return Number(text)
+}
+
+/** Of a note. */
+const MOST_REFRESHED = 20
+
+export interface RefreshFlags extends DecideFlags {
+  from?: string
+}
+
+export async function refresh(file: string | undefined, flags: RefreshFlags, io: Context): Promise<void> {
+  requireDecided(flags, io)
+  if (file !== undefined && flags.from !== undefined) throw usageError('Name a file, or an address with --from.')
+  const source = file === undefined ? (flags.from ?? toFactsSource(io.environment)) : resolve(io.cwd, file)
+  const text = file === undefined ? await fetchFacts(source) : await readFile(source)
+  const { known, models, wrong } = parseFacts(text, source)
+  if (wrong > 0)
+    io.stderr(`note: ${wrong} of the ${models + wrong} models in it are not as they should be, and left out.\n`)
+  const facts = { known, shipped: await loadKnown(), source }
+  const by = { actor: 'cli', nowMs: io.nowMs() }
+  const planned = await withStore(io, { readonly: true }, (store) =>
+    refreshFacts(store, facts, { ...by, isPlan: true }),
+  )
+  const isIdle = planned.changes.length + planned.adoptions.length === 0
+  if (io.json && (flags.plan || isIdle)) return printJson(io, toDocument(source, planned, true))
+  if (!io.json) {
+    io.stdout(toWriteLines(planned, io.paint) + toLeftLines(planned.left, 'discovered', io.paint))
+    tellPrices(planned, io)
+    if (isIdle) return io.stdout(`The catalogue says what ${toPrintable(source)} does: nothing to change.\n`)
+    if (flags.plan) return io.stdout(`That would make: ${toCountText(planned)}. Nothing is changed yet.\n`)
+  }
+  if (!flags.yes) await requireYes('Change this?', io)
+  const done = await withStore(io, {}, (store) => refreshFacts(store, facts, by))
+  if (io.json) return printJson(io, toDocument(source, done, false))
+  const back =
+    done.version !== null && done.version > 1 ? `; back with: tollgate catalog revert ${done.version - 1}` : ''
+  io.stdout(`${toCountText(done)}. It is version ${done.version} of the catalogue${back}\n`)
+}
+
+const toDocument = (source: string, { left, unpriced, free, ...edited }: Refreshed, planned: boolean) => ({
+  ...{ source, planned },
+  ...toEditDocument(edited),
+  ...{ left, unpriced, free },
+})
+
+function tellPrices({ unpriced, free }: Refreshed, io: Context): void {
+  if (free.length > 0)
+    io.stderr(
+      `note: by this list they cost nothing from now on, and no budget ends them: ${toNames(free.map(toPrintable), MOST_REFRESHED)}. Whoever knows better gives them prices in the dashboard.\n`,
+    )
+  if (unpriced.length > 0)
+    io.stderr(
+      `note: still unpriced, and so disabled: ${toNames(unpriced.map(toPrintable), MOST_REFRESHED)}. Give them prices in the dashboard.\n`,
+    )
+}
+
+async function readFile(path: string): Promise<string> {
+  try {
+    return await Bun.file(path).text()
+  } catch {
+    throw unusable(`${path} cannot be read. Name the api.json of models.dev, or leave the name out to have it fetched.`)
+  }
+}

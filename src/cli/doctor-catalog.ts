@@ -18,7 +18,7 @@ export async function checkCatalogFile(settings: Settings, io: Context): Promise
     if (path === null) return []
     if (isApplied(settings, toDigest(source, version()))) return [ok(name, `${path} is what was applied last.`)]
     // As at a start: one that is applied already needs no reader of YAML.
-    const { parseSource } = await import('../catalog/parse-source.ts')
+    const { parseSource } = await import('../catalog/file.ts')
     await parseSource({ ...source, name: path }, environment)
     const plan = `tollgate catalog plan ${path}`
     return [ok(name, `${path} is valid, and not what was applied last. What it would change: ${plan}`)]

@@ -10,8 +10,7 @@ import { count, matches } from '../domain/text.ts'
 import { CommandError } from './command-error.ts'
 import { type Context, printJson, toDescribedTable, toPrintable, toTable, withStore } from './io.ts'
 import { findServer, noteServer } from './live.ts'
-import { MODEL_HEADINGS, toModelCells } from './model-table.ts'
-import { toModelText } from './model-text.ts'
+import { MODEL_HEADINGS, toModelCells, toModelText } from './model-text.ts'
 import { readUpstreams } from './read-upstreams.ts'
 
 /** @param all also those that are disabled, that no list of the API shows, and those of a wildcard that are not ready. */

@@ -9,8 +9,7 @@ import { toUsd } from '../domain/usage.ts'
 import { type ChargedCall, isFar, type RequestCharge } from '../ledger/charge.ts'
 import type { StoredRequest } from '../store/ledger-rows.ts'
 import { toDescribedTable, toFactLines, toIndented, toPrintable, toShort, toTable, toTime } from './io.ts'
-import { toPerMillion } from './model-table.ts'
-import { toConditionText } from './model-text.ts'
+import { toConditionText, toPerMillion } from './model-text.ts'
 import { toElapsed, toNote } from './request-rows.ts'
 
 export function toRequestText(charge: RequestCharge, names: Names): string {

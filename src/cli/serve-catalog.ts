@@ -4,8 +4,7 @@
  */
 import { APPLIED_DIGEST, applyCatalog, isApplied, toApplyOptions, toDigest } from '../catalog/apply.ts'
 import type { Catalog } from '../catalog/complete.ts'
-import { type CatalogSource, listPlaces, loadSource, toModelsFolder } from '../catalog/source.ts'
-import { watchCatalog } from '../catalog/watch.ts'
+import { type CatalogSource, listPlaces, loadSource, toModelsFolder, watchCatalog } from '../catalog/source.ts'
 import type { ProcessSpecs } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Log } from '../log.ts'
@@ -77,7 +76,7 @@ export async function createServedCatalog(io: Context, { file, fromRows, log }: 
       if (!isApplied(settings, toDigest(source, version()))) await apply(source, store, io, log)
     },
     async loadProcesses() {
-      const { loadProcesses } = await import('../catalog/processes.ts')
+      const { loadProcesses } = await import('../catalog/model-files.ts')
       const { specs, ignored } = await loadProcesses(await loadSource({ file, dataFolder, cwd }), file !== undefined)
       // The same is not said twice.
       for (const sentence of ignored) if (!told.has(sentence)) log.warn('process_ignored', sentence)
@@ -119,7 +118,7 @@ const EMPTY: Catalog = { upstreams: [], models: [], aliases: [] }
 /** Returns whether anything was changed. Throws a ServiceError that names all that is wrong with the catalogue. */
 async function apply(source: CatalogSource, store: ConfigStore, io: Context, log: Log): Promise<boolean> {
   // A catalogue that is applied already, as at nearly every start, needs no reader of YAML.
-  const { parseSource } = await import('../catalog/parse-source.ts')
+  const { parseSource } = await import('../catalog/file.ts')
   // What it warns of, credentials that are missing, the server says itself of each upstream that is not ready.
   const { catalog } = await parseSource(source, io.environment)
   // Without a catalogue, what one has declared stays; a model whose file is gone goes all the same.

@@ -2,7 +2,7 @@
  * `tollgate upstreams discover`: which model servers answer on this machine, and for which providers there is a key in the environment.
  * The former are added by `--enable`, and by `serve` on an empty installation; the latter are only found: they cost money.
  */
-import { type FoundServer, findProviders, isAtUsual, toFoundServers } from '../catalog/on-this-machine.ts'
+import { type FoundServer, findProviders, isAtUsual, toFoundServers } from '../catalog/providers.ts'
 import { toFoundDocument } from '../documents/upstream.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { count } from '../domain/text.ts'

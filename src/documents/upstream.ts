@@ -3,7 +3,7 @@
  * API. No secret is ever part of it: of a credential only whether there is one. Pure.
  */
 import { type Static, Type } from '@sinclair/typebox'
-import type { FoundProvider, FoundServer } from '../catalog/on-this-machine.ts'
+import type { FoundProvider, FoundServer } from '../catalog/providers.ts'
 import { toRevision } from '../domain/changes.ts'
 import { mapLimits } from '../domain/limits.ts'
 import { SERVER_STATES, type ServedFigures, type ServerStatus } from '../domain/model-server.ts'

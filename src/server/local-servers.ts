@@ -5,7 +5,7 @@
  */
 import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
-import type { LocalServer } from '../catalog/on-this-machine.ts'
+import type { LocalServer } from '../catalog/providers.ts'
 import { asList, asObject, asText, parseJson } from '../domain/json.ts'
 import { findPreset } from '../store/presets.ts'
 

@@ -1,7 +1,7 @@
 /** An exported catalogue says what the database says: planned against it there is no difference, applied elsewhere it is the same. */
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { applyCatalog, planApply } from '../../src/catalog/apply.ts'
-import { exportCatalog } from '../../src/catalog/export.ts'
+import { exportCatalog } from '../../src/catalog/file.ts'
 import { FEATURES, INPUT_MODALITIES, ORIGINS } from '../../src/domain/models.ts'
 import type { CatalogRows } from '../../src/store/catalog-rows.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'

@@ -1,7 +1,7 @@
 /** A preset is kept as it is written, and read where it is used: planned, applied, exported, brought back; and what is wrong with one. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { applyCatalog, planApply } from '../../src/catalog/apply.ts'
-import { exportCatalog } from '../../src/catalog/export.ts'
+import { exportCatalog } from '../../src/catalog/file.ts'
 import { revertCatalog } from '../../src/catalog/history.ts'
 import type { UpstreamRow } from '../../src/store/catalog-rows.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'

@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type CatalogWatch, watchCatalog } from '../../src/catalog/watch.ts'
+import { type CatalogWatch, watchCatalog } from '../../src/catalog/source.ts'
 import { ServiceError } from '../../src/domain/service-error.ts'
 
 let folder: string

@@ -1,4 +1,4 @@
-/** `tollgate catalog` in words. `../catalog.ts` and `../catalog-history.ts` do what they say. */
+/** `tollgate catalog` in words. `../catalog.ts` does what they say. */
 import type { Command } from 'commander'
 import type { Context } from '../io.ts'
 import { toCatalogFile } from './serve.ts'
@@ -45,22 +45,22 @@ export function addCatalog(program: Command, context: Context): void {
     .option('--from <url>', 'where it is published (or TOLLGATE_FACTS; default https://models.dev/api.json)')
     .option('--plan', 'show what that would change, and change nothing')
     .option('--yes', 'ask nothing: for scripts')
-    .action(async (file, flags) => (await import('../catalog-refresh.ts')).refresh(file, flags, context))
+    .action(async (file, flags) => (await import('../catalog.ts')).refresh(file, flags, context))
   catalog
     .command('export')
     .description('write what the database says as a catalogue: as YAML, or with --json as JSON')
     .argument('[file]', 'where to write it; else to standard output')
     .option('--force', 'replace the file if there is one')
-    .action(async (name, flags) => (await import('../catalog-export.ts')).exportTo(name, flags, context))
+    .action(async (name, flags) => (await import('../catalog.ts')).exportTo(name, flags, context))
   catalog
     .command('history')
     .description('list the versions of the catalogue that are kept, oldest first: the newest hundred')
     .argument('[n]', 'show what this one changed')
-    .action(async (number) => (await import('../catalog-history.ts')).history(number, context))
+    .action(async (number) => (await import('../catalog.ts')).history(number, context))
   catalog
     .command('revert')
     .description('make the catalogue what it was after a version; itself a version, which can be reverted')
     .argument('<n>', 'its number in the history')
     .option('--plan', 'show what that would change, and change nothing')
-    .action(async (number, flags) => (await import('../catalog-history.ts')).revert(number, flags, context))
+    .action(async (number, flags) => (await import('../catalog.ts')).revert(number, flags, context))
 }

@@ -50,6 +50,6 @@ export function addModels(program: Command, context: Context): void {
     .argument('<slug>', 'its name')
     .option('--plan', 'show what that would delete, and delete nothing')
     .action(async (slug: string, flags: { plan?: boolean }) =>
-      (await import('../models-remove.ts')).remove(slug, flags, context),
+      (await import('../models-add.ts')).remove(slug, flags, context),
     )
 }

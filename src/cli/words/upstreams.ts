@@ -4,8 +4,7 @@ import { type Command, Option } from 'commander'
 import { DIALECTS, isBuiltIn } from '../../domain/dialects.ts'
 import { usageError } from '../command-error.ts'
 import type { Context } from '../io.ts'
-import type { AddFlags } from '../upstreams-add.ts'
-import type { EditFlags } from '../upstreams-change.ts'
+import type { AddFlags, EditFlags } from '../upstreams-add.ts'
 import type { DiscoverFlags } from '../upstreams-discover.ts'
 
 export function addUpstreams(program: Command, context: Context): void {
@@ -59,14 +58,14 @@ export function addUpstreams(program: Command, context: Context): void {
     .option('--concurrency <n>', 'calls at a time that its provider allows; none = no limit')
     .option('--plan', 'show what that would change, and change nothing')
     .option('--yes', 'ask nothing: for scripts')
-    .action(async (id: string, flags: EditFlags) => (await import('../upstreams-change.ts')).edit(id, flags, context))
+    .action(async (id: string, flags: EditFlags) => (await import('../upstreams-add.ts')).edit(id, flags, context))
   upstreams
     .command('remove')
     .description('delete an upstream that was added, with the models and routes that were found there')
     .argument('<id>', 'what it is called')
     .option('--plan', 'show what that would delete, and delete nothing')
     .action(async (id: string, flags: { plan?: boolean }) =>
-      (await import('../upstreams-change.ts')).remove(id, flags, context),
+      (await import('../upstreams-add.ts')).remove(id, flags, context),
     )
   upstreams
     .command('test')
@@ -77,7 +76,7 @@ export function addUpstreams(program: Command, context: Context): void {
     .option('--call', 'make one tiny call to each that is named: paid, and on record under the key `system`')
     .option('--model <slug>', 'the model that --call asks; else the cheapest')
     .action(async (ids: string[], { call, model }: { call?: boolean; model?: string }) => {
-      if (call) return (await import('../upstreams-call.ts')).call(ids, model, context)
+      if (call) return (await import('../upstreams.ts')).call(ids, model, context)
       if (model !== undefined) throw usageError('--model is for --call alone: without it nothing is asked of a model.')
       return (await import('../upstreams.ts')).test(ids, context)
     })
@@ -85,14 +84,14 @@ export function addUpstreams(program: Command, context: Context): void {
     .command('start')
     .description('start the model server of an upstream that the running server has, and wait until it is ready')
     .argument('<id>', 'what it is called')
-    .action(async (id: string) => (await import('../upstreams-run.ts')).drive(id, 'start', context))
+    .action(async (id: string) => (await import('../upstreams.ts')).drive(id, 'start', context))
   upstreams
     .command('stop')
     .description('stop the model server of an upstream once its answers have ended; the next request starts it again')
     .argument('<id>', 'what it is called')
     .option('--now', 'at once, where it hangs; its answers break off')
     .action(async (id: string, { now }: { now?: boolean }) =>
-      (await import('../upstreams-run.ts')).drive(id, now ? 'stop now' : 'stop', context),
+      (await import('../upstreams.ts')).drive(id, now ? 'stop now' : 'stop', context),
     )
   upstreams
     .command('logs')
@@ -100,7 +99,7 @@ export function addUpstreams(program: Command, context: Context): void {
     .argument('<id>', 'what it is called')
     .option('--lines <n>', 'how many lines', '100')
     .action(async (id: string, { lines }: { lines: string }) =>
-      (await import('../upstreams-run.ts')).logs(id, lines, context),
+      (await import('../upstreams.ts')).logs(id, lines, context),
     )
 }
 
