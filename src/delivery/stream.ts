@@ -6,8 +6,7 @@
 import { endOf, UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent, Passage } from '../domain/events.ts'
 import type { PassingWriter, Writer } from '../formats/format.ts'
-import { type Begun, type Delivery, isUnmet, toComplete, toHeaders } from './delivery.ts'
-import { settleFailure, toCause } from './failure.ts'
+import { type Begun, type Delivery, isUnmet, settleFailure, toCause, toComplete, toHeaders } from './delivery.ts'
 import { Heartbeat, Sink, type SinkOptions } from './sink.ts'
 
 /**
@@ -53,10 +52,6 @@ const STREAM_HEADERS = {
 }
 
 class ResponseStream implements Passage {
-  readonly #delivery: Delivery
-  readonly #opening: Promise<Begun>
-  readonly #begun: Begun | null
-  readonly #options: SinkOptions
   #writer: Writer
   #isTaken = false
   /** What writes an answer that passes as it came, and to where; null for any other. */
@@ -66,11 +61,12 @@ class ResponseStream implements Passage {
   /** The event that ended the answer. */
   #last: AnswerEvent | null = null
 
-  constructor(delivery: Delivery, opening: Promise<Begun>, begun: Begun | null, options: SinkOptions) {
-    this.#delivery = delivery
-    this.#opening = opening
-    this.#begun = begun
-    this.#options = options
+  constructor(
+    private readonly delivery: Delivery,
+    private readonly opening: Promise<Begun>,
+    private readonly begun: Begun | null,
+    private readonly options: SinkOptions,
+  ) {
     this.#writer = delivery.format.writer(delivery.task, delivery.identity)
     // It may fail while nobody looks: whoever delivers will.
     opening.catch(() => {})
@@ -78,11 +74,11 @@ class ResponseStream implements Passage {
 
   /** See `Writer`. While the request waits for something, also for what. */
   get keepAlive(): string {
-    return this.#delivery.waiting.comment() ?? this.#writer.keepAlive
+    return this.delivery.waiting.comment() ?? this.#writer.keepAlive
   }
 
   respond(): Response {
-    const { client } = this.#delivery
+    const { client } = this.delivery
     // A client that leaves before the runtime asks for the body would otherwise never be settled.
     const leave = () => {
       if (!this.#isTaken) void this.#deliver(null)
@@ -92,17 +88,17 @@ class ResponseStream implements Passage {
       type: 'direct',
       pull: (controller) => (this.#isTaken ? controller.close() : this.#deliver(controller)),
     })
-    return new Response(body, { headers: Object.assign(toHeaders(this.#delivery, this.#begun), STREAM_HEADERS) })
+    return new Response(body, { headers: Object.assign(toHeaders(this.delivery, this.begun), STREAM_HEADERS) })
   }
 
   async #deliver(controller: ReadableStreamDirectController | null): Promise<void> {
     this.#isTaken = true
-    const sink = new Sink(controller, this.#delivery.signal, this.#options, this)
+    const sink = new Sink(controller, this.delivery.signal, this.options, this)
     try {
-      const begun = this.#begun ?? (await this.#await(sink))
+      const begun = this.begun ?? (await this.#await(sink))
       if (begun) await this.#write(begun, sink)
     } finally {
-      this.#delivery.held.dispose()
+      this.delivery.held.dispose()
       sink.close()
     }
   }
@@ -112,7 +108,7 @@ class ResponseStream implements Passage {
     try {
       // A client that has left meanwhile is noticed by the call itself, which ends then.
       await send(sink, this.keepAlive)
-      return await this.#opening
+      return await this.opening
     } catch (error) {
       await this.#fail(sink, error, 'status')
       return null
@@ -120,7 +116,7 @@ class ResponseStream implements Passage {
   }
 
   async #write({ answer, events }: Begun, sink: Sink): Promise<void> {
-    const { settlement, format, identity } = this.#delivery
+    const { settlement, format, identity } = this.delivery
     if (answer.isNative && format.native) {
       this.#passing = format.native.writer(identity)
       this.#writer = this.#passing
@@ -142,7 +138,7 @@ class ResponseStream implements Passage {
       const last: AnswerEvent | null = this.#last
       if (last?.kind === 'failure') throw last.error
       if (last === null) throw new UpstreamError('broken', 'ended its stream in the middle of the answer')
-      if (this.#delivery.signal.aborted) throw endOf(this.#delivery.signal)
+      if (this.delivery.signal.aborted) throw endOf(this.delivery.signal)
       // The tail waits for the ledger.
       const receipt = await settlement.settle(toComplete(this.#isUnmet))
       await send(sink, writer.tail(receipt))
@@ -161,7 +157,7 @@ class ResponseStream implements Passage {
 
   /** Settles an answer that broke off, and says so: an error frame, and no end that looks like one. */
   async #fail(sink: Sink, cause: unknown, begun: 'status' | 'answer'): Promise<void> {
-    const { settlement, signal, requestId } = this.#delivery
+    const { settlement, signal, requestId } = this.delivery
     const error = await settleFailure(settlement, toCause(cause, signal), begun)
     error.requestId = requestId
     if (error.kind !== 'client_closed') sink.end(this.#writer.failure(error))

@@ -41,3 +41,9 @@ export function toSchemaRefusal(schema: TSchema, body: unknown, otherwise: strin
   if (!problem) return new GatewayError('invalid_request', otherwise)
   return new GatewayError('invalid_request', problem.message, { code: problem.code, param: problem.path })
 }
+
+/** The fields that say something. */
+export const withoutNulls = <Fields extends object>(fields: Fields) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined)) as {
+    [Name in keyof Fields]?: NonNullable<Fields[Name]>
+  }

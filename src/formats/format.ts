@@ -2,7 +2,7 @@
 import type { Decision, GatewayError } from '../domain/error.ts'
 import type { AnswerEvent } from '../domain/events.ts'
 import type { RawRequest, Task } from '../domain/task.ts'
-import type { Receipt } from '../domain/usage.ts'
+import { type Receipt, toUsd } from '../domain/usage.ts'
 
 /** What identifies an answer, the same in every frame. */
 export interface Identity {
@@ -66,3 +66,7 @@ export interface PassingWriter extends Writer {
 
 /** A comment, which every reader of server-sent events passes over. */
 export const KEEP_ALIVE = ': keep-alive\n\n'
+
+/** Counts with what they cost, as JSON text: `cost` has no exponent on the wire, which JSON.stringify gives every amount under a millionth. */
+export const withCost = (counts: object, costNanoUsd: number): string =>
+  `${JSON.stringify({ ...counts, cost_nano_usd: costNanoUsd }).slice(0, -1)},"cost":${toUsd(costNanoUsd)}}`

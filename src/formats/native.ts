@@ -47,8 +47,6 @@ function renamed({ data, origin }: RawEvent, names: Edits): string {
 }
 
 class NativeWriter implements PassingWriter {
-  readonly #words: NativeWords
-  readonly #identity: Identity
   readonly #names: Edits
   /** The end, as far as it came. */
   #tail = ''
@@ -56,14 +54,15 @@ class NativeWriter implements PassingWriter {
   /** What has left last: an event, or frames as they came. */
   #last: RawEvent | string | null = null
 
-  constructor(words: NativeWords, identity: Identity) {
-    this.#words = words
-    this.#identity = identity
+  constructor(
+    private readonly words: NativeWords,
+    private readonly identity: Identity,
+  ) {
     this.#names = toNames(words, identity)
   }
 
   get keepAlive(): string {
-    return this.#last === null ? KEEP_ALIVE : this.#words.keepAlive
+    return this.#last === null ? KEEP_ALIVE : this.words.keepAlive
   }
 
   take(events: readonly AnswerEvent[]): string {
@@ -104,7 +103,7 @@ class NativeWriter implements PassingWriter {
 
   failure(error: GatewayError): string {
     const last = this.#last && toData(this.#last)
-    return this.#words.failure(error, { identity: this.#identity, opening: this.#opening, last })
+    return this.words.failure(error, { identity: this.identity, opening: this.#opening, last })
   }
 }
 

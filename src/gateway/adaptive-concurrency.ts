@@ -1,8 +1,8 @@
 /**
  * Less at a time to an upstream of our own that has said that it has no room: several clients may share one context there, and all of
  * them fail where their prompts do not fit in together. How many tokens it takes is halved with each such word and grows again by good
- * answers, as TCP shares a line (RFC 5681, section 3.1), but slowly; a while after the last such word nobody is held back any more.
- * Who waits is let in by turns of keys, in a line that is bounded: what is large waits until it is alone, and what is small goes together
+ * answers, as TCP shares a link (RFC 5681, section 3.1), but slowly; a while after the last such word nobody is held back any more.
+ * Who waits is let in by turns of keys, in a queue that is bounded: what is large waits until it is alone, and what is small goes together
  * before it and after it.
  */
 import type { EndSignal } from '../domain/end-signal.ts'
@@ -42,7 +42,7 @@ interface UpstreamLoad {
   calmMs: number
   /** How long an answer takes about, the last few above all. */
   answerMs: number
-  line: FairQueue<Waiter>
+  queue: FairQueue<Waiter>
 }
 
 interface Waiter extends LimitedCall, QueueEntry {
@@ -67,10 +67,10 @@ export class AdaptiveConcurrency {
   ): ConcurrencySlot | Promise<ConcurrencySlot> {
     const load = this.#loads.getOrInsertComputed(id, () => ({
       ...{ calls: 0, tokens: 0, width: Number.POSITIVE_INFINITY, calmMs: 0, answerMs: ANSWER_MS },
-      line: new FairQueue<Waiter>(MOST_WAITING),
+      queue: new FairQueue<Waiter>(MOST_WAITING),
     }))
     this.#letIn(id, load)
-    if (load.line.length === 0 && fits(load, call)) return this.#take(id, load, call)
+    if (load.queue.length === 0 && fits(load, call)) return this.#take(id, load, call)
     return this.#wait(id, load, call, signal, deadlines.firstToken)
   }
 
@@ -81,13 +81,13 @@ export class AdaptiveConcurrency {
     signal: EndSignal,
     mostMs: number,
   ): Promise<ConcurrencySlot> {
-    const { line } = load
+    const { queue } = load
     if (signal.aborted) throw endOf(signal)
     const { promise, resolve, reject } = Promise.withResolvers<ConcurrencySlot>()
     const waiter: Waiter = { ...call, sinceMs: this.monotonicMs(), resolve, reject }
-    line.join(waiter)?.reject(tooMany(line.length, toExpectedMs(load)))
+    queue.join(waiter)?.reject(tooMany(queue.length, toExpectedMs(load)))
     const give = (error: UpstreamError) => {
-      if (!line.leave(waiter)) return
+      if (!queue.leave(waiter)) return
       reject(error)
       // Those behind it may fit in.
       this.#letIn(id, load)
@@ -131,10 +131,10 @@ export class AdaptiveConcurrency {
 
   #letIn(id: string, load: UpstreamLoad): void {
     if (this.monotonicMs() >= load.calmMs) load.width = Number.POSITIVE_INFINITY
-    const { line } = load
+    const { queue } = load
     // Whoever is next is waited for, however large: else it would wait for ever behind small ones.
-    for (let next = line.first(); next !== undefined && fits(load, next); next = line.first()) {
-      line.next()
+    for (let next = queue.first(); next !== undefined && fits(load, next); next = queue.first()) {
+      queue.next()
       next.resolve(this.#take(id, load, next))
     }
   }
@@ -147,8 +147,8 @@ const toWider = (width: number, tokens: number) =>
   Math.max(tokens, width + (tokens * Math.min(1, tokens / width)) / ANSWERS)
 
 /** How long somebody who comes now would wait about. */
-const toExpectedMs = ({ line, calls, answerMs }: UpstreamLoad) =>
-  Math.ceil((line.length + 1) / Math.max(1, calls)) * answerMs
+const toExpectedMs = ({ queue, calls, answerMs }: UpstreamLoad) =>
+  Math.ceil((queue.length + 1) / Math.max(1, calls)) * answerMs
 
 /** @param retryAfterMs as was measured. */
 const tooMany = (waiting: number, retryAfterMs: number): UpstreamError =>

@@ -129,23 +129,23 @@ export class Load {
 /** What one request takes of it, from its entry to its end. */
 export class AdmissionSlot implements Disposable {
   readonly key: Key
-  readonly #load: Load
-  readonly #holding: Holding
   #bytes = 0
   /** Ends the request, once it was admitted. */
   #end: RequestEnd | null = null
   #isLeft = false
 
-  constructor(load: Load, holding: Holding, key: Key) {
-    this.#load = load
-    this.#holding = holding
+  constructor(
+    private readonly load: Load,
+    private readonly holding: Holding,
+    key: Key,
+  ) {
     this.key = key
   }
 
   /** Counts bytes in that the request keeps until it ends. Returns the refusal where there is no room for them. */
   readonly take = (bytes: number): GatewayError | null => {
     if (this.#isLeft) return null
-    const overloaded = this.#load.take(bytes, this.#holding, this)
+    const overloaded = this.load.take(bytes, this.holding, this)
     if (overloaded === null) this.#bytes += bytes
     return overloaded
   }
@@ -155,7 +155,7 @@ export class AdmissionSlot implements Disposable {
    * waits no longer.
    */
   admit(client: AbortSignal): EndSignal {
-    this.#load.admit(this)
+    this.load.admit(this)
     this.#end = new RequestEnd(client)
     return this.#end
   }
@@ -169,9 +169,9 @@ export class AdmissionSlot implements Disposable {
   [Symbol.dispose](): void {
     if (this.#isLeft) return
     this.#isLeft = true
-    if (this.#holding.largest === this) this.#holding.largest = null
+    if (this.holding.largest === this) this.holding.largest = null
     this.#end = null
-    this.#load.leave(this.#bytes, this, this.#holding)
+    this.load.leave(this.#bytes, this, this.holding)
   }
 }
 
@@ -318,31 +318,28 @@ export class OverloadState {
  * 4 us of 65 a request (a controller of its own with a listener at it, `bun run bench`), so that of this one only those pay who listen.
  */
 class RequestEnd implements EndSignal {
-  readonly #client: AbortSignal
   #ended: EndReason | null = null
   #listeners: Set<() => void> | null = null
 
-  constructor(client: AbortSignal) {
-    this.#client = client
-  }
+  constructor(private readonly client: AbortSignal) {}
 
   get aborted(): boolean {
-    return this.#ended !== null || this.#client.aborted
+    return this.#ended !== null || this.client.aborted
   }
 
   get reason(): unknown {
-    return this.#ended ?? this.#client.reason
+    return this.#ended ?? this.client.reason
   }
 
   addEventListener(type: 'abort', listener: () => void, options?: { once?: boolean }): void {
     this.#listeners ??= new Set()
     this.#listeners.add(listener)
-    this.#client.addEventListener(type, listener, options)
+    this.client.addEventListener(type, listener, options)
   }
 
   removeEventListener(type: 'abort', listener: () => void): void {
     this.#listeners?.delete(listener)
-    this.#client.removeEventListener(type, listener)
+    this.client.removeEventListener(type, listener)
   }
 
   /** Ends it. Does nothing where its client has left already. */
@@ -350,7 +347,7 @@ class RequestEnd implements EndSignal {
     if (this.aborted) return
     this.#ended = why
     for (const listener of this.#listeners ?? []) {
-      this.#client.removeEventListener('abort', listener)
+      this.client.removeEventListener('abort', listener)
       listener()
     }
   }

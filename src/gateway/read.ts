@@ -255,12 +255,13 @@ export class Uploads {
 
 class Upload {
   readonly untilMs: number
-  readonly #among: Set<Upload>
   #refuse: ((refusal: GatewayError) => void) | null = null
   #refusal: GatewayError | null = null
 
-  constructor(among: Set<Upload>, untilMs: number) {
-    this.#among = among
+  constructor(
+    private readonly among: Set<Upload>,
+    untilMs: number,
+  ) {
     this.untilMs = untilMs
   }
 
@@ -279,11 +280,11 @@ class Upload {
 
   /** Nothing is on its way any more. */
   leave(): void {
-    this.#among.delete(this)
+    this.among.delete(this)
   }
 
   end(refusal: GatewayError): void {
-    this.#among.delete(this)
+    this.among.delete(this)
     this.#refusal = refusal
     this.#refuse?.(refusal)
   }

@@ -16,18 +16,15 @@ import type { Log, LogFields } from '../log.ts'
 
 /** Keys that something holds for, each for a fixed time from when it was noted last. Time comes in. */
 export class MarkedKeys {
-  readonly #forMs: number
   /** Until when, the one that was noted first at the beginning. */
   readonly #untilMs = new Map<string, number>()
 
-  constructor(forMs: number) {
-    this.#forMs = forMs
-  }
+  constructor(private readonly forMs: number) {}
 
   note(keyId: string, nowMs: number): void {
     this.#dropExpired(nowMs)
     this.#untilMs.delete(keyId)
-    this.#untilMs.set(keyId, nowMs + this.#forMs)
+    this.#untilMs.set(keyId, nowMs + this.forMs)
   }
 
   has(keyId: string, nowMs: number): boolean {

@@ -32,41 +32,33 @@ const toWait = ({ retryAfterMs }: RateRefusal) => retryAfterMs ?? Number.POSITIV
 /** First it has entered and may be read, then it is what it has reserved. */
 export class LimitedRequest implements EnteredRequest, Reservation {
   headers: Headers = {}
-  readonly #budgets: Budgets
-  readonly #key: Key
-  readonly #team: Team | null
   readonly #teamLimits: Limits
   /** Null where there is no limit of rate or concurrency; then there is no slot either. */
   readonly #keyRates: RateLimiter | null
-  readonly #teamRates: RateLimiter | null
   #keySlot: Slot | null = null
   #teamSlot: Slot | null = null
   #budget: BudgetReservation | null = null
   #isOver = false
 
   constructor(
-    budgets: Budgets,
-    key: Key,
-    team: Team | null,
+    private readonly budgets: Budgets,
+    private readonly key: Key,
+    private readonly team: Team | null,
     keyRates: RateLimiter | null,
-    teamRates: RateLimiter | null,
+    private readonly teamRates: RateLimiter | null,
   ) {
-    this.#budgets = budgets
-    this.#key = key
-    this.#team = team
     this.#teamLimits = team?.limits ?? NO_LIMITS
     this.#keyRates = keyRates
-    this.#teamRates = teamRates
   }
 
   /** Counts it in, and takes a slot, with its key and its team or with neither. */
   enter(nowMs: number): Decision<EnteredRequest> {
-    const byKey = this.#keyRates?.requestRefusal(this.#key.limits, nowMs) ?? null
-    const byTeam = this.#teamRates?.requestRefusal(this.#teamLimits, nowMs) ?? null
+    const byKey = this.#keyRates?.requestRefusal(this.key.limits, nowMs) ?? null
+    const byTeam = this.teamRates?.requestRefusal(this.#teamLimits, nowMs) ?? null
     const full = this.#toRateError(byKey, byTeam, nowMs)
     if (full) return full
     this.#keySlot = this.#keyRates?.take(0, nowMs) ?? null
-    this.#teamSlot = this.#teamRates?.take(0, nowMs) ?? null
+    this.#teamSlot = this.teamRates?.take(0, nowMs) ?? null
     return this
   }
 
@@ -101,7 +93,7 @@ export class LimitedRequest implements EnteredRequest, Reservation {
     if (cost === null) return toBudgetError(refusal, this.headers, isMore)
     let decided = attempt(cost)
     if (isBudgetRefusal(decided)) {
-      await this.#budgets.countOthers(this.#key, this.#team)
+      await this.budgets.countOthers(this.key, this.team)
       decided = attempt(cost)
     }
     return isBudgetRefusal(decided) ? toBudgetError(decided, this.headers, isMore) : decided
@@ -114,11 +106,11 @@ export class LimitedRequest implements EnteredRequest, Reservation {
     { monotonicMs, wallMs }: Moment,
   ): Decision<Reservation> | BudgetRefusal {
     // Check all of it, and only then take.
-    const byKey = this.#keyRates?.tokenRefusal(this.#key.limits, tokens, monotonicMs) ?? null
-    const byTeam = this.#teamRates?.tokenRefusal(this.#teamLimits, tokens, monotonicMs) ?? null
+    const byKey = this.#keyRates?.tokenRefusal(this.key.limits, tokens, monotonicMs) ?? null
+    const byTeam = this.teamRates?.tokenRefusal(this.#teamLimits, tokens, monotonicMs) ?? null
     const full = this.#toRateError(byKey, byTeam, monotonicMs)
     if (full) return full
-    const budget = this.#budgets.reserve(this.#key, this.#team, cost, counting, wallMs)
+    const budget = this.budgets.reserve(this.key, this.team, cost, counting, wallMs)
     if (!(budget instanceof BudgetReservation)) return budget
     this.#budget = budget
     this.#keySlot?.spend(tokens, monotonicMs)
@@ -153,7 +145,7 @@ export class LimitedRequest implements EnteredRequest, Reservation {
 
   room(now?: Moment): number {
     if (this.#budget) return this.#budget.room()
-    return now ? this.#budgets.room(this.#key, this.#team, now.wallMs) : Number.POSITIVE_INFINITY
+    return now ? this.budgets.room(this.key, this.team, now.wallMs) : Number.POSITIVE_INFINITY
   }
 
   releaseSlot(): void {
@@ -184,15 +176,15 @@ export class LimitedRequest implements EnteredRequest, Reservation {
   /** The refusal of whoever has no room. Of both, the one that is to be waited out longer: after it there is room with both. */
   #toRateError(byKey: RateRefusal | null, byTeam: RateRefusal | null, nowMs: number): GatewayError | null {
     if (byTeam !== null && (byKey === null || toWait(byTeam) > toWait(byKey)))
-      return toRateError('team', this.#team?.name ?? '', byTeam, this.#toHeaders(nowMs))
-    return byKey && toRateError('key', this.#key.name, byKey, this.#toHeaders(nowMs))
+      return toRateError('team', this.team?.name ?? '', byTeam, this.#toHeaders(nowMs))
+    return byKey && toRateError('key', this.key.name, byKey, this.#toHeaders(nowMs))
   }
 
   /** The rates as they stand now; of key and team, what leaves less. */
   #toHeaders(nowMs: number): Headers {
     const headers: Record<string, string> = {}
-    if (this.#keyRates) addRateHeaders(headers, this.#key.limits, this.#keyRates, nowMs)
-    if (this.#teamRates) addRateHeaders(headers, this.#teamLimits, this.#teamRates, nowMs)
+    if (this.#keyRates) addRateHeaders(headers, this.key.limits, this.#keyRates, nowMs)
+    if (this.teamRates) addRateHeaders(headers, this.#teamLimits, this.teamRates, nowMs)
     return headers
   }
 }

@@ -232,24 +232,24 @@ export class RateLimiter {
 
 /** One that was let in. Once it has left or was cancelled, nothing changes any more. */
 export class Slot {
-  readonly #limiter: RateLimiter
-  readonly #came: Grain
   /** Where its tokens are counted. */
   #spends: Grain
   #counted: number
   #isReleased = false
   #isOver = false
 
-  constructor(limiter: RateLimiter, came: Grain, tokens: number) {
-    this.#limiter = limiter
-    this.#came = came
+  constructor(
+    private readonly limiter: RateLimiter,
+    private readonly came: Grain,
+    tokens: number,
+  ) {
     this.#spends = came
     this.#counted = tokens
   }
 
   /** Counts so many tokens as of now, which may be long after the request came. */
   spend(tokens: number, nowMs: number): void {
-    this.#spends = this.#limiter.window.add(0, tokens, nowMs)
+    this.#spends = this.limiter.window.add(0, tokens, nowMs)
     this.#counted = tokens
   }
 
@@ -260,7 +260,7 @@ export class Slot {
 
   /** Makes room for another; what it counts for stays. */
   release(): void {
-    if (!this.#isReleased) this.#limiter.underWay--
+    if (!this.#isReleased) this.limiter.underWay--
     this.#isReleased = true
   }
 
@@ -275,12 +275,12 @@ export class Slot {
   cancel(): void {
     this.release()
     this.#count(0)
-    if (!this.#isOver) this.#limiter.window.correct(this.#came, -1, 0)
+    if (!this.#isOver) this.limiter.window.correct(this.came, -1, 0)
     this.#isOver = true
   }
 
   #count(tokens: number): void {
-    if (!this.#isOver) this.#limiter.window.correct(this.#spends, 0, tokens - this.#counted)
+    if (!this.#isOver) this.limiter.window.correct(this.#spends, 0, tokens - this.#counted)
     this.#counted = tokens
   }
 }

@@ -161,7 +161,7 @@ export class ManagedModel {
 
   /** Turns away all who wait. */
   refuseAll(why: Error): void {
-    for (const ticket of this.line.empty()) ticket.reject(why)
+    for (const ticket of this.line.takeAll()) ticket.reject(why)
   }
 
   #take(outcome: Outcome, owner: string): void {

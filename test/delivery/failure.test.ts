@@ -1,6 +1,6 @@
 /** The table from a failed call to what its client is told. */
 import { describe, expect, test } from 'bun:test'
-import { toGatewayError } from '../../src/delivery/failure.ts'
+import { toGatewayError } from '../../src/delivery/delivery.ts'
 import { GatewayError, UpstreamError } from '../../src/domain/error.ts'
 
 const status = (code: number, retryAfterMs?: number) =>

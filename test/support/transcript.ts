@@ -2,7 +2,7 @@
  * Carries an upstream's bytes to what a client reads, without a socket: dialect and writer as a call and its delivery put
  * them together. Bytes may come in any pieces.
  */
-import { toGatewayError } from '../../src/delivery/failure.ts'
+import { toGatewayError } from '../../src/delivery/delivery.ts'
 import { UpstreamError } from '../../src/domain/error.ts'
 import type { AnswerEvent } from '../../src/domain/events.ts'
 import { parseJson } from '../../src/domain/json.ts'

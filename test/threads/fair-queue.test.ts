@@ -39,7 +39,7 @@ describe('the line of a model', () => {
     expect([made.leave(first), made.leave(first), made.positionOf(first), made.length]).toEqual([true, false, 0, 1])
     expect(made.sinceMs()).toBe(1)
     expect(made.join({ owner: 'c', sinceMs: 9, name: 'c1' })).toBeNull()
-    expect(made.empty().map(({ name }) => name)).toEqual(['b1', 'c1'])
+    expect(made.takeAll().map(({ name }) => name)).toEqual(['b1', 'c1'])
     expect([made.length, made.sinceMs()]).toEqual([0, null])
   })
 })

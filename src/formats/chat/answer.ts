@@ -7,9 +7,9 @@ import type { GatewayError } from '../../domain/error.ts'
 import type { AnswerEvent, AnswerOrigin, FinishReason, Logprobs, ToolKind } from '../../domain/events.ts'
 import { asText, toLine } from '../../domain/json.ts'
 import type { Task } from '../../domain/task.ts'
-import { type Receipt, toUsd } from '../../domain/usage.ts'
+import type { Receipt } from '../../domain/usage.ts'
 import { toThinkingWish } from '../../upstreams/dialects/thinking.ts'
-import { type Identity, KEEP_ALIVE, type Writer } from '../format.ts'
+import { type Identity, KEEP_ALIVE, type Writer, withCost } from '../format.ts'
 
 export type ToolCall =
   | { id: string; type: 'function'; function: { name: string; arguments: string } }
@@ -98,7 +98,6 @@ export function toCompletionJson(identity: Identity, events: readonly AnswerEven
   return `${toLine(toCompletion(identity, events)).slice(0, -1)},"usage":${toUsageJson(receipt)}}`
 }
 
-/** As JSON text, because `cost` has no exponent on the wire, which JSON.stringify gives every amount under a millionth. */
 function toUsageJson({ usage, costNanoUsd }: Receipt): string {
   const read: WireUsage['prompt_tokens_details'] = { cached_tokens: usage.cacheRead }
   const written: WireUsage['completion_tokens_details'] = { reasoning_tokens: usage.reasoning }
@@ -108,15 +107,14 @@ function toUsageJson({ usage, costNanoUsd }: Receipt): string {
   if (usage.imagePrompt > 0) read.image_tokens = usage.imagePrompt
   if (usage.audioCompletion > 0) written.audio_tokens = usage.audioCompletion
   if (usage.imageCompletion > 0) written.image_tokens = usage.imageCompletion
-  const counts: Omit<WireUsage, 'cost'> = {
+  const counts: Omit<WireUsage, 'cost' | 'cost_nano_usd'> = {
     prompt_tokens: usage.prompt,
     completion_tokens: usage.completion,
     total_tokens: usage.prompt + usage.completion,
     prompt_tokens_details: read,
     completion_tokens_details: written,
-    cost_nano_usd: costNanoUsd,
   }
-  return `${JSON.stringify(counts).slice(0, -1)},"cost":${toUsd(costNanoUsd)}}`
+  return withCost(counts, costNanoUsd)
 }
 
 /** The completion but for its usage. */

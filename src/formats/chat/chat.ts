@@ -6,8 +6,7 @@ import { measurePrompt } from '../../tokens/estimate.ts'
 import { toThinkingWish } from '../../upstreams/dialects/thinking.ts'
 import type { ErrorFormat, Format } from '../format.ts'
 import { ChatWriter, RefusedThoughts, toCompletionJson } from './answer.ts'
-import { validate } from './request.ts'
-import { findBeyondStrict } from './schemas.ts'
+import { findBeyondStrict, validate } from './request.ts'
 
 /** How OpenAI's API tells failures. */
 export const openAiErrors: ErrorFormat = {

@@ -8,12 +8,12 @@ import { asObject } from '../../domain/json.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
 import { REQUEST_FIELDS } from '../../domain/request-names.ts'
 import type { Task } from '../../domain/task.ts'
-import { type Receipt, toUsd } from '../../domain/usage.ts'
+import type { Receipt } from '../../domain/usage.ts'
 import { measurePrompt } from '../../tokens/estimate.ts'
 import { openAiErrors } from '../chat/chat.ts'
 import { checkModel, createBodyCheck, invalid, notAnObject, toSchemaRefusal } from '../checked-body.ts'
 import { embeddingsChecker } from '../checker.macro.ts' with { type: 'macro' }
-import type { Format, Identity } from '../format.ts'
+import { type Format, type Identity, withCost } from '../format.ts'
 import type { EmbeddingBody } from './schema.ts'
 
 const checkBody = createBodyCheck<EmbeddingBody>(embeddingsChecker(), toRefusal)
@@ -117,11 +117,8 @@ function toBase64(vector: Vector): string {
   return Buffer.from(buffer, byteOffset, byteLength).toString('base64')
 }
 
-/** As JSON text, for `cost` has no exponent. */
-function toUsageJson({ usage, costNanoUsd }: Receipt): string {
-  const total = usage.prompt + usage.completion
-  return `{"prompt_tokens":${usage.prompt},"total_tokens":${total},"cost_nano_usd":${costNanoUsd},"cost":${toUsd(costNanoUsd)}}`
-}
+const toUsageJson = ({ usage, costNanoUsd }: Receipt): string =>
+  withCost({ prompt_tokens: usage.prompt, total_tokens: usage.prompt + usage.completion }, costNanoUsd)
 
 export const embeddings = {
   ...openAiErrors,

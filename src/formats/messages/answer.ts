@@ -8,8 +8,8 @@ import type { GatewayError } from '../../domain/error.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
 import { asObject, parseJson, toLine } from '../../domain/json.ts'
 import { type Task, UNASKED_THOUGHTS } from '../../domain/task.ts'
-import { NO_USAGE, type Receipt, toUsd, type Usage } from '../../domain/usage.ts'
-import { type Identity, KEEP_ALIVE, type Writer } from '../format.ts'
+import { NO_USAGE, type Receipt, type Usage } from '../../domain/usage.ts'
+import { type Identity, KEEP_ALIVE, type Writer, withCost } from '../format.ts'
 import {
   type BlockDelta,
   type BlockListener,
@@ -21,11 +21,8 @@ import {
 } from './blocks.ts'
 import { toErrorBody } from './errors.ts'
 
-/** As JSON text, because `cost` has no exponent on the wire, which JSON.stringify gives every amount under a millionth. */
-function toUsageJson({ usage, costNanoUsd }: Receipt, isPriority: boolean): string {
-  const wire = JSON.stringify(toWire(usage, isPriority)).slice(0, -1)
-  return `${wire},"cost_nano_usd":${costNanoUsd},"cost":${toUsd(costNanoUsd)}}`
-}
+const toUsageJson = ({ usage, costNanoUsd }: Receipt, isPriority: boolean): string =>
+  withCost(toWire(usage, isPriority), costNanoUsd)
 
 /** Before an answer: only what its prompt is estimated at. */
 const toFirstUsage = (promptTokens: number): WireUsage => toWire({ ...NO_USAGE, prompt: promptTokens }, false)
@@ -125,17 +122,16 @@ export const PING = toFrame('ping', '{"type":"ping"}')
 export const toErrorFrame = (error: GatewayError) => toFrame('error', toLine(toErrorBody(error)))
 
 export class MessagesWriter implements Writer, BlockListener {
-  readonly #task: Task
-  readonly #identity: Identity
   readonly #blocks: Blocks
   #isStarted = false
   #isPriority = false
   #index = -1
   #out = ''
 
-  constructor(task: Task, identity: Identity) {
-    this.#task = task
-    this.#identity = identity
+  constructor(
+    private readonly task: Task,
+    private readonly identity: Identity,
+  ) {
     this.#blocks = new Blocks(this, task.body[UNASKED_THOUGHTS] === true)
   }
 
@@ -185,7 +181,7 @@ export class MessagesWriter implements Writer, BlockListener {
   #begin(): void {
     if (this.#isStarted) return
     this.#isStarted = true
-    const message = { ...toMessage(this.#identity, [], null), usage: toFirstUsage(this.#task.promptTokens) }
+    const message = { ...toMessage(this.identity, [], null), usage: toFirstUsage(this.task.promptTokens) }
     this.#frame({ type: 'message_start', message })
   }
 

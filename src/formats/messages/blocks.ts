@@ -73,8 +73,6 @@ type Open =
   | { kind: 'call'; index: number; nesting: Nesting }
 
 export class Blocks {
-  readonly #listener: BlockListener
-  readonly #hidesThoughts: boolean
   #unseen = ''
   #open: Open | null = null
   /** What waits for the end of a call. */
@@ -86,10 +84,10 @@ export class Blocks {
   #hasText = false
   #hasRefused = false
 
-  constructor(listener: BlockListener, hidesThoughts: boolean) {
-    this.#listener = listener
-    this.#hidesThoughts = hidesThoughts
-  }
+  constructor(
+    private readonly listener: BlockListener,
+    private readonly hidesThoughts: boolean,
+  ) {}
 
   get stopReason(): StopReason {
     if (this.#reason === 'length') return 'max_tokens'
@@ -118,7 +116,7 @@ export class Blocks {
       this.#release()
       this.#close()
     }
-    if (this.#hidesThoughts) this.#sealUnseen()
+    if (this.hidesThoughts) this.#sealUnseen()
     else if (this.#hasCalls || !this.#hasText) this.#flushDetails()
   }
 
@@ -159,11 +157,11 @@ export class Blocks {
       this.#open = { kind: 'text' }
       this.#hasText = true
     }
-    this.#listener.delta({ type: 'text_delta', text })
+    this.listener.delta({ type: 'text_delta', text })
   }
 
   #think(text: string, details: readonly object[]): void {
-    if (this.#hidesThoughts) {
+    if (this.hidesThoughts) {
       this.#details.push(...details)
       if (this.#unseen.length <= MAX_UNSEEN) this.#unseen += text
     } else if (this.#open?.kind === 'thinking') this.#open.details.push(...details)
@@ -174,19 +172,19 @@ export class Blocks {
     }
     if (text === '' || this.#open?.kind !== 'thinking') return
     this.#open.text += text
-    this.#listener.delta({ type: 'thinking_delta', thinking: text })
+    this.listener.delta({ type: 'thinking_delta', thinking: text })
   }
 
   #argue(call: Open & { kind: 'call' }, text: string): void {
     call.nesting.take(text)
-    if (text !== '') this.#listener.delta({ type: 'input_json_delta', partial_json: text })
+    if (text !== '') this.listener.delta({ type: 'input_json_delta', partial_json: text })
     if (this.#held.length > 0 && call.nesting.isClosed) this.#release()
   }
 
   #begin(block: ContentBlock): void {
     this.#close()
-    if (!this.#hidesThoughts) this.#flushDetails()
-    this.#listener.start(block)
+    if (!this.hidesThoughts) this.#flushDetails()
+    this.listener.start(block)
   }
 
   #close(): void {
@@ -195,8 +193,8 @@ export class Blocks {
     this.#open = null
     // Also where nothing is signed: many clients drop a thought that has no signature, and some models want theirs back.
     if (open.kind === 'thinking')
-      this.#listener.delta({ type: 'signature_delta', signature: encodeState(open.details, open.text) })
-    this.#listener.stop()
+      this.listener.delta({ type: 'signature_delta', signature: encodeState(open.details, open.text) })
+    this.listener.stop()
   }
 
   #flushDetails(): void {
@@ -212,8 +210,8 @@ export class Blocks {
   #redact(data: string): void {
     this.#details = []
     this.#unseen = ''
-    this.#listener.start({ type: 'redacted_thinking', data })
-    this.#listener.stop()
+    this.listener.start({ type: 'redacted_thinking', data })
+    this.listener.stop()
   }
 }
 

@@ -10,7 +10,7 @@ import { UNASKED_THOUGHTS } from '../../domain/task.ts'
 import { toThinkingWish } from '../../upstreams/dialects/thinking.ts'
 import { explain } from '../../validation/explain.ts'
 import { checkSchema, checkStrict, createPatternRule } from '../../validation/json-schema.ts'
-import { createBodyCheck } from '../checked-body.ts'
+import { createBodyCheck, withoutNulls } from '../checked-body.ts'
 import { countChecker, messagesChecker } from '../checker.macro.ts' with { type: 'macro' }
 import { toMark, toMessages } from './conversation.ts'
 import { invalid } from './errors.ts'
@@ -210,9 +210,3 @@ function toFormat(body: CountBody): Decision<CanonicalRequest['response_format']
     json_schema: { name: 'answer', schema, ...(checkStrict(schema) === null ? { strict: true } : {}) },
   }
 }
-
-/** The fields that say something. */
-const withoutNulls = <Fields extends Record<string, unknown>>(fields: Fields) =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined)) as {
-    [Name in keyof Fields]?: NonNullable<Fields[Name]>
-  }

@@ -9,8 +9,8 @@ import type { GatewayError } from '../../domain/error.ts'
 import type { AnswerEvent, AnswerOrigin, FinishReason } from '../../domain/events.ts'
 import { asObject, type JsonObject, parseJson, toLine } from '../../domain/json.ts'
 import type { Task } from '../../domain/task.ts'
-import { type Receipt, toUsd } from '../../domain/usage.ts'
-import { type Identity, KEEP_ALIVE, type Writer } from '../format.ts'
+import type { Receipt } from '../../domain/usage.ts'
+import { type Identity, KEEP_ALIVE, type Writer, withCost } from '../format.ts'
 import type { Passed } from '../native.ts'
 import { toFailure } from './errors.ts'
 import {
@@ -71,7 +71,6 @@ function toStatus({ error, receipt, reason = null }: Standing): string {
   return CUTS.has(reason) ? 'incomplete' : 'completed'
 }
 
-/** As JSON text, because `cost` has no exponent on the wire, which JSON.stringify gives every amount under a millionth. */
 function toUsageJson({ usage, costNanoUsd }: Receipt): string {
   const counts = {
     input_tokens: usage.prompt,
@@ -82,9 +81,8 @@ function toUsageJson({ usage, costNanoUsd }: Receipt): string {
     output_tokens: usage.completion,
     output_tokens_details: { reasoning_tokens: usage.reasoning },
     total_tokens: usage.prompt + usage.completion,
-    cost_nano_usd: costNanoUsd,
   }
-  return `${JSON.stringify(counts).slice(0, -1)},"cost":${toUsd(costNanoUsd)}}`
+  return withCost(counts, costNanoUsd)
 }
 
 export class Output {
@@ -92,9 +90,6 @@ export class Output {
   readonly done: OutputItem[] = []
   /** Why it ended; null before that. */
   reason: FinishReason | null = null
-  readonly #id: string
-  readonly #options: ResponseOptions
-  readonly #say: Say
   readonly #items: Item[] = []
   /** Calls by their index. */
   readonly #calls = new Map<number, Item>()
@@ -103,11 +98,11 @@ export class Output {
   #loose: object[] = []
 
   /** @param id of the request. */
-  constructor(id: string, options: ResponseOptions, say: Say) {
-    this.#id = id
-    this.#options = options
-    this.#say = say
-  }
+  constructor(
+    private readonly id: string,
+    private readonly options: ResponseOptions,
+    private readonly say: Say,
+  ) {}
 
   take(event: AnswerEvent): void {
     // One choice is asked for.
@@ -115,8 +110,7 @@ export class Output {
     switch (event.kind) {
       case 'text':
       case 'refusal':
-        if (event.text !== '')
-          this.#toLast(event, (place) => new MessageItem(place, this.#options.wantsLogprobs), 'msg')
+        if (event.text !== '') this.#toLast(event, (place) => new MessageItem(place, this.options.wantsLogprobs), 'msg')
         return
       case 'annotations':
         // Of what was said before: where that has ended, nobody waits for them any more.
@@ -126,7 +120,7 @@ export class Output {
         this.#think(event)
         return
       case 'tool': {
-        const tool = this.#options.names.toolOf(event.name)
+        const tool = this.options.names.toolOf(event.name)
         this.#calls.set(
           event.index,
           this.#begin(PREFIXES[tool.type], (place) => new CallItem(place, tool, event)),
@@ -155,8 +149,8 @@ export class Output {
 
   #think(event: ChoiceEvent & { kind: 'reasoning' }): void {
     if (event.text !== '' || this.#open() instanceof ReasoningItem)
-      this.#toLast(event, (place) => new ReasoningItem(place, this.#options), 'rs')
-    else if (this.#options.wantsSealed) this.#loose.push(...(event.details ?? []))
+      this.#toLast(event, (place) => new ReasoningItem(place, this.options), 'rs')
+    else if (this.options.wantsSealed) this.#loose.push(...(event.details ?? []))
   }
 
   /** The last item, which others may be waiting behind. */
@@ -172,7 +166,7 @@ export class Output {
 
   #begin(prefix: string, make: (place: ItemPosition) => Item): Item {
     const output_index = this.#items.length
-    const item = make({ item_id: `${prefix}_${this.#id}_${output_index}`, output_index })
+    const item = make({ item_id: `${prefix}_${this.id}_${output_index}`, output_index })
     this.#items.push(item)
     this.#advance()
     return item
@@ -192,15 +186,15 @@ export class Output {
 
   #sayMore(item: Item): void {
     if (!this.#hasBegun)
-      this.#say('response.output_item.added', { output_index: this.done.length, item: item.toEmpty() })
+      this.say('response.output_item.added', { output_index: this.done.length, item: item.toEmpty() })
     this.#hasBegun = true
-    item.sayMore(this.#say)
+    item.sayMore(this.say)
   }
 
   #sayEnd(item: Item, status: 'completed' | 'incomplete'): void {
-    item.sayEnd(this.#say)
+    item.sayEnd(this.say)
     const json = item.toJson(status)
-    this.#say('response.output_item.done', { output_index: this.done.length, item: json })
+    this.say('response.output_item.done', { output_index: this.done.length, item: json })
     this.done.push(json)
     this.#hasBegun = false
   }
@@ -213,7 +207,7 @@ export class Output {
       this.#loose = []
       this.#toLast(
         { kind: 'reasoning', choice: 0, text: '', details },
-        (place) => new ReasoningItem(place, this.#options),
+        (place) => new ReasoningItem(place, this.options),
         'rs',
       )
     }
@@ -228,7 +222,6 @@ export class Output {
 
 export class ResponsesWriter implements Writer {
   readonly keepAlive = KEEP_ALIVE
-  readonly #identity: Identity
   readonly #options: ResponseOptions
   readonly #output: Output
   #origin: AnswerOrigin = {}
@@ -237,8 +230,10 @@ export class ResponsesWriter implements Writer {
   /** What was written since it was last taken. */
   #text = ''
 
-  constructor(task: Task, identity: Identity) {
-    this.#identity = identity
+  constructor(
+    task: Task,
+    private readonly identity: Identity,
+  ) {
     this.#options = optionsOf(task)
     this.#output = new Output(identity.id, this.#options, (type, fields) =>
       this.#say(type, typeof fields === 'string' ? fields : toLine(fields).slice(1)),
@@ -272,7 +267,7 @@ export class ResponsesWriter implements Writer {
   }
 
   #sayResponse(type: string, standing: Omit<Standing, 'origin'>): void {
-    const response = toResponseJson(this.#options, this.#identity, { ...standing, origin: this.#origin })
+    const response = toResponseJson(this.#options, this.identity, { ...standing, origin: this.#origin })
     this.#say(type, `"response":${response}}`)
   }
 

@@ -52,29 +52,27 @@ class Turn {
 }
 
 class Conversation {
-  readonly #input: readonly Item[]
-  readonly #names: ToolNames
   readonly #messages: Message[] = []
   /** By the ids of calls, in order: some servers give the same id in every turn. */
   readonly #results = new Map<string, Result[]>()
   #turn = new Turn()
 
-  constructor(input: readonly Item[], names: ToolNames) {
-    this.#input = input
-    this.#names = names
-  }
+  constructor(
+    private readonly input: readonly Item[],
+    private readonly names: ToolNames,
+  ) {}
 
   read(): Message[] {
     const shells = new Map<string, string>()
-    for (const item of this.#input)
+    for (const item of this.input)
       if (item.type === 'local_shell_call' && item.id && item.call_id) shells.set(item.id, item.call_id)
-    this.#input.forEach((item, index) => {
+    this.input.forEach((item, index) => {
       const id = resultOf(item, shells)
       if (id === null || !('output' in item)) return
       const result = { content: item.output, at: `input[${index}].output` }
       this.#results.getOrInsertComputed(id, () => []).push(result)
     })
-    for (const [index, item] of this.#input.entries()) this.#take(item, `input[${index}]`)
+    for (const [index, item] of this.input.entries()) this.#take(item, `input[${index}]`)
     this.#endTurn()
     for (const [id, [left]] of this.#results)
       if (left)
@@ -99,17 +97,17 @@ class Conversation {
         return
       }
       case 'function_call':
-        calls.push(toCall(item.call_id, this.#names.nameOf({ ...item, type: 'function' }), item.arguments))
+        calls.push(toCall(item.call_id, this.names.nameOf({ ...item, type: 'function' }), item.arguments))
         return
       case 'custom_tool_call':
         calls.push(
-          toCall(item.call_id, this.#names.nameOf({ ...item, type: 'custom' }), JSON.stringify({ input: item.input })),
+          toCall(item.call_id, this.names.nameOf({ ...item, type: 'custom' }), JSON.stringify({ input: item.input })),
         )
         return
       case 'local_shell_call': {
         const { type: _, ...action } = item.action
         const id = item.call_id ?? item.id ?? ''
-        calls.push(toCall(id, this.#names.nameOf({ type: 'local_shell' }), JSON.stringify(action)))
+        calls.push(toCall(id, this.names.nameOf({ type: 'local_shell' }), JSON.stringify(action)))
         return
       }
       case 'function_call_output':

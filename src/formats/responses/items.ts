@@ -92,23 +92,21 @@ export interface ItemPosition {
 
 /** What a model thinks: its text as a summary where that is asked for, and sealed where it is to come back. */
 export class ReasoningItem implements Item {
-  readonly #place: ItemPosition
-  readonly #options: Pick<ResponseOptions, 'wantsSummary' | 'wantsSealed'>
   #text = ''
   #unsaid = ''
   #hasBegun = false
   readonly #details: object[] = []
 
-  constructor(place: ItemPosition, options: Pick<ResponseOptions, 'wantsSummary' | 'wantsSealed'>) {
-    this.#place = place
-    this.#options = options
-  }
+  constructor(
+    private readonly place: ItemPosition,
+    private readonly options: Pick<ResponseOptions, 'wantsSummary' | 'wantsSealed'>,
+  ) {}
 
   take(event: ChoiceEvent): boolean {
     if (event.kind !== 'reasoning') return false
     this.#text += event.text
-    if (this.#options.wantsSummary) this.#unsaid += event.text
-    if (event.details && this.#options.wantsSealed) this.#details.push(...event.details)
+    if (this.options.wantsSummary) this.#unsaid += event.text
+    if (event.details && this.options.wantsSealed) this.#details.push(...event.details)
     return true
   }
 
@@ -117,15 +115,15 @@ export class ReasoningItem implements Item {
   }
 
   toEmpty(): OutputItem {
-    return { type: 'reasoning', id: this.#place.item_id, summary: [] }
+    return { type: 'reasoning', id: this.place.item_id, summary: [] }
   }
 
   toJson(): OutputItem {
-    const shown = this.#options.wantsSummary ? this.#text : ''
-    const sealed = this.#options.wantsSealed ? encodeThought({ text: this.#text, details: this.#details }, shown) : null
+    const shown = this.options.wantsSummary ? this.#text : ''
+    const sealed = this.options.wantsSealed ? encodeThought({ text: this.#text, details: this.#details }, shown) : null
     return {
       type: 'reasoning',
-      id: this.#place.item_id,
+      id: this.place.item_id,
       summary: shown === '' ? [] : [{ type: 'summary_text', text: shown }],
       ...(sealed === null ? {} : { encrypted_content: sealed }),
     }
@@ -133,7 +131,7 @@ export class ReasoningItem implements Item {
 
   sayMore(say: Say): void {
     if (this.#unsaid === '') return
-    const place = { ...this.#place, summary_index: 0 }
+    const place = { ...this.place, summary_index: 0 }
     if (!this.#hasBegun)
       say('response.reasoning_summary_part.added', { ...place, part: { type: 'summary_text', text: '' } })
     this.#hasBegun = true
@@ -143,7 +141,7 @@ export class ReasoningItem implements Item {
 
   sayEnd(say: Say): void {
     if (!this.#hasBegun) return
-    const place = { ...this.#place, summary_index: 0 }
+    const place = { ...this.place, summary_index: 0 }
     say('response.reasoning_summary_text.done', { ...place, text: this.#text })
     say('response.reasoning_summary_part.done', { ...place, part: { type: 'summary_text', text: this.#text } })
   }
@@ -151,12 +149,13 @@ export class ReasoningItem implements Item {
 
 /** A picture that a model drew, as the result of a tool that draws. */
 export class ImageItem implements Item {
-  readonly #place: ItemPosition
   /** In base64. */
   readonly #data: string
 
-  constructor(place: ItemPosition, image: object) {
-    this.#place = place
+  constructor(
+    private readonly place: ItemPosition,
+    image: object,
+  ) {
     const url = asText(asObject((image as JsonObject).image_url)?.url)
     this.#data = url.slice(url.indexOf(',') + 1)
   }
@@ -170,11 +169,11 @@ export class ImageItem implements Item {
   }
 
   toEmpty(): OutputItem {
-    return { type: 'image_generation_call', id: this.#place.item_id, status: 'in_progress', result: null }
+    return { type: 'image_generation_call', id: this.place.item_id, status: 'in_progress', result: null }
   }
 
   toJson(status: Status): OutputItem {
-    return { type: 'image_generation_call', id: this.#place.item_id, status, result: this.#data }
+    return { type: 'image_generation_call', id: this.place.item_id, status, result: this.#data }
   }
 
   sayMore(): void {}
@@ -193,21 +192,18 @@ export const PREFIXES: Readonly<Record<ClientTool['type'], string>> = {
 
 /** A call of a tool, told as one of the client's own: of a function, of a tool that takes a text, or of the local shell. */
 export class CallItem implements Item {
-  readonly #place: ItemPosition
-  readonly #tool: ClientTool
-  readonly #call: Begin
   #arguments = ''
   #unsaid = ''
   readonly #nesting = new Nesting()
 
-  constructor(place: ItemPosition, tool: ClientTool, call: Begin) {
-    this.#place = place
-    this.#tool = tool
-    this.#call = call
-  }
+  constructor(
+    private readonly place: ItemPosition,
+    private readonly tool: ClientTool,
+    private readonly call: Begin,
+  ) {}
 
   take(event: ChoiceEvent): boolean {
-    if (event.kind !== 'arguments' || event.index !== this.#call.index) return false
+    if (event.kind !== 'arguments' || event.index !== this.call.index) return false
     this.#arguments += event.text
     this.#unsaid += event.text
     this.#nesting.take(event.text)
@@ -229,25 +225,25 @@ export class CallItem implements Item {
 
   /** A text stands in JSON, and is known once that is complete. */
   sayMore(say: Say): void {
-    if (this.#tool.type !== 'function' || this.#unsaid === '') return
-    say('response.function_call_arguments.delta', { ...this.#place, delta: this.#unsaid })
+    if (this.tool.type !== 'function' || this.#unsaid === '') return
+    say('response.function_call_arguments.delta', { ...this.place, delta: this.#unsaid })
     this.#unsaid = ''
   }
 
   sayEnd(say: Say): void {
-    if (this.#tool.type === 'function') {
-      const { name } = this.#tool
-      say('response.function_call_arguments.done', { ...this.#place, name, arguments: this.#arguments })
-    } else if (this.#tool.type === 'custom') {
+    if (this.tool.type === 'function') {
+      const { name } = this.tool
+      say('response.function_call_arguments.done', { ...this.place, name, arguments: this.#arguments })
+    } else if (this.tool.type === 'custom') {
       const input = toInput(this.#arguments)
-      if (input !== '') say('response.custom_tool_call_input.delta', { ...this.#place, delta: input })
-      say('response.custom_tool_call_input.done', { ...this.#place, input })
+      if (input !== '') say('response.custom_tool_call_input.delta', { ...this.place, delta: input })
+      say('response.custom_tool_call_input.done', { ...this.place, input })
     }
   }
 
   #toItem(status: Status, args: string): OutputItem {
-    const tool = this.#tool
-    const call = { id: this.#place.item_id, call_id: this.#call.id }
+    const tool = this.tool
+    const call = { id: this.place.item_id, call_id: this.call.id }
     if (tool.type === 'local_shell') return { type: 'local_shell_call', ...call, action: toAction(args), status }
     const named = { ...call, name: tool.name, ...(tool.namespace ? { namespace: tool.namespace } : {}) }
     if (tool.type === 'function') return { type: 'function_call', ...named, arguments: args, status }

@@ -28,8 +28,6 @@ interface Unsaid {
 const NONE: readonly never[] = []
 
 export class MessageItem implements Item {
-  readonly #place: ItemPosition
-  readonly #wantsLogprobs: boolean
   readonly #parts: Part[] = []
   #unsaid: Unsaid[] = []
   /** So many parts have begun in the stream, and so many annotations of the last of them were told. */
@@ -38,14 +36,14 @@ export class MessageItem implements Item {
   #head = ''
   #headIndex = -1
 
-  constructor(place: ItemPosition, wantsLogprobs: boolean) {
-    this.#place = place
-    this.#wantsLogprobs = wantsLogprobs
-  }
+  constructor(
+    private readonly place: ItemPosition,
+    private readonly wantsLogprobs: boolean,
+  ) {}
 
   take(event: ChoiceEvent): boolean {
     if (event.kind === 'text') {
-      const logprobs = this.#wantsLogprobs ? (event.logprobs?.content ?? NONE).map(toLogprob) : NONE
+      const logprobs = this.wantsLogprobs ? (event.logprobs?.content ?? NONE).map(toLogprob) : NONE
       const part = this.#textPart()
       part.text += event.text
       part.logprobs.push(...logprobs)
@@ -69,11 +67,11 @@ export class MessageItem implements Item {
   }
 
   toEmpty(): OutputItem {
-    return { type: 'message', id: this.#place.item_id, status: 'in_progress', role: 'assistant', content: [] }
+    return { type: 'message', id: this.place.item_id, status: 'in_progress', role: 'assistant', content: [] }
   }
 
   toJson(status: Status): OutputItem {
-    return { type: 'message', id: this.#place.item_id, status, role: 'assistant', content: this.#parts }
+    return { type: 'message', id: this.place.item_id, status, role: 'assistant', content: this.#parts }
   }
 
   sayMore(say: Say): void {
@@ -100,7 +98,7 @@ export class MessageItem implements Item {
     const content_index = this.#begun - 1
     const part = this.#parts[content_index]
     if (!part) return
-    const place = { ...this.#place, content_index }
+    const place = { ...this.place, content_index }
     if (part.type === 'refusal') say('response.refusal.done', { ...place, refusal: part.refusal })
     else say('response.output_text.done', { ...place, text: part.text, logprobs: part.logprobs })
     say('response.content_part.done', { ...place, part })
@@ -108,7 +106,7 @@ export class MessageItem implements Item {
 
   /** How the JSON of the fields of a part's events begins. */
   #toHead(index: number): string {
-    if (index !== this.#headIndex) this.#head = `${toLine({ ...this.#place, content_index: index }).slice(1, -1)},`
+    if (index !== this.#headIndex) this.#head = `${toLine({ ...this.place, content_index: index }).slice(1, -1)},`
     this.#headIndex = index
     return this.#head
   }
@@ -116,7 +114,7 @@ export class MessageItem implements Item {
   #begin(part: Part, say: Say): void {
     this.sayEnd(say)
     const empty = part.type === 'refusal' ? toRefusalPart() : toTextPart()
-    say('response.content_part.added', { ...this.#place, content_index: this.#begun, part: empty })
+    say('response.content_part.added', { ...this.place, content_index: this.#begun, part: empty })
     this.#begun += 1
     this.#annotated = 0
   }

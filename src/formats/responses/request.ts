@@ -5,8 +5,8 @@ import type { CanonicalRequest } from '../../domain/request.ts'
 import type { RawRequest, Task } from '../../domain/task.ts'
 import { toNative } from '../../upstreams/dialects/passthrough.ts'
 import { toTask as toChatTask } from '../chat/chat.ts'
-import { checkSchemas } from '../chat/schemas.ts'
-import { checkModel, createBodyCheck, notAnObject, toSchemaRefusal } from '../checked-body.ts'
+import { checkSchemas } from '../chat/request.ts'
+import { checkModel, createBodyCheck, notAnObject, toSchemaRefusal, withoutNulls } from '../checked-body.ts'
 import { responsesChecker } from '../checker.macro.ts' with { type: 'macro' }
 import { withNative } from '../native.ts'
 import { toOwnParam, unsupported } from './errors.ts'
@@ -210,14 +210,6 @@ function toResponseFormat(format: TextFormat): CanonicalRequest['response_format
   if (format.type !== 'json_schema') return format
   const { type, name, schema, description, strict } = format
   return { type, json_schema: { name, schema, ...withoutNulls({ description, strict }) } }
-}
-
-type Said<T> = { [Name in keyof T]?: NonNullable<T[Name]> }
-
-function withoutNulls<T extends object>(fields: T): Said<T> {
-  const kept: Said<T> = {}
-  for (const name in fields) if (fields[name] !== null && fields[name] !== undefined) kept[name] = fields[name]
-  return kept
 }
 
 const withOwnParam = ({ kind, message, code, param }: GatewayError, tools: readonly string[]) =>
