@@ -1,12 +1,13 @@
 /**
- * `tollgate audit`: says whether requests, their calls and the sums of usage agree and nothing is open that should not be. One line a finding and
- * a closing sentence; exit code 1 where there are findings. Works beside a running server.
+ * `tollgate audit` says whether requests, their calls and the sums of usage agree and nothing is open that should not be: one line a finding and a
+ * closing sentence, exit code 1 where there are findings; it works beside a running server. `tollgate compact` gives the empty room of the
+ * database back to the disk, without one.
  */
-
-import { count } from '../domain/text.ts'
+import { count, toSizeText } from '../domain/text.ts'
 import { toDay } from '../domain/time.ts'
 import { toUsd } from '../domain/usage.ts'
 import { type Audit, auditLedger, type Finding } from '../ledger/audit.ts'
+import { compactDatabase } from '../store/sqlite/compact.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { CommandError } from './command-error.ts'
 import { type Context, printJson, toPrintable, toTime, withStore } from './io.ts'
@@ -77,4 +78,15 @@ export function toSentence(finding: Finding): string {
     case 'rejected':
       return `${finding.file} keeps records that the database would not take: look at them, and move the file away.`
   }
+}
+
+export function compact(io: Context): Promise<void> {
+  return withStore(io, {}, (_, sqlite) => {
+    const compacted = compactDatabase(sqlite, io.dataFolder)
+    if (io.json) return printJson(io, compacted)
+    const { before_bytes: before, after_bytes: after } = compacted
+    io.stdout(
+      `The database was ${toSizeText(before)} and is ${toSizeText(after)}; from now on it gets shorter by itself.\n`,
+    )
+  })
 }

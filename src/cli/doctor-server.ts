@@ -1,17 +1,26 @@
-/** What `doctor` says of the running server, and of upstreams and models: which cannot be used now, and why. Pure. */
+/**
+ * What `doctor` says of the running server, of upstreams, models and the file of the catalog, and of prices: what cannot be used now, and why.
+ */
 
+import { isApplied, toDigest } from '../catalog/apply.ts'
+import { loadSource } from '../catalog/source.ts'
 import { hasProxy, toFetchPlaces } from '../config.ts'
 import { type Check, ok, problem, toFew, warning } from '../documents/checks.ts'
 import { toKnown, toReasons } from '../documents/model.ts'
 import type { ShownUpstream } from '../documents/upstream.ts'
+import { ServiceError } from '../domain/service-error.ts'
 import type { Environment, Snapshot, Upstream } from '../domain/snapshot.ts'
 import { count } from '../domain/text.ts'
-import { toLowLimit } from '../server/files.ts'
+import { DAY_MS, dayOf } from '../domain/time.ts'
+import { toLowLimit } from '../server/open-files.ts'
 import type { Status } from '../server/protocol.ts'
+import type { Settings } from '../store/config-store.ts'
+import type { UsageReader } from '../store/report-store.ts'
 import type { VaultState } from '../store/vault.ts'
-import { toAgo } from './io.ts'
+import { type Context, toAgo, version } from './io.ts'
 import type { ServerLookup } from './live.ts'
 import { toBreakers, toServerNote, toTrouble, toUnusedCredentials } from './upstream-text.ts'
+import { toCatalogFile } from './words/serve.ts'
 
 /** Looks at the server itself. `own` is the version of this binary. */
 export function checkServer(found: ServerLookup, dataFolder: string, own: string, nowMs: number): Check[] {
@@ -174,4 +183,55 @@ export function checkModels({ models }: Snapshot, rows: readonly ShownUpstream[]
   if (ready > 0) return [ok('models', `${ready} of ${count(models.size, 'model')} can be asked.`), ...checks]
   const none = 'No model can be asked'
   return [serves ? problem('models', `${none}.`) : warning('models', `${none} with this environment.`), ...checks]
+}
+
+/** Looks where a server of this folder and this environment looks; whether one was told of another file nobody knows here. */
+export async function checkCatalogFile(settings: Settings, io: Context): Promise<Check[]> {
+  const { dataFolder, cwd, environment } = io
+  const name = 'catalog_file'
+  try {
+    const source = await loadSource({ file: toCatalogFile(undefined, io), dataFolder, cwd })
+    const { path } = source
+    if (path === null) return []
+    if (isApplied(settings, toDigest(source, version()))) return [ok(name, `${path} is what was applied last.`)]
+    // As at a start: one that is applied already needs no reader of YAML.
+    const { parseSource } = await import('../catalog/file.ts')
+    await parseSource({ ...source, name: path }, environment)
+    const plan = `tollgate catalog plan ${path}`
+    return [ok(name, `${path} is valid, and not what was applied last. What it would change: ${plan}`)]
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error
+    return [warning(name, toFileTrouble(error))]
+  }
+}
+
+const EFFECT = 'A server that runs goes on as it is, and none starts with it.'
+
+function toFileTrouble({ failure, message }: ServiceError): string {
+  if (failure.kind !== 'catalog_invalid') return `${message} ${EFFECT}`
+  const { name, problems } = failure
+  return `${name} has ${count(problems.length, 'problem')}. ${EFFECT} See them with: tollgate catalog validate ${name}`
+}
+
+const DAYS = 30
+
+/** By the sums of whole days: those of the last so many, and of today. */
+export function checkPrices(reader: Pick<UsageReader, 'pages' | 'counts'>, nowMs: number): Check[] {
+  const at = reader.counts.indexOf('unpriced')
+  const span = { fromMs: dayOf(nowMs) - (DAYS - 1) * DAY_MS, untilMs: dayOf(nowMs) + DAY_MS }
+  const models = new Map<string, number>()
+  for (const cells of reader.pages({ from: 'days', span, by: ['model'], where: {} }))
+    for (const { of, counts } of cells) {
+      const unpriced = counts[at] ?? 0
+      if (unpriced > 0) models.set(String(of[0]), (models.get(String(of[0])) ?? 0) + unpriced)
+    }
+  if (models.size === 0) return [ok('prices', `All that was counted in the last ${DAYS} days had a price.`)]
+  const all = [...models.values()].reduce((sum, each) => sum + each, 0)
+  const names = [...models].sort(([, a], [, b]) => b - a).map(([model]) => model)
+  return [
+    warning(
+      'prices',
+      `${count(all, 'request')} of the last ${DAYS} days may have cost something else than is on record, since something that was counted has no price (${toFew(names)}). \`tollgate requests list --model ${names[0]}\` marks them with +, \`tollgate requests show ID\` names what lacks one: add it to the model's pricing.`,
+    ),
+  ]
 }

@@ -9,7 +9,7 @@ import { type Check, checkKeys } from '../documents/checks.ts'
 import { toDeclared, toRow } from '../documents/upstream.ts'
 import { count } from '../domain/text.ts'
 import { readStandings } from '../keys/standing.ts'
-import { measureDisk, toDaySizes, toDiskState } from '../server/disk.ts'
+import { measureDisk, toDiskState } from '../server/disk.ts'
 import { toSnapshot } from '../store/snapshot.ts'
 import { createConfigStore } from '../store/sqlite/config-store.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
@@ -18,13 +18,24 @@ import { readSpace } from '../store/sqlite/prune.ts'
 import { createUsageReader } from '../store/sqlite/usage-reader.ts'
 import { createVault, inspectVault } from '../store/vault.ts'
 import { CommandError } from './command-error.ts'
-import { checkCatalogFile } from './doctor-catalog.ts'
-import { guarded } from './doctor-check.ts'
-import { inspectDatabase } from './doctor-database.ts'
-import { checkDisk, checkSpace } from './doctor-disk.ts'
-import { checkBackups, checkFolder, checkJournal } from './doctor-files.ts'
-import { checkPrices } from './doctor-prices.ts'
-import { checkCredentials, checkModels, checkServer, checkTransport, checkUpstreams } from './doctor-server.ts'
+import {
+  checkBackups,
+  checkDisk,
+  checkFolder,
+  checkJournal,
+  checkSpace,
+  guarded,
+  inspectDatabase,
+} from './doctor-data.ts'
+import {
+  checkCatalogFile,
+  checkCredentials,
+  checkModels,
+  checkPrices,
+  checkServer,
+  checkTransport,
+  checkUpstreams,
+} from './doctor-server.ts'
 import { type Context, printJson, toIndented, toPrintable, version } from './io.ts'
 import { askVault, findServer, type ServerLookup } from './live.ts'
 
@@ -77,11 +88,7 @@ async function inspectRoom(sqlite: Database | null, found: ServerLookup, io: Con
     found.kind === 'server' && found.status.disk !== null
       ? found.status.disk.budget_bytes
       : toServeConfig({ flags: {}, environment, settings }).diskBytes
-  const history = toDaySizes(settings.disk_history ?? null)
-  return [
-    checkDisk(toDiskState(measured, history, budget, io.nowMs())),
-    ...(space ? checkSpace(space, dataFolder) : []),
-  ]
+  return [checkDisk(toDiskState(measured, budget)), ...(space ? checkSpace(space, dataFolder) : [])]
 }
 
 /** The instance that is running, as it says itself or has written down; null for none, undefined where nobody knows. */

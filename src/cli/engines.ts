@@ -2,11 +2,8 @@
 import { readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { giveToOwner } from '../backup/files.ts'
-import { VARIANTS } from '../engines/builds.ts'
-import { LLAMA_SERVER } from '../engines/command.ts'
-import { enginesFolder, findEngine } from '../engines/find.ts'
-import { install, NotInstalled } from '../engines/install.ts'
-import { type Installed, listEngines } from '../engines/installed.ts'
+import { enginesFolder, findEngine, LLAMA_SERVER } from '../processes/command.ts'
+import { type Installed, install, listEngines, NotInstalled } from '../processes/engines.ts'
 import { freeBytesOf } from '../store/disk.ts'
 import { prepareDataFolder } from '../store/sqlite/open.ts'
 import { CommandError, usageError } from './command-error.ts'
@@ -22,15 +19,11 @@ const LEAST_FREE_BYTES = 2 ** 30
 /** No build of an engine is larger. */
 const MOST_BYTES = 16 * 2 ** 30
 
-export async function installEngine(
-  variant: string | undefined,
-  { from, sha256 }: InstallFlags,
-  io: Context,
-): Promise<void> {
-  const wanted = variant ?? 'cpu'
-  if (!VARIANTS.some((one) => one === wanted))
-    throw usageError(`There is no build '${wanted}': there are ${VARIANTS.join(', ')}.`)
-  if (from === undefined) throw toUnpinned(wanted, sha256)
+export async function installEngine({ from, sha256 }: InstallFlags, io: Context): Promise<void> {
+  if (from === undefined)
+    throw usageError(
+      `Say which build with --from FILE --sha256 HEX: download one (https://github.com/ggml-org/llama.cpp/releases) for ${process.platform}-${process.arch}, or put ${LLAMA_SERVER} on the PATH.`,
+    )
   if (sha256 === undefined || !/^[0-9a-f]{64}$/i.test(sha256))
     throw usageError('--from needs --sha256 with 64 hex digits: as whoever publishes the file says them.')
   const { dataFolder, environment, nowMs } = io
@@ -44,15 +37,6 @@ export async function installEngine(
   if (io.json) return printJson(io, toDocument(engine))
   io.stdout(
     `${engine.name} is installed: llama-server ${toPrintable(engine.version)}. Model servers use it from their next start on.\n`,
-  )
-}
-
-/** Nobody has said yet what the file of a build must be. */
-function toUnpinned(variant: string, sha256: string | undefined): CommandError {
-  if (sha256 !== undefined) return usageError('--sha256 is of a file: name that with --from.')
-  return new CommandError(
-    'no_build',
-    `No build is pinned for ${variant} on ${process.platform}-${process.arch}: download one (https://github.com/ggml-org/llama.cpp/releases) and use --from FILE --sha256 HEX, or put ${LLAMA_SERVER} on the PATH.`,
   )
 }
 

@@ -9,12 +9,16 @@ import type { ServedModel } from '../catalog/model-files.ts'
 import { CPU } from '../domain/model-server.ts'
 import type { Feature, Modality } from '../domain/models.ts'
 import { toSize } from '../domain/text.ts'
-import { toCommand } from '../engines/command.ts'
-import { findEngine } from '../engines/find.ts'
-import { DamagedModel } from '../gguf/cursor.ts'
-import type { GgufFacts } from '../gguf/facts.ts'
-import { findModelFiles, type ModelFiles } from '../gguf/files.ts'
-import { chooseContext, type Estimate, estimateMemory } from '../gguf/memory.ts'
+import { findEngine, toCommand } from '../processes/command.ts'
+import { DamagedModel } from '../processes/gguf.ts'
+import {
+  chooseContext,
+  type Estimate,
+  estimateMemory,
+  findModelFiles,
+  type GgufFacts,
+  type ModelFiles,
+} from '../processes/model-file.ts'
 import { CommandError, usageError } from './command-error.ts'
 import { type Context, toPrintable } from './io.ts'
 import { toCount } from './values.ts'

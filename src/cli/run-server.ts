@@ -4,6 +4,7 @@
  */
 
 import { realpathSync } from 'node:fs'
+import type { MakeBackup } from '../backup/schedule.ts'
 import { toServeConfig, toSettingTexts, toVariableName, WITHOUT_ROW } from '../config.ts'
 import { isBuiltIn } from '../domain/dialects.ts'
 import { toOidcSettings } from '../identity/oidc.ts'
@@ -12,13 +13,12 @@ import { createLog, type Log, traceOf } from '../log.ts'
 import { type Server, startServer } from '../server/server.ts'
 import { toDatabaseTrouble } from '../store/sqlite/database-file.ts'
 import { databasePath } from '../store/sqlite/open.ts'
-import type { Started } from './invocation.ts'
+import { type Started, toSelf } from './invocation.ts'
 import { type Context, printJson, version } from './io.ts'
-import { createBackupMaker } from './make-backup.ts'
 import { createServedCatalog } from './serve-catalog.ts'
 import { toWelcome } from './welcome.ts'
 
-export interface RunOptions {
+interface RunOptions {
   /** By name; the settings among them are read in `config.ts`. */
   flags: Readonly<Record<string, string | undefined>>
   catalogFile: string | undefined
@@ -162,4 +162,31 @@ function toStarted({ cwd, environment }: Context): Started {
     return found && realpathSync(found)
   }
   return { execPath: realpathSync(process.execPath), main: Bun.main, cwd, environment, which }
+}
+
+function createBackupMaker({ dataFolder, environment, cwd }: Context): MakeBackup {
+  return async (file, signal) => {
+    const child = Bun.spawn([...toSelf(), 'backup', file, '--data', dataFolder, '--json'], {
+      cwd,
+      env: environment,
+      stdin: 'ignore',
+      stdout: 'ignore',
+      stderr: 'pipe',
+      signal,
+      killSignal: 'SIGKILL',
+    })
+    const said = await child.stderr.text()
+    const code = await child.exited
+    return code === 0 ? null : toMessage(said, code)
+  }
+}
+
+function toMessage(said: string, code: number): string {
+  try {
+    const document: { error?: { message?: unknown } } = JSON.parse(said)
+    if (typeof document.error?.message === 'string') return document.error.message
+  } catch {
+    // It ended otherwise than by its own words.
+  }
+  return said.trim() || `tollgate backup ended with ${code}`
 }

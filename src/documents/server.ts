@@ -33,14 +33,10 @@ export const toSettingDocument = ({
 })
 
 const Disk = Type.Object({
-  /** `filling`: full within a week, or nearly full; `full`: the budget is used up, or the disk has no room for the journal. */
+  /** `filling`: little room is left on the disk, or of the budget; `full`: the budget is used up, or the disk has no room for the journal. */
   state: wordOf(['ok', 'filling', 'full'] as const),
   ...{ used_bytes: Count, reusable_bytes: Count, free_bytes: Count },
   budget_bytes: orNull(Type.Integer({ description: 'Of `--disk`; null: none.' })),
-  growth_bytes_per_day: orNull(Type.Number({ description: 'null: less than two days of data.' })),
-  days_left: orNull(
-    Type.Number({ description: 'Until the budget or the disk is used up; null: not growing, or not known yet.' }),
-  ),
 })
 export type DiskState = Static<typeof Disk>
 

@@ -25,6 +25,10 @@ export function toSize(text: string): number | null {
   return Math.round(Number(amount) * UNITS[unit]) || null
 }
 
+/** Writes a size in the units that settings such as `--disk 10G` are given in. */
+export const toSizeText = (bytes: number) =>
+  bytes >= UNITS.G ? `${(bytes / UNITS.G).toFixed(1)} GiB` : `${(bytes / UNITS.M).toFixed(1)} MiB`
+
 /** Matches a pattern in which `*` stands for any run of characters, `/` included. Linear, whatever the pattern. */
 export function matches(pattern: string, slug: string): boolean {
   const [head = '', ...rest] = pattern.split('*')

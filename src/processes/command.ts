@@ -1,5 +1,10 @@
-/** The words of a command: what goes into its places, what they say of the model, what is wrong with them. Pure, but for the PATH. */
-import { basename } from 'node:path'
+/**
+ * The words of commands by which model servers run: those for a llama-server of ours and where that is, what goes into their places, what they
+ * say of the model, what is wrong with them, and in which environment they run.
+ */
+import { basename, join } from 'node:path'
+import { CPU } from '../domain/model-server.ts'
+import type { Environment } from '../domain/snapshot.ts'
 
 /** What goes into the places of a command. */
 export interface Filling {
@@ -18,7 +23,7 @@ export const fill = (words: readonly string[], { port, key, slug }: Filling): st
   )
 
 /** What a command says of the model that its server has; null where it does not. */
-export interface NamedModel {
+interface NamedModel {
   alias: string | null
   file: string | null
 }
@@ -84,3 +89,67 @@ export function toServerEnvironment(
     ...(owner === null ? {} : { [OWNER_VARIABLE]: owner }),
   }
 }
+
+/** What the command of an upstream calls the engine: looked up on the PATH of the server, which begins with `engines/` of its data. */
+export const LLAMA_SERVER = 'llama-server'
+
+interface Serving {
+  /** Full paths. */
+  model: string
+  projector: string | null
+  /** Tokens of one request. */
+  context: number
+  /** Requests at a time. */
+  slots: number
+  /** Of the machine. */
+  cores: number
+  makesEmbeddings: boolean
+  /** One of those that `--list-devices` names, or `cpu`; null = what the engine chooses. */
+  device: string | null
+}
+
+/** Tokens worked on between two looks at who has left: a request that was given up in a long prompt ends that soon. */
+const BATCH = 512
+
+/**
+ * The words of the command, with the places that each start fills in. Slots and context are said: without them those of several
+ * clients share one context, and fail together. The key is in the environment, where no list of processes shows it.
+ */
+export function toCommand({ model, projector, context, slots, cores, makesEmbeddings, device }: Serving): string[] {
+  // A text that becomes a vector is worked on in one piece.
+  const batch = makesEmbeddings ? ['--embeddings', '-b', `${context}`, '-ub', `${context}`] : ['-b', `${BATCH}`]
+  const [before, offload] = toPlace(device, projector !== null)
+  return [
+    ...[...before, LLAMA_SERVER, '-m', model, ...(projector === null ? [] : ['--mmproj', projector]), ...offload],
+    ...['--host', '127.0.0.1', '--port', '{port}', '--alias', '{slug}', '--jinja', '--offline', '--no-ui'],
+    // One core stays for whoever hands its answers on.
+    ...['-np', `${slots}`, '-c', `${slots * context}`, ...batch, '-t', `${Math.max(1, cores - 1)}`],
+    ...['--metrics', '-lv', '4'],
+  ]
+}
+
+/**
+ * How the engine is told where the model goes, before its name and after. A projector does not follow `--device`: unsaid, it goes to the
+ * first card (https://github.com/ggml-org/llama.cpp/issues/15804); builds before `--mmproj-device` read that from the environment.
+ */
+function toPlace(device: string | null, hasProjector: boolean): [before: string[], options: string[]] {
+  if (device === null) return [[], []]
+  if (device === CPU) return [[], ['--device', 'none', ...(hasProjector ? ['--no-mmproj-offload'] : [])]]
+  return [hasProjector ? ['env', `MTMD_BACKEND_DEVICE=${device}`] : [], ['--device', device]]
+}
+
+/** Of the data folder. */
+export const enginesFolder = (dataFolder: string) => join(dataFolder, 'engines')
+
+/** A link to the folder of the one in use: changing it is one renaming. */
+export const currentEngine = (dataFolder: string) => join(enginesFolder(dataFolder), 'current')
+
+/** The environment in which commands of model servers are looked up and run. */
+export function withEngines(environment: Environment, dataFolder: string): Environment {
+  const path = environment.PATH ?? ''
+  return { ...environment, PATH: [currentEngine(dataFolder), ...(path === '' ? [] : [path])].join(':') }
+}
+
+/** The full path of the llama-server that would be run; null where there is none. */
+export const findEngine = (dataFolder: string, environment: Environment): string | null =>
+  Bun.which(LLAMA_SERVER, { PATH: withEngines(environment, dataFolder).PATH ?? '' })

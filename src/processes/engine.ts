@@ -1,14 +1,20 @@
-/** Model servers as processes of this machine: each start has a free port, a new key, and the log of its upstream. Called by `fleet.ts`. */
+/**
+ * Model servers as processes of this machine: each start has a free port, a new key, and the log of its upstream; each can be asked whether it is
+ * ready, and is the one that was started.
+ */
 import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
+import { appendFile, rename, stat } from 'node:fs/promises'
+import { type IncomingMessage, request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
 import { join } from 'node:path'
-import { launch, runStopCommand } from './child.ts'
-import type { Filling } from './command.ts'
-import { LogFile } from './log-file.ts'
-import { lookAt } from './look.ts'
-import type { Engine } from './supervise.ts'
+import { readUpTo } from '../domain/bounded.ts'
+import type { ProcessSpec } from '../domain/model-server.ts'
+import { type Launched, launch, runStopCommand } from './child.ts'
+import { type Filling, isNamed, toNamedModel } from './command.ts'
+import type { Engine } from './fleet.ts'
 
-export interface EngineOptions {
+interface EngineOptions {
   /** Where logs are. */
   folder: string
   /** See `toServerEnvironment`. */
@@ -54,4 +60,152 @@ export function findFreePort(): number {
   const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
   listener.stop(true)
   return listener.port
+}
+
+const LOG_BYTES = 4 * 1024 * 1024
+/** So much waits for the disk. */
+const MAX_WAITING = 1024 * 1024
+
+export class LogFile {
+  readonly #path: string
+  readonly #mostBytes: number
+  #waiting: string[] = []
+  #waitingChars = 0
+  #bytes: number | null = null
+  #writing: Promise<void> | null = null
+
+  /** @param mostBytes of both files together. */
+  constructor(path: string, mostBytes = LOG_BYTES) {
+    this.#path = path
+    this.#mostBytes = mostBytes
+  }
+
+  write(text: string): void {
+    if (this.#waitingChars > MAX_WAITING) return
+    this.#waiting.push(text)
+    this.#waitingChars += text.length
+    this.#writing ??= this.#writeAll().finally(() => {
+      this.#writing = null
+    })
+  }
+
+  /** Resolves once what was written so far is in the file, or lost. */
+  flush(): Promise<void> {
+    return this.#writing ?? Promise.resolve()
+  }
+
+  async #writeAll(): Promise<void> {
+    try {
+      this.#bytes ??= (await stat(this.#path).catch(() => null))?.size ?? 0
+      while (this.#waiting.length > 0) {
+        const text = this.#waiting.join('').slice(0, this.#mostBytes / 2)
+        this.#waiting = []
+        this.#waitingChars = 0
+        const bytes = Buffer.byteLength(text)
+        if (this.#bytes > 0 && this.#bytes + bytes > this.#mostBytes / 2) {
+          await rename(this.#path, `${this.#path}.1`)
+          this.#bytes = 0
+        }
+        await appendFile(this.#path, text, { mode: 0o600 })
+        this.#bytes += bytes
+      }
+    } catch {
+      // A full disk must not end a server that answers.
+      this.#waiting = []
+      this.#waitingChars = 0
+      this.#bytes = null
+    }
+  }
+}
+
+export interface Answer {
+  status: number
+  text: string
+}
+
+export interface Question {
+  headers?: Record<string, string>
+  /** JSON that is sent by POST; left out for a GET. */
+  body?: string
+  mostBytes: number
+  /** For all of it: a server may send a byte now and then. */
+  signal: AbortSignal
+}
+
+/** One question past any proxy, through which `fetch` would go. Rejects where it cannot be reached, says too much, or is too late. */
+export async function askDirectly(url: URL, { headers, body, mostBytes, signal }: Question): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  const all = {
+    ...{ accept: 'application/json', connection: 'close', ...headers },
+    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+  }
+  const request = url.protocol === 'https:' ? requestHttps : requestHttp
+  const asked = request(url, { method: body === undefined ? 'GET' : 'POST', headers: all, agent: false }, resolve)
+  asked.on('error', reject)
+  const late = Promise.withResolvers<never>()
+  const end = () => late.reject(signal.reason)
+  signal.addEventListener('abort', end)
+  asked.end(body)
+  const read = async () => {
+    const response = await promise
+    const { text, isWhole } = await readUpTo(response, mostBytes)
+    if (!isWhole) throw new Error('it says too much of itself')
+    return { status: response.statusCode ?? 0, text }
+  }
+  try {
+    return await Promise.race([read(), late.promise])
+  } finally {
+    signal.removeEventListener('abort', end)
+    asked.destroy()
+  }
+}
+
+const MOST_MS = 5_000
+/** What it says of itself is a few kilobytes, with the template of its chats. */
+const MOST_BYTES = 4 * 1024 * 1024
+
+/** The same to a server that was started here, by its own key; within 5 s, unless more is given. */
+export const ask = (
+  { port, key }: Pick<Launched, 'port' | 'key'>,
+  path: string,
+  { body, ms = MOST_MS }: { body?: string; ms?: number } = {},
+): Promise<Answer> =>
+  askDirectly(new URL(`http://127.0.0.1:${port}${path}`), {
+    headers: { authorization: `Bearer ${key}` },
+    ...(body === undefined ? {} : { body }),
+    ...{ mostBytes: MOST_BYTES, signal: AbortSignal.timeout(ms) },
+  })
+
+/** `unsure`: it answers, and says nothing by which it could be told apart. `foreign`: it is another one. */
+export interface Look {
+  state: 'ready' | 'sleeping' | 'unsure' | 'loading' | 'foreign'
+}
+
+/** Never throws. */
+export async function lookAt(server: Launched, spec: ProcessSpec): Promise<Look> {
+  try {
+    const health = await ask(server, spec.health)
+    if (isRefused(health)) return { state: 'foreign' }
+    if (health.status !== 200) return { state: 'loading' }
+    const answer = await ask(server, '/props')
+    if (isRefused(answer)) return { state: 'foreign' }
+    const props = answer.status === 200 ? toRecord(answer.text) : null
+    const isOurs = props && isNamed(toNamedModel(server.words), props)
+    if (isOurs === null) return { state: 'unsure' }
+    return { state: !isOurs ? 'foreign' : props?.is_sleeping === true ? 'sleeping' : 'ready' }
+  } catch {
+    return { state: 'loading' }
+  }
+}
+
+/** It does not know our key. */
+const isRefused = ({ status }: Answer) => status === 401 || status === 403
+
+function toRecord(text: string): Readonly<Record<string, unknown>> | null {
+  try {
+    const json: unknown = JSON.parse(text)
+    return typeof json === 'object' && json !== null ? Object.fromEntries(Object.entries(json)) : null
+  } catch {
+    return null
+  }
 }

@@ -1,44 +1,187 @@
 /**
- * All model servers that run here, as the rest of a server sees them: places at one are asked for (`wait.ts`), a configuration is taken
- * over (`configure.ts`), their state is told, they are started and stopped by hand. `arrange.ts` decides which of them run.
+ * All model servers that run here, as the rest of a server sees them: which there are and by which commands, places at one for requests
+ * that wait, how they stand, starting and stopping them by hand. `arrange.ts` decides which of them run.
  */
-import type { ProcessSpecs, ServerState, ServerStatus } from '../domain/model-server.ts'
-import type { Snapshot, Upstream } from '../domain/snapshot.ts'
+import type { EndSignal } from '../domain/end-signal.ts'
+import { endOfUnsent, queuedTooLong, type UpstreamError } from '../domain/error.ts'
+import type { ProcessSpec, ProcessSpecs, ServerState, ServerStatus } from '../domain/model-server.ts'
+import type { CatalogModel, Snapshot, Upstream } from '../domain/snapshot.ts'
 import type { Readiness } from '../upstreams/backend.ts'
-import { Arrangement } from './arrange.ts'
-import { sleep } from './clock.ts'
-import { configure } from './configure.ts'
-import type { Lease, ManagedModel } from './model.ts'
-import { TOO_LARGE, toFailed, toFailedReadiness, toStopping } from './refusals.ts'
-import { type SuperviseDeps, supervise } from './supervise.ts'
-import { type Ask, waitForPlace } from './wait.ts'
+import { type ArrangeDeps, Arrangement } from './arrange.ts'
+import type { Launched } from './child.ts'
+import type { Look } from './engine.ts'
+import {
+  type Lease,
+  ManagedModel,
+  type Ticket,
+  TOO_LARGE,
+  toFailed,
+  toFailedReadiness,
+  toFull,
+  toGone,
+  toNote,
+  toStopping,
+} from './model.ts'
+import { Supervisor, sleep } from './supervisor.ts'
+
+/** What servers are made of: processes, but for tests. */
+export interface Engine {
+  /** Throws or rejects with an Error whose message says what to do. */
+  launch(id: string, slug: string, spec: ProcessSpec): Promise<Launched>
+  look(server: Launched, spec: ProcessSpec): Promise<Look>
+  runStopCommand(id: string, server: Launched, spec: ProcessSpec): Promise<void>
+}
+
+export interface FleetDeps extends ArrangeDeps {
+  engine: Engine
+  /** A server can be asked from now on; the upstream has its address and key. */
+  onReady?(upstream: Upstream, server: Launched): void
+}
+
+/** A request that wants a place. */
+export interface Ask {
+  upstream: Upstream
+  /** Whose turns it takes. */
+  owner: string
+  signal: EndSignal
+  /** How long it may wait, ms. */
+  patienceMs: number
+  /** Given what says where it stands; null once it waits no more. */
+  onWaiting?(note: (() => string) | null): void
+}
 
 /** How often somebody who waits for a server looks at it. */
 const LOOK_MS = 50
 
 export class Fleet {
-  readonly #deps: SuperviseDeps
+  readonly #deps: FleetDeps
   readonly #arrangement: Arrangement
 
-  constructor(deps: SuperviseDeps) {
+  constructor(deps: FleetDeps) {
     this.#deps = deps
     this.#arrangement = new Arrangement(deps)
   }
 
   /** Takes over a configuration. What is gone from it, or has another command, ends once it has answered what it is answering. */
-  renew(snapshot: Snapshot, specs: ProcessSpecs): void {
-    const arrangement = this.#arrangement
-    const deps = {
-      arrangement,
-      nowMs: this.#deps.clock.nowMs,
-      supervise: supervise.bind(null, this.#deps, arrangement),
+  renew({ upstreams, models: catalog }: Snapshot, specs: ProcessSpecs): void {
+    const { models } = this.#arrangement
+    this.#arrangement.memory = specs.memory
+    const slugs = toSlugs(catalog.values())
+    const declared = new Set<string>()
+    for (const [id, upstream] of upstreams) {
+      const spec = specs.byUpstream.get(id)
+      if (spec === undefined || upstream.process !== spec.hash) continue
+      declared.add(id)
+      const slug = slugs.get(id) ?? id
+      const model = models.get(id)
+      if (model) {
+        const isOther = model.spec.hash !== spec.hash || (model.slug !== slug && hasSlug(spec))
+        if (isOther) model.next = this.#supervise(id, spec)
+        Object.assign(model, { upstream, slug, spec, isGone: false })
+      } else {
+        const added = new ManagedModel(upstream, slug, spec, this.#supervise(id, spec))
+        if (spec.preload) added.wanted = 'preload'
+        added.wantedSinceMs = this.#deps.clock.nowMs()
+        models.set(id, added)
+      }
     }
-    configure(deps, snapshot, specs)
+    for (const [id, model] of models) {
+      if (declared.has(id)) continue
+      model.isGone = true
+      model.wanted = null
+      model.refuseAll(toGone())
+    }
+    this.#arrangement.changed()
+  }
+
+  /** Makes the supervisor of an upstream's server, which it does not start. */
+  #supervise(id: string, spec: ProcessSpec): Supervisor {
+    const { engine, clock, log, onReady } = this.#deps
+    const arrangement = this.#arrangement
+    const { models } = arrangement
+    const supervisor: Supervisor = new Supervisor({
+      spec,
+      clock,
+      launch: () => engine.launch(id, models.get(id)?.slug ?? id, spec),
+      look: (server) => engine.look(server, spec),
+      runStopCommand: (server) => engine.runStopCommand(id, server, spec),
+      onChange() {
+        const model = models.get(id)
+        const { phase, server, loadMs } = supervisor
+        if (phase === 'stopped' || phase === 'failed') model?.forget()
+        if (phase === 'stopped') log.info('process_stopped', 'a model server has stopped', { upstream: id })
+        if (phase === 'ready') {
+          const about = { upstream: id, pid: server?.pid, load_ms: Math.round(loadMs ?? 0) }
+          log.info('process_ready', 'a model server is ready', about)
+          if (model) arrangement.measure(model)
+          if (model && server) onReady?.(model.toLeased(model.upstream, server), server)
+        }
+        arrangement.changed()
+      },
+      onFailed(failure) {
+        log.error('process_failed', 'a model server has failed', { upstream: id, reason: failure.reason })
+        const model = models.get(id)
+        if (!model) return
+        model.wanted = null
+        const why = toFailed(failure, model, { nowMs: clock.nowMs(), isDraining: arrangement.isDraining })
+        if (why) model.refuseAll(why)
+      },
+    })
+    return supervisor
   }
 
   /** Resolves to a place at its server, once that is ready and it is the owner's turn. Rejects with an UpstreamError. */
   lease(ask: Ask): Promise<Lease> {
-    return waitForPlace({ arrangement: this.#arrangement, clock: this.#deps.clock }, ask)
+    const { promise, resolve, reject } = Promise.withResolvers<Lease>()
+    try {
+      this.#join(ask, { resolve, reject }, promise)
+    } catch (error) {
+      reject(error)
+    }
+    return promise
+  }
+
+  #join(
+    { upstream, owner, signal, patienceMs, onWaiting }: Ask,
+    answer: Pick<Ticket, 'resolve' | 'reject'>,
+    lease: Promise<Lease>,
+  ): void {
+    const { clock } = this.#deps
+    if (signal.aborted) throw endOfUnsent(signal)
+    const model = this.#requireOpen(upstream.id)
+    const { line } = model
+    const ticket: Ticket = { ...answer, owner, upstream, sinceMs: clock.nowMs() }
+    const turnedAway = line.join(ticket)
+    turnedAway?.reject(toFull(line.length, model.expectedMs(clock.nowMs())))
+    const giveUp = (why: UpstreamError) => {
+      if (!line.leave(ticket)) return
+      ticket.reject(why)
+      this.#arrangement.changed()
+    }
+    const leave = () => giveUp(endOfUnsent(signal))
+    signal.addEventListener('abort', leave, { once: true })
+    const takeBack = clock.after(patienceMs, () => giveUp(queuedTooLong(patienceMs, model.expectedMs(clock.nowMs()))))
+    const settled = () => {
+      takeBack()
+      signal.removeEventListener('abort', leave)
+      onWaiting?.(null)
+    }
+    lease.then(settled, settled)
+    onWaiting?.(() => toNote(line.positionOf(ticket), line.length, toWhat(model)))
+    this.#arrangement.changed()
+  }
+
+  /** Throws where nobody can wait for it. */
+  #requireOpen(id: string): ManagedModel {
+    const { models, isDraining } = this.#arrangement
+    const model = models.get(id)
+    if (!model || model.isGone) throw toGone()
+    const { phase, state, failure } = model.supervisor
+    if (isDraining && phase !== 'ready') throw toStopping()
+    const now = { nowMs: this.#deps.clock.nowMs(), isDraining }
+    const why = state === 'failed' && failure ? toFailed(failure, model, now) : null
+    if (why) throw why
+    return model
   }
 
   /** Asks how a server is, and starts none for that; one that has hung for as long as an answer may take is ended. Never throws. */
@@ -142,4 +285,19 @@ export class Fleet {
     })
     await Promise.all(stopping)
   }
+}
+
+/** What it waits for beside its turn. */
+const toWhat = ({ supervisor: { phase } }: ManagedModel) =>
+  phase === 'ready' ? '' : phase === 'stopped' ? 'for memory' : 'loading'
+
+/** Whether its words have a place for the model that leads to it. */
+const hasSlug = ({ command }: ProcessSpec) => command.some((word) => word.includes('{slug}'))
+
+/** By the ids of upstreams the slug of the first model that leads to each. */
+function toSlugs(models: Iterable<CatalogModel>): Map<string, string> {
+  const slugs = new Map<string, string>()
+  for (const { facts, targets } of models)
+    for (const { upstream } of targets) slugs.getOrInsertComputed(upstream.id, () => facts.id)
+  return slugs
 }

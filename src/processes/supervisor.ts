@@ -4,11 +4,9 @@
  */
 import type { ProcessSpec, ServerState } from '../domain/model-server.ts'
 import type { Launched } from './child.ts'
-import type { Clock } from './clock.ts'
-import type { Look } from './look.ts'
-import { answersAfterAll, untilReady } from './watch.ts'
+import type { Look } from './engine.ts'
 
-export interface SupervisorDeps {
+interface SupervisorDeps {
   spec: ProcessSpec
   clock: Clock
   /** Starts it on a port and with a key of its own. Throws or rejects with an Error whose message says what to do. */
@@ -34,7 +32,7 @@ export interface StartFailure {
 }
 
 /** `stopping`: it takes no requests any more, and still has its memory. */
-export type Phase = 'stopped' | 'loading' | 'ready' | 'stopping' | 'failed'
+type Phase = 'stopped' | 'loading' | 'ready' | 'stopping' | 'failed'
 
 /** After TERM, before KILL. */
 const TERM_MS = 5_000
@@ -241,3 +239,80 @@ const FOREIGN = 'another server answers at its port, or has another model than i
 
 const toLate = ({ startMs }: ProcessSpec) =>
   `it could not be asked within ${startMs / 1_000} s; raise deadlines.start if it is only slow, else ${LOG}`
+
+/** Time, as what waits here sees it: tests have one of their own. */
+export interface Clock {
+  /** Never steps, ms. */
+  nowMs(): number
+  /** Calls back after so many ms. Returns what takes that back. */
+  after(ms: number, then: () => void): () => void
+}
+
+/** Its timers keep no process alive. */
+export const systemClock: Clock = {
+  nowMs: () => performance.now(),
+  after(ms, then) {
+    const timer = setTimeout(then, ms).unref()
+    return () => clearTimeout(timer)
+  },
+}
+
+export const sleep = (clock: Clock, ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve))
+
+/** For how long a server has said nothing: neither where it was looked at, nor in an answer. */
+export class Silence {
+  #sinceMs: number | null = null
+
+  end(): void {
+    this.#sinceMs = null
+  }
+
+  /** Notes that nothing was said just now. Returns whether that has been so for `mostMs`. */
+  lasts(nowMs: number, mostMs: number): boolean {
+    this.#sinceMs ??= nowMs
+    return nowMs - this.#sinceMs >= mostMs
+  }
+}
+
+interface WatchDeps {
+  clock: Clock
+  look(): Promise<Look>
+  /** Whether nobody wants to know any more. */
+  isOver(): boolean
+}
+
+/** While it starts: at first often, since small ones are quick. */
+const FIRST_LOOK_MS = 25
+const LAST_LOOK_MS = 500
+/** One whose port was taken has ended by then (llama-server: within 0.1 s). */
+const UNSURE_MS = 500
+/** Where it could not be reached. */
+const DOUBT_LOOKS = 8
+const DOUBT_MS = 250
+
+/** Resolves once a server that starts can be asked, or another one answers in its place; to null where nobody wants to know any more. */
+async function untilReady({ clock, look, isOver }: WatchDeps): Promise<'ready' | 'sleeping' | 'foreign' | null> {
+  let unsureSinceMs: number | null = null
+  for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(pauseMs * 2, LAST_LOOK_MS)) {
+    const { state } = await look()
+    if (isOver()) return null
+    const nowMs = clock.nowMs()
+    if (state === 'unsure') unsureSinceMs ??= nowMs
+    if (state === 'ready' || state === 'sleeping' || state === 'foreign') return state
+    if (unsureSinceMs !== null && nowMs - unsureSinceMs >= UNSURE_MS) return 'ready'
+    await sleep(clock, pauseMs)
+    if (isOver()) return null
+  }
+}
+
+/** Resolves to whether a server that could not be reached answers after all; to null where nobody wants to know any more. */
+async function answersAfterAll({ clock, look, isOver }: WatchDeps): Promise<boolean | null> {
+  for (let looks = 0; looks < DOUBT_LOOKS; looks++) {
+    const { state } = await look()
+    if (isOver()) return null
+    if (state !== 'loading' && state !== 'foreign') return true
+    await sleep(clock, DOUBT_MS)
+    if (isOver()) return null
+  }
+  return false
+}

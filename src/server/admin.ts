@@ -20,8 +20,8 @@ import type { ClientIp } from '../keys/token.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { createFacts } from './facts.ts'
 import type { LiveRequests } from './live-requests.ts'
-import { createLocalLook } from './local-servers.ts'
 import { createLookUp } from './look-up.ts'
+import { createLocalLook } from './outward.ts'
 
 export interface AdminSurfaceDeps
   extends Pick<

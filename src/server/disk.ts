@@ -1,7 +1,6 @@
 /**
- * How much of the disk the data folder takes, and when it will be full: by what it has grown in the last week, as measured once a
- * day. So all that grows is in it (database, journal, backups, logs), and what retention takes away. `disk-watch.ts` and `doctor`
- * measure and ask here.
+ * How much of the disk the data folder takes, and whether room is short. A server looks every minute and says so: in `/readyz` (degraded), in
+ * the log once a day. Nothing is removed or refused for it: what a disk that is really full means for requests, the journal decides.
  */
 import { lstat, readdir, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,22 +8,14 @@ import type { DiskState } from '../documents/server.ts'
 import { codeOf } from '../domain/error.ts'
 import { DAY_MS } from '../domain/time.ts'
 import { SEGMENT_BYTES } from '../ledger/journal.ts'
+import type { Log } from '../log.ts'
 import type { Space } from '../store/ledger-store.ts'
 
-/** What the forecast goes by. */
-const HISTORY_DAYS = 7
-/** Full within so many days is soon. */
-const SOON_DAYS = 7
-/** Of a budget, what is left when it is nearly used up. */
-const LEAST_PART = 0.05
 /** What is ready of the journal beside what is being written: without it a full disk would end in refusals. */
 export const LEAST_FREE_BYTES = 2 * SEGMENT_BYTES
-
-/** What a day began with: all in the data folder but pages of the database that hold nothing. */
-export interface DaySize {
-  at_ms: number
-  bytes: number
-}
+/** Less is short: free on the disk, and left of `--disk`. */
+const LOW_FREE_BYTES = 32 * LEAST_FREE_BYTES
+const LOW_PART = 0.1
 
 export interface Measured {
   /** Of all files in the data folder. A file with several names counts once; links are not followed. */
@@ -64,63 +55,89 @@ async function sizeOf(path: string, counted: Set<string>): Promise<number> {
   }
 }
 
-/** Reads what `disk_history` holds; none of it where it is not ours. */
-export function toDaySizes(text: string | null): DaySize[] {
-  try {
-    const found: unknown = JSON.parse(text ?? '[]')
-    return Array.isArray(found) ? found.filter(isDaySize) : []
-  } catch {
-    return []
-  }
-}
-
-const isDaySize = (entry: unknown): entry is DaySize =>
-  typeof entry === 'object' &&
-  entry !== null &&
-  'at_ms' in entry &&
-  'bytes' in entry &&
-  Number.isFinite(entry.at_ms) &&
-  Number.isFinite(entry.bytes)
-
-const dayOf = (ms: number) => Math.floor(ms / DAY_MS)
-
-/** Adds what was measured, once a day, and forgets what is older than a week or later than now. Null where today is there already. */
-export function addToHistory(history: readonly DaySize[], measured: Measured, nowMs: number): DaySize[] | null {
-  const known = history.filter(({ at_ms }) => at_ms <= nowMs && dayOf(nowMs) - dayOf(at_ms) <= HISTORY_DAYS)
-  if (known.some(({ at_ms }) => dayOf(at_ms) === dayOf(nowMs))) return null
-  return [...known, { at_ms: nowMs, bytes: netOf(measured) }]
-}
-
-const netOf = ({ usedBytes, reusableBytes }: Measured) => usedBytes - reusableBytes
-
 /** Pure. @param budgetBytes null = none. */
-export function toDiskState(
-  measured: Measured,
-  history: readonly DaySize[],
-  budgetBytes: number | null,
-  nowMs: number,
-): DiskState {
-  const { usedBytes, reusableBytes, freeBytes } = measured
-  const budgetLeft = budgetBytes === null ? Number.POSITIVE_INFINITY : budgetBytes - usedBytes
-  const growth = toGrowth(measured, history, nowMs)
-  const left = Math.max(0, Math.min(freeBytes, budgetLeft) + reusableBytes)
-  const days = growth !== null && growth > 0 ? left / growth : null
-  const isFull = freeBytes < LEAST_FREE_BYTES || budgetLeft <= 0
-  const isNear = (days ?? Number.POSITIVE_INFINITY) <= SOON_DAYS || left < (budgetBytes ?? 0) * LEAST_PART
+export function toDiskState({ usedBytes, reusableBytes, freeBytes }: Measured, budgetBytes: number | null): DiskState {
+  const left = budgetBytes === null ? Number.POSITIVE_INFINITY : budgetBytes - usedBytes
+  const isFull = freeBytes < LEAST_FREE_BYTES || left <= 0
+  const isLow = freeBytes < LOW_FREE_BYTES || left + reusableBytes < (budgetBytes ?? 0) * LOW_PART
   return {
-    state: isFull ? 'full' : isNear ? 'filling' : 'ok',
+    state: isFull ? 'full' : isLow ? 'filling' : 'ok',
     used_bytes: usedBytes,
     reusable_bytes: reusableBytes,
     free_bytes: freeBytes,
     budget_bytes: budgetBytes,
-    growth_bytes_per_day: growth,
-    days_left: days === null ? null : Math.floor(days),
   }
 }
 
-/** Bytes a day since the oldest day of the last week. */
-function toGrowth(measured: Measured, history: readonly DaySize[], nowMs: number): number | null {
-  const past = history.filter(({ at_ms }) => nowMs - at_ms >= DAY_MS && dayOf(nowMs) - dayOf(at_ms) <= HISTORY_DAYS)
-  const [first] = past.sort((a, b) => a.at_ms - b.at_ms)
-  return first === undefined ? null : Math.round(((netOf(measured) - first.bytes) / (nowMs - first.at_ms)) * DAY_MS)
+const LOOK_MS = 60_000
+
+export interface DiskWatch {
+  /** As of the last look; null before the first one. */
+  state(): DiskState | null
+  /** Looks now. Never rejects. */
+  look(): Promise<void>
+  stop(): void
+}
+
+export interface DiskWatchDeps {
+  dataFolder: string
+  /** Null = whatever the disk has. */
+  budgetBytes: number | null
+  space(): Space
+  /** A clock that never steps, ms. */
+  monotonicMs(): number
+  log: Log
+}
+
+/** Looks once now, then every minute. */
+export function watchDisk({ dataFolder, budgetBytes, space, monotonicMs, log }: DiskWatchDeps): DiskWatch {
+  let state: DiskState | null = null
+  let told: { state: DiskState['state']; atMs: number } | null = null
+  let isFailing = false
+  let looking: Promise<void> | null = null
+  let isStopped = false
+
+  const tell = ({ state, ...figures }: DiskState) => {
+    if (state === 'ok') {
+      if (told !== null) log.info('disk_has_room', 'the disk has room again', figures)
+      told = null
+      return
+    }
+    const isWorse = told?.state === 'filling' && state === 'full'
+    if (told !== null && !isWorse && monotonicMs() - told.atMs < DAY_MS) return
+    told = { state, atMs: monotonicMs() }
+    const what = state === 'full' ? 'has used up its room on the disk' : 'has little room left on the disk'
+    log.warn(
+      'disk_filling',
+      `the data folder ${what}: make room, or keep requests for a shorter time (--keep)`,
+      figures,
+    )
+  }
+
+  const look = async () => {
+    try {
+      const measured = await measureDisk(dataFolder, space())
+      if (isStopped) return
+      state = toDiskState(measured, budgetBytes)
+      tell(state)
+      isFailing = false
+    } catch (error) {
+      if (!isFailing) log.warn('disk_unknown', 'the room on the disk cannot be measured', { error: String(error) })
+      isFailing = true
+    } finally {
+      looking = null
+    }
+  }
+
+  const watch = {
+    state: () => state,
+    look: () => (looking ??= look()),
+    stop() {
+      isStopped = true
+      clearInterval(timer)
+    },
+  }
+  const timer = setInterval(watch.look, LOOK_MS).unref()
+  void watch.look()
+  return watch
 }

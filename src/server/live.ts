@@ -19,8 +19,8 @@ import type { ConfigStore } from '../store/config-store.ts'
 import type { LedgerReader } from '../store/ledger-store.ts'
 import { toSnapshot } from '../store/snapshot.ts'
 import type { Vault } from '../store/vault.ts'
+import { createPaced } from '../threads/paced.ts'
 import type { Backend, Readiness } from '../upstreams/backend.ts'
-import { createPaced } from './paced.ts'
 import type { ServedFacts } from './served.ts'
 
 export interface LiveDeps {

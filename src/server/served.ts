@@ -8,11 +8,11 @@ import { isBuiltIn } from '../domain/dialects.ts'
 import type { ListedModel, ServedFigures } from '../domain/model-server.ts'
 import type { Snapshot, Target, Upstream } from '../domain/snapshot.ts'
 import type { Log } from '../log.ts'
-import { ask } from '../processes/ask.ts'
 import type { Launched } from '../processes/child.ts'
+import { ask } from '../processes/engine.ts'
 import type { Readiness } from '../upstreams/backend.ts'
 import type { Send } from '../upstreams/model-list.ts'
-import { listModels } from './model-lists.ts'
+import { listModels } from './outward.ts'
 
 /** What one that answers is asked again after: somebody may have loaded another model there, or started it anew between two probes. */
 const AGAIN_MS = 120_000
@@ -141,6 +141,6 @@ const toSend =
   (server: Launched): Send =>
   async (url, { body }) => {
     const { pathname, search } = new URL(url)
-    const { status, text } = await ask(server, pathname + search, typeof body === 'string' ? body : undefined)
+    const { status, text } = await ask(server, pathname + search, typeof body === 'string' ? { body } : {})
     return new Response(text, { status })
   }

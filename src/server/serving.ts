@@ -8,7 +8,7 @@ import type { Health } from '../health/health.ts'
 import { ANY_KEY, listModels } from '../http/models.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Fleet } from '../processes/fleet.ts'
-import { listModels as askForModels } from './model-lists.ts'
+import { listModels as askForModels } from './outward.ts'
 import { type RunFacts, toOwnStatus, type WatchedParts } from './status.ts'
 
 export interface ServingDeps extends Pick<Serving, 'settings' | 'test' | 'chat'> {

@@ -11,7 +11,7 @@ import type { Health, UpstreamHealth } from '../health/health.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Fleet } from '../processes/fleet.ts'
 import type { Watch } from '../store/config-store.ts'
-import type { DiskWatch } from './disk-watch.ts'
+import type { DiskWatch } from './disk.ts'
 import type { Status } from './protocol.ts'
 
 /** Whose state tells how the server is doing. */
@@ -63,7 +63,7 @@ const LEDGER = {
 
 const DISK = {
   ok: null,
-  filling: 'The disk will be full within days.',
+  filling: 'Little room is left on the disk, or of what --disk allows.',
   full: 'The disk is full, or what --disk allows is used up.',
 } as const
 

@@ -100,25 +100,13 @@ describe('where all is well', () => {
     expect(of('models')).toStartWith('ok: 1 of 3 models can be asked.')
   })
 
-  test('room is told of: what the folder takes, and when the disk will be full by the last week', async () => {
-    const note = (bytes: number) =>
-      clinic
-        .database()
-        .run('INSERT OR REPLACE INTO settings VALUES (?, ?, 0)', [
-          'disk_history',
-          JSON.stringify([{ at_ms: NOW - 5 * 86_400_000, bytes }]),
-        ])
-    note(1e9)
-    expect((await clinic.examine()).of('disk')).toMatch(
-      /^ok: .* GiB are free .*; it did not grow within the last week\.$/,
-    )
-    note(-1e15)
-    expect((await clinic.examine()).of('disk')).toMatch(
-      /^warning: .* a day: full in less than a day\. Make room soon, or/,
-    )
-    clinic.serve({ upstreams: UPSTREAMS, disk: { ...toDiskState(MEASURED, [], 64 * 1024 ** 2, NOW) } })
-    note(0)
-    expect((await clinic.examine()).of('disk')).toContain(' of the 64.0 MiB of --disk')
+  test('room is told of: what is free, what the folder takes, and whether that is much of its budget', async () => {
+    expect((await clinic.examine()).of('disk')).toMatch(/^ok: .* GiB are free .* which takes \d.*\.$/)
+    clinic.serve({ upstreams: UPSTREAMS, disk: toDiskState(MEASURED, 64 * 1024 ** 2) })
+    expect((await clinic.examine()).of('disk')).toMatch(/^ok: .* of the 64\.0 MiB of --disk/)
+    const size = statSync(clinic.path('tollgate.db')).size
+    await clinic.restart({ upstreams: UPSTREAMS, disk: toDiskState(MEASURED, Math.ceil(size * 1.05)) })
+    expect((await clinic.examine()).of('disk')).toMatch(/^warning: .*\. Make room soon, raise --disk, or keep/)
   })
 
   test.each(['stopped', 'running'])('nothing is made or changed: %s', async (state) => {

@@ -1,5 +1,5 @@
 /** A clock that a test moves. */
-import type { Clock } from '../../src/processes/clock.ts'
+import type { Clock } from '../../src/processes/supervisor.ts'
 
 export interface TestClock extends Clock {
   /** Lets time go by, and whatever waits for it happen, each at its own time. */

@@ -1,9 +1,8 @@
 /** Several model servers on one machine, with time and servers that the test moves. */
 import { describe, expect, test } from 'bun:test'
 import type { ProcessSpec } from '../../src/domain/model-server.ts'
-import { Fleet } from '../../src/processes/fleet.ts'
+import { type Ask, Fleet } from '../../src/processes/fleet.ts'
 import type { Lease } from '../../src/processes/model.ts'
-import type { Ask } from '../../src/processes/wait.ts'
 import { DEFAULT_OPTIONS } from '../../src/upstreams/dialects/dialects.ts'
 import { toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
 import { createClock, settle } from './clock.ts'

@@ -1,6 +1,6 @@
 /** A secret in text that comes in pieces. */
 import { expect, test } from 'bun:test'
-import { Hider } from '../../src/processes/hide.ts'
+import { Hider } from '../../src/processes/child.ts'
 
 function hide(...pieces: string[]): string {
   const hider = new Hider('sesame-opens')

@@ -1,6 +1,6 @@
 /** Which models are in memory together. */
 import { describe, expect, test } from 'bun:test'
-import { type LoadStep, planLoad, type Resident, type Wanted } from '../../src/processes/plan.ts'
+import { type LoadStep, planLoad, type Resident, type Wanted } from '../../src/processes/arrange.ts'
 
 const loaded = (id: string, needBytes: number, fields: Partial<Resident> = {}): Resident => ({
   ...{ id, needBytes, isPinned: false, phase: 'ready', answering: 0, waiting: 0, lastUsedMs: 0, keptUntilMs: 0 },

@@ -1,7 +1,7 @@
 /** Servers without processes, for tests of what decides about them: each does what the test says. */
 import type { ProcessSpec } from '../../src/domain/model-server.ts'
 import type { Launched } from '../../src/processes/child.ts'
-import type { Look } from '../../src/processes/look.ts'
+import type { Look } from '../../src/processes/engine.ts'
 
 export const toSpec = (fields: Partial<ProcessSpec> = {}): ProcessSpec => ({
   command: ['llama-server'],

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createFleet } from '../../src/server/processes.ts'
+import { createFleet } from '../../src/processes/managed.ts'
 
 test.if(process.platform === 'linux')(
   'processes of an earlier server on the same data end before others start',

@@ -18,8 +18,6 @@ const DISK = {
   reusable_bytes: 0,
   free_bytes: 1,
   budget_bytes: null,
-  growth_bytes_per_day: null,
-  days_left: null,
 }
 const upstream = (state: UpstreamHealth['state'], isUsed = true): UpstreamHealth => ({
   ...{ id: 'ollama', state, reason: 'ECONNREFUSED', left_out: [], last_ok_ms: null, last_error: null },
@@ -32,7 +30,7 @@ test.each<[string, Partial<WatchedParts>, ReturnType<typeof toReadiness>, RegExp
   ['the journal is full', { ledger: { state: () => 'unavailable' } }, 'ledger_unavailable', /journal/],
   ['the database is behind', { ledger: { state: () => 'behind' } }, 'degraded', /waited for the database/],
   ['there is no room', { overload: { reason: '2 requests are under way' } }, 'degraded', /2 requests are under way/],
-  ['the disk fills', { disk: { state: () => ({ ...DISK, state: 'filling' }) } }, 'degraded', /full within days/],
+  ['the disk fills', { disk: { state: () => ({ ...DISK, state: 'filling' }) } }, 'degraded', /Little room is left/],
   ['the disk is full', { disk: { state: () => ({ ...DISK, state: 'full' }) } }, 'degraded', /The disk is full/],
   ['the disk is well', { disk: { state: () => ({ ...DISK, state: 'ok' }) } }, 'ok', null],
   ['changes are not read', { watch: { healthy: () => false } }, 'degraded', /configuration cannot be read/],

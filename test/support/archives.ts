@@ -1,5 +1,5 @@
 /** Makes archives by hand, for entries that no archiver would write. */
-import { crc32, deflateRawSync, gzipSync } from 'node:zlib'
+import { gzipSync } from 'node:zlib'
 
 export interface Packed {
   name: string
@@ -49,36 +49,3 @@ function toEntry(name: string, type: string, size: number, mode: number, target:
 }
 
 export const makeTarGz = (entries: readonly Packed[]): Buffer => gzipSync(makeTar(entries))
-
-export function makeZip(entries: readonly Packed[]): Buffer {
-  const parts: Buffer[] = []
-  const directory: Buffer[] = []
-  let offset = 0
-  for (const { name, content = '', mode = 0o100644, target, size } of entries) {
-    const bytes = Buffer.from(target ?? content)
-    const data = deflateRawSync(bytes)
-    const fields = Buffer.alloc(26)
-    fields.writeUInt16LE(20, 0)
-    fields.writeUInt16LE(8, 4)
-    fields.writeUInt32LE(crc32(bytes), 10)
-    fields.writeUInt32LE(data.length, 14)
-    fields.writeUInt32LE(size ?? bytes.length, 18)
-    fields.writeUInt16LE(Buffer.byteLength(name), 22)
-    const local = Buffer.concat([Buffer.from('PK\x03\x04'), fields, Buffer.from(name), data])
-    const central = Buffer.alloc(14)
-    central.writeUInt32LE(((target === undefined ? mode : 0o120777) << 16) >>> 0, 6)
-    central.writeUInt32LE(offset, 10)
-    // Made by Unix, which is what gives it a mode.
-    directory.push(Buffer.concat([Buffer.from('PK\x01\x02\x14\x03'), fields, central, Buffer.from(name)]))
-    parts.push(local)
-    offset += local.length
-  }
-  const central = Buffer.concat(directory)
-  const end = Buffer.alloc(22)
-  end.write('PK\x05\x06')
-  end.writeUInt16LE(entries.length, 8)
-  end.writeUInt16LE(entries.length, 10)
-  end.writeUInt32LE(central.length, 12)
-  end.writeUInt32LE(offset, 16)
-  return Buffer.concat([...parts, central, end])
-}

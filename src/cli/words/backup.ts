@@ -1,8 +1,7 @@
 /** `tollgate backup`, `tollgate restore` and `tollgate secret`, in words. */
 import type { Command } from 'commander'
-import type { BackupFlags } from '../backup.ts'
+import type { BackupFlags, RestoreFlags } from '../backup.ts'
 import type { Context } from '../io.ts'
-import type { RestoreFlags } from '../restore.ts'
 
 export function addBackup(program: Command, context: Context): void {
   program
@@ -25,5 +24,5 @@ export function addBackup(program: Command, context: Context): void {
     .argument('<file>', 'a backup, or the tollgate.db of a copied data folder')
     .option('--as-it-was', 'let in again whom the replaced database had revoked or disabled since')
     .option('--force', 'restore it although its ledger does not add up')
-    .action(async (file: string, flags: RestoreFlags) => (await import('../restore.ts')).restore(file, flags, context))
+    .action(async (file: string, flags: RestoreFlags) => (await import('../backup.ts')).restore(file, flags, context))
 }

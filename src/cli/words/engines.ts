@@ -1,6 +1,5 @@
 /** `tollgate engines` in words. `../engines.ts` does what they say. */
 import type { Command } from 'commander'
-import { VARIANTS } from '../../engines/builds.ts'
 import type { InstallFlags } from '../engines.ts'
 import type { Context } from '../io.ts'
 
@@ -9,12 +8,9 @@ export function addEngines(program: Command, context: Context): void {
   engines
     .command('install')
     .description('unpack a build of llama.cpp beside the data, try it, and use it; the one before is kept')
-    .argument('[variant]', `which build: ${VARIANTS.join(', ')} (default cpu)`)
-    .option('--from <file>', 'a .tar.gz or .zip that you have downloaded')
+    .option('--from <file>', 'a .tar.gz that you have downloaded')
     .option('--sha256 <hex>', 'what its publisher says that it has')
-    .action(async (variant: string | undefined, flags: InstallFlags) =>
-      (await import('../engines.ts')).installEngine(variant, flags, context),
-    )
+    .action(async (flags: InstallFlags) => (await import('../engines.ts')).installEngine(flags, context))
   engines
     .command('list')
     .description('list what is installed, and which is used')

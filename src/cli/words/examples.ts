@@ -42,8 +42,8 @@ export const EXAMPLES: Readonly<Record<string, readonly [string, string]>> = {
   ],
   'models remove': ['models remove local/gemma', 'models remove local/gemma --plan'],
   'engines install': [
-    'engines install vulkan',
     'engines install --from llama-bin-ubuntu-x64.tar.gz --sha256 4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865',
+    'engines install --json --from llama-bin-ubuntu-vulkan-x64.tar.gz --sha256 9355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865',
   ],
   'engines list': ['engines list', 'engines list --json'],
   'upstreams add': [

@@ -42,7 +42,10 @@ export function addServe(program: Command, context: Context): void {
       'how often a backup is made, into backups/ of the data folder, such as 24h (default off)',
     )
     .option('--backup-keep <n>', 'how many of those backups are kept (default 7)')
-    .option('--disk <size>', 'what the data folder may take of the disk: it warns days before (default: what there is)')
+    .option(
+      '--disk <size>',
+      'what the data folder may take of the disk: it warns at nine tenths (default: what there is)',
+    )
     .option('--retries <n>', 'how often the targets of a request are tried again when all have failed (default 2)')
     .option('--probe <time>', 'how often upstreams are asked, for free, whether they are ready, or off (default 30s)')
     .option('--max-in-flight <n>', 'requests under way at once; more get 503 (default 4096)')

@@ -9,7 +9,7 @@ export function addUpkeep(program: Command, context: Context): void {
   program
     .command('compact')
     .description('give the empty room of the database back to the disk; only while no server runs')
-    .action(async () => (await import('../compact.ts')).compact(context))
+    .action(async () => (await import('../audit.ts')).compact(context))
   program
     .command('doctor')
     .description('look for what is wrong with this installation, and say what to do; exit 1 if there is a problem')

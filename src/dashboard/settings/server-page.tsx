@@ -106,19 +106,11 @@ const Facts = ({ of: { version, url, started_ms, disk, backups, lost } }: { of: 
       {disk === null ? (
         'not measured yet'
       ) : (
-        <>
-          <p>
-            {toBytes(disk.used_bytes)}
-            {disk.budget_bytes !== null && ` of ${toBytes(disk.budget_bytes)}`}, {toBytes(disk.free_bytes)} free on the
-            disk
-          </p>
-          {disk.growth_bytes_per_day !== null && disk.growth_bytes_per_day > 0 && (
-            <p>
-              {toBytes(disk.growth_bytes_per_day)} more a day
-              {disk.days_left !== null && `: room for ${Math.floor(disk.days_left)} days`}
-            </p>
-          )}
-        </>
+        <p>
+          {toBytes(disk.used_bytes)}
+          {disk.budget_bytes !== null && ` of ${toBytes(disk.budget_bytes)}`}, {toBytes(disk.free_bytes)} free on the
+          disk
+        </p>
       )}
     </dd>
     <dt>Backups</dt>

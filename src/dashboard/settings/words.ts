@@ -14,7 +14,7 @@ export const TOPICS: readonly Topic[] = [
       'audit-retention': 'How long entries of the audit log are kept.',
       backup: 'How often a backup is made.',
       'backup-keep': 'How many of those backups are kept.',
-      disk: 'What the data folder may take of the disk. It warns days before.',
+      disk: 'What the data folder may take of the disk. It warns at nine tenths.',
       journal: 'What rows may take of the disk that the database has not taken yet.',
       durability: 'What a row on record survives: a crash of the process, or of the power.',
     },

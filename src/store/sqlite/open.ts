@@ -106,8 +106,8 @@ export function openForLook(dataFolder: string): { sqlite: Database; store: Conf
   return opened
 }
 
-/** What a server notes in the settings table for others: who keeps the ledger now, and how large the data folder was each day. */
-export type Fact = 'instance' | 'disk_history'
+/** What a server notes in the settings table for others: who keeps the ledger now. */
+export type Fact = 'instance'
 
 /** Throws what SQLite says. */
 export function writeFact(writer: Database, fact: Fact, value: string, nowMs: number): void {
@@ -118,10 +118,6 @@ export function writeFact(writer: Database, fact: Fact, value: string, nowMs: nu
     )
     .run(fact, value, nowMs)
 }
-
-/** Null where it was never noted. */
-export const readFact = (sqlite: Database, fact: Fact): string | null =>
-  sqlite.query<{ value: string }, [string]>('SELECT value FROM settings WHERE key = ?').get(fact)?.value ?? null
 
 function reasonOf(cause: unknown): string {
   const code = codeOf(cause)

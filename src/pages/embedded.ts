@@ -1,4 +1,0 @@
-/** The pages as they were when the executable was built. A server that runs from source does not load this. */
-import { bundled } from './bundle.macro.ts' with { type: 'macro' }
-
-export const files = bundled()

@@ -1,0 +1,194 @@
+/**
+ * Model servers as a part of a running server: the fleet with its logs and what was measured of memory in the data folder, and the backend of
+ * upstreams whose servers run here.
+ */
+
+import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { DialectName } from '../domain/dialects.ts'
+import { endOfUnsent, UpstreamError } from '../domain/error.ts'
+import type { AnswerEvent, AnswerStream, Passage, Take } from '../domain/events.ts'
+import type { Environment } from '../domain/snapshot.ts'
+import type { Log } from '../log.ts'
+import type { Backend, BackendCall } from '../upstreams/backend.ts'
+import { endLeftovers } from './child.ts'
+import { OWNER_VARIABLE, withEngines } from './command.ts'
+import { createEngine, logPath } from './engine.ts'
+import { Fleet, type FleetDeps } from './fleet.ts'
+import type { Lease, Outcome } from './model.ts'
+import { systemClock } from './supervisor.ts'
+
+function createManagedBackend(inner: Backend, fleet: Pick<Fleet, 'lease' | 'probe'>): Backend {
+  return {
+    call: (call) => (call.target.upstream.process === null ? inner.call(call) : callManaged(inner, fleet, call)),
+    probe: (upstream, signal) => (upstream.process === null ? inner.probe(upstream, signal) : fleet.probe(upstream)),
+  }
+}
+
+async function callManaged(inner: Backend, fleet: Pick<Fleet, 'lease'>, call: BackendCall) {
+  const { target, signal, deadlines, queue, body } = call
+  const beganMs = performance.now()
+  const lease = await fleet.lease({
+    upstream: target.upstream,
+    owner: queue?.owner ?? '',
+    signal,
+    patienceMs: body.stream ? deadlines.total : deadlines.totalWhole,
+    ...(queue ? { onWaiting: queue.onWaiting } : {}),
+  })
+  // All of it is to be done in time, the waiting included.
+  const leftOf = (ms: number) => Math.max(1, Math.round(ms - (performance.now() - beganMs)))
+  try {
+    // It has waited, and an aborted signal tells nobody any more.
+    if (signal.aborted) throw endOfUnsent(signal)
+    const answer = await inner.call({
+      ...call,
+      target: { ...target, upstream: lease.upstream },
+      deadlines: { ...deadlines, total: leftOf(deadlines.total), totalWhole: leftOf(deadlines.totalWhole) },
+    })
+    if (answer.rest !== null) return { ...answer, rest: new LeasedStream(answer.rest, lease) }
+    lease.over('ok')
+    return answer
+  } catch (error) {
+    lease.over(toOutcome(error))
+    throw error
+  }
+}
+
+/** What a failure says of the server: nothing, where the request or we are to blame. */
+function toOutcome(error: unknown): Outcome {
+  if (!(error instanceof UpstreamError)) return 'none'
+  const { kind, status, isTooLong, isOwnLimit, isBusy, isSpoiled } = error
+  if (isTooLong || isOwnLimit || isBusy || isSpoiled) return 'none'
+  if (kind === 'status') return status === null || status >= 500 ? 'failed' : 'none'
+  if (kind === 'connection') return 'lost'
+  return kind === 'aborted' ? 'none' : 'failed'
+}
+
+/** The same stream, with its place, which it gives back at its end. */
+class LeasedStream implements AnswerStream {
+  readonly #inner: AnswerStream
+  readonly #lease: Lease
+
+  constructor(inner: AnswerStream, lease: Lease) {
+    this.#inner = inner
+    this.#lease = lease
+  }
+
+  async pump(take: Take, passage?: Passage): Promise<void> {
+    const lease = this.#lease
+    let last: AnswerEvent | undefined
+    const heard: Take = (events) => {
+      last = events.at(-1) ?? last
+      lease.heard()
+      return take(events)
+    }
+    const passing = passage && {
+      pass(frames: string, text: string) {
+        lease.heard()
+        return passage.pass(frames, text)
+      },
+    }
+    await this.#inner.pump(heard, passing)
+    // Else it goes on, or is closed.
+    if (last?.kind === 'done') lease.over('ok')
+    if (last?.kind === 'failure') lease.over(toOutcome(last.error))
+  }
+
+  close(): void {
+    this.#inner.close()
+    this.#lease.over('none')
+  }
+}
+
+export interface MeasuredMemory {
+  /** In bytes, the most that was seen; null where nothing was. By the hash of a process: another command may have another model. */
+  get(hash: string): number | null
+  note(hash: string, bytes: number): void
+}
+
+/** Less than that much more is not worth writing. */
+const STEP = 1.02
+/** Of commands that were once in use. */
+const MOST_KEPT = 200
+
+export function readMeasured(path: string, log: Pick<Log, 'warn'>): MeasuredMemory {
+  const known = new Map(read(path))
+  return {
+    get: (hash) => known.get(hash) ?? null,
+    note(hash, bytes) {
+      if (bytes <= (known.get(hash) ?? 0) * STEP) return
+      known.delete(hash)
+      known.set(hash, bytes)
+      for (const [oldest] of known.entries().take(Math.max(0, known.size - MOST_KEPT))) known.delete(oldest)
+      try {
+        mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+        writeFileSync(`${path}.new`, JSON.stringify(Object.fromEntries(known)), { mode: 0o600 })
+        renameSync(`${path}.new`, path)
+      } catch (error) {
+        log.warn('process_memory_unkept', 'what a model server takes of the memory could not be written down', {
+          error: String(error),
+        })
+      }
+    },
+  }
+}
+
+function read(path: string): [string, number][] {
+  try {
+    const json: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    return Object.entries(json ?? {}).filter((entry): entry is [string, number] => Number.isSafeInteger(entry[1]))
+  } catch {
+    // None yet, or of no use: it is measured again.
+    return []
+  }
+}
+
+interface FleetOptions extends Pick<FleetDeps, 'onReady'> {
+  dataFolder: string
+  environment: Environment
+  /** Wall clock, ms. */
+  now(): number
+  log: Pick<Log, 'info' | 'warn' | 'error'>
+}
+
+const logsFolder = (dataFolder: string) => join(dataFolder, 'logs')
+
+/** Where the log of an upstream's model server is; what was written before it is in `<path>.1`. */
+export const logOf = (dataFolder: string, id: string) => logPath(logsFolder(dataFolder), id)
+
+/** First ends what an earlier server on the same data has left, where that was killed. The caller holds `serve.lock`. */
+export async function createFleet({ dataFolder, environment, now, log, ...hooks }: FleetOptions): Promise<Fleet> {
+  const owner = toOwner(dataFolder)
+  const left = await endLeftovers(OWNER_VARIABLE, owner)
+  if (left > 0)
+    log.warn('process_left', 'processes of model servers were left by an earlier server, and are ended', {
+      count: left,
+    })
+  return new Fleet({
+    ...hooks,
+    clock: systemClock,
+    measured: readMeasured(join(dataFolder, 'run', 'memory.json'), log),
+    engine: createEngine({
+      folder: logsFolder(dataFolder),
+      owner,
+      environment: withEngines(environment, dataFolder),
+      now,
+    }),
+    log,
+  })
+}
+
+/** Which folder it is, whatever path leads to it: in a container another one may have the same path. */
+function toOwner(dataFolder: string): string {
+  const { dev, ino } = statSync(dataFolder, { bigint: true })
+  return `${dev}:${ino}`
+}
+
+/** The same backends, for upstreams too whose servers are started here. */
+export function withFleet(backends: Record<DialectName, Backend>, fleet: Fleet): Record<DialectName, Backend> {
+  const managed = Object.entries(backends).map(([name, backend]): [string, Backend] => [
+    name,
+    createManagedBackend(backend, fleet),
+  ])
+  return { ...backends, ...Object.fromEntries(managed) }
+}

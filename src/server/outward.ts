@@ -1,0 +1,155 @@
+/**
+ * What is asked of others because somebody asks for it: which model servers answer on this machine, which models an upstream lists, and whether an
+ * upstream could answer.
+ */
+
+import type { LocalServer } from '../catalog/providers.ts'
+import type { DialectName } from '../domain/dialects.ts'
+import { asList, asObject, asText, parseJson } from '../domain/json.ts'
+import type { ListedModel } from '../domain/model-server.ts'
+import { ServiceError } from '../domain/service-error.ts'
+import type { Snapshot, Upstream } from '../domain/snapshot.ts'
+import { askDirectly } from '../processes/engine.ts'
+import { findPreset } from '../store/presets.ts'
+import { isServiceAccount } from '../upstreams/auth.ts'
+import type { Backend, Readiness } from '../upstreams/backend.ts'
+import { dialectOf } from '../upstreams/dialects/dialects.ts'
+import { askModels, type Send } from '../upstreams/model-list.ts'
+import type { TestResult } from './protocol.ts'
+
+interface Identity {
+  /** Below the address without its `/v1`. */
+  path: string
+  isIt(json: unknown): boolean
+}
+
+/** Three say who they are in their lists; the other two have questions of their own. */
+const IDENTITIES: Readonly<Record<string, Identity>> = {
+  ollama: { path: '/api/tags', isIt: (json) => Array.isArray(asObject(json)?.models) },
+  'llama.cpp': { path: '/v1/models', isIt: (json) => isOwnedBy(json, 'llamacpp') },
+  vllm: { path: '/v1/models', isIt: (json) => isOwnedBy(json, 'vllm') },
+  'llama-swap': { path: '/v1/models', isIt: (json) => isOwnedBy(json, 'llama-swap') },
+  lmstudio: {
+    path: '/api/v1/models',
+    isIt: (json) => asList(asObject(json)?.models).some((each) => asText(asObject(each)?.key) !== ''),
+  },
+}
+
+const isOwnedBy = (json: unknown, owner: string) =>
+  asList(asObject(json)?.data).some((each) => asObject(each)?.owned_by === owner)
+
+interface LookOptions {
+  /** Addresses to look at in place of the usual ones. */
+  at?: readonly string[]
+  /** For all of it. */
+  ms?: number
+  /** Of one answer. */
+  bytes?: number
+}
+
+/** Resolves to those that were found, within a second. Never throws. */
+export async function findLocalServers({
+  at,
+  ms = 1_000,
+  bytes = 1_048_576,
+}: LookOptions = {}): Promise<LocalServer[]> {
+  const signal = AbortSignal.timeout(ms)
+  const look = async (preset: string, { path, isIt }: Identity, origin: string): Promise<LocalServer[]> => {
+    const { name = preset, base_url = '' } = findPreset(preset) ?? {}
+    try {
+      const asked = { headers: { 'user-agent': 'tollgate' }, mostBytes: bytes, signal }
+      const { status, text } = await askDirectly(new URL(`${origin}${path}`), asked)
+      if (status !== 200 || !isIt(parseJson(text))) return []
+    } catch {
+      return []
+    }
+    return [{ preset, name, baseUrl: origin + new URL(base_url).pathname.replace(/\/$/, '') }]
+  }
+  const looks = Object.entries(IDENTITIES).flatMap(([preset, identity]) => {
+    const usual = new URL(findPreset(preset)?.base_url ?? '').origin
+    return (at?.map(toOrigin) ?? [usual]).map((origin) => look(preset, identity, origin))
+  })
+  return (await Promise.all(looks)).flat()
+}
+
+const toOrigin = (address: string) => URL.parse(address)?.origin ?? address
+
+/** Looks as `findLocalServers` does, once for all who ask meanwhile. */
+export function createLocalLook(find: () => Promise<LocalServer[]> = findLocalServers): () => Promise<LocalServer[]> {
+  let underWay: Promise<LocalServer[]> | null = null
+  return () => {
+    underWay ??= find().finally(() => {
+      underWay = null
+    })
+    return underWay
+  }
+}
+
+/** Throws `list_failed`. */
+export async function listModels(upstream: Upstream, send?: Send): Promise<ListedModel[]> {
+  if (upstream.notReady !== null)
+    throw new ServiceError(
+      { kind: 'list_failed', why: 'credential' },
+      `The upstream ${upstream.id} cannot be asked: ${upstream.notReady}.`,
+    )
+  const { load } = dialectOf(upstream)
+  if (load === null)
+    throw new ServiceError({ kind: 'list_failed', why: 'none' }, 'The demo has one model, which is there already.')
+  if (isServiceAccount(upstream))
+    throw new ServiceError(
+      { kind: 'list_failed', why: 'none' },
+      'Vertex has no list of models for a service account. Name the models instead, with --models NAME for each.',
+    )
+  return askModels(await load(), upstream, send ? { send } : {})
+}
+
+/** Nobody waits for longer in front of a terminal. */
+const PROBE_MS = 15_000
+
+export interface ProbeDeps {
+  backend: Pick<Backend, 'probe'>
+  /** A clock that never steps. */
+  monotonicMs(): number
+  onFound?: OnFound
+}
+
+/** Hears what the upstream said, for whoever keeps account of its health. */
+export type OnFound = (readiness: Readiness, upstream: Upstream) => void
+
+/** Tests an upstream of a server, as `testUpstream` does; null where there is none of that id that is enabled. */
+export async function testById(
+  id: string,
+  { upstreams }: Pick<Snapshot, 'upstreams'>,
+  { backends, ...deps }: Omit<ProbeDeps, 'backend'> & { backends: Readonly<Record<DialectName, Backend>> },
+): Promise<TestResult | null> {
+  const upstream = upstreams.get(id)
+  return upstream ? testUpstream(upstream, { ...deps, backend: backends[upstream.dialect] }) : null
+}
+
+/**
+ * Finds out whether an upstream could answer, with each of its credentials, and how long that took. One that works is enough: what
+ * is wrong with the others is the reason then. Never throws.
+ */
+export async function testUpstream(upstream: Upstream, deps: ProbeDeps): Promise<TestResult> {
+  const { id, notReady } = upstream
+  if (notReady !== null) return { id, state: 'not_ready', reason: notReady, ms: null }
+  const startedMs = deps.monotonicMs()
+  const signal = AbortSignal.timeout(PROBE_MS)
+  const ask = async (one: Upstream) => {
+    const readiness = await deps.backend.probe(one, signal)
+    deps.onFound?.(readiness, one)
+    return { one, readiness }
+  }
+  const found = await Promise.all((upstream.each ?? [upstream]).map(ask))
+  const ms = Math.round(deps.monotonicMs() - startedMs)
+  const toReason = (readiness: Readiness) => ('reason' in readiness ? readiness.reason : null)
+  const bad = found.filter(({ readiness }) => 'reason' in readiness)
+  const works = (wanted: Readiness['state']) => found.find(({ readiness: { state } }) => state === wanted)
+  const state = (works('ready') ?? works('unknown') ?? found[0])?.readiness.state ?? 'not_made'
+  if (upstream.credentials.length < 2) return { id, state, reason: bad[0] ? toReason(bad[0].readiness) : null, ms }
+  const reasons = bad.map(({ one, readiness }) => `credential ${one.credentialNumber}: ${toReason(readiness)}`)
+  const lacking = upstream.credentials.flatMap(({ number, problem }) =>
+    problem === null ? [] : `credential ${number}: ${problem}`,
+  )
+  return { id, state, reason: [...reasons, ...lacking].join('; ') || null, ms }
+}

@@ -1,0 +1,86 @@
+/**
+ * Serves the dashboard's pages, from memory: one page for every address below `/admin`, which finds out by itself what it shows, and
+ * what it loads, by name. Nothing is loaded before somebody comes to look, and no name reaches a file system.
+ */
+import { gunzipSync } from 'node:zlib'
+import { once } from '../domain/once.ts'
+import { accepts } from '../http/description.ts'
+import { PAGE, type Packed } from './pages-bundle.ts'
+
+declare const TOLLGATE_VERSION: string | undefined
+
+interface Pages {
+  /** @param asset what follows `/admin/assets/`; null is the page. Returns null for a name that there is not. */
+  serve(asset: string | null, request: Request): Promise<Response | null>
+}
+
+/** No script, style, frame or connection but our own; and nobody else's page has ours in a frame. */
+const POLICY = [
+  ...[
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data: blob:",
+    "connect-src 'self'",
+  ],
+  ...["base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'"],
+].join('; ')
+
+const FOR_ALL = {
+  'x-content-type-options': 'nosniff',
+  'cross-origin-resource-policy': 'same-origin',
+  vary: 'accept-encoding',
+}
+const FOR_PAGE = {
+  ...FOR_ALL,
+  'cache-control': 'no-cache',
+  'content-security-policy': POLICY,
+  'x-frame-options': 'DENY',
+  'cross-origin-opener-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+}
+const FOR_ASSET = { ...FOR_ALL, 'cache-control': 'public, max-age=31536000, immutable' }
+
+interface File {
+  type: string
+  gzip: Uint8Array<ArrayBuffer>
+  br: Uint8Array<ArrayBuffer> | null
+  /** As it is, once somebody has asked for that. */
+  plain: Uint8Array<ArrayBuffer> | null
+}
+
+export function createPages(load: () => Promise<Record<string, Packed>> = loadOwn, unzip = gunzipSync): Pages {
+  const files = once(async () => unpack(await load()))
+  return {
+    async serve(asset, request) {
+      if (asset === PAGE) return null
+      const file = (await files.get()).get(asset ?? PAGE)
+      return file ? toResponse(file, asset === null ? FOR_PAGE : FOR_ASSET, request, unzip) : null
+    },
+  }
+}
+
+/** Only the executable has a version while it is built. */
+const loadOwn = async () =>
+  typeof TOLLGATE_VERSION === 'string'
+    ? (await import('./pages-embedded.ts')).files
+    : (await import('./pages-bundle.ts')).bundle({ withBrotli: false })
+
+const unpack = (packed: Record<string, Packed>) =>
+  new Map(
+    Object.entries(packed).map(([name, { type, gzip, br }]): [string, File] => [
+      name,
+      { type, gzip: Uint8Array.fromBase64(gzip), br: br === undefined ? null : Uint8Array.fromBase64(br), plain: null },
+    ]),
+  )
+
+function toResponse(file: File, headers: Record<string, string>, request: Request, unzip: typeof gunzipSync): Response {
+  const { type, gzip, br } = file
+  const answer = (body: Uint8Array<ArrayBuffer>, encoding: Record<string, string>) =>
+    new Response(body, { headers: { ...headers, 'content-type': type, ...encoding } })
+  if (br && accepts(request, 'br')) return answer(br, { 'content-encoding': 'br' })
+  if (accepts(request, 'gzip')) return answer(gzip, { 'content-encoding': 'gzip' })
+  // Whoever asks for it a thousand times costs no more than once.
+  file.plain ??= unzip(gzip)
+  return answer(file.plain, {})
+}

@@ -1,0 +1,133 @@
+/** Archives are somebody else's: what is in them is unpacked into its folder, or nothing of it is taken. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { unpack } from '../../src/processes/archive.ts'
+import { makeTar, makeTarGz, type Packed } from '../support/archives.ts'
+
+let folder = ''
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tollgate-unpack-'))
+  mkdirSync(join(folder, 'out'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+async function take(bytes: Uint8Array, mostBytes = 1_000_000): Promise<void> {
+  writeFileSync(join(folder, 'archive'), bytes)
+  await unpack(join(folder, 'archive'), join(folder, 'out'), mostBytes)
+}
+const LONG = `${'deep/'.repeat(30)}file`
+
+describe('a .tar.gz', () => {
+  test('becomes files, folders and links', async () => {
+    await take(
+      makeTarGz([
+        { name: 'build/', type: '5' },
+        { name: './build/llama-server', content: '#!/bin/sh\n', mode: 0o100755 },
+        { name: 'build/lib.so.1', content: 'x'.repeat(100_000) },
+        { name: 'build/lib.so', target: 'lib.so.1' },
+        { name: LONG, content: 'far' },
+        { name: 'empty', content: '' },
+      ]),
+    )
+    const out = join(folder, 'out')
+    expect(readFileSync(join(out, 'build/lib.so'), 'utf8')).toBe('x'.repeat(100_000))
+    expect(readlinkSync(join(out, 'build/lib.so'))).toBe('lib.so.1')
+    expect(readFileSync(join(out, LONG), 'utf8')).toBe('far')
+    expect(statSync(join(out, 'empty')).size).toBe(0)
+    // What others may do with it, the umask says.
+    expect(statSync(join(out, 'build/llama-server')).mode & 0o100).toBe(0o100)
+    expect(statSync(join(out, 'build/lib.so.1')).mode & 0o111).toBe(0)
+  })
+
+  test.each<[what: string, entries: Packed[], sentence: string]>([
+    ['a path upwards', [{ name: '../evil', content: 'x' }], 'would be written elsewhere'],
+    ['a path upwards within', [{ name: 'a/../../evil', content: 'x' }], 'would be written elsewhere'],
+    ['a full path', [{ name: '/tmp/evil', content: 'x' }], 'would be written elsewhere'],
+    ['a link upwards', [{ name: 'a', target: '../..' }], 'a link that leads out of it'],
+    ['a link to a full path', [{ name: 'a', target: '/etc' }], 'a link that leads out of it'],
+    ['a link to nowhere', [{ name: 'a', target: 'none' }], 'or nowhere'],
+    [
+      'links in a ring',
+      [
+        { name: 'a', target: 'b' },
+        { name: 'b', target: 'a' },
+      ],
+      'or nowhere',
+    ],
+    [
+      'links that lead out together',
+      [
+        { name: 'x', target: '.' },
+        { name: 'a', target: 'x/..' },
+        { name: 'a/evil', target: 'x' },
+      ],
+      'cannot be unpacked',
+    ],
+    [
+      'links that lead out one by the other',
+      [
+        { name: 'd/e/f', content: 'x' },
+        { name: 'x', target: 'd' },
+        { name: 'a', target: 'x/../..' },
+      ],
+      'leads out of it',
+    ],
+    [
+      'a file twice',
+      [
+        { name: 'a', content: 'x' },
+        { name: './a', content: 'y' },
+      ],
+      'cannot be unpacked',
+    ],
+    [
+      'a file below a file',
+      [
+        { name: 'a', content: 'x' },
+        { name: 'a/b', content: 'y' },
+      ],
+      'cannot be unpacked',
+    ],
+    ['more than there is room for', [{ name: 'a', content: 'x'.repeat(1_000_001) }], 'more than the disk has room for'],
+  ])('with %s is refused, and nothing is written beside its folder', async (_what, entries, sentence) => {
+    await expect(take(makeTarGz(entries))).rejects.toThrow(sentence)
+    expect(readdirSync(folder).toSorted()).toEqual(['archive', 'out'])
+  })
+
+  test('that is cut off or damaged is refused', async () => {
+    const whole = makeTarGz([{ name: 'a', content: 'some text '.repeat(1_000) }])
+    for (const length of [3, 30, Math.floor(whole.length / 2), whole.length - 30])
+      await expect(take(whole.subarray(0, length))).rejects.toHaveProperty('name', 'BadArchive')
+  })
+})
+
+test('what is none is refused, and so is what is no tar behind gzip', async () => {
+  await expect(take(Buffer.from('hello'))).rejects.toThrow('is no .tar.gz')
+  await expect(take(Buffer.alloc(0))).rejects.toThrow('is no .tar.gz')
+  await expect(take(gzipSync(Buffer.alloc(2_000, 'x')))).rejects.toThrow('cannot be unpacked')
+})
+
+test('a device, a hard link and an entry without a size are refused', async () => {
+  await expect(take(makeTarGz([{ name: 'a', type: '3' }]))).rejects.toThrow('neither file, folder nor link')
+  const linked = [
+    { name: 'b', content: 'x' },
+    { name: 'a', type: '1', target: 'b' },
+  ]
+  await expect(take(makeTarGz(linked))).rejects.toHaveProperty('name', 'BadArchive')
+  for (const target of ['b', '/etc/passwd', '../archive'])
+    await expect(take(makeTarGz([{ name: 'c', type: '1', target }]))).rejects.toHaveProperty('name', 'BadArchive')
+  const endless = makeTar([{ name: 'a', content: 'x', size: 900_000 }])
+  await expect(take(gzipSync(endless))).rejects.toHaveProperty('name', 'BadArchive')
+})

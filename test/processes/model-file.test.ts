@@ -1,0 +1,88 @@
+/** Which files a model is made of, where somebody points at one, at a part of it, or at a folder; and what it will take. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { chooseContext, estimateMemory, findModelFiles } from '../../src/processes/model-file.ts'
+import { CHAT, makeGguf, PROJECTOR } from '../support/gguf.ts'
+
+let folder = ''
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tollgate-gguf-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const write = (name: string, values = CHAT) => {
+  const path = join(folder, name)
+  const bytes = makeGguf({ values })
+  writeFileSync(path, bytes)
+  return { path, bytes: bytes.length }
+}
+const part = (index: number, count = 2) => ({ ...(index === 0 ? CHAT : {}), 'split.no': index, 'split.count': count })
+
+test('a file is itself, though there are others', () => {
+  const { path, bytes } = write('a.gguf')
+  write('b.gguf')
+  write('mmproj-a.gguf', PROJECTOR)
+  expect(findModelFiles(path, null)).toMatchObject({
+    ...{ path, parts: 1, bytes, projector: null },
+    otherProjectors: ['mmproj-a.gguf'],
+  })
+})
+
+test('a folder is the model in it, with its projector', () => {
+  const model = write('a.gguf')
+  const projector = write('mmproj-a-f16.gguf', PROJECTOR)
+  expect(findModelFiles(folder, null)).toMatchObject({
+    path: model.path,
+    bytes: model.bytes + projector.bytes,
+    projector: { path: projector.path, reads: { image: true, audio: false } },
+  })
+})
+
+test('any part of a model, or their folder, is all of it', () => {
+  const [first, second] = [write('m-00001-of-00002.gguf', part(0)), write('m-00002-of-00002.gguf', part(1))]
+  for (const path of [first.path, second.path, folder])
+    expect(findModelFiles(path, null)).toMatchObject({ path: first.path, parts: 2, bytes: first.bytes + second.bytes })
+})
+
+test('what is no model there, or not all of one, is said', () => {
+  const why = (path: string, projector: string | null = null) => {
+    try {
+      return findModelFiles(join(folder, path), projector).path
+    } catch (error) {
+      return String(error)
+    }
+  }
+  expect(why('')).toContain('no file there ends in .gguf')
+  expect(why('none.gguf')).toContain('There is no file')
+  write('m-00001-of-00003.gguf', part(0, 3))
+  write('m-00003-of-00003.gguf', part(2, 3))
+  expect(why('m-00001-of-00003.gguf')).toContain('has 3 parts, and m-00002-of-00003.gguf is missing')
+  write('renamed.gguf', part(0, 3))
+  expect(why('renamed.gguf')).toContain('is one of 3 parts, and its name does not say so')
+  expect(why('')).toContain('There are 2 models in')
+  write('mmproj.gguf', PROJECTOR)
+  expect(why('mmproj.gguf')).toContain('only reads pictures or sound for another model')
+  const whole = write('whole.gguf').path
+  expect(why('whole.gguf', whole)).toContain('is a model itself')
+  write('bare.gguf', { 'general.architecture': 'llama' })
+  expect(why('bare.gguf')).toContain('has no tokenizer')
+  write('rank.gguf', { ...CHAT, 'llama.pooling_type': 4 })
+  expect(why('rank.gguf')).toContain('only puts texts in order')
+  writeFileSync(join(folder, 'lfs.gguf'), 'version https://git-lfs.github.com/spec/v1\n')
+  expect(why('../../../../../../../../dev/null')).toContain('is no file, but a device')
+  expect(why('lfs.gguf')).toContain('lfs.gguf only points to the model')
+})
+
+test('memory is estimated from files, context and slots, and the context from memory', () => {
+  const { path, bytes } = write('a.gguf', { ...CHAT, 'llama.context_length': 100_000 })
+  const { facts } = findModelFiles(path, null)
+  const estimate = estimateMemory(facts, { fileBytes: bytes, context: 4_096, slots: 2 })
+  expect(estimate).toMatchObject({ weights: bytes, cache: 128 * 2 * 4_096 * 2 })
+  expect(estimate.total).toBe(estimate.weights + estimate.cache + estimate.compute)
+  const choose = (most: number) => chooseContext(facts, { fileBytes: bytes, slots: 2, most })
+  expect([choose(2 ** 40), choose(estimate.total), choose(0)]).toEqual([32_768, 4_096, 4_096])
+  const small = { ...facts, contextLength: 2_048 }
+  expect(chooseContext(small, { fileBytes: bytes, slots: 1, most: 2 ** 40 })).toBe(2_048)
+})

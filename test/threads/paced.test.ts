@@ -1,0 +1,89 @@
+/** Rebuilds of what a server goes by, paced: real changes of a real database, with a clock and pauses of the test's own. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { createKey, revokeKey } from '../../src/keys/service.ts'
+import type { Configuration } from '../../src/store/config-store.ts'
+import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
+import { createPaced } from '../../src/threads/paced.ts'
+import { createFolder, type Folder, HOUR } from '../ledger/fixture.ts'
+
+const RUN_MS = 20
+let folder: Folder
+let nowMs = 0
+let runs = 0
+beforeEach(() => {
+  folder = createFolder()
+  nowMs = 0
+  runs = 0
+})
+afterEach(() => folder.close())
+
+/** Each run takes 20 ms. Pauses pass when the test says so, or at once. */
+function pacedRead(pause: () => Promise<void> = async () => {}) {
+  const store = createConfigStore(folder.database)
+  const inForce: { rows: Configuration | null } = { rows: null }
+  const refresh = createPaced(
+    async () => {
+      runs++
+      inForce.rows = await store.read()
+      nowMs += RUN_MS
+    },
+    {
+      monotonicMs: () => nowMs,
+      async sleep(ms) {
+        await pause()
+        nowMs += ms
+      },
+    },
+  )
+  return { store, inForce, refresh }
+}
+const BY = { actor: 'cli', nowMs: HOUR }
+
+test('a loop that waits for each of its changes spends at most a tenth of the time on rebuilds, and each change is in force then', async () => {
+  const { store, inForce, refresh } = pacedRead()
+  for (let i = 0; i < 10; i++) {
+    const { key } = await createKey(store, { name: `k${i}` }, BY)
+    await refresh()
+    expect(inForce.rows?.keys.at(-1)?.revokedMs).toBeNull()
+    await revokeKey(store, key.id, BY)
+    await refresh()
+    expect(inForce.rows?.keys.at(-1)?.revokedMs).toBe(HOUR)
+  }
+  expect((runs * RUN_MS) / nowMs).toBeLessThan(0.11)
+})
+
+test('many who change something at once share the next rebuild, which has all of it', async () => {
+  const { store, inForce, refresh } = pacedRead()
+  await refresh()
+  const change = async (name: string) => {
+    await createKey(store, { name }, BY)
+    await refresh()
+    expect(inForce.rows?.keys.map((key) => key.name)).toContain(name)
+  }
+  await Promise.all(Array.from({ length: 20 }, (_, i) => change(`k${i}`)))
+  expect(runs).toBe(2)
+})
+
+test('after a rest, a change is taken in at once', async () => {
+  let pauses = 0
+  const { refresh } = pacedRead(async () => void pauses++)
+  await refresh()
+  nowMs += 10 * RUN_MS
+  await refresh()
+  expect([runs, pauses]).toEqual([2, 0])
+})
+
+test('a rebuild that fails is told to those who wait for it, and the next one begins of its own', async () => {
+  let fails = true
+  const refresh = createPaced(
+    async () => {
+      if (fails) throw new Error('no disk')
+      runs++
+    },
+    { monotonicMs: () => 0, sleep: async () => {} },
+  )
+  await expect(Promise.all([refresh(), refresh()])).rejects.toThrow('no disk')
+  fails = false
+  await refresh()
+  expect(runs).toBe(1)
+})
