@@ -4,14 +4,13 @@
  * meter when the request is settled.
  */
 import type { EndSignal } from '../domain/end-signal.ts'
-import { type EndedCall, toEndedBefore } from '../domain/ended-calls.ts'
 import { endedBy, type GatewayError } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Lane } from '../domain/task.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Reservation } from '../limits/limiter.ts'
-import type { OpenCall, OpenRow } from '../store/ledger-rows.ts'
+import type { OpenCall, OpenRow, Reserve, SettledCall } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
 import { capOf, estimatePrompt, worstPrompt } from '../tokens/estimate.ts'
 import { Call, type CallDeps, type PlannedCall } from './call.ts'
@@ -19,7 +18,6 @@ import {
   askForAll,
   findCap,
   type Pending,
-  type Reserve,
   toHeldOutput,
   toLeastCap,
   toMostNanoUsd,
@@ -185,12 +183,11 @@ export class CallLog {
       if (refusal) throw refusal
       if (next.body !== planned.body) this.outputCap = capOf(next.body)
       if (this.#isClosed || signal.aborted) throw endedBy('superseded')
-      const ended = this.#calls.flatMap((one) => (this.#told.has(one.number) ? [] : (toEndedCall(one) ?? [])))
+      const ended = this.#calls.flatMap((one) => (this.#told.has(one.number) ? [] : (toEndedCall(row, one) ?? [])))
       const opened: OpenCall = {
         requestId: row.id,
         number: this.count + 1,
         instance: row.instance,
-        endedBefore: toEndedBefore(ended),
         reason: isPassedOver || reason === 'first' ? 'fallback' : reason,
         upstream: target.upstream.id,
         upstreamModel: target.upstreamModel,
@@ -212,9 +209,9 @@ export class CallLog {
     }
   }
 
-  async #record(call: Call, opened: OpenCall, pending: Pending, told: readonly EndedCall[]): Promise<void> {
-    await this.#deps.ledger.openCall(opened)
-    for (const { number } of told) this.#told.add(number)
+  async #record(call: Call, opened: OpenCall, pending: Pending, ended: readonly SettledCall[]): Promise<void> {
+    await this.#deps.ledger.openCall(opened, ended)
+    for (const { number } of ended) this.#told.add(number)
     this.#pending.delete(pending)
     this.#calls.push(call)
   }

@@ -8,13 +8,10 @@ import type { Key, Target, Upstream } from '../domain/snapshot.ts'
 import { isTimed } from '../domain/tariff.ts'
 import type { Lane, NativeRequest } from '../domain/task.ts'
 import type { Reservation } from '../limits/limiter.ts'
-import type { OpenCall } from '../store/ledger-rows.ts'
+import type { CallReason, OpenCall } from '../store/ledger-rows.ts'
 import type { CallObserver, Reading } from '../upstreams/backend.ts'
 import type { Hold } from './hold.ts'
 import { Meter } from './meter.ts'
-
-/** Why a call is made. The first one stands in the request's own row, the others in `calls`. */
-export type CallReason = 'first' | OpenCall['reason']
 
 /** One call to be made. */
 export interface PlannedCall {

@@ -12,19 +12,13 @@ import { isTimed, toMostTariff } from '../domain/tariff.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Cost, Counting } from '../limits/budget.ts'
 import type { Ask } from '../limits/limiter.ts'
+import type { Reserve } from '../store/ledger-rows.ts'
 import { type Counter, tokensOn } from '../tokens/count.ts'
 import { capOf, type Estimate, toCap, worstPrompt } from '../tokens/estimate.ts'
 import { toMedia } from '../tokens/prompt.ts'
 import { toMostComputeMs } from './bill.ts'
 import type { Call } from './call.ts'
 import { addBills, toEndedBill } from './settled-rows.ts'
-
-/** As the call's row says it. */
-export interface Reserve {
-  reservedPromptTokens: number
-  reservedCompletionTokens: number
-  reservedNanoUsd: number
-}
 
 export const toReserve = (
   target: Target,

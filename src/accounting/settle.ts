@@ -14,7 +14,7 @@ import type { Counter } from '../tokens/count.ts'
 import { type Bill, toBill } from './bill.ts'
 import type { Call } from './call.ts'
 import type { CallLog } from './call-log.ts'
-import { addBills, isAlone, toFirst, toSettledCalls, toSettledRow } from './settled-rows.ts'
+import { addBills, isAlone, toSettledCalls, toSettledRow } from './settled-rows.ts'
 
 export interface End {
   status: Outcome['status']
@@ -113,7 +113,7 @@ export class Settlement {
     const [only] = bills
     const alone = isAlone(bills)
     const sum = only && alone ? only : addBills(bills)
-    const additional = alone ? undefined : toSettledCalls(log.row, calls, bills)
+    const each = alone ? undefined : toSettledCalls(log.row, calls, bills)
     const { usage, costNanoUsd } = sum
     reservation.settle({ tokens: usage.prompt + usage.completion, nanoUsd: costNanoUsd })
     const row = toSettledRow(log.row, sum, calls.at(-1), {
@@ -122,13 +122,12 @@ export class Settlement {
       errorCode: end.errorCode,
       durationMs,
       firstTokenMs: this.#firstTokenMs,
-      attempts: 1 + (additional?.length ?? 0),
-      firstCall: alone ? null : toFirst(calls, bills),
+      attempts: each?.length ?? 1,
     })
     const { reason = null, mistake } = end
     const speeds = toSpeeds(calls)
     try {
-      await ledger.settle(row, additional)
+      await ledger.settle(row, each)
     } catch (error) {
       onFinished({ row: toWithheld(row), reason, mistake, speeds })
       throw error

@@ -1,12 +1,9 @@
-/**
- * What stands on record of a request that has ended, and of each of its calls. Most requests make one call, and their row says it all.
- */
-import { type EndedCall, joinTerms, sumOfCounts, USUAL_TERMS } from '../domain/ended-calls.ts'
+/** What stands on record of a request that has ended, and of each of its calls. Most requests make one call, and their row says it all. */
+import { joinTerms } from '../domain/call-counts.ts'
 import { UpstreamError } from '../domain/error.ts'
-import { toFirstCall } from '../domain/first-call.ts'
 import { addUsage, NO_USAGE } from '../domain/usage.ts'
-import type { OpenRow, SettledCall, SettledRow } from '../store/ledger-rows.ts'
-import { type Bill, toBilled, toReportedBill, type WithinBill } from './bill.ts'
+import type { OpenCall, OpenRow, SettledCall, SettledRow } from '../store/ledger-rows.ts'
+import { type Bill, toBilled, toReportedBill } from './bill.ts'
 import type { Call } from './call.ts'
 
 /** The sums over the calls of a request, and over what other models come to within them: each is rounded by itself. */
@@ -25,52 +22,39 @@ export function addBills(bills: readonly Bill[]): Omit<Bill, 'status' | 'within'
 export const isAlone = (bills: readonly Bill[]): boolean =>
   bills.length === 0 || (bills.length === 1 && bills[0]?.within.length === 0)
 
-/** The outcomes of all calls but the first, which stands inline; behind them what other models come to within any of them. */
+/** The outcomes of all calls; behind them what other models come to within any of them. */
 export function toSettledCalls(row: OpenRow, calls: readonly Call[], bills: readonly Bill[]): SettledCall[] {
-  const all = calls.flatMap((call, at) => (bills[at] ? [{ call, bill: bills[at] }] : []))
-  const settled = all.flatMap(({ call, bill }) =>
-    call.row ? [{ ...call.row, ...toEnd(call, bill), ...toBilled(bill) }] : [],
+  const all = calls.flatMap((call, at) =>
+    bills[at] ? [{ bill: bills[at], made: toSettledCall(row, call, bills[at]) }] : [],
   )
+  const settled = all.map(({ made }) => made)
   let number = 1 + Math.max(...calls.map((call) => call.number))
-  for (const { call, bill } of all) {
-    const { upstream } = call.target
-    const of = { upstream: upstream.id, lane: call.lane, createdMs: (call.row ?? row).createdMs }
-    settled.push(...toWithinRows({ ...of, ...toEnd(call, bill) }, row, bill.within, number))
-    number += bill.within.length
+  for (const { made, bill } of all) {
+    for (const { upstreamModel, priceId, ...used } of bill.within)
+      settled.push({
+        ...{ ...made, number: number++, reason: 'within', upstreamModel, priceId },
+        ...{ reservedPromptTokens: 0, reservedCompletionTokens: 0, reservedNanoUsd: 0 },
+        ...{ firstTokenMs: null, upstreamRequestId: null },
+        ...toBilled(used),
+      })
   }
   return settled
 }
 
-/** Its rows in `calls`, behind those of the calls that were made. @param number of the first of them. */
-function toWithinRows(
-  call: Pick<
-    SettledRow,
-    'upstream' | 'lane' | 'createdMs' | 'status' | 'httpStatus' | 'errorCode' | 'durationMs' | 'credential'
-  >,
-  request: Pick<SettledRow, 'id' | 'instance'>,
-  bills: readonly WithinBill[],
-  number: number,
-): SettledCall[] {
-  const { upstream, lane, createdMs, status, httpStatus, errorCode, durationMs, credential } = call
-  return bills.map((bill, at) => ({
-    ...{ requestId: request.id, number: number + at, instance: request.instance, endedBefore: null },
-    ...{ reason: 'within' as const, upstream, upstreamModel: bill.upstreamModel, lane, priceId: bill.priceId },
-    ...{ createdMs, reservedPromptTokens: 0, reservedCompletionTokens: 0, reservedNanoUsd: 0 },
-    ...{ status, httpStatus, errorCode, durationMs, firstTokenMs: null, upstreamRequestId: null, credential },
-    ...toBilled(bill),
-  }))
-}
+const toSettledCall = (row: OpenRow, call: Call, bill: Bill): SettledCall => ({
+  ...(call.row ?? toFirstRow(row, call)),
+  ...toEnd(call, bill),
+  ...toBilled(bill),
+})
 
-/** What the request's row, which names its last target, has to say of its first call; null where that is the only one. */
-export function toFirst(calls: readonly Call[], bills: readonly Bill[]): string | null {
-  const [call] = calls
-  const [bill] = bills
-  if (!call || !bill) return null
-  const { upstream, upstreamModel, priceId } = call.target
-  const target = { upstream: upstream.id, upstreamModel, lane: call.lane, priceId }
-  const { estimated, mode, reportedNanoUsd, unpriced } = toBilled(bill)
-  return toFirstCall({ ...target, ...toEnd(call, bill), estimated, mode, reportedNanoUsd, unpriced })
-}
+/** Of the first call, whose reserve stands in the row of its request. */
+const toFirstRow = (row: OpenRow, { target, lane }: Call): OpenCall => ({
+  ...{ requestId: row.id, number: 1, instance: row.instance, reason: 'first', createdMs: row.createdMs },
+  ...{ upstream: target.upstream.id, upstreamModel: target.upstreamModel, lane, priceId: target.priceId },
+  reservedPromptTokens: row.reservedPromptTokens,
+  reservedCompletionTokens: row.reservedCompletionTokens,
+  reservedNanoUsd: row.reservedNanoUsd,
+})
 
 /** What a call that has ended is charged; null where it is under way, or where what it came to must first be counted. */
 export function toEndedBill(call: Call): Bill | null {
@@ -78,14 +62,10 @@ export function toEndedBill(call: Call): Bill | null {
   return outcome && toReportedBill(call, outcome)
 }
 
-/** The same as a later call's row tells it, so that a kill charges no more for it. Such a record has room for one model a call: null for several. */
-export function toEndedCall(call: Call): EndedCall | null {
-  const { number } = call
+/** The row of a call that has ended, so that a kill charges no more for it; null for one that several models worked in, which a kill charges in full. */
+export function toEndedCall(row: OpenRow, call: Call): SettledCall | null {
   const bill = toEndedBill(call)
-  if (bill === null || bill.within.length > 0) return null
-  if (bill.status !== 'ok') return { number, status: 'failed', counts: sumOfCounts([]), terms: USUAL_TERMS }
-  const { estimated: _, mode, reportedNanoUsd, unpriced, ...counts } = toBilled(bill)
-  return { number, status: 'ok', counts, terms: { mode, reportedNanoUsd, unpriced } }
+  return bill === null || bill.within.length > 0 ? null : toSettledCall(row, call, bill)
 }
 
 /** How a call ended, as its row says it. */
@@ -104,10 +84,7 @@ function toEnd({ meter }: Call, { status }: Bill) {
   }
 }
 
-type Ending = Pick<
-  SettledRow,
-  'status' | 'httpStatus' | 'errorCode' | 'durationMs' | 'firstTokenMs' | 'attempts' | 'firstCall'
->
+type Ending = Pick<SettledRow, 'status' | 'httpStatus' | 'errorCode' | 'durationMs' | 'firstTokenMs' | 'attempts'>
 
 /** @param last its last call, which the row names; undefined where none was made. */
 export function toSettledRow(
@@ -160,6 +137,5 @@ export function toSettledRow(
     upstreamRequestId: last?.meter.upstreamRequestId ?? null,
     credential: last?.meter.credential ?? null,
     attempts: ending.attempts,
-    firstCall: ending.firstCall,
   }
 }

@@ -52,7 +52,7 @@ const toScope = ({ fromMs, hours, requests, costNanoUsd }: Audit) =>
 const PROBLEMS = {
   orphans: 'calls are in the ledger and the request is not',
   attempts: 'another number of attempts than of calls in the ledger',
-  sums: 'additional calls cost more, or took more tokens, than the whole request',
+  sums: 'the tokens or the cost of its calls do not add up to those of the request',
 }
 
 /** Says what an audit has found, and what to do. */

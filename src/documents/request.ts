@@ -55,7 +55,7 @@ export const toNames = (rows: Record<keyof Names, readonly { id: string; name: s
   teams: new Map(rows.teams.map(({ id, name }) => [id, name])),
 })
 
-export function toRequestDocument({ firstCall: _, ...row }: StoredRequest, names: Names): RequestDocument {
+export function toRequestDocument(row: StoredRequest, names: Names): RequestDocument {
   return {
     ...toColumns(row),
     key: names.keys.get(row.keyId) ?? null,

@@ -3,7 +3,7 @@
  * a failure that another may not have, and when none is left those that may recover once more, after a pause. Once an answer has begun,
  * nothing is tried again. Asks the breakers before each call; `dispatch` tells them how it ended.
  */
-import type { CallReason, PlannedCall } from '../accounting/call.ts'
+import type { PlannedCall } from '../accounting/call.ts'
 import type { Begun } from '../delivery/delivery.ts'
 import { EMBEDDING } from '../domain/embedding.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
@@ -13,6 +13,7 @@ import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { NativeRequest } from '../domain/task.ts'
 import type { RequestHealth } from '../health/health.ts'
+import type { CallReason } from '../store/ledger-rows.ts'
 import type { Checker } from '../structured/checker.ts'
 import { OVERFLOW_CODE } from '../upstreams/dialects/errors.ts'
 import { blamesTheRequest } from '../upstreams/failure.ts'

@@ -7,7 +7,6 @@ import {
   findCap,
   isLike,
   type PlannedCalls,
-  type Reserve,
   toHeldOutput,
   toLeastCap,
   toMostNanoUsd,
@@ -21,6 +20,7 @@ import type { Target } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import { type EnteredRequest, isLimited, type Limiter, type Moment } from '../limits/limiter.ts'
 import { order } from '../routing/route.ts'
+import type { Reserve } from '../store/ledger-rows.ts'
 import { isEnforced } from '../structured/plan.ts'
 import type { Counter } from '../tokens/count.ts'
 import { bytesOfExtras, type Estimate, estimate, toCap } from '../tokens/estimate.ts'

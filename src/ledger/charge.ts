@@ -2,12 +2,10 @@
  * Works out again what a request was charged, call by call, from what is on record alone: tokens, ms of compute, and the version of the
  * price that each call was charged by. It calculates as the charge was calculated, by the same code, and says where the two differ.
  */
-import { COUNTS } from '../domain/ended-calls.ts'
-import { fromFirstCall } from '../domain/first-call.ts'
 import { type Charge, toCharge } from '../domain/price.ts'
 import type { Usage } from '../domain/usage.ts'
 import type { PriceRow } from '../store/catalog-rows.ts'
-import type { AdditionalReason, StoredCall, StoredRequest } from '../store/ledger-rows.ts'
+import type { StoredCall, StoredRequest } from '../store/ledger-rows.ts'
 import type { RequestReader } from '../store/report-store.ts'
 
 /**
@@ -17,9 +15,8 @@ import type { RequestReader } from '../store/report-store.ts'
  */
 export type Basis = 'tokens' | 'reported' | 'free' | 'nothing' | 'reserve' | 'open' | 'unknown'
 
-/** A call under its columns, the first one like the others. */
-export interface ChargedCall extends Omit<StoredCall, 'requestId' | 'instance' | 'reason' | 'endedBefore'> {
-  reason: 'first' | AdditionalReason
+/** A call under its columns. */
+export interface ChargedCall extends Omit<StoredCall, 'requestId' | 'instance'> {
   basis: Basis
   /** The version of the price; null where it is charged by none. */
   price: PriceRow | null
@@ -40,8 +37,7 @@ export interface RequestCharge {
 
 /** Works out the charge of a request. */
 export function readCharge(reader: Pick<RequestReader, 'calls' | 'price'>, request: StoredRequest): RequestCharge {
-  const additional = reader.calls(request.id)
-  const calls = [toFirst(request, additional), ...additional.map(toAdditional)].map((call) => {
+  const calls = reader.calls(request).map(({ requestId: _, instance: __, ...call }) => {
     const price = call.priceId === null ? null : reader.price(call.priceId)
     const basis = toBasis(call, price)
     const isCounted = basis === 'tokens' || (basis === 'reported' && price !== null)
@@ -58,19 +54,6 @@ export function readCharge(reader: Pick<RequestReader, 'calls' | 'price'>, reque
 }
 
 type Call = Omit<ChargedCall, 'basis' | 'price' | 'charge' | 'workedOutNanoUsd'>
-
-const toAdditional = ({ requestId: _, instance: __, endedBefore: ___, reason, ...call }: StoredCall): Call => ({
-  ...call,
-  reason: reason as AdditionalReason,
-})
-
-/** The first call stands inline: of several, its tokens and its cost are what the others have not. */
-function toFirst(request: StoredRequest, additional: readonly StoredCall[]): Call {
-  const { id, instance, keyId, teamId, model, endpoint, stream, user, attempts, firstCall, ...call } = request
-  const rest = { ...call }
-  for (const field of COUNTS) for (const other of additional) rest[field] -= other[field]
-  return { ...rest, ...(firstCall === null ? {} : fromFirstCall(firstCall)), number: 1, reason: 'first' }
-}
 
 function toBasis(call: Call, price: PriceRow | null): Basis {
   if (call.status === 'open') return 'open'

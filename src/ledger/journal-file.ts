@@ -8,7 +8,7 @@ import { appendFileSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Log } from '../log.ts'
 import { filesIn } from '../store/disk.ts'
-import type { LedgerRecord, SettledCall, SettledRow } from '../store/ledger-rows.ts'
+import { type LedgerRecord, type SettledCall, type SettledRow, toCurrentRecord } from '../store/ledger-rows.ts'
 import type { Rejected } from '../store/ledger-store.ts'
 
 /** The line that a segment begins with: how it is written, and the last migration of the schema that its rows are of. */
@@ -20,7 +20,7 @@ export const toRecordLine = (record: LedgerRecord): string => toLine(toJson(reco
 /** One request may hold hundreds of calls: in a line they leave out what they have in common with the row of their request. */
 function toJson(record: LedgerRecord): string {
   if (record.kind !== 'settle' || !record.calls) return JSON.stringify(record)
-  const row: Record<string, unknown> = record.row
+  const row: Record<string, unknown> = { ...record.row }
   const calls = record.calls.map(({ requestId: _, ...call }) =>
     Object.fromEntries(Object.entries(call).filter(([field, value]) => (row[field] ?? null) !== value)),
   )
@@ -93,15 +93,15 @@ export function fromLine(line: string): LedgerRecord | null {
   if (Bun.hash.crc32(json).toString(16) !== checksum) return null
   const record: LedgerRecord | { kind?: undefined } = JSON.parse(json)
   if (record.kind === undefined) return null
-  if (record.kind !== 'settle' || !record.calls) return record
+  if (record.kind !== 'settle' || !record.calls) return toCurrentRecord(record)
   const shared = { ...toShared(record.row), requestId: record.row.id }
-  return { ...record, calls: record.calls.map((call) => ({ ...shared, ...call })) }
+  return toCurrentRecord({ ...record, calls: record.calls.map((call) => ({ ...shared, ...call })) })
 }
 
 /** What a call may have in common with its request, not what the request alone has. */
 function toShared(row: SettledRow): Omit<SettledCall, 'requestId' | 'number' | 'reason'> {
-  const { id, keyId, teamId, model, endpoint, stream, user, attempts, firstCall, ...shared } = row
-  return { ...shared, endedBefore: null }
+  const { id, keyId, teamId, model, endpoint, stream, user, attempts, ...shared } = row
+  return shared
 }
 
 /** Endings of a segment, and of the file that keeps records which no store takes. */

@@ -35,14 +35,16 @@ export interface Ledger {
   /**
    * The same for an additional call of a request that is open: until it resolves, that call may not be made. One that comes
    * after the outcome of its request is not recorded, so whoever waits for this looks again whether to go on.
+   *
+   * @param ended calls before it that have ended, and of which no record says so yet.
    */
-  openCall(call: OpenCall): Promise<void>
+  openCall(call: OpenCall, ended?: readonly SettledCall[]): Promise<void>
   /** Puts on record what a call of a request that is open holds by now. Nobody waits for it: a kill before it charges what was held before. */
   grow(growth: Growth): void
   /**
    * Resolves once the outcome is durable. Throws `ledger_unavailable`: then the tail is withheld.
    *
-   * @param calls every additional call that `openCall` took; what the row says to have cost contains them.
+   * @param calls all calls of the request, where it took several; what the row says to have cost contains them.
    */
   settle(row: SettledRow, calls?: readonly SettledCall[]): Promise<void>
   state(): LedgerState
@@ -175,7 +177,10 @@ export function createLedger(deps: LedgerDeps): Ledger {
 
   return {
     open: (row) => (files.lost ? Promise.reject(lost()) : enqueue({ kind: 'open', row })),
-    openCall: (call) => (files.lost ? Promise.reject(lost()) : enqueue({ kind: 'call', call })),
+    openCall: (call, ended) =>
+      files.lost
+        ? Promise.reject(lost())
+        : enqueue(ended?.length ? { kind: 'call', call, ended } : { kind: 'call', call }),
     grow: (growth) => void enqueue(growth).catch(() => {}),
     settle: (row, calls) =>
       files.lost === 'journal'

@@ -145,7 +145,7 @@ export interface DayProblem {
 export interface CallProblem {
   /**
    * `orphans`: calls without their request. `attempts`: a request took another number of calls than are on record.
-   * `sums`: a request cost less, or took fewer tokens, than its additional calls alone.
+   * `sums`: the tokens or the cost of its calls do not add up to those of a request.
    */
   problem: 'orphans' | 'attempts' | 'sums'
   /** How many requests that concerns, and the first of them. */

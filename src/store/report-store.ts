@@ -3,13 +3,13 @@
  * services in `ledger/` work with any; `sqlite/` has the first. Never writes.
  */
 
+import type { TokenCounts } from '../domain/call-counts.ts'
 import type { Dimension, FAILURE_FILTERS, RequestStatus, UNWELL, USAGE_FILTERS } from '../domain/report-filters.ts'
 import { matches } from '../domain/text.ts'
 import type { PriceRow } from './catalog-rows.ts'
 import type { Histogram } from './histogram.ts'
 import type { StoredCall, StoredRequest } from './ledger-rows.ts'
 import type { Span } from './ledger-store.ts'
-import type { tokenColumns } from './sqlite/ledger-schema.ts'
 
 /** What the sums of days are kept of, one thing at a time: of all requests, … */
 export const DAILY = ['key', 'team', 'model', 'upstream', 'endpoint'] as const satisfies Dimension[]
@@ -33,7 +33,7 @@ export interface UsageFilter extends Partial<Record<(typeof USAGE_FILTERS)[numbe
 }
 
 /** What is counted of requests beside their cost. `errors` ended `failed` or `abandoned`, `cuts` broke off, of `unpriced` something had no price. */
-export type UsageCount = 'requests' | 'errors' | 'cuts' | 'unpriced' | keyof ReturnType<typeof tokenColumns>
+export type UsageCount = 'requests' | 'errors' | 'cuts' | 'unpriced' | keyof TokenCounts
 
 /** `spend`: requests and what they cost, and nothing of the rest, which most of the work is for. */
 export type UsageFigures = 'all' | 'spend'
@@ -170,7 +170,7 @@ export interface RequestFilter {
 }
 
 /** Whether a request is wanted: what a store's own search says, for one that is at hand. */
-export function isWanted(row: Omit<StoredRequest, 'firstCall'>, filter: RequestFilter): boolean {
+export function isWanted(row: StoredRequest, filter: RequestFilter): boolean {
   const { ownKeys, keyId, teamId, model, upstream, statuses, user, errorCode } = filter
   return (
     (ownKeys === undefined || ownKeys.includes(row.keyId)) &&
@@ -215,8 +215,8 @@ export interface RequestReader {
   beginning(digits: string, limit: number): string[]
   /** Of requests of before this time some were taken away, or all; 0 where none ever were. */
   keptFromMs(): number
-  /** All additional calls of a request, by number. */
-  calls(requestId: string): StoredCall[]
+  /** All calls of a request, by number, the first one too: there is one at least. */
+  calls(request: StoredRequest): StoredCall[]
   /** A price that a call was charged by; null where there is none of this id. */
   price(id: string): PriceRow | null
 }

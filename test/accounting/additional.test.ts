@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { charge, toBilled, toReportedBill } from '../../src/accounting/bill.ts'
 import { Call, type CallDeps, LeftCalls } from '../../src/accounting/call.ts'
 import { askForAll } from '../../src/accounting/cost.ts'
-import { addBills, isAlone, toEndedCall, toFirst, toSettledCalls } from '../../src/accounting/settled-rows.ts'
+import { addBills, isAlone, toEndedCall, toSettledCalls } from '../../src/accounting/settled-rows.ts'
 import { addUsage, NO_USAGE, type PricingItem, type Usage } from '../../src/domain/usage.ts'
 import { readCharge } from '../../src/ledger/charge.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
@@ -62,10 +62,10 @@ const OPEN = toOpen({ priceId: 'own' })
 
 function record(calls: readonly Call[]) {
   const bills = calls.map((call) => charge(call, 'ok', call.meter.usage ?? NO_USAGE, false))
-  const additional = toSettledCalls(OPEN, calls, bills)
+  const each = toSettledCalls(OPEN, calls, bills)
   const sum = addBills(bills)
-  const row = toSettled(OPEN, { ...toBilled(sum), attempts: 1 + additional.length, firstCall: toFirst(calls, bills) })
-  createLedgerStore(folder.database, async () => true).apply([settling(row, additional)])
+  const row = toSettled(OPEN, { ...toBilled(sum), attempts: each.length })
+  createLedgerStore(folder.database, async () => true).apply([settling(row, each)])
   const reader = createRequestReader(folder.database)
   const request = reader.get(OPEN.id)
   if (request === null) throw new Error('nothing is on record')
@@ -121,10 +121,10 @@ test('a request of one call has rows beside its own only where another model wor
 
 test('a call that has ended says by what it is charged, but for one of several models, which a kill charges in full', () => {
   const terms = { mode: 'fast', reportedNanoUsd: null, unpriced: 0 }
-  expect(toEndedCall(toCalled(1, toUsage(100, 10), null, 'fast'))).toMatchObject({
-    ...{ number: 1, status: 'ok', counts: { promptTokens: 100, costNanoUsd: 350_000 }, terms },
+  expect(toEndedCall(OPEN, toCalled(1, toUsage(100, 10), null, 'fast'))).toMatchObject({
+    ...{ number: 1, status: 'ok', promptTokens: 100, costNanoUsd: 350_000, ...terms },
   })
-  expect(toEndedCall(toCalled(1, toUsage(100, 10), toUsage(5, 1)))).toBeNull()
+  expect(toEndedCall(OPEN, toCalled(1, toUsage(100, 10), toUsage(5, 1)))).toBeNull()
 })
 
 const FOR_AN_HOUR = { type: 'text' as const, text: 'hi', cache_control: { type: 'ephemeral', ttl: '1h' } }
@@ -145,14 +145,14 @@ test('what is written to a cache of a call that has ended costs as settling char
   const call = new Call(DEPS, 1, { ...toTarget(), pricing }, body, 'translated', null)
   call.meter.take([{ kind: 'usage', usage: { ...toUsage(10, 0), cacheWrite: 10 } }, DONE])
   expect(toReportedBill(call, 'ok')).toMatchObject({ costNanoUsd: 20_000 })
-  expect(toEndedCall(call)?.counts).toMatchObject({ cacheWrite1hTokens: 10, costNanoUsd: 20_000 })
+  expect(toEndedCall(OPEN, call)).toMatchObject({ cacheWrite1hTokens: 10, costNanoUsd: 20_000 })
 })
 
 test('a call whose upstream reported before its last words has first to be counted', () => {
   const call = toCalled(1, toUsage(10, 1), null)
   const early = new Call(DEPS, 1, call.target, call.body, 'translated', null)
   early.meter.take([{ kind: 'usage', usage: toUsage(10, 1) }, text('and much more'), DONE])
-  expect(toEndedCall(early)).toBeNull()
+  expect(toEndedCall(OPEN, early)).toBeNull()
 })
 
 test('what is added up of usage is every count', () => {

@@ -4,7 +4,7 @@
  */
 
 import type { Database } from 'bun:sqlite'
-import { USUAL_TERMS } from '../../src/domain/ended-calls.ts'
+import { USUAL_TERMS } from '../../src/domain/call-counts.ts'
 import { mintId } from '../../src/domain/id.ts'
 import { decideKey } from '../../src/keys/service.ts'
 import { openMark } from '../../src/ledger/mark.ts'
@@ -114,7 +114,6 @@ function toRow(createdMs: number, keyId: string, priceId: string | null, pick: (
     webSearches: 0,
     computeMs: 0,
     ...USUAL_TERMS,
-    firstCall: null,
     estimated: 0,
     costNanoUsd: isFailed ? 0 : prompt * 150 + completion * 600,
     // As the provider that most use names its answers.

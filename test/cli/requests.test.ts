@@ -1,10 +1,8 @@
 /** The requests commands as a user meets them, on a ledger whose rows a test has put there. */
 
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { USUAL_TERMS } from '../../src/domain/ended-calls.ts'
-import { toFirstCall } from '../../src/domain/first-call.ts'
 import type { PricingItem } from '../../src/domain/usage.ts'
-import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
+import { type LedgerRecord, type OpenRow, type SettledCall, toFirstCall } from '../../src/store/ledger-rows.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
 import { HOUR, opening, settling, toCall, toOpen, toSettled, toSettledCall } from '../ledger/fixture.ts'
@@ -17,6 +15,12 @@ beforeEach(() => {
 afterEach(() => bench.close())
 
 const id = (end: string) => `${HOUR.toString(16).padStart(12, '0')}${end.padStart(20, '0')}`
+
+const failed = (row: OpenRow, fields: Partial<SettledCall>): SettledCall =>
+  toSettledCall(toFirstCall(row), {
+    ...{ status: 'failed', promptTokens: 0, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0, costNanoUsd: 0 },
+    ...fields,
+  })
 
 function record(...records: LedgerRecord[]): void {
   const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
@@ -114,9 +118,8 @@ test('a charge is shown line by line, with every call in time; exit 1 where it d
         ...{ upstream, upstreamModel, priceId, attempts: 2, durationMs: 2_000, firstTokenMs: 1_500 },
         ...{ promptTokens: 1_000, cachedTokens: 0, completionTokens: 20, reasoningTokens: 5, estimated: 1 },
         costNanoUsd: used.costNanoUsd,
-        firstCall: toFirstCall({ ...first, status: 'failed', ...end, estimated: 0, ...USUAL_TERMS }),
       }),
-      [call],
+      [failed(row, { ...first, ...end }), call],
     ),
   )
   price('price-2', { prompt: '0.00001', completion: '0.00001', request: '0.0000000005' })
@@ -193,10 +196,10 @@ test('a call that took no time has its place in time all the same, and one that 
       ...{ ...end, status: 'failed', promptTokens: 0, completionTokens: 0, reasoningTokens: 0, costNanoUsd: 0 },
       ...ended,
     })
-  const firstCall = toFirstCall({ ...first, ...end, status: 'failed', estimated: 0, ...USUAL_TERMS })
   const killed = { status: 'abandoned', httpStatus: null, errorCode: 'abandoned', durationMs: null } as const
   record(
-    settling(toSettled(row, { status: 'failed', errorCode: 'abandoned', attempts: 4, firstTokenMs: null, firstCall }), [
+    settling(toSettled(row, { status: 'failed', errorCode: 'abandoned', attempts: 4, firstTokenMs: null }), [
+      failed(row, { ...first, ...end }),
       retry(2, 420, {}),
       retry(3, 700, { status: 'ok', firstTokenMs: 1, durationMs: 2 }),
       retry(4, 1_255, killed),

@@ -6,7 +6,6 @@ export interface CallRow {
   request_id: string
   number: number
   reason: string
-  ended_before: string | null
   upstream: string
   status: string
   error_code: string | null
@@ -22,7 +21,7 @@ export interface CallRow {
   cost_nano_usd: number
 }
 
-export interface Row extends Omit<CallRow, 'request_id' | 'number' | 'reason' | 'ended_before'> {
+export interface Row extends Omit<CallRow, 'request_id' | 'number' | 'reason'> {
   id: string
   instance: string
   key_id: string
@@ -32,7 +31,8 @@ export interface Row extends Omit<CallRow, 'request_id' | 'number' | 'reason' | 
   stream: number
   attempts: number
   user: string | null
-  /** All calls from the second on, by number. */
+  /** The row of its first call, where it took several, and those of the others, by number. */
+  first: CallRow | null
   calls: CallRow[]
 }
 
@@ -62,9 +62,12 @@ export function readRows(data: string): Rows {
     const calls = database.query<CallRow, []>('SELECT * FROM calls ORDER BY request_id, number').all()
     const further = Map.groupBy(calls, (call) => call.request_id)
     const all = database
-      .query<Omit<Row, 'calls'>, []>('SELECT * FROM requests ORDER BY id')
+      .query<Omit<Row, 'first' | 'calls'>, []>('SELECT * FROM requests ORDER BY id')
       .all()
-      .map((row) => ({ ...row, calls: further.get(row.id) ?? [] }))
+      .map((row) => {
+        const [first = null, ...others] = further.get(row.id) ?? []
+        return { ...row, first, calls: others }
+      })
     const byId = new Map(all.map((row) => [row.id, row]))
     const rollup = database
       .query<Sums, []>(
@@ -116,10 +119,11 @@ export function toParts(row: Row): Part[] {
 
 /** What a row costs that a kill has given up: what its calls came to that were on record as ended, and the reserves of the others. */
 export function toGivenUp(row: Row): number {
-  const ended: { number: number; cost_nano_usd?: number }[] = row.calls.flatMap((call) =>
-    JSON.parse(call.ended_before ?? '[]'),
+  const calls = row.first === null ? [] : [row.first, ...row.calls]
+  if (calls.length === 0) return row.reserved_nano_usd
+  return calls.reduce(
+    (sum, { status, cost_nano_usd, reserved_nano_usd }) =>
+      sum + (status === 'abandoned' ? reserved_nano_usd : cost_nano_usd),
+    0,
   )
-  const costs = new Map(ended.map(({ number, cost_nano_usd = 0 }) => [number, cost_nano_usd]))
-  const calls = [{ number: 1, reserved_nano_usd: row.reserved_nano_usd }, ...row.calls]
-  return calls.reduce((sum, call) => sum + (costs.get(call.number) ?? call.reserved_nano_usd), 0)
 }

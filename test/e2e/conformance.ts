@@ -77,14 +77,14 @@ export async function startStage(...flags: string[]): Promise<Stage> {
   }
 }
 
-/** A request's row holds the sums over its calls, of which each but the first has a row of its own. */
+/** A request's row holds the sums over its calls; where there are several, each has a row of its own. */
 function toBill(ledger: Database, requests: number): Bill {
   const last = `SELECT * FROM requests ORDER BY id DESC LIMIT ${requests}`
   const bill = ledger
     .query<Bill & { settled: number }, []>(
       `SELECT sum(prompt_tokens) AS prompt, sum(cached_tokens) AS cached, sum(completion_tokens) AS completion,
         sum(reasoning_tokens) AS reasoning, sum(cost_nano_usd) AS costNanoUsd, sum(status = 'ok') AS settled,
-        count() + (SELECT count() FROM calls WHERE request_id IN (SELECT id FROM (${last}))) AS calls
+        count() + (SELECT count() FROM calls WHERE number > 1 AND request_id IN (SELECT id FROM (${last}))) AS calls
       FROM (${last})`,
     )
     .get()

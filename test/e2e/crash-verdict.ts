@@ -47,7 +47,7 @@ export async function expectHonestLedger(bench: CrashBench): Promise<void> {
   try {
     expect(database.query('PRAGMA integrity_check').all()).toEqual([{ integrity_check: 'ok' }])
     const rows = database.query<Row, []>('SELECT * FROM requests').all()
-    const calls = database.query<CallRow, []>('SELECT * FROM calls').all()
+    const calls = database.query<CallRow, []>('SELECT * FROM calls WHERE number > 1').all()
     expect(calls.length).toBeGreaterThan(0)
     expect([...rows, ...calls].filter((row) => row.status === 'open')).toEqual([])
     expect(received(bench, rows)).toEqual([])

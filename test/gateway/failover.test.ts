@@ -7,7 +7,15 @@ import { CREDENTIAL } from '../support/app.ts'
 import { toFrames } from '../support/frames.ts'
 import { HELLO_COUNTED } from '../support/gateway.ts'
 import { expectEnvelope } from '../support/scenario.ts'
-import { COUNTED, costAt, endWell, expectHonest, type Several, startSeveral } from '../support/several-upstreams.ts'
+import {
+  COUNTED,
+  costAt,
+  endWell,
+  expectHonest,
+  reading,
+  type Several,
+  startSeveral,
+} from '../support/several-upstreams.ts'
 import type { Script } from '../support/upstream.ts'
 import { errorAnswer, toDelta } from '../support/upstream-answers.ts'
 
@@ -98,7 +106,11 @@ describe('a first upstream that', () => {
     const made = calls(row?.id ?? '')
     expect(made).toMatchObject([{ number: 2, reason: 'fallback', upstream: 'second', status: 'ok', ...COUNTED }])
     expect(made[0]?.cost_nano_usd).toBe(cost)
-    expect(JSON.parse(row?.first_call ?? '')).toMatchObject({
+    const given = reading(app, (sqlite) =>
+      sqlite.query<object, [string]>('SELECT * FROM calls WHERE request_id = ? AND number = 1').get(row?.id ?? ''),
+    )
+    expect(given).toMatchObject({
+      reason: 'first',
       upstream: 'first',
       upstream_model: 'one',
       status: 'failed',

@@ -147,8 +147,8 @@ describe.each(VENDORS)('a failure of %s before its first word', (from) => {
           )
           .all(id),
       )
-      expect(JSON.parse(row?.first_call ?? '')).toMatchObject({ upstream: `${from}-1`, status: 'failed' })
       expect(calls).toMatchObject([
+        { number: 1, reason: 'first', upstream: `${from}-1`, status: 'failed', cost_nano_usd: 0 },
         { number: 2, reason: 'fallback', upstream: `${to}-2`, status: 'ok', cost_nano_usd: cost },
       ])
     },

@@ -173,7 +173,7 @@ describe('a request and its additional calls', () => {
   })
 
   const attempts = 'another number of attempts than of calls in the ledger'
-  const sums = 'additional calls cost more, or took more tokens, than the whole request'
+  const sums = 'the tokens or the cost of its calls do not add up to those of the request'
   const scenarios: [string, string, string, string][] = [
     ['a call is missing', 'DELETE FROM calls WHERE number = 3', 'attempts', attempts],
     ['all calls are missing', 'DELETE FROM calls', 'attempts', attempts],

@@ -3,12 +3,10 @@
  * out, the tests in `gateway/` prove: each ends with a look at all that it was charged.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { sumOfCounts, toEndedBefore, USUAL_TERMS } from '../../src/domain/ended-calls.ts'
-import { toFirstCall } from '../../src/domain/first-call.ts'
 import { toCharge } from '../../src/domain/price.ts'
 import { NO_USAGE, type PricingItem } from '../../src/domain/usage.ts'
 import { isFar, readCharge } from '../../src/ledger/charge.ts'
-import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
+import { type LedgerRecord, toFirstCall } from '../../src/store/ledger-rows.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import { createRequestReader } from '../../src/store/sqlite/request-reader.ts'
 import {
@@ -116,11 +114,9 @@ test('what another model used within a call is a call of its own, at its own pri
   const within = toSettledCall(toCall(row, 2, { reason: 'within', reservedNanoUsd: 0 }), {
     costNanoUsd: 5 * 100 + 3 * 200,
   })
-  const { upstream, upstreamModel, lane, priceId, ...end } = toSettled(row)
-  const firstCall = toFirstCall({ upstream, upstreamModel, lane, priceId, ...end, status: 'ok' })
   const sums = { promptTokens: 8 + 5, cachedTokens: 3 + 1, completionTokens: 5 + 3, reasoningTokens: 1 }
   const read = chargeOf(
-    settling(toSettled(row, { ...sums, costNanoUsd: COST + within.costNanoUsd, attempts: 2, firstCall }), [within]),
+    settling(toSettled(row, { ...sums, costNanoUsd: COST + within.costNanoUsd, attempts: 2 }), [within]),
   )
   expect(read()).toMatchObject({
     calls: [
@@ -132,15 +128,8 @@ test('what another model used within a call is a call of its own, at its own pri
 })
 
 test('a call that had ended keeps by what it was charged when its server is gone', () => {
-  const endedBefore = toEndedBefore([
-    {
-      number: 1,
-      status: 'ok',
-      counts: { ...sumOfCounts([]), ...USED, costNanoUsd: 7 },
-      terms: { ...USUAL_TERMS, reportedNanoUsd: 7 },
-    },
-  ])
-  const read = chargeOf(opening(row), calling(toCall(row, 2, { reason: 'schema', endedBefore })))
+  const first = toSettledCall(toFirstCall(row), { ...USED, costNanoUsd: 7, reportedNanoUsd: 7 })
+  const read = chargeOf(opening(row), calling(toCall(row, 2, { reason: 'schema' }), [first]))
   createLedgerStore(folder.database, async () => true).abandonOthers('another')
   expect(read()).toMatchObject({
     calls: [
@@ -181,7 +170,9 @@ test('a request under way has no charge yet, and one that a start gave up costs 
 test('what a fallback was made in the place of costs nothing where nobody knows how it ended', () => {
   const read = chargeOf(
     opening(row),
-    calling(toCall(row, 2, { reason: 'fallback', endedBefore: '[{"number":1,"status":"failed"}]' })),
+    calling(toCall(row, 2, { reason: 'fallback' }), [
+      toSettledCall(toFirstCall(row), { status: 'failed', promptTokens: 0, completionTokens: 0, costNanoUsd: 0 }),
+    ]),
   )
   createLedgerStore(folder.database, async () => true).abandonOthers('another')
   expect(read()).toMatchObject({

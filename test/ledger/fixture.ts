@@ -4,19 +4,19 @@ import type { Database } from 'bun:sqlite'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { USUAL_TERMS } from '../../src/domain/ended-calls.ts'
+import { USUAL_TERMS } from '../../src/domain/call-counts.ts'
 import { mintId } from '../../src/domain/id.ts'
 import { auditLedger } from '../../src/ledger/audit.ts'
 import type { Log } from '../../src/log.ts'
-import type {
-  ClosedRow,
-  Growth,
-  LedgerRecord,
-  OpenCall,
-  OpenRow,
-  Outcome,
-  SettledCall,
-  SettledRow,
+import {
+  type ClosedRow,
+  type Growth,
+  type LedgerRecord,
+  type OpenCall,
+  type OpenRow,
+  type SettledCall,
+  type SettledRow,
+  withFirstCall,
 } from '../../src/store/ledger-rows.ts'
 import type { Span } from '../../src/store/ledger-store.ts'
 import { createLedgerAudit } from '../../src/store/sqlite/ledger-audit.ts'
@@ -82,7 +82,7 @@ export function toOpen(fields: Partial<OpenRow> = {}): OpenRow {
   }
 }
 
-export function toSettled(row: OpenRow, fields: Partial<OpenRow & Outcome> = {}): SettledRow {
+export function toSettled(row: OpenRow, fields: Partial<SettledRow> = {}): SettledRow {
   return {
     ...row,
     status: 'ok',
@@ -109,7 +109,6 @@ export function toSettled(row: OpenRow, fields: Partial<OpenRow & Outcome> = {})
     upstreamRequestId: null,
     credential: null,
     attempts: 1,
-    firstCall: null,
     ...fields,
   }
 }
@@ -121,7 +120,6 @@ export function toCall(row: OpenRow, number: number, fields: Partial<OpenCall> =
     number,
     instance: row.instance,
     reason: 'fan_out',
-    endedBefore: null,
     upstream: 'spare',
     upstreamModel: 'large-v2',
     lane: 'translated',
@@ -174,9 +172,11 @@ export const callGrowing = (call: OpenCall, more: Partial<OpenCall>): Growth => 
   ...{ kind: 'call', heldNanoUsd: call.reservedNanoUsd },
   call: { ...call, ...more },
 })
-export const calling = (call: OpenCall): LedgerRecord => ({ kind: 'call', call })
-export const settling = (row: SettledRow, calls?: SettledCall[]): LedgerRecord =>
-  calls ? { kind: 'settle', row, calls } : { kind: 'settle', row }
+export const calling = (call: OpenCall, ended?: readonly SettledCall[]): LedgerRecord =>
+  ended ? { kind: 'call', call, ended } : { kind: 'call', call }
+/** @param calls of several; the first one may be left out: it used what the others have not. */
+export const settling = (row: SettledRow, calls?: readonly SettledCall[]): LedgerRecord =>
+  calls?.length ? { kind: 'settle', row, calls: withFirstCall(row, calls) } : { kind: 'settle', row }
 
 /** Everything that the ledger tables hold, in an order of its own. */
 export const contentsOf = (database: Database) => ({

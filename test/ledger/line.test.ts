@@ -4,9 +4,15 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { fromLine, Lines, toHead, toRecordLine } from '../../src/ledger/journal-file.ts'
+import { withFirstCall } from '../../src/store/ledger-rows.ts'
 import { opening, settling, toCall, toOpen, toSettled, toSettledCall } from './fixture.ts'
 
 const read = (line: string) => fromLine(line.slice(0, -1))
+const readJson = (record: unknown) => {
+  const lines = new Lines()
+  lines.addJson(JSON.stringify(record))
+  return read(lines.bytes.toString())
+}
 
 describe('a line', () => {
   test('brings back every record as it was, whatever the client wrote in it', () => {
@@ -39,7 +45,7 @@ describe('a line', () => {
 
   test('holds of a call only what differs from its request', () => {
     const row = toSettled(toOpen(), { attempts: 128 })
-    const { id, model, stream, user, keyId, teamId, endpoint, attempts, firstCall, ...shared } = row
+    const { id, model, stream, user, keyId, teamId, endpoint, attempts, ...shared } = row
     const calls = Array.from({ length: 127 }, (_, i) =>
       toSettledCall(toCall(row, i + 2, { reason: 'fan_out' }), { ...shared, durationMs: 100 + i }),
     )
@@ -69,6 +75,31 @@ describe('a line', () => {
       expect(fromLine(`${line.slice(0, at)}${line[at] === '7' ? '8' : '7'}${line.slice(at + 1)}`)).toBeNull()
       expect(fromLine(line.slice(0, at))).toBeNull()
     }
+  })
+
+  test('of a version that kept the first call within its request says what one of this version does', () => {
+    const row = toSettled(toOpen(), { attempts: 2, upstream: 'spare' })
+    const second = toSettledCall(toCall(row, 2))
+    const said = { upstream: 'paid', status: 'failed', http_status: 500, reported_nano_usd: 7 }
+    const former = {
+      kind: 'settle',
+      row: { ...row, firstCall: JSON.stringify(said) },
+      calls: [{ ...second, endedBefore: null }],
+    }
+    const first = { upstream: 'paid', status: 'failed', httpStatus: 500, reportedNanoUsd: 7 } as const
+    expect(readJson(former)).toMatchObject({ kind: 'settle', row, calls: withFirstCall(row, [second], first) })
+    expect(readJson(former)).not.toHaveProperty('row.firstCall')
+    const call = {
+      ...toCall(row, 3),
+      endedBefore: '[{"number":1,"status":"ok","cost_nano_usd":40},{"number":2,"status":"failed"}]',
+    }
+    expect(readJson({ kind: 'call', call })).toMatchObject({
+      call: toCall(row, 3),
+      ended: [
+        { number: 1, reason: 'first', status: 'ok', costNanoUsd: 40, promptTokens: 0 },
+        { number: 2, status: 'failed', costNanoUsd: 0 },
+      ],
+    })
   })
 
   test('that begins a segment is no record, and says what it is of', () => {

@@ -2,10 +2,9 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type EndedCall, sumOfCounts, toEndedBefore, USUAL_TERMS } from '../../src/domain/ended-calls.ts'
 import { listSegments, toRecordLine } from '../../src/ledger/journal-file.ts'
 import { recover } from '../../src/ledger/recover.ts'
-import { toAbandoned } from '../../src/store/ledger-rows.ts'
+import { toFirstCall } from '../../src/store/ledger-rows.ts'
 import { checkpointHere } from '../../src/store/sqlite/checkpoint.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import {
@@ -54,29 +53,36 @@ test('every segment is replayed, whoever wrote it, and what no settle ends is gi
 })
 
 test('a request that was killed costs what its calls came to as far as that is on record, and else what they had reserved', async () => {
-  const cost = (...told: (readonly number[])[]) => {
-    const row = toOpen({ reservedNanoUsd: 1 })
-    const calls = told.map((costs, at) =>
-      // Of those before it, what some came to: 0 for one that failed.
-      toCall(row, at + 2, { endedBefore: toEndedBefore(costs.map(toEnded)), reservedNanoUsd: 10 ** (at + 1) }),
-    )
-    const given = toAbandoned(row, calls)
-    const own = given.calls.reduce((sum, call) => sum + call.costNanoUsd, 0)
-    expect(given.row.costNanoUsd - own).toBe(given.row.costNanoUsd % 10)
-    return given.row.costNanoUsd
+  /** Of a request that began so many calls, some of which had ended: 0 for one that failed. */
+  const cost = (calls: number, ...ended: readonly number[]) => {
+    const row = toOpen({ instance: 'gone', reservedNanoUsd: 1 })
+    const open = Array.from({ length: calls - 1 }, (_, at) => toCall(row, at + 2, { reservedNanoUsd: 10 ** (at + 1) }))
+    const told = ended.map((costNanoUsd, at) => {
+      const end = { status: costNanoUsd === 0 ? 'failed' : 'ok', costNanoUsd } as const
+      return toSettledCall([toFirstCall(row), ...open][at] ?? toFirstCall(row), end)
+    })
+    const store = createLedgerStore(folder.database, async () => true)
+    const last = open.at(-1)
+    store.apply([
+      opening(row),
+      ...open.slice(0, -1).map((call) => calling(call)),
+      ...(last ? [calling(last, told)] : []),
+    ])
+    store.abandonOthers('here')
+    const { requests, calls: rows } = contentsOf(folder.database)
+    folder.database.run('DELETE FROM requests')
+    folder.database.run('DELETE FROM calls')
+    const costs = rows.map((one) => (one as { cost_nano_usd: number }).cost_nano_usd)
+    const [{ cost_nano_usd: sum }] = requests as [{ cost_nano_usd: number }]
+    if (calls > 1) expect(costs.reduce((before, one) => before + one)).toBe(sum)
+    return sum
   }
-  const toEnded = (costNanoUsd: number, at: number): EndedCall => ({
-    number: at + 1,
-    status: costNanoUsd === 0 ? 'failed' : 'ok',
-    counts: { ...sumOfCounts([]), costNanoUsd },
-    terms: USUAL_TERMS,
-  })
-  expect(cost()).toBe(1)
-  expect(cost([])).toBe(11)
-  expect(cost([0])).toBe(10)
-  expect(cost([0], [0, 0], [0, 0, 0])).toBe(1_000)
+  expect(cost(1)).toBe(1)
+  expect(cost(2)).toBe(11)
+  expect(cost(2, 0)).toBe(10)
+  expect(cost(4, 0, 0, 0)).toBe(1_000)
   // The first two answers came, and were not good enough; of the third nothing is known.
-  expect(cost([7], [7, 40])).toBe(147)
+  expect(cost(3, 7, 40)).toBe(147)
 })
 
 test('a request that was killed between its calls costs what all of them had reserved', async () => {
@@ -99,9 +105,11 @@ test('a request that was killed between its calls costs what all of them had res
     expect.objectContaining({ id: other.id, status: 'ok', cost_nano_usd: 500, attempts: 2 }),
   ])
   expect(calls).toEqual([
+    expect.objectContaining({ number: 1, ...given, upstream: 'paid', reason: 'first', cost_nano_usd: 9_000 }),
     expect.objectContaining({ number: 2, ...given, prompt_tokens: 21, completion_tokens: 1_001, cost_nano_usd: 9_100 }),
     expect.objectContaining({ number: 3, ...given, cost_nano_usd: 7 }),
-    expect.objectContaining({ request_id: other.id, status: 'ok' }),
+    expect.objectContaining({ request_id: other.id, number: 1, status: 'ok' }),
+    expect.objectContaining({ request_id: other.id, number: 2, status: 'ok' }),
   ])
   expect(rollup).toHaveLength(2)
   expect(rollup).toContainEqual(expect.objectContaining({ upstream: 'last', errors: 1, cost_nano_usd: 18_107 }))

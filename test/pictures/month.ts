@@ -184,7 +184,7 @@ function toRow({ createdMs, key, model, isDown, random }: Asked, owner: Owner, p
     ...{ upstream: model.upstream, upstreamModel: model.upstreamModel, stream: random() < 0.8 ? 1 : 0 },
     ...{ createdMs, reservedPromptTokens: prompt, reservedCompletionTokens: 4_096, reservedNanoUsd: 50_000_000 },
     ...{ priceId: price.priceId, user: key.users?.[Math.floor(random() * key.users.length)] ?? null },
-    ...{ status, httpStatus, errorCode, attempts: 1, firstCall: null },
+    ...{ status, httpStatus, errorCode, attempts: 1 },
     durationMs: Math.round(status === 'failed' ? 200 + random() * 9_000 : firstTokenMs + tail),
     firstTokenMs: status === 'failed' ? null : firstTokenMs,
     ...toBilled({

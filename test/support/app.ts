@@ -88,8 +88,6 @@ export interface LedgerRow {
   cost_nano_usd: number
   compute_ms: number
   attempts: number
-  /** JSON; null where it took only one call. */
-  first_call: string | null
   user: string | null
   upstream_request_id: string | null
 }

@@ -124,7 +124,7 @@ export async function startSeveral(
     calls: (requestId) =>
       reading(app, (sqlite) =>
         sqlite
-          .query<CallRow, [string]>('SELECT * FROM calls WHERE request_id = ? ORDER BY number')
+          .query<CallRow, [string]>('SELECT * FROM calls WHERE request_id = ? AND number > 1 ORDER BY number')
           .all(requestId.replace(/^req_/, '')),
       ),
     calm() {

@@ -1,6 +1,6 @@
 /**
  * Applies ledger records to the database: the one place where the ledger is written. Applying is idempotent and does not depend on the
- * order, so that a journal can be replayed as often as it takes. How a request stands decides for its additional calls: they
+ * order, so that a journal can be replayed as often as it takes. How a request stands decides for its calls: they
  * end with it, in one transaction, and what comes after that is late and changes nothing.
  */
 import type { Changes, Database, SQLQueryBindings, Statement } from 'bun:sqlite'
@@ -10,8 +10,9 @@ import {
   type ClosedRow,
   type Growth,
   type LedgerRecord,
-  type OpenCall,
   type OpenRow,
+  type Reserve,
+  type StoredCall,
   toAbandoned,
   toAbandonedCall,
 } from '../ledger-rows.ts'
@@ -22,6 +23,7 @@ import {
   CLOSED,
   CLOSED_CALL,
   column,
+  ENDED_CALL,
   insertion,
   OPEN,
   OPEN_CALL,
@@ -58,14 +60,11 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
   const end = sqlite.query('COMMIT')
   const insertOpen = sqlite.query(insertion('requests', OPEN, 'open'))
   const insertClosed = sqlite.query(insertion('requests', CLOSED))
+  const assign = (fields: readonly string[]) => fields.map((field) => `${column(field)} = ?`).join(', ')
   const update = (from: string) =>
-    sqlite.query(
-      `UPDATE requests SET ${SETTLED.map((field) => `${column(field)} = ?`).join(', ')} WHERE id = ? AND status = '${from}'`,
-    )
+    sqlite.query(`UPDATE requests SET ${assign(SETTLED)} WHERE id = ? AND status = '${from}'`)
   const grow = (table: 'requests' | 'calls', where: string) =>
-    sqlite.query(
-      `UPDATE ${table} SET ${RESERVED.map((field) => `${column(field)} = ?`).join(', ')} WHERE ${where} AND reserved_completion_tokens < ?`,
-    )
+    sqlite.query(`UPDATE ${table} SET ${assign(RESERVED)} WHERE ${where} AND reserved_completion_tokens < ?`)
   const growOpen = grow('requests', `id = ? AND status = 'open'`)
   const growCall = grow('calls', `request_id = ? AND number = ?`)
   const closeOpen = update('open')
@@ -78,10 +77,21 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
 
   const insertOpenCall = sqlite.query(insertion('calls', OPEN_CALL, 'open'))
   const insertClosedCall = sqlite.query(insertion('calls', CLOSED_CALL))
+  const endCall = sqlite.query(
+    `${insertion(
+      'calls',
+      CLOSED_CALL,
+      null,
+      `(request_id, number) DO UPDATE SET
+     ${ENDED_CALL.map((field) => `${column(field)} = excluded.${column(field)}`).join(', ')} WHERE status IN ('open', 'abandoned')`,
+    )}`,
+  )
   const removeCalls = sqlite.query('DELETE FROM calls WHERE request_id = ?')
-  const removeOpenCalls = sqlite.query(`DELETE FROM calls WHERE request_id = ? AND status = 'open'`)
-  const findCalls = sqlite.query<OpenCall, [string]>(
-    `SELECT ${selection(OPEN_CALL)} FROM calls WHERE request_id = ? ORDER BY number`,
+  const removeOpenCalls = sqlite.query(
+    `DELETE FROM calls WHERE request_id = ?1 AND (status = 'open' OR 1 = (SELECT attempts FROM requests WHERE id = ?1))`,
+  )
+  const findCalls = sqlite.query<StoredCall, [string]>(
+    `SELECT ${selection(CLOSED_CALL)} FROM calls WHERE request_id = ? ORDER BY number`,
   )
   const findOthersCalls = sqlite.query<{ requestId: string }, [string]>(
     `SELECT DISTINCT request_id AS requestId FROM calls WHERE status = 'open' AND instance <> ?`,
@@ -100,10 +110,10 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
       : { ...row, endpoint: row.endpoint ?? 'chat', teamId: row.teamId ?? findTeam.get(row.keyId)?.teamId ?? null }
 
   /** @param isNew whether no row of it is to be expected: then one INSERT is nearly always all. */
-  const close = (row: ClosedRow, additional: readonly ClosedCall[] = [], isNew = false) => {
-    if (isNew && run(insertClosed, values(row, CLOSED)).changes > 0) replaceCalls(row.id, additional)
+  const close = (row: ClosedRow, calls: readonly ClosedCall[] = [], isNew = false) => {
+    if (isNew && run(insertClosed, values(row, CLOSED)).changes > 0) replaceCalls(row.id, calls)
     else if (run(closeOpen, [...values(row, SETTLED), row.id]).changes > 0) {
-      if (additional.length > 0) replaceCalls(row.id, additional)
+      if (calls.length > 0) replaceCalls(row.id, calls)
     } else {
       const before = find.get(row.id)
       if (before && before.status !== 'abandoned') return
@@ -111,7 +121,7 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
         run(closeAbandoned, [...values(row, SETTLED), row.id])
         rollup.add(before, -1)
       } else run(insertClosed, values(row, CLOSED))
-      replaceCalls(row.id, additional)
+      replaceCalls(row.id, calls)
     }
     rollup.add(row, 1)
     uses.note(row)
@@ -122,15 +132,18 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
     close(given.row, given.calls)
   }
 
-  const openCall = (call: OpenCall, isGrown: boolean) => {
+  const openCall = ({ call, ...record }: Extract<LedgerRecord, { kind: 'call' }>) => {
     const request = find.get(call.requestId)
     if (request && request.status !== 'open' && request.status !== 'abandoned') return
-    const isNew = run(insertOpenCall, values(call, OPEN_CALL)).changes > 0
-    const isChanged = isNew || (isGrown && run(growCall, growing(call, [call.requestId, call.number])).changes > 0)
-    if (isChanged && request?.status === 'abandoned') abandon(request)
+    let changes = run(insertOpenCall, values(call, OPEN_CALL)).changes
+    if (changes === 0 && 'heldNanoUsd' in record)
+      changes = run(growCall, growing(call, [call.requestId, call.number])).changes
+    if ('ended' in record)
+      for (const ended of record.ended ?? []) changes += run(endCall, values(ended, CLOSED_CALL)).changes
+    if (changes > 0 && request?.status === 'abandoned') abandon(request)
   }
 
-  const growing = (row: Pick<OpenRow, (typeof RESERVED)[number]>, key: readonly (string | number)[]) => [
+  const growing = (row: Reserve, key: readonly (string | number)[]) => [
     ...values(row, RESERVED),
     ...key,
     row.reservedCompletionTokens,
@@ -173,7 +186,7 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
   /** @param settled requests whose outcome is among the same records: it says all that these would. */
   const apply = (record: LedgerRecord, settled: ReadonlyMap<string, boolean>) => {
     if (record.kind === 'call') {
-      if (!settled.has(record.call.requestId)) openCall(record.call, 'heldNanoUsd' in record)
+      if (!settled.has(record.call.requestId)) openCall(record)
     } else if (record.kind === 'settle') {
       close(toCurrent(record.row), record.calls, settled.get(record.row.id))
     } else if (!settled.has(record.row.id)) {

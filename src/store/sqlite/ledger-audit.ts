@@ -46,7 +46,7 @@ const COMPARE = `
   WHERE ?3 >= ${FROM}
   ORDER BY ${PLACE.join(', ')}`
 
-/** What a request has in sum can never be less than what its additional calls have. */
+/** What a request has is the sum of what its calls have. */
 const sums = SUMMED.map(column)
 
 /**
@@ -54,13 +54,13 @@ const sums = SUMMED.map(column)
  * that they had several. Parameters: first id, id after the last.
  */
 const CHECK_CALLS = `
-  WITH additional AS (
+  WITH listed AS (
     SELECT request_id, COUNT(*) AS calls, ${sums.map((name) => `SUM(${name}) AS ${name}`).join(', ')}
     FROM calls WHERE request_id >= ?1 AND request_id < ?2 AND status <> 'open' GROUP BY request_id
   ), found AS (
-    SELECT request_id AS id, requests.id IS NULL AS orphan, attempts <> 1 + calls AS attempts,
-      ${sums.map((name) => `additional.${name} > requests.${name}`).join(' OR ')} AS sums
-    FROM additional LEFT JOIN requests ON requests.id = request_id WHERE COALESCE(status, '') <> 'open'
+    SELECT request_id AS id, requests.id IS NULL AS orphan, attempts <> calls AS attempts,
+      attempts = calls AND (${sums.map((name) => `listed.${name} <> requests.${name}`).join(' OR ')}) AS sums
+    FROM listed LEFT JOIN requests ON requests.id = request_id WHERE COALESCE(status, '') <> 'open'
     UNION ALL
     SELECT id, 0, 1, 0 FROM requests WHERE id >= ?1 AND id < ?2 AND attempts > 1 AND status <> 'open'
       AND NOT EXISTS (SELECT 1 FROM calls WHERE request_id = id AND calls.status <> 'open')

@@ -9,9 +9,9 @@ import { PERIODS, type Period } from '../../domain/limits.ts'
 import type { Spender } from '../../domain/snapshot.ts'
 import type { CountedRequest, LedgerReader, RecentRequest, Span, Spending } from '../ledger-store.ts'
 
-/** A sum over the additional calls of a request, such as of what they have reserved; the first call's part is in the request's row. */
+/** A sum over the calls of an open request after the first, such as of what they have reserved; the first one's part is in its row. */
 const ofAdditionalCalls = (sum: string) =>
-  `(SELECT COALESCE(SUM(${sum}), 0) FROM calls WHERE calls.request_id = requests.id)`
+  `(SELECT COALESCE(SUM(${sum}), 0) FROM calls WHERE calls.request_id = requests.id AND number > 1)`
 
 /** One statement, so that a request which settles meanwhile is counted once. Parameters: id of key or team, fromMs, untilMs. */
 // The index of teams has none but them, and is used only where that is said.
@@ -41,20 +41,16 @@ const RECENT = `
   ORDER BY created_ms, id`
 
 /**
- * The row of a request stands for its only call; of several, `first_call` says where the first one went, which used what the
- * others did not. What was refused for the limits of an upstream was no call: the refusals of a minute would keep it shut
- * after a start. A call may belong to a request that began a while before. Parameters as above, the ids from further back.
+ * The row of a request stands for its only call. What was refused for the limits of an upstream was no call: the refusals of a minute
+ * would keep it shut after a start. A call may belong to a request that began a while before. Parameters as above, the ids from
+ * further back.
  */
 const RECENT_CALLS = `
   SELECT NULL AS keyId, NULL AS teamId, upstream, ${tokens()} FROM requests WHERE id >= ?1 AND id < ?2 AND created_ms >= ?3
     AND attempts = 1 AND COALESCE(error_code, '') <> 'upstream_rate_limited'
   UNION ALL
-  SELECT NULL, NULL, first_call ->> '$.upstream', created_ms,
-    MAX(0, prompt_tokens + completion_tokens - ${ofAdditionalCalls('calls.prompt_tokens + calls.completion_tokens')})
-  FROM requests WHERE id >= ?1 AND id < ?2 AND created_ms >= ?3
-    AND first_call IS NOT NULL AND COALESCE(first_call ->> '$.error_code', '') <> 'upstream_rate_limited'
-  UNION ALL
   SELECT NULL, NULL, upstream, ${tokens()} FROM calls WHERE request_id >= ?1 AND request_id < ?2 AND created_ms >= ?3
+    AND COALESCE(error_code, '') <> 'upstream_rate_limited'
   ORDER BY createdMs`
 
 const COUNTED_REQUEST = `

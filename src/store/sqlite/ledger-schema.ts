@@ -7,7 +7,7 @@ import { getTableColumns, sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { LATEST_MS, toFirstId } from '../../domain/id.ts'
 import type { Endpoint, Lane } from '../../domain/task.ts'
-import type { ClosedCall, ClosedRow, OpenCall, OpenRow } from '../ledger-rows.ts'
+import type { CallReason, ClosedCall, ClosedRow, OpenCall, OpenRow, StoredCall, StoredRequest } from '../ledger-rows.ts'
 import { count } from './schema.ts'
 
 /** What is counted of a call, and charged. */
@@ -81,7 +81,7 @@ export const reservedColumns = () => ({
  */
 export const UNWELL_SQL = `status <> 'ok' AND status <> 'open'`
 
-/** The ledger: one row a request, its first call inline. Tokens and cost are the sums over its calls. */
+/** The ledger: a row for each request. Of most it is that of their only call, too; tokens and cost are the sums over all. */
 export const requests = sqliteTable(
   'requests',
   {
@@ -98,11 +98,6 @@ export const requests = sqliteTable(
     ...reserveColumns(),
     ...outcomeColumns(),
     attempts: integer('attempts').notNull().default(1),
-    /**
-     * Of a request that took several calls, as JSON, what the row says of the last one or of all of them: target and end of
-     * the first (`domain/first-call.ts`). Its tokens and cost are what the sums have beyond `calls`.
-     */
-    firstCall: text('first_call'),
   },
   (table) => [
     index('requests_open').on(table.instance).where(sql`${table.status} = 'open'`),
@@ -113,17 +108,17 @@ export const requests = sqliteTable(
   ],
 )
 
-/** Each additional call of a request, from its second on; written before it is made. */
+/**
+ * Each call of a request that took several, the first one too; written before it is made. Of a request under way the first one has a
+ * row only once it has ended: what it holds stands in the request's.
+ */
 export const calls = sqliteTable(
   'calls',
   {
     requestId: text('request_id').notNull(),
     number: integer('number').notNull(),
     instance: text('instance').notNull(),
-    /** Why it was made: `retry`, `fallback`, `limit`, `fan_out` or `schema`. */
-    reason: text('reason').notNull(),
-    /** What those before it came to that had ended by then, and that no row before says: `domain/ended-calls.ts`. */
-    endedBefore: text('ended_before'),
+    reason: text('reason').$type<CallReason>().notNull(),
     ...targetColumns(),
     ...reserveColumns(),
     ...outcomeColumns(),
@@ -133,6 +128,15 @@ export const calls = sqliteTable(
     index('calls_open').on(table.instance).where(sql`${table.status} = 'open'`),
   ],
 )
+
+/** The rows that a store is asked for say what these tables have, no more and no less: else this does not compile. */
+type Holds<Row, Columns extends Row> = Columns
+export type Checked = [
+  Holds<StoredRequest, typeof requests.$inferSelect>,
+  Holds<typeof requests.$inferSelect, StoredRequest>,
+  Holds<StoredCall, typeof calls.$inferSelect>,
+  Holds<typeof calls.$inferSelect, StoredCall>,
+]
 
 /** What settled requests come to. */
 const sumColumns = () => ({
@@ -206,7 +210,7 @@ const fieldsOf = <T extends object>(group: T) => Object.keys(group) as (keyof T 
 
 const outcome = fieldsOf(outcomeColumns())
 /** What the end of a request has beside that of a call. */
-const ofRequests = ['attempts', 'firstCall'] as const
+const ofRequests = ['attempts'] as const
 const isOutcome: ReadonlySet<string> = new Set([...outcome, ...ofRequests])
 
 /** What stands in the row of a request when it is opened, and once it is closed. */
@@ -221,6 +225,8 @@ export const OPEN_CALL = fieldsOf(getTableColumns(calls)).filter(
   (field): field is keyof OpenCall => !isOutcome.has(field),
 )
 export const CLOSED_CALL: readonly (keyof ClosedCall)[] = [...OPEN_CALL, ...outcome]
+/** How a call ended. */
+export const ENDED_CALL: readonly (keyof ClosedCall)[] = outcome
 
 /** What the rollup sums, and what a request has in common with its calls. */
 export const SUMMED_COUNTS = fieldsOf(tokenColumns())
@@ -238,10 +244,15 @@ export const selection = (fields: readonly string[]) => fields.map((field) => `$
 export const placeholders = (fields: readonly unknown[]) => fields.map(() => '?').join(', ')
 
 /** Adds a row where there is none yet. */
-export function insertion(table: 'requests' | 'calls', fields: readonly string[], status?: 'open'): string {
+export function insertion(
+  table: 'requests' | 'calls',
+  fields: readonly string[],
+  status: 'open' | null = null,
+  conflict = 'DO NOTHING',
+): string {
   const [name, value] = status ? [', status', `, '${status}'`] : ['', '']
   const names = fields.map(column).join(', ')
-  return `INSERT INTO ${table} (${names}${name}) VALUES (${placeholders(fields)}${value}) ON CONFLICT DO NOTHING`
+  return `INSERT INTO ${table} (${names}${name}) VALUES (${placeholders(fields)}${value}) ON CONFLICT ${conflict}`
 }
 
 /** A row's values, in the order of a list of its fields. What an older version did not write has the column's default. */

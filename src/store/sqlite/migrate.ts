@@ -33,6 +33,7 @@ import fromList from '../../../drizzle/0023_from_list.sql' with { type: 'text' }
 import credentialOfCalls from '../../../drizzle/0024_credential_of_calls.sql' with { type: 'text' }
 import computeMs from '../../../drizzle/0025_compute_ms.sql' with { type: 'text' }
 import ceilings from '../../../drizzle/0026_ceilings.sql' with { type: 'text' }
+import aRowForEachCall from '../../../drizzle/0027_a_row_for_each_call.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 import { BACKUPS, beginPart, findLack, finishPart, isDiskFull, removeParts } from '../copy-file.ts'
 import { filesIn } from '../disk.ts'
@@ -71,6 +72,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0024_credential_of_calls', sql: credentialOfCalls },
   { name: '0025_compute_ms', sql: computeMs },
   { name: '0026_ceilings', sql: ceilings },
+  { name: '0027_a_row_for_each_call', sql: aRowForEachCall },
 ]
 
 export interface SchemaState {

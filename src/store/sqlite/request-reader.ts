@@ -6,7 +6,7 @@ import type { Database } from 'bun:sqlite'
 import { eq, getTableColumns } from 'drizzle-orm'
 import { toFirstId } from '../../domain/id.ts'
 import { DAY_MS, dayOf } from '../../domain/time.ts'
-import type { StoredCall, StoredRequest } from '../ledger-rows.ts'
+import { type StoredCall, type StoredRequest, toOnlyCall } from '../ledger-rows.ts'
 import type { FailureCell, FailureFilter, FailureReader, RequestReader, RequestSearch } from '../report-store.ts'
 import { toTables } from './config-store.ts'
 import {
@@ -80,7 +80,10 @@ export function createRequestReader(sqlite: Database): RequestReader {
     get: (id) => get.get(id),
     beginning: (digits, limit) => beginning.all(digits, digits + AFTER_ALL, limit).map(({ id }) => id),
     keptFromMs: createKeptFrom(sqlite),
-    calls: (requestId) => callsOf.all(requestId),
+    calls(request) {
+      const stored = callsOf.all(request.id)
+      return stored[0]?.number === 1 ? stored : [toOnlyCall(request), ...stored]
+    },
     price: (id) => toTables(sqlite).select().from(prices).where(eq(prices.id, id)).get() ?? null,
   }
 }

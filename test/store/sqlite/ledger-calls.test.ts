@@ -1,7 +1,7 @@
 /** Further calls in the ledger: they stand and fall with their request, in whatever order the records arrive. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { LedgerRecord, OpenRow } from '../../../src/store/ledger-rows.ts'
+import { type LedgerRecord, type OpenRow, toFirstCall } from '../../../src/store/ledger-rows.ts'
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
 import {
   callGrowing,
@@ -56,7 +56,7 @@ test('a settled request and its calls are one commit; the rollup counts the requ
   const row = toOpen()
   const calls = [2, 3].map((number) => toCall(row, number))
   const applier = createHere()
-  applier.apply([opening(row), ...calls.map(calling)])
+  applier.apply([opening(row), ...calls.map((call) => calling(call))])
   const cost = { promptTokens: 21, completionTokens: 13, costNanoUsd: 900, attempts: 3 }
   applier.apply([
     settling(
@@ -67,6 +67,7 @@ test('a settled request and its calls are one commit; the rollup counts the requ
   const { calls: rows, rollup } = contentsOf(folder.database)
   const call = { request_id: row.id, reason: 'fan_out', status: 'ok', upstream: 'spare', cost_nano_usd: 200 }
   expect(rows).toEqual([
+    expect.objectContaining({ number: 1, reason: 'first', reserved_nano_usd: 9_000, cost_nano_usd: 500 }),
     expect.objectContaining({ ...call, number: 2, reserved_nano_usd: 9_100 }),
     expect.objectContaining({ ...call, number: 3 }),
   ])
@@ -106,7 +107,7 @@ describe('every order of a request, its calls, its outcome and a start in betwee
     test(name, () => {
       const expected = play(steps)
       expect(expected.requests).toEqual([expect.objectContaining(end)])
-      expect(expected.calls).toHaveLength(end.attempts - 1)
+      expect(expected.calls).toHaveLength(end.attempts)
       for (const order of permutations<Step>([...steps, 'abandon'])) {
         expect(play(order)).toEqual(expected)
         expect(findings()).toEqual([])
@@ -159,12 +160,13 @@ const story = fc
     calls: fc.nat(4),
     named: fc.integer({ min: 1, max: 4 }),
     isSettled: fc.boolean(),
+    isTold: fc.boolean(),
     hour: fc.nat(1),
     upstreams: fc.array(fc.constantFrom('paid', 'spare', 'last'), { minLength: 5, maxLength: 5 }),
     reserved: fc.array(fc.nat(1_000_000), { minLength: 5, maxLength: 5 }),
     cost: fc.array(fc.nat(1_000_000), { minLength: 5, maxLength: 5 }),
   })
-  .map(({ calls: count, named, isSettled, hour, upstreams, reserved, cost }): LedgerRecord[] => {
+  .map(({ calls: count, named, isSettled, isTold, hour, upstreams, reserved, cost }): LedgerRecord[] => {
     const row: OpenRow = toOpen({
       instance: 'gone',
       createdMs: HOUR + hour * 3_600_000 + 5,
@@ -173,7 +175,12 @@ const story = fc
     const calls = Array.from({ length: count }, (_, i) =>
       toCall(row, i + 2, { upstream: upstreams[i] ?? 'paid', reservedNanoUsd: reserved[i + 1] ?? 0 }),
     )
-    const begun = [opening(row), ...calls.map(calling)]
+    // Each says how the one before it has ended, which costs what it will have cost.
+    const told = [toFirstCall(row), ...calls].map((call, i) => toSettledCall(call, { costNanoUsd: cost[i] ?? 0 }))
+    const begun = [
+      opening(row),
+      ...calls.map((call, i) => (isTold ? calling(call, told.slice(i, i + 1)) : calling(call))),
+    ]
     if (!isSettled) return begun
     const made = calls.slice(0, named).map((call, i) => toSettledCall(call, { costNanoUsd: cost[i + 1] ?? 0 }))
     const all = { promptTokens: 11 + 5 * made.length, completionTokens: 7 + 3 * made.length, cachedTokens: 9 }

@@ -1,9 +1,7 @@
 /** What limits learn from the ledger: sums for budgets, the last minute for rates. */
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { USUAL_TERMS } from '../../../src/domain/ended-calls.ts'
-import { type FirstCall, toFirstCall } from '../../../src/domain/first-call.ts'
-import type { LedgerRecord } from '../../../src/store/ledger-rows.ts'
+import { type LedgerRecord, withFirstCall } from '../../../src/store/ledger-rows.ts'
 import type { LedgerReader } from '../../../src/store/ledger-store.ts'
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
 import { createLedgerReader, SPEND_QUERIES } from '../../../src/store/sqlite/ledger-reader.ts'
@@ -141,12 +139,6 @@ describe('recent', () => {
     expect(shown()).toEqual(both)
   })
 
-  const FIRST: FirstCall = {
-    ...{ upstream: 'paid', upstreamModel: 'm', lane: 'translated', priceId: null },
-    ...{ status: 'failed', httpStatus: 500, errorCode: null, durationMs: 1, firstTokenMs: null },
-    ...{ estimated: 0, upstreamRequestId: null, credential: null, ...USUAL_TERMS },
-  }
-
   test('tells each call to its upstream, whenever its request began, and no refusal for the limits of one', () => {
     const row = toOpen({ createdMs: SINCE - 300_000 })
     const calls = [2, 3].map((number) => toCall(row, number, { createdMs: SINCE + number }))
@@ -154,13 +146,13 @@ describe('recent', () => {
     const settled = calls.map((call) => toSettledCall(call, used))
     commit(settling(toSettled(row, { attempts: 3 }), settled))
     commit(settling(toSettled(toOpen({ createdMs: SINCE }), { errorCode: 'upstream_rate_limited', status: 'failed' })))
-    const two = (first: Partial<FirstCall>) => {
+    const two = (errorCode: string) => {
       const request = toOpen({ createdMs: SINCE, upstream: 'spare' })
-      const firstCall = toFirstCall({ ...FIRST, ...first })
       const second = toSettledCall(toCall(request, 2, { createdMs: SINCE + 1 }), used)
-      return settling(toSettled(request, { attempts: 2, firstCall }), [second])
+      const row = toSettled(request, { attempts: 2 })
+      return settling(row, withFirstCall(row, [second], { upstream: 'paid', status: 'failed', errorCode }))
     }
-    commit(two({ errorCode: 'upstream_error' }), two({ errorCode: 'upstream_rate_limited' }))
+    commit(two('upstream_error'), two('upstream_rate_limited'))
     expect(ofUpstreams()).toEqual([
       // Of the 18 that both used, what the second has not.
       ['paid', 0, 13],

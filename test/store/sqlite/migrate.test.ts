@@ -154,6 +154,83 @@ test('credentials of before upstreams could have several are still those of thei
   ])
 })
 
+test('each call of a request that took several has a row from then on, and a kill charges what it charged', () => {
+  const before = MIGRATIONS.findIndex(({ name }) => name === '0027_a_row_for_each_call')
+  migrate(database, folder, NOW, MIGRATIONS.slice(0, before))
+  const insert = (table: string, row: Record<string, string | number | null>) =>
+    database
+      .query(
+        `INSERT INTO ${table} (${Object.keys(row).join(', ')}) VALUES (${Object.keys(row)
+          .map(() => '?')
+          .join(', ')})`,
+      )
+      .run(...Object.values(row))
+  const shared = { instance: 'gone', upstream_model: 'm', created_ms: HOUR }
+  const request = { ...shared, key_id: 'k', model: 'acme/large', upstream: 'spare', reserved_nano_usd: 9_000 }
+  const said = {
+    upstream: 'paid',
+    upstream_model: 'm',
+    lane: 'translated',
+    price_id: null,
+    status: 'failed',
+    http_status: 500,
+  }
+  insert('requests', {
+    ...{
+      ...request,
+      id: 'settled',
+      status: 'ok',
+      http_status: 200,
+      prompt_tokens: 12,
+      cost_nano_usd: 700,
+      attempts: 2,
+    },
+    first_call: JSON.stringify({ ...said, error_code: 'status', estimated: 1 }),
+  })
+  const second = { ...shared, number: 2, reason: 'fallback', upstream: 'spare', reserved_nano_usd: 8_000 }
+  insert('calls', { ...second, request_id: 'settled', status: 'ok', prompt_tokens: 10, cost_nano_usd: 500 })
+  insert('requests', { ...request, id: 'alone', status: 'ok', cost_nano_usd: 3 })
+  insert('requests', { ...request, id: 'killed', upstream: 'paid', status: 'open' })
+  insert('calls', {
+    ...{ ...second, request_id: 'killed', status: 'open' },
+    ended_before: '[{"number":1,"status":"ok","prompt_tokens":4,"cost_nano_usd":40}]',
+  })
+  insert('calls', {
+    ...{ ...second, request_id: 'killed', number: 3, status: 'open', reserved_nano_usd: 100 },
+    ended_before: '[{"number":2,"status":"failed"}]',
+  })
+  migrate(database, folder, NOW)
+  const ofFirst = { number: 1, reason: 'first', upstream: 'paid', reserved_nano_usd: 9_000 }
+  const ofSettled = [
+    {
+      ...ofFirst,
+      status: 'failed',
+      http_status: 500,
+      error_code: 'status',
+      estimated: 1,
+      prompt_tokens: 2,
+      cost_nano_usd: 200,
+    },
+    { number: 2, status: 'ok', cost_nano_usd: 500 },
+  ]
+  const ended = [
+    { ...ofFirst, status: 'ok', prompt_tokens: 4, cost_nano_usd: 40 },
+    { number: 2, status: 'failed', cost_nano_usd: 0, reserved_nano_usd: 8_000 },
+  ]
+  expect(contentsOf(database).calls).toMatchObject([...ended, { number: 3, status: 'open' }, ...ofSettled])
+  createLedgerStore(database, async () => true).abandonOthers('here')
+  expect(contentsOf(database).calls).toMatchObject([
+    ...ended,
+    { number: 3, status: 'abandoned', cost_nano_usd: 100 },
+    ...ofSettled,
+  ])
+  expect(contentsOf(database).requests).toMatchObject([
+    { id: 'alone' },
+    { id: 'killed', status: 'abandoned', upstream: 'spare', attempts: 3, cost_nano_usd: 140 },
+    { id: 'settled', attempts: 2, cost_nano_usd: 700 },
+  ])
+})
+
 test('keys that have requests on record are known to have been used', () => {
   const at = MIGRATIONS.findIndex(({ name }) => name.endsWith('key_uses'))
   migrate(database, folder, NOW, MIGRATIONS.slice(0, at))
