@@ -14,7 +14,7 @@ import {
   toNewUpstream,
   toUpstreamPatch,
   toUpstreamValues,
-} from '../../src/dashboard/upstreams/form-values.ts'
+} from '../../src/dashboard/upstreams/words.ts'
 import type { ShownRoute } from '../../src/documents/model.ts'
 import type { ShownUpstream } from '../../src/documents/upstream.ts'
 

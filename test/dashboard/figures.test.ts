@@ -1,8 +1,20 @@
 /** Figures as pages show them: short enough to be read, and never more exact or less true than what stands behind them. */
 import { describe, expect, test } from 'bun:test'
-import { toCount, toDelta, toExactCount, toLatency, toPercent } from '../../src/dashboard/figures/counts.ts'
-import { toExactMoney, toMoney, toNanoUsd, toTypedUsd } from '../../src/dashboard/figures/money.ts'
-import { toDay, toIso, toMoment, toWhen } from '../../src/dashboard/figures/times.ts'
+import {
+  toCount,
+  toDay,
+  toDelta,
+  toExactCount,
+  toExactMoney,
+  toIso,
+  toLatency,
+  toMoment,
+  toMoney,
+  toNanoUsd,
+  toPercent,
+  toTypedUsd,
+  toWhen,
+} from '../../src/dashboard/figures/figures.ts'
 
 test.each([
   [0, '$0.00', '$0.00'],

@@ -1,12 +1,29 @@
 import { describe, expect, test } from 'bun:test'
-import { toAmountDelta, toPointsDelta, toTimeDelta } from '../../src/dashboard/overview/delta.ts'
-import { OTHERS, toFailures, UNKNOWN } from '../../src/dashboard/overview/failures.ts'
-import { byUse, toForecast } from '../../src/dashboard/overview/forecast.ts'
-import { toBusiest, toHeat, toHeatSpan, toShade } from '../../src/dashboard/overview/heat.ts'
-import { marksOf, toIdAfter, toMarks, toMarksQuery } from '../../src/dashboard/overview/marks.ts'
+import {
+  byUse,
+  marksOf,
+  OTHER,
+  OTHERS,
+  toAmountDelta,
+  toBusiest,
+  toColumns,
+  toCosts,
+  toFailures,
+  toForecast,
+  toHeat,
+  toHeatSpan,
+  toIdAfter,
+  toLines,
+  toMarks,
+  toMarksQuery,
+  toPointsDelta,
+  toShade,
+  toShares,
+  toStack,
+  toTimeDelta,
+  UNKNOWN,
+} from '../../src/dashboard/overview/figures.ts'
 import { toPart, toQuery, toRange, toWanted } from '../../src/dashboard/overview/range.ts'
-import { OTHER, toColumns, toCosts, toStack } from '../../src/dashboard/overview/series.ts'
-import { toLines, toShares } from '../../src/dashboard/overview/shares.ts'
 import { mintId } from '../../src/domain/id.ts'
 import { toCsv } from '../../src/domain/text.ts'
 

@@ -1,16 +1,38 @@
 /** The playground: what is typed, how it becomes a request, and how a stream becomes an answer. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { chooseModels, chooseSecond, toOfferText } from '../../src/dashboard/playground/choice.ts'
-import { breakOff, stop, takeData, toEnding } from '../../src/dashboard/playground/chunks.ts'
-import { toFailure } from '../../src/dashboard/playground/failure.ts'
-import { estimatePrompt, toFigures, toSpoken } from '../../src/dashboard/playground/figures.ts'
-import { readJson } from '../../src/dashboard/playground/json-text.ts'
-import { checkPicture, toBody, toCodeBody, toMessages, toTooLong } from '../../src/dashboard/playground/request.ts'
-import { NO_SETTINGS, readSettings, type Settings, toParametersText } from '../../src/dashboard/playground/settings.ts'
-import { createEventReader } from '../../src/dashboard/playground/stream.ts'
+import {
+  EXAMPLE_SCHEMA,
+  EXAMPLE_TOOLS,
+  NO_SETTINGS,
+  readJson,
+  readSettings,
+  readTools,
+  type Settings,
+  toParametersText,
+} from '../../src/dashboard/playground/settings.ts'
+import {
+  breakOff,
+  createEventReader,
+  estimatePrompt,
+  stop,
+  takeData,
+  toEnding,
+  toFailure,
+  toFigures,
+  toSpoken,
+} from '../../src/dashboard/playground/stream.ts'
 import * as threads from '../../src/dashboard/playground/thread.ts'
-import { EXAMPLE_SCHEMA, EXAMPLE_TOOLS, readTools } from '../../src/dashboard/playground/tools.ts'
+import {
+  checkPicture,
+  chooseModels,
+  chooseSecond,
+  toBody,
+  toCodeBody,
+  toMessages,
+  toOfferText,
+  toTooLong,
+} from '../../src/dashboard/playground/thread.ts'
 import { validate } from '../../src/formats/chat/request.ts'
 
 const { addAnswer, beginSecond, changeAnswer, dropSide, isDue, newAnswer, newRound, openCalls, replaceAnswer } = threads

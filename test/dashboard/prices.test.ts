@@ -1,6 +1,6 @@
 /** Prices as pages show them, and as they are typed. */
 import { expect, test } from 'bun:test'
-import { isFree, toPerMillion, toPerToken, toPrices, toTypedPrice } from '../../src/dashboard/figures/prices.ts'
+import { isFree, toPerMillion, toPerToken, toPrices, toTypedPrice } from '../../src/dashboard/figures/figures.ts'
 
 test('a price is told for a million tokens, all of it', () => {
   expect(toPerMillion('0.00000125')).toBe('$1.25')

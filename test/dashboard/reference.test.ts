@@ -1,9 +1,18 @@
 /** The descriptions of both APIs as their page shows them: routes, fields, and examples that a server takes. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { toAdminDocument } from '../../src/admin/openapi-document.ts'
-import { toCurl, toSample } from '../../src/dashboard/reference/example.ts'
-import { type ApiDocument, findRoutes, type Route, toGroups } from '../../src/dashboard/reference/routes.ts'
-import { type Schema, toField, toShapes, toType } from '../../src/dashboard/reference/schema.ts'
+import {
+  type ApiDocument,
+  findRoutes,
+  type Route,
+  type Schema,
+  toCurl,
+  toField,
+  toGroups,
+  toSample,
+  toShapes,
+  toType,
+} from '../../src/dashboard/reference/schema.ts'
 import { toPublicDocument } from '../../src/http/openapi/document.ts'
 import { createFixture, type Fixture } from '../admin/fixture.ts'
 import { toProblems } from '../support/described.ts'

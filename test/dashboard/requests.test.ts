@@ -1,7 +1,15 @@
 import { describe, expect, test } from 'bun:test'
-import { merge, toFilters, toListQuery, toLiveQuery } from '../../src/dashboard/requests/filters.ts'
-import { toCallBars } from '../../src/dashboard/requests/timing.ts'
-import { toEachText, toFailureText, toKindText, toUnpricedText } from '../../src/dashboard/requests/words.ts'
+import {
+  merge,
+  toCallBars,
+  toEachText,
+  toFailureText,
+  toFilters,
+  toKindText,
+  toListQuery,
+  toLiveQuery,
+  toUnpricedText,
+} from '../../src/dashboard/requests/words.ts'
 
 const call = (created_ms: number, duration_ms: number | null, first_token_ms: number | null = null) => ({
   ...{ created_ms, duration_ms, first_token_ms },

@@ -1,8 +1,7 @@
 /** What the server is set to, in words. */
 import { expect, test } from 'bun:test'
 import { toSettingTexts } from '../../src/config.ts'
-import { toCurl } from '../../src/dashboard/settings/snippet.ts'
-import { TOPICS, toBytes, toPlace, toTopics } from '../../src/dashboard/settings/words.ts'
+import { TOPICS, toBytes, toCurl, toPlace, toTopics } from '../../src/dashboard/settings/words.ts'
 
 const settings = toSettingTexts({ flags: {}, environment: {}, settings: {} })
 

@@ -3,8 +3,17 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { toCurl, toGo, toJavaScript, toPython, toTypeScript } from '../../src/dashboard/snippets/chat.ts'
-import { JSON_TEXT, PYTHON, SCRIPT, toLiteral } from '../../src/dashboard/snippets/literal.ts'
+import {
+  JSON_TEXT,
+  PYTHON,
+  SCRIPT,
+  toCurl,
+  toGo,
+  toJavaScript,
+  toLiteral,
+  toPython,
+  toTypeScript,
+} from '../../src/dashboard/snippets/snippets.ts'
 
 const AWKWARD = `it's "quoted" \\" \`raw\` \${x} $(date) \u2028 \ufeff é日😀\n\tJSON\n`
 const body = {

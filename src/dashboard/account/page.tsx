@@ -8,11 +8,10 @@ import { changePassword, useSessions } from '../people/data.ts'
 import { Sessions } from '../people/drawer.tsx'
 import { toBrowser } from '../people/words.ts'
 import { Page } from '../shell/page.tsx'
-import { Button, IconButton } from '../ui/button.tsx'
+import { Button, IconButton } from '../ui/controls.tsx'
 import { When } from '../ui/figure.tsx'
 import { Form, TextField, useForm } from '../ui/form.tsx'
-import { Problem, tell } from '../ui/notice.tsx'
-import { Overlay } from '../ui/overlay.tsx'
+import { Overlay, Problem, tell } from '../ui/notice.tsx'
 
 export function AccountPage() {
   const { data, problem, reload } = useSessions()

@@ -7,7 +7,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { Refusal } from './refusal.ts'
 import { session } from './session.ts'
 
-export interface Loaded<T> {
+interface Loaded<T> {
   /** The newest; null before the first answer. */
   data: T | null
   /** Why the last time failed. What was read before stays. */

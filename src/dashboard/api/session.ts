@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals'
 import { ROLES, type Role, type Way } from '../../domain/roles.ts'
 
-export type Session =
+type Session =
   | { state: 'unknown' }
   /** Nobody: before the first owner is made there is nobody to sign in as. `isOver`: a session has ended that nobody signed out of. */
   | { state: 'out'; isSetUp: boolean; isOver?: boolean }

@@ -1,14 +1,13 @@
 /** What changed of the configuration: who did it, when, and each field as it was and as it is. */
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
+import { api, ask } from '../api/client.ts'
+import { useLoaded } from '../api/loaded.ts'
 import { may } from '../api/session.ts'
 import { Page } from '../shell/page.tsx'
 import { useTeams } from '../teams/data.ts'
-import { FieldChanges } from '../ui/field-changes.tsx'
-import { When } from '../ui/figure.tsx'
-import { Choice } from '../ui/filters.tsx'
-import { Empty } from '../ui/notice.tsx'
-import { RowsRoom, Unread } from '../ui/unread.tsx'
-import { type AuditFilter, FILTERS, useAudit } from './data.ts'
+import { FieldChanges, When } from '../ui/figure.tsx'
+import { Empty, RowsRoom, Unread } from '../ui/notice.tsx'
+import { Choice } from '../ui/table.tsx'
 import {
   type AuditEntry,
   type ChangedThing,
@@ -138,5 +137,23 @@ function Changes({ of: things }: { of: readonly ChangedThing[] }) {
       <summary>{things.length > 1 ? `${things.length} things, ${count} fields` : `${count} fields`}</summary>
       {content}
     </details>
+  )
+}
+
+const FRESH_MS = 15_000
+const ROWS = 50
+
+export const FILTERS = ['since', 'actor', 'action', 'subject'] as const
+
+/** As the address has it; '' for none. */
+export type AuditFilter = Record<(typeof FILTERS)[number] | 'before', string>
+
+/** A page of them, newest first. What is older stays as it is. */
+export function useAudit(filter: AuditFilter) {
+  const query = Object.fromEntries(Object.entries(filter).filter(([, text]) => text !== ''))
+  return useLoaded(
+    `audit?${new URLSearchParams(query)}`,
+    () => ask(api.audit.get({ query: { ...query, limit: ROWS } })),
+    filter.before === '' ? { everyMs: FRESH_MS } : {},
   )
 }

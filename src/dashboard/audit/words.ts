@@ -3,8 +3,7 @@ import type { AuditPageDocument } from '../../documents/audit.ts'
 import type { AuditAction } from '../../domain/changes.ts'
 import type { Role } from '../../domain/roles.ts'
 import { toFieldChanges as toCatalogFields, toRowName } from '../catalog/words.ts'
-import type { FieldChange } from '../figures/field-change.ts'
-import { toExactMoney } from '../figures/money.ts'
+import { type FieldChange, toExactMoney } from '../figures/figures.ts'
 
 export type AuditEntry = AuditPageDocument['audit'][number]
 

@@ -1,18 +1,16 @@
 /** The catalogue as a whole: what it was, back to that, out as a file, and in again. */
-import { useState } from 'preact/hooks'
+import { useEffect, useId, useState } from 'preact/hooks'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
+import { api, ask, ifMatch } from '../api/client.ts'
+import { reloadAll, useLoaded } from '../api/loaded.ts'
 import { may } from '../api/session.ts'
 import { Page } from '../shell/page.tsx'
-import { Button } from '../ui/button.tsx'
-import { Code } from '../ui/copy.tsx'
+import { Button, Code } from '../ui/controls.tsx'
 import { When } from '../ui/figure.tsx'
-import { Empty } from '../ui/notice.tsx'
+import { type FormState, SelectField, TextField } from '../ui/form.tsx'
+import { Empty, FactsRoom, Overlay, Problem, tell, Unread } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
-import { Unread } from '../ui/unread.tsx'
-import { ApplyDrawer } from './apply.tsx'
-import { useVersions } from './data.ts'
-import { ExportDrawer } from './export.tsx'
-import { VersionDrawer } from './version.tsx'
+import { Plan, type Planned, PlannedForm } from './plan.tsx'
 import { toCountsText, toVersionText } from './words.ts'
 
 export function CatalogPage() {
@@ -83,3 +81,205 @@ const COLUMNS: readonly Column<Version>[] = [
   { name: 'changed', title: 'Changed', cell: toCountsText },
   { name: 'when', title: 'When', isFigure: true, cell: ({ at_ms }) => <When ms={at_ms} /> },
 ]
+
+export function VersionDrawer({ number, isNewest, onClose }: { number: number; isNewest: boolean; onClose(): void }) {
+  const { data: version, problem, reload } = useVersion(number)
+  const [isReverting, setReverting] = useState(false)
+  return (
+    <Overlay kind="drawer" title={`Version ${number}`} onClose={onClose}>
+      <Unread of={version} problem={problem} retry={reload}>
+        <FactsRoom />
+      </Unread>
+      {version !== null && (
+        <>
+          <p>
+            {toVersionText(version)}, <When ms={version.at_ms} />
+          </p>
+          {isReverting ? (
+            <Revert
+              number={number}
+              onDone={() => {
+                tell(`The catalogue is what it was in version ${number}.`)
+                onClose()
+              }}
+              onCancel={() => setReverting(false)}
+            />
+          ) : (
+            <>
+              {version.changes === null ? (
+                <p class="dim">What it changed is not known any more: the version before it is not kept.</p>
+              ) : (
+                <Plan of={{ ...version, changes: version.changes, adoptions: version.adoptions }} />
+              )}
+              {may('editor') && !isNewest && (
+                <div class="form-foot">
+                  <Button onClick={() => setReverting(true)}>Go back to it</Button>
+                </div>
+              )}
+            </>
+          )}
+        </>
+      )}
+    </Overlay>
+  )
+}
+
+const Revert = ({ number, onDone, onCancel }: { number: number; onDone(): void; onCancel(): void }) => (
+  <PlannedForm
+    initial={{}}
+    send={(_, isPlan, planned) => revert(number, isPlan, planned?.revision)}
+    fields={() => (
+      <p>
+        Upstreams, models, routes and aliases become what they were then. That makes a new version; what there is now
+        stays one, too.
+      </p>
+    )}
+    apply={`Go back to version ${number}`}
+    onDone={onDone}
+    onCancel={onCancel}
+  />
+)
+
+const NEW = { yaml: '', prune: 'no', take_over: 'no' }
+type Values = typeof NEW
+
+export const ApplyDrawer = ({ onClose }: { onClose(): void }) => (
+  <Overlay kind="drawer" title="Apply a file" onClose={onClose}>
+    <PlannedForm
+      initial={NEW}
+      send={send}
+      fields={(form) => <Fields form={form} />}
+      apply="Apply it"
+      onDone={() => {
+        tell('The catalogue is applied.')
+        onClose()
+      }}
+    />
+  </Overlay>
+)
+
+async function send({ yaml, prune, take_over }: Values, _isPlan: boolean, planned: Planned | null) {
+  const wishes = { prune: prune === 'yes', take_over: take_over === 'yes' }
+  if (planned === null) return planYaml(yaml, wishes)
+  await applyYaml(yaml, wishes, planned.revision)
+  return planned
+}
+
+function Fields({ form }: { form: FormState<Values> }) {
+  const id = useId()
+  return (
+    <>
+      <div class="field">
+        <label for={id}>A file of this computer</label>
+        <input
+          id={id}
+          type="file"
+          accept=".yaml,.yml,.json"
+          onChange={async ({ currentTarget: { files } }) => {
+            const text = await files?.[0]?.text()
+            if (text !== undefined) form.set({ yaml: text })
+          }}
+        />
+      </div>
+      <TextField
+        of={form}
+        name="yaml"
+        label="Or what stands in it"
+        hint="YAML or JSON, as the export writes it. Upstreams in it are for owners alone."
+        isCode
+        lines={12}
+      />
+      <SelectField
+        of={form}
+        name="prune"
+        label="What it does not name any more"
+        options={[
+          ['no', 'Stays'],
+          ['yes', 'Is removed, where it was from a file'],
+        ]}
+      />
+      <SelectField
+        of={form}
+        name="take_over"
+        label="What was set by hand"
+        options={[
+          ['no', 'Stays'],
+          ['yes', 'Becomes what the file says'],
+        ]}
+      />
+    </>
+  )
+}
+
+export function ExportDrawer({ onClose }: { onClose(): void }) {
+  const { data, problem, reload } = useLoaded('catalog/export', readCatalog)
+  const yaml = data?.yaml ?? null
+  return (
+    <Overlay kind="drawer" title="Export" onClose={onClose}>
+      {problem && <Problem of={problem} retry={reload} />}
+      {data !== null && yaml !== null && (
+        <>
+          <p>
+            All that the catalogue says. References to credentials are in it, credentials never are
+            {data.sealed.length > 0 &&
+              `: those of ${data.sealed.join(', ')} were typed in, and are to be typed in again elsewhere`}
+            .
+          </p>
+          <Download text={yaml} />
+          <Code label="The catalogue" text={yaml} />
+        </>
+      )}
+    </Overlay>
+  )
+}
+
+function Download({ text }: { text: string }) {
+  const [href, setHref] = useState('')
+  useEffect(() => {
+    const made = URL.createObjectURL(new Blob([text], { type: 'application/yaml' }))
+    setHref(made)
+    return () => URL.revokeObjectURL(made)
+  }, [text])
+  return (
+    <p>
+      <a class="button main" href={href} download="catalog.yaml">
+        Download catalog.yaml
+      </a>
+    </p>
+  )
+}
+
+export const useVersions = () =>
+  useLoaded('catalog/history', async () => (await ask(api.catalog.history.get())).versions.toReversed(), {
+    everyMs: 30_000,
+  })
+
+export const useVersion = (number: number) =>
+  useLoaded(`catalog/history/${number}`, () => ask(api.catalog.history({ number }).get()))
+
+/** The catalogue as a file has it. No credential is in it. */
+export const readCatalog = () => ask(api.catalog.get())
+
+/** Reads again what a change of the catalogue may have changed. */
+export const reloadCatalog = () => Promise.all(['catalog', 'models', 'upstreams'].map(reloadAll))
+
+/** @param revision of the catalogue that it was planned for. */
+export async function revert(number: number, isPlan: boolean, revision: string | undefined) {
+  const done = await ask(api.catalog.revert.post({ number, plan: isPlan }, ifMatch(revision)))
+  if (!isPlan) await reloadCatalog()
+  return done
+}
+
+export interface Wishes {
+  prune: boolean
+  take_over: boolean
+}
+
+export const planYaml = (yaml: string, wishes: Wishes) => ask(api.catalog.plan.post({ yaml, ...wishes }))
+
+/** @param revision of the catalogue that it was planned for. */
+export async function applyYaml(yaml: string, wishes: Wishes, revision: string | undefined) {
+  const summary = await ask(api.catalog.apply.post({ yaml, ...wishes }, ifMatch(revision)))
+  await reloadCatalog()
+  return summary
+}

@@ -1,8 +1,6 @@
 /** What changes, or would, in the catalogue: row by row and field by field, in words. Pure. */
 import { isOfTokens } from '../../domain/usage.ts'
-import { toExactCount } from '../figures/counts.ts'
-import type { FieldChange } from '../figures/field-change.ts'
-import { toPerMillion } from '../figures/prices.ts'
+import { type FieldChange, toExactCount, toPerMillion } from '../figures/figures.ts'
 import { toOriginWord } from '../upstreams/words.ts'
 
 /** As plans and versions have it. */

@@ -23,7 +23,7 @@ export const useKeys = (everyMs = FRESH_MS) => useLoaded('keys', async () => (aw
 export const useKey = (id: string, everyMs = FRESH_MS) =>
   useLoaded(`keys/${id}`, () => ask(isMember() ? api.own.keys({ id }).get() : api.keys({ id }).get()), { everyMs })
 
-export interface PickedModel {
+interface PickedModel {
   slug: string
   name: string
   pricing: readonly { prompt?: string; completion?: string }[]

@@ -2,7 +2,7 @@
 import { useId, useState } from 'preact/hooks'
 import type { KeyDocument } from '../../documents/key.ts'
 import { LIMITS, type LimitName, mapLimits } from '../../domain/limits.ts'
-import { toPrices } from '../figures/prices.ts'
+import { toPrices } from '../figures/figures.ts'
 import { useTeams } from '../teams/data.ts'
 import { type FormState, SelectField, TextField } from '../ui/form.tsx'
 import { useModels } from './data.ts'

@@ -1,9 +1,8 @@
 /** A secret, which is shown this once: to be copied, with what to do with it, and the first request that comes with it. */
 import { useEffect, useState } from 'preact/hooks'
-import { Code } from '../ui/copy.tsx'
+import { Code, Secret, ShownOnce } from '../ui/controls.tsx'
 import { When } from '../ui/figure.tsx'
 import { announce } from '../ui/notice.tsx'
-import { Secret, ShownOnce } from '../ui/secret.tsx'
 import { Tabs } from '../ui/tabs.tsx'
 import { findModel, useKey } from './data.ts'
 import { toSnippets } from './snippets.ts'

@@ -1,8 +1,7 @@
 /** How clients use a key, ready to be copied: what is here works as it stands. Pure. */
-import { toClaudeCode, toCodex } from '../snippets/agents.ts'
-import { type Snippet, toCurl, toPython, toTypeScript } from '../snippets/chat.ts'
+import { type Snippet, toClaudeCode, toCodex, toCurl, toPython, toTypeScript } from '../snippets/snippets.ts'
 
-export interface Access {
+interface Access {
   /** Ends in `/v1`. */
   baseUrl: string
   secret: string

@@ -3,7 +3,7 @@ import type { KeyDocument, TeamDocument } from '../../documents/key.ts'
 import { type LimitName, mapLimits, PERIODS } from '../../domain/limits.ts'
 import { DAY_MS } from '../../domain/time.ts'
 import { Refusal } from '../api/refusal.ts'
-import { toNanoUsd, toTypedUsd } from '../figures/money.ts'
+import { toNanoUsd, toTypedUsd } from '../figures/figures.ts'
 
 const NEW_SHARED = {
   name: '',

@@ -2,9 +2,7 @@
 import type { KeyDocument } from '../../documents/key.ts'
 import { eachLimit, LIMITS, type Limits, mapLimits } from '../../domain/limits.ts'
 import { DAY_MS } from '../../domain/time.ts'
-import { toCount } from '../figures/counts.ts'
-import { toExactMoney, toMoney } from '../figures/money.ts'
-import { hasWords } from '../figures/search.ts'
+import { hasWords, toCount, toExactMoney, toMoney } from '../figures/figures.ts'
 
 export type Budgeted = Pick<
   KeyDocument,
@@ -36,13 +34,13 @@ export function toBudgetText({
   return `${toMoney(spent ?? 0)} of ${toMoney(budget)} ${PERIOD_WORDS[period ?? 'total']}`
 }
 
-export const PERIOD_WORDS = { day: 'a day', week: 'a week', month: 'a month', total: 'in all' } as const
+const PERIOD_WORDS = { day: 'a day', week: 'a week', month: 'a month', total: 'in all' } as const
 
 export const BUDGET_KINDS = { ok: 'good', warning: 'warn', spent: 'bad' } as const
 
 export const STATUS_KINDS = { active: 'good', expired: 'off', revoked: 'off' } as const
 
-export interface KeyFilter {
+interface KeyFilter {
   search: string
   team: string
   /** `active` by default; `all` for every one. */

@@ -3,7 +3,7 @@ import type { ShownRoute, toShownModel } from '../../documents/model.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
 import { Refusal } from '../api/refusal.ts'
-import { reloadCatalog } from '../catalog/data.ts'
+import { reloadCatalog } from '../catalog/page.tsx'
 import { toChangedFields } from '../keys/values.ts'
 import { type ModelValues, type RouteValues, toModelPatch, toRouteBody, toRouteValues } from './form-values.ts'
 

@@ -1,22 +1,20 @@
 /** One model: whether it can be asked, by which routes, what it costs and has cost, what it can. */
 import { useState } from 'preact/hooks'
 import type { ShownRoute } from '../../documents/model.ts'
+import type { PricingItem } from '../../domain/usage.ts'
 import { toHref } from '../address/address.ts'
 import { may, mayTry } from '../api/session.ts'
-import { isFree, toPrices } from '../figures/prices.ts'
-import { Button } from '../ui/button.tsx'
-import { Count, State, When } from '../ui/figure.tsx'
-import { Overlay } from '../ui/overlay.tsx'
-import { FactsRoom, Unread } from '../ui/unread.tsx'
+import { isFree, toPerMillion, toPrices } from '../figures/figures.ts'
+import { Button } from '../ui/controls.tsx'
+import { Count, None, State, When } from '../ui/figure.tsx'
+import { FactsRoom, Overlay, Unread } from '../ui/notice.tsx'
 import { useUpstreams } from '../upstreams/data.ts'
-import { TestButton } from '../upstreams/test-button.tsx'
+import { TestButton } from '../upstreams/page.tsx'
 import { toOriginWord } from '../upstreams/words.ts'
 import { type Model, useModel } from './data.ts'
-import { EditModel, ResetModel } from './edit.tsx'
-import { Ladder } from './ladder.tsx'
-import { PerMillion, Prices } from './price.tsx'
-import { RemoveRoute, RouteDialog } from './route-form.tsx'
-import { toFeatureWord, toModelState } from './words.ts'
+import { EditModel, RemoveRoute, ResetModel, RouteDialog } from './edit.tsx'
+import { Ladder } from './page.tsx'
+import { toCondition, toFeatureWord, toModelState, toPriceLines } from './words.ts'
 
 export function ModelDrawer({ slug, onClose }: { slug: string; onClose(): void }) {
   const { data: model, problem, reload } = useModel(slug)
@@ -207,3 +205,63 @@ function History({ of: { prices } }: { of: Model }) {
     </details>
   )
 }
+
+const PerMillion = ({ usd }: { usd: string | undefined }) =>
+  usd === undefined ? (
+    <None />
+  ) : (
+    <span class="figure-text" title={`$${usd} a token`}>
+      {toPerMillion(usd)}
+    </span>
+  )
+
+/** A price in a list; what is free, and what nobody knows the price of, as that. */
+export const Price = ({ of: pricing, usd }: { of: readonly PricingItem[]; usd: string | undefined }) => {
+  if (pricing.length === 0) return <span class="dim">not known</span>
+  return isFree(pricing) ? <span class="dim">free</span> : <PerMillion usd={usd} />
+}
+
+/** All that is charged by. */
+const Prices = ({ of: pricing }: { of: readonly PricingItem[] }) =>
+  pricing.length === 0 ? (
+    <p>Nobody knows what it costs: nothing is asked of it before it has a price.</p>
+  ) : (
+    pricing.map((item) => (
+      <table key={`${item.mode} ${item.min_prompt_tokens}`} class="prices">
+        {toCondition(item) !== '' && <caption>{toCondition(item)}</caption>}
+        <thead>
+          <tr>
+            <th scope="col">
+              <span class="unseen">Of what</span>
+            </th>
+            <th scope="col">per million</th>
+            <th scope="col">a token</th>
+          </tr>
+        </thead>
+        <tbody>
+          {toPriceLines(item).map(({ name, word, perToken }) => (
+            <tr key={name}>
+              <th scope="row">{word}</th>
+              <td>{toPerMillion(perToken)}</td>
+              <td>
+                <code>${perToken}</code>
+              </td>
+            </tr>
+          ))}
+          {item.request !== undefined && <Fee of="A request" usd={item.request} />}
+          {item.web_search !== undefined && <Fee of="A search of the web" usd={item.web_search} />}
+          {item.second !== undefined && <Fee of="A second of compute" usd={item.second} />}
+        </tbody>
+      </table>
+    ))
+  )
+
+const Fee = ({ of: what, usd }: { of: string; usd: string }) => (
+  <tr>
+    <th scope="row">{what}</th>
+    <td />
+    <td>
+      <code>${usd}</code>
+    </td>
+  </tr>
+)

@@ -3,7 +3,7 @@ import type { ShownModel, ShownRoute } from '../../documents/model.ts'
 import { FEATURES, type Feature } from '../../domain/models.ts'
 import type { PricingItem } from '../../domain/usage.ts'
 import { Refusal } from '../api/refusal.ts'
-import { toPerToken, toTypedPrice } from '../figures/prices.ts'
+import { toPerToken, toTypedPrice } from '../figures/figures.ts'
 import { type TokenPrice, toPriceWord } from './words.ts'
 
 /** Those that are typed. What else a price has stays as it is. */
@@ -17,7 +17,7 @@ export const TYPED_PRICES = [
 type TypedPrice = (typeof TYPED_PRICES)[number]
 export type PriceValues = Record<TypedPrice, string>
 
-export const toPriceValues = ([item]: readonly PricingItem[]): PriceValues => ({
+const toPriceValues = ([item]: readonly PricingItem[]): PriceValues => ({
   prompt: toTyped(item?.prompt),
   completion: toTyped(item?.completion),
   input_cache_read: toTyped(item?.input_cache_read),

@@ -1,22 +1,30 @@
 /** Models: all of the catalogue, searched and filtered by what the address says, and the drawer of one. */
+
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { ShownModel } from '../../documents/model.ts'
+import type { ShownUpstream } from '../../documents/upstream.ts'
+import { toFigureText } from '../../domain/model-server.ts'
 import { named, query, setQuery, toHref, toHrefWith } from '../address/address.ts'
+import { toExactCount, toPercent, toPrices } from '../figures/figures.ts'
 import { Page } from '../shell/page.tsx'
-import { ButtonLink } from '../ui/button.tsx'
-import { Code } from '../ui/copy.tsx'
+import { ButtonLink, Code } from '../ui/controls.tsx'
 import { Count, None, State } from '../ui/figure.tsx'
-import { Choice, ListFoot, SearchFilter } from '../ui/filters.tsx'
-import { More, STEP } from '../ui/more.tsx'
-import { Empty } from '../ui/notice.tsx'
-import { type Column, Table } from '../ui/table.tsx'
-import { Unread } from '../ui/unread.tsx'
+import { Empty, Unread } from '../ui/notice.tsx'
+import { Choice, type Column, ListFoot, More, SearchFilter, STEP, Table } from '../ui/table.tsx'
 import { useUpstreams } from '../upstreams/data.ts'
 import { useModels } from './data.ts'
-import { ModelDrawer } from './drawer.tsx'
-import { Rungs } from './ladder.tsx'
-import { Price } from './price.tsx'
-import { FEATURE_WORDS, filterModels, toFeatures, toModelState } from './words.ts'
+import { ModelDrawer, Price } from './drawer.tsx'
+import {
+  FEATURE_WORDS,
+  filterModels,
+  type Rung,
+  toFeatures,
+  toFeatureWord,
+  toLadder,
+  toModelState,
+  toRouteHealth,
+} from './words.ts'
 
 export function ModelsPage() {
   const { data: models, problem, reload } = useModels()
@@ -164,4 +172,83 @@ const COLUMNS: readonly Column<ShownModel>[] = [
 function RoutesCell({ of: model }: { of: ShownModel }) {
   const upstreams = useUpstreams().data ?? []
   return <Rungs of={model} upstreams={upstreams} />
+}
+
+type Of = Pick<ShownModel, 'slug' | 'routes'>
+
+const upstreamOf = (upstreams: readonly ShownUpstream[], { upstream }: Rung) =>
+  upstreams.find(({ id }) => id === upstream)
+
+/** For a cell: the upstreams alone. */
+const RUNGS_SHOWN = 3
+
+export function Rungs({ of: model, upstreams }: { of: Of; upstreams: readonly ShownUpstream[] }) {
+  const rungs = toLadder(model.routes)
+  return (
+    <ol class="rungs">
+      {rungs.slice(0, RUNGS_SHOWN).map((rung) => {
+        const { kind, word } = toRouteHealth(model.slug, rung, upstreamOf(upstreams, rung))
+        return (
+          <li key={`${rung.upstream} ${rung.upstream_model}`} title={word}>
+            <State kind={kind}>{rung.upstream}</State>
+            <span class="unseen">: {word}</span>
+          </li>
+        )
+      })}
+      {rungs.length > RUNGS_SHOWN && <li class="dim">+{rungs.length - RUNGS_SHOWN}</li>}
+    </ol>
+  )
+}
+
+const PLACES = { only: 'Asked', first: 'First', next: 'Then', last: 'Last', off: 'Not asked' } as const
+
+interface LadderProps {
+  of: ShownModel
+  upstreams: readonly ShownUpstream[]
+  /** What can be done with a route; null for nothing. */
+  actions: ((route: Rung) => ComponentChildren) | null
+}
+
+export const Ladder = ({ of: model, upstreams, actions }: LadderProps) => (
+  <ol class="ladder">
+    {toLadder(model.routes).map((rung) => {
+      const { kind, word, reason } = toRouteHealth(model.slug, rung, upstreamOf(upstreams, rung))
+      const differences = toDifferences(model, rung)
+      const figures = rung.served === null ? '' : toFigureText(rung.served)
+      return (
+        <li key={`${rung.upstream} ${rung.upstream_model}`}>
+          <span class="place">
+            {PLACES[rung.place]}
+            {rung.share > 0 && rung.share < 1 && <span class="dim">{toPercent(rung.share)}</span>}
+          </span>
+          <div class="rung">
+            <p>
+              <a href={toHref(`/upstreams?upstream=${encodeURIComponent(rung.upstream)}`)}>{rung.upstream}</a>{' '}
+              <code>{rung.upstream_model}</code>
+            </p>
+            <p>
+              <State kind={kind}>{word}</State>
+            </p>
+            {reason && <p class="reason">{reason}</p>}
+            {figures !== '' && <p class="hint">Its server: {figures}</p>}
+            {differences !== '' && <p class="hint">{differences}</p>}
+            {actions?.(rung)}
+          </div>
+        </li>
+      )
+    })}
+  </ol>
+)
+
+/** What a route does otherwise than its model says. */
+function toDifferences(model: ShownModel, rung: Rung): string {
+  const missing = model.supported_features.filter((feature) => !rung.supported_features.includes(feature))
+  return [
+    ...(rung.own_price ? [`price of its own: ${toPrices(rung.pricing)}`] : []),
+    ...(rung.context_length === model.context_length ? [] : [`context ${toExactCount(rung.context_length)}`]),
+    ...(rung.max_output_length === model.max_output_length
+      ? []
+      : [`answers up to ${toExactCount(rung.max_output_length)} tokens`]),
+    ...(missing.length === 0 ? [] : [`without ${missing.map(toFeatureWord).join(', ')}`]),
+  ].join('; ')
 }

@@ -3,8 +3,7 @@ import type { ShownModel, ShownRoute } from '../../documents/model.ts'
 import type { ShownUpstream } from '../../documents/upstream.ts'
 import type { Feature } from '../../domain/models.ts'
 import type { PricingItem } from '../../domain/usage.ts'
-import { toExactCount } from '../figures/counts.ts'
-import { hasWords } from '../figures/search.ts'
+import { hasWords, toExactCount } from '../figures/figures.ts'
 import { type Told, toUpstreamState } from '../upstreams/words.ts'
 
 export function toModelState({ enabled, is_ready }: Pick<ShownModel, 'enabled' | 'is_ready'>): Told {
@@ -46,7 +45,7 @@ export const toFeatures = (
   ...model.supported_features.map(toFeatureWord),
 ]
 
-export interface ModelFilter {
+interface ModelFilter {
   search: string
   /** `ready`, `not_ready`, `disabled`; '' for any. */
   state: string
@@ -154,10 +153,10 @@ const PRICE_WORDS = {
 
 export type TokenPrice = keyof typeof PRICE_WORDS
 
-export const TOKEN_PRICES = Object.keys(PRICE_WORDS) as TokenPrice[]
+const TOKEN_PRICES = Object.keys(PRICE_WORDS) as TokenPrice[]
 export const toPriceWord = (name: TokenPrice): string => PRICE_WORDS[name]
 
-export interface PriceLine {
+interface PriceLine {
   name: TokenPrice
   word: string
   /** Dollars, in all its digits. */

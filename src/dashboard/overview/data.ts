@@ -4,12 +4,20 @@
  */
 import { api, ask } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
-import { toFailures } from './failures.ts'
-import { toHeat, toHeatSpan } from './heat.ts'
-import { toMarks, toMarksQuery } from './marks.ts'
+import {
+  type List,
+  toColumns,
+  toCosts,
+  toFailures,
+  toHeat,
+  toHeatSpan,
+  toLines,
+  toMarks,
+  toMarksQuery,
+  toShares,
+  toTotals,
+} from './figures.ts'
 import { type Range, toRange, toSpan, type Wanted } from './range.ts'
-import { toColumns, toCosts, toTotals } from './series.ts'
-import { type List, toLines, toShares } from './shares.ts'
 
 const FRESH_MS = 30_000
 const SLOW_MS = 5 * 60_000

@@ -2,8 +2,7 @@
 import { effect, signal } from '@preact/signals'
 import type uPlot from 'uplot'
 import { colourOf } from '../shell/theme.ts'
-import type { Mark } from './marks.ts'
-import { toStack } from './series.ts'
+import { type Mark, toStack } from './figures.ts'
 
 export interface PlotSeries {
   name: string

@@ -1,21 +1,19 @@
 /** What it costs, who asks, what fails and what is not ready: the first page, once anything was asked. */
-import { query, toHrefWith } from '../address/address.ts'
+
+import { DAY_MS, dayOf } from '../../domain/time.ts'
+import { query, setQuery, toHrefWith } from '../address/address.ts'
 import { useNewest } from '../api/loaded.ts'
 import { useModels } from '../keys/data.ts'
 import { Page } from '../shell/page.tsx'
 import { StartPage } from '../start/page.tsx'
-import { Choice, type Option, withChosen } from '../ui/filters.tsx'
-import { Empty, Problem } from '../ui/notice.tsx'
-import { PageRoom, Unread } from '../ui/unread.tsx'
-import { Budgets, Changed, NotReady } from './beside.tsx'
+import { Button } from '../ui/controls.tsx'
+import { nowMs } from '../ui/figure.tsx'
+import { Empty, FigureRoom, PageRoom, Problem, Unread } from '../ui/notice.tsx'
+import { Choice, type Option, withChosen } from '../ui/table.tsx'
 import { CostChart, FailedChart, LatencyChart } from './charts.tsx'
 import { type Filters, type Overview, useHasRequests, useMarks, useOverview } from './data.ts'
-import { Headline } from './headline.tsx'
-import { HeatStrip } from './heat-strip.tsx'
-import { toWanted } from './range.ts'
-import { CustomRange, Ranges } from './ranges.tsx'
-import { OverviewRoom } from './room.tsx'
-import { Tops } from './tops.tsx'
+import { Budgets, Changed, Headline, HeatStrip, NotReady, Tops } from './panels.tsx'
+import { RANGES, toQuery, toRange, toWanted, type Wanted } from './range.ts'
 
 export function OverviewPage() {
   const { data: hasRequests, problem, reload } = useHasRequests()
@@ -116,3 +114,90 @@ function Narrow({ filters: { key, team, model }, of: { keys, teams } }: { filter
     </search>
   )
 }
+
+export const Ranges = ({ wanted }: { wanted: Wanted }) => (
+  // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
+  <div class="ranges" role="group" aria-label="Time">
+    {RANGES.map(([name, text]) => (
+      <button
+        key={name}
+        type="button"
+        class="range"
+        aria-pressed={name === wanted.name}
+        onClick={() => setQuery({ range: name, from: null, to: null }, 'push')}
+      >
+        {text}
+      </button>
+    ))}
+    <button
+      type="button"
+      class="range"
+      aria-pressed={wanted.name === 'custom'}
+      onClick={() => wanted.name !== 'custom' && setQuery(toDays(wanted), 'push')}
+    >
+      Custom
+    </button>
+  </div>
+)
+
+/** What is shown, as days to choose others from. */
+function toDays(wanted: Wanted) {
+  const { sinceMs } = toRange(wanted, nowMs.value)
+  return toQuery(sinceMs, dayOf(nowMs.value) + DAY_MS)
+}
+
+const toDate = (ms: number) => new Date(ms).toISOString().slice(0, 10)
+
+export function CustomRange({ of: { sinceMs, untilMs } }: { of: { sinceMs: number; untilMs: number } }) {
+  const [first, last, today] = [toDate(sinceMs), toDate(untilMs - 1), toDate(nowMs.value)]
+  const send = (event: SubmitEvent) => {
+    event.preventDefault()
+    const fields = new FormData(event.currentTarget as HTMLFormElement)
+    // Whichever way round they are.
+    const [from = '', to = ''] = [fields.get('from'), fields.get('to')].map(String).sort()
+    if (toWanted(new URLSearchParams({ from, to }), nowMs.value).name === 'custom')
+      setQuery({ range: null, from, to }, 'push')
+  }
+  return (
+    // Made anew where the address says other days.
+    <form key={`${first} ${last}`} class="custom-range" onSubmit={send}>
+      <label>
+        From
+        <input type="date" name="from" defaultValue={first} max={today} required />
+      </label>
+      <label>
+        to
+        <input type="date" name="to" defaultValue={last} max={today} required />
+      </label>
+      <span class="dim">in UTC, the last day included</span>
+      <Button type="submit">Show</Button>
+    </form>
+  )
+}
+
+const FIGURES = ['cost', 'requests', 'failed', 'first token', 'upstreams']
+
+export const OverviewRoom = () => (
+  <div class="overview">
+    <div class="filters">
+      <span class="room-of-field" />
+    </div>
+    <div class="headline overview-figures">
+      {FIGURES.map((each) => (
+        <FigureRoom key={each} />
+      ))}
+    </div>
+    <div class="overview-parts">
+      <div class="overview-column">
+        <div class="panel room-of-chart" />
+        <div class="halves">
+          <div class="panel room-of-chart" />
+          <div class="panel room-of-chart" />
+        </div>
+      </div>
+      <div class="overview-column">
+        <div class="panel room-of-chart" />
+      </div>
+    </div>
+  </div>
+)

@@ -3,7 +3,7 @@
  * are those of budgets: UTC. Pure.
  */
 import { DAY_MS, dayOf, HOUR_MS } from '../../domain/time.ts'
-import { toDay, toMoment } from '../figures/times.ts'
+import { toDay, toMoment } from '../figures/figures.ts'
 
 export const RANGES = [
   ['today', 'Today'],

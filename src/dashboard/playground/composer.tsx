@@ -1,17 +1,28 @@
 /** Where the next message is written, with its pictures, and from where it is sent or what is under way is stopped. */
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { setQuery } from '../address/address.ts'
+import { toPrices } from '../figures/figures.ts'
 import { MODIFIER } from '../shell/keyboard.ts'
-import { Button, IconButton } from '../ui/button.tsx'
-import { Icon } from '../ui/icon.tsx'
-import { findModel, type OfferedModel } from './data.ts'
-import { isLong } from './long-text.tsx'
-import { PictureList } from './picture-list.tsx'
-import { readPictures } from './pictures.ts'
-import { PICTURE_TYPES } from './request.ts'
+import { Button, Icon, IconButton } from '../ui/controls.tsx'
+import { Count, State } from '../ui/figure.tsx'
+import { isLong } from './answer.tsx'
 import { stopAll } from './run.ts'
 import { showField } from './settings-fields.tsx'
-import { addOnly, blocked, draft, findWrong, isAnswering, send, thread } from './state.ts'
-import { isDue } from './thread.ts'
+import {
+  addOnly,
+  beginSecond,
+  blocked,
+  draft,
+  dropSide,
+  findModel,
+  findWrong,
+  isAnswering,
+  type OfferedModel,
+  readPictures,
+  send,
+  thread,
+} from './state.ts'
+import { chooseSecond, isDue, PICTURE_TYPES, type Picture, toOfferText } from './thread.ts'
 
 interface ComposerProps {
   models: readonly OfferedModel[]
@@ -149,3 +160,119 @@ export function Composer({ models, chosen }: ComposerProps) {
     </section>
   )
 }
+
+interface PickerProps {
+  models: readonly OfferedModel[]
+  chosen: readonly string[]
+}
+
+export function ModelsPicker({ models, chosen }: PickerProps) {
+  const [first = '', second] = chosen
+  const compare = () => {
+    setQuery({ model: first, beside: chooseSecond(models, first) })
+    beginSecond()
+    focusSoon('.play-models [name="beside"]')
+  }
+  const drop = (side: 0 | 1) => {
+    dropSide(side)
+    setQuery({ model: chosen[side === 0 ? 1 : 0] ?? null, beside: null })
+    focusSoon('.play-models [name="model"]')
+  }
+  return (
+    <div class="play-models" data-two={second !== undefined}>
+      <ModelField name="model" label="Model" models={models} slug={first} drop={second && (() => drop(0))} />
+      {second !== undefined ? (
+        <ModelField name="beside" label="Beside it" models={models} slug={second} drop={() => drop(1)} />
+      ) : (
+        <div class="play-compare">
+          <Button icon="plus" onClick={compare} disabled={isAnswering.value}>
+            Compare with another
+          </Button>
+        </div>
+      )}
+    </div>
+  )
+}
+
+interface FieldProps {
+  /** In the address. */
+  name: 'model' | 'beside'
+  label: string
+  models: readonly OfferedModel[]
+  slug: string
+  drop: (() => void) | undefined | ''
+}
+
+function ModelField({ name, label, models, slug, drop }: FieldProps) {
+  const id = useId()
+  const model = findModel(models, slug)
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <div class="play-model">
+        <select
+          {...{ id, name }}
+          aria-describedby={`${id}-facts`}
+          disabled={isAnswering.value}
+          onChange={({ currentTarget: { value } }) => setQuery({ [name]: value })}
+        >
+          {model === null && (
+            <option value={slug} selected>
+              {slug}
+            </option>
+          )}
+          {models.map((one) => (
+            <option key={one.slug} value={one.slug} selected={one.slug === slug}>
+              {toOfferText(one)}
+            </option>
+          ))}
+        </select>
+        {drop && <IconButton icon="close" label={`Without ${slug}`} onClick={drop} disabled={isAnswering.value} />}
+      </div>
+      <p class="hint play-facts" id={`${id}-facts`}>
+        {model === null ? (
+          'There is no such model for you now: it may be gone, or not yours to use.'
+        ) : (
+          <>
+            <State kind={model.is_ready === false ? 'bad' : 'good'}>
+              {model.is_ready === false ? 'not ready' : 'ready'}
+            </State>
+            <span>{toPrices(model.pricing)}</span>
+            <span>
+              <Count count={model.context_length} /> tokens of context
+            </span>
+          </>
+        )}
+      </p>
+    </div>
+  )
+}
+
+/** After it is drawn. */
+const focusSoon = (selector: string): void =>
+  void requestAnimationFrame(() => document.querySelector<HTMLElement>(selector)?.focus())
+
+export const backToEdit = (id: number): void => focusSoon(`[data-edit="${id}"]`)
+
+/** Where one goes on; with a finger not into its field, which would bring up a keyboard. */
+export const toComposer = (): void =>
+  focusSoon(matchMedia('(pointer: coarse)').matches ? '.composer' : '.composer textarea')
+
+/** @param remove null where they stay. */
+export const PictureList = ({
+  pictures,
+  remove,
+}: {
+  pictures: readonly Picture[]
+  remove: ((at: number) => void) | null
+}) =>
+  pictures.length === 0 ? null : (
+    <ul class="play-pictures">
+      {pictures.map(({ name, url }, at) => (
+        <li key={at}>
+          <img src={url} alt={name} />
+          {remove && <IconButton icon="close" label={`Remove ${name}`} onClick={() => remove(at)} />}
+        </li>
+      ))}
+    </ul>
+  )

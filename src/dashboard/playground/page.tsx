@@ -3,16 +3,27 @@ import { useEffect, useState } from 'preact/hooks'
 import { query, setQuery, toHref } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { Page } from '../shell/page.tsx'
-import { Button } from '../ui/button.tsx'
-import { announce, Empty, Problem } from '../ui/notice.tsx'
-import { CodeDialog } from './code-dialog.tsx'
-import { Composer } from './composer.tsx'
-import { toChosen, useModels } from './data.ts'
-import { toComposer } from './focus.ts'
-import { ModelsPicker } from './models-picker.tsx'
+import { toCurl, toGo, toJavaScript, toPython, toTypeScript } from '../snippets/snippets.ts'
+import { Button, Code } from '../ui/controls.tsx'
+import { announce, Empty, Overlay, Problem } from '../ui/notice.tsx'
+import { Tabs } from '../ui/tabs.tsx'
+import { Composer, ModelsPicker, toComposer } from './composer.tsx'
 import { stopAll } from './run.ts'
 import { SettingsFields } from './settings-fields.tsx'
-import { bringBack, clear, cleared, isAnswering, named, thread } from './state.ts'
+import {
+  bringBack,
+  clear,
+  cleared,
+  draft,
+  isAnswering,
+  named,
+  read,
+  settings,
+  thread,
+  toChosen,
+  useModels,
+} from './state.ts'
+import { toCodeBody } from './thread.ts'
 import { ThreadView } from './thread-view.tsx'
 
 export function PlaygroundPage() {
@@ -104,3 +115,43 @@ const NoModels = () => (
     </p>
   </Empty>
 )
+
+const SECRET = 'YOUR_KEY'
+
+export function CodeDialog({ chosen, onClose }: { chosen: readonly string[]; onClose: () => void }) {
+  const [side, setSide] = useState<0 | 1>(0)
+  const { fields, problems } = read.value
+  const said = { system: settings.value.system, thread: thread.value, side }
+  const body = toCodeBody(chosen[side] ?? '', said, draft.value, fields)
+  const call = { baseUrl: `${location.origin}/v1`, secret: SECRET, body }
+  const tabs = [
+    { title: 'curl', text: toCurl(call) },
+    { title: 'TypeScript', text: toTypeScript(call) },
+    { title: 'Python', text: toPython(call) },
+    { title: 'JavaScript', text: toJavaScript(call) },
+    { title: 'Go', text: toGo(call) },
+  ].map(({ title, text }) => ({ title, content: <Code text={text} label={title} /> }))
+  return (
+    <Overlay title="As code" onClose={onClose}>
+      <div class="form play-code">
+        {chosen.length > 1 && (
+          <div class="field">
+            <select aria-label="Model" onChange={({ currentTarget: { value } }) => setSide(value === '0' ? 0 : 1)}>
+              {chosen.map((slug, at) => (
+                <option key={at} value={at} selected={at === side}>
+                  {slug}
+                </option>
+              ))}
+            </select>
+          </div>
+        )}
+        {Object.keys(problems).length > 0 && <p class="hint wrong">What is to be mended on the page is left out.</p>}
+        <Tabs label="Languages" tabs={tabs} />
+        <p class="hint">
+          Put a key in the place of <code>{SECRET}</code>: the one that this page goes by has no secret.{' '}
+          <a href={toHref('/keys/new')}>New key</a>
+        </p>
+      </div>
+    </Overlay>
+  )
+}

@@ -3,12 +3,8 @@ import { signal } from '@preact/signals'
 import { UNREACHABLE } from '../api/client.ts'
 import { endSession } from '../api/session.ts'
 import { announce } from '../ui/notice.tsx'
-import { breakOff, stop, takeData } from './chunks.ts'
-import { toFailure } from './failure.ts'
-import { toFigures, toSpoken } from './figures.ts'
-import { toTooLong } from './request.ts'
-import { createEventReader } from './stream.ts'
-import { type Answer, isRunning } from './thread.ts'
+import { breakOff, createEventReader, stop, takeData, toFailure, toFigures, toSpoken } from './stream.ts'
+import { type Answer, isRunning, toTooLong } from './thread.ts'
 
 /** However fast it comes, it is drawn so often at most. */
 const DRAWN_EVERY_MS = 50

@@ -1,10 +1,19 @@
 /** What goes along with every request: the system message, and folded away tools, the form of the answer, parameters. */
 import type { ComponentChildren } from 'preact'
-import { Button } from '../ui/button.tsx'
+import { Button } from '../ui/controls.tsx'
 import { SelectField, TextField } from '../ui/form.tsx'
-import { EFFORTS, type Field, NUMBERS, type Settings, toParametersText, VERBOSITIES } from './settings.ts'
+import {
+  EFFORTS,
+  EXAMPLE_SCHEMA,
+  EXAMPLE_TOOLS,
+  type Field,
+  NUMBERS,
+  readTools,
+  type Settings,
+  toParametersText,
+  VERBOSITIES,
+} from './settings.ts'
 import { read, settings } from './state.ts'
-import { EXAMPLE_SCHEMA, EXAMPLE_TOOLS, readTools } from './tools.ts'
 
 const set = (changes: Partial<Settings>) => {
   settings.value = { ...settings.value, ...changes }

@@ -1,6 +1,4 @@
 /** What goes along with every request, as it is typed, and as the API takes it. Pure. */
-import { isObject, readJson } from './json-text.ts'
-import { readTools } from './tools.ts'
 
 export const NO_SETTINGS = {
   ...{ system: '', tools: '', tool_choice: '', parallel_tool_calls: '' },
@@ -13,7 +11,7 @@ export type Settings = typeof NO_SETTINGS
 export type Field = keyof Settings
 
 /** Each field that is wrong, in a sentence. */
-export type Problems = Partial<Record<Field, string>>
+type Problems = Partial<Record<Field, string>>
 
 interface NumberField {
   name: Field
@@ -144,3 +142,178 @@ const TEXTS: readonly { name: Field; label: string }[] = [
   { name: 'stop', label: 'Stops' },
   { name: 'others', label: 'Other fields' },
 ]
+
+/** `problem` is a sentence without its end, such as `line 3, column 7: a comma or ] is missing`. */
+type ReadJson = { value: unknown } | { problem: string }
+
+export function readJson(text: string): ReadJson {
+  try {
+    return { value: JSON.parse(text) }
+  } catch {
+    const { at, what } = findMistake(text)
+    const before = text.slice(0, at)
+    const line = before.split('\n').length
+    return { problem: `line ${line}, column ${at - before.lastIndexOf('\n')}: ${what}` }
+  }
+}
+
+interface Mistake {
+  at: number
+  what: string
+}
+
+const WORD = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])|(?:true|false|null)(?!\w)/y
+
+/** What may come next: an item or name that may be left out is `first`. */
+type Wanted = 'value' | 'first value' | 'name' | 'first name' | 'colon' | 'comma'
+
+const WANTED: Readonly<Record<Wanted, string>> = {
+  value: 'a value is missing here',
+  'first value': 'a value or ] is missing here',
+  name: 'a name in double quotes is missing here',
+  'first name': 'a name in double quotes or } is missing here',
+  colon: 'a colon is missing here',
+  comma: 'a comma is missing here',
+}
+
+/** Where a text that is no JSON ceases to be some: every browser says that otherwise, or not at all. */
+function findMistake(text: string): Mistake {
+  const open: ('{' | '[')[] = []
+  let wanted: Wanted = 'value'
+  let at = 0
+  for (;;) {
+    while (' \t\n\r'.includes(text[at] ?? '?')) at++
+    const char = text[at]
+    const inside = open.at(-1)
+    if (char === undefined) return { at, what: toEnd(inside, text) }
+    if (wanted === 'comma' && inside === undefined) return { at, what: 'it is over, and something follows' }
+    if (char === (inside === '{' ? '}' : ']') && (wanted === 'comma' || wanted.startsWith('first'))) {
+      open.pop()
+      wanted = 'comma'
+      at++
+    } else if (wanted === 'comma') {
+      if (char !== ',') return { at, what: `a comma or ${inside === '{' ? '}' : ']'} is missing here` }
+      wanted = inside === '{' ? 'name' : 'value'
+      at++
+    } else if (wanted === 'colon') {
+      if (char !== ':') return { at, what: WANTED.colon }
+      wanted = 'value'
+      at++
+    } else if (char === '"') {
+      const end = readText(text, at)
+      if (typeof end !== 'number') return end
+      at = end
+      wanted = wanted.endsWith('name') ? 'colon' : 'comma'
+    } else if (wanted.endsWith('name')) return { at, what: toWanted(wanted, char) }
+    else if (char === '{' || char === '[') {
+      open.push(char)
+      wanted = char === '{' ? 'first name' : 'first value'
+      at++
+    } else {
+      WORD.lastIndex = at
+      const word = WORD.exec(text)
+      if (!word) return { at, what: toWanted(wanted, char) }
+      at += word[0].length
+      wanted = 'comma'
+    }
+  }
+}
+
+function toWanted(wanted: Wanted, char: string): string {
+  if (char === '}' || char === ']') return `a comma before ${char} is one too many, or ${WANTED[wanted]}`
+  if ("'‘’“”`".includes(char)) return 'texts stand in straight double quotes: "'
+  if (char === '/' || char === '#') return 'JSON has no comments'
+  return WANTED[wanted]
+}
+
+function toEnd(inside: string | undefined, text: string): string {
+  if (inside === undefined) return text.trim() === '' ? 'there is nothing' : 'it ends too early'
+  return `it ends before its ${inside === '{' ? '}' : ']'}`
+}
+
+const ESCAPED = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y
+
+/** Returns where a text ends, or its mistake. */
+function readText(text: string, from: number): number | Mistake {
+  for (let at = from + 1; ; ) {
+    const char = text[at]
+    if (char === '"') return at + 1
+    if (char === undefined || char === '\n') return { at: from, what: 'this text has no end: " is missing' }
+    if (char < ' ') return { at, what: 'a text has no bare tabs or other control characters: write \\t' }
+    if (char !== '\\') {
+      at++
+      continue
+    }
+    ESCAPED.lastIndex = at
+    if (!ESCAPED.test(text)) return { at, what: 'a backslash stands before one of "\\/bfnrtu alone: write \\\\' }
+    at = ESCAPED.lastIndex
+  }
+}
+
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+interface Tool {
+  type: 'function' | 'custom'
+  name: string
+  /** As it goes into a request. */
+  json: Record<string, unknown>
+}
+
+const MOST_TOOLS = 1_024
+
+/** A list of tools, or one alone; a function without what stands around it will do. */
+export function readTools(typed: string): { tools: Tool[] } | { problem: string } {
+  const read = readJson(typed)
+  if ('problem' in read) return { problem: `This is no JSON: ${read.problem}.` }
+  const items = Array.isArray(read.value) ? read.value : [read.value]
+  if (items.length > MOST_TOOLS) return { problem: `A request has ${MOST_TOOLS} tools at most.` }
+  const tools: Tool[] = []
+  for (const [at, item] of items.entries()) {
+    const tool = readTool(item)
+    const which = items.length === 1 ? 'The tool' : `Tool ${at + 1}`
+    if (typeof tool === 'string') return { problem: `${which} ${tool}.` }
+    if (tools.some(({ name }) => name === tool.name)) return { problem: `Two tools are called ${tool.name}.` }
+    tools.push(tool)
+  }
+  return { tools }
+}
+
+function readTool(item: unknown): Tool | string {
+  if (!isObject(item)) return 'is no object'
+  // As other APIs have it, and as a function's own source gives it.
+  const wrapped = item.type === undefined && typeof item.name === 'string' ? { type: 'function', function: item } : item
+  const { type } = wrapped
+  if (type !== 'function' && type !== 'custom') return 'has no type: "function" or "custom"'
+  const inside = wrapped[type]
+  if (!isObject(inside)) return `has nothing under "${type}"`
+  const { name, parameters } = inside
+  if (typeof name !== 'string') return 'has no name'
+  if (!/^[\w-]{1,64}$/.test(name))
+    return 'has a name with more than letters, digits, _ and -, or of more than 64 of them'
+  if (parameters !== undefined && !isObject(parameters)) return `(${name}) has parameters that are no JSON schema`
+  return { type, name, json: wrapped }
+}
+
+export const EXAMPLE_TOOLS = `[
+  {
+    "type": "function",
+    "function": {
+      "name": "get_weather",
+      "description": "The weather in a city",
+      "parameters": {
+        "type": "object",
+        "properties": { "city": { "type": "string" } },
+        "required": ["city"],
+        "additionalProperties": false
+      }
+    }
+  }
+]`
+
+export const EXAMPLE_SCHEMA = `{
+  "type": "object",
+  "properties": { "answer": { "type": "string" }, "sure": { "type": "boolean" } },
+  "required": ["answer", "sure"],
+  "additionalProperties": false
+}`

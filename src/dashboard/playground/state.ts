@@ -2,17 +2,20 @@
  * What the playground holds for as long as this tab is open, whatever page is shown meanwhile: in memory alone. Who signs out takes it along;
  * where a session has ended by itself, whoever signs in again under the same name goes on where they were.
  */
+
 import { computed, effect, signal } from '@preact/signals'
-import { session } from '../api/session.ts'
-import { stop } from './chunks.ts'
-import { estimatePrompt } from './figures.ts'
-import { toBody, toMessages } from './request.ts'
+import type { PricingItem } from '../../domain/usage.ts'
+import { query } from '../address/address.ts'
+import { api, ask as askApi } from '../api/client.ts'
+import { useLoaded } from '../api/loaded.ts'
+import { isMember, session } from '../api/session.ts'
 import { end, run, stopAll } from './run.ts'
 import { type Field, NO_SETTINGS, readSettings, type Settings } from './settings.ts'
-import type { Picture, Side, Thread } from './thread.ts'
+import { estimatePrompt, stop } from './stream.ts'
 import * as edits from './thread.ts'
+import { checkPicture, chooseModels, type Picture, type Side, type Thread, toBody, toMessages } from './thread.ts'
 
-export interface Draft {
+interface Draft {
   text: string
   pictures: readonly Picture[]
 }
@@ -160,3 +163,57 @@ export function bringBack(): void {
   if (cleared.value) thread.value = cleared.value
   cleared.value = null
 }
+
+const FRESH_MS = 30_000
+
+export interface OfferedModel {
+  slug: string
+  pricing: readonly PricingItem[]
+  context_length: number
+  input_modalities: readonly string[]
+  is_ready: boolean | null
+}
+
+/** Those that answer in text, by the names under which they may be asked for. */
+export const useModels = () =>
+  useLoaded(
+    'models to try',
+    async (): Promise<OfferedModel[]> => {
+      if (isMember()) {
+        const { models } = await askApi(api.own.models.get())
+        return models.filter(writesText).map(({ id, ...facts }) => ({ ...facts, slug: id }))
+      }
+      const { models, aliases } = await askApi(api.models.get())
+      const offered = models.filter((model) => model.enabled && writesText(model))
+      const others = aliases.flatMap(({ alias, model }) =>
+        offered.filter(({ slug }) => slug === model).map((facts) => ({ ...facts, slug: alias })),
+      )
+      return [...offered, ...others]
+    },
+    { everyMs: FRESH_MS },
+  )
+
+const writesText = ({ output_modalities: modalities }: { output_modalities: readonly string[] }) =>
+  modalities.includes('text')
+
+/** The one or two that are chosen; none where there is none to choose. */
+export const toChosen = (models: readonly OfferedModel[]): readonly string[] =>
+  chooseModels(models, query.value.get('model'), query.value.get('beside'))
+
+export const findModel = (models: readonly OfferedModel[] | null, slug: string | null): OfferedModel | null =>
+  models?.find((model) => model.slug === slug) ?? null
+
+/** Those that models take, and why the others are not among them, in a sentence. */
+export async function readPictures(files: readonly File[]): Promise<{ pictures: Picture[]; problem: string | null }> {
+  const problems = files.map(checkPicture)
+  const pictures = await Promise.all(files.filter((_, at) => problems[at] === null).map(readPicture))
+  return { pictures, problem: problems.find((problem) => problem !== null) ?? null }
+}
+
+const readPicture = (file: File) =>
+  new Promise<Picture>((resolve, reject) => {
+    const reader = new FileReader()
+    reader.onload = () => resolve({ name: file.name, url: String(reader.result) })
+    reader.onerror = () => reject(reader.error)
+    reader.readAsDataURL(file)
+  })

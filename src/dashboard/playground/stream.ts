@@ -1,4 +1,131 @@
-/** A stream of server-sent events, read from pieces of its text as they come. Pure but for what it still waits for. */
+/** The chunks of a streamed completion, taken into an answer one by one. Pure. */
+
+import { costNanoUsd } from '../../domain/price.ts'
+import { NO_USAGE, type PricingItem } from '../../domain/usage.ts'
+import { toLatency, toMoney } from '../figures/figures.ts'
+import { isObject, readJson } from './settings.ts'
+import { type Answer, type AnswerUsage, type Call, isRunning } from './thread.ts'
+
+interface CallDelta {
+  index?: number
+  id?: string
+  type?: string
+  function?: { name?: string; arguments?: string }
+  custom?: { name?: string; input?: string }
+}
+
+interface Delta {
+  content?: string | null
+  reasoning?: string | null
+  refusal?: string | null
+  tool_calls?: CallDelta[]
+}
+
+interface Chunk {
+  error?: { message?: string } | null
+  choices?: { delta?: Delta; finish_reason?: string | null }[]
+  usage?: {
+    prompt_tokens: number
+    completion_tokens: number
+    completion_tokens_details?: { reasoning_tokens?: number }
+    cost_nano_usd: number
+  } | null
+}
+
+const UTF8 = new TextEncoder()
+
+/**
+ * @param data of one event: JSON, or `[DONE]`
+ * @param nowMs by the clock of its `startedMs`
+ */
+export function takeData(answer: Answer, data: string, nowMs: number): Answer {
+  // Calls that were left out in between are none.
+  if (data === '[DONE]') return { ...answer, state: 'done', calls: answer.calls.filter(Boolean), endedMs: nowMs }
+  const chunk = readChunk(data)
+  if (chunk === null) return breakOff(answer, 'it has a part that cannot be read', nowMs)
+  if (chunk.error) return breakOff(answer, chunk.error.message ?? 'the model failed', nowMs)
+  let taken = answer
+  if (chunk.usage) taken = { ...taken, usage: toUsage(chunk.usage) }
+  const [choice] = chunk.choices ?? []
+  if (choice?.finish_reason) taken = { ...taken, finish: choice.finish_reason }
+  return choice?.delta ? takeDelta(taken, choice.delta, nowMs) : taken
+}
+
+function readChunk(data: string): Chunk | null {
+  const read = readJson(data)
+  return 'value' in read && isObject(read.value) ? read.value : null
+}
+
+function takeDelta(answer: Answer, { content, reasoning, refusal, tool_calls: deltas }: Delta, nowMs: number): Answer {
+  const written = [content, reasoning, refusal, ...(deltas ?? []).flatMap(toWritten)].join('')
+  if (written === '') return answer
+  return {
+    ...answer,
+    state: 'streaming',
+    text: answer.text + (content ?? ''),
+    reasoning: answer.reasoning + (reasoning ?? ''),
+    refusal: answer.refusal + (refusal ?? ''),
+    calls: (deltas ?? []).reduce(takeCall, answer.calls),
+    bytes: answer.bytes + UTF8.encode(written).length,
+    firstMs: answer.firstMs ?? nowMs,
+  }
+}
+
+const toWritten = ({ function: called, custom }: CallDelta) => [
+  called?.name ?? custom?.name ?? '',
+  called?.arguments ?? custom?.input ?? '',
+]
+
+function takeCall(calls: readonly Call[], { index = 0, id, type, function: called, custom }: CallDelta): Call[] {
+  const before: Call = calls[index] ?? { id: '', kind: 'function', name: '', input: '', result: null }
+  const taken = [...calls]
+  taken[index] = {
+    ...before,
+    id: before.id + (id ?? ''),
+    kind: type === 'custom' || custom ? 'custom' : before.kind,
+    name: before.name + (called?.name ?? custom?.name ?? ''),
+    input: before.input + (called?.arguments ?? custom?.input ?? ''),
+  }
+  return taken
+}
+
+const toUsage = (usage: NonNullable<Chunk['usage']>): AnswerUsage => ({
+  promptTokens: usage.prompt_tokens,
+  completionTokens: usage.completion_tokens,
+  reasoningTokens: usage.completion_tokens_details?.reasoning_tokens ?? 0,
+  costNanoUsd: usage.cost_nano_usd,
+})
+
+/** It has ended without having come to its end. */
+export function breakOff(answer: Answer, why: string, nowMs: number): Answer {
+  const isCut = answer.firstMs !== null
+  const sentence = `${why.slice(0, 1).toUpperCase()}${why.slice(1)}${/[.!?]$/.test(why) ? '' : '.'}`
+  return {
+    ...answer,
+    state: isCut ? 'cut' : 'failed',
+    problem: isCut ? `The answer broke off. ${sentence}` : sentence,
+    endedMs: nowMs,
+  }
+}
+
+/** Somebody has had enough of it. */
+export const stop = (answer: Answer, nowMs: number): Answer => ({
+  ...answer,
+  state: 'stopped',
+  problem:
+    answer.firstMs === null
+      ? 'Stopped before its first word.'
+      : 'Stopped. What it has come to until then is on record.',
+  endedMs: nowMs,
+})
+
+/** What to know of an answer that came to its end; null where that was an ordinary one. */
+export function toEnding({ state, finish, refusal }: Answer): string | null {
+  if (state !== 'done') return null
+  if (finish === 'length') return 'It ended at the most tokens that it may have.'
+  if (finish === 'content_filter') return "The provider's filter ended it."
+  return refusal === '' ? null : 'The model refused.'
+}
 
 /** Takes a piece and returns the data of each event that is whole with it. */
 export function createEventReader(): (piece: string) => string[] {
@@ -36,4 +163,109 @@ export function createEventReader(): (piece: string) => string[] {
     if (from < piece.length) line.push(piece.slice(from))
     return events
   }
+}
+
+interface Failure {
+  message: string
+  isSignedOut: boolean
+  /** Whether it is on record: a model was asked. What is refused before has no row. */
+  isOnRecord: boolean
+}
+
+/** @param text of the answer: an error of the API for chats, of the admin API, or whatever a proxy says. */
+export function toFailure(status: number, text: string): Failure {
+  const error = toError(text)
+  if (error === null)
+    return { message: `Something on the way to the server failed (${status}).`, isSignedOut: false, isOnRecord: false }
+  return {
+    message: error.message,
+    isSignedOut: error.kind === 'signed_out',
+    isOnRecord: typeof error.code === 'string' && /^upstream_|^schema_not_met$/.test(error.code),
+  }
+}
+
+function toError(text: string): { message: string; kind: unknown; code: unknown } | null {
+  try {
+    const json: unknown = JSON.parse(text)
+    const error = isObject(json) ? json.error : null
+    if (!isObject(error) || typeof error.message !== 'string') return null
+    return { message: error.message, kind: error.kind, code: error.code }
+  } catch {
+    return null
+  }
+}
+
+const BYTES_PER_TOKEN = 4
+/** What a picture comes to where nothing is known of it. */
+const TOKENS_PER_PICTURE = 765
+/** Of less than that no rate is told. */
+const LEAST_MS = 50
+
+interface AnswerFigures {
+  /** Since it was asked; null before the first token. */
+  firstMs: number | null
+  /** Until it ended, or until now. */
+  tookMs: number
+  tokens: number
+  tokensPerSecond: number | null
+  /** Null where it cannot be told. */
+  nanoUsd: number | null
+  /** Whether tokens and cost are estimated from what was written so far. */
+  isEstimated: boolean
+}
+
+/** @param pricing null where it is not known: its model is not in the list. */
+export function toFigures(answer: Answer, pricing: readonly PricingItem[] | null, nowMs: number): AnswerFigures {
+  const { startedMs, firstMs, endedMs, usage } = answer
+  const tokens = usage?.completionTokens ?? Math.ceil(answer.bytes / BYTES_PER_TOKEN)
+  const untilMs = endedMs ?? nowMs
+  // What was thought before anything was shown took its time before the first token.
+  const hidden = answer.reasoning === '' ? (usage?.reasoningTokens ?? 0) : 0
+  const writingMs = firstMs === null ? 0 : untilMs - firstMs
+  return {
+    firstMs: firstMs === null ? null : firstMs - startedMs,
+    tookMs: untilMs - startedMs,
+    tokens,
+    tokensPerSecond: writingMs < LEAST_MS || tokens - hidden < 2 ? null : ((tokens - hidden) / writingMs) * 1_000,
+    nanoUsd: usage?.costNanoUsd ?? toCost(answer, pricing, tokens, untilMs),
+    isEstimated: usage === null,
+  }
+}
+
+function toCost(
+  answer: Answer,
+  pricing: readonly PricingItem[] | null,
+  completion: number,
+  untilMs: number,
+): number | null {
+  const { promptTokens, startedMs, firstMs, state, requestId } = answer
+  // What is refused before any model is asked costs nothing; of what was asked and came to nothing, only the record knows.
+  if (firstMs === null) return state === 'failed' && requestId === null ? 0 : null
+  const computeMs = Math.round(untilMs - startedMs)
+  return pricing && costNanoUsd(pricing, { ...NO_USAGE, prompt: promptTokens, completion, computeMs })
+}
+
+/** How many tokens a request has, roughly: its pictures count apart. */
+export function estimatePrompt(body: unknown): number {
+  let pictures = 0
+  const text = JSON.stringify(body, (name, value) => {
+    if (name !== 'url' || typeof value !== 'string' || !value.startsWith('data:')) return value
+    pictures++
+    return ''
+  })
+  return Math.ceil(text.length / BYTES_PER_TOKEN) + pictures * TOKENS_PER_PICTURE
+}
+
+export const toRate = (perSecond: number): string =>
+  `${perSecond < 9.95 ? perSecond.toFixed(1) : Math.round(perSecond)} tokens/s`
+
+/** For those who hear the page: that it is there, and what it took. */
+export function toSpoken(answer: Answer, figures: AnswerFigures): string {
+  const name = answer.model ?? ''
+  if (isRunning(answer)) return `${name} answers.`
+  if (answer.state === 'failed') return `${name} has not answered. ${answer.problem ?? ''}`
+  const cost = figures.nanoUsd === null ? '' : `, ${toMoney(figures.nanoUsd, figures.isEstimated)}`
+  const took = `${figures.tokens} tokens in ${toLatency(figures.tookMs)}${cost}`
+  if (answer.state === 'done') return `${name} has answered: ${took}.`
+  return `${name}: ${answer.problem ?? ''} ${took}.`
 }

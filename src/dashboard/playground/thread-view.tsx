@@ -1,12 +1,22 @@
 /** The thread: what was asked, and below each the answers of one model or of two side by side. Follows what is written, for who is at its end. */
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
-import { Button } from '../ui/button.tsx'
-import { AnswerView } from './answer-view.tsx'
-import { findModel, type OfferedModel } from './data.ts'
-import { toComposer } from './focus.ts'
-import { QuestionView } from './question-view.tsx'
-import { ask, isAnswering, thread, write } from './state.ts'
-import { isDue, isRunning, type Round, type Side } from './thread.ts'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { Button, IconButton } from '../ui/controls.tsx'
+import { announce } from '../ui/notice.tsx'
+import { AnswerView, isLong, LongText } from './answer.tsx'
+import { backToEdit, PictureList, toComposer } from './composer.tsx'
+import {
+  ask,
+  askAgain,
+  change,
+  editing,
+  findModel,
+  isAnswering,
+  type OfferedModel,
+  removeRound,
+  thread,
+  write,
+} from './state.ts'
+import { changeRound, isDue, isRunning, type Round, type Side } from './thread.ts'
 
 interface ThreadProps {
   models: readonly OfferedModel[]
@@ -92,6 +102,134 @@ function SideView({ round, side, model, models, isLast }: SideProps) {
           )}
         </p>
       )}
+    </div>
+  )
+}
+
+interface QuestionProps {
+  round: Round
+  chosen: readonly string[]
+  /** Counted from 1. */
+  number: number
+}
+
+function QuestionView({ round, chosen, number }: QuestionProps) {
+  const { id, text, pictures } = round
+  const isBusy = isAnswering.value
+  const save = (next: string) => {
+    change((thread) => changeRound(thread, id, (one) => ({ ...one, text: next })))
+    editing.value = null
+    backToEdit(id)
+  }
+  const removePicture = (at: number) =>
+    change((thread) =>
+      changeRound(thread, id, (one) => ({ ...one, pictures: one.pictures.filter((_, index) => index !== at) })),
+    )
+  const again = () => {
+    askAgain(id, chosen)
+    toComposer()
+  }
+  const remove = () => {
+    removeRound(id)
+    announce('Removed, with its answers.')
+    toComposer()
+  }
+  const isEdited = editing.value === id
+  return (
+    <article class="turn asked" aria-label={`Message ${number}`}>
+      <header class="turn-head">
+        <h2>You</h2>
+        <div class="turn-tools">
+          <IconButton
+            icon="edit"
+            label={`Edit message ${number}`}
+            data-edit={id}
+            disabled={isBusy}
+            onClick={() => {
+              editing.value = id
+            }}
+          />
+          <IconButton icon="again" label={`Ask message ${number} again`} disabled={isBusy} onClick={again} />
+          <IconButton
+            icon="remove"
+            label={`Remove message ${number} and its answers`}
+            disabled={isBusy}
+            onClick={remove}
+          />
+        </div>
+      </header>
+      <PictureList pictures={pictures} remove={isEdited ? removePicture : null} />
+      {isEdited ? (
+        <EditText
+          text={text}
+          label={`Message ${number}`}
+          save={save}
+          cancel={() => {
+            editing.value = null
+            backToEdit(id)
+          }}
+          also={{
+            label: 'Save and ask again',
+            run: (next) => {
+              save(next)
+              again()
+            },
+          }}
+        />
+      ) : (
+        text !== '' && <LongText text={text} />
+      )}
+    </article>
+  )
+}
+
+interface EditProps {
+  text: string
+  label: string
+  save(text: string): void
+  cancel(): void
+  /** What Ctrl and Enter do, where there is more to it than to save. */
+  also?: { label: string; run(text: string): void }
+}
+
+export function EditText({ text, label, save, cancel, also }: EditProps) {
+  const [typed, setTyped] = useState(text)
+  const at = useRef<HTMLTextAreaElement>(null)
+  useEffect(() => at.current?.focus(), [])
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === 'Escape') {
+      event.preventDefault()
+      cancel()
+    }
+    if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return
+    event.preventDefault()
+    const finish = also?.run ?? save
+    finish(typed)
+  }
+  return (
+    <div class="turn-edit">
+      <textarea
+        ref={at}
+        class={isLong(text) ? 'is-long' : 'grows'}
+        aria-label={label}
+        value={typed}
+        rows={3}
+        onInput={({ currentTarget: { value } }) => setTyped(value)}
+        onKeyDown={onKeyDown}
+      />
+      <div class="form-foot">
+        {also && (
+          <Button kind="main" onClick={() => also.run(typed)}>
+            {also.label}
+          </Button>
+        )}
+        <Button kind={also ? 'plain' : 'main'} onClick={() => save(typed)}>
+          Save
+        </Button>
+        <Button kind="quiet" onClick={cancel}>
+          Cancel
+        </Button>
+      </div>
     </div>
   )
 }

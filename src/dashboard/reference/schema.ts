@@ -1,4 +1,119 @@
-/** What an OpenAPI document says of values (JSON Schema), as far as ours use it, as lists of fields for people to read. Pure. */
+/** An OpenAPI document as its page shows it: routes in groups, found by words. Pure. */
+import { hasWords } from '../figures/figures.ts'
+
+type Content = Readonly<Record<string, { schema?: Schema }>>
+
+interface Answer {
+  description: string
+  headers?: Readonly<Record<string, { description?: string; schema: Schema }>>
+  content?: Content
+}
+
+interface Operation {
+  operationId: string
+  summary?: string
+  description?: string
+  tags?: readonly string[]
+  /** Each by the name of a way to prove who asks; none: nobody has to. */
+  security?: readonly Readonly<Record<string, readonly string[]>>[]
+  'x-least-role'?: string | null
+  parameters?: readonly { name: string; in: string; required?: boolean; description?: string; schema: Schema }[]
+  requestBody?: { description?: string; content: Content }
+  responses: Readonly<Record<string, Answer>>
+}
+
+export interface ApiDocument {
+  info: { title: string; description: string }
+  security?: Operation['security']
+  tags: readonly { name: string }[]
+  paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+  components: {
+    schemas: Schemas
+    securitySchemes: Readonly<Record<string, { description: string }>>
+  }
+}
+
+export interface Route {
+  /** Its `operationId`, in the address. */
+  id: string
+  method: string
+  path: string
+  group: string
+  summary: string
+  description: string
+  /** The least that it is for; null where nobody has to sign in, or the document knows no roles. */
+  role: string | null
+  /** Ways to prove who asks, any of which will do. */
+  proofs: readonly string[]
+  parameters: readonly (Field & { place: string })[]
+  body: { description: string; schema: Schema } | null
+  answers: readonly RouteAnswer[]
+}
+
+export interface RouteAnswer {
+  status: string
+  description: string
+  headers: readonly Field[]
+  /** Such as `text/event-stream`, beside or instead of JSON. */
+  types: readonly string[]
+  schema: Schema | null
+}
+
+export interface Group {
+  name: string
+  routes: readonly Route[]
+}
+
+export function toGroups(document: ApiDocument): Group[] {
+  const routes = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => toRoute(document, method, path, operation)),
+  )
+  return document.tags.map(({ name }) => ({ name, routes: routes.filter(({ group }) => group === name) }))
+}
+
+function toRoute(document: ApiDocument, method: string, path: string, operation: Operation): Route {
+  const { schemas } = document.components
+  const { parameters = [], requestBody, security = document.security ?? [] } = operation
+  const body = requestBody?.content[JSON_TYPE]?.schema
+  return {
+    ...{ id: operation.operationId, method: method.toUpperCase(), path, group: operation.tags?.[0] ?? '' },
+    ...{ summary: operation.summary ?? '', description: operation.description ?? '' },
+    role: operation['x-least-role'] ?? null,
+    proofs: security.flatMap((one) => Object.keys(one)),
+    parameters: parameters.map(({ name, in: place, required = false, description, schema }) => ({
+      ...toField(name, schema, required, schemas),
+      ...{ description: description ?? null, place },
+    })),
+    body: body ? { description: requestBody?.description ?? '', schema: body } : null,
+    answers: Object.entries(operation.responses).map(([status, answer]) => toAnswer(status, answer, schemas)),
+  }
+}
+
+const JSON_TYPE = 'application/json'
+
+const toAnswer = (status: string, { description, headers = {}, content = {} }: Answer, schemas: Schemas) => ({
+  ...{ status, description, schema: content[JSON_TYPE]?.schema ?? null },
+  headers: Object.entries(headers).map(([name, { description, schema }]) => ({
+    ...toField(name, schema, true, schemas),
+    description: description ?? null,
+  })),
+  types: Object.keys(content).filter((type) => type !== JSON_TYPE),
+})
+
+/** Those that have all of these words: in what they are called and do, or in what they take. */
+export function findRoutes(groups: readonly Group[], search: string, schemas: Schemas): Group[] {
+  return groups
+    .map(({ name, routes }) => ({ name, routes: routes.filter((route) => hasWords(toTexts(route, schemas), search)) }))
+    .filter(({ routes }) => routes.length > 0)
+}
+
+const toTexts = ({ method, path, group, summary, role, parameters, body }: Route, schemas: Schemas) => [
+  ...[method, path, group, summary, role ?? ''],
+  ...parameters.map(({ name }) => name),
+  ...(body
+    ? toShapes(resolve(body.schema, schemas), schemas).flatMap(({ fields }) => fields.map(({ name }) => name))
+    : []),
+]
 
 export interface Schema {
   $ref?: string
@@ -41,7 +156,7 @@ export interface Field {
 }
 
 /** One of the forms that an object may have. */
-export interface Shape {
+interface Shape {
   /** What it is told from the others by; null where it is the only one. */
   title: string | null
   fields: readonly Field[]
@@ -90,7 +205,7 @@ function toMany(type: string): string {
 
 const nameOf = (ref: string) => ref.slice(ref.lastIndexOf('/') + 1)
 
-export const resolve = (schema: Schema, schemas: Schemas): Schema =>
+const resolve = (schema: Schema, schemas: Schemas): Schema =>
   schema.$ref === undefined ? schema : (schemas[nameOf(schema.$ref)] ?? {})
 
 function objectsIn(schema: Schema, schemas: Schemas): Schema[] {
@@ -132,4 +247,66 @@ function toRange(least: number | undefined, most: number | undefined, unit: stri
   if (low !== undefined && high !== undefined) return [`${low} to ${count(high)}`]
   if (low !== undefined) return [`at least ${count(low)}`]
   return high === undefined ? [] : [`at most ${count(high)}`]
+}
+
+/** What fields that must be there are called, with something that suits them. */
+const SAMPLES: Readonly<Record<string, unknown>> = {
+  model: 'tollgate/demo',
+  slug: 'tollgate/demo',
+  messages: [{ role: 'user', content: 'Hello' }],
+}
+
+/** Where signing in leaves the session, and where what needs it finds it. */
+const COOKIES = 'cookies.txt'
+
+/** @param origin such as `https://gateway.example.com` */
+export function toCurl({ method, path, proofs, parameters, body, answers }: Route, origin: string, schemas: Schemas) {
+  const given = parameters.filter(({ place, isRequired }) => isRequired && place === 'query')
+  const query = given.map(({ name }) => `${name}=${toPlaceholder(name)}`).join('&')
+  const url = origin + path.replaceAll(/\{(\w+)\}/g, (_, name) => toPlaceholder(name)) + (query && `?${query}`)
+  const [proof] = PROOFS.filter(({ of }) => proofs.includes(of))
+  const isSigningIn = proofs.length === 0 && method === 'POST'
+  const isChange = method !== 'GET'
+  const answer = answers.find(({ status }) => status.startsWith('2'))
+  const isFile = answer?.schema === null && answer.types.some((type) => !type.startsWith('text/'))
+  const lines = [
+    `curl${answer?.types.includes('text/event-stream') ? ' -N' : ''}${method === 'GET' || (method === 'POST' && body) ? '' : ` -X ${method}`} '${url}'`,
+    ...(proof ? [proof.option] : []),
+    ...(isSigningIn ? [`--cookie-jar ${COOKIES}`] : []),
+    ...(isChange && (proof?.of === 'session' || isSigningIn) ? [`-H 'Origin: ${origin}'`] : []),
+    ...(body ? ["-H 'Content-Type: application/json'", `-d '${JSON.stringify(toSample(body.schema, schemas))}'`] : []),
+    ...(isFile ? ['-O'] : []),
+  ]
+  return [...(proof ? [proof.note] : []), lines.join(' \\\n  ')].join('\n')
+}
+
+const PROOFS = [
+  {
+    of: 'token',
+    note: '# TOLLGATE_TOKEN: what `tollgate admin token create NAME` prints',
+    option: '-H "Authorization: Bearer $TOLLGATE_TOKEN"',
+  },
+  { of: 'key', note: '# TOLLGATE_KEY: a key', option: '-H "Authorization: Bearer $TOLLGATE_KEY"' },
+  {
+    of: 'session',
+    note: `# ${COOKIES}: written by the example of POST /admin/api/session`,
+    option: `--cookie ${COOKIES}`,
+  },
+] as const
+
+const toPlaceholder = (name: string) => encodeURIComponent(String(SAMPLES[name] ?? name.toUpperCase()))
+
+/** The shortest that is taken; where nothing must be there, the first thing that may. */
+export function toSample(schema: Schema, schemas: Schemas, name = ''): unknown {
+  if (SAMPLES[name] !== undefined) return SAMPLES[name]
+  const { const: only, enum: words, anyOf, type, items, properties, required, minimum } = resolve(schema, schemas)
+  if (only !== undefined || words) return only ?? words?.[0]
+  if (anyOf) return toSample(anyOf[0] ?? {}, schemas, name)
+  const [first] = [type ?? 'object'].flat()
+  if (first === 'array') return items ? [toSample(items, schemas, name)] : []
+  if (first === 'string') return name === '' ? 'TEXT' : name.toUpperCase()
+  if (first === 'boolean') return true
+  if (first !== 'object') return minimum ?? 1
+  const names = required ?? Object.keys(properties ?? {}).slice(0, 1)
+  return Object.fromEntries(names.map((one) => [one, toSample(properties?.[one] ?? {}, schemas, one)]))
 }

@@ -1,17 +1,24 @@
 /** One request: where it went and when, what was counted, and how its cost comes about. */
 import type { ChargeDocument } from '../../documents/request.ts'
 import { toHref } from '../address/address.ts'
-import { toExactCount } from '../figures/counts.ts'
+import { toExactCount, toExactMoney, toLatency } from '../figures/figures.ts'
 import { Page } from '../shell/page.tsx'
 import type { PageProps } from '../shell/pages.ts'
-import { toCurl } from '../snippets/chat.ts'
-import { CopyButton } from '../ui/copy.tsx'
-import { Count, Latency, Money, None, State, When } from '../ui/figure.tsx'
-import { FactsRoom, Unread } from '../ui/unread.tsx'
-import { Calls } from './calls.tsx'
-import { Charge } from './charge.tsx'
-import { useRequest } from './data.ts'
-import { STATUS_KINDS, toFailureText } from './words.ts'
+import { toCurl } from '../snippets/snippets.ts'
+import { CopyButton } from '../ui/controls.tsx'
+import { Count, Latency, Money, None, nowMs, State, When } from '../ui/figure.tsx'
+import { FactsRoom, Unread } from '../ui/notice.tsx'
+import { useRequest } from './page.tsx'
+import {
+  BASES,
+  REASONS,
+  STATUS_KINDS,
+  toCallBars,
+  toEachText,
+  toFailureText,
+  toKindText,
+  toUnpricedText,
+} from './words.ts'
 
 export function RequestPage({ params: { id = '' } }: PageProps) {
   const first = useRequest(id, false)
@@ -126,4 +133,131 @@ function toTokensText(request: ChargeDocument): string {
   if (request.compute_ms > 0) details.push(`${toExactCount(request.compute_ms)} ms of compute`)
   if (request.mode !== null) details.push(`served as ${request.mode}`)
   return `${[`${toExactCount(prompt)} in the prompt, ${toExactCount(completion)} in the answer`, ...details].join('; ')}.`
+}
+
+export const Charge = ({ of: request }: { of: ChargeDocument }) => (
+  <section class="panel">
+    <h2>What it cost</h2>
+    {request.calls.map((call) => (
+      <Arithmetic key={call.number} of={call} isOne={request.calls.length === 1} />
+    ))}
+    <p>
+      On record <strong class="figure-text">{toExactMoney(request.cost_nano_usd)}</strong>
+      {request.agrees === true && ', which is what comes out.'}
+      {request.agrees === false &&
+        (request.worked_out_nano_usd === null
+          ? '. It cannot be worked out again from what is on record.'
+          : `. Worked out again it is ${toExactMoney(request.worked_out_nano_usd)}.`)}
+    </p>
+  </section>
+)
+
+const Arithmetic = ({ of: call, isOne }: { of: ChargeDocument['calls'][number]; isOne: boolean }) => (
+  <div class="arithmetic">
+    {!isOne && (
+      <h3>
+        Call {call.number}, {call.upstream}
+      </h3>
+    )}
+    {call.basis !== 'tokens' && (
+      <p>
+        {BASES[call.basis] ?? call.basis}
+        {call.reported_nano_usd !== null && ` It is ${toExactMoney(call.reported_nano_usd)}.`}
+        {call.basis === 'reported' && call.charge !== null && ' By its price it would be:'}
+      </p>
+    )}
+    {call.unpriced === 1 && <p>{toUnpricedText(call.charge?.unpriced ?? [], call.mode)}</p>}
+    {call.charge !== null && (
+      <table>
+        <caption class="unseen">How the cost of call {call.number} comes about</caption>
+        <thead>
+          <tr>
+            <th scope="col">What</th>
+            <th scope="col" class="figure">
+              Count
+            </th>
+            <th scope="col" class="figure">
+              Each
+            </th>
+            <th scope="col" class="figure">
+              USD
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {call.charge.lines.map(({ kind, count, usd_each, usd }) => (
+            <tr key={kind}>
+              <th scope="row">{toKindText(kind)}</th>
+              <td class="figure">{toExactCount(count)}</td>
+              <td class="figure each" title={`$${usd_each}`}>
+                {toEachText(kind, usd_each)}
+              </td>
+              <td class="figure">${usd}</td>
+            </tr>
+          ))}
+          <tr>
+            <th scope="row">sum</th>
+            <td />
+            <td />
+            <td class="figure">${call.charge.usd}</td>
+          </tr>
+        </tbody>
+      </table>
+    )}
+    {call.price !== null && (
+      <p class="dim">
+        By the price of <code>{call.price.model}</code>
+        {call.price.upstream !== null && ` at ${call.price.upstream}`} of <When ms={call.price.created_ms} />.
+      </p>
+    )}
+  </div>
+)
+
+type Call = ChargeDocument['calls'][number]
+
+export function Calls({ of: request }: { of: ChargeDocument }) {
+  const { ms, bars } = toCallBars(request, request.calls, nowMs.value)
+  return (
+    <section class="panel">
+      <h2>{request.calls.length === 1 ? 'One call' : `${request.calls.length} calls`}</h2>
+      <ol class="calls">
+        {request.calls.map((call, at) => (
+          <li key={call.number}>
+            <p class="call-line">
+              <strong>{call.upstream}</strong> <code>{call.upstream_model}</code>
+              {call.credential !== null && <span>by credential {call.credential}</span>}
+              {call.number > 1 && <span>{REASONS[call.reason] ?? call.reason}</span>}
+              <State kind={STATUS_KINDS[call.status]}>{call.status}</State>
+              <span class="dim">{toCallText(call)}</span>
+            </p>
+            <div class="call-room" aria-hidden="true">
+              <span class="call-waiting" style={{ left: `${bars[at]?.start}%`, width: `${bars[at]?.waiting}%` }} />
+              <span
+                class="call-answering"
+                style={{
+                  left: `${(bars[at]?.start ?? 0) + (bars[at]?.waiting ?? 0)}%`,
+                  width: `${bars[at]?.answering}%`,
+                }}
+              />
+            </div>
+          </li>
+        ))}
+      </ol>
+      <p class="call-scale dim" aria-hidden="true">
+        <span>0</span>
+        <span>{toLatency(ms)}</span>
+      </p>
+    </section>
+  )
+}
+
+function toCallText(call: Call): string {
+  const parts = [
+    toFailureText(call),
+    ...(call.first_token_ms === null ? [] : [`first token ${toLatency(call.first_token_ms)}`]),
+    ...(call.duration_ms === null
+      ? []
+      : [`${call.status === 'ok' ? 'done' : 'over'} after ${toLatency(call.duration_ms)}`]),
+  ]
+  return parts.filter((part) => part !== '').join(', ')
 }

@@ -1,17 +1,30 @@
 /** Requests, newest first, as they end: filtered by what the address says, older ones page by page. */
+
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { RequestDocument } from '../../documents/request.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
-import { useNewest } from '../api/loaded.ts'
+import { api, ask } from '../api/client.ts'
+import { useLoaded, useNewest } from '../api/loaded.ts'
+import { isMember } from '../api/session.ts'
+import { toMoment } from '../figures/figures.ts'
+import { useKeys, useModels } from '../keys/data.ts'
 import { Page } from '../shell/page.tsx'
-import { Button } from '../ui/button.tsx'
-import { Code } from '../ui/copy.tsx'
-import { Count, State } from '../ui/figure.tsx'
-import { Empty } from '../ui/notice.tsx'
-import { Table } from '../ui/table.tsx'
-import { Unread } from '../ui/unread.tsx'
-import { COLUMNS } from './columns.tsx'
-import { type LiveState, toShown, useLive, useRequests } from './data.ts'
-import { FILTER_NAMES, toFilters } from './filters.ts'
-import { Narrow } from './narrow.tsx'
+import { Button, Code } from '../ui/controls.tsx'
+import { Count, Latency, Money, None, nowMs, State, When } from '../ui/figure.tsx'
+import { Empty, Unread } from '../ui/notice.tsx'
+import { Choice, type Column, type Option, Table, withChosen } from '../ui/table.tsx'
+import {
+  FILTER_NAMES,
+  merge,
+  type RequestFilters,
+  STATES,
+  STATUS_KINDS,
+  TIMES,
+  toFailureText,
+  toFilters,
+  toListQuery,
+  toLiveQuery,
+} from './words.ts'
 
 export function RequestsPage() {
   const filters = toFilters(query.value)
@@ -92,3 +105,238 @@ const NoRequests = ({ isNarrow }: { isNarrow: boolean }) =>
 const ASKING = `curl ${location.origin}/v1/chat/completions \\
   -H "Authorization: Bearer $TOLLGATE_KEY" -H "Content-Type: application/json" \\
   -d '{"model":"tollgate/demo","messages":[{"role":"user","content":"Hello"}]}'`
+
+/** What is not offered, and may come with a link. */
+const FROM_LINKS = [
+  ['upstream', 'Upstream', 'All upstreams'],
+  ['team', 'Team', 'All teams'],
+  ['user', 'User', 'All users'],
+  ['error_code', 'Error', 'All errors'],
+] as const
+
+/** Links say a time in ms. */
+const toTimeText = (word: string, text: string) =>
+  /^\d+$/.test(text) ? `${word} ${toMoment(Number(text), nowMs.value)}` : text
+
+export function Narrow({ filters }: { filters: RequestFilters }) {
+  const keys = useKeys().data ?? []
+  const models = useModels().data ?? []
+  const isNarrow = FILTER_NAMES.some((name) => filters[name] !== '')
+  return (
+    <search class="filters">
+      <Choice
+        name="key"
+        restarts="before"
+        label="Key"
+        value={filters.key}
+        options={withChosen([['', 'All keys'], ...keys.map(({ id, name }): Option => [id, name])], filters.key)}
+      />
+      <Choice
+        name="model"
+        restarts="before"
+        label="Model"
+        value={filters.model}
+        options={withChosen([['', 'All models'], ...models.map(({ slug }): Option => [slug, slug])], filters.model)}
+      />
+      <Choice name="state" restarts="before" label="State" value={filters.state} options={STATES} />
+      <Choice
+        name="since"
+        restarts="before"
+        label="Time"
+        value={filters.since}
+        options={withChosen(TIMES, filters.since, toTimeText('Since', filters.since))}
+      />
+      {filters.until !== '' && (
+        <Choice
+          name="until"
+          restarts="before"
+          label="Until"
+          value={filters.until}
+          options={withChosen([['', 'Until now']], filters.until, toTimeText('Until', filters.until))}
+        />
+      )}
+      {FROM_LINKS.map(
+        ([name, label, all]) =>
+          filters[name] !== '' &&
+          !isMember() && (
+            <Choice
+              key={name}
+              name={name}
+              restarts="before"
+              label={label}
+              value={filters[name]}
+              options={withChosen([['', all]], filters[name])}
+            />
+          ),
+      )}
+      {isNarrow && <a href={toHref('/requests')}>Show all</a>}
+    </search>
+  )
+}
+
+export const COLUMNS: readonly Column<RequestDocument>[] = [
+  {
+    name: 'model',
+    title: 'Model',
+    cell: ({ id, model }) => (
+      <a class="row-link" href={toHref(`/requests/${id}`)}>
+        {model}
+      </a>
+    ),
+  },
+  {
+    name: 'status',
+    title: 'State',
+    cell: (request) => (
+      <span title={toFailureText(request) || undefined}>
+        <State kind={STATUS_KINDS[request.status]}>{request.status}</State>
+      </span>
+    ),
+  },
+  { name: 'key', title: 'Key', cell: ({ key, key_id }) => key ?? `…${key_id.slice(-8)}` },
+  {
+    name: 'upstream',
+    title: 'Upstream',
+    isOnPhone: false,
+    cell: ({ upstream, attempts }) => (attempts > 1 ? `${upstream}, call ${attempts}` : upstream),
+  },
+  {
+    name: 'tokens',
+    title: 'Tokens in, out',
+    isFigure: true,
+    isOnPhone: false,
+    cell: ({ prompt_tokens, completion_tokens }) => (
+      <>
+        <Count count={prompt_tokens} /> → <Count count={completion_tokens} />
+      </>
+    ),
+  },
+  {
+    name: 'first',
+    title: 'First token',
+    isFigure: true,
+    isOnPhone: false,
+    cell: ({ first_token_ms }) => (first_token_ms === null ? <None /> : <Latency ms={first_token_ms} />),
+  },
+  {
+    name: 'took',
+    title: 'Took',
+    isFigure: true,
+    isOnPhone: false,
+    cell: ({ duration_ms }) => (duration_ms === null ? <None /> : <Latency ms={duration_ms} />),
+  },
+  {
+    name: 'cost',
+    title: 'Cost',
+    isFigure: true,
+    cell: ({ cost_nano_usd, estimated }) => <Money nanoUsd={cost_nano_usd} isEstimated={estimated === 1} />,
+  },
+  { name: 'at', title: 'When', isFigure: true, cell: ({ created_ms }) => <When ms={created_ms} /> },
+]
+
+export const PAGE_ROWS = 50
+/** Beyond that, the oldest give way to those that arrive. */
+const MOST_ROWS = 100
+/** Of a request that is under way. */
+const FRESH_MS = 3_000
+/** However many end at a time, the page is drawn so often at most. */
+const DRAWN_EVERY_MS = 500
+/** So long after the last were left out the list is read again, and has them. */
+const CALM_MS = 2_000
+
+export const useRequests = (filters: RequestFilters, before: string | null) => {
+  const query = toListQuery(filters, before, PAGE_ROWS)
+  return useLoaded(`requests?${JSON.stringify(query)}`, () =>
+    ask(isMember() ? api.own.requests.get({ query }) : api.requests.get({ query })),
+  )
+}
+
+export const useRequest = (id: string, isOpen: boolean) =>
+  useLoaded(
+    `requests/${id}`,
+    () => ask(isMember() ? api.own.requests({ id }).get() : api.requests({ id }).get()),
+    isOpen ? { everyMs: FRESH_MS } : {},
+  )
+
+/**
+ * `busy`: more end than are told, and the list has gaps until fewer do; `waiting`: the server does not answer, and is asked again by itself;
+ * `refused`: it tells nobody more.
+ */
+export type LiveState = 'off' | 'live' | 'busy' | 'waiting' | 'refused'
+
+interface Arrived {
+  /** The address that they came from: those of other filters are of no use. */
+  of: string
+  rows: readonly RequestDocument[]
+}
+
+/**
+ * Requests as they end, newest first, while somebody looks: a tab that nobody sees does not follow.
+ *
+ * @param reload reads the list again: some may have ended before it is told of any, or unseen.
+ */
+export function useLive(filters: RequestFilters, isWanted: boolean, reload: () => void) {
+  const [arrived, setArrived] = useState<Arrived>({ of: '', rows: [] })
+  const [state, setState] = useState<LiveState>('off')
+  const query = new URLSearchParams(Object.entries(toLiveQuery(filters)).map(([name, value]) => [name, String(value)]))
+  const address = `/admin/api/${isMember() ? 'own/' : ''}requests/live?${query}`
+  const latest = useRef(reload)
+  latest.current = reload
+  useEffect(() => {
+    if (!isWanted) return
+    let source: EventSource | null = null
+    let waiting: RequestDocument[] = []
+    let timer: ReturnType<typeof setTimeout> | undefined
+    let calm: ReturnType<typeof setTimeout> | undefined
+    const take = () => {
+      timer = undefined
+      const taken = waiting
+      waiting = []
+      nowMs.value = Date.now()
+      setArrived(({ of, rows }) => ({ of: address, rows: merge(taken, of === address ? rows : [], MOST_ROWS) }))
+    }
+    const stop = () => {
+      source?.close()
+      source = null
+      clearTimeout(calm)
+      setState('off')
+    }
+    const beginAnew = () => {
+      setState('live')
+      latest.current()
+    }
+    const follow = () => {
+      const opened = new EventSource(address)
+      source = opened
+      opened.onopen = beginAnew
+      opened.onmessage = ({ data }) => {
+        waiting = [...waiting, JSON.parse(data)].slice(-MOST_ROWS)
+        timer ??= setTimeout(take, DRAWN_EVERY_MS)
+      }
+      opened.addEventListener('dropped', () => {
+        setState('busy')
+        clearTimeout(calm)
+        calm = setTimeout(beginAnew, CALM_MS)
+      })
+      opened.onerror = () => {
+        clearTimeout(calm)
+        setState(opened.readyState === EventSource.CLOSED ? 'refused' : 'waiting')
+      }
+    }
+    const look = () => {
+      if (document.hidden) return stop()
+      if (source === null) follow()
+    }
+    look()
+    document.addEventListener('visibilitychange', look)
+    return () => {
+      document.removeEventListener('visibilitychange', look)
+      clearTimeout(timer)
+      stop()
+    }
+  }, [address, isWanted])
+  return { arrived: arrived.of === address ? arrived.rows : [], state }
+}
+
+export const toShown = (arrived: readonly RequestDocument[], read: readonly RequestDocument[]) =>
+  merge(arrived, read, MOST_ROWS)

@@ -1,6 +1,7 @@
 /** Requests and their calls in words. Pure. */
 import { toDoubt } from '../../domain/mode.ts'
-import { toPerMillion } from '../figures/prices.ts'
+import { REQUEST_FILTERS, REQUEST_STATUSES, type RequestStatus } from '../../domain/report-filters.ts'
+import { toPerMillion } from '../figures/figures.ts'
 
 export const STATUS_KINDS = { ok: 'good', failed: 'bad', cut: 'warn', abandoned: 'warn', open: 'off' } as const
 
@@ -59,3 +60,92 @@ interface Failed {
 /** Such as `503 upstream_error`; '' for one that has neither. */
 export const toFailureText = ({ http_status: status, error_code: code }: Failed): string =>
   code === null ? '' : [status, code].filter((part) => part !== null).join(' ')
+
+/** Beside the filters of the API: `state`, which is `errors` or a status, how long ago or since when, and before when, in ms. */
+export const FILTER_NAMES = [...REQUEST_FILTERS, 'state', 'since', 'until'] as const
+/** '' for all. */
+export type RequestFilters = Record<(typeof FILTER_NAMES)[number], string>
+
+const STATUS_TEXTS: Readonly<Record<RequestStatus, string>> = {
+  ...{ ok: 'Succeeded', failed: 'Failed', cut: 'Interrupted', abandoned: 'Abandoned', open: 'In progress' },
+}
+export const STATES = [
+  ['', 'All statuses'],
+  ['errors', 'Errors'],
+  ...REQUEST_STATUSES.map((status) => [status, STATUS_TEXTS[status]] as const),
+] as const
+
+export const TIMES = [
+  ['', 'At any time'],
+  ['1h', 'In the last hour'],
+  ['24h', 'In the last 24 hours'],
+  ['7d', 'In the last 7 days'],
+] as const
+
+export const toFilters = (query: URLSearchParams): RequestFilters => {
+  const read = (name: keyof RequestFilters) => query.get(name) ?? ''
+  return {
+    ...{ key: read('key'), team: read('team'), model: read('model'), upstream: read('upstream'), user: read('user') },
+    ...{ error_code: read('error_code'), state: read('state'), since: read('since'), until: read('until') },
+  }
+}
+
+type LiveQuery = Partial<Record<(typeof REQUEST_FILTERS)[number], string>> & { errors?: boolean; status?: string }
+
+/** What those who follow are asked with: what has just ended is of no other time. */
+export function toLiveQuery(filters: RequestFilters): LiveQuery {
+  const { state } = filters
+  const named = Object.fromEntries(REQUEST_FILTERS.flatMap((name) => (filters[name] ? [[name, filters[name]]] : [])))
+  if (state === 'errors') return { ...named, errors: true }
+  return { ...named, ...(state !== '' && { status: state }) }
+}
+
+export const toListQuery = (filters: RequestFilters, before: string | null, limit: number) => ({
+  ...toLiveQuery(filters),
+  ...(filters.since !== '' && { since: filters.since }),
+  ...(filters.until !== '' && { until: filters.until }),
+  ...(before !== null && { before }),
+  limit,
+})
+
+/** What has just ended before what was read before, the newest first, each once. */
+export function merge<Row extends { id: string }>(arrived: readonly Row[], read: readonly Row[], most: number): Row[] {
+  const rows = new Map([...read, ...arrived].map((row) => [row.id, row]))
+  // Ids begin with their time.
+  return [...rows.values()].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, most)
+}
+
+interface Timed {
+  created_ms: number
+  /** Null while it is under way. */
+  duration_ms: number | null
+  first_token_ms: number | null
+}
+
+/** In percent of the whole. */
+interface CallBar {
+  start: number
+  /** Until the first token; all of it where there was none. */
+  waiting: number
+  /** From then on. */
+  answering: number
+}
+
+/** A call that took no time is still to be seen. */
+const LEAST = 0.5
+
+/** A bar for each call, and how long all of it took, or has taken, in ms. */
+export function toCallBars(request: Timed, calls: readonly Timed[], nowMs: number): { ms: number; bars: CallBar[] } {
+  const endOf = ({ created_ms: start, duration_ms: took }: Timed) => (took === null ? nowMs : start + took)
+  const startMs = request.created_ms
+  const ms = Math.max(1, ...[request, ...calls].map((one) => endOf(one) - startMs))
+  const toPercent = (part: number) => (Math.max(0, part) / ms) * 100
+  const bars = calls.map((call) => {
+    const took = endOf(call) - call.created_ms
+    const waited = Math.min(call.first_token_ms ?? took, took)
+    const start = Math.min(toPercent(call.created_ms - startMs), 100 - LEAST)
+    const waiting = Math.min(Math.max(LEAST, toPercent(waited)), 100 - start)
+    return { start, waiting, answering: Math.min(toPercent(took - waited), 100 - start - waiting) }
+  })
+  return { ms, bars }
+}

@@ -44,7 +44,7 @@ export const useTokens = () => useLoaded('tokens', async () => (await ask(api.to
 
 export type Token = NonNullable<ReturnType<typeof useTokens>['data']>[number]
 
-export interface TokenValues {
+interface TokenValues {
   name: string
   scope: string
   expires_ms: string

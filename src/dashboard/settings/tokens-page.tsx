@@ -1,14 +1,18 @@
 /** Tokens, for owners: with one, a script uses the admin API. */
+
+import { useState } from 'preact/hooks'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
-import { ButtonLink } from '../ui/button.tsx'
-import { Code } from '../ui/copy.tsx'
-import { nowMs, State, When } from '../ui/figure.tsx'
-import { Empty } from '../ui/notice.tsx'
+import { ExpiryFields } from '../keys/fields.tsx'
+import { NEW_EXPIRY } from '../keys/values.ts'
+import { FormPage, Page } from '../shell/page.tsx'
+import { ButtonLink, Code, Id, Secret, ShownOnce } from '../ui/controls.tsx'
+import { Fact, nowMs, State, TimeFact, When } from '../ui/figure.tsx'
+import { Form, SelectField, TextField, useForm } from '../ui/form.tsx'
+import { announce, Empty, Overlay, RowsRoom, tell, Unread } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
-import { RowsRoom, Unread } from '../ui/unread.tsx'
-import { type Token, useTokens } from './data.ts'
-import { SettingsFrame } from './frame.tsx'
-import { TokenDialog } from './token-dialog.tsx'
+import { makeToken, revokeToken, type Token, useTokens } from './data.ts'
+import { SettingsFrame } from './page.tsx'
+import { toCurl } from './words.ts'
 
 const newToken = () => (
   <ButtonLink kind="main" icon="plus" href={toHref('/settings/tokens/new')} data-new>
@@ -88,3 +92,79 @@ const COLUMNS: readonly Column<Token>[] = [
     cell: ({ created_ms }) => <When ms={created_ms} />,
   },
 ]
+
+export function TokenDialog({ of: token, onClose }: { of: Token; onClose(): void }) {
+  const form = useForm({}, async () => {
+    await revokeToken(token.id)
+    tell(`${token.name} is revoked.`)
+    onClose()
+  })
+  return (
+    <Overlay title={`Token ${token.name}`} onClose={onClose}>
+      <p class="drawer-line">
+        <TokenState of={token} />
+        <span class="dim">id</span> <Id id={token.id} />
+      </p>
+      <dl class="facts">
+        <Fact name="May">{SCOPE_WORDS[token.scope]}</Fact>
+        <Fact name="Secret">
+          <code>{token.token}</code>
+        </Fact>
+        <Fact name="Ends">{token.expires_ms === null ? 'never' : <When ms={token.expires_ms} />}</Fact>
+        <TimeFact name="Made" ms={token.created_ms} />
+        <TimeFact name="Revoked" ms={token.revoked_ms} />
+      </dl>
+      {token.revoked_ms === null && (
+        <Form of={form} submit="Revoke it for good" kind="bad">
+          <p class="dim">Scripts that use it are refused from the next moment on. What they did stays on record.</p>
+        </Form>
+      )}
+    </Overlay>
+  )
+}
+
+export function NewTokenPage() {
+  const [made, setMade] = useState<Awaited<ReturnType<typeof makeToken>> | null>(null)
+  const form = useForm({ ...NEW_EXPIRY, name: '', scope: 'read' }, async (values) => {
+    setMade(await makeToken(values))
+    announce('The token is made. Copy it now: it is shown once.')
+    scrollTo(0, 0)
+  })
+  if (made) {
+    return (
+      <Page
+        title={`Token ${made.name}`}
+        above={<a href={toHref('/settings/tokens')}>Tokens</a>}
+        actions={<ButtonLink href={toHref('/settings/tokens')}>I have kept it</ButtonLink>}
+      >
+        <div class="made">
+          <Secret text={made.token} label="Copy the token" />
+          <ShownOnce />
+          <h2>Use it</h2>
+          <Code label="Command that lists all keys" text={toCurl(location.origin, made.token)} />
+        </div>
+      </Page>
+    )
+  }
+  return (
+    <FormPage title="New token" list={['/settings/tokens', 'Tokens']} form={form} submit="Make the token">
+      <TextField
+        of={form}
+        name="name"
+        label="Name"
+        hint="The script that it is for. What it changes is told by it."
+        autoFocus
+      />
+      <SelectField
+        of={form}
+        name="scope"
+        label="May"
+        options={[
+          ['read', 'read: what a viewer may'],
+          ['write', 'write: what an editor may'],
+        ]}
+      />
+      <ExpiryFields form={form} />
+    </FormPage>
+  )
+}

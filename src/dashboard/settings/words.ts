@@ -1,6 +1,6 @@
 /** The settings of a server in words, by topic. Pure. */
 
-export interface Topic {
+interface Topic {
   title: string
   /** By name: what it says. */
   settings: Readonly<Record<string, string>>
@@ -98,3 +98,7 @@ const UNITS = [
   ['MB', 1e6],
   ['GB', 1e9],
 ] as const
+
+/** @param origin such as `https://gateway.example.com` */
+export const toCurl = (origin: string, token: string): string =>
+  [`curl ${origin}/admin/api/keys \\`, `  -H 'Authorization: Bearer ${token}'`].join('\n')

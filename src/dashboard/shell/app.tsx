@@ -1,19 +1,20 @@
 /** The whole of it: somebody's pages, or the way in. */
+
+import { signal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { address, toHref } from '../address/address.ts'
 import { matchPath } from '../address/match.ts'
 import { toRefusal } from '../api/loaded.ts'
 import type { Refusal } from '../api/refusal.ts'
-import { session } from '../api/session.ts'
-import { Doors } from '../doors/doors.tsx'
-import { loadSession } from '../doors/enter.ts'
-import { Mark } from '../ui/mark.tsx'
-import { Empty, Notices, Problem } from '../ui/notice.tsx'
-import { PageRoom, RowsRoom } from '../ui/unread.tsx'
-import { Frame } from './frame.tsx'
-import { Help } from './help.tsx'
+import { mayTry, session } from '../api/session.ts'
+import { Doors, loadSession, signOut } from '../doors/doors.tsx'
+import { Button, Icon, IconButton, type IconName, Mark } from '../ui/controls.tsx'
+import { Empty, Notices, Overlay, PageRoom, Problem, RowsRoom, tell } from '../ui/notice.tsx'
+import { isHelpOpen, MODIFIER } from './keyboard.ts'
 import { NotForYou, Page } from './page.tsx'
 import { maySee, PAGES, type PageEntry, type PageProps } from './pages.ts'
+import { switchTheme, theme } from './theme.ts'
 
 export function App() {
   const [problem, setProblem] = useState<Refusal | null>(null)
@@ -103,4 +104,176 @@ function Loading({ page, params }: PageProps & { page: PageEntry }) {
     )
   // After an upgrade of the server, the page that is open asks for pieces that are gone.
   return <Problem of={toRefusal(problem)} retry={() => location.reload()} />
+}
+
+type Offered = PageEntry & { offered: NonNullable<PageEntry['offered']> }
+
+const offered = () => PAGES.filter((page): page is Offered => page.offered !== null && maySee(page))
+
+/** Those that a phone has room for. */
+const inBar = () =>
+  offered()
+    .filter(({ offered: { isInBar } }) => isInBar)
+    .slice(0, 4)
+
+/** A page is also that of the addresses below it. */
+const isOpen = (path: string) =>
+  path === '/' ? address.value.path === '/' : `${address.value.path}/`.startsWith(`${path}/`)
+
+const isMoreOpen = signal(false)
+const closeMore = () => {
+  isMoreOpen.value = false
+}
+
+const Frame = ({ children }: { children: ComponentChildren }) => (
+  <div class="frame">
+    <a class="skip" href="#page">
+      Skip to the page
+    </a>
+    <header class="side">
+      <a class="brand" href={toHref('/')}>
+        <Mark />
+        Tollgate
+      </a>
+      <nav aria-label="Pages">
+        <ul>
+          {offered().map((page) => (
+            <li key={page.path}>
+              <PageLink page={page} />
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <Account />
+    </header>
+    <main id="page" tabIndex={-1}>
+      {children}
+    </main>
+    <nav class="bar-nav" aria-label="Pages">
+      {inBar().map((page) => (
+        <PageLink key={page.path} page={page} />
+      ))}
+      <button
+        type="button"
+        class="page-link"
+        aria-haspopup="dialog"
+        onClick={() => {
+          isMoreOpen.value = true
+        }}
+      >
+        <Icon name="more" />
+        More
+      </button>
+    </nav>
+    {isMoreOpen.value && <More />}
+  </div>
+)
+
+const PageLink = ({ page: { path, offered }, onClick }: { page: Offered; onClick?: () => void }) => (
+  <a class="page-link" href={toHref(path)} aria-current={isOpen(path) ? 'page' : undefined} onClick={onClick}>
+    <Icon name={offered.icon} />
+    {offered.label}
+  </a>
+)
+
+/** What the bar has no room for. */
+const More = () => (
+  <Overlay title="More" onClose={closeMore}>
+    <ul>
+      {offered()
+        .filter((page) => !inBar().includes(page))
+        .map((page) => (
+          <li key={page.path}>
+            <PageLink page={page} onClick={closeMore} />
+          </li>
+        ))}
+    </ul>
+    <Account />
+  </Overlay>
+)
+
+const THEME_ICONS: Readonly<Record<typeof theme.value, IconName>> = { auto: 'auto', light: 'light', dark: 'dark' }
+const THEME_WORDS: Readonly<Record<typeof theme.value, string>> = {
+  auto: 'as the system',
+  light: 'light',
+  dark: 'dark',
+}
+
+function Account() {
+  const { value } = session
+  if (value.state !== 'in') return null
+  const leave = () => {
+    closeMore()
+    signOut().catch((error: Error) => tell(error.message, 'bad'))
+  }
+  return (
+    <div class="account">
+      <p>
+        <a class="account-name" href={toHref('/account')} title="Your sessions and your password" onClick={closeMore}>
+          {value.name}
+        </a>
+        <span class="dim">{value.role}</span>
+      </p>
+      <div class="account-tools">
+        <IconButton
+          icon={THEME_ICONS[theme.value]}
+          label={`Colours: ${THEME_WORDS[theme.value]}. Change`}
+          onClick={switchTheme}
+        />
+        <IconButton
+          icon="help"
+          label="Help: what the keyboard does, and the API"
+          onClick={() => {
+            closeMore()
+            isHelpOpen.value = true
+          }}
+        />
+        <Button kind="quiet" icon="leave" onClick={leave}>
+          Sign out
+        </Button>
+      </div>
+    </div>
+  )
+}
+
+const close = () => {
+  isHelpOpen.value = false
+}
+
+function Help() {
+  if (!isHelpOpen.value) return null
+  const offered = PAGES.flatMap((page) => (page.offered && maySee(page) ? [page.offered] : []))
+  const chat: [string[], string][] = mayTry() ? [[[MODIFIER, '↵'], 'Send what is written, in the playground']] : []
+  const lines: [keys: string[], what: string][] = [
+    [['/'], 'Search on this page'],
+    [['n'], 'Make something new'],
+    ...offered.map(({ letter, label }): [string[], string] => [['g', letter], `Go to ${label}`]),
+    [['↑', '↓'], 'Go through a list'],
+    [['Esc'], 'Close what is open, stop an answer'],
+    ...chat,
+    [['?'], 'This list'],
+  ]
+  return (
+    <Overlay title="Help" onClose={close}>
+      <h3>Keyboard</h3>
+      <dl class="shortcuts">
+        {lines.map(([keys, what]) => (
+          <div key={what}>
+            <dt>
+              {keys.map((key) => (
+                <kbd key={key}>{key}</kbd>
+              ))}
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+      <p>
+        For programs:{' '}
+        <a href={toHref('/reference')} onClick={close}>
+          the API reference
+        </a>
+      </p>
+    </Overlay>
+  )
 }

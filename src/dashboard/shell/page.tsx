@@ -1,7 +1,8 @@
 /** What each page begins with: its title, which is the tab's, too, and where the focus goes when it is opened; what one can do on it. */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
-import { address } from '../address/address.ts'
+import { address, toHref } from '../address/address.ts'
+import { Form, type FormState } from '../ui/form.tsx'
 
 let shownPath: string | null = null
 
@@ -46,5 +47,30 @@ export function Page({ title, above, actions, children }: PageFrameProps) {
 export const NotForYou = () => (
   <Page title="Not for your role">
     <p>This page is for people with another role. An owner can change yours.</p>
+  </Page>
+)
+
+interface FormPageProps<Values extends Record<string, string>> {
+  title: string
+  /** The list: where it is, and what it is called. */
+  list: readonly [path: string, title: string]
+  form: FormState<Values>
+  submit: string
+  children: ComponentChildren
+}
+
+export const FormPage = <Values extends Record<string, string>>({
+  title,
+  list: [path, listTitle],
+  form,
+  submit,
+  children,
+}: FormPageProps<Values>) => (
+  <Page title={title} above={<a href={toHref(path)}>{listTitle}</a>}>
+    <div class="panel narrow">
+      <Form of={form} submit={submit} beside={<a href={toHref(path)}>Cancel</a>}>
+        {children}
+      </Form>
+    </div>
   </Page>
 )

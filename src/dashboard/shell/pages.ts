@@ -5,7 +5,7 @@
 import type { ComponentType } from 'preact'
 import type { Role } from '../../domain/roles.ts'
 import { isMember, may, roleOf } from '../api/session.ts'
-import type { IconName } from '../ui/icon.tsx'
+import type { IconName } from '../ui/controls.tsx'
 
 export interface PageProps {
   /** What the `:names` of its path stand for. */
@@ -131,7 +131,7 @@ export const PAGES: readonly PageEntry[] = [
     path: '/upstreams/new',
     least: 'owner',
     offered: null,
-    load: async () => (await import('../upstreams/new-page.tsx')).NewUpstreamPage,
+    load: async () => (await import('../upstreams/fields.tsx')).NewUpstreamPage,
   },
   {
     path: '/teams',
@@ -185,7 +185,7 @@ export const PAGES: readonly PageEntry[] = [
     path: '/settings/backups',
     least: 'owner',
     offered: null,
-    load: async () => (await import('../settings/backups-page.tsx')).BackupsPage,
+    load: async () => (await import('../settings/server-page.tsx')).BackupsPage,
   },
   {
     path: '/settings/tokens',
@@ -197,7 +197,7 @@ export const PAGES: readonly PageEntry[] = [
     path: '/settings/tokens/new',
     least: 'owner',
     offered: null,
-    load: async () => (await import('../settings/new-token-page.tsx')).NewTokenPage,
+    load: async () => (await import('../settings/tokens-page.tsx')).NewTokenPage,
   },
   {
     path: '/reference',

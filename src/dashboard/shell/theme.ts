@@ -2,7 +2,7 @@
 import { effect, signal } from '@preact/signals'
 
 const THEMES = ['auto', 'light', 'dark'] as const
-export type Theme = (typeof THEMES)[number]
+type Theme = (typeof THEMES)[number]
 
 const KEPT = 'tollgate-theme'
 

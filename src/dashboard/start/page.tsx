@@ -4,11 +4,9 @@ import { toHref } from '../address/address.ts'
 import { may, mayTry } from '../api/session.ts'
 import { mayChangeKeys, useKeys, useModels } from '../keys/data.ts'
 import { Page } from '../shell/page.tsx'
-import { ButtonLink } from '../ui/button.tsx'
-import { Code } from '../ui/copy.tsx'
+import { ButtonLink, Code, Icon } from '../ui/controls.tsx'
 import { When } from '../ui/figure.tsx'
-import { Icon } from '../ui/icon.tsx'
-import { RowsRoom, Unread } from '../ui/unread.tsx'
+import { RowsRoom, Unread } from '../ui/notice.tsx'
 import { toSteps } from './steps.ts'
 
 const LOOK_MS = 3_000

@@ -7,8 +7,7 @@ import { type ComponentChildren, createContext, type InputHTMLAttributes } from 
 import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks'
 import { toRefusal } from '../api/loaded.ts'
 import type { Refusal } from '../api/refusal.ts'
-import { Button } from './button.tsx'
-import { Icon } from './icon.tsx'
+import { Button, Icon } from './controls.tsx'
 
 export interface FormState<Values extends Record<string, string>> {
   values: Signal<Values>
@@ -218,3 +217,23 @@ export function SelectField<Values extends Record<string, string>>({
     </div>
   )
 }
+
+interface EditFormProps<Values extends Record<string, string>> {
+  of: FormState<Values>
+  onCancel(): void
+  children: ComponentChildren
+}
+
+export const EditForm = <Values extends Record<string, string>>({ of, onCancel, children }: EditFormProps<Values>) => (
+  <Form
+    of={of}
+    submit="Save"
+    beside={
+      <Button kind="quiet" onClick={onCancel}>
+        Cancel
+      </Button>
+    }
+  >
+    {children}
+  </Form>
+)

@@ -6,7 +6,7 @@
  */
 import type { ComponentChildren } from 'preact'
 import { query, setQuery } from '../address/address.ts'
-import { Icon } from './icon.tsx'
+import { Button, Icon } from './controls.tsx'
 
 export interface Column<Row> {
   /** In the address, and for React-like keys. */
@@ -127,3 +127,75 @@ export const moveBetween = (entry: 'tr' | 'li') => (event: KeyboardEvent) => {
   event.preventDefault()
   link.focus()
 }
+
+export type Option = readonly [value: string, text: string]
+
+/** With what is chosen among them, whatever the address says. */
+export const withChosen = (options: readonly Option[], chosen: string, text = chosen): readonly Option[] =>
+  chosen === '' || options.some(([value]) => value === chosen) ? options : [...options, [chosen, text]]
+
+interface ChoiceProps {
+  /** In the address. */
+  name: string
+  label: string
+  value: string
+  /** '' for what is shown where nothing is said. */
+  options: readonly (readonly [value: string, text: string])[]
+  /** What in the address says from where on the list is shown: it begins anew. */
+  restarts?: string
+}
+
+export const Choice = ({ name, label, value, options, restarts }: ChoiceProps) => (
+  <select
+    aria-label={label}
+    onChange={({ currentTarget }) =>
+      setQuery({ [name]: currentTarget.value, ...(restarts === undefined ? {} : { [restarts]: null }) })
+    }
+  >
+    {options.map(([one, text]) => (
+      <option key={one} value={one} selected={one === value}>
+        {text}
+      </option>
+    ))}
+  </select>
+)
+
+/** The words that `SearchFilter` has put into the address. */
+export const searched = (): string => query.value.get('search') ?? ''
+
+/** @param what is searched, such as `keys`. The address has its words as `search`. */
+export const SearchFilter = ({ what }: { what: string }) => (
+  <input
+    type="search"
+    aria-label={`Search ${what}`}
+    placeholder={`Search ${what}`}
+    value={searched()}
+    data-search
+    onInput={({ currentTarget: { value } }) => setQuery({ search: value })}
+  />
+)
+
+/** Below a list: how many of all are shown. */
+export const ListFoot = ({ shown, all, children }: { shown: number; all: number; children?: ComponentChildren }) => (
+  <p class="list-foot" aria-live="polite">
+    {shown === all ? `${all} in all` : `${shown} of ${all}`}
+    {children}
+  </p>
+)
+
+/** Rows that a list begins with, and goes on by. */
+export const STEP = 100
+
+interface MoreProps {
+  /** Rows that there are, and how many of them are drawn at most. */
+  rows: number
+  most: number
+  setMost(most: number): void
+}
+
+export const More = ({ rows, most, setMost }: MoreProps) =>
+  rows > most ? (
+    <p>
+      <Button onClick={() => setMost(most + STEP)}>Show {Math.min(STEP, rows - most)} more</Button>
+    </p>
+  ) : null

@@ -1,8 +1,9 @@
 /** Several of a kind, of which one is shown: the arrows go from one to the next, as in any application. */
 import type { ComponentChildren } from 'preact'
 import { useId, useRef, useState } from 'preact/hooks'
+import { address, toHref } from '../address/address.ts'
 
-export interface Tab {
+interface Tab {
   title: string
   content: ComponentChildren
 }
@@ -45,3 +46,19 @@ export function Tabs({ label, tabs }: { label: string; tabs: readonly Tab[] }) {
     </div>
   )
 }
+
+export const SubPages = ({
+  label,
+  pages,
+}: {
+  label: string
+  pages: readonly (readonly [path: string, title: string])[]
+}) => (
+  <nav class="sub-pages" aria-label={label}>
+    {pages.map(([path, title]) => (
+      <a key={path} href={toHref(path)} aria-current={address.value.path === path ? 'page' : undefined}>
+        {title}
+      </a>
+    ))}
+  </nav>
+)

@@ -3,8 +3,8 @@ import type { ShownFoundServer, ShownUpstream } from '../../documents/upstream.t
 import { HOUR_MS } from '../../domain/time.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
-import { reloadCatalog } from '../catalog/data.ts'
-import { toNewUpstream, toUpstreamPatch, type UpstreamValues } from './form-values.ts'
+import { reloadCatalog } from '../catalog/page.tsx'
+import { toNewUpstream, toUpstreamPatch, type UpstreamValues } from './words.ts'
 
 const FRESH_MS = 10_000
 
@@ -38,7 +38,7 @@ export async function testUpstream(id: string) {
   return result
 }
 
-export const FAILURES_SHOWN = 5
+const FAILURES_SHOWN = 5
 
 /** The newest requests that did not end well and had it as their last. */
 export const useFailures = (id: string) =>
@@ -66,8 +66,6 @@ export const useHours = (id: string) =>
     },
     { everyMs: 6 * FRESH_MS },
   )
-
-export type TestResult = Awaited<ReturnType<typeof testUpstream>>
 
 export const createUpstream = (values: UpstreamValues, plan: boolean) =>
   change(() => ask(api.upstreams.post(toNewUpstream(values), { query: { plan } })), plan)

@@ -3,18 +3,18 @@ import { useState } from 'preact/hooks'
 import type { ShownUpstream } from '../../documents/upstream.ts'
 import { toHref } from '../address/address.ts'
 import { may } from '../api/session.ts'
-import { toLatency } from '../figures/counts.ts'
+import { PlannedForm } from '../catalog/plan.tsx'
+import { toLatency } from '../figures/figures.ts'
 import { toLimitsText } from '../keys/words.ts'
-import { Button } from '../ui/button.tsx'
+import { Button } from '../ui/controls.tsx'
 import { State, When } from '../ui/figure.tsx'
-import { Overlay } from '../ui/overlay.tsx'
-import { FactsRoom, Unread } from '../ui/unread.tsx'
-import { EditUpstream, RemoveUpstream } from './change.tsx'
-import { useUpstreams } from './data.ts'
-import { Failures, LastError } from './failures.tsx'
-import { Strip } from './strip.tsx'
-import { TestButton } from './test-button.tsx'
+import { useOpened } from '../ui/form.tsx'
+import { FactsRoom, Overlay, Problem, tell, Unread } from '../ui/notice.tsx'
+import { deleteUpstream, editUpstream, useFailures, useUpstreams } from './data.ts'
+import { Moving, UpstreamFields } from './fields.tsx'
+import { Strip, TestButton } from './page.tsx'
 import {
+  losesCredential,
   toBreaker,
   toCredential,
   toCredentialOfSeveral,
@@ -22,6 +22,7 @@ import {
   toOriginWord,
   toServer,
   toUpstreamState,
+  toUpstreamValues,
 } from './words.ts'
 
 export function UpstreamDrawer({ id, onClose }: { id: string; onClose(): void }) {
@@ -169,5 +170,107 @@ function Facts({ of: upstream }: { of: ShownUpstream }) {
         <dd>{toOriginWord(origin)}</dd>
       </dl>
     </section>
+  )
+}
+
+const LastError = ({ of: { last_error: error } }: { of: ShownUpstream }) => (
+  <section class="part">
+    <h3>Its last error</h3>
+    {error === null ? (
+      <p class="dim">None since the server was started.</p>
+    ) : (
+      <div class="last-error">
+        <p class="dim">
+          <When ms={error.at_ms} />
+        </p>
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+        <pre tabIndex={0}>{error.message}</pre>
+      </div>
+    )}
+  </section>
+)
+
+/** The last of the drawer: what is read for it alone moves nothing when it comes. */
+function Failures({ id }: { id: string }) {
+  const { data: requests, problem, reload } = useFailures(id)
+  const link = (extra: string) => toHref(`/requests?upstream=${encodeURIComponent(id)}${extra}`)
+  return (
+    <section class="part">
+      <h3>Requests to it</h3>
+      <p class="links">
+        <a href={link('')}>All of them</a>
+        <a href={link('&state=errors')}>Those that failed</a>
+      </p>
+      {problem && <Problem of={problem} retry={reload} />}
+      {requests !== null && (
+        <ul class="failures">
+          {requests.map((request) => (
+            <li key={request.id}>
+              <a href={toHref(`/requests/${request.id}`)}>
+                <When ms={request.created_ms} />
+              </a>
+              <span>
+                {request.model} <span class="dim">{request.key ?? ''}</span>
+              </span>
+              <span class="dim">
+                {[request.http_status, request.error_code ?? request.status].filter(Boolean).join(' ')}
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  )
+}
+
+interface ChangeProps {
+  of: ShownUpstream
+  onClose(): void
+}
+
+function EditUpstream({ of, onClose }: ChangeProps) {
+  const upstream = useOpened(of)
+  return (
+    <Overlay title={`Edit ${upstream.id}`} onClose={onClose}>
+      <PlannedForm
+        initial={toUpstreamValues(upstream)}
+        send={(values, isPlan) => editUpstream(upstream, values, isPlan)}
+        fields={(form) => <UpstreamFields form={form} before={upstream} />}
+        warn={(values) => losesCredential(values, upstream) && <Moving of={upstream} />}
+        apply="Change it"
+        onDone={() => {
+          tell(`${upstream.id} is changed.`)
+          onClose()
+        }}
+        onCancel={onClose}
+      />
+    </Overlay>
+  )
+}
+
+/** @param onGone once it is not there any more. */
+function RemoveUpstream({ of, onClose, onGone }: ChangeProps & { onGone(): void }) {
+  const upstream = useOpened(of)
+  const { id } = upstream
+  return (
+    <Overlay title={`Remove ${id}`} onClose={onClose}>
+      <PlannedForm
+        initial={{}}
+        send={(_, isPlan) => deleteUpstream(upstream, isPlan)}
+        fields={() => (
+          <p>
+            Its credential goes, and every route that leads to it. What was asked of it stays on record. To keep it for
+            later, edit it to be out of use instead.
+          </p>
+        )}
+        apply={`Remove ${id}`}
+        kind="bad"
+        onDone={() => {
+          tell(`${id} is removed.`)
+          onGone()
+        }}
+        onCancel={onClose}
+      />
+    </Overlay>
   )
 }

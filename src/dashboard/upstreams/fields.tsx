@@ -1,11 +1,14 @@
 /** What one says of an upstream, when it is made and later. */
 import type { ShownUpstream } from '../../documents/upstream.ts'
+import { open, toHref } from '../address/address.ts'
+import { PlannedForm } from '../catalog/plan.tsx'
 import { RateFields } from '../keys/fields.tsx'
+import { Page } from '../shell/page.tsx'
+import { Icon } from '../ui/controls.tsx'
 import { type FormState, SelectField, TextField } from '../ui/form.tsx'
-import { Icon } from '../ui/icon.tsx'
-import { usePresets } from './data.ts'
-import { losesCredential, type UpstreamValues } from './form-values.ts'
-import { toCredential, toPlaceHint } from './words.ts'
+import { tell } from '../ui/notice.tsx'
+import { createUpstream, usePresets } from './data.ts'
+import { losesCredential, NEW_UPSTREAM, toCredential, toPlaceHint, type UpstreamValues } from './words.ts'
 
 /** @param before what it is; null for one that is made. */
 export function UpstreamFields({ form, before }: { form: FormState<UpstreamValues>; before: ShownUpstream | null }) {
@@ -128,3 +131,21 @@ function CredentialFields({ form, before }: { form: FormState<UpstreamValues>; b
     </>
   )
 }
+
+export const NewUpstreamPage = () => (
+  <Page title="New upstream" above={<a href={toHref('/upstreams')}>Upstreams</a>}>
+    <div class="panel narrow form">
+      <PlannedForm
+        initial={NEW_UPSTREAM}
+        send={createUpstream}
+        fields={(form) => <UpstreamFields form={form} before={null} />}
+        apply="Add it"
+        onDone={({ id }: UpstreamValues) => {
+          tell(`${id.trim()} is added. It answers once a model has a route to it.`)
+          open(`/upstreams?upstream=${encodeURIComponent(id.trim())}`)
+        }}
+        onCancel={() => open('/upstreams')}
+      />
+    </div>
+  </Page>
+)

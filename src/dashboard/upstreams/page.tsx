@@ -1,19 +1,31 @@
 /** Upstreams: all of them with how they are, and the drawer of one. */
-import type { ShownUpstream } from '../../documents/upstream.ts'
+
+import { useState } from 'preact/hooks'
+import type { ShownFoundServer, ShownUpstream } from '../../documents/upstream.ts'
 import { named, query, setQuery, toHref, toHrefWith } from '../address/address.ts'
+import { toRefusal } from '../api/loaded.ts'
+import type { Refusal } from '../api/refusal.ts'
 import { may } from '../api/session.ts'
+import { toExactCount, toMoment } from '../figures/figures.ts'
 import { Page } from '../shell/page.tsx'
-import { ButtonLink } from '../ui/button.tsx'
-import { Code } from '../ui/copy.tsx'
-import { Count, None, State, When } from '../ui/figure.tsx'
-import { Choice, ListFoot, SearchFilter } from '../ui/filters.tsx'
-import { Empty } from '../ui/notice.tsx'
-import { type Column, Table } from '../ui/table.tsx'
-import { Unread } from '../ui/unread.tsx'
-import { useUpstreams } from './data.ts'
+import { Button, ButtonLink, Code, Copyable } from '../ui/controls.tsx'
+import { Count, None, nowMs, State, When } from '../ui/figure.tsx'
+import { announce, Empty, Problem, tell, Unread } from '../ui/notice.tsx'
+import { Choice, type Column, ListFoot, SearchFilter, Table } from '../ui/table.tsx'
+import { addFound, testUpstream, useFound, useHours, useUpstreams } from './data.ts'
 import { UpstreamDrawer } from './drawer.tsx'
-import { FoundHere } from './found.tsx'
-import { filterUpstreams, toBreakers, toCredential, toUpstreamState } from './words.ts'
+import {
+  filterUpstreams,
+  type Told,
+  toAddCommand,
+  toAddedText,
+  toBreakers,
+  toCredential,
+  toNewServers,
+  toStrip,
+  toTestText,
+  toUpstreamState,
+} from './words.ts'
 
 const newUpstream = () =>
   may('owner') && (
@@ -149,3 +161,139 @@ const COLUMNS: readonly Column<ShownUpstream>[] = [
     cell: ({ last_ok_ms: ms }) => (ms === null ? <span class="dim">none yet</span> : <When ms={ms} />),
   },
 ]
+
+export function FoundHere() {
+  const { data: found, problem, reload } = useFound()
+  const servers = toNewServers(found?.servers ?? [])
+  const providers = found?.providers ?? []
+  return (
+    <section class="part found">
+      <h2>Found on this machine</h2>
+      <Unread of={found} problem={problem} retry={reload}>
+        <span class="room-of-words" />
+      </Unread>
+      {found !== null && servers.length + providers.length === 0 && (
+        <p class="dim">
+          Nothing more: no other model server answers at its usual port, and no variable of another provider is set.
+        </p>
+      )}
+      <ul class="lines">
+        {servers.map((server) => (
+          <Server key={server.base_url} of={server} />
+        ))}
+        {providers.map(({ preset, name, variable }) => (
+          <li key={preset}>
+            <span>
+              {name} <code class="dim">{variable}</code>
+            </span>
+            <State kind="off">found</State>
+            <Copyable text={toAddCommand(preset)} />
+          </li>
+        ))}
+      </ul>
+      {providers.length > 0 && (
+        <p class="hint">
+          A provider costs money, and its variable is the server's: it is added by the command, on that machine.
+        </p>
+      )}
+      {found !== null && (
+        <div>
+          <Button onClick={reload}>Look again</Button>
+        </div>
+      )}
+    </section>
+  )
+}
+
+function Server({ of: server }: { of: ShownFoundServer }) {
+  const [isBusy, setBusy] = useState(false)
+  const [refusal, setRefusal] = useState<Refusal | null>(null)
+  const add = async () => {
+    if (isBusy) return
+    setBusy(true)
+    setRefusal(null)
+    try {
+      tell(toAddedText(server.id, await addFound(server)))
+    } catch (error) {
+      setRefusal(toRefusal(error))
+    }
+    setBusy(false)
+  }
+  return (
+    <li>
+      <span>
+        {server.name} <code class="dim">{server.base_url}</code>
+      </span>
+      <State kind="off">found</State>
+      <Button icon="plus" onClick={add} aria-disabled={isBusy}>
+        Add {server.id}
+      </Button>
+      {refusal && <Problem of={refusal} />}
+    </li>
+  )
+}
+
+export function Strip({ id }: { id: string }) {
+  const { data, problem, reload } = useHours(id)
+  const hours = toStrip(data ?? [], nowMs.value)
+  const requests = hours.reduce((sum, hour) => sum + hour.requests, 0)
+  const errors = hours.reduce((sum, hour) => sum + hour.errors, 0)
+  return (
+    <section class="part">
+      <h3>The last 24 hours</h3>
+      {problem && <Problem of={problem} retry={reload} />}
+      <ol class="strip" aria-hidden="true">
+        {hours.map(({ ms, kind, word }) => (
+          <li key={ms} class={kind} title={`${toMoment(ms, nowMs.value)}: ${word}`} />
+        ))}
+      </ol>
+      <p class="dim">
+        {data === null
+          ? '\u00a0'
+          : requests === 0
+            ? 'No requests.'
+            : `${toExactCount(requests)} requests, ${errors === 0 ? 'none' : toExactCount(errors)} of them failed.`}
+      </p>
+    </section>
+  )
+}
+
+const ASKING: Told = { kind: 'off', word: 'Asking …' }
+
+/** @param ids of upstreams, which are asked side by side. */
+export function TestButton({ ids, label }: { ids: readonly string[]; label: string }) {
+  const [told, setTold] = useState<readonly (Told & { id: string })[]>([])
+  const isBusy = told.some(({ word }) => word === ASKING.word)
+  const test = async (id: string): Promise<Told> => {
+    try {
+      return toTestText(await testUpstream(id))
+    } catch (error) {
+      return { kind: 'bad', word: toRefusal(error).message }
+    }
+  }
+  const run = async () => {
+    if (isBusy) return
+    setTold(ids.map((id) => ({ id, ...ASKING })))
+    await Promise.all(
+      ids.map(async (id) => {
+        const result = await test(id)
+        setTold((before) => before.map((one) => (one.id === id ? { id, ...result } : one)))
+        announce(`${id}: ${result.word}`)
+      }),
+    )
+  }
+  return (
+    <div class="test">
+      <Button onClick={run} aria-disabled={isBusy}>
+        {label}
+      </Button>
+      <ul class="test-results">
+        {told.map(({ id, kind, word }) => (
+          <li key={id}>
+            <State kind={kind}>{ids.length > 1 ? `${id}: ${word}` : word}</State>
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
+}

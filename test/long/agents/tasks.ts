@@ -2,7 +2,7 @@
 import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { toClaudeCode, toCodex } from '../../../src/dashboard/snippets/agents.ts'
+import { toClaudeCode, toCodex } from '../../../src/dashboard/snippets/snippets.ts'
 import type { RealAgent } from './install.ts'
 import type { Turn } from './speakers.ts'
 import type { Work } from './stage.ts'

@@ -1,17 +1,27 @@
 /** An answer as it is written: what the model thought, its text, the tools that it calls, and what it took. */
+
+import { useId, useState } from 'preact/hooks'
 import type { PricingItem } from '../../domain/usage.ts'
-import { Button, IconButton } from '../ui/button.tsx'
-import { copy } from '../ui/copy.tsx'
-import { Icon } from '../ui/icon.tsx'
+import { toHref } from '../address/address.ts'
+import { toCount } from '../figures/figures.ts'
+import { Button, copy, Icon, IconButton } from '../ui/controls.tsx'
+import { Count, Latency, Money, None } from '../ui/figure.tsx'
 import { announce } from '../ui/notice.tsx'
-import { AnswerFiguresLine } from './answer-figures.tsx'
-import { CallView } from './call-view.tsx'
-import { toEnding } from './chunks.ts'
-import { EditText } from './edit-text.tsx'
-import { backToEdit, toComposer } from './focus.ts'
-import { end } from './run.ts'
+import { backToEdit, toComposer } from './composer.tsx'
+import { clock, end } from './run.ts'
 import { ask, change, editing, isAnswering, removeAnswer } from './state.ts'
-import { type Answer, changeAnswer, hasContent, isRunning, openCalls, type Round, type Side } from './thread.ts'
+import { toEnding, toFigures, toRate } from './stream.ts'
+import {
+  type Answer,
+  type Call,
+  changeAnswer,
+  hasContent,
+  isRunning,
+  openCalls,
+  type Round,
+  type Side,
+} from './thread.ts'
+import { EditText } from './thread-view.tsx'
 
 interface AnswerProps {
   round: Round
@@ -134,5 +144,112 @@ function Tools({ round, side, answer, model, isLast }: AnswerProps) {
       )}
       <IconButton icon="remove" label={`Remove the answer of ${of}`} disabled={isBusy} onClick={remove} />
     </div>
+  )
+}
+
+function AnswerFiguresLine({ of: answer, pricing }: { of: Answer; pricing: readonly PricingItem[] | null }) {
+  const { firstMs, tookMs, tokens, tokensPerSecond, nanoUsd, isEstimated } = toFigures(
+    answer,
+    pricing,
+    isRunning(answer) ? clock.value : (answer.endedMs ?? answer.startedMs),
+  )
+  return (
+    <dl class="play-figures">
+      <div>
+        <dt>First token</dt>
+        <dd>{firstMs === null ? <None /> : <Latency ms={Math.round(firstMs)} />}</dd>
+      </div>
+      <div>
+        <dt>Took</dt>
+        <dd>
+          <Latency ms={Math.round(tookMs)} />
+        </dd>
+      </div>
+      <div>
+        <dt>Tokens</dt>
+        <dd>
+          {isEstimated && tokens > 0 && '~'}
+          <Count count={tokens} />
+        </dd>
+      </div>
+      <div>
+        <dt>Speed</dt>
+        <dd class="figure-text">{tokensPerSecond === null ? <None /> : toRate(tokensPerSecond)}</dd>
+      </div>
+      <div>
+        <dt>Cost</dt>
+        <dd>{nanoUsd === null ? <None /> : <Money nanoUsd={nanoUsd} isEstimated={isEstimated && nanoUsd > 0} />}</dd>
+      </div>
+      {answer.requestId !== null && !isRunning(answer) && (
+        <div>
+          <dt>On record</dt>
+          <dd>
+            <a href={toHref(`/requests/${answer.requestId}`)}>…{answer.requestId.slice(-8)}</a>
+          </dd>
+        </div>
+      )}
+    </dl>
+  )
+}
+
+function CallView({ answer, call }: { answer: Answer; call: Call }) {
+  const id = useId()
+  const { name, kind, input, result } = call
+  const type = (value: string) =>
+    change((thread) =>
+      changeAnswer(thread, answer.id, (one) => ({
+        ...one,
+        calls: one.calls.map((each) => (each.id === call.id ? { ...each, result: value === '' ? null : value } : each)),
+      })),
+    )
+  return (
+    <section class="call" aria-label={`Call of ${name}`}>
+      <h3>
+        calls <code>{name}</code>
+      </h3>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+      <pre tabIndex={0}>{kind === 'function' ? toPretty(input) : input}</pre>
+      {answer.state === 'done' && (
+        <div class="field">
+          <label for={id}>What it returns</label>
+          <textarea
+            id={id}
+            class="code-input grows"
+            rows={2}
+            value={result ?? ''}
+            placeholder='{ "degrees": 21 }'
+            spellcheck={false}
+            data-sends
+            onInput={({ currentTarget: { value } }) => type(value)}
+          />
+        </div>
+      )}
+    </section>
+  )
+}
+
+/** As the model wrote it, where that is no JSON or not all of it yet. */
+function toPretty(json: string): string {
+  try {
+    return JSON.stringify(JSON.parse(json), null, 2)
+  } catch {
+    return json
+  }
+}
+
+const MOST_SHOWN = 50_000
+
+export const isLong = (text: string): boolean => text.length > MOST_SHOWN
+
+export function LongText({ text }: { text: string }) {
+  const [isWhole, setWhole] = useState(false)
+  if (!isLong(text) || isWhole) return <p class="turn-text">{text}</p>
+  return (
+    <>
+      <p class="turn-text">{text.slice(0, MOST_SHOWN).toWellFormed()} …</p>
+      <div>
+        <Button onClick={() => setWhole(true)}>Show the other {toCount(text.length - MOST_SHOWN)} characters</Button>
+      </div>
+    </>
   )
 }

@@ -1,7 +1,10 @@
-/** A chat request as code that makes it and prints the answer as it comes. Each was run as it stands. Pure. */
-import { JSON_TEXT, PYTHON, quote, SCRIPT, toLiteral } from './literal.ts'
-
-export interface ChatCall {
+/**
+ * A chat request as code that makes it and prints the answer as it comes, and coding agents started against this gateway, as commands of a
+ * shell. Each was run as it stands. Pure.
+ *
+ * Sources: https://code.claude.com/docs/en/llm-gateway, https://github.com/openai/codex/blob/main/docs/config.md
+ */
+interface ChatCall {
   /** Ends in `/v1`. */
   baseUrl: string
   /** A key. */
@@ -175,3 +178,103 @@ const KNOWN: ReadonlySet<string> = new Set(
   reasoning_effort verbosity modalities audio prediction metadata store service_tier safety_identifier prompt_cache_key user
   web_search_options`.split(/\s+/),
 )
+
+interface Access {
+  /** Ends in `/v1`. */
+  baseUrl: string
+  secret: string
+  model: string
+}
+
+/** It adds /v1 itself, and does small things beside the conversation with a model of another name unless it is told one. */
+export const toClaudeCode = ({ baseUrl, secret, model }: Access): string =>
+  [
+    '# npm install -g @anthropic-ai/claude-code',
+    `ANTHROPIC_BASE_URL=${baseUrl.replace(/\/v1$/, '')} \\`,
+    `ANTHROPIC_AUTH_TOKEN=${secret} \\`,
+    `ANTHROPIC_MODEL=${quote(model)} \\`,
+    `ANTHROPIC_DEFAULT_HAIKU_MODEL=${quote(model)} \\`,
+    'claude',
+  ].join('\n')
+
+export function toCodex({ baseUrl, secret, model }: Access): string {
+  const provider = `{name="Tollgate",base_url="${baseUrl}",env_key="TOLLGATE_API_KEY",wire_api="responses"}`
+  return [
+    '# npm install -g @openai/codex',
+    `TOLLGATE_API_KEY=${secret} \\`,
+    `codex -m ${quote(model)} -c model_provider=tollgate \\`,
+    `  -c ${quote(`model_providers.tollgate=${provider}`)}`,
+  ].join('\n')
+}
+
+interface Language {
+  text(text: string): string
+  /** With what stands between it and its value. */
+  key(name: string): string
+  words: { true: string; false: string; null: string }
+  /** What stands within `{ }` where an object has room on one line. */
+  gap: '' | ' '
+  /** Whether a comma may stand behind the last line. */
+  hasLastComma: boolean
+  indent: string
+}
+
+const json = (text: string) => JSON.stringify(text.toWellFormed())
+const PLAIN_WORDS = { true: 'true', false: 'false', null: 'null' }
+
+export const JSON_TEXT: Language = {
+  text: json,
+  key: (name) => `${json(name)}: `,
+  words: PLAIN_WORDS,
+  gap: '',
+  hasLastComma: false,
+  indent: '  ',
+}
+
+/** In single quotes. */
+const toScriptText = (text: string) => `'${json(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`
+
+export const SCRIPT: Language = {
+  text: toScriptText,
+  key(name) {
+    // The one name that does not name a field.
+    if (name === '__proto__') return `['__proto__']: `
+    return `${/^[A-Za-z_$][\w$]*$/.test(name) ? name : toScriptText(name)}: `
+  },
+  words: PLAIN_WORDS,
+  gap: ' ',
+  hasLastComma: true,
+  indent: '  ',
+}
+
+export const PYTHON: Language = {
+  text: json,
+  key: (name) => `${json(name)}: `,
+  words: { true: 'True', false: 'False', null: 'None' },
+  gap: '',
+  hasLastComma: true,
+  indent: '    ',
+}
+
+/** A text as one word of a shell. */
+const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
+
+const WIDEST = 90
+
+/** @param indent what its lines behind the first begin with. */
+export function toLiteral(value: unknown, language: Language, indent = ''): string {
+  const { text, key, words, gap, hasLastComma } = language
+  if (typeof value === 'string') return text(value)
+  if (typeof value !== 'object' || value === null) return words[String(value) as keyof typeof words] ?? String(value)
+  const [open, close, pad] = Array.isArray(value) ? ['[', ']', ''] : ['{', '}', gap]
+  const inner = indent + language.indent
+  const names = Object.keys(value)
+  if (names.length === 0) return open + close
+  const parts = Object.values(value).map((part, at) => {
+    const name = Array.isArray(value) ? '' : key(names[at] ?? '')
+    return name + toLiteral(part, language, inner)
+  })
+  const line = `${open}${pad}${parts.join(', ')}${pad}${close}`
+  if (!line.includes('\n') && indent.length + line.length <= WIDEST) return line
+  return `${open}\n${parts.map((part) => inner + part).join(',\n')}${hasLastComma ? ',' : ''}\n${indent}${close}`
+}

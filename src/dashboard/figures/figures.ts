@@ -1,0 +1,205 @@
+/** Counts, shares, latencies and differences as pages show them. Pure. */
+import type { PricingItem } from '../../domain/usage.ts'
+
+/** `1,284` up to 9,999, then `12.8k`, `3.4M`, `1.2B`. */
+export function toCount(count: number): string {
+  if (Math.abs(count) < 10_000) return toExactCount(count)
+  for (const [unit, size] of UNITS) {
+    const amount = count / size
+    // What rounds up to a thousand belongs to the next unit.
+    if (Math.abs(amount) < 999.5 || unit === 'T') return `${toShort(amount)}${unit}`
+  }
+  return toExactCount(count)
+}
+
+const UNITS = [
+  ['k', 1e3],
+  ['M', 1e6],
+  ['B', 1e9],
+  ['T', 1e12],
+] as const
+
+const toShort = (amount: number) =>
+  Math.abs(amount) < 99.95 ? amount.toFixed(1).replace(/\.0$/, '') : amount.toFixed(0)
+
+/** `12,804`. */
+export const toExactCount = (count: number): string => count.toString().replace(/\B(?=(\d{3})+(?!\d))/g, ',')
+
+/** A share of 1 in percent: `1.2 %`, `38 %`, `< 0.1 %`. */
+export function toPercent(share: number): string {
+  const percent = share * 100
+  if (percent === 0) return '0 %'
+  if (percent < 0.1) return '< 0.1 %'
+  return `${percent < 9.95 ? percent.toFixed(1).replace(/\.0$/, '') : percent.toFixed(0)} %`
+}
+
+/** `840 ms`, `1.24 s`, `12.4 s`, `2 min 5 s`, `2 min`. */
+export function toLatency(ms: number): string {
+  if (ms < 999.5) return `${Math.round(ms)} ms`
+  if (ms < 9_995) return `${(ms / 1_000).toFixed(2)} s`
+  if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`
+  const seconds = Math.round(ms / 1_000)
+  const rest = seconds % 60 === 0 ? '' : ` ${seconds % 60} s`
+  return `${Math.floor(seconds / 60)} min${rest}`
+}
+
+/** How a figure compares with the one of the period before, in words. Null where that says nothing. */
+export function toDelta(now: number, before: number): { direction: 'up' | 'down' | 'same'; text: string } | null {
+  if (before === 0) return null
+  const change = (now - before) / before
+  if (Math.abs(change) < 0.005) return { direction: 'same', text: 'as before' }
+  const percent =
+    Math.abs(change) < 10 ? `${Math.round(Math.abs(change) * 100)} %` : `${Math.round(now / before)} times`
+  return change > 0 ? { direction: 'up', text: `${percent} more` } : { direction: 'down', text: `${percent} less` }
+}
+
+const NANO = 1_000_000_000n
+const CENT = 10_000_000n
+/** Below a cent. */
+const DIGITS = 4
+
+/** Such as `$1,204.40`, `$0.0031` below a cent, and `~$0.02` where a part is estimated. */
+export function toMoney(nanoUsd: number, isEstimated = false): string {
+  const sign = `${isEstimated ? '~' : ''}${nanoUsd < 0 ? '-' : ''}$`
+  const nano = BigInt(Math.abs(nanoUsd))
+  if (nano === 0n || nano >= CENT) return sign + toDecimal((nano + CENT / 2n) / CENT, 2)
+  // Rounded to so many digits from the first that is not 0.
+  const drop = Math.max(0, nano.toString().length - DIGITS)
+  const unit = 10n ** BigInt(drop)
+  return sign + toDecimal((nano + unit / 2n) / unit, 9 - drop).replace(/0+$/, '')
+}
+
+/** All of it: `$0.005725`. */
+export function toExactMoney(nanoUsd: number): string {
+  const nano = BigInt(Math.abs(nanoUsd))
+  const fraction = (nano % NANO).toString().padStart(9, '0').replace(/0+$/, '').padEnd(2, '0')
+  return `${nanoUsd < 0 ? '-' : ''}$${toGrouped(nano / NANO)}.${fraction}`
+}
+
+/** Reads what somebody typed as dollars, such as `20`, `$0.10` or `1,200`. Returns null for what is no amount. */
+export function toNanoUsd(text: string): number | null {
+  const [, whole, fraction = ''] = /^\$?(\d{1,7}|\d{1,3}(?:,\d{3})+)(?:\.(\d{1,9}))?$/.exec(text.trim()) ?? []
+  if (whole === undefined) return null
+  const nano = BigInt(whole.replaceAll(',', '')) * NANO + BigInt(fraction.padEnd(9, '0'))
+  return nano <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(nano) : null
+}
+
+/** As it would be typed: `20`, `0.5`. */
+export function toTypedUsd(nanoUsd: number): string {
+  const nano = BigInt(nanoUsd)
+  const fraction = (nano % NANO).toString().padStart(9, '0').replace(/0+$/, '')
+  return `${nano / NANO}${fraction === '' ? '' : `.${fraction}`}`
+}
+
+function toDecimal(amount: bigint, decimals: number): string {
+  const digits = amount.toString().padStart(decimals + 1, '0')
+  return `${toGrouped(BigInt(digits.slice(0, -decimals)))}.${digits.slice(-decimals)}`
+}
+
+const toGrouped = (whole: bigint) => whole.toString().replace(/\B(?=(\d{3})+$)/g, ',')
+
+type Prices = readonly Pick<Partial<PricingItem>, 'prompt' | 'completion' | 'second'>[]
+
+/** A price in dollars a token, as the catalogue has it, in dollars for a million: `$1.25`. */
+export function toPerMillion(usdPerToken: string): string {
+  const [whole = '0', fraction = ''] = usdPerToken.split('.')
+  const digits = whole + fraction.padEnd(6, '0')
+  const point = whole.length + 6
+  const cents = digits.slice(point).replace(/0+$/, '').padEnd(2, '0')
+  return `$${digits.slice(0, point).replace(/^0+(?=\d)/, '')}.${cents}`
+}
+
+/** Such as `$1.25 in, $10.00 out per million`, `$0.0005 a second`, both; `free`. */
+export function toPrices(pricing: Prices): string {
+  const { prompt, completion, second } = pricing[0] ?? {}
+  const parts = [
+    ...(isNothing(prompt) && isNothing(completion)
+      ? []
+      : [`${toPerMillion(prompt ?? '0')} in, ${toPerMillion(completion ?? '0')} out per million`]),
+    ...(isNothing(second) ? [] : [`$${second} a second`]),
+  ]
+  return parts.join(', ') || 'free'
+}
+
+/** Whether what is asked and what is answered cost nothing, nor the time that it takes. */
+export function isFree([first]: Prices): boolean {
+  return [first?.prompt, first?.completion, first?.second].every(isNothing)
+}
+
+const isNothing = (price = '0') => /^[0.]*$/.test(price)
+
+/** A price for a million as somebody typed it, such as `1.25` or `$1,000`, in dollars a token. Returns null for what is none. */
+export function toPerToken(perMillion: string): string | null {
+  const [, whole, fraction = ''] = /^\$?((?:\d|,(?=\d)){1,12})(?:\.(\d{1,12}))?$/.exec(perMillion.trim()) ?? []
+  if (whole === undefined) return null
+  const digits = whole.replaceAll(',', '').padStart(7, '0')
+  const decimals = `${digits.slice(-6)}${fraction}`.replace(/0+$/, '')
+  return `${digits.slice(0, -6).replace(/^0+(?=\d)/, '')}${decimals === '' ? '' : `.${decimals}`}`
+}
+
+/** As it would be typed: `1.25`, `0`. */
+export const toTypedPrice = (usdPerToken: string): string =>
+  toPerMillion(usdPerToken)
+    .slice(1)
+    .replace(/(\.\d*?)0+$/, '$1')
+    .replace(/\.$/, '')
+
+/** What a price that is typed for a million comes to: `$0.00000125 a token`; '' where it is none. */
+export function toExactPrice(perMillion: string): string {
+  const price = toPerToken(perMillion)
+  return price === null ? '' : `$${price} a token`
+}
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+
+/** `now`, `4 min ago`, `in 3 h` within a day; then `Nov 21, 14:03`, with the year where that is another. */
+export function toWhen(ms: number, nowMs: number, timeZone?: string): string {
+  const distance = Math.abs(nowMs - ms)
+  if (distance < MINUTE) return ms > nowMs ? 'in a moment' : 'now'
+  if (distance < DAY) {
+    const text = distance < HOUR ? `${Math.floor(distance / MINUTE)} min` : `${Math.floor(distance / HOUR)} h`
+    return ms > nowMs ? `in ${text}` : `${text} ago`
+  }
+  return toMoment(ms, nowMs, timeZone)
+}
+
+/** `Nov 21, 14:03`; of another year `Nov 21, 2025, 14:03`. */
+export function toMoment(ms: number, nowMs: number, timeZone?: string): string {
+  const zone = timeZone === undefined ? {} : { timeZone }
+  const part = new Intl.DateTimeFormat('en-US', { ...zone, month: 'short', day: 'numeric' })
+  const year = new Intl.DateTimeFormat('en-US', { ...zone, year: 'numeric' })
+  const clock = new Intl.DateTimeFormat('en-GB', { ...zone, hour: '2-digit', minute: '2-digit' })
+  const isThisYear = year.format(ms) === year.format(nowMs)
+  return `${part.format(ms)}${isThisYear ? '' : `, ${year.format(ms)}`}, ${clock.format(ms)}`
+}
+
+/** The day alone: `Nov 21`, or `Nov 21, 2025`. */
+export const toDay = (ms: number, nowMs: number, timeZone?: string): string =>
+  toMoment(ms, nowMs, timeZone).replace(/, \d\d:\d\d$/, '')
+
+/** With its offset: `2026-11-22T21:04:05+01:00`. */
+export function toIso(ms: number, offsetMinutes: number = -new Date(ms).getTimezoneOffset()): string {
+  const local = new Date(ms + offsetMinutes * MINUTE).toISOString().slice(0, 19)
+  if (offsetMinutes === 0) return `${local}Z`
+  const [hours, minutes] = [Math.trunc(Math.abs(offsetMinutes) / 60), Math.abs(offsetMinutes) % 60]
+  return `${local}${offsetMinutes < 0 ? '-' : '+'}${[hours, minutes].map((part) => String(part).padStart(2, '0')).join(':')}`
+}
+
+/** Whether texts have all of these words among them, in whatever case. */
+export function hasWords(texts: readonly string[], search: string): boolean {
+  const text = texts.join('\n').toLowerCase()
+  return search
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word))
+}
+
+export interface FieldChange {
+  field: string
+  /** Null where it was not there. */
+  before: string | null
+  /** Null where it is gone. */
+  after: string | null
+}
