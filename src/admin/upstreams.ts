@@ -21,6 +21,7 @@ import {
 } from '../documents/upstream.ts'
 import { toDefined } from '../domain/changes.ts'
 import { DIALECTS } from '../domain/dialects.ts'
+import { mapLimits } from '../domain/limits.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { access } from './access.ts'
@@ -47,7 +48,7 @@ const Fields = {
   enabled: Type.Optional(Type.Boolean({ description: 'False: nobody is sent there.' })),
   limits: Type.Optional(
     exactly(
-      { rpm: OrDefault, tpm: OrDefault, concurrency: OrDefault },
+      mapLimits(() => OrDefault),
       { description: 'What its provider allows, all keys together; null for one: no limit.' },
     ),
   ),

@@ -15,7 +15,7 @@ import {
   TRANSPORTS,
   type UpstreamSettings,
 } from '../domain/dialects.ts'
-import { MAX_LIMIT } from '../domain/limits.ts'
+import { MAX_LIMIT, mapLimits } from '../domain/limits.ts'
 import {
   EFFORTS,
   type Effort,
@@ -88,9 +88,7 @@ const OPTIONS = {
   betas: Type.Optional(Type.Array(text(), { maxItems: 50 })),
   embedding_inputs: limit(),
   embedding_tokens: limit(),
-  rpm: limit(),
-  tpm: limit(),
-  concurrency: limit(),
+  ...mapLimits(limit),
 } satisfies Record<keyof UpstreamSettings, TSchema>
 
 const Upstream = closed({

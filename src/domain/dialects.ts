@@ -1,4 +1,5 @@
 /** The wire formats that upstreams speak, and what is particular about an upstream, as the catalog and presets state it. */
+import type { LimitName } from './limits.ts'
 import type { Effort } from './models.ts'
 
 /** The wire formats that upstreams speak, and the model that is built in. */
@@ -40,7 +41,8 @@ export const NATIVE_ENDPOINTS = ['messages', 'responses', 'completions'] as cons
 export type NativeEndpoint = (typeof NATIVE_ENDPOINTS)[number]
 
 /** What is particular about an upstream, as the catalogue states it. */
-export interface UpstreamSettings {
+/** The limits are what its provider allows, all keys together. */
+export interface UpstreamSettings extends Partial<Record<LimitName, number>> {
   /** The provider whose settings hold where nothing else is said: a name in `store/presets.yaml`. */
   preset?: string
   /** Where its server is started here: the hash of what it is run by, whose words stand in a file alone (`ProcessSpec`). */
@@ -104,10 +106,6 @@ export interface UpstreamSettings {
   /** How many inputs, and about how many tokens, one call for embeddings takes; what is more becomes several calls. */
   embedding_inputs?: number
   embedding_tokens?: number
-  /** What its provider allows, all keys together: requests and tokens per minute, and calls at a time. */
-  rpm?: number
-  tpm?: number
-  concurrency?: number
 }
 
 /** The settings with every default filled in. */

@@ -31,15 +31,15 @@ export type LimitName = keyof typeof LIMITS
 /** What a key may do, or what an upstream is asked at most; null = no limit. Concurrency counts what is in flight. */
 export type Limits = { [Name in LimitName]: number | null }
 
-const NAMES = Object.keys(LIMITS) as LimitName[]
+export const LIMIT_NAMES = Object.keys(LIMITS) as LimitName[]
 
 /** Says something of each limit. */
 export const mapLimits = <Value>(of: (name: LimitName) => Value) =>
-  Object.fromEntries(NAMES.map((name) => [name, of(name)])) as Record<LimitName, Value>
+  Object.fromEntries(LIMIT_NAMES.map((name) => [name, of(name)])) as Record<LimitName, Value>
 
 /** What there is to say of each limit that is set, in their order. */
 export const eachLimit = <Said>(limits: Readonly<Limits>, say: (value: number, name: LimitName) => Said): Said[] =>
-  NAMES.flatMap((name) => {
+  LIMIT_NAMES.flatMap((name) => {
     const value = limits[name]
     return value === null ? [] : [say(value, name)]
   })

@@ -4,6 +4,7 @@
  */
 import { DEFAULT_DEADLINES, LOCAL_HEADERS_MS } from '../domain/deadlines.ts'
 import { DIALECTS, type UpstreamOptions, type UpstreamSettings } from '../domain/dialects.ts'
+import { mapLimits } from '../domain/limits.ts'
 import type { CredentialSource, Environment, OpenedCredential, Upstream } from '../domain/snapshot.ts'
 import { LEAVE_MS, toMs } from '../domain/time.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
@@ -45,10 +46,9 @@ export function toUpstream(
     },
     leaveMs: toLeaveMs(row.options),
     limits: {
-      rpm: row.options.rpm ?? null,
-      tpm: row.options.tpm ?? null,
+      ...mapLimits((name) => row.options[name] ?? null),
       // Before a server of our own those wait for whom it has no place.
-      concurrency: process === null ? (row.options.concurrency ?? null) : null,
+      ...(process === null ? {} : { concurrency: null }),
     },
     prices: NO_PRICES,
     options: toOptions(dialectOf(row).defaults[row.local ? 'local' : 'remote'], {

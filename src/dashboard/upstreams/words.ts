@@ -1,5 +1,6 @@
 /** Upstreams in words, and which of them a list shows. Pure. */
 import type { ShownCredential, ShownPreset, ShownUpstream, UpstreamTest } from '../../documents/upstream.ts'
+import { LIMIT_NAMES, mapLimits } from '../../domain/limits.ts'
 import { Refusal } from '../api/refusal.ts'
 import { hasWords, toCount, toLatency } from '../figures/figures.ts'
 import { toLimit, toText } from '../keys/values.ts'
@@ -181,9 +182,7 @@ export const NEW_UPSTREAM = {
   api_key: '',
   local: 'no',
   enabled: 'yes',
-  rpm: '',
-  tpm: '',
-  concurrency: '',
+  ...mapLimits(() => ''),
 }
 
 export type UpstreamValues = typeof NEW_UPSTREAM
@@ -193,7 +192,7 @@ type Before = Pick<ShownUpstream, 'preset' | 'base_url' | 'credential' | 'local'
 export const toUpstreamValues = ({ id, preset, base_url, local, enabled, limits }: ShownUpstream): UpstreamValues => ({
   ...{ id, preset: preset ?? '', base_url: base_url ?? '', credential: 'kept', api_key: '' },
   ...{ local: local ? 'yes' : 'no', enabled: enabled ? 'yes' : 'no' },
-  ...{ rpm: toText(limits.rpm), tpm: toText(limits.tpm), concurrency: toText(limits.concurrency) },
+  ...mapLimits((name) => toText(limits[name])),
 })
 
 /** Throws a Refusal that names the field for what cannot be read. */
@@ -211,7 +210,7 @@ export function toNewUpstream(values: UpstreamValues) {
 /** What is said otherwise than it is. Throws a Refusal that names the field for what cannot be read. */
 export function toUpstreamPatch(values: UpstreamValues, before: Before) {
   const limits = toLimits(values)
-  const changed = LIMITS.filter((name) => limits[name] !== before.limits[name])
+  const changed = LIMIT_NAMES.filter((name) => limits[name] !== before.limits[name])
   const [isLocal, isEnabled] = [values.local === 'yes', values.enabled === 'yes']
   return {
     ...(values.preset === (before.preset ?? '') ? {} : { preset: values.preset || null }),
@@ -248,10 +247,4 @@ export const losesCredential = (values: UpstreamValues, before: Before): boolean
 
 const toAddress = (text: string) => text.trim().replace(/\/+$/, '')
 
-const LIMITS = ['rpm', 'tpm', 'concurrency'] as const
-
-const toLimits = (values: UpstreamValues) => ({
-  rpm: toLimit(values.rpm, 'rpm'),
-  tpm: toLimit(values.tpm, 'tpm'),
-  concurrency: toLimit(values.concurrency, 'concurrency'),
-})
+const toLimits = (values: UpstreamValues) => mapLimits((name) => toLimit(values[name], name))

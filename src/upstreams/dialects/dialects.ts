@@ -11,6 +11,7 @@ import {
   USUAL_DIALECT,
 } from '../../domain/dialects.ts'
 import type { JsonObject } from '../../domain/json.ts'
+import { mapLimits } from '../../domain/limits.ts'
 import type { Feature, RouteSettings } from '../../domain/models.ts'
 import type { Upstream } from '../../domain/snapshot.ts'
 import { isServiceAccount } from '../auth.ts'
@@ -246,7 +247,5 @@ export const SETTINGS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSe
   pace_ms: BUILT_IN,
   embedding_inputs: EMBEDDING,
   embedding_tokens: EMBEDDING,
-  rpm: EVERY,
-  tpm: EVERY,
-  concurrency: EVERY,
+  ...mapLimits(() => EVERY),
 }
