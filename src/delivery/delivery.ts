@@ -53,7 +53,6 @@ export interface Delivery {
   task: Task
   identity: Identity
   settlement: Settlement
-  /** Aborts when the client leaves, or when the server stops. */
   signal: EndSignal
   /** The client's own signal: aborts when it leaves. */
   client: AbortSignal

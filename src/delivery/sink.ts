@@ -36,7 +36,6 @@ export class Heartbeat {
     pace.hearts.add(this)
   }
 
-  /** Something was written: the silence begins anew. */
   touch(): void {
     this.#silentLooks = 0
   }
@@ -49,7 +48,6 @@ export class Heartbeat {
     paces.delete(this.#ms)
   }
 
-  /** Called by the timer. */
   look(): void {
     if (++this.#silentLooks <= LOOKS) return
     this.#silentLooks = 1
@@ -81,7 +79,6 @@ export class Sink extends Heartbeat {
   #hasLeft: boolean
   /** Why no more of the answer is to be written, though its client is there: the server stops. Null until then. */
   stopped: UpstreamError | null = null
-  /** A write waits for its reader. */
   #isFull = false
   #wake = () => {}
 

@@ -58,7 +58,6 @@ class ResponseStream implements Passage {
   #passing: PassingWriter | null = null
   #sink: Sink | null = null
   #isUnmet = false
-  /** The event that ended the answer. */
   #last: AnswerEvent | null = null
 
   constructor(

@@ -46,7 +46,6 @@ export interface ErrorFormat {
   ids(requestId: string): Record<string, string>
 }
 
-/** Writes one stream. */
 export interface Writer {
   /** What says that the stream lives while there is nothing to say: a comment, or an event once there was one. */
   readonly keepAlive: string

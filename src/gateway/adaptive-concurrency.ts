@@ -19,7 +19,6 @@ export interface ConcurrencySlot {
 type LimitedUpstream = Pick<Upstream, 'id'> & { deadlines: Pick<Upstream['deadlines'], 'firstToken'> }
 
 export interface LimitedCall {
-  /** Whose turns it takes. */
   owner: string
   /** That it may read and write. */
   tokens: number
@@ -146,7 +145,6 @@ const fits = ({ calls, tokens, width }: UpstreamLoad, call: LimitedCall) => call
 const toWider = (width: number, tokens: number) =>
   Math.max(tokens, width + (tokens * Math.min(1, tokens / width)) / ANSWERS)
 
-/** How long somebody who comes now would wait about. */
 const toExpectedMs = ({ queue, calls, answerMs }: UpstreamLoad) =>
   Math.ceil((queue.length + 1) / Math.max(1, calls)) * answerMs
 

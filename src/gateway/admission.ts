@@ -17,7 +17,6 @@ interface LoadOptions {
   overload?: Pick<OverloadState, 'note'>
 }
 
-/** What is under way in one process. */
 export class Load {
   readonly #maxInFlight: number
   readonly #maxBufferedBytes: number
@@ -269,9 +268,7 @@ class Shares {
 const QUIET_MS = 10_000
 
 interface OverloadOptions {
-  /** Told the reason when it begins, and null when it is over. */
   onChange(reason: string | null): void
-  /** Calls back after so many ms. */
   after?(ms: number, then: () => void): void
 }
 

@@ -68,7 +68,6 @@ export interface AttemptOptions {
 export interface Attempted {
   health: Pick<RequestHealth, 'enter' | 'report' | 'whyUnavailable'>
   dispatch: Dispatch
-  /** In the order in which they are tried; never empty. */
   targets: readonly Target[]
   body: CanonicalRequest
   /** What a target is sent as it came; null where that is written anew. */

@@ -25,7 +25,6 @@ export interface DispatchDeps {
   concurrency: Pick<AdaptiveConcurrency, 'enter'>
   /** Where what takes long waits for its key's turn: an answer that is read, and a request that is written, each time. */
   pace: Pick<Pace, 'run'>
-  /** A clock that never steps. */
   monotonicMs(): number
 }
 
@@ -38,7 +37,6 @@ export type CallsOf = Pick<Recorded, 'id' | 'calls' | 'isLong' | 'hops'> & {
   waiting: Pick<Recorded['waiting'], 'set'>
 }
 
-/** Prepares the dispatches of one request. */
 export function createDispatch(deps: DispatchDeps, of: CallsOf): Dispatch {
   return (asked) => {
     const { each } = asked.target.upstream

@@ -36,7 +36,6 @@ export interface Arrived {
   /** What is configured: a change holds for the next request. */
   readonly snapshot: Snapshot
   readonly incoming: IncomingRequest
-  /** Makes a task of its body. */
   readonly format: Pick<Format, 'toTask'>
   /** Released where nothing is delivered, else by the delivery. */
   readonly held: DisposableStack
@@ -74,7 +73,6 @@ export interface Resolved extends Parsed {
 }
 
 export interface Reserved extends Resolved {
-  /** In the order in which they are tried. */
   readonly targets: readonly Target[]
   readonly first: Target
   /** The canonical request as it is sent. */
@@ -83,7 +81,6 @@ export interface Reserved extends Resolved {
   readonly outputCap: number | null
   /** What its first call reserves. */
   readonly reserve: Reserve
-  /** What is reserved on its key and team until it ends. */
   readonly reservation: Reservation
 }
 

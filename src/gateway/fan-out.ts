@@ -52,14 +52,12 @@ export const fanOut =
     return planned.body.stream ? inOneStream(fan) : inOneAnswer(fan)
   }
 
-/** The calls of one request. */
 interface Fan {
   call(index: number): Promise<Answer>
   /** Does it for each of them, in turn. Rejects with the first failure once those under way have ended. */
   all(task: (index: number) => Promise<void>): Promise<void>
   /** Aborts with the first failure, or where the answer is no longer wanted. */
   signal: EndSignal
-  /** Aborts it. */
   abort(): void
 }
 

@@ -106,7 +106,6 @@ function arrive({ now, live }: HandleDeps, format: Arrived['format'], incoming: 
   return { id: mintId(createdMs), createdMs, snapshot: live.snapshot, incoming, format, held: new DisposableStack() }
 }
 
-/** Who asks? */
 function identify({ instance }: HandleDeps, arrived: Arrived): Decision<Authenticated> {
   const { incoming, snapshot, createdMs } = arrived
   const key = incoming.owner ?? authenticate(snapshot, incoming, createdMs)

@@ -197,7 +197,6 @@ interface UploadsOptions {
   uploadMs: number
   /** A clock that never steps, ms. */
   nowMs?(): number
-  /** Calls back after so many ms. */
   after?(ms: number, then: () => void): void
 }
 
@@ -209,7 +208,6 @@ export class Uploads {
   readonly #uploadMs: number
   readonly #nowMs: () => number
   readonly #after: (ms: number, then: () => void) => void
-  /** The oldest first. */
   readonly #underWay = new Set<Upload>()
   #isWaiting = false
 

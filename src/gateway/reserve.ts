@@ -36,7 +36,6 @@ export interface ReserveDeps {
   load: Pick<Load, 'isDraining'>
   /** Wall clock, ms. */
   now(): number
-  /** A clock that never steps, ms. */
   monotonicMs(): number
 }
 
@@ -95,7 +94,6 @@ function inOrder(
   return free.concat(full)
 }
 
-/** What the first call of the request reserves. */
 function toFirstReserve(target: Target, body: CanonicalRequest, promptTokens: number, isBudgeted: boolean): Reserve {
   const part = body[EMBEDDING] && toBatches(body, target)[0]
   if (part && part !== body) return toReserve(target, estimate(part, target.maxOutputLength), part)
@@ -166,7 +164,6 @@ const toCappedPlans = (plans: readonly PlannedCalls[], cap: number): PlannedCall
     return { ...plan, outputTokens: Math.min(plan.outputTokens, own * toChoices(plan.body, plan.target)) }
   })
 
-/** How many a call has. */
 const toChoices = (body: CanonicalRequest, target: Target): number => (body.n ?? 1) / toCalls(body, target)
 
 const toCalls = (body: CanonicalRequest, target: Target): number => (isSplit(body, target) ? (body.n ?? 1) : 1)

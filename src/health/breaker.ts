@@ -35,7 +35,6 @@ export class MarkedKeys {
     this.#untilMs.delete(keyId)
   }
 
-  /** How many it holds for now. */
   count(nowMs: number): number {
     this.#dropExpired(nowMs)
     return this.#untilMs.size
@@ -67,7 +66,6 @@ class Circuit {
   lastFailureMs = 0
   /** Until when no other request passes; null while it is closed. */
   private untilMs: number | null = null
-  /** The half-open probe that is under way. */
   probe: CallingRequest | null = null
 
   constructor(
@@ -124,7 +122,6 @@ export class Breaker {
   /** A request counts once, however often it is tried and in however many calls. */
   private readonly counted = new WeakSet<CallingRequest>()
 
-  /** @param about what the log calls its target. */
   constructor(
     private readonly about: LogFields,
     private readonly log?: Pick<Log, 'info' | 'warn'>,

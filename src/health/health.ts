@@ -92,7 +92,6 @@ const PROVEN_MS = 60_000
 /** So long others come before one that is busy, where it does not say. */
 const BUSY_MS = 1_000
 
-/** Takes the failure of a call. */
 function takeFailure(target: TargetState, request: CallingRequest, error: UpstreamError): void {
   const { owner, deps } = target
   const { status, retryAfterMs } = error
@@ -208,7 +207,6 @@ export function createHealth(deps: HealthDeps) {
   return {
     /** How targets stand for one request, which tells how its calls go. */
     forRequest: ({ id, teamId }: Pick<Key, 'id' | 'teamId'>) => new RequestHealth(id, teamId, targetOf),
-    /** What a free probe found. */
     probed: (upstream: Upstream, found: Readiness) => takeProbe(stateOf(upstream), found, upstream),
     /** Those that a route leads to and that have what a call needs. */
     inUse: () => [...states.values()].filter(({ routes, upstream }) => routes.length > 0 && upstream.notReady === null),
@@ -222,7 +220,6 @@ export function createHealth(deps: HealthDeps) {
       }
       states = next
     },
-    /** Everything that is known, for the control socket. */
     states: (): UpstreamHealth[] => [...states.values()].map(toUpstreamHealth),
   }
 }
@@ -252,7 +249,6 @@ export type Availability = 'healthy' | 'degraded' | 'unavailable'
  */
 export type CallNews = 'begun' | 'ok' | 'aborted' | UpstreamError
 
-/** An upstream that is down is probed this often. */
 const DOWN_RETRY_MS = 2_000
 
 /** Health as one request meets it: how a target stands for its key, and what its calls find out. */

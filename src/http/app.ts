@@ -40,7 +40,6 @@ const healthController = (deps: ReadinessDeps) => {
     })
 }
 
-/** Longer paths are nobody's slip. */
 const LONGEST = 400
 const MOST_SEGMENTS = 12
 

@@ -48,7 +48,6 @@ function logged({ log, now }: ErrorDeps, request: Request, error: GatewayError):
   return error
 }
 
-/** What a client reads of an error that has its request's id. */
 export function toErrorResponse(error: GatewayError, format: ErrorFormat = openAiErrors): Response {
   return Response.json(format.error(error), {
     status: format.status?.(error) ?? error.status,

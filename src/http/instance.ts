@@ -6,10 +6,8 @@
 import { bearer } from '@elysiajs/bearer'
 import { type AnyElysia, Elysia } from 'elysia'
 
-/** Routes to mount on an instance. */
 export type Controller = AnyElysia
 
-/** The instance that listens. */
 export type Listener = Pick<Elysia, 'server'>
 
 /** A request that no route takes. Its message is a sentence for whoever asked. */

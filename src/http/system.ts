@@ -27,7 +27,6 @@ const SYSTEM: Key = {
   budget: null,
 }
 
-/** Nobody comes over the network. */
 const nowhere = () => null
 
 /**

@@ -11,7 +11,6 @@ import { endOf, startOf, toBudgetMs, toInForce } from './period.ts'
 /** What one period of one budget has come to. Once the next period begins, only what was reserved in it still knows it. */
 interface PeriodUsage {
   readonly startMs: number
-  /** The first ms of the period after; null where there is none. */
   readonly endMs: number | null
   spentNanoUsd: number
   /** Held by requests under way. */
@@ -34,7 +33,6 @@ interface BudgetState {
   readonly spender: Spender
   readonly name: string
   readonly budget: Budget
-  /** Of the period in force. */
   usage: PeriodUsage
   /** Of the period that was in force before it: a clock that was far ahead for a while comes back to that. */
   previous: PeriodUsage | null
@@ -140,7 +138,6 @@ export class BudgetReservation {
     this.#setUncounted(counting)
   }
 
-  /** Whether anything is held at all. */
   get isNeeded(): boolean {
     return this.#charges.length > 0
   }
@@ -241,7 +238,6 @@ function findFull(charges: readonly BudgetCharge[], likelyNanoUsd: number, heldN
   return null
 }
 
-/** A key or a team. */
 interface Owner {
   id: string
   name: string
@@ -320,7 +316,6 @@ export class Budgets {
     await Promise.all([...uncounted].map((reservation) => reservation.count()))
   }
 
-  /** See `Limiter.renew`. */
   renew(keys: Iterable<Owner>, teams: Iterable<Owner>, spentOf: SpentOf, wallMs: number): void {
     this.#latestMs = toBudgetMs(wallMs, this.#latestMs)
     // Both before either is taken over: `spentOf` may throw.
@@ -331,7 +326,6 @@ export class Budgets {
     for (const state of [...this.#states.key.values(), ...this.#states.team.values()]) this.warn(state)
   }
 
-  /** See `Limiter.ended`. */
   ended({ id, keyId, teamId, costNanoUsd }: Ended): void {
     this.#correct(this.#states.key.get(keyId), id, costNanoUsd)
     if (teamId !== null) this.#correct(this.#states.team.get(teamId), id, costNanoUsd)

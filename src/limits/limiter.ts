@@ -26,7 +26,6 @@ export interface Ask extends Amount {
 }
 
 export interface Moment {
-  /** A clock that never steps: rates go by it. */
   monotonicMs: number
   /** Wall clock: the periods of budgets go by the latest that it has shown. */
   wallMs: number
@@ -51,7 +50,6 @@ export interface EnteredRequest {
   refuse(error: GatewayError, monotonicMs: number): void
 }
 
-/** What one request has reserved. */
 export interface Reservation {
   /** `x-ratelimit-*`, as they stood when it was admitted: of key and team, what leaves less; empty without rates. */
   readonly headers: Headers
@@ -110,7 +108,6 @@ export interface Limiter {
 export const isLimited = (key: Key, team: Team | null): boolean =>
   hasLimits(key.limits) || key.budget !== null || (team !== null && (hasLimits(team.limits) || team.budget !== null))
 
-/** Decides at once. */
 export interface LocalLimiter extends Limiter {
   enter(key: Key, team: Team | null, monotonicMs: number): Decision<EnteredRequest>
 }

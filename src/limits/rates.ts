@@ -26,7 +26,6 @@ interface Grain {
  * of what it holds, so nothing ever leaves early.
  */
 export class Window {
-  /** Oldest first. */
   readonly #grains: Grain[] = []
   readonly #sums = { requests: 0, tokens: 0 }
 
@@ -157,7 +156,6 @@ function checkRate(
   return { on, limit, used: window.used(unit, nowMs), requested, retryAfterMs }
 }
 
-/** Whether there is any limit at all. */
 export function hasLimits(limits: Limits): boolean {
   for (const name of NAMES) if (limits[name] !== null) return true
   return false

@@ -25,7 +25,6 @@ import { dialectOf } from '../upstreams/dialects/dialects.ts'
 /** A field that not every upstream may be sent. */
 export interface RestrictedField {
   name: string
-  /** Dotted path of the field. */
   param: string
   reason: RefusalReason
   /** How a call would be served that has it, where that is what it asks for. */
@@ -170,15 +169,12 @@ const ANYBODYS: ReadonlySet<string> = new Set([
 const STORED = /^(?:fileids?|containerid|vectorstoreids?|conversationid|promptid|skillid|comparisonresponseid)$/
 const MAY_BE_STORED = /file|cont|vec|conv|prom|skill|comp/i
 
-/** What is still to be looked at. */
 interface Open {
   held: object
   path: string
   /** The names that it may have; null where any, or where what holds it is in doubt as a whole. */
   names: PassedNames | null
-  /** Whether it is part of the conversation. */
   isSaid: boolean
-  /** Whether it is a tool, or a list of them. */
   isTool: boolean
   /** Whether a field above has passed by its value, with all that is in it: to look through that at each level takes seconds. */
   isHarmless: boolean

@@ -60,7 +60,6 @@ export class Turns<Work> {
 
 /** Who waits in a queue. */
 export interface QueueEntry {
-  /** Whose turns it takes. */
   owner: string
   /** When it came, on a clock that never steps. */
   sinceMs: number

@@ -13,7 +13,6 @@ const GRACE_MS = 10
 export interface PaceOptions {
   /** A clock that never steps, ms. */
   nowMs?(): number
-  /** Calls back after so many ms. */
   after?(ms: number, then: () => void): void
 }
 

@@ -15,7 +15,6 @@ export type ToolCall =
   | { id: string; type: 'function'; function: { name: string; arguments: string } }
   | { id: string; type: 'custom'; custom: { name: string; input: string } }
 
-/** The call of the legacy `functions`. */
 export interface FunctionCall {
   name: string
   arguments: string

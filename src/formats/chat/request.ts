@@ -174,7 +174,6 @@ function strip<T>(value: T, level: Level): T {
   return kept === null ? value : (kept as T)
 }
 
-/** The same of each item. */
 function stripAll(items: unknown[], level: Level): unknown[] {
   let kept = items
   for (let at = 0; at < items.length; at++) {

@@ -27,15 +27,12 @@ import {
 import { MessageItem } from './message-item.ts'
 import { optionsOf, type ResponseOptions } from './request.ts'
 
-/** How it stands with an answer. */
 interface Standing {
   output: readonly OutputItem[]
   origin: AnswerOrigin
   /** Why it ended; null while it goes on. */
   reason?: FinishReason | null
-  /** What it failed with. */
   error?: { code: string; message: string }
-  /** Once it has ended. */
   receipt?: Receipt
 }
 
@@ -86,18 +83,15 @@ function toUsageJson({ usage, costNanoUsd }: Receipt): string {
 }
 
 export class Output {
-  /** Those that have ended. */
   readonly done: OutputItem[] = []
   /** Why it ended; null before that. */
   reason: FinishReason | null = null
   readonly #items: Item[] = []
-  /** Calls by their index. */
   readonly #calls = new Map<number, Item>()
   #hasBegun = false
   /** Details of thoughts that came without any: signatures of texts and calls. */
   #loose: object[] = []
 
-  /** @param id of the request. */
   constructor(
     private readonly id: string,
     private readonly options: ResponseOptions,
@@ -225,7 +219,6 @@ export class ResponsesWriter implements Writer {
   readonly #options: ResponseOptions
   readonly #output: Output
   #origin: AnswerOrigin = {}
-  /** The number of the next event. */
   #next = 0
   /** What was written since it was last taken. */
   #text = ''
