@@ -6,7 +6,7 @@
 import { type IpRange, toIpRange } from './domain/ip.ts'
 import { toClaimRoles } from './domain/roles.ts'
 import { ServiceError } from './domain/service-error.ts'
-import { DAY_MS, LEAVE_MS, TIMER_MS, toMs } from './domain/time.ts'
+import { DAY_MS, DISCONNECT_GRACE_MS, TIMER_MS, toMs } from './domain/time.ts'
 import type { LogLevel } from './log.ts'
 
 type Texts = Readonly<Record<string, string | undefined>>
@@ -132,10 +132,10 @@ function readAll(sources: ConfigSources) {
     /** Of one event of an upstream's stream; a longer one breaks the stream off. */
     maxEventBytes: read('max-event', '4M', size(MIB), 'a size with its unit, such as 4M, from 1M on'),
     /** How long a call is read on for its usage once its client has left, ms; 0 = not at all. Upstreams may have their own. */
-    leaveMs: read(
+    disconnectGraceMs: read(
       'leave',
       '10s',
-      orOff(time(LEAVE_MS.min, LEAVE_MS.max)),
+      orOff(time(DISCONNECT_GRACE_MS.min, DISCONNECT_GRACE_MS.max)),
       'a time with its unit, such as 10s, at most 5m, or off',
     ),
     /** How long a client may leave a full buffer standing, ms. */

@@ -29,7 +29,7 @@ export interface PlannedCall {
 export interface CallDeps {
   key: Pick<Key, 'shareId' | 'limits'>
   reservation: Pick<Reservation, 'releaseSlot'>
-  leftCalls: LeftCalls
+  disconnectedCalls: DisconnectedCalls
   /** A clock that never steps, ms. */
   monotonicMs(): number
 }
@@ -62,7 +62,7 @@ export class Call implements CallObserver {
 
   /** How long it goes on for its usage when its client leaves or the server stops, ms; 0 = not at all. */
   get readOnMs(): number {
-    return this.#deps.leftCalls.readOnMs(this.target.upstream)
+    return this.#deps.disconnectedCalls.readOnMs(this.target.upstream)
   }
 
   /** See `CallObserver`. Whose time costs nothing is not timed. */
@@ -72,19 +72,19 @@ export class Call implements CallObserver {
 
   /** See `CallObserver`. The request's slot is free from now on. */
   left(reading: Reading): number {
-    const { key, reservation, leftCalls } = this.#deps
+    const { key, reservation, disconnectedCalls } = this.#deps
     this.leftMs = performance.now()
     this.#reading = reading
     reservation.releaseSlot()
     const ms = this.readOnMs
-    if (ms > 0) leftCalls.add(key, reading)
+    if (ms > 0) disconnectedCalls.add(key, reading)
     return ms
   }
 
   /** Notes that nothing is read of it any more. */
   over(): void {
     this.hold?.end()
-    if (this.#reading !== null) this.#deps.leftCalls.delete(this.#deps.key.shareId, this.#reading)
+    if (this.#reading !== null) this.#deps.disconnectedCalls.delete(this.#deps.key.shareId, this.#reading)
   }
 }
 
@@ -93,20 +93,20 @@ const LEAST_OF_A_KEY = 8
 /** A stop does not wait for longer. */
 const DRAIN_MS = 2_000
 
-export class LeftCalls {
-  readonly #leaveMs: number
+export class DisconnectedCalls {
+  readonly #disconnectGraceMs: number
   /** By whose share they are, oldest first. */
   readonly #readings = new Map<string, Set<Reading>>()
   #isDraining = false
 
-  /** @param leaveMs how long, where an upstream has no setting of its own; 0 = not at all. */
-  constructor({ leaveMs }: { leaveMs: number }) {
-    this.#leaveMs = leaveMs
+  /** @param disconnectGraceMs how long, where an upstream has no setting of its own; 0 = not at all. */
+  constructor({ disconnectGraceMs }: { disconnectGraceMs: number }) {
+    this.#disconnectGraceMs = disconnectGraceMs
   }
 
   /** How long calls to this upstream are read on, ms. A local one costs nothing, and has better to do. */
-  readOnMs({ leaveMs, local }: Pick<Upstream, 'leaveMs' | 'local'>): number {
-    const ms = leaveMs ?? (local ? 0 : this.#leaveMs)
+  readOnMs({ disconnectGraceMs, local }: Pick<Upstream, 'disconnectGraceMs' | 'local'>): number {
+    const ms = disconnectGraceMs ?? (local ? 0 : this.#disconnectGraceMs)
     return this.#isDraining ? Math.min(ms, DRAIN_MS) : ms
   }
 

@@ -5,7 +5,7 @@
 import { DIALECTS, type DialectName } from '../domain/dialects.ts'
 import { isHeldBack } from '../domain/fields.ts'
 import { HOPS_HEADER } from '../domain/hops.ts'
-import { LEAVE_MS, TIMER_MS, toMs } from '../domain/time.ts'
+import { DISCONNECT_GRACE_MS, TIMER_MS, toMs } from '../domain/time.ts'
 import { isReference } from '../store/credential-place.ts'
 import { allPresets, findPreset, type Preset } from '../store/presets.ts'
 import { dialectOf, findDialect, type Has, SETTINGS } from '../upstreams/dialects/dialects.ts'
@@ -68,7 +68,7 @@ export function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
   }
   const badIdle = entry.idle === 'off' ? null : explainTime(entry.idle, TIMER_MS, '10m, or off')
   if (badIdle) yield issue([...at, 'idle'], badIdle)
-  const problem = entry.leave === 'off' ? null : explainTime(entry.leave, LEAVE_MS, '5m at most, or off')
+  const problem = entry.leave === 'off' ? null : explainTime(entry.leave, DISCONNECT_GRACE_MS, '5m at most, or off')
   if (problem) yield issue([...at, 'leave'], problem)
 }
 

@@ -62,7 +62,7 @@ export interface Upstream {
   local: boolean
   deadlines: Deadlines
   /** How long its calls are read on once a client has left, ms; null = as the server's setting says. */
-  leaveMs: number | null
+  disconnectGraceMs: number | null
   /** What its provider allows, all keys together. */
   limits: Limits
   /** What its models cost that have a route, by its own names for them. */

@@ -35,7 +35,7 @@ export function toMs(text: string, { min, max }: { min: number; max: number }): 
 }
 
 /** What a call may be read on for after its client has left: beyond it, a setting is a slip of the hand. */
-export const LEAVE_MS = { min: 0, max: 300_000 }
+export const DISCONNECT_GRACE_MS = { min: 0, max: 300_000 }
 
 /** Writes a span in the largest unit up to hours that it is a whole number of: `5m`, `90s`, `1500ms`. */
 export function toSpan(ms: number): string {

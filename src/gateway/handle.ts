@@ -4,7 +4,7 @@
  * ledger row; what is on record is settled by its delivery. What it holds is released by one scope, whichever way it ends.
  */
 
-import type { LeftCalls } from '../accounting/call.ts'
+import type { DisconnectedCalls } from '../accounting/call.ts'
 import { CallLog } from '../accounting/call-log.ts'
 import { type Finished, Settlement } from '../accounting/settle.ts'
 import { type Begun, type Delivery, deliverWhole, QueueNote, toGatewayError } from '../delivery/delivery.ts'
@@ -42,7 +42,7 @@ export interface HandleDeps extends ResolveDeps, ReserveDeps, CallDeps, ReadDeps
   /** What is in force: another snapshot after each change of the configuration. */
   live: { readonly snapshot: Snapshot }
   ledger: Ledger
-  leftCalls: LeftCalls
+  disconnectedCalls: DisconnectedCalls
   limiter: Pick<Limiter, 'enter'> & ReserveDeps['limiter'] & CallDeps['limiter']
   load: Load
   log: Log
@@ -133,9 +133,9 @@ async function record(deps: HandleDeps, reserved: Reserved): Promise<Recorded> {
   const signal = slot.admit(incoming.request.signal)
   const row = toOpenRow(deps.instance, reserved)
   await deps.ledger.open(row)
-  const { ledger, counter, leftCalls, now, monotonicMs } = deps
+  const { ledger, counter, disconnectedCalls, now, monotonicMs } = deps
   const calls = new CallLog({
-    ...{ ledger, row, first, reservation, counter, key, signal, leftCalls, now, monotonicMs, outputCap },
+    ...{ ledger, row, first, reservation, counter, key, signal, disconnectedCalls, now, monotonicMs, outputCap },
     isUncapped: task.cap === null,
   })
   return Object.assign(reserved, { calls, signal, waiting: new QueueNote() })

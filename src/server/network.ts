@@ -3,7 +3,7 @@
  * hold in memory, bodies on their way, and calls whose clients have left. Called by `server.ts`, once each.
  */
 
-import { LeftCalls } from '../accounting/call.ts'
+import { DisconnectedCalls } from '../accounting/call.ts'
 import type { ServeConfig } from '../config.ts'
 import { codeOf } from '../domain/error.ts'
 import { isAddress } from '../domain/ip.ts'
@@ -96,7 +96,7 @@ export function createCapacity(config: ServeConfig, { nowMs, log }: { nowMs(): n
   })
   const load = new Load({ ...config, maxInFlight: files.max_in_flight, nowMs, overload })
   const uploads = new Uploads(config)
-  const leftCalls = new LeftCalls(config)
+  const disconnectedCalls = new DisconnectedCalls(config)
   return {
     files,
     /** A sentence for whoever has started a server that may open too few; null where it may open enough. */
@@ -104,12 +104,12 @@ export function createCapacity(config: ServeConfig, { nowMs, log }: { nowMs(): n
     overload,
     load,
     uploads,
-    leftCalls,
+    disconnectedCalls,
     /** Takes nothing new, and lets what is under way end. */
     drain(): void {
       load.drain()
       uploads.end(stopping)
-      leftCalls.drain()
+      disconnectedCalls.drain()
     },
   }
 }

@@ -118,7 +118,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const watch = store.watch(live.snapshot.revision, live.refresh, log)
   opened.defer(() => watch.stop())
   const capacity = createCapacity(config, { nowMs: monotonicMs, log })
-  const { files, overload, load, uploads, leftCalls } = capacity
+  const { files, overload, load, uploads, disconnectedCalls } = capacity
   const counter = createCounter({ log })
   const checker = createChecker()
   const closeThreads = () => {
@@ -175,7 +175,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     uploads,
     pace: new Pace(),
     concurrency: new AdaptiveConcurrency(monotonicMs),
-    leftCalls,
+    disconnectedCalls,
     log,
     onFinished: toAll(
       [

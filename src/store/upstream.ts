@@ -6,7 +6,7 @@ import { DEFAULT_DEADLINES, LOCAL_HEADERS_MS } from '../domain/deadlines.ts'
 import { DIALECTS, type UpstreamOptions, type UpstreamSettings } from '../domain/dialects.ts'
 import { mapLimits } from '../domain/limits.ts'
 import type { CredentialSource, Environment, OpenedCredential, Upstream } from '../domain/snapshot.ts'
-import { LEAVE_MS, toMs } from '../domain/time.ts'
+import { DISCONNECT_GRACE_MS, toMs } from '../domain/time.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
 import type { UpstreamRow } from './catalog-rows.ts'
 import { resolveReference, toReferences, toSource } from './credential-place.ts'
@@ -44,7 +44,7 @@ export function toUpstream(
       ...(row.local ? { headers: LOCAL_HEADERS_MS } : {}),
       ...row.deadlines,
     },
-    leaveMs: toLeaveMs(row.options),
+    disconnectGraceMs: toDisconnectGraceMs(row.options),
     limits: {
       ...mapLimits((name) => row.options[name] ?? null),
       // Before a server of our own those wait for whom it has no place.
@@ -104,7 +104,7 @@ function toCredentials(
 }
 
 /** How long its calls are read on for their usage once a client has left; null where the catalogue does not say. */
-function toLeaveMs({ leave }: UpstreamRow['options']): number | null {
+function toDisconnectGraceMs({ leave }: UpstreamRow['options']): number | null {
   if (leave === undefined) return null
-  return leave === 'off' ? 0 : toMs(String(leave), LEAVE_MS)
+  return leave === 'off' ? 0 : toMs(String(leave), DISCONNECT_GRACE_MS)
 }

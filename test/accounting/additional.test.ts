@@ -1,7 +1,7 @@
 /** What stands on record of a request whose upstream asked another model within a call: all of it, and each at its own price. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { charge, toBilled, toReportedBill } from '../../src/accounting/bill.ts'
-import { Call, type CallDeps, LeftCalls } from '../../src/accounting/call.ts'
+import { Call, type CallDeps, DisconnectedCalls } from '../../src/accounting/call.ts'
 import { askForAll } from '../../src/accounting/cost.ts'
 import { addBills, isAlone, toEndedCall, toSettledCalls } from '../../src/accounting/settled-rows.ts'
 import { addUsage, NO_USAGE, type PricingItem, type Usage } from '../../src/domain/usage.ts'
@@ -39,7 +39,7 @@ const toUsage = (prompt: number, completion: number, webSearches = 0): Usage => 
 const DEPS: CallDeps = {
   key: toKey(),
   reservation: { releaseSlot() {} },
-  leftCalls: new LeftCalls({ leaveMs: 0 }),
+  disconnectedCalls: new DisconnectedCalls({ disconnectGraceMs: 0 }),
   monotonicMs: () => 0,
 }
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { charge, toComputeMs, toMostComputeMs, toReportedBill } from '../../src/accounting/bill.ts'
-import { Call, LeftCalls } from '../../src/accounting/call.ts'
+import { Call, DisconnectedCalls } from '../../src/accounting/call.ts'
 import { toMostNanoUsd } from '../../src/accounting/cost.ts'
 import { DEFAULT_DEADLINES } from '../../src/domain/deadlines.ts'
 import { NO_USAGE, type PricingItem } from '../../src/domain/usage.ts'
@@ -18,7 +18,7 @@ function begin(pricing: PricingItem[], { stream = true, deadlines = DEFAULT_DEAD
   const deps = {
     key: toKey(),
     reservation: { releaseSlot() {} },
-    leftCalls: new LeftCalls({ leaveMs: 0 }),
+    disconnectedCalls: new DisconnectedCalls({ disconnectGraceMs: 0 }),
     monotonicMs: () => clock.nowMs,
   }
   const target = { ...toTarget({ local: true, deadlines }), pricing }

@@ -28,7 +28,7 @@ export const toCall = (body: Asked, more: { paceMs?: number; signal?: AbortSigna
       baseUrl: null,
       local: true,
       deadlines: DEFAULT_DEADLINES,
-      leaveMs: null,
+      disconnectGraceMs: null,
       limits: NO_LIMITS,
       prices: new Map(),
       options: { ...DEFAULT_OPTIONS, pace_ms: more.paceMs ?? 0 },

@@ -1,6 +1,6 @@
 /** A call that waits for its turn to be written, which may take seconds: whoever leaves meanwhile has asked for nothing. */
 import { expect, test } from 'bun:test'
-import { LeftCalls } from '../../src/accounting/call.ts'
+import { DisconnectedCalls } from '../../src/accounting/call.ts'
 import { CallLog } from '../../src/accounting/call-log.ts'
 import { endedBy } from '../../src/domain/error.ts'
 import { NO_USAGE } from '../../src/domain/usage.ts'
@@ -27,7 +27,7 @@ test.each([
     reservation: { raise: () => null, room: () => Number.POSITIVE_INFINITY, hasBudget: false, releaseSlot() {} },
     key: toKey({ id: 'k' }),
     signal,
-    leftCalls: new LeftCalls({ leaveMs: 60_000 }),
+    disconnectedCalls: new DisconnectedCalls({ disconnectGraceMs: 60_000 }),
     counter: { bound: async () => null, usage: async () => NO_USAGE },
     now: () => 0,
     monotonicMs: () => 0,

@@ -8,7 +8,7 @@ import type { Script, Seen } from '../support/upstream.ts'
 
 let gateway: DoorGateway
 beforeAll(async () => {
-  gateway = await startDoors({ config: { leaveMs: 60_000 } })
+  gateway = await startDoors({ config: { disconnectGraceMs: 60_000 } })
 })
 afterAll(() => gateway.stop())
 

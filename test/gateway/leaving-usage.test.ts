@@ -16,7 +16,7 @@ let rows = 0
 let calls = 0
 beforeAll(async () => {
   upstream = await startUpstream()
-  app = await startApp({ catalog: toCatalogue(upstream.url), config: { leaveMs: 60_000, retries: 2 } })
+  app = await startApp({ catalog: toCatalogue(upstream.url), config: { disconnectGraceMs: 60_000, retries: 2 } })
 })
 afterAll(async () => {
   await upstream.stop()

@@ -1,6 +1,6 @@
 /** What becomes of a key's limits where no scripted upstream leads: a ledger that refuses, a count that never ends. */
 import { afterAll, describe, expect, test } from 'bun:test'
-import { LeftCalls } from '../../src/accounting/call.ts'
+import { DisconnectedCalls } from '../../src/accounting/call.ts'
 import { endedBy, GatewayError } from '../../src/domain/error.ts'
 import { NO_LIMITS } from '../../src/domain/limits.ts'
 import { NO_USAGE } from '../../src/domain/usage.ts'
@@ -70,7 +70,7 @@ function createAsking(fakes: Fakes) {
     pace: new Pace(),
     concurrency: new AdaptiveConcurrency(() => 0),
     uploads: new Uploads({ uploadMs: 60_000 }),
-    leftCalls: new LeftCalls({ leaveMs: 0 }),
+    disconnectedCalls: new DisconnectedCalls({ disconnectGraceMs: 0 }),
     log: createLog({ now: () => 0, write: fine }),
     now: () => 0,
     monotonicMs: () => 0,

@@ -105,7 +105,7 @@ test('a stream under way ends in its failure, and is cut by the server and bille
 test('what its upstream says of its use within two seconds more is what it costs', async () => {
   const gate = Promise.withResolvers<void>()
   const told = await stopAmid(STREAMING, {
-    ...{ stream: true, read: FIRST, config: { leaveMs: 60_000 } },
+    ...{ stream: true, read: FIRST, config: { disconnectGraceMs: 60_000 } },
     script: beginning((format) => [{ until: gate.promise }, ...format.tail([FIRST], COUNTS)]),
     async during() {
       await Bun.sleep(300)
@@ -158,7 +158,7 @@ test('a whole answer that comes while the server stops still finds its client', 
   const body = JSON.stringify(UPSTREAM_FORMATS.chat.whole(WORDS, COUNTS).body)
   const headers = { 'content-type': 'application/json' }
   const [told] = await stopAmid(chat, {
-    ...{ stream: false, read: null, config: { leaveMs: 60_000 } },
+    ...{ stream: false, read: null, config: { disconnectGraceMs: 60_000 } },
     script: { kind: 'stream', headers, steps: [body], end: 'eof', after: gate.promise },
     async during() {
       await Bun.sleep(300)

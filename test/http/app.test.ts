@@ -1,6 +1,6 @@
 /** The HTTP surface on fakes, for what no scripted upstream can bring about: bugs of our own, and a ledger that is full. */
 import { describe, expect, test } from 'bun:test'
-import { LeftCalls } from '../../src/accounting/call.ts'
+import { DisconnectedCalls } from '../../src/accounting/call.ts'
 import { logFinished } from '../../src/accounting/settle.ts'
 import { GatewayError } from '../../src/domain/error.ts'
 import { AdaptiveConcurrency } from '../../src/gateway/adaptive-concurrency.ts'
@@ -69,7 +69,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
     concurrency: new AdaptiveConcurrency(() => 0),
     uploads: new Uploads({ uploadMs: 60_000 }),
     log,
-    leftCalls: new LeftCalls({ leaveMs: 0 }),
+    disconnectedCalls: new DisconnectedCalls({ disconnectGraceMs: 0 }),
     onFinished: logFinished.bind(null, log),
     now,
     monotonicMs: () => 0,

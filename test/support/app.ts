@@ -117,7 +117,14 @@ export async function startApp({
     monotonicMs: () => clock.monotonicMs,
     backoffMs: 1,
     loadProcesses: async () => specs,
-    configure: () => ({ ...toServeConfig(NO_SETTINGS), port: 0, retries: 0, probeMs: 0, leaveMs: 0, ...config }),
+    configure: () => ({
+      ...toServeConfig(NO_SETTINGS),
+      port: 0,
+      retries: 0,
+      probeMs: 0,
+      disconnectGraceMs: 0,
+      ...config,
+    }),
     async prepare(store) {
       const how = { origin, actor: 'test', subject: 'test', digest: 'd', nowMs: now() } as const
       await applyCatalog(store, parsed.catalog, how)

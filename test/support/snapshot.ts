@@ -39,7 +39,7 @@ export function toTarget(fields: Partial<Upstream> = {}): Target {
     baseUrl: 'http://127.0.0.1:1/v1',
     local: false,
     deadlines: DEFAULT_DEADLINES,
-    leaveMs: null,
+    disconnectGraceMs: null,
     limits: NO_LIMITS,
     prices: new Map(),
     options: DEFAULT_OPTIONS,

@@ -1,6 +1,6 @@
 /** Calls that are read on after their clients have left: for how long, and how many of a key. */
 import { expect, test } from 'bun:test'
-import { LeftCalls } from '../../src/accounting/call.ts'
+import { DisconnectedCalls } from '../../src/accounting/call.ts'
 import { NO_LIMITS } from '../../src/domain/limits.ts'
 import { toKey, toTarget } from '../support/snapshot.ts'
 
@@ -12,15 +12,15 @@ const toReading = () => {
 test.each([
   [{}, 10_000],
   [{ local: true }, 0],
-  [{ leaveMs: 500 }, 500],
-  [{ leaveMs: 0 }, 0],
-  [{ leaveMs: 500, local: true }, 500],
+  [{ disconnectGraceMs: 500 }, 500],
+  [{ disconnectGraceMs: 0 }, 0],
+  [{ disconnectGraceMs: 500, local: true }, 500],
 ])('a call to an upstream with %j is read on for %i ms', (upstream, ms) => {
-  expect(new LeftCalls({ leaveMs: 10_000 }).readOnMs(toTarget(upstream).upstream)).toBe(ms)
+  expect(new DisconnectedCalls({ disconnectGraceMs: 10_000 }).readOnMs(toTarget(upstream).upstream)).toBe(ms)
 })
 
 test('a key without a limit of concurrency has as many of them as there are', () => {
-  const left = new LeftCalls({ leaveMs: 10_000 })
+  const left = new DisconnectedCalls({ disconnectGraceMs: 10_000 })
   const readings = Array.from({ length: 100 }, toReading)
   for (const reading of readings) left.add(toKey(), reading)
   expect(readings.flatMap(({ ends }) => ends)).toEqual([])
@@ -30,7 +30,7 @@ test.each([
   [3, 8],
   [20, 20],
 ])('a key with a concurrency of %i has %i of them, and the oldest ends for a new one', (concurrency, most) => {
-  const left = new LeftCalls({ leaveMs: 10_000 })
+  const left = new DisconnectedCalls({ disconnectGraceMs: 10_000 })
   const key = toKey({ limits: { ...NO_LIMITS, concurrency } })
   const [other, ended, ...readings] = Array.from({ length: most + 3 }, toReading)
   left.add({ ...key, shareId: 'other' }, other as ReturnType<typeof toReading>)
@@ -41,7 +41,7 @@ test.each([
 })
 
 test('keys of one owner have them together', () => {
-  const left = new LeftCalls({ leaveMs: 10_000 })
+  const left = new DisconnectedCalls({ disconnectGraceMs: 10_000 })
   const limits = { ...NO_LIMITS, concurrency: 1 }
   const readings = Array.from({ length: 9 }, toReading)
   for (const [i, reading] of readings.entries()) left.add(toKey({ id: `k${i}`, ownerId: 'ann', limits }), reading)
@@ -49,11 +49,11 @@ test('keys of one owner have them together', () => {
 })
 
 test('a stop waits two seconds for them, whether they are there already or not', () => {
-  const left = new LeftCalls({ leaveMs: 10_000 })
+  const left = new DisconnectedCalls({ disconnectGraceMs: 10_000 })
   const reading = toReading()
   left.add(toKey(), reading)
   left.drain()
   expect(reading.ends).toEqual([2_000])
   const { upstream } = toTarget()
-  expect([left.readOnMs(upstream), left.readOnMs({ ...upstream, leaveMs: 500 })]).toEqual([2_000, 500])
+  expect([left.readOnMs(upstream), left.readOnMs({ ...upstream, disconnectGraceMs: 500 })]).toEqual([2_000, 500])
 })
