@@ -1,7 +1,9 @@
 /**
- * The backups in `backups/` of a data folder, for whoever runs the server from afar: listed, made by a process of its own, and found by
- * their names alone. Nothing else of the folder is told of, or given out. `server.ts` makes it; the admin API presents it.
+ * The backups in `backups/` of a data folder, beside a running server: made one at a time by a process of its own, every so often and when
+ * an owner wants one; listed, and found by their names alone. The oldest of those that the schedule has made go beyond a number, and nothing
+ * else is removed, told of or given out. `server.ts` makes it; the admin API presents it.
  */
+import { existsSync, rmSync } from 'node:fs'
 import { lstat, mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf, messageOf } from '../domain/error.ts'
@@ -9,8 +11,10 @@ import { ServiceError } from '../domain/service-error.ts'
 import type { Log } from '../log.ts'
 import type { Actor, ConfigStore } from '../store/config-store.ts'
 import { BACKUPS, removeParts } from '../store/copy-file.ts'
-import { toStamp } from './files.ts'
-import type { MakeBackup } from './schedule.ts'
+import { listScheduled, toScheduledName, toStamp } from './files.ts'
+
+/** Writes a backup. Resolves to what is wrong, also where it wrote one; null where nothing is. Ends with its signal. */
+export type MakeBackup = (file: string, signal: AbortSignal) => Promise<string | null>
 
 export interface ShelvedBackup {
   name: string
@@ -24,10 +28,14 @@ export interface ShelvedBackup {
 export interface BackupShelf {
   /** Oldest first. */
   list(): Promise<ShelvedBackup[]>
-  /** The name of the one that is being made, and why the last one was not, or is not as it should be. */
+  /** The name of the one that is being made, and why the last that somebody wanted was not, or is not as it should be. */
   state(): { making: string | null; failed: string | null }
+  /** The same of the last scheduled one. */
+  scheduledFailed(): string | null
   /** Begins to make one, and returns its name. Throws `backup_under_way`. */
   begin(by: Actor): Promise<string>
+  /** Makes the scheduled one where it is due. Resolves once it is made, or is not. */
+  look(): Promise<void>
   /** Where one of those that are listed lies, for whoever is given it. Throws `backup_not_found`. */
   take(name: string, by: Actor): Promise<ShelvedBackup & { path: string }>
   /** Gives up one that is being made. */
@@ -37,42 +45,88 @@ export interface BackupShelf {
 export interface ShelfDeps {
   dataFolder: string
   store: Pick<ConfigStore, 'changeSettings'>
+  /** From one scheduled backup to the next; 0 = never. */
+  everyMs: number
+  /** How many of those are kept. */
+  keep: number
   make: MakeBackup
+  /** Wall clock, ms. */
+  now(): number
   log: Log
 }
 
-export function createShelf({ dataFolder, store, make, log }: ShelfDeps): BackupShelf {
+/** Not beside the first requests after a start. */
+const FIRST_MS = 2_000
+const LOOK_MS = 10_000
+/** After a failure. */
+const RETRY_MS = 600_000
+
+export function createShelf({ dataFolder, store, everyMs, keep, make, now, log }: ShelfDeps): BackupShelf {
   const folder = join(dataFolder, BACKUPS)
   const stopped = new AbortController()
   let making: { name: string; done: Promise<void> } | null = null
-  let failed: string | null = null
+  const failed: Record<'made' | 'scheduled', string | null> = { made: null, scheduled: null }
+  /** When a scheduled one failed last, until one is made; by a clock that may have been set since. */
+  let failedMs: number | null = null
+
+  /** A scheduled one with a time to come is of a clock that was set back: it is neither the last one nor in the way of others. */
+  const past = () => listScheduled(dataFolder).filter(({ madeMs }) => madeMs <= now())
 
   const list = async (): Promise<ShelvedBackup[]> => {
-    const found = await Promise.all((await namesIn(folder)).map((name) => look(folder, name)))
+    const found = await Promise.all((await namesIn(folder)).map((name) => lookAt(folder, name)))
     return found.filter((one) => one !== null).sort((a, b) => a.madeMs - b.madeMs || (a.name < b.name ? -1 : 1))
   }
 
   const note = (by: Actor, action: 'backups.create' | 'backups.download', name: string) =>
     store.changeSettings(by, () => ({ value: null, change: { action, subject: name, detail: {}, write: {} } }))
 
-  const run = async (name: string) => {
-    const file = join(folder, name)
+  /** Resolves to what is wrong with it; null where nothing is. */
+  const makeFile = async (kind: 'made' | 'scheduled', file: string): Promise<string | null> => {
     try {
       await mkdir(folder, { recursive: true, mode: 0o700 })
       removeParts(folder)
-      failed = await make(file, stopped.signal)
+      const why = await make(file, stopped.signal)
+      if (!existsSync(file)) return why ?? 'it was not written'
+      if (kind === 'scheduled') for (const { path } of past().slice(0, -keep)) rmSync(path, { force: true })
+      return why
     } catch (error) {
-      failed = messageOf(error)
+      return messageOf(error)
     }
-    making = null
-    if (stopped.signal.aborted) return
-    if (failed === null) log.info('backup_made', 'a backup was made', { file })
-    else log.error('backup_failed', 'a backup failed, or is not as it should be', { file, error: failed })
   }
 
+  const run = async (kind: 'made' | 'scheduled', name: string) => {
+    const file = join(folder, name)
+    const why = await makeFile(kind, file)
+    making = null
+    failed[kind] = why
+    if (stopped.signal.aborted) return
+    if (kind === 'scheduled') failedMs = why === null ? null : now()
+    if (why === null) log.info('backup_made', 'a backup was made', { file })
+    else log.error('backup_failed', 'a backup failed, or is not as it should be', { file, error: why })
+  }
+
+  const isDue = () => {
+    const nowMs = now()
+    const sinceMs = failedMs === null ? Number.POSITIVE_INFINITY : nowMs - failedMs
+    const mayTry = sinceMs < 0 || sinceMs >= Math.min(RETRY_MS, everyMs)
+    return mayTry && nowMs >= (past().at(-1)?.madeMs ?? 0) + everyMs
+  }
+
+  const look = (): Promise<void> => {
+    if (making === null && !stopped.signal.aborted && isDue()) {
+      const name = toScheduledName(now())
+      const begun = { name, done: Promise.resolve() }
+      making = begun
+      begun.done = run('scheduled', name)
+    }
+    return making?.done ?? Promise.resolve()
+  }
+
+  const timers = everyMs === 0 ? [] : [setTimeout(look, FIRST_MS), setInterval(look, LOOK_MS)]
   return {
     list,
-    state: () => ({ making: making?.name ?? null, failed }),
+    state: () => ({ making: making?.name ?? null, failed: failed.made }),
+    scheduledFailed: () => failed.scheduled,
     async begin(by) {
       if (making) throw underWay(making.name)
       const name = `made-${toStamp(by.nowMs)}.sqlite`
@@ -84,9 +138,10 @@ export function createShelf({ dataFolder, store, make, log }: ShelfDeps): Backup
         making = null
         throw error
       }
-      begun.done = run(name)
+      begun.done = run('made', name)
       return name
     },
+    look,
     async take(name, by) {
       const found = (await list()).find((one) => one.name === name)
       if (!found) throw notFound(name)
@@ -94,6 +149,7 @@ export function createShelf({ dataFolder, store, make, log }: ShelfDeps): Backup
       return { ...found, path: join(folder, name) }
     },
     async stop() {
+      for (const timer of timers) clearTimeout(timer)
       stopped.abort()
       await making?.done
     },
@@ -117,7 +173,7 @@ async function namesIn(folder: string): Promise<string[]> {
 }
 
 /** Null for what is no file, or is gone. */
-async function look(folder: string, name: string): Promise<ShelvedBackup | null> {
+async function lookAt(folder: string, name: string): Promise<ShelvedBackup | null> {
   const found = await lstat(join(folder, name)).catch(() => null)
   if (!found?.isFile()) return null
   return { name, kind: kindOf(name), bytes: found.size, madeMs: Math.round(found.mtimeMs) }

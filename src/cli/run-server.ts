@@ -4,7 +4,7 @@
  */
 
 import { realpathSync } from 'node:fs'
-import type { MakeBackup } from '../backup/schedule.ts'
+import type { MakeBackup } from '../backup/shelf.ts'
 import { toServeConfig, toSettingTexts, toVariableName, WITHOUT_ROW } from '../config.ts'
 import { isBuiltIn } from '../domain/dialects.ts'
 import { toOidcSettings } from '../identity/oidc.ts'

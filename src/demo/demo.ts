@@ -3,12 +3,14 @@
  * benchmark need nothing else. Whole answers come at once; streams send one token a batch at the upstream's `pace_ms`.
  * What it says is in `reply.ts`, what its vectors are in `embed.ts`. Keeps no state between calls and does no I/O.
  */
-import { EMBEDDING } from '../domain/embedding.ts'
+import { EMBEDDING, type EmbeddingInput, type EmbeddingRequest } from '../domain/embedding.ts'
+import type { EndSignal } from '../domain/end-signal.ts'
+import { UpstreamError } from '../domain/error.ts'
+import type { AnswerEvent, AnswerStream, Logprobs, TokenLogprob } from '../domain/events.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
+import { NO_USAGE } from '../domain/usage.ts'
 import type { Backend } from '../upstreams/backend.ts'
-import { toEmbeddings } from './embed.ts'
-import { toEvents } from './events.ts'
-import { aborted, createPacedStream } from './pace.ts'
-import { toReply } from './reply.ts'
+import { countTokens, type Part, type Reply, toReply } from './reply.ts'
 
 const DEFAULT_PACE_MS = 15
 
@@ -32,4 +34,167 @@ export function createDemoBackend(): Backend {
     },
     probe: async () => ({ state: 'ready' }),
   }
+}
+
+/** What the model might have written instead; one more than a request may ask for besides the token itself. */
+const ALTERNATIVES =
+  ' the, a, demo, model, it, is, and, says, what, you, wrote, token, gate, this, that, of, to, in, not, or'.split(',')
+
+type Request = Pick<CanonicalRequest, 'stream' | 'logprobs' | 'top_logprobs'>
+
+/** Names the call at a place of a choice. */
+type ToId = (choice: number, index: number) => string
+
+/**
+ * Converts a reply to batches of events: one for each token of a stream, one for all of a whole answer. The last ends in
+ * each choice's finish, the usage and `done`.
+ */
+export function toEvents({ choices, usage }: Reply, request: Request, toId: ToId): AnswerEvent[][] {
+  const steps = choices.map(({ parts }, choice) => toSteps(parts, choice, request, toId))
+  const longest = Math.max(0, ...steps.map(({ length }) => length))
+  const batches = Array.from({ length: longest }, (_, at) => steps.flatMap((step) => step[at] ?? []))
+  const ends = choices.map(({ finish }, choice): AnswerEvent => ({ kind: 'finish', choice, reason: finish }))
+  batches.push([...ends, { kind: 'usage', usage }, { kind: 'done' }])
+  return request.stream ? batches : [batches.flat()]
+}
+
+/** What one choice says, step by step. What begins a call goes with the first of its arguments. */
+function toSteps(parts: readonly Part[], choice: number, request: Request, toId: ToId): AnswerEvent[][] {
+  let index = -1
+  return parts.flatMap((part) => {
+    const written = part.tokens.map((token) => token.toWellFormed())
+    const pieces = request.stream ? written.map((token) => [token]) : written.length > 0 ? [written] : []
+    if (!('name' in part))
+      return pieces.map((tokens): AnswerEvent[] => [
+        { kind: part.kind, choice, text: tokens.join(''), ...toLogprobs(request, part, tokens) },
+      ])
+    index += 1
+    const { kind: type, name } = part
+    const begun: AnswerEvent = { kind: 'tool', choice, index, id: toId(choice, index), name, type }
+    const [first = [], ...rest] = pieces.map((tokens): AnswerEvent[] => [
+      { kind: 'arguments', choice, index, text: tokens.join('') },
+    ])
+    return [[begun, ...first], ...rest]
+  })
+}
+
+/** The figures are made up and add up: each token had a chance of one half, the next likeliest one of a quarter, and so on. */
+function toLogprobs(
+  { logprobs, top_logprobs }: Request,
+  { kind }: Part,
+  tokens: readonly string[],
+): { logprobs?: Logprobs } {
+  if (!logprobs || tokens.length === 0) return {}
+  const rated = tokens.map((token) => rate(token, top_logprobs ?? 0))
+  if (kind === 'text') return { logprobs: { content: rated, refusal: null } }
+  return kind === 'refusal' ? { logprobs: { content: null, refusal: rated } } : {}
+}
+
+function rate(token: string, count: number): TokenLogprob {
+  const likeliest = [token, ...ALTERNATIVES.filter((other) => other !== token)].slice(0, count)
+  return { ...toRanked(token, 0), top_logprobs: likeliest.map(toRanked) }
+}
+
+const toRanked = (token: string, rank: number) => ({
+  token,
+  logprob: -(rank + 1) * Math.LN2,
+  bytes: [...Buffer.from(token)],
+})
+
+const aborted = () =>
+  new UpstreamError('aborted', 'The call to the demo model was aborted.', {
+    retryable: false,
+  })
+
+/**
+ * Creates a stream of at least one batch, the first at once and each other one `paceMs` later; at a pace of 0 the loop
+ * turns between two. An abort ends it with a `failure`, `close()` without a word; either at once and without a timer left.
+ */
+export function createPacedStream(
+  batches: readonly (readonly AnswerEvent[])[],
+  paceMs: number,
+  signal: EndSignal,
+): AnswerStream {
+  let at = 0
+  let isOver = false
+  let timer: Timer | undefined
+  let goOn = () => {}
+
+  const pause = () =>
+    new Promise<void>((resolve) => {
+      goOn = resolve
+      if (signal.aborted) resolve()
+      else if (paceMs > 0) timer = setTimeout(resolve, paceMs)
+      else setImmediate(resolve)
+    })
+  const wake = () => {
+    clearTimeout(timer)
+    goOn()
+  }
+  const next = (): readonly AnswerEvent[] => {
+    const batch = signal.aborted ? [{ kind: 'failure' as const, error: aborted() }] : (batches[at] ?? [])
+    at += 1
+    isOver = signal.aborted || at >= batches.length
+    return batch
+  }
+
+  return {
+    async pump(take) {
+      signal.addEventListener('abort', wake)
+      try {
+        while (!isOver) {
+          if (at > 0) await pause()
+          if (isOver || !(await take(next()))) return
+        }
+      } finally {
+        signal.removeEventListener('abort', wake)
+      }
+    },
+    close() {
+      isOver = true
+      wake()
+    },
+  }
+}
+
+const DEFAULT_DIMENSIONS = 256
+const WORD = /[\p{L}\p{N}]+|[^\s\p{L}\p{N}]/gu
+/** Three letters say less than a word. */
+const PART_WEIGHT = 0.25
+
+export function toEmbeddings({ inputs, dimensions }: EmbeddingRequest): AnswerEvent[] {
+  const length = dimensions ?? DEFAULT_DIMENSIONS
+  const prompt = inputs.reduce((sum, input) => sum + tokensOf(input), 0)
+  return [
+    { kind: 'embeddings', vectors: inputs.map((input) => toVector(input, length)) },
+    { kind: 'usage', usage: { ...NO_USAGE, prompt } },
+    { kind: 'done' },
+  ]
+}
+
+const tokensOf = (input: EmbeddingInput) => (typeof input === 'string' ? countTokens(input) : input.length)
+
+function toVector(input: EmbeddingInput, length: number): Float32Array {
+  const vector = new Float32Array(length)
+  for (const word of wordsOf(input)) {
+    add(vector, word, 1)
+    for (let at = 0; at + 3 <= word.length; at++) add(vector, word.slice(at, at + 3), PART_WEIGHT)
+  }
+  let squares = 0
+  for (const number of vector) squares += number * number
+  // Signs may cancel each other out, and blanks have no words.
+  if (squares === 0) vector[0] = squares = 1
+  const size = Math.sqrt(squares)
+  return vector.map((number) => number / size)
+}
+
+/** A token's number is a word like any other: nobody here has its vocabulary. */
+function wordsOf(input: EmbeddingInput): Iterable<string> {
+  return typeof input === 'string' ? (input.toLowerCase().match(WORD) ?? []) : input.map(String)
+}
+
+function add(vector: Float32Array, word: string, weight: number): void {
+  const hash = Bun.hash.xxHash32(word)
+  const at = (hash >>> 1) % vector.length
+  vector[at] = (vector[at] ?? 0) + (hash % 2 === 0 ? weight : -weight)
 }

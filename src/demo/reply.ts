@@ -23,17 +23,16 @@
  * status 400. Sampling parameters change nothing.
  */
 import type { FinishReason, ToolKind } from '../domain/events.ts'
-import type { CanonicalRequest } from '../domain/request.ts'
+import type { CanonicalRequest, Message } from '../domain/request.ts'
+import { count } from '../domain/text.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
-import { countPrompt, toAsked, toAttached, toEcho, toReasoning, toResults } from './conversation.ts'
-import { countTokens, toTokens } from './tokens.ts'
-import { toCalls } from './tools.ts'
-import { toJson } from './value.ts'
+import { toMatching } from './pattern.ts'
+import { cannot, toJson } from './value.ts'
 
 /** One stretch of a choice. A call's tokens are its arguments, or its input. */
 export type Part = { kind: 'reasoning' | 'text' | 'refusal'; tokens: string[] } | CallPart
 
-export interface CallPart {
+interface CallPart {
   kind: ToolKind
   name: string
   tokens: string[]
@@ -151,4 +150,201 @@ function toSpeech(body: CanonicalRequest, index: number, count: number): string 
 function untilStop(text: string, stop: CanonicalRequest['stop']): string {
   const hits = [stop ?? []].flat().flatMap((end) => (end === '' || !text.includes(end) ? [] : text.indexOf(end)))
   return text.slice(0, Math.min(text.length, ...hits))
+}
+
+type Tools = NonNullable<CanonicalRequest['tools']>
+
+interface Tool {
+  kind: ToolKind
+  name: string
+  parameters?: unknown
+  format?: Extract<Tools[number], { type: 'custom' }>['custom']['format']
+}
+
+/** How many characters of a message are searched for the names of tools. */
+const MAX_SEARCHED = 100_000
+
+/** Decides what is called; empty where the model talks. Throws an UpstreamError for a call that it cannot make. */
+function toCalls(body: CanonicalRequest): CallPart[] {
+  const { mode, tools } = toChoice(body)
+  if (mode === 'none' || tools.length === 0) return []
+  if (mode === 'auto' && toResults(body).length > 0) return []
+  const called = mode === 'required' ? toCalled(body) : new Set()
+  const left = tools.filter(({ name }) => !called.has(name))
+  const named = toNamed(left, toAsked(body))
+  const chosen = named.length === 0 && mode === 'required' ? left.slice(0, 1) : named
+  // A message has room for one legacy call.
+  const isSingle = body.parallel_tool_calls === false || chosen[0]?.kind === 'function_call'
+  return (isSingle ? chosen.slice(0, 1) : chosen).map((tool) => ({
+    kind: tool.kind,
+    name: tool.name,
+    tokens: toTokens(tool.kind === 'custom' ? toInput(tool) : toJson(tool.parameters)),
+  }))
+}
+
+/** Reads every form of `tool_choice`, and of `function_call`. `tools` are those that may be called. */
+function toChoice(body: CanonicalRequest): { mode: 'none' | 'auto' | 'required'; tools: Tool[] } {
+  const tools = (body.tools ?? []).map<Tool>((tool) =>
+    tool.type === 'function' ? { kind: 'function', ...tool.function } : { kind: 'custom', ...tool.custom },
+  )
+  const functions = (body.functions ?? []).map<Tool>((tool) => ({ kind: 'function_call', ...tool }))
+  if (tools.length === 0 && functions.length > 0) {
+    const choice = body.function_call ?? 'auto'
+    return typeof choice === 'string' ? { mode: choice, tools: functions } : force(functions, [choice.name])
+  }
+  const choice = body.tool_choice ?? 'auto'
+  if (choice === 'required') return force(tools)
+  if (typeof choice === 'string') return { mode: choice, tools }
+  if (choice.type === 'function') return force(tools, [choice.function.name])
+  if (choice.type === 'custom') return force(tools, [choice.custom.name])
+  const allowed = choice.allowed_tools.tools.flatMap((entry) => [nameIn(entry.function), nameIn(entry.custom)])
+  if (choice.allowed_tools.mode === 'required') return force(tools, allowed)
+  return { mode: 'auto', tools: tools.filter(({ name }) => allowed.includes(name)) }
+}
+
+const nameIn = (entry: unknown): unknown =>
+  typeof entry === 'object' && entry !== null && 'name' in entry ? entry.name : null
+
+function force(tools: readonly Tool[], names?: readonly unknown[]): { mode: 'required'; tools: Tool[] } {
+  const allowed = tools.filter(({ name }) => names?.includes(name) ?? true)
+  if (allowed.length === 0) throw cannot('The tool that was forced is not among the tools.')
+  return { mode: 'required', tools: allowed }
+}
+
+/** Finds the tools whose names are words of a text, in the order of the text. */
+function toNamed(tools: readonly Tool[], text: string): Tool[] {
+  const byName = new Map(tools.map((tool) => [tool.name, tool]))
+  const words = new Set(text.slice(0, MAX_SEARCHED).match(/[\w-]+/g))
+  return [...words].flatMap((word) => byName.get(word) ?? [])
+}
+
+/** Writes the input of a custom tool: by its regular expression, else any text. */
+function toInput({ name, format }: Tool): string {
+  if (format?.type !== 'grammar') return 'demo'
+  const { syntax, definition } = format.grammar
+  const text = syntax === 'regex' ? toMatching(definition) : null
+  if (text === null) throw cannot(`The demo model cannot follow the grammar of the tool ${name}.`)
+  return text
+}
+
+/** What an image, a sound, a file or any other part counts, whatever its size: the demo model does not look into it. */
+const TOKENS_PER_ATTACHMENT = 256
+
+/** How much of a message is said back. */
+const ECHOED_TOKENS = 200
+
+const ATTACHMENTS = { image_url: 'image', input_audio: 'sound', file: 'file' }
+
+/** Joins the text of a message: its text parts and its refusals. */
+function textOf({ content }: Message): string {
+  if (typeof content === 'string') return content
+  return (content ?? [])
+    .flatMap((part) => (part.type === 'text' ? part.text : part.type === 'refusal' ? part.refusal : []))
+    .join(' ')
+}
+
+const lastOfUser = ({ messages }: CanonicalRequest) => messages.findLast(({ role }) => role === 'user')
+
+/** Returns the text of the last user message. */
+function toAsked(body: CanonicalRequest): string {
+  const last = lastOfUser(body)
+  return last ? textOf(last) : ''
+}
+
+/** Returns what the tools at the end of the conversation answered; empty where somebody else spoke last. */
+function toResults({ messages }: CanonicalRequest): string[] {
+  const before = messages.findLastIndex(({ role }) => role !== 'tool' && role !== 'function')
+  return messages.slice(before + 1).map(textOf)
+}
+
+/** Returns the names of the tools that were called since the last user message. */
+function toCalled({ messages }: CanonicalRequest): Set<string> {
+  const turn = messages.slice(messages.findLastIndex(({ role }) => role === 'user') + 1)
+  return new Set(turn.flatMap((message) => callsOf(message).map(({ name }) => name)))
+}
+
+function callsOf(message: Message): { name: string; arguments: string }[] {
+  if (message.role !== 'assistant') return []
+  const calls = (message.tool_calls ?? []).map((call) =>
+    call.type === 'function' ? call.function : { name: call.custom.name, arguments: call.custom.input },
+  )
+  return message.function_call ? [...calls, message.function_call] : calls
+}
+
+/** Says what came besides text in the last user message: `1 image and 2 files`, or null. */
+function toAttached(body: CanonicalRequest): string | null {
+  const kinds = attachmentsOf(lastOfUser(body))
+  const said = Object.entries(ATTACHMENTS).flatMap(([kind, name]) => {
+    const found = kinds.filter((one) => one === kind).length
+    return found === 0 ? [] : count(found, name)
+  })
+  return said.length === 0 ? null : new Intl.ListFormat('en-GB').format(said)
+}
+
+function attachmentsOf(message: Message | undefined): string[] {
+  if (!Array.isArray(message?.content)) return []
+  return message.content.map(({ type }) => type).filter((type) => type !== 'text' && type !== 'refusal')
+}
+
+/** Shortens a text to what is worth saying back. */
+function toEcho(text: string): string {
+  const tokens = toTokens(text, ECHOED_TOKENS + 1)
+  if (tokens.length <= ECHOED_TOKENS) return text
+  return `${tokens.slice(0, ECHOED_TOKENS).join('')} … and ${countTokens(text) - ECHOED_TOKENS} more tokens`
+}
+
+/** Counts what the demo model reads: messages, attachments, and the tools and the schema that it was given. */
+function countPrompt(body: CanonicalRequest): number {
+  const format = body.response_format?.type === 'json_schema' ? body.response_format : null
+  const given = [body.tools, body.functions, format].filter((one) => one !== null && one !== undefined)
+  const texts = [
+    ...given.map((one) => JSON.stringify(one)),
+    ...body.messages.flatMap((message) => [
+      textOf(message),
+      ...callsOf(message).flatMap((call) => [call.name, call.arguments]),
+      (message.role === 'assistant' && message.refusal) || '',
+    ]),
+  ]
+  const attachments = body.messages.flatMap(attachmentsOf).length
+  return texts.reduce((sum, text) => sum + countTokens(text), attachments * TOKENS_PER_ATTACHMENT)
+}
+
+/**
+ * Reads whether the model is to reason: OpenAI's `reasoning_effort`, and the `reasoning` and `include_reasoning` of other
+ * gateways, which are in nobody's schema, so that anything may be in them. Null where it is not; `isHidden`: reasoning is
+ * counted, but not sent.
+ */
+function toReasoning(body: CanonicalRequest): { isHidden: boolean; mostTokens: number } | null {
+  const { reasoning, include_reasoning }: CanonicalRequest & { reasoning?: unknown; include_reasoning?: unknown } = body
+  const told: Record<string, unknown> = typeof reasoning === 'object' && reasoning !== null ? { ...reasoning } : {}
+  const effort = told.effort ?? body.reasoning_effort
+  const hasBudget = typeof told.max_tokens === 'number' && told.max_tokens > 0
+  const isWanted = typeof effort === 'string' || told.enabled === true || hasBudget || include_reasoning === true
+  if (!isWanted || told.enabled === false || effort === 'none') return null
+  return {
+    isHidden: told.exclude === true || include_reasoning === false,
+    mostTokens: hasBudget ? Number(told.max_tokens) : Number.POSITIVE_INFINITY,
+  }
+}
+
+/** Letters and digits are those of ASCII and all above it but its three blanks. */
+const TOKEN =
+  / ?(?:[0-9A-Za-z\x80-\x9f\xa1-\u2027\u202a-\u{10ffff}]{1,8}|[^\s0-9A-Za-z\x80-\u{10ffff}]{1,4})|[\t-\r \xa0\u2028\u2029]{1,8}/gu
+
+/** Counts the tokens of a text without building them. */
+export function countTokens(text: string): number {
+  let count = 0
+  TOKEN.lastIndex = 0
+  while (TOKEN.test(text)) count += 1
+  return count
+}
+
+/** Splits a text into its first `most` tokens; joined, all of them are the text again. */
+export function toTokens(text: string, most = Number.POSITIVE_INFINITY): string[] {
+  const tokens: string[] = []
+  for (const [token] of text.matchAll(TOKEN)) {
+    if (tokens.length >= most) break
+    tokens.push(token)
+  }
+  return tokens
 }

@@ -7,18 +7,7 @@
  * to an end soonest.
  */
 import { UpstreamError } from '../domain/error.ts'
-import { toNumbers, toTexts } from './leaves.ts'
-import {
-  accepts,
-  isNumber,
-  isSchema,
-  merge,
-  pointTo,
-  propertiesOf,
-  requiredOf,
-  type Schema,
-  toTypes,
-} from './schema.ts'
+import { toMatching } from './pattern.ts'
 
 /** One for each schema met, each hundred characters written, and each character of a pattern. */
 const MAX_WORK = 20_000
@@ -177,3 +166,137 @@ export function toValue(schema: unknown): unknown {
 }
 
 const none = (reason: string) => cannot(`The demo model found no value for the schema: ${reason}.`)
+
+type Schema = Record<string, unknown>
+
+const isSchema = (value: unknown): value is Schema =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const isNumber = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value)
+
+const propertiesOf = (plain: Schema): Schema => (isSchema(plain.properties) ? plain.properties : {})
+
+const requiredOf = (plain: Schema): string[] =>
+  Array.isArray(plain.required) ? plain.required.filter((name) => typeof name === 'string') : []
+
+/** Follows a reference, a JSON pointer in a URI fragment (RFC 6901, section 6); false, which accepts nothing, where it leads nowhere. */
+function pointTo(root: unknown, ref: string): unknown {
+  if (!/^#(?:\/|$)/.test(ref)) return false
+  const path = decodeURIComponent(ref).split('/').slice(1)
+  return path.reduce<unknown>((at, part) => {
+    const name = part.replaceAll('~1', '/').replaceAll('~0', '~')
+    return typeof at === 'object' && at !== null && Object.hasOwn(at, name) ? Reflect.get(at, name) : false
+  }, root)
+}
+
+/** Keywords that accept everything by themselves. */
+const SILENT = new Set(['$defs', 'definitions', 'title', 'description', 'default', 'examples', '$schema', '$id'])
+
+/** Joins two schemas that hold for the same value; null where they say what cannot be joined. */
+function merge(a: Schema, b: Schema): Schema | null {
+  const telling = Object.keys(a).filter((name) => !SILENT.has(name))
+  if (telling.length === 0) return b
+  const both: Schema = { ...a, ...b }
+  for (const name of telling) {
+    const [one, other] = [a[name], b[name]]
+    if (!(name in b) || Bun.deepEquals(one, other)) continue
+    if (name === 'required') both.required = [...requiredOf(a), ...requiredOf(b)]
+    else if (name === 'properties') both.properties = joinProperties(propertiesOf(a), propertiesOf(b))
+    else if (isNumber(one) && isNumber(other) && name !== 'multipleOf')
+      both[name] = /min/i.test(name) ? Math.max(one, other) : Math.min(one, other)
+    else return null
+  }
+  return both
+}
+
+function joinProperties(a: Schema, b: Schema): Schema {
+  const twice = Object.keys(a).filter((name) => Object.hasOwn(b, name))
+  return { ...a, ...b, ...Object.fromEntries(twice.map((name) => [name, { allOf: [a[name], b[name]] }])) }
+}
+
+/** Returns the types that a schema allows, null last; where it names none, the one that its keywords are for. */
+function toTypes(plain: Schema): unknown[] {
+  if (plain.type !== undefined) return [plain.type].flat().sort((a, b) => Number(a === 'null') - Number(b === 'null'))
+  const has = (...names: string[]) => names.some((name) => name in plain)
+  if (has('properties', 'required', 'additionalProperties')) return ['object']
+  if (has('items', 'prefixItems', 'minItems')) return ['array']
+  return has('minimum', 'maximum', 'multipleOf', 'exclusiveMinimum', 'exclusiveMaximum') ? ['number'] : ['string']
+}
+
+/** Says whether a value has the type, the bounds and the lengths that a schema asks for. Looks into no value. */
+function accepts(plain: Schema, value: unknown): boolean {
+  const type = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value
+  const types = plain.type === undefined ? [type] : [plain.type].flat()
+  if (!types.includes(type) && !(types.includes('integer') && Number.isInteger(value))) return false
+  if (typeof value === 'string') {
+    const length = [...value].length
+    return (
+      !(isNumber(plain.minLength) && length < plain.minLength) &&
+      !(isNumber(plain.maxLength) && length > plain.maxLength)
+    )
+  }
+  if (typeof value !== 'number') return true
+  if (!Number.isFinite(value)) return false
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = plain
+  if (isNumber(minimum) && value < minimum) return false
+  if (isNumber(maximum) && value > maximum) return false
+  if (isNumber(exclusiveMinimum) && value <= exclusiveMinimum) return false
+  if (isNumber(exclusiveMaximum) && value >= exclusiveMaximum) return false
+  // The noise of binary fractions: 0.3 / 0.1 is not 3.
+  return !isNumber(multipleOf) || Math.abs(value / multipleOf - Math.round(value / multipleOf)) <= 1e-9
+}
+
+const FORMATS: Record<string, string> = {
+  date: '2026-01-01',
+  'date-time': '2026-01-01T00:00:00Z',
+  time: '00:00:00Z',
+  duration: 'P1D',
+  email: 'demo@example.com',
+  hostname: 'example.com',
+  ipv4: '192.0.2.1',
+  ipv6: '2001:db8::1',
+  uuid: '00000000-0000-4000-8000-000000000000',
+  uri: 'https://example.com/',
+  url: 'https://example.com/',
+  'uri-reference': '/demo',
+}
+
+const MAX_TEXT = 10_000
+
+/** Returns the text to try for a string schema; none where its pattern or its length is beyond the demo. `variant` counts up in a list. */
+function toTexts({ format, pattern, minLength, maxLength }: Schema, variant: number): string[] {
+  const least = isNumber(minLength) ? minLength : 0
+  const known = typeof format === 'string' && Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined
+  if (known !== undefined) return [known]
+  if (typeof pattern === 'string') return [toMatching(pattern, least) ?? []].flat()
+  if (least > MAX_TEXT) return []
+  const text = variant === 0 ? 'demo' : `${variant + 1} demo`
+  return [text.padEnd(least, '.').slice(0, isNumber(maxLength) ? maxLength : undefined)]
+}
+
+/** Returns the numbers to try for a number schema, the plainest first: 1, multiples from either bound, the middle. */
+function toNumbers(plain: Schema, variant: number): number[] {
+  const low = bound(Math.max, plain.minimum, plain.exclusiveMinimum)
+  const high = bound(Math.min, plain.maximum, plain.exclusiveMaximum)
+  const step = toStep(plain)
+  const first = low === null ? 1 : Math.ceil(low / step)
+  const last = high === null ? 0 : Math.floor(high / step)
+  const steps = Array.from({ length: Math.min(variant, 1_000) + 3 }, (_, i) => i)
+  const multiples = [...steps.map((i) => first + i), ...steps.map((i) => last - i)].map((count) => count * step)
+  const middle = low !== null && high !== null ? (low + high) / 2 : 0
+  // Only a multiple may be written without the noise of binary fractions.
+  return [1, ...multiples.map((value) => Number(value.toPrecision(15))), middle, ...multiples]
+}
+
+function bound(narrower: (...bounds: number[]) => number, ...bounds: unknown[]): number | null {
+  const known = bounds.filter(isNumber)
+  return known.length === 0 ? null : narrower(...known)
+}
+
+/** How far apart the numbers are that a schema allows; of integers, a whole number. */
+function toStep({ type, multipleOf }: Schema): number {
+  const step = isNumber(multipleOf) && multipleOf > 0 ? multipleOf : 1
+  if (type !== 'integer' || Number.isInteger(step)) return step
+  const multiples = Array.from({ length: 1_000 }, (_, i) => Number(((i + 1) * step).toPrecision(15)))
+  return multiples.find(Number.isInteger) ?? step
+}

@@ -3,8 +3,7 @@
  * known beside the database, and only then the network. `cli/run-server.ts` starts it and decides when it stops.
  */
 import { logFinished, Speeds, toAll } from '../accounting/settle.ts'
-import { type MakeBackup, startSchedule } from '../backup/schedule.ts'
-import { createShelf } from '../backup/shelf.ts'
+import { createShelf, type MakeBackup } from '../backup/shelf.ts'
 import type { ServeConfig, SettingText } from '../config.ts'
 import { mintTag, toWallClock } from '../domain/id.ts'
 import { NO_PROCESSES, type ProcessSpecs } from '../domain/model-server.ts'
@@ -134,9 +133,12 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const run = (): RunFacts => ({
     ...{ version, instance, started_ms: startedMs, url: baseUrl, lost: dataFiles.lost, files },
     untrusted_proxy: admin.untrustedProxy(),
-    backups: { every_ms: config.backupMs, failed: backups.failed },
+    backups: { every_ms: config.backupMs, failed: shelf.scheduledFailed() },
   })
-  const shelf = createShelf({ dataFolder, store, make: options.commands.makeBackup, log })
+  const shelf = createShelf({
+    ...{ dataFolder, store, everyMs: config.backupMs, keep: config.backupKeep, now, log },
+    make: options.commands.makeBackup,
+  })
   opened.defer(() => shelf.stop())
   const serving = createServing({
     ...{ live, health, ledger, fleet, speeds, watched, shelf, test, run },
@@ -208,15 +210,6 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   admin.listensOn(app)
   prober.start()
   opened.defer(() => prober.stop())
-  const backups = startSchedule({
-    dataFolder: options.dataFolder,
-    everyMs: config.backupMs,
-    keep: config.backupKeep,
-    make: options.commands.makeBackup,
-    now,
-    log,
-  })
-  opened.defer(() => backups.stop())
   const control = createControl({
     dataFolder,
     log,

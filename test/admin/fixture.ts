@@ -91,7 +91,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
   const making = { make: (file: string): Promise<string | null> => Bun.write(file, 'all of it').then(() => null) }
   const make = (file: string) => making.make(file)
   const admin = createAdminApi({
-    backups: createShelf({ dataFolder: folder.path, store, make, log }),
+    backups: createShelf({ dataFolder: folder.path, store, everyMs: 0, keep: 1, make, now, log }),
     thisMachine: { findServers: () => findLocalServers({ at: localAt }), isSet: (name) => Boolean(environment[name]) },
     loadModelFiles: () => loadModelFiles(join(folder.path, MODELS_FOLDER)),
     ...{ store, vault, identity, serving, catalogFiles, setupCode, now, log, publicUrls: [PUBLIC_URL] },

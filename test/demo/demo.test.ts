@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { countTokens, toTokens } from '../../src/demo/tokens.ts'
+import { countTokens, toTokens } from '../../src/demo/reply.ts'
 import { UpstreamError } from '../../src/domain/error.ts'
 import type { Choice } from '../../src/formats/chat/answer.ts'
 import { type Asked, askWhole, chunksOf, demo, join, nextOf, openStream, readStream, say, toCall } from './asking.ts'

@@ -1,6 +1,6 @@
 /** The demo's vectors: the same for the same text, of length one, and near each other where texts are alike. */
 import { describe, expect, test } from 'bun:test'
-import { toEmbeddings } from '../../src/demo/embed.ts'
+import { toEmbeddings } from '../../src/demo/demo.ts'
 import type { EmbeddingInput } from '../../src/domain/embedding.ts'
 
 function embed(inputs: EmbeddingInput[], dimensions: number | null = null): number[][] {

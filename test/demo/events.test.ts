@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { toEvents } from '../../src/demo/events.ts'
-import { createPacedStream } from '../../src/demo/pace.ts'
+import { createPacedStream, toEvents } from '../../src/demo/demo.ts'
 import { toReply } from '../../src/demo/reply.ts'
 import type { AnswerEvent } from '../../src/domain/events.ts'
 import { type Asked, say, toCall } from './asking.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { countTokens } from '../../src/demo/tokens.ts'
+import { countTokens } from '../../src/demo/reply.ts'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
 import { type Asked, ask, askWhole, say } from './asking.ts'
 

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { toScheduledName } from '../../src/backup/files.ts'
-import { type MakeBackup, type Schedule, startSchedule } from '../../src/backup/schedule.ts'
+import { type BackupShelf, createShelf, type MakeBackup } from '../../src/backup/shelf.ts'
 import { createTestLog } from '../ledger/fixture.ts'
 
 const HOUR = 3_600_000
@@ -12,7 +12,7 @@ const START = Date.UTC(2026, 10, 21, 12)
 
 let data: string
 let nowMs: number
-let schedule: Schedule | null
+let schedule: BackupShelf | null
 beforeEach(() => {
   data = mkdtempSync(join(tmpdir(), 'tollgate-schedule-'))
   nowMs = START
@@ -29,7 +29,12 @@ const write: MakeBackup = async (file) => {
   return null
 }
 const start = (make = write, keep = 2) => {
-  schedule = startSchedule({ dataFolder: data, everyMs: 24 * HOUR, keep, make, now: () => nowMs, log })
+  const store = {
+    changeSettings: () => {
+      throw new Error('the schedule changes nothing')
+    },
+  }
+  schedule = createShelf({ dataFolder: data, store, everyMs: 24 * HOUR, keep, make, now: () => nowMs, log })
   return schedule
 }
 const files = () => (existsSync(join(data, 'backups')) ? readdirSync(join(data, 'backups')).sort() : [])
@@ -79,7 +84,7 @@ test.each<[what: string, make: MakeBackup, says: string]>([
   await look()
   nowMs += 599_999
   await look()
-  expect([tried, schedule?.failed]).toEqual([1, says])
+  expect([tried, schedule?.scheduledFailed()]).toEqual([1, says])
   expect(files()).toEqual([at(-48), at(-24)])
   nowMs += 1
   await look()
@@ -103,7 +108,7 @@ test('one whose ledger does not add up is kept and told', async () => {
     return 'it does not add up'
   })
   await look()
-  expect([files(), schedule?.failed]).toEqual([[at(0)], 'it does not add up'])
+  expect([files(), schedule?.scheduledFailed()]).toEqual([[at(0)], 'it does not add up'])
 })
 
 test('parts of runs that were killed are removed before the next', async () => {
@@ -125,5 +130,5 @@ test('a stop ends the one that is being made, and makes no other', async () => {
   await making
   await look()
   expect(files()).toEqual([])
-  expect(schedule?.failed).toBe('killed')
+  expect(schedule?.scheduledFailed()).toBe('killed')
 })
