@@ -65,7 +65,7 @@ const code = await runProgram(args, {
     await stdout.drained()
     return (await import('./cli/prompt.ts')).askTerminal(question, isSecret)
   },
-  run: async (...program) => (await import('./cli/run-agent.ts')).runProgramAs(...program),
+  run: async (...program) => (await import('./cli/launch.ts')).runProgramAs(...program),
   isTerminal,
   columns: () => process.stdout.columns || 80,
   giveWay: async () => {

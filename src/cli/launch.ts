@@ -1,17 +1,22 @@
 /**
  * `tollgate launch`: starts a coding agent against this gateway, with a key of its own that ends when it does; or prints how it
- * would be started. Ends as the agent ends.
+ * would be started. Ends as the agent ends. How each agent is told of a gateway, by variables or settings:
+ * https://code.claude.com/docs/en/llm-gateway, https://code.claude.com/docs/en/env-vars,
+ * https://github.com/openai/codex/blob/main/docs/config.md,
+ * https://aider.chat/docs/llms/openai-compat.html, https://llm.datasette.io/en/stable/other-models.html
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { constants } from 'node:os'
 import { join } from 'node:path'
 import { mintId } from '../domain/id.ts'
+import type { Environment } from '../domain/snapshot.ts'
 import { createKey, revokeKey } from '../keys/service.ts'
-import { type AgentName, INSTALL, type Launch, toLaunch, toShell } from './agents.ts'
 import { type AskedServer, chooseServer, fetchFrom } from './ask-server.ts'
 import { AgentEnded, CommandError } from './command-error.ts'
 import { type Context, printJson, withStore } from './io.ts'
 import { findServer } from './live.ts'
 import { toBudget } from './values.ts'
+import type { AgentName } from './words/launch.ts'
 
 /** The options of `launch`, as they stand on the command line. */
 export interface LaunchFlags {
@@ -134,3 +139,130 @@ function print(launched: Launch, keyId: string | null, io: Context): void {
 
 const notInstalled = (agent: AgentName) =>
   new CommandError('not_installed', `There is no \`${agent}\` on the PATH. Install it with: ${INSTALL[agent]}`)
+
+/** What an agent is to work with. */
+interface Gateway {
+  /** Ends in `/v1`. */
+  base: string
+  key: string
+  /** A slug or an alias. */
+  model: string
+  contextLength: number
+  /** A folder that is its own. */
+  folder: string
+}
+
+/** How it is started. */
+interface Launch {
+  command: AgentName
+  args: string[]
+  environment: Record<string, string>
+  /** Variables that would send it elsewhere, or with another key. */
+  without: string[]
+  /** What has to stand in its folder, by name. */
+  files: Record<string, string>
+}
+
+/** How it gets onto a machine. */
+const INSTALL: Readonly<Record<AgentName, string>> = {
+  claude: 'npm install -g @anthropic-ai/claude-code',
+  codex: 'npm install -g @openai/codex',
+  aider: 'python -m pip install aider-install && aider-install',
+  llm: 'pipx install llm',
+}
+
+/** In which variable Codex finds its key. */
+const CODEX_KEY = 'TOLLGATE_API_KEY'
+
+/** With any of these Claude Code asks somebody else, or with another key or model. */
+const ELSEWHERE = [
+  ...['ANTHROPIC_API_KEY', 'ANTHROPIC_SMALL_FAST_MODEL', 'ANTHROPIC_UNIX_SOCKET'],
+  ...['ANTHROPIC_AWS', 'BEDROCK', 'FOUNDRY', 'GATEWAY', 'MANTLE', 'VERTEX'].map((name) => `CLAUDE_CODE_USE_${name}`),
+]
+
+function toLaunch(agent: AgentName, gateway: Gateway): Launch {
+  const { base, key, model, contextLength, folder } = gateway
+  const launch: Launch = { command: agent, args: [], environment: {}, without: [], files: {} }
+  switch (agent) {
+    case 'claude':
+      launch.environment = {
+        // It adds /v1 itself.
+        ANTHROPIC_BASE_URL: base.replace(/\/v1$/, ''),
+        ANTHROPIC_AUTH_TOKEN: key,
+        ANTHROPIC_MODEL: model,
+        // What it does beside the conversation, it does with a model of another name otherwise.
+        ANTHROPIC_DEFAULT_FABLE_MODEL: model,
+        ANTHROPIC_DEFAULT_OPUS_MODEL: model,
+        ANTHROPIC_DEFAULT_SONNET_MODEL: model,
+        ANTHROPIC_DEFAULT_HAIKU_MODEL: model,
+        CLAUDE_CODE_SUBAGENT_MODEL: model,
+        // It takes any model that it does not know for one of 200,000 tokens.
+        CLAUDE_CODE_AUTO_COMPACT_WINDOW: String(contextLength),
+      }
+      launch.without = ELSEWHERE
+      return launch
+    case 'codex':
+      launch.environment = { [CODEX_KEY]: key }
+      launch.args = Object.entries({
+        model,
+        model_context_window: contextLength,
+        model_provider: 'tollgate',
+        'model_providers.tollgate.name': 'Tollgate',
+        'model_providers.tollgate.base_url': base,
+        'model_providers.tollgate.env_key': CODEX_KEY,
+        'model_providers.tollgate.wire_api': 'responses',
+      }).flatMap(([name, value]) => ['-c', `${name}=${JSON.stringify(value)}`])
+      return launch
+    case 'aider':
+      launch.environment = { OPENAI_API_BASE: base, OPENAI_API_KEY: key }
+      // By what stands before the first slash it chooses the format alone.
+      launch.args = ['--model', `openai/${model}`]
+      return launch
+    case 'llm':
+      launch.environment = { LLM_USER_PATH: folder, LLM_MODEL: model, OPENAI_API_KEY: key }
+      // JSON is YAML. Without the name of a key it sends none; that one it finds in the variable.
+      launch.files = {
+        'extra-openai-models.yaml': `${JSON.stringify([
+          {
+            ...{ model_id: model, model_name: model, api_base: base, api_key_name: 'openai' },
+            ...{ supports_tools: true, supports_schema: true },
+          },
+        ])}\n`,
+      }
+      return launch
+  }
+}
+
+/** The same for a shell: lines that set the variables, and the command. */
+function toShell({ command, args, environment, without }: Launch): string {
+  const lines = without.map((name) => `unset ${name}\n`)
+  for (const [name, value] of Object.entries(environment)) lines.push(`export ${name}=${quoted(value)}\n`)
+  return `${lines.join('')}${[command, ...args].map(quoted).join(' ')}\n`
+}
+
+const quoted = (text: string) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`)
+
+/** Numbers of signals by their names. */
+const signals: ReadonlyMap<string | number, number> = new Map(Object.entries(constants.signals))
+
+/** Resolves to its exit code, 128 and the signal's number where one ended it; null where there is no such program. */
+export async function runProgramAs(
+  command: string,
+  args: readonly string[],
+  environment: Environment,
+): Promise<number | null> {
+  const path = Bun.which(command, environment.PATH === undefined ? {} : { PATH: environment.PATH })
+  if (path === null) return null
+  const child = Bun.spawn([path, ...args], { env: { ...environment }, stdio: ['inherit', 'inherit', 'inherit'] })
+  // The terminal sends it ^C itself; what somebody sends to this process alone is handed on.
+  const ignore = () => {}
+  const pass = (signal: NodeJS.Signals) => child.kill(signal)
+  process.on('SIGINT', ignore).on('SIGTERM', pass).on('SIGHUP', pass)
+  try {
+    const code = await child.exited
+    const { signalCode } = child
+    return signalCode === null ? code : 128 + (signals.get(signalCode) ?? 0)
+  } finally {
+    process.off('SIGINT', ignore).off('SIGTERM', pass).off('SIGHUP', pass)
+  }
+}

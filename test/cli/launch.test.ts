@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { runProgramAs } from '../../src/cli/run-agent.ts'
+import { runProgramAs } from '../../src/cli/launch.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
 import { type Bench, createBench } from './run.ts'
 

@@ -1,8 +1,10 @@
 /** `tollgate launch` in words. `../launch.ts` does what they say. */
 import { Argument, type Command } from 'commander'
-import { AGENTS, type AgentName } from '../agents.ts'
 import type { Context } from '../io.ts'
 import type { LaunchFlags } from '../launch.ts'
+
+export const AGENTS = ['claude', 'codex', 'aider', 'llm'] as const
+export type AgentName = (typeof AGENTS)[number]
 
 export function addLaunch(program: Command, context: Context): void {
   program
