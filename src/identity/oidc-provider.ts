@@ -5,6 +5,7 @@
  */
 
 import type { Configuration, CustomFetchOptions } from 'openid-client'
+import { readUpTo } from '../domain/bounded.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Log, LogFields } from '../log.ts'
 import { type Claims, findClaim, type OidcSettings } from './oidc.ts'
@@ -181,23 +182,13 @@ export async function fetchBounded(url: string, { body, ...options }: CustomFetc
   const form = body instanceof URLSearchParams ? body : null
   try {
     const response = await fetch(url, { ...options, body: form })
-    const bytes = await read(response)
+    const { text, isWhole } = await readUpTo(response.body, MOST_BYTES)
+    if (!isWhole) throw new Error('the answer is longer than a megabyte')
     const { status, headers } = response
-    return new Response(bytes.length === 0 ? null : bytes, { status, headers })
+    return new Response(text === '' ? null : text, { status, headers })
   } catch (cause) {
     throw new Unreachable('no answer', { cause })
   }
-}
-
-async function read({ body }: Response): Promise<Uint8Array<ArrayBuffer>> {
-  const pieces: Uint8Array[] = []
-  let bytes = 0
-  for await (const piece of body ?? []) {
-    bytes += piece.length
-    if (bytes > MOST_BYTES) throw new Error('the answer is longer than a megabyte')
-    pieces.push(piece)
-  }
-  return new Uint8Array(Buffer.concat(pieces))
 }
 
 /** OAuth's own words (RFC 6749, sections 4.1.2.1 and 5.2) for what passes by itself, and for somebody who was not signed in. */

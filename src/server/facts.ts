@@ -1,7 +1,7 @@
 /** Reads a newer list of public facts from where it is published, with bounds on what may come. */
 import { unusable } from '../catalog/facts-file.ts'
+import { readUpTo } from '../domain/bounded.ts'
 import type { Environment } from '../domain/snapshot.ts'
-import { readResponse } from '../upstreams/pieces.ts'
 import { toReason } from '../upstreams/probe.ts'
 
 /** Where models.dev publishes them. */
@@ -56,16 +56,14 @@ export async function fetchFacts(url: string, limits: Partial<FactsLimits> = {})
         `${url} leads elsewhere, to ${(response.headers.get('location') ?? 'nowhere').slice(0, 200)}. Where that is right, name it with --from.`,
       )
     if (status !== 200) throw unusable(`${url} answered ${status}. ${ELSE}`)
-    return await readText(url, response, most)
+    const { text, isWhole } = await readUpTo(response.body, most)
+    if (isWhole) return text
+    throw unusable(
+      `${url} sent more than ${Math.round(most / 1_048_576)} MiB, which is no list of public facts. ${ELSE}`,
+    )
   } catch (error) {
     if (signal.aborted) throw unusable(`${url} had not sent all of it after ${ms / 1_000} s. ${ELSE}`)
     if (error instanceof Error && error.name === 'ServiceError') throw error
     throw unusable(`${url} cannot be read: ${toReason(error)}. ${ELSE}`)
   }
-}
-
-async function readText(url: string, response: Response, most: number): Promise<string> {
-  const text = await readResponse(response, most)
-  if (text !== null) return text
-  throw unusable(`${url} sent more than ${Math.round(most / 1_048_576)} MiB, which is no list of public facts. ${ELSE}`)
 }

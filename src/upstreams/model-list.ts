@@ -2,6 +2,8 @@
  * Asks a provider which models it has, by its dialect's question, and takes nothing on trust: where the answer leads, how long it
  * is, how long it takes and what it is are bounded, and what goes wrong is a sentence that says what to do.
  */
+
+import { readUpTo } from '../domain/bounded.ts'
 import { UpstreamError } from '../domain/error.ts'
 import { parseJson } from '../domain/json.ts'
 import type { ListedModel } from '../domain/model-server.ts'
@@ -9,7 +11,6 @@ import { ServiceError } from '../domain/service-error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import { toPublic } from './credential-scrubbing.ts'
 import type { WireFormat } from './dialects/dialect.ts'
-import { readResponse } from './pieces.ts'
 import { toOwnHeaders, toReason, toRoot } from './probe.ts'
 
 export interface ListLimits {
@@ -144,7 +145,7 @@ async function readPage(
       signal,
     })
     if (response.status === 200) return await readBounded(url, response, most, bytes)
-    const said = toSaid(await readStart(response), upstream)
+    const said = toSaid((await readUpTo(response.body, ERROR_BYTES)).text, upstream)
     throw toStatusFailure(url, response, said)
   } catch (error) {
     if (error instanceof ServiceError) throw error
@@ -182,8 +183,8 @@ function toStatusFailure(url: string, { status, headers }: Response, said: strin
 
 /** @param bytes that a list may have. */
 async function readBounded(url: string, response: Response, most: number, bytes: number): Promise<string> {
-  const text = await readResponse(response, most)
-  if (text !== null) return text
+  const { text, isWhole } = await readUpTo(response.body, most)
+  if (isWhole) return text
   throw failed(
     'answer',
     `${url} sent more than ${Math.round(bytes / 1_048_576)} MiB, which is no list of models. ${NAMED}`,
@@ -192,16 +193,6 @@ async function readBounded(url: string, response: Response, most: number, bytes:
 
 /** Nobody reads more of an error. */
 const ERROR_BYTES = 4_096
-
-async function readStart(response: Response): Promise<string> {
-  const utf8 = new TextDecoder()
-  let text = ''
-  for await (const piece of response.body ?? []) {
-    text += utf8.decode(piece, { stream: true })
-    if (text.length > ERROR_BYTES) break
-  }
-  return text
-}
 
 /** Of what it says, the message, without a word of the credential. */
 function toSaid(text: string, upstream: Upstream): string {

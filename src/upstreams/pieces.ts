@@ -92,16 +92,3 @@ export async function readText(
   body.cancel()
   return null
 }
-
-/** The body of what `fetch` has answered; null where it is longer than so many bytes, of which nothing more comes then. */
-export async function readResponse(response: Response, maxBytes: number): Promise<string | null> {
-  const utf8 = new TextDecoder()
-  let bytes = 0
-  let text = ''
-  for await (const piece of response.body ?? []) {
-    bytes += piece.length
-    if (bytes > maxBytes) return null
-    text += utf8.decode(piece, { stream: true })
-  }
-  return text + utf8.decode()
-}
