@@ -41,6 +41,7 @@ export type LogEvent =
   | 'process_ignored'
   | 'process_left'
   // The ledger
+  | 'database_updating'
   | 'ledger_recovered'
   | 'ledger_behind'
   | 'ledger_caught_up'

@@ -29,6 +29,7 @@ import { isServed } from '../store/sqlite/database-file.ts'
 import { createLedgerStore } from '../store/sqlite/ledger-apply.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { countRequests } from '../store/sqlite/ledger-reader.ts'
+import type { Store } from '../store/store.ts'
 import { listJournal, requireFree } from './files.ts'
 
 /** What takes time, in this order. */
@@ -65,21 +66,22 @@ export const toSecretFile = (file: string) => `${file}.${SECRET}`
  * Throws a ServiceError: `backup_exists`, `backup_unwritable`, `backup_damaged`; then there is no new file. What an audit finds
  * is no reason to have none: the database has it, too.
  *
- * @param source open on the database of the data folder.
+ * @param source the store of the data folder.
  */
-export async function backUp(source: Database, options: BackupOptions): Promise<Backup> {
+export async function backUp(source: Store, options: BackupOptions): Promise<Backup> {
   const { dataFolder, file, force = false, flush, onStage, onHour } = options
   const wantsSecret = options.withSecret === true && existsSync(join(dataFolder, SECRET))
   const secretFile = wantsSecret ? toSecretFile(file) : null
   for (const path of [file, secretFile]) if (path !== null) requireFree(path, dataFolder, force)
-  const lack = findLack(source, dirname(file), dataFolder)
+  const lack = findLack(source.space(), dirname(file), dataFolder)
   if (lack !== null) throw unwritable(file, lack)
   const part = beginPart(file)
   try {
     // What is counted after this may come too late for the copy.
     const marked = readMark(dataFolder)
     await flush()
-    onStage?.('copying', sizeOf(source.filename))
+    const { pages, pageBytes } = source.space()
+    onStage?.('copying', pages * pageBytes)
     const completed = await makeCopy(source, part, options)
     onStage?.('checking', sizeOf(part))
     const kept = readRejected(dataFolder).flatMap((path) => requestsOf(join(dataFolder, path)))
@@ -100,12 +102,12 @@ export async function backUp(source: Database, options: BackupOptions): Promise<
  * The journal is read before the database: what a server applies and gives up in between is in the copy. It may be larger than
  * what fits into memory, and so what the copy may lack waits in a file.
  */
-async function makeCopy(source: Database, part: string, options: BackupOptions): Promise<Completed> {
+async function makeCopy(source: Store, part: string, options: BackupOptions): Promise<Completed> {
   const waiting = beginPart(`${options.file}.journal`)
   try {
     const wasServed = isServed(options.dataFolder)
-    keepMissing(createLedgerAudit(source, options.dataFolder), listJournal(options.dataFolder), waiting)
-    source.query('VACUUM INTO ?').run(part)
+    keepMissing(source.audit, listJournal(options.dataFolder), waiting)
+    source.copyTo(part)
     using copy = openCopy(part)
     return await completeCopy(copy, [waiting], wasServed)
   } finally {

@@ -3,7 +3,6 @@
  * and never logged.
  */
 
-import type { Database } from 'bun:sqlite'
 import { toAdminDocument, toAdminDocuments, toTokenDocument } from '../documents/people.ts'
 import { toShortId } from '../domain/id.ts'
 import type { Role, TokenScope } from '../domain/roles.ts'
@@ -11,8 +10,7 @@ import { toDay } from '../domain/time.ts'
 import { type AdminChanges, editAdmin, inviteAdmin, resetAdmin, statusOf } from '../identity/admins.ts'
 import { createToken, revokeToken } from '../identity/principal.ts'
 import { listTeams } from '../keys/teams.ts'
-import type { StoredAdmin } from '../store/identity-store.ts'
-import { createIdentityStore } from '../store/sqlite/identity-store.ts'
+import type { IdentityStore, StoredAdmin } from '../store/identity-store.ts'
 import { usageError } from './command-error.ts'
 import { type Context, printJson, toPrintable, toShort, toTable, toTime, withStore } from './io.ts'
 import { askSetupCode } from './live.ts'
@@ -30,8 +28,8 @@ export interface TokenFlags {
   expires?: string
 }
 
-const withIdentity = <T>(io: Context, work: (store: ReturnType<typeof createIdentityStore>) => Promise<T>) =>
-  withStore(io, {}, (_, sqlite: Database) => work(createIdentityStore(sqlite)))
+const withIdentity = <T>(io: Context, work: (store: IdentityStore) => Promise<T>) =>
+  withStore(io, {}, (_, { identity }) => work(identity))
 
 export async function showCode(io: Context): Promise<void> {
   const code = await askSetupCode(io.dataFolder)
@@ -41,8 +39,7 @@ export async function showCode(io: Context): Promise<void> {
 }
 
 export async function list(io: Context): Promise<void> {
-  const { admins, passkeys, teams } = await withStore(io, { readonly: true }, async (store, sqlite) => {
-    const identity = createIdentityStore(sqlite)
+  const { admins, passkeys, teams } = await withStore(io, { readonly: true }, async (store, { identity }) => {
     const names = new Map((await listTeams(store)).map(({ id, name }) => [id, name]))
     return { admins: await identity.readAdmins(), passkeys: await identity.countPasskeys(), teams: names }
   })
@@ -125,7 +122,7 @@ export async function createOne(name: string, { scope, expires }: TokenFlags, io
 }
 
 export async function listTokens(io: Context): Promise<void> {
-  const tokens = await withStore(io, { readonly: true }, (_, sqlite) => createIdentityStore(sqlite).readTokens())
+  const tokens = await withStore(io, { readonly: true }, (_, { identity }) => identity.readTokens())
   if (io.json) return printJson(io, { tokens: tokens.map(toTokenDocument) })
   if (tokens.length === 0)
     return io.stderr('There are no tokens yet. Make one with: tollgate admin token create NAME\n')

@@ -3,7 +3,6 @@ import { toAuditPageDocument } from '../documents/audit.ts'
 import { toShortId } from '../domain/id.ts'
 import { toUsd } from '../domain/usage.ts'
 import { listAudit, type NamedAuditRow } from '../keys/audit-log.ts'
-import { createIdentityStore } from '../store/sqlite/identity-store.ts'
 import {
   type Context,
   printJson,
@@ -29,9 +28,7 @@ export interface AuditLogFlags {
 export async function auditLog({ since, limit, ...filter }: AuditLogFlags, io: Context): Promise<void> {
   const sinceMs = since === undefined ? {} : { sinceMs: toMoment('--since', since, io.nowMs()) }
   const options = { ...filter, ...sinceMs, limit: toCount('--limit', limit) }
-  const page = await withStore(io, { readonly: true }, (store, sqlite) =>
-    listAudit({ store, identity: createIdentityStore(sqlite) }, options),
-  )
+  const page = await withStore(io, { readonly: true }, (store, { identity }) => listAudit({ store, identity }, options))
   if (io.json) return printJson(io, toAuditPageDocument(page))
   const { audit, next } = page
   if (audit.length > 0) io.stdout(toDescribedTable(HEADINGS, audit.map(toCells), audit.map(toNotes), io.paint))

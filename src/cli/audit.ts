@@ -7,18 +7,16 @@ import { count, toSizeText } from '../domain/text.ts'
 import { toDay } from '../domain/time.ts'
 import { toUsd } from '../domain/usage.ts'
 import { type Audit, auditLedger, type Finding } from '../ledger/audit.ts'
-import { compactDatabase } from '../store/sqlite/compact.ts'
-import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { CommandError } from './command-error.ts'
 import { type Context, printJson, toPrintable, toTime, withStore } from './io.ts'
 import { type Behind, catchUp, toBehindNote } from './live.ts'
 import { createBar } from './progress.ts'
 
 export function audit(io: Context): Promise<void> {
-  return withStore(io, { readonly: true }, async (_, sqlite) => {
-    const behind = await catchUp(sqlite, io.dataFolder)
+  return withStore(io, { readonly: true }, async (_, { audit: ledger }) => {
+    const behind = await catchUp(ledger, io.dataFolder)
     const bar = createBar(io, 'Looking at hours')
-    const found = auditLedger(createLedgerAudit(sqlite, io.dataFolder), io.dataFolder, bar)
+    const found = auditLedger(ledger, io.dataFolder, bar)
     bar.end()
     if (io.json) printJson(io, toDocument(found, behind))
     // Without a server what waits is a finding.
@@ -81,8 +79,8 @@ export function toSentence(finding: Finding): string {
 }
 
 export function compact(io: Context): Promise<void> {
-  return withStore(io, {}, (_, sqlite) => {
-    const compacted = compactDatabase(sqlite, io.dataFolder)
+  return withStore(io, {}, (_, store) => {
+    const compacted = store.compact()
     if (io.json) return printJson(io, compacted)
     const { before_bytes: before, after_bytes: after } = compacted
     io.stdout(

@@ -21,8 +21,8 @@ export async function backup(file: string, { force = false, withSecret = false }
   const { dataFolder } = io
   await io.giveWay()
   using progress = createProgress(io)
-  const made = await withStore(io, { readonly: true }, (_, sqlite) =>
-    backUp(sqlite, {
+  const made = await withStore(io, { readonly: true }, (_, store) =>
+    backUp(store, {
       dataFolder,
       file: resolve(io.cwd, file),
       force,

@@ -1,7 +1,6 @@
 /** How keys and teams stand, read from the ledger for commands, and sums of money as they write them. */
-import type { Database } from 'bun:sqlite'
 import { readStandings } from '../keys/standing.ts'
-import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
+import type { Store } from '../store/store.ts'
 import type { Context } from './io.ts'
 import { catchUp, toBehindNote } from './live.ts'
 
@@ -10,9 +9,14 @@ import { catchUp, toBehindNote } from './live.ts'
  *
  * @param id of the only one that will be asked for.
  */
-export async function createStandings(sqlite: Database, kind: 'key' | 'team', io: Context, id?: string) {
-  io.stderr(toBehindNote(await catchUp(sqlite, io.dataFolder)))
-  return readStandings(createLedgerReader(sqlite), kind, io.nowMs(), id)
+export async function createStandings(
+  { ledger, audit }: Pick<Store, 'ledger' | 'audit'>,
+  kind: 'key' | 'team',
+  io: Context,
+  id?: string,
+) {
+  io.stderr(toBehindNote(await catchUp(audit, io.dataFolder)))
+  return readStandings(ledger, kind, io.nowMs(), id)
 }
 
 /** Dollars to the cent, or two digits of a smaller sum; rounded down, so that no budget looks spent too early. */

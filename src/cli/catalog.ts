@@ -27,7 +27,6 @@ import { count } from '../domain/text.ts'
 import { readActorNames } from '../keys/audit-log.ts'
 import { fetchFacts, toFactsSource } from '../server/facts.ts'
 import type { CatalogVersion } from '../store/catalog-rows.ts'
-import { createIdentityStore } from '../store/sqlite/identity-store.ts'
 import {
   type DecideFlags,
   requireDecided,
@@ -199,9 +198,9 @@ async function write(path: string, text: string): Promise<void> {
 /** @param number the version to show; all of them are listed without one. */
 export async function history(number: string | undefined, io: Context): Promise<void> {
   if (number !== undefined) return show(toNumber(number), io)
-  const { versions, names } = await withStore(io, { readonly: true }, async (store, sqlite) => ({
+  const { versions, names } = await withStore(io, { readonly: true }, async (store, { identity }) => ({
     versions: await listVersions(store),
-    names: await readActorNames(createIdentityStore(sqlite)),
+    names: await readActorNames(identity),
   }))
   if (io.json) return printJson(io, { versions: versions.map((version) => toVersionDocument(version, names)) })
   if (versions.length === 0) return io.stderr('Nothing was applied yet.\n')
@@ -227,9 +226,9 @@ const toCells = (version: CatalogVersion, names: ReadonlyMap<string, string>) =>
 ]
 
 async function show(number: number, io: Context): Promise<void> {
-  const { shown, names } = await withStore(io, { readonly: true }, async (store, sqlite) => ({
+  const { shown, names } = await withStore(io, { readonly: true }, async (store, { identity }) => ({
     shown: await showVersion(store, number),
-    names: await readActorNames(createIdentityStore(sqlite)),
+    names: await readActorNames(identity),
   }))
   if (io.json) return printJson(io, toShownVersionDocument(shown, names))
   const { version, told } = shown

@@ -25,6 +25,7 @@ import type { LedgerAudit, Space } from '../store/ledger-store.ts'
 import { isBusy, toDatabaseTrouble } from '../store/sqlite/database-file.ts'
 import { readSchemaState, requireCurrentSchema } from '../store/sqlite/migrate.ts'
 import { databasePath } from '../store/sqlite/open.ts'
+import { toStore } from '../store/sqlite/store.ts'
 import { toCommandError } from './command-error.ts'
 import { toAge, toAgo } from './io.ts'
 
@@ -159,7 +160,7 @@ export function inspectDatabase(dataFolder: string, { nowMs, isAtRest }: { nowMs
   let sqlite: Database | null = null
   const stopAt = (...checks: Check[]) => {
     sqlite?.close()
-    return { checks, sqlite: null }
+    return { checks, store: null }
   }
   try {
     requireSettled(dataFolder)
@@ -173,7 +174,7 @@ export function inspectDatabase(dataFolder: string, { nowMs, isAtRest }: { nowMs
     const whole = ok('database', `${path} is whole, ${toSizeText(size)}.`)
     const schema = checkSchema(sqlite)
     if (schema.status !== 'ok') return stopAt(whole, schema)
-    return { checks: [whole, schema, checkClock(sqlite, nowMs)], sqlite }
+    return { checks: [whole, schema, checkClock(sqlite, nowMs)], store: toStore(sqlite, dataFolder) }
   } catch (error) {
     return stopAt(problem('database', toTrouble(path, error)))
   }

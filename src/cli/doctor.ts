@@ -3,7 +3,6 @@
  * do. Works in whatever state things are in, with and without a running server, and never makes or changes anything.
  */
 
-import type { Database } from 'bun:sqlite'
 import { toServeConfig } from '../config.ts'
 import { type Check, checkKeys } from '../documents/checks.ts'
 import { toDeclared, toRow } from '../documents/upstream.ts'
@@ -11,11 +10,7 @@ import { count } from '../domain/text.ts'
 import { readStandings } from '../keys/standing.ts'
 import { measureDisk, toDiskState } from '../server/disk.ts'
 import { toSnapshot } from '../store/snapshot.ts'
-import { createConfigStore } from '../store/sqlite/config-store.ts'
-import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
-import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
-import { readSpace } from '../store/sqlite/prune.ts'
-import { createUsageReader } from '../store/sqlite/usage-reader.ts'
+import type { Store } from '../store/store.ts'
 import { createVault, inspectVault } from '../store/vault.ts'
 import { CommandError } from './command-error.ts'
 import {
@@ -54,36 +49,33 @@ async function examine(io: Context): Promise<Check[]> {
   const found = await findServer(dataFolder)
   const folder = checkFolder(dataFolder, found.kind !== 'none')
   if (!folder.usable) return folder.checks
-  const { checks, sqlite } = inspectDatabase(dataFolder, { nowMs, isAtRest: found.kind === 'none' })
+  const { checks, store } = inspectDatabase(dataFolder, { nowMs, isAtRest: found.kind === 'none' })
   try {
     return [
       ...folder.checks,
-      ...(await guarded('disk', () => inspectRoom(sqlite, found, io))),
+      ...(await guarded('disk', () => inspectRoom(store, found, io))),
       ...(await guarded('backup', () => [
         checkBackups(dataFolder, found.kind === 'server' ? found.status : null, nowMs),
       ])),
       ...checks,
-      ...(await guarded('journal', () => {
-        const audit = sqlite && createLedgerAudit(sqlite, dataFolder)
-        return checkJournal(audit, dataFolder, toLiving(found, sqlite))
-      })),
+      ...(await guarded('journal', () => checkJournal(store?.audit ?? null, dataFolder, toLiving(found, store)))),
       ...checkServer(found, dataFolder, version(), nowMs),
-      ...(sqlite ? await guarded('catalog_file', () => inspectCatalogFile(sqlite, io)) : []),
-      ...(sqlite ? await guarded('catalog', () => checkCatalog(sqlite, found, io)) : []),
-      ...(sqlite ? await guarded('keys', () => checkAllKeys(sqlite, nowMs)) : []),
-      ...(sqlite ? await guarded('prices', () => checkPrices(createUsageReader(sqlite), nowMs)) : []),
+      ...(store ? await guarded('catalog_file', () => inspectCatalogFile(store, io)) : []),
+      ...(store ? await guarded('catalog', () => checkCatalog(store, found, io)) : []),
+      ...(store ? await guarded('keys', () => checkAllKeys(store, nowMs)) : []),
+      ...(store ? await guarded('prices', () => checkPrices(store.usage, nowMs)) : []),
     ]
   } finally {
-    sqlite?.close()
+    store?.close()
   }
 }
 
 /** By the budget of the running server; without one, by that of the environment and the settings. */
-async function inspectRoom(sqlite: Database | null, found: ServerLookup, io: Context): Promise<Check[]> {
+async function inspectRoom(store: Store | null, found: ServerLookup, io: Context): Promise<Check[]> {
   const { dataFolder, environment } = io
-  const space = sqlite && readSpace(sqlite)
+  const space = store?.space() ?? null
   const measured = await measureDisk(dataFolder, space)
-  const settings = sqlite ? await createConfigStore(sqlite).readSettings() : {}
+  const settings = store ? await store.config.readSettings() : {}
   const budget =
     found.kind === 'server' && found.status.disk !== null
       ? found.status.disk.budget_bytes
@@ -92,19 +84,17 @@ async function inspectRoom(sqlite: Database | null, found: ServerLookup, io: Con
 }
 
 /** The instance that is running, as it says itself or has written down; null for none, undefined where nobody knows. */
-function toLiving(found: ServerLookup, sqlite: Database | null): string | null | undefined {
+function toLiving(found: ServerLookup, store: Store | null): string | null | undefined {
   if (found.kind === 'server') return found.status.instance
   if (found.kind === 'none') return null
-  if (!sqlite) return undefined
-  const setting = sqlite.query<{ value: string }, []>("SELECT value FROM settings WHERE key = 'instance'").get()
-  return setting?.value
+  if (!store) return undefined
+  return store.audit.lastInstance() ?? undefined
 }
 
-const inspectCatalogFile = async (sqlite: Database, io: Context) =>
-  checkCatalogFile(await createConfigStore(sqlite).readSettings(), io)
+const inspectCatalogFile = async (store: Store, io: Context) => checkCatalogFile(await store.config.readSettings(), io)
 
-async function checkCatalog(sqlite: Database, found: ServerLookup, io: Context): Promise<Check[]> {
-  const configuration = await createConfigStore(sqlite).read()
+async function checkCatalog(store: Store, found: ServerLookup, io: Context): Promise<Check[]> {
+  const configuration = await store.config.read()
   const status = found.kind === 'server' ? found.status : null
   const opened = await createVault(io.dataFolder, io.environment).open(configuration.sealed)
   const rows = toDeclared(configuration.upstreams, io.environment, opened).map((declared) =>
@@ -112,7 +102,7 @@ async function checkCatalog(sqlite: Database, found: ServerLookup, io: Context):
   )
   const snapshot = toSnapshot(configuration, io.environment, opened)
   const served = status && (await askVault(io.dataFolder).catch(() => null))
-  const vault = served ?? (await inspectVault(createConfigStore(sqlite), io.dataFolder, io.environment))
+  const vault = served ?? (await inspectVault(store.config, io.dataFolder, io.environment))
   return [
     ...checkCredentials(vault, served !== null),
     ...checkUpstreams(rows, status !== null, io.nowMs()),
@@ -122,9 +112,9 @@ async function checkCatalog(sqlite: Database, found: ServerLookup, io: Context):
 }
 
 /** By what the database has taken in: what waits in the journal is little, and told of above. */
-async function checkAllKeys(sqlite: Database, nowMs: number): Promise<Check[]> {
-  const reader = createLedgerReader(sqlite)
-  const rows = await createConfigStore(sqlite).readKeys()
+async function checkAllKeys(store: Store, nowMs: number): Promise<Check[]> {
+  const reader = store.ledger
+  const rows = await store.config.readKeys()
   return checkKeys(rows, (kind) => readStandings(reader, kind, nowMs), nowMs)
 }
 

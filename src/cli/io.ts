@@ -2,11 +2,11 @@
  * What a command works with: where it writes, where the data are, whether its answer is JSON; and how it writes for people:
  * tables, times, names. Light on purpose: `serve` and `version` load it before anything else.
  */
-import type { Database } from 'bun:sqlite'
 import { version as checkout } from '../../package.json'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Environment } from '../domain/snapshot.ts'
 import type { ConfigStore } from '../store/config-store.ts'
+import type { Store } from '../store/store.ts'
 import { type Paint, PLAIN } from './terminal.ts'
 
 export interface Io {
@@ -56,32 +56,39 @@ export const version = () => (typeof TOLLGATE_VERSION === 'string' ? TOLLGATE_VE
 export async function withStore<T>(
   io: Context,
   options: { readonly?: boolean },
-  work: (store: ConfigStore, sqlite: Database) => T | Promise<T>,
+  work: (config: ConfigStore, store: Store) => T | Promise<T>,
 ): Promise<T> {
   const { dataFolder } = io
-  const [{ requireSettled }, { findLost }, { databasePath, openForCommand, requireReadable }, { toDatabaseTrouble }] =
-    await Promise.all([
-      import('../backup/swap.ts'),
-      import('../ledger/mark.ts'),
-      import('../store/sqlite/open.ts'),
-      import('../store/sqlite/database-file.ts'),
-    ])
+  const [
+    { requireSettled },
+    { findLost },
+    { databasePath, requireReadable },
+    { openStore, toStoreUrl },
+    { toDatabaseTrouble },
+  ] = await Promise.all([
+    import('../backup/swap.ts'),
+    import('../ledger/mark.ts'),
+    import('../store/sqlite/open.ts'),
+    import('../store/open.ts'),
+    import('../store/sqlite/database-file.ts'),
+  ])
   requireReadable(dataFolder)
   requireSettled(dataFolder)
   const lost = findLost(dataFolder)
   if (lost !== null) throw new ServiceError({ kind: 'database_lost', dataFolder }, lost)
-  const { sqlite, store } = openForCommand(dataFolder, options)
+  const store = openStore(toStoreUrl(dataFolder), options)
+  const { config } = store
   try {
-    if (options.readonly) return await work(store, sqlite)
-    const before = await store.readRevision()
-    const done = await work(store, sqlite)
-    const after = await store.readRevision()
+    if (options.readonly) return await work(config, store)
+    const before = await config.readRevision()
+    const done = await work(config, store)
+    const after = await config.readRevision()
     if (after !== before) await (await import('./live.ts')).awaitRevision(dataFolder, after, io)
     return done
   } catch (error) {
     throw toDatabaseTrouble(databasePath(dataFolder), error)
   } finally {
-    sqlite.close()
+    store.close()
   }
 }
 

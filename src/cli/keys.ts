@@ -2,7 +2,6 @@
  * `tollgate keys create | list | show | edit | rotate | revoke`. Works beside a running server, which uses a change by the
  * time the command returns. A secret is printed once, by `create` or `rotate`, alone on its line.
  */
-import type { Database } from 'bun:sqlite'
 import { type KeyDocument, toKeyDocument } from '../documents/key.ts'
 import { toShortId } from '../domain/id.ts'
 import { toDay, toMs } from '../domain/time.ts'
@@ -22,7 +21,7 @@ import {
 } from '../keys/service.ts'
 import { toFirstStanding } from '../keys/standing.ts'
 import { toMasked } from '../keys/token.ts'
-import { createIdentityStore } from '../store/sqlite/identity-store.ts'
+import type { Store } from '../store/store.ts'
 import { createStandings } from './budget.ts'
 import { usageError } from './command-error.ts'
 import {
@@ -53,9 +52,9 @@ import { toName } from './values.ts'
 const NOBODY = new Map<string, string>()
 
 /** Makes the documents of keys, as they stand now. @param id of the only one that will be asked for. */
-async function createDocuments(sqlite: Database, io: Context, id?: string) {
-  const standingOf = await createStandings(sqlite, 'key', io, id)
-  const names = await readNames(createIdentityStore(sqlite))
+async function createDocuments(opened: Store, io: Context, id?: string) {
+  const standingOf = await createStandings(opened, 'key', io, id)
+  const names = await readNames(opened.identity)
   return (key: ListedKey) => toKeyDocument(key, standingOf(key), names)
 }
 
@@ -78,8 +77,8 @@ export async function create(flags: Flags, io: Context): Promise<void> {
 /** @param all also those that let nobody in any more, or never did: playgrounds are metered by them. */
 export async function list({ all = false }: { all?: boolean }, io: Context): Promise<void> {
   const nowMs = io.nowMs()
-  const { shown, hidden } = await withStore(io, { readonly: true }, async (store, sqlite) => {
-    const toDocument = await createDocuments(sqlite, io)
+  const { shown, hidden } = await withStore(io, { readonly: true }, async (store, opened) => {
+    const toDocument = await createDocuments(opened, io)
     const keys = all ? await listAllKeys(store, nowMs) : await listKeys(store, nowMs)
     const wanted = keys.filter(({ status }) => all || status === 'active')
     return { shown: wanted.map(toDocument), hidden: keys.length - wanted.length }
@@ -133,9 +132,9 @@ const toLastUseText = ({ last_used_ms: ms, last_model: model }: KeyDocument) =>
 
 export async function show(which: string, io: Context): Promise<void> {
   const nowMs = io.nowMs()
-  await withStore(io, { readonly: true }, async (store, sqlite) => {
+  await withStore(io, { readonly: true }, async (store, opened) => {
     const found = await showKey(store, which, nowMs)
-    const key = (await createDocuments(sqlite, io, found.id))(found)
+    const key = (await createDocuments(opened, io, found.id))(found)
     if (io.json) return printJson(io, key)
     io.stdout(toKeyText(key, nowMs))
   })
@@ -170,11 +169,11 @@ export async function edit(which: string, flags: Flags, io: Context): Promise<vo
   const nowMs = io.nowMs()
   const changes = toKeyChanges(flags, { canBeNone: true }, nowMs)
   if (Object.keys(changes).length === 0) throw usageError('Say what to change, such as --rpm 60 or --budget none.')
-  await withStore(io, {}, async (store, sqlite) => {
+  await withStore(io, {}, async (store, opened) => {
     const edited = await editKey(store, which, changes, { actor: 'cli', nowMs })
     const changed = Object.keys(edited.difference?.after ?? {})
     const unmatched = await findUnmatchedAfter(changed, edited.key, store, io)
-    const toDocument = await createDocuments(sqlite, io, edited.key.id)
+    const toDocument = await createDocuments(opened, io, edited.key.id)
     const [before, key] = [toDocument(edited.before), toDocument(edited.key)]
     if (io.json) return printJson(io, { ...key, changed, ...toPatterns(unmatched) })
     warnOf(unmatched, io)
@@ -190,10 +189,10 @@ export async function rotate(which: string, { overlap }: { overlap?: string }, i
   const nowMs = io.nowMs()
   const overlapMs = overlap === undefined ? DEFAULT_OVERLAP_MS : toMs(overlap.trim(), OVERLAP_MS)
   if (overlapMs === null) throw usageError(`--overlap '${overlap}' is no span: write 24h, 7d or 0; at most 365d.`)
-  await withStore(io, {}, async (store, sqlite) => {
+  await withStore(io, {}, async (store, opened) => {
     // First: once there is a secret, nothing may come between it and whoever asked for it.
     const { id } = await showKey(store, which, nowMs)
-    const toDocument = await createDocuments(sqlite, io, id)
+    const toDocument = await createDocuments(opened, io, id)
     const { key, secret } = await rotateKey(store, id, overlapMs, { actor: 'cli', nowMs })
     if (io.json) {
       const { id, name, ...rest } = toDocument(key)
@@ -212,10 +211,10 @@ const LEAKED = 'If that one has leaked, rotate again with --overlap 0: both end 
 
 export async function revoke(which: string, io: Context): Promise<void> {
   const nowMs = io.nowMs()
-  await withStore(io, {}, async (store, sqlite) => {
+  await withStore(io, {}, async (store, opened) => {
     const { key, alreadyRevoked } = await revokeKey(store, which, { actor: 'cli', nowMs })
     if (io.json) {
-      const toDocument = await createDocuments(sqlite, io, key.id)
+      const toDocument = await createDocuments(opened, io, key.id)
       return printJson(io, { ...toDocument(key), already_revoked: alreadyRevoked })
     }
     io.stdout(`${toKeyName(key)} ${alreadyRevoked ? 'was revoked already' : 'is revoked'}.\n`)

@@ -3,7 +3,6 @@
  * running server knows, or that read its ledger. Writes nothing, and never waits for long.
  */
 
-import type { Database } from 'bun:sqlite'
 import type { Static } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { NOT_TAKEN_IN } from '../documents/upstream.ts'
@@ -23,9 +22,9 @@ import {
   TestResult,
   VaultShape,
 } from '../server/protocol.ts'
+import type { LedgerAudit } from '../store/ledger-store.ts'
 import type { RequestFilter } from '../store/report-store.ts'
 import { isServed } from '../store/sqlite/database-file.ts'
-import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import type { VaultState } from '../store/vault.ts'
 import { CommandError } from './command-error.ts'
 import type { Io } from './io.ts'
@@ -150,10 +149,9 @@ export interface Behind {
  * Before a report: has the running server apply what its journal holds, and tells what the database lacks all the same.
  * Without a server, or with one that cannot be asked, nothing is applied: the next start does it.
  */
-export async function catchUp(sqlite: Database, dataFolder: string): Promise<Behind> {
+export async function catchUp(audit: LedgerAudit, dataFolder: string): Promise<Behind> {
   const flushed = await flushServer(dataFolder)
   if (flushed) return { waiting: flushed.waiting, isServed: true }
-  const audit = createLedgerAudit(sqlite, dataFolder)
   const waiting = readWaiting(audit, dataFolder, null).reduce((sum, { records }) => sum + records, 0)
   return { waiting, isServed: audit.living() !== null }
 }

@@ -6,7 +6,6 @@ import { toChargeDocument, toNames, toRequestPageDocument } from '../documents/r
 import { count } from '../domain/text.ts'
 import { readCharge } from '../ledger/charge.ts'
 import { findRequest, listRequests } from '../ledger/requests.ts'
-import { createRequestReader } from '../store/sqlite/request-reader.ts'
 import { CommandError } from './command-error.ts'
 import { type Context, printJson, withStore } from './io.ts'
 import { catchUp, toBehindNote } from './live.ts'
@@ -35,11 +34,11 @@ export async function list(flags: ListFlags, io: Context): Promise<void> {
     ...(since === undefined ? {} : { sinceMs: toMoment('--since', since, nowMs) }),
     ...(until === undefined ? {} : { untilMs: toMoment('--until', until, nowMs) }),
   }
-  await withStore(io, { readonly: true }, async (store, sqlite) => {
+  await withStore(io, { readonly: true }, async (store, { requests: reader, audit }) => {
     const rows = await store.read()
     const filter = toFilter(flags, rows, nowMs)
-    const behind = await catchUp(sqlite, io.dataFolder)
-    const found = await listRequests(createRequestReader(sqlite), { ...page, ...filter })
+    const behind = await catchUp(audit, io.dataFolder)
+    const found = await listRequests(reader, { ...page, ...filter })
     const { requests, next, stoppedAfter } = found
     const names = toNames(rows)
     io.stderr(toBehindNote(behind))
@@ -52,10 +51,9 @@ export async function list(flags: ListFlags, io: Context): Promise<void> {
 }
 
 export async function show(id: string, io: Context): Promise<void> {
-  await withStore(io, { readonly: true }, async (store, sqlite) => {
+  await withStore(io, { readonly: true }, async (store, { requests: reader, audit }) => {
     const names = toNames(await store.readKeys())
-    const behind = await catchUp(sqlite, io.dataFolder)
-    const reader = createRequestReader(sqlite)
+    const behind = await catchUp(audit, io.dataFolder)
     const charge = readCharge(reader, await findRequest(reader, id))
     io.stderr(toBehindNote(behind))
     if (io.json) printJson(io, toChargeDocument(charge, names))

@@ -1,11 +1,11 @@
 /** `tollgate teams create | list | show | edit`. Works beside a running server, which uses a change when the command returns. */
-import type { Database } from 'bun:sqlite'
 import { type TeamDocument, toTeamDocument } from '../documents/key.ts'
 import { toShortId } from '../domain/id.ts'
 import type { ListedKey } from '../keys/service.ts'
 import { toFirstStanding } from '../keys/standing.ts'
 import { createTeam, editTeam, listTeams, showTeam } from '../keys/teams.ts'
 import type { StoredTeam } from '../store/config-store.ts'
+import type { Store } from '../store/store.ts'
 import { createStandings } from './budget.ts'
 import { usageError } from './command-error.ts'
 import {
@@ -33,8 +33,8 @@ import {
 import { toName } from './values.ts'
 
 /** Makes the documents of teams, as they stand now. @param id of the only one that will be asked for. */
-async function createDocuments(sqlite: Database, io: Context, id?: string) {
-  const standingOf = await createStandings(sqlite, 'team', io, id)
+async function createDocuments(opened: Store, io: Context, id?: string) {
+  const standingOf = await createStandings(opened, 'team', io, id)
   return (team: StoredTeam) => toTeamDocument(team, standingOf(team))
 }
 
@@ -57,8 +57,8 @@ export async function create(flags: Flags, io: Context): Promise<void> {
 const toTeamName = ({ id, name }: TeamDocument) => `Team ${toShortId(id)} (${toPrintable(name)})`
 
 export async function list(io: Context): Promise<void> {
-  const teams = await withStore(io, { readonly: true }, async (store, sqlite) => {
-    const toDocument = await createDocuments(sqlite, io)
+  const teams = await withStore(io, { readonly: true }, async (store, opened) => {
+    const toDocument = await createDocuments(opened, io)
     return (await listTeams(store)).map(toDocument)
   })
   if (io.json) return printJson(io, { teams })
@@ -76,9 +76,9 @@ export async function list(io: Context): Promise<void> {
 
 export async function show(which: string, io: Context): Promise<void> {
   const nowMs = io.nowMs()
-  await withStore(io, { readonly: true }, async (store, sqlite) => {
+  await withStore(io, { readonly: true }, async (store, opened) => {
     const { team: found, keys } = await showTeam(store, which, nowMs)
-    const team = (await createDocuments(sqlite, io, found.id))(found)
+    const team = (await createDocuments(opened, io, found.id))(found)
     if (!io.json) return io.stdout(toTeamText(team, keys))
     printJson(io, { ...team, keys: keys.map(({ id, name, status }) => ({ id, name, status })) })
   })
@@ -108,11 +108,11 @@ export async function edit(which: string, flags: Flags, io: Context): Promise<vo
   const nowMs = io.nowMs()
   const changes = toTeamChanges(flags, { canBeNone: true }, nowMs)
   if (Object.keys(changes).length === 0) throw usageError('Say what to change, such as --rpm 600 or --budget none.')
-  await withStore(io, {}, async (store, sqlite) => {
+  await withStore(io, {}, async (store, opened) => {
     const edited = await editTeam(store, which, changes, { actor: 'cli', nowMs })
     const changed = Object.keys(edited.difference?.after ?? {})
     const unmatched = await findUnmatchedAfter(changed, edited.team, store, io)
-    const toDocument = await createDocuments(sqlite, io, edited.team.id)
+    const toDocument = await createDocuments(opened, io, edited.team.id)
     const [before, team] = [toDocument(edited.before), toDocument(edited.team)]
     if (io.json) return printJson(io, { ...team, changed, ...toPatterns(unmatched) })
     warnOf(unmatched, io)

@@ -10,7 +10,6 @@ import { count, toCsv } from '../domain/text.ts'
 import { reportUsage, toDimensions, type UsageReport } from '../ledger/usage.ts'
 import type { Figures } from '../ledger/usage-gather.ts'
 import { RESOLUTION } from '../store/histogram.ts'
-import { createUsageReader } from '../store/sqlite/usage-reader.ts'
 import { usageError } from './command-error.ts'
 import { type Context, printJson, toTime, withStore } from './io.ts'
 import { catchUp, toBehindNote } from './live.ts'
@@ -46,11 +45,11 @@ export async function usage(flags: UsageFlags, io: Context): Promise<void> {
     limit: toLimit(flags.limit),
     limitMs: LIMIT_MS,
   }
-  const { report, behind } = await withStore(io, { readonly: true }, async (store, sqlite) => {
-    const behind = await catchUp(sqlite, io.dataFolder)
+  const { report, behind } = await withStore(io, { readonly: true }, async (store, { usage: reader, audit }) => {
+    const behind = await catchUp(audit, io.dataFolder)
     const names = await store.read()
     const clock = () => performance.now()
-    return { behind, report: reportUsage(createUsageReader(sqlite), names, options, { nowMs, clock }) }
+    return { behind, report: reportUsage(reader, names, options, { nowMs, clock }) }
   })
   io.stderr(toBehindNote(behind) + toNotes(report))
   if (form === 'json') return printJson(io, toUsageDocument(report, by, behind.waiting))

@@ -18,11 +18,8 @@ import { findOwnRequest, toOwnFilter, toOwnRows, toRequestFilter } from '../ledg
 import { findRequest, listRequests } from '../ledger/requests.ts'
 import { reportUsage, type UsageOptions } from '../ledger/usage.ts'
 import type { ConfigStore, Configuration, KeyRows } from '../store/config-store.ts'
-import { createIdentityStore } from '../store/sqlite/identity-store.ts'
-import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
-import { databasePath, openForLook } from '../store/sqlite/open.ts'
-import { createFailureReader, createRequestReader } from '../store/sqlite/request-reader.ts'
-import { createUsageReader } from '../store/sqlite/usage-reader.ts'
+import { openStore, toStoreUrl } from '../store/open.ts'
+import { databasePath } from '../store/sqlite/open.ts'
 
 export type Question =
   | { kind: 'standings'; of: 'key' | 'team'; id: string | undefined }
@@ -77,23 +74,24 @@ async function readRows(dataFolder: string, store: ConfigStore): Promise<Configu
 
 async function answer({ dataFolder, question, ownerId, nowMs, waiting }: ReportRequest): Promise<ReportReply> {
   // Closed before the answer: a connection that were kept would read on in a database that a restore has put away.
-  const { sqlite, store } = openForLook(dataFolder)
+  const opened = openStore(toStoreUrl(dataFolder), { readonly: true, isLook: true })
+  const { config: store } = opened
   try {
     const limited = <Rows extends KeyRows>(rows: Rows) => (ownerId === undefined ? rows : toOwnRows(rows, ownerId))
     const toFilter = (rows: KeyRows) => (ownerId === undefined ? {} : toOwnFilter(rows))
     switch (question.kind) {
       case 'standings':
-        return { kind: 'spent', spent: readSpent(createLedgerReader(sqlite), question.of, nowMs, question.id) }
+        return { kind: 'spent', spent: readSpent(opened.ledger, question.of, nowMs, question.id) }
       case 'usage': {
         const rows = limited(await readRows(dataFolder, store))
         const options = { ...question.options, where: { ...question.options.where, ...toFilter(rows) } }
-        const found = reportUsage(createUsageReader(sqlite), rows, options, { nowMs, clock })
+        const found = reportUsage(opened.usage, rows, options, { nowMs, clock })
         return toDocument(toUsageDocument(found, options.by, waiting, options.figures))
       }
       case 'failures': {
         const rows = limited(await readRows(dataFolder, store))
         const options = { ...question.options, where: { ...question.options.where, ...toFilter(rows) } }
-        const found = reportFailures(createFailureReader(sqlite), rows, options, { nowMs, clock })
+        const found = reportFailures(opened.failures, rows, options, { nowMs, clock })
         return toDocument(toFailuresDocument(found, waiting))
       }
       case 'requests': {
@@ -101,11 +99,11 @@ async function answer({ dataFolder, question, ownerId, nowMs, waiting }: ReportR
         const rows = limited(await readRows(dataFolder, store))
         const filter = { ...toRequestFilter(wanted, rows, nowMs), ...toFilter(rows) }
         const options = { ...filter, limit, ...toDefined({ before, sinceMs, untilMs }) }
-        const page = await listRequests(createRequestReader(sqlite), options, MOST_LOOKED_AT)
+        const page = await listRequests(opened.requests, options, MOST_LOOKED_AT)
         return toDocument(toRequestPageDocument(page, toNames(rows)))
       }
       case 'request': {
-        const reader = createRequestReader(sqlite)
+        const reader = opened.requests
         const rows = limited(await readRows(dataFolder, store))
         const found =
           ownerId === undefined
@@ -114,12 +112,12 @@ async function answer({ dataFolder, question, ownerId, nowMs, waiting }: ReportR
         return toDocument(toChargeDocument(readCharge(reader, found), toNames(rows)))
       }
       case 'audit': {
-        const page = await listAudit({ store, identity: createIdentityStore(sqlite) }, question.options)
+        const page = await listAudit({ store, identity: opened.identity }, question.options)
         return toDocument(toAuditPageDocument(page))
       }
     }
   } finally {
-    sqlite.close()
+    opened.close()
   }
 }
 

@@ -22,7 +22,7 @@ import { takeLock } from '../store/sqlite/database-file.ts'
 import { createIdentityStore } from '../store/sqlite/identity-store.ts'
 import { createLedgerStore } from '../store/sqlite/ledger-apply.ts'
 import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
-import { MIGRATIONS, migrate } from '../store/sqlite/migrate.ts'
+import { MIGRATIONS, migrate, readSchemaState } from '../store/sqlite/migrate.ts'
 import { COMMAND_BUSY_MS, databasePath, openDatabase, prepareDataFolder, writeFact } from '../store/sqlite/open.ts'
 import { createLedgerUpkeep } from '../store/sqlite/upkeep.ts'
 import { watchDisk } from './disk.ts'
@@ -53,6 +53,11 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
   const path = databasePath(dataFolder)
   const writer = openDatabase(path, { busyMs: COMMAND_BUSY_MS })
   cleanup.defer(() => writer.close())
+  const { applied, missing } = readSchemaState(writer)
+  if (applied.length > 0 && missing.length > 0)
+    log.warn('database_updating', 'updating the database to this version; a million requests may take half a minute', {
+      migrations: missing.length,
+    })
   migrate(writer, dataFolder, startedMs)
   const atStart = createLedgerStore(writer, async () => checkpointHere(writer))
   const { replayed, abandoned, kept } = await recover({ store: atStart, dataFolder, instance, log })

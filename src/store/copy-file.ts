@@ -2,14 +2,13 @@
  * Files that are copies of a database, for backups and migrations: room is checked first, a copy is written beside its final name and
  * takes it whole. What has no final name yet is nobody's copy: a kill or a full disk leaves such a part, which is removed later.
  */
-import type { Database } from 'bun:sqlite'
 import { chmodSync, closeSync, linkSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { DAY_MS } from '../domain/time.ts'
 import { filesIn, freeBytesOf, syncPath, toMebibytes } from './disk.ts'
-import { readSpace } from './sqlite/prune.ts'
+import type { Space } from './ledger-store.ts'
 
 /** Of a data folder: backups of its schedule, copies from before migrations, and what a restore has replaced. */
 export const BACKUPS = 'backups'
@@ -17,9 +16,8 @@ export const BACKUPS = 'backups'
 /** On the disk of the data folder so much stays for the journal, which would else find no room meanwhile. */
 const SPARED_BYTES = 64 * 1024 * 1024
 
-/** Says how much room the disk of a folder lacks for a copy of a database; null where it lacks none. */
-export function findLack(source: Database, folder: string, dataFolder: string): string | null {
-  const { pages, freePages, pageBytes } = readSpace(source)
+/** Says how much room the disk of a folder lacks for a copy of a store that takes so much; null where it lacks none. */
+export function findLack({ pages, freePages, pageBytes }: Space, folder: string, dataFolder: string): string | null {
   const spared = statSync(folder).dev === statSync(dataFolder).dev ? SPARED_BYTES : 0
   const needed = (pages - freePages) * pageBytes + spared
   const free = freeBytesOf(folder)

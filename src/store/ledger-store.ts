@@ -113,6 +113,8 @@ export interface LedgerAudit {
   open(): OpenRows[]
   /** The instance that serves now: what it has open, or in its journal, is on its way. */
   living(): string | null
+  /** The instance that served last, as far as it is noted. */
+  lastInstance(): string | null
   /** How many of these records are not applied. */
   missing(records: readonly LedgerRecord[]): number
   /** Requests on record. */

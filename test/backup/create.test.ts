@@ -23,6 +23,7 @@ import { takeLock } from '../../src/store/sqlite/database-file.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import { databasePath } from '../../src/store/sqlite/open.ts'
 import { pruneSlice } from '../../src/store/sqlite/prune.ts'
+import { toStore } from '../../src/store/sqlite/store.ts'
 import { mountSmallDisk, whyNoSmallDisk } from '../e2e/crash-trouble.ts'
 import {
   calling,
@@ -55,7 +56,7 @@ const wait = (...records: LedgerRecord[]) =>
   writeFileSync(join(folder.journal, 'here-1.log'), records.map(toRecordLine).join('') + '\0'.repeat(100))
 const file = () => join(away, 'copy.sqlite')
 const make = (options: Partial<BackupOptions> = {}, source = folder.other()) =>
-  backUp(source, { dataFolder: folder.path, file: file(), flush: async () => {}, ...options })
+  backUp(toStore(source, folder.path), { dataFolder: folder.path, file: file(), flush: async () => {}, ...options })
 const open = () => new Database(file(), { readonly: true })
 
 test('a backup has what the database and its journal hold, ends what is under way, and adds up', async () => {

@@ -8,6 +8,7 @@ import { restore } from '../../src/backup/restore.ts'
 import { createUpstream } from '../../src/catalog/edit-upstream.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { toStore } from '../../src/store/sqlite/store.ts'
 import { createVault } from '../../src/store/vault.ts'
 import { createFolder, type Folder, HOUR } from '../ledger/fixture.ts'
 
@@ -30,7 +31,12 @@ afterEach(() => {
 
 const file = () => join(away, 'copy.sqlite')
 const make = (withSecret: boolean) =>
-  backUp(folder.other(), { dataFolder: folder.path, file: file(), flush: async () => {}, withSecret })
+  backUp(toStore(folder.other(), folder.path), {
+    dataFolder: folder.path,
+    file: file(),
+    flush: async () => {},
+    withSecret,
+  })
 
 async function openRestored() {
   const dataFolder = join(away, 'data')

@@ -12,6 +12,7 @@ import type { IdentityStore, IdentityWrite } from '../../src/store/identity-stor
 import { createIdentityStore } from '../../src/store/sqlite/identity-store.ts'
 import { migrate } from '../../src/store/sqlite/migrate.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { toStore } from '../../src/store/sqlite/store.ts'
 import { HOUR } from '../ledger/fixture.ts'
 
 let root: string
@@ -30,7 +31,7 @@ const data = () => join(root, 'data')
 const file = () => join(root, 'copy.sqlite')
 async function make() {
   using database = openDatabase(databasePath(data()), { busyMs: 0, readonly: true })
-  await backUp(database, { dataFolder: data(), file: file(), flush: async () => {} })
+  await backUp(toStore(database, data()), { dataFolder: data(), file: file(), flush: async () => {} })
 }
 const run = (options: { asItWas?: boolean } = {}) =>
   restore({ dataFolder: data(), file: file(), nowMs: HOUR, ...options })

@@ -27,6 +27,7 @@ import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import { MIGRATIONS, migrate } from '../../src/store/sqlite/migrate.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
 import { dropSlice } from '../../src/store/sqlite/prune.ts'
+import { toStore } from '../../src/store/sqlite/store.ts'
 import { mountSmallDisk, whyNoSmallDisk } from '../e2e/crash-trouble.ts'
 import { findingsOf, HOUR, opening, settling, statusesOf, toOpen, toSettled } from '../ledger/fixture.ts'
 
@@ -42,7 +43,7 @@ const apply = (...records: LedgerRecord[]) =>
   use((database) => createLedgerStore(database, async () => true).apply(records))
 const make = async () => {
   using database = openDatabase(databasePath(data()), { busyMs: 0, readonly: true })
-  await backUp(database, { dataFolder: data(), file: file(), flush: async () => {} })
+  await backUp(toStore(database, data()), { dataFolder: data(), file: file(), flush: async () => {} })
 }
 const run = (options: Partial<RestoreOptions> = {}) =>
   restore({ dataFolder: data(), file: file(), nowMs: HOUR, ...options })

@@ -167,6 +167,7 @@ export function createLedgerAudit(sqlite: Database, dataFolder: string): LedgerA
       checkCalls.all(toFirstId(hourMs), toIdAfter(hourMs + HOUR_MS)).filter(({ requests }) => requests > 0),
     open: () => sqlite.query<OpenRows, []>(OPEN_ROWS).all(),
     living: () => (isServed(dataFolder) ? setting('instance') : null),
+    lastInstance: () => setting('instance'),
     missing: (records) => records.filter(isMissing).length,
     count: () => countRequests(sqlite),
     has: (requestId) => requestOf.get(requestId) !== null,

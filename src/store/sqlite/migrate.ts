@@ -37,6 +37,7 @@ import aRowForEachCall from '../../../drizzle/0027_a_row_for_each_call.sql' with
 import { ServiceError } from '../../domain/service-error.ts'
 import { BACKUPS, beginPart, findLack, finishPart, isDiskFull, removeParts } from '../copy-file.ts'
 import { filesIn } from '../disk.ts'
+import { readSpace } from './prune.ts'
 
 export interface Migration {
   name: string
@@ -161,7 +162,7 @@ function keepCopy(sqlite: Database, dataFolder: string, nowMs: number): void {
   for (const copy of copiesIn(folder).filter((copy) => !isWhole(copy)))
     for (const path of [copy, `${copy}-journal`]) rmSync(path, { force: true })
   const file = join(folder, `before-migration-${new Date(nowMs).toISOString().replace(/[:.]/g, '-')}.sqlite`)
-  const lack = findLack(sqlite, folder, dataFolder)
+  const lack = findLack(readSpace(sqlite), folder, dataFolder)
   if (lack !== null) throw noRoom(folder, lack)
   const part = beginPart(file)
   try {
