@@ -4,7 +4,7 @@
  */
 import { asObject } from '../domain/json.ts'
 import { costNanoUsd, findUnpriced } from '../domain/price.ts'
-import type { CanonicalRequest } from '../domain/request.ts'
+import type { AnyRequest } from '../domain/request.ts'
 import type { ModelPrice, Target, Upstream } from '../domain/snapshot.ts'
 import { addUsage, type ModelUsage, NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Outcome } from '../store/ledger-rows.ts'
@@ -256,7 +256,7 @@ function joinUsage(usage: Usage, others: readonly ModelUsage[]): Usage {
  */
 export const toMostComputeMs = (
   { deadlines: { total, totalWhole } }: Pick<Upstream, 'deadlines'>,
-  { stream }: Pick<CanonicalRequest, 'stream'>,
+  { stream }: Pick<AnyRequest, 'stream'>,
 ): number => (stream ? Math.max(total, totalWhole) : totalWhole)
 
 /**

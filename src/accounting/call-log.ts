@@ -5,7 +5,7 @@
  */
 import type { EndSignal } from '../domain/end-signal.ts'
 import { endedBy, type GatewayError } from '../domain/error.ts'
-import type { CanonicalRequest } from '../domain/request.ts'
+import type { AnyRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Lane } from '../domain/task.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -132,7 +132,7 @@ export class CallLog {
     return this.#calls
   }
 
-  #add(target: Target, body: CanonicalRequest, lane: Lane, row: OpenCall | null): Call {
+  #add(target: Target, body: AnyRequest, lane: Lane, row: OpenCall | null): Call {
     const call = new Call(this.#deps, ++this.count, target, body, lane, row)
     if (body.stream && capOf(body) === null) {
       const { reservedCompletionTokens } = row ?? this.row

@@ -3,7 +3,7 @@
  * has disconnected. `call-log.ts` has the calls of a request.
  */
 import type { EndSignal } from '../domain/end-signal.ts'
-import type { CanonicalRequest } from '../domain/request.ts'
+import type { AnyRequest } from '../domain/request.ts'
 import type { Key, Target, Upstream } from '../domain/snapshot.ts'
 import { isTimed } from '../domain/tariff.ts'
 import type { Lane, NativeRequest } from '../domain/task.ts'
@@ -17,7 +17,7 @@ import { Meter } from './meter.ts'
 export interface PlannedCall {
   target: Target
   /** The canonical request. Whoever wraps a dispatch changes copies of it. */
-  body: CanonicalRequest
+  body: AnyRequest
   /** What goes on as it came in place of that; null where the call is translated. */
   native: NativeRequest | null
   /** `retry` and `fallback` after a call that failed, `limit` where a limit of ours kept the one before from being made. */
@@ -52,7 +52,7 @@ export class Call implements CallObserver {
     deps: CallDeps,
     readonly number: number,
     readonly target: Target,
-    readonly body: CanonicalRequest,
+    readonly body: AnyRequest,
     readonly lane: Lane,
     public row: OpenCall | null,
   ) {

@@ -4,9 +4,10 @@
  * a request, `call-log.ts` for additional ones. Pure but for the count.
  */
 
+import { EmbeddingsRequest } from '../domain/embedding.ts'
 import { reasonToRefuse } from '../domain/fields.ts'
 import { chargeBy } from '../domain/price.ts'
-import type { CanonicalRequest } from '../domain/request.ts'
+import type { AnyRequest } from '../domain/request.ts'
 import type { Target, Upstream } from '../domain/snapshot.ts'
 import { isTimed, toMostTariff } from '../domain/tariff.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
@@ -23,7 +24,7 @@ import { addBills, toEndedBill } from './settled-rows.ts'
 export const toReserve = (
   target: Target,
   { promptTokens, completionTokens }: Estimate,
-  body: CanonicalRequest,
+  body: AnyRequest,
 ): Reserve => ({
   reservedPromptTokens: promptTokens,
   reservedCompletionTokens: completionTokens,
@@ -44,7 +45,7 @@ export const tokensOf = (
  * answer under a budget nothing is, and so it is all that the model may write.
  * @param isSeen whether it is a stream, or under no budget.
  */
-export const toHeldOutput = (body: CanonicalRequest, maxOutputLength: number, isSeen: boolean): number =>
+export const toHeldOutput = (body: AnyRequest, maxOutputLength: number, isSeen: boolean): number =>
   isSeen ? toCap(body, maxOutputLength) : Math.min(capOf(body) ?? maxOutputLength, maxOutputLength)
 
 /** A request that Tollgate has to cap is refused where its budget has no room for so many tokens. */
@@ -66,7 +67,8 @@ export function findCap(least: number, most: number, nanoUsd: number, priceOf: (
  * The request with a cap of ours. Models that reason know the newer name only; servers of other models often the older one.
  * `max_tokens_field` has the last word.
  */
-export function withCap(body: CanonicalRequest, cap: number, { features }: Pick<Target, 'features'>): CanonicalRequest {
+export function withCap(body: AnyRequest, cap: number, { features }: Pick<Target, 'features'>): AnyRequest {
+  if (body instanceof EmbeddingsRequest) return body
   const { max_tokens: _, max_completion_tokens: __, ...rest } = body
   return features.includes('reasoning') ? { ...rest, max_completion_tokens: cap } : { ...rest, max_tokens: cap }
 }
@@ -74,7 +76,7 @@ export function withCap(body: CanonicalRequest, cap: number, { features }: Pick<
 /** Calls of the same body to one target. */
 export interface PlannedCalls {
   target: Target
-  body: CanonicalRequest
+  body: AnyRequest
   /** What each of them reads by the estimate, which its row reserves. */
   promptTokens: number
   /** What each of them is held at for what it writes, all its choices together; and what rates count of that. */
@@ -168,8 +170,8 @@ export function askForAny(
 }
 
 /** Of one request it is asked for again each time that a hold grows. */
-const worst = new WeakMap<CanonicalRequest, number>()
-const worstPromptOf = (body: CanonicalRequest): number => worst.getOrInsertComputed(body, worstPrompt)
+const worst = new WeakMap<AnyRequest, number>()
+const worstPromptOf = (body: AnyRequest): number => worst.getOrInsertComputed(body, worstPrompt)
 
 /** Whether one reads and costs as much as the other. */
 export const isLike = (one: PlannedCalls, other: PlannedCalls): boolean =>
@@ -183,7 +185,7 @@ export const isLike = (one: PlannedCalls, other: PlannedCalls): boolean =>
 /** An additional call that is on its way to the record: several may set out before the first of them is there. */
 export interface Pending {
   target: Target
-  body: CanonicalRequest
+  body: AnyRequest
   reserve: Reserve
 }
 
@@ -204,7 +206,7 @@ export function askForAll(
   let tokens = 0
   let spentNanoUsd = 0
   const plans: PlannedCalls[] = []
-  const add = (target: Target, body: CanonicalRequest, reserve: Reserve) => {
+  const add = (target: Target, body: AnyRequest, reserve: Reserve) => {
     tokens += tokensOf(reserve, { body, target })
     const { reservedPromptTokens: promptTokens, reservedCompletionTokens: outputTokens } = reserve
     plans.push({ target, body, promptTokens, outputTokens, likelyTokens: outputTokens, calls: 1 })
@@ -239,7 +241,7 @@ export function toMostNanoUsd(
   { pricing, features, upstream }: Pick<Target, 'pricing' | 'features'> & { upstream: Pick<Upstream, 'deadlines'> },
   prompt: number,
   completion: number,
-  body: CanonicalRequest,
+  body: AnyRequest,
 ): number {
   if (pricing.length === 0) return 0
   const tariff = toMostTariff(pricing, prompt)
@@ -261,11 +263,11 @@ export function toMostNanoUsd(
 }
 
 /** Whether its model searches by itself, or is asked to by a field that has a fee, of the request or of a tool. */
-const maySearch = ({ features }: Pick<Target, 'features'>, body: CanonicalRequest): boolean =>
+const maySearch = ({ features }: Pick<Target, 'features'>, body: AnyRequest): boolean =>
   features.includes('web_search') || [body, ...(body.tools ?? [])].some(asksForFee)
 
 const asksForFee = (holder: object): boolean =>
   Object.entries(holder).some(([name, value]) => name === 'plugins' || reasonToRefuse(name, value) === 'fee')
 
-const asksFor = ({ modalities }: CanonicalRequest, modality: string) =>
+const asksFor = ({ modalities }: AnyRequest, modality: string) =>
   modalities?.some((asked) => asked === modality) ?? false

@@ -3,7 +3,7 @@
  * benchmark need nothing else. Whole answers come at once; streams send one token a batch at the upstream's `pace_ms`.
  * What it says is in `reply.ts`, what its vectors are in `embed.ts`. Keeps no state between calls and does no I/O.
  */
-import { EMBEDDING, type EmbeddingInput, type EmbeddingRequest } from '../domain/embedding.ts'
+import { type EmbeddingInput, EmbeddingsRequest } from '../domain/embedding.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
 import { UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent, AnswerStream, Logprobs, TokenLogprob } from '../domain/events.ts'
@@ -20,8 +20,7 @@ export function createDemoBackend(): Backend {
     async call({ body, target, signal, callId, observer }) {
       if (signal.aborted) throw aborted()
       observer.sent()
-      const embedding = body[EMBEDDING]
-      if (embedding) return { events: toEmbeddings(embedding), rest: null, upstreamRequestId: null }
+      if (body instanceof EmbeddingsRequest) return { events: toEmbeddings(body), rest: null, upstreamRequestId: null }
       const wanted = body.max_completion_tokens ?? body.max_tokens ?? target.maxOutputLength
       const reply = toReply(body, Math.min(wanted, target.maxOutputLength))
       // Unique among all calls, so that a conversation may hold several.
@@ -162,7 +161,7 @@ const WORD = /[\p{L}\p{N}]+|[^\s\p{L}\p{N}]/gu
 /** Three letters say less than a word. */
 const PART_WEIGHT = 0.25
 
-export function toEmbeddings({ inputs, dimensions }: EmbeddingRequest): AnswerEvent[] {
+export function toEmbeddings({ inputs, dimensions }: EmbeddingsRequest): AnswerEvent[] {
   const length = dimensions ?? DEFAULT_DIMENSIONS
   const prompt = inputs.reduce((sum, input) => sum + tokensOf(input), 0)
   return [

@@ -6,7 +6,7 @@
  * upstreams of that format, but for those in `fields.ts`.
  */
 import { type Static, type StringOptions, type TSchema, Type } from '@sinclair/typebox'
-import type { EMBEDDING, EmbeddingRequest } from './embedding.ts'
+import type { EmbeddingsRequest } from './embedding.ts'
 import { PART_TYPES } from './parts.ts'
 import type { UNASKED_THOUGHTS } from './task.ts'
 
@@ -285,12 +285,16 @@ export type BeyondReference = CacheMarked & {
   cached_content?: unknown
 }
 
-/** As clients of chats send it, or what a format makes of a request of its own; one for embeddings has no messages. */
+/** As clients of chats send it, or what a format makes of a request of its own. */
 export type CanonicalRequest = Static<typeof RequestSchema> &
   BeyondReference & {
-    readonly [EMBEDDING]?: EmbeddingRequest
     readonly [UNASKED_THOUGHTS]?: true
   }
+/** What a model is asked for: an answer to a chat, or embeddings, which have nothing else of a chat's. */
+export type AnyRequest = CanonicalRequest | (EmbeddingsRequest & NothingElse)
+type NothingElse = {
+  readonly [Name in Exclude<keyof CanonicalRequest, keyof EmbeddingsRequest | 'messages'>]?: undefined
+}
 export type Message = Static<typeof Message>
 export type AssistantMessage = Static<typeof AssistantMessage>
 export type JsonSchemaFormat = Static<typeof JsonSchemaFormat>

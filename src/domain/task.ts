@@ -4,6 +4,7 @@
  */
 
 import type { NativeEndpoint } from './dialects.ts'
+import type { EmbeddingsRequest } from './embedding.ts'
 import type { GatewayError } from './error.ts'
 import type { JsonObject } from './json.ts'
 import type { CanonicalRequest } from './request.ts'
@@ -29,10 +30,8 @@ export interface NativeRequest extends RawRequest {
   json: JsonObject
 }
 
-export interface Task {
-  endpoint: Endpoint
-  /** What the client asked for: a slug or an alias. */
-  model: string
+export interface ChatTask extends TaskFacts {
+  endpoint: Exclude<Endpoint, 'embeddings'>
   /** The canonical request. */
   body: CanonicalRequest
   /** What may go on as it came; left out where nothing may, as of chats. */
@@ -44,6 +43,26 @@ export interface Task {
    * there is nothing.
    */
   beyondStrict?: GatewayError
+  /**
+   * Whether the client asks the same of any model, as agents do that are made for one vendor's: what a model cannot do is then
+   * taken out of the request, and not refused.
+   */
+  isForAnyModel?: true
+  /** What its format alone knows of it, and writes the answer by. */
+  own?: object
+}
+
+export interface EmbeddingsTask extends TaskFacts {
+  endpoint: 'embeddings'
+  body: EmbeddingsRequest
+}
+
+export type Task = ChatTask | EmbeddingsTask
+
+/** What is known of a request of either kind. */
+interface TaskFacts {
+  /** What the client asked for: a slug or an alias. */
+  model: string
   /** Whether the client wants a stream. */
   stream: boolean
   /** The most tokens that it lets a choice have; null where it gives no cap. */
@@ -56,13 +75,6 @@ export interface Task {
   user: string | null
   /** What does not change as a conversation goes on: requests of one conversation stay with one target. Worked out on demand. */
   affinity(): string
-  /**
-   * Whether the client asks the same of any model, as agents do that are made for one vendor's: what a model cannot do is then
-   * taken out of the request, and not refused.
-   */
-  isForAnyModel?: true
-  /** What its format alone knows of it, and writes the answer by. */
-  own?: object
 }
 
 /**

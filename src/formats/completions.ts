@@ -5,7 +5,7 @@
 import { type Decision, GatewayError } from '../domain/error.ts'
 import { asObject, type JsonObject, toLine } from '../domain/json.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
-import type { NativeRequest, RawRequest, Task } from '../domain/task.ts'
+import type { ChatTask, NativeRequest, RawRequest } from '../domain/task.ts'
 import { measurePrompt } from '../tokens/estimate.ts'
 import { toNative } from '../upstreams/dialects/passthrough.ts'
 import { openAiErrors } from './chat/chat.ts'
@@ -32,7 +32,7 @@ const MAX_CHOICES = 128
 const MAX_AFFINITY_CHARS = 16_384
 const MAX_USER_CHARS = 256
 
-function toTask(body: unknown, raw: RawRequest): Decision<Task> {
+function toTask(body: unknown, raw: RawRequest): Decision<ChatTask> {
   const json = asObject(body)
   if (json === null) return notAnObject('{"model": …, "prompt": …}')
   const request = toNative('completions', json, raw)
@@ -87,7 +87,7 @@ const noCompletions = (model: string) =>
     { code: 'unsupported_endpoint', param: 'model' },
   )
 
-function toCheckedTask(json: JsonObject, request: NativeRequest): Task {
+function toCheckedTask(json: JsonObject, request: NativeRequest): ChatTask {
   const { model, prompt, suffix, max_tokens: cap, n, stream, stream_options: options, user } = json
   const prompts = toPrompts(prompt) ?? []
   const texts = typeof suffix === 'string' ? [...prompts, suffix] : prompts
@@ -99,7 +99,7 @@ function toCheckedTask(json: JsonObject, request: NativeRequest): Task {
     ...(cap == null ? {} : { max_tokens: Number(cap) }),
     ...(asObject(options)?.include_usage === true ? { stream_options: { include_usage: true } } : {}),
   }
-  const task: Task = {
+  const task: ChatTask = {
     endpoint: 'completions',
     model: body.model,
     body,

@@ -6,7 +6,7 @@
 import type { GatewayError } from '../domain/error.ts'
 import type { AnswerEvent, RawEvent } from '../domain/events.ts'
 import { type Edits, splice, spliceWithin } from '../domain/splice.ts'
-import type { Task } from '../domain/task.ts'
+import type { ChatTask } from '../domain/task.ts'
 import { tokensOfBytes } from '../tokens/estimate.ts'
 import { noteUnread } from '../tokens/prompt.ts'
 import { type Identity, KEEP_ALIVE, type NativeFormat, type PassingWriter } from './format.ts'
@@ -118,7 +118,7 @@ function toFrame(name: string | null, data: string): string {
 }
 
 /** The task with the request as it came, if that may go on so, and with what of it nobody has read counted by its bytes. */
-export function withNative(task: Task, native: Task['native'] | null): Task {
+export function withNative(task: ChatTask, native: ChatTask['native'] | null): ChatTask {
   if (!native) return task
   const bytes = noteUnread(task.body, native.text)
   return { ...task, native, promptTokens: task.promptTokens + tokensOfBytes(bytes) }

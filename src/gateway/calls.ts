@@ -5,11 +5,11 @@
  */
 import type { PlannedCall } from '../accounting/call.ts'
 import type { Begun } from '../delivery/delivery.ts'
-import { EMBEDDING } from '../domain/embedding.ts'
+import { EmbeddingsRequest } from '../domain/embedding.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
 import { endOf, GatewayError, LOOP_STATUS, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import { type Answer, type AnswerEvent, type AnswerStream, isContent } from '../domain/events.ts'
-import type { CanonicalRequest } from '../domain/request.ts'
+import type { AnyRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { NativeRequest } from '../domain/task.ts'
 import type { RequestHealth } from '../health/health.ts'
@@ -30,7 +30,7 @@ export type Dispatch = (planned: PlannedCall) => Promise<Answer>
 /** What stands around each call of a request, and has the type of one. */
 interface Wrapper {
   /** Whether it has anything to do: most requests have nothing around a call. */
-  isFor(body: CanonicalRequest): boolean
+  isFor(body: AnyRequest): boolean
   wrap(dispatch: Dispatch, request: Recorded, deps: CallDeps): Dispatch
 }
 
@@ -41,7 +41,7 @@ const WRAPPERS: readonly Wrapper[] = [
     wrap: (dispatch, { key }, { checker }) => enforce(dispatch, checker, key.shareId),
   },
   { isFor: ({ n }) => (n ?? 1) > 1, wrap: (dispatch, { chars }) => fanOut(dispatch, chars) },
-  { isFor: (body) => body[EMBEDDING] !== undefined, wrap: inBatches },
+  { isFor: (body) => body instanceof EmbeddingsRequest, wrap: inBatches },
   // A hook that may refuse or mask an answer, and an answer from a cache: a line here.
 ]
 
@@ -69,7 +69,7 @@ export interface Attempted {
   health: Pick<RequestHealth, 'enter' | 'report' | 'whyUnavailable'>
   dispatch: Dispatch
   targets: readonly Target[]
-  body: CanonicalRequest
+  body: AnyRequest
   /** What a target is sent as it came; null where that is written anew. */
   native(target: Target): NativeRequest | null
   /** Takes memory for what is kept of an answer that has not begun. */

@@ -2,10 +2,12 @@
  * Makes one call to one target, and is the only caller of a backend: a call stays under its upstream's limits, is on
  * record before it is made, metered whatever becomes of its answer, and its failure told to the target's breaker.
  */
+
 import type { Call, PlannedCall } from '../accounting/call.ts'
 import { tokensOf } from '../accounting/cost.ts'
 import type { Meter } from '../accounting/meter.ts'
 import type { DialectName } from '../domain/dialects.ts'
+import { EmbeddingsRequest } from '../domain/embedding.ts'
 import { type EndSignal, mayReadOn, partOf } from '../domain/end-signal.ts'
 import { endedBy, endOf, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerStream, Passage, Take } from '../domain/events.ts'
@@ -231,6 +233,7 @@ const NOWHERE: Passage = {
 function toWithin(planned: PlannedCall): PlannedCall {
   const { body, target } = planned
   const most = target.maxOutputLength
+  if (body instanceof EmbeddingsRequest) return planned
   if ((body.max_tokens ?? 0) > most) return { ...planned, body: { ...body, max_tokens: most } }
   if ((body.max_completion_tokens ?? 0) > most) return { ...planned, body: { ...body, max_completion_tokens: most } }
   return planned

@@ -3,9 +3,9 @@
  * embeddings by the kind, the number and the length of the inputs. A step of `handle.ts`, before anything is reserved.
  */
 
-import { EMBEDDING, type EmbeddingInput, type EmbeddingRequest } from '../domain/embedding.ts'
+import { type EmbeddingInput, EmbeddingsRequest } from '../domain/embedding.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
-import type { CanonicalRequest } from '../domain/request.ts'
+import type { AnyRequest, CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import type { Health } from '../health/health.ts'
@@ -47,8 +47,8 @@ export function resolve(deps: ResolveDeps, parsed: Parsed): Decision<Resolved> |
     eligible instanceof GatewayError
       ? eligible
       : Object.assign(parsed, { model, able, passthrough, eligible, health: deps.health.forRequest(key) })
-  const embedding = able.body[EMBEDDING]
-  if (embedding) return fitInputs(deps.counter, key.shareId, able.body, embedding, fitting).then(resolved)
+  const { body } = able
+  if (body instanceof EmbeddingsRequest) return fitInputs(deps.counter, key.shareId, body, fitting).then(resolved)
   if (!mayOverflow(able, fitting)) return resolved(fitting)
   return fitLength(deps.counter, key.shareId, able.body, fitting).then(resolved)
 }
@@ -58,7 +58,7 @@ export function resolve(deps: ResolveDeps, parsed: Parsed): Decision<Resolved> |
  * and searches of the web, which such clients ask of any model, are left out where it knows nothing of them.
  */
 export function toAble(task: Task, facts: Capabilities, targets: readonly Target[]): Task {
-  if (!task.isForAnyModel) return task
+  if (task.endpoint === 'embeddings' || !task.isForAnyModel) return task
   const { max_tokens: cap, web_search_options: search, ...rest } = task.body
   const most = Math.min(facts.max_output_length, Math.max(...targets.map(({ maxOutputLength }) => maxOutputLength)))
   const body: CanonicalRequest = typeof cap === 'number' ? { ...rest, max_tokens: Math.min(cap, most) } : rest
@@ -68,7 +68,7 @@ export function toAble(task: Task, facts: Capabilities, targets: readonly Target
   }
   if (!facts.supported_features.includes('reasoning')) {
     delete body.reasoning_effort
-    Reflect.deleteProperty(body, 'thinking')
+    delete body.thinking
   }
   return { ...task, body, cap: body.max_tokens ?? null }
 }
@@ -78,12 +78,14 @@ export function toAble(task: Task, facts: Capabilities, targets: readonly Target
  * asks of the wrong model, and a target that is weaker than its model is passed over for one that can.
  */
 function fitFeatures(
-  { untranslatable, beyondStrict, body }: Pick<Task, 'untranslatable' | 'beyondStrict' | 'body'>,
+  task: Task,
   facts: Capabilities,
   targets: readonly Target[],
   passthrough: Passthrough,
 ): Decision<readonly Target[]> {
-  const misfit = checkFit(body, facts)
+  const { body } = task
+  const chat = task.endpoint === 'embeddings' ? null : task
+  const misfit = chat && checkFit(chat.body, facts)
   if (misfit) return misfit
   const restricted = findRestricted(body)
   const able: Target[] = []
@@ -92,18 +94,18 @@ function fitFeatures(
     const isTranslated = passthrough.of(target) === null
     const unable =
       passthrough.refusal(target) ??
-      (isTranslated ? (untranslatable ?? checkRestricted(restricted, target)) : null) ??
-      (target.upstream.local ? null : beyondStrict) ??
-      checkTarget(body, facts, target) ??
+      (isTranslated ? (chat?.untranslatable ?? checkRestricted(restricted, target)) : null) ??
+      (target.upstream.local ? null : chat?.beyondStrict) ??
+      (chat && checkTarget(chat.body, facts, target)) ??
       checkCalls(body, target)
     if (unable === null) able.push(target)
     else none ??= unable
   }
-  return (able.length === 0 ? none : checkParts(body, facts)) ?? able
+  return (able.length === 0 ? none : chat && checkParts(chat.body, facts)) ?? able
 }
 
 /** As many calls as there are choices, where its upstream may not be asked so often in a minute, would never all be made. */
-function checkCalls(body: CanonicalRequest, target: Target): GatewayError | null {
+function checkCalls(body: AnyRequest, target: Target): GatewayError | null {
   const { id, limits } = target.upstream
   const most = limits.rpm
   if (most === null || (body.n ?? 1) <= most || !isSplit(body, target)) return null
@@ -126,7 +128,7 @@ const TOLERANCE = 1.25
 async function fitLength(
   counter: Counter,
   shareId: string,
-  body: CanonicalRequest,
+  body: AnyRequest,
   targets: readonly Target[],
 ): Promise<Decision<readonly Target[]>> {
   const counted = await counter.prompt(shareId, body)
@@ -153,20 +155,19 @@ const MAX_COUNTED = 8
 async function fitInputs(
   counter: Counter,
   shareId: string,
-  body: CanonicalRequest,
-  embedding: EmbeddingRequest,
+  body: EmbeddingsRequest,
   targets: readonly Target[],
 ): Promise<Decision<readonly Target[]>> {
-  const unable = targets.map((target) => checkKind(embedding, target) ?? checkInputCalls(body, embedding, target))
+  const unable = targets.map((target) => checkKind(body, target) ?? checkInputCalls(body, target))
   const able = targets.filter((_, at) => unable[at] === null)
   const [why] = unable
   if (able.length === 0 && why) return why
   const lengths = able.map(({ contextLength }) => contextLength)
   let longest: Counted = { tokens: 0, least: 0 }
-  for (const { input, at } of toLongInputs(embedding.inputs, Math.min(...lengths))) {
-    const counted = await count(counter, shareId, body, embedding, input)
+  for (const { input, at } of toLongInputs(body.inputs, Math.min(...lengths))) {
+    const counted = await count(counter, shareId, body, input)
     const most = Math.max(...lengths)
-    if (counted.least > most) return contextOverflow(most, counted.tokens, toParam(embedding, at))
+    if (counted.least > most) return contextOverflow(most, counted.tokens, toParam(body, at))
     if (counted.least > longest.least) longest = counted
   }
   return able.filter(({ contextLength }) => longest.least <= contextLength)
@@ -178,7 +179,7 @@ interface Counted {
   least: number
 }
 
-function checkKind({ inputs }: EmbeddingRequest, { model, upstream }: Target): GatewayError | null {
+function checkKind({ inputs }: EmbeddingsRequest, { model, upstream }: Target): GatewayError | null {
   const { embeds: reads } = dialectOf(upstream)
   if (reads === 'texts and tokens') return null
   const at = inputs.findIndex((input) => typeof input !== 'string')
@@ -197,14 +198,14 @@ function checkKind({ inputs }: EmbeddingRequest, { model, upstream }: Target): G
   )
 }
 
-function checkInputCalls(body: CanonicalRequest, { inputs }: EmbeddingRequest, target: Target): GatewayError | null {
+function checkInputCalls(body: EmbeddingsRequest, target: Target): GatewayError | null {
   const { id, limits } = target.upstream
   const calls = toBatches(body, target).length
   const most = Math.min(MAX_CALLS, limits.rpm ?? Infinity)
   if (calls <= most) return null
   return new GatewayError(
     'invalid_request',
-    `Invalid 'input': array too long for the model \`${target.model}\`: ${inputs.length} inputs are ${calls} calls to its upstream \`${id}\`, and ${most} are made at most. Send fewer.`,
+    `Invalid 'input': array too long for the model \`${target.model}\`: ${body.inputs.length} inputs are ${calls} calls to its upstream \`${id}\`, and ${most} are made at most. Send fewer.`,
     { param: 'input', code: 'array_above_max_length' },
   )
 }
@@ -228,14 +229,12 @@ function toLongInputs(inputs: readonly EmbeddingInput[], contextLength: number):
 async function count(
   counter: Counter,
   shareId: string,
-  body: CanonicalRequest,
-  embedding: EmbeddingRequest,
+  body: EmbeddingsRequest,
   input: EmbeddingInput,
 ): Promise<Counted> {
   if (typeof input !== 'string') return { tokens: input.length, least: input.length }
-  const one = { ...body, messages: [], [EMBEDDING]: { ...embedding, inputs: [input] } }
-  const tokens = (await counter.prompt(shareId, one)) ?? 0
+  const tokens = (await counter.prompt(shareId, body.of([input]))) ?? 0
   return { tokens, least: tokens / TOLERANCE }
 }
 
-const toParam = ({ inputs }: EmbeddingRequest, at: number) => (inputs.length === 1 ? 'input' : `input[${at}]`)
+const toParam = ({ inputs }: EmbeddingsRequest, at: number) => (inputs.length === 1 ? 'input' : `input[${at}]`)

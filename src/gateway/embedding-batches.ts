@@ -2,11 +2,11 @@
  * Embeddings of more inputs than an upstream takes in one call: as many calls as that takes, several at once, joined into one answer
  * in the inputs' order. Each call is recorded and metered by `dispatch`, so their usage sums up by itself.
  */
-import { EMBEDDING, type EmbeddingInput, type EmbeddingRequest, type Vector } from '../domain/embedding.ts'
+import { type EmbeddingInput, EmbeddingsRequest, type Vector } from '../domain/embedding.ts'
 import { partOf } from '../domain/end-signal.ts'
 import { UpstreamError } from '../domain/error.ts'
 import type { Answer } from '../domain/events.ts'
-import type { CanonicalRequest } from '../domain/request.ts'
+import type { AnyRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Dispatch } from './calls.ts'
 import { inParallel, toParallel } from './fan-out.ts'
@@ -19,10 +19,9 @@ const MOST_DIMENSIONS = 3_072
 const BYTES_PER_TOKEN = 2
 
 /** The requests that a request becomes on its way to a target: itself, where that takes all of it at once. */
-export function toBatches(body: CanonicalRequest, { upstream: { options } }: Target): readonly CanonicalRequest[] {
-  const embedding = body[EMBEDDING]
-  if (!embedding) return [body]
-  const { inputs, encoding, dimensions } = embedding
+export function toBatches(body: AnyRequest, { upstream: { options } }: Target): readonly AnyRequest[] {
+  if (!(body instanceof EmbeddingsRequest)) return [body]
+  const { inputs, encoding, dimensions } = body
   const mostRead = Math.floor(MAX_NUMBERS[encoding] / (dimensions ?? MOST_DIMENSIONS))
   const mostInputs = Math.min(options.embedding_inputs, mostRead)
   const mostTokens = options.embedding_tokens ?? Infinity
@@ -40,15 +39,8 @@ export function toBatches(body: CanonicalRequest, { upstream: { options } }: Tar
     tokens += more
   }
   if (lists.length === 0) return [body]
-  return [...lists, list].map((inputs) => toBatch(body, embedding, inputs))
+  return [...lists, list].map((inputs) => body.of(inputs))
 }
-
-/** What is counted of a request is kept by its messages: each part has its own. */
-const toBatch = (body: CanonicalRequest, embedding: EmbeddingRequest, inputs: EmbeddingInput[]): CanonicalRequest => ({
-  ...body,
-  messages: [],
-  [EMBEDDING]: { ...embedding, inputs },
-})
 
 /** Wraps a dispatch. The first call that fails fails them all; the others are aborted, and paid for as far as they came. */
 export const inBatches =
@@ -61,7 +53,7 @@ export const inBatches =
 async function inSeveral(
   dispatch: Dispatch,
   planned: Parameters<Dispatch>[0],
-  batches: readonly CanonicalRequest[],
+  batches: readonly AnyRequest[],
 ): Promise<Answer> {
   const part = partOf(planned.signal)
   const { signal } = part

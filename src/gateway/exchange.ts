@@ -6,7 +6,7 @@ import type { CallLog } from '../accounting/call-log.ts'
 import type { QueueNote } from '../delivery/delivery.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
-import type { CanonicalRequest } from '../domain/request.ts'
+import type { AnyRequest } from '../domain/request.ts'
 import type { CatalogModel, Key, Snapshot, Target, Team } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import type { Format } from '../formats/format.ts'
@@ -76,7 +76,7 @@ export interface Reserved extends Resolved {
   readonly targets: readonly Target[]
   readonly first: Target
   /** The canonical request as it is sent. */
-  readonly body: CanonicalRequest
+  readonly body: AnyRequest
   /** The cap of ours that it has, because a budget has no room for all that the model writes; null for none. */
   readonly outputCap: number | null
   /** What its first call reserves. */

@@ -2,10 +2,11 @@
  * Several choices from an upstream that writes one at a time: `n` calls, eight of them at once, merged into one answer
  * or one interleaved stream. Each call is recorded and metered by `dispatch`, so their usage sums up by itself.
  */
+import { EmbeddingsRequest } from '../domain/embedding.ts'
 import { type EndSignal, partOf } from '../domain/end-signal.ts'
 import { endOf, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent, AnswerStream, Take } from '../domain/events.ts'
-import type { CanonicalRequest } from '../domain/request.ts'
+import type { AnyRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import { isEnforced } from '../structured/plan.ts'
 import type { Dispatch } from './calls.ts'
@@ -25,7 +26,7 @@ export const toParallel = ({ upstream }: Target, count: number, chars: number) =
   )
 
 /** Whether each choice of the request is a call of its own. A schema is enforced choice by choice. */
-export function isSplit(body: CanonicalRequest, target: Target): boolean {
+export function isSplit(body: AnyRequest, target: Target): boolean {
   return (body.n ?? 1) > 1 && (!target.upstream.options.n || isEnforced(body, target))
 }
 
@@ -37,10 +38,11 @@ export function isSplit(body: CanonicalRequest, target: Target): boolean {
 export const fanOut =
   (dispatch: Dispatch, chars: number): Dispatch =>
   (planned) => {
-    if (!isSplit(planned.body, planned.target)) return dispatch(planned)
+    const { body: asked } = planned
+    if (asked instanceof EmbeddingsRequest || !isSplit(asked, planned.target)) return dispatch(planned)
     const part = partOf(planned.signal)
     const { signal } = part
-    const { n, ...body } = planned.body
+    const { n, ...body } = asked
     const count = n ?? 1
     const abort = () => part.end('superseded')
     const fan: Fan = {
@@ -49,7 +51,7 @@ export const fanOut =
       signal,
       abort,
     }
-    return planned.body.stream ? inOneStream(fan) : inOneAnswer(fan)
+    return asked.stream ? inOneStream(fan) : inOneAnswer(fan)
   }
 
 interface Fan {

@@ -153,7 +153,7 @@ function deliver(
     requestId: toRequestId(id),
     format,
     // The text that it came as is as long as all the rest, and nobody needs it any more.
-    task: task.native ? withoutNative(task) : task,
+    task: withoutNative(task),
     identity: { id, created: Math.floor(createdMs / 1000), model: model.facts.id },
     settlement: new Settlement({ ledger, counter, calls, reservation, onFinished }),
     signal,
@@ -165,8 +165,10 @@ function deliver(
   return task.stream ? deliverStream(delivery, opening, deps) : deliverWhole(delivery, opening)
 }
 
-function withoutNative({ native: _, ...task }: Task): Task {
-  return task
+function withoutNative(task: Task): Task {
+  if (task.endpoint === 'embeddings' || !task.native) return task
+  const { native: _, ...rest } = task
+  return rest
 }
 
 /** The row as it stands before the first call, with what that call reserves. */

@@ -25,8 +25,9 @@ export interface Passthrough {
 
 const TRANSLATED: Passthrough = { of: () => null, refusal: () => null }
 
-export function toPassthrough({ native, untranslatable, body }: Task): Passthrough {
-  if (!native) return TRANSLATED
+export function toPassthrough(task: Task): Passthrough {
+  if (task.endpoint === 'embeddings' || !task.native) return TRANSLATED
+  const { native, untranslatable, body } = task
   const found = findNativeRestricted(native)
   // What costs more than is known, what is not known, and tools of the provider may be left out where the request is written anew, if
   // anybody writes it.

@@ -13,9 +13,9 @@ import {
   toReserve,
   withCap,
 } from '../accounting/cost.ts'
-import { EMBEDDING } from '../domain/embedding.ts'
+import { EmbeddingsRequest } from '../domain/embedding.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
-import type { CanonicalRequest } from '../domain/request.ts'
+import type { AnyRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import { type EnteredRequest, isLimited, type Limiter, type Moment } from '../limits/limiter.ts'
@@ -94,21 +94,21 @@ function inOrder(
   return free.concat(full)
 }
 
-function toFirstReserve(target: Target, body: CanonicalRequest, promptTokens: number, isBudgeted: boolean): Reserve {
-  const part = body[EMBEDDING] && toBatches(body, target)[0]
+function toFirstReserve(target: Target, body: AnyRequest, promptTokens: number, isBudgeted: boolean): Reserve {
+  const part = body instanceof EmbeddingsRequest ? toBatches(body, target)[0] : undefined
   if (part && part !== body) return toReserve(target, estimate(part, target.maxOutputLength), part)
   return toReserve(target, toEstimate(promptTokens, body, target, isBudgeted), body)
 }
 
 /** What its first call holds: where each choice is a call of its own, one choice. */
-const toEstimate = (promptTokens: number, body: CanonicalRequest, target: Target, isBudgeted: boolean): Estimate => ({
+const toEstimate = (promptTokens: number, body: AnyRequest, target: Target, isBudgeted: boolean): Estimate => ({
   promptTokens,
   completionTokens:
     toHeldOutput(body, target.maxOutputLength, isSeen(body, target, isBudgeted)) * toChoices(body, target),
 })
 
 /** Whether what a call writes is seen on the way, or there is no budget for which that matters. */
-const isSeen = (body: CanonicalRequest, target: Target, isBudgeted: boolean): boolean =>
+const isSeen = (body: AnyRequest, target: Target, isBudgeted: boolean): boolean =>
   !isBudgeted || (body.stream === true && !isEnforced(body, target))
 
 const toMostPrompt = ({ mostPromptTokens, body }: Task): number => mostPromptTokens + bytesOfExtras(body)
@@ -164,6 +164,6 @@ const toCappedPlans = (plans: readonly PlannedCalls[], cap: number): PlannedCall
     return { ...plan, outputTokens: Math.min(plan.outputTokens, own * toChoices(plan.body, plan.target)) }
   })
 
-const toChoices = (body: CanonicalRequest, target: Target): number => (body.n ?? 1) / toCalls(body, target)
+const toChoices = (body: AnyRequest, target: Target): number => (body.n ?? 1) / toCalls(body, target)
 
-const toCalls = (body: CanonicalRequest, target: Target): number => (isSplit(body, target) ? (body.n ?? 1) : 1)
+const toCalls = (body: AnyRequest, target: Target): number => (isSplit(body, target) ? (body.n ?? 1) : 1)

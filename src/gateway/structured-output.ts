@@ -4,11 +4,14 @@
  * and metered there. A request without a `response_format` goes through as it is; so does one to a hosted target that knows it,
  * but that its answers are checked where it promises to keep to a strict schema (`verified`).
  */
+
 import type { PlannedCall } from '../accounting/call.ts'
 import { Captured } from '../accounting/meter.ts'
+import { EmbeddingsRequest } from '../domain/embedding.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
 import { endOf, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent, AnswerStream, Passage, Take } from '../domain/events.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
 import type { Verdict } from '../structured/check-worker.ts'
 import type { Checker } from '../structured/checker.ts'
 import {
@@ -35,19 +38,23 @@ const MAX_CALLS = 3
 export const enforce =
   (dispatch: Dispatch, checker: Checker, shareId: string): Dispatch =>
   (planned) => {
-    const plan = toPlan(planned.body, planned.target)
+    const { body } = planned
+    if (body instanceof EmbeddingsRequest) return dispatch(planned)
+    const plan = toPlan(body, planned.target)
     if (plan.kind === 'pass') return dispatch(planned)
-    if (plan.kind === 'remind') return dispatch({ ...planned, body: toReminded(planned.body) })
+    if (plan.kind === 'remind') return dispatch({ ...planned, body: toReminded(body) })
     if (plan.kind === 'verify') return verified(planned, textOfSchema(plan.schema), dispatch, checker, shareId)
-    return enforced(planned, plan.wanted, dispatch, checker, shareId)
+    return enforced({ ...planned, body }, plan.wanted, dispatch, checker, shareId)
   }
 
 /** Schemas as JSON: each choice of a request asks for the same one. */
 const texts = new WeakMap<Record<string, unknown>, string>()
 const textOfSchema = (schema: Record<string, unknown>) => texts.getOrInsertComputed(schema, JSON.stringify)
 
+type ChatCall = PlannedCall & { body: CanonicalRequest }
+
 async function enforced(
-  planned: PlannedCall,
+  planned: ChatCall,
   wanted: Wanted,
   dispatch: Dispatch,
   checker: Checker,

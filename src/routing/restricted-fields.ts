@@ -4,6 +4,7 @@
  * at anything, everything. Found once a request, then asked about each of its targets. Pure.
  */
 
+import { EmbeddingsRequest } from '../domain/embedding.ts'
 import { GatewayError } from '../domain/error.ts'
 import {
   isHeldBack,
@@ -16,7 +17,7 @@ import {
 import { asList, asObject, type JsonObject, valuesWithin } from '../domain/json.ts'
 import { toMode } from '../domain/mode.ts'
 import { CONVERSATION, isHarmless, type PassedNames, passedNamesOf } from '../domain/passed-fields.ts'
-import type { CanonicalRequest } from '../domain/request.ts'
+import type { AnyRequest, CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import { costsTimeAlone, hasMode } from '../domain/tariff.ts'
 import type { Lane, NativeRequest } from '../domain/task.ts'
@@ -36,7 +37,8 @@ export interface RestrictedField {
 const NONE: readonly RestrictedField[] = []
 
 /** Lists the fields of a request, and of its tools, that are in doubt. Nearly no request has one. */
-export function findRestricted(body: CanonicalRequest): readonly RestrictedField[] {
+export function findRestricted(body: AnyRequest): readonly RestrictedField[] {
+  if (body instanceof EmbeddingsRequest) return addRestricted(body.extras, '', null) ?? NONE
   let found = addRestricted(body, '', null)
   const { tools } = body
   // Some gateways take a provider's own tools as further fields of a function.

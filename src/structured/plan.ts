@@ -6,7 +6,7 @@
 
 import type { DialectName } from '../domain/dialects.ts'
 import type { AnswerEvent } from '../domain/events.ts'
-import type { CanonicalRequest, Message } from '../domain/request.ts'
+import type { AnyRequest, CanonicalRequest, Message } from '../domain/request.ts'
 import { dialectOf, type StructuredOutput, type Thinks } from '../upstreams/dialects/dialects.ts'
 
 type Format = CanonicalRequest['response_format']
@@ -58,7 +58,7 @@ export function toPlan(body: CanonicalRequest, target: Able): OutputPlan {
 }
 
 /** Whether the gateway has to see to it that answers are what `response_format` asks for. */
-export function isEnforced(body: CanonicalRequest, target: Able): boolean {
+export function isEnforced(body: AnyRequest, target: Able): boolean {
   const { response_format: format } = body
   const { features, upstream } = target
   const { hasJsonMode, heldOf } = dialectOf(upstream).output
@@ -77,7 +77,7 @@ export function isEnforced(body: CanonicalRequest, target: Able): boolean {
 const hasGrammars = ({ upstream }: Able): boolean => upstream.local && dialectOf(upstream).output.hasLocalGrammars
 
 /** Whether a target takes no format beside the tools of a request, whether or not the model may call them. */
-const refusesJson = ({ tools, functions, web_search_options: search }: CanonicalRequest, target: Able): boolean =>
+const refusesJson = ({ tools, functions, web_search_options: search }: AnyRequest, target: Able): boolean =>
   Boolean(tools?.length || functions?.length || search) && !dialectOf(target.upstream).output.takesBesideTools(target)
 
 /** How much of a schema is held to by upstreams that know a part of the language. */

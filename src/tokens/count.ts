@@ -4,7 +4,8 @@
  * has: what is held of a budget that is nearly spent. What is known at once, before a call, is in `estimate.ts`.
  */
 
-import type { CanonicalRequest } from '../domain/request.ts'
+import { EmbeddingsRequest } from '../domain/embedding.ts'
+import type { AnyRequest } from '../domain/request.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Log } from '../log.ts'
 import { createThread, type NoReply, type ThreadOptions } from '../threads/thread.ts'
@@ -128,14 +129,14 @@ export interface CapturedOutput {
 
 export interface Counter {
   /** Counts what a call of a key used that reported nothing. Never rejects: where it cannot count in time it estimates by bytes. */
-  usage(shareId: string, body: CanonicalRequest, captured: CapturedOutput): Promise<Usage>
+  usage(shareId: string, body: AnyRequest, captured: CapturedOutput): Promise<Usage>
   /** Counts a prompt, for a context in doubt. Null where it could not be counted in time. */
-  prompt(shareId: string, body: CanonicalRequest): Promise<number | null>
+  prompt(shareId: string, body: AnyRequest): Promise<number | null>
   /**
    * Counts all of a prompt, for a budget that is nearly spent; what is beyond MOST_COUNTED_BYTES, or is not counted in time,
    * has a token a byte. Null where nothing could be counted in time.
    */
-  bound(shareId: string, body: CanonicalRequest): Promise<Bound | null>
+  bound(shareId: string, body: AnyRequest): Promise<Bound | null>
   close(): void
 }
 
@@ -181,7 +182,7 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
       return null
     }
   }
-  const countPrompt = async (shareId: string, body: CanonicalRequest): Promise<number | null> => {
+  const countPrompt = async (shareId: string, body: AnyRequest): Promise<number | null> => {
     const prompt = toPrompt(body)
     const excerpt = toPromptExcerpt(prompt, PROMPT_BYTES)
     const sums = excerpt.texts.length > 0 ? await count(shareId, [excerpt.texts]) : [0]
@@ -189,7 +190,7 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
     if (tokens === null) return null
     return tokens + toFrame(prompt) + prompt.audio + prompt.images + prompt.others
   }
-  const boundPrompt = async (shareId: string, body: CanonicalRequest): Promise<Bound | null> => {
+  const boundPrompt = async (shareId: string, body: AnyRequest): Promise<Bound | null> => {
     const endMs = performance.now() + timeoutMs
     const prompt = toPrompt(body)
     const { messages, audio, images, others, otherBytes } = prompt
@@ -246,21 +247,22 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
 }
 
 /** Several choices and second tries are calls of their own, which read the same messages: these are counted once. */
-function once<T>(count: (shareId: string, body: CanonicalRequest) => Promise<T | null>): typeof count {
-  const counted = new WeakMap<CanonicalRequest['messages'], { body: CanonicalRequest; count: Promise<T | null> }>()
+function once<T>(count: (shareId: string, body: AnyRequest) => Promise<T | null>): typeof count {
+  const counted = new WeakMap<object, { body: AnyRequest; count: Promise<T | null> }>()
   return (shareId, body) => {
-    const known = counted.get(body.messages)
+    const read = body instanceof EmbeddingsRequest ? body : body.messages
+    const known = counted.get(read)
     if (known && readsTheSame(known.body, body)) return known.count
     const counting = count(shareId, body)
-    counted.set(body.messages, { body, count: counting })
+    counted.set(read, { body, count: counting })
     // What was not to be had in time may be had the next time.
-    void counting.then((found) => found === null && counted.delete(body.messages))
+    void counting.then((found) => found === null && counted.delete(read))
     return counting
   }
 }
 
 /** Whether two requests with the same messages also declare the same beside them. */
-const readsTheSame = (one: CanonicalRequest, other: CanonicalRequest) =>
+const readsTheSame = (one: AnyRequest, other: AnyRequest) =>
   one.tools === other.tools && one.functions === other.functions && one.response_format === other.response_format
 
 /** Answer and reasoning get half of what is counted each, and what the other one leaves. */

@@ -4,7 +4,8 @@
  * budget holds, unless a count comes closer (`count.ts`). Never a tokenizer, whose time grows with the square of a hostile
  * text. What was really used, where no upstream says it, is counted in `count.ts`. Pure.
  */
-import type { CanonicalRequest } from '../domain/request.ts'
+import { EmbeddingsRequest } from '../domain/embedding.ts'
+import type { AnyRequest } from '../domain/request.ts'
 import { REQUEST_FIELDS } from '../domain/request-names.ts'
 import { bytesOfBase64, mostMoreOfImages } from './media.ts'
 import { isOfUser, toPrompt, unreadBytes } from './prompt.ts'
@@ -25,7 +26,7 @@ export interface Estimate {
 export const tokensOfBytes = (bytes: number) => Math.ceil(bytes / BYTES_PER_TOKEN)
 
 /** Estimates the tokens a request reads and the most that it may write, all its choices together. */
-export function estimate(body: CanonicalRequest, maxOutputLength: number): Estimate {
+export function estimate(body: AnyRequest, maxOutputLength: number): Estimate {
   return {
     promptTokens: estimatePrompt(body),
     completionTokens: toCap(body, maxOutputLength) * (body.n ?? 1),
@@ -33,10 +34,10 @@ export function estimate(body: CanonicalRequest, maxOutputLength: number): Estim
 }
 
 /** Estimates the tokens that a request reads. */
-export const estimatePrompt = (body: CanonicalRequest): number => measurePrompt(body).promptTokens
+export const estimatePrompt = (body: AnyRequest): number => measurePrompt(body).promptTokens
 
 /** Estimates the tokens that a request reads, and says how many they are at most: no vocabulary makes two of a byte. */
-export function measurePrompt(body: CanonicalRequest): { promptTokens: number; mostPromptTokens: number } {
+export function measurePrompt(body: AnyRequest): { promptTokens: number; mostPromptTokens: number } {
   const prompt = toPrompt(body)
   const { texts, files, messages, inputs, audio, images, others, otherBytes } = prompt
   let bytes = 0
@@ -50,8 +51,7 @@ export function measurePrompt(body: CanonicalRequest): { promptTokens: number; m
 }
 
 /** The most tokens that a prompt may have, without a count. */
-export const worstPrompt = (body: CanonicalRequest): number =>
-  measurePrompt(body).mostPromptTokens + bytesOfExtras(body)
+export const worstPrompt = (body: AnyRequest): number => measurePrompt(body).mostPromptTokens + bytesOfExtras(body)
 
 const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
   ...['role', 'content', 'name', 'refusal', 'tool_calls', 'tool_call_id', 'function_call', 'audio'],
@@ -62,7 +62,8 @@ const LAST_TURN_FIELDS: ReadonlySet<string> = new Set([...MESSAGE_FIELDS, 'reaso
  * Measures what the estimate leaves out because most upstreams do not read it: fields that are none of the API's, of the
  * request and of its messages, the reasoning of earlier turns, and what a request that goes on as it came has beside.
  */
-export function bytesOfExtras(body: CanonicalRequest): number {
+export function bytesOfExtras(body: AnyRequest): number {
+  if (body instanceof EmbeddingsRequest) return bytesBeside(body.extras, REQUEST_FIELDS)
   let bytes = bytesBeside(body, REQUEST_FIELDS) + unreadBytes(body)
   const lastUser = body.messages.findLastIndex(isOfUser)
   let at = 0
@@ -80,16 +81,16 @@ function bytesBeside(value: object, known: ReadonlySet<string>): number {
 }
 
 /** The most tokens that a request lets a choice have; null where it does not say. */
-export const capOf = ({ max_completion_tokens: newer, max_tokens: older }: CanonicalRequest): number | null =>
+export const capOf = ({ max_completion_tokens: newer, max_tokens: older }: AnyRequest): number | null =>
   newer ?? older ?? null
 
 /** The most tokens that one choice is likely to have. No upstream writes more than the model can, whatever a client asks for. */
-export function toCap(body: CanonicalRequest, maxOutputLength: number): number {
+export function toCap(body: AnyRequest, maxOutputLength: number): number {
   return Math.min(capOf(body) ?? DEFAULT_OUTPUT_TOKENS, maxOutputLength)
 }
 
 /** The most tokens that an answer may have, all its choices together: without a cap, as many as the model writes. */
-export const toMostOutput = (body: CanonicalRequest, maxOutputLength: number): number =>
+export const toMostOutput = (body: AnyRequest, maxOutputLength: number): number =>
   Math.min(capOf(body) ?? maxOutputLength, maxOutputLength) * (body.n ?? 1)
 
 type Class = 'word' | 'capitals' | 'digits' | 'space' | 'mark' | 'wide'

@@ -2,10 +2,10 @@
  * What a model reads of a request, and so what its prompt is charged by: `estimate.ts` measures it, `count.ts` tokenizes it. And what a
  * request that passes as it came holds beyond that. Pure.
  */
-import { EMBEDDING, type EmbeddingRequest } from '../domain/embedding.ts'
+import { EmbeddingsRequest } from '../domain/embedding.ts'
 import { asList, asObject, asText, valuesWithin } from '../domain/json.ts'
 import { PART_TYPES } from '../domain/parts.ts'
-import type { CanonicalRequest, Message, OtherPart } from '../domain/request.ts'
+import type { AnyRequest, CanonicalRequest, Message, OtherPart } from '../domain/request.ts'
 import {
   bytesOfBase64,
   type Data,
@@ -47,11 +47,11 @@ export interface Prompt {
  * back is read on assistant messages after the last user message only: chat templates keep it for tool calls under way and
  * drop it from earlier turns. Not read: ids of tool calls, the audio of earlier answers, predictions, and every parameter.
  */
-export function toPrompt(body: CanonicalRequest): Prompt {
+export function toPrompt(body: AnyRequest): Prompt {
   const prompt: Prompt = {
     texts: [],
     files: [],
-    messages: body.messages.length,
+    messages: 0,
     inputs: 0,
     names: 0,
     audio: 0,
@@ -60,8 +60,11 @@ export function toPrompt(body: CanonicalRequest): Prompt {
     pictures: 0,
     otherBytes: 0,
   }
-  const embedding = body[EMBEDDING]
-  if (embedding) readInputs(embedding, prompt)
+  if (body instanceof EmbeddingsRequest) {
+    readInputs(body, prompt)
+    return prompt
+  }
+  prompt.messages = body.messages.length
   const lastUser = body.messages.findLastIndex(isOfUser)
   body.messages.forEach((message, at) => {
     readMessage(message, prompt)
@@ -75,7 +78,7 @@ export function toPrompt(body: CanonicalRequest): Prompt {
 }
 
 /** What comes as tokens is counted already. */
-function readInputs({ inputs }: EmbeddingRequest, prompt: Prompt): void {
+function readInputs({ inputs }: EmbeddingsRequest, prompt: Prompt): void {
   prompt.inputs = inputs.length
   for (const input of inputs) {
     if (typeof input === 'string') prompt.texts.push(input)
@@ -152,8 +155,9 @@ const dataOf = (sent: string | null | undefined): Data | null =>
   sent ? (fromDataUrl(sent) ?? { mediaType: '', base64: sent }) : null
 
 /** Tokens of the audio and the images that a request brings: they may have prices of their own. */
-export function toMedia(body: CanonicalRequest): Pick<Prompt, 'audio' | 'images'> {
+export function toMedia(body: AnyRequest): Pick<Prompt, 'audio' | 'images'> {
   const prompt = { audio: 0, images: 0 }
+  if (body instanceof EmbeddingsRequest) return prompt
   for (const { content } of body.messages) {
     if (!Array.isArray(content)) continue
     for (const part of content) readMedia(part, prompt)
@@ -248,4 +252,5 @@ function repeatedBytes({ messages }: CanonicalRequest): number {
   return bytes
 }
 
-export const unreadBytes = ({ messages }: Pick<CanonicalRequest, 'messages'>): number => unread.get(messages) ?? 0
+export const unreadBytes = (body: AnyRequest): number =>
+  body instanceof EmbeddingsRequest ? 0 : (unread.get(body.messages) ?? 0)

@@ -6,7 +6,7 @@
 import type { Deadlines } from '../domain/deadlines.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
 import type { Answer } from '../domain/events.ts'
-import type { CanonicalRequest } from '../domain/request.ts'
+import type { AnyRequest } from '../domain/request.ts'
 import type { Target, Upstream } from '../domain/snapshot.ts'
 import type { NativeRequest } from '../domain/task.ts'
 import type { WireRequest } from './dialects/dialect.ts'
@@ -14,7 +14,7 @@ import type { TakeRoom } from './transport.ts'
 
 export interface BackendCall {
   /** The canonical request. A backend reads it and never changes it. */
-  body: CanonicalRequest
+  body: AnyRequest
   /** What goes on as it came in place of that; null where the call is translated. */
   native: NativeRequest | null
   target: Target

@@ -3,12 +3,11 @@
  * was at fault, and goes up to its answer, a whole one or a stream that `answer-stream.ts` goes on reading; with deadlines and the
  * client's disconnect. Nothing here knows a provider.
  */
-import { EMBEDDING, type EmbeddingRequest } from '../domain/embedding.ts'
+import { EmbeddingsRequest } from '../domain/embedding.ts'
 import { endOfUnsent, GatewayError, nameOf, tooLong, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent, AnswerStream } from '../domain/events.ts'
 import { parseJson } from '../domain/json.ts'
 import { SLICE_CHARS, SlicedJson } from '../domain/json-slices.ts'
-import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target, Upstream } from '../domain/snapshot.ts'
 import { forgetText } from '../domain/source-text.ts'
 import { SseStream } from './answer-stream.ts'
@@ -114,7 +113,8 @@ export class HttpCall {
       }
       // Where it has to be asked once more, what it was sent is written anew.
       this.#wire = null
-      forgetText(this.#call.body.messages)
+      const { body } = this.#call
+      if (!(body instanceof EmbeddingsRequest)) forgetText(body.messages)
       if (response.status !== 200) throw await this.#toFailure(response)
       if (this.#call.body.stream) {
         this.deadline.enter('first_token', this.#call.deadlines.firstToken)
@@ -235,7 +235,7 @@ export class HttpCall {
   /** Others come to their turns between two slices, and the call may be ended. What is parsed takes memory as it grows. */
   async #parseInTurns(text: string): Promise<unknown> {
     const { body, take, inTurn } = this.#call
-    const sliced = new SlicedJson(text, toWholeLimits(body[EMBEDDING] !== undefined))
+    const sliced = new SlicedJson(text, toWholeLimits(body instanceof EmbeddingsRequest))
     let taken = 0
     while (!sliced.isDone) {
       const excess = await inTurn(() => (this.#reason === null ? sliced.next() : null))
@@ -296,23 +296,17 @@ interface Laned {
 }
 
 function toLane(dialect: WireFormat, { native, body, target }: BackendCall): Laned {
-  const embedding = body[EMBEDDING]
-  if (embedding) return toEmbeddingLane(dialect, body, embedding, target)
+  if (body instanceof EmbeddingsRequest) return toEmbeddingLane(dialect, body, target)
   if (native === null) return { wire: dialect.request(body, target), reader: dialect }
   const lane = dialect.native[native.endpoint]
   if (lane === undefined) throw new Error(`its dialect has no lane for ${native.endpoint}`)
   return { wire: lane.request(native, body, target), reader: lane }
 }
 
-function toEmbeddingLane(
-  { embeddings, decoder }: WireFormat,
-  body: CanonicalRequest,
-  embedding: EmbeddingRequest,
-  target: Target,
-): Laned {
+function toEmbeddingLane({ embeddings, decoder }: WireFormat, asked: EmbeddingsRequest, target: Target): Laned {
   if (embeddings === null) throw new Error('its dialect has no embeddings')
-  const whole: WireFormat['whole'] = (json, _, text = '') => embeddings.whole(json, embedding, target, text)
-  return { wire: embeddings.request(body, embedding, target), reader: { whole, decoder } }
+  const whole: WireFormat['whole'] = (json, _, text = '') => embeddings.whole(json, asked, target, text)
+  return { wire: embeddings.request(asked, target), reader: { whole, decoder } }
 }
 
 const isEventStream = (response: Incoming) => mediaTypeOf(response) === EVENT_STREAM

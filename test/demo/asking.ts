@@ -16,7 +16,10 @@ export const demo = createDemoBackend()
 /** A request with whatever else a client may put beside the known fields. */
 export type Asked = Partial<CanonicalRequest> & Record<string, unknown>
 
-export const toCall = (body: Asked, more: { paceMs?: number; signal?: AbortSignal } = {}): BackendCall => ({
+export const toCall = (
+  body: Asked,
+  more: { paceMs?: number; signal?: AbortSignal } = {},
+): BackendCall & { body: CanonicalRequest } => ({
   body: { model: 'tollgate/demo', messages: [{ role: 'user', content: 'Say hello, please.' }], ...body },
   native: null,
   target: {

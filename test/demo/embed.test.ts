@@ -1,10 +1,10 @@
 /** The demo's vectors: the same for the same text, of length one, and near each other where texts are alike. */
 import { describe, expect, test } from 'bun:test'
 import { toEmbeddings } from '../../src/demo/demo.ts'
-import type { EmbeddingInput } from '../../src/domain/embedding.ts'
+import { type EmbeddingInput, EmbeddingsRequest } from '../../src/domain/embedding.ts'
 
 function embed(inputs: EmbeddingInput[], dimensions: number | null = null): number[][] {
-  const [said] = toEmbeddings({ inputs, dimensions, encoding: 'float' })
+  const [said] = toEmbeddings(new EmbeddingsRequest('m', inputs, dimensions, 'float', null, {}))
   return said?.kind === 'embeddings' ? said.vectors.map((vector) => [...vector]) : []
 }
 
@@ -51,7 +51,8 @@ test('numbers of tokens are words as well', () => {
 })
 
 test('what is read is counted, and nothing is written', () => {
-  expect(toEmbeddings({ inputs: ['Hello world', [1, 2, 3]], dimensions: null, encoding: 'float' })[1]).toMatchObject({
+  const asked = new EmbeddingsRequest('m', ['Hello world', [1, 2, 3]], null, 'float', null, {})
+  expect(toEmbeddings(asked)[1]).toMatchObject({
     usage: { prompt: 2 + 3, completion: 0 },
   })
 })

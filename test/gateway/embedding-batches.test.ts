@@ -1,6 +1,6 @@
 /** Embeddings of more inputs than an upstream takes in one call: how they are split, joined, recorded and paid for. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { EMBEDDING } from '../../src/domain/embedding.ts'
+import { EmbeddingsRequest } from '../../src/domain/embedding.ts'
 import { toBatches } from '../../src/gateway/embedding-batches.ts'
 import { fromBase64, openAiEmbeddings, vectorOf } from '../support/embedding-answers.ts'
 import { type EmbeddingGateway, NANO_USD_PER_TOKEN, startEmbeddings } from '../support/embedding-gateway.ts'
@@ -94,8 +94,8 @@ test('one that would take more calls than there may be is refused', async () => 
 test('no call has more vectors than are read in a moment, fewer where they are written as numbers', () => {
   const toCount = (encoding: 'float' | 'base64', dimensions: number | null, count = 150) => {
     const inputs = Array.from({ length: count }, () => 'a')
-    const body = { model: 'm', messages: [], [EMBEDDING]: { inputs, dimensions, encoding } }
-    return toBatches(body, toTarget()).map((part) => part[EMBEDDING]?.inputs.length)
+    const body = new EmbeddingsRequest('m', inputs, dimensions, encoding, null, {})
+    return toBatches(body, toTarget()).map((part) => (part instanceof EmbeddingsRequest ? part.inputs.length : 0))
   }
   expect(toCount('float', null)).toEqual([65, 65, 20])
   expect(toCount('float', 2_000)).toEqual([100, 50])

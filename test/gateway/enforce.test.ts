@@ -56,10 +56,12 @@ interface Options {
 }
 
 /** Runs one request over scripted calls. */
+type ChatCall = PlannedCall & { body: CanonicalRequest }
+
 async function run(calls: Scripted[], { format = toFormat(true), features = [], body = {}, onCall }: Options = {}) {
-  const asks: PlannedCall[] = []
+  const asks: ChatCall[] = []
   const controller = new AbortController()
-  const ask: PlannedCall = {
+  const ask: ChatCall = {
     target: { ...toTarget(), features },
     native: null,
     body: {
@@ -75,7 +77,7 @@ async function run(calls: Scripted[], { format = toFormat(true), features = [], 
   const before = structuredClone(ask.body)
   const dispatch = enforce(
     async (given) => {
-      asks.push(given)
+      asks.push(given as ChatCall)
       onCall?.(asks.length, controller)
       const scripted = calls[asks.length - 1]
       if (scripted === undefined) throw new Error('one call too many')

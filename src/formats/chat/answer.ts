@@ -6,7 +6,7 @@
 import type { GatewayError } from '../../domain/error.ts'
 import type { AnswerEvent, AnswerOrigin, FinishReason, Logprobs, ToolKind } from '../../domain/events.ts'
 import { asText, toLine } from '../../domain/json.ts'
-import type { Task } from '../../domain/task.ts'
+import type { ChatTask } from '../../domain/task.ts'
 import type { Receipt } from '../../domain/usage.ts'
 import { toThinkingWish } from '../../upstreams/dialects/thinking.ts'
 import { type Identity, KEEP_ALIVE, type Writer, withCost } from '../format.ts'
@@ -270,7 +270,7 @@ export class ChatWriter implements Writer {
   readonly #kinds = new Map<string, ToolKind>()
   readonly #refused: RefusedThoughts | null
 
-  constructor({ body }: Task, identity: Identity) {
+  constructor({ body }: ChatTask, identity: Identity) {
     this.#identity = identity
     this.#includeUsage = body.stream_options?.include_usage === true
     this.#head = toHead(identity, {})

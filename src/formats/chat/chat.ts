@@ -1,7 +1,7 @@
 /** Chat completions, as a format that clients speak. Pure. */
 import { GatewayError } from '../../domain/error.ts'
 import type { CanonicalRequest, Message } from '../../domain/request.ts'
-import type { Task } from '../../domain/task.ts'
+import type { ChatTask } from '../../domain/task.ts'
 import { measurePrompt } from '../../tokens/estimate.ts'
 import { toThinkingWish } from '../../upstreams/dialects/thinking.ts'
 import type { ErrorFormat, Format } from '../format.ts'
@@ -20,20 +20,20 @@ export const chat = {
     const request = validate(body)
     return request instanceof GatewayError ? request : toTask(request)
   },
-  whole({ body }, identity, events, receipt) {
+  whole({ body }: ChatTask, identity, events, receipt) {
     const said = toThinkingWish(body).isHidden ? new RefusedThoughts().take(events) : events
     return toCompletionJson(identity, said, receipt)
   },
-  writer: (task, identity) => new ChatWriter(task, identity),
+  writer: (task: ChatTask, identity) => new ChatWriter(task, identity),
 } satisfies Format
 
 const MAX_USER_CHARS = 256
 
 /** The task of a request that was checked. */
-export function toTask(body: CanonicalRequest): Task {
+export function toTask(body: CanonicalRequest): ChatTask {
   const beyondStrict = findBeyondStrict(body)
   const { promptTokens, mostPromptTokens } = measurePrompt(body)
-  const task: Task = {
+  const task: ChatTask = {
     endpoint: 'chat',
     model: body.model,
     body,

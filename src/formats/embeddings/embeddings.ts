@@ -1,13 +1,12 @@
 /** OpenAI's embeddings, as a format that clients speak. Pure. */
 
-import { EMBEDDING, type EmbeddingInput, type EmbeddingRequest, type Vector } from '../../domain/embedding.ts'
+import { type EmbeddingInput, EmbeddingsRequest, type Vector } from '../../domain/embedding.ts'
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
 import { isMiswritten, toPlainName } from '../../domain/fields.ts'
 import { asObject } from '../../domain/json.ts'
-import type { CanonicalRequest } from '../../domain/request.ts'
 import { REQUEST_FIELDS } from '../../domain/request-names.ts'
-import type { Task } from '../../domain/task.ts'
+import type { EmbeddingsTask } from '../../domain/task.ts'
 import type { Receipt } from '../../domain/usage.ts'
 import { measurePrompt } from '../../tokens/estimate.ts'
 import { openAiErrors } from '../chat/chat.ts'
@@ -93,7 +92,7 @@ const nameOf = (value: unknown) =>
 
 /** The list of embeddings, as JSON text: piece by piece, for thousands of vectors take a while. */
 function* toEmbeddingsJson(
-  encoding: EmbeddingRequest['encoding'],
+  encoding: EmbeddingsRequest['encoding'],
   { model }: Identity,
   events: readonly AnswerEvent[],
   receipt: Receipt,
@@ -131,8 +130,8 @@ export const embeddings = {
     const request = validateEmbedding(body)
     return request instanceof GatewayError ? request : toTask(request)
   },
-  whole: ({ body }, identity, events, receipt) =>
-    toEmbeddingsJson(body[EMBEDDING]?.encoding ?? 'float', identity, events, receipt),
+  whole: ({ body }: EmbeddingsTask, identity, events, receipt) =>
+    toEmbeddingsJson(body.encoding, identity, events, receipt),
   writer: () => {
     throw new Error('embeddings are not streamed')
   },
@@ -142,9 +141,9 @@ const MAX_USER_CHARS = 256
 /** What two requests begin with alike has them go the same way. */
 const MAX_AFFINITY_CHARS = 16_384
 
-function toTask(request: EmbeddingBody): Task {
+function toTask(request: EmbeddingBody): EmbeddingsTask {
   const inputs = toInputs(request.input)
-  const body = toCanonical(request, inputs)
+  const body = toRequest(request, inputs)
   return {
     endpoint: 'embeddings',
     model: request.model,
@@ -157,23 +156,16 @@ function toTask(request: EmbeddingBody): Task {
   }
 }
 
-const toInputs = (input: EmbeddingBody['input']): EmbeddingRequest['inputs'] =>
+const toInputs = (input: EmbeddingBody['input']): EmbeddingsRequest['inputs'] =>
   typeof input === 'string' || isTokenList(input) ? [input] : (input as EmbeddingInput[])
 
 const isTokenList = (input: Exclude<EmbeddingBody['input'], string>): input is number[] => typeof input[0] === 'number'
 
-/** One that writes nothing, with the fields that only its upstream may know. */
-function toCanonical(request: EmbeddingBody, inputs: EmbeddingRequest['inputs']): CanonicalRequest {
+/** With the fields that only its upstream may know. */
+function toRequest(request: EmbeddingBody, inputs: readonly EmbeddingInput[]): EmbeddingsRequest {
   const { model, user, dimensions, encoding_format: encoding } = request
-  const others = Object.fromEntries(Object.entries(request).filter(([name]) => isForUpstream(name)))
-  return {
-    ...others,
-    model,
-    messages: [],
-    max_tokens: 0,
-    ...(user ? { user } : {}),
-    [EMBEDDING]: { inputs, dimensions: dimensions ?? null, encoding: encoding ?? 'float' },
-  }
+  const extras = Object.fromEntries(Object.entries(request).filter(([name]) => isForUpstream(name)))
+  return new EmbeddingsRequest(model, inputs, dimensions ?? null, encoding ?? 'float', user || null, extras)
 }
 
 const OWN = new Set(['model', 'input', 'encoding_format', 'dimensions', 'user'].map(toPlainName))

@@ -7,7 +7,7 @@
 import type { GatewayError } from '../../domain/error.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
 import { asObject, parseJson, toLine } from '../../domain/json.ts'
-import { type Task, UNASKED_THOUGHTS } from '../../domain/task.ts'
+import { type ChatTask, UNASKED_THOUGHTS } from '../../domain/task.ts'
 import { NO_USAGE, type Receipt, type Usage } from '../../domain/usage.ts'
 import { type Identity, KEEP_ALIVE, type Writer, withCost } from '../format.ts'
 import {
@@ -48,7 +48,7 @@ function toWire(usage: Usage, isPriority: boolean): WireUsage {
 
 /** The message, as JSON text. */
 export function toMessageJson(
-  { body }: Task,
+  { body }: ChatTask,
   identity: Identity,
   events: readonly AnswerEvent[],
   receipt: Receipt,
@@ -129,7 +129,7 @@ export class MessagesWriter implements Writer, BlockListener {
   #out = ''
 
   constructor(
-    private readonly task: Task,
+    private readonly task: ChatTask,
     private readonly identity: Identity,
   ) {
     this.#blocks = new Blocks(this, task.body[UNASKED_THOUGHTS] === true)

@@ -1,7 +1,7 @@
 /** Anthropic's Messages, as a format that clients speak. Pure. */
 import { GatewayError } from '../../domain/error.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
-import type { Task } from '../../domain/task.ts'
+import type { ChatTask } from '../../domain/task.ts'
 import { measurePrompt } from '../../tokens/estimate.ts'
 import { toNative } from '../../upstreams/dialects/passthrough.ts'
 import { toAffinity } from '../chat/chat.ts'
@@ -21,8 +21,8 @@ export const messages = {
     return withNative(toTask(canonical), toNative('messages', body, raw))
   },
   native: toNativeFormat({ prefix: 'msg_', keepAlive: PING, failure: toErrorFrame }),
-  whole: (task, identity, events, receipt) => toMessageJson(task, identity, events, receipt),
-  writer: (task, identity) => new MessagesWriter(task, identity),
+  whole: (task: ChatTask, identity, events, receipt) => toMessageJson(task, identity, events, receipt),
+  writer: (task: ChatTask, identity) => new MessagesWriter(task, identity),
 } satisfies Format
 
 /** The same of a request that only asks how many tokens it has. */
@@ -37,7 +37,7 @@ export const messagesCounting: CountingFormat = {
   },
 }
 
-const toTask = (body: CanonicalRequest): Task => ({
+const toTask = (body: CanonicalRequest): ChatTask => ({
   endpoint: 'messages',
   model: body.model,
   body,

@@ -8,7 +8,7 @@
 import type { GatewayError } from '../../domain/error.ts'
 import type { AnswerEvent, AnswerOrigin, FinishReason } from '../../domain/events.ts'
 import { asObject, type JsonObject, parseJson, toLine } from '../../domain/json.ts'
-import type { Task } from '../../domain/task.ts'
+import type { ChatTask } from '../../domain/task.ts'
 import type { Receipt } from '../../domain/usage.ts'
 import { type Identity, KEEP_ALIVE, type Writer, withCost } from '../format.ts'
 import type { Passed } from '../native.ts'
@@ -224,7 +224,7 @@ export class ResponsesWriter implements Writer {
   #text = ''
 
   constructor(
-    task: Task,
+    task: ChatTask,
     private readonly identity: Identity,
   ) {
     this.#options = optionsOf(task)

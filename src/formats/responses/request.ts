@@ -2,7 +2,7 @@
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import { asList, asObject, type JsonObject, toLine } from '../../domain/json.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
-import type { RawRequest, Task } from '../../domain/task.ts'
+import type { ChatTask, RawRequest } from '../../domain/task.ts'
 import { toNative } from '../../upstreams/dialects/passthrough.ts'
 import { toTask as toChatTask } from '../chat/chat.ts'
 import { checkSchemas } from '../chat/request.ts'
@@ -121,12 +121,12 @@ function toFormat(format: NonNullable<ResponsesRequest['text']>['format']): obje
 }
 
 /** Of a task that this format has made. */
-export function optionsOf({ own }: Task): ResponseOptions {
+export function optionsOf({ own }: ChatTask): ResponseOptions {
   if (own instanceof ResponseOptions) return own
   throw new TypeError('the task was made by another format')
 }
 
-export function toTask(body: unknown, raw: RawRequest): Decision<Task> {
+export function toTask(body: unknown, raw: RawRequest): Decision<ChatTask> {
   const request = validate(body)
   if (request instanceof GatewayError) return request
   const kept = checkKept(request) ?? checkCompaction(request)
@@ -138,7 +138,7 @@ export function toTask(body: unknown, raw: RawRequest): Decision<Task> {
 }
 
 /** A request that only asks how many tokens it has: it may have instructions or tools alone. */
-export function toCountingTask(body: unknown): Decision<Task> {
+export function toCountingTask(body: unknown): Decision<ChatTask> {
   const given = asObject(body)
   const request = validate(given && (given.input ?? null) === null ? { ...given, input: [] } : body)
   if (request instanceof GatewayError) return request
@@ -146,7 +146,7 @@ export function toCountingTask(body: unknown): Decision<Task> {
 }
 
 /** @param isCounted whether it is only counted, and may say nothing. */
-function translate(request: ResponsesRequest, isCounted = false): Decision<Task> {
+function translate(request: ResponsesRequest, isCounted = false): Decision<ChatTask> {
   const names = new ToolNames()
   const tools = readTools(request.tools ?? [], names)
   const choice = toToolChoice(request, tools, names)

@@ -1,6 +1,6 @@
 /** OpenAI's Responses API, as a format that clients speak. Nothing is kept between two requests. Pure. */
 import type { AnswerEvent, AnswerOrigin } from '../../domain/events.ts'
-import type { Task } from '../../domain/task.ts'
+import type { ChatTask } from '../../domain/task.ts'
 import type { Receipt } from '../../domain/usage.ts'
 import { openAiErrors } from '../chat/chat.ts'
 import { type CountingFormat, type Format, type Identity, KEEP_ALIVE } from '../format.ts'
@@ -18,7 +18,7 @@ export const responses = {
   toTask,
   native: toNativeFormat({ prefix: 'resp_', keepAlive: KEEP_ALIVE, failure: toNativeFailure }),
   whole: toWholeJson,
-  writer: (task, identity) => new ResponsesWriter(task, identity),
+  writer: (task: ChatTask, identity) => new ResponsesWriter(task, identity),
 } satisfies Format
 
 /** The same of a request that only asks how many tokens it has. */
@@ -28,7 +28,7 @@ export const responsesCounting: CountingFormat = {
   toTask: toCountingTask,
 }
 
-function toWholeJson(task: Task, identity: Identity, events: readonly AnswerEvent[], receipt: Receipt): string {
+function toWholeJson(task: ChatTask, identity: Identity, events: readonly AnswerEvent[], receipt: Receipt): string {
   const options = optionsOf(task)
   const output = new Output(identity.id, options, () => {})
   let origin: AnswerOrigin = {}

@@ -4,11 +4,11 @@
  */
 
 import type { NativeEndpoint } from '../../domain/dialects.ts'
-import type { EmbeddingRequest } from '../../domain/embedding.ts'
+import type { EmbeddingsRequest } from '../../domain/embedding.ts'
 import type { UpstreamError } from '../../domain/error.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
 import type { ListedModel } from '../../domain/model-server.ts'
-import type { CanonicalRequest } from '../../domain/request.ts'
+import type { AnyRequest, CanonicalRequest } from '../../domain/request.ts'
 import type { Target, Upstream } from '../../domain/snapshot.ts'
 import type { NativeRequest } from '../../domain/task.ts'
 import type { Readiness } from '../backend.ts'
@@ -67,7 +67,7 @@ export interface Expected {
   logprobs: boolean
   callId: string
   /** What was asked: how the tools of an answer are told depends on how they were given. */
-  body: Pick<CanonicalRequest, 'tools' | 'functions' | 'parallel_tool_calls' | 'web_search_options' | 'stream_options'>
+  body: Pick<AnyRequest, 'tools' | 'functions' | 'parallel_tool_calls' | 'web_search_options' | 'stream_options'>
 }
 
 /** Reads events that pass as they came, where they are pieces of text and nothing else. */
@@ -96,19 +96,15 @@ export interface Decoder {
 
 /** How a format has embeddings, as pure functions. */
 export interface EmbeddingFormat {
-  /**
-   * Throws an UpstreamError `status` 400 for inputs that this format has no words for.
-   *
-   * @param body that has the embedding, with the fields that only an upstream knows.
-   */
-  request(body: CanonicalRequest, embedding: EmbeddingRequest, target: Target): WireRequest
+  /** Throws an UpstreamError `status` 400 for inputs that this format has no words for. */
+  request(asked: EmbeddingsRequest, target: Target): WireRequest
   /**
    * Reads an answer: its vectors, what it reports, `done`. Throws an UpstreamError `broken` or `status` where the JSON is none, or
    * the vectors are not those that were asked for.
    *
    * @param text that `json` was parsed from, for what parsing has lost.
    */
-  whole(json: unknown, embedding: EmbeddingRequest, target: Target, text: string): AnswerEvent[]
+  whole(json: unknown, asked: EmbeddingsRequest, target: Target, text: string): AnswerEvent[]
 }
 
 /** One upstream wire format, as pure functions to and from the canonical one. */

@@ -3,7 +3,7 @@
  * modalities, vectors. Pure.
  */
 import { toDefined } from '../../domain/changes.ts'
-import type { EmbeddingRequest, Vector } from '../../domain/embedding.ts'
+import type { EmbeddingsRequest, Vector } from '../../domain/embedding.ts'
 import { UpstreamError } from '../../domain/error.ts'
 import { asObject } from '../../domain/json.ts'
 import { MODALITIES, type Modality } from '../../domain/models.ts'
@@ -65,7 +65,7 @@ export const toTitle = (value: unknown): string | undefined =>
  * @param values one an input, in their order: a list of numbers each, or the base64 of little-endian 32-bit floats.
  * Throws an UpstreamError `brokenVector` where they are others, or of other lengths, than were asked for.
  */
-export function toVectors(values: readonly unknown[], { inputs, dimensions }: EmbeddingRequest): Vector[] {
+export function toVectors(values: readonly unknown[], { inputs, dimensions }: EmbeddingsRequest): Vector[] {
   if (values.length !== inputs.length)
     throw brokenVector(`answered with ${values.length} vectors, and was sent ${inputs.length} inputs`)
   const vectors = values.map(toVector)

@@ -1,16 +1,18 @@
 /** Embeddings as clients ask for them: what is right and what is wrong with a body, what becomes of it, how an answer is written. */
+
 import { describe, expect, test } from 'bun:test'
-import { EMBEDDING } from '../../../src/domain/embedding.ts'
+import { EmbeddingsRequest } from '../../../src/domain/embedding.ts'
 import { GatewayError } from '../../../src/domain/error.ts'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
-import type { Task } from '../../../src/domain/task.ts'
+import type { EmbeddingsTask } from '../../../src/domain/task.ts'
 import { NO_USAGE } from '../../../src/domain/usage.ts'
+import { chat } from '../../../src/formats/chat/chat.ts'
 import { embeddings } from '../../../src/formats/embeddings/embeddings.ts'
 import { fromBase64 } from '../../support/embedding-answers.ts'
 
 const read = (body: unknown) => embeddings.toTask(body)
 
-function toTask(body: Record<string, unknown>): Task {
+function toTask(body: Record<string, unknown>): EmbeddingsTask {
   const task = read({ model: 'm', ...body })
   if (task instanceof GatewayError) throw task
   return task
@@ -57,7 +59,7 @@ test('what an upstream says of messages is told of the input', () => {
 describe('a task', () => {
   test('writes nothing, and has no room for an answer in tokens', () => {
     expect(toTask({ input: 'a' })).toMatchObject({ endpoint: 'embeddings', stream: false, cap: 0 })
-    expect(toTask({ input: 'a' }).body).toMatchObject({ messages: [], max_tokens: 0 })
+    expect(toTask({ input: 'a' }).body).toMatchObject({ max_tokens: 0 })
   })
 
   test.each([
@@ -72,7 +74,7 @@ describe('a task', () => {
       [[1], [2, 3]],
     ],
   ])('has the inputs of %p one by one', (input, inputs) => {
-    expect(toTask({ input }).body[EMBEDDING]?.inputs).toEqual(inputs)
+    expect(toTask({ input }).body.inputs).toEqual(inputs)
   })
 
   test('is estimated by its bytes and its tokens, and two marks an input', () => {
@@ -82,14 +84,22 @@ describe('a task', () => {
 
   test('keeps fields that only upstreams know, and none that is asked of chats or written otherwise', () => {
     const { body } = toTask({ input: 'a', user: 'u', truncate: 'END', n: 3, stream: true, Input: 'b', tools: [] })
-    expect(body).toEqual({
-      ...{ model: 'm', messages: [], max_tokens: 0, user: 'u', truncate: 'END' },
-      [EMBEDDING]: { inputs: ['a'], dimensions: null, encoding: 'float' },
+    expect({ ...body }).toEqual({
+      ...{ model: 'm', max_tokens: 0, user: 'u', extras: { truncate: 'END' } },
+      ...{ inputs: ['a'], dimensions: null, encoding: 'float' },
     })
   })
 
   test('is not made by a field of a chat', () => {
-    expect(JSON.parse(JSON.stringify(toTask({ input: 'a' }).body))).not.toContainAnyKeys(['embedding', 'input'])
+    const asked = {
+      model: 'm',
+      messages: [{ role: 'user', content: 'Hi' }],
+      inputs: ['a'],
+      dimensions: 3,
+      encoding: 'float',
+    }
+    const task = chat.toTask(asked)
+    expect(task instanceof Error ? task : task.body).not.toBeInstanceOf(EmbeddingsRequest)
   })
 })
 

@@ -3,7 +3,7 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import fc from 'fast-check'
 import { GatewayError } from '../../../src/domain/error.ts'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
-import type { Task } from '../../../src/domain/task.ts'
+import type { ChatTask } from '../../../src/domain/task.ts'
 import { NO_USAGE } from '../../../src/domain/usage.ts'
 import { responses } from '../../../src/formats/responses/responses.ts'
 import { checkResponse, checkResponseStream } from '../../support/responses-contract.ts'
@@ -64,7 +64,7 @@ const answer = fc.gen().map((gen): AnswerEvent[] => {
 
 const FUNCTION = { type: 'function', name: 'look', parameters: { type: 'object', properties: {} } }
 
-function toTask(asks: boolean, effort = 'low'): Task {
+function toTask(asks: boolean, effort = 'low'): ChatTask {
   const task = responses.toTask(
     {
       model: 'a/b',

@@ -1,12 +1,12 @@
 /** What of an answer with vectors is believed: those that were asked for, all of them, each of numbers and as long as the others. */
 import { describe, expect, test } from 'bun:test'
-import type { EmbeddingRequest } from '../../../src/domain/embedding.ts'
+import { EmbeddingsRequest } from '../../../src/domain/embedding.ts'
 import { gemini } from '../../../src/upstreams/dialects/gemini/gemini.ts'
 import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
 import { toBase64, vectorOf } from '../../support/embedding-answers.ts'
 import { toTarget } from '../../support/snapshot.ts'
 
-const asked: EmbeddingRequest = { inputs: ['a', 'b'], dimensions: null, encoding: 'float' }
+const asked = new EmbeddingsRequest('m', ['a', 'b'], null, 'float', null, {})
 const right = vectorOf('a')
 const all = (embeddings: readonly unknown[]) => embeddings.map((embedding, index) => ({ index, embedding }))
 
@@ -38,7 +38,7 @@ describe('an answer of the OpenAI format is none that has', () => {
   })
 
   test('vectors of another length than was asked for', () => {
-    expect(() => readOpenAi(all([right, right]), { ...asked, dimensions: 3 })).toThrow(
+    expect(() => readOpenAi(all([right, right]), new EmbeddingsRequest('m', ['a', 'b'], 3, 'float', null, {}))).toThrow(
       /4 numbers where it should have 3/,
     )
   })
@@ -66,7 +66,7 @@ test('it is beside the chats, also where those have a path of their own', () => 
   const path = (options: object) => {
     const target = toTarget()
     const upstream = { ...target.upstream, options: { ...target.upstream.options, ...options } }
-    return openai.embeddings?.request({ model: 'm', messages: [] }, asked, { ...target, upstream }).path
+    return openai.embeddings?.request(asked, { ...target, upstream }).path
   }
   expect(path({})).toBe('/embeddings')
   const deployments = { path: '/deployments/{model}/chat/completions', query: { 'api-version': 'x' } }

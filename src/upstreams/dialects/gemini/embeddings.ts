@@ -2,11 +2,10 @@
  * Embeddings of Gemini: `batchEmbedContents` of Google AI Studio (ai.google.dev/api/embeddings), and `predict` of Vertex
  * (cloud.google.com/vertex-ai/generative-ai/docs/embeddings/get-text-embeddings). Texts alone. Pure.
  */
-import type { EmbeddingInput, EmbeddingRequest } from '../../../domain/embedding.ts'
+import type { EmbeddingInput, EmbeddingsRequest } from '../../../domain/embedding.ts'
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
 import { asList, asObject, type JsonObject } from '../../../domain/json.ts'
-import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { NO_USAGE } from '../../../domain/usage.ts'
 import type { WireRequest } from '../dialect.ts'
@@ -15,16 +14,14 @@ import { findError, toUpstreamError } from './errors.ts'
 import { speaksVertex, toResource } from './request.ts'
 import { toUsage } from './usage.ts'
 
-/** See `Dialect.embeddings`. What the vectors are for is said as there, by a `task_type`. */
+/** See `EmbeddingFormat`. What the vectors are for is said as there, by a `task_type`. */
 export function toEmbeddingRequest(
-  body: CanonicalRequest,
-  { inputs, dimensions }: EmbeddingRequest,
+  { inputs, dimensions, extras }: EmbeddingsRequest,
   { upstream, upstreamModel }: Target,
 ): WireRequest {
   const texts = inputs.map(toText)
   const model = toResource(upstreamModel)
-  const given: unknown = Reflect.get(body, 'task_type')
-  const taskType = typeof given === 'string' ? given : undefined
+  const taskType = typeof extras.task_type === 'string' ? extras.task_type : undefined
   // JSON leaves out what is undefined.
   const outputDimensionality = dimensions ?? undefined
   if (!speaksVertex(upstream)) {
@@ -46,8 +43,8 @@ function toText(input: EmbeddingInput): string {
   })
 }
 
-/** See `Dialect.embeddings`. */
-export function readEmbeddings(json: unknown, embedding: EmbeddingRequest, target: Target): AnswerEvent[] {
+/** See `EmbeddingFormat`. */
+export function readEmbeddings(json: unknown, embedding: EmbeddingsRequest, target: Target): AnswerEvent[] {
   const error = findError(json)
   if (error) throw toUpstreamError(null, error, target)
   const answer = asObject(json) ?? {}

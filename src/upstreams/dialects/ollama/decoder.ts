@@ -3,11 +3,10 @@
  * `done` and what was used; embeddings (`POST /api/embed`), of which no text loses its end without a word; and errors, `{ "error": "…" }`,
  * as the body of a status or as a line of a stream. Pure.
  */
-import type { EmbeddingInput, EmbeddingRequest } from '../../../domain/embedding.ts'
+import type { EmbeddingInput, EmbeddingsRequest } from '../../../domain/embedding.ts'
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, FinishReason } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
-import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { NO_USAGE } from '../../../domain/usage.ts'
 import type { Expected, WireRequest } from '../dialect.ts'
@@ -108,11 +107,7 @@ export class AnswerDecoder extends JsonDecoder {
 }
 
 /** See `EmbeddingFormat`. */
-export function toEmbeddingRequest(
-  _: CanonicalRequest,
-  { inputs, dimensions }: EmbeddingRequest,
-  { upstreamModel }: Target,
-): WireRequest {
+export function toEmbeddingRequest({ inputs, dimensions }: EmbeddingsRequest, { upstreamModel }: Target): WireRequest {
   // JSON leaves out what is undefined.
   const asked = {
     model: upstreamModel,
@@ -129,7 +124,7 @@ function toText(input: EmbeddingInput): string {
 }
 
 /** See `EmbeddingFormat`. */
-export function readEmbeddings(json: unknown, embedding: EmbeddingRequest, target: Target): AnswerEvent[] {
+export function readEmbeddings(json: unknown, embedding: EmbeddingsRequest, target: Target): AnswerEvent[] {
   const sentence = toSentence(json)
   if (sentence !== '') throw toUpstreamError(null, sentence, target)
   const answer = asObject(json)

@@ -1,10 +1,9 @@
 /** Embeddings in the OpenAI format: nearly what the client has sent, and vectors in whatever way the server writes them. Pure. */
-import type { EmbeddingRequest } from '../../../domain/embedding.ts'
+import type { EmbeddingsRequest } from '../../../domain/embedding.ts'
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
 import { isPassed, isRouting } from '../../../domain/fields.ts'
 import { asObject, type JsonObject } from '../../../domain/json.ts'
-import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { toVectors } from '../readings.ts'
 import { findError, toUpstreamError } from './errors.ts'
@@ -13,23 +12,21 @@ import { findCharge, findUsage } from './usage.ts'
 
 /** The body, by the upstream's settings; fields that only it knows go as they came. */
 export function toEmbeddingBody(
-  body: CanonicalRequest,
-  { inputs, dimensions, encoding }: EmbeddingRequest,
+  { inputs, dimensions, encoding, user, extras }: EmbeddingsRequest,
   { upstream: { options }, upstreamModel }: Target,
 ): JsonObject {
-  const { model: _, messages: _none, max_tokens: _nothing, user, ...others } = body
   const sent: JsonObject = { model: upstreamModel, input: inputs, encoding_format: encoding }
   if (dimensions !== null) sent.dimensions = dimensions
   if (user && options.user) sent.user = user
-  for (const [name, value] of Object.entries(others))
+  for (const [name, value] of Object.entries(extras))
     if (!isRouting(name) || isPassed(options.pass, name)) sent[name] = value
   return { ...toChanged(sent, toChanges(options).fields), ...options.extra_body }
 }
 
-/** See `Dialect.embeddings`. */
+/** See `EmbeddingFormat`. */
 export function readEmbeddings(
   json: unknown,
-  embedding: EmbeddingRequest,
+  embedding: EmbeddingsRequest,
   target: Target,
   text: string,
 ): AnswerEvent[] {

@@ -35,9 +35,9 @@ export const openai: WireFormat = {
   native: { responses, completions },
 
   embeddings: {
-    request: (body, embedding, target) => ({
+    request: (asked, target) => ({
       path: toEmbeddingPath(target),
-      body: JSON.stringify(toEmbeddingBody(body, embedding, target)),
+      body: JSON.stringify(toEmbeddingBody(asked, target)),
     }),
     whole: readEmbeddings,
   },
