@@ -21,11 +21,7 @@ import { toMostComputeMs } from './bill.ts'
 import type { Call } from './call.ts'
 import { addBills, toEndedBill } from './settled-rows.ts'
 
-export const toReserve = (
-  target: Target,
-  { promptTokens, completionTokens }: Estimate,
-  body: AnyRequest,
-): Reserve => ({
+export const toReserve = (target: Target, { promptTokens, completionTokens }: Estimate, body: AnyRequest): Reserve => ({
   reservedPromptTokens: promptTokens,
   reservedCompletionTokens: completionTokens,
   reservedNanoUsd: toMostNanoUsd(target, promptTokens, completionTokens, body),
