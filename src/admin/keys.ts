@@ -2,16 +2,26 @@
  * Keys: all of them at `/admin/api/keys`, and a member's own at `/admin/api/own/keys`, beyond which nobody else's id leads. A secret is in
  * one answer, that of its making.
  */
-import { Type } from '@sinclair/typebox'
+import { type TSchema, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { Key, MadeKey, toKeyDocument } from '../documents/key.ts'
+import { PERIODS } from '../domain/limits.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { toMs } from '../domain/time.ts'
 import { readNames } from '../identity/admins.ts'
 import { createOwnKeys, requireMember } from '../identity/own-keys.ts'
 import type { Principal } from '../identity/principal.ts'
 import { toChanges } from '../keys/changes.ts'
-import { KEY_FIELDS, type KeyChanges } from '../keys/definition.ts'
+import {
+  type Body,
+  columnOf,
+  type Field,
+  type FieldsOf,
+  KEY_FIELDS,
+  type KeyChanges,
+  type Kind,
+  namesOf,
+} from '../keys/definition.ts'
 import {
   type CreatedKey,
   createKey,
@@ -31,9 +41,43 @@ import { access, type Least, type Route } from './access.ts'
 import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
 import { inForce } from './in-force.ts'
-import { toBodies } from './key-body.ts'
 import type { Asker } from './reports.ts'
-import { exactly } from './schema.ts'
+import { exactly, oneOf, orNone } from './schema.ts'
+
+/** What bodies take of each kind of field; the services check the values. */
+const Texts = Type.Array(Type.String())
+
+const SCHEMAS: Readonly<Record<Exclude<Kind, 'budget'>, TSchema>> = {
+  ...{ name: Type.String(), patterns: Texts, ranges: Texts, scope: oneOf(['all', 'local']), team: Type.String() },
+  ...{ count: Type.Integer(), time: Type.Integer() },
+  metadata: Type.Record(Type.String(), Type.Union([Type.String(), Type.Null()])),
+}
+
+/** The bodies of one that is made, and of a change, by their definition. @param isOwn for a member, who may say less. */
+export function toBodies<Changes extends { name?: string }>(fields: FieldsOf<Changes>, isOwn = false) {
+  const properties = namesOf(fields)
+    .filter((name) => !(isOwn && fields[name].isForEditors))
+    .flatMap((name) => toProperties(name, fields[name]))
+  const all = Object.fromEntries(properties)
+  return {
+    Made: Type.Unsafe<Body<Changes> & { name: string }>(
+      exactly({ ...all, name: { ...SCHEMAS.name, description: fields.name.says } }),
+    ),
+    Patch: Type.Unsafe<Body<Changes>>(exactly(all)),
+  }
+}
+
+function toProperties<Value>(name: string, { kind, says, none }: Field<Value>): [column: string, schema: TSchema][] {
+  if (kind !== 'budget') {
+    const schema = SCHEMAS[kind]
+    return [[columnOf(name), none === null ? orNone(schema, says) : { ...Type.Optional(schema), description: says }]]
+  }
+  const description = 'When the budget begins again (UTC); `total`: never.'
+  return [
+    ['budget_nano_usd', orNone(Type.Integer(), says)],
+    ['budget_period', Type.Optional(oneOf(PERIODS, { description }))],
+  ]
+}
 
 const RotateBody = exactly({
   overlap: Type.Optional(

@@ -12,7 +12,7 @@ import { access } from './access.ts'
 import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
 import { inForce } from './in-force.ts'
-import { toBodies } from './key-body.ts'
+import { toBodies } from './keys.ts'
 import type { Asker } from './reports.ts'
 
 const { Made, Patch } = toBodies<TeamChanges>(TEAM_FIELDS)

@@ -87,7 +87,7 @@ export const MadeKey = Type.Object({
 
 /** @param names of those who may be its owner, by their ids. */
 export function toKeyDocument(key: ListedKey, standing: Standing, names: ReadonlyMap<string, string>): KeyDocument {
-  const all = toKeyFields(key)
+  const all: Pick<KeyDocument, keyof ReturnType<typeof toKeyFields>> = toKeyFields(key)
   const { name, ...fields } = all
   return {
     id: key.id,
@@ -120,7 +120,7 @@ export type TeamDocument = Static<typeof Team>
 export const OwnTeam = Type.Omit(Team, ['metadata'])
 
 export function toTeamDocument(team: StoredTeam, standing: Standing): TeamDocument {
-  const fields = toTeamFields(team)
+  const fields: Pick<TeamDocument, keyof ReturnType<typeof toTeamFields>> = toTeamFields(team)
   return {
     id: team.id,
     revision: toRevision(fields),
