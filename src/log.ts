@@ -74,7 +74,7 @@ export type LogEvent =
   | 'restart_needed'
   | 'config_unreadable'
   | 'config_readable'
-  | 'catalog_conflict'
+  | 'catalog_overridden'
   | 'upstream_discovered'
   | 'first_key_failed'
   | 'provider_failed'

@@ -12,7 +12,6 @@ import { catalogController } from './catalog.ts'
 import { ChangeRate } from './change-rate.ts'
 import type { AdminDeps } from './deps.ts'
 import { AdminError, refuse, toRefusal } from './errors.ts'
-import { factsController } from './facts.ts'
 import { failuresController } from './failures.ts'
 import { readJson } from './json.ts'
 import { keysController } from './keys.ts'
@@ -46,7 +45,6 @@ const routesOf = (deps: AdminDeps, describe: () => Described) =>
     .use(modelsController(deps))
     .use(upstreamsController(deps))
     .use(catalogController(deps))
-    .use(factsController(deps))
     .use(usageController(deps))
     .use(failuresController(deps))
     .use(requestsController(deps))

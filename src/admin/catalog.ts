@@ -1,20 +1,26 @@
 /**
- * The catalogue as a whole: `/admin/api/catalog`. Exported, planned, applied as a catalogue's file is, its versions, and back to one
- * of them.
+ * The catalog as a whole: `/admin/api/catalog`. Exported, planned, applied as a catalog's file is, its versions, back to one of them,
+ * and newer public facts and prices. The latter are read from where the server is set to read them, and nobody says otherwise from afar.
  */
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { type ApplyWishes, applyCatalog, type Permit, planApply } from '../catalog/apply.ts'
+import { type ApplyOptions, applyCatalog, type Permit, revertCatalog, showVersion } from '../catalog/apply.ts'
+import type { EditBy, Edited } from '../catalog/change.ts'
 import type { Catalog } from '../catalog/complete.ts'
-import { listVersions, planRevert, revertCatalog, showVersion } from '../catalog/history.ts'
+import { loadKnown } from '../catalog/known.ts'
+import { listProviders, refreshFacts } from '../catalog/refresh.ts'
 import { requireKnownReferences, requireRemote, resolveHosts } from '../catalog/remote.ts'
 import {
   Applied,
   CatalogReverted,
   ExportedCatalog,
   Plan,
+  RefreshedCatalog,
   ShownVersion,
+  toAppliedDocument,
+  toEditDocument,
   toPlanDocument,
+  toRevertDocument,
   toShownVersionDocument,
   toVersionDocument,
   Version,
@@ -22,19 +28,20 @@ import {
 import { ServiceError } from '../domain/service-error.ts'
 import type { Principal } from '../identity/principal.ts'
 import { readActorNames } from '../keys/audit-log.ts'
+import { mergeLayers, NO_LAYERS } from '../store/catalog-layers.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { access } from './access.ts'
 import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
-import { exactly } from './schema.ts'
+import { exactly, PlanQuery } from './schema.ts'
 
 /** Of a catalogue's text. Three thousand models are as long. */
 const MOST_CHARS = 1024 ** 2
 
 const Body = exactly({
   prune: Type.Optional(Type.Boolean({ description: 'Whether what it no longer declares is deleted.' })),
-  take_over: Type.Optional(
-    Type.Boolean({ description: 'Whether it wins over what an administrator has changed by hand.' }),
+  discard_edits: Type.Optional(
+    Type.Boolean({ description: 'Whether what was changed by hand of what it declares is forgotten.' }),
   ),
   /** One of the two. JSON is YAML. */
   yaml: Type.Optional(
@@ -48,12 +55,13 @@ const Revert = exactly({
 })
 const APPLYING = ['catalog_invalid', 'catalog_not_read', 'catalog_unreadable', 'owners_only'] as const
 
-/** Its rows are those of a file, which may be applied again after it. */
+/** Its entries are those of a file, which may be applied again after it. */
 const ORIGIN = 'file'
 
 export function catalogController(deps: AdminDeps) {
-  const { store, identity, serving, catalogFiles, loadModelFiles, lookUp } = deps
+  const { store, identity, serving, catalogFiles, loadModelFiles, lookUp, facts } = deps
   const by = actors(deps)
+  const byHand = changesByHand(deps)
   const permitFor = async (
     { role }: Principal,
     wanted: readonly Pick<UpstreamRow, 'id' | 'baseUrl' | 'local'>[],
@@ -62,36 +70,31 @@ export function catalogController(deps: AdminDeps) {
     // Of whom may change none, no name is looked up.
     const { upstreams } = mayChangeUpstreams ? await store.readCatalog() : { upstreams: wanted }
     const rights = { mayChangeUpstreams, resolved: await resolveHosts(wanted, lookUp, upstreams) }
-    return (current, write) => requireRemote(current, write, rights)
+    return (before, after) => requireRemote(before, after, rights)
   }
 
-  /** Files of models are catalogues of their own: who applies another one says nothing of theirs. */
-  const readModelFiles = async ({ id }: Principal): Promise<Catalog[]> => {
-    const catalogs: Catalog[] = []
+  const parse = async (text: string, name: string, { id }: Principal) =>
+    (await catalogFiles.parse(text, { name, environment: {} }, id)).catalog
+
+  const read = async (principal: Principal, request: Request, body: Static<typeof Body>) => {
+    // The server has the variables that it names, or says of an upstream that it does not.
+    const declared = await parse(toText(body), 'catalog', principal)
+    const { upstreams } = declared
+    let catalog = declared
+    // Files of models are part of the layer: who applies another catalog says nothing of theirs.
     for (const { name, text } of await loadModelFiles())
-      catalogs.push((await catalogFiles.parse(text, { name, environment: {} }, id)).catalog)
-    return catalogs
-  }
-
-  const read = async (principal: Principal, body: Static<typeof Body>) => {
-    const text = toText(body)
-    // The server has these variables, or says of an upstream that it does not.
-    const parsed = await catalogFiles.parse(text, { name: 'catalog', environment: {} }, principal.id)
-    const { upstreams } = parsed.catalog
+      catalog = withOthers(catalog, await parse(text, name, principal))
     const permit = await permitFor(principal, upstreams)
-    const wishes: ApplyWishes = { prune: body.prune ?? false, takeOver: body.take_over ?? false }
-    return {
-      catalog: parsed.catalog,
-      options: {
-        ...wishes,
-        origin: ORIGIN,
-        beside: await readModelFiles(principal),
-        permit: (...[current, write]: Parameters<Permit>) => {
-          requireKnownReferences(current, upstreams)
-          permit(current, write)
-        },
-      } as const,
+    const options: ApplyOptions = {
+      ...by(principal, request),
+      ...{ origin: ORIGIN, subject: SUBJECT, digest: NO_DIGEST },
+      ...{ prune: body.prune ?? false, discardEdits: body.discard_edits ?? false },
+      permit(before, after) {
+        requireKnownReferences(before.rows, upstreams)
+        permit(before, after)
+      },
     }
+    return { catalog, options }
   }
 
   return new Elysia({ name: 'catalog' })
@@ -115,9 +118,9 @@ export function catalogController(deps: AdminDeps) {
     )
     .post(
       '/catalog/plan',
-      async ({ principal, body }) => {
-        const { catalog, options } = await read(principal, body)
-        return toPlanDocument(await planApply(store, catalog, options), ORIGIN, [])
+      async ({ request, principal, body }) => {
+        const { catalog, options } = await read(principal, request, body)
+        return toPlanDocument(await applyCatalog(store, catalog, { ...options, isPlan: true }), ORIGIN, [])
       },
       {
         route: { least: 'editor', summary: 'Tells what a catalogue would change', answer: Plan, errors: APPLYING },
@@ -127,11 +130,10 @@ export function catalogController(deps: AdminDeps) {
     .post(
       '/catalog/apply',
       async ({ request, principal, body }) => {
-        const { catalog, options } = await read(principal, body)
-        const who = by(principal, request)
-        const summary = await applyCatalog(store, catalog, { ...options, ...who, subject: SUBJECT, digest: NO_DIGEST })
+        const { catalog, options } = await read(principal, request, body)
+        const applied = await applyCatalog(store, catalog, options)
         await serving.refresh()
-        return { origin: ORIGIN, ...summary }
+        return toAppliedDocument(applied, ORIGIN)
       },
       {
         route: {
@@ -149,7 +151,7 @@ export function catalogController(deps: AdminDeps) {
       '/catalog/history',
       async () => {
         const names = await readActorNames(identity)
-        return { versions: (await listVersions(store)).map((version) => toVersionDocument(version, names)) }
+        return { versions: (await store.readVersions()).map((version) => toVersionDocument(version, names)) }
       },
       {
         route: {
@@ -176,11 +178,10 @@ export function catalogController(deps: AdminDeps) {
       '/catalog/revert',
       async ({ request, principal, body: { number, plan = false } }) => {
         const kept = await store.readVersion(number)
-        const permit = await permitFor(principal, kept?.rows.upstreams ?? [])
-        const who = by(principal, request)
-        const done = await (plan ? planRevert(store, number, permit) : revertCatalog(store, number, who, permit))
+        const permit = await permitFor(principal, mergeLayers(kept?.layers ?? NO_LAYERS).upstreams)
+        const done = await revertCatalog(store, number, { ...by(principal, request), isPlan: plan }, permit)
         if (!plan) await serving.refresh()
-        return { reverted_to: number, planned: plan, ...done }
+        return toRevertDocument(done, number, plan)
       },
       {
         route: {
@@ -193,12 +194,49 @@ export function catalogController(deps: AdminDeps) {
         body: Revert,
       },
     )
+    .post(
+      '/catalog/refresh',
+      async ({ request, principal, query }) => {
+        const { source } = facts
+        const [text, shipped, { upstreams }] = await Promise.all([facts.read(), loadKnown(), store.readCatalog()])
+        const providers = listProviders(upstreams, shipped)
+        const { known, wrong } = await catalogFiles.facts({ text, name: source, providers }, principal.id)
+        const refreshed = await byHand({ request, principal, query }, (by) =>
+          refreshFacts(store, { known, shipped, source }, by),
+        )
+        return { ...refreshed, source, left_out: wrong }
+      },
+      {
+        route: {
+          least: 'owner',
+          summary: 'Brings what was found out up to date with newer public facts and prices, or plans that',
+          description:
+            'They are read from models.dev, or from where TOLLGATE_FACTS of the server says. What a file or the list of a provider says, and what was set by hand, stays.',
+          answer: RefreshedCatalog,
+          errors: ['facts_unusable', 'catalog_not_read'],
+        },
+        query: PlanQuery,
+      },
+    )
 }
 
 /** As history and audit log name where it came from. */
 const SUBJECT = 'admin API'
 /** A server that starts with a file of its own is to look at that again. */
 const NO_DIGEST = ''
+
+/** A catalog with what another one declares that this one does not. */
+function withOthers(catalog: Catalog, other: Catalog): Catalog {
+  const more = <Row>(own: readonly Row[], theirs: readonly Row[], nameOf: (row: Row) => string) => {
+    const names = new Set(own.map(nameOf))
+    return [...own, ...theirs.filter((row) => !names.has(nameOf(row)))]
+  }
+  return {
+    upstreams: more(catalog.upstreams, other.upstreams, ({ id }) => id),
+    models: more(catalog.models, other.models, ({ slug }) => slug),
+    aliases: more(catalog.aliases, other.aliases, ({ alias }) => alias),
+  }
+}
 
 function toText({ yaml, document }: Static<typeof Body>): string {
   const text = yaml ?? JSON.stringify(document)
@@ -212,4 +250,24 @@ function toNumber(text: string): number {
   const number = /^[1-9]\d{0,8}$/.test(text) ? Number(text) : 0
   if (number > 0) return number
   throw new ServiceError({ kind: 'version_not_found', number }, 'Versions of the catalogue have numbers from 1 on.')
+}
+
+/** Of a request for such a change. */
+export interface ByHand {
+  request: Request
+  principal: Principal
+  query: { plan?: boolean }
+}
+
+/** Makes what does such a change, or plans it, and tells what it changes; from then on the server goes by it. */
+export function changesByHand({ serving, ...deps }: Pick<AdminDeps, 'serving' | 'now' | 'changes'>) {
+  const by = actors(deps)
+  return async <Made extends Edited>(
+    { request, principal, query: { plan: isPlan = false } }: ByHand,
+    work: (by: EditBy) => Promise<Made>,
+  ) => {
+    const edited = await work({ ...by(principal, request), isPlan })
+    if (!isPlan) await serving.refresh()
+    return { planned: isPlan, ...toEditDocument(edited) }
+  }
 }

@@ -2,12 +2,19 @@
  * Models, as the commands list and show them, and changed by hand, with their routes: `/admin/api/models`. A slug has a slash, and so
  * may an upstream's name of a model: they are escaped in a path. With `?plan=true` a change is told and not made.
  */
-import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { type TSchema, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import type { EditBy, Edited } from '../catalog/edit.ts'
-import { editModel, type ModelChanges, resetModel } from '../catalog/edit-model.ts'
-import { deleteRoute, type RouteChanges, setRoute } from '../catalog/edit-route.ts'
-import { findModel } from '../catalog/find.ts'
+import type { EditBy, Edited } from '../catalog/change.ts'
+import {
+  deleteRoute,
+  editModel,
+  findModel,
+  type ModelChanges,
+  type RouteChanges,
+  resetModel,
+  setRoute,
+} from '../catalog/edit.ts'
+import { Model, Route, toColumns } from '../catalog/fields.ts'
 import { EditedModel } from '../documents/catalog.ts'
 import {
   Alias,
@@ -19,12 +26,11 @@ import {
   WholeModel,
 } from '../documents/model.ts'
 import { toUpstreamDocuments } from '../documents/upstream.ts'
-import { toDefined } from '../domain/changes.ts'
 import { EFFORTS, type Feature, THINKING } from '../domain/models.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { CatalogRows } from '../store/catalog-rows.ts'
 import { access } from './access.ts'
-import { type ByHand, changesByHand } from './by-hand.ts'
+import { type ByHand, changesByHand } from './catalog.ts'
 import type { AdminDeps } from './deps.ts'
 import { exactly, oneOf, orNone, PlanQuery } from './schema.ts'
 
@@ -129,7 +135,7 @@ export function modelsController(deps: AdminDeps) {
     .patch(
       '/models/:slug',
       ({ params: { slug }, body, ...asked }) =>
-        change(slug, asked, (actor) => editModel(store, slug, toModelChanges(body), actor)),
+        change(slug, asked, (actor) => editModel(store, slug, toColumns<ModelChanges>(Model, body), actor)),
       {
         route: {
           least: 'editor',
@@ -159,7 +165,9 @@ export function modelsController(deps: AdminDeps) {
     .put(
       '/models/:slug/routes/:upstream/:upstream_model',
       ({ params, body, ...asked }) =>
-        change(params.slug, asked, (actor) => setRoute(store, toRouteId(params), toRouteChanges(body), actor)),
+        change(params.slug, asked, (actor) =>
+          setRoute(store, toRouteId(params), toColumns<RouteChanges>(Route, body), actor),
+        ),
       {
         route: {
           least: 'editor',
@@ -193,17 +201,3 @@ const toRouteId = (params: { slug: string; upstream: string; upstream_model: str
   upstream: params.upstream,
   upstreamModel: params.upstream_model,
 })
-
-function toModelChanges(body: Static<typeof ModelPatch>): ModelChanges {
-  const { supported_features: supportedFeatures, context_length: contextLength, ...others } = body
-  const { max_output_length: maxOutputLength, ...same } = others
-  return toDefined({ ...same, supportedFeatures, contextLength, maxOutputLength })
-}
-
-function toRouteChanges(body: Static<typeof RouteBody>): RouteChanges {
-  const { supported_features: supportedFeatures, context_length: contextLength, ...others } = body
-  const { max_output_length: maxOutputLength, thinking, efforts, ...rest } = others
-  const { thinking_off, thinking_unasked, sampling, ...same } = rest
-  const options = toDefined({ thinking, efforts, thinking_off, thinking_unasked, sampling })
-  return { ...toDefined({ ...same, supportedFeatures, contextLength, maxOutputLength }), options }
-}

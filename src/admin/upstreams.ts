@@ -5,9 +5,9 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { addModels } from '../catalog/add-upstream.ts'
-import type { EditBy, Edited } from '../catalog/edit.ts'
+import type { EditBy, Edited } from '../catalog/change.ts'
+import { findUpstream } from '../catalog/edit.ts'
 import { createUpstream, deleteUpstream, editUpstream, type UpstreamChanges } from '../catalog/edit-upstream.ts'
-import { findUpstream } from '../catalog/find.ts'
 import { findMore, findProviders, toFoundServers } from '../catalog/providers.ts'
 import { EditedUpstream, FoundModels } from '../documents/catalog.ts'
 import {
@@ -20,12 +20,13 @@ import {
   Upstream,
 } from '../documents/upstream.ts'
 import { toDefined } from '../domain/changes.ts'
+import { byMsField, fromMsFields } from '../domain/deadlines.ts'
 import { DIALECTS } from '../domain/dialects.ts'
 import { mapLimits } from '../domain/limits.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { access } from './access.ts'
-import { type ByHand, changesByHand } from './by-hand.ts'
+import { type ByHand, changesByHand } from './catalog.ts'
 import type { AdminDeps } from './deps.ts'
 import { exactly, oneOf, orNone, PlanQuery } from './schema.ts'
 
@@ -54,10 +55,7 @@ const Fields = {
   ),
   deadlines: Type.Optional(
     exactly(
-      {
-        ...{ headers_ms: OrDefault, first_token_ms: OrDefault, idle_ms: OrDefault },
-        ...{ total_ms: OrDefault, total_whole_ms: OrDefault },
-      },
+      byMsField(() => OrDefault),
       { description: 'How long it may take, in ms; null for one: as by default.' },
     ),
   ),
@@ -257,14 +255,6 @@ function toChanges({
   return toDefined({
     ...{ preset, baseUrl, apiKey, local, enabled },
     limits: limits && toDefined(limits),
-    deadlines:
-      deadlines &&
-      toDefined({
-        headers: deadlines.headers_ms,
-        firstToken: deadlines.first_token_ms,
-        idle: deadlines.idle_ms,
-        total: deadlines.total_ms,
-        totalWhole: deadlines.total_whole_ms,
-      }),
+    deadlines: deadlines && fromMsFields(deadlines),
   })
 }

@@ -3,18 +3,15 @@
  * and prices, which are what was found out (`discovered`): a file may say otherwise, and a refresh of facts brings them up to date.
  * Called by commands, whose user may name any address, and variables.
  */
-import { mintTag } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import type { CatalogRows, CatalogWrite, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
+import type { CatalogRows, ModelRow, PriceRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import { CLEARED, type Vault } from '../store/vault.ts'
+import { toPrice, withLayer } from './apply.ts'
+import { changeCatalog, type Decision, type EditBy, type Edited, type State, toState } from './change.ts'
 import type { DeclaredModel } from './complete.ts'
 import { toFew } from './discover.ts'
-import { type EditBy, type Edited, editCatalog, NO_WRITE, requireValid } from './edit.ts'
-import { toPrice } from './edit-model.ts'
-import { findUpstream } from './find.ts'
-import { planCatalog } from './plan.ts'
-import { NO_ROWS } from './states.ts'
+import { findUpstream, requireValid, withEntry } from './edit.ts'
 
 export interface AddDeps {
   store: ConfigStore
@@ -46,7 +43,11 @@ export const toUpstreamRow = (wanted: NewUpstream, credential: NewCredential, no
 
 /** Throws `invalid` with the field, and `upstream_exists`. */
 export function requireNewUpstream({ upstreams }: Pick<CatalogRows, 'upstreams'>, row: UpstreamRow): void {
-  requireValid({ ...NO_ROWS, upstreams: [row] }, ['upstreams', row.id], (path) => path || 'base_url')
+  requireValid(
+    { upstreams: [row], models: [], routes: [], aliases: [] },
+    ['upstreams', row.id],
+    (path) => path || 'base_url',
+  )
   if (upstreams.some(({ id }) => id === row.id))
     throw new ServiceError({ kind: 'upstream_exists', upstream: row.id }, `There is an upstream ${row.id} already.`)
 }
@@ -63,42 +64,33 @@ export async function addUpstream(
   const isTyped = credential !== null && 'credential' in credential
   // A plan writes nothing.
   const sealed = !isTyped ? null : by.isPlan ? CLEARED : await vault.seal(credential.credential, row)
-  let told = NOTHING_TOLD
-  const edited = await editCatalog(store, by, { action: 'upstreams.create', subject: row.id }, (rows) => {
-    requireNewUpstream(rows, row)
-    const found = toModelsWrite({ ...rows, upstreams: [...rows.upstreams, row] }, row.id, models, by.nowMs)
-    told = found.told
-    const write = { ...found.write, upstreams: { ...NO_WRITE.upstreams, create: [row] } }
-    if (sealed === null) return { write }
-    vault.requireCurrent([sealed])
-    const aside = { name: `upstreams.${row.id}`, origin: row.origin, before: {}, after: { api_key: 'typed in' } }
-    return { write: { ...write, credentials: [{ id: row.id, sealed: [sealed] }] }, aside }
-  })
-  return { ...edited, ...told }
+  return changeCatalog(
+    store,
+    by,
+    { action: 'upstreams.create', subject: row.id },
+    ({ layers, rows }): Decision<Told> => {
+      requireNewUpstream(rows, row)
+      const found = withModels(toState(withEntry(layers, 'upstreams', row)), row.id, models, by.nowMs)
+      if (sealed === null) return found
+      vault.requireCurrent([sealed])
+      const aside = { name: `upstreams.${row.id}`, origin: row.origin, before: {}, after: { api_key: 'typed in' } }
+      return { ...found, credentials: [{ id: row.id, sealed: [sealed] }], aside }
+    },
+  )
 }
 
 type Told = Pick<Added, 'notes' | 'further' | 'fresh' | 'unpriced'>
 
-const NOTHING_TOLD: Told = { notes: [], further: [], fresh: [], unpriced: [] }
-
 /** Adds models to an upstream that there is; what it has already stays as it is. Throws `upstream_not_found`. */
-export async function addModels(store: ConfigStore, id: string, models: DeclaredModel[], by: EditBy): Promise<Added> {
-  let told = NOTHING_TOLD
-  const edited = await editCatalog(store, by, { action: 'upstreams.edit', subject: id }, (rows) => {
-    findUpstream(rows, id)
-    const found = toModelsWrite(rows, id, models, by.nowMs)
-    told = found.told
-    return { write: found.write }
+export const addModels = (store: ConfigStore, id: string, models: DeclaredModel[], by: EditBy): Promise<Added> =>
+  changeCatalog(store, by, { action: 'upstreams.edit', subject: id }, (state) => {
+    findUpstream(state.rows, id)
+    return withModels(state, id, models, by.nowMs)
   })
-  return { ...edited, ...told }
-}
 
-function toModelsWrite(
-  rows: CatalogRows,
-  upstream: string,
-  models: DeclaredModel[],
-  nowMs: number,
-): { write: CatalogWrite; told: Told } {
+/** What is new becomes an entry of what was found out, and what is there already a further route. */
+function withModels(state: State, upstream: string, models: DeclaredModel[], nowMs: number): Decision<Told> {
+  const { rows } = state
   const existing = new Map(rows.models.map((row) => [row.slug, row]))
   const aliases = new Set(rows.aliases.map(({ alias }) => alias))
   const staying: string[] = []
@@ -106,12 +98,12 @@ function toModelsWrite(
     if (aliases.has(slug)) staying.push(`${slug}: an alias has this name, and keeps it.`)
     return !existing.has(slug) && !aliases.has(slug)
   })
-  const plan = planCatalog(
-    rows,
+  const found = withLayer(
+    state,
     { upstreams: [], models: fresh, aliases: [] },
-    { origin: 'discovered', prune: false, takeOver: false, nowMs, mintId: mintTag },
+    { origin: 'discovered', prune: false, nowMs },
   )
-  const { write } = plan
+  const prices: PriceRow[] = [...found.prices]
   const routes: RouteRow[] = []
   for (const model of models) {
     const row = existing.get(model.slug)
@@ -119,9 +111,9 @@ function toModelsWrite(
     const further = toFurtherRoute(rows, upstream, row, model)
     if (typeof further === 'string') staying.push(further)
     else if (further !== null) {
-      const price = further.pricing && toPrice(undefined, further.pricing, { model: row.slug, upstream }, nowMs)
-      routes.push({ ...further, priceId: price?.priceId ?? null })
-      write.prices.push(...(price?.rows ?? []))
+      const price = toPrice(undefined, { model: row.slug, upstream, pricing: further.pricing ?? [] }, nowMs)
+      routes.push({ ...further, priceId: price.priceId })
+      if (price.row) prices.push(price.row)
     }
   }
   const further = routes.map(({ model }) => model)
@@ -132,10 +124,10 @@ function toModelsWrite(
     )
   const slugsOf = (those: DeclaredModel[]) => those.map(({ slug }) => slug)
   const unpriced = slugsOf(fresh.filter(({ pricing }) => pricing.length === 0))
-  const create = [...write.routes.create, ...routes]
   return {
-    write: { ...write, routes: { ...write.routes, create } },
-    told: { notes, further, fresh: slugsOf(fresh), unpriced },
+    layers: routes.reduce((layers, route) => withEntry(layers, 'routes', route), found.layers),
+    prices,
+    more: { notes, further, fresh: slugsOf(fresh), unpriced },
   }
 }
 

@@ -8,7 +8,7 @@ import { toMode } from '../domain/mode.ts'
 import { FEATURES } from '../domain/models.ts'
 import { isObject, type Problem, toList } from '../validation/explain.ts'
 import { checkUpstream } from './check-upstream.ts'
-import { assumedOf, FACT_FIELDS, type Facts, lacksPrice } from './complete.ts'
+import { assumedOf, type Facts, lacksPrice } from './complete.ts'
 import {
   closest,
   type Entry,
@@ -22,10 +22,9 @@ import {
   toEntry,
   toItems,
 } from './entry.ts'
+import { FACT_FIELDS, fieldsAt } from './fields.ts'
 import { findFacts, type KnownProviders } from './known.ts'
-import { NO_SECONDS } from './priced.ts'
 import { checkMemory } from './process.ts'
-import { fieldsAt } from './shape.ts'
 import { covers, type Expansion } from './wildcard.ts'
 
 const ALIAS = /^[A-Za-z0-9][A-Za-z0-9._:@+~/-]{0,127}$/
@@ -62,6 +61,10 @@ function explainTarget(model: string, models: Entry, { models: expanded }: Expan
   if (!expanded.some((one) => one.wildcard === wildcard)) return null
   return `${wildcard} does not stand for '${model}': no price is known for a model of this name${hint}. List it by its own name.`
 }
+
+/** Why a provider's calls are not charged by the second. */
+export const NO_SECONDS =
+  'second is the price of the time of a server of your own, and this upstream is not local: give the route a price without it, or make the upstream local.'
 
 const DECIMAL = /^\d{1,9}(\.\d{1,18})?$/
 /** Of a second: a thousandth of it has an exact price, too. */

@@ -2,8 +2,7 @@
  * What a catalogue declares, and how its checked entries become that: with defaults, and known facts for what an entry
  * leaves out. Called by `file.ts`; `plan.ts` compares the result with the tables. Pure.
  */
-
-import type { Deadlines } from '../domain/deadlines.ts'
+import { DEADLINE_NAMES, DEADLINES, type Deadlines } from '../domain/deadlines.ts'
 import { type DialectName, USUAL_DIALECT } from '../domain/dialects.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'
 import type { PricingItem } from '../domain/usage.ts'
@@ -11,9 +10,9 @@ import type { AliasRow, ModelRow, RouteRow, UpstreamRow } from '../store/catalog
 import { findPreset } from '../store/presets.ts'
 import { findDialect } from '../upstreams/dialects/dialects.ts'
 import { type Entry, isLocal, toEntry, toItems } from './entry.ts'
+import { FACT_FIELDS, type ModelEntry, type PricingEntry, toOptions, Upstream, type UpstreamEntry } from './fields.ts'
 import { findFacts, findRouteSettings, type KnownProviders } from './known.ts'
 import { toProcessHash } from './process.ts'
-import type { ModelEntry, PricingEntry, UpstreamEntry } from './shape.ts'
 
 export type DeclaredUpstream = Omit<UpstreamRow, 'origin' | 'createdMs' | 'updatedMs'>
 
@@ -36,46 +35,20 @@ export interface Catalog {
 
 export const FREE: PricingItem[] = [{ prompt: '0', completion: '0', input_cache_read: '0' }]
 
-/** The facts that a model must end up with, and their field names. The price has rules of its own. */
-export const FACT_FIELDS = [
-  ['name', 'name'],
-  ['contextLength', 'context_length'],
-  ['maxOutputLength', 'max_output_length'],
-  ['inputModalities', 'input_modalities'],
-  ['outputModalities', 'output_modalities'],
-  ['supportedFeatures', 'supported_features'],
-] as const satisfies [keyof ModelRow, keyof ModelEntry][]
-
-export const DEADLINE_FIELDS = [
-  ['headers', 'headers'],
-  ['firstToken', 'first_token'],
-  ['idle', 'idle'],
-  ['total', 'total'],
-  ['totalWhole', 'total_whole'],
-] as const satisfies [keyof Deadlines, string][]
+export const isFree = (pricing: readonly PricingItem[] = []) =>
+  pricing.every((item) =>
+    Object.entries(item).every(
+      ([name, value]) => name === 'min_prompt_tokens' || name === 'mode' || !/[1-9]/.test(String(value)),
+    ),
+  )
 
 /** Converts an upstream that has passed every check. */
 export function toUpstream(id: string, entry: UpstreamEntry): DeclaredUpstream {
-  const {
-    dialect: said,
-    base_url: baseUrl,
-    api_key: apiKey,
-    local: _local,
-    enabled = true,
-    deadlines: given,
-    process,
-    stop_command: _stopCommand,
-    health: _health,
-    idle: _idle,
-    memory: _memory,
-    device: _device,
-    pin: _pin,
-    preload: _preload,
-    ...rest
-  } = entry
+  const { dialect: said, base_url: baseUrl, api_key: apiKey, enabled = true, deadlines: given } = entry
+  const { process: _, ...rest } = toOptions(Upstream, entry)
   const deadlines: Partial<Deadlines> = {}
-  for (const [name, field] of DEADLINE_FIELDS) {
-    const ms = toMs(given?.[field] ?? '', TIMER_MS)
+  for (const name of DEADLINE_NAMES) {
+    const ms = toMs(given?.[DEADLINES[name].field] ?? '', TIMER_MS)
     if (ms !== null) deadlines[name] = ms
   }
   const apiKeyRef = apiKey ?? null

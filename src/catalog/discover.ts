@@ -11,7 +11,15 @@ import { FEATURES, type Feature, type RouteSettings } from '../domain/models.ts'
 import type { ListedFact } from '../store/catalog-rows.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
 import { quote } from '../validation/explain.ts'
-import { byCondition, type DeclaredModel, type DeclaredRoute, type Facts, FREE, OF_EMBEDDINGS } from './complete.ts'
+import {
+  byCondition,
+  type DeclaredModel,
+  type DeclaredRoute,
+  type Facts,
+  FREE,
+  isFree,
+  OF_EMBEDDINGS,
+} from './complete.ts'
 import { isSlug } from './entry.ts'
 import {
   findAt,
@@ -23,7 +31,6 @@ import {
   toFacts,
   toRouteSettings,
 } from './known.ts'
-import { isFree } from './priced.ts'
 import type { Provider } from './providers.ts'
 
 export interface DiscoverOptions {

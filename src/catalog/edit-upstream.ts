@@ -7,18 +7,16 @@ import { type FieldChanges, toChanged, toDefined } from '../domain/changes.ts'
 import type { Deadlines } from '../domain/deadlines.ts'
 import { type DialectName, isBuiltIn } from '../domain/dialects.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import type { UpstreamRow } from '../store/catalog-rows.ts'
+import { isWhole, mergeLayers, NO_LAYERS, type UpstreamEntry } from '../store/catalog-layers.ts'
+import type { SealedCredential, UpstreamRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
-import { isSameCredentialPlace } from '../store/credential-place.ts'
+import { isReference, isSameCredentialPlace } from '../store/credential-place.ts'
 import { CLEARED, type Vault } from '../store/vault.ts'
+import { type Edit, type EditBy, type Edited, editCatalog, requireRow, toState } from './change.ts'
 import { toPresetDialect } from './complete.ts'
-import { type Decision, type EditBy, type Edited, editCatalog, NO_WRITE, requireRow, requireValid } from './edit.ts'
+import { findUpstream, isSame, requireOwn, requirePriced, requireValid, withEntry } from './edit.ts'
 import { isUpstreamId } from './entry.ts'
-import { findUpstream } from './find.ts'
-import { requirePriced } from './priced.ts'
 import { type LookUp, type Resolved, requireAddress, resolveHosts } from './remote.ts'
-import { isSameRow, NO_ROWS, toRowsAfter } from './states.ts'
-import { requireCredentials, toCredential, toTold } from './typed-in.ts'
 
 export interface UpstreamDeps {
   store: ConfigStore
@@ -58,22 +56,21 @@ export async function createUpstream(
   if (!said && !changes.preset) throw invalid('dialect', 'it is missing: name one, or a preset that says it.')
   if (changes.preset && dialect !== toPresetDialect(changes.preset))
     throw invalid('dialect', 'its preset is of another one: leave it out.')
-  const times = { createdMs: by.nowMs, updatedMs: by.nowMs }
   const bare: UpstreamRow = {
     ...{ id, dialect, baseUrl: null, apiKeyRef: null, local: false, enabled: true, deadlines: {}, options: {} },
-    ...{ origin: 'admin', ...times },
+    ...{ origin: 'admin', createdMs: by.nowMs, updatedMs: by.nowMs },
   }
   const row = withChanges(bare, changes)
   const { resolved, sealed } = await prepare(deps, { row, changes, before: undefined }, by)
-  return editCatalog(deps.store, by, { action: 'upstreams.create', subject: id }, (rows) => {
+  return editCatalog(deps.store, by, { action: 'upstreams.create', subject: id }, ({ layers, rows }): Edit => {
     if (rows.upstreams.some((other) => other.id === id))
       throw new ServiceError({ kind: 'upstream_exists', upstream: id }, `There is an upstream ${id} already.`)
     requireUpstream(row, undefined, resolved)
-    const write = { ...NO_WRITE, upstreams: { ...NO_WRITE.upstreams, create: [row] } }
-    if (sealed === undefined || sealed.length === 0) return { write }
+    const next = withEntry(layers, 'upstreams', row)
+    if (sealed === undefined || sealed.length === 0) return { layers: next }
     deps.vault.requireCurrent(sealed)
     const aside = { name: `upstreams.${id}`, origin: row.origin, before: {}, after: { api_key: toTold(sealed) } }
-    return { write: { ...write, credentials: [{ id, sealed }] }, aside }
+    return { layers: next, credentials: [{ id, sealed }], aside }
   })
 }
 
@@ -92,24 +89,28 @@ export async function editUpstream(
   const expected = withChanges(current, changes)
   const { resolved, sealed } = await prepare(deps, { row: expected, changes, before: current }, by)
   const held = (await store.readSealed()).filter((one) => one.id === id)
-  return editCatalog(store, by, { action: 'upstreams.edit', subject: id }, (rows) => {
+  return editCatalog(store, by, { action: 'upstreams.edit', subject: id }, ({ layers, rows }): Edit => {
     if (sealed !== undefined && sealed.length > 0) deps.vault.requireCurrent(sealed)
     const before = findUpstream(rows, id)
     requireRow(by, 'upstreams', before)
     const isMoving = !isSameCredentialPlace(before, expected)
-    const changed = withChanges(before, changes)
-    if (!isSameCredentialPlace(changed, expected)) throw meanwhile(id)
-    const apiKeyRef = sealed !== undefined || isMoving ? null : before.apiKeyRef
-    const own = changes.variable === undefined ? apiKeyRef : `\${${changes.variable}}`
-    const row: UpstreamRow = { ...changed, apiKeyRef: own, origin: 'admin', updatedMs: by.nowMs }
+    const own = layers.upstreams.find((entry) => entry.id === id && entry.origin === 'admin')
+    const entry: UpstreamEntry = {
+      ...withEdit(own ?? { id, origin: 'admin' }, changes),
+      ...(sealed !== undefined || isMoving ? { apiKeyRef: null } : {}),
+      ...(changes.variable === undefined ? {} : { apiKeyRef: `\${${changes.variable}}` }),
+      updatedMs: by.nowMs,
+    }
+    const after = toState(withEntry(layers, 'upstreams', entry))
+    const row = findUpstream(after.rows, id)
+    if (!isSameCredentialPlace(row, expected)) throw meanwhile(id)
     requireUpstream(row, before, resolved)
     const credential = changes.variable === undefined ? toCredential(before, held, isMoving, sealed) : null
-    const isSame = isSameRow({ ...before, origin: 'admin' }, row)
-    if (isSame && credential === null) return { write: NO_WRITE }
-    const update = isSame && before.origin === 'admin' ? [] : [row]
-    const write = { ...NO_WRITE, upstreams: { ...NO_WRITE.upstreams, update } }
-    if (before.local && !row.local) requirePriced(toRowsAfter(rows, write), ({ upstream }) => upstream === id, 'local')
-    return { write: { ...write, credentials: credential?.write ?? [] }, aside: credential?.aside ?? null }
+    const isUnchanged = isSame(before, row)
+    if (isUnchanged && credential === null) return { layers }
+    if (before.local && !row.local) requirePriced(after.rows, ({ upstream }) => upstream === id, 'local')
+    const { write = [], aside = null } = credential ?? {}
+    return { layers: isUnchanged ? layers : after.layers, credentials: write, aside }
   })
 }
 
@@ -119,48 +120,54 @@ export async function editUpstream(
  * `declared_elsewhere` for one that is not an administrator's: it would come back.
  */
 export function deleteUpstream(store: ConfigStore, id: string, by: EditBy): Promise<Edited> {
-  return editCatalog(store, by, { action: 'upstreams.delete', subject: id }, (rows): Decision => {
-    const row = findUpstream(rows, id)
-    requireRow(by, 'upstreams', row)
-    requireOwn(row, `The upstream ${id}`)
-    const routes = rows.routes.filter(({ upstream }) => upstream === id)
-    const models = rows.models.filter(
-      ({ slug, origin }) =>
-        origin === 'discovered' &&
-        routes.some(({ model }) => model === slug) &&
-        !rows.routes.some(({ model, upstream }) => model === slug && upstream !== id) &&
-        !rows.aliases.some(({ model }) => model === slug),
+  return editCatalog(store, by, { action: 'upstreams.delete', subject: id }, ({ layers, rows }): Edit => {
+    requireRow(by, 'upstreams', findUpstream(rows, id))
+    requireOwn(
+      layers.upstreams.filter((entry) => entry.id === id),
+      `The upstream ${id}`,
     )
+    const leading = new Set(layers.routes.flatMap(({ upstream, model }) => (upstream === id ? model : [])))
+    const elsewhere = new Set(layers.routes.flatMap(({ upstream, model }) => (upstream === id ? [] : model)))
+    const named = new Set(rows.aliases.map(({ model }) => model))
+    const isGone = (slug: string) => leading.has(slug) && !elsewhere.has(slug) && !named.has(slug)
     return {
-      write: {
-        ...NO_WRITE,
-        models: { ...NO_WRITE.models, delete: models },
-        upstreams: { ...NO_WRITE.upstreams, delete: [row] },
-        routes: { ...NO_WRITE.routes, delete: routes },
+      layers: {
+        ...layers,
+        upstreams: layers.upstreams.filter((entry) => entry.id !== id),
+        models: layers.models.filter(({ slug, origin }) => origin !== 'discovered' || !isGone(slug)),
+        routes: layers.routes.filter(({ upstream }) => upstream !== id),
       },
     }
   })
 }
 
-/** Throws `declared_elsewhere` where a row would come back that is deleted. */
-export function requireOwn({ origin }: Pick<UpstreamRow, 'origin'>, what: string): void {
-  if (origin === 'admin') return
-  throw new ServiceError(
-    { kind: 'declared_elsewhere', origin },
-    `${what} is declared elsewhere (${origin}), and would come back: disable it instead.`,
-  )
-}
+const withChanges = (row: UpstreamRow, changes: UpstreamChanges): UpstreamRow =>
+  mergeLayers({
+    ...NO_LAYERS,
+    upstreams: [{ ...row, origin: 'file' }, withEdit({ id: row.id, origin: 'admin' }, changes)],
+  }).upstreams[0] ?? row
 
-function withChanges(row: UpstreamRow, changes: UpstreamChanges): UpstreamRow {
+/** An entry with what is changed; of one that says all of its row, what is taken away is said no more. */
+function withEdit(entry: UpstreamEntry, changes: UpstreamChanges): UpstreamEntry {
   const { preset, baseUrl, local, enabled, limits, deadlines } = changes
+  const own = toDefined({
+    dialect: typeof preset === 'string' ? toPresetDialect(preset) : undefined,
+    baseUrl: baseUrl === undefined ? undefined : (baseUrl?.replace(/\/+$/, '') ?? null),
+    ...{ local, enabled },
+  })
+  const given = { options: toDefined({ preset, ...limits }), deadlines: deadlines ?? {} }
+  if (isWhole('upstreams', entry))
+    return {
+      ...{ ...entry, ...own },
+      options: toChanged(entry.options, given.options),
+      deadlines: toChanged(entry.deadlines, given.deadlines),
+    }
+  const options = { ...entry.options, ...given.options }
+  const times = { ...entry.deadlines, ...given.deadlines }
   return {
-    ...row,
-    dialect: typeof preset === 'string' ? toPresetDialect(preset) : row.dialect,
-    baseUrl: baseUrl === undefined ? row.baseUrl : (baseUrl?.replace(/\/+$/, '') ?? null),
-    local: local ?? row.local,
-    enabled: enabled ?? row.enabled,
-    options: toChanged(row.options, toDefined({ preset, ...limits })),
-    deadlines: toChanged(row.deadlines, deadlines ?? {}),
+    ...{ ...entry, ...own },
+    ...(Object.keys(options).length > 0 ? { options } : {}),
+    ...(Object.keys(times).length > 0 ? { deadlines: times } : {}),
   }
 }
 
@@ -189,7 +196,7 @@ async function prepare(
 function requireUpstream(row: UpstreamRow, before: UpstreamRow | undefined, resolved: Resolved | null): void {
   if (!isBuiltIn(row) && row.baseUrl === null && row.options.preset === undefined && row.options.process === undefined)
     throw invalid('base_url', 'it is missing: such as https://api.openai.com/v1.')
-  requireValid({ ...NO_ROWS, upstreams: [row] }, ['upstreams', row.id], toField)
+  requireValid({ upstreams: [row], models: [], routes: [], aliases: [] }, ['upstreams', row.id], toField)
   if (resolved) requireAddress(row, before, resolved, 'base_url')
 }
 
@@ -202,3 +209,48 @@ const invalid = (field: string, rule: string) =>
 
 const meanwhile = (id: string) =>
   new ServiceError({ kind: 'catalog_changed' }, `The upstream ${id} was changed meanwhile. Look at it, and try again.`)
+
+/** What goes into a header as it is (RFC 9110, section 5.5). */
+const CREDENTIAL = /^[\x21-\x7e]{1,4000}$/
+
+/** Throws `invalid` for what is none. */
+function requireCredentials(upstream: UpstreamRow, given: readonly string[] = []): void {
+  if (given.length > 0 && isBuiltIn(upstream)) throw invalid('api_key', 'the demo needs none.')
+  for (const text of given) {
+    if (isReference(text))
+      throw invalid(
+        'api_key',
+        'variables and files of the server are named in its catalogue file alone: type the credential in.',
+      )
+    if (!CREDENTIAL.test(text))
+      throw invalid('api_key', 'a credential has 1 to 4000 letters, digits and signs, and no spaces.')
+  }
+}
+
+/** As it is told of; a reference is told as what it is. */
+const TYPED_IN = 'typed in'
+
+export const toTold = ({ length }: readonly unknown[]) => (length === 1 ? TYPED_IN : `${length} ${TYPED_IN}`)
+
+/** What becomes of the credential, and how that is told; null where nothing does. */
+function toCredential(
+  { id, apiKeyRef, origin }: UpstreamRow,
+  held: readonly SealedCredential[],
+  isMoving: boolean,
+  sealed: readonly string[] | undefined,
+) {
+  const isCleared = held.some((one) => one.sealed === CLEARED)
+  const had = apiKeyRef ?? (held.length === 0 ? undefined : isCleared ? 'to be typed in' : toTold(held))
+  const before = had === undefined ? {} : { api_key: had }
+  const tell = (after: object, write: { id: string; sealed: readonly string[] }[]) => ({
+    aside: { name: `upstreams.${id}`, origin, before, after: { ...after } },
+    write,
+  })
+  if (sealed?.length === 0) return had === undefined ? null : tell({}, [{ id, sealed }])
+  if (sealed !== undefined) {
+    const told = toTold(sealed)
+    return tell({ api_key: had === told ? `${told} anew` : told }, [{ id, sealed }])
+  }
+  if (!isMoving || had === undefined) return null
+  return tell({ api_key: 'to be typed in' }, [{ id, sealed: [CLEARED] }])
+}

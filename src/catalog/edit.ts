@@ -1,104 +1,252 @@
 /**
- * Changes of the catalogue row by row: planned or written, with the audit row and the state that is kept of it. What is changed by hand
- * becomes the administrator's, over whom no file wins. The services beside it (`edit-model.ts`, `edit-route.ts`, `edit-upstream.ts`)
- * decide; the admin API calls them.
+ * Models and routes that are changed by hand: the layer by hand has of each the fields that were set, until they are given back. What
+ * is below it stays as files and facts say, and goes on to count for all other fields.
  */
-import { type AuditAction, requireRevision } from '../domain/changes.ts'
+import { type FieldChanges, toChanged, toDefined } from '../domain/changes.ts'
+import { isBuiltIn } from '../domain/dialects.ts'
+import type { RouteSettings } from '../domain/models.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import type { CatalogRows, CatalogWrite } from '../store/catalog-rows.ts'
-import type { Actor, ConfigStore } from '../store/config-store.ts'
-import { explain, toPath } from '../validation/explain.ts'
-import { type Change, type Changes, type Counts, toChanges, toCounts } from './changes.ts'
-import { checkCatalog, toIssue } from './check.ts'
-import { toDetail } from './detail.ts'
-import type { Issue } from './entry.ts'
-import { withVersions } from './history.ts'
-import { KINDS } from './rows-as-entries.ts'
-import { toFileEntries } from './rows-as-file.ts'
-import { CatalogSchema } from './shape.ts'
-import { isIdle } from './states.ts'
+import { isTimed } from '../domain/tariff.ts'
+import type { PricingItem } from '../domain/usage.ts'
+import { type CatalogLayers, type EntryOf, findBelow, isWhole, type Kind, toKey } from '../store/catalog-layers.ts'
+import type { CatalogRows, ModelRow, PriceRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
+import type { ConfigStore } from '../store/config-store.ts'
+import { explain, quote, toPath } from '../validation/explain.ts'
+import { toPrice } from './apply.ts'
+import { type Edit, type EditBy, type Edited, editCatalog, requireRow, toState } from './change.ts'
+import { checkCatalog, NO_SECONDS, toIssue } from './check.ts'
+import { byCondition, isFree } from './complete.ts'
+import { closest, type Issue } from './entry.ts'
+import { CatalogSchema, toFileEntries, toRouteName } from './fields.ts'
 
-export interface EditBy extends Actor {
-  /** Whether it is only to be told what would change. */
-  isPlan?: boolean
+/** @param name a slug or an alias. Throws `model_not_found`. */
+export function findModel({ models, aliases }: Pick<CatalogRows, 'models' | 'aliases'>, name: string): ModelRow {
+  const slug = aliases.find(({ alias }) => alias === name)?.model ?? name
+  const found = models.find((row) => row.slug === slug)
+  if (found) return found
+  const hint = closest(name, [...models.map((row) => row.slug), ...aliases.map(({ alias }) => alias)])
+  throw new ServiceError({ kind: 'model_not_found', model: name }, `There is no model ${quote(name)}${hint}.`)
 }
 
-export interface Edited extends Changes, Counts {
-  /** The number of the state that this made; null where no row of it was changed. */
-  version: number | null
+/** Throws `upstream_not_found`. */
+export function findUpstream({ upstreams }: Pick<CatalogRows, 'upstreams'>, id: string): UpstreamRow {
+  const found = upstreams.find((row) => row.id === id)
+  if (found) return found
+  const hint = closest(
+    id,
+    upstreams.map((row) => row.id),
+  )
+  throw new ServiceError({ kind: 'upstream_not_found', upstream: id }, `There is no upstream ${quote(id)}${hint}.`)
 }
 
-export interface Decision {
-  write: CatalogWrite
-  /** What is changed beside the rows, as one field of a row that it is told with. */
-  aside?: Pick<Change, 'name' | 'origin' | 'before' | 'after'> | null
-  settings?: Readonly<Record<string, string>>
+/** What a route is named by. */
+export type RouteId = Pick<RouteRow, 'model' | 'upstream' | 'upstreamModel'>
+
+const isRoute = (row: RouteId, { model, upstream, upstreamModel }: RouteId): boolean =>
+  row.model === model && row.upstream === upstream && row.upstreamModel === upstreamModel
+
+/** The layers with an entry, in the place of the one of its layer and name. */
+export function withEntry<K extends Kind>(layers: CatalogLayers, kind: K, entry: EntryOf<K>): CatalogLayers {
+  const key = toKey(kind, entry)
+  const entries: EntryOf<K>[] = layers[kind]
+  const has = entries.some((one) => toKey(kind, one) === key)
+  const next = has ? entries.map((one) => (toKey(kind, one) === key ? entry : one)) : [...entries, entry]
+  return { ...layers, [kind]: next }
 }
 
-export const NO_WRITE: CatalogWrite = {
-  upstreams: { create: [], update: [], delete: [] },
-  models: { create: [], update: [], delete: [] },
-  routes: { create: [], update: [], delete: [] },
-  aliases: { create: [], update: [], delete: [] },
-  prices: [],
+/** Whether two rows say the same, whoever says it and whenever. */
+export const isSame = (one: object, other: object) => {
+  const meta = { origin: 'admin', updatedMs: 0 }
+  return Bun.deepEquals({ ...one, ...meta }, { ...other, ...meta })
 }
 
-/** Does what is decided over the rows, or tells what that would be. What the decision throws reaches the caller. */
-export async function editCatalog(
-  store: ConfigStore,
-  { isPlan = false, ...by }: EditBy,
-  record: { action: AuditAction; subject: string },
-  decide: (rows: CatalogRows) => Decision,
-): Promise<Edited> {
-  if (isPlan) {
-    const rows = await store.readCatalog()
-    return { ...tell(rows, decide(rows)), version: null }
-  }
-  return store.changeCatalog<Edited>(by, (rows, history) => {
-    const decision = decide(rows)
-    const told = tell(rows, decision)
-    if (told.changes.length + told.adoptions.length === 0) return { value: { ...told, version: null }, change: null }
-    // A credential alone is no state of the catalogue.
-    const kept = isIdle(decision.write)
-      ? { version: null, write: decision.write }
-      : withVersions(rows, decision.write, { ...by, ...record }, history)
-    const detail = { version: kept.version, ...toDetail(told) }
-    const { settings = {} } = decision
-    return { value: { ...told, version: kept.version }, settings, change: { ...record, detail, write: kept.write } }
+/** What is left out stays as it is. */
+export type ModelChanges = Partial<
+  Pick<ModelRow, 'pricing' | 'supportedFeatures' | 'contextLength' | 'maxOutputLength' | 'enabled' | 'listed'>
+>
+
+/** Changes a model, by its slug or an alias. Throws `invalid` with the field, `model_not_found`. */
+export function editModel(store: ConfigStore, name: string, changes: ModelChanges, by: EditBy): Promise<Edited> {
+  return editCatalog(store, by, { action: 'models.edit', subject: name }, ({ layers, rows }): Edit => {
+    const before = findModel(rows, name)
+    const { slug } = before
+    requireRow(by, 'models', before)
+    const { pricing, ...given } = toDefined(changes)
+    const price = pricing && withPrice(before, pricing, { model: slug, upstream: null }, by.nowMs)
+    const own = layers.models.find((entry) => entry.slug === slug && entry.origin === 'admin')
+    const entry = { slug, ...own, ...given, ...price?.fields, origin: 'admin' as const, updatedMs: by.nowMs }
+    const after = toState(withEntry(layers, 'models', entry))
+    const row = findModel({ ...after.rows, aliases: [] }, slug)
+    requireValid(withModel(after.rows, row), ['models', slug])
+    return isSame(before, row) ? { layers } : { layers: after.layers, prices: price?.rows ?? [] }
   })
 }
 
-function tell(rows: CatalogRows, { write, aside = null }: Decision): Changes & Counts {
-  const told = toChanges(rows, write)
-  if (aside !== null) {
-    const own = told.changes.find(({ name }) => name === aside.name)
-    const others = told.changes.filter((change) => change !== own)
-    const merged: Change = {
-      ...(own ?? { action: 'update', name: aside.name, origin: aside.origin }),
-      before: { ...own?.before, ...aside.before },
-      after: { ...own?.after, ...aside.after },
-    }
-    told.changes = [merged, ...others]
-    told.adoptions = told.adoptions.filter(({ name }) => name !== aside.name)
-  }
-  return { ...told, ...toCounts(rows, told) }
+/** A model with all that is said of it: its routes, and where they lead. */
+function withModel({ upstreams, routes }: CatalogRows, model: ModelRow, last?: RouteId): CatalogRows {
+  const own = routes.filter((route) => route.model === model.slug)
+  const isLast = (route: RouteRow) => last !== undefined && isRoute(route, last)
+  const leading = [...own.filter((route) => !isLast(route)), ...own.filter(isLast)]
+  const used = new Set(leading.map(({ upstream }) => upstream))
+  return { upstreams: upstreams.filter(({ id }) => used.has(id)), models: [model], routes: leading, aliases: [] }
 }
 
-/** Throws `revision_conflict` where the row that a change is of is another one than it was made from. */
-export function requireRow<Table extends keyof CatalogRows>(
-  by: EditBy,
-  table: Table,
-  row: CatalogRows[Table][number],
-): void {
-  const { nameOf, fieldsOf } = KINDS[table]
-  requireRevision(by, nameOf(row), row, fieldsOf(row))
+/** Prices in the order in which they hold, with the row that has them: a new one where they are new. */
+function withPrice(
+  before: Pick<RouteRow, 'pricing' | 'priceId'> | undefined,
+  given: PricingItem[],
+  of: Pick<PriceRow, 'model' | 'upstream'>,
+  nowMs: number,
+) {
+  const pricing = given.toSorted(byCondition)
+  const { priceId, row } = toPrice(before, { ...of, pricing }, nowMs)
+  return { fields: { pricing, priceId }, rows: row ? [row] : [] }
 }
-
-/** What of a catalogue is looked at: a section, the name in it, and a part of that. */
-export type At = Issue['segments']
 
 /**
- * Throws `invalid` for the first rule that rows would break in a file, with the field within the part that is looked at.
+ * Gives a model back: what was changed by hand of it and of its routes is forgotten, and routes that were made by hand go. Throws
+ * `model_not_found`, and `no_earlier_state` where nothing but that says anything of it.
+ */
+export function resetModel(store: ConfigStore, name: string, by: EditBy): Promise<Edited> {
+  return editCatalog(store, by, { action: 'models.reset', subject: name }, ({ layers, rows }): Edit => {
+    const row = findModel(rows, name)
+    const { slug } = row
+    requireRow(by, 'models', row)
+    if (!findBelow(layers.models.filter((entry) => entry.slug === slug)))
+      throw new ServiceError(
+        { kind: 'no_earlier_state', model: slug },
+        `All that is known of ${slug} was set by hand: there is nothing to give it back to.`,
+      )
+    const isEdit = (entry: { origin: string }, model: string) => entry.origin === 'admin' && model === slug
+    const models = layers.models.filter((entry) => !isEdit(entry, entry.slug))
+    const routes = layers.routes.filter((entry) => !isEdit(entry, entry.model))
+    return { layers: { ...layers, models, routes } }
+  })
+}
+
+/** What is left out stays as it is; of a route that is made, it is as by default. null = as its model. */
+export interface RouteChanges
+  extends Partial<
+    Pick<
+      RouteRow,
+      'priority' | 'weight' | 'pricing' | 'contextLength' | 'maxOutputLength' | 'supportedFeatures' | 'enabled'
+    >
+  > {
+  /** How its model thinks there; null = nothing is said of it. */
+  options?: FieldChanges<RouteSettings>
+}
+
+const PLAIN = {
+  ...{ priority: 0, weight: 1, pricing: null, priceId: null, contextLength: null, maxOutputLength: null },
+  ...{ supportedFeatures: null, options: {}, fromList: [], enabled: true, origin: 'admin' },
+} satisfies Omit<RouteRow, keyof RouteId>
+
+/** Makes a route, or changes it. Throws `invalid` with the field, `model_not_found`, `upstream_not_found`. */
+export function setRoute(store: ConfigStore, id: RouteId, changes: RouteChanges, by: EditBy): Promise<Edited> {
+  return editCatalog(store, by, { action: 'routes.set', subject: toSubject(id) }, ({ layers, rows }): Edit => {
+    const model = findModel(rows, id.model)
+    findUpstream(rows, id.upstream)
+    const key = { ...id, model: model.slug }
+    const before = rows.routes.find((route) => isRoute(route, key))
+    requireRow(by, 'routes', before ?? { ...PLAIN, ...key })
+    const { pricing, options = {}, ...given } = toDefined(changes)
+    const of = { model: model.slug, upstream: id.upstream }
+    const price = pricing ? withPrice(before, pricing, of, by.nowMs) : null
+    const free = pricing === null ? { pricing: null, priceId: null } : {}
+    const own = layers.routes.find((entry) => entry.origin === 'admin' && isRoute(entry, key))
+    const known: EntryOf<'routes'> = own ?? (before ? { ...key, origin: 'admin' } : { ...PLAIN, ...key })
+    const entry = { ...known, ...given, ...free, ...price?.fields, ...toOptions(known, options) }
+    const after = toState(withEntry(layers, 'routes', entry))
+    const row = after.rows.routes.find((route) => isRoute(route, key))
+    if (!row) throw new Error('a route that was set is there')
+    // Last, so that it has the last place among them.
+    const shown = withModel(after.rows, model, key)
+    requireValid(shown, ['models', model.slug, 'routes', shown.routes.length - 1])
+    if (before && isSame(before, row)) return { layers }
+    requirePriced(after.rows, (route) => isRoute(route, key), 'pricing')
+    return { layers: after.layers, prices: price?.rows ?? [] }
+  })
+}
+
+const toOptions = (known: EntryOf<'routes'>, given: FieldChanges<RouteSettings>) => {
+  if (Object.keys(given).length === 0) return {}
+  // What says all of its row says nothing by saying none.
+  return {
+    options: isWhole('routes', known) ? toChanged(known.options, given) : { ...known.options, ...toDefined(given) },
+  }
+}
+
+/** Deletes a route that was made by hand. Throws `model_not_found`, `route_not_found`, `declared_elsewhere`. */
+export function deleteRoute(store: ConfigStore, id: RouteId, by: EditBy): Promise<Edited> {
+  return editCatalog(store, by, { action: 'routes.delete', subject: toSubject(id) }, ({ layers, rows }): Edit => {
+    const { slug } = findModel(rows, id.model)
+    const key = { ...id, model: slug }
+    const row = rows.routes.find((route) => isRoute(route, key))
+    if (!row) throw new ServiceError({ kind: 'route_not_found' }, `There is no ${toRouteName(key)}.`)
+    requireRow(by, 'routes', row)
+    requireOwn(
+      layers.routes.filter((entry) => isRoute(entry, key)),
+      'This route',
+    )
+    return { layers: { ...layers, routes: layers.routes.filter((entry) => !isRoute(entry, key)) } }
+  })
+}
+
+const toSubject = ({ model, upstream, upstreamModel }: RouteId) => `${model} on ${upstream} (${upstreamModel})`
+
+/** Throws `declared_elsewhere` where a row would come back that is deleted. */
+export function requireOwn(entries: readonly { origin: ModelRow['origin'] }[], what: string): void {
+  const below = findBelow(entries)
+  if (!below) return
+  const { origin } = below
+  throw new ServiceError(
+    { kind: 'declared_elsewhere', origin },
+    `${what} is declared elsewhere (${origin}), and would come back: disable it instead.`,
+  )
+}
+
+/**
+ * Deletes a model whose server is started here, with the upstream that is there for it alone. Throws `model_not_found`,
+ * `declared_elsewhere` where no server is started for it, and `invalid` where an alias stands for it.
+ */
+export function deleteServedModel(store: ConfigStore, slug: string, by: EditBy): Promise<Edited> {
+  return editCatalog(store, by, { action: 'models.delete', subject: slug }, ({ layers, rows }): Edit => {
+    const model = findModel({ ...rows, aliases: [] }, slug)
+    const routes = rows.routes.filter((route) => route.model === slug)
+    const upstreams = rows.upstreams.filter(
+      ({ id, options }) =>
+        options.process !== undefined &&
+        routes.some(({ upstream }) => upstream === id) &&
+        !rows.routes.some((route) => route.upstream === id && route.model !== slug),
+    )
+    if (upstreams.length === 0)
+      throw new ServiceError(
+        { kind: 'declared_elsewhere', origin: model.origin },
+        `${slug} was not added from a file: its upstream goes with tollgate upstreams remove, or where a catalogue declares it.`,
+      )
+    const alias = rows.aliases.find((one) => one.model === slug)
+    if (alias)
+      throw new ServiceError(
+        { kind: 'invalid', field: 'slug' },
+        `${alias.alias} stands for ${slug}: take that away first.`,
+      )
+    const gone = new Set(upstreams.map(({ id }) => id))
+    return {
+      layers: {
+        ...layers,
+        models: layers.models.filter((entry) => entry.slug !== slug),
+        upstreams: layers.upstreams.filter(({ id }) => !gone.has(id)),
+        routes: layers.routes.filter((entry) => entry.model !== slug),
+      },
+    }
+  })
+}
+
+/** What of a catalog is looked at: a section, the name in it, and a part of that. */
+type At = Issue['segments']
+
+/**
+ * Throws `invalid` for the first rule of a file that rows would break, with the field within the part that is looked at.
  *
  * @param rows all that the part says something of, as they would be.
  * @param toField what a field is called by whoever changes it; '' is all of it.
@@ -116,3 +264,28 @@ export function requireValid(rows: CatalogRows, at: At, toField = (path: string)
 }
 
 const NO_WILDCARDS = { models: [], issues: [] }
+
+/**
+ * That nobody uses a paid upstream for nothing, or by the price of a server of one's own, by a slip of the hand. Throws `invalid` where
+ * a route to an upstream that costs money has no price of its own, and its model's is that of one which costs nothing, or where it is
+ * charged by the second. Who means the first says so on the route.
+ *
+ * @param isMeant which routes were changed.
+ */
+export function requirePriced(rows: CatalogRows, isMeant: (route: RouteRow) => boolean, field: string): void {
+  const models = new Map(rows.models.map((row) => [row.slug, row]))
+  const paid = new Set(rows.upstreams.flatMap((row) => (row.local || isBuiltIn(row) ? [] : row.id)))
+  const meant = rows.routes.filter((route) => isMeant(route) && paid.has(route.upstream))
+  const timed = meant.find((route) => isTimed(route.pricing ?? models.get(route.model)?.pricing ?? []))
+  if (timed)
+    throw new ServiceError(
+      { kind: 'invalid', field },
+      `The field ${field} is invalid: of the route of ${timed.model} to ${timed.upstream}, ${NO_SECONDS}`,
+    )
+  const free = meant.find((route) => route.pricing === null && isFree(models.get(route.model)?.pricing))
+  if (!free) return
+  throw new ServiceError(
+    { kind: 'invalid', field },
+    `The field ${field} is invalid: ${free.model} costs nothing, and its route to ${free.upstream} has no price of its own: give the route one, be it of 0.`,
+  )
+}

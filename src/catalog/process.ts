@@ -7,12 +7,10 @@ import { toSize } from '../domain/text.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'
 import { isObject, toList } from '../validation/explain.ts'
 import { type Entry, type Issue, issue, type Path, toEntry, toItems } from './entry.ts'
+import { PROCESS_FIELDS } from './fields.ts'
 
 /** What stands for a command where only its hash is known, as in an export: it is run where a file has the words of that hash. */
 const HASH = /^sha256:[0-9a-f]{64}$/
-
-/** The fields that say how a server is run, beside `process` and `deadlines.start`. */
-const FIELDS = ['stop_command', 'health', 'idle', 'memory', 'device', 'pin', 'preload'] as const
 
 /** Whether the server of an upstream is started here. */
 export const isManaged = (entry: Entry): boolean => entry.process !== undefined
@@ -50,7 +48,7 @@ export function toProcessSpec(entry: Entry): ProcessSpec {
 export function* checkProcess(at: Path, entry: Entry): Generator<Issue> {
   const { process, stop_command, base_url, api_key, preset, health, memory, device } = entry
   if (!Array.isArray(process)) {
-    const lone = [...FIELDS.filter((field) => entry[field] !== undefined)]
+    const lone = [...PROCESS_FIELDS.filter((field) => entry[field] !== undefined)]
     for (const field of lone) yield issue([...at, field], `${field} is for an upstream with process: remove it.`)
     if (toEntry(entry.deadlines).start !== undefined)
       yield issue([...at, 'deadlines', 'start'], 'start is for an upstream with process: remove it.')

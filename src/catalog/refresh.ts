@@ -1,49 +1,41 @@
 /**
  * Brings what was found out up to date with newer public facts: prices, and what a model can and how long it is, but for what its
- * provider's own list has said. Only of what is built in or discovered; what a file or an administrator says stays, and is told of.
+ * provider's own list has said. Only of what is built in or discovered; what a file says or was set by hand goes on to count, and is told of.
  */
 
 import { isBuiltIn } from '../domain/dialects.ts'
 import { FEATURES, type Feature } from '../domain/models.ts'
-import type { CatalogRows, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
+import { isWhole, mergeLayers } from '../store/catalog-layers.ts'
+import type { ModelRow, PriceRow, UpstreamRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
-import { type Facts, toPrices } from './complete.ts'
-import { type EditBy, type Edited, editCatalog, NO_WRITE } from './edit.ts'
-import { toPrice } from './edit-model.ts'
+import { toPrice } from './apply.ts'
+import { changeCatalog, type Decision, type EditBy, type Edited, type Overridden, type State } from './change.ts'
+import { type Facts, isFree, toPrices } from './complete.ts'
+import { isSame } from './edit.ts'
+import { KINDS } from './fields.ts'
 import { findAt, type KnownProviders, toFacts } from './known.ts'
-import type { Left } from './plan.ts'
-import { isFree } from './priced.ts'
 import { findByAddress, findProvider } from './providers.ts'
-import { KINDS } from './rows-as-entries.ts'
-import { isSameRow } from './states.ts'
 
-export interface Refreshed extends Edited {
+interface Told {
   /** Models whose prices are another's, and differ from the facts. */
-  left: Left[]
+  overridden: Overridden[]
   /** Slugs that still have no price. */
   unpriced: string[]
   /** Slugs of models that cost nothing from now on, or at one of their upstreams, though that is a paid one. */
   free: string[]
 }
 
+export type Refreshed = Edited & Told
+
 /** @param source where the facts are from, for the audit row. */
-export async function refreshFacts(
+export const refreshFacts = (
   store: ConfigStore,
   { known, shipped, source }: { known: KnownProviders; shipped: KnownProviders; source: string },
   by: EditBy,
-): Promise<Refreshed> {
-  let left: Left[] = []
-  let unpriced: string[] = []
-  let free: string[] = []
-  const edited = await editCatalog(store, by, { action: 'catalog.refresh', subject: source }, (rows) => {
-    const found = toRefreshed(rows, toFactsAt(rows.upstreams, known, shipped), by.nowMs)
-    left = found.left
-    unpriced = found.unpriced
-    free = found.free
-    return { write: found.write }
-  })
-  return { ...edited, left, unpriced, free }
-}
+): Promise<Refreshed> =>
+  changeCatalog(store, by, { action: 'catalog.refresh', subject: source }, (state) =>
+    toRefreshed(state, toFactsAt(state.rows.upstreams, known, shipped), by.nowMs),
+  )
 
 /** What is known of a model as an upstream calls it; undefined where that is nothing. */
 type FactsAt = (upstream: string, model: string) => Partial<Facts> | undefined
@@ -69,49 +61,53 @@ function toName({ id, baseUrl, options: { preset } }: UpstreamRow, shipped: Know
   return findByAddress(shipped, baseUrl ?? '')?.known ?? id
 }
 
+/** What was found out, or is built in: the strongest such entries of a name. */
 const isWeak = ({ origin }: Pick<ModelRow, 'origin'>) => origin === 'builtin' || origin === 'discovered'
 
-function toRefreshed(rows: CatalogRows, factsAt: FactsAt, nowMs: number) {
-  const write = { ...NO_WRITE, models: { ...NO_WRITE.models, update: [] as ModelRow[] }, prices: [...NO_WRITE.prices] }
-  const routes: RouteRow[] = []
-  const left: Left[] = []
-  const free = new Set<string>()
+function toRefreshed({ layers, rows }: State, factsAt: FactsAt, nowMs: number): Decision<Told> {
+  const prices: PriceRow[] = []
+  const overridden: Overridden[] = []
+  const routesOf = Map.groupBy(rows.routes, ({ model }) => model)
+  // What has a price of its own says nothing of its model's.
+  const factsOf = ({ slug }: ModelRow) => {
+    const [first] = (routesOf.get(slug) ?? [])
+      .filter(({ pricing }) => pricing === null)
+      .toSorted((a, b) => a.priority - b.priority)
+    return first && factsAt(first.upstream, first.upstreamModel)
+  }
   for (const model of rows.models) {
-    const leading = rows.routes.filter((route) => route.model === model.slug).sort((a, b) => a.priority - b.priority)
-    // What has a price of its own says nothing of its model's.
-    const first = leading.find((route) => route.pricing === null)
-    const newer = first && factsAt(first.upstream, first.upstreamModel)
-    if (newer) {
-      const { row, prices } = withFacts(model, newer, nowMs)
-      if (isSameRow(model, row)) {
-        // It is as the facts say.
-      } else if (isWeak(model)) {
-        write.models.update.push(row)
-        if (prices.length > 0 && isFree(row.pricing)) free.add(row.slug)
-        write.prices.push(...prices)
-      } else left.push(...toLeft(model, row))
-    }
-    for (const route of leading) {
-      const pricing =
-        route.pricing && isWeak(route) && !route.fromList.includes('pricing')
-          ? factsAt(route.upstream, route.upstreamModel)?.pricing
-          : undefined
-      if (pricing === undefined) continue
-      const price = toPrice(route, pricing, { model: route.model, upstream: route.upstream }, nowMs)
-      if (price.rows.length === 0) continue
-      routes.push({ ...route, pricing: price.pricing, priceId: price.priceId })
-      if (isFree(price.pricing)) free.add(route.model)
-      write.prices.push(...price.rows)
-    }
+    const newer = isWeak(model) ? undefined : factsOf(model)
+    if (newer) overridden.push(...toOverridden(model, withFacts(model, newer, nowMs).row))
   }
-  const after = new Map(write.models.update.map((row) => [row.slug, row]))
-  const unpriced = rows.models.map((row) => after.get(row.slug) ?? row).filter(({ pricing }) => pricing.length === 0)
-  return {
-    write: { ...write, routes: { ...NO_WRITE.routes, update: routes } },
-    left,
-    unpriced: unpriced.map(({ slug }) => slug),
-    free: [...free],
-  }
+  const models = layers.models.map((entry) => {
+    const newer = isWeak(entry) && isWhole('models', entry) ? factsOf(entry) : undefined
+    if (!newer || !isWhole('models', entry)) return entry
+    const { row, price } = withFacts(entry, newer, nowMs)
+    if (isSame(entry, row)) return entry
+    if (price) prices.push(price)
+    return row
+  })
+  const routes = layers.routes.map((entry) => {
+    const isOld = isWeak(entry) && isWhole('routes', entry) && !entry.fromList.includes('pricing') && entry.pricing
+    const pricing = isOld ? factsAt(entry.upstream, entry.upstreamModel)?.pricing : undefined
+    if (pricing === undefined) return entry
+    const sorted = toPrices(pricing) ?? []
+    const { priceId, row } = toPrice(entry, { model: entry.model, upstream: entry.upstream, pricing: sorted }, nowMs)
+    if (!row) return entry
+    prices.push(row)
+    return { ...entry, pricing: sorted, priceId }
+  })
+  const next = { ...layers, models, routes }
+  const after = mergeLayers(next)
+  const isNew = new Set(prices.map(({ id }) => id))
+  const free = [
+    ...after.models.flatMap(({ slug, priceId, pricing }) => (isNew.has(priceId ?? '') && isFree(pricing) ? slug : [])),
+    ...after.routes.flatMap(({ model, priceId, pricing }) =>
+      isNew.has(priceId ?? '') && pricing && isFree(pricing) ? model : [],
+    ),
+  ]
+  const unpriced = after.models.flatMap(({ slug, pricing }) => (pricing.length === 0 ? slug : []))
+  return { layers: next, prices, more: { overridden, unpriced, free: [...new Set(free)] } }
 }
 
 /** Its name stays: people know it by that. */
@@ -124,16 +120,12 @@ function withFacts(model: ModelRow, facts: Partial<Facts>, nowMs: number) {
   changed.maxOutputLength = Math.min(changed.maxOutputLength, changed.contextLength)
   changed.supportedFeatures = toFeatures(model, facts)
   const pricing = fromList.includes('pricing') ? undefined : facts.pricing
-  if (pricing === undefined) return { row: changed, prices: [] }
-  const { rows: prices, ...price } = toPrice(
-    model,
-    toPrices(pricing) ?? [],
-    { model: model.slug, upstream: null },
-    nowMs,
-  )
+  if (pricing === undefined) return { row: changed, price: null }
+  const sorted = toPrices(pricing) ?? []
+  const { priceId, row: price } = toPrice(model, { model: model.slug, upstream: null, pricing: sorted }, nowMs)
   // It was disabled for want of a price.
   const enabled = model.enabled || model.pricing.length === 0
-  return { row: { ...changed, ...price, enabled, updatedMs: nowMs }, prices }
+  return { row: { ...changed, pricing: sorted, priceId, enabled, updatedMs: nowMs }, price }
 }
 
 function toFeatures({ supportedFeatures, fromList }: ModelRow, facts: Partial<Facts>): Feature[] {
@@ -142,9 +134,8 @@ function toFeatures({ supportedFeatures, fromList }: ModelRow, facts: Partial<Fa
   return FEATURES.filter((feature) => (fromList.includes(feature) ? supportedFeatures : known).includes(feature))
 }
 
-function toLeft(model: ModelRow, row: ModelRow): Left[] {
+function toOverridden(model: ModelRow, row: ModelRow): Overridden[] {
   if (Bun.deepEquals(model.pricing, row.pricing)) return []
   const name = KINDS.models.nameOf(model)
-  const { origin } = model
-  return [{ name, origin, why: 'stronger', before: { pricing: model.pricing }, after: { pricing: row.pricing } }]
+  return [{ name, origin: model.origin, before: { pricing: model.pricing }, after: { pricing: row.pricing } }]
 }

@@ -2,8 +2,8 @@
  * Changes of the catalog as lines for people: a row a line behind `+`, `~`, `-` or `=`, its fields beneath it, and the question whether
  * to make them. What is too long for a line of a terminal goes on in the next, farther in.
  */
-import type { Adoption, Change, Changes, Counts } from '../catalog/changes.ts'
-import type { Left } from '../catalog/plan.ts'
+import type { Applied } from '../catalog/apply.ts'
+import type { Change, Changes, Counts, Overridden } from '../catalog/change.ts'
 import type { Difference } from '../domain/changes.ts'
 import type { Origin } from '../domain/models.ts'
 import { count } from '../domain/text.ts'
@@ -13,11 +13,11 @@ import type { ChangeMark, Paint } from './terminal.ts'
 
 const MARKS: Record<Change['action'], ChangeMark> = { create: '+', update: '~', delete: '-' }
 
-/** What is, or would be, written: made, changed field by field, deleted, or given to another owner. */
-export function toWriteLines({ changes, adoptions }: Changes, paint: Paint): string {
+/** What is, or would be, made, changed field by field, or deleted. */
+export function toWriteLines({ changes }: Pick<Changes, 'changes'>, paint: Paint): string {
   const routes = Map.groupBy(
-    changes.filter((one) => one.action !== 'update' && isRoute(one)),
-    modelOf,
+    changes.filter(({ action, name }) => action !== 'update' && isRoute(name)),
+    ({ name }) => modelOf(name),
   )
   const whole = new Set(changes.map(({ action, name }) => `${action} ${name}`))
   const lines = changes.map((change) => {
@@ -25,45 +25,41 @@ export function toWriteLines({ changes, adoptions }: Changes, paint: Paint): str
     const mark = paint.mark(MARKS[action])
     if (action === 'update') return toLine(mark, change, ofOwner(origin)) + toFields(change, paint)
     // Routes come and go with their model.
-    if (isRoute(change) && whole.has(`${action} ${modelOf(change)}`)) return ''
+    if (isRoute(name) && whole.has(`${action} ${modelOf(name)}`)) return ''
     const own = routes.get(name)
     const more = own === undefined ? '' : `, ${count(own.length, 'route')}`
     return toLine(mark, change, action === 'delete' ? more + ofOwner(origin) : more)
   })
-  return lines.join('') + adoptions.map((one) => toAdoptionLine(one, paint)).join('')
+  return lines.join('')
 }
 
-const isRoute = ({ name }: { name: string }) => name.includes(': route ')
-const modelOf = ({ name }: { name: string }) => name.slice(0, name.indexOf(': route '))
+const isRoute = (name: string) => name.includes(': route ')
+const modelOf = (name: string) => name.slice(0, name.indexOf(': route '))
 const ofOwner = (origin: Origin) => ` (${origin})`
 
 const toLine = (mark: string, { name }: { name: string }, more: string) =>
   `${mark} ${toIndented(`${toPrintable(name)}${more}`, INDENT).trimStart()}`
 
-const toAdoptionLine = ({ name, before, after }: Adoption, paint: Paint) =>
-  toLine(paint.mark('~'), { name }, ` (${before}): as it is, and from now on the ${after}'s`)
+/** What a stronger layer says otherwise. */
+export const toOverriddenLines = (overridden: readonly Overridden[], applied: Origin, paint: Paint): string =>
+  overridden
+    .map((one) => {
+      const whose = one.origin === 'admin' ? 'set by hand' : one.origin
+      return toLine(paint.mark('='), one, ` (${whose}, which wins over the ${applied})`) + toFields(one, paint)
+    })
+    .join('')
 
-const REASONS: Record<Left['why'], (left: Left, applied: Origin) => string> = {
-  stronger: ({ origin }, applied) => `${origin}, which wins over the ${applied}`,
-  undeclared: ({ origin }) => `${origin}: no longer declared; --prune deletes it`,
-  used: ({ origin, by = '' }) => `${origin}: no longer declared, and needed by ${toPrintable(by)}`,
-}
-
-/** What is left as it is though it differs from what is declared. */
-export function toLeftLines(left: readonly Left[], applied: Origin, paint: Paint): string {
-  const undeclared = left.filter(({ why }) => why === 'undeclared')
-  const routes = Map.groupBy(undeclared.filter(isRoute), modelOf)
-  const models = new Set(undeclared.map(({ name }) => name))
-  const lines = left.map((one) => {
-    const isUndeclared = one.why === 'undeclared'
+/** What a catalog does not change, though it differs: what counts otherwise, and what it no longer declares. */
+export function toStayingLines({ overridden, kept }: Applied, applied: Origin, paint: Paint): string {
+  const routes = Map.groupBy(kept.filter(isRoute), modelOf)
+  const lines = kept.map((name) => {
     // As where they are made and deleted: the routes of a model are told of with it.
-    if (isUndeclared && isRoute(one) && models.has(modelOf(one))) return ''
-    const own = isUndeclared ? routes.get(one.name) : undefined
+    if (isRoute(name) && kept.includes(modelOf(name))) return ''
+    const own = routes.get(name)
     const more = own === undefined ? '' : `, ${count(own.length, 'route')}`
-    const line = toLine(paint.mark('='), one, `${more} (${REASONS[one.why](one, applied)})`)
-    return line + (one.why === 'stronger' ? toFields(one, paint) : '')
+    return toLine(paint.mark('='), { name }, `${more} (${applied}: no longer declared; --prune deletes it)`)
   })
-  return lines.join('')
+  return toOverriddenLines(overridden, applied, paint) + lines.join('')
 }
 
 /** Of the fields of a row. */
@@ -96,10 +92,8 @@ const toSpaced = (value: unknown) =>
     .replace(/\n */g, ' ')
 
 /** Such as `1 row created, 2 updated, 0 deleted, 40 unchanged`. A route is a row of its own. */
-export function toCountText({ created, updated, deleted, adopted, unchanged }: Counts): string {
-  const owners = adopted === 0 ? '' : `${adopted} with another owner, `
-  return `${count(created, 'row')} created, ${updated} updated, ${deleted} deleted, ${owners}${unchanged} unchanged`
-}
+export const toCountText = ({ created, updated, deleted, unchanged }: Counts): string =>
+  `${count(created, 'row')} created, ${updated} updated, ${deleted} deleted, ${unchanged} unchanged`
 
 export interface DecideFlags {
   plan?: boolean

@@ -5,19 +5,26 @@
 
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { type ApplyWishes, applyCatalog, planApply, toApplyOptions } from '../catalog/apply.ts'
+import {
+  type Applied,
+  type ApplyWishes,
+  applyCatalog,
+  revertCatalog,
+  showVersion,
+  toApplyOptions,
+} from '../catalog/apply.ts'
 import { toNames } from '../catalog/discover.ts'
 import { parseFacts, unusable } from '../catalog/facts-file.ts'
 import { type Exported, exportCatalog, parseSource } from '../catalog/file.ts'
-import { listVersions, planRevert, revertCatalog, showVersion } from '../catalog/history.ts'
 import { loadKnown } from '../catalog/known.ts'
-import type { CatalogPlan } from '../catalog/plan.ts'
 import { type Refreshed, refreshFacts } from '../catalog/refresh.ts'
 import { type CatalogSource, loadSource } from '../catalog/source.ts'
 import {
   differs,
+  toAppliedDocument,
   toEditDocument,
   toPlanDocument,
+  toRevertDocument,
   toShownVersionDocument,
   toVersionDocument,
 } from '../documents/catalog.ts'
@@ -32,7 +39,8 @@ import {
   requireDecided,
   requireYes,
   toCountText,
-  toLeftLines,
+  toOverriddenLines,
+  toStayingLines,
   toWriteLines,
 } from './catalog-changes.ts'
 import { CommandError, usageError } from './command-error.ts'
@@ -69,41 +77,44 @@ export async function validate(file: string | undefined, io: Context): Promise<v
 /** The options of `catalog plan` and `catalog apply`. */
 export interface ApplyFlags {
   prune?: boolean
-  takeOver?: boolean
+  discardEdits?: boolean
   check?: boolean
 }
 
 export async function plan(file: string | undefined, flags: ApplyFlags, io: Context): Promise<void> {
   const { source, catalog, warnings } = await load(file, io)
   const { origin } = source
-  const wishes = toWishes(flags, source)
-  const found = await withStore(io, { readonly: true }, (store) => planApply(store, catalog, { origin, ...wishes }))
-  const { left } = found
+  const options = toApplyOptions(source, version(), {
+    actor: 'cli',
+    nowMs: io.nowMs(),
+    isPlan: true,
+    ...toWishes(flags, source),
+  })
+  const found = await withStore(io, { readonly: true }, (store) => applyCatalog(store, catalog, options))
   if (io.json) printJson(io, { path: source.path, ...toPlanDocument(found, origin, warnings) })
   else
     io.stdout(
-      `${toWriteLines(found, io.paint)}${toLeftLines(left, origin, io.paint)}${toClosing(source, found, toApplyCommand(file, flags))}`,
+      `${toWriteLines(found, io.paint)}${toStayingLines(found, origin, io.paint)}${toClosing(source, found, toApplyCommand(file, flags))}`,
     )
   if (flags.check && differs(found))
     throw new CommandError('catalog_differs', `The database differs from ${source.path ?? 'the built-in catalogue'}.`)
 }
 
 /** @param command what would do it. */
-function toClosing(source: CatalogSource, found: CatalogPlan, command: string): string {
-  const { changes, adopted, left } = found
+function toClosing(source: CatalogSource, found: Applied, command: string): string {
   const title = toTitle(source)
-  const isSilent = changes.length + adopted === 0
-  if (isSilent && left.length > 0)
-    return `${title}: an apply would change nothing; ${left.length} that differ stay as they are.\n`
-  if (isSilent) return `${title}: the database says the same.\n`
-  if (changes.length + left.length === 0)
-    return `${title}: the database says the same; an apply makes it the owner of ${adopted}.\n`
-  const stays = left.length === 0 ? '' : `; ${left.length} that differ would stay as they are`
+  const staying = found.overridden.length + found.kept.length
+  if (found.changes.length === 0)
+    return staying === 0
+      ? `${title}: the database says the same.\n`
+      : `${title}: an apply would change nothing; ${staying} that differ stay as they are.\n`
+  const stays = staying === 0 ? '' : `; ${staying} that differ would stay as they are`
   return `${title} would make: ${toCountText(found)}${stays}. Nothing is changed yet: ${command}\n`
 }
 
-function toApplyCommand(file: string | undefined, { prune = false, takeOver = false }: ApplyFlags): string {
-  const words = ['tollgate catalog apply', file && toPrintable(file), prune && '--prune', takeOver && '--take-over']
+function toApplyCommand(file: string | undefined, { prune = false, discardEdits = false }: ApplyFlags): string {
+  const wishes = [prune && '--prune', discardEdits && '--discard-edits']
+  const words = ['tollgate catalog apply', file && toPrintable(file), ...wishes]
   return words.filter(Boolean).join(' ')
 }
 
@@ -112,8 +123,8 @@ export async function apply(file: string | undefined, flags: ApplyFlags, io: Con
   const by = { actor: 'cli', nowMs: io.nowMs(), ...toWishes(flags, source) }
   const options = toApplyOptions(source, version(), by)
   const summary = await withStore(io, {}, (store) => applyCatalog(store, catalog, options))
-  if (io.json) return printJson(io, { path: source.path, origin: source.origin, ...summary, warnings })
-  for (const conflict of summary.conflicts) io.stderr(`conflict: ${toPrintable(conflict)}\n`)
+  if (io.json) return printJson(io, { path: source.path, ...toAppliedDocument(summary, source.origin), warnings })
+  if (summary.overridden.length > 0) io.stderr(toOverriddenNote(summary.overridden.map(({ name }) => name)))
   if (summary.kept.length > 0) io.stderr(toKeptNote(summary.kept))
   io.stdout(
     summary.version === null
@@ -128,15 +139,22 @@ const toWayBack = (version: number) => (version > 1 ? `; back with: tollgate cat
 /** How many names fit into a sentence. */
 const MOST_NAMED = 5
 
-function toKeptNote(kept: readonly string[]): string {
-  const names = kept.slice(0, MOST_NAMED).map(toPrintable).join(', ')
-  const more = kept.length > MOST_NAMED ? ` and ${kept.length - MOST_NAMED} more` : ''
-  return `note: no longer declared, and kept: ${names}${more}. Delete what is not declared with --prune; a server that begins with this file does so, too.\n`
+const toOverriddenNote = (names: readonly string[]) =>
+  `note: set by hand, which goes on to count: ${toFirst(names)}. Forget what was set by hand with --discard-edits.\n`
+
+function toFirst(all: readonly string[]): string {
+  const names = all.slice(0, MOST_NAMED).map(toPrintable).join(', ')
+  return `${names}${all.length > MOST_NAMED ? ` and ${all.length - MOST_NAMED} more` : ''}`
 }
 
-function toWishes({ prune = false, takeOver = false }: ApplyFlags, { origin }: CatalogSource): ApplyWishes {
-  if (takeOver && origin === 'builtin') throw usageError('--take-over needs a catalogue of your own: name its file.')
-  return { prune, takeOver }
+function toKeptNote(kept: readonly string[]): string {
+  return `note: no longer declared, and kept: ${toFirst(kept)}. Delete what is not declared with --prune; a server that begins with this file does so, too.\n`
+}
+
+function toWishes({ prune = false, discardEdits = false }: ApplyFlags, { origin }: CatalogSource): ApplyWishes {
+  if (discardEdits && origin === 'builtin')
+    throw usageError('--discard-edits needs a catalogue of your own: name its file.')
+  return { prune, discardEdits }
 }
 
 async function load(file: string | undefined, io: Context) {
@@ -199,7 +217,7 @@ async function write(path: string, text: string): Promise<void> {
 export async function history(number: string | undefined, io: Context): Promise<void> {
   if (number !== undefined) return show(toNumber(number), io)
   const { versions, names } = await withStore(io, { readonly: true }, async (store, { identity }) => ({
-    versions: await listVersions(store),
+    versions: await store.readVersions(),
     names: await readActorNames(identity),
   }))
   if (io.json) return printJson(io, { versions: versions.map((version) => toVersionDocument(version, names)) })
@@ -220,8 +238,8 @@ const toCells = (version: CatalogVersion, names: ReadonlyMap<string, string>) =>
   toTime(version.atMs),
   toShort(names.get(version.actor) ?? version.actor),
   version.action.replace(/^catalog\./, ''),
-  // As a plan marks them. Another owner is something that a row has otherwise.
-  `+${version.created} ~${version.updated + version.adopted} -${version.deleted}`,
+  // As a plan marks them.
+  `+${version.created} ~${version.updated} -${version.deleted}`,
   toShortSource(version.subject),
 ]
 
@@ -231,22 +249,23 @@ async function show(number: number, io: Context): Promise<void> {
     names: await readActorNames(identity),
   }))
   if (io.json) return printJson(io, toShownVersionDocument(shown, names))
-  const { version, told } = shown
+  const { version, changes } = shown
   const cells = toCells(version, names)
   io.stdout(toDescribedTable(HEADINGS, [cells], [[toWholeSource(version.subject)]], io.paint))
   io.stdout(
-    told ? toWriteLines(told, io.paint) : 'What it changed is not known: the version before it is not kept any more.\n',
+    changes
+      ? toWriteLines({ changes }, io.paint)
+      : 'What it changed is not known: the version before it is not kept any more.\n',
   )
 }
 
 export async function revert(text: string, { plan = false }: { plan?: boolean }, io: Context): Promise<void> {
   const number = toNumber(text)
-  const done = await withStore(io, { readonly: plan }, (store) =>
-    plan ? planRevert(store, number) : revertCatalog(store, number, { actor: 'cli', nowMs: io.nowMs() }),
-  )
-  if (io.json) return printJson(io, { reverted_to: number, planned: plan, ...done })
+  const by = { actor: 'cli', nowMs: io.nowMs(), isPlan: plan }
+  const done = await withStore(io, { readonly: plan }, (store) => revertCatalog(store, number, by))
+  if (io.json) return printJson(io, toRevertDocument(done, number, plan))
   io.stdout(toWriteLines(done, io.paint))
-  if (done.changes.length + done.adoptions.length === 0)
+  if (done.changes.length === 0)
     return io.stdout(`The catalogue is what it was after version ${number}: nothing to change.\n`)
   const what = toCountText(done)
   if (plan) return io.stdout(`To go back to version ${number} would make: ${what}.\n`)
@@ -282,10 +301,10 @@ export async function refresh(file: string | undefined, flags: RefreshFlags, io:
   const planned = await withStore(io, { readonly: true }, (store) =>
     refreshFacts(store, facts, { ...by, isPlan: true }),
   )
-  const isIdle = planned.changes.length + planned.adoptions.length === 0
+  const isIdle = planned.changes.length === 0
   if (io.json && (flags.plan || isIdle)) return printJson(io, toDocument(source, planned, true))
   if (!io.json) {
-    io.stdout(toWriteLines(planned, io.paint) + toLeftLines(planned.left, 'discovered', io.paint))
+    io.stdout(toWriteLines(planned, io.paint) + toOverriddenLines(planned.overridden, 'discovered', io.paint))
     tellPrices(planned, io)
     if (isIdle) return io.stdout(`The catalogue says what ${toPrintable(source)} does: nothing to change.\n`)
     if (flags.plan) return io.stdout(`That would make: ${toCountText(planned)}. Nothing is changed yet.\n`)
@@ -298,10 +317,10 @@ export async function refresh(file: string | undefined, flags: RefreshFlags, io:
   io.stdout(`${toCountText(done)}. It is version ${done.version} of the catalogue${back}\n`)
 }
 
-const toDocument = (source: string, { left, unpriced, free, ...edited }: Refreshed, planned: boolean) => ({
+const toDocument = (source: string, { overridden, unpriced, free, ...edited }: Refreshed, planned: boolean) => ({
   ...{ source, planned },
   ...toEditDocument(edited),
-  ...{ left, unpriced, free },
+  ...{ overridden, unpriced, free },
 })
 
 function tellPrices({ unpriced, free }: Refreshed, io: Context): void {

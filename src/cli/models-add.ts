@@ -7,8 +7,8 @@ import { totalmem } from 'node:os'
 import { dirname } from 'node:path'
 import { giveToOwner } from '../backup/files.ts'
 import { applyCatalog } from '../catalog/apply.ts'
-import { deleteServedModel } from '../catalog/delete-model.ts'
-import type { Edited } from '../catalog/edit.ts'
+import type { Edited } from '../catalog/change.ts'
+import { deleteServedModel } from '../catalog/edit.ts'
 import { type ParsedCatalog, parseModelFiles, parseSource } from '../catalog/file.ts'
 import {
   type DeclaredThere,

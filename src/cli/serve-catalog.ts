@@ -124,14 +124,16 @@ async function apply(source: CatalogSource, store: ConfigStore, io: Context, log
   // Without a catalogue, what one has declared stays; a model whose file is gone goes all the same.
   const prune = source.text === null ? 'managed' : true
   const options = toApplyOptions(source, version(), { actor: 'server', nowMs: io.nowMs(), prune })
-  const { conflicts, version: made } = await applyCatalog(store, catalog, options).catch((error) => {
+  const { overridden, version: made } = await applyCatalog(store, catalog, options).catch((error) => {
     // A server without the file that it was set up from serves by what that has declared.
     if (error instanceof ServiceError && error.failure.kind === 'catalog_missing')
       return applyCatalog(store, EMPTY, { ...options, origin: 'file', prune: 'managed' })
     throw error
   })
-  for (const conflict of conflicts)
-    log.warn('catalog_conflict', 'the catalogue gives way to an administrator', { conflict })
+  if (overridden.length > 0)
+    log.info('catalog_overridden', 'what was set by hand goes on to count', {
+      names: overridden.map(({ name }) => name).join(', '),
+    })
   return made !== null
 }
 

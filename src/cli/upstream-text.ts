@@ -2,7 +2,9 @@
  * Upstreams in words, for people: the table of `upstreams list`, what `doctor` says of them, and what to do about one that could not answer,
  * by the words in which that was found out. Pure.
  */
+
 import type { ShownCredential, ShownUpstream, UpstreamFacts } from '../documents/upstream.ts'
+import { DEADLINE_NAMES, DEADLINES } from '../domain/deadlines.ts'
 import { count } from '../domain/text.ts'
 import { toSpan } from '../domain/time.ts'
 import { toAgo, toDescribedTable, toPrintable } from './io.ts'
@@ -83,13 +85,7 @@ function toPhase({ breaker, retry_in_ms: ms, open_for_keys: keys }: ShownUpstrea
 }
 
 const toDeadlines = (deadlines: UpstreamFacts['deadlines']) =>
-  [
-    `headers ${toSpan(deadlines.headers_ms)}`,
-    `first token ${toSpan(deadlines.first_token_ms)}`,
-    `idle ${toSpan(deadlines.idle_ms)}`,
-    `total ${toSpan(deadlines.total_ms)}`,
-    `whole ${toSpan(deadlines.total_whole_ms)}`,
-  ].join(', ')
+  DEADLINE_NAMES.map((name) => `${DEADLINES[name].word} ${toSpan(deadlines[`${DEADLINES[name].field}_ms`])}`).join(', ')
 
 /** Why an upstream is not up and what went wrong last; null where nothing did. */
 export function toTrouble({ reason, last_error: error }: ShownUpstream, nowMs: number): string | null {

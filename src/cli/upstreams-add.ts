@@ -10,10 +10,10 @@ import {
   requireNewUpstream,
   toUpstreamRow,
 } from '../catalog/add-upstream.ts'
+import type { Edited } from '../catalog/change.ts'
 import { type Discovered, toNames } from '../catalog/discover.ts'
-import type { Edited } from '../catalog/edit.ts'
+import { findUpstream } from '../catalog/edit.ts'
 import { deleteUpstream, editUpstream, type UpstreamChanges } from '../catalog/edit-upstream.ts'
-import { findUpstream } from '../catalog/find.ts'
 import { type KnownProviders, loadKnown } from '../catalog/known.ts'
 import { findByAddress, findModels, findMore, findProvider, type Provider } from '../catalog/providers.ts'
 import { toEditDocument } from '../documents/catalog.ts'
@@ -205,8 +205,8 @@ function tell(id: string, edited: Edited, plan: boolean, io: Context): void {
 }
 
 function toClosing(id: string, edited: Edited, plan: boolean): string {
-  const { changes, adoptions, version } = edited
-  if (changes.length + adoptions.length === 0) return `${id}: nothing to change.`
+  const { changes, version } = edited
+  if (changes.length === 0) return `${id}: nothing to change.`
   if (plan) return `That would make: ${toCountText(edited)}. Nothing is changed yet.`
   const back = version !== null && version > 1 ? ` Back with: tollgate catalog revert ${version - 1}` : ''
   return `${toCountText(edited)}.${back}`

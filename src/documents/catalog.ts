@@ -1,9 +1,7 @@
 /** Plans and versions of the catalog, and changes of it, as `catalog … --json` prints them and the admin API answers. */
 import { Type } from '@sinclair/typebox'
-import type { ApplySummary } from '../catalog/apply.ts'
-import type { Edited } from '../catalog/edit.ts'
-import type { Reverted, ShownVersion as VersionWithChanges } from '../catalog/history.ts'
-import type { CatalogPlan } from '../catalog/plan.ts'
+import type { Applied as AppliedCatalog, Reverted, ShownVersion as VersionWithChanges } from '../catalog/apply.ts'
+import type { Edited } from '../catalog/change.ts'
 import { ORIGINS, type Origin } from '../domain/models.ts'
 import type { CatalogVersion } from '../store/catalog-rows.ts'
 import {
@@ -24,31 +22,26 @@ import { Upstream } from './upstream.ts'
 
 const origin = wordOf(ORIGINS)
 const planned = Type.Boolean({ description: 'Whether nothing was changed: it was asked for as a plan.' })
-const Counts = { created: Count, updated: Count, deleted: Count, adopted: Count, unchanged: Count }
+const Counts = { created: Count, updated: Count, deleted: Count, unchanged: Count }
 const Change = Type.Object({
   action: wordOf(['create', 'update', 'delete'] as const),
   ...{ name: Text, origin, before: Fields, after: Fields },
 })
-const Adoption = Type.Object({ name: Text, before: origin, after: origin })
-const Changes = { changes: Type.Array(Change), adoptions: Type.Array(Adoption) }
+const Changes = { changes: Type.Array(Change) }
 
-const Left = Type.Object({
-  name: Text,
-  origin,
-  why: wordOf(['stronger', 'undeclared', 'used'] as const),
-  by: Type.Optional(Text),
-  before: Fields,
-  after: Fields,
-})
+/** `before` counts, by the layer of `origin`; `after` was declared. */
+const Overridden = Type.Object({ name: Text, origin, before: Fields, after: Fields })
+/** `kept`: names of what is no longer declared, and was not pruned. */
+const Staying = { overridden: Type.Array(Overridden), kept: Type.Array(Text) }
 
 /** Whether the database says something else than what was planned. */
-export const differs = ({ changes, left }: Pick<CatalogPlan, 'changes' | 'left'>) => changes.length + left.length > 0
+export const differs = ({ changes, overridden, kept }: Pick<AppliedCatalog, 'changes' | 'overridden' | 'kept'>) =>
+  changes.length + overridden.length + kept.length > 0
 
 /** @param origin whose the catalog is that was planned. */
-export function toPlanDocument(plan: CatalogPlan & { revision: string }, origin: Origin, warnings: readonly string[]) {
-  const { revision, changes, adoptions, left, created, updated, deleted, adopted, unchanged } = plan
-  const counts = { created, updated, deleted, adopted, unchanged }
-  return { revision, origin, differs: differs(plan), ...counts, changes, adoptions, left, warnings }
+export function toPlanDocument(plan: AppliedCatalog, origin: Origin, warnings: readonly string[]) {
+  const { version: _, revision, ...told } = plan
+  return { revision, origin, differs: differs(plan), ...told, warnings }
 }
 
 export const Plan = describes<ReturnType<typeof toPlanDocument>>()(
@@ -56,41 +49,49 @@ export const Plan = describes<ReturnType<typeof toPlanDocument>>()(
     ...{ revision: Revision, origin, differs: Flag },
     ...Counts,
     ...Changes,
-    ...{ left: Type.Array(Left), warnings: Type.Array(Text) },
+    ...Staying,
+    warnings: Type.Array(Text),
   }),
 )
 
-const Summary = describes<ApplySummary>()(
-  Type.Object({ ...Counts, version: CountOrNull, conflicts: Type.Array(Text), kept: Type.Array(Text) }),
-)
-export const Applied = Type.Object({ origin, ...Summary.properties })
+export function toAppliedDocument({ changes: _, revision: __, ...applied }: AppliedCatalog, origin: Origin) {
+  return { origin, ...applied }
+}
 
-const Done = describes<Omit<Reverted, 'version'>>()(Type.Object({ ...Counts, ...Changes }))
-export const CatalogReverted = Type.Object({
-  reverted_to: Count,
-  planned,
-  ...Done.properties,
-  version: Type.Optional(CountOrNull),
-  revision: Type.Optional(Revision),
-})
+export const Applied = describes<ReturnType<typeof toAppliedDocument>>()(
+  Type.Object({ origin, ...Counts, version: CountOrNull, ...Staying }),
+)
+
+/** A plan has the revision that it was made from. */
+export function toRevertDocument({ revision, ...done }: Reverted, number: number, planned: boolean) {
+  return { reverted_to: number, planned, ...done, ...(planned ? { revision } : {}) }
+}
+
+export const CatalogReverted = describes<ReturnType<typeof toRevertDocument>>()(
+  Type.Object({
+    ...{ reverted_to: Count, planned, version: CountOrNull },
+    ...{ ...Counts, ...Changes },
+    revision: Type.Optional(Revision),
+  }),
+)
 
 /** What a change by hand would make, or has made. */
 export const toEditDocument = <Made extends Edited>(edited: Made) => ({
   ...edited,
-  differs: edited.changes.length + edited.adoptions.length > 0,
+  differs: edited.changes.length > 0,
 })
 
 const Edit = describes<ReturnType<typeof toEditDocument>>()(
   Type.Object({ ...Counts, ...Changes, version: CountOrNull, differs: Flag }),
 )
 /**
- * `left`: models whose prices are a file's or an administrator's, and differ. `unpriced`, `free`: slugs, the latter of what costs nothing
+ * `overridden`: models whose prices a file or an administrator has set otherwise. `unpriced`, `free`: slugs, the latter of what costs nothing
  * from now on. `left_out`: how many facts cannot be.
  */
 export const RefreshedCatalog = Type.Object({
   ...{ planned, source: Text },
   ...Edit.properties,
-  ...{ left: Type.Array(Left), unpriced: Type.Array(Text), free: Type.Array(Text), left_out: Count },
+  ...{ overridden: Type.Array(Overridden), unpriced: Type.Array(Text), free: Type.Array(Text), left_out: Count },
 })
 export const EditedModel = Type.Object({ planned, ...Edit.properties, model: WholeModel })
 export const EditedUpstream = Type.Object({ planned, ...Edit.properties, upstream: orNull(Upstream) })
@@ -115,22 +116,21 @@ export const toVersionDocument = ({ atMs, ...version }: CatalogVersion, names: R
 export const Version = describes<ReturnType<typeof toVersionDocument>>()(
   Type.Object({
     ...{ number: Count, actor: Text, actor_name: TextOrNull, action: Text, subject: Text },
-    ...{ created: Count, updated: Count, deleted: Count, adopted: Count, at_ms: Time },
+    ...{ created: Count, updated: Count, deleted: Count, at_ms: Time },
   }),
 )
 
 /** What it changed is null where that is not known any more. */
-export const toShownVersionDocument = ({ version, told }: VersionWithChanges, names: ReadonlyMap<string, string>) => ({
+export const toShownVersionDocument = (
+  { version, changes }: VersionWithChanges,
+  names: ReadonlyMap<string, string>,
+) => ({
   ...toVersionDocument(version, names),
-  ...(told ?? { changes: null, adoptions: null }),
+  changes,
 })
 
 export const ShownVersion = describes<ReturnType<typeof toShownVersionDocument>>()(
-  Type.Object({
-    ...Version.properties,
-    changes: orNull(Type.Array(Change)),
-    adoptions: orNull(Type.Array(Adoption)),
-  }),
+  Type.Object({ ...Version.properties, changes: orNull(Type.Array(Change)) }),
 )
 
 export const ExportedCatalog = Type.Object({

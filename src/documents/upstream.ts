@@ -2,9 +2,11 @@
  * Every upstream of the database together with what a running server knows of it, if one runs: `upstreams list --json` and the admin
  * API. No secret is ever part of it: of a credential only whether there is one. Pure.
  */
+
 import { type Static, Type } from '@sinclair/typebox'
 import type { FoundProvider, FoundServer } from '../catalog/providers.ts'
 import { toRevision } from '../domain/changes.ts'
+import { byMsField } from '../domain/deadlines.ts'
 import { mapLimits } from '../domain/limits.ts'
 import { SERVER_STATES, type ServedFigures, type ServerStatus } from '../domain/model-server.ts'
 import type { Environment, Upstream as KnownUpstream, OpenedCredentials, Snapshot, Target } from '../domain/snapshot.ts'
@@ -27,9 +29,7 @@ export const Upstream = Type.Object({
   ...{ id: Text, revision: Revision, dialect: Text },
   preset: orNull(Type.String({ description: 'The provider whose settings apply unless overridden.' })),
   ...{ base_url: TextOrNull, local: Flag },
-  deadlines: Type.Object({
-    ...{ headers_ms: Count, first_token_ms: Count, idle_ms: Count, total_ms: Count, total_whole_ms: Count },
-  }),
+  deadlines: Type.Object(byMsField(() => Count)),
   limits: Type.Object(
     mapLimits(() => CountOrNull),
     { description: 'null: no limit.' },
@@ -219,13 +219,7 @@ export function toUpstreamFacts(upstream: KnownUpstream): UpstreamFacts {
     preset: options.preset ?? null,
     base_url: baseUrl,
     local,
-    deadlines: {
-      headers_ms: deadlines.headers,
-      first_token_ms: deadlines.firstToken,
-      idle_ms: deadlines.idle,
-      total_ms: deadlines.total,
-      total_whole_ms: deadlines.totalWhole,
-    },
+    deadlines: byMsField((name) => deadlines[name]),
     limits: {
       ...limits,
       concurrency: limits.concurrency ?? options.concurrency ?? null,

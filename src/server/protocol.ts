@@ -2,10 +2,12 @@
  * What is said over `control.sock`: its path, the shapes of its answers. Server and command line both read this. Pure. No
  * secret is ever part of an answer: of a credential only whether there is one.
  */
+
 import { join } from 'node:path'
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import type { DiskState } from '../documents/server.ts'
 import type { UpstreamStatus } from '../documents/upstream.ts'
+import { byMsField } from '../domain/deadlines.ts'
 import type { ServerStatus } from '../domain/model-server.ts'
 import { REQUEST_STATUSES } from '../domain/report-filters.ts'
 import type { SettledRow } from '../store/ledger-rows.ts'
@@ -35,13 +37,7 @@ const UpstreamShape = Type.Unsafe<UpstreamStatus>(
     dialect: Text,
     base_url: orNull(Text),
     local: Type.Boolean(),
-    deadlines: Type.Object({
-      headers_ms: Amount,
-      first_token_ms: Amount,
-      idle_ms: Amount,
-      total_ms: Amount,
-      total_whole_ms: Amount,
-    }),
+    deadlines: Type.Object(byMsField(() => Amount)),
     limits: Type.Object({ rpm: orNull(Amount), tpm: orNull(Amount), concurrency: orNull(Amount) }),
     credential: oneOf('set', 'not_set', 'none'),
     credentials: Type.Array(Type.Object({ number: Amount })),

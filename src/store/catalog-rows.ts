@@ -1,11 +1,12 @@
 /**
- * The catalogue as a store keeps it: its rows, the prices and versions that were, and what is written of all that at once. Types
+ * The catalog as a store gives it: the rows that count (`catalog-layers.ts` has what they are merged from), the prices and versions that were, and what is written of all that at once. Types
  * only; `config-store.ts` says what a store does with them.
  */
 import type { Deadlines } from '../domain/deadlines.ts'
 import type { DialectName, UpstreamSettings } from '../domain/dialects.ts'
 import type { Feature, Modality, Origin, RouteSettings } from '../domain/models.ts'
 import type { PricingItem } from '../domain/usage.ts'
+import type { CatalogLayers } from './catalog-layers.ts'
 
 export interface UpstreamRow {
   id: string
@@ -103,18 +104,12 @@ export interface PriceRow {
   createdMs: number
 }
 
-/** Each in the order in which its rows were made. */
+/** The rows that count, each kind in the order in which they were made. */
 export interface CatalogRows {
   upstreams: UpstreamRow[]
   models: ModelRow[]
   routes: RouteRow[]
   aliases: AliasRow[]
-}
-
-export interface TableWrite<Row> {
-  create: Row[]
-  update: Row[]
-  delete: Row[]
 }
 
 /** How the catalogue was changed, of which its rows as they stood afterwards are kept. */
@@ -125,15 +120,14 @@ export interface CatalogVersion {
   actor: string
   action: string
   subject: string
-  /** How many rows were changed, over all tables; `adopted` got another owner and nothing else. */
+  /** How many rows were changed, over all kinds. */
   created: number
   updated: number
   deleted: number
-  adopted: number
 }
 
 export interface KeptCatalog extends CatalogVersion {
-  rows: CatalogRows
+  layers: CatalogLayers
 }
 
 /** What is kept of earlier states. */
@@ -143,11 +137,13 @@ export interface CatalogHistory {
 }
 
 /**
- * Routes of a model or an upstream that is deleted go with it. A credential that was typed in stays with its upstream for as long as
- * that is at the same place (`credential-place.ts`), after which it is to be typed in again, and has no reference.
+ * A credential that was typed in stays with its upstream for as long as that is at the same place (`place.ts`), after which it is to be
+ * typed in again, and has no reference.
  */
-export type CatalogWrite = { [Table in keyof CatalogRows]: TableWrite<CatalogRows[Table][number]> } & {
-  prices: PriceRow[]
+export interface CatalogWrite {
+  /** What the layers are from now on, all of them; absent: as they are. */
+  layers?: CatalogLayers
+  prices?: readonly PriceRow[]
   /** Credentials that were typed in, all of an upstream's, by the ids of upstreams as they are after this write. */
   credentials?: readonly { id: string; sealed: readonly string[] }[]
   /** The same ones, sealed by another secret; not where one was changed since. */

@@ -11,6 +11,7 @@ import type { AuditAction } from '../domain/changes.ts'
 import type { LimitName, Period } from '../domain/limits.ts'
 import type { Key, Team } from '../domain/snapshot.ts'
 import type { Log } from '../log.ts'
+import type { CatalogLayers } from './catalog-layers.ts'
 import type {
   CatalogHistory,
   CatalogRows,
@@ -149,7 +150,10 @@ export interface ConfigStore {
   /** That of `read`, by itself. */
   readRevision(): Promise<number>
   readKeys(): Promise<KeyRows>
+  /** The rows that count. */
   readCatalog(): Promise<CatalogRows>
+  /** What they are merged from. */
+  readLayers(): Promise<CatalogLayers>
   /** Credentials that administrators have typed in; the rows do not have them. */
   readSealed(): Promise<SealedCredential[]>
   readSettings(): Promise<Settings>
@@ -164,7 +168,7 @@ export interface ConfigStore {
   changeKeys<T>(by: Actor, decide: (rows: KeyRows) => Decided<KeyWrite, T>): Promise<T>
   changeCatalog<T>(
     by: Actor,
-    decide: (rows: CatalogRows, history: CatalogHistory) => Decided<CatalogWrite, T>,
+    decide: (layers: CatalogLayers, history: CatalogHistory) => Decided<CatalogWrite, T>,
   ): Promise<T>
   /** Of itself it is no new revision: a server reads them when it starts. */
   changeSettings<T>(by: Actor, decide: (rows: Settings) => Decided<SettingsWrite, T>): Promise<T>

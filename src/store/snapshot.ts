@@ -74,7 +74,7 @@ function whyNotRun({ id, process }: Upstream, { byUpstream }: ProcessSpecs): str
   const spec = byUpstream.get(id)
   if (process === null || spec?.hash === process) return null
   return spec
-    ? 'its process in the file is another one than in the catalogue: apply the file, with --take-over where an administrator has changed the upstream'
+    ? 'its process in the file is another one than in the catalogue: apply the file, with --discard-edits where the upstream was changed by hand'
     : 'its process is not run: a command counts in the file that serve --catalog names, and in those of models.d in the data folder that nobody but its owner may write'
 }
 

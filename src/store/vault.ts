@@ -241,7 +241,7 @@ export async function rotateSecret(deps: RotateDeps, by: Actor): Promise<Rotated
           subject: 'database',
           detail: { name: 'credentials', credentials: resealed.length },
         },
-        write: { ...NOTHING, resealed },
+        write: { resealed },
       },
     }))
   }
@@ -250,6 +250,3 @@ export async function rotateSecret(deps: RotateDeps, by: Actor): Promise<Rotated
   onStep?.('forgotten')
   return { credentials, unopened: [...unopened] }
 }
-
-const none = () => ({ create: [], update: [], delete: [] })
-const NOTHING = { upstreams: none(), models: none(), routes: none(), aliases: none(), prices: [] }

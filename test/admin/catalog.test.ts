@@ -31,7 +31,7 @@ test('what is exported says what the database says, and is applied without a cha
   expect(document.upstreams.paid.api_key).toBe(`\${PAID_KEY}`)
   for (const body of [{ yaml }, { document }]) {
     const planned = await editor.ask('POST', '/catalog/plan', { body })
-    expect(planned.body).toMatchObject({ origin: 'file', differs: false, changes: [], adoptions: [], left: [] })
+    expect(planned.body).toMatchObject({ origin: 'file', differs: false, changes: [], overridden: [], kept: [] })
     expect((await editor.ask('POST', '/catalog/apply', { body })).body).toMatchObject({ version: null, unchanged: 3 })
   }
 })
@@ -46,7 +46,7 @@ test('a change is planned, applied, held by the server at once, on record, and r
   expect((await editor.ask('GET', '/catalog/history')).body.versions).toHaveLength(1)
 
   const applied = (await editor.ask('POST', '/catalog/apply', { body: { yaml: OTHER } })).body
-  expect(applied).toMatchObject({ version: 2, updated: 1, conflicts: [], kept: [] })
+  expect(applied).toMatchObject({ version: 2, updated: 1, overridden: [], kept: [] })
   const price = async () => (await editor.ask('GET', '/models/acme%2Flarge')).body.routes[0].pricing[0].prompt
   expect(await price()).toBe('0.000003')
   const [editing] = (await fixture.identity.readAdmins()).filter(({ role }) => role === 'editor')
@@ -72,14 +72,14 @@ test('a change is planned, applied, held by the server at once, on record, and r
   expect(await price()).toBe('0.000001')
 })
 
-test('what is no longer declared stays, or goes where that is asked for; an administrator’s row gives way where it is to', async () => {
+test('what is no longer declared stays, or goes where that is asked for', async () => {
   const less = CATALOG.replace(
     / {2}acme\/large.*\n/,
     '  acme/new: { name: N, context_length: 9, max_output_length: 9, input_modalities: [text], output_modalities: [text], supported_features: [], pricing: [{ prompt: "1", completion: "1" }], routes: [{ upstream: paid, model: n }] }\n',
   )
-  expect((await editor.ask('POST', '/catalog/plan', { body: { yaml: less } })).body.left).toMatchObject([
-    { name: 'models.acme/large', why: 'undeclared' },
-    { name: 'models.acme/large: route paid (large-v1)', why: 'undeclared' },
+  expect((await editor.ask('POST', '/catalog/plan', { body: { yaml: less } })).body.kept).toEqual([
+    'models.acme/large',
+    'models.acme/large: route paid (large-v1)',
   ])
   const pruned = (await editor.ask('POST', '/catalog/apply', { body: { yaml: less, prune: true } })).body
   expect(pruned).toMatchObject({ created: 2, deleted: 2, kept: [] })
@@ -100,7 +100,7 @@ aliases:
   const [, upstreams, models] = CATALOG.split(/^(?:upstreams|models):\n/m)
   await applyText(fixture, model.replace('upstreams:\n', `$&${upstreams}`).replace('models:\n', `$&${models}`))
   const body = { yaml: OTHER, prune: true }
-  expect((await editor.ask('POST', '/catalog/plan', { body })).body).toMatchObject({ updated: 1, deleted: 0, left: [] })
+  expect((await editor.ask('POST', '/catalog/plan', { body })).body).toMatchObject({ updated: 1, deleted: 0, kept: [] })
   const applied = await editor.ask('POST', '/catalog/apply', { body })
   expect(applied.body).toMatchObject({ updated: 1, deleted: 0, kept: [] })
   const rows = await fixture.store.readCatalog()

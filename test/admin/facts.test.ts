@@ -38,7 +38,7 @@ test('a plan tells what newer facts change, and an owner has them taken over, ti
   fixture.published.text = facts(2)
   const before = await priceOf()
   expect((await refresh('?plan=true')).body).toMatchObject({
-    ...{ planned: true, differs: true, source: fixture.published.source, left_out: 1, left: [], unpriced: [] },
+    ...{ planned: true, differs: true, source: fixture.published.source, left_out: 1, overridden: [], unpriced: [] },
     changes: [{ action: 'update', name: 'models.openai/gpt-4o', after: { context_length: 500_000 } }],
   })
   expect(await priceOf()).toBe(before)

@@ -218,7 +218,7 @@ describe('a credential', () => {
     await ask('POST', '/upstreams', NEW)
     const yaml =
       'version: 1\nupstreams:\n  mine: { dialect: openai, base_url: https://other.example.com }\nmodels: {}\n'
-    await ask('POST', '/catalog/apply', { yaml, take_over: true })
+    await ask('POST', '/catalog/apply', { yaml, discard_edits: true })
     expect(await credentialOf('mine')).toContain('type it in again')
   })
 

@@ -1,6 +1,6 @@
 /** Where an upstream may be that is set up from afar. */
 import { expect, test } from 'bun:test'
-import { explainAddress, hostOf } from '../../src/catalog/address.ts'
+import { explainAddress, hostOf } from '../../src/catalog/remote.ts'
 
 const judge = (url: string, local: boolean, addresses: string[] = []) => {
   const problem = explainAddress(url, local, addresses)

@@ -7,18 +7,7 @@ import type { Origin } from '../../src/domain/models.ts'
 import { createKey } from '../../src/keys/service.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { createConfigStore, toTables } from '../../src/store/sqlite/config-store.ts'
-import {
-  audit,
-  keyModels,
-  keySecrets,
-  keys,
-  models,
-  prices,
-  routes,
-  settings,
-  teams,
-  upstreams,
-} from '../../src/store/sqlite/schema.ts'
+import { audit, keyModels, keySecrets, keys, prices, settings, teams } from '../../src/store/sqlite/schema.ts'
 import { createFolder, type Folder } from '../ledger/fixture.ts'
 import { catalog, model, ROUTE, upstream } from './declared.ts'
 
@@ -35,24 +24,13 @@ afterEach(() => folder.close())
 const apply = (declared: Catalog, origin: Origin = 'file', nowMs = 1_000, wishes: ApplyWishes = { prune: true }) =>
   applyCatalog(store, declared, { origin, actor: 'test', subject: 'catalog.yaml', digest: 'd', nowMs, ...wishes })
 const revision = () => tables.select().from(settings).where(eq(settings.key, 'config_revision')).get()?.value
-const slugs = () =>
-  tables
-    .select()
-    .from(models)
-    .all()
-    .map((row) => `${row.slug} ${row.origin}`)
+const read = () => store.readCatalog()
+const slugs = async () => (await read()).models.map((row) => `${row.slug} ${row.origin}`)
 
 describe('applyCatalog', () => {
   test('adds one revision and one audit row for a change, and none for no change', async () => {
-    expect(await apply(catalog(model('v/a')))).toEqual({
-      created: 3,
-      updated: 0,
-      deleted: 0,
-      adopted: 0,
-      unchanged: 0,
-      version: 1,
-      conflicts: [],
-      kept: [],
+    expect(await apply(catalog(model('v/a')))).toMatchObject({
+      ...{ created: 3, updated: 0, deleted: 0, unchanged: 0, version: 1, overridden: [], kept: [] },
     })
     expect(await apply(catalog(model('v/a')), 'file', 2_000)).toMatchObject({ created: 0, updated: 0, unchanged: 3 })
     expect(revision()).toBe('1')
@@ -64,11 +42,7 @@ describe('applyCatalog', () => {
     expect(await apply(catalog(model('v/a', { name: 'New' }), model('v/b')), 'file', 2_000)).toMatchObject({
       updated: 1,
     })
-    const times = tables
-      .select()
-      .from(models)
-      .all()
-      .map((row) => [row.createdMs, row.updatedMs])
+    const times = (await read()).models.map((row) => [row.createdMs, row.updatedMs])
     expect(times).toEqual([
       [1_000, 2_000],
       [1_000, 1_000],
@@ -77,13 +51,13 @@ describe('applyCatalog', () => {
 
   test('adds a price row when a price changes, keeps the old one, and touches neither otherwise', async () => {
     await apply(catalog(model('v/a')))
-    const before = tables.select().from(models).get()?.priceId
+    const before = (await read()).models[0]?.priceId
     await apply(catalog(model('v/a', { name: 'Other name' })))
-    expect(tables.select().from(models).get()?.priceId).toBe(before as string)
+    expect((await read()).models[0]?.priceId).toBe(before as string)
     await apply(catalog(model('v/a', { pricing: [{ prompt: '3', completion: '2' }] })))
     const rows = tables.select().from(prices).all()
     expect(rows.map((row) => row.pricing[0]?.prompt)).toEqual(['1', '3'])
-    expect(tables.select().from(models).get()?.priceId).toBe(rows[1]?.id as string)
+    expect((await read()).models[0]?.priceId).toBe(rows[1]?.id as string)
   })
 
   test('records the price of a route that has its own', async () => {
@@ -91,16 +65,16 @@ describe('applyCatalog', () => {
     await apply(catalog(model('v/a', { routes: [{ ...ROUTE, pricing }] })))
     const price = tables.select().from(prices).where(eq(prices.upstream, 'u')).get()
     expect(price?.pricing).toEqual(pricing)
-    expect(tables.select().from(routes).get()?.priceId).toBe(price?.id as string)
+    expect((await read()).routes[0]?.priceId).toBe(price?.id as string)
   })
 
   test('keeps what a route says of itself, and that a model is not listed, and takes both back', async () => {
     const facts = { contextLength: 8, maxOutputLength: 4, supportedFeatures: ['tools' as const] }
-    const read = () => [tables.select().from(models).get()?.listed, tables.select().from(routes).get()]
+    const said = async () => [(await read()).models[0]?.listed, (await read()).routes[0]]
     await apply(catalog(model('v/a', { listed: false, routes: [{ ...ROUTE, ...facts }] })))
-    expect(read()).toMatchObject([false, facts])
+    expect(await said()).toMatchObject([false, facts])
     expect(await apply(catalog(model('v/a')))).toMatchObject({ updated: 2 })
-    expect(read()).toMatchObject([true, { contextLength: null, maxOutputLength: null, supportedFeatures: null }])
+    expect(await said()).toMatchObject([true, { contextLength: null, maxOutputLength: null, supportedFeatures: null }])
   })
 
   test('takes over that an alias is not listed', async () => {
@@ -113,7 +87,7 @@ describe('applyCatalog', () => {
 
   test('has two routes of one model on the same upstream, where the upstream calls them differently', async () => {
     await apply(catalog(model('v/a', { routes: [ROUTE, { ...ROUTE, upstreamModel: 'n', priority: 1 }] })))
-    expect(tables.select().from(routes).all()).toMatchObject([
+    expect((await read()).routes).toMatchObject([
       { upstreamModel: 'm', priority: 0 },
       { upstreamModel: 'n', priority: 1 },
     ])
@@ -138,26 +112,26 @@ describe('applyCatalog', () => {
       'builtin',
     )
     await apply(catalog(model('v/a'), model('v/b')))
-    expect(slugs()).toEqual(['v/a file', 'v/b file'])
+    expect(await slugs()).toEqual(['v/a file', 'v/b file'])
     expect(await apply(catalog(model('v/b')))).toMatchObject({ deleted: 2 })
-    expect(slugs()).toEqual(['v/b file'])
+    expect(await slugs()).toEqual(['v/b file'])
   })
 
   test('keeps what a file no longer declares where it is not pruned, and names it', async () => {
     await apply(catalog(model('v/a'), model('v/b')))
     const { deleted, kept } = await apply(catalog(model('v/b')), 'file', 2_000, {})
     expect([deleted, kept]).toEqual([0, ['models.v/a', 'models.v/a: route u (m)']])
-    expect(slugs()).toEqual(['v/a file', 'v/b file'])
+    expect(await slugs()).toEqual(['v/a file', 'v/b file'])
     expect(isApplied(await store.readSettings(), 'd')).toBe(false)
     expect(await apply(catalog(model('v/b')))).toMatchObject({ deleted: 2, kept: [] })
     expect(isApplied(await store.readSettings(), 'd')).toBe(true)
   })
 
-  test('wins over an administrator where it is to, for what both declare', async () => {
+  test('has what was set by hand forgotten where it is to, for what it declares', async () => {
     await apply(catalog(model('v/a', { name: 'By hand' }), model('v/own')), 'admin')
-    await apply(catalog(model('v/a')), 'file', 2_000, { takeOver: true, prune: true })
-    expect(slugs()).toEqual(['v/a file', 'v/own admin'])
-    expect(tables.select().from(models).get()?.name).toBe('v/a')
+    await apply(catalog(model('v/a')), 'file', 2_000, { discardEdits: true, prune: true })
+    expect((await slugs()).sort()).toEqual(['v/a file', 'v/own admin'])
+    expect((await read()).models.find(({ slug }) => slug === 'v/a')?.name).toBe('v/a')
   })
 
   test('says on the audit row what changed, before and after, and no more than fits', async () => {
@@ -176,23 +150,30 @@ describe('applyCatalog', () => {
   test('leaves discovered rows alone, and takes one over that it declares itself', async () => {
     await apply({ ...catalog(model('v/found'), model('v/a')), upstreams: [upstream('u')] }, 'discovered')
     await apply(catalog(model('v/a')))
-    expect(slugs().sort()).toEqual(['v/a file', 'v/found discovered'])
+    expect((await slugs()).sort()).toEqual(['v/a file', 'v/found discovered'])
   })
 
-  test('never overwrites a stronger row, and names it where it differs', async () => {
+  test('goes on to count less than what was set by hand, and says where they differ', async () => {
     await apply(catalog(model('v/a', { name: 'By hand' })), 'admin')
-    const { conflicts } = await apply(catalog(model('v/a')))
-    expect(conflicts).toEqual(["models.v/a: left as it is, because its admin settings win over the file's."])
-    expect(tables.select().from(models).get()?.name).toBe('By hand')
+    const { overridden } = await apply(catalog(model('v/a')))
+    expect(overridden).toEqual([
+      { name: 'models.v/a', origin: 'admin', before: { name: 'By hand' }, after: { name: 'v/a' } },
+    ])
+    expect((await read()).models[0]?.name).toBe('By hand')
     expect(await apply({ upstreams: [], models: [], aliases: [] })).toMatchObject({ deleted: 0 })
+    expect(await slugs()).toEqual(['v/a admin'])
   })
 
-  test('keeps an upstream that a stronger route still uses', async () => {
+  test('has a route that was set by hand only as long as there is what it leads to', async () => {
+    const byHand = { model: 'v/a', upstream: 'u', upstreamModel: 'other', origin: 'admin' }
+    const route = { ...ROUTE, ...byHand, priceId: null }
+    const sql = "INSERT INTO catalog_entries VALUES ('routes', 'v/a u other', 'admin', ?)"
     await apply(catalog(model('v/a')))
-    tables.update(routes).set({ origin: 'admin' }).run()
-    const { conflicts } = await apply({ upstreams: [], models: [], aliases: [] })
-    expect(conflicts[0]).toContain("kept for models.v/a: route u (m), which is not the file's")
-    expect(tables.select().from(upstreams).all()).toHaveLength(1)
-    expect(tables.select().from(routes).all()).toHaveLength(1)
+    folder.database.run(sql, [JSON.stringify(route)])
+    expect((await read()).routes).toHaveLength(2)
+    expect(await apply({ upstreams: [], models: [], aliases: [] })).toMatchObject({ deleted: 4 })
+    expect((await read()).routes).toEqual([])
+    await apply(catalog(model('v/a')))
+    expect((await read()).routes).toHaveLength(2)
   })
 })

@@ -1,6 +1,6 @@
 /** An exported catalogue says what the database says: planned against it there is no difference, applied elsewhere it is the same. */
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
-import { applyCatalog, planApply } from '../../src/catalog/apply.ts'
+import { applyCatalog } from '../../src/catalog/apply.ts'
 import { exportCatalog } from '../../src/catalog/file.ts'
 import { FEATURES, INPUT_MODALITIES, ORIGINS } from '../../src/domain/models.ts'
 import type { CatalogRows } from '../../src/store/catalog-rows.ts'
@@ -19,7 +19,7 @@ afterAll(() => {
 beforeEach(() => empty(one))
 
 function empty({ database }: Folder): void {
-  for (const table of ['aliases', 'routes', 'models', 'upstreams', 'prices', 'catalog_versions'])
+  for (const table of ['catalog_entries', 'upstream_credentials', 'prices', 'catalog_versions'])
     database.run(`DELETE FROM ${table}`)
 }
 
@@ -28,6 +28,8 @@ const run = (sql: string) => void one.database.run(sql)
 
 /** Not a whole second: rows that were made by an apply are made in the middle of one. */
 const NOW = Date.UTC(2026, 10, 21) + 123
+
+const PLAN = { origin: 'file', subject: 'it', digest: 'd', actor: 'test', isPlan: true, prune: true } as const
 
 async function apply(to: ConfigStore, text: string, nowMs = NOW) {
   const { catalog } = await parse(text)
@@ -51,8 +53,8 @@ async function checkExport(): Promise<string> {
   expect(leftOut).toEqual([])
   for (const written of [text, JSON.stringify(document)]) {
     const { catalog } = await parse(written)
-    const plan = await planApply(store, catalog, { origin: 'file', prune: true })
-    expect([plan.changes, plan.left]).toEqual([[], []])
+    const plan = await applyCatalog(store, catalog, { ...PLAN, nowMs: NOW })
+    expect([plan.changes, plan.overridden, plan.kept]).toEqual([[], [], []])
     empty(other)
     const elsewhere = createConfigStore(other.database)
     await apply(elsewhere, written, NOW + 86_400_000)
@@ -94,7 +96,7 @@ aliases: { fast: openai/gpt-4o-mini, hidden: { model: v/own, listed: false } }
 
   test('leaves a credential that was typed in out, and says so beside its upstream', async () => {
     await apply(store, `version: 1\nupstreams: { a: { dialect: openai, base_url: "http://h/v1" } }\nmodels: {}\n`)
-    run("INSERT OR REPLACE INTO upstream_credentials SELECT id, 1, NULL, 'c2VjcmV0' FROM upstreams")
+    run("INSERT OR REPLACE INTO upstream_credentials VALUES ('a', 1, 'c2VjcmV0')")
     const { text, sealed } = await exportCatalog(store)
     expect(sealed).toEqual(['a'])
     expect(text).toMatch(/^ {2}# Its credential was typed in, .*\n {2}a:$/m)
@@ -110,9 +112,13 @@ aliases: { fast: openai/gpt-4o-mini, hidden: { model: v/own, listed: false } }
       store,
       `version: 1\nupstreams: { a: ${demo}, b: ${demo} }\nmodels: { ${models.join(', ')} }\naliases: { x: v/c }\n`,
     )
-    run("UPDATE upstreams SET dialect = 'later' WHERE id = 'b'")
-    run('UPDATE models SET pricing = \'[{"prompt":"1","completion":"1","image":"1"}]\' WHERE slug = \'v/a\'')
-    run("DELETE FROM routes WHERE model = 'v/c'")
+    run(
+      `UPDATE catalog_entries SET fields = json_set(fields, '$.dialect', 'later') WHERE kind = 'upstreams' AND name = 'b'`,
+    )
+    run(
+      `UPDATE catalog_entries SET fields = json_set(fields, '$.pricing', json('[{"prompt":"1","completion":"1","image":"1"}]')) WHERE kind = 'models' AND name = 'v/a'`,
+    )
+    run("DELETE FROM catalog_entries WHERE kind = 'routes' AND name LIKE 'v/c %'")
     const { text, document, leftOut } = await exportCatalog(store)
     expect(document.models).toMatchObject({ 'v/a.b': { routes: [{ upstream: 'a' }] } })
     expect([Object.keys(document.upstreams), Object.keys(document.models), document.aliases]).toEqual([
@@ -236,8 +242,12 @@ test.each(Array.from({ length: 40 }, (_, seed) => seed))(
   'an export says what the rows say, whosever they are (seed %d)',
   async (seed) => {
     await apply(store, drawText(seed))
-    for (const table of ['upstreams', 'models', 'routes', 'aliases'])
-      run(`UPDATE ${table} SET origin = '${ORIGINS[(seed + table.length) % ORIGINS.length]}'`)
+    for (const kind of ['upstreams', 'models', 'routes', 'aliases']) {
+      const origin = `'${ORIGINS[(seed + kind.length) % ORIGINS.length]}'`
+      run(
+        `UPDATE catalog_entries SET origin = ${origin}, fields = json_set(fields, '$.origin', ${origin}) WHERE kind = '${kind}'`,
+      )
+    }
     await checkExport()
   },
 )

@@ -1,12 +1,11 @@
 /** What the catalogue was is kept, and comes back: exactly, as a change like any other, and with nothing lost to it. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { type ApplyWishes, applyCatalog } from '../../src/catalog/apply.ts'
+import { type ApplyWishes, applyCatalog, revertCatalog, showVersion } from '../../src/catalog/apply.ts'
 import type { Catalog } from '../../src/catalog/complete.ts'
-import { listVersions, planRevert, revertCatalog, showVersion } from '../../src/catalog/history.ts'
 import type { Origin } from '../../src/domain/models.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { createConfigStore, toTables } from '../../src/store/sqlite/config-store.ts'
-import { models, prices } from '../../src/store/sqlite/schema.ts'
+import { prices } from '../../src/store/sqlite/schema.ts'
 import { createFolder, type Folder } from '../ledger/fixture.ts'
 import { catalog, model } from './declared.ts'
 
@@ -22,7 +21,15 @@ afterEach(() => folder.close())
 
 const apply = (declared: Catalog, origin: Origin = 'file', wishes: ApplyWishes = { prune: true }) =>
   applyCatalog(store, declared, { origin, actor: 'ann', subject: 'c.yaml', digest: 'd', nowMs: nowMs++, ...wishes })
-const revert = (number: number) => revertCatalog(store, number, { actor: 'bob', nowMs: nowMs++ })
+const revert = (number: number, isPlan = false) =>
+  revertCatalog(store, number, { actor: 'bob', nowMs: nowMs++, isPlan })
+const listVersions = (of: ConfigStore) => of.readVersions()
+/** What administrators change by hand, behind everybody's back. */
+const edit = (slug: string, name: string) =>
+  folder.database.run("INSERT OR REPLACE INTO catalog_entries VALUES ('models', ?, 'admin', ?)", [
+    slug,
+    JSON.stringify({ slug, origin: 'admin', name }),
+  ])
 const read = async () => {
   const { models: rows, ...others } = await store.readCatalog()
   const byName = rows.sort((a, b) => (a.slug < b.slug ? -1 : 1)).map((row) => ({ ...row, updatedMs: 0 }))
@@ -37,7 +44,7 @@ test('each apply that changes something is a version; a revert brings back its r
   const second = await read()
   await apply(catalog(model('v/a', { pricing: DEARER })))
 
-  expect(await planRevert(store, 1)).toMatchObject({ created: 2, updated: 1, deleted: 0, version: null })
+  expect(await revert(1, true)).toMatchObject({ created: 2, updated: 1, deleted: 0, version: null })
   expect(await read()).toEqual(second)
   const priceRows = () => toTables(folder.database).select().from(prices).all()
   const before = priceRows()
@@ -64,16 +71,18 @@ test('each apply that changes something is a version; a revert brings back its r
   })
 })
 
-test('what a file took over from an administrator goes back to them', async () => {
-  await apply(catalog(model('v/a', { name: 'By hand' })), 'admin')
-  await apply(catalog(model('v/a')), 'file', { takeOver: true })
-  await revert(1)
+test('what was changed by hand and discarded by a file comes back', async () => {
+  await apply(catalog(model('v/a')))
+  edit('v/a', 'By hand')
+  await apply(catalog(model('v/a')), 'file', { discardEdits: true })
+  expect((await store.readCatalog()).models).toMatchObject([{ name: 'v/a', origin: 'file' }])
+  await revert(2)
   expect((await store.readCatalog()).models).toMatchObject([{ name: 'By hand', origin: 'admin' }])
 })
 
 test('what was changed by hand between two applies is a version of its own, and comes back, too', async () => {
   await apply(catalog(model('v/a')))
-  toTables(folder.database).update(models).set({ name: 'By hand', origin: 'admin' }).run()
+  edit('v/a', 'By hand')
   await revert(1)
   expect((await store.readCatalog()).models).toMatchObject([{ name: 'v/a', origin: 'file' }])
   const [, kept] = await listVersions(store)
@@ -97,15 +106,12 @@ test('a catalogue from before any version was kept is kept by the first change',
 test('a version shows what it changed, field by field', async () => {
   await apply(catalog(model('v/a')))
   await apply(catalog(model('v/a', { contextLength: 9 })))
-  expect((await showVersion(store, 2)).told).toEqual({
-    changes: [
-      {
-        ...{ action: 'update', name: 'models.v/a', origin: 'file' },
-        ...{ before: { context_length: 10 }, after: { context_length: 9 } },
-      },
-    ],
-    adoptions: [],
-  })
+  expect((await showVersion(store, 2)).changes).toEqual([
+    {
+      ...{ action: 'update', name: 'models.v/a', origin: 'file' },
+      ...{ before: { context_length: 10 }, after: { context_length: 9 } },
+    },
+  ])
 })
 
 test('the newest hundred are kept, numbers are never given twice, and others are said to be gone', async () => {
@@ -113,7 +119,7 @@ test('the newest hundred are kept, numbers are never given twice, and others are
   const versions = await listVersions(store)
   expect([versions.length, versions[0]?.number, versions.at(-1)?.number]).toEqual([100, 4, 103])
   await expect(revert(3)).rejects.toThrow('There is no version 3 of the catalogue on record')
-  expect((await showVersion(store, 4)).told).toBeNull()
+  expect((await showVersion(store, 4)).changes).toBeNull()
   await revert(4)
   expect((await store.readCatalog()).models).toMatchObject([{ name: 'name 4' }])
 })

@@ -1,6 +1,6 @@
 /**
- * Discovery, a file and an administrator disagree, in generated orders: what stands in the end is what the rules about origins
- * say, worked out here row by row, and a server starts on it.
+ * Discovery, a file and an administrator disagree, in generated orders: what stands in the end is what the rules about layers say,
+ * worked out here row by row, and a server starts on it.
  */
 import { expect, test } from 'bun:test'
 import { type ApplyOptions, applyCatalog } from '../../src/catalog/apply.ts'
@@ -9,6 +9,7 @@ import { toServeConfig } from '../../src/config.ts'
 import { ORIGINS, type Origin } from '../../src/domain/models.ts'
 import { createLog } from '../../src/log.ts'
 import { startServer } from '../../src/server/server.ts'
+import { mergeLayers } from '../../src/store/catalog-layers.ts'
 import type { AliasRow, ModelRow, RouteRow, UpstreamRow } from '../../src/store/catalog-rows.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { createFolder } from '../ledger/fixture.ts'
@@ -16,7 +17,7 @@ import { createPicker } from '../support/random.ts'
 import { model, ROUTE, upstream } from './declared.ts'
 
 type Draw = (below: number) => number
-type Wishes = Required<Pick<ApplyOptions, 'prune' | 'takeOver'>>
+type Wishes = Required<Pick<ApplyOptions, 'prune' | 'discardEdits'>>
 
 interface Step {
   origin: Origin
@@ -49,7 +50,7 @@ const drawPricing = (pick: Draw) => (pick(2) > 0 ? null : [{ prompt: `0.${pick(3
 function drawSteps(pick: Draw): Step[] {
   return Array.from({ length: 2 + pick(7) }, () => ({
     origin: ORIGINS[1 + pick(3)] ?? 'file',
-    wishes: { prune: pick(2) > 0, takeOver: pick(3) === 0 },
+    wishes: { prune: pick(2) > 0, discardEdits: pick(3) === 0 },
     catalog: drawCatalog(pick),
   }))
 }
@@ -80,29 +81,26 @@ interface Seen {
 }
 type Owned<Row> = Row & { origin?: Origin }
 
-const rank = (origin: Origin) => ORIGINS.indexOf(origin)
+/** What each layer says, by the names of rows. */
+type Layers = ReadonlyMap<Origin, Stands>
 
-/** The rules, row by row. */
-function follow(before: Stands, { origin, wishes, catalog }: Step): Stands {
+/** The rules of one layer: what is declared takes the place of what it said, and the rest goes where that is pruned. */
+function follow(before: Layers, { origin, wishes, catalog }: Step): Layers {
   const routes = catalog.models.flatMap(({ slug, routes }) => routes.map((route) => ({ ...route, model: slug })))
   const declared = toStands({ ...catalog, routes }, origin)
-  const after: Stands = new Map(before)
-  for (const [name, row] of declared) {
-    const held = before.get(name)
-    if (!held || wishes.takeOver || rank(held.origin) <= rank(origin)) after.set(name, row)
-  }
-  const isGoing = (name: string, row: { origin: Origin }) =>
-    !declared.has(name) && row.origin === origin && wishes.prune
-  for (const [name, row] of before) if (row.model && isGoing(name, row)) after.delete(name)
-  const needed = new Set(
-    [...after.values()]
-      .filter((row) => row.model && rank(row.origin) >= rank(origin))
-      .flatMap((row) => [row.model, row.upstream]),
-  )
-  for (const [name, row] of before) if (!row.model && isGoing(name, row) && !needed.has(name)) after.delete(name)
-  for (const [name, row] of after)
-    if (row.model && row.upstream && !(after.has(row.model) && after.has(row.upstream))) after.delete(name)
-  return after
+  const after = new Map(before)
+  if (wishes.discardEdits && origin !== 'admin')
+    after.set('admin', new Map([...(before.get('admin') ?? [])].filter(([name]) => !declared.has(name))))
+  const staying = wishes.prune ? [] : (before.get(origin) ?? [])
+  return after.set(origin, new Map([...staying, ...declared]))
+}
+
+/** The strongest layer counts, row by row, and a route where there is what it leads to. */
+function merge(layers: Layers): Stands {
+  const all: Stands = new Map(ORIGINS.flatMap((origin) => [...(layers.get(origin) ?? [])]))
+  const isLost = ({ model, upstream }: { model?: string; upstream?: string }) =>
+    model !== undefined && upstream !== undefined && !(all.has(model) && all.has(upstream))
+  return new Map([...all].filter(([, row]) => !isLost(row)))
 }
 
 const inOrder = (stands: Stands) => [...stands].sort(([a], [b]) => (a < b ? -1 : 1))
@@ -123,7 +121,7 @@ test.each(Array.from({ length: 60 }, (_, seed) => seed))('seed %d ends as the or
   const folder = createFolder()
   const store = createConfigStore(folder.database)
   const pick = createPicker(seed)
-  let expected: Stands = new Map()
+  let expected: Layers = new Map()
   let nowMs = 1_000
   const apply = ({ origin, wishes, catalog }: Step) =>
     applyCatalog(store, catalog, { ...wishes, origin, actor: 'test', subject: 'it', digest: 'd', nowMs: nowMs++ })
@@ -131,10 +129,11 @@ test.each(Array.from({ length: 60 }, (_, seed) => seed))('seed %d ends as the or
     expected = follow(expected, step)
     const { version } = await apply(step)
     const rows = await store.readCatalog()
-    expect(inOrder(toStands(rows))).toEqual(inOrder(expected))
+    expect(inOrder(toStands(rows))).toEqual(inOrder(merge(expected)))
     // What is kept of it is what stands.
-    if (version !== null) expect((await store.readVersion(version))?.rows).toEqual(rows)
-    // Saying it again changes nothing, unless a stronger one stood in the way of another.
+    const kept = version === null ? null : await store.readVersion(version)
+    if (kept) expect(inOrder(toStands(mergeLayers(kept.layers)))).toEqual(inOrder(toStands(rows)))
+    // Saying it again changes nothing.
     expect(await apply(step)).toMatchObject({ created: 0, updated: 0, deleted: 0, version: null })
   }
   if (seed % 12 === 0) expect(await canServe(folder.path)).toBe(true)

@@ -1,8 +1,7 @@
 /** A preset is kept as it is written, and read where it is used: planned, applied, exported, brought back; and what is wrong with one. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { applyCatalog, planApply } from '../../src/catalog/apply.ts'
+import { applyCatalog, revertCatalog } from '../../src/catalog/apply.ts'
 import { exportCatalog } from '../../src/catalog/file.ts'
-import { revertCatalog } from '../../src/catalog/history.ts'
 import type { UpstreamRow } from '../../src/store/catalog-rows.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { toUpstream } from '../../src/store/upstream.ts'
@@ -70,15 +69,20 @@ test('an export says what was written, and a plan of it is empty', async () => {
   expect(document.upstreams).toEqual({
     u: { preset: 'azure', base_url: 'https://r.openai.azure.com/openai/v1', api_key: `\${KEY}` },
   })
-  const plan = await planApply(store, (await parse(text)).catalog, { origin: 'file', prune: true })
+  const plan = await applyCatalog(store, (await parse(text)).catalog, PLAN)
   expect(plan.changes).toEqual([])
 })
+
+const PLAN = {
+  ...{ subject: 'it', digest: 'd', actor: 'test', nowMs: 1, isPlan: true, prune: true },
+  origin: 'file',
+} as const
 
 test('a change of it is told by its name, and a revert brings it back', async () => {
   await apply(withUpstream('{ preset: groq }'))
   const before = await stored()
   const { catalog } = await parse(withUpstream('{ preset: google }'))
-  const { changes } = await planApply(store, catalog, { origin: 'file', prune: true })
+  const { changes } = await applyCatalog(store, catalog, PLAN)
   expect(changes).toEqual([
     {
       ...{ action: 'update', name: 'upstreams.u', origin: 'file' },
@@ -93,7 +97,9 @@ test('a change of it is told by its name, and a revert brings it back', async ()
 
 test('one of a newer version is not ready, and no export says it', async () => {
   await apply(withUpstream('{ preset: groq }'))
-  folder.database.run(`UPDATE upstreams SET options = '{"preset":"later"}'`)
+  folder.database.run(
+    `UPDATE catalog_entries SET fields = json_set(fields, '$.options', json('{"preset":"later"}')) WHERE kind = 'upstreams'`,
+  )
   expect((await inForce()).notReady).toBe("this version of Tollgate does not know its preset 'later'")
   expect((await exportCatalog(store)).leftOut).toEqual([
     { name: 'upstreams.u', reason: expect.stringContaining("there is no preset 'later'") },

@@ -33,7 +33,9 @@ const own = (sql: string) => {
 test('a plan names each row and field that differs, changes nothing, and fails a check', async () => {
   await write(toText(A + B))
   await catalog('apply', 'mine.yaml')
-  own("UPDATE upstreams SET base_url = 'http://127.0.0.1:2/v1', origin = 'admin'")
+  own(
+    `INSERT INTO catalog_entries VALUES ('upstreams', 'near', 'admin', '{"id":"near","origin":"admin","baseUrl":"http://127.0.0.1:2/v1"}')`,
+  )
   await write(toText(A.replace('8192', '4096') + B.replaceAll('acme/b', 'acme/c')))
 
   const planned = await catalog('plan', 'mine.yaml', '--check')
@@ -41,18 +43,23 @@ test('a plan names each row and field that differs, changes nothing, and fails a
   expect(planned.stdout).toBe(`+ models.acme/c, 1 route
 ~ models.acme/a (file)
     context_length: 8192 -> 4096
-= upstreams.near (admin, which wins over the file)
+= upstreams.near (set by hand, which wins over the file)
     base_url: http://127.0.0.1:2/v1 -> http://127.0.0.1:1/v1
 = models.acme/b, 1 route (file: no longer declared; --prune deletes it)
 ${join(bench.folder, 'mine.yaml')} would make: 2 rows created, 1 updated, 0 deleted, 4 unchanged; 3 that differ would stay as they are. Nothing is changed yet: tollgate catalog apply mine.yaml
 `)
-  expect(await json('plan', 'mine.yaml')).toMatchObject({ differs: true, created: 2, left: { length: 3 } })
+  expect(await json('plan', 'mine.yaml')).toMatchObject({
+    differs: true,
+    created: 2,
+    overridden: { length: 1 },
+    kept: { length: 2 },
+  })
 
-  expect((await catalog('plan', 'mine.yaml', '--prune', '--take-over')).stdout).toContain(
+  expect((await catalog('plan', 'mine.yaml', '--prune', '--discard-edits')).stdout).toContain(
     '- models.acme/b, 1 route (file)',
   )
-  expect(await json('apply', 'mine.yaml', '--prune', '--take-over')).toMatchObject({
-    ...{ created: 2, updated: 2, deleted: 2, conflicts: [], kept: [], version: 3 },
+  expect(await json('apply', 'mine.yaml', '--prune', '--discard-edits')).toMatchObject({
+    ...{ created: 2, updated: 2, deleted: 2, overridden: [], kept: [], version: 3 },
   })
   const clean = await catalog('plan', 'mine.yaml', '--check')
   expect([clean.code, clean.stdout]).toEqual([0, expect.stringContaining('the database says the same')])
@@ -89,10 +96,12 @@ test('a plan, an apply on record and a list of them are of 80 columns, and lose 
 test('an apply says what it leaves alone, and how to have it otherwise', async () => {
   await write(toText(A + B))
   await catalog('apply', 'mine.yaml')
-  own("UPDATE models SET name = 'By hand', origin = 'admin' WHERE slug = 'acme/a'")
+  own(
+    `INSERT INTO catalog_entries VALUES ('models', 'acme/a', 'admin', '{"slug":"acme/a","origin":"admin","name":"By hand"}')`,
+  )
   await write(toText(A))
   const { stdout, stderr } = await catalog('apply', 'mine.yaml')
-  expect(stderr).toContain("conflict: models.acme/a: left as it is, because its admin settings win over the file's.")
+  expect(stderr).toContain('note: set by hand, which goes on to count: models.acme/a. Forget')
   expect(stderr).toMatch(/^note: no longer declared, and kept: models.acme\/b, .* with --prune;/m)
   expect(stdout).toContain('nothing to change')
   expect((await catalog('plan', 'mine.yaml')).stdout).toEndWith(
@@ -107,11 +116,11 @@ test('what is the same and another’s is no difference', async () => {
   await catalog('apply')
   await Bun.write(join(bench.folder, 'mine.yaml'), Bun.file(join(import.meta.dir, '../../catalog.yaml')))
   const planned = await catalog('plan', 'mine.yaml', '--check')
-  expect([planned.code, planned.stdout]).toEqual([0, expect.stringContaining('an apply makes it the owner of 5')])
+  expect([planned.code, planned.stdout]).toEqual([0, expect.stringContaining('the database says the same')])
 })
 
-test('the built-in catalogue takes nothing over, and is not planned where a file was applied', async () => {
-  expect(await catalog('apply', '--take-over')).toMatchObject({
+test('the built-in catalogue discards nothing, and is not planned where a file was applied', async () => {
+  expect(await catalog('apply', '--discard-edits')).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('name its file'),
   })
@@ -173,8 +182,10 @@ test('an export can be planned and applied, as YAML and as JSON, and replaces no
 test('an export warns of what it could not write', async () => {
   await write(toText(A))
   await catalog('apply', 'mine.yaml')
-  own("INSERT OR REPLACE INTO upstream_credentials SELECT id, 1, NULL, 'abc' FROM upstreams")
-  own("INSERT INTO aliases (alias, model, origin) VALUES ('gone', 'acme/gone', 'admin')")
+  own("INSERT INTO upstream_credentials VALUES ('near', 1, 'abc')")
+  own(
+    `INSERT INTO catalog_entries VALUES ('aliases', 'gone', 'admin', '{"alias":"gone","model":"acme/gone","listed":true,"origin":"admin"}')`,
+  )
   const { stdout, stderr } = await catalog('export')
   expect(stderr).toContain('warning: aliases.gone is left out: there is no model')
   expect(stderr).toContain('warning: upstreams.near: its credential was typed in')

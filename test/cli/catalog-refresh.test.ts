@@ -1,7 +1,7 @@
 /** `catalog refresh`: newer public facts, from a file or from an address that may send anything. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { editModel } from '../../src/catalog/edit-model.ts'
+import { editModel } from '../../src/catalog/edit.ts'
 import { fetchFacts } from '../../src/server/facts.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
@@ -138,7 +138,7 @@ test('the prices of a list stay, of a model and of a further route, and what it 
   }
 })
 
-test('what an administrator has set is not touched', async () => {
+test('what was set by hand is not touched, and the rest follows the facts', async () => {
   await addOpenai('gpt-4o')
   const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
   const pricing = [{ prompt: '0.000009', completion: '0.00001' }]
@@ -151,8 +151,8 @@ test('what an administrator has set is not touched', async () => {
   sqlite.close()
   await writeFacts({ 'gpt-4o': model({ input: 2, output: 8 }) })
   const ran = await bench.run('catalog', 'refresh', 'api.json', '--yes')
-  expect(ran.stdout).toContain('= models.openai/gpt-4o (admin, which wins over the discovered)')
-  expect(await modelOf('openai/gpt-4o')).toMatchObject({ pricing, context_length: 128_000 })
+  expect(ran.stdout).toContain('= models.openai/gpt-4o (set by hand, which wins over the discovered)')
+  expect(await modelOf('openai/gpt-4o')).toMatchObject({ pricing, context_length: 500_000 })
 })
 
 test('what a provider said of itself stays, but for the price', async () => {

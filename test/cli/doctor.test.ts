@@ -65,7 +65,11 @@ describe('where all is well', () => {
   })
 
   test('models of a wildcard and hidden ones are looked at like any other', async () => {
-    clinic.database().run("UPDATE models SET listed = slug = 'local/b', from_wildcard = slug <> 'local/b'")
+    clinic
+      .database()
+      .run(
+        `UPDATE catalog_entries SET fields = json_set(fields, '$.listed', json(iif(name = 'local/b', 'true', 'false')), '$.fromWildcard', json(iif(name = 'local/b', 'false', 'true'))) WHERE kind = 'models'`,
+      )
     clinic.serve({ upstreams: UPSTREAMS })
     expect((await clinic.examine()).of('models')).toBe('ok: 3 of 3 models can be asked.')
   })

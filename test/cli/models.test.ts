@@ -167,8 +167,12 @@ test('the price of a second of a local server is shown beside those of its token
 test('a route that is disabled, or whose upstream is, is shown as one that leads nowhere', async () => {
   serve()
   const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
-  sqlite.run(`UPDATE routes SET enabled = 0 WHERE model = 'local/tiny'`)
-  sqlite.run(`UPDATE upstreams SET enabled = 0 WHERE id = 'paid'`)
+  sqlite.run(
+    `UPDATE catalog_entries SET fields = json_set(fields, '$.enabled', json('false')) WHERE kind = 'routes' AND name LIKE 'local/tiny %'`,
+  )
+  sqlite.run(
+    `UPDATE catalog_entries SET fields = json_set(fields, '$.enabled', json('false')) WHERE kind = 'upstreams' AND name = 'paid'`,
+  )
   sqlite.close()
   const reasonOf = async (slug: string) => {
     const { routes, reason } = JSON.parse((await bench.run('models', 'show', slug, '--json')).stdout)

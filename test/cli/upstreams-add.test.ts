@@ -3,7 +3,7 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { editModel, type ModelChanges } from '../../src/catalog/edit-model.ts'
+import { editModel, type ModelChanges } from '../../src/catalog/edit.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
 import { createVault } from '../../src/store/vault.ts'

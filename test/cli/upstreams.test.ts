@@ -41,7 +41,9 @@ models:
   )
   expect((await bench.run('catalog', 'apply', 'c.yaml')).code).toBe(0)
   const sqlite = new Database(databasePath(bench.folder))
-  sqlite.run("UPDATE upstreams SET enabled = 0 WHERE id = 'off'")
+  sqlite.run(
+    `UPDATE catalog_entries SET fields = json_set(fields, '$.enabled', json('false')) WHERE kind = 'upstreams' AND name = 'off'`,
+  )
   sqlite.close()
 }
 
@@ -128,7 +130,9 @@ describe('upstreams list', () => {
   test('says of a dialect that a newer version has written that this one does not know it', async () => {
     await declare()
     const sqlite = new Database(databasePath(bench.folder))
-    sqlite.run("UPDATE upstreams SET dialect = 'unheard-of'")
+    sqlite.run(
+      `UPDATE catalog_entries SET fields = json_set(fields, '$.dialect', 'unheard-of') WHERE kind = 'upstreams'`,
+    )
     sqlite.close()
     const reason = "this version of Tollgate does not know its dialect 'unheard-of'"
     const { stdout } = await bench.run('upstreams', 'list')

@@ -50,7 +50,7 @@ test('routes are found by words of what they are called, do and take', () => {
   const find = (search: string) =>
     findRoutes(toGroups(admin), search, admin.components.schemas).flatMap(({ routes }) => routes.map(({ id }) => id))
   expect(find('post BACKUPS')).toEqual(['postAdminApiBackups'])
-  expect(find('take_over')).toEqual(['postAdminApiCatalogPlan', 'postAdminApiCatalogApply'])
+  expect(find('discard_edits')).toEqual(['postAdminApiCatalogPlan', 'postAdminApiCatalogApply'])
   expect(find('nothing of the kind')).toEqual([])
   expect(find('').length).toBe(fixture.admin.routes.length)
 })

@@ -206,7 +206,9 @@ models:
 test('an upstream that a newer version has given a dialect of its own is passed over', async () => {
   const { app, first, second, chat } = several
   const sqlite = openDatabase(databasePath(app.dataFolder), { busyMs: 5_000 })
-  sqlite.run("UPDATE upstreams SET dialect = 'unheard-of' WHERE id = 'first'")
+  sqlite.run(
+    `UPDATE catalog_entries SET fields = json_set(fields, '$.dialect', 'unheard-of') WHERE kind = 'upstreams' AND name = 'first'`,
+  )
   sqlite.run("UPDATE settings SET value = CAST(value AS INTEGER) + 1 WHERE key = 'config_revision'")
   sqlite.close()
   while (!(await app.logText()).includes('upstream_not_ready')) await Bun.sleep(5)

@@ -8,7 +8,7 @@ import type { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 import { toBilled } from '../../src/accounting/bill.ts'
 import { applyCatalog, toApplyOptions } from '../../src/catalog/apply.ts'
-import { editModel } from '../../src/catalog/edit-model.ts'
+import { editModel } from '../../src/catalog/edit.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
 import { mintId } from '../../src/domain/id.ts'
 import { costNanoUsd } from '../../src/domain/price.ts'
@@ -96,7 +96,7 @@ function writeRequests(database: Database, owners: ReadonlyMap<string, Owner>, n
   const store = createLedgerStore(database, async () => checkpointHere(database))
   const random = createRandom(7)
   const priceOf = database.query<{ priceId: string | null; pricing: string }, [string]>(
-    'SELECT price_id AS priceId, pricing FROM models WHERE slug = ?',
+    "SELECT fields ->> 'priceId' AS priceId, fields -> 'pricing' AS pricing FROM catalog_entries WHERE kind = 'models' AND name = ? ORDER BY origin LIMIT 1",
   )
   const prices = new Map(
     MODELS.map(({ slug }) => {

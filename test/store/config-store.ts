@@ -2,7 +2,15 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { AuditAction } from '../../src/domain/changes.ts'
 import { NO_LIMITS } from '../../src/domain/limits.ts'
-import type { AliasRow, CatalogWrite, ModelRow, RouteRow, UpstreamRow } from '../../src/store/catalog-rows.ts'
+import { mergeLayers } from '../../src/store/catalog-layers.ts'
+import type {
+  AliasRow,
+  CatalogRows,
+  CatalogWrite,
+  ModelRow,
+  RouteRow,
+  UpstreamRow,
+} from '../../src/store/catalog-rows.ts'
 import type { AuditQuery, ConfigStore, Decided, StoredKey, StoredTeam, Watch } from '../../src/store/config-store.ts'
 import { until } from '../support/until.ts'
 
@@ -73,18 +81,12 @@ const ROUTE: RouteRow = {
   },
 }
 const ALIAS: AliasRow = { alias: 'fast', model: 'v/m', listed: true, origin: 'file' }
-const nothing = { create: [], update: [], delete: [] }
-const write = (more: Partial<CatalogWrite>): CatalogWrite => ({
-  ...{ upstreams: nothing, models: nothing, routes: nothing, aliases: nothing, prices: [] },
-  ...more,
-})
-const ALL = write({
-  upstreams: { ...nothing, create: [UPSTREAM] },
-  models: { ...nothing, create: [MODEL] },
-  routes: { ...nothing, create: [ROUTE, { ...ROUTE, upstreamModel: 'a' }] },
-  aliases: { ...nothing, create: [ALIAS] },
-  prices: [{ id: 'p', model: 'v/m', upstream: null, pricing: MODEL.pricing, createdMs: 1 }],
-})
+const PRICE = { id: 'p', model: 'v/m', upstream: null, pricing: MODEL.pricing, createdMs: 1 }
+const ROWS: CatalogRows = {
+  ...{ upstreams: [UPSTREAM], models: [MODEL], aliases: [ALIAS] },
+  routes: [ROUTE, { ...ROUTE, upstreamModel: 'a' }],
+}
+const ALL: CatalogWrite = { layers: ROWS, prices: [PRICE] }
 
 export const decided = <Write>(what: Write): Decided<Write, null> => ({
   value: null,
@@ -114,12 +116,12 @@ export function testConfigStore(name: string, open: () => StorePair): void {
     })
 
     const set = (row: UpstreamRow, more: Partial<CatalogWrite> = {}) =>
-      store.changeCatalog(BY, () => decided(write({ upstreams: { ...nothing, update: [row] }, ...more })))
+      store.changeCatalog(BY, () => decided<CatalogWrite>({ layers: { ...ROWS, upstreams: [row] }, ...more }))
 
     test('a credential that was typed in stays with its upstream as long as that goes where it went', async () => {
       const { id, dialect, baseUrl, options } = UPSTREAM
       const sealed = async () => (await pair.other.readSealed()).map((one) => one.sealed)
-      await store.changeCatalog(BY, () => decided(ALL))
+      await store.changeCatalog(BY, () => decided<CatalogWrite>(ALL))
       expect(await sealed()).toEqual([])
       await set(UPSTREAM, { credentials: [{ id, sealed: ['x'] }] })
       expect(await pair.other.readSealed()).toEqual([{ id, dialect, baseUrl, options, number: 1, sealed: 'x' }])
@@ -150,7 +152,7 @@ export function testConfigStore(name: string, open: () => StorePair): void {
         [1, 'x'],
         [2, 'y'],
       ]
-      await store.changeCatalog(BY, () => decided(ALL))
+      await store.changeCatalog(BY, () => decided<CatalogWrite>(ALL))
       await set(UPSTREAM, { credentials: [{ id, sealed: ['x', 'y'] }] })
       expect(await sealed()).toEqual(both)
       await set({ ...UPSTREAM, options: { ...UPSTREAM.options, rpm: 7 } })
@@ -161,7 +163,7 @@ export function testConfigStore(name: string, open: () => StorePair): void {
 
     test('an upstream has several references, in their order', async () => {
       const apiKeyRef = [`\${B}`, `\${A}`, 'file:/run/secrets/c']
-      await store.changeCatalog(BY, () => decided(ALL))
+      await store.changeCatalog(BY, () => decided<CatalogWrite>(ALL))
       await set({ ...UPSTREAM, apiKeyRef })
       expect((await pair.other.readCatalog()).upstreams[0]?.apiKeyRef).toEqual(apiKeyRef)
       await set({ ...UPSTREAM, apiKeyRef: `\${A}` })
@@ -169,14 +171,14 @@ export function testConfigStore(name: string, open: () => StorePair): void {
     })
 
     test('no row of the catalogue, and no state of it that is kept, has a credential', async () => {
-      await store.changeCatalog(BY, () => decided(write({ ...ALL, credentials: [{ id: 'u', sealed: ['x'] }] })))
+      await store.changeCatalog(BY, () => decided<CatalogWrite>({ ...ALL, credentials: [{ id: 'u', sealed: ['x'] }] }))
       expect((await store.readCatalog()).upstreams).toEqual([UPSTREAM])
       expect((await store.read()).upstreams).toEqual([UPSTREAM])
     })
 
     test('a change is written with its audit row and the next revision, and others see it', async () => {
       await store.changeKeys(BY, () => decided({ teams: [team('t')] }))
-      await store.changeCatalog({ ...BY, nowMs: 2_000 }, () => decided(ALL))
+      await store.changeCatalog({ ...BY, nowMs: 2_000 }, () => decided<CatalogWrite>(ALL))
       const { revision, teams, models } = await pair.other.read()
       expect([revision, teams, models]).toEqual([2, [team('t')], [MODEL]])
       expect(await pair.other.readRevision()).toBe(2)
@@ -270,53 +272,49 @@ export function testConfigStore(name: string, open: () => StorePair): void {
     })
 
     test('a decision sees what is there, and catalogue rows come in the order in which they were made', async () => {
-      await store.changeCatalog(BY, () => decided(ALL))
+      await store.changeCatalog(BY, () => decided<CatalogWrite>(ALL))
       const seen = await store.changeCatalog(BY, (rows) => ({ value: rows, change: null }))
-      expect(seen).toEqual(await store.readCatalog())
+      expect(mergeLayers(seen)).toEqual(await store.readCatalog())
       expect(seen.routes.map(({ upstreamModel }) => upstreamModel)).toEqual(['z', 'a'])
       expect(seen).toMatchObject({ upstreams: [UPSTREAM], models: [MODEL], aliases: [ALIAS] })
     })
 
     test('prices stay on record, newest first, whatever becomes of their model', async () => {
-      const price = ALL.prices.map((row) => ({ ...row, id: 'q', upstream: UPSTREAM.id, createdMs: 2 }))
-      await store.changeCatalog(BY, () => decided(ALL))
-      await store.changeCatalog(BY, () => decided(write({ prices: price, models: { ...nothing, delete: [MODEL] } })))
-      expect(await store.readPrices(MODEL.slug)).toEqual([...price, ...ALL.prices])
+      const prices = [{ ...PRICE, id: 'q', upstream: UPSTREAM.id, createdMs: 2 }]
+      await store.changeCatalog(BY, () => decided<CatalogWrite>(ALL))
+      await store.changeCatalog(BY, () => decided<CatalogWrite>({ prices, layers: { ...ROWS, models: [] } }))
+      expect(await store.readPrices(MODEL.slug)).toEqual([...prices, PRICE])
       expect(await store.readPrices('v/other')).toEqual([])
     })
 
     test('catalogue rows are updated and deleted by their names, routes with what they lead to', async () => {
-      await store.changeCatalog(BY, () => decided(ALL))
+      await store.changeCatalog(BY, () => decided<CatalogWrite>(ALL))
       const [other, narrow] = [
         { ...MODEL, name: 'Other' },
         { ...ROUTE, maxOutputLength: 2 },
       ]
-      const changes = write({
-        models: { ...nothing, update: [other] },
-        routes: { ...nothing, update: [narrow], delete: [{ ...ROUTE, upstreamModel: 'a' }] },
-        aliases: { ...nothing, delete: [ALIAS] },
-      })
-      await store.changeCatalog(BY, () => decided(changes))
+      const layers = { upstreams: [UPSTREAM], models: [other], routes: [narrow], aliases: [] }
+      await store.changeCatalog(BY, () => decided<CatalogWrite>({ layers }))
       expect(await store.readCatalog()).toEqual({
         ...{ upstreams: [UPSTREAM], models: [other], routes: [narrow], aliases: [] },
       })
-      await store.changeCatalog(BY, () => decided(write({ upstreams: { ...nothing, delete: [UPSTREAM] } })))
+      await store.changeCatalog(BY, () => decided<CatalogWrite>({ layers: { ...layers, upstreams: [] } }))
       expect(await store.readCatalog()).toMatchObject({ upstreams: [], models: [other], routes: [] })
     })
 
     test('versions of the catalogue are kept with a change, found again, and forgotten below the oldest', async () => {
       const toVersion = (number: number) => ({
         ...{ number, atMs: 5, actor: 'ann', action: 'catalog.apply', subject: 'c.yaml' },
-        ...{ created: 1, updated: 2, deleted: 3, adopted: 4 },
+        ...{ created: 1, updated: 2, deleted: 3 },
       })
-      const rows = { upstreams: [UPSTREAM], models: [MODEL], routes: [ROUTE], aliases: [ALIAS] }
-      const versions = [1, 2, 3].map((number) => ({ ...toVersion(number), rows }))
+      const layers = { upstreams: [UPSTREAM], models: [MODEL], routes: [ROUTE], aliases: [ALIAS] }
+      const versions = [1, 2, 3].map((number) => ({ ...toVersion(number), layers }))
       await store.changeCatalog(BY, (_, history) => {
         expect([history.newest(), history.find(1)]).toEqual([null, null])
-        return decided(write({ versions, oldestVersion: 2 }))
+        return decided<CatalogWrite>({ versions, oldestVersion: 2 })
       })
       expect(await pair.other.readVersions()).toEqual([2, 3].map(toVersion))
-      expect([await store.readVersion(1), await store.readVersion(2)]).toEqual([null, { ...toVersion(2), rows }])
+      expect([await store.readVersion(1), await store.readVersion(2)]).toEqual([null, { ...toVersion(2), layers }])
       const newest = await store.changeCatalog(BY, (_, history) => ({ value: history.newest(), change: null }))
       expect(newest?.number).toBe(3)
     })

@@ -4,8 +4,8 @@ import type { Context } from '../io.ts'
 import { toCatalogFile } from './serve.ts'
 
 const CATALOG_FILE = 'the catalogue; else <data>/catalog.yaml, else ./catalog.yaml, else the built-in one'
-const PRUNE = 'delete rows of a file that this one no longer declares'
-const TAKE_OVER = 'have the file win over an administrator: what both declare becomes the file’s'
+const PRUNE = 'delete what a file has declared and this one no longer does'
+const DISCARD_EDITS = 'forget what was changed by hand of what it declares'
 
 export function addCatalog(program: Command, context: Context): void {
   const catalog = program
@@ -25,7 +25,7 @@ export function addCatalog(program: Command, context: Context): void {
     .argument('[file]', CATALOG_FILE)
     .option('--catalog <file>', 'the same as the argument')
     .option('--prune', PRUNE)
-    .option('--take-over', TAKE_OVER)
+    .option('--discard-edits', DISCARD_EDITS)
     .option('--check', 'exit 1 where they differ')
     .action(async (name, flags) => (await import('../catalog.ts')).plan(fileOf(name, flags), flags, context))
   catalog
@@ -34,7 +34,7 @@ export function addCatalog(program: Command, context: Context): void {
     .argument('[file]', CATALOG_FILE)
     .option('--catalog <file>', 'the same as the argument')
     .option('--prune', PRUNE)
-    .option('--take-over', TAKE_OVER)
+    .option('--discard-edits', DISCARD_EDITS)
     .action(async (name, flags) => (await import('../catalog.ts')).apply(fileOf(name, flags), flags, context))
   catalog
     .command('refresh')

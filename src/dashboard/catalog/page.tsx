@@ -109,7 +109,7 @@ export function VersionDrawer({ number, isNewest, onClose }: { number: number; i
               {version.changes === null ? (
                 <p class="dim">What it changed is not known any more: the version before it is not kept.</p>
               ) : (
-                <Plan of={{ ...version, changes: version.changes, adoptions: version.adoptions }} />
+                <Plan of={{ ...version, changes: version.changes }} />
               )}
               {may('editor') && !isNewest && (
                 <div class="form-foot">
@@ -140,7 +140,7 @@ const Revert = ({ number, onDone, onCancel }: { number: number; onDone(): void; 
   />
 )
 
-const NEW = { yaml: '', prune: 'no', take_over: 'no' }
+const NEW = { yaml: '', prune: 'no', discard_edits: 'no' }
 type Values = typeof NEW
 
 export const ApplyDrawer = ({ onClose }: { onClose(): void }) => (
@@ -158,8 +158,8 @@ export const ApplyDrawer = ({ onClose }: { onClose(): void }) => (
   </Overlay>
 )
 
-async function send({ yaml, prune, take_over }: Values, _isPlan: boolean, planned: Planned | null) {
-  const wishes = { prune: prune === 'yes', take_over: take_over === 'yes' }
+async function send({ yaml, prune, discard_edits }: Values, _isPlan: boolean, planned: Planned | null) {
+  const wishes = { prune: prune === 'yes', discard_edits: discard_edits === 'yes' }
   if (planned === null) return planYaml(yaml, wishes)
   await applyYaml(yaml, wishes, planned.revision)
   return planned
@@ -200,7 +200,7 @@ function Fields({ form }: { form: FormState<Values> }) {
       />
       <SelectField
         of={form}
-        name="take_over"
+        name="discard_edits"
         label="What was set by hand"
         options={[
           ['no', 'Stays'],
@@ -272,7 +272,7 @@ export async function revert(number: number, isPlan: boolean, revision: string |
 
 export interface Wishes {
   prune: boolean
-  take_over: boolean
+  discard_edits: boolean
 }
 
 export const planYaml = (yaml: string, wishes: Wishes) => ask(api.catalog.plan.post({ yaml, ...wishes }))

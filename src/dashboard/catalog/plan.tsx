@@ -14,11 +14,11 @@ export interface Planned {
   created: number
   updated: number
   deleted: number
-  adopted: number
   changes: readonly Change[]
-  adoptions: readonly { name: string; before: string; after: string }[]
-  /** What would change and stays as it is. */
-  left?: readonly { name: string; origin: string; why: string; by?: string }[]
+  /** What does not count, since a stronger layer says otherwise. */
+  overridden?: readonly { name: string; origin: string }[]
+  /** What is no longer declared, and not pruned. */
+  kept?: readonly string[]
 }
 
 /** More would be a file to read: the export has all of them. */
@@ -27,54 +27,43 @@ const CHANGES_SHOWN = 100
 /** Of more than these one sees the names first. */
 const MOST_UNFOLDED = 8
 
-export const Plan = ({ of: { changes, adoptions, left = [], ...counts } }: { of: Planned }) => (
-  <div class="plan">
-    <p>
-      <strong>{toCountsText(counts)}</strong>
-      {left.length > 0 && `, ${left.length} left as ${left.length === 1 ? 'it is' : 'they are'}`}
-    </p>
-    {changes.length > 0 && (
-      <ul class="changes">
-        {changes.slice(0, CHANGES_SHOWN).map((change) => (
-          <ChangedRow key={change.name} of={change} isFolded={changes.length > MOST_UNFOLDED} />
-        ))}
-      </ul>
-    )}
-    {changes.length > CHANGES_SHOWN && <p class="dim">and {changes.length - CHANGES_SHOWN} more</p>}
-    {adoptions.length > 0 && (
-      <details>
-        <summary>{adoptions.length} with another owner and nothing else</summary>
-        <ul class="plain-list">
-          {adoptions.slice(0, CHANGES_SHOWN).map(({ name, before, after }) => (
-            <li key={name}>
-              {toRowName(name)}: {before} → {after}
-            </li>
+export const Plan = ({ of: { changes, overridden = [], kept = [], ...counts } }: { of: Planned }) => {
+  const staying = [
+    ...overridden.map(toStaying),
+    ...kept.map((name) => `${toRowName(name)}: no longer named, and not pruned`),
+  ]
+  return (
+    <div class="plan">
+      <p>
+        <strong>{toCountsText(counts)}</strong>
+        {staying.length > 0 && `, ${staying.length} left as ${staying.length === 1 ? 'it is' : 'they are'}`}
+      </p>
+      {changes.length > 0 && (
+        <ul class="changes">
+          {changes.slice(0, CHANGES_SHOWN).map((change) => (
+            <ChangedRow key={change.name} of={change} isFolded={changes.length > MOST_UNFOLDED} />
           ))}
         </ul>
-      </details>
-    )}
-    {left.length > 0 && (
-      <details open={changes.length === 0}>
-        <summary>
-          {left.length} left as {left.length === 1 ? 'it is' : 'they are'}
-        </summary>
-        <ul class="plain-list">
-          {left.slice(0, CHANGES_SHOWN).map((one) => (
-            <li key={one.name}>
-              {toRowName(one.name)}: {toWhy(one)}
-            </li>
-          ))}
-        </ul>
-      </details>
-    )}
-  </div>
-)
-
-function toWhy({ why, origin, by }: NonNullable<Planned['left']>[number]): string {
-  if (why === 'stronger') return `set by ${origin === 'admin' ? 'hand' : origin}, which wins`
-  if (why === 'used') return `no longer named, and needed by ${by ?? 'a route'}`
-  return 'no longer named, and not pruned'
+      )}
+      {changes.length > CHANGES_SHOWN && <p class="dim">and {changes.length - CHANGES_SHOWN} more</p>}
+      {staying.length > 0 && (
+        <details open={changes.length === 0}>
+          <summary>
+            {staying.length} left as {staying.length === 1 ? 'it is' : 'they are'}
+          </summary>
+          <ul class="plain-list">
+            {staying.slice(0, CHANGES_SHOWN).map((text) => (
+              <li key={text}>{text}</li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </div>
+  )
 }
+
+const toStaying = ({ name, origin }: { name: string; origin: string }) =>
+  `${toRowName(name)}: set by ${origin === 'admin' ? 'hand' : origin}, which wins`
 
 function ChangedRow({ of: change, isFolded }: { of: Change; isFolded: boolean }) {
   const { kind, word } = toAction(change)
@@ -146,8 +135,8 @@ export function PlannedForm<Values extends Record<string, string>>(props: Planne
   )
 }
 
-const toDiffers = ({ differs, changes, adoptions, left = [] }: Planned & { differs?: boolean }) =>
-  differs ?? changes.length + adoptions.length + left.length > 0
+const toDiffers = ({ differs, changes, overridden = [], kept = [] }: Planned & { differs?: boolean }) =>
+  differs ?? changes.length + overridden.length + kept.length > 0
 
 /** Where the focus goes when the plan has come. */
 function PlanHeading() {

@@ -74,16 +74,14 @@ interface Counts {
   created: number
   updated: number
   deleted: number
-  adopted: number
 }
 
 /** Such as `2 new, 1 changed`; `nothing` where it is none. */
-export function toCountsText({ created, updated, deleted, adopted }: Counts): string {
+export function toCountsText({ created, updated, deleted }: Counts): string {
   const parts = [
     ...(created > 0 ? [`${created} new`] : []),
     ...(updated > 0 ? [`${updated} changed`] : []),
     ...(deleted > 0 ? [`${deleted} removed`] : []),
-    ...(adopted > 0 ? [`${adopted} with another owner`] : []),
   ]
   return parts.join(', ') || 'nothing'
 }

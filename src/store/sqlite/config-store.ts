@@ -11,8 +11,7 @@ import { codeOf } from '../../domain/error.ts'
 import { mintId, timeOfId } from '../../domain/id.ts'
 import type { Log } from '../../log.ts'
 import type { Actor, AuditQuery, ConfigStore, Decided, Settings, SettingsWrite, Watch } from '../config-store.ts'
-import { readCatalog, readSealed, writeCatalog } from './catalog-rows.ts'
-import { readVersions, toHistory } from './catalog-versions.ts'
+import { readCatalog, readLayers, readSealed, readVersions, toHistory, writeCatalog } from './catalog.ts'
 import { toKeyReader, writeKeys } from './key-rows.ts'
 import * as schema from './schema.ts'
 import { audit, prices, settings } from './schema.ts'
@@ -29,16 +28,15 @@ export function createConfigStore(sqlite: Database): ConfigStore {
 
   return {
     read: async () =>
-      database.transaction((tx) => ({
-        revision: readRevision(tx),
-        sealed: readSealed(tx),
-        ...readKeys(tx),
-        ...readCatalog(tx),
-      })),
+      database.transaction((tx) => {
+        const rows = readCatalog(tx)
+        return { revision: readRevision(tx), sealed: readSealed(tx, rows.upstreams), ...readKeys(tx), ...rows }
+      }),
     readRevision: async () => database.transaction(readRevision),
     readKeys: async () => database.transaction(readKeys),
     readCatalog: async () => database.transaction(readCatalog),
-    readSealed: async () => database.transaction(readSealed),
+    readLayers: async () => database.transaction(readLayers),
+    readSealed: async () => database.transaction((tx) => readSealed(tx, readCatalog(tx).upstreams)),
     readSettings: async () => readSettings(database),
     readPrices: async (model) =>
       database
@@ -63,8 +61,8 @@ export function createConfigStore(sqlite: Database): ConfigStore {
       untilFree(() =>
         change(database, {
           by,
-          read: (tx) => ({ rows: readCatalog(tx), history: toHistory(tx) }),
-          decide: ({ rows, history }) => decide(rows, history),
+          read: (tx) => ({ layers: readLayers(tx), history: toHistory(tx) }),
+          decide: ({ layers, history }) => decide(layers, history),
           write: writeCatalog,
         }),
       ),

@@ -34,6 +34,7 @@ import credentialOfCalls from '../../../drizzle/0024_credential_of_calls.sql' wi
 import computeMs from '../../../drizzle/0025_compute_ms.sql' with { type: 'text' }
 import ceilings from '../../../drizzle/0026_ceilings.sql' with { type: 'text' }
 import aRowForEachCall from '../../../drizzle/0027_a_row_for_each_call.sql' with { type: 'text' }
+import catalogLayers from '../../../drizzle/0028_catalog_layers.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 import { BACKUPS, beginPart, findLack, finishPart, isDiskFull, removeParts } from '../copy-file.ts'
 import { filesIn } from '../disk.ts'
@@ -74,6 +75,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0025_compute_ms', sql: computeMs },
   { name: '0026_ceilings', sql: ceilings },
   { name: '0027_a_row_for_each_call', sql: aRowForEachCall },
+  { name: '0028_catalog_layers', sql: catalogLayers },
 ]
 
 export interface SchemaState {

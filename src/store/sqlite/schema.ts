@@ -4,13 +4,11 @@
  * digits; those of prices and of runs of the server ("instance") are shorter.
  */
 import { blob, index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
-import type { Deadlines } from '../../domain/deadlines.ts'
-import type { DialectName, UpstreamSettings } from '../../domain/dialects.ts'
 import type { LimitName, Period } from '../../domain/limits.ts'
-import type { Feature, Modality, Origin, RouteSettings } from '../../domain/models.ts'
+import type { Origin } from '../../domain/models.ts'
 import type { Role, TokenScope } from '../../domain/roles.ts'
 import type { PricingItem } from '../../domain/usage.ts'
-import type { ListedFact } from '../catalog-rows.ts'
+import type { EntryOf, Kind } from '../catalog-layers.ts'
 import type { Ceilings } from '../config-store.ts'
 
 export const count = (name: string) => integer(name).notNull().default(0)
@@ -24,93 +22,32 @@ const limits = () => ({
   budgetPeriod: text('budget_period').$type<Period>(),
 })
 const flag = (name: string) => integer(name, { mode: 'boolean' })
-const origin = () => text('origin').$type<Origin>().notNull()
 
-export const upstreams = sqliteTable('upstreams', {
-  id: text('id').primaryKey(),
-  dialect: text('dialect').$type<DialectName>().notNull(),
-  baseUrl: text('base_url'),
-  local: flag('local').notNull().default(false),
-  enabled: flag('enabled').notNull().default(true),
-  deadlines: text('deadlines', { mode: 'json' }).$type<Partial<Deadlines>>().notNull(),
-  options: text('options', { mode: 'json' }).$type<UpstreamSettings>().notNull(),
-  origin: origin(),
-  createdMs: integer('created_ms').notNull(),
-  updatedMs: integer('updated_ms').notNull(),
-})
+/** The layers of the catalog (`catalog-layers.ts`): one entry of each kind and name in each. */
+export const catalogEntries = sqliteTable(
+  'catalog_entries',
+  {
+    kind: text('kind').$type<Kind>().notNull(),
+    /** As `NAMES` has it. */
+    name: text('name').notNull(),
+    origin: text('origin').$type<Origin>().notNull(),
+    /** All that it says, its names among it. References such as `${OPENAI_API_KEY}` are resolved by the server; never a secret itself. */
+    fields: text('fields', { mode: 'json' }).$type<EntryOf<Kind>>().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.kind, table.name, table.origin] })],
+)
 
-/** By what an upstream is called: of several, each conversation has its own. */
+/** Credentials that administrators have typed in: of several of an upstream, each conversation has its own. */
 export const upstreamCredentials = sqliteTable(
   'upstream_credentials',
   {
-    upstream: text('upstream')
-      .notNull()
-      .references(() => upstreams.id, { onDelete: 'cascade' }),
+    upstream: text('upstream').notNull(),
     /** From 1 on. */
     number: integer('number').notNull(),
-    /** A reference such as `${OPENAI_API_KEY}`, resolved by the server. Never a secret itself. */
-    ref: text('ref'),
-    /** One that an administrator typed in: AES-GCM under the data folder's `secret`; '' = it is to be typed in again. */
-    sealed: text('sealed'),
+    /** AES-GCM under the data folder's `secret`; '' = it is to be typed in again. */
+    sealed: text('sealed').notNull(),
   },
   (table) => [primaryKey({ columns: [table.upstream, table.number] })],
-)
-
-export const models = sqliteTable('models', {
-  slug: text('slug').primaryKey(),
-  name: text('name').notNull(),
-  ownedBy: text('owned_by').notNull(),
-  contextLength: integer('context_length').notNull(),
-  maxOutputLength: integer('max_output_length').notNull(),
-  inputModalities: text('input_modalities', { mode: 'json' }).$type<Modality[]>().notNull(),
-  outputModalities: text('output_modalities', { mode: 'json' }).$type<Modality[]>().notNull(),
-  supportedFeatures: text('supported_features', { mode: 'json' }).$type<Feature[]>().notNull(),
-  pricing: text('pricing', { mode: 'json' }).$type<PricingItem[]>().notNull(),
-  priceId: text('price_id'),
-  enabled: flag('enabled').notNull().default(true),
-  /** False where the catalogue hides it from lists of models: it can still be asked for. */
-  listed: flag('listed').notNull().default(true),
-  /** Whether it is one of those that a wildcard stands for. */
-  fromWildcard: flag('from_wildcard').notNull().default(false),
-  /** What of it its provider's own list has said. */
-  fromList: text('from_list', { mode: 'json' }).$type<ListedFact[]>().notNull().default([]),
-  origin: origin(),
-  createdMs: integer('created_ms').notNull(),
-  updatedMs: integer('updated_ms').notNull(),
-})
-
-export const aliases = sqliteTable('aliases', {
-  alias: text('alias').primaryKey(),
-  model: text('model').notNull(),
-  listed: flag('listed').notNull().default(true),
-  origin: origin(),
-})
-
-export const routes = sqliteTable(
-  'routes',
-  {
-    model: text('model')
-      .notNull()
-      .references(() => models.slug, { onDelete: 'cascade' }),
-    upstream: text('upstream')
-      .notNull()
-      .references(() => upstreams.id, { onDelete: 'cascade' }),
-    upstreamModel: text('upstream_model').notNull(),
-    priority: integer('priority').notNull().default(0),
-    weight: integer('weight').notNull().default(1),
-    /** Set where this route costs something else than its model. */
-    pricing: text('pricing', { mode: 'json' }).$type<PricingItem[]>(),
-    priceId: text('price_id'),
-    /** Set where this route can do less than its model says. */
-    contextLength: integer('context_length'),
-    maxOutputLength: integer('max_output_length'),
-    supportedFeatures: text('supported_features', { mode: 'json' }).$type<Feature[]>(),
-    options: text('options', { mode: 'json' }).$type<RouteSettings>().notNull().default({}),
-    fromList: text('from_list', { mode: 'json' }).$type<ListedFact[]>().notNull().default([]),
-    enabled: flag('enabled').notNull().default(true),
-    origin: origin(),
-  },
-  (table) => [primaryKey({ columns: [table.model, table.upstream, table.upstreamModel] })],
 )
 
 export const teams = sqliteTable('teams', {
@@ -205,9 +142,8 @@ export const catalogVersions = sqliteTable('catalog_versions', {
   created: count('created'),
   updated: count('updated'),
   deleted: count('deleted'),
-  adopted: count('adopted'),
-  /** All rows of the catalogue's tables as JSON, by the names of `CatalogRows`, packed (zstd). */
-  rows: blob('rows', { mode: 'buffer' }).notNull(),
+  /** All entries of its layers as JSON, packed (zstd). */
+  packed: blob('rows', { mode: 'buffer' }).notNull(),
 })
 
 export const settings = sqliteTable('settings', {

@@ -1,10 +1,12 @@
 /** Migrations: the list, the schema that they make, and that none is ever run at the cost of data. */
+
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { generateSQLiteDrizzleJson, generateSQLiteMigration } from 'drizzle-kit/api'
+import { revertCatalog } from '../../../src/catalog/apply.ts'
 import { HOUR_MS } from '../../../src/domain/time.ts'
 import { toSnapshot } from '../../../src/store/snapshot.ts'
 import { createConfigStore } from '../../../src/store/sqlite/config-store.ts'
@@ -229,6 +231,73 @@ test('each call of a request that took several has a row from then on, and a kil
     { id: 'killed', status: 'abandoned', upstream: 'spare', attempts: 3, cost_nano_usd: 140 },
     { id: 'settled', attempts: 2, cost_nano_usd: 700 },
   ])
+})
+
+test('a catalog of rows becomes layers: it says the same at the same prices, and its history comes back', async () => {
+  const at = MIGRATIONS.findIndex(({ name }) => name.endsWith('catalog_layers'))
+  migrate(database, folder, NOW, MIGRATIONS.slice(0, at))
+  const times = { createdMs: 5, updatedMs: 6 }
+  const upstream = (id: string, origin: string, more: object = {}) => ({
+    ...{ id, dialect: 'openai', baseUrl: 'http://h/v1', apiKeyRef: null, local: false, enabled: true },
+    ...{ deadlines: { idle: 5 }, options: { rpm: 3 }, origin, ...times, ...more },
+  })
+  const managed = { baseUrl: null, enabled: false, options: { process: 'sha256:0', concurrency: 2 } }
+  const upstreams = [
+    upstream('a', 'file', { apiKeyRef: `\${KEY}` }),
+    upstream('b', 'admin', { apiKeyRef: [`\${B}`, `\${A}`] }),
+    upstream('c', 'admin', managed),
+  ]
+  const pricing = [{ prompt: '0.0000001', completion: '2' }]
+  const model = (slug: string, origin: string, more: object = {}) => ({
+    ...{ slug, name: slug, ownedBy: 'v', contextLength: 9, maxOutputLength: 5, inputModalities: ['text'] },
+    ...{ outputModalities: ['text'], supportedFeatures: ['tools'], pricing, priceId: `p ${slug}`, enabled: true },
+    ...{ listed: true, fromWildcard: false, fromList: ['pricing'], origin, ...times, ...more },
+  })
+  const models = [model('v/m', 'file'), model('v/edited', 'admin', { listed: false }), model('v/found', 'discovered')]
+  const route = (model: string, upstream: string, origin: string, more: object = {}) => ({
+    ...{ model, upstream, upstreamModel: 'a b', priority: 0, weight: 1, pricing: null, priceId: null },
+    ...{ contextLength: null, maxOutputLength: null, supportedFeatures: null, options: { sampling: false } },
+    ...{ fromList: [], enabled: true, origin, ...more },
+  })
+  const own = { pricing, priceId: 'own', contextLength: 8, supportedFeatures: [] }
+  const routes = [route('v/m', 'a', 'file'), route('v/edited', 'a', 'admin', own), route('v/found', 'b', 'discovered')]
+  const aliases = [{ alias: 'fast', model: 'v/m', listed: false, origin: 'file' }]
+  const write = (table: string, rows: readonly object[]) => {
+    for (const row of rows) {
+      const named = Object.entries(row).filter(([name]) => name !== 'apiKeyRef')
+      const names = named.map(([name]) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`))
+      const values = named.map(([, value]) => (typeof value === 'object' && value ? JSON.stringify(value) : value))
+      database.run(`INSERT INTO ${table} (${names.join()}) VALUES (${names.map(() => '?').join()})`, values)
+    }
+  }
+  write('upstreams', upstreams)
+  write('models', models)
+  write('routes', routes)
+  write('aliases', aliases)
+  for (const [id, refs] of [
+    ['a', [`\${KEY}`]],
+    ['b', [`\${B}`, `\${A}`]],
+  ] as const)
+    for (const [index, ref] of refs.entries())
+      database.run('INSERT INTO upstream_credentials VALUES (?, ?, ?, NULL)', [id, index + 1, ref])
+  database.run("INSERT INTO upstream_credentials VALUES ('c', 1, NULL, '1.x')")
+  const before = { upstreams: upstreams.slice(0, 1), models: models.slice(0, 1), routes: routes.slice(0, 1), aliases }
+  database.run("INSERT INTO catalog_versions VALUES (1, 1, 'cli', 'catalog.apply', 'c.yaml', 4, 0, 0, 0, ?)", [
+    Bun.zstdCompressSync(JSON.stringify(before)),
+  ])
+
+  migrate(database, folder, NOW)
+  const store = createConfigStore(database)
+  const rows: unknown = await store.readCatalog()
+  expect(rows).toEqual({ upstreams, models, routes, aliases })
+  expect((await store.readSealed()).map(({ id, sealed }) => [id, sealed])).toEqual([['c', '1.x']])
+  const back = await revertCatalog(store, 1, { actor: 'cli', nowMs: NOW })
+  expect(back).toMatchObject({ deleted: 6, version: 3 })
+  const reverted: unknown = await store.readCatalog()
+  expect(reverted).toEqual(before)
+  await revertCatalog(store, 2, { actor: 'cli', nowMs: 6 })
+  const again: unknown = await store.readCatalog()
+  expect(again).toEqual({ upstreams, models, routes, aliases })
 })
 
 test('keys that have requests on record are known to have been used', () => {

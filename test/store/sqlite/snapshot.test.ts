@@ -6,7 +6,7 @@ import { NO_LIMITS } from '../../../src/domain/limits.ts'
 import type { ConfigStore } from '../../../src/store/config-store.ts'
 import { toSnapshot } from '../../../src/store/snapshot.ts'
 import { createConfigStore, toTables } from '../../../src/store/sqlite/config-store.ts'
-import { keySecrets, keys, models, prices, teams } from '../../../src/store/sqlite/schema.ts'
+import { keySecrets, keys, prices, teams } from '../../../src/store/sqlite/schema.ts'
 import { createFolder, type Folder } from '../../ledger/fixture.ts'
 
 let folder: Folder
@@ -83,10 +83,9 @@ describe('the targets of a model', () => {
 
   test('never have more than their model, whoever wrote its row', async () => {
     await apply(withRoutes('model: a, context_length: 80, max_output_length: 40, supported_features: [tools]'))
-    tables
-      .update(models)
-      .set({ contextLength: 60, maxOutputLength: 10, supportedFeatures: ['json_mode'] })
-      .run()
+    folder.database.run(
+      `UPDATE catalog_entries SET fields = json_set(fields, '$.contextLength', 60, '$.maxOutputLength', 10, '$.supportedFeatures', json('["json_mode"]')) WHERE kind = 'models'`,
+    )
     expect(await targetsOf('v/m')).toMatchObject([{ contextLength: 60, maxOutputLength: 10, features: [] }])
   })
 
@@ -196,8 +195,12 @@ test('a budget period that this version does not know is refused, and never coun
 
 test('an upstream of a dialect that this version does not know is not ready, and all others are', async () => {
   await apply(withRoutes('model: a'))
-  folder.database.run("UPDATE upstreams SET dialect = 'unheard-of' WHERE id = 'paid'")
-  folder.database.run("INSERT OR REPLACE INTO upstream_credentials VALUES ('paid', 1, ?, NULL)", [`\${KEY}`])
+  folder.database.run(
+    `UPDATE catalog_entries SET fields = json_set(fields, '$.dialect', 'unheard-of') WHERE kind = 'upstreams' AND name = 'paid'`,
+  )
+  folder.database.run("UPDATE catalog_entries SET fields = json_set(fields, '$.apiKeyRef', ?) WHERE name = 'paid'", [
+    `\${KEY}`,
+  ])
   const { upstreams, models: found } = await load()
   const notReady = "this version of Tollgate does not know its dialect 'unheard-of'"
   expect(upstreams.get('paid')).toMatchObject({ notReady, credential: null, variable: 'KEY' })

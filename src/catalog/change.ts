@@ -1,0 +1,261 @@
+/**
+ * The one way in which the catalog changes: decided over its layers, then planned, or written with the audit row and the state that is
+ * kept of it. What a change is, is told by the rows that count before and after it. Files, discovery, facts and what is changed by hand
+ * all come through here.
+ */
+import type { AuditAction } from '../domain/changes.ts'
+import { type Difference, requireRevision, toDifference, toRevision } from '../domain/changes.ts'
+import type { Origin } from '../domain/models.ts'
+import { type CatalogLayers, KIND_NAMES, type Kind, mergeLayers, NO_LAYERS, toKey } from '../store/catalog-layers.ts'
+import type { CatalogHistory, CatalogRows, CatalogVersion, CatalogWrite, KeptCatalog } from '../store/catalog-rows.ts'
+import type { Actor, ConfigStore } from '../store/config-store.ts'
+import { KINDS, type KindOf, withoutNull } from './fields.ts'
+
+/** A row that is made, deleted, or says something else, under the names that its fields have in a file. */
+export interface Change extends Difference {
+  action: 'create' | 'update' | 'delete'
+  /** Such as `upstreams.openai` or `models.v/m: route u (m)`. */
+  name: string
+  /** Whose it was; of a row that is made, whose it is. */
+  origin: Origin
+}
+
+/** Of rows of upstreams, models, routes and aliases. */
+export interface Counts {
+  created: number
+  updated: number
+  deleted: number
+  unchanged: number
+}
+
+export interface Changes extends Counts {
+  changes: Change[]
+}
+
+export interface Edited extends Changes {
+  /** The number of the state that this made; null where nothing was changed. */
+  version: number | null
+}
+
+/** What of a catalog does not count, since a stronger layer says otherwise: `before` is what counts, `after` what was declared. */
+export interface Overridden extends Difference {
+  name: string
+  /** Of the layer that says otherwise. */
+  origin: Origin
+}
+
+export interface EditBy extends Actor {
+  /** Whether it is only to be told what would change. */
+  isPlan?: boolean
+}
+
+/** The layers, and the rows that are merged from them. */
+export interface State {
+  layers: CatalogLayers
+  rows: CatalogRows
+}
+
+export const toState = (layers: CatalogLayers): State => ({ layers, rows: mergeLayers(layers) })
+
+export interface Decision<More extends object = object> extends Pick<CatalogWrite, 'prices' | 'credentials'> {
+  layers: CatalogLayers
+  /** What is changed beside the layers, as a field of a row that it is told with. */
+  aside?: Pick<Change, 'name' | 'origin' | 'before' | 'after'> | null
+  settings?: Readonly<Record<string, string>>
+  /** For the audit row. */
+  detail?: Readonly<Record<string, unknown>>
+  /** What the caller is told beside the changes. */
+  more: More
+}
+
+export type Edit = Omit<Decision, 'more'>
+
+export interface ChangeRecord {
+  action: AuditAction
+  subject: string
+}
+
+/** Does what is decided over the layers, or tells what that would be. What the decision throws reaches the caller. */
+export async function changeCatalog<More extends object>(
+  store: ConfigStore,
+  { isPlan = false, ...by }: EditBy,
+  record: ChangeRecord,
+  decide: (state: State) => Decision<More>,
+): Promise<Edited & More> {
+  if (isPlan) {
+    const state = toState(await store.readLayers())
+    const decision = decide(state)
+    return { ...tell(state, decision), version: null, ...decision.more }
+  }
+  return store.changeCatalog<Edited & More>(by, (layers, history) => {
+    const state = toState(layers)
+    const decision = decide(state)
+    const { settings = {}, prices = [], credentials = [], detail = {}, more } = decision
+    const told = tell(state, decision)
+    const isSame = isSameState(layers, decision.layers)
+    if (isSame && told.changes.length === 0)
+      return { value: { ...told, version: null, ...more }, settings, change: null }
+    // A credential alone is no state of the catalog.
+    const { version, ...kept } = isSame
+      ? { version: null }
+      : toVersions(layers, decision.layers, { ...by, ...record }, history)
+    const write = { ...(isSame ? {} : { layers: decision.layers }), prices, credentials, ...kept }
+    const change = { ...record, detail: { ...detail, version, ...toDetail(told) }, write }
+    return { value: { ...told, version, ...more }, settings, change }
+  })
+}
+
+/** As `changeCatalog`, for what tells its caller the changes alone. */
+export const editCatalog = (
+  store: ConfigStore,
+  by: EditBy,
+  record: ChangeRecord,
+  decide: (state: State) => Edit,
+): Promise<Edited> => changeCatalog(store, by, record, (state) => ({ ...decide(state), more: {} }))
+
+function tell({ rows }: State, { layers, aside = null }: Pick<Decision, 'layers' | 'aside'>): Changes {
+  const told = toChanges(rows, mergeLayers(layers))
+  if (aside === null) return told
+  const own = told.changes.find(({ name }) => name === aside.name)
+  const merged: Change = {
+    ...(own ?? { action: 'update', name: aside.name, origin: aside.origin }),
+    before: { ...own?.before, ...aside.before },
+    after: { ...own?.after, ...aside.after },
+  }
+  return { ...told, changes: [merged, ...told.changes.filter((change) => change !== own)] }
+}
+
+/** Tells what becomes of rows: upstreams, models, routes and aliases, in this order. */
+export function toChanges(before: CatalogRows, after: CatalogRows): Changes {
+  const changes = [
+    ...compare(before.upstreams, after.upstreams, KINDS.upstreams),
+    ...compare(before.models, after.models, KINDS.models),
+    ...compare(before.routes, after.routes, KINDS.routes),
+    ...compare(before.aliases, after.aliases, KINDS.aliases),
+  ]
+  const of = (action: Change['action']) => changes.filter((change) => change.action === action).length
+  const [created, updated, deleted] = [of('create'), of('update'), of('delete')]
+  const total = Object.values(before).reduce((sum, rows) => sum + rows.length, 0)
+  return { created, updated, deleted, unchanged: total - updated - deleted, changes }
+}
+
+function compare<Row extends { origin: Origin }>(
+  before: readonly Row[],
+  after: readonly Row[],
+  { nameOf, fieldsOf }: KindOf<Row>,
+): Change[] {
+  const fields = (row: Row) => withoutNull(fieldsOf(row))
+  const [was, is] = [before, after].map((rows) => new Map(rows.map((row) => [nameOf(row), row])))
+  const created = after.flatMap((row): Change[] => {
+    const name = nameOf(row)
+    return was?.has(name) ? [] : [{ action: 'create', name, origin: row.origin, before: {}, after: fields(row) }]
+  })
+  const updated = after.flatMap((row): Change[] => {
+    const name = nameOf(row)
+    const old = was?.get(name)
+    const difference = old && old !== row && toDifference(fields(old), fields(row))
+    if (!difference) return []
+    const owners = toDifference({ origin: old.origin }, { origin: row.origin })
+    return [
+      {
+        ...{ action: 'update', name, origin: old.origin },
+        before: { ...difference.before, ...owners?.before },
+        after: { ...difference.after, ...owners?.after },
+      },
+    ]
+  })
+  const deleted = before.flatMap((row): Change[] => {
+    const name = nameOf(row)
+    return is?.has(name) ? [] : [{ action: 'delete', name, origin: row.origin, before: fields(row), after: {} }]
+  })
+  return [...created, ...updated, ...deleted]
+}
+
+/** What of declared rows does not count in the end. */
+export function findOverridden(rows: CatalogRows, declared: CatalogRows): Overridden[] {
+  const find = <Row extends { origin: Origin }>(own: readonly Row[], wanted: readonly Row[], kind: KindOf<Row>) => {
+    const counting = new Map(own.map((row) => [kind.nameOf(row), row]))
+    return wanted.flatMap((row): Overridden[] => {
+      const name = kind.nameOf(row)
+      const counts = counting.get(name)
+      if (!counts || counts.origin === row.origin) return []
+      const difference = toDifference(withoutNull(kind.fieldsOf(counts)), withoutNull(kind.fieldsOf(row)))
+      return difference ? [{ name, origin: counts.origin, ...difference }] : []
+    })
+  }
+  return [
+    ...find(rows.upstreams, declared.upstreams, KINDS.upstreams),
+    ...find(rows.models, declared.models, KINDS.models),
+    ...find(rows.routes, declared.routes, KINDS.routes),
+    ...find(rows.aliases, declared.aliases, KINDS.aliases),
+  ]
+}
+
+/** Whether two states say the same; the order of entries does not count, nor when they were last written. */
+const isSameState = (one: CatalogLayers, other: CatalogLayers): boolean =>
+  one === other || Bun.deepEquals(toComparable(one), toComparable(other))
+
+const toComparable = (layers: CatalogLayers) =>
+  KIND_NAMES.map((kind) =>
+    Object.fromEntries(layers[kind].map((entry) => [toKey(kind, entry), { ...entry, updatedMs: 0 }])),
+  )
+
+/** How many states are kept. */
+export const MOST_KEPT = 100
+
+/**
+ * What is kept of a change: the state that it makes, and before it what others have changed since the newest one that is kept, as a
+ * state of its own. So none is ever lost.
+ */
+function toVersions(
+  before: CatalogLayers,
+  after: CatalogLayers,
+  { action, subject, actor, nowMs }: Actor & Pick<CatalogVersion, 'action' | 'subject'>,
+  history: CatalogHistory,
+) {
+  const newest = history.newest()
+  const versions: KeptCatalog[] = []
+  const keep = (kept: Pick<KeptCatalog, 'action' | 'subject' | 'layers'>, from: CatalogLayers) => {
+    const { created, updated, deleted } = toChanges(mergeLayers(from), mergeLayers(kept.layers))
+    const number = (newest?.number ?? 0) + versions.length + 1
+    versions.push({ ...kept, actor, number, atMs: nowMs, created, updated, deleted })
+  }
+  const known = newest?.layers ?? NO_LAYERS
+  if (!isSameState(known, before)) {
+    const what = newest ? `what was changed after ${newest.number}` : 'what there was before any was kept'
+    keep({ action: 'catalog.keep', subject: what, layers: before }, known)
+  }
+  keep({ action, subject, layers: after }, before)
+  const version = (newest?.number ?? 0) + versions.length
+  return { version, versions, oldestVersion: version - MOST_KEPT + 1 }
+}
+
+/** A row of audit stays small; all that was changed is in the history of the catalog. */
+const MOST_TOLD = 100
+
+/** How many rows were changed, and the fields of the first of them, by the names of the rows. */
+function toDetail({ changes, created, updated, deleted }: Changes) {
+  const told = changes.slice(0, MOST_TOLD)
+  const side = (which: 'before' | 'after') =>
+    Object.fromEntries(told.filter((one) => Object.keys(one[which]).length > 0).map((one) => [one.name, one[which]]))
+  const untold = changes.length - told.length
+  return {
+    ...{ created, updated, deleted, before: side('before'), after: side('after') },
+    ...(untold > 0 ? { untold } : {}),
+  }
+}
+
+/** Throws `revision_conflict` where the catalog is another one than a change was made from. */
+export function requireState(by: Actor, { layers, rows }: State): void {
+  const size = Object.fromEntries(Object.entries(rows).map(([kind, own]) => [kind, own.length]))
+  requireRevision(by, 'The catalog', layers, size)
+}
+
+/** As `requireState` goes by. */
+export const toStateRevision = ({ layers }: State): string => toRevision(layers)
+
+/** Throws `revision_conflict` where the row that a change is of is another one than it was made from. */
+export function requireRow<Table extends Kind>(by: Actor, table: Table, row: CatalogRows[Table][number]): void {
+  const { nameOf, fieldsOf } = KINDS[table]
+  requireRevision(by, nameOf(row), row, fieldsOf(row))
+}

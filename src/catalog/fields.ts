@@ -1,0 +1,354 @@
+/**
+ * Every field of an upstream, a model, a route and an alias, once: its shape in `catalog.yaml`, the column that keeps it, what it is
+ * where nothing is said. The shape of a file, what plans show and exports write, and what the admin API changes follow from it. `check.ts` and `check-upstream.ts` say what fields mean to each other.
+ */
+import { type Static, type TProperties, type TSchema, Type, Kind as TypeKind } from '@sinclair/typebox'
+import type { Fields } from '../domain/changes.ts'
+import { byField, DEADLINE_NAMES, DEADLINES } from '../domain/deadlines.ts'
+import {
+  COST_UNITS,
+  DEVELOPER_ROLES,
+  type DialectName,
+  MAX_TOKENS_FIELDS,
+  NATIVE_ENDPOINTS,
+  type NativeEndpoint,
+  TOOL_CHOICES,
+  TOOL_IDS,
+  TRANSPORTS,
+  type UpstreamSettings,
+} from '../domain/dialects.ts'
+import { MAX_LIMIT, mapLimits } from '../domain/limits.ts'
+import {
+  EFFORTS,
+  type Effort,
+  FEATURES,
+  INPUT_MODALITIES,
+  MODALITIES,
+  type RouteSettings,
+  THINKING,
+} from '../domain/models.ts'
+import { toSpan } from '../domain/time.ts'
+import type { EntryOf, Kind } from '../store/catalog-layers.ts'
+import type { AliasRow, CatalogRows, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
+import { toAlternatives } from '../validation/explain.ts'
+
+/** What a field has beside its shape. */
+interface Facets {
+  /** What it is where an entry says nothing: an export leaves that out. */
+  default?: unknown
+  /** Whether it says how a model server is run, which is kept as a hash. */
+  process?: true
+}
+
+/** A field that may be left out, and the column that keeps it; null for none. */
+const columnsOf =
+  <Row>() =>
+  <T extends TSchema>(column: (keyof Row & string) | null, shape: T, facets: Facets = {}) => {
+    const field: T = { ...shape, ...facets, column }
+    return Type.Optional(field)
+  }
+
+const closed = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false })
+const oneOf = <const T extends string>(values: readonly T[]) =>
+  Type.Unsafe<T>(Type.Union(values.map((value) => Type.Literal(value))))
+const section = <T extends TSchema>(item: T) => Type.Union([Type.Record(Type.String(), item), Type.Null()])
+const flag = () => Type.Boolean()
+const text = () => Type.String({ minLength: 1, maxLength: 500 })
+const list = <T extends TSchema>(item: T, maxItems = 100) => Type.Array(item, { maxItems })
+const some = <T extends TSchema>(item: T) => Type.Array(item, { minItems: 1 })
+const tokens = () => Type.Integer({ minimum: 1 })
+const features = () => Type.Array(oneOf(FEATURES))
+/** As many as a key may be given (`keys create --rpm`). */
+const limit = () => Type.Integer({ minimum: 1, maximum: MAX_LIMIT })
+/** A text such as `60s` or `22G`. A number is let through to the checks, which say that it has no unit. */
+const measure = () => Type.Unsafe<string>(Type.Union([Type.Number(), Type.String()]))
+const texts = () => Type.Record(Type.String(), Type.String({ maxLength: 2_000 }), { maxProperties: 100 })
+/** Fields of a request, whatever they hold. */
+const fields = () => Type.Record(Type.String(), Type.Unknown(), { maxProperties: 100 })
+const words = () => Type.Array(Type.String({ minLength: 1, maxLength: 4_000 }), { minItems: 1, maxItems: 200 })
+const price = () => Type.Optional(Type.String())
+
+const Pricing = some(
+  closed({
+    ...{ prompt: Type.String(), completion: Type.String(), input_cache_read: price(), input_cache_write: price() },
+    ...{ input_cache_write_1h: price(), internal_reasoning: price(), audio: price(), audio_completion: price() },
+    ...{ image_token: price(), image_token_completion: price() },
+    /** Known, so that `check.ts` can say what to write in its place. */
+    image: price(),
+    ...{ request: price(), web_search: price(), second: price() },
+    mode: Type.Optional(text()),
+    min_prompt_tokens: Type.Optional(Type.Integer({ minimum: 1 })),
+  }),
+)
+
+const upstream = columnsOf<UpstreamRow>()
+const option = <T extends TSchema>(shape: T) => upstream('options', shape)
+const ofProcess = <T extends TSchema>(shape: T) => upstream(null, shape, { process: true })
+
+const effort = () => Type.Optional(fields())
+const OPTIONS = {
+  /** The words of a command; a text is for `served-here.ts` to say what it is. */
+  process: option(Type.Union([words(), Type.String()])),
+  preset: option(text()),
+  pace_ms: option(Type.Integer({ minimum: 0, maximum: 60_000 })),
+  max_tokens_field: option(oneOf(MAX_TOKENS_FIELDS)),
+  n: option(flag()),
+  user: option(flag()),
+  think_tags: option(flag()),
+  native: option(Type.Union([Type.Literal(false), Type.Array(Type.Unsafe<NativeEndpoint>(oneOf(NATIVE_ENDPOINTS)))])),
+  pass: option(list(text())),
+  leave: option(measure()),
+  max_tokens_per_second: option(limit()),
+  cost: option(Type.Union([Type.Literal('off'), closed({ path: text(), unit: oneOf(COST_UNITS) })])),
+  transport: option(oneOf(TRANSPORTS)),
+  path: option(text()),
+  probe: option(text()),
+  query: option(texts()),
+  auth: option(text()),
+  service_account: option(flag()),
+  headers: option(texts()),
+  drop: option(list(text())),
+  rename: option(texts()),
+  extra_body: option(fields()),
+  effort_fields: option(
+    closed({
+      none: effort(),
+      ...{ minimal: effort(), low: effort(), medium: effort(), high: effort(), xhigh: effort(), max: effort() },
+    } satisfies Record<'none' | Effort, TSchema>),
+  ),
+  developer_role: option(oneOf(DEVELOPER_ROLES)),
+  tool_ids: option(oneOf(TOOL_IDS)),
+  tool_choice: option(oneOf(TOOL_CHOICES)),
+  stream_options: option(flag()),
+  api_version: option(text()),
+  betas: option(list(text(), 50)),
+  embedding_inputs: option(limit()),
+  embedding_tokens: option(limit()),
+  ...mapLimits(() => option(limit())),
+} satisfies Record<keyof UpstreamSettings, TSchema>
+
+const deadline = () => Type.Optional(measure())
+export const Upstream = closed({
+  /** What a preset names says it, too. */
+  dialect: upstream('dialect', Type.Unsafe<DialectName>(text())),
+  base_url: upstream('baseUrl', text()),
+  /** One reference, or several. */
+  api_key: upstream('apiKeyRef', Type.Union([text(), Type.Array(text(), { minItems: 1, maxItems: 50 })])),
+  local: upstream('local', flag(), { default: false }),
+  enabled: upstream('enabled', flag(), { default: true }),
+  deadlines: upstream('deadlines', closed({ ...byField(deadline), start: deadline() })),
+  stop_command: ofProcess(words()),
+  health: ofProcess(text()),
+  idle: ofProcess(measure()),
+  memory: ofProcess(measure()),
+  device: ofProcess(text()),
+  pin: ofProcess(flag()),
+  preload: ofProcess(flag()),
+  ...OPTIONS,
+})
+
+const route = columnsOf<RouteRow>()
+const ROUTE_OPTIONS = {
+  thinking: route('options', oneOf(THINKING)),
+  efforts: route('options', some(oneOf(EFFORTS))),
+  thinking_off: route('options', flag()),
+  thinking_unasked: route('options', flag()),
+  sampling: route('options', flag()),
+} satisfies Record<keyof RouteSettings, TSchema>
+
+export const Route = closed({
+  upstream: text(),
+  model: text(),
+  priority: route('priority', Type.Integer({ minimum: 0, maximum: 1_000_000 }), { default: 0 }),
+  weight: route('weight', Type.Integer({ minimum: 1, maximum: 1_000_000 }), { default: 1 }),
+  pricing: route('pricing', Pricing),
+  context_length: route('contextLength', tokens()),
+  max_output_length: route('maxOutputLength', tokens()),
+  supported_features: route('supportedFeatures', features()),
+  enabled: route('enabled', flag(), { default: true }),
+  ...ROUTE_OPTIONS,
+})
+
+const model = columnsOf<ModelRow>()
+export const Model = closed({
+  owned_by: model('ownedBy', text()),
+  name: model('name', text()),
+  context_length: model('contextLength', tokens()),
+  max_output_length: model('maxOutputLength', tokens()),
+  input_modalities: model('inputModalities', some(oneOf(INPUT_MODALITIES))),
+  output_modalities: model('outputModalities', some(oneOf(MODALITIES))),
+  supported_features: model('supportedFeatures', features()),
+  /** Left out where nobody knows them. */
+  pricing: model('pricing', Pricing),
+  /** Unix seconds, as clients read it. */
+  created: model('createdMs', Type.Integer({ minimum: 0, maximum: 253_402_300_799 })),
+  enabled: model('enabled', flag(), { default: true }),
+  /** Whether lists of models show it. */
+  listed: model('listed', flag(), { default: true }),
+  /** Whether it is one of those that a wildcard stood for: an export has them one by one. */
+  from_wildcard: model('fromWildcard', flag(), { default: false }),
+  routes: some(Route),
+})
+
+/** The model that it stands for, alone or with what else is said of the alias. */
+const Alias = Type.Union([text(), closed({ model: text(), listed: Type.Optional(flag()) })])
+
+export const CatalogSchema = closed({
+  version: Type.Literal(1),
+  /** What the model servers that are started here may take together: of the machine, or of each device. */
+  memory: Type.Optional(Type.Union([measure(), Type.Record(Type.String(), measure(), { maxProperties: 100 })])),
+  upstreams: section(Upstream),
+  models: section(Model),
+  aliases: Type.Optional(section(Alias)),
+})
+
+export type CatalogFile = Static<typeof CatalogSchema>
+export type UpstreamEntry = Static<typeof Upstream>
+export type ModelEntry = Static<typeof Model>
+export type PricingEntry = Static<typeof Pricing>
+
+/** The facts that a model must end up with, from its entry or from what is known. The price has rules of its own. */
+export const FACT_FIELDS = [
+  ['name', 'name'],
+  ['contextLength', 'context_length'],
+  ['maxOutputLength', 'max_output_length'],
+  ['inputModalities', 'input_modalities'],
+  ['outputModalities', 'output_modalities'],
+  ['supportedFeatures', 'supported_features'],
+] as const satisfies [keyof ModelRow, keyof ModelEntry][]
+
+type Named = [field: string, shape: TSchema]
+const namedOf = ({ properties }: { properties: TProperties }): Named[] => Object.entries(properties)
+
+/** The fields that say how a model server is run, beside `process` and `deadlines.start`. */
+export const PROCESS_FIELDS = namedOf(Upstream).flatMap(([field, { process }]) => (process ? field : []))
+
+/** Lists the field names that the shape of a file knows at a path. */
+export function fieldsAt(path: readonly (string | number)[], schema: TSchema = CatalogSchema): string[] {
+  const [segment, ...rest] = path
+  const branches = toAlternatives(schema)
+  if (segment === undefined) return branches.flatMap((branch) => Object.keys(branch.properties ?? {}))
+  for (const branch of branches) {
+    const next =
+      branch[TypeKind] === 'Array'
+        ? branch.items
+        : (branch.properties?.[segment] ?? Object.values<TSchema>(branch.patternProperties ?? {})[0])
+    if (next) return fieldsAt(rest, next)
+  }
+  return []
+}
+
+/** What is particular about an entry, of those fields that one column keeps together. */
+export const toOptions = <Options extends object>(of: { properties: TProperties }, entry: Options): Options =>
+  Object.fromEntries(Object.entries(entry).filter(([field]) => of.properties[field]?.column === 'options')) as Options
+
+/** Fields of a file under the names of their columns; of what one column keeps together, within it. */
+export function toColumns<Columns extends object>(of: { properties: TProperties }, fields: object): Columns {
+  const columns: Record<string, unknown> = {}
+  const options: Record<string, unknown> = {}
+  for (const [field, value] of Object.entries(fields)) {
+    const column = of.properties[field]?.column
+    if (column === 'options') options[field] = value
+    else if (column) columns[column] = value
+  }
+  return (Object.keys(options).length > 0 ? { ...columns, options } : columns) as Columns
+}
+
+/** A row under the names that its fields have in a file. Every field is there, null where the row says nothing of it. */
+const toFields = (of: { properties: TProperties }, row: object, options: object = {}): Fields => {
+  const own: Readonly<Record<string, unknown>> = { ...row }
+  const kept = namedOf(of).filter(([, { column }]) => column && column !== 'options' && column !== 'deadlines')
+  return { ...Object.fromEntries(kept.map(([field, { column }]) => [field, own[column] ?? null])), ...options }
+}
+
+/** How the rows of a kind are told of. */
+export interface KindOf<Row, Entry = Row> {
+  /** As messages have it: `upstreams.openai`, `models.v/m`, `models.v/m: route u (m)`, `aliases.fast`. */
+  nameOf(entry: Entry): string
+  /** Under the names that they have in a file: each deadline under a name of its own, and a model without its routes. */
+  fieldsOf(row: Row): Fields
+}
+
+export const toRouteName = (row: Pick<RouteRow, 'model' | 'upstream' | 'upstreamModel'>) =>
+  `models.${row.model}: route ${row.upstream} (${row.upstreamModel})`
+
+export const KINDS: { [K in Kind]: KindOf<CatalogRows[K][number], EntryOf<K>> } = {
+  upstreams: {
+    nameOf: ({ id }) => `upstreams.${id}`,
+    fieldsOf: (row) => ({ ...toFields(Upstream, row), ...toDeadlines(row), ...row.options }),
+  },
+  models: {
+    nameOf: ({ slug }) => `models.${slug}`,
+    fieldsOf: (row) => ({
+      ...toFields(Model, row),
+      pricing: row.pricing.length === 0 ? null : row.pricing,
+      created: Math.floor(row.createdMs / 1_000),
+    }),
+  },
+  routes: {
+    nameOf: toRouteName,
+    fieldsOf: (row) => ({ upstream: row.upstream, model: row.upstreamModel, ...toFields(Route, row, row.options) }),
+  },
+  aliases: {
+    nameOf: ({ alias }) => `aliases.${alias}`,
+    fieldsOf: ({ model, listed }: AliasRow) => ({ model, listed }),
+  },
+}
+
+const toDeadlines = ({ deadlines }: UpstreamRow): Fields =>
+  Object.fromEntries(
+    DEADLINE_NAMES.map((name) => {
+      const ms = deadlines[name]
+      return [`deadlines.${DEADLINES[name].field}`, ms === undefined ? null : toSpan(ms)]
+    }),
+  )
+
+/** A field that says nothing is none. */
+export const withoutNull = (fields: Fields): Fields =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
+
+/** The rows as the values of a `catalog.yaml`: what a file would say by itself is left out. */
+export interface FileEntries {
+  version: 1
+  upstreams: Record<string, Fields>
+  models: Record<string, Fields>
+  aliases?: Record<string, Fields | string>
+}
+
+export function toFileEntries({ upstreams, models, routes, aliases }: CatalogRows): FileEntries {
+  const routesOf = Map.groupBy(routes, (row) => row.model)
+  const entries: FileEntries = {
+    version: 1,
+    upstreams: Object.fromEntries(upstreams.map((row) => [row.id, toUpstreamEntry(row)])),
+    models: Object.fromEntries(
+      models.map((row) => {
+        const own = (routesOf.get(row.slug) ?? []).map((route) => withoutDefaults(Route, KINDS.routes.fieldsOf(route)))
+        return [row.slug, { ...withoutDefaults(Model, KINDS.models.fieldsOf(row)), routes: own }]
+      }),
+    ),
+  }
+  if (aliases.length === 0) return entries
+  const names = aliases.map((row): [string, Fields | string] => [
+    row.alias,
+    row.listed ? row.model : KINDS.aliases.fieldsOf(row),
+  ])
+  return { ...entries, aliases: Object.fromEntries(names) }
+}
+
+const withoutDefaults = ({ properties }: { properties: TProperties }, fields: Fields): Fields =>
+  Object.fromEntries(
+    Object.entries(withoutNull(fields)).filter(([field, value]) => properties[field]?.default !== value),
+  )
+
+const DEADLINE = 'deadlines.'
+
+/** What a preset says is not said again; deadlines are a map of their own. */
+function toUpstreamEntry(row: UpstreamRow): Fields {
+  const { dialect, ...rest } = withoutDefaults(Upstream, KINDS.upstreams.fieldsOf(row))
+  const all = Object.entries(row.options.preset === undefined ? { dialect, ...rest } : rest)
+  const own = all.filter(([field]) => !field.startsWith(DEADLINE))
+  const deadlines = all.flatMap(([field, value]) =>
+    field.startsWith(DEADLINE) ? [[field.slice(DEADLINE.length), value]] : [],
+  )
+  return Object.fromEntries(deadlines.length === 0 ? own : [...own, ['deadlines', Object.fromEntries(deadlines)]])
+}

@@ -1,0 +1,157 @@
+/**
+ * The catalog in its tables: the entries of its layers, the credentials that were typed in, and the states that are kept, each as one
+ * packed text. Used by `config-store.ts`, in its transactions.
+ */
+import { and, asc, desc, eq, getTableColumns, lt, sql } from 'drizzle-orm'
+import {
+  type CatalogLayers,
+  type EntryOf,
+  KIND_NAMES,
+  type Kind,
+  mapKinds,
+  mergeLayers,
+  NAMES,
+  toKey,
+} from '../catalog-layers.ts'
+import type {
+  CatalogHistory,
+  CatalogRows,
+  CatalogVersion,
+  CatalogWrite,
+  KeptCatalog,
+  SealedCredential,
+  UpstreamRow,
+} from '../catalog-rows.ts'
+import { isSameCredentialPlace } from '../credential-place.ts'
+import { CLEARED } from '../vault.ts'
+import type { Transaction } from './config-store.ts'
+import { catalogEntries, catalogVersions, prices, upstreamCredentials } from './schema.ts'
+
+export const readLayers = (tx: Transaction): CatalogLayers =>
+  mapKinds(<K extends Kind>(kind: K): EntryOf<K>[] =>
+    tx
+      .select({ entry: sql<EntryOf<K>>`${catalogEntries.fields}`.mapWith(JSON.parse) })
+      .from(catalogEntries)
+      .where(eq(catalogEntries.kind, kind))
+      .orderBy(sql`rowid`)
+      .all()
+      .map(({ entry }) => entry),
+  )
+
+export const readCatalog = (tx: Transaction): CatalogRows => mergeLayers(readLayers(tx))
+
+export function readSealed(tx: Transaction, upstreams: readonly UpstreamRow[]): SealedCredential[] {
+  const { upstream, number } = upstreamCredentials
+  const rows = new Map(upstreams.map((row) => [row.id, row]))
+  return tx
+    .select()
+    .from(upstreamCredentials)
+    .orderBy(upstream, number)
+    .all()
+    .flatMap(({ upstream: of, number, sealed }) => {
+      const row = rows.get(of)
+      return row ? { id: row.id, dialect: row.dialect, baseUrl: row.baseUrl, options: row.options, number, sealed } : []
+    })
+}
+
+export function writeCatalog(tx: Transaction, write: CatalogWrite): void {
+  for (const rows of toGroups(write.prices ?? [])) tx.insert(prices).values(rows).run()
+  if (write.layers) writeLayers(tx, write.layers)
+  for (const { id, sealed } of write.credentials ?? []) writeCredentials(tx, id, sealed)
+  for (const { id, number, before, sealed } of write.resealed ?? []) {
+    const { upstream, number: at, sealed: held } = upstreamCredentials
+    tx.update(upstreamCredentials)
+      .set({ sealed })
+      .where(and(eq(upstream, id), eq(at, number), eq(held, before)))
+      .run()
+  }
+  writeVersions(tx, write)
+}
+
+function writeLayers(tx: Transaction, after: CatalogLayers): void {
+  const before = readLayers(tx)
+  for (const kind of KIND_NAMES) writeKind(tx, kind, before, after)
+  keepCredentials(tx, mergeLayers(before).upstreams, mergeLayers(after).upstreams)
+}
+
+function writeKind<K extends Kind>(tx: Transaction, kind: K, before: CatalogLayers, after: CatalogLayers): void {
+  const held = new Map<string, EntryOf<K>>(before[kind].map((entry) => [toKey(kind, entry), entry]))
+  const changed = after[kind].filter((entry) => {
+    const was = held.get(toKey(kind, entry))
+    held.delete(toKey(kind, entry))
+    return was !== entry && !Bun.deepEquals(was, entry)
+  })
+  const { kind: isKind, name, origin, fields } = catalogEntries
+  for (const entry of held.values())
+    tx.delete(catalogEntries)
+      .where(and(eq(isKind, kind), eq(name, NAMES[kind](entry)), eq(origin, entry.origin)))
+      .run()
+  for (const entries of toGroups(changed))
+    tx.insert(catalogEntries)
+      .values(entries.map((entry) => ({ kind, name: NAMES[kind](entry), origin: entry.origin, fields: entry })))
+      // What is changed keeps its place.
+      .onConflictDoUpdate({ target: [isKind, name, origin], set: { fields: sql`excluded.${sql.raw(fields.name)}` } })
+      .run()
+}
+
+/** What was typed in stays where there are no references and it goes where it went; else it is to be typed in again. */
+function keepCredentials(tx: Transaction, before: readonly UpstreamRow[], after: readonly UpstreamRow[]): void {
+  const rows = new Map(after.map((row) => [row.id, row]))
+  const sealed = new Set(readSealed(tx, before).map(({ id }) => id))
+  for (const was of before) {
+    if (!sealed.has(was.id)) continue
+    const row = rows.get(was.id)
+    if (row === undefined || row.apiKeyRef !== null) writeCredentials(tx, was.id, [])
+    else if (!isSameCredentialPlace(was, row)) writeCredentials(tx, was.id, [CLEARED])
+  }
+}
+
+/** All that an upstream has from now on. */
+function writeCredentials(tx: Transaction, upstream: string, sealed: readonly string[]): void {
+  tx.delete(upstreamCredentials).where(eq(upstreamCredentials.upstream, upstream)).run()
+  const rows = sealed.map((text, index) => ({ upstream, number: index + 1, sealed: text }))
+  if (rows.length > 0) tx.insert(upstreamCredentials).values(rows).run()
+}
+
+/** How many rows a statement makes: one for each would have each compiled. */
+const GROUP = 100
+
+const toGroups = <Row>(rows: readonly Row[]): Row[][] =>
+  Array.from({ length: Math.ceil(rows.length / GROUP) }, (_, at) => rows.slice(at * GROUP, (at + 1) * GROUP))
+
+const { packed: _, ...COLUMNS } = getTableColumns(catalogVersions)
+
+export const readVersions = (tx: Transaction): CatalogVersion[] =>
+  tx.select(COLUMNS).from(catalogVersions).orderBy(asc(catalogVersions.number)).all()
+
+export const toHistory = (tx: Transaction): CatalogHistory => ({
+  newest: () => unpack(tx.select().from(catalogVersions).orderBy(desc(catalogVersions.number)).limit(1).get()),
+  find: (number) => unpack(tx.select().from(catalogVersions).where(eq(catalogVersions.number, number)).get()),
+})
+
+function writeVersions(tx: Transaction, { versions = [], oldestVersion }: CatalogWrite): void {
+  for (const { layers, ...version } of versions) {
+    const packed = Bun.zstdCompressSync(JSON.stringify({ layers }))
+    tx.insert(catalogVersions)
+      .values({ ...version, packed })
+      .run()
+  }
+  if (oldestVersion !== undefined) tx.delete(catalogVersions).where(lt(catalogVersions.number, oldestVersion)).run()
+}
+
+function unpack(kept: typeof catalogVersions.$inferSelect | undefined): KeptCatalog | null {
+  if (!kept) return null
+  const { packed, ...version } = kept
+  const held: { layers: CatalogLayers } | CatalogRows = JSON.parse(Bun.zstdDecompressSync(packed).toString())
+  return { ...version, layers: 'layers' in held ? held.layers : toLayers(held) }
+}
+
+/**
+ * From before there were layers: each row had one owner and said all, so that it is an entry of that owner's layer. The oldest were
+ * kept before routes had options, or it was on record what a list had said.
+ */
+const toLayers = (rows: CatalogRows): CatalogLayers => ({
+  ...rows,
+  models: rows.models.map((model) => ({ ...model, fromList: model.fromList ?? [] })),
+  routes: rows.routes.map((route) => ({ ...route, options: route.options ?? {}, fromList: route.fromList ?? [] })),
+})
