@@ -4,7 +4,7 @@
  */
 import { Elysia } from 'elysia'
 import type { Key } from '../domain/snapshot.ts'
-import { chatOperation } from '../http/openapi/chat.ts'
+import { chatOperation } from '../http/openapi/operations.ts'
 import { takePlaygroundKey } from '../identity/own-keys.ts'
 import type { Principal } from '../identity/principal.ts'
 import { access, requireSession } from './access.ts'

@@ -7,7 +7,7 @@ import {
   toPricing,
   toRouteBody,
   toRouteValues,
-} from '../../src/dashboard/models/form-values.ts'
+} from '../../src/dashboard/models/words.ts'
 import {
   losesCredential,
   NEW_UPSTREAM,

@@ -5,7 +5,7 @@ import { useLoaded } from '../api/loaded.ts'
 import { Refusal } from '../api/refusal.ts'
 import { reloadCatalog } from '../catalog/page.tsx'
 import { toChangedFields } from '../keys/values.ts'
-import { type ModelValues, type RouteValues, toModelPatch, toRouteBody, toRouteValues } from './form-values.ts'
+import { type ModelValues, type RouteValues, toModelPatch, toRouteBody, toRouteValues } from './words.ts'
 
 const FRESH_MS = 15_000
 

@@ -13,11 +13,12 @@ import {
   type PriceValues,
   type RouteValues,
   TYPED_PRICES,
+  toFeatureWord,
   toModelValues,
   toNewRoute,
+  toPriceWord,
   toRouteValues,
-} from './form-values.ts'
-import { toFeatureWord, toPriceWord } from './words.ts'
+} from './words.ts'
 
 interface EditProps {
   of: Model

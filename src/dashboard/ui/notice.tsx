@@ -142,7 +142,7 @@ interface UnreadProps {
 
 /**
  * Once it is there, nothing; where it could not be read, why; until then its room, in its size, so that nothing moves when it comes: seen
- * only where that takes longer than 300 ms (`styles/unread.css`).
+ * only where that takes longer than 300 ms (`styles/figures.css`).
  */
 export function Unread({ of, problem, retry, children = <ListRoom /> }: UnreadProps) {
   if (problem) return <Problem of={problem} retry={retry} />
