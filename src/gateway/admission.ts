@@ -17,35 +17,45 @@ interface LoadOptions {
   overload?: Pick<OverloadState, 'note'>
 }
 
+/** A key that held a slot so recently counts as being there. */
+const RECENT_MS = 60_000
+
+/** What a key, or all keys of one owner, hold. */
+interface Holding {
+  slots: number
+  bytes: number
+  /** When it gave its last slot back. */
+  leftMs: number
+  /** The one slot of it that may hold more bytes than the share allows: what is large has to fit somewhere. */
+  largest: object | null
+}
+
+/**
+ * While others are there, or much is taken, a key (or all keys of one owner) holds its share at most; and once less than a share is left,
+ * the same part of that as is left of a share. So whoever comes next finds room, also where dozens of keys take all they can.
+ */
 export class Load {
-  readonly #maxInFlight: number
-  readonly #maxBufferedBytes: number
-  readonly #shares: Shares
-  readonly #overload: LoadOptions['overload']
   /** Requests that were let in. */
   inFlight = 0
-  /** Of those, the ones that were admitted: a drain waits for them. */
-  readonly #admitted = new Set<AdmissionSlot>()
   /** Bytes of bodies and answers that are held for them. */
   bufferedBytes = 0
   isDraining = false
+  /** Of the requests, the ones that were admitted: a drain waits for them. */
+  readonly #admitted = new Set<AdmissionSlot>()
+  readonly #holdings = new Map<string, Holding>()
+  #sweptMs = Number.NEGATIVE_INFINITY
   #waiting: (() => void)[] = []
 
-  constructor(options: LoadOptions) {
-    this.#maxInFlight = options.maxInFlight
-    this.#maxBufferedBytes = options.maxBufferedBytes
-    this.#shares = new Shares(options)
-    this.#overload = options.overload
-  }
+  constructor(private readonly options: LoadOptions) {}
 
   /** Counts a request of a key in, or refuses it. */
   enter(key: Key): Decision<AdmissionSlot> {
     if (this.isDraining) return stopping()
-    const most = this.#maxInFlight
+    const most = this.options.maxInFlight
     if (this.inFlight >= most) return this.#full(`${most} requests are under way, the most it takes`)
-    const holding = this.#shares.of(key.shareId)
+    const holding = this.#holdings.get(key.shareId) ?? this.#begin(key.shareId)
     const { slots } = holding
-    if (this.#shares.isTooMuch(holding, slots + 1, this.inFlight + 1, most)) {
+    if (this.#isTooMuch(holding, slots + 1, this.inFlight + 1, most)) {
       return overShare(key, `has ${slots} of the ${most} requests under way that this server takes: the others are`)
     }
     this.inFlight++
@@ -55,12 +65,12 @@ export class Load {
 
   /** Counts bytes in for a slot. Returns the refusal where there is no room for them. */
   take(bytes: number, holding: Holding, slot: AdmissionSlot): GatewayError | null {
-    const most = this.#maxBufferedBytes
+    const most = this.options.maxBufferedBytes
     const used = this.bufferedBytes + bytes
     const total = `${toMebibytes(most)} MiB`
     if (used > most) return this.#full(`requests under way hold ${toMebibytes(this.bufferedBytes)} of ${total}`)
     const willHold = holding.bytes + bytes
-    if (this.#shares.isTooMuch(holding, willHold, used, most)) {
+    if (this.#isTooMuch(holding, willHold, used, most)) {
       holding.largest ??= slot
       if (holding.largest !== slot || willHold > most - used) {
         const held = `holds ${toMebibytes(holding.bytes)} of the ${total} of memory for requests under way`
@@ -72,20 +82,11 @@ export class Load {
     return null
   }
 
-  #full(why: string): GatewayError {
-    this.#overload?.note(why)
-    return new GatewayError(
-      'overloaded',
-      `Tollgate is overloaded: ${why}. Nothing was done for this request; try again.`,
-    )
-  }
-
   /** How many were admitted and are under way. */
   get admitted(): number {
     return this.#admitted.size
   }
 
-  /** Called by a slot whose request is admitted. */
   admit(slot: AdmissionSlot): void {
     this.#admitted.add(slot)
   }
@@ -113,21 +114,58 @@ export class Load {
     for (const slot of this.#admitted) slot.stop()
   }
 
-  /** Called by a slot that is left. */
   leave(bytes: number, slot: AdmissionSlot, holding: Holding): void {
     this.inFlight--
     this.bufferedBytes -= bytes
     holding.bytes -= bytes
-    this.#shares.leave(holding)
+    if (--holding.slots === 0) holding.leftMs = this.options.nowMs()
     if (!this.#admitted.delete(slot) || this.admitted > 0) return
     for (const resolve of this.#waiting) resolve()
     this.#waiting = []
+  }
+
+  #full(why: string): GatewayError {
+    this.options.overload?.note(why)
+    return new GatewayError(
+      'overloaded',
+      `Tollgate is overloaded: ${why}. Nothing was done for this request; try again.`,
+    )
+  }
+
+  /** Whoever has not been there for a while is forgotten first, so that idle keys do not pile up. */
+  #begin(shareId: string): Holding {
+    const sinceMs = this.options.nowMs() - RECENT_MS
+    if (sinceMs >= this.#sweptMs) {
+      this.#sweptMs = sinceMs + RECENT_MS
+      for (const [id, { slots, leftMs }] of this.#holdings)
+        if (slots === 0 && leftMs <= sinceMs) this.#holdings.delete(id)
+    }
+    const holding: Holding = { slots: 0, bytes: 0, leftMs: Number.NEGATIVE_INFINITY, largest: null }
+    this.#holdings.set(shareId, holding)
+    return holding
+  }
+
+  /** Whether a key may not come to hold so much of what there is `most` of, and of which so much would be used then. */
+  #isTooMuch(holding: Holding, held: number, used: number, most: number): boolean {
+    if (this.options.share === 1) return false
+    const left = most - used
+    // One slot at least: a share of little would be nothing at all.
+    const share = Math.max(1, Math.floor(most * this.options.share))
+    if (held <= Math.max(1, Math.min(share, (left * left) / share))) return false
+    return used * 2 > most || this.#isAnotherThere(holding)
+  }
+
+  #isAnotherThere(holding: Holding): boolean {
+    const sinceMs = this.options.nowMs() - RECENT_MS
+    for (const other of this.#holdings.values()) {
+      if (other !== holding && (other.slots > 0 || other.leftMs > sinceMs)) return true
+    }
+    return false
   }
 }
 
 /** What one request takes of it, from its entry to its end. */
 export class AdmissionSlot implements Disposable {
-  readonly key: Key
   #bytes = 0
   /** Ends the request, once it was admitted. */
   #end: RequestEnd | null = null
@@ -136,10 +174,8 @@ export class AdmissionSlot implements Disposable {
   constructor(
     private readonly load: Load,
     private readonly holding: Holding,
-    key: Key,
-  ) {
-    this.key = key
-  }
+    readonly key: Key,
+  ) {}
 
   /** Counts bytes in that the request keeps until it ends. Returns the refusal where there is no room for them. */
   readonly take = (bytes: number): GatewayError | null => {
@@ -187,83 +223,6 @@ const overShare = ({ name, ownerId }: Key, held: string) =>
     `Key \`${name}\`${ownerId === null ? '' : ', together with the other keys of its owner,'} ${held} for other keys. Wait for an answer that is under way, and try again.`,
   )
 
-/** A key that held a slot so recently counts as being there. */
-const RECENT_MS = 60_000
-
-interface Holding {
-  slots: number
-  bytes: number
-  /** When it gave its last slot back. */
-  leftMs: number
-  /** The one slot of it that may hold more bytes than the share allows: what is large has to fit somewhere. */
-  largest: object | null
-}
-
-interface SharesOptions {
-  /** Most that a key holds of anything, from 0 to 1. */
-  share: number
-  /** A clock that never steps, ms. */
-  nowMs(): number
-}
-
-/**
- * What each key, or all keys of one owner, hold of what a process has: slots of requests under way, and bytes of memory for them. While others are
- * there, or much is taken, a key holds its share at most; and once less than a share is left, the same part of that as is left
- * of a share. So whoever comes next finds room, also where dozens of keys take all they can.
- */
-class Shares {
-  readonly #share: number
-  readonly #nowMs: () => number
-  readonly #holdings = new Map<string, Holding>()
-  #sweptMs = Number.NEGATIVE_INFINITY
-
-  constructor({ share, nowMs }: SharesOptions) {
-    this.#share = share
-    this.#nowMs = nowMs
-  }
-
-  of(shareId: string): Holding {
-    const known = this.#holdings.get(shareId)
-    if (known) return known
-    this.#sweep()
-    const holding: Holding = { slots: 0, bytes: 0, leftMs: Number.NEGATIVE_INFINITY, largest: null }
-    this.#holdings.set(shareId, holding)
-    return holding
-  }
-
-  /** Whether a key may not come to hold so much of what there is `most` of, and of which so much would be used then. */
-  isTooMuch(holding: Holding, held: number, used: number, most: number): boolean {
-    if (this.#share === 1) return false
-    const left = most - used
-    // One slot at least: a share of little would be nothing at all.
-    const share = Math.max(1, Math.floor(most * this.#share))
-    if (held <= Math.max(1, Math.min(share, (left * left) / share))) return false
-    return used * 2 > most || this.#isAnotherThere(holding)
-  }
-
-  leave(holding: Holding): void {
-    if (--holding.slots === 0) holding.leftMs = this.#nowMs()
-  }
-
-  #isAnotherThere(holding: Holding): boolean {
-    const sinceMs = this.#nowMs() - RECENT_MS
-    for (const other of this.#holdings.values()) {
-      if (other !== holding && (other.slots > 0 || other.leftMs > sinceMs)) return true
-    }
-    return false
-  }
-
-  /** Whoever has not been there for a while is forgotten, so that idle keys do not pile up. */
-  #sweep(): void {
-    const nowMs = this.#nowMs()
-    if (nowMs - this.#sweptMs < RECENT_MS) return
-    this.#sweptMs = nowMs
-    for (const [shareId, { slots, leftMs }] of this.#holdings) {
-      if (slots === 0 && leftMs <= nowMs - RECENT_MS) this.#holdings.delete(shareId)
-    }
-  }
-}
-
 /** So long nobody must have been refused before there is room again. */
 const QUIET_MS = 10_000
 
@@ -272,6 +231,8 @@ interface OverloadOptions {
   after?(ms: number, then: () => void): void
 }
 
+const later = (ms: number, then: () => void): void => void setTimeout(then, ms).unref()
+
 /**
  * Whether requests are refused for want of room, and why: for as long as that goes on, and some seconds more, so that a
  * server that is full for an hour says so once and not with each request.
@@ -279,33 +240,29 @@ interface OverloadOptions {
 export class OverloadState {
   /** Why requests are refused; null where none is. */
   reason: string | null = null
-  readonly #onChange: OverloadOptions['onChange']
-  readonly #after: (ms: number, then: () => void) => void
   #wasNoted = false
 
-  constructor({ onChange, after = (ms, then) => setTimeout(then, ms).unref() }: OverloadOptions) {
-    this.#onChange = onChange
-    this.#after = after
-  }
+  constructor(private readonly options: OverloadOptions) {}
 
   /** Notes that there is no room for another request, or for more of one. */
   note(reason: string): void {
     this.#wasNoted = true
     if (this.reason !== null) return
     this.reason = reason
-    this.#onChange(reason)
+    this.options.onChange(reason)
     this.#wait()
   }
 
   #wait(): void {
     this.#wasNoted = false
-    this.#after(QUIET_MS, () => {
+    const { after = later } = this.options
+    after(QUIET_MS, () => {
       if (this.#wasNoted) {
         this.#wait()
         return
       }
       this.reason = null
-      this.#onChange(null)
+      this.options.onChange(null)
     })
   }
 }
