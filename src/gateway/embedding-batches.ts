@@ -3,13 +3,12 @@
  * in the inputs' order. Each call is recorded and metered by `dispatch`, so their usage sums up by itself.
  */
 import { type EmbeddingInput, EmbeddingsRequest, type Vector } from '../domain/embedding.ts'
-import { partOf } from '../domain/end-signal.ts'
 import { UpstreamError } from '../domain/error.ts'
 import type { Answer } from '../domain/events.ts'
 import type { AnyRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Dispatch } from './calls.ts'
-import { inParallel, toParallel } from './fan-out.ts'
+import { toFan } from './fan-out.ts'
 
 /** To read so many numbers at once holds the event loop for some 40 ms; in decimals they are long. */
 const MAX_NUMBERS = { float: 200_000, base64: 1_500_000 }
@@ -45,35 +44,17 @@ export function toBatches(body: AnyRequest, { upstream: { options } }: Target): 
 /** Wraps a dispatch. The first call that fails fails them all; the others are aborted, and paid for as far as they came. */
 export const inBatches =
   (dispatch: Dispatch): Dispatch =>
-  (planned) => {
+  async (planned) => {
     const batches = toBatches(planned.body, planned.target)
-    return batches.length === 1 ? dispatch(planned) : inSeveral(dispatch, planned, batches)
-  }
-
-async function inSeveral(
-  dispatch: Dispatch,
-  planned: Parameters<Dispatch>[0],
-  batches: readonly AnyRequest[],
-): Promise<Answer> {
-  const part = partOf(planned.signal)
-  const { signal } = part
-  const answers: Answer[] = []
-  await inParallel(
-    batches.length,
+    if (batches.length === 1) return dispatch(planned)
     // Together they hold what the request does.
-    toParallel(planned.target, batches.length, 1),
-    async (index) => {
-      const body = batches[index] ?? planned.body
-      answers[index] = await dispatch({ ...planned, body, signal, reason: index === 0 ? planned.reason : 'fan_out' })
-    },
-    () => part.end('superseded'),
-  )
-  return {
-    events: [{ kind: 'embeddings', vectors: join(answers) }, { kind: 'done' }],
-    rest: null,
-    upstreamRequestId: answers[0]?.upstreamRequestId ?? null,
+    const answers = await toFan(dispatch, planned, batches, 1).answers()
+    return {
+      events: [{ kind: 'embeddings', vectors: join(answers) }, { kind: 'done' }],
+      rest: null,
+      upstreamRequestId: answers[0]?.upstreamRequestId ?? null,
+    }
   }
-}
 
 function join(answers: readonly Answer[]): Vector[] {
   const vectors = answers

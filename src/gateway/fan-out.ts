@@ -2,6 +2,7 @@
  * Several choices from an upstream that writes one at a time: `n` calls, eight of them at once, merged into one answer
  * or one interleaved stream. Each call is recorded and metered by `dispatch`, so their usage sums up by itself.
  */
+import type { PlannedCall } from '../accounting/call.ts'
 import { EmbeddingsRequest } from '../domain/embedding.ts'
 import { type EndSignal, partOf } from '../domain/end-signal.ts'
 import { endOf, UpstreamError } from '../domain/error.ts'
@@ -17,7 +18,7 @@ const MAX_PARALLEL = 8
 const MAX_PARALLEL_CHARS = MAX_BODY_BYTES
 
 /** How many of them at once: no more than the upstream may be asked at a time, and than there is memory for. */
-export const toParallel = ({ upstream }: Target, count: number, chars: number) =>
+const toParallel = ({ upstream }: Target, count: number, chars: number) =>
   Math.min(
     count,
     MAX_PARALLEL,
@@ -40,34 +41,46 @@ export const fanOut =
   (planned) => {
     const { body: asked } = planned
     if (asked instanceof EmbeddingsRequest || !isSplit(asked, planned.target)) return dispatch(planned)
-    const part = partOf(planned.signal)
-    const { signal } = part
     const { n, ...body } = asked
-    const count = n ?? 1
-    const abort = () => part.end('superseded')
-    const fan: Fan = {
-      call: (index) => dispatch({ ...planned, body, signal, reason: index === 0 ? planned.reason : 'fan_out' }),
-      all: (task) => inParallel(count, toParallel(planned.target, count, chars), task, abort),
-      signal,
-      abort,
-    }
+    const bodies = Array.from({ length: n ?? 1 }, () => body)
+    const fan = toFan(dispatch, planned, bodies, chars)
     return asked.stream ? inOneStream(fan) : inOneAnswer(fan)
   }
 
-interface Fan {
+/** The calls that one call has become. */
+export interface Fan {
   call(index: number): Promise<Answer>
   /** Does it for each of them, in turn. Rejects with the first failure once those under way have ended. */
   all(task: (index: number) => Promise<void>): Promise<void>
+  /** Makes all of them. */
+  answers(): Promise<Answer[]>
   /** Aborts with the first failure, or where the answer is no longer wanted. */
   signal: EndSignal
   abort(): void
 }
 
-async function inOneAnswer({ call, all }: Fan): Promise<Answer> {
-  const answers: Answer[] = []
-  await all(async (index) => {
-    answers[index] = await call(index)
-  })
+/** @param chars how long each body is. */
+export function toFan(dispatch: Dispatch, planned: PlannedCall, bodies: readonly AnyRequest[], chars: number): Fan {
+  const { signal, end } = partOf(planned.signal)
+  const abort = () => end('superseded')
+  const call = (index: number) => {
+    const body = bodies[index] ?? planned.body
+    return dispatch({ ...planned, body, signal, reason: index === 0 ? planned.reason : 'fan_out' })
+  }
+  const all = (task: (index: number) => Promise<void>) =>
+    inParallel(bodies.length, toParallel(planned.target, bodies.length, chars), task, abort)
+  const answers = async () => {
+    const made: Answer[] = []
+    await all(async (index) => {
+      made[index] = await call(index)
+    })
+    return made
+  }
+  return { call, all, answers, signal, abort }
+}
+
+async function inOneAnswer(fan: Fan): Promise<Answer> {
+  const answers = await fan.answers()
   const events = answers.flatMap((answer, index) => toShare(answer.events, index))
   return {
     events: [...events, { kind: 'done' }],
@@ -124,7 +137,7 @@ function toShare(events: readonly AnswerEvent[], index: number): AnswerEvent[] {
  * Runs `count` tasks, `parallel` of them at once, lowest first. Rejects with the first failure once those under way have
  * ended. One that finds no place beside the others is put back for them, and fails only where it is alone.
  */
-export async function inParallel(
+async function inParallel(
   count: number,
   parallel: number,
   task: (index: number) => Promise<void>,
