@@ -1,8 +1,8 @@
 /** Refusals of the admin API: `{"error":{"kind","message",…}}`, the kinds being those that commands print, and a few of its own. */
 import { ValidationError } from 'elysia'
-import { codeOf } from '../domain/error.ts'
 import { ServiceError, type ServiceFailure } from '../domain/service-error.ts'
 import { NoRoute } from '../http/instance.ts'
+import { refusalOf } from '../store/refusal.ts'
 import { NOT_READ } from './json.ts'
 
 /** What the API refuses by itself, before a service is asked. */
@@ -58,9 +58,10 @@ export function toRefusal(error: unknown): Response | null {
   }
   if (error instanceof ValidationError) return refuse(400, 'invalid', ...toSentence(error))
   if (isParseError(error)) return refuse(400, 'invalid', NOT_READ)
-  if (codeOf(error).startsWith('SQLITE_BUSY'))
+  const refused = refusalOf(error)?.reason
+  if (refused === 'busy')
     return refuse(503, 'database_busy', 'Another process is writing to the database. Nothing was changed; try again.')
-  if (codeOf(error).startsWith('SQLITE_FULL'))
+  if (refused === 'full')
     return refuse(507, 'disk_full', 'The disk is full. Nothing was changed; make room and try again.')
   return null
 }

@@ -2,8 +2,7 @@
 import { existsSync, lchownSync, lstatSync, realpathSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { listSegments } from '../ledger/journal-file.ts'
-import { BACKUPS, exists, unwritable } from '../store/copy-file.ts'
-import { filesIn } from '../store/disk.ts'
+import { BACKUPS, exists, filesIn, unwritable } from '../store/files.ts'
 
 /** Everything that waits for the database of a folder: its journal, and the `spool/` of older versions. */
 export const listJournal = (dataFolder: string) =>

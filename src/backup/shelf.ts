@@ -10,7 +10,7 @@ import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Log } from '../log.ts'
 import type { Actor, ConfigStore } from '../store/config-store.ts'
-import { BACKUPS, removeParts } from '../store/copy-file.ts'
+import { BACKUPS, removeParts } from '../store/files.ts'
 import { listScheduled, toScheduledName, toStamp } from './files.ts'
 
 /** Writes a backup. Resolves to what is wrong, also where it wrote one; null where nothing is. Ends with its signal. */

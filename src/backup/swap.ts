@@ -18,8 +18,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { ServiceError } from '../domain/service-error.ts'
-import { BACKUPS } from '../store/copy-file.ts'
-import { syncPath } from '../store/disk.ts'
+import { BACKUPS, syncPath } from '../store/files.ts'
 import { giveToOwner, toStamp } from './files.ts'
 
 const PART = 'restore.part'

@@ -4,7 +4,7 @@
  * in the file that `--catalog` names, and in those. The database has the hash of each; without these words nothing is run for it. So no
  * restore, no version that is brought back, and nobody over the network brings a command.
  */
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { codeOf } from '../domain/error.ts'
@@ -12,6 +12,7 @@ import { CPU, type ProcessSpec, type ProcessSpecs } from '../domain/model-server
 import type { Feature, Modality } from '../domain/models.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { toSize } from '../domain/text.ts'
+import { putFile } from '../store/files.ts'
 import { parseText, writeDocument } from './document.ts'
 import { type Entry, toEntry, toItems } from './entry.ts'
 import { toMemoryBudgets, toProcessSpec } from './process.ts'
@@ -78,13 +79,10 @@ const toMemoryWords = (device: string | null) =>
 
 /** Writes it, whole or not at all. Throws a ServiceError where that cannot be. */
 export function writeModelFile({ path, text }: ModelFile): void {
-  const unfinished = `${path}.${process.pid}.tmp`
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-    writeFileSync(unfinished, text, { mode: 0o600 })
-    renameSync(unfinished, path)
+    putFile(path, text, { mode: 0o600 })
   } catch (cause) {
-    rmSync(unfinished, { force: true })
     const folder = dirname(path)
     throw new ServiceError(
       { kind: 'data_unwritable', dataFolder: folder },

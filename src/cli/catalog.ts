@@ -3,7 +3,7 @@
  * the rest works beside a running server, which uses the change when the command returns.
  */
 
-import { existsSync, renameSync, rmSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import {
   type Applied,
@@ -34,6 +34,7 @@ import { count } from '../domain/text.ts'
 import { readActorNames } from '../keys/audit-log.ts'
 import { fetchFacts, toFactsSource } from '../server/facts.ts'
 import type { CatalogVersion } from '../store/catalog-rows.ts'
+import { putFile } from '../store/files.ts'
 import {
   type DecideFlags,
   requireDecided,
@@ -177,7 +178,7 @@ export async function exportTo(file: string | undefined, { force = false }: { fo
   const exported = await withStore(io, { readonly: true }, exportCatalog)
   const { document, leftOut, sealed } = exported
   const warnings = toWarnings(exported)
-  if (path !== null) await write(path, exported.text)
+  if (path !== null) write(path, exported.text)
   const [upstreams, models] = [Object.keys(document.upstreams).length, Object.keys(document.models).length]
   const aliases = Object.keys(document.aliases ?? {}).length
   if (path !== null && io.json)
@@ -199,13 +200,10 @@ function toWarnings({ leftOut, sealed }: Exported): string[] {
 }
 
 /** Whole or not at all: what is replaced stays until then. */
-async function write(path: string, text: string): Promise<void> {
-  const unfinished = `${path}.${process.pid}.tmp`
+function write(path: string, text: string): void {
   try {
-    await Bun.write(unfinished, text, { createPath: false })
-    renameSync(unfinished, path)
+    putFile(path, text, { mode: 0o666 })
   } catch (cause) {
-    rmSync(unfinished, { force: true })
     throw new CommandError(
       'file_unwritable',
       `Cannot write ${path}: ${codeOf(cause) || messageOf(cause)}. Name another file.`,

@@ -4,9 +4,10 @@
  */
 
 import { CommanderError } from 'commander'
-import { codeOf, messageOf } from '../domain/error.ts'
+import { messageOf } from '../domain/error.ts'
 import { ServiceError, type ServiceFailure } from '../domain/service-error.ts'
 import { toDay } from '../domain/time.ts'
+import { refusalOf } from '../store/refusal.ts'
 
 /** A command that could not be done. Exit code 1, or 2 where the words on the command line were wrong. */
 export class CommandError extends Error {
@@ -51,7 +52,8 @@ export function toCommandError(cause: unknown, command = 'tollgate'): CommandErr
       .replace(/\.$/, '')
     return usageError(`${sentence}. See the right words with: ${command} --help`)
   }
-  for (const [code, kind, message] of OF_SQLITE) if (code.test(codeOf(cause))) return new CommandError(kind, message)
+  const refused = refusalOf(cause)?.reason
+  if (refused && refused !== 'broken') return new CommandError(...REFUSED[refused])
   return new CommandError('internal', `Something went wrong: ${messageOf(cause)}`)
 }
 
@@ -61,10 +63,10 @@ const OF_WORDS: ReadonlySet<ServiceFailure['kind']> = new Set(['bad_config', 'in
 /** What lists problems, a line each. */
 const OF_LINES: ReadonlySet<ServiceFailure['kind']> = new Set(['bad_config', 'catalog_invalid'])
 
-const OF_SQLITE: readonly [code: RegExp, kind: string, message: string][] = [
-  [/^SQLITE_BUSY/, 'database_busy', 'Another process is writing to the database. Nothing was changed; try again.'],
-  [/^SQLITE_FULL/, 'disk_full', 'The disk is full. Nothing was changed; make room and try again.'],
-]
+const REFUSED: Record<'busy' | 'full', [kind: string, message: string]> = {
+  busy: ['database_busy', 'Another process is writing to the database. Nothing was changed; try again.'],
+  full: ['disk_full', 'The disk is full. Nothing was changed; make room and try again.'],
+}
 
 /** What to do, as it is appended to what happened; '' where that says it already. */
 function toAdvice(failure: ServiceFailure): string {

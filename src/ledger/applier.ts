@@ -4,7 +4,8 @@
  * group.
  */
 import type { Log } from '../log.ts'
-import { type LedgerStore, StoreRefusal } from '../store/ledger-store.ts'
+import type { LedgerStore } from '../store/ledger-store.ts'
+import { StoreRefusal } from '../store/refusal.ts'
 import type { Journal } from './journal.ts'
 
 const INTERVAL_MS = 200

@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path'
 import { dayOf } from '../domain/time.ts'
-import { filesIn } from '../store/disk.ts'
+import { filesIn } from '../store/files.ts'
 import type {
   AuditCell,
   CallProblem,

@@ -7,7 +7,7 @@
 import { appendFileSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Log } from '../log.ts'
-import { filesIn } from '../store/disk.ts'
+import { filesIn } from '../store/files.ts'
 import { type LedgerRecord, type SettledCall, type SettledRow, toCurrentRecord } from '../store/ledger-rows.ts'
 import type { Rejected } from '../store/ledger-store.ts'
 

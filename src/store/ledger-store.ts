@@ -2,7 +2,6 @@
  * The contract of a store of the ledger, where it comes to rest once its journal has it: applying records, reading what limits need,
  * auditing, and letting go of old rows. `ledger/` works with any; `sqlite/ledger-*.ts` is the first.
  */
-import { codeOf } from '../domain/error.ts'
 import type { Period } from '../domain/limits.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import type { LedgerRecord, OpenRow } from './ledger-rows.ts'
@@ -11,20 +10,6 @@ import type { LedgerRecord, OpenRow } from './ledger-rows.ts'
 export interface Rejected {
   record: LedgerRecord
   error: unknown
-}
-
-/** The store as a whole takes nothing at the moment: locked, full, broken. What it was given may be given again. */
-export class StoreRefusal extends Error {
-  /** `busy`: another writer is at work; `full`: there is no room; `broken`: anything else. */
-  readonly reason: 'busy' | 'full' | 'broken'
-  /** The store's own word for it. */
-  readonly code: string
-
-  constructor(reason: StoreRefusal['reason'], cause: unknown) {
-    super(String(cause), { cause })
-    this.reason = reason
-    this.code = codeOf(cause)
-  }
 }
 
 export interface LedgerStore {

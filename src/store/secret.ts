@@ -2,12 +2,12 @@
  * What seals the credentials that were typed in: the variable TOLLGATE_SECRET, else the data folder's file `secret`, which is made when
  * it is first needed and has one line; while it is being replaced, one more for what it replaces. The first one seals, all of them open.
  */
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Environment } from '../domain/snapshot.ts'
-import { syncPath } from './disk.ts'
+import { putFile, syncPath } from './files.ts'
 
 export interface Secret {
   bytes: Uint8Array<ArrayBuffer>
@@ -45,26 +45,27 @@ export function openSecret(dataFolder: string, environment: Environment): Secret
     const lines = readLines(path).map(toSecret)
     return [first ?? [], lines, before ?? []].flat()
   }
-  const write = (secrets: readonly Secret[]) => replace(path, dataFolder, secrets)
+  const make = () => write(path, [mint()], true)
+  const replace = (secrets: readonly Secret[]) => write(path, secrets, false)
 
   return {
     where: own === null ? `the file ${path}` : VARIABLE,
     read,
     need() {
-      if (own === null && readLines(path).length === 0) make(path, dataFolder)
+      if (own === null && readLines(path).length === 0) make()
       return read()
     },
     renew() {
       const lines = readLines(path).map(toSecret)
       // From a variable back to a file.
-      if (own === null && lines.length === 0 && previous !== null) make(path, dataFolder)
+      if (own === null && lines.length === 0 && previous !== null) make()
       // Two are there where a renewal was cut off.
-      if (own === null && lines.length === 1) write([mint(), ...lines])
+      if (own === null && lines.length === 1) replace([mint(), ...lines])
     },
     forget() {
       const [first] = readLines(path)
       if (own !== null) rmSync(path, { force: true })
-      else if (first !== undefined) write([toSecret(first)])
+      else if (first !== undefined) replace([toSecret(first)])
       syncPath(dataFolder)
     },
   }
@@ -98,39 +99,13 @@ function readLines(path: string): Uint8Array<ArrayBuffer>[] {
   throw unusable(path, `The file ${path} is not as Tollgate has made it. Put it back from a copy.`)
 }
 
-/** Whole or not at all, and never over another one. */
-function make(path: string, dataFolder: string): void {
-  withPart(path, [mint()], (part) => {
-    try {
-      linkSync(part, path)
-      syncPath(dataFolder)
-    } catch (error) {
-      // Another process was first.
-      if (codeOf(error) !== 'EEXIST') throw error
-    }
-  })
-}
-
-/** Whole or not at all. */
-function replace(path: string, dataFolder: string, secrets: readonly Secret[]): void {
-  withPart(path, secrets, (part) => {
-    renameSync(part, path)
-    syncPath(dataFolder)
-  })
-}
-
-function withPart(path: string, secrets: readonly Secret[], put: (part: string) => void): void {
-  const part = `${path}.${process.pid}.part`
+/** @param isNew never over another one. */
+function write(path: string, secrets: readonly Secret[], isNew: boolean): void {
+  const lines = secrets.map(({ bytes }) => `${Buffer.from(bytes).toString('hex')}\n`)
   try {
-    rmSync(part, { force: true })
-    const lines = secrets.map(({ bytes }) => `${Buffer.from(bytes).toString('hex')}\n`)
-    writeFileSync(part, lines.join(''), { mode: 0o600, flag: 'wx' })
-    syncPath(part)
-    put(part)
+    putFile(path, lines.join(''), { mode: 0o600, isNew })
   } catch (error) {
     throw unusable(path, `The file ${path} cannot be written: ${messageOf(error)}.`)
-  } finally {
-    rmSync(part, { force: true })
   }
 }
 

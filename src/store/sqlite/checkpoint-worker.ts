@@ -4,7 +4,7 @@
  * writer begins the WAL from its start instead of letting it grow. TRUNCATE gives its room back to the disk, too.
  */
 import { Database } from 'bun:sqlite'
-import { syncPath } from '../disk.ts'
+import { syncPath } from '../files.ts'
 
 declare const self: Worker
 

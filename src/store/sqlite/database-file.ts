@@ -7,6 +7,7 @@ import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 import { codeOf, messageOf } from '../../domain/error.ts'
 import { ServiceError } from '../../domain/service-error.ts'
+import { reasonOfCode } from './refusal.ts'
 
 /** Long enough for `audit`, which looks for an instant whether the lock is held. */
 const PATIENCE_MS = 250
@@ -52,10 +53,10 @@ export function isServed(dataFolder: string): boolean {
   }
 }
 
-const isHeld = (error: unknown) => codeOf(error).startsWith('SQLITE_BUSY')
+const isHeld = (error: unknown) => isBusy(codeOf(error))
 
 /** Whether somebody else is at work on the database: by the code of what it threw. */
-export const isBusy = (code: string): boolean => /^SQLITE_(BUSY|LOCKED)/.test(code)
+export const isBusy = (code: string): boolean => reasonOfCode(code) === 'busy'
 
 const UNUSABLE: readonly [code: RegExp, what: string][] = [
   [/^SQLITE_NOTADB/, 'is not a database'],

@@ -4,7 +4,6 @@
  * end with it, in one transaction, and what comes after that is late and changes nothing.
  */
 import type { Changes, Database, SQLQueryBindings, Statement } from 'bun:sqlite'
-import { codeOf } from '../../domain/error.ts'
 import {
   type ClosedCall,
   type ClosedRow,
@@ -16,8 +15,8 @@ import {
   toAbandoned,
   toAbandonedCall,
 } from '../ledger-rows.ts'
-import { type LedgerStore, type Rejected, StoreRefusal } from '../ledger-store.ts'
-import { isBusy } from './database-file.ts'
+import type { LedgerStore, Rejected } from '../ledger-store.ts'
+import { refusalOf, StoreRefusal } from '../refusal.ts'
 import { createKeyUses, createRollup } from './ledger-rollup.ts'
 import {
   CLOSED,
@@ -32,15 +31,6 @@ import {
   selection,
   values,
 } from './ledger-schema.ts'
-
-/** Names what the database as a whole refuses; null where one bad row is to blame. */
-function toRefusal(error: unknown): StoreRefusal | null {
-  const code = codeOf(error)
-  if (isBusy(code)) return new StoreRefusal('busy', error)
-  if (/^SQLITE_(FULL|IOERR_SHMSIZE)/.test(code)) return new StoreRefusal('full', error)
-  const isBroken = /^SQLITE_(IOERR|READONLY|CANTOPEN|NOMEM|CORRUPT|NOTADB|PROTOCOL|PERM|AUTH)/.test(code)
-  return isBroken ? new StoreRefusal('broken', error) : null
-}
 
 /**
  * Binds a list as one argument, which `bun:sqlite` takes as well as many, though its types do not say so: to spread the 43 values of a
@@ -179,7 +169,7 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
       uses.clear()
       // A full disk has already rolled back by itself.
       if (sqlite.inTransaction) sqlite.run('ROLLBACK')
-      throw toRefusal(error) ?? error
+      throw refusalOf(error) ?? error
     }
   }
 

@@ -36,8 +36,8 @@ import ceilings from '../../../drizzle/0026_ceilings.sql' with { type: 'text' }
 import aRowForEachCall from '../../../drizzle/0027_a_row_for_each_call.sql' with { type: 'text' }
 import catalogLayers from '../../../drizzle/0028_catalog_layers.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
-import { BACKUPS, beginPart, findLack, finishPart, isDiskFull, removeParts } from '../copy-file.ts'
-import { filesIn } from '../disk.ts'
+import { BACKUPS, beginPart, filesIn, findLack, finishPart, removeParts } from '../files.ts'
+import { isDiskFull } from '../refusal.ts'
 import { readSpace } from './prune.ts'
 
 export interface Migration {

@@ -1,14 +1,54 @@
 /**
- * Files that are copies of a database, for backups and migrations: room is checked first, a copy is written beside its final name and
- * takes it whole. What has no final name yet is nobody's copy: a kill or a full disk leaves such a part, which is removed later.
+ * Files that are there whole or not at all, and the disk below them. A copy of a database, or any other file, is written beside its final name
+ * and takes it once it is on the disk. What has no final name yet is nobody's: a kill or a full disk leaves such a part, which is
+ * removed later.
  */
-import { chmodSync, closeSync, linkSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { DAY_MS } from '../domain/time.ts'
-import { filesIn, freeBytesOf, syncPath, toMebibytes } from './disk.ts'
 import type { Space } from './ledger-store.ts'
+
+/** Has a file, or the entries of a folder, survive a power cut. */
+export function syncPath(path: string): void {
+  const file = openSync(path, 'r')
+  try {
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** What this user may still write on the disk of a folder, in bytes. */
+export function freeBytesOf(folder: string): number {
+  const { bavail, bsize } = statfsSync(folder)
+  return bavail * bsize
+}
+
+/** Such as `12 MiB`, rounded up. */
+export const toMebibytes = (bytes: number): string => `${Math.ceil(bytes / 1024 ** 2)} MiB`
+
+/** Names in a folder, in order; none where it is no folder, or is not for us. */
+export function filesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder).sort()
+  } catch {
+    return []
+  }
+}
 
 /** Of a data folder: backups of its schedule, copies from before migrations, and what a restore has replaced. */
 export const BACKUPS = 'backups'
@@ -25,11 +65,6 @@ export function findLack({ pages, freePages, pageBytes }: Space, folder: string,
   const [takes, has, lacks] = [needed, free, needed - free].map(toMebibytes)
   return `the disk is too full: it takes ${takes}, ${has} are free, ${lacks} are missing`
 }
-
-const FULL = /^(SQLITE_FULL|SQLITE_IOERR_WRITE|ENOSPC|EDQUOT|EFBIG)/
-
-/** Whether a copy failed because its disk got full meanwhile. */
-export const isDiskFull = (error: unknown): boolean => FULL.test(codeOf(error))
 
 /** By the process that writes it; SQLite puts files of its own beside one that it changes. */
 const PART = /\.(\d+)\.part(?:-journal|-wal|-shm)?$/
@@ -63,6 +98,34 @@ export function removeParts(folder: string, isMeant = (_name: string, _ageMs: nu
     const path = join(folder, part)
     const ageMs = Date.now() - (statOf(path)?.mtimeMs ?? 0)
     if (isMeant(part.slice(0, -ending.length), ageMs)) rmSync(path, { force: true })
+  }
+}
+
+/**
+ * Writes a file whole or not at all: what is there stays until then. Throws what the disk says.
+ *
+ * @param how its mode; `isNew`: not over another one, which is left as it is.
+ */
+export function putFile(path: string, text: string, { mode, isNew = false }: { mode: number; isNew?: boolean }): void {
+  const part = `${path}.${process.pid}.part`
+  try {
+    rmSync(part, { force: true })
+    writeFileSync(part, text, { mode, flag: 'wx' })
+    syncPath(part)
+    if (isNew) linkIfFree(part, path)
+    else renameSync(part, path)
+    syncPath(dirname(path))
+  } finally {
+    rmSync(part, { force: true })
+  }
+}
+
+function linkIfFree(part: string, path: string): void {
+  try {
+    linkSync(part, path)
+  } catch (error) {
+    // Another process was first.
+    if (codeOf(error) !== 'EEXIST') throw error
   }
 }
 
