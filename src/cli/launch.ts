@@ -16,7 +16,7 @@ import { AgentEnded, CommandError } from './command-error.ts'
 import { type Context, printJson, withStore } from './io.ts'
 import { findServer } from './live.ts'
 import { toBudget } from './values.ts'
-import type { AgentName } from './words/launch.ts'
+import type { AgentName } from './words/ask.ts'
 
 /** The options of `launch`, as they stand on the command line. */
 export interface LaunchFlags {
