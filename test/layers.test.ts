@@ -126,10 +126,11 @@ describe('imports', () => {
   })
 })
 
-test('only the HTTP surface knows Elysia, and the pages its client', () => {
+test('only the HTTP surface knows Elysia, and the pages and commands its client', () => {
   const knowing = imports.filter(({ to }) => /^(elysia|@elysiajs\/)/.test(to)).map(({ from }) => toFolder(from))
-  expect([...new Set(knowing)].filter((folder) => !['http', 'admin', 'dashboard'].includes(folder))).toEqual([])
-  expect(imports.filter(({ from, to }) => from.startsWith('dashboard/') && to.startsWith('elysia'))).toEqual([])
+  expect([...new Set(knowing)].filter((folder) => !['http', 'admin', 'dashboard', 'cli'].includes(folder))).toEqual([])
+  const clients = imports.filter(({ from }) => /^(dashboard|cli)\//.test(from))
+  expect(clients.filter(({ to }) => /^(elysia|@elysiajs\/(?!eden))/.test(to))).toEqual([])
 })
 
 test('drizzle stays with its store, and the services know no store but the contract', () => {

@@ -23,7 +23,7 @@ export const auditController = ({ reports, now }: AdminDeps) =>
     '/audit',
     async ({ asker, query: { since, limit = 50, ...filter } }) => {
       const sinceMs = toTimeOrNone('since', since, now())
-      const options = { ...toDefined({ ...filter, sinceMs }), limit: toLimit(limit, MOST_ROWS) }
+      const options = { ...toDefined({ ...filter, sinceMs }), limit: toLimit(limit, MOST_ROWS, asker) }
       return toAnswer(await reports.audit(asker, options))
     },
     {

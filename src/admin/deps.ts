@@ -8,9 +8,9 @@ import type { OidcDeps } from '../identity/oidc.ts'
 import type { PasskeyDeps } from '../identity/passkeys.ts'
 import type { SignInDeps } from '../identity/sign-in.ts'
 import type { Log } from '../log.ts'
-import type { ConfigStore } from '../store/config-store.ts'
+import type { Actor, ConfigStore } from '../store/config-store.ts'
 import type { RequestFilter } from '../store/report-store.ts'
-import type { Vault } from '../store/vault.ts'
+import type { Rotated, Vault } from '../store/vault.ts'
 import type { AccessDeps } from './access.ts'
 import type { ChangeRate } from './change-rate.ts'
 import type { LastingAsker, Reports } from './reports.ts'
@@ -34,6 +34,8 @@ export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'>, Pick<P
   /** Where a request comes from, for people to read and attempts to be counted by. */
   addressOf(request: Request): string
   changes: ChangeRate
+  /** Seals by a new secret what was typed in. Throws what `store/rotate-secret.ts` throws. */
+  rotateSecret(by: Actor): Promise<Rotated>
   log: Log
 }
 
@@ -59,6 +61,8 @@ export interface LiveRequests {
    * where too many follow already.
    */
   follow(asker: LastingAsker, filter: RequestFilter, isLetIn: () => Promise<boolean>): Response | null
+  /** The same for a command of the operator, which is told of more of them. */
+  followByCommand(filter: RequestFilter, signal: AbortSignal): Response | null
   /** Has the connection of a request stay open, however long nothing is said on it. */
   keepOpen(request: Request): void
 }

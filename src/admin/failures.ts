@@ -32,7 +32,7 @@ export const failuresController = ({ reports, now }: AdminDeps) =>
         by,
         ...toSpan(since, until, now()),
         where: toWhere(request, FAILURE_FILTERS),
-        limit: toLimit(limit, MOST_CODES),
+        limit: toLimit(limit, MOST_CODES, asker),
       } as const
       return toAnswer(await reports.failures(asker, options))
     },

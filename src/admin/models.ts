@@ -83,14 +83,18 @@ const RouteBody = exactly({
   sampling: orNone(Type.Boolean(), 'Whether it takes `temperature`, `top_p` and `top_k`.'),
 })
 
-/** The server knows whether it has them. */
+/** A server knows whether it has them. */
 const NOT_NEEDED = new Map()
 
 export function modelsController(deps: AdminDeps) {
-  const { store, serving } = deps
+  const { store, vault, serving } = deps
   const byHand = changesByHand(deps)
-  const toDocuments = (rows: CatalogRows) =>
-    toModelDocuments(rows, toKnown(toUpstreamDocuments(rows.upstreams, NOT_NEEDED, serving.upstreams()), true))
+  const toDocuments = async (rows: CatalogRows) => {
+    const statuses = serving.upstreams()
+    const opened = statuses ? NOT_NEEDED : await vault.open(await store.readSealed())
+    const upstreams = toUpstreamDocuments(rows.upstreams, opened, statuses, serving.environment)
+    return toModelDocuments(rows, toKnown(upstreams, statuses !== null))
+  }
 
   const show = async (name: string) => {
     const rows = await store.readCatalog()
@@ -98,7 +102,9 @@ export function modelsController(deps: AdminDeps) {
     const prices = await store.readPrices(slug)
     // Of one model alone: there may be thousands.
     const own = { ...rows, models: rows.models.filter((row) => row.slug === slug) }
-    return toDocuments(own).map((document) => toShownModel(document, rows, prices))[0]
+    const [document] = await toDocuments(own)
+    if (document === undefined) throw new Error('a model of the catalogue has no document')
+    return toShownModel(document, rows, prices)
   }
 
   /** Tells what has changed or would, and how the model is now. */
@@ -113,7 +119,7 @@ export function modelsController(deps: AdminDeps) {
       '/models',
       async () => {
         const rows = await store.readCatalog()
-        return { models: toDocuments(rows), aliases: toAliasDocuments(rows) }
+        return { models: await toDocuments(rows), aliases: toAliasDocuments(rows) }
       },
       {
         route: {

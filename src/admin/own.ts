@@ -54,13 +54,13 @@ export function ownController(deps: AdminDeps) {
     .get(
       '/usage',
       async ({ request, asker, principal, query }) =>
-        toAnswer(await reports.usage(toOwnAsker(asker, principal), toUsageOptions(request, query, now()))),
+        toAnswer(await reports.usage(toOwnAsker(asker, principal), toUsageOptions(request, query, asker, now()))),
       { route: toOwn(USAGE), query: UsageQuery },
     )
     .get(
       '/requests',
       async ({ request, asker, principal, query }) =>
-        toAnswer(await reports.requests(toOwnAsker(asker, principal), toWantedPage(request, query, now()))),
+        toAnswer(await reports.requests(toOwnAsker(asker, principal), toWantedPage(request, query, asker, now()))),
       { route: toOwn(REQUESTS.list), query: ListQuery },
     )
     .get(

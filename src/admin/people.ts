@@ -5,10 +5,18 @@
 
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { Count, TimeOrNull } from '../documents/fields.ts'
-import { Admin, Token, toAdminDocument, toAdminDocuments, toTokenDocument } from '../documents/people.ts'
+import { Count, Text } from '../documents/fields.ts'
+import {
+  Admin,
+  CodedAdmin,
+  Token,
+  toAdminDocument,
+  toAdminDocuments,
+  toCodedDocument,
+  toTokenDocument,
+} from '../documents/people.ts'
 import { ROLES, TOKEN_SCOPES } from '../domain/roles.ts'
-import { type CodedAdmin, editAdmin, inviteAdmin, inviteAgain } from '../identity/admins.ts'
+import { editAdmin, inviteAdmin, inviteAgain } from '../identity/admins.ts'
 import { createToken, revokeToken } from '../identity/principal.ts'
 import { access } from './access.ts'
 import { actors } from './actor.ts'
@@ -25,11 +33,6 @@ const AdminPatch = exactly({
 })
 
 /** A code sets a password, once. */
-const Coded = Type.Object({
-  ...Admin.properties,
-  code: Type.String({ description: 'Sets a password, once: shown in this answer alone.' }),
-  code_expires_ms: TimeOrNull,
-})
 
 export function adminsController(deps: AdminDeps) {
   const { identity, ways, serving } = deps
@@ -53,7 +56,7 @@ export function adminsController(deps: AdminDeps) {
       route: {
         least: 'owner',
         summary: 'Invites somebody, with a code that is good for a week',
-        answer: Coded,
+        answer: CodedAdmin,
         errors: ['admin_exists', 'team_not_found', 'team_ambiguous'],
       },
       body: AdminBody,
@@ -61,9 +64,10 @@ export function adminsController(deps: AdminDeps) {
     .patch(
       '/admins/:id',
       async ({ request, principal, params: { id }, body }) => {
-        const { admin, revoked, moved } = await editAdmin(identity, id, body, by(principal, request), ways)
+        const { admin, difference, revoked, moved } = await editAdmin(identity, id, body, by(principal, request), ways)
         const passkeys = (await identity.countPasskeys()).get(admin.id) ?? 0
-        return { ...toAdminDocument(admin, passkeys), keys_revoked: revoked.length, keys_moved: moved.length }
+        const changed = Object.keys(difference?.after ?? {})
+        return { ...toAdminDocument(admin, passkeys), changed, keys_revoked: revoked.length, keys_moved: moved.length }
       },
       {
         route: {
@@ -72,7 +76,9 @@ export function adminsController(deps: AdminDeps) {
           summary: "Changes somebody's role or team, disables or enables them",
           description:
             'Who is disabled loses their sessions, and keys of their own are revoked. A member who changes teams takes them along.',
-          answer: Type.Object({ ...Admin.properties, keys_revoked: Count, keys_moved: Count }),
+          answer: Type.Object({
+            ...{ ...Admin.properties, changed: Type.Array(Text), keys_revoked: Count, keys_moved: Count },
+          }),
           errors: ['admin_not_found', 'last_owner', 'team_not_found', 'team_ambiguous'],
         },
         body: AdminPatch,
@@ -85,19 +91,12 @@ export function adminsController(deps: AdminDeps) {
         route: {
           least: 'owner',
           summary: 'Invites somebody once more who has not set a password yet: the code before ends',
-          answer: Coded,
+          answer: CodedAdmin,
           errors: ['admin_not_found', 'invalid'],
         },
       },
     )
 }
-
-/** Whoever has a code has no passkeys: a reset removes them. */
-const toCodedDocument = ({ admin, code }: CodedAdmin) => ({
-  ...toAdminDocument(admin, 0),
-  code,
-  code_expires_ms: admin.codeExpiresMs,
-})
 
 const TokenBody = exactly({
   name: Name,

@@ -4,6 +4,8 @@ import { t } from 'elysia'
 import { DIMENSIONS, REPORT_PARAMETERS, type ReportParameter } from '../domain/report-filters.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { toPastMs } from '../domain/time.ts'
+import { isOperator } from './access.ts'
+import type { Asker } from './reports.ts'
 
 /** ms since 1970, a span such as `7d`, or a date with or without a time. */
 const TIME = String.raw`^(\d{10,15}|0|\d{1,10}(ms|s|m|h|d|w)|\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)?)?)$`
@@ -46,8 +48,12 @@ export const toWhere = <Name extends string>(request: Request, names: readonly N
 /** All values of a name. The framework would take a comma in one of several for the end of a value. */
 export const toSeveral = (request: Request, name: string): string[] => new URL(request.url).searchParams.getAll(name)
 
+/** Rows that a command may ask for, where its service allows as many. */
+const MOST_OF_OPERATOR = 100_000
+
 /** Checks how many rows are asked for at most. Throws `invalid`. */
-export function toLimit(limit: number, most: number): number {
+export function toLimit(limit: number, mostOfPages: number, asker: Asker): number {
+  const most = isOperator(asker) ? MOST_OF_OPERATOR : mostOfPages
   if (limit >= 1 && limit <= most) return limit
   const message = `The field limit is invalid: it must be a whole number from 1 to ${most}.`
   throw new ServiceError({ kind: 'invalid', field: 'limit' }, message)

@@ -7,11 +7,11 @@ import { toDefined } from '../domain/changes.ts'
 import { REPORT_PARAMETERS, REQUEST_FILTERS, REQUEST_STATUSES, UNWELL } from '../domain/report-filters.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { toRequestFilter, type WantedRequests } from '../ledger/report-filter.ts'
-import { access, isStillLetIn, type Route } from './access.ts'
+import { access, isOperator, isStillLetIn, type Route } from './access.ts'
 import type { AdminDeps, LiveRequests } from './deps.ts'
 import { AdminError } from './errors.ts'
 import { Limit, NAMED, one, several, toLimit, toSeveral, toTimeOrNone } from './query.ts'
-import { toAnswer, type WantedPage } from './reports.ts'
+import { type Asker, toAnswer, type WantedPage } from './reports.ts'
 
 const MOST_ROWS = 1_000
 
@@ -63,7 +63,8 @@ export function requestsController(deps: AdminDeps) {
     .use(access())
     .get(
       '/requests',
-      async ({ request, asker, query }) => toAnswer(await reports.requests(asker, toWantedPage(request, query, now()))),
+      async ({ request, asker, query }) =>
+        toAnswer(await reports.requests(asker, toWantedPage(request, query, asker, now()))),
       { route: { ...REQUESTS.list, least: 'viewer' }, query: ListQuery },
     )
     .get(
@@ -73,7 +74,9 @@ export function requestsController(deps: AdminDeps) {
         // Mostly it names nothing that would have to be looked for.
         const rows = (wanted.key ?? wanted.team ?? wanted.model) ? await store.read() : NO_ROWS
         const filter = toRequestFilter(wanted, rows, now())
-        const response = live.follow(asker, filter, () => isStillLetIn(request, 'viewer', deps))
+        const response = isOperator(asker)
+          ? live.followByCommand(filter, asker.signal)
+          : live.follow(asker, filter, () => isStillLetIn(request, 'viewer', deps))
         return toLasting(response, request, live)
       },
       { route: { ...REQUESTS.live, least: 'viewer' }, query: FilterQuery },
@@ -97,10 +100,11 @@ export function toLasting(response: Response | null, request: Request, { keepOpe
 export function toWantedPage(
   request: Request,
   { since, until, limit = 50, before, ...filter }: Static<typeof ListQuery>,
+  asker: Asker,
   nowMs: number,
 ): WantedPage {
   const times = { sinceMs: toTimeOrNone('since', since, nowMs), untilMs: toTimeOrNone('until', until, nowMs) }
-  return { ...toWanted(request, filter), ...toDefined({ ...times, before }), limit: toLimit(limit, MOST_ROWS) }
+  return { ...toWanted(request, filter), ...toDefined({ ...times, before }), limit: toLimit(limit, MOST_ROWS, asker) }
 }
 
 export function toWanted(

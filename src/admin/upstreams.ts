@@ -12,6 +12,7 @@ import { findMore, findProviders, toFoundServers } from '../catalog/providers.ts
 import { EditedUpstream, FoundModels } from '../documents/catalog.ts'
 import {
   Found,
+  NOT_TAKEN_IN,
   Preset,
   TestedUpstream,
   toFoundDocument,
@@ -86,7 +87,7 @@ export function upstreamsController(all: AdminDeps) {
   const byHand = changesByHand(all)
   const deps = { store, vault, lookUp }
   const toDocuments = async (rows: readonly UpstreamRow[]) =>
-    toUpstreamDocuments(rows, await vault.open(await store.readSealed()), serving.upstreams())
+    toUpstreamDocuments(rows, await vault.open(await store.readSealed()), serving.upstreams(), serving.environment)
 
   const show = async (id: string) => {
     const { upstreams } = await store.readCatalog()
@@ -204,10 +205,12 @@ export function upstreamsController(all: AdminDeps) {
         '/upstreams/:id/models',
         async ({ params: { id }, body: { models: patterns }, ...asked }) => {
           const row = findUpstream(await store.readCatalog(), id)
-          const found = await findMore(row, {
-            patterns,
-            ask: () => serving.models(id) ?? Promise.reject(disabled(id)),
-          })
+          const ask = async () => {
+            const listed = await serving.models(id)
+            if (listed === null) throw disabled(id)
+            return listed
+          }
+          const found = await findMore(row, { patterns, ask })
           const edited = await byHand(asked, (by) => addModels(store, id, found.models, by))
           const { others, notes } = found
           return { ...edited, upstream: await show(id), left_out: others, notes: notes.concat(edited.notes) }
@@ -230,8 +233,9 @@ export function upstreamsController(all: AdminDeps) {
         async ({ params: { id } }) => {
           const result = await serving.test(id)
           if (result) return result
-          findUpstream(await store.readCatalog(), id)
-          throw disabled(id)
+          const { enabled } = findUpstream(await store.readCatalog(), id)
+          if (!enabled) throw disabled(id)
+          return { id, state: 'not_ready', reason: NOT_TAKEN_IN, ms: null }
         },
         {
           route: {

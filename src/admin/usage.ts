@@ -7,7 +7,7 @@ import { toDimensions } from '../ledger/usage.ts'
 import { access, type Route } from './access.ts'
 import type { AdminDeps } from './deps.ts'
 import { Limit, NAMED, one, several, toLimit, toSpan, toWhere } from './query.ts'
-import { toAnswer } from './reports.ts'
+import { type Asker, toAnswer } from './reports.ts'
 
 const MOST_ROWS = 10_000
 
@@ -38,18 +38,19 @@ export const usageController = ({ reports, now }: AdminDeps) =>
     .use(access())
     .get(
       '/usage',
-      async ({ request, asker, query }) => toAnswer(await reports.usage(asker, toUsageOptions(request, query, now()))),
+      async ({ request, asker, query }) =>
+        toAnswer(await reports.usage(asker, toUsageOptions(request, query, asker, now()))),
       { route: { ...USAGE, least: 'viewer' }, query: UsageQuery },
     )
 
 /** What a report of usage is asked for. Throws `invalid`. */
-export function toUsageOptions(request: Request, query: Static<typeof UsageQuery>, nowMs: number) {
+export function toUsageOptions(request: Request, query: Static<typeof UsageQuery>, asker: Asker, nowMs: number) {
   const { by = 'key', since = '7d', until, limit = 1_000, figures = 'all' } = query
   return {
     by: toDimensions(by),
     ...toSpan(since, until, nowMs),
     where: toWhere(request, USAGE_FILTERS),
-    limit: toLimit(limit, MOST_ROWS),
+    limit: toLimit(limit, MOST_ROWS, asker),
     figures,
   }
 }

@@ -2,8 +2,8 @@
 import { codeOf, messageOf } from '../domain/error.ts'
 import { socketPath } from '../server/protocol.ts'
 import { CommandError, usageError } from './command-error.ts'
+import { findServer } from './control-client.ts'
 import type { Context } from './io.ts'
-import { findServer } from './live.ts'
 
 /** The server that is asked, and the key that it is asked with. */
 export interface AskedServer {

@@ -1,8 +1,8 @@
-/** `tollgate audit log`: who changed what of the configuration. Works beside a running server, which it does not ask. */
-import { toAuditPageDocument } from '../documents/audit.ts'
+/** `tollgate audit log`: who changed what of the configuration. */
+import type { AuditPageDocument } from '../documents/audit.ts'
 import { toShortId } from '../domain/id.ts'
 import { toUsd } from '../domain/usage.ts'
-import { listAudit, type NamedAuditRow } from '../keys/audit-log.ts'
+import { answerOf, withAdmin } from './admin-client.ts'
 import {
   type Context,
   printJson,
@@ -12,7 +12,6 @@ import {
   toShortSource,
   toTime,
   toWholeSource,
-  withStore,
 } from './io.ts'
 import { toCount, toMoment } from './values.ts'
 
@@ -26,10 +25,10 @@ export interface AuditLogFlags {
 }
 
 export async function auditLog({ since, limit, ...filter }: AuditLogFlags, io: Context): Promise<void> {
-  const sinceMs = since === undefined ? {} : { sinceMs: toMoment('--since', since, io.nowMs()) }
-  const options = { ...filter, ...sinceMs, limit: toCount('--limit', limit) }
-  const page = await withStore(io, { readonly: true }, (store, { identity }) => listAudit({ store, identity }, options))
-  if (io.json) return printJson(io, toAuditPageDocument(page))
+  const from = since === undefined ? {} : { since: String(toMoment('--since', since, io.nowMs())) }
+  const options = { ...filter, ...from, limit: toCount('--limit', limit) }
+  const page = await withAdmin(io, { readonly: true }, ({ api }) => answerOf(api.audit.get({ query: options })))
+  if (io.json) return printJson(io, page)
   const { audit, next } = page
   if (audit.length > 0) io.stdout(toDescribedTable(HEADINGS, audit.map(toCells), audit.map(toNotes), io.paint))
   if (next !== null) io.stderr(`Older ones: --before ${next}\n`)
@@ -38,7 +37,9 @@ export async function auditLog({ since, limit, ...filter }: AuditLogFlags, io: C
 
 const HEADINGS = ['WHEN (UTC)', 'WHO', 'WHAT', 'OF', '']
 
-function toCells({ atMs, actor, actorName, action, subject, detail }: NamedAuditRow): string[] {
+type Row = AuditPageDocument['audit'][number]
+
+function toCells({ at_ms: atMs, actor, actor_name: actorName, action, subject, detail }: Row): string[] {
   const name = typeof detail.name === 'string' ? detail.name : null
   const of = name === null ? toShortSource(subject) : toShort(name)
   return [
@@ -53,7 +54,7 @@ function toCells({ atMs, actor, actorName, action, subject, detail }: NamedAudit
 /** A change of more is told in part: all of it is in the JSON. */
 const MOST_TOLD = 20
 
-function toNotes({ action, subject, detail }: NamedAuditRow): string[] {
+function toNotes({ action, subject, detail }: Row): string[] {
   const [before, after] = [toFields(detail.before), toFields(detail.after)]
   const told = action.startsWith('catalog.') ? toRowChanges(before, after) : toFieldChanges(before, after)
   const rest = told.length > MOST_TOLD ? [`and ${told.length - MOST_TOLD} more`] : []

@@ -6,10 +6,11 @@
 import { count, toSizeText } from '../domain/text.ts'
 import { toDay } from '../domain/time.ts'
 import { toUsd } from '../domain/usage.ts'
-import { type Audit, auditLedger, type Finding } from '../ledger/audit.ts'
+import { type Audit, auditLedger, type Behind, type Finding } from '../ledger/audit.ts'
+import { toBehindNote } from './admin-client.ts'
 import { CommandError } from './command-error.ts'
+import { catchUp } from './control-client.ts'
 import { type Context, printJson, toPrintable, toTime, withStore } from './io.ts'
-import { type Behind, catchUp, toBehindNote } from './live.ts'
 import { createBar } from './progress.ts'
 
 export function audit(io: Context): Promise<void> {

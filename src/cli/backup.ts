@@ -8,8 +8,8 @@ import { type Restored, restore as restoreFile } from '../backup/restore.ts'
 import { count, toSizeText } from '../domain/text.ts'
 import { toSentence } from './audit.ts'
 import { CommandError } from './command-error.ts'
+import { flushServer } from './control-client.ts'
 import { type Context, printJson, toPrintable, toTime, withStore } from './io.ts'
-import { flushServer } from './live.ts'
 import { createBar } from './progress.ts'
 
 export interface BackupFlags {

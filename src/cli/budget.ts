@@ -1,8 +1,9 @@
 /** How keys and teams stand, read from the ledger for commands, and sums of money as they write them. */
 import { readStandings } from '../keys/standing.ts'
 import type { Store } from '../store/store.ts'
+import { toBehindNote } from './admin-client.ts'
+import { catchUp } from './control-client.ts'
 import type { Context } from './io.ts'
-import { catchUp, toBehindNote } from './live.ts'
 
 /**
  * Reads how keys or teams stand now. Says on standard error what is not counted yet.

@@ -41,9 +41,8 @@ export const usageError = (message: string) => new CommandError('usage', message
 export function toCommandError(cause: unknown, command = 'tollgate'): CommandError {
   if (cause instanceof CommandError) return cause
   if (cause instanceof ServiceError) {
-    const { kind } = cause.failure
-    const message = `${cause.message}${toAdvice(cause.failure)}`
-    return new CommandError(kind, message, OF_WORDS.has(kind) ? 2 : 1, OF_LINES.has(kind))
+    const { kind, ...details } = cause.failure
+    return toRefused({ kind, message: cause.message, ...details })
   }
   if (cause instanceof CommanderError) {
     const sentence = cause.message
@@ -57,111 +56,125 @@ export function toCommandError(cause: unknown, command = 'tollgate'): CommandErr
   return new CommandError('internal', `Something went wrong: ${messageOf(cause)}`)
 }
 
+/** What a service has refused, with what its failure tells beside its kind. */
+export interface Refused {
+  kind: string
+  message: string
+  [detail: string]: unknown
+}
+
+/** Presents what a service has refused, here or where the admin API answered with it. */
+export function toRefused({ kind, message, ...details }: Refused): CommandError {
+  const advice = isKnown(kind) ? ADVICE[kind] : ''
+  const text = `${message}${typeof advice === 'string' ? advice : advice(details)}`
+  return new CommandError(kind, text, OF_WORDS.has(kind) ? 2 : 1, OF_LINES.has(kind))
+}
+
+const isKnown = (kind: string): kind is ServiceFailure['kind'] => Object.hasOwn(ADVICE, kind)
+
 /** What was asked for is wrong in itself, whatever there is. */
-const OF_WORDS: ReadonlySet<ServiceFailure['kind']> = new Set(['bad_config', 'invalid'])
+const OF_WORDS: ReadonlySet<string> = new Set(['bad_config', 'invalid'] satisfies ServiceFailure['kind'][])
 
 /** What lists problems, a line each. */
-const OF_LINES: ReadonlySet<ServiceFailure['kind']> = new Set(['bad_config', 'catalog_invalid'])
+const OF_LINES: ReadonlySet<string> = new Set(['bad_config', 'catalog_invalid'] satisfies ServiceFailure['kind'][])
 
 const REFUSED: Record<'busy' | 'full', [kind: string, message: string]> = {
   busy: ['database_busy', 'Another process is writing to the database. Nothing was changed; try again.'],
   full: ['disk_full', 'The disk is full. Nothing was changed; make room and try again.'],
 }
 
+type Details = Readonly<Record<string, unknown>>
+
 /** What to do, as it is appended to what happened; '' where that says it already. */
-function toAdvice(failure: ServiceFailure): string {
-  const file = failure.kind === 'catalog_invalid' ? failure.name : 'FILE'
-  const folder = failure.kind === 'no_database' ? failure.dataFolder : 'FOLDER'
-  const day = failure.kind === 'request_removed' ? toDay(failure.createdMs) : 'DAY'
-  const advice: Record<ServiceFailure['kind'], string> = {
-    invalid: '',
-    key_not_found: ' See the ids with: tollgate keys list',
-    key_ambiguous: ' Name the key by one of these ids.',
-    key_exists: ' Choose another name, or revoke that key first.',
-    key_revoked: ' It stays so. Make another one with: tollgate keys create --name NAME',
-    key_expired: ' Give it a later end first, with: tollgate keys edit KEY --expires 90d',
-    key_hidden: '',
-    team_not_found: ' See them with: tollgate teams list. Make one with: tollgate teams create --name NAME',
-    team_ambiguous: ' Name the team by one of these ids.',
-    team_exists: ' Use that one, or choose another name.',
-    too_many_keys: '',
-    no_team: '',
-    admin_not_found: ' See them with: tollgate admin list',
-    admin_exists: ' Choose another name.',
-    last_owner: ' Make another owner first.',
-    already_set_up: ' Whoever has lost the password gets a new code with: tollgate admin reset NAME',
-    code_wrong: '',
-    sign_in_failed: '',
-    password_off: '',
-    sign_in_ended: '',
-    challenge_ended: '',
-    passkey_not_found: '',
-    too_many_passkeys: '',
-    provider_unavailable: '',
-    provider_wrong: '',
-    no_role: '',
-    admin_disabled: '',
-    too_many_attempts: '',
-    session_not_found: '',
-    revision_conflict: '',
-    above_ceiling: '',
-    token_not_found: ' See them with: tollgate admin token list',
-    token_ambiguous: ' Name the token by one of these ids.',
-    token_exists: ' Choose another name, or revoke that token first.',
-    request_not_found: ' See the ids with: tollgate requests list',
-    request_removed: ` What all of them come to stays: tollgate usage --since ${day}`,
-    request_ambiguous: ' Give more of its digits.',
-    model_not_found: ' See them with: tollgate models list --all',
-    list_failed: '',
-    provider_unknown: '',
-    facts_unusable: '',
-    upstream_not_found: ' See them with: tollgate upstreams list',
-    upstream_disabled: '',
-    upstream_exists: ' Choose another name.',
-    route_not_found: '',
-    declared_elsewhere: '',
-    no_earlier_state: '',
-    catalog_changed: '',
-    catalog_unreadable: ' Name another file.',
-    catalog_invalid: `\nCorrect the file and check it with: tollgate catalog validate ${file}`,
-    catalog_not_read: '',
-    owners_only: '',
-    catalog_missing: ' Name the file: tollgate catalog apply FILE',
-    version_not_found: ' See them with: tollgate catalog history',
-    secret_unusable: '',
-    secret_unchanged: '',
-    secret_busy: '',
-    data_unwritable: ' Choose another one with --data, or give this user the right to write there.',
-    data_unreadable: ' Run this as the user that the server runs as.',
-    no_folder: ' Name a folder with --data.',
-    no_database: ` Start the server once (tollgate serve --data ${folder}) or name another folder with --data.`,
-    database_unusable:
-      ' Stop the server, move the file away and restore a backup of it, or name another folder with --data.',
-    database_lost: '',
-    database_unwritable:
-      ' Run this as the user that the server runs as; if the disk is read-only, copy the data folder to another one first.',
-    report_too_long: ' Ask for a shorter time with --since and --until, or for one key or model.',
-    schema_outdated:
-      ' Start the server of this version once (tollgate serve): it keeps a copy in backups/ and brings the database up to date.',
-    schema_newer: ' Use that version, or restore a backup from before it.',
-    migration_failed: ' Please report it.',
-    already_served: ' Stop it first, or name another data folder with --data.',
-    no_room: ' Make room there, or move the data folder to a larger disk.',
-    backup_exists: ' Name another file, or have it replaced with --force.',
-    backup_unwritable: ' Name another file.',
-    backup_damaged: ' Look at the database with: tollgate doctor',
-    backup_unusable: ' Name a file that `tollgate backup` has written.',
-    backup_under_way: '',
-    backup_not_found: '',
-    backup_findings: ' Restore another backup, or this one as it is with --force.',
-    revoked_unknown:
-      ' Restore the backup with the keys that were in force then: --as-it-was. Look over them after: tollgate keys list',
-    restore_unfinished: ' Start the server, or restore again: either finishes it first.',
-    port_in_use: ' Choose another port with --port.',
-    port_forbidden: ' Choose a port above 1023 with --port.',
-    no_such_address: ' Choose another one with --host.',
-    not_listening: ' Choose another address with --host, or another port with --port.',
-    bad_config: '',
-  }
-  return advice[failure.kind]
+const ADVICE: Record<ServiceFailure['kind'], string | ((details: Details) => string)> = {
+  invalid: '',
+  key_not_found: ' See the ids with: tollgate keys list',
+  key_ambiguous: ' Name the key by one of these ids.',
+  key_exists: ' Choose another name, or revoke that key first.',
+  key_revoked: ' It stays so. Make another one with: tollgate keys create --name NAME',
+  key_expired: ' Give it a later end first, with: tollgate keys edit KEY --expires 90d',
+  key_hidden: '',
+  team_not_found: ' See them with: tollgate teams list. Make one with: tollgate teams create --name NAME',
+  team_ambiguous: ' Name the team by one of these ids.',
+  team_exists: ' Use that one, or choose another name.',
+  too_many_keys: '',
+  no_team: '',
+  admin_not_found: ' See them with: tollgate admin list',
+  admin_exists: ' Choose another name.',
+  last_owner: ' Make another owner first.',
+  already_set_up: ' Whoever has lost the password gets a new code with: tollgate admin reset NAME',
+  code_wrong: '',
+  sign_in_failed: '',
+  password_off: '',
+  sign_in_ended: '',
+  challenge_ended: '',
+  passkey_not_found: '',
+  too_many_passkeys: '',
+  provider_unavailable: '',
+  provider_wrong: '',
+  no_role: '',
+  admin_disabled: '',
+  too_many_attempts: '',
+  session_not_found: '',
+  revision_conflict: '',
+  above_ceiling: '',
+  token_not_found: ' See them with: tollgate admin token list',
+  token_ambiguous: ' Name the token by one of these ids.',
+  token_exists: ' Choose another name, or revoke that token first.',
+  request_not_found: ' See the ids with: tollgate requests list',
+  request_removed: ({ createdMs, created_ms: ms = createdMs }) =>
+    ` What all of them come to stays: tollgate usage --since ${typeof ms === 'number' ? toDay(ms) : 'DAY'}`,
+  request_ambiguous: ' Give more of its digits.',
+  model_not_found: ' See them with: tollgate models list --all',
+  list_failed: '',
+  provider_unknown: '',
+  facts_unusable: '',
+  upstream_not_found: ' See them with: tollgate upstreams list',
+  upstream_disabled: '',
+  upstream_exists: ' Choose another name.',
+  route_not_found: '',
+  declared_elsewhere: '',
+  no_earlier_state: '',
+  catalog_changed: '',
+  catalog_unreadable: ' Name another file.',
+  catalog_invalid: ({ name = 'FILE' }) => `\nCorrect the file and check it with: tollgate catalog validate ${name}`,
+  catalog_not_read: '',
+  owners_only: '',
+  catalog_missing: ' Name the file: tollgate catalog apply FILE',
+  version_not_found: ' See them with: tollgate catalog history',
+  secret_unusable: '',
+  secret_unchanged: '',
+  secret_busy: '',
+  data_unwritable: ' Choose another one with --data, or give this user the right to write there.',
+  data_unreadable: ' Run this as the user that the server runs as.',
+  no_folder: ' Name a folder with --data.',
+  no_database: ({ dataFolder = 'FOLDER' }) =>
+    ` Start the server once (tollgate serve --data ${dataFolder}) or name another folder with --data.`,
+  database_unusable:
+    ' Stop the server, move the file away and restore a backup of it, or name another folder with --data.',
+  database_lost: '',
+  database_unwritable:
+    ' Run this as the user that the server runs as; if the disk is read-only, copy the data folder to another one first.',
+  report_too_long: ' Ask for a shorter time with --since and --until, or for one key or model.',
+  schema_outdated:
+    ' Start the server of this version once (tollgate serve): it keeps a copy in backups/ and brings the database up to date.',
+  schema_newer: ' Use that version, or restore a backup from before it.',
+  migration_failed: ' Please report it.',
+  already_served: ' Stop it first, or name another data folder with --data.',
+  no_room: ' Make room there, or move the data folder to a larger disk.',
+  backup_exists: ' Name another file, or have it replaced with --force.',
+  backup_unwritable: ' Name another file.',
+  backup_damaged: ' Look at the database with: tollgate doctor',
+  backup_unusable: ' Name a file that `tollgate backup` has written.',
+  backup_under_way: '',
+  backup_not_found: '',
+  backup_findings: ' Restore another backup, or this one as it is with --force.',
+  revoked_unknown:
+    ' Restore the backup with the keys that were in force then: --as-it-was. Look over them after: tollgate keys list',
+  restore_unfinished: ' Start the server, or restore again: either finishes it first.',
+  port_in_use: ' Choose another port with --port.',
+  port_forbidden: ' Choose a port above 1023 with --port.',
+  no_such_address: ' Choose another one with --host.',
+  not_listening: ' Choose another address with --host, or another port with --port.',
+  bad_config: '',
 }

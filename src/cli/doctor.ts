@@ -13,6 +13,7 @@ import { toSnapshot } from '../store/snapshot.ts'
 import type { Store } from '../store/store.ts'
 import { createVault, inspectVault } from '../store/vault.ts'
 import { CommandError } from './command-error.ts'
+import { askVault, findServer, type ServerLookup } from './control-client.ts'
 import {
   checkBackups,
   checkDisk,
@@ -32,7 +33,6 @@ import {
   checkUpstreams,
 } from './doctor-server.ts'
 import { type Context, printJson, toIndented, toPrintable, version } from './io.ts'
-import { askVault, findServer, type ServerLookup } from './live.ts'
 
 export async function doctor(io: Context): Promise<void> {
   const checks = await examine(io)

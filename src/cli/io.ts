@@ -83,7 +83,7 @@ export async function withStore<T>(
     const before = await config.readRevision()
     const done = await work(config, store)
     const after = await config.readRevision()
-    if (after !== before) await (await import('./live.ts')).awaitRevision(dataFolder, after, io)
+    if (after !== before) await (await import('./control-client.ts')).awaitRevision(dataFolder, after, io)
     return done
   } catch (error) {
     throw toDatabaseTrouble(databasePath(dataFolder), error)
@@ -94,8 +94,11 @@ export async function withStore<T>(
 
 /** Prints one JSON document. */
 export function printJson(io: Io, document: unknown): void {
-  io.stdout(`${JSON.stringify(document, null, 2)}\n`)
+  io.stdout(`${JSON.stringify(document, toNumber, 2)}\n`)
 }
+
+/** However large it is. */
+const toNumber = (_: string, value: unknown) => (typeof value === 'bigint' ? JSON.rawJSON(String(value)) : value)
 
 /** Under these a cell is a word for how something is. */
 const STATES = new Set(['STATE', 'STATUS', 'READY'])

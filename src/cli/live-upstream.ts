@@ -1,6 +1,7 @@
 /** What a running server makes of an upstream that was just changed: whether it has its credential. */
+
+import { findServer } from './control-client.ts'
 import { type Context, toOneLine } from './io.ts'
-import { findServer } from './live.ts'
 
 /** Says on standard error where the server cannot use the upstream yet, and what to do. */
 export async function warnOfServer(id: string, io: Context): Promise<void> {

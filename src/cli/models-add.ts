@@ -25,8 +25,8 @@ import { isServed } from '../store/sqlite/database-file.ts'
 import { databasePath, prepareDataFolder } from '../store/sqlite/open.ts'
 import { toWriteLines } from './catalog-changes.ts'
 import { CommandError, usageError } from './command-error.ts'
+import { findServer } from './control-client.ts'
 import { type Context, printJson, toFactLines, toPrintable, withStore } from './io.ts'
-import { findServer } from './live.ts'
 import { type LocalModel, type ModelFlags, toGibibytes, toLocalModel } from './local-model.ts'
 
 export async function add(

@@ -4,14 +4,13 @@
  */
 
 import { closest } from '../catalog/entry.ts'
-import { type ShownModel, toAliasDocuments, toKnown, toModelDocuments, toShownModel } from '../documents/model.ts'
-import { toDeclared, toRow } from '../documents/upstream.ts'
+import type { ShownModel } from '../documents/model.ts'
 import { count, matches } from '../domain/text.ts'
+import { answerOf, withAdmin } from './admin-client.ts'
 import { CommandError } from './command-error.ts'
-import { type Context, printJson, toDescribedTable, toPrintable, toTable, withStore } from './io.ts'
-import { findServer, noteServer } from './live.ts'
+import { noteServer } from './control-client.ts'
+import { type Context, printJson, toDescribedTable, toPrintable, toTable } from './io.ts'
 import { MODEL_HEADINGS, toModelCells, toModelText } from './model-text.ts'
-import { readUpstreams } from './read-upstreams.ts'
 
 /** @param all also those that are disabled, that no list of the API shows, and those of a wildcard that are not ready. */
 export async function list(
@@ -19,7 +18,10 @@ export async function list(
   { all = false }: { all?: boolean },
   io: Context,
 ): Promise<void> {
-  const { models, aliases, found } = await gather(io)
+  const { models, aliases, found } = await withAdmin(io, { readonly: true }, async ({ api, found }) => ({
+    ...(await answerOf(api.models.get())),
+    found,
+  }))
   const isWanted = (name: string) => patterns.length === 0 || patterns.some((pattern) => matches(pattern, name))
   const isShown = (row: ShownModel) =>
     all || (row.enabled && row.listed && (!row.from_wildcard || row.is_ready !== false))
@@ -54,28 +56,14 @@ function toListText(cells: string[][], io: Context): string {
 }
 
 export async function show(name: string, io: Context): Promise<void> {
-  const { models, aliases, rows } = await gather(io)
-  const slug = aliases.find(({ alias }) => alias === name)?.model ?? name
-  const found = models.find((row) => row.slug === slug)
-  if (!found) {
+  const shown = await withAdmin(io, { readonly: true }, async ({ api }) => {
+    const { models, aliases } = await answerOf(api.models.get())
+    const slug = aliases.find(({ alias }) => alias === name)?.model ?? name
+    if (models.some((row) => row.slug === slug)) return answerOf(api.models({ slug: encodeURIComponent(slug) }).get())
     const hint = closest(name, [...models.map((row) => row.slug), ...aliases.map(({ alias }) => alias)])
     const message = `There is no model ${toPrintable(name)}${hint}. See them with: tollgate models list --all`
     throw new CommandError('unknown_model', message)
-  }
-  const prices = await withStore(io, { readonly: true }, (store) => store.readPrices(slug))
-  const shown = toShownModel(found, rows, prices)
+  })
   if (io.json) printJson(io, shown)
   else io.stdout(toModelText(shown, shown.aliases, shown.prices))
-}
-
-/** All that there is, in the order of its names. */
-async function gather(io: Context) {
-  const { rows, opened } = await readUpstreams(io)
-  const found = await findServer(io.dataFolder)
-  const status = found.kind === 'server' ? found.status : null
-  const upstreams = toDeclared(rows.upstreams, io.environment, opened).map((declared) =>
-    toRow(declared, status?.upstreams ?? null),
-  )
-  const models = toModelDocuments(rows, toKnown(upstreams, status !== null))
-  return { models, aliases: toAliasDocuments(rows), rows, found }
 }

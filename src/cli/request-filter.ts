@@ -1,9 +1,6 @@
-/** From the options of `requests list | tail` to what they mean. */
+/** From the options of `requests list | tail` to what the admin API is asked with. */
 import { toDefined } from '../domain/changes.ts'
-import { REQUEST_STATUSES, type RequestStatus, UNWELL } from '../domain/report-filters.ts'
-import { toRequestFilter } from '../ledger/report-filter.ts'
-import type { Configuration } from '../store/config-store.ts'
-import type { RequestFilter } from '../store/report-store.ts'
+import { REQUEST_STATUSES } from '../domain/report-filters.ts'
 import { usageError } from './command-error.ts'
 
 /** As they stand on the command line. */
@@ -18,24 +15,11 @@ export interface FilterFlags {
   errorCode?: string
 }
 
-export function toFilter(
-  { key, team, model, upstream, user, errorCode, status, errors }: FilterFlags,
-  rows: Pick<Configuration, 'keys' | 'teams' | 'aliases'>,
-  nowMs: number,
-): RequestFilter {
-  const statuses = toStatuses(status, errors)
-  return toRequestFilter(toDefined({ key, team, model, upstream, user, errorCode, statuses }), rows, nowMs)
-}
-
-function toStatuses(status?: readonly string[], errors?: boolean): readonly RequestStatus[] | undefined {
-  if (status === undefined) return errors ? UNWELL : undefined
-  if (errors) throw usageError('--errors and --status say the same: write one of them.')
-  return status
-    .flatMap((text) => text.split(','))
-    .map((text) => {
-      const known = REQUEST_STATUSES.find((one) => one === text.trim())
-      if (known === undefined)
-        throw usageError(`--status '${text}' is unknown: write ${REQUEST_STATUSES.join(', ')}, or several with commas.`)
-      return known
-    })
+export function toFilter({ key, team, model, upstream, user, errorCode, status, errors }: FilterFlags) {
+  if (errors && status !== undefined) throw usageError('--errors and --status say the same: write one of them.')
+  const statuses = status?.flatMap((text) => text.split(',')).map((text) => text.trim())
+  const wrong = statuses?.find((text) => !REQUEST_STATUSES.some((known) => known === text))
+  if (wrong !== undefined)
+    throw usageError(`--status '${wrong}' is unknown: write ${REQUEST_STATUSES.join(', ')}, or several with commas.`)
+  return toDefined({ key, team, model, upstream, user, error_code: errorCode, status: statuses?.join(','), errors })
 }

@@ -1,44 +1,46 @@
 /** Requests as cells of a table, for people. Pure. */
-import type { Names } from '../documents/request.ts'
+import type { RequestDocument } from '../documents/request.ts'
 import { toShortId } from '../domain/id.ts'
 import { count } from '../domain/text.ts'
 import { toUsd } from '../domain/usage.ts'
-import type { StoredRequest } from '../store/ledger-rows.ts'
 import { toDescribedTable, toPrintable, toShort } from './io.ts'
 import type { Paint } from './terminal.ts'
 
 const HEADINGS = ['ID', 'TIME (UTC)', 'KEY', 'MODEL', 'STATUS', 'TOOK', 'TOKENS', 'COST']
 
-export function toRequestTable(rows: readonly StoredRequest[], names: Names, nowMs: number, paint: Paint): string {
+export function toRequestTable(rows: readonly RequestDocument[], nowMs: number, paint: Paint): string {
   return toDescribedTable(
     HEADINGS,
-    rows.map((row) => toCells(row, names, nowMs)),
+    rows.map((row) => toCells(row, nowMs)),
     rows.map((row) => [toNote(row)]),
     paint,
   )
 }
 
-const toCells = (row: StoredRequest, { keys }: Names, nowMs: number): string[] => [
+const toCells = (row: RequestDocument, nowMs: number): string[] => [
   toShortId(row.id),
-  toClock(row.createdMs, nowMs),
-  toShort(keys.get(row.keyId) ?? toShortId(row.keyId)),
+  toClock(row.created_ms, nowMs),
+  toShort(row.key ?? toShortId(row.key_id)),
   toShort(row.model),
   row.status,
-  row.durationMs === null ? '-' : toElapsed(row.durationMs),
-  row.status === 'open' ? '-' : `${row.promptTokens}+${row.completionTokens}`,
+  row.duration_ms === null ? '-' : toElapsed(row.duration_ms),
+  row.status === 'open' ? '-' : `${row.prompt_tokens}+${row.completion_tokens}`,
   row.status === 'open' ? '-' : toCost(row),
 ]
 
 /** `~` stands before what rests on a count of ours, `+` behind what may not be all: something of it has no price. */
 export const toCost = ({
   estimated,
-  costNanoUsd,
+  cost_nano_usd: cost,
   unpriced,
-}: Pick<StoredRequest, 'estimated' | 'costNanoUsd' | 'unpriced'>) =>
-  `${estimated ? '~' : ''}$${toUsd(costNanoUsd)}${unpriced ? '+' : ''}`
+}: Pick<RequestDocument, 'estimated' | 'cost_nano_usd' | 'unpriced'>) =>
+  `${estimated ? '~' : ''}$${toUsd(cost)}${unpriced ? '+' : ''}`
+
+type Noted = Pick<RequestDocument, 'status' | 'http_status' | 'error_code' | 'upstream' | 'attempts'>
 
 /** Such as `502 upstream_failed, openai, 3 calls`; '' for a request that one call answered. */
-export function toNote({ status, httpStatus, errorCode, upstream, attempts }: StoredRequest): string {
+export function toNote(row: Noted): string {
+  const { status, http_status: httpStatus, error_code: errorCode, upstream, attempts } = row
   if (status === 'open') return `asks ${toPrintable(upstream)}`
   if (status === 'ok' && errorCode === null && attempts === 1) return ''
   // What a kill left open has no error but its status.

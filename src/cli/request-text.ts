@@ -1,26 +1,35 @@
 /** One request at length, as `requests show` writes it for people: what it was, its calls in time, and its charge line by line. Pure. */
 
-import { type Names, toKindName } from '../documents/request.ts'
+import type { ChargeDocument } from '../documents/request.ts'
 import { toShortId } from '../domain/id.ts'
 import { toDoubt } from '../domain/mode.ts'
-import type { ChargeLine } from '../domain/price.ts'
 import { count } from '../domain/text.ts'
 import { toUsd } from '../domain/usage.ts'
-import { type ChargedCall, isFar, type RequestCharge } from '../ledger/charge.ts'
-import type { StoredRequest } from '../store/ledger-rows.ts'
+import { isFar } from '../ledger/charge.ts'
 import { toDescribedTable, toFactLines, toIndented, toPrintable, toShort, toTable, toTime } from './io.ts'
 import { toConditionText, toPerMillion } from './model-text.ts'
 import { toElapsed, toNote } from './request-rows.ts'
 
-export function toRequestText(charge: RequestCharge, names: Names): string {
-  return `${toFacts(charge, names)}\nCalls\n${toWaterfall(charge)}\nCharge\n${toCharges(charge)}`
+type Call = ChargeDocument['calls'][number]
+type Line = NonNullable<Call['charge']>['lines'][number]
+
+export function toRequestText(charge: ChargeDocument): string {
+  return `${toFacts(charge)}\nCalls\n${toWaterfall(charge)}\nCharge\n${toCharges(charge)}`
 }
 
-function toFacts({ request, calls }: RequestCharge, { keys, teams }: Names): string {
-  const { keyId, teamId, user, durationMs, firstTokenMs } = request
+function toFacts(request: ChargeDocument): string {
+  const {
+    key,
+    key_id: keyId,
+    team,
+    team_id: teamId,
+    user,
+    duration_ms: durationMs,
+    first_token_ms: firstTokenMs,
+  } = request
   const by = [
-    `key ${keys.get(keyId) ?? toShortId(keyId)}`,
-    teamId === null ? '' : `team ${teams.get(teamId) ?? toShortId(teamId)}`,
+    `key ${key ?? toShortId(keyId)}`,
+    teamId === null ? '' : `team ${team ?? toShortId(teamId)}`,
     user === null ? '' : `user ${user}`,
   ]
   const heard = [
@@ -30,21 +39,26 @@ function toFacts({ request, calls }: RequestCharge, { keys, teams }: Names): str
   const facts: [what: string, text: string][] = [
     [
       'asked',
-      `${new Date(request.createdMs).toISOString()}, ${request.endpoint}, ${request.stream ? 'streamed' : 'whole'}`,
+      `${new Date(request.created_ms).toISOString()}, ${request.endpoint}, ${request.stream ? 'streamed' : 'whole'}`,
     ],
     ['by', by.filter(Boolean).join(', ')],
     ['model', request.model],
     ['ended', [request.status, toNote(request)].filter(Boolean).join(': ')],
     ['client', heard.filter(Boolean).join(', ') || '-'],
-    ['tokens', `${request.promptTokens} read, ${request.completionTokens} written`],
+    ['tokens', `${request.prompt_tokens} read, ${request.completion_tokens} written`],
     ...toServed(request),
-    ['reserved', toReserved(calls)],
+    ['reserved', toReserved(request.calls)],
   ]
   return toFactLines(`Request ${request.id}`, facts)
 }
 
 /** What else decides on the price, where there is any. */
-function toServed({ mode, webSearches, computeMs, unpriced }: StoredRequest): [what: string, text: string][] {
+function toServed({
+  mode,
+  web_searches: webSearches,
+  compute_ms: computeMs,
+  unpriced,
+}: ChargeDocument): [what: string, text: string][] {
   return [
     ...(mode === null ? [] : [['served', `as ${toPrintable(mode)}`] satisfies [string, string]]),
     ...(webSearches === 0 ? [] : [['searches', `${webSearches} of the web`] satisfies [string, string]]),
@@ -60,21 +74,21 @@ function toServed({ mode, webSearches, computeMs, unpriced }: StoredRequest): [w
   ]
 }
 
-function toReserved(calls: readonly ChargedCall[]): string {
-  const sum = (of: (call: ChargedCall) => number) => calls.reduce((before, call) => before + of(call), 0)
-  const tokens = `${sum((call) => call.reservedPromptTokens)}+${sum((call) => call.reservedCompletionTokens)} tokens`
-  return `${tokens}, $${toUsd(sum((call) => call.reservedNanoUsd))}${calls.length > 1 ? ' by all calls' : ''}`
+function toReserved(calls: readonly Call[]): string {
+  const sum = (of: (call: Call) => number) => calls.reduce((before, call) => before + of(call), 0)
+  const tokens = `${sum((call) => call.reserved_prompt_tokens)}+${sum((call) => call.reserved_completion_tokens)} tokens`
+  return `${tokens}, $${toUsd(sum((call) => call.reserved_nano_usd))}${calls.length > 1 ? ' by all calls' : ''}`
 }
 
 /** Columns of the time line. */
 const WIDTH = 20
 
 /** A line a call: to whom it went, how it ended, and when; `.` until its first token came, `=` from then on. */
-function toWaterfall({ request, calls }: RequestCharge): string {
-  const times = calls.map((call) => toTimes(call, request.createdMs))
-  const wholeMs = Math.max(1, request.durationMs ?? 0, ...times.map(({ endMs }) => endMs))
+function toWaterfall({ created_ms: beganMs, duration_ms: durationMs, calls }: ChargeDocument): string {
+  const times = calls.map((call) => toTimes(call, beganMs))
+  const wholeMs = Math.max(1, durationMs ?? 0, ...times.map(({ endMs }) => endMs))
   const rows = calls.map((call, at) => {
-    const { startMs, firstMs, endMs } = times[at] ?? toTimes(call, request.createdMs)
+    const { startMs, firstMs, endMs } = times[at] ?? toTimes(call, beganMs)
     return [
       `  ${call.number}`,
       call.reason.replace('_', ' '),
@@ -82,7 +96,7 @@ function toWaterfall({ request, calls }: RequestCharge): string {
       call.status,
       toElapsed(startMs),
       firstMs === null ? '-' : toElapsed(firstMs),
-      call.durationMs === null ? '-' : toElapsed(endMs),
+      call.duration_ms === null ? '-' : toElapsed(endMs),
       `|${toBar({ startMs, firstMs, endMs }, wholeMs)}|`,
     ]
   })
@@ -97,7 +111,10 @@ interface CallTimes {
   endMs: number
 }
 
-function toTimes({ createdMs, firstTokenMs, durationMs }: ChargedCall, requestMs: number): CallTimes {
+function toTimes(
+  { created_ms: createdMs, first_token_ms: firstTokenMs, duration_ms: durationMs }: Call,
+  requestMs: number,
+): CallTimes {
   const startMs = Math.max(0, createdMs - requestMs)
   return { startMs, firstMs: firstTokenMs === null ? null : startMs + firstTokenMs, endMs: startMs + (durationMs ?? 0) }
 }
@@ -112,13 +129,14 @@ function toBar({ startMs, firstMs, endMs }: CallTimes, wholeMs: number): string 
 }
 
 /** Such as `asked for large-v1 by credential 2: 502 upstream_failed`. */
-function toCallNote({ upstreamModel, status, httpStatus, errorCode, credential }: ChargedCall): string {
-  const end = status === 'ok' ? '' : [httpStatus, errorCode].filter((part) => part && part !== status).join(' ')
+function toCallNote({ upstream_model: upstreamModel, status, credential, ...call }: Call): string {
+  const end =
+    status === 'ok' ? '' : [call.http_status, call.error_code].filter((part) => part && part !== status).join(' ')
   const by = credential === null ? '' : ` by credential ${credential}`
   return `asked for ${upstreamModel}${by}${end === '' ? '' : `: ${end}`}`
 }
 
-function toCharges({ request, calls, workedOutNanoUsd, agrees }: RequestCharge): string {
+function toCharges({ calls, worked_out_nano_usd: workedOutNanoUsd, agrees, ...request }: ChargeDocument): string {
   const each = calls.map((call) => {
     const basis = toIndented(`Call ${call.number}: ${toBasisText(call)}`, 4).slice(2)
     return `${basis}${toLines(call)}${toDifference(call)}`
@@ -126,30 +144,32 @@ function toCharges({ request, calls, workedOutNanoUsd, agrees }: RequestCharge):
   if (agrees === null) return `${each.join('')}  In progress. A stream may still reserve more.\n`
   const sums = [
     ...(calls.length > 1 ? [['  All calls', workedOutNanoUsd === null ? '-' : `$${toUsd(workedOutNanoUsd)}`]] : []),
-    ['  In the ledger', `$${toUsd(request.costNanoUsd)}`],
+    ['  In the ledger', `$${toUsd(request.cost_nano_usd)}`],
   ]
   const [head = [], ...rest] = sums
   return each.join('') + toTable(head, rest)
 }
 
-function toDifference({ workedOutNanoUsd, costNanoUsd, basis }: ChargedCall): string {
-  if (workedOutNanoUsd === costNanoUsd || basis === 'open') return ''
-  return `    This is not what it was charged: $${toUsd(Math.max(0, costNanoUsd))} is on record.\n`
+function toDifference({ worked_out_nano_usd: workedOutNanoUsd, cost_nano_usd: cost, basis }: Call): string {
+  if (workedOutNanoUsd === cost || basis === 'open') return ''
+  return `    This is not what it was charged: $${toUsd(Math.max(0, cost))} is on record.\n`
 }
 
-function toBasisText(call: ChargedCall): string {
-  const { basis, price, errorCode, status, reportedNanoUsd } = call
+function toBasisText(call: Call): string {
+  const { basis, price, charge, error_code: errorCode, status, reported_nano_usd: reported } = call
   switch (basis) {
     case 'tokens': {
       const whose = price?.upstream ? `, which ${price.upstream} alone has` : ''
-      const since = price ? `${toShortId(price.id)} of ${toTime(price.createdMs)}` : '-'
+      const since = price ? `${toShortId(price.id)} of ${toTime(price.created_ms)}` : '-'
       return toPrintable(`charged by the price ${since}${whose}${toEstimate(call)}${toUnpriced(call)}`)
     }
     case 'reported': {
-      const charged = `$${toUsd(reportedNanoUsd ?? 0)}, as its upstream says that it charges${toEstimate(call)}`
-      if (call.charge === null) return charged
-      const far = isFar(call) ? ', which is more than a hundredth off' : ''
-      return `${charged}; by its price it would be $${toUsd(call.charge.nanoUsd)}${far}`
+      const charged = `$${toUsd(reported ?? 0)}, as its upstream says that it charges${toEstimate(call)}`
+      if (charge === null) return charged
+      const far = isFar({ basis, charge: { nanoUsd: charge.nano_usd }, reportedNanoUsd: reported })
+        ? ', which is more than a hundredth off'
+        : ''
+      return `${charged}; by its price it would be $${toUsd(charge.nano_usd)}${far}`
     }
     case 'free':
       return `free: where it went nothing has a price${toEstimate(call)}`
@@ -159,16 +179,16 @@ function toBasisText(call: ChargedCall): string {
       if (status === 'abandoned') return 'nothing: by the time that its server was gone, another was made in its place'
       return 'nothing: it failed before its first word'
     case 'reserve':
-      return `$${toUsd(call.reservedNanoUsd)}, all that it had reserved: the server was gone before it ended`
+      return `$${toUsd(call.reserved_nano_usd)}, all that it had reserved: the server was gone before it ended`
     case 'open':
-      return `under way; it has reserved $${toUsd(call.reservedNanoUsd)}`
+      return `under way; it has reserved $${toUsd(call.reserved_nano_usd)}`
     case 'unknown':
-      return `the price ${call.priceId} that it was charged by is not on record`
+      return `the price ${call.price_id} that it was charged by is not on record`
   }
 }
 
 /** What of it has no price. The row knows that of a model within a call, of which its price says nothing. */
-function toUnpriced({ charge, unpriced, mode }: ChargedCall): string {
+function toUnpriced({ charge, unpriced, mode }: Call): string {
   if (unpriced === 0) return ''
   const lacking = charge?.unpriced ?? []
   const names = lacking.map((name) => (name === 'mode' ? `the mode ${mode}` : name))
@@ -176,7 +196,7 @@ function toUnpriced({ charge, unpriced, mode }: ChargedCall): string {
 }
 
 /** Why some of it is a count of ours. */
-function toEstimate({ estimated, status }: ChargedCall): string {
+function toEstimate({ estimated, status }: Call): string {
   if (!estimated) return ''
   const why =
     status === 'ok'
@@ -185,27 +205,27 @@ function toEstimate({ estimated, status }: ChargedCall): string {
   return `; estimated: ${why}, and the rest was counted here`
 }
 
-function toLines({ charge }: ChargedCall): string {
+function toLines({ charge }: Call): string {
   if (charge === null) return ''
   const condition = toConditionText(charge.item ?? {})
   const tier = condition === '' ? '' : `    ${condition[0]?.toUpperCase()}${condition.slice(1)}:\n`
   const rows = charge.lines.map((line) => [`    ${line.count}`, toKind(line), toEach(line), `$${line.usd}`])
-  const rounded = toUsd(charge.nanoUsd) === charge.usd ? '' : `, rounded $${toUsd(charge.nanoUsd)}`
+  const rounded = toUsd(charge.nano_usd) === charge.usd ? '' : `, rounded $${toUsd(charge.nano_usd)}`
   const [head = [], ...rest] = [...rows, ['    =', '', '', `$${charge.usd}${rounded}`]]
   return tier + toTable(head, rest)
 }
 
 /** Such as `cache write 1h tokens`; `call` for the fee of one. */
-function toKind({ kind, count: n }: ChargeLine): string {
+function toKind({ kind, count: n }: Line): string {
   if (kind === 'request') return 'call'
-  if (kind === 'webSearches') return n === 1 ? 'web search' : 'web searches'
-  if (kind === 'computeMs') return 'ms of compute'
-  return count(n, `${toKindName(kind).replaceAll('_', ' ')} token`).slice(String(n).length + 1)
+  if (kind === 'web_searches') return n === 1 ? 'web search' : 'web searches'
+  if (kind === 'compute_ms') return 'ms of compute'
+  return count(n, `${kind.replaceAll('_', ' ')} token`).slice(String(n).length + 1)
 }
 
 /** The price of each, and which one that is where the kind has none of its own. */
-function toEach({ kind, price, usdEach }: ChargeLine): string {
-  if (kind === 'request' || kind === 'webSearches') return `x $${usdEach}`
-  if (kind === 'computeMs') return `x $${usdEach} a second`
+function toEach({ kind, price, usd_each: usdEach }: Line): string {
+  if (kind === 'request' || kind === 'web_searches') return `x $${usdEach}`
+  if (kind === 'compute_ms') return `x $${usdEach} a second`
   return `x $${toPerMillion(usdEach)} a million (${price})`
 }

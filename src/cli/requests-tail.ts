@@ -2,51 +2,71 @@
  * `tollgate requests tail`: the requests of a running server, each as it finishes. A reader that is slower than they come misses
  * some and is told how many: neither this process nor the server keeps them for it.
  */
-import { type Names, toFinishedDocument, toNames } from '../documents/request.ts'
+import type { FinishedDocument } from '../documents/request.ts'
 import { toShortId } from '../domain/id.ts'
-import type { SettledRow } from '../store/ledger-rows.ts'
+import { withAdmin } from './admin-client.ts'
 import { CommandError } from './command-error.ts'
-import { type Context, toPrintable, withStore } from './io.ts'
-import { followRequests } from './live.ts'
+import { toRefusal } from './control-client.ts'
+import { type Context, toPrintable } from './io.ts'
 import { type FilterFlags, toFilter } from './request-filter.ts'
 import { toCost, toElapsed, toNote } from './request-rows.ts'
 
-export async function tail(flags: FilterFlags, io: Context): Promise<void> {
-  const rows = await withStore(io, { readonly: true }, (store) => store.read())
-  let names = toNames(rows)
-  const lines = await followRequests(io.dataFolder, toFilter(flags, rows, io.nowMs()))
-  io.stderr('Following the requests of the server as they finish. Ctrl-C ends it.\n')
-  for await (const line of lines) {
-    if ('end' in line) return io.stderr('The server has stopped.\n')
-    if ('dropped' in line) {
-      if (io.json) io.stdout(`${JSON.stringify(line)}\n`)
-      else io.stderr(`${line.dropped} more finished than could be shown in time; requests list has them.\n`)
-    } else {
-      const { row, reason } = line
-      // Whoever was given a key meanwhile has a name, too.
-      if (!names.keys.has(row.keyId)) {
-        names = toNames(await withStore(io, { readonly: true }, (store) => store.readKeys()))
-        if (!names.keys.has(row.keyId)) names = { ...names, keys: new Map(names.keys).set(row.keyId, row.keyId) }
-      }
-      const text = io.json ? JSON.stringify(toFinishedDocument(row, reason, names)) : toLine(row, reason, names)
-      io.stdout(`${text}\n`)
+/** Only the beginning is waited for: then nothing may happen for hours. */
+const BEGIN_MS = 15_000
+
+export function tail(flags: FilterFlags, io: Context): Promise<void> {
+  const query = new URLSearchParams(
+    Object.entries(toFilter(flags)).map(([name, value]): [string, string] => [name, String(value)]),
+  )
+  return withAdmin(io, { readonly: true }, async ({ send }) => {
+    const silence = new AbortController()
+    const timer = setTimeout(() => silence.abort(new DOMException('', 'TimeoutError')), BEGIN_MS)
+    const response = await send(`/admin/api/requests/live?${query}`, { signal: silence.signal })
+    clearTimeout(timer)
+    if (!response.ok || response.body === null) throw toRefusal(await response.json())
+    io.stderr('Following the requests of the server as they finish. Ctrl-C ends it.\n')
+    for await (const { name, data } of readEvents(response.body)) {
+      if (name === 'end') return io.stderr('The server has stopped.\n')
+      if (name === 'dropped') {
+        if (io.json) io.stdout(`${data}\n`)
+        else
+          io.stderr(`${JSON.parse(data).dropped} more finished than could be shown in time; requests list has them.\n`)
+      } else io.stdout(`${io.json ? data : toLine(JSON.parse(data))}\n`)
+      if (!(await io.stdoutLeft())) return
     }
-    if (!(await io.stdoutLeft())) return
+    throw new CommandError('server_gone', 'The server is gone, without a word. Its log may say why.')
+  })
+}
+
+/** Server-sent events, each with its name and its data, which is one line. Ends where the connection breaks. */
+async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<{ name: string; data: string }> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  try {
+    for await (const bytes of body) {
+      const events = (rest + decoder.decode(bytes, { stream: true })).split('\n\n')
+      rest = events.pop() ?? ''
+      for (const event of events) {
+        const data = /^data: (.*)$/m.exec(event)?.[1]
+        if (data !== undefined) yield { name: /^event: (.*)$/m.exec(event)?.[1] ?? 'message', data }
+      }
+    }
+  } catch {
+    // The server is gone.
   }
-  throw new CommandError('server_gone', 'The server is gone, without a word. Its log may say why.')
 }
 
 /** Such as `12:00:01  3e1da544  dev  acme/large  ok  1.24 s  380+211  $0.0001836`, and what went wrong. */
-function toLine(row: SettledRow, reason: string | null, { keys }: Names): string {
-  const ended = new Date(row.createdMs + (row.durationMs ?? 0)).toISOString().slice(11, 19)
+function toLine(row: FinishedDocument): string {
+  const { id, created_ms: createdMs, duration_ms: durationMs, key, key_id: keyId, model, status, reason } = row
   const cells = [
-    ended,
-    toShortId(row.id),
-    (keys.get(row.keyId) ?? '').padEnd(12),
-    row.model.padEnd(20),
-    row.status.padEnd(6),
-    toElapsed(row.durationMs ?? 0).padStart(7),
-    `${row.promptTokens}+${row.completionTokens}`.padStart(10),
+    new Date(createdMs + (durationMs ?? 0)).toISOString().slice(11, 19),
+    toShortId(id),
+    (key ?? toShortId(keyId)).padEnd(12),
+    model.padEnd(20),
+    status.padEnd(6),
+    toElapsed(durationMs ?? 0).padStart(7),
+    `${row.prompt_tokens}+${row.completion_tokens}`.padStart(10),
     toCost(row),
     [toNote(row), reason].filter(Boolean).join(': '),
   ]

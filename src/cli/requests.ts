@@ -1,14 +1,12 @@
 /**
- * `tollgate requests list | show`: which requests there were, and how the charge of one came about. They read the ledger beside
- * a running server, which brings it up to date first.
+ * `tollgate requests list | show`: which requests there were, and how the charge of one came about. A running server brings the
+ * ledger up to date first.
  */
-import { toChargeDocument, toNames, toRequestPageDocument } from '../documents/request.ts'
+import { toDefined } from '../domain/changes.ts'
 import { count } from '../domain/text.ts'
-import { readCharge } from '../ledger/charge.ts'
-import { findRequest, listRequests } from '../ledger/requests.ts'
+import { answerOf, toBehindNote, withAdmin } from './admin-client.ts'
 import { CommandError } from './command-error.ts'
-import { type Context, printJson, withStore } from './io.ts'
-import { catchUp, toBehindNote } from './live.ts'
+import { type Context, printJson } from './io.ts'
 import { type FilterFlags, toFilter } from './request-filter.ts'
 import { toRequestTable } from './request-rows.ts'
 import { toRequestText } from './request-text.ts'
@@ -28,37 +26,35 @@ const NONE =
 export async function list(flags: ListFlags, io: Context): Promise<void> {
   const nowMs = io.nowMs()
   const { limit, before, since, until } = flags
-  const page = {
+  const query = {
+    ...toFilter(flags),
+    ...toDefined({ before, since: toTimeText('--since', since, nowMs), until: toTimeText('--until', until, nowMs) }),
     limit: toCount('--limit', limit),
-    ...(before === undefined ? {} : { before }),
-    ...(since === undefined ? {} : { sinceMs: toMoment('--since', since, nowMs) }),
-    ...(until === undefined ? {} : { untilMs: toMoment('--until', until, nowMs) }),
   }
-  await withStore(io, { readonly: true }, async (store, { requests: reader, audit }) => {
-    const rows = await store.read()
-    const filter = toFilter(flags, rows, nowMs)
-    const behind = await catchUp(audit, io.dataFolder)
-    const found = await listRequests(reader, { ...page, ...filter })
-    const { requests, next, stoppedAfter } = found
-    const names = toNames(rows)
-    io.stderr(toBehindNote(behind))
-    if (io.json) return printJson(io, toRequestPageDocument(found, names))
-    if (requests.length > 0) io.stdout(toRequestTable(requests, names, nowMs, io.paint))
-    if (stoppedAfter !== null) io.stderr(`${count(stoppedAfter, 'request')} were looked at, and no more. `)
-    if (next !== null) io.stderr(`Older ones: --before ${next}\n`)
-    else if (requests.length === 0) io.stderr(NONE)
-  })
+  const { behind, page } = await withAdmin(io, { readonly: true }, async ({ api, behind }) => ({
+    behind: await behind(),
+    page: await answerOf(api.requests.get({ query })),
+  }))
+  const { requests, next, stopped_after: stoppedAfter } = page
+  io.stderr(toBehindNote(behind))
+  if (io.json) return printJson(io, page)
+  if (requests.length > 0) io.stdout(toRequestTable(requests, nowMs, io.paint))
+  if (stoppedAfter !== null) io.stderr(`${count(stoppedAfter, 'request')} were looked at, and no more. `)
+  if (next !== null) io.stderr(`Older ones: --before ${next}\n`)
+  else if (requests.length === 0) io.stderr(NONE)
 }
 
+const toTimeText = (option: string, text: string | undefined, nowMs: number) =>
+  text === undefined ? undefined : String(toMoment(option, text, nowMs))
+
 export async function show(id: string, io: Context): Promise<void> {
-  await withStore(io, { readonly: true }, async (store, { requests: reader, audit }) => {
-    const names = toNames(await store.readKeys())
-    const behind = await catchUp(audit, io.dataFolder)
-    const charge = readCharge(reader, await findRequest(reader, id))
-    io.stderr(toBehindNote(behind))
-    if (io.json) printJson(io, toChargeDocument(charge, names))
-    else io.stdout(toRequestText(charge, names))
-    if (charge.agrees !== false) return
-    throw new CommandError('charge_differs', 'The charge cannot be worked out again from what is on record of it.')
-  })
+  const { behind, charge } = await withAdmin(io, { readonly: true }, async ({ api, behind }) => ({
+    behind: await behind(),
+    charge: await answerOf(api.requests({ id: encodeURIComponent(id) }).get()),
+  }))
+  io.stderr(toBehindNote(behind))
+  if (io.json) printJson(io, charge)
+  else io.stdout(toRequestText(charge))
+  if (charge.agrees !== false) return
+  throw new CommandError('charge_differs', 'The charge cannot be worked out again from what is on record of it.')
 }

@@ -1,8 +1,8 @@
 /** Whether what is typed in here can be opened by the server of the data folder, which may have TOLLGATE_SECRET in an environment of its own. */
 import { CLEARED, createVault, inspectVault } from '../store/vault.ts'
 import { CommandError } from './command-error.ts'
+import { askVault, findServer } from './control-client.ts'
 import { type Context, withStore } from './io.ts'
-import { askVault, findServer } from './live.ts'
 
 /** Called before a credential is sealed. Throws where that would be by another secret than the server's, or by one that is made although others exist. */
 export async function requireSecret(io: Context): Promise<void> {

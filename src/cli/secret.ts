@@ -2,28 +2,15 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { count } from '../domain/text.ts'
-import { createVault, rotateSecret } from '../store/vault.ts'
+import { answerOf, withAdmin } from './admin-client.ts'
 import { requireYes } from './catalog-changes.ts'
-import { CommandError } from './command-error.ts'
-import { type Context, printJson, toPrintable, withStore } from './io.ts'
-import { findServer, rotateThroughServer } from './live.ts'
+import { type Context, printJson, toPrintable } from './io.ts'
 
 /** What is not kept is told before it goes; whoever sits at a terminal has to say yes to it. */
 export async function rotate({ yes = false }: { yes?: boolean }, io: Context): Promise<void> {
-  const { dataFolder, environment } = io
-  const found = await findServer(dataFolder)
-  if (found.kind === 'silent') throw new CommandError('server_silent', `The server cannot be asked: ${found.why}.`)
-  io.stderr(toKeep(dataFolder))
+  io.stderr(toKeep(io.dataFolder))
   if (!yes && io.isTerminal(2)) await requireYes('Replace it?', io)
-  const { credentials, unopened } =
-    found.kind === 'server'
-      ? await rotateThroughServer(dataFolder)
-      : await withStore(io, {}, (store) =>
-          rotateSecret(
-            { dataFolder, store, vault: createVault(dataFolder, environment) },
-            { actor: 'cli', nowMs: io.nowMs() },
-          ),
-        )
+  const { credentials, unopened } = await withAdmin(io, {}, ({ operator }) => answerOf(operator.secret.rotate.post()))
   if (io.json) return printJson(io, { credentials, unopened })
   io.stdout(`${count(credentials, 'credential')} sealed anew.\n`)
   for (const id of unopened) io.stderr(`That of ${toPrintable(id)} did not open before either: type it in again.\n`)

@@ -1,29 +1,30 @@
 /**
- * `tollgate upstreams list | test | start | stop | logs`. What the running server knows comes over its control socket; where none runs, the
- * command says so and goes by the database and its own environment. `test --call` makes one tiny call to each upstream through the running
- * server, on record and paid as any other, under the key `system`.
+ * `tollgate upstreams list | test | start | stop | logs`. What only a running server knows is told where one runs; else the command says so
+ * and goes by the database and its own environment. `test --call` makes one tiny call to each upstream through the running server, on
+ * record and paid as any other, under the key `system`.
  */
-
 import { readFile } from 'node:fs/promises'
-import { type StoredUpstream, toDeclared, toRow } from '../documents/upstream.ts'
+import type { ShownUpstream, UpstreamTest } from '../documents/upstream.ts'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { toUsd } from '../domain/usage.ts'
 import { logOf } from '../processes/managed.ts'
-import { createAllBackends } from '../server/backends.ts'
-import { testUpstream } from '../server/outward.ts'
-import { type Status, socketPath, type TestResult } from '../server/protocol.ts'
+import { type Status, socketPath } from '../server/protocol.ts'
+import { type AdminClient, answerOf, withAdmin } from './admin-client.ts'
 import { readAnswer } from './ask-answer.ts'
 import { type AskedServer, fetchFrom } from './ask-server.ts'
 import { CommandError, usageError } from './command-error.ts'
+import { type Drive, driveServer, findServer, noteServer, type ServerLookup } from './control-client.ts'
 import { type Context, printJson, toDescribedTable, toPrintable } from './io.ts'
-import { type Drive, driveServer, findServer, noteServer, testThroughServer } from './live.ts'
-import { readUpstreams } from './read-upstreams.ts'
 import { toAdvice, toUpstreamTable } from './upstream-text.ts'
 
+const read = async ({ api }: AdminClient): Promise<ShownUpstream[]> => (await answerOf(api.upstreams.get())).upstreams
+
 export async function list(io: Context): Promise<void> {
-  const { declared, found, status } = await gather(io)
-  const rows = declared.map((each) => toRow(each, status?.upstreams ?? null))
-  if (io.json) return printJson(io, { upstreams: rows, server: toServer(status) })
+  const { rows, found } = await withAdmin(io, { readonly: true }, async (admin) => ({
+    rows: await read(admin),
+    found: admin.found,
+  }))
+  if (io.json) return printJson(io, { upstreams: rows, server: toServer(found) })
   noteServer(found, io, 'This is what the database and this environment say.')
   if (rows.length === 0)
     return io.stderr('There are no upstreams yet. Add one: tollgate upstreams add, upstreams discover\n')
@@ -31,15 +32,13 @@ export async function list(io: Context): Promise<void> {
 }
 
 export async function test(ids: readonly string[], io: Context): Promise<void> {
-  const { declared, found, status } = await gather(io)
-  const chosen = choose(ids, declared)
-  if (!io.json) noteServer(found, io, 'Asking from here, with the credentials of this environment.')
-  const results = await Promise.all(
-    status === null
-      ? testFromHere(chosen)
-      : chosen.map(({ upstream }) => testThroughServer(io.dataFolder, upstream.id)),
-  )
-  if (io.json) printJson(io, { upstreams: results, server: toServer(status) })
+  const { results, found } = await withAdmin(io, { readonly: true }, async (admin) => {
+    const chosen = choose(ids, await read(admin))
+    if (!io.json) noteServer(admin.found, io, 'Asking from here, with the credentials of this environment.')
+    const ask = ({ id }: ShownUpstream): Promise<UpstreamTest> => answerOf(admin.api.upstreams({ id }).test.post())
+    return { results: await Promise.all(chosen.map(ask)), found: admin.found }
+  })
+  if (io.json) printJson(io, { upstreams: results, server: toServer(found) })
   else if (results.length === 0) io.stderr('There is no upstream to ask.\n')
   else {
     const notes = results.map(({ reason }) => [toPrintable((reason && toAdvice(reason)) ?? '')])
@@ -52,31 +51,22 @@ export async function test(ids: readonly string[], io: Context): Promise<void> {
     throw new CommandError('upstreams_failed', `${failed.length} of ${results.length} could not answer.`)
 }
 
-/** What both commands begin with: what the database declares, and the server, if there is one. */
-async function gather(io: Context) {
-  const { rows, opened } = await readUpstreams(io)
-  const found = await findServer(io.dataFolder)
-  const status = found.kind === 'server' ? found.status : null
-  return { declared: toDeclared(rows.upstreams, io.environment, opened), found, status }
-}
-
 /** What the documents say of the server: all but its upstreams, which have a list of their own. */
-function toServer(status: Status | null): Omit<Status, 'upstreams'> | null {
-  if (!status) return null
-  const { upstreams: _, ...server } = status
+function toServer(found: ServerLookup): Omit<Status, 'upstreams'> | null {
+  if (found.kind !== 'server') return null
+  const { upstreams: _, ...server } = found.status
   return server
 }
 
 /** Those of these ids, or all that are enabled. Refuses an id that cannot be asked. */
-function choose(ids: readonly string[], declared: readonly StoredUpstream[]): StoredUpstream[] {
-  const enabled = declared.filter((each) => each.enabled)
-  if (ids.length === 0) return enabled
+function choose(ids: readonly string[], rows: readonly ShownUpstream[]): ShownUpstream[] {
+  if (ids.length === 0) return rows.filter(({ enabled }) => enabled)
   return [...new Set(ids)].map((id) => {
-    const found = declared.find(({ upstream }) => upstream.id === id)
+    const found = rows.find((row) => row.id === id)
     if (found?.enabled) return found
     if (found)
       throw new CommandError('upstream_disabled', `The upstream ${toPrintable(id)} is disabled: nothing is sent to it.`)
-    const names = declared.map(({ upstream }) => upstream.id).join(', ')
+    const names = rows.map((row) => row.id).join(', ')
     throw new CommandError(
       'unknown_upstream',
       `There is no upstream ${toPrintable(id)}. There are: ${names || 'none'}.`,
@@ -84,22 +74,16 @@ function choose(ids: readonly string[], declared: readonly StoredUpstream[]): St
   })
 }
 
-function testFromHere(chosen: readonly StoredUpstream[]): Promise<TestResult>[] {
-  const backends = createAllBackends()
-  const monotonicMs = () => performance.now()
-  return chosen.map(({ upstream }) => testUpstream(upstream, { backend: backends[upstream.dialect], monotonicMs }))
-}
+const answers = ({ state }: UpstreamTest) => state === 'ready' || state === 'unknown'
 
-const answers = ({ state }: TestResult) => state === 'ready' || state === 'unknown'
-
-const toCells = (result: TestResult) => [
+const toCells = (result: UpstreamTest) => [
   toPrintable(result.id),
   result.state.replace('_', ' '),
   result.ms === null ? '-' : String(result.ms),
   toMessage(result),
 ]
 
-function toMessage({ state, reason }: TestResult): string {
+function toMessage({ state, reason }: UpstreamTest): string {
   if (state === 'ready') return 'answers'
   if (state === 'unknown') return 'answers, but not to a request that costs nothing'
   return toPrintable(reason ?? state)

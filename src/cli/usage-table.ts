@@ -3,35 +3,39 @@
  * not fit a terminal is left out, the least telling first. Pure.
  */
 
+import type { UsageFields } from '../documents/usage.ts'
 import { toShortId } from '../domain/id.ts'
+import { asText } from '../domain/json.ts'
 import type { Dimension } from '../domain/report-filters.ts'
 import { toDay } from '../domain/time.ts'
-import type { UsageGroup } from '../ledger/report-filter.ts'
-import type { UsageReport, UsageRow } from '../ledger/usage.ts'
-import type { Figures, Percentiles } from '../ledger/usage-gather.ts'
 import { toRounded } from './budget.ts'
 import { toShort, toTable, toTime } from './io.ts'
 import type { Paint } from './terminal.ts'
+import type { Usage } from './usage.ts'
 
 interface Column {
   heading: string
   /** '-' where there is nothing to say. */
-  cell(figures: Figures): string
+  cell(figures: UsageFields): string
 }
+
+const toCount = (value: UsageFields[string] = 0): string => toNumber(Number(value))
 
 /** From what a line is read for first. */
 const COLUMNS: readonly Column[] = [
-  { heading: 'COST', cell: ({ costNanoUsd }) => (costNanoUsd === 0n ? '-' : toRounded(costNanoUsd)) },
-  { heading: 'REQUESTS', cell: ({ requests }) => toNumber(requests) },
-  { heading: 'FAILED', cell: ({ errors }) => toNumber(errors) },
-  { heading: 'UNPRICED', cell: ({ unpriced }) => toNumber(unpriced) },
-  { heading: 'IN', cell: ({ promptTokens }) => toNumber(promptTokens) },
-  { heading: 'OUT', cell: ({ completionTokens }) => toNumber(completionTokens) },
-  { heading: 'FIRST p50/p95', cell: ({ firstToken }) => toPair(firstToken) },
-  { heading: 'WHOLE p50/p95', cell: ({ duration }) => toPair(duration) },
-  { heading: 'CUT', cell: ({ cuts }) => toNumber(cuts) },
-  { heading: 'ESTIMATED', cell: ({ estimatedShare }) => toPercent(estimatedShare ?? 0) },
+  { heading: 'COST', cell: (figures) => (costOf(figures) === 0n ? '-' : toRounded(costOf(figures))) },
+  { heading: 'REQUESTS', cell: (figures) => toCount(figures.requests) },
+  { heading: 'FAILED', cell: (figures) => toCount(figures.errors) },
+  { heading: 'UNPRICED', cell: (figures) => toCount(figures.unpriced) },
+  { heading: 'IN', cell: (figures) => toCount(figures.prompt_tokens) },
+  { heading: 'OUT', cell: (figures) => toCount(figures.completion_tokens) },
+  { heading: 'FIRST p50/p95', cell: (figures) => toPair(figures.first_token_p50_ms, figures.first_token_p95_ms) },
+  { heading: 'WHOLE p50/p95', cell: (figures) => toPair(figures.duration_p50_ms, figures.duration_p95_ms) },
+  { heading: 'CUT', cell: (figures) => toCount(figures.cuts) },
+  { heading: 'ESTIMATED', cell: (figures) => toPercent(Number(figures.estimated_share ?? 0)) },
 ]
+
+const costOf = ({ cost_nano_usd: cost }: UsageFields) => BigInt(cost ?? 0)
 
 const HEADINGS: Record<Dimension, string> = {
   key: 'KEY',
@@ -53,15 +57,12 @@ export interface Terminal {
   paint: Paint
 }
 
-export function toUsageTable(report: UsageReport, by: readonly Dimension[], { width, paint }: Terminal): string {
-  const { rows, rest, total } = report
+export function toUsageTable(report: Usage, by: readonly Dimension[], { width, paint }: Terminal): string {
+  const { usage: rows, rest, total } = report
   const names = toNames(rows, by)
   const first = (text: string) => by.map((_, i) => (i === 0 ? text : ''))
-  const lines: { name: string[]; figures: Figures }[] = rows.map(({ figures }, row) => ({
-    name: names[row] ?? [],
-    figures,
-  }))
-  if (rest) lines.push({ name: first(`${rest.groups} more`), figures: rest.figures })
+  const lines = rows.map((figures, row) => ({ name: names[row] ?? [], figures }))
+  if (rest) lines.push({ name: first(`${rest.groups} more`), figures: rest })
   lines.push({ name: first('total'), figures: total })
 
   const named = by.map((dimension, i) => [HEADINGS[dimension], ...lines.map(({ name }) => name[i] ?? '')])
@@ -83,27 +84,24 @@ export function toUsageTable(report: UsageReport, by: readonly Dimension[], { wi
 }
 
 /** A name that several of them have stands with its id. */
-function toNames(rows: readonly UsageRow[], by: readonly Dimension[]): string[][] {
-  const ids = new Map<string, Set<string>>()
-  for (const {
-    group: { key },
-  } of rows)
-    if (key?.name) ids.set(key.name, (ids.get(key.name) ?? new Set()).add(key.id))
-  const toKey = ({ id, name }: { id: string; name: string | null }) => {
-    if (name === null) return toShort(id.length === 32 ? toShortId(id) : id)
-    return (ids.get(name)?.size ?? 0) > 1 ? `${toShort(name)} (${toShortId(id)})` : toShort(name)
+function toNames(rows: readonly UsageFields[], by: readonly Dimension[]): string[][] {
+  const ids = Map.groupBy(rows, ({ key }) => key)
+  const isShared = (name: string) => new Set(ids.get(name)?.map(({ key_id: id }) => id)).size > 1
+  const toKey = (id: string, name: string) => {
+    if (name === '') return toShort(id.length === 32 ? toShortId(id) : id)
+    return isShared(name) ? `${toShort(name)} (${toShortId(id)})` : toShort(name)
   }
-  const cells: Record<Dimension, (group: UsageGroup) => string> = {
-    key: ({ key }) => (key ? toKey(key) : ''),
-    team: ({ team }) => (team ? toShort(team.name ?? toShortId(team.id)) : '(no team)'),
-    model: ({ model }) => toShort(model ?? '', MODEL_WIDTH),
-    upstream: ({ upstream }) => toShort(upstream ?? ''),
-    endpoint: ({ endpoint }) => toShort(endpoint ?? ''),
-    user: ({ user }) => (user ? toShort(user) : '(no user)'),
-    day: ({ dayMs = 0 }) => toDay(dayMs),
-    hour: ({ hourMs = 0 }) => toTime(hourMs),
+  const cells: Record<Dimension, (row: UsageFields) => string> = {
+    key: ({ key_id: id, key }) => toKey(asText(id), asText(key)),
+    team: ({ team_id: id, team }) => (id === null ? '(no team)' : toShort(asText(team) || toShortId(asText(id)))),
+    model: ({ model }) => toShort(asText(model), MODEL_WIDTH),
+    upstream: ({ upstream }) => toShort(asText(upstream)),
+    endpoint: ({ endpoint }) => toShort(asText(endpoint)),
+    user: ({ user }) => (user === null ? '(no user)' : toShort(asText(user))),
+    day: ({ day_ms: ms }) => toDay(Number(ms)),
+    hour: ({ hour_ms: ms }) => toTime(Number(ms)),
   }
-  return rows.map(({ group }) => by.map((dimension) => cells[dimension](group)))
+  return rows.map((row) => by.map((dimension) => cells[dimension](row)))
 }
 
 const MODEL_WIDTH = 32
@@ -119,9 +117,9 @@ function toRight(column: string[]): string[] {
 const EIGHTHS = ' ▏▎▍▌▋▊▉'
 
 /** As long as their share of the longest one, in eighths of a column; what is not nothing shows. */
-function toBars(lines: readonly { figures: Figures }[], width: number): string[] {
-  const isPaid = lines.some(({ figures }) => figures.costNanoUsd > 0n)
-  const sizes = lines.map(({ figures }) => (isPaid ? Number(figures.costNanoUsd) : figures.requests))
+function toBars(lines: readonly { figures: UsageFields }[], width: number): string[] {
+  const isPaid = lines.some(({ figures }) => costOf(figures) > 0n)
+  const sizes = lines.map(({ figures }) => Number(isPaid ? figures.cost_nano_usd : figures.requests))
   const most = Math.max(...sizes)
   return sizes.map((size) => {
     const eighths = most === 0 ? 0 : Math.max(size > 0 ? 1 : 0, Math.round((8 * width * size) / most))
@@ -146,8 +144,8 @@ function toNumber(count: number): string {
 const toPercent = (share: number) => (share === 0 ? '-' : share < 0.01 ? '<1 %' : `${Math.round(100 * share)} %`)
 
 /** A percentile is known to a factor of 1.4: two digits say more than that. */
-const toPair = ({ p50, p95 }: Percentiles) =>
-  p50 === null || p95 === null ? '-' : `${toTwoDigits(p50)}/${toTwoDigits(p95)}`
+const toPair = (p50: UsageFields[string] = null, p95: UsageFields[string] = null) =>
+  p50 === null || p95 === null ? '-' : `${toTwoDigits(Number(p50))}/${toTwoDigits(Number(p95))}`
 
 function toTwoDigits(ms: number): string {
   if (ms < 1_000) return `${Number(ms.toPrecision(2))}ms`

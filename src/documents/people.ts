@@ -36,9 +36,26 @@ export const toAdminDocument = (admin: StoredAdmin, passkeys: number): Static<ty
   disabled_ms: admin.disabledMs,
 })
 
+export type AdminDocument = Static<typeof Admin>
+
 /** Of all, with their numbers of passkeys by their ids. */
 export const toAdminDocuments = (admins: readonly StoredAdmin[], passkeys: ReadonlyMap<string, number>) =>
   admins.map((admin) => toAdminDocument(admin, passkeys.get(admin.id) ?? 0))
+
+/** With the code that lets them set a password, once. Whoever has one has no passkeys: a reset removes them. */
+export const CodedAdmin = Type.Object({
+  ...Admin.properties,
+  code: Type.String({ description: 'Sets a password, once: shown in this answer alone.' }),
+  code_expires_ms: TimeOrNull,
+})
+
+export type CodedDocument = Static<typeof CodedAdmin>
+
+export const toCodedDocument = ({ admin, code }: { admin: StoredAdmin; code: string }): Static<typeof CodedAdmin> => ({
+  ...toAdminDocument(admin, 0),
+  code,
+  code_expires_ms: admin.codeExpiresMs,
+})
 
 export const Session = Type.Object({
   ...{ id: Text, admin_id: Text, address: Text, agent: Text },

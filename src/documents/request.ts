@@ -82,6 +82,8 @@ export const toFinishedDocument = (row: SettledRow, reason: string | null, names
   reason,
 })
 
+export type FinishedDocument = ReturnType<typeof toFinishedDocument>
+
 const Line = Type.Object({ kind: Text, count: Count, price: Text, usd_each: Text, usd: Text })
 
 const Call = Type.Object({
@@ -92,7 +94,10 @@ const Call = Type.Object({
     Type.Object({ id: Text, model: Text, upstream: TextOrNull, pricing: Type.Array(Pricing), created_ms: Time }),
   ),
   charge: orNull(
-    Type.Object({ item: orNull(Pricing), lines: Type.Array(Line), usd: Text, unpriced: Type.Array(Text) }),
+    Type.Object({
+      ...{ item: orNull(Pricing), lines: Type.Array(Line), usd: Text, nano_usd: Money },
+      unpriced: Type.Array(Text),
+    }),
   ),
   worked_out_nano_usd: MoneyOrNull,
 })
@@ -126,6 +131,7 @@ export function toChargeDocument(
           usd,
         })),
         usd: charge.usd,
+        nano_usd: charge.nanoUsd,
         unpriced: [...charge.unpriced],
       },
       worked_out_nano_usd: callNanoUsd,

@@ -109,12 +109,13 @@ export function toDeclared(
   }))
 }
 
-/** All of them as a running server knows them, whose own environment resolves their credentials. */
+/** All of them as a running server knows them; without one, as this environment tells. */
 export const toUpstreamDocuments = (
   rows: readonly UpstreamRow[],
   opened: OpenedCredentials,
-  statuses: readonly UpstreamStatus[],
-) => toDeclared(rows, {}, opened).map((declared) => toRow(declared, statuses))
+  statuses: readonly UpstreamStatus[] | null,
+  environment: Environment = {},
+) => toDeclared(rows, environment, opened).map((declared) => toRow(declared, statuses))
 
 /** Joins one with what the server says of it; without a server, `state` is all that this process can tell. */
 export function toRow(declared: StoredUpstream, statuses: readonly UpstreamStatus[] | null): ShownUpstream {
@@ -269,7 +270,12 @@ export const toFoundDocument = (
   providers: providers.map(({ preset, name, variable }) => ({ preset, name, variable })),
 })
 
-/** What a free question to an upstream has come to; `server/protocol.ts` says what the states mean. */
+/**
+ * What a free question to an upstream has come to. States: `ready`; `unknown` = it answers, but not to a request that costs nothing;
+ * `refused` = it refuses the credential; `degraded` = it answers with an error, or breaks off; `timeout` = it said nothing in
+ * time; `down` = it cannot be reached; `not_made` = this process has no files or ports left to ask it; `not_ready` = it was
+ * not asked, since it could not be called anyway.
+ */
 export const TestedUpstream = Type.Object({
   ...{ id: Text, state: Text },
   /** Where it is neither `ready` nor `unknown`; or of several credentials what is wrong with those that do not work. */

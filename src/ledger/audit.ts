@@ -116,6 +116,17 @@ export function readWaiting(audit: LedgerAudit, dataFolder: string, living: stri
   })
 }
 
+/** Ledger records that the database does not have yet, and whether a server runs that will apply them. */
+export interface Behind {
+  waiting: number
+  isServed: boolean
+}
+
+export const readBehind = (audit: LedgerAudit, dataFolder: string): Behind => ({
+  waiting: readWaiting(audit, dataFolder, null).reduce((sum, { records }) => sum + records, 0),
+  isServed: audit.living() !== null,
+})
+
 const FOLDERS = ['journal', 'spool']
 
 const listFiles = (dataFolder: string, ending: string) =>

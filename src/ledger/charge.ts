@@ -76,7 +76,7 @@ export function isFar({
   basis,
   charge,
   reportedNanoUsd,
-}: Pick<ChargedCall, 'basis' | 'charge' | 'reportedNanoUsd'>): boolean {
+}: Pick<ChargedCall, 'basis' | 'reportedNanoUsd'> & { charge: Pick<Charge, 'nanoUsd'> | null }): boolean {
   if (basis !== 'reported' || charge === null || reportedNanoUsd === null) return false
   return Math.abs(charge.nanoUsd - reportedNanoUsd) * 100 > Math.max(charge.nanoUsd, reportedNanoUsd)
 }

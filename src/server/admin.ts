@@ -1,7 +1,7 @@
 /** The admin API of a running server: its parts put together, and made when it is first asked. Called by `server.ts`. */
 import { join } from 'node:path'
-import type { Admin } from '../admin/app.ts'
 import type { AdminDeps } from '../admin/deps.ts'
+import type { Admin } from '../admin/instance.ts'
 import { createFileThread } from '../catalog/file-thread.ts'
 import { loadModelFiles, MODELS_FOLDER } from '../catalog/source.ts'
 import { hasProxy } from '../config.ts'
@@ -18,6 +18,8 @@ import { Pending } from '../identity/pending.ts'
 import { isSetUp } from '../identity/sign-in.ts'
 import type { ClientIp } from '../keys/token.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import type { Actor, ConfigStore } from '../store/config-store.ts'
+import { createVault, rotateSecret } from '../store/vault.ts'
 import { createFacts } from './facts.ts'
 import type { LiveRequests } from './live-requests.ts'
 import { createLookUp } from './look-up.ts'
@@ -32,7 +34,7 @@ export interface AdminSurfaceDeps
   oidcSettings: OidcSettings | null
   dataFolder: string
   ledger: Pick<Ledger, 'flush'>
-  liveRequests: Pick<LiveRequests, 'follow'>
+  liveRequests: Pick<LiveRequests, 'follow' | 'followByCommand'>
   trustedProxies: readonly IpRange[]
   environment: Environment
 }
@@ -68,9 +70,14 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
     untrustedProxy = toIpText(peer)
   }
   let listener: Listener | null = null
+  /** What came over the control socket: none of these connections is the listener's. */
+  const ofOperator = new WeakSet<Request>()
   const live = {
     follow: liveRequests.follow,
-    keepOpen: (request: Request) => listener?.server?.timeout(request, 0),
+    followByCommand: liveRequests.followByCommand,
+    keepOpen(request: Request) {
+      if (!ofOperator.has(request)) listener?.server?.timeout(request, 0)
+    },
   }
   const made = once(async (): Promise<Admin & { close(): void }> => {
     const [{ createAdminApi }, { createReports }, oidc] = await Promise.all([
@@ -93,6 +100,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       pendingPasskeys: new Pending(),
       attempts: createAttempts(identity, deps.log),
       addressOf,
+      rotateSecret: createRotation(dataFolder, deps.store, environment),
     })
     return { ...admin, close: reports.close }
   })
@@ -103,6 +111,11 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
     async handle(request: Request): Promise<Response> {
       noteProxy(request)
       return (await made.get()).handle(request)
+    },
+    /** Answers what came over the control socket, whose owner needs no proof. */
+    async handleOperator(request: Request): Promise<Response> {
+      ofOperator.add(request)
+      return (await made.get()).handleOperator(request)
     },
     /** @param app the instance that has the connections. */
     listensOn(app: Listener): void {
@@ -123,6 +136,10 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
     },
   }
 }
+
+/** Seals by a new secret what was typed in, with a vault of its own: the one in use keeps what it has opened. */
+export const createRotation = (dataFolder: string, store: ConfigStore, environment: Environment) => (by: Actor) =>
+  rotateSecret({ dataFolder, store, vault: createVault(dataFolder, environment) }, by)
 
 async function loadOidc(settings: OidcSettings, { log, now }: Pick<AdminSurfaceDeps, 'log' | 'now'>) {
   const { createProvider } = await import('../identity/oidc-provider.ts')

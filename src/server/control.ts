@@ -11,10 +11,9 @@ import { toErrorResponse } from '../http/error-response.ts'
 import { type Controller, createInstance, type Listener, NoRoute, pathOf } from '../http/instance.ts'
 import { type Log, redact, traceOf } from '../log.ts'
 import type { Fleet } from '../processes/fleet.ts'
-import type { RequestFilter } from '../store/report-store.ts'
-import type { Rotated, VaultState } from '../store/vault.ts'
-import { type ControlError, type Flushed, type Status, socketPath, TailFilter, type TestResult } from './protocol.ts'
-import { END_MS, type Tails } from './tails.ts'
+import type { VaultState } from '../store/vault.ts'
+import { END_MS } from './live-requests.ts'
+import { type Flushed, type Status, socketPath } from './protocol.ts'
 
 /** What a reload cannot bring, because a process has it from its start. */
 export interface NeedsRestart {
@@ -27,8 +26,6 @@ export interface NeedsRestart {
 export interface ControlRoutesDeps {
   log: Log
   status(): Status | Promise<Status>
-  /** Probes an upstream now. Resolves to null where there is none of that id. */
-  test(upstreamId: string): Promise<TestResult | null>
   /** The model servers that run here. */
   servers: Pick<Fleet, 'start' | 'stop' | 'settled' | 'stopped'>
   /** Applies the catalogue again. Throws a ServiceError that says what is wrong with it; then nothing has changed. */
@@ -37,14 +34,14 @@ export interface ControlRoutesDeps {
   flush(): Promise<Flushed>
   /** Whether what was typed in opens here, and by what it is sealed. */
   inspectVault(): Promise<VaultState>
-  /** Has what was typed in sealed by a new secret. Throws a ServiceError that says why not. */
-  rotateSecret(): Promise<Rotated>
-  /** Who follows the requests that finish here. */
-  tails: Pick<Tails, 'follow' | 'end'>
+  /** Tells commands that follow requests that the server stops. Resolves to whether there was any. */
+  endTails(): Promise<boolean>
   /** Makes the code by which the first owner signs in; null where there is one. */
   setupCode(): Promise<string | null>
   /** Begins to drain, and returns at once. */
   drain(): void
+  /** Answers a request of the admin API, or for what only commands may do: here nobody needs a proof. */
+  admin(request: Request): Promise<Response>
   /** Further routes, for an instance that listens here: what the owner may have answered (`http/system.ts`). */
   answers?(app: Listener): Controller
 }
@@ -53,21 +50,19 @@ export interface ControlRoutesDeps {
 const IDLE_SECONDS = 60
 
 /**
- * An instance of its own, which no network port serves. Its answers are checked where they are read, by `cli/live.ts`: schemas
- * on the routes would have every start compile them, for as long as all else that makes the server.
+ * An instance of its own, which no network port serves. Schemas on the routes would have every start compile them, for as long as
+ * all else that makes the server.
  */
 export function createControlRoutes({
   log,
   status,
-  test,
   servers,
   reload,
   flush,
   inspectVault,
-  rotateSecret,
-  tails,
   setupCode,
   drain,
+  admin,
   answers,
 }: ControlRoutesDeps) {
   const toResponse = (error: unknown, request: Request): Response => {
@@ -86,10 +81,6 @@ export function createControlRoutes({
       responseValue instanceof Response ? responseValue : reply(Number(code), responseValue),
     )
     .get('/status', () => status())
-    .post('/upstreams/:id/test', async ({ params: { id } }) => {
-      const result = await test(id)
-      return result ?? refuse(404, 'unknown_upstream', `This server has no upstream ${id} that is enabled.`)
-    })
     .post('/upstreams/:id/start', ({ request, params: { id } }) => {
       // A large model takes minutes.
       routes.server?.timeout(request, 0)
@@ -104,15 +95,6 @@ export function createControlRoutes({
     })
     .post('/ledger/flush', () => flush())
     .get('/secret', () => inspectVault())
-    .post('/secret/rotate', () => rotateSecret())
-    .get('/requests/tail', async ({ request, query: { filter: text = '' } }) => {
-      const filter = await toFilter(text)
-      if (filter === null) return refuse(400, 'bad_filter', 'That is no filter of requests.')
-      // It may have nothing to say for hours, and its reader may take as long.
-      routes.server?.timeout(request, 0)
-      const following = tails.follow(filter, request.signal)
-      return following ?? refuse(429, 'too_many_tails', 'As many follow already as this server tells: end one of them.')
-    })
     .post('/admin/code', async () => {
       const code = await setupCode()
       return code === null ? refuse(409, 'already_set_up', 'There is an owner already.') : { code }
@@ -122,6 +104,16 @@ export function createControlRoutes({
       set.status = 202
       return { draining: true }
     })
+  // The admin API reads bodies itself; what it answers may take as long as its command waits.
+  for (const path of ['/admin/api/*', '/operator/*'])
+    routes.all(
+      path,
+      ({ request }) => {
+        routes.server?.timeout(request, 0)
+        return admin(request)
+      },
+      { parse: 'none' },
+    )
   if (answers) {
     // A start does not wait for it.
     const more = once(async () => createInstance(options).use(answers(routes)))
@@ -130,19 +122,7 @@ export function createControlRoutes({
   return routes
 }
 
-/** Null where the text is not the JSON of one. */
-async function toFilter(text: string): Promise<RequestFilter | null> {
-  const { Value } = await import('@sinclair/typebox/value')
-  try {
-    const filter: unknown = JSON.parse(text)
-    return Value.Check(TailFilter, filter) ? filter : null
-  } catch {
-    return null
-  }
-}
-
-const toError = (kind: string, message: string): ControlError => ({ error: { kind, message } })
-const refuse = (status: number, kind: string, message: string) => reply(status, toError(kind, message))
+const refuse = (status: number, kind: string, message: string) => reply(status, { error: { kind, message } })
 
 const refuseServer = (id: string) =>
   refuse(404, 'unknown_server', `This server starts no model server for an upstream ${id}.`)
@@ -174,7 +154,7 @@ export function createControl({ dataFolder, ...deps }: ControlDeps): Control {
   const routes = createControlRoutes(deps)
   const stop = async () => {
     // What was written last has yet to leave.
-    if (await deps.tails.end()) await Promise.race([routes.server?.stop(false), Bun.sleep(END_MS)])
+    if (await deps.endTails()) await Promise.race([routes.server?.stop(false), Bun.sleep(END_MS)])
     await routes.server?.stop(true)
   }
   try {

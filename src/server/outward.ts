@@ -4,6 +4,7 @@
  */
 
 import type { LocalServer } from '../catalog/providers.ts'
+import type { UpstreamTest } from '../documents/upstream.ts'
 import type { DialectName } from '../domain/dialects.ts'
 import { asList, asObject, asText, parseJson } from '../domain/json.ts'
 import type { ListedModel } from '../domain/model-server.ts'
@@ -15,7 +16,6 @@ import { isServiceAccount } from '../upstreams/auth.ts'
 import type { Backend, Readiness } from '../upstreams/backend.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
 import { askModels, type Send } from '../upstreams/model-list.ts'
-import type { TestResult } from './protocol.ts'
 
 interface Identity {
   /** Below the address without its `/v1`. */
@@ -121,7 +121,7 @@ export async function testById(
   id: string,
   { upstreams }: Pick<Snapshot, 'upstreams'>,
   { backends, ...deps }: Omit<ProbeDeps, 'backend'> & { backends: Readonly<Record<DialectName, Backend>> },
-): Promise<TestResult | null> {
+): Promise<UpstreamTest | null> {
   const upstream = upstreams.get(id)
   return upstream ? testUpstream(upstream, { ...deps, backend: backends[upstream.dialect] }) : null
 }
@@ -130,7 +130,7 @@ export async function testById(
  * Finds out whether an upstream could answer, with each of its credentials, and how long that took. One that works is enough: what
  * is wrong with the others is the reason then. Never throws.
  */
-export async function testUpstream(upstream: Upstream, deps: ProbeDeps): Promise<TestResult> {
+export async function testUpstream(upstream: Upstream, deps: ProbeDeps): Promise<UpstreamTest> {
   const { id, notReady } = upstream
   if (notReady !== null) return { id, state: 'not_ready', reason: notReady, ms: null }
   const startedMs = deps.monotonicMs()

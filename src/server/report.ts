@@ -37,6 +37,8 @@ export interface ReportRequest {
   nowMs: number
   /** Ledger records that the database does not have yet. */
   waiting: number
+  /** Most requests that are looked at for a page, or for one whose id is not whole; absent: as many as a command may. */
+  looks?: number
 }
 
 export type ReportReply =
@@ -44,9 +46,6 @@ export type ReportReply =
   | { kind: 'document'; json: string }
   | { kind: 'refused'; failure: ServiceFailure; message: string }
   | { kind: 'failed'; error: string }
-
-/** Requests that are looked at for a page, or for one whose id is not whole: a tenth of a second. A page goes on where one ended. */
-const MOST_LOOKED_AT = 200_000
 
 /** Never throws. */
 export async function report(request: ReportRequest): Promise<ReportReply> {
@@ -72,7 +71,7 @@ async function readRows(dataFolder: string, store: ConfigStore): Promise<Configu
   return rows
 }
 
-async function answer({ dataFolder, question, ownerId, nowMs, waiting }: ReportRequest): Promise<ReportReply> {
+async function answer({ dataFolder, question, ownerId, nowMs, waiting, looks }: ReportRequest): Promise<ReportReply> {
   // Closed before the answer: a connection that were kept would read on in a database that a restore has put away.
   const opened = openStore(toStoreUrl(dataFolder), { readonly: true, isLook: true })
   const { config: store } = opened
@@ -99,7 +98,7 @@ async function answer({ dataFolder, question, ownerId, nowMs, waiting }: ReportR
         const rows = limited(await readRows(dataFolder, store))
         const filter = { ...toRequestFilter(wanted, rows, nowMs), ...toFilter(rows) }
         const options = { ...filter, limit, ...toDefined({ before, sinceMs, untilMs }) }
-        const page = await listRequests(opened.requests, options, MOST_LOOKED_AT)
+        const page = await listRequests(opened.requests, options, looks)
         return toDocument(toRequestPageDocument(page, toNames(rows)))
       }
       case 'request': {
@@ -107,7 +106,7 @@ async function answer({ dataFolder, question, ownerId, nowMs, waiting }: ReportR
         const rows = limited(await readRows(dataFolder, store))
         const found =
           ownerId === undefined
-            ? await findRequest(reader, question.id, MOST_LOOKED_AT)
+            ? await findRequest(reader, question.id, looks)
             : findOwnRequest(reader, question.id, rows)
         return toDocument(toChargeDocument(readCharge(reader, found), toNames(rows)))
       }

@@ -2,8 +2,10 @@
  * Has the reports of the admin API made on their thread, which is started when first asked and ended where nobody asks for a while.
  * Whoever asks takes turns with all others, and may have a few questions waiting. `admin.ts` makes it.
  */
+import { isOperator } from '../admin/access.ts'
 import { AdminError } from '../admin/errors.ts'
 import type { Asker, Json, Reports } from '../admin/reports.ts'
+import { toDefined } from '../domain/changes.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { toStandings } from '../keys/standing.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -14,9 +16,14 @@ import type { Question, ReportReply, ReportRequest } from './report.ts'
 const MOST_ASKED = 16
 /** How long anybody waits for their turn, ms. */
 const PATIENCE_MS = 30_000
-/** What a report of usage or of failures may take, ms; and any report, if something holds it up. */
-const USAGE_MS = 10_000
-const LIMIT_MS = 20_000
+/**
+ * What a report of usage or of failures may take, ms; any report, if something holds it up; and how many requests are looked at for a
+ * page, or for one whose id is not whole: a tenth of a second of them, since a page goes on where one ended.
+ */
+const OF_PAGES = { usageMs: 10_000, limitMs: 20_000, looks: 200_000 }
+/** A command may take longer. */
+const OF_COMMANDS = { usageMs: 60_000, limitMs: 90_000, looks: undefined }
+const boundsOf = ({ id }: Asker) => (isOperator({ id }) ? OF_COMMANDS : OF_PAGES)
 /** The thread has some 60 MB. */
 const IDLE_MS = 60_000
 
@@ -33,12 +40,13 @@ export function createReports({ dataFolder, ledger, now, thread = startThread() 
   /** Questions without an answer yet, by who asks. */
   const asked = new Map<string, number>()
 
-  const answer = async ({ id: owner, ownerId, signal }: Asker, question: Question) => {
+  const answer = async (asker: Asker, question: Question) => {
+    const { id: owner, ownerId, signal } = asker
+    const { limitMs, looks } = boundsOf(asker)
     const { waiting } = await flush()
-    const options = { owner, limitMs: LIMIT_MS, ...(signal ? { signal } : {}) }
-    const of = ownerId === undefined ? {} : { ownerId }
-    const reply = await thread.ask({ dataFolder, question, ...of, nowMs: now(), waiting }, options)
-    if (typeof reply === 'string') throw toRefusal(reply)
+    const request = { dataFolder, question, nowMs: now(), waiting, ...toDefined({ ownerId, looks }) }
+    const reply = await thread.ask(request, { owner, limitMs, ...toDefined({ signal }) })
+    if (typeof reply === 'string') throw toRefusal(reply, limitMs)
     if (reply.kind === 'refused') throw new ServiceError(reply.failure, reply.message)
     if (reply.kind === 'failed') throw new Error(reply.error)
     return reply
@@ -69,8 +77,10 @@ export function createReports({ dataFolder, ledger, now, thread = startThread() 
       if (reply.kind !== 'spent') throw new Error(NO_ANSWER)
       return toStandings(reply.spent)
     },
-    usage: (asker, options) => askDocument(asker, { kind: 'usage', options: { ...options, limitMs: USAGE_MS } }),
-    failures: (asker, options) => askDocument(asker, { kind: 'failures', options: { ...options, limitMs: USAGE_MS } }),
+    usage: (asker, options) =>
+      askDocument(asker, { kind: 'usage', options: { ...options, limitMs: boundsOf(asker).usageMs } }),
+    failures: (asker, options) =>
+      askDocument(asker, { kind: 'failures', options: { ...options, limitMs: boundsOf(asker).usageMs } }),
     requests: (asker, wanted) => askDocument(asker, { kind: 'requests', wanted }),
     request: (asker, id) => askDocument(asker, { kind: 'request', id }),
     audit: (asker, options) => askDocument(asker, { kind: 'audit', options }),
@@ -84,10 +94,10 @@ const TOO_MANY = `You have ${MOST_ASKED} reports under way: wait for one of them
 const startThread = () =>
   createThread<ReportRequest, ReportReply>('server/reports-worker', { idleMs: IDLE_MS, patienceMs: PATIENCE_MS })
 
-function toRefusal(reply: NoReply): Error {
+function toRefusal(reply: NoReply, limitMs: number): Error {
   switch (reply) {
     case 'limit':
-      return new ServiceError({ kind: 'report_too_long' }, `The report took longer than ${LIMIT_MS / 1_000} s.`)
+      return new ServiceError({ kind: 'report_too_long' }, `The report took longer than ${limitMs / 1_000} s.`)
     case 'patience':
       return new AdminError(503, 'reports_busy', BUSY, { 'retry-after': '5' })
     case 'aborted':

@@ -35,7 +35,6 @@ import { ServedFacts } from './served.ts'
 import { createServing } from './serving.ts'
 import { type RunFacts, toReadiness, toStatus, type WatchedParts } from './status.ts'
 import { openStorage } from './storage.ts'
-import { Tails } from './tails.ts'
 
 export interface ServerOptions {
   dataFolder: string
@@ -127,7 +126,6 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   opened.defer(closeThreads)
   const figuresOf = (target: Target) => served.figuresOf(target, speeds.of(target))
   const watched: WatchedParts = { ledger, load, overload, disk, health, fleet, watch, figuresOf }
-  const tails = new Tails()
   const onFound: OnFound = (found, upstream) => health.probed(upstream, found)
   const test = (id: string) => testById(id, live.snapshot, { backends, monotonicMs, onFound })
   const run = (): RunFacts => ({
@@ -184,7 +182,6 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         logFinished.bind(null, log),
         ({ row }) => live.limiter.ended(row),
         (finished) => speeds.note(finished.speeds),
-        (finished) => tails.finished(finished),
         liveRequests.finished,
       ],
       log,
@@ -214,17 +211,12 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     dataFolder,
     log,
     status: () => toStatus(watched, live.snapshot, run()),
-    test,
     servers: fleet,
     reload: options.commands.reload,
     flush: ledger.flush,
     inspectVault: () => inspectVault(store, dataFolder, environment),
-    async rotateSecret() {
-      const { rotateSecret } = await import('../store/vault.ts')
-      const own = createVault(dataFolder, environment)
-      return rotateSecret({ dataFolder, store, vault: own }, { actor: 'cli', nowMs: now() })
-    },
-    tails,
+    endTails: liveRequests.endCommands,
+    admin: admin.handleOperator,
     async setupCode() {
       requirePasswords(ways)
       return admin.setupCode()

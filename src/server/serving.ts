@@ -48,10 +48,11 @@ export function createServing({
         backups: { ...backups, keep: backupKeep, newest_ms: all.at(-1)?.madeMs ?? null },
       }
     },
+    environment: {},
     upstreams: () => toUpstreamStatuses(live.snapshot, health.states(), fleet, watched.figuresOf),
     modelsOf: (teamId) =>
       listModels({ live, health, serverStateOf: fleet.stateOf, speedOf: speeds.of }, { ...ANY_KEY, teamId }),
-    models(id) {
+    async models(id) {
       const upstream = live.snapshot.upstreams.get(id)
       return upstream ? askForModels(upstream) : null
     },

@@ -3,7 +3,7 @@
  * which refusals there are. Called by `fixture.ts`.
  */
 import { expect } from 'bun:test'
-import type { Admin } from '../../src/admin/app.ts'
+import type { Admin } from '../../src/admin/instance.ts'
 import { toAdminDocument } from '../../src/admin/openapi-document.ts'
 import { toPattern } from '../../src/http/instance.ts'
 import { toProblems } from '../support/described.ts'

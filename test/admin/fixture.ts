@@ -103,7 +103,8 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
     },
     reports: createReports({ dataFolder: folder.path, ledger: { flush }, now, thread }),
     facts: { source: published.source, read: async () => published.text },
-    live: { follow: live.follow, keepOpen() {} },
+    live: { ...live, keepOpen() {} },
+    rotateSecret: async () => ({ credentials: 0, unopened: [] }),
     addressOf: (request) => request.headers.get('x-test-address') ?? '203.0.113.7',
   })
 
@@ -216,6 +217,7 @@ function createServing(store: ConfigStore, vault: Vault, environment: Record<str
       ...{ ledger: 'ok', waiting: 0, lost: null, disk: null, in_flight: 0, buffered_bytes: 0 },
       backups: { every_ms: 0, keep: 7, failed: null, newest_ms: null },
     }),
+    environment: {},
     settings: toSettingTexts(sources),
     upstreams: () => (snapshot ? toUpstreamStatuses(snapshot, []) : []),
     modelsOf: (teamId) =>
@@ -226,7 +228,7 @@ function createServing(store: ConfigStore, vault: Vault, environment: Record<str
           )
         : [],
     test: async (id) => (snapshot ? testById(id, snapshot, { backends, monotonicMs: () => 0 }) : null),
-    models(id) {
+    async models(id) {
       const upstream = snapshot?.upstreams.get(id)
       return upstream ? askForModels(upstream) : null
     },

@@ -58,6 +58,15 @@ test('a new secret works beside the old one, and both end with their key', async
   for (const secret of [key, next]) expect(shown.stdout + server.stderr()).not.toContain(secret)
 })
 
+test('a key works as soon as its command returns, however long the server could not answer', async () => {
+  server.signal('SIGSTOP')
+  const making = json('keys', 'create', '--name', 'late')
+  await Bun.sleep(1_500)
+  server.signal('SIGCONT')
+  const { key } = await making
+  expect((await ask(key)).status).toBe(200)
+})
+
 test('each key works, and each revoked key is refused, as soon as its command returns', async () => {
   const statuses: number[] = []
   for (let number = 0; number < 10; number++) {

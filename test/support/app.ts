@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { applyCatalog } from '../../src/catalog/apply.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
 import { loadProcesses } from '../../src/catalog/model-files.ts'
+import { version } from '../../src/cli/io.ts'
 import { type ServeConfig, toServeConfig } from '../../src/config.ts'
 import type { Origin } from '../../src/domain/models.ts'
 import { decideKey, type KeyOptions, revokeKey } from '../../src/keys/service.ts'
@@ -113,7 +114,7 @@ export async function startApp({
     environment: { PATH: process.env.PATH, ...known },
     log,
     now,
-    version: 'test',
+    version: version(),
     monotonicMs: () => clock.monotonicMs,
     backoffMs: 1,
     loadProcesses: async () => specs,

@@ -1,10 +1,12 @@
 /** A server's status as the control socket tells it: only what a test names is out of the ordinary. */
 
-import type { UpstreamStatus } from '../../src/documents/upstream.ts'
+import type { UpstreamStatus, UpstreamTest } from '../../src/documents/upstream.ts'
+import { once } from '../../src/domain/once.ts'
 import { createLog } from '../../src/log.ts'
 import { createControl } from '../../src/server/control.ts'
-import type { Status, TestResult } from '../../src/server/protocol.ts'
-import { Tails } from '../../src/server/tails.ts'
+import { createOfflineAdmin } from '../../src/server/offline-admin.ts'
+import type { Status } from '../../src/server/protocol.ts'
+import { openStore, toStoreUrl } from '../../src/store/open.ts'
 import { takeLock } from '../../src/store/sqlite/database-file.ts'
 import type { VaultState } from '../../src/store/vault.ts'
 
@@ -62,27 +64,34 @@ const NOTHING_SEALED: VaultState = { where: 'the file secret', sealed_by: null, 
 export function pretendServer(
   dataFolder: string,
   status: Status,
-  test: (id: string) => Promise<TestResult | null> = async () => null,
+  test: (id: string) => Promise<UpstreamTest | null> = async () => null,
   inspectVault: () => Promise<VaultState> = async () => NOTHING_SEALED,
 ): () => Promise<void> {
   const unlock = takeLock(dataFolder)
+  const opened = once(async () => openStore(toStoreUrl(dataFolder)))
+  const admin = once(async () => {
+    const serving = { test, upstreams: () => status.upstreams }
+    return createOfflineAdmin({ dataFolder, store: await opened.get(), environment: {}, now: Date.now, serving })
+  })
   const log = createLog({ now: () => 0, write: async () => {} })
   const control = createControl({
     dataFolder,
     log,
     status: () => status,
-    test,
     servers: { start: () => false, stop: () => false, settled: async () => null, stopped: async () => null },
     reload: async () => ({ settings: [], variables: [] }),
     flush: async () => ({ applied: 0, waiting: 0 }),
     inspectVault,
-    rotateSecret: async () => ({ credentials: 0, unopened: [] }),
-    tails: new Tails(),
+    endTails: async () => false,
+    admin: async (request) => (await admin.get()).handle(request),
     setupCode: async () => null,
     drain() {},
   })
   return async () => {
     await control.stop()
+    const [own, database] = [await admin.begun(), await opened.begun()]
+    own?.close()
+    database?.close()
     unlock()
   }
 }

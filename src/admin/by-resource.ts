@@ -1,0 +1,43 @@
+/** The part of the admin API that a request is for, made by itself: a command in its own process asks for little of it. */
+import { type AnyElysia, Elysia } from 'elysia'
+import { API_PATH } from './access.ts'
+import type { AdminApi } from './app.ts'
+import type { AdminDeps } from './deps.ts'
+import { type Admin, createAdmin } from './instance.ts'
+
+type Controller = (deps: AdminDeps) => AnyElysia
+
+/** By the first part of a path, what a command may ask for: each loads its own alone. Null: for browsers. */
+const CONTROLLERS: Record<keyof AdminApi['~Routes']['admin']['api'], (() => Promise<Controller>) | null> = {
+  keys: async () => (await import('./keys.ts')).keysController,
+  teams: async () => (await import('./teams.ts')).teamsController,
+  admins: async () => (await import('./people.ts')).adminsController,
+  tokens: async () => (await import('./people.ts')).tokensController,
+  settings: async () => (await import('./server.ts')).settingsController,
+  models: async () => (await import('./models.ts')).modelsController,
+  upstreams: async () => (await import('./upstreams.ts')).upstreamsController,
+  presets: async () => (await import('./upstreams.ts')).upstreamsController,
+  catalog: async () => (await import('./catalog.ts')).catalogController,
+  usage: async () => (await import('./usage.ts')).usageController,
+  failures: async () => (await import('./failures.ts')).failuresController,
+  requests: async () => (await import('./requests.ts')).requestsController,
+  audit: async () => (await import('./audit.ts')).auditController,
+  ...{ status: null, session: null, sessions: null, setup: null, code: null, password: null, passkeys: null },
+  ...{ backups: null, oidc: null, own: null, 'openapi.json': null },
+}
+
+const isKnown = (name: string): name is keyof typeof CONTROLLERS => Object.hasOwn(CONTROLLERS, name)
+
+async function loadController({ url }: Request): Promise<Controller | null> {
+  const name = new URL(url).pathname.slice(API_PATH.length + 1).split('/', 1)[0] ?? ''
+  return (isKnown(name) && (await CONTROLLERS[name]?.())) || null
+}
+
+/** Makes what answers a request. */
+export async function createPartOf(request: Request, deps: Omit<AdminDeps, 'changes'>): Promise<Admin> {
+  const controller = await loadController(request)
+  return createAdmin(deps, (all) => {
+    const routes = new Elysia({ prefix: API_PATH, normalize: false })
+    return controller ? routes.use(controller(all)) : routes
+  })
+}

@@ -1,0 +1,140 @@
+/**
+ * The admin API in the process of a command, where no server runs: the same handlers over the database that the command has opened.
+ * What only a running server knows is refused with `no_server`. Loaded by `cli/admin-client.ts` in that case alone.
+ */
+import { join } from 'node:path'
+import { createPartOf } from '../admin/by-resource.ts'
+import type { AdminDeps } from '../admin/deps.ts'
+import { AdminError } from '../admin/errors.ts'
+import type { Serving } from '../admin/serving.ts'
+import { createFileThread } from '../catalog/file-thread.ts'
+import { loadModelFiles, MODELS_FOLDER } from '../catalog/source.ts'
+import { hasProxy } from '../config.ts'
+import { once } from '../domain/once.ts'
+import { WAYS } from '../domain/roles.ts'
+import type { Environment, Upstream } from '../domain/snapshot.ts'
+import { createAttempts } from '../identity/attempts.ts'
+import { SetupCode } from '../identity/passwords.ts'
+import { Pending } from '../identity/pending.ts'
+import { type Behind, readBehind } from '../ledger/audit.ts'
+import type { Log } from '../log.ts'
+import type { Store } from '../store/store.ts'
+import { toUpstream } from '../store/upstream.ts'
+import { createVault } from '../store/vault.ts'
+import { createRotation } from './admin.ts'
+import { createFacts } from './facts.ts'
+import { createLookUp } from './look-up.ts'
+import { createLocalLook, listModels, testUpstream } from './outward.ts'
+import { report } from './report.ts'
+import { createReports } from './reports.ts'
+
+export interface OfflineDeps {
+  dataFolder: string
+  store: Pick<Store, 'config' | 'identity' | 'audit'>
+  environment: Environment
+  /** Wall clock, ms. */
+  now(): number
+  /** For tests: what a server would answer. */
+  serving?: Partial<Serving>
+}
+
+export interface OfflineAdmin {
+  /** Rejects with what nobody has foreseen. */
+  handle(request: Request): Promise<Response>
+  behind(): Behind
+  close(): void
+}
+
+/** Its errors reach whoever asked, by `causeOf`. */
+const NO_LOG: Log = { info() {}, warn() {}, error() {}, flush: async () => {} }
+
+export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
+  const { dataFolder, environment, now } = deps
+  const { config: store, identity, audit } = deps.store
+  const vault = createVault(dataFolder, environment)
+  const catalogFiles = createFileThread()
+  let read: Behind | null = null
+  const behind = () => {
+    read ??= readBehind(audit, dataFolder)
+    return read
+  }
+  const upstreamOf = async (id: string): Promise<Upstream | null> => {
+    const row = (await store.readCatalog()).upstreams.find((one) => one.id === id && one.enabled)
+    const opened = row && (await vault.open(await store.readSealed()))
+    return row ? toUpstream(row, environment, 'here', opened?.get(id)) : null
+  }
+  const backends = once(async () => (await import('./backends.ts')).createAllBackends({ environment, now }))
+  const reports = createReports({
+    dataFolder,
+    ledger: { flush: async () => ({ applied: 0, waiting: behind().waiting }) },
+    now,
+    // A command has nothing else to do meanwhile.
+    thread: { ask: report, dismiss() {}, close() {} },
+  })
+  const serving: Serving = {
+    environment,
+    settings: [],
+    status: async () => refuse(),
+    upstreams: () => null,
+    modelsOf: () => [],
+    async test(id) {
+      const upstream = await upstreamOf(id)
+      if (upstream === null) return null
+      const all = await backends.get()
+      return testUpstream(upstream, { backend: all[upstream.dialect], monotonicMs: () => performance.now() })
+    },
+    async models(id) {
+      const upstream = await upstreamOf(id)
+      return upstream && listModels(upstream)
+    },
+    playgroundKey: () => null,
+    chat: async () => refuse(),
+    refresh: async () => {},
+    ...deps.serving,
+  }
+  const own: Omit<AdminDeps, 'changes'> = {
+    store,
+    vault,
+    identity,
+    reports,
+    serving,
+    catalogFiles,
+    now,
+    oidc: null,
+    ways: WAYS,
+    publicUrls: [],
+    log: NO_LOG,
+    live: { follow: () => refuse(), followByCommand: () => refuse(), keepOpen() {} },
+    // `tollgate backup` makes them.
+    backups: {
+      ...{ list: refuse, state: refuse, begin: refuse, take: refuse, look: refuse, stop: refuse },
+      scheduledFailed: () => null,
+    },
+    loadModelFiles: () => loadModelFiles(join(dataFolder, MODELS_FOLDER)),
+    lookUp: createLookUp({ isProxied: hasProxy(environment) }),
+    thisMachine: { findServers: createLocalLook(), isSet: (variable) => Boolean(environment[variable]) },
+    facts: createFacts(environment),
+    setupCode: new SetupCode(),
+    pendingPasskeys: new Pending(),
+    attempts: createAttempts(identity, NO_LOG),
+    addressOf: () => 'unknown',
+    rotateSecret: createRotation(dataFolder, store, environment),
+  }
+  return {
+    async handle(request) {
+      const admin = await createPartOf(request, own)
+      const response = await admin.handleOperator(request)
+      const cause = admin.causeOf(request)
+      if (cause !== undefined) throw cause
+      return response
+    },
+    behind,
+    close: () => catalogFiles.close(),
+  }
+}
+
+const NO_SERVER = 'No server runs on this data folder. Start it first: tollgate serve'
+
+function refuse(): never {
+  throw new AdminError(409, 'no_server', NO_SERVER)
+}

@@ -1,0 +1,111 @@
+/** What a command makes of a server that answers late, otherwise than one of this version would, or not at all. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { awaitRevision, findServer } from '../../src/cli/control-client.ts'
+import { socketPath } from '../../src/server/protocol.ts'
+import { takeLock } from '../../src/store/sqlite/database-file.ts'
+import { pretendServer, toStatus } from '../support/status.ts'
+import { type Bench, createBench } from './run.ts'
+
+let bench: Bench
+let folder: string
+let end: () => Promise<void>
+beforeEach(() => {
+  bench = createBench()
+  folder = bench.folder
+  end = async () => {}
+})
+afterEach(async () => {
+  await end()
+  bench.close()
+})
+
+/** A server that has this one answer to whatever it is asked. */
+function serve(answer: (path: string) => Response | Promise<Response>): void {
+  const unlock = takeLock(folder)
+  const server = Bun.serve({ unix: socketPath(folder), fetch: ({ url }) => answer(new URL(url).pathname) })
+  end = async () => {
+    end = async () => {}
+    await server.stop(true)
+    unlock()
+  }
+}
+const serveJson = (answer: unknown) => serve(() => Response.json(answer))
+
+test('a status is taken as it is, with whatever more another version says', async () => {
+  serveJson({ ...toStatus(), more: 1 })
+  expect(await findServer(folder)).toMatchObject({ kind: 'server', status: toStatus() })
+})
+
+test.each<[what: string, body: unknown]>([
+  ['that lacks a field', { ...toStatus(), in_flight: undefined }],
+  ['that is no object', 'ok'],
+])('a status %s is not guessed at: the server is to be restarted', async (_, body) => {
+  serveJson(body)
+  expect(await findServer(folder)).toMatchObject({ kind: 'silent', why: expect.stringContaining('restart it') })
+})
+
+test('a command that changed the database beside a server warns if that still uses the previous configuration', async () => {
+  const warnings: string[] = []
+  const io = { stderr: (text: string) => void warnings.push(text) }
+  serveJson(toStatus({ config_revision: 7 }))
+  await awaitRevision(folder, 7, io, 60_000)
+  expect(warnings).toEqual([])
+  await awaitRevision(folder, 8, io, 30)
+  await end()
+  serveJson('ok')
+  await awaitRevision(folder, 8, io, 30)
+  expect(warnings).toEqual([
+    expect.stringMatching(
+      /^warning: The change is saved, but .* still uses the previous configuration\..* tollgate doctor\n$/,
+    ),
+    expect.stringContaining('restart it'),
+  ])
+})
+
+test('a command does not wait for a server that is gone', async () => {
+  const warnings: string[] = []
+  await awaitRevision(folder, 8, { stderr: (text) => void warnings.push(text) }, 60_000)
+  expect(warnings).toEqual([])
+})
+
+test('a change waits for a server that starts, and is made by it', async () => {
+  const unlock = takeLock(folder)
+  const running = bench.run('admin', 'token', 'create', 'ci')
+  await Bun.sleep(100)
+  unlock()
+  end = pretendServer(folder, toStatus())
+  expect(await running).toMatchObject({ code: 0, stdout: expect.stringMatching(/^sk-tgadm-/) })
+})
+
+test('of a server of another version changes are refused by both names, and what only reads works', async () => {
+  await bench.run('admin', 'token', 'create', 'before')
+  end = pretendServer(folder, toStatus({ version: '9.9.9' }))
+  const refused = await bench.run('admin', 'token', 'create', 'ci')
+  expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 1, stdout: '' })
+  expect(refused.stderr).toMatch(
+    /^error: The server runs 9\.9\.9, and this command is of \d\S+\. Nothing was changed\./,
+  )
+  const { code, stdout, stderr } = await bench.run('admin', 'token', 'list')
+  expect([code, stdout]).toEqual([0, expect.stringContaining('before')])
+  expect(stdout).not.toContain('ci')
+  expect(stderr).toMatch(/^note: The server runs 9\.9\.9, and this command is of /)
+})
+
+test('beside a server that has no admin API on its socket, what only reads goes by the database', async () => {
+  await bench.run('admin', 'token', 'create', 'before')
+  const unknown = { error: { kind: 'unknown_path', message: 'Invalid URL' } }
+  const old = toStatus({ version: '0.0.9' })
+  serve((path) => (path === '/status' ? Response.json(old) : Response.json(unknown, { status: 404 })))
+  const { code, stdout } = await bench.run('admin', 'token', 'list')
+  expect([code, stdout]).toEqual([0, expect.stringContaining('before')])
+})
+
+test('a change beside a server that cannot be asked is refused, and nothing is changed', async () => {
+  serveJson('ok')
+  const { code, stderr } = await bench.run('admin', 'token', 'create', 'ci')
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(/^error: The server cannot be asked: .*Nothing was changed\.\n$/),
+  ])
+  expect((await bench.run('admin', 'token', 'list', '--json')).stdout).toBe('{\n  "tokens": []\n}\n')
+})
