@@ -23,7 +23,7 @@ const CHARGED_BY = {
   webSearches: ['web_search'],
   computeMs: ['second'],
   request: ['request'],
-} as const satisfies Record<string, readonly (keyof PricingItem)[]>
+} as const satisfies Record<Exclude<keyof Usage, 'toolPrompt'> | 'request', readonly (keyof PricingItem)[]>
 
 export type Kind = keyof typeof CHARGED_BY
 export const KINDS = Object.keys(CHARGED_BY) as Kind[]
