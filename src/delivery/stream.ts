@@ -4,7 +4,7 @@
  * error frame.
  */
 import { endOf, UpstreamError } from '../domain/error.ts'
-import type { AnswerEvent, Passage } from '../domain/events.ts'
+import type { AnswerEvent, PassthroughSink } from '../domain/events.ts'
 import type { PassingWriter, Writer } from '../formats/format.ts'
 import { type Begun, type Delivery, isUnmet, settleFailure, toCause, toComplete, toHeaders } from './delivery.ts'
 import { Heartbeat, Sink, type SinkOptions } from './sink.ts'
@@ -51,7 +51,7 @@ const STREAM_HEADERS = {
   'x-accel-buffering': 'no',
 }
 
-class ResponseStream implements Passage {
+class ResponseStream implements PassthroughSink {
   #writer: Writer
   #isTaken = false
   /** What writes an answer that passes as it came, and to where; null for any other. */

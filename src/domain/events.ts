@@ -112,7 +112,7 @@ export type Take = (events: readonly AnswerEvent[]) => boolean | Promise<boolean
  * choice and nothing else, and that text. An object, and no function: what each of many streams keeps in a place of its own has gone
  * from the caches when its next chunk comes. Answers as `Take` does.
  */
-export interface Passage {
+export interface PassthroughSink {
   pass(frames: string, text: string): boolean | Promise<boolean>
 }
 
@@ -125,7 +125,7 @@ export interface AnswerStream {
    *
    * @param passage takes what passes as it came, where that is asked for and all there is; else `take` has it as events.
    */
-  pump(take: Take, passage?: Passage): Promise<void>
+  pump(take: Take, passage?: PassthroughSink): Promise<void>
   /** Gives up the call if it is not over. Idempotent. */
   close(): void
 }

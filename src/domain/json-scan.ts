@@ -132,7 +132,8 @@ export class JsonScan {
   }
 }
 
-function indexOf(text: string, what: string, from: number): number {
+/** Where it stands from there on, or the end. */
+export function indexOf(text: string, what: string, from: number): number {
   const found = text.indexOf(what, from)
   return found === -1 ? text.length : found
 }

@@ -5,7 +5,7 @@
  */
 import type { GatewayError } from '../domain/error.ts'
 import type { AnswerEvent, RawEvent } from '../domain/events.ts'
-import { type Edits, splice, spliceWithin } from '../domain/splice.ts'
+import { type Edits, splice, spliceWithin } from '../domain/json-text.ts'
 import type { ChatTask } from '../domain/task.ts'
 import { tokensOfBytes } from '../tokens/estimate.ts'
 import { noteUnread } from '../tokens/prompt.ts'

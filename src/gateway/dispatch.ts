@@ -10,7 +10,7 @@ import type { DialectName } from '../domain/dialects.ts'
 import { EmbeddingsRequest } from '../domain/embedding.ts'
 import { type EndSignal, mayReadOn, partOf } from '../domain/end-signal.ts'
 import { endedBy, endOf, GatewayError, UpstreamError } from '../domain/error.ts'
-import type { Answer, AnswerStream, Passage, Take } from '../domain/events.ts'
+import type { Answer, AnswerStream, PassthroughSink, Take } from '../domain/events.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import type { CallNews } from '../health/health.ts'
 import type { Limiter, Permit } from '../limits/limiter.ts'
@@ -149,7 +149,7 @@ function inTurn(backend: Pick<Backend, 'call'>, asking: BackendCall, meter: Mete
 }
 
 /** The same stream, metered: also what comes after its client has left, or once the server stops. */
-class MeteredStream implements AnswerStream, Passage {
+class MeteredStream implements AnswerStream, PassthroughSink {
   readonly #meter: Meter
   /** Where what passes goes on. */
   #passage = NOWHERE
@@ -163,7 +163,7 @@ class MeteredStream implements AnswerStream, Passage {
     this.#meter = call.meter
   }
 
-  pump(take: Take, passage?: Passage): Promise<void> {
+  pump(take: Take, passage?: PassthroughSink): Promise<void> {
     const metered: Take = (events) => {
       this.#meter.take(events)
       if (this.#meter.written < this.#meter.lookAt) return take(events)
@@ -223,7 +223,7 @@ class MeteredStream implements AnswerStream, Passage {
   }
 }
 
-const NOWHERE: Passage = {
+const NOWHERE: PassthroughSink = {
   pass() {
     throw new Error('nothing passes here')
   },

@@ -10,7 +10,7 @@ import { Captured } from '../accounting/meter.ts'
 import { EmbeddingsRequest } from '../domain/embedding.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
 import { endOf, GatewayError, UpstreamError } from '../domain/error.ts'
-import type { Answer, AnswerEvent, AnswerStream, Passage, Take } from '../domain/events.ts'
+import type { Answer, AnswerEvent, AnswerStream, PassthroughSink, Take } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Verdict } from '../structured/check-worker.ts'
 import type { Checker } from '../structured/checker.ts'
@@ -236,16 +236,16 @@ class Verifier {
 }
 
 /** The same stream, checked before its last events are handed over. */
-class VerifiedStream implements AnswerStream, Passage {
+class VerifiedStream implements AnswerStream, PassthroughSink {
   /** Where what passes goes on. */
-  #passage: Passage | null = null
+  #passage: PassthroughSink | null = null
 
   constructor(
     readonly inner: AnswerStream,
     readonly verifier: Verifier,
   ) {}
 
-  pump(take: Take, passage?: Passage): Promise<void> {
+  pump(take: Take, passage?: PassthroughSink): Promise<void> {
     this.#passage = passage ?? null
     const noted: Take = (events) => {
       this.verifier.note(events)

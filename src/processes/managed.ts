@@ -7,7 +7,7 @@ import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'no
 import { dirname, join } from 'node:path'
 import type { DialectName } from '../domain/dialects.ts'
 import { endOfUnsent, UpstreamError } from '../domain/error.ts'
-import type { AnswerEvent, AnswerStream, Passage, Take } from '../domain/events.ts'
+import type { AnswerEvent, AnswerStream, PassthroughSink, Take } from '../domain/events.ts'
 import type { Environment } from '../domain/snapshot.ts'
 import type { Log } from '../log.ts'
 import type { Backend, BackendCall } from '../upstreams/backend.ts'
@@ -74,7 +74,7 @@ class LeasedStream implements AnswerStream {
     this.#lease = lease
   }
 
-  async pump(take: Take, passage?: Passage): Promise<void> {
+  async pump(take: Take, passage?: PassthroughSink): Promise<void> {
     const lease = this.#lease
     let last: AnswerEvent | undefined
     const heard: Take = (events) => {

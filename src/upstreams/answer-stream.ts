@@ -3,7 +3,7 @@
  * events in plain calls: a promise, an iterator or a closure more for each chunk costs as much as all that is done with it.
  */
 import { endedBy, tooLong, UpstreamError } from '../domain/error.ts'
-import { type AnswerEvent, type AnswerStream, isContent, type Passage, type Take } from '../domain/events.ts'
+import { type AnswerEvent, type AnswerStream, isContent, type PassthroughSink, type Take } from '../domain/events.ts'
 import type { Hearer } from './deadline.ts'
 import type { Decoder, PlainReader, WireFormat } from './dialects/dialect.ts'
 import { checkEvent, endsCharacter, LineReader, type SseEvent, SseReader, Utf8Reader } from './framing.ts'
@@ -29,7 +29,7 @@ export class SseStream implements AnswerStream, BodyTaker, Hearer {
   /** Where its events go. */
   #take: Take = () => false
   /** Where what passes as it came goes; null where nothing does. */
-  #passage: Passage | null = null
+  #passage: PassthroughSink | null = null
   /** Reads what may come next, where that passes as it comes; null where it cannot. */
   #plain: PlainReader | null = null
   /** What its taker threw, who may yet go on without, and mistakes of our own: nothing of it is the upstream's. */
@@ -53,7 +53,7 @@ export class SseStream implements AnswerStream, BodyTaker, Hearer {
     this.#sse = new (framing === 'lines' ? LineReader : SseReader)(call.maxEventBytes)
   }
 
-  async pump(take: Take, passage?: Passage): Promise<void> {
+  async pump(take: Take, passage?: PassthroughSink): Promise<void> {
     this.#deadline.pause(false)
     if (this.#isOver) return
     this.#take = take

@@ -6,10 +6,9 @@
 import { EmbeddingsRequest } from '../domain/embedding.ts'
 import { endOfUnsent, GatewayError, nameOf, tooLong, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent, AnswerStream } from '../domain/events.ts'
-import { parseJson } from '../domain/json.ts'
-import { SLICE_CHARS, SlicedJson } from '../domain/json-slices.ts'
+import { parseJson, SLICE_CHARS, SlicedJson } from '../domain/json.ts'
+import { forgetText } from '../domain/json-text.ts'
 import type { Target, Upstream } from '../domain/snapshot.ts'
-import { forgetText } from '../domain/source-text.ts'
 import { SseStream } from './answer-stream.ts'
 import type { Authority, Backend, BackendCall } from './backend.ts'
 import { toPublic, toPublicRequestId } from './credential-scrubbing.ts'
@@ -86,7 +85,7 @@ export class HttpCall {
     this.maxEventBytes = maxEventBytes
     this.#authority = authority
     // Before anything is begun: what throws here is a mistake of our own, and no failure of the upstream.
-    const { wire, reader } = toLane(dialect, call)
+    const { wire, reader } = toCallFormat(dialect, call)
     this.#wire = wire
     this.#reader = reader
     const { deadlines, signal: client, observer, body } = call
@@ -289,21 +288,21 @@ export class HttpCall {
   }
 }
 
-interface Laned {
+interface CallFormat {
   wire: WireRequest
   /** What reads the answer. */
   reader: Pick<WireFormat, 'whole' | 'decoder'>
 }
 
-function toLane(dialect: WireFormat, { native, body, target }: BackendCall): Laned {
-  if (body instanceof EmbeddingsRequest) return toEmbeddingLane(dialect, body, target)
+function toCallFormat(dialect: WireFormat, { native, body, target }: BackendCall): CallFormat {
+  if (body instanceof EmbeddingsRequest) return toEmbeddingFormat(dialect, body, target)
   if (native === null) return { wire: dialect.request(body, target), reader: dialect }
-  const lane = dialect.native[native.endpoint]
-  if (lane === undefined) throw new Error(`its dialect has no lane for ${native.endpoint}`)
-  return { wire: lane.request(native, body, target), reader: lane }
+  const passthrough = dialect.native[native.endpoint]
+  if (passthrough === undefined) throw new Error(`its dialect passes nothing of ${native.endpoint}`)
+  return { wire: passthrough.request(native, body, target), reader: passthrough }
 }
 
-function toEmbeddingLane({ embeddings, decoder }: WireFormat, asked: EmbeddingsRequest, target: Target): Laned {
+function toEmbeddingFormat({ embeddings, decoder }: WireFormat, asked: EmbeddingsRequest, target: Target): CallFormat {
   if (embeddings === null) throw new Error('its dialect has no embeddings')
   const whole: WireFormat['whole'] = (json, _, text = '') => embeddings.whole(json, asked, target, text)
   return { wire: embeddings.request(asked, target), reader: { whole, decoder } }

@@ -24,7 +24,7 @@ export interface Outgoing {
   resent?: () => void
 }
 
-/** Takes a body. An object, and no function, as `Passage` is. */
+/** Takes a body. An object, and no function, as `PassthroughSink` is. */
 export interface BodyTaker {
   /**
    * Takes a piece, in the order of the bytes: what stands in `bytes` from one place up to another. (A view of it would cost as much

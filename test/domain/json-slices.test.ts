@@ -1,8 +1,8 @@
 /** Long JSON parsed slice by slice: the same value as in one go, and no slice that takes long. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { SlicedJson } from '../../src/domain/json.ts'
 import type { JsonLimits } from '../../src/domain/json-scan.ts'
-import { SlicedJson } from '../../src/domain/json-slices.ts'
 
 const LIMITS = { depth: 256, values: 1_000_000 }
 

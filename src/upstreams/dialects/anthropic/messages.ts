@@ -1,9 +1,9 @@
 /** Requests of the Messages API that go on as they came, and their answers. Pure. */
 import type { AnswerEvent } from '../../../domain/events.ts'
 import { asList, asObject, asText } from '../../../domain/json.ts'
+import { type Edits, findMembers, spliceItems } from '../../../domain/json-text.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Target } from '../../../domain/snapshot.ts'
-import { type Edits, findMembers, spliceItems } from '../../../domain/splice.ts'
 import type { NativeRequest } from '../../../domain/task.ts'
 import type { SseEvent } from '../../framing.ts'
 import type { PassthroughFormat, WireRequest } from '../dialect.ts'

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Meter } from '../../src/accounting/meter.ts'
 import { DEFAULT_DEADLINES } from '../../src/domain/deadlines.ts'
-import type { Passage, Take } from '../../src/domain/events.ts'
+import type { PassthroughSink, Take } from '../../src/domain/events.ts'
 import { anthropic } from '../../src/upstreams/dialects/anthropic/anthropic.ts'
 import { createHttpBackend } from '../../src/upstreams/http-call.ts'
 import { createHttp1Transport } from '../../src/upstreams/http1/transport.ts'
@@ -83,7 +83,7 @@ test('what passes and what is told of the rest are all of a stream, and all of i
       for (const event of events) if (event.kind === 'raw') text += `event: ${event.name}\ndata: ${event.data}\n\n`
       return answer()
     }
-    const passage: Passage = {
+    const passage: PassthroughSink = {
       pass(frames, words) {
         passes++
         meter.takeText(words)
@@ -112,7 +112,7 @@ test('what is thrown where it passes is told to whoever pumps, and the stream go
     }
     return true
   }
-  const passage: Passage = {
+  const passage: PassthroughSink = {
     pass(frames) {
       text += frames
       thrown++

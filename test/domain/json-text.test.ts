@@ -1,6 +1,6 @@
 /** Fields changed within the text of a JSON object: all else of it is byte for byte what it was. */
 import { describe, expect, test } from 'bun:test'
-import { findMembers, splice, spliceWithin } from '../../src/domain/splice.ts'
+import { findMembers, splice, spliceWithin } from '../../src/domain/json-text.ts'
 import { createPicker } from '../support/random.ts'
 
 type Pick = ReturnType<typeof createPicker>
