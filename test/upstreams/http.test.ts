@@ -1,6 +1,6 @@
 /** One call to an upstream over a real socket, where what comes back is not the kind of answer that was asked for. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { GatewayError, UpstreamError } from '../../src/domain/error.ts'
+import { GatewayError } from '../../src/domain/error.ts'
 import type { Answer } from '../../src/domain/events.ts'
 import type { BackendCall } from '../../src/upstreams/backend.ts'
 import type { WireFormat } from '../../src/upstreams/dialects/dialect.ts'
