@@ -3,8 +3,8 @@
  * one answer, that of its making.
  */
 import { type TSchema, Type } from '@sinclair/typebox'
-import { Elysia } from 'elysia'
-import { Key, MadeKey, toKeyDocument } from '../documents/key.ts'
+import { Elysia, t } from 'elysia'
+import { Changed, Key, MadeKey, toKeyDocument } from '../documents/key.ts'
 import { PERIODS } from '../domain/limits.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { toMs } from '../domain/time.ts'
@@ -29,6 +29,7 @@ import {
   editKey,
   type KeyOptions,
   type ListedKey,
+  listAllKeys,
   listKeys,
   OVERLAP_MS,
   revokeKey,
@@ -43,6 +44,7 @@ import type { AdminDeps } from './deps.ts'
 import { inForce } from './in-force.ts'
 import type { Asker } from './reports.ts'
 import { exactly, oneOf, orNone } from './schema.ts'
+import { Unmatched, findUnmatched } from './unmatched.ts'
 
 /** What bodies take of each kind of field; the services check the values. */
 const Texts = Type.Array(Type.String())
@@ -87,6 +89,11 @@ const RotateBody = exactly({
   ),
 })
 
+const ListQuery = t.Object(
+  { hidden: t.Optional(t.Boolean({ description: 'True: also those that playgrounds are metered by.' })) },
+  { additionalProperties: false },
+)
+
 /** Those whom routes are for, and what they find there. */
 interface Whose {
   name: string
@@ -119,15 +126,18 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
   const tell = async (asker: Asker, principal: Principal, key: ListedKey) =>
     toKeyDocument(key, (await reports.standings(asker, 'key', key.id))(key), await of(principal).readNames())
 
+  const unmatched = async (key: ListedKey) =>
+    key.models.length === 0 ? [] : findUnmatched(key, await serving.readSnapshot(), isOwn)
+
   return new Elysia({ name })
     .use(access())
     .onAfterHandle(inForce({ serving }))
     .get(
       '/keys',
-      async ({ asker, principal }) => {
+      async ({ asker, principal, query: { hidden = false } }) => {
         const { store, readNames } = of(principal)
         const [keys, standingOf, names] = await Promise.all([
-          listKeys(store, now()),
+          hidden ? listAllKeys(store, now()) : listKeys(store, now()),
           reports.standings(asker, 'key'),
           readNames(),
         ])
@@ -138,6 +148,7 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
           summary: 'Lists keys, revoked and expired ones too, with what they have spent',
           answer: Type.Object({ keys: Type.Array(Key) }),
         }),
+        query: ListQuery,
       },
     )
     .post(
@@ -145,14 +156,15 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
       async ({ principal, body }) => {
         const { create, readNames } = of(principal)
         const { key, secret } = await create({ ...toChanges(body), name: body.name }, by(principal))
-        return { ...toKeyDocument(key, toFirstStanding(key, now()), await readNames()), key: secret }
+        const document = toKeyDocument(key, toFirstStanding(key, now()), await readNames())
+        return { ...document, key: secret, unmatched: await unmatched(key) }
       },
       {
         route: say(
           change,
           {
             summary: 'Makes a key, whose secret is in this answer alone',
-            answer: MadeKey,
+            answer: Type.Object({ ...MadeKey.properties, unmatched: Unmatched }),
             errors: ['key_exists', 'team_not_found', 'team_ambiguous'],
           },
           ['too_many_keys'],
@@ -176,8 +188,14 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
     .patch(
       '/keys/:id',
       async ({ request, principal, asker, params: { id }, body }) => {
-        const { key } = await editKey(of(principal).store, id, toChanges(body), by(principal, request))
-        return tell(asker, principal, key)
+        const { key, difference } = await editKey(of(principal).store, id, toChanges(body), by(principal, request))
+        const changed = Object.keys(difference?.after ?? {})
+        const isLimited = changed.includes('models') || changed.includes('scope')
+        return {
+          ...(await tell(asker, principal, key)),
+          changed,
+          unmatched: isLimited ? await unmatched(key) : [],
+        }
       },
       {
         route: say(
@@ -187,7 +205,7 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
             summary: 'Changes what is given; the rest stays, and so does what was spent',
             description:
               'What an administrator has set on a key of a member (`ceilings`) they can lower, and not raise or remove.',
-            answer: Key,
+            answer: Type.Object({ ...Key.properties, changed: Changed, unmatched: Unmatched }),
             errors: [
               ...(['key_not_found', 'key_ambiguous', 'key_exists', 'key_revoked', 'key_hidden'] as const),
               ...(['team_not_found', 'team_ambiguous'] as const),

@@ -5,7 +5,7 @@ import type { ServerStatus } from '../documents/server.ts'
 import type { UpstreamStatus, UpstreamTest } from '../documents/upstream.ts'
 import type { ListedModel } from '../domain/model-server.ts'
 import type { Model } from '../domain/models.ts'
-import type { Environment, Key } from '../domain/snapshot.ts'
+import type { Environment, Key, Snapshot } from '../domain/snapshot.ts'
 
 export interface Serving {
   /** How it is doing. */
@@ -16,6 +16,8 @@ export interface Serving {
   upstreams(): UpstreamStatus[] | null
   /** Where credentials are looked for that no running server knows of. */
   environment: Environment
+  /** What requests go by now. */
+  readSnapshot(): Promise<Snapshot>
   /** The models that a key of this team, itself without restrictions, is told of. */
   modelsOf(teamId: string): Model[]
   /** Asks an upstream now, at no cost; null where the server has none of that id that is enabled. */

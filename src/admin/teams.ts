@@ -1,7 +1,7 @@
 /** Teams: `/admin/api/teams`. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { Key, Team, toKeyDocument, toTeamDocument } from '../documents/key.ts'
+import { Changed, Key, Team, toKeyDocument, toTeamDocument } from '../documents/key.ts'
 import { readNames } from '../identity/admins.ts'
 import { toChanges } from '../keys/changes.ts'
 import { TEAM_FIELDS, type TeamChanges } from '../keys/definition.ts'
@@ -14,6 +14,7 @@ import type { AdminDeps } from './deps.ts'
 import { inForce } from './in-force.ts'
 import { toBodies } from './keys.ts'
 import type { Asker } from './reports.ts'
+import { findUnmatched, Unmatched } from './unmatched.ts'
 
 const { Made, Patch } = toBodies<TeamChanges>(TEAM_FIELDS)
 
@@ -22,6 +23,9 @@ export function teamsController(deps: AdminDeps) {
   const standing = async (asker: Asker, team: StoredTeam) =>
     toTeamDocument(team, (await reports.standings(asker, 'team', team.id))(team))
   const by = actors(deps)
+
+  const unmatched = async (team: StoredTeam) =>
+    team.models.length === 0 ? [] : findUnmatched(team, await serving.readSnapshot(), false)
 
   return new Elysia({ name: 'teams' })
     .use(access())
@@ -38,9 +42,17 @@ export function teamsController(deps: AdminDeps) {
       '/teams',
       async ({ principal, body }) => {
         const team = await createTeam(store, { ...toChanges(body), name: body.name }, by(principal))
-        return toTeamDocument(team, toFirstStanding(team, now()))
+        return { ...toTeamDocument(team, toFirstStanding(team, now())), unmatched: await unmatched(team) }
       },
-      { route: { least: 'editor', summary: 'Makes a team', answer: Team, errors: ['team_exists'] }, body: Made },
+      {
+        route: {
+          least: 'editor',
+          summary: 'Makes a team',
+          answer: Type.Object({ ...Team.properties, unmatched: Unmatched }),
+          errors: ['team_exists'],
+        },
+        body: Made,
+      },
     )
     .get(
       '/teams/:id',
@@ -65,15 +77,17 @@ export function teamsController(deps: AdminDeps) {
     .patch(
       '/teams/:id',
       async ({ request, principal, asker, params: { id }, body }) => {
-        const { team } = await editTeam(store, id, toChanges(body), by(principal, request))
-        return standing(asker, team)
+        const { team, difference } = await editTeam(store, id, toChanges(body), by(principal, request))
+        const changed = Object.keys(difference?.after ?? {})
+        const isLimited = changed.includes('models') || changed.includes('scope')
+        return { ...(await standing(asker, team)), changed, unmatched: isLimited ? await unmatched(team) : [] }
       },
       {
         route: {
           least: 'editor',
           edits: true,
           summary: 'Changes what is given; the rest stays',
-          answer: Team,
+          answer: Type.Object({ ...Team.properties, changed: Changed, unmatched: Unmatched }),
           errors: ['team_not_found', 'team_ambiguous', 'team_exists'],
         },
         body: Patch,

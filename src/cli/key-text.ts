@@ -14,8 +14,8 @@ import {
   type TeamChanges,
   toBudgetText,
 } from '../keys/definition.ts'
-import { toSpent } from './budget.ts'
-import { toFactLines, toPrintable } from './io.ts'
+import { type Context, toFactLines, toPrintable } from './io.ts'
+import { toSpent } from './money.ts'
 
 /** What something is called, and its text; `-` for none. */
 export type Fact = readonly [what: string, text: string]
@@ -108,4 +108,15 @@ export function toSpentFacts(of: Shared): Fact[] {
   if (of.budget_nano_usd === null) return [spent]
   const next = of.budget_reset_ms === null ? '' : `, begins anew on ${toDay(of.budget_reset_ms)}`
   return [['of budget', `${toBudgetCell(of)}${next}`], spent]
+}
+
+/** Patterns that allow nothing, as the admin API tells of them. */
+type Unmatched = readonly { pattern: string; reason: string }[]
+
+/** As a field of a JSON document. */
+export const toPatterns = (unmatched: Unmatched) => ({ unmatched: unmatched.map(({ pattern }) => pattern) })
+
+export function warnOf(unmatched: Unmatched, io: Pick<Context, 'stderr'>): void {
+  for (const { pattern, reason } of unmatched)
+    io.stderr(`warning: --model '${toPrintable(pattern)}' ${toPrintable(reason)}.\n`)
 }

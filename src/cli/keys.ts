@@ -1,40 +1,16 @@
 /**
- * `tollgate keys create | list | show | edit | rotate | revoke`. Works beside a running server, which uses a change by the
- * time the command returns. A secret is printed once, by `create` or `rotate`, alone on its line.
+ * `tollgate keys create | list | show | edit | rotate | revoke`, as the admin API answers them. A secret is printed once, by `create` or
+ * `rotate`, alone on its line.
  */
-import { type KeyDocument, toKeyDocument } from '../documents/key.ts'
+import type { KeyDocument } from '../documents/key.ts'
 import { toShortId } from '../domain/id.ts'
 import { toDay, toMs } from '../domain/time.ts'
-import { readNames } from '../identity/admins.ts'
-import { toCeilingTexts } from '../keys/changes.ts'
-import {
-  createKey,
-  DEFAULT_OVERLAP_MS,
-  editKey,
-  type ListedKey,
-  listAllKeys,
-  listKeys,
-  OVERLAP_MS,
-  revokeKey,
-  rotateKey,
-  showKey,
-} from '../keys/service.ts'
-import { toFirstStanding } from '../keys/standing.ts'
+import { toBody, toCeilingTexts } from '../keys/changes.ts'
+import { DEFAULT_OVERLAP_MS, OVERLAP_MS } from '../keys/service.ts'
 import { toMasked } from '../keys/token.ts'
-import type { Store } from '../store/store.ts'
-import { createStandings } from './budget.ts'
+import { answerOf, toBehindNote, withAdmin } from './admin-client.ts'
 import { usageError } from './command-error.ts'
-import {
-  type Context,
-  printJson,
-  toDescribedTable,
-  toFactLines,
-  toPrintable,
-  toShort,
-  toTime,
-  withStore,
-} from './io.ts'
-import { findUnmatchedAfter, findUnmatchedNow, toPatterns, warnOf } from './key-models.ts'
+import { type Context, printJson, toDescribedTable, toFactLines, toPrintable, toShort, toTime } from './io.ts'
 import { type Flags, toKeyChanges } from './key-options.ts'
 import {
   type Fact,
@@ -42,47 +18,47 @@ import {
   toBudgetWarning,
   toChangeLines,
   toKeyFacts,
+  toPatterns,
   toRules,
   toSpentFacts,
   toSpentText,
+  warnOf,
 } from './key-text.ts'
 import { toName } from './values.ts'
 
-/** Of a key that a command makes. */
-const NOBODY = new Map<string, string>()
-
-/** Makes the documents of keys, as they stand now. @param id of the only one that will be asked for. */
-async function createDocuments(opened: Store, io: Context, id?: string) {
-  const standingOf = await createStandings(opened, 'key', io, id)
-  const names = await readNames(opened.identity)
-  return (key: ListedKey) => toKeyDocument(key, standingOf(key), names)
-}
+/** As a part of a path. */
+const idOf = (which: string) => ({ id: encodeURIComponent(which) })
 
 export async function create(flags: Flags, io: Context): Promise<void> {
-  const nowMs = io.nowMs()
   const name = toName(flags.name?.at(-1), 'say what the key is for, such as --name dev')
-  const options = { ...toKeyChanges(flags, { canBeNone: false }, nowMs), name }
-  await withStore(io, {}, async (store) => {
-    const { key, secret } = await createKey(store, options, { actor: 'cli', nowMs })
-    const unmatched = await findUnmatchedNow(key, store, io)
-    // It is too new to have spent anything.
-    const { id, name: _, ...rest } = toKeyDocument(key, toFirstStanding(key, nowMs), NOBODY)
-    if (io.json) return printJson(io, { id, name, key: secret, ...rest, ...toPatterns(unmatched) })
-    warnOf(unmatched, io)
-    io.stderr(`${toKeyName(key)}. Keep it now; it is not shown again:\n`)
-    io.stdout(`${secret}\n`)
-  })
+  const body = { ...toBody(toKeyChanges(flags, { canBeNone: false }, io.nowMs())), name }
+  const made = await withAdmin(io, {}, ({ api }) => answerOf(api.keys.post(body)))
+  const { key: secret, unmatched } = made
+  if (io.json) return printJson(io, { ...toSecretFirst(made), ...toPatterns(unmatched) })
+  warnOf(unmatched, io)
+  io.stderr(`${toKeyName(made)}. Keep it now; it is not shown again:\n`)
+  io.stdout(`${secret}\n`)
 }
+
+const toSecretFirst = <Made extends Pick<KeyDocument, 'id' | 'name'> & { key: string }>({
+  id,
+  name,
+  key,
+  ...rest
+}: Made) => ({
+  ...{ id, name, key },
+  ...rest,
+})
 
 /** @param all also those that let nobody in any more, or never did: playgrounds are metered by them. */
 export async function list({ all = false }: { all?: boolean }, io: Context): Promise<void> {
-  const nowMs = io.nowMs()
-  const { shown, hidden } = await withStore(io, { readonly: true }, async (store, opened) => {
-    const toDocument = await createDocuments(opened, io)
-    const keys = all ? await listAllKeys(store, nowMs) : await listKeys(store, nowMs)
-    const wanted = keys.filter(({ status }) => all || status === 'active')
-    return { shown: wanted.map(toDocument), hidden: keys.length - wanted.length }
-  })
+  const { keys, behind } = await withAdmin(io, { readonly: true }, async ({ api, behind }) => ({
+    behind: await behind(),
+    ...(await answerOf(api.keys.get({ query: { hidden: all } }))),
+  }))
+  io.stderr(toBehindNote(behind))
+  const shown = keys.filter(({ status }) => all || status === 'active')
+  const hidden = keys.length - shown.length
   if (io.json) return printJson(io, { keys: shown })
   if (shown.length > 0) io.stdout(toKeyTable(shown, io))
   if (hidden > 0) io.stderr(`${hidden} revoked or expired; with --all they are listed, too.\n`)
@@ -131,13 +107,13 @@ const toLastUseText = ({ last_used_ms: ms, last_model: model }: KeyDocument) =>
   ms === null ? 'never' : `${toTime(ms)} for ${toPrintable(model ?? '')}`
 
 export async function show(which: string, io: Context): Promise<void> {
-  const nowMs = io.nowMs()
-  await withStore(io, { readonly: true }, async (store, opened) => {
-    const found = await showKey(store, which, nowMs)
-    const key = (await createDocuments(opened, io, found.id))(found)
-    if (io.json) return printJson(io, key)
-    io.stdout(toKeyText(key, nowMs))
-  })
+  const { key, behind } = await withAdmin(io, { readonly: true }, async ({ api, behind }) => ({
+    behind: await behind(),
+    key: await answerOf(api.keys(idOf(which)).get()),
+  }))
+  io.stderr(toBehindNote(behind))
+  if (io.json) return printJson(io, key)
+  io.stdout(toKeyText(key, io.nowMs()))
 }
 
 /** Such as `Key 3f2a91bc (dev)`. */
@@ -166,57 +142,45 @@ function toSecretText({ last_four, created_ms, expires_ms: endMs }: KeyDocument[
 }
 
 export async function edit(which: string, flags: Flags, io: Context): Promise<void> {
-  const nowMs = io.nowMs()
-  const changes = toKeyChanges(flags, { canBeNone: true }, nowMs)
+  const changes = toKeyChanges(flags, { canBeNone: true }, io.nowMs())
   if (Object.keys(changes).length === 0) throw usageError('Say what to change, such as --rpm 60 or --budget none.')
-  await withStore(io, {}, async (store, opened) => {
-    const edited = await editKey(store, which, changes, { actor: 'cli', nowMs })
-    const changed = Object.keys(edited.difference?.after ?? {})
-    const unmatched = await findUnmatchedAfter(changed, edited.key, store, io)
-    const toDocument = await createDocuments(opened, io, edited.key.id)
-    const [before, key] = [toDocument(edited.before), toDocument(edited.key)]
-    if (io.json) return printJson(io, { ...key, changed, ...toPatterns(unmatched) })
-    warnOf(unmatched, io)
-    io.stdout(
-      edited.difference === null
-        ? `${toKeyName(key)} is like that already.\n`
-        : toChangeLines(toKeyName(before), toKeyFacts(before), toKeyFacts(key)),
-    )
+  const { before, key } = await withAdmin(io, {}, async ({ api }) => {
+    const before = await answerOf(api.keys(idOf(which)).get())
+    return { before, key: await answerOf(api.keys({ id: before.id }).patch(toBody(changes))) }
   })
+  const { unmatched, ...edited } = key
+  if (io.json) return printJson(io, { ...edited, ...toPatterns(unmatched) })
+  warnOf(unmatched, io)
+  io.stdout(
+    key.changed.length === 0
+      ? `${toKeyName(key)} is like that already.\n`
+      : toChangeLines(toKeyName(before), toKeyFacts(before), toKeyFacts(key)),
+  )
 }
 
 export async function rotate(which: string, { overlap }: { overlap?: string }, io: Context): Promise<void> {
-  const nowMs = io.nowMs()
   const overlapMs = overlap === undefined ? DEFAULT_OVERLAP_MS : toMs(overlap.trim(), OVERLAP_MS)
   if (overlapMs === null) throw usageError(`--overlap '${overlap}' is no span: write 24h, 7d or 0; at most 365d.`)
-  await withStore(io, {}, async (store, opened) => {
-    // First: once there is a secret, nothing may come between it and whoever asked for it.
-    const { id } = await showKey(store, which, nowMs)
-    const toDocument = await createDocuments(opened, io, id)
-    const { key, secret } = await rotateKey(store, id, overlapMs, { actor: 'cli', nowMs })
-    if (io.json) {
-      const { id, name, ...rest } = toDocument(key)
-      return printJson(io, { id, name, key: secret, ...rest })
-    }
-    const end = overlapMs === 0 ? 'has ended' : `ends ${toTime(nowMs + overlapMs)} UTC at the latest`
-    io.stderr(`${toKeyName(key)} has a new secret; the one before ${end}.\n`)
-    if (overlapMs > 0) io.stderr(LEAKED)
-    io.stderr('Keep this one now; it is not shown again:\n')
-    io.stdout(`${secret}\n`)
-  })
+  const made = await withAdmin(io, {}, ({ api }) =>
+    answerOf(api.keys(idOf(which)).rotate.post({ overlap: `${overlapMs}ms` })),
+  )
+  if (io.json) return printJson(io, toSecretFirst(made))
+  const end = overlapMs === 0 ? 'has ended' : `ends ${toTime(io.nowMs() + overlapMs)} UTC at the latest`
+  io.stderr(`${toKeyName(made)} has a new secret; the one before ${end}.\n`)
+  if (overlapMs > 0) io.stderr(LEAKED)
+  io.stderr('Keep this one now; it is not shown again:\n')
+  io.stdout(`${made.key}\n`)
 }
 
 /** Whoever rotates a key that somebody has seen may not know that it works on. */
 const LEAKED = 'If that one has leaked, rotate again with --overlap 0: both end at once, and a third is printed.\n'
 
 export async function revoke(which: string, io: Context): Promise<void> {
-  const nowMs = io.nowMs()
-  await withStore(io, {}, async (store, opened) => {
-    const { key, alreadyRevoked } = await revokeKey(store, which, { actor: 'cli', nowMs })
-    if (io.json) {
-      const toDocument = await createDocuments(opened, io, key.id)
-      return printJson(io, { ...toDocument(key), already_revoked: alreadyRevoked })
-    }
-    io.stdout(`${toKeyName(key)} ${alreadyRevoked ? 'was revoked already' : 'is revoked'}.\n`)
+  const { before, key } = await withAdmin(io, {}, async ({ api }) => {
+    const before = await answerOf(api.keys(idOf(which)).get())
+    return { before, key: await answerOf(api.keys({ id: before.id }).revoke.post()) }
   })
+  const isRevoked = before.status === 'revoked'
+  if (io.json) return printJson(io, { ...key, already_revoked: isRevoked })
+  io.stdout(`${toKeyName(key)} ${isRevoked ? 'was revoked already' : 'is revoked'}.\n`)
 }

@@ -10,11 +10,12 @@ import { constants } from 'node:os'
 import { join } from 'node:path'
 import { mintId } from '../domain/id.ts'
 import type { Environment } from '../domain/snapshot.ts'
-import { createKey, revokeKey } from '../keys/service.ts'
+import { toBody } from '../keys/changes.ts'
+import { answerOf, withAdmin } from './admin-client.ts'
 import { type AskedServer, chooseServer, fetchFrom } from './ask-server.ts'
 import { AgentEnded, CommandError } from './command-error.ts'
 import { findServer } from './control-client.ts'
-import { type Context, printJson, withStore } from './io.ts'
+import { type Context, printJson } from './io.ts'
 import { toBudget } from './values.ts'
 import type { AgentName } from './words/ask.ts'
 
@@ -100,15 +101,14 @@ async function makeKey(agent: AgentName, { budget, print }: LaunchFlags, io: Con
   const limited = budget === undefined ? {} : { budget: toBudget(budget) }
   const expiresMs = print ? null : nowMs + KEY_DAYS * 86_400_000
   const name = `${agent} ${mintId(nowMs).slice(-8)}`
-  const made = await withStore(io, {}, (store) =>
-    createKey(store, { ...limited, name, expiresMs }, { actor: 'cli', nowMs }),
-  )
-  return { id: made.key.id, secret: made.secret }
+  const body = { ...toBody({ ...limited, expiresMs }), name }
+  const { id, key } = await withAdmin(io, {}, ({ api }) => answerOf(api.keys.post(body)))
+  return { id, secret: key }
 }
 
 async function endKey(id: string, io: Context): Promise<void> {
   try {
-    await withStore(io, {}, (store) => revokeKey(store, id, { actor: 'cli', nowMs: io.nowMs() }))
+    await withAdmin(io, {}, ({ api }) => answerOf(api.keys({ id }).revoke.post()))
   } catch {
     io.stderr(`Its key could not be revoked and ends in ${KEY_DAYS} days; revoke it with: tollgate keys revoke ${id}\n`)
   }

@@ -85,6 +85,11 @@ export const MadeKey = Type.Object({
   key: Type.String({ description: 'The secret: shown once, and kept as a hash alone.' }),
 })
 
+/** What an edit has changed. */
+export const Changed = Type.Array(Text, {
+  description: 'The names of the fields that have changed; none: it was like that already.',
+})
+
 /** @param names of those who may be its owner, by their ids. */
 export function toKeyDocument(key: ListedKey, standing: Standing, names: ReadonlyMap<string, string>): KeyDocument {
   const all: Pick<KeyDocument, keyof ReturnType<typeof toKeyFields>> = toKeyFields(key)

@@ -116,6 +116,16 @@ export function toChanges(columns: Body<KeyChanges & TeamChanges>): KeyChanges &
   return toDefined({ ...same, budget, allowedIps: allowed_ips, expiresMs: expires_ms, maxKeys: max_keys })
 }
 
+/** The same as a body says it. */
+export function toBody({ budget, allowedIps, expiresMs, maxKeys, ...same }: KeyChanges & TeamChanges) {
+  const amount = budget === undefined ? {} : { budget_nano_usd: budget?.nanoUsd ?? null }
+  const period = budget ? { budget_period: budget.period } : {}
+  return {
+    ...{ ...same, ...amount, ...period },
+    ...toDefined({ allowed_ips: allowedIps, expires_ms: expiresMs, max_keys: maxKeys }),
+  } satisfies Body<KeyChanges & TeamChanges>
+}
+
 /** Both or, for none, an amount of null. */
 function toBudget(nanoUsd: number | null | undefined, period: Budget['period'] | null | undefined): Budget | null {
   if (nanoUsd === null) return null

@@ -19,6 +19,10 @@ import { Pending } from '../identity/pending.ts'
 import { type Behind, readBehind } from '../ledger/audit.ts'
 import type { Log } from '../log.ts'
 import type { Store } from '../store/store.ts'
+import type { ConfigStore } from '../store/config-store.ts'
+import { toSnapshot } from '../store/snapshot.ts'
+import { createIdentityStore } from '../store/sqlite/identity-store.ts'
+import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { toUpstream } from '../store/upstream.ts'
 import { createVault } from '../store/vault.ts'
 import { createRotation } from './admin.ts'
@@ -76,6 +80,7 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
     settings: [],
     status: async () => refuse(),
     upstreams: () => null,
+    readSnapshot: async () => toSnapshot(await store.read(), environment),
     modelsOf: () => [],
     async test(id) {
       const upstream = await upstreamOf(id)

@@ -49,6 +49,7 @@ export function createServing({
       }
     },
     environment: {},
+    readSnapshot: async () => live.snapshot,
     upstreams: () => toUpstreamStatuses(live.snapshot, health.states(), fleet, watched.figuresOf),
     modelsOf: (teamId) =>
       listModels({ live, health, serverStateOf: fleet.stateOf, speedOf: speeds.of }, { ...ANY_KEY, teamId }),

@@ -218,6 +218,7 @@ function createServing(store: ConfigStore, vault: Vault, environment: Record<str
       backups: { every_ms: 0, keep: 7, failed: null, newest_ms: null },
     }),
     environment: {},
+    readSnapshot: async () => snapshot ?? toSnapshot(await store.read(), environment),
     settings: toSettingTexts(sources),
     upstreams: () => (snapshot ? toUpstreamStatuses(snapshot, []) : []),
     modelsOf: (teamId) =>

@@ -1,24 +1,4 @@
-/** How keys and teams stand, read from the ledger for commands, and sums of money as they write them. */
-import { readStandings } from '../keys/standing.ts'
-import type { Store } from '../store/store.ts'
-import { toBehindNote } from './admin-client.ts'
-import { catchUp } from './control-client.ts'
-import type { Context } from './io.ts'
-
-/**
- * Reads how keys or teams stand now. Says on standard error what is not counted yet.
- *
- * @param id of the only one that will be asked for.
- */
-export async function createStandings(
-  { ledger, audit }: Pick<Store, 'ledger' | 'audit'>,
-  kind: 'key' | 'team',
-  io: Context,
-  id?: string,
-) {
-  io.stderr(toBehindNote(await catchUp(audit, io.dataFolder)))
-  return readStandings(ledger, kind, io.nowMs(), id)
-}
+/** Sums of money as commands write them. Pure; no floating point touches them. */
 
 /** Dollars to the cent, or two digits of a smaller sum; rounded down, so that no budget looks spent too early. */
 export const toSpent = (nanoUsd: number): string => toDollars(BigInt(nanoUsd), toDecimals(nanoUsd))
