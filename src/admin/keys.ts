@@ -44,7 +44,7 @@ import type { AdminDeps } from './deps.ts'
 import { inForce } from './in-force.ts'
 import type { Asker } from './reports.ts'
 import { exactly, oneOf, orNone } from './schema.ts'
-import { Unmatched, findUnmatched } from './unmatched.ts'
+import { findUnmatched, Unmatched } from './unmatched.ts'
 
 /** What bodies take of each kind of field; the services check the values. */
 const Texts = Type.Array(Type.String())
