@@ -1,6 +1,6 @@
 /**
  * What a catalogue declares, and how its checked entries become that: with defaults, and known facts for what an entry
- * leaves out. Called by `file.ts`; `plan.ts` compares the result with the tables. Pure.
+ * leaves out. Called by `file.ts`; `apply.ts` makes entries of the result. Pure.
  */
 import { DEADLINE_NAMES, DEADLINES, type Deadlines } from '../domain/deadlines.ts'
 import { type DialectName, USUAL_DIALECT } from '../domain/dialects.ts'

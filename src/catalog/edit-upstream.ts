@@ -75,7 +75,7 @@ export async function createUpstream(
 }
 
 /**
- * Changes an upstream, which becomes the administrator's. One that moves loses its credential, unless another one comes with it; until
+ * Changes an upstream by hand. One that moves loses its credential, unless another one comes with it; until
  * then it is not ready. Throws `invalid`, `upstream_not_found`, `catalog_changed`, `secret_unusable`.
  */
 export async function editUpstream(

@@ -54,6 +54,9 @@ test('a price is planned, changed, charged from then on, and the old one stays o
   await applyText(fixture, FILE)
   expect(await rows()).toEqual(['acme/large admin', 'acme/tiny file', 'paid:large file', 'near:tiny file'])
   expect((await ask('PATCH', LARGE, { pricing: DEARER })).body).toMatchObject({ differs: false, version: null })
+  // All that was not set by hand goes on to follow the file.
+  await applyText(fixture, FILE.replace('name: Large', 'name: Larger').replace('"0.000001"', '"0.000002"'))
+  expect((await ask('GET', LARGE)).body).toMatchObject({ name: 'Larger', pricing: DEARER, origin: 'admin' })
 })
 
 test('features, lengths, whether it is enabled and listed are changed, by its alias as well', async () => {
