@@ -4,10 +4,8 @@
  */
 import { Elysia } from 'elysia'
 import { API_PATH } from './access.ts'
-import { auditController } from './audit.ts'
 import { catalogController } from './catalog.ts'
 import type { AdminDeps } from './deps.ts'
-import { failuresController } from './failures.ts'
 import { createAdmin } from './instance.ts'
 import { keysController } from './keys.ts'
 import { modelsController } from './models.ts'
@@ -20,7 +18,7 @@ import { backupsController, settingsController, statusController } from './serve
 import { oidcController, sessionController } from './sign-in.ts'
 import { teamsController } from './teams.ts'
 import { upstreamsController } from './upstreams.ts'
-import { usageController } from './usage.ts'
+import { auditController, failuresController, usageController } from './usage.ts'
 
 const routesOf = (deps: AdminDeps, describe: () => Described) =>
   new Elysia({ prefix: API_PATH, normalize: false })

@@ -19,9 +19,9 @@ const CONTROLLERS: Record<keyof AdminApi['~Routes']['admin']['api'], (() => Prom
   presets: async () => (await import('./upstreams.ts')).upstreamsController,
   catalog: async () => (await import('./catalog.ts')).catalogController,
   usage: async () => (await import('./usage.ts')).usageController,
-  failures: async () => (await import('./failures.ts')).failuresController,
+  failures: async () => (await import('./usage.ts')).failuresController,
   requests: async () => (await import('./requests.ts')).requestsController,
-  audit: async () => (await import('./audit.ts')).auditController,
+  audit: async () => (await import('./usage.ts')).auditController,
   ...{ status: null, session: null, sessions: null, setup: null, code: null, password: null, passkeys: null },
   ...{ backups: null, oidc: null, own: null, 'openapi.json': null },
 }

@@ -1,12 +1,15 @@
-/** Who spent what: `/admin/api/usage`, with the filters and the document of `tollgate usage`. */
-import type { Static } from '@sinclair/typebox'
+/** Reports: who spent what (`/admin/api/usage`), which requests failed (`/failures`), and who changed what (`/audit`). */
+import { type Static, Type } from '@sinclair/typebox'
 import { Elysia, t } from 'elysia'
-import { Usage } from '../documents/usage.ts'
-import { DIMENSIONS, USAGE_FILTERS } from '../domain/report-filters.ts'
+import { AuditPage } from '../documents/audit.ts'
+import { Failures, Usage } from '../documents/usage.ts'
+import { toDefined } from '../domain/changes.ts'
+import { DIMENSIONS, FAILURE_FILTERS, USAGE_FILTERS } from '../domain/report-filters.ts'
+import { ServiceError } from '../domain/service-error.ts'
 import { toDimensions } from '../ledger/usage.ts'
 import { access, type Route } from './access.ts'
 import type { AdminDeps } from './deps.ts'
-import { Limit, NAMED, one, several, toLimit, toSpan, toWhere } from './query.ts'
+import { Limit, NAMED, one, several, toLimit, toSpan, toTimeOrNone, toWhere } from './query.ts'
 import { type Asker, toAnswer } from './reports.ts'
 
 const MOST_ROWS = 10_000
@@ -54,3 +57,74 @@ export function toUsageOptions(request: Request, query: Static<typeof UsageQuery
     figures,
   }
 }
+
+const MOST_CODES = 1_000
+
+const FailuresQuery = t.Object(
+  {
+    step: Type.Optional(
+      Type.String({ description: 'The time that a row is of: day or hour.', values: { enum: ['day', 'hour'] } }),
+    ),
+    ...one('since', 'until'),
+    ...several(...FAILURE_FILTERS),
+    limit: Limit,
+  },
+  { additionalProperties: false },
+)
+
+export const failuresController = ({ reports, now }: AdminDeps) =>
+  new Elysia({ name: 'failures' }).use(access()).get(
+    '/failures',
+    async ({ request, asker, query: { step: by = 'day', since = '7d', until, limit = 50 } }) => {
+      if (by !== 'day' && by !== 'hour') throw new ServiceError({ kind: 'invalid', field: 'step' }, NO_STEP)
+      const options = {
+        by,
+        ...toSpan(since, until, now()),
+        where: toWhere(request, FAILURE_FILTERS),
+        limit: toLimit(limit, MOST_CODES, asker),
+      } as const
+      return toAnswer(await reports.failures(asker, options))
+    },
+    {
+      route: {
+        least: 'viewer',
+        summary: 'Tells which requests did not end well, by error code',
+        description:
+          'By the UTC hour or day in which they were created, as far back as requests are kept. `limit` is of codes.',
+        answer: Failures,
+        errors: ['report_too_long', ...NAMED],
+      },
+      query: FailuresQuery,
+    },
+  )
+
+const NO_STEP = 'The field step is invalid: it must be day or hour.'
+
+const MOST_CHANGES = 1_000
+
+const AuditQuery = t.Object(
+  {
+    ...one('since', 'actor', 'action', 'subject', 'before'),
+    limit: Limit,
+  },
+  { additionalProperties: false },
+)
+
+export const auditController = ({ reports, now }: AdminDeps) =>
+  new Elysia({ name: 'audit' }).use(access()).get(
+    '/audit',
+    async ({ asker, query: { since, limit = 50, ...filter } }) => {
+      const sinceMs = toTimeOrNone('since', since, now())
+      const options = { ...toDefined({ ...filter, sinceMs }), limit: toLimit(limit, MOST_CHANGES, asker) }
+      return toAnswer(await reports.audit(asker, options))
+    },
+    {
+      route: {
+        least: 'viewer',
+        summary: 'Lists who changed what, newest first',
+        answer: AuditPage,
+        errors: ['report_too_long'],
+      },
+      query: AuditQuery,
+    },
+  )
