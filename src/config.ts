@@ -34,6 +34,14 @@ export interface SettingText {
   expected: string
 }
 
+/** A setting in force, and what its row says now. */
+export interface Setting extends SettingText {
+  /** The row; null where there is none. */
+  stored: string | null
+  /** Whether the next start brings another value than the one in force. */
+  isPending: boolean
+}
+
 /**
  * How people sign in, and where a secret of the environment is sent: whoever starts the server says it, and neither an owner in the
  * dashboard nor a backup that is restored.

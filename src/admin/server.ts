@@ -1,6 +1,7 @@
 /** The settings of the server: `/admin/api/settings`. A change writes rows, which hold from the next start on. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
+import { findSettingProblem, type Setting, type SettingText, WITHOUT_ROW } from '../config.ts'
 import { checkKeys } from '../documents/checks.ts'
 import { TextOrNull } from '../documents/fields.ts'
 import {
@@ -11,7 +12,9 @@ import {
   toBackupDocument,
   toSettingDocument,
 } from '../documents/server.ts'
-import { editSettings, listSettings, type Setting, toSettingsRevision } from '../settings/service.ts'
+import { requireRevision, toDifference, toRevision } from '../domain/changes.ts'
+import { ServiceError } from '../domain/service-error.ts'
+import type { Actor, ConfigStore, Settings as Rows } from '../store/config-store.ts'
 import { access } from './access.ts'
 import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
@@ -127,4 +130,67 @@ export function backupsController({ backups, ...deps }: AdminDeps) {
         },
       },
     )
+}
+
+/** @param inForce what the server has started with. */
+async function listSettings(
+  store: Pick<ConfigStore, 'readSettings'>,
+  inForce: readonly SettingText[],
+): Promise<Setting[]> {
+  const rows = await store.readSettings()
+  return inForce.map((setting) => toSetting(setting, rows))
+}
+
+/** Of what the rows of these settings say. */
+const toSettingsRevision = (settings: readonly Setting[]) =>
+  toRevision(Object.fromEntries(settings.map(({ name, stored }) => [name, stored])))
+
+/** What their rows say, by name. */
+const toStored = (inForce: readonly SettingText[], rows: Rows) =>
+  Object.fromEntries(inForce.map(({ name }) => [name, rows[name] ?? null]))
+
+/**
+ * Writes the rows that are given, and takes away those that are given as null. Throws `invalid` for one that there is no setting of, or
+ * whose value a server would not start with, and `revision_conflict`; then nothing is written.
+ */
+async function editSettings(
+  store: Pick<ConfigStore, 'changeSettings'>,
+  inForce: readonly SettingText[],
+  changes: Readonly<Record<string, string | null>>,
+  by: Actor,
+): Promise<Setting[]> {
+  for (const [name, text] of Object.entries(changes)) requireValid(inForce, name, text)
+  return store.changeSettings(by, (rows) => {
+    const state = toStored(inForce, rows)
+    requireRevision(by, 'The configuration of the server', state, state)
+    const difference = toDifference(toFields(rows, changes), changes)
+    const after = Object.fromEntries(Object.entries({ ...rows, ...changes }).filter(isThere))
+    const change = { action: 'settings.edit' as const, subject: 'settings', detail: { ...difference }, write: changes }
+    return {
+      value: inForce.map((setting) => toSetting(setting, after)),
+      change: difference === null ? null : change,
+    }
+  })
+}
+
+function requireValid(inForce: readonly SettingText[], name: string, text: string | null): void {
+  const invalid = (message: string) => new ServiceError({ kind: 'invalid', field: name }, message)
+  if (WITHOUT_ROW.includes(name))
+    throw invalid(`Whoever starts the server says how people sign in, with --${name} or in its environment.`)
+  if (!inForce.some((setting) => setting.name === name))
+    throw invalid(`There is no setting '${name.slice(0, 64)}': a name is that of a flag of \`tollgate serve\`.`)
+  const problem = text === null ? null : findSettingProblem(name, text)
+  if (problem !== null) throw invalid(`${problem.charAt(0).toUpperCase()}${problem.slice(1)}`)
+}
+
+const toFields = (rows: Rows, changes: object) =>
+  Object.fromEntries(Object.keys(changes).map((name) => [name, rows[name] ?? null]))
+
+const isThere = (pair: [string, string | null]): pair is [string, string] => pair[1] !== null
+
+function toSetting(setting: SettingText, rows: Rows): Setting {
+  const { name, text, place, byDefault } = setting
+  const stored = rows[name] ?? null
+  const isPending = (place === 'setting' || place === 'default') && (stored ?? byDefault) !== text
+  return { ...setting, stored, isPending }
 }

@@ -1,8 +1,7 @@
 /** How a server is doing, its settings and its backups, as the admin API answers. */
 import { type Static, Type } from '@sinclair/typebox'
 import type { ShelvedBackup } from '../backup/shelf.ts'
-import { toVariableName } from '../config.ts'
-import type { Setting as KnownSetting } from '../settings/service.ts'
+import { type Setting as KnownSetting, toVariableName } from '../config.ts'
 import { Check } from './checks.ts'
 import { Count, Flag, orNull, Revision, Text, TextOrNull, Time, TimeOrNull, wordOf } from './fields.ts'
 
