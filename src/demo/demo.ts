@@ -1,7 +1,8 @@
 /**
  * The built-in backend: an honest stand-in for a model, so that a first run, a client's integration test and a
  * benchmark need nothing else. Whole answers come at once; streams send one token a batch at the upstream's `pace_ms`.
- * What it says is in `reply.ts`, what its vectors are in `embed.ts`. Keeps no state between calls and does no I/O.
+ * What it says is in `reply.ts`. Its vectors are made of hashes: each word, and each run of three letters in it, falls on a place and a sign, so that
+ * texts with words in common are near each other. Keeps no state between calls and does no I/O.
  */
 import { type EmbeddingInput, EmbeddingsRequest } from '../domain/embedding.ts'
 import type { EndSignal } from '../domain/end-signal.ts'

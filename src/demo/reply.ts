@@ -164,7 +164,14 @@ interface Tool {
 /** How many characters of a message are searched for the names of tools. */
 const MAX_SEARCHED = 100_000
 
-/** Decides what is called; empty where the model talks. Throws an UpstreamError for a call that it cannot make. */
+/**
+ * Decides what is called; empty where the model talks. Throws an UpstreamError for a call that it cannot make.
+ *
+ * Where the model may choose (`auto`), it calls those that the last user message names, in the order of the message, until
+ * tools have answered. Where a call is forced (`required`, one tool, allowed tools), it calls a tool at most once between two
+ * user messages: those that are named, else the first that is left; once all that are allowed have been called, it answers
+ * with text. So an agent's loop ends, after as many rounds as there are tools at most, even where each round forces a call.
+ */
 function toCalls(body: CanonicalRequest): CallPart[] {
   const { mode, tools } = toChoice(body)
   if (mode === 'none' || tools.length === 0) return []

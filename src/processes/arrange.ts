@@ -262,6 +262,12 @@ export type LoadStep =
   | { kind: 'wait'; atMs: number | null; hold: string[] }
   | { kind: 'never'; mostBytes: number }
 
+/**
+ * Whether one more model may be loaded now, what has to go for it, or what it waits for. What was used longest ago goes first, and
+ * nothing that is answering ever goes. Those that wait for a loaded model go before those that wait for another one in its place, but
+ * only for so long; and each stays for a while once it is loaded, so that two models that are asked for in turn do not spend all time
+ * on loading. Pure.
+ */
 export function planLoad(wanted: Wanted, residents: readonly Resident[], machine: Machine): LoadStep {
   const { budgetBytes, nowMs, patienceMs } = machine
   if (budgetBytes === null) return { kind: 'start' }

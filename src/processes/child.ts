@@ -86,6 +86,7 @@ export async function runStopCommand(spec: ProcessSpec, filling: Filling, option
 }
 
 /** Text that comes in pieces, without a secret: also where that lies across two of them. Pure. */
+/** Text that comes in pieces, without a secret: also where that lies across two of them. */
 export class Hider {
   readonly #secret: string
   /** The end of what came, where the secret may begin there. */
@@ -228,6 +229,8 @@ const MOST_LOOKS = 10
 const LOOK_MS = 10
 
 /**
+ * Ends what has left the process group that it was started in, and by that its guard, as daemons do: it is known by a variable of the
+ * environment that it was started with. On Linux alone, which tells it (proc_pid_environ(5)).
  * Resolves to how many processes were ended. Never throws.
  * @param leastLooks 2 where one may just be becoming another program: it tells no environment then.
  */

@@ -66,6 +66,10 @@ const LOG_BYTES = 4 * 1024 * 1024
 /** So much waits for the disk. */
 const MAX_WAITING = 1024 * 1024
 
+/**
+ * What a server writes, in a file of bounded size: once half of that is full it becomes `<file>.1`, in whose place it is. Never
+ * throws, and never holds up the server: what the disk does not take in time is left out.
+ */
 export class LogFile {
   readonly #path: string
   readonly #mostBytes: number
@@ -181,7 +185,10 @@ export interface Look {
   state: 'ready' | 'sleeping' | 'unsure' | 'loading' | 'foreign'
 }
 
-/** Never throws. */
+/**
+ * Whether a server that was started can be asked, and is the one that was started: somebody else's may answer at its port, such as
+ * one that an earlier process has left behind. Never throws.
+ */
 export async function lookAt(server: Launched, spec: ProcessSpec): Promise<Look> {
   try {
     const health = await ask(server, spec.health)

@@ -201,6 +201,8 @@ export class ManagedModel {
   }
 }
 
+// What whoever waits is told where there is no server to be had. Clients read it: it names no path and no program.
+
 /**
  * It could not be started, or is left alone after that for so long. No call was made, and no breaker counts it: when a server may be
  * tried again is decided here.

@@ -78,7 +78,11 @@ export function watchFiles({ limit, server, log }: FileWatchDeps): () => void {
   return () => clearInterval(timer)
 }
 
-/** Closes those it finds. `port` is the one that the server listens on. */
+/**
+ * Closes connections of clients that have asked nothing, when files run out; `port` is the one that the server listens on. Bun gives them
+ * no handle before their first request, so the system is asked, through its C library: on Linux, where TCP says how much each side has
+ * sent. Elsewhere nobody is found; what then ends them is Bun's own limit of some 12 seconds for a connection's first request.
+ */
 type CloseSilent = (port: number) => void
 
 const LIBRARIES = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]

@@ -159,7 +159,11 @@ interface DataFilesDeps {
   log: Log
 }
 
-/** Begins to look. The database is open, and in WAL mode: its side files stay the same for as long as it is. */
+/**
+ * Looks every so often whether the files that a server writes are still those that its data folder shows: a file that was deleted or
+ * replaced goes on taking what is written to it, and all of that is gone at the next start. The database is open, and in WAL mode: its
+ * side files stay the same for as long as it is.
+ */
 export function watchDataFiles({ dataFolder, journal, onWal, log }: DataFilesDeps): DataFiles {
   const path = databasePath(dataFolder)
   const files = ['', '-wal', '-shm'].map((ending) => ({ path: `${path}${ending}`, ...identify(`${path}${ending}`) }))
