@@ -6,10 +6,9 @@
 import { join } from 'node:path'
 import { GatewayError } from '../src/domain/error.ts'
 import { isRouting, type RefusalReason } from '../src/domain/fields.ts'
-import { PASSED_LISTS } from '../src/domain/passed-fields.ts'
 import { messages } from '../src/formats/messages/messages.ts'
 import { responses } from '../src/formats/responses/responses.ts'
-import { findNativeRestricted, findRestricted } from '../src/routing/restricted-fields.ts'
+import { findNativeRestricted, findRestricted, PASSED_LISTS } from '../src/routing/restricted-fields.ts'
 import { openSdkTypes, type SdkTypes } from './support/sdk-types.ts'
 
 const REFERENCE = join(import.meta.dir, '../src/REFERENCE.md')

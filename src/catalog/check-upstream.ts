@@ -4,7 +4,7 @@
  */
 import { DIALECTS, type DialectName } from '../domain/dialects.ts'
 import { isHeldBack } from '../domain/fields.ts'
-import { HOPS_HEADER } from '../domain/hops.ts'
+import { HOPS_HEADER } from '../domain/task.ts'
 import { DISCONNECT_GRACE_MS, TIMER_MS, toMs } from '../domain/time.ts'
 import { isReference } from '../store/credential-place.ts'
 import { allPresets, findPreset, type Preset } from '../store/presets.ts'

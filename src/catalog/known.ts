@@ -3,9 +3,9 @@
  * catalogue entry leaves out and nothing else; `file.ts` loads them only when an entry lacks something, because
  * unpacking them costs some 20 ms. Prices become exact decimal strings here: no floating point touches money.
  */
-import { toMode } from '../domain/mode.ts'
+
 import { EFFORTS, FEATURES, type Feature, MODALITIES, type Modality, type RouteSettings } from '../domain/models.ts'
-import type { PricingItem } from '../domain/usage.ts'
+import { type PricingItem, toMode } from '../domain/usage.ts'
 import { byCondition, type Facts, OF_EMBEDDINGS } from './complete.ts'
 import knownPath from './known.json.gz' with { type: 'file' }
 

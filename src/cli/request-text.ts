@@ -2,9 +2,8 @@
 
 import type { ChargeDocument } from '../documents/request.ts'
 import { toShortId } from '../domain/id.ts'
-import { toDoubt } from '../domain/mode.ts'
 import { count } from '../domain/text.ts'
-import { toUsd } from '../domain/usage.ts'
+import { toDoubt, toUsd } from '../domain/usage.ts'
 import { isFar } from '../ledger/charge.ts'
 import { toDescribedTable, toFactLines, toIndented, toPrintable, toShort, toTable, toTime } from './io.ts'
 import { toConditionText, toPerMillion } from './model-text.ts'

@@ -5,7 +5,7 @@
  * that LiteLLM, OpenRouter, Vercel's, Cloudflare's, Portkey's and Helicone's gateways, Bifrost, TensorZero, Azure, vLLM and
  * the providers read from a body. An upstream's option `pass` names those that it may be sent all the same. Pure.
  */
-import { REQUEST_FIELDS, REQUEST_NAMES } from './request-names.ts'
+import { toRequestNames } from './request-names.macro.ts' with { type: 'macro' }
 
 /** No name that is looked for is longer. */
 const MAX_CHARS = 64
@@ -172,3 +172,12 @@ export function isPassed(pass: readonly string[], name: string): boolean {
   const plain = toPlainName(name)
   return pass.some((one) => (one.endsWith('*') ? plain.startsWith(toPlainName(one)) : plain === toPlainName(one)))
 }
+
+const { fields, nullable, all } = toRequestNames()
+
+/** Fields of the request itself. */
+export const REQUEST_FIELDS: ReadonlySet<string> = new Set(fields)
+/** Fields that some message may leave out. */
+export const NULLABLE_OF_MESSAGES: ReadonlySet<string> = new Set(nullable)
+/** All names that the schema knows, at whatever depth. */
+const REQUEST_NAMES: ReadonlySet<string> = new Set(all)

@@ -7,8 +7,7 @@
  */
 import { type Static, type StringOptions, type TSchema, Type } from '@sinclair/typebox'
 import type { EmbeddingsRequest } from './embedding.ts'
-import { PART_TYPES } from './parts.ts'
-import type { UNASKED_THOUGHTS } from './task.ts'
+import { PART_TYPES, type UNASKED_THOUGHTS } from './task.ts'
 
 /** A field that may be left out; null means the same. */
 const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))

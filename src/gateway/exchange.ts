@@ -44,7 +44,7 @@ export interface Arrived {
 export interface Authenticated extends Arrived {
   readonly key: Key
   readonly team: Team | null
-  /** Tollgate servers that it has passed, this one last: `domain/hops.ts`. */
+  /** Tollgate servers that it has passed, this one last: `domain/task.ts`. */
   readonly hops: string
 }
 

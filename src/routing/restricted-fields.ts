@@ -4,6 +4,7 @@
  * at anything, everything. Found once a request, then asked about each of its targets. Pure.
  */
 
+import type { NativeEndpoint } from '../domain/dialects.ts'
 import { EmbeddingsRequest } from '../domain/embedding.ts'
 import { GatewayError } from '../domain/error.ts'
 import {
@@ -15,12 +16,11 @@ import {
   toPlainName,
 } from '../domain/fields.ts'
 import { asList, asObject, type JsonObject, valuesWithin } from '../domain/json.ts'
-import { toMode } from '../domain/mode.ts'
-import { CONVERSATION, isHarmless, type PassedNames, passedNamesOf } from '../domain/passed-fields.ts'
 import type { AnyRequest, CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import { costsTimeAlone, hasMode } from '../domain/tariff.ts'
 import type { Lane, NativeRequest } from '../domain/task.ts'
+import { toMode } from '../domain/usage.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
 
 /** A field that not every upstream may be sent. */
@@ -272,4 +272,86 @@ function isReference(value: unknown): boolean {
   const { id, type = null, role = null, result } = asObject(value) ?? {}
   if (typeof id !== 'string') return false
   return type === 'item_reference' || (type === 'image_generation_call' && !result) || (type === null && role === null)
+}
+
+/*
+ * What of a request may go on as it came, by the names that Anthropic's and OpenAI's types have for it: an allow-list for each format,
+ * because the next field of either API may keep a conversation, raise the price or reach another account. `test/sdk-fields.ts` lists
+ * what the types have and these tables lack.
+ *
+ * A name that is not here goes on where its value can do none of that: a number, a boolean or null names nothing that is kept and
+ * nobody else. In messages and items, where agents and providers add fields in between, so does one word of lower-case letters, such
+ * as `final_answer`, and what is made of such values. With anything else, and with a `type` that is not here, the request is written
+ * anew without it, unless `pass` names it or the upstream is a server of one's own. Pure.
+ */
+
+/** Names parted by spaces. */
+interface PassedLists {
+  /** Fields of the request itself. */
+  fields: string
+  /** Fields of what is in it, at any depth. */
+  within: string
+  /** What `type` says in a tool that may go on: the client runs it, or its provider charges its tokens alone. */
+  tools: string
+  /** What `type` says elsewhere: in messages, blocks, items, parts and settings. */
+  types: string
+}
+
+/** Legacy completions are for engines of one's own, whose extensions travel on. */
+export const PASSED_LISTS: Readonly<Record<Exclude<NativeEndpoint, 'completions'>, PassedLists>> = {
+  messages: {
+    fields:
+      'cache_control context_management max_tokens messages metadata model output_config output_format stop_sequences stream system temperature thinking tool_choice tools top_k top_p',
+    within:
+      'active allowed_callers allowed_domains block_binding blocked_domains budget_tokens cache_control caching caller citations cited_text city clear_at clear_at_least clear_tool_inputs client_tool_results close_tab configs content context country cursor_position data default_config defer_loading definition description disable_parallel_tool_use display display_height_px display_number display_width_px document_index document_title double_click download_id eager_input_streaming edits effort enable_zoom enabled encrypted_content encrypted_index encrypted_stdout end_block_index end_char_index end_page_number error error_code error_message exclude_tools file_type file_upload find form_input format from get_page_text hold_key hover id input input_examples input_schema instructions is_error is_file_update javascript_exec keep key left_click left_click_drag left_mouse_down left_mouse_up lines list_tabs max_characters max_content_tokens max_tokens max_uses mcp_server_name media_type middle_click mode model mouse_move name navigate new_lines new_start new_tab num_lines old_lines old_start output_config oversized_image page_age path pause_after_compaction prefix_mismatch_behavior properties read_console read_network read_page region remaining required response_inclusion retrieved_at return_code right_click role schema scope screenshot scroll scroll_to search_result_index server_name server_tool_results signature size_bytes source start_block_index start_char_index start_line start_page_number state_changes stderr stdout stop_reason strict switch_tab tab_id tabs task_budget text thinking timezone title to tool tool_changes tool_id tool_name tool_references tool_use_id tools toolset_name total total_lines transformations trigger triple_click ttl type url url_sources use_cache user_id user_input user_location value wait zoom',
+    tools:
+      'bash_20241022 bash_20250124 browser_toolset_20260801 computer_20241022 computer_20250124 computer_20251124 computer_toolset_20260801 custom memory_20250818 text_editor_20241022 text_editor_20250124 text_editor_20250429 text_editor_20250728 tool_search_tool_bm25 tool_search_tool_bm25_20251119 tool_search_tool_regex tool_search_tool_regex_20251119 web_fetch_20250910 web_fetch_20260209 web_fetch_20260309 web_fetch_20260318',
+    types:
+      'adaptive advisor_redacted_result advisor_result advisor_tool_result advisor_tool_result_error all any approximate auto base64 bash_code_execution_output bash_code_execution_result bash_code_execution_tool_result bash_code_execution_tool_result_error between_tools browser_state char_location clear_thinking_20251015 clear_tool_uses_20250919 code_execution_output code_execution_result code_execution_tool_result code_execution_tool_result_error compact_20260112 compaction content content_block_location direct disabled document download_completed download_failed download_started enabled encrypted_code_execution_result ephemeral except fallback file image input_tokens json_schema mcp_tool_listing mcp_tool_reference mcp_tool_result mcp_tool_use mcp_toolset_reference none object only page_location redacted_thinking search_result search_result_location server_tool_use tab_opened text text_editor_code_execution_create_result text_editor_code_execution_str_replace_result text_editor_code_execution_tool_result text_editor_code_execution_tool_result_error text_editor_code_execution_view_result thinking thinking_turns tokens tool tool_addition tool_definition tool_reference tool_removal tool_result tool_search_tool_result tool_search_tool_result_error tool_search_tool_search_result tool_use tool_uses url web_fetch_result web_fetch_tool_result web_fetch_tool_result_error web_search_result web_search_result_location web_search_tool_result web_search_tool_result_error',
+  },
+  responses: {
+    // `client_metadata` is Codex's; what `store` says is not its client's to choose.
+    fields:
+      'client_metadata context_management image include input instructions max_output_tokens max_tool_calls metadata model moderation parallel_tool_calls prompt_cache_key prompt_cache_options prompt_cache_retention reasoning safety_identifier store stream stream_options temperature text tool_choice tools top_logprobs top_p truncation user',
+    within:
+      'acknowledged_safety_checks action actions allowed_callers allowed_domains annotations approval_request_id approve arguments async background button bytes call_id caller caller_id categories city code command commands compact_threshold complexity content context context_compression country data defer_loading definition description detail diff display_height display_width effort encrypted_content end_index env environment error execution exit_code external_web_access file_data file_url filename filters fingerprint format generate_summary id image_url include_obfuscation index input input_schema input_tokens internal_chat_message_metadata_passthrough key keys logprob logprobs logs max_output_length media_type message mode model moderation_details moderation_stage name namespace operation outcome output output_format output_schema output_tokens outputs param parameters path pattern pending_safety_checks phase policy prewarm prompt_cache_breakpoint quality queries query reason reasoning reasoning_tokens refusal region result results revised_prompt role schema scroll_x scroll_y search_content_types search_context_size server_label size source sources start_index status stderr stdout strict summary svg_usage syntax text timeout_ms timezone title token tools top_logprobs total_tokens ttl type url user user_location value verbosity working_directory x y',
+    tools: 'apply_patch computer computer_use_preview custom function local_shell namespace tool_search',
+    types:
+      'additional_tools allowed_tools and apply_patch_call apply_patch_call_output approximate auto click code_interpreter_call compaction compaction_trigger computer_call computer_call_output computer_screenshot computer_use configuration_update container_file_citation create_file custom_tool_call custom_tool_call_output delete_file direct double_click drag eq exec exit file_citation file_path file_search_call find_in_page function_call function_call_output grammar gt gte http_error image image_generation_call in input_file input_image input_text item_reference json_object json_schema keypress local local_shell_call local_shell_call_output logs lt lte mcp_approval_request mcp_approval_response mcp_call mcp_list_tools mcp_protocol_error mcp_tool_execution_error message move ne nin open_page or output_text program program_output reasoning reasoning_text refusal screenshot scroll search shell_call shell_call_output summary_text text timeout tool_search_call tool_search_output type update_file url url_citation wait web_search_call',
+  },
+}
+
+interface PassedNames {
+  fields: ReadonlySet<string>
+  within: ReadonlySet<string>
+  types: ReadonlySet<string>
+}
+
+const made = new Map<string, PassedNames>()
+
+/** Null of a format whose names are not held to a list. */
+function passedNamesOf(endpoint: NativeEndpoint): PassedNames | null {
+  if (endpoint === 'completions') return null
+  return made.getOrInsertComputed(endpoint, () => {
+    const { fields, within, tools, types } = PASSED_LISTS[endpoint]
+    return { fields: toSet(fields), within: toSet(within), types: toSet(`${tools} ${types}`) }
+  })
+}
+
+const toSet = (names: string) => new Set(names.split(' '))
+
+/** Where a conversation stands in a request. */
+const CONVERSATION: ReadonlySet<string> = new Set(['messages', 'system', 'input'])
+
+const WORD = /^[a-z][a-z_]{0,31}$/
+
+/**
+ * Whether a field of an unknown name may go on.
+ * @param isSaid whether it stands in the conversation.
+ */
+function isHarmless(value: unknown, isSaid: boolean): boolean {
+  if (typeof value === 'number' || typeof value === 'boolean' || value === null) return true
+  if (!isSaid) return false
+  if (typeof value === 'string') return WORD.test(value)
+  return Object.values(value as object).every((held) => isHarmless(held, true))
 }

@@ -5,8 +5,8 @@
  * text. What was really used, where no upstream says it, is counted in `count.ts`. Pure.
  */
 import { EmbeddingsRequest } from '../domain/embedding.ts'
+import { REQUEST_FIELDS } from '../domain/fields.ts'
 import type { AnyRequest } from '../domain/request.ts'
-import { REQUEST_FIELDS } from '../domain/request-names.ts'
 import { bytesOfBase64, mostMoreOfImages } from './media.ts'
 import { isOfUser, toPrompt, unreadBytes } from './prompt.ts'
 

@@ -4,8 +4,8 @@
  */
 import { EmbeddingsRequest } from '../domain/embedding.ts'
 import { asList, asObject, asText, valuesWithin } from '../domain/json.ts'
-import { PART_TYPES } from '../domain/parts.ts'
 import type { AnyRequest, CanonicalRequest, Message, OtherPart } from '../domain/request.ts'
+import { PART_TYPES } from '../domain/task.ts'
 import {
   bytesOfBase64,
   type Data,

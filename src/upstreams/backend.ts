@@ -27,7 +27,7 @@ export interface BackendCall {
   deadlines: Deadlines
   /** `<request id>-<call number>`, sent upstream as `x-client-request-id`. */
   callId: string
-  /** Tollgate servers that the request has passed: `domain/hops.ts`. */
+  /** Tollgate servers that the request has passed: `domain/task.ts`. */
   hops: string
   /** Of what the gateway has for bytes that are held for the request. */
   take: TakeRoom

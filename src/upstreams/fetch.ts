@@ -3,7 +3,7 @@
  * `transport.ts`.
  */
 import { UpstreamError } from '../domain/error.ts'
-import { HOPS_HEADER } from '../domain/hops.ts'
+import { HOPS_HEADER } from '../domain/task.ts'
 import { readText } from './pieces.ts'
 import {
   type BodyTaker,

@@ -16,7 +16,7 @@ export interface Outgoing {
   accept: string
   /** Sent as `x-client-request-id`. */
   callId: string
-  /** Sent as `x-tollgate-hops`: `domain/hops.ts`. */
+  /** Sent as `x-tollgate-hops`: `domain/task.ts`. */
   hops: string
   /** JSON text. */
   body: string

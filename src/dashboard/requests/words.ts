@@ -1,6 +1,7 @@
 /** Requests and their calls in words. Pure. */
-import { toDoubt } from '../../domain/mode.ts'
+
 import { REQUEST_FILTERS, REQUEST_STATUSES, type RequestStatus } from '../../domain/report-filters.ts'
+import { toDoubt } from '../../domain/usage.ts'
 import { toPerMillion } from '../figures/figures.ts'
 
 export const STATUS_KINDS = { ok: 'good', failed: 'bad', cut: 'warn', abandoned: 'warn', open: 'off' } as const

@@ -4,11 +4,10 @@
  * The compiled checker decides; the slow explanation runs only for a request that is refused anyway.
  */
 import { type Decision, GatewayError } from '../../domain/error.ts'
-import { isMiswritten } from '../../domain/fields.ts'
+import { isMiswritten, NULLABLE_OF_MESSAGES, REQUEST_FIELDS } from '../../domain/fields.ts'
 import { asObject } from '../../domain/json.ts'
-import { PART_TYPES } from '../../domain/parts.ts'
 import type { AssistantMessage, CanonicalRequest, JsonSchemaFormat, Message, ToolChoice } from '../../domain/request.ts'
-import { NULLABLE_OF_MESSAGES, REQUEST_FIELDS } from '../../domain/request-names.ts'
+import { PART_TYPES } from '../../domain/task.ts'
 import { quote, shorten } from '../../validation/explain.ts'
 import {
   allows,

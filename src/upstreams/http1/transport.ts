@@ -1,5 +1,5 @@
 /** Our own HTTP/1.1: a pool of connections an origin, and no promise for a piece of a body. See `transport.ts` above. */
-import { HOPS_HEADER } from '../../domain/hops.ts'
+import { HOPS_HEADER } from '../../domain/task.ts'
 import { type Exchange, type Incoming, type Outgoing, type Transport, withOwn } from '../transport.ts'
 import type { Connection, ExchangeListener, HttpOrigin } from './connection.ts'
 import type { Head } from './head.ts'

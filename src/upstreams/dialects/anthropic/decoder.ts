@@ -5,7 +5,7 @@
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, FinishReason, ToolKind } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
-import { toMode } from '../../../domain/mode.ts'
+import { toMode } from '../../../domain/usage.ts'
 import type { Expected } from '../dialect.ts'
 import { JsonDecoder, SurrogateBuffer } from '../json-decoder.ts'
 import { toThoughtIssuer } from '../thought-state.ts'

@@ -1,9 +1,8 @@
 /** A chat request as the body of a Messages request. Throws what `refuse.ts` makes. Pure. */
-import { isPassed } from '../../../domain/fields.ts'
+import { isPassed, REQUEST_FIELDS } from '../../../domain/fields.ts'
 import { asObject, asText } from '../../../domain/json.ts'
 import type { Effort } from '../../../domain/models.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
-import { REQUEST_FIELDS } from '../../../domain/request-names.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { unsupportedField, unsupportedValue } from '../errors.ts'
 import { type ThinkingWish, toNearestEffort, toThinkingWish } from '../thinking.ts'

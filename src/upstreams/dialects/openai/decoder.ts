@@ -2,7 +2,7 @@
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, AnswerOrigin } from '../../../domain/events.ts'
 import { asList, asObject, type JsonObject } from '../../../domain/json.ts'
-import { toMode } from '../../../domain/mode.ts'
+import { toMode } from '../../../domain/usage.ts'
 import type { Expected } from '../dialect.ts'
 import { JsonDecoder, tryParse } from '../json-decoder.ts'
 import { DeltaDecoder, toLogprobs } from './delta.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { MODE, toMode } from '../../src/domain/mode.ts'
+import { MODE, toMode } from '../../src/domain/usage.ts'
 
 const SAID: [said: unknown[], mode: string | null][] = [
   [[undefined], null],
