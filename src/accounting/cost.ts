@@ -4,12 +4,12 @@
  * a request, `call-log.ts` for additional ones. Pure but for the count.
  */
 
-import { EmbeddingsRequest } from '../domain/embedding.ts'
 import { reasonToRefuse } from '../domain/fields.ts'
 import { chargeBy } from '../domain/price.ts'
 import type { AnyRequest } from '../domain/request.ts'
 import type { Target, Upstream } from '../domain/snapshot.ts'
 import { isTimed, toMostTariff } from '../domain/tariff.ts'
+import { EmbeddingsRequest } from '../domain/task.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Cost, Counting } from '../limits/budget.ts'
 import type { Ask } from '../limits/limiter.ts'

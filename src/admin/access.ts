@@ -10,9 +10,8 @@ import type { ServiceFailure } from '../domain/service-error.ts'
 import { pathOf } from '../http/instance.ts'
 import { findBySession, findByToken, type Principal } from '../identity/principal.ts'
 import type { IdentityStore, StoredSession } from '../store/identity-store.ts'
-import { readCookie } from './cookie.ts'
 import { AdminError } from './errors.ts'
-import { isForeign, type OwnOrigin, toOwnOrigin } from './origins.ts'
+import { isForeign, type OwnOrigin, readCookie, toOwnOrigin } from './origins.ts'
 
 /** Below which all of it is. */
 export const API_PATH = '/admin/api'

@@ -31,7 +31,7 @@ import { readActorNames } from '../keys/audit-log.ts'
 import { mergeLayers, NO_LAYERS } from '../store/catalog-layers.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { access } from './access.ts'
-import { actors } from './actor.ts'
+import { actors } from './changes.ts'
 import type { AdminDeps } from './deps.ts'
 import { exactly, PlanQuery } from './schema.ts'
 

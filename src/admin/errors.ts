@@ -1,9 +1,25 @@
-/** Refusals of the admin API: `{"error":{"kind","message",…}}`, the kinds being those that commands print, and a few of its own. */
+/**
+ * Refusals of the admin API: `{"error":{"kind","message",…}}`, the kinds being those that commands print, and a few of its own; and how its
+ * bodies are read.
+ */
+
 import { ValidationError } from 'elysia'
+import { type JsonLimits, JsonScan } from '../domain/json-text.ts'
 import { ServiceError, type ServiceFailure } from '../domain/service-error.ts'
 import { NoRoute } from '../http/instance.ts'
 import { refusalOf } from '../store/refusal.ts'
-import { NOT_READ } from './json.ts'
+
+/** No catalogue that may be applied comes near it, and nothing else does. */
+const LIMITS: JsonLimits = { depth: 32, values: 200_000, escapes: 1_000_000, bare: 4 * 1024 ** 2 }
+
+/** Rejects for what is no JSON, or too much of it; whatever is thrown here, Elysia takes for a body that cannot be parsed. */
+export async function readJson(request: Request): Promise<unknown> {
+  const text = await request.text()
+  if (new JsonScan(LIMITS).take(text) === null) return JSON.parse(text)
+  throw new Error('the body holds too much')
+}
+
+export const NOT_READ = `The body must be JSON of at most ${LIMITS.depth} levels and ${LIMITS.values} values, with the content type application/json.`
 
 /** What the API refuses by itself, before a service is asked. */
 export class AdminError extends Error {

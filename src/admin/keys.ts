@@ -39,10 +39,8 @@ import {
 import { toFirstStanding } from '../keys/standing.ts'
 import type { Actor, KeyStore } from '../store/config-store.ts'
 import { access, type Least, type Route } from './access.ts'
-import { actors } from './actor.ts'
-import type { AdminDeps } from './deps.ts'
-import { inForce } from './in-force.ts'
-import type { Asker } from './reports.ts'
+import { actors, inForce } from './changes.ts'
+import type { AdminDeps, Asker } from './deps.ts'
 import { exactly, oneOf, orNone } from './schema.ts'
 import { findUnmatched, Unmatched } from './unmatched.ts'
 

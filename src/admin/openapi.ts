@@ -6,7 +6,7 @@ import { Type } from '@sinclair/typebox'
 import { type AnyElysia, Elysia } from 'elysia'
 import { createDescription } from '../http/description.ts'
 import { access, type GuardedRoute } from './access.ts'
-import { nameOf } from './cookie.ts'
+import { nameOf } from './origins.ts'
 
 export interface Described {
   app: AnyElysia

@@ -1,9 +1,11 @@
 /**
- * Which addresses the dashboard answers under: those of `--public-url`, and this machine's own. A page that has had its name resolved
- * to this address anew (DNS rebinding) comes with another host, one of another site with another origin. Pure.
+ * Where a browser believes to be, and the cookies (RFC 6265bis) that it keeps for there. The dashboard answers under the addresses of
+ * `--public-url` and this machine's own: a page that has had its name resolved to this address anew (DNS rebinding) comes with another host,
+ * one of another site with another origin. Pure.
  */
 import { isIn, toIp, toIpRange } from '../domain/ip.ts'
 import type { RelyingParty } from '../identity/passkeys.ts'
+import { PENDING_MS } from '../identity/pending.ts'
 
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS']
 const LOOPBACK = ['127.0.0.0/8', '::1'].map(toIpRange).filter((range) => 'bits' in range)
@@ -54,3 +56,36 @@ export function isForeign(method: string, headers: Headers, own: OwnOrigin): boo
 /** A link from elsewhere to a page of ours may be followed. */
 const isOpening = (headers: Headers) =>
   headers.get('sec-fetch-mode') === 'navigate' && headers.get('sec-fetch-dest') === 'document'
+
+/** What another site's request brings: nothing of a session; of a sign-in, what must come back when a provider sends the browser. */
+const COOKIES = {
+  session: { name: 'tollgate', sameSite: 'Strict', seconds: 30 * 86_400 },
+  passkey: { name: 'tollgate-passkey', sameSite: 'Strict', seconds: PENDING_MS / 1_000 },
+  signIn: { name: 'tollgate-sign-in', sameSite: 'Lax', seconds: PENDING_MS / 1_000 },
+} as const
+type Kind = keyof typeof COOKIES
+
+/**
+ * With the prefix `__Host-` a browser takes it from this host alone, over TLS alone, for every path. Browsers send cookies to every
+ * port of a host: with the port in its name, servers beside each other do not sign each other's people out.
+ */
+export function nameOf(kind: Kind, { origin, isSecure }: OwnOrigin): string {
+  const { port } = new URL(origin)
+  return `${isSecure ? '__Host-' : ''}${COOKIES[kind].name}${port === '' ? '' : `-${port}`}`
+}
+
+/** The secret that a request brings; null where it brings none. */
+export function readCookie(kind: Kind, headers: Headers, own: OwnOrigin): string | null {
+  const prefix = `${nameOf(kind, own)}=`
+  const found = (headers.get('cookie') ?? '').split(/; */).find((pair) => pair.startsWith(prefix))
+  return found === undefined ? null : found.slice(prefix.length)
+}
+
+export const toCookie = (kind: Kind, secret: string, own: OwnOrigin) => write(kind, secret, COOKIES[kind].seconds, own)
+
+/** Has the browser forget it. */
+export const endCookie = (kind: Kind, own: OwnOrigin) => write(kind, '', 0, own)
+
+const write = (kind: Kind, value: string, seconds: number, own: OwnOrigin) =>
+  // Whatever else is served on this machine is sent it below `/admin` alone.
+  `${nameOf(kind, own)}=${value}; Path=${own.isSecure ? '/' : '/admin'}; HttpOnly; SameSite=${COOKIES[kind].sameSite}; Max-Age=${seconds}${own.isSecure ? '; Secure' : ''}`

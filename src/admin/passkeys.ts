@@ -21,11 +21,10 @@ import {
   renamePasskey,
 } from '../identity/passkeys.ts'
 import { access, requireSession } from './access.ts'
-import { actors } from './actor.ts'
-import { endCookie, readCookie, toCookie } from './cookie.ts'
+import { actors } from './changes.ts'
 import type { AdminDeps } from './deps.ts'
 import { AdminError } from './errors.ts'
-import { type OwnOrigin, toRelyingParty } from './origins.ts'
+import { endCookie, type OwnOrigin, readCookie, toCookie, toRelyingParty } from './origins.ts'
 import { exactly } from './schema.ts'
 import { toClient } from './sign-in.ts'
 

@@ -19,9 +19,8 @@ import { ROLES, TOKEN_SCOPES } from '../domain/roles.ts'
 import { editAdmin, inviteAdmin, inviteAgain } from '../identity/admins.ts'
 import { createToken, revokeToken } from '../identity/principal.ts'
 import { access } from './access.ts'
-import { actors } from './actor.ts'
+import { actors, inForce } from './changes.ts'
 import type { AdminDeps } from './deps.ts'
-import { inForce } from './in-force.ts'
 import { exactly, Name, oneOf, orNone } from './schema.ts'
 
 const role = oneOf(ROLES, { description: 'What they may do.' })

@@ -5,7 +5,7 @@ import { DIMENSIONS, REPORT_PARAMETERS, type ReportParameter } from '../domain/r
 import { ServiceError } from '../domain/service-error.ts'
 import { toPastMs } from '../domain/time.ts'
 import { isOperator } from './access.ts'
-import type { Asker } from './reports.ts'
+import type { Asker } from './deps.ts'
 
 /** ms since 1970, a span such as `7d`, or a date with or without a time. */
 const TIME = String.raw`^(\d{10,15}|0|\d{1,10}(ms|s|m|h|d|w)|\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)?)?)$`

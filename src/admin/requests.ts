@@ -9,9 +9,9 @@ import { ServiceError } from '../domain/service-error.ts'
 import { toRequestFilter, type WantedRequests } from '../ledger/report-filter.ts'
 import { access, isOperator, isStillLetIn, type Route } from './access.ts'
 import type { AdminDeps, LiveRequests } from './deps.ts'
+import { type Asker, toAnswer, type WantedPage } from './deps.ts'
 import { AdminError } from './errors.ts'
 import { Limit, NAMED, one, several, toLimit, toSeveral, toTimeOrNone } from './query.ts'
-import { type Asker, toAnswer, type WantedPage } from './reports.ts'
 
 const MOST_ROWS = 1_000
 

@@ -16,7 +16,7 @@ import { requireRevision, toDifference, toRevision } from '../domain/changes.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Actor, ConfigStore, Settings as Rows } from '../store/config-store.ts'
 import { access } from './access.ts'
-import { actors } from './actor.ts'
+import { actors } from './changes.ts'
 import type { AdminDeps } from './deps.ts'
 
 /** By name: its text, or null for its default. */

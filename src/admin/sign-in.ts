@@ -20,10 +20,9 @@ import {
   useCode,
 } from '../identity/sign-in.ts'
 import { access, requireSession } from './access.ts'
-import { endCookie, readCookie, toCookie } from './cookie.ts'
 import type { AdminDeps } from './deps.ts'
 import { AdminError, toRefusal } from './errors.ts'
-import { type OwnOrigin, toRelyingParty } from './origins.ts'
+import { endCookie, type OwnOrigin, readCookie, toCookie, toRelyingParty } from './origins.ts'
 import { exactly } from './schema.ts'
 
 const Credentials = {

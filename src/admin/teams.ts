@@ -9,11 +9,9 @@ import { toFirstStanding } from '../keys/standing.ts'
 import { createTeam, editTeam, listTeams, showTeam } from '../keys/teams.ts'
 import type { StoredTeam } from '../store/config-store.ts'
 import { access } from './access.ts'
-import { actors } from './actor.ts'
-import type { AdminDeps } from './deps.ts'
-import { inForce } from './in-force.ts'
+import { actors, inForce } from './changes.ts'
+import type { AdminDeps, Asker } from './deps.ts'
 import { toBodies } from './keys.ts'
-import type { Asker } from './reports.ts'
 import { findUnmatched, Unmatched } from './unmatched.ts'
 
 const { Made, Patch } = toBodies<TeamChanges>(TEAM_FIELDS)

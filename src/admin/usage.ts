@@ -9,8 +9,8 @@ import { ServiceError } from '../domain/service-error.ts'
 import { toDimensions } from '../ledger/usage.ts'
 import { access, type Route } from './access.ts'
 import type { AdminDeps } from './deps.ts'
+import { type Asker, toAnswer } from './deps.ts'
 import { Limit, NAMED, one, several, toLimit, toSpan, toTimeOrNone, toWhere } from './query.ts'
-import { type Asker, toAnswer } from './reports.ts'
 
 const MOST_ROWS = 10_000
 

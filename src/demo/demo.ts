@@ -4,11 +4,12 @@
  * What it says is in `reply.ts`. Its vectors are made of hashes: each word, and each run of three letters in it, falls on a place and a sign, so that
  * texts with words in common are near each other. Keeps no state between calls and does no I/O.
  */
-import { type EmbeddingInput, EmbeddingsRequest } from '../domain/embedding.ts'
+
 import type { EndSignal } from '../domain/end-signal.ts'
 import { UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent, AnswerStream, Logprobs, TokenLogprob } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
+import { type EmbeddingInput, EmbeddingsRequest } from '../domain/task.ts'
 import { NO_USAGE } from '../domain/usage.ts'
 import type { Backend } from '../upstreams/backend.ts'
 import { countTokens, type Part, type Reply, toReply } from './reply.ts'

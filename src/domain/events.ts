@@ -8,8 +8,9 @@
  * once, with an id and a name, before its arguments; each choice has one `finish`, after all it says; `usage` may come more than
  * once, the last one counts, and it is what the upstream knew of what came before it; `done` or `failure` comes last, once.
  */
-import type { Vector } from './embedding.ts'
+
 import type { UpstreamError } from './error.ts'
+import type { Vector } from './task.ts'
 import type { ModelUsage, Usage } from './usage.ts'
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'function_call'

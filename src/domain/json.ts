@@ -14,7 +14,7 @@ import {
   OPENING,
   QUOTE,
   SHORT,
-} from './json-scan.ts'
+} from './json-text.ts'
 
 export type JsonObject = Record<string, unknown>
 

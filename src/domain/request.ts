@@ -6,7 +6,7 @@
  * upstreams of that format, but for those in `fields.ts`.
  */
 import { type Static, type StringOptions, type TSchema, Type } from '@sinclair/typebox'
-import type { EmbeddingsRequest } from './embedding.ts'
+import type { EmbeddingsRequest } from './task.ts'
 import { PART_TYPES, type UNASKED_THOUGHTS } from './task.ts'
 
 /** A field that may be left out; null means the same. */

@@ -1,12 +1,47 @@
 /**
  * One request, whatever format its client speaks: all that routing, limits, accounting and delivery know of it. A format
- * makes it.
+ * makes it. A request for embeddings is here too; `request.ts` has that for chat.
  */
+
 import type { NativeEndpoint } from './dialects.ts'
-import type { EmbeddingsRequest } from './embedding.ts'
 import { type Decision, GatewayError } from './error.ts'
 import type { JsonObject } from './json.ts'
 import type { CanonicalRequest } from './request.ts'
+
+/** A text, or the numbers of its tokens in the model's vocabulary. */
+export type EmbeddingInput = string | readonly number[]
+
+/** One of the two kinds of requests that models are sent; a class, so that no field which a client sends with a chat makes one. */
+export class EmbeddingsRequest {
+  /** It writes nothing. */
+  readonly max_tokens = 0
+
+  /**
+   * @param model as the client names it.
+   * @param inputs never empty, and none of them is.
+   * @param dimensions how many numbers a vector is to have; null = as many as the model gives.
+   * @param encoding what the client wants a vector written as: numbers, or the base64 of little-endian 32-bit floats.
+   * @param user who it is for, as the client names them.
+   * @param extras fields that only its upstream may know.
+   */
+  constructor(
+    readonly model: string,
+    readonly inputs: readonly EmbeddingInput[],
+    readonly dimensions: number | null,
+    readonly encoding: 'float' | 'base64',
+    readonly user: string | null,
+    readonly extras: Readonly<JsonObject>,
+  ) {}
+
+  /** The same of other inputs. */
+  of(inputs: readonly EmbeddingInput[]): EmbeddingsRequest {
+    const { model, dimensions, encoding, user, extras } = this
+    return new EmbeddingsRequest(model, inputs, dimensions, encoding, user, extras)
+  }
+}
+
+/** As its upstream has written it: what came as numbers keeps all of their digits. All of them are finite. */
+export type Vector = Float32Array | readonly number[]
 
 /** What clients speak, as the ledger names it. */
 export type Endpoint = 'chat' | 'messages' | 'responses' | 'embeddings' | 'completions'

@@ -1,5 +1,6 @@
 /**
- * Texts that people write and read: counts, sizes, patterns of names, names that can be told apart, tables as CSV. Pure.
+ * Texts that people write and read: counts, sizes, patterns of names, names that can be told apart, tables as CSV; and bodies that
+ * somebody else sends, up to a limit.
  */
 
 /** Writes a count with its noun: `1 row`, `2 rows`. */
@@ -68,3 +69,20 @@ function toText(cell: CsvCell): string {
 }
 
 const quote = (text: string) => `"${text.replaceAll('"', '""')}"`
+
+/** What was read of a body as text, and whether that is all of it. Of a longer one nothing more is read. */
+export async function readUpTo(
+  body: AsyncIterable<Uint8Array> | null,
+  mostBytes: number,
+): Promise<{ text: string; isWhole: boolean }> {
+  const utf8 = new TextDecoder()
+  let bytes = 0
+  let text = ''
+  for await (const piece of body ?? []) {
+    const left = mostBytes - bytes
+    bytes += piece.length
+    if (piece.length > left) return { text: text + utf8.decode(piece.subarray(0, left)), isWhole: false }
+    text += utf8.decode(piece, { stream: true })
+  }
+  return { text: text + utf8.decode(), isWhole: true }
+}

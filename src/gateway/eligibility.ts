@@ -3,11 +3,11 @@
  * embeddings by the kind, the number and the length of the inputs. A step of `handle.ts`, before anything is reserved.
  */
 
-import { type EmbeddingInput, EmbeddingsRequest } from '../domain/embedding.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
 import type { AnyRequest, CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
+import { type EmbeddingInput, EmbeddingsRequest } from '../domain/task.ts'
 import type { Health } from '../health/health.ts'
 import { checkRestricted, findRestricted } from '../routing/restricted-fields.ts'
 import {

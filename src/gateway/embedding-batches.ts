@@ -2,11 +2,12 @@
  * Embeddings of more inputs than an upstream takes in one call: as many calls as that takes, several at once, joined into one answer
  * in the inputs' order. Each call is recorded and metered by `dispatch`, so their usage sums up by itself.
  */
-import { type EmbeddingInput, EmbeddingsRequest, type Vector } from '../domain/embedding.ts'
+
 import { UpstreamError } from '../domain/error.ts'
 import type { Answer } from '../domain/events.ts'
 import type { AnyRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
+import { type EmbeddingInput, EmbeddingsRequest, type Vector } from '../domain/task.ts'
 import type { Dispatch } from './calls.ts'
 import { toFan } from './fan-out.ts'
 

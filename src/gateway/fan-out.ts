@@ -3,12 +3,12 @@
  * or one interleaved stream. Each call is recorded and metered by `dispatch`, so their usage sums up by itself.
  */
 import type { PlannedCall } from '../accounting/call.ts'
-import { EmbeddingsRequest } from '../domain/embedding.ts'
 import { type EndSignal, partOf } from '../domain/end-signal.ts'
 import { endOf, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent, AnswerStream, Take } from '../domain/events.ts'
 import type { AnyRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
+import { EmbeddingsRequest } from '../domain/task.ts'
 import { isEnforced } from '../structured/plan.ts'
 import type { Dispatch } from './calls.ts'
 import { MAX_BODY_BYTES } from './read.ts'

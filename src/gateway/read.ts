@@ -4,8 +4,7 @@
  */
 import { type Decision, GatewayError } from '../domain/error.ts'
 import { asObject } from '../domain/json.ts'
-import { type JsonLimits, JsonScan } from '../domain/json-scan.ts'
-import { type Layout, noteText } from '../domain/json-text.ts'
+import { type JsonLimits, JsonScan, type Layout, noteText } from '../domain/json-text.ts'
 import type { Task } from '../domain/task.ts'
 import type { Pace } from '../threads/pace.ts'
 import type { AdmissionSlot } from './admission.ts'

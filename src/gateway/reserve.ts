@@ -13,11 +13,11 @@ import {
   toReserve,
   withCap,
 } from '../accounting/cost.ts'
-import { EmbeddingsRequest } from '../domain/embedding.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
 import type { AnyRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
+import { EmbeddingsRequest } from '../domain/task.ts'
 import { type EnteredRequest, isLimited, type Limiter, type Moment } from '../limits/limiter.ts'
 import { order } from '../routing/route.ts'
 import type { Reserve } from '../store/ledger-rows.ts'

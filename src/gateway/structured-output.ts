@@ -7,11 +7,11 @@
 
 import type { PlannedCall } from '../accounting/call.ts'
 import { Captured } from '../accounting/meter.ts'
-import { EmbeddingsRequest } from '../domain/embedding.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
 import { endOf, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent, AnswerStream, PassthroughSink, Take } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
+import { EmbeddingsRequest } from '../domain/task.ts'
 import type { Verdict } from '../structured/check-worker.ts'
 import type { Checker } from '../structured/checker.ts'
 import {

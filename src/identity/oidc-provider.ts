@@ -5,8 +5,8 @@
  */
 
 import type { Configuration, CustomFetchOptions } from 'openid-client'
-import { readUpTo } from '../domain/bounded.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import { readUpTo } from '../domain/text.ts'
 import type { Log, LogFields } from '../log.ts'
 import { type Claims, findClaim, type OidcSettings } from './oidc.ts'
 

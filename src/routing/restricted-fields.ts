@@ -5,7 +5,6 @@
  */
 
 import type { NativeEndpoint } from '../domain/dialects.ts'
-import { EmbeddingsRequest } from '../domain/embedding.ts'
 import { GatewayError } from '../domain/error.ts'
 import {
   isHeldBack,
@@ -20,6 +19,7 @@ import type { AnyRequest, CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import { costsTimeAlone, hasMode } from '../domain/tariff.ts'
 import type { Lane, NativeRequest } from '../domain/task.ts'
+import { EmbeddingsRequest } from '../domain/task.ts'
 import { toMode } from '../domain/usage.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
 

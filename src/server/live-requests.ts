@@ -5,7 +5,7 @@
  * somebody does, it costs its text only if that is written. `server.ts` makes it.
  */
 import type { Finished } from '../accounting/settle.ts'
-import type { LastingAsker } from '../admin/reports.ts'
+import type { LastingAsker } from '../admin/deps.ts'
 import { type Names, toFinishedDocument } from '../documents/request.ts'
 import type { Snapshot } from '../domain/snapshot.ts'
 import { redact } from '../log.ts'

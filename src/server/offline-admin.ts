@@ -4,9 +4,8 @@
  */
 import { join } from 'node:path'
 import { createPartOf } from '../admin/by-resource.ts'
-import type { AdminDeps } from '../admin/deps.ts'
+import type { AdminDeps, Serving } from '../admin/deps.ts'
 import { AdminError } from '../admin/errors.ts'
-import type { Serving } from '../admin/serving.ts'
 import { createFileThread } from '../catalog/file-thread.ts'
 import { loadModelFiles, MODELS_FOLDER } from '../catalog/source.ts'
 import { hasProxy } from '../config.ts'

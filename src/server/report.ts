@@ -4,7 +4,7 @@
  */
 
 import { statSync } from 'node:fs'
-import type { WantedPage } from '../admin/reports.ts'
+import type { WantedPage } from '../admin/deps.ts'
 import { toAuditPageDocument } from '../documents/audit.ts'
 import { toChargeDocument, toNames, toRequestPageDocument } from '../documents/request.ts'
 import { toFailuresDocument, toUsageDocument } from '../documents/usage.ts'

@@ -3,8 +3,8 @@
  * Whoever asks takes turns with all others, and may have a few questions waiting. `admin.ts` makes it.
  */
 import { isOperator } from '../admin/access.ts'
+import type { Asker, Json, Reports } from '../admin/deps.ts'
 import { AdminError } from '../admin/errors.ts'
-import type { Asker, Json, Reports } from '../admin/reports.ts'
 import { toDefined } from '../domain/changes.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { toStandings } from '../keys/standing.ts'

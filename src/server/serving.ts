@@ -1,6 +1,6 @@
 /** What the admin API asks of a running server, from its parts. Made by `server.ts`. */
 import type { Speeds } from '../accounting/settle.ts'
-import type { Serving } from '../admin/serving.ts'
+import type { Serving } from '../admin/deps.ts'
 import type { BackupShelf } from '../backup/shelf.ts'
 import { toUpstreamStatuses } from '../documents/upstream.ts'
 import type { Snapshot } from '../domain/snapshot.ts'

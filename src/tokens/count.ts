@@ -4,8 +4,8 @@
  * has: what is held of a budget that is nearly spent. What is known at once, before a call, is in `estimate.ts`.
  */
 
-import { EmbeddingsRequest } from '../domain/embedding.ts'
 import type { AnyRequest } from '../domain/request.ts'
+import { EmbeddingsRequest } from '../domain/task.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Log } from '../log.ts'
 import { createThread, type NoReply, type ThreadOptions } from '../threads/thread.ts'

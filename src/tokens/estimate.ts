@@ -4,9 +4,10 @@
  * budget holds, unless a count comes closer (`count.ts`). Never a tokenizer, whose time grows with the square of a hostile
  * text. What was really used, where no upstream says it, is counted in `count.ts`. Pure.
  */
-import { EmbeddingsRequest } from '../domain/embedding.ts'
+
 import { REQUEST_FIELDS } from '../domain/fields.ts'
 import type { AnyRequest } from '../domain/request.ts'
+import { EmbeddingsRequest } from '../domain/task.ts'
 import { bytesOfBase64, mostMoreOfImages } from './media.ts'
 import { isOfUser, toPrompt, unreadBytes } from './prompt.ts'
 

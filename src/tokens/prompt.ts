@@ -2,10 +2,10 @@
  * What a model reads of a request, and so what its prompt is charged by: `estimate.ts` measures it, `count.ts` tokenizes it. And what a
  * request that passes as it came holds beyond that. Pure.
  */
-import { EmbeddingsRequest } from '../domain/embedding.ts'
+
 import { asList, asObject, asText, valuesWithin } from '../domain/json.ts'
 import type { AnyRequest, CanonicalRequest, Message, OtherPart } from '../domain/request.ts'
-import { PART_TYPES } from '../domain/task.ts'
+import { EmbeddingsRequest, PART_TYPES } from '../domain/task.ts'
 import {
   bytesOfBase64,
   type Data,

@@ -3,7 +3,7 @@
  * as lines of JSON, and how much JSON an upstream may send, for what is parsed on the event loop holds up everybody else. Pure.
  */
 import { tooLong, UpstreamError } from '../domain/error.ts'
-import { type JsonLimits, JsonScan } from '../domain/json-scan.ts'
+import { type JsonLimits, JsonScan } from '../domain/json-text.ts'
 
 export interface SseEvent {
   /** The `event:` field, or null. */

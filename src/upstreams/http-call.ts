@@ -3,12 +3,13 @@
  * was at fault, and goes up to its answer, a whole one or a stream that `answer-stream.ts` goes on reading; with deadlines and the
  * client's disconnect. Nothing here knows a provider.
  */
-import { EmbeddingsRequest } from '../domain/embedding.ts'
+
 import { endOfUnsent, GatewayError, nameOf, tooLong, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent, AnswerStream } from '../domain/events.ts'
 import { parseJson, SLICE_CHARS, SlicedJson } from '../domain/json.ts'
 import { forgetText } from '../domain/json-text.ts'
 import type { Target, Upstream } from '../domain/snapshot.ts'
+import { EmbeddingsRequest } from '../domain/task.ts'
 import { SseStream } from './answer-stream.ts'
 import type { Authority, Backend, BackendCall } from './backend.ts'
 import { toPublic, toPublicRequestId } from './credential-scrubbing.ts'

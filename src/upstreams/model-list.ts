@@ -3,12 +3,12 @@
  * is, how long it takes and what it is are bounded, and what goes wrong is a sentence that says what to do.
  */
 
-import { readUpTo } from '../domain/bounded.ts'
 import { UpstreamError } from '../domain/error.ts'
 import { parseJson } from '../domain/json.ts'
 import type { ListedModel } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
+import { readUpTo } from '../domain/text.ts'
 import { toPublic } from './credential-scrubbing.ts'
 import type { WireFormat } from './dialects/dialect.ts'
 import { toOwnHeaders, toReason, toRoot } from './probe.ts'

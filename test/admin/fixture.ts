@@ -1,7 +1,7 @@
 /** The admin API over a real database, with a clock of the test's own and browsers that keep cookies. For the tests of `admin/`. */
 import { join } from 'node:path'
 import { createAdminApi } from '../../src/admin/app.ts'
-import type { Serving } from '../../src/admin/serving.ts'
+import type { Serving } from '../../src/admin/deps.ts'
 import { createShelf } from '../../src/backup/shelf.ts'
 import { createFileThread } from '../../src/catalog/file-thread.ts'
 import type { Found } from '../../src/catalog/remote.ts'

@@ -1,7 +1,7 @@
 /** The demo's vectors: the same for the same text, of length one, and near each other where texts are alike. */
 import { describe, expect, test } from 'bun:test'
 import { toEmbeddings } from '../../src/demo/demo.ts'
-import { type EmbeddingInput, EmbeddingsRequest } from '../../src/domain/embedding.ts'
+import { type EmbeddingInput, EmbeddingsRequest } from '../../src/domain/task.ts'
 
 function embed(inputs: EmbeddingInput[], dimensions: number | null = null): number[][] {
   const [said] = toEmbeddings(new EmbeddingsRequest('m', inputs, dimensions, 'float', null, {}))

@@ -1,7 +1,7 @@
 /** What reading JSON would cost, told from its text alone. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { type JsonLimits, JsonScan } from '../../src/domain/json-scan.ts'
+import { type JsonLimits, JsonScan } from '../../src/domain/json-text.ts'
 
 const ANY: JsonLimits = { depth: Infinity, values: Infinity, escapes: Infinity, bare: Infinity }
 

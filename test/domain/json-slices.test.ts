@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { SlicedJson } from '../../src/domain/json.ts'
-import type { JsonLimits } from '../../src/domain/json-scan.ts'
+import type { JsonLimits } from '../../src/domain/json-text.ts'
 
 const LIMITS = { depth: 256, values: 1_000_000 }
 

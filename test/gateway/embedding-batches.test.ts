@@ -1,6 +1,6 @@
 /** Embeddings of more inputs than an upstream takes in one call: how they are split, joined, recorded and paid for. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { EmbeddingsRequest } from '../../src/domain/embedding.ts'
+import { EmbeddingsRequest } from '../../src/domain/task.ts'
 import { toBatches } from '../../src/gateway/embedding-batches.ts'
 import { fromBase64, openAiEmbeddings, vectorOf } from '../support/embedding-answers.ts'
 import { type EmbeddingGateway, NANO_USD_PER_TOKEN, startEmbeddings } from '../support/embedding-gateway.ts'

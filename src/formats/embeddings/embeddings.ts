@@ -1,11 +1,11 @@
 /** OpenAI's embeddings, as a format that clients speak. Pure. */
 
-import { type EmbeddingInput, EmbeddingsRequest, type Vector } from '../../domain/embedding.ts'
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
 import { isMiswritten, REQUEST_FIELDS, toPlainName } from '../../domain/fields.ts'
 import { asObject } from '../../domain/json.ts'
 import type { EmbeddingsTask } from '../../domain/task.ts'
+import { type EmbeddingInput, EmbeddingsRequest, type Vector } from '../../domain/task.ts'
 import type { Receipt } from '../../domain/usage.ts'
 import { measurePrompt } from '../../tokens/estimate.ts'
 import { openAiErrors } from '../chat/chat.ts'

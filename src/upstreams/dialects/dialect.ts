@@ -4,13 +4,12 @@
  */
 
 import type { NativeEndpoint } from '../../domain/dialects.ts'
-import type { EmbeddingsRequest } from '../../domain/embedding.ts'
 import type { UpstreamError } from '../../domain/error.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
 import type { ListedModel } from '../../domain/model-server.ts'
 import type { AnyRequest, CanonicalRequest } from '../../domain/request.ts'
 import type { Target, Upstream } from '../../domain/snapshot.ts'
-import type { NativeRequest } from '../../domain/task.ts'
+import type { EmbeddingsRequest, NativeRequest } from '../../domain/task.ts'
 import type { Readiness } from '../backend.ts'
 import type { SseEvent } from '../framing.ts'
 import type { Incoming } from '../transport.ts'

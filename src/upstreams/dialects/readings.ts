@@ -3,10 +3,10 @@
  * modalities, vectors. Pure.
  */
 import { toDefined } from '../../domain/changes.ts'
-import type { EmbeddingsRequest, Vector } from '../../domain/embedding.ts'
 import { UpstreamError } from '../../domain/error.ts'
 import { asObject } from '../../domain/json.ts'
 import { MODALITIES, type Modality } from '../../domain/models.ts'
+import type { EmbeddingsRequest, Vector } from '../../domain/task.ts'
 
 const MAX_COUNT = 1e9
 

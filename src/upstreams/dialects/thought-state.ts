@@ -5,7 +5,7 @@
  */
 
 import { asObject, asText, type JsonObject } from '../../domain/json.ts'
-import { type JsonLimits, JsonScan } from '../../domain/json-scan.ts'
+import { type JsonLimits, JsonScan } from '../../domain/json-text.ts'
 import type { Target } from '../../domain/snapshot.ts'
 
 /**

@@ -1,10 +1,10 @@
 /** Embeddings as clients ask for them: what is right and what is wrong with a body, what becomes of it, how an answer is written. */
 
 import { describe, expect, test } from 'bun:test'
-import { EmbeddingsRequest } from '../../../src/domain/embedding.ts'
 import { GatewayError } from '../../../src/domain/error.ts'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
 import type { EmbeddingsTask } from '../../../src/domain/task.ts'
+import { EmbeddingsRequest } from '../../../src/domain/task.ts'
 import { NO_USAGE } from '../../../src/domain/usage.ts'
 import { chat } from '../../../src/formats/chat/chat.ts'
 import { embeddings } from '../../../src/formats/embeddings/embeddings.ts'

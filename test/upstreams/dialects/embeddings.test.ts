@@ -1,6 +1,6 @@
 /** What of an answer with vectors is believed: those that were asked for, all of them, each of numbers and as long as the others. */
 import { describe, expect, test } from 'bun:test'
-import { EmbeddingsRequest } from '../../../src/domain/embedding.ts'
+import { EmbeddingsRequest } from '../../../src/domain/task.ts'
 import { gemini } from '../../../src/upstreams/dialects/gemini/gemini.ts'
 import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
 import { toBase64, vectorOf } from '../../support/embedding-answers.ts'

@@ -2,11 +2,12 @@
  * Embeddings of Gemini: `batchEmbedContents` of Google AI Studio (ai.google.dev/api/embeddings), and `predict` of Vertex
  * (cloud.google.com/vertex-ai/generative-ai/docs/embeddings/get-text-embeddings). Texts alone. Pure.
  */
-import type { EmbeddingInput, EmbeddingsRequest } from '../../../domain/embedding.ts'
+
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
 import { asList, asObject, type JsonObject } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
+import type { EmbeddingInput, EmbeddingsRequest } from '../../../domain/task.ts'
 import { NO_USAGE } from '../../../domain/usage.ts'
 import type { WireRequest } from '../dialect.ts'
 import { asCount, toVectors } from '../readings.ts'

@@ -3,11 +3,12 @@
  * `done` and what was used; embeddings (`POST /api/embed`), of which no text loses its end without a word; and errors, `{ "error": "…" }`,
  * as the body of a status or as a line of a stream. Pure.
  */
-import type { EmbeddingInput, EmbeddingsRequest } from '../../../domain/embedding.ts'
+
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, FinishReason } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
+import type { EmbeddingInput, EmbeddingsRequest } from '../../../domain/task.ts'
 import { NO_USAGE } from '../../../domain/usage.ts'
 import type { Expected, WireRequest } from '../dialect.ts'
 import { readErrorBody, toStatusError, unsupportedValue } from '../errors.ts'

@@ -1,10 +1,11 @@
 /** Embeddings in the OpenAI format: nearly what the client has sent, and vectors in whatever way the server writes them. Pure. */
-import type { EmbeddingsRequest } from '../../../domain/embedding.ts'
+
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
 import { isPassed, isRouting } from '../../../domain/fields.ts'
 import { asObject, type JsonObject } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
+import type { EmbeddingsRequest } from '../../../domain/task.ts'
 import { toVectors } from '../readings.ts'
 import { findError, toUpstreamError } from './errors.ts'
 import { toChanged, toChanges } from './field-changes.ts'
