@@ -62,7 +62,7 @@ test('a server that is started here with less context than declared is offered w
   const have = (n_ctx: number) => writeFileSync(props, JSON.stringify({ default_generation_settings: { n_ctx } }))
   have(4_096)
   const process = JSON.stringify(modelServer('--props', props))
-  await start(`{ dialect: openai, process: ${process}, concurrency: 2, idle: 50ms }`, {})
+  await start(`{ dialect: openai, process: ${process}, concurrency: 2, idle: 1s }`, {})
   expect(await told()).toMatchObject({ context_length: 8_192, state: 'stopped' })
   expect((await chat('hello')).status).toBe(200)
   await lengthIs(4_096)

@@ -205,7 +205,9 @@ test('a test by hand asks with each of them, and one that is refused is left out
   const testIt = async () => {
     const unix = join(app.dataFolder, 'control.sock')
     const before = upstream.probes.length
-    const result = await (await fetch('http://localhost/upstreams/many/test', { unix, method: 'POST' })).json()
+    const result = await (
+      await fetch('http://localhost/admin/api/upstreams/many/test', { unix, method: 'POST' })
+    ).json()
     return { result, sent: new Set(upstream.probes.slice(before).map(credentialOf)) }
   }
   expect(await testIt()).toEqual({
