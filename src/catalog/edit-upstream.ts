@@ -96,7 +96,10 @@ export async function editUpstream(
     const isMoving = !isSameCredentialPlace(before, expected)
     const own = layers.upstreams.find((entry) => entry.id === id && entry.origin === 'admin')
     const entry: UpstreamEntry = {
-      ...withEdit(own ?? { id, origin: 'admin' }, changes),
+      ...withEdit(
+        own ?? { id, origin: 'admin' },
+        changes.variable === undefined ? changes : { ...placeOf(expected), ...changes },
+      ),
       ...(sealed !== undefined || isMoving ? { apiKeyRef: null } : {}),
       ...(changes.variable === undefined ? {} : { apiKeyRef: `\${${changes.variable}}` }),
       updatedMs: by.nowMs,
@@ -146,6 +149,9 @@ const withChanges = (row: UpstreamRow, changes: UpstreamChanges): UpstreamRow =>
     ...NO_LAYERS,
     upstreams: [{ ...row, origin: 'file' }, withEdit({ id: row.id, origin: 'admin' }, changes)],
   }).upstreams[0] ?? row
+
+/** Set by hand along with a variable: that is meant for where the upstream is now, and not for where a file has it later. */
+const placeOf = ({ baseUrl, options }: UpstreamRow): UpstreamChanges => ({ baseUrl, preset: options.preset ?? null })
 
 /** An entry with what is changed; of one that says all of its row, what is taken away is said no more. */
 function withEdit(entry: UpstreamEntry, changes: UpstreamChanges): UpstreamEntry {

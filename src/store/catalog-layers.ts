@@ -8,6 +8,7 @@ import type { Deadlines } from '../domain/deadlines.ts'
 import type { UpstreamSettings } from '../domain/dialects.ts'
 import { ORIGINS, type Origin } from '../domain/models.ts'
 import type { AliasRow, CatalogRows, ModelRow, RouteRow, UpstreamRow } from './catalog-rows.ts'
+import { isSameCredentialPlace } from './credential-place.ts'
 
 /** A row as one layer has it. */
 type Sparse<Row, Key extends keyof Row> = Pick<Row, Key> & Partial<Row> & { origin: Origin }
@@ -95,11 +96,7 @@ export function mergeLayers(layers: CatalogLayers): CatalogRows {
     layers.upstreams,
     NAMES.upstreams,
     (entry) => isWhole('upstreams', entry),
-    (row, { options = {}, deadlines = {}, ...entry }) => ({
-      ...{ ...row, ...entry },
-      options: toChanged(row.options, options),
-      deadlines: toChanged(row.deadlines, deadlines),
-    }),
+    changeUpstream,
   )
   const models = merge<'models'>(
     layers.models,
@@ -124,6 +121,18 @@ export function mergeLayers(layers: CatalogLayers): CatalogRows {
     ...{ upstreams, models, aliases },
     routes: routes.filter(({ model, upstream }) => slugs.has(model) && ids.has(upstream)),
   }
+}
+
+/** A credential goes to the place that its layer has it for: what moves the row, and says none, has none. */
+function changeUpstream(row: UpstreamRow, { options = {}, deadlines = {}, ...entry }: UpstreamEntry): UpstreamRow {
+  const changed: UpstreamRow = {
+    ...{ ...row, ...entry },
+    options: toChanged(row.options, options),
+    deadlines: toChanged(row.deadlines, deadlines),
+  }
+  return entry.apiKeyRef !== undefined || isSameCredentialPlace(row, changed)
+    ? changed
+    : { ...changed, apiKeyRef: null }
 }
 
 const rankOf = ({ origin }: { origin: Origin }) => ORIGINS.indexOf(origin)

@@ -2,6 +2,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { editUpstream } from '../../src/catalog/edit-upstream.ts'
+import { createVault } from '../../src/store/vault.ts'
 import { applyText } from './catalogs.ts'
 import { type Browser, createFixture, type Fixture } from './fixture.ts'
 
@@ -220,6 +222,25 @@ describe('a credential', () => {
       'version: 1\nupstreams:\n  mine: { dialect: openai, base_url: https://other.example.com }\nmodels: {}\n'
     await ask('POST', '/catalog/apply', { yaml, discard_edits: true })
     expect(await credentialOf('mine')).toContain('type it in again')
+  })
+
+  test('of a variable that a file names goes to no address but that file’s, whatever was set by hand', async () => {
+    const [away, home] = [FILE.replace(/, api_key: \S+/, '').replace('api.example', 'evil.example'), FILE]
+    expect((await ask('POST', '/catalog/apply', { yaml: away })).status).toBe(200)
+    await patch('paid', { base_url: 'https://evil.example.com/v1', enabled: false })
+    await patch('paid', { enabled: true })
+    await applyText(fixture, home)
+    expect((await ask('GET', '/upstreams/paid')).body.base_url).toBe('https://evil.example.com/v1')
+    expect(await credentialOf('paid')).toBe(null)
+  })
+
+  test('of a variable that was set by hand stays where it was set for', async () => {
+    const deps = { store: fixture.store, vault: createVault(fixture.folder.path), lookUp: null }
+    await editUpstream(deps, 'paid', { variable: 'OWN_KEY' }, { actor: 'cli', nowMs: 1 })
+    await applyText(fixture, FILE.replace('api.example', 'other.example').replace('dialect: openai', 'preset: groq'))
+    expect((await ask('GET', '/upstreams/paid')).body).toMatchObject({
+      ...{ base_url: 'https://api.example.com/v1', preset: null, credential: { variable: 'OWN_KEY' } },
+    })
   })
 
   test('that can be none is refused, and is not repeated', async () => {
