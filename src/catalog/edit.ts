@@ -154,7 +154,8 @@ export function setRoute(store: ConfigStore, id: RouteId, changes: RouteChanges,
     const price = pricing ? withPrice(before, pricing, of, by.nowMs) : null
     const free = pricing === null ? { pricing: null, priceId: null } : {}
     const own = layers.routes.find((entry) => entry.origin === 'admin' && isRoute(entry, key))
-    const known: EntryOf<'routes'> = own ?? (before ? { ...key, origin: 'admin' } : { ...PLAIN, ...key })
+    // What was set by hand of a route that is gone since makes none.
+    const known: EntryOf<'routes'> = before ? (own ?? { ...key, origin: 'admin' }) : { ...PLAIN, ...key }
     const entry = { ...known, ...given, ...free, ...price?.fields, ...toOptions(known, options) }
     const after = toState(withEntry(layers, 'routes', entry))
     const row = after.rows.routes.find((route) => isRoute(route, key))
@@ -176,7 +177,10 @@ const toOptions = (known: EntryOf<'routes'>, given: FieldChanges<RouteSettings>)
   }
 }
 
-/** Deletes a route that was made by hand. Throws `model_not_found`, `route_not_found`, `declared_elsewhere`. */
+/**
+ * Deletes a route that was made by hand. Throws `model_not_found`, `route_not_found`, `declared_elsewhere`, and `invalid` for the last
+ * one of its model.
+ */
 export function deleteRoute(store: ConfigStore, id: RouteId, by: EditBy): Promise<Edited> {
   return editCatalog(store, by, { action: 'routes.delete', subject: toSubject(id) }, ({ layers, rows }): Edit => {
     const { slug } = findModel(rows, id.model)
@@ -188,6 +192,11 @@ export function deleteRoute(store: ConfigStore, id: RouteId, by: EditBy): Promis
       layers.routes.filter((entry) => isRoute(entry, key)),
       'This route',
     )
+    if (rows.routes.filter(({ model }) => model === slug).length === 1)
+      throw new ServiceError(
+        { kind: 'invalid', field: 'route' },
+        `This is the only route of ${slug}: give it another one first, or disable the model.`,
+      )
     return { layers: { ...layers, routes: layers.routes.filter((entry) => !isRoute(entry, key)) } }
   })
 }

@@ -168,6 +168,21 @@ test('a route is not wider than its model, leads somewhere, and does not go wher
   expect((await ask('DELETE', `${LARGE}/routes/paid/large`)).body.error.kind).toBe('declared_elsewhere')
 })
 
+test('a route that a file has no more is made anew by hand, and the last one of a model stays', async () => {
+  const path = `${LARGE}/routes/paid/large`
+  await ask('PUT', path, { weight: 7 })
+  await applyText(fixture, FILE.replace('upstream: paid', 'upstream: other'))
+  const made = await ask('PUT', path, { priority: 2 })
+  expect([made.status, made.body.model?.routes[1]]).toMatchObject([200, { upstream: 'paid', priority: 2, weight: 1 }])
+  expect((await ask('DELETE', path)).status).toBe(200)
+
+  fixture.folder.database.run(
+    "UPDATE catalog_entries SET origin = 'admin', fields = json_set(fields, '$.origin', 'admin') WHERE kind = 'routes'",
+  )
+  const { status, body } = await ask('DELETE', `${LARGE}/routes/other/large`)
+  expect([status, body.error?.field]).toEqual([400, 'route'])
+})
+
 test('a model that costs nothing is not led to a paid upstream without a price', async () => {
   const path = '/models/acme%2Ftiny/routes/paid/tiny'
   expect((await ask('PUT', path, {})).body.error).toMatchObject({ field: 'pricing' })
