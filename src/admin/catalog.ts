@@ -28,8 +28,7 @@ import {
 import { ServiceError } from '../domain/service-error.ts'
 import type { Principal } from '../identity/principal.ts'
 import { readActorNames } from '../keys/audit-log.ts'
-import { mergeLayers, NO_LAYERS } from '../store/catalog-layers.ts'
-import type { UpstreamRow } from '../store/catalog-rows.ts'
+import { mergeLayers, NO_LAYERS, type UpstreamEntry } from '../store/catalog-layers.ts'
 import { access } from './access.ts'
 import { actors } from './changes.ts'
 import type { AdminDeps } from './deps.ts'
@@ -62,15 +61,21 @@ export function catalogController(deps: AdminDeps) {
   const { store, identity, serving, catalogFiles, loadModelFiles, lookUp, facts } = deps
   const by = actors(deps)
   const byHand = changesByHand(deps)
-  const permitFor = async (
-    { role }: Principal,
-    wanted: readonly Pick<UpstreamRow, 'id' | 'baseUrl' | 'local'>[],
-  ): Promise<Permit> => {
+  const permitFor = async ({ role }: Principal, wanted: readonly UpstreamEntry[]): Promise<Permit> => {
     const mayChangeUpstreams = role === 'owner'
     // Of whom may change none, no name is looked up.
-    const { upstreams } = mayChangeUpstreams ? await store.readCatalog() : { upstreams: wanted }
-    const rights = { mayChangeUpstreams, resolved: await resolveHosts(wanted, lookUp, upstreams) }
-    return (before, after) => requireRemote(before, after, rights)
+    const resolved = mayChangeUpstreams ? await resolve(wanted) : new Map()
+    return (before, after) => requireRemote(before, after, { mayChangeUpstreams, resolved })
+  }
+  /** What is set by hand of an upstream that is not there may count again, once a file has that. */
+  const resolve = async (wanted: readonly UpstreamEntry[]) => {
+    const layers = await store.readLayers()
+    const all = [...wanted, ...layers.upstreams].map(({ id, baseUrl = null, local = false }) => ({
+      id,
+      baseUrl,
+      local,
+    }))
+    return resolveHosts(all, lookUp, mergeLayers(layers).upstreams)
   }
 
   const parse = async (text: string, name: string, { id }: Principal) =>
@@ -84,7 +89,10 @@ export function catalogController(deps: AdminDeps) {
     // Files of models are part of the layer: who applies another catalog says nothing of theirs.
     for (const { name, text } of await loadModelFiles())
       catalog = withOthers(catalog, await parse(text, name, principal))
-    const permit = await permitFor(principal, upstreams)
+    const permit = await permitFor(
+      principal,
+      upstreams.map((row) => ({ ...row, origin: ORIGIN })),
+    )
     const options: ApplyOptions = {
       ...by(principal, request),
       ...{ origin: ORIGIN, subject: SUBJECT, digest: NO_DIGEST },
@@ -178,7 +186,8 @@ export function catalogController(deps: AdminDeps) {
       '/catalog/revert',
       async ({ request, principal, body: { number, plan = false } }) => {
         const kept = await store.readVersion(number)
-        const permit = await permitFor(principal, mergeLayers(kept?.layers ?? NO_LAYERS).upstreams)
+        const { upstreams } = kept?.layers ?? NO_LAYERS
+        const permit = await permitFor(principal, upstreams)
         const done = await revertCatalog(store, number, { ...by(principal, request), isPlan: plan }, permit)
         if (!plan) await serving.refresh()
         return toRevertDocument(done, number, plan)

@@ -6,10 +6,11 @@
  */
 import { type Ip, type IpRange, isIn, toIp, toIpRange } from '../domain/ip.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import { isWhole } from '../store/catalog-layers.ts'
+import { isWhole, toKey, type UpstreamEntry } from '../store/catalog-layers.ts'
 import type { CatalogRows, UpstreamRow } from '../store/catalog-rows.ts'
 import { type CredentialPlace, isSameCredentialPlace } from '../store/credential-place.ts'
 import type { State } from './change.ts'
+import { isSame } from './edit.ts'
 
 /** Resolves the name of a host. It never rejects. */
 export type LookUp = (host: string) => Promise<Found>
@@ -56,7 +57,14 @@ export function requireRemote(before: State, after: State, rights: RemoteRights)
   const known = new Set(before.layers.upstreams.map(toText))
   const entries = after.layers.upstreams.filter((entry) => !known.has(toText(entry)))
   const staying = new Set(after.layers.upstreams.map(toText))
-  const [first] = [...entries, ...before.layers.upstreams.filter((entry) => !staying.has(toText(entry)))]
+  // A catalog that was exported says of what was set by hand what counts already.
+  const saysMore = (entry: UpstreamEntry) =>
+    !before.rows.upstreams.some((row) => row.id === entry.id && isSame(row, entry))
+  const replaced = new Set(entries.map((entry) => toKey('upstreams', entry)))
+  const gone = before.layers.upstreams.filter(
+    (entry) => !staying.has(toText(entry)) && !replaced.has(toKey('upstreams', entry)),
+  )
+  const [first] = [...entries.filter(saysMore), ...gone]
   if (first && !rights.mayChangeUpstreams)
     throw new ServiceError({ kind: 'owners_only' }, `This changes the upstream ${first.id}, which only owners may do.`)
   const counting = new Set(before.rows.upstreams.map(toText))

@@ -213,6 +213,30 @@ describe('from afar', () => {
     expect((await editor.ask('POST', '/catalog/revert', { body: { number: 1 } })).body.error.kind).toBe('owners_only')
   })
 
+  test('editors apply what they exported, upstreams among it that were made or changed by hand', async () => {
+    await owner.ask('POST', '/upstreams', {
+      body: { id: 'mine', dialect: 'openai', base_url: 'https://b.example.com/v1', api_key: 'a-credential' },
+    })
+    await owner.ask('PATCH', '/upstreams/paid', { body: { limits: { rpm: 5 } } })
+    const { yaml } = (await editor.ask('GET', '/catalog')).body
+    const answer = await apply(yaml.replace('0.000001', '0.000003'), editor)
+    expect([answer.status, answer.body]).toMatchObject([200, { updated: 1 }])
+    expect((await apply(yaml.replace('rpm: 5', 'rpm: 6'), editor)).body.error.kind).toBe('owners_only')
+    const discarding = { body: { yaml, discard_edits: true } }
+    expect((await editor.ask('POST', '/catalog/apply', discarding)).body.error.kind).toBe('owners_only')
+  })
+
+  test('what was set by hand of an upstream that is gone has its name looked up once a catalogue or a version has that again', async () => {
+    await owner.ask('PATCH', '/upstreams/paid', { body: { base_url: 'https://b.example.com/v1' } })
+    await applyText(fixture, 'version: 1\nupstreams: {}\nmodels: {}\n')
+    const plan = { body: { number: 2, plan: true } }
+    expect((await owner.ask('POST', '/catalog/revert', plan)).body.error.field).toBe('upstreams.paid.api_key')
+    const bare = CATALOG.replace(`, api_key: \${PAID_KEY}`, '')
+    expect((await apply(bare)).body).toMatchObject({ created: 3 })
+    await applyText(fixture, 'version: 1\nupstreams: {}\nmodels: {}\n')
+    expect((await owner.ask('POST', '/catalog/revert', { body: { number: 4 } })).body).toMatchObject({ created: 3 })
+  })
+
   test('a revert brings no variable back that is gone, or to where it does not go now', async () => {
     await applyText(fixture, CATALOG.replace(`\${PAID_KEY}`, `\${NEW_KEY}`))
     await applyText(fixture, CATALOG.replace(`api_key: \${PAID_KEY}`, 'rpm: 5'))
