@@ -8,7 +8,16 @@ import type { RouteSettings } from '../domain/models.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { isTimed } from '../domain/tariff.ts'
 import type { PricingItem } from '../domain/usage.ts'
-import { type CatalogLayers, type EntryOf, findBelow, isWhole, type Kind, toKey } from '../store/catalog-layers.ts'
+import {
+  type CatalogLayers,
+  type EntryOf,
+  findBelow,
+  isWhole,
+  type Kind,
+  NAMES,
+  NO_LAYERS,
+  toKey,
+} from '../store/catalog-layers.ts'
 import type { CatalogRows, ModelRow, PriceRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import { explain, quote, toPath } from '../validation/explain.ts'
@@ -105,23 +114,52 @@ function withPrice(
 
 /**
  * Gives a model back: what was changed by hand of it and of its routes is forgotten, and routes that were made by hand go. Throws
- * `model_not_found`, and `no_earlier_state` where nothing but that says anything of it.
+ * `model_not_found`, and `no_earlier_state` where nothing but that says anything of it, or ever did.
  */
-export function resetModel(store: ConfigStore, name: string, by: EditBy): Promise<Edited> {
-  return editCatalog(store, by, { action: 'models.reset', subject: name }, ({ layers, rows }): Edit => {
-    const row = findModel(rows, name)
-    const { slug } = row
-    requireRow(by, 'models', row)
-    if (!findBelow(layers.models.filter((entry) => entry.slug === slug)))
+export async function resetModel(store: ConfigStore, name: string, by: EditBy): Promise<Edited> {
+  const { slug } = findModel(await store.readCatalog(), name)
+  const earlier = await findEarlier(store, slug)
+  return editCatalog(store, by, { action: 'models.reset', subject: slug }, ({ layers, rows }): Edit => {
+    requireRow(by, 'models', findModel(rows, slug))
+    const models = withoutEdits(layers.models, ({ slug: model }) => model === slug, earlier?.models, NAMES.models)
+    const routes = withoutEdits(layers.routes, ({ model }) => model === slug, earlier?.routes, NAMES.routes)
+    if (!models.some((entry) => entry.slug === slug))
       throw new ServiceError(
         { kind: 'no_earlier_state', model: slug },
         `All that is known of ${slug} was set by hand: there is nothing to give it back to.`,
       )
-    const isEdit = (entry: { origin: string }, model: string) => entry.origin === 'admin' && model === slug
-    const models = layers.models.filter((entry) => !isEdit(entry, entry.slug))
-    const routes = layers.routes.filter((entry) => !isEdit(entry, entry.model))
     return { layers: { ...layers, models, routes } }
   })
+}
+
+/** The entries without those that were made by hand; what has nothing below it is as it was earlier. */
+function withoutEdits<Entry extends { origin: ModelRow['origin'] }>(
+  entries: readonly Entry[],
+  isOwn: (entry: Entry) => boolean,
+  earlier: readonly Entry[] = [],
+  nameOf: (entry: Entry) => string,
+): Entry[] {
+  const isEdit = (entry: Entry) => entry.origin === 'admin' && isOwn(entry)
+  const staying = entries.filter((entry) => !isEdit(entry))
+  const known = new Set(staying.map(nameOf))
+  const bare = new Set(entries.filter((entry) => isEdit(entry) && !known.has(nameOf(entry))).map(nameOf))
+  return [...staying, ...earlier.filter((entry) => bare.has(nameOf(entry)))]
+}
+
+/**
+ * The newest state that is kept in which nothing of a model was set by hand. Before there were layers, a row that was changed by hand
+ * was that alone, and nothing is below it. One after the other: each is unpacked for it.
+ */
+async function findEarlier(store: ConfigStore, slug: string): Promise<Pick<CatalogLayers, 'models' | 'routes'> | null> {
+  for (const { number } of (await store.readVersions()).toReversed()) {
+    const { layers = NO_LAYERS } = (await store.readVersion(number)) ?? {}
+    const models = layers.models.filter((entry) => entry.slug === slug)
+    const routes = layers.routes.filter(({ model }) => model === slug)
+    const isByHand = [...models, ...routes].some(({ origin }) => origin === 'admin')
+    if (models.length > 0 && !isByHand) return { models, routes }
+    await Bun.sleep(0)
+  }
+  return null
 }
 
 /** What is left out stays as it is; of a route that is made, it is as by default. null = as its model. */

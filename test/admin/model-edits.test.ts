@@ -236,10 +236,29 @@ test('a reset gives a model and its routes back as they were, and what was made 
   expect((await ask('GET', LARGE)).body.name).toBe('Larger')
 })
 
+test('what was changed by hand before there were layers is given back to what its versions know', async () => {
+  await ask('PATCH', LARGE, { pricing: DEARER })
+  fixture.folder.database.run("DELETE FROM catalog_entries WHERE name LIKE 'acme/large%'")
+  for (const [name, kind, table] of [
+    ['acme/large', 'models', 'models'],
+    ['acme/large paid large', 'routes', 'routes'],
+  ] as const) {
+    const { layers } = (await fixture.store.readVersion(1)) ?? {}
+    const fields = { ...layers?.[table][0], origin: 'admin', enabled: false }
+    fixture.folder.database.run('INSERT INTO catalog_entries VALUES (?, ?, ?, ?)', [
+      ...[kind, name, 'admin', JSON.stringify(fields)],
+    ])
+  }
+  expect((await ask('GET', LARGE)).body).toMatchObject({ origin: 'admin', enabled: false })
+  const { body } = await ask('POST', `${LARGE}/reset`)
+  expect(body.model).toMatchObject({ origin: 'file', enabled: true, routes: [{ origin: 'file', enabled: true }] })
+})
+
 test('a model that was always an administrator’s cannot be given back', async () => {
   fixture.folder.database.run(
     "UPDATE catalog_entries SET origin = 'admin', fields = json_set(fields, '$.origin', 'admin') WHERE kind = 'models'",
   )
+  fixture.folder.database.run('DELETE FROM catalog_versions')
   await ask('PATCH', LARGE, { listed: false })
   const { status, body } = await ask('POST', `${LARGE}/reset`)
   expect([status, body.error.kind]).toEqual([409, 'no_earlier_state'])
