@@ -7,7 +7,7 @@
 import type { DisconnectedCalls } from '../accounting/call.ts'
 import { CallLog } from '../accounting/call-log.ts'
 import { type Finished, Settlement } from '../accounting/settle.ts'
-import { type Begun, type Delivery, deliverWhole, QueueNote, toGatewayError } from '../delivery/delivery.ts'
+import { type Delivery, deliverWhole, QueueNote, toGatewayError } from '../delivery/delivery.ts'
 import { deliverStream } from '../delivery/stream.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
@@ -66,7 +66,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     const resolved = orThrow(await resolve(deps, parsed))
     const reserved = orThrow(await reserve(deps, resolved))
     const recorded = await record(deps, reserved)
-    return await deliver(deps, format, recorded, call(deps, recorded))
+    return await deliver(deps, format, recorded)
   } catch (cause) {
     throw toFailure(deps, arrived, cause)
   }
@@ -140,13 +140,9 @@ async function record(deps: HandleDeps, reserved: Reserved): Promise<Recorded> {
   return Object.assign(reserved, { calls, signal, waiting: new QueueNote() })
 }
 
-/** Answered, and settled before the last bytes leave. */
-function deliver(
-  deps: HandleDeps,
-  format: Format,
-  { id, createdMs, task, model, calls, reservation, signal, incoming, waiting, held }: Recorded,
-  opening: Promise<Begun>,
-): Promise<Response> {
+/** Called, answered, and settled before the last bytes leave. */
+function deliver(deps: HandleDeps, format: Format, recorded: Recorded): Promise<Response> {
+  const { id, createdMs, task, model, calls, reservation, signal, incoming, waiting, held } = recorded
   const { ledger, counter, onFinished } = deps
   const delivery: Delivery = {
     requestId: toRequestId(id),
@@ -161,6 +157,8 @@ function deliver(
     waiting,
     held,
   }
+  // Only now: its settlement has begun to measure how long it takes.
+  const opening = call(deps, recorded)
   return task.stream ? deliverStream(delivery, opening, deps) : deliverWhole(delivery, opening)
 }
 

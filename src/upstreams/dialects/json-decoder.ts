@@ -54,8 +54,12 @@ export abstract class JsonDecoder implements Decoder {
   }
 }
 
+/** How such a text begins. Anything else, such as the `[DONE]` of each stream, is not parsed: to fail at that takes 2 us. */
+const OBJECT = /^\s*\[?\s*\{/
+
 /** The object that a text is, or that a list begins with: some frame a stream as one. Null for anything else. */
 export function tryParse(text: string): JsonObject | null {
+  if (!OBJECT.test(text)) return null
   try {
     const json = parseJson(text)
     return asObject(Array.isArray(json) ? json[0] : json)
