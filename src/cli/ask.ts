@@ -1,14 +1,13 @@
 /**
- * `tollgate ask`: puts one question to a model through a running server, and prints the answer as it comes; what it took goes
- * to standard error. Without a key it asks over the control socket, which is the owner's alone; with one, as any client does.
+ * `tollgate ask`: puts one question to a model through a running server, and prints the answer as it comes; what it took goes to standard error.
+ * Without a key it asks over the control socket, which is the owner's alone; with one, over HTTP as any client does.
  */
-
-import { messageOf } from '../domain/error.ts'
+import { codeOf, messageOf } from '../domain/error.ts'
 import { count } from '../domain/text.ts'
 import { toUsd } from '../domain/usage.ts'
-import { type ReceivedAnswer, readAnswer } from './ask-answer.ts'
-import { type AskedServer, chooseServer, fetchFrom } from './ask-server.ts'
+import { socketPath } from '../server/protocol.ts'
 import { CommandError, usageError } from './command-error.ts'
+import { findServer } from './control-client.ts'
 import { type Context, printJson, toOneLine } from './io.ts'
 
 /** The options of `ask`, as they stand on the command line. */
@@ -31,7 +30,7 @@ export async function ask(words: readonly string[], flags: AskFlags, io: Context
   })
   const onText = (text: string) => io.stdout(toHarmless(text))
   const onThinking = () => io.stderr('[thinking …]\n')
-  const reading = io.json ? readAnswer(response, ignore, ignore) : readAnswer(response, onText, onThinking)
+  const reading = io.json ? readAnswer(response) : readAnswer(response, onText, onThinking)
   const answer = await reading.catch((error) => {
     if (!io.json) io.stdout('\n')
     throw error instanceof CommandError
@@ -57,27 +56,39 @@ async function toQuestion(words: readonly string[], io: Context): Promise<string
   return question
 }
 
-interface Offer {
+/** A model as a server lists it: what commands go by that choose one. */
+export interface Offer {
   id: string
   owned_by: string
   is_ready: boolean
   alias_of?: string | null
+  context_length: number
   output_modalities: string[]
+  supported_features: string[]
   pricing: { prompt: string; completion: string }[]
 }
 
-/** The cheapest model that is ready to answer in text; the demo only where there is no other. */
-async function chooseModel(server: AskedServer): Promise<string> {
+export async function listOffers(server: AskedServer): Promise<Offer[]> {
   const { data }: { data: Offer[] } = JSON.parse(await (await fetchFrom(server, '/models')).text())
-  const ready = data.filter((offer) => offer.is_ready && !offer.alias_of && offer.output_modalities.includes('text'))
-  const [best] = ready.sort((a, b) => Number(isDemo(a)) - Number(isDemo(b)) || toPrice(a) - toPrice(b))
-  if (best) return best.id
-  const why = data.length === 0 ? 'There is no model that may be asked' : 'No model is ready'
-  throw new CommandError('no_model', `${why}. See why with: tollgate upstreams list. Or name one with --model.`)
+  return data
 }
+
+/** The cheapest of these that answers in text, the demo only where there is no other; undefined where none does. */
+export const toCheapest = (offers: readonly Offer[]): Offer | undefined =>
+  offers
+    .filter(({ output_modalities: output }) => output.includes('text'))
+    .toSorted((a, b) => Number(isDemo(a)) - Number(isDemo(b)) || toPrice(a) - toPrice(b))[0]
 
 const isDemo = ({ owned_by: owner }: Offer) => owner === 'tollgate'
 const toPrice = ({ pricing: [first] }: Offer) => Number(first?.prompt ?? 0) + Number(first?.completion ?? 0)
+
+async function chooseModel(server: AskedServer): Promise<string> {
+  const offers = await listOffers(server)
+  const best = toCheapest(offers.filter((offer) => offer.is_ready && !offer.alias_of))
+  if (best) return best.id
+  const why = offers.length === 0 ? 'There is no model that may be asked' : 'No model is ready'
+  throw new CommandError('no_model', `${why}. See why with: tollgate upstreams list. Or name one with --model.`)
+}
 
 const toDocument = ({ requestId, model, text, finishReason, usage }: ReceivedAnswer, durationMs: number) => ({
   id: requestId,
@@ -94,4 +105,167 @@ function toSummary({ model, finishReason, usage }: ReceivedAnswer, durationMs: n
   const tokens = `${usage.prompt_tokens} + ${count(usage.completion_tokens, 'token')}`
   const end = finishReason === 'stop' ? '' : `, ended for: ${toOneLine(finishReason)}`
   return `[${toOneLine(model)}: ${tokens}, $${toUsd(usage.cost_nano_usd)}, ${(durationMs / 1_000).toFixed(1)} s${end}]\n`
+}
+
+/** The server that is asked, and the key that it is asked with. */
+export interface AskedServer {
+  /** Ends in `/v1`. */
+  base: string
+  /** Path of the control socket; null for a network address. */
+  unix: string | null
+  key: string | null
+  /** Where the key was found, for the error that refuses it. */
+  keyFrom: '--key' | 'TOLLGATE_KEY'
+}
+
+const DEFAULT_URL = 'http://127.0.0.1:4000/v1'
+
+/** Throws a CommandError where there is nobody to ask, or no right to. */
+export async function chooseServer(
+  { key: flag, url }: { key?: string; url?: string },
+  io: Context,
+): Promise<AskedServer> {
+  const key = flag ?? (io.environment.TOLLGATE_KEY || null)
+  const keyFrom = flag === undefined ? 'TOLLGATE_KEY' : '--key'
+  if (url !== undefined && key === null) throw usageError('--url needs a key: give one with --key, or in TOLLGATE_KEY.')
+  if (url !== undefined) return { base: toBase(url), unix: null, key, keyFrom }
+  const found = await findServer(io.dataFolder)
+  if (key !== null) {
+    return { base: found.kind === 'server' ? found.status.url : DEFAULT_URL, unix: null, key, keyFrom }
+  }
+  const other = 'or give a key with --key or in TOLLGATE_KEY, and the address of another server with --url'
+  if (found.kind === 'none')
+    throw new CommandError(
+      'no_server',
+      `No server runs on ${io.dataFolder}. Start it with: tollgate serve --data ${io.dataFolder}; ${other}.`,
+    )
+  if (found.kind === 'silent')
+    throw new CommandError('server_silent', `The server cannot be asked: ${found.why}; ${other}.`)
+  return { base: 'http://localhost/system/v1', unix: socketPath(io.dataFolder), key, keyFrom }
+}
+
+function toBase(url: string): string {
+  const parsed = URL.parse(url)
+  if (parsed?.protocol !== 'http:' && parsed?.protocol !== 'https:')
+    throw usageError(`--url '${url}' is no address: write one such as ${DEFAULT_URL}.`)
+  const base = url.replace(/\/+$/, '')
+  return base.endsWith('/v1') ? base : `${base}/v1`
+}
+
+/** Asks, with a body by POST. Returns an answer that is 2xx; throws what any other says as a CommandError. */
+export async function fetchFrom(server: AskedServer, path: string, body?: unknown): Promise<Response> {
+  const { base, unix, key, keyFrom } = server
+  const response = await fetch(`${base}${path}`, {
+    ...(unix === null ? {} : { unix }),
+    ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
+    headers: { 'content-type': 'application/json', ...(key === null ? {} : { authorization: `Bearer ${key}` }) },
+    redirect: 'manual',
+    // An answer takes as long as it takes.
+    ...{ timeout: false },
+  }).catch((error) => {
+    throw new CommandError(
+      'server_silent',
+      `Nobody answers at ${base}: ${reasonOf(error)}. Start a server there, or name the address of another with --url.`,
+    )
+  })
+  if (response.ok) return response
+  const { kind, message } = toFailure(await response.text(), response.status)
+  throw new CommandError(
+    kind,
+    response.status === 401 && key !== null ? `${message} (The key is from ${keyFrom}.)` : message,
+  )
+}
+
+/** What an error in the shape of the API says; that of anything else is its status. */
+export function toFailure(text: string, status: number): { kind: string; message: string } {
+  try {
+    const { error } = JSON.parse(text)
+    if (typeof error.message === 'string')
+      return { kind: error.code ?? error.type ?? 'refused', message: error.message }
+  } catch {}
+  return {
+    kind: 'refused',
+    message: `The server answered with ${status} and not as Tollgate does. Is its address right?`,
+  }
+}
+
+/** What the runtime says of an address that cannot be reached ends in a question of its own. */
+const reasonOf = (error: unknown) => UNREACHED.get(codeOf(error)) ?? messageOf(error).replace(/[.?]$/, '')
+
+const UNREACHED: ReadonlyMap<string, string> = new Map([
+  ['ECONNREFUSED', 'connection refused'],
+  ['ConnectionRefused', 'connection refused'],
+  ['ENOTFOUND', 'its name does not resolve'],
+])
+
+export interface ReceivedAnswer {
+  /** As the log and the ledger have it, behind `req_`. */
+  requestId: string
+  model: string
+  text: string
+  finishReason: string
+  usage: { prompt_tokens: number; completion_tokens: number; cost_nano_usd: number }
+}
+
+/** What `ask` reads of a chunk. */
+interface Chunk {
+  model: string
+  choices: {
+    delta: { content?: string | null; refusal?: string | null; reasoning?: string }
+    finish_reason: string | null
+  }[]
+  usage?: ReceivedAnswer['usage'] | null
+}
+
+/**
+ * @param onText takes each piece as it comes.
+ * @param onThinking is called once, where the model begins with thoughts, which are not shown and may take long.
+ * @throws CommandError where the stream ends in an error, or without a word.
+ */
+export async function readAnswer(
+  response: Response,
+  onText: (text: string) => void = ignore,
+  onThinking: () => void = ignore,
+): Promise<ReceivedAnswer> {
+  const requestId = response.headers.get('x-request-id') ?? ''
+  const answer: ReceivedAnswer = {
+    requestId,
+    model: '',
+    text: '',
+    finishReason: 'stop',
+    usage: { prompt_tokens: 0, completion_tokens: 0, cost_nano_usd: 0 },
+  }
+  let isThinking = false
+  for await (const data of toFrames(response)) {
+    if (data === '[DONE]') return answer
+    if (data.startsWith('{"error"')) {
+      const { kind, message } = toFailure(data, response.status)
+      throw new CommandError(kind, message)
+    }
+    const { model, choices, usage }: Chunk = JSON.parse(data)
+    answer.model = model
+    if (usage) answer.usage = usage
+    for (const { delta, finish_reason: reason } of choices) {
+      if (delta.reasoning && !isThinking) {
+        isThinking = true
+        onThinking()
+      }
+      const text = delta.content ?? delta.refusal ?? ''
+      if (text !== '') onText(text)
+      answer.text += text
+      answer.finishReason = reason ?? answer.finishReason
+    }
+  }
+  throw new CommandError('broken_off', 'The answer broke off: the server closed the connection.')
+}
+
+/** The data of each event; comments, which only say that the stream lives, are skipped. */
+async function* toFrames(response: Response): AsyncGenerator<string> {
+  let rest = ''
+  const utf8 = new TextDecoder()
+  for await (const piece of response.body ?? []) {
+    const lines = (rest + utf8.decode(piece, { stream: true })).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) if (line.startsWith('data: ')) yield line.slice('data: '.length)
+  }
 }

@@ -10,7 +10,7 @@ import { toSentence } from './audit.ts'
 import { CommandError } from './command-error.ts'
 import { flushServer } from './control-client.ts'
 import { type Context, printJson, toPrintable, toTime, withStore } from './io.ts'
-import { createBar } from './progress.ts'
+import { createBar } from './terminal.ts'
 
 export interface BackupFlags {
   force?: boolean

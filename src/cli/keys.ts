@@ -11,19 +11,20 @@ import { toMasked } from '../keys/token.ts'
 import { answerOf, toBehindNote, withAdmin } from './admin-client.ts'
 import { usageError } from './command-error.ts'
 import { type Context, printJson, toDescribedTable, toFactLines, toPrintable, toShort, toTime } from './io.ts'
-import { type Flags, toKeyChanges } from './key-options.ts'
 import {
   type Fact,
+  type Flags,
   toBudgetCell,
   toBudgetWarning,
   toChangeLines,
+  toKeyChanges,
   toKeyFacts,
   toPatterns,
   toRules,
   toSpentFacts,
   toSpentText,
   warnOf,
-} from './key-text.ts'
+} from './key-fields.ts'
 import { toName } from './values.ts'
 
 /** As a part of a path. */

@@ -12,7 +12,7 @@ import { mintId } from '../domain/id.ts'
 import type { Environment } from '../domain/snapshot.ts'
 import { toBody } from '../keys/changes.ts'
 import { answerOf, withAdmin } from './admin-client.ts'
-import { type AskedServer, chooseServer, fetchFrom } from './ask-server.ts'
+import { type AskedServer, chooseServer, fetchFrom, listOffers, type Offer } from './ask.ts'
 import { AgentEnded, CommandError } from './command-error.ts'
 import { findServer } from './control-client.ts'
 import { type Context, printJson } from './io.ts'
@@ -56,17 +56,9 @@ export async function launch(
   }
 }
 
-interface Offer {
-  id: string
-  context_length: number
-  is_ready: boolean
-  supported_features: string[]
-  output_modalities: string[]
-}
-
 /** The one that was named, or the only one there is. */
 async function chooseModel(server: AskedServer, named: string | undefined): Promise<Offer> {
-  const { data }: { data: Offer[] } = JSON.parse(await (await fetchFrom(server, '/models')).text())
+  const data = await listOffers(server)
   const found = data.find(({ id }) => id === named)
   if (found) return found
   if (named !== undefined)

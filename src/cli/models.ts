@@ -2,15 +2,15 @@
  * `tollgate models list | show`: the models that may be asked for, from the database; whether they are ready, from the running
  * server, if one runs, else as far as the environment tells.
  */
-
 import { closest } from '../catalog/entry.ts'
-import type { ShownModel } from '../documents/model.ts'
+import type { PriceOfModel, ShownModel, ShownRoute } from '../documents/model.ts'
+import { toFigureText } from '../domain/model-server.ts'
 import { count, matches } from '../domain/text.ts'
+import { isOfTokens, type PricingItem } from '../domain/usage.ts'
 import { answerOf, withAdmin } from './admin-client.ts'
 import { CommandError } from './command-error.ts'
 import { noteServer } from './control-client.ts'
-import { type Context, printJson, toDescribedTable, toPrintable, toTable } from './io.ts'
-import { MODEL_HEADINGS, toModelCells, toModelText } from './model-text.ts'
+import { type Context, printJson, toDescribedTable, toFactLines, toPrintable, toTable, toTime } from './io.ts'
 
 /** @param all also those that are disabled, that no list of the API shows, and those of a wildcard that are not ready. */
 export async function list(
@@ -66,4 +66,109 @@ export async function show(name: string, io: Context): Promise<void> {
   })
   if (io.json) printJson(io, shown)
   else io.stdout(toModelText(shown, shown.aliases, shown.prices))
+}
+
+/** Of the prices of a model; --json has all. */
+const MAX_PRICES = 10
+
+/** All that is known of a model, a line each. */
+export function toModelText(row: ShownModel, aliases: readonly string[], prices: readonly PriceOfModel[]): string {
+  const facts: [what: string, text: string][] = [
+    ['context', `${row.context_length} tokens, at most ${row.max_output_length} of them written`],
+    ['reads', row.input_modalities.join(', ')],
+    ['writes', row.output_modalities.join(', ')],
+    ['can', row.supported_features.join(', ') || '-'],
+    ['ready', row.reason === null ? (row.is_ready ? 'yes' : 'only a running server knows') : `no: ${row.reason}`],
+    ['aliases', aliases.join(', ') || '-'],
+    ...row.routes.map((route): [string, string] => ['route', toRouteText(route, row)]),
+    ...prices.slice(0, MAX_PRICES).map((price): [string, string] => ['price', toPriceText(price)]),
+  ]
+  if (prices.length > MAX_PRICES) facts.push(['', `${prices.length - MAX_PRICES} older ones: --json`])
+  return toFactLines(`${row.slug} (${row.name}, by ${row.owned_by})`, facts)
+}
+
+/** Such as `paid: large-v1, priority 0, weight 1; ready; its own price: USD for …`. */
+function toRouteText(route: ShownRoute, model: ShownModel): string {
+  const { context_length: context, max_output_length: most } = route
+  const isNarrow = context < model.context_length || most < model.max_output_length
+  const parts = [
+    `${route.upstream}: ${route.upstream_model}, priority ${route.priority}, weight ${route.weight}`,
+    route.reason === null ? (route.is_ready ? 'ready' : '') : `not ready: ${route.reason}`,
+    toServedText(route),
+    isNarrow ? `${context} tokens, at most ${most} of them written` : '',
+    `${route.own_price ? 'its own price: ' : ''}${model.pricing.length === 0 && !route.own_price ? 'its price is not known' : toPrices(route.pricing)}`,
+  ]
+  return parts.filter(Boolean).join('; ')
+}
+
+/** Such as `its server: ready, 4096 tokens of context, Q4_K_M`; '' where nothing is known of one. */
+function toServedText({ served }: ShownRoute): string {
+  const said = served === null ? [] : [served.state ?? '', toFigureText(served)].filter(Boolean)
+  return said.length === 0 ? '' : `its server: ${said.join(', ')}`
+}
+
+/** Such as `since 2026-11-21 12:00, in force, on paid alone: USD for …`. */
+function toPriceText({ upstream, pricing, created_ms: ms, in_force: inForce }: PriceOfModel): string {
+  const when = `of ${toTime(ms)}${inForce ? ', in force' : ''}${upstream === null ? '' : `, of ${upstream} alone`}`
+  return `${when}: ${toPrices(pricing)}`
+}
+
+/** For which calls an item holds, such as `served as flex, beyond 200000 prompt tokens`; '' for all that no other says. */
+export function toConditionText({
+  mode,
+  min_prompt_tokens: beyond,
+}: Pick<PricingItem, 'mode' | 'min_prompt_tokens'>): string {
+  const parts = [
+    mode === undefined ? '' : `served as ${mode}`,
+    beyond === undefined ? '' : `beyond ${beyond} prompt tokens`,
+  ]
+  return parts.filter(Boolean).join(', ')
+}
+
+/** Such as `USD for a million tokens: prompt 1.25, completion 10; beyond 200000 prompt tokens: prompt 2.50, completion 15`. */
+function toPrices(pricing: readonly PricingItem[]): string {
+  if (pricing.length === 0) return 'free'
+  const items = pricing.map(({ min_prompt_tokens: _, mode: __, ...prices }, at) => {
+    const condition = toConditionText(pricing[at] ?? {})
+    const parts = Object.entries(prices).map(([what, price]) =>
+      isOfTokens(what) ? `${what} ${toPerMillion(String(price))}` : `${what} ${price} each`,
+    )
+    return `${condition === '' ? '' : `${condition}: `}${parts.join(', ')}`
+  })
+  return `USD for a million tokens: ${items.join('; ')}`
+}
+
+export const MODEL_HEADINGS = ['MODEL', 'CONTEXT', '$/M IN', '$/M OUT', 'READY', 'CAN']
+
+/** The cells of a row, under MODEL_HEADINGS. The price is that of its first route. */
+export function toModelCells(row: ShownModel): string[] {
+  const [base] = row.routes[0]?.pricing ?? row.pricing
+  const toPrice = (price = '0') => (row.pricing.length === 0 ? '?' : toPerMillion(price))
+  return [
+    toPrintable(row.slug),
+    toTokens(row.context_length),
+    toPrice(base?.prompt),
+    toPrice(base?.completion),
+    toReady(row),
+    toPrintable([...row.supported_features, ...row.input_modalities.filter(isSaid), ...madeOf(row)].join(' ')),
+  ]
+}
+
+const isSaid = (modality: string) => modality !== 'text'
+
+/** What it makes, where that is another endpoint's. */
+const madeOf = ({ output_modalities: made }: ShownModel) => made.filter((one) => one === 'embeddings')
+
+const toReady = ({ is_ready: isReady }: ShownModel) => (isReady === null ? '-' : isReady ? 'yes' : 'no')
+
+/** Such as `131k` or `1M`. */
+const toTokens = (n: number) => (n < 999_500 ? `${Math.round(n / 1_000)}k` : `${Math.round(n / 100_000) / 10}M`)
+
+/** USD a token as USD for a million of them, exactly: `0.00000015` is `0.15`. */
+export function toPerMillion(price: string): string {
+  const [whole = '0', fraction = ''] = price.split('.')
+  const digits = fraction.padEnd(6, '0')
+  const dollars = `${whole}${digits.slice(0, 6)}`.replace(/^0+(?=\d)/, '')
+  const rest = digits.slice(6).replace(/0+$/, '')
+  return rest === '' ? dollars : `${dollars}.${rest.padEnd(2, '0')}`
 }

@@ -1,15 +1,18 @@
 /**
- * `tollgate requests list | show`: which requests there were, and how the charge of one came about. A running server brings the
- * ledger up to date first.
+ * `tollgate requests list | show | tail`: which requests there were, how the charge of one came about, and each as it finishes. A running server
+ * brings the ledger up to date first. A reader that is slower than requests finish misses some and is told how many.
  */
+
+import type { FinishedDocument } from '../documents/request.ts'
 import { toDefined } from '../domain/changes.ts'
+import { toShortId } from '../domain/id.ts'
+import { REQUEST_STATUSES } from '../domain/report-filters.ts'
 import { count } from '../domain/text.ts'
 import { answerOf, toBehindNote, withAdmin } from './admin-client.ts'
-import { CommandError } from './command-error.ts'
-import { type Context, printJson } from './io.ts'
-import { type FilterFlags, toFilter } from './request-filter.ts'
-import { toRequestTable } from './request-rows.ts'
-import { toRequestText } from './request-text.ts'
+import { CommandError, usageError } from './command-error.ts'
+import { toRefusal } from './control-client.ts'
+import { type Context, printJson, toPrintable } from './io.ts'
+import { toCost, toElapsed, toNote, toRequestTable, toRequestText } from './request-text.ts'
 import { toCount, toMoment } from './values.ts'
 
 export interface ListFlags extends FilterFlags {
@@ -57,4 +60,87 @@ export async function show(id: string, io: Context): Promise<void> {
   else io.stdout(toRequestText(charge))
   if (charge.agrees !== false) return
   throw new CommandError('charge_differs', 'The charge cannot be worked out again from what is on record of it.')
+}
+
+/** Only the beginning is waited for: then nothing may happen for hours. */
+const BEGIN_MS = 15_000
+
+export function tail(flags: FilterFlags, io: Context): Promise<void> {
+  const query = new URLSearchParams(
+    Object.entries(toFilter(flags)).map(([name, value]): [string, string] => [name, String(value)]),
+  )
+  return withAdmin(io, { readonly: true }, async ({ send }) => {
+    const silence = new AbortController()
+    const timer = setTimeout(() => silence.abort(new DOMException('', 'TimeoutError')), BEGIN_MS)
+    const response = await send(`/admin/api/requests/live?${query}`, { signal: silence.signal })
+    clearTimeout(timer)
+    if (!response.ok || response.body === null) throw toRefusal(await response.json())
+    io.stderr('Following the requests of the server as they finish. Ctrl-C ends it.\n')
+    for await (const { name, data } of readEvents(response.body)) {
+      if (name === 'end') return io.stderr('The server has stopped.\n')
+      if (name === 'dropped') {
+        if (io.json) io.stdout(`${data}\n`)
+        else
+          io.stderr(`${JSON.parse(data).dropped} more finished than could be shown in time; requests list has them.\n`)
+      } else io.stdout(`${io.json ? data : toLine(JSON.parse(data))}\n`)
+      if (!(await io.stdoutLeft())) return
+    }
+    throw new CommandError('server_gone', 'The server is gone, without a word. Its log may say why.')
+  })
+}
+
+/** Server-sent events, each with its name and its data, which is one line. Ends where the connection breaks. */
+async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<{ name: string; data: string }> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  try {
+    for await (const bytes of body) {
+      const events = (rest + decoder.decode(bytes, { stream: true })).split('\n\n')
+      rest = events.pop() ?? ''
+      for (const event of events) {
+        const data = /^data: (.*)$/m.exec(event)?.[1]
+        if (data !== undefined) yield { name: /^event: (.*)$/m.exec(event)?.[1] ?? 'message', data }
+      }
+    }
+  } catch {
+    // The server is gone.
+  }
+}
+
+/** Such as `12:00:01  3e1da544  dev  acme/large  ok  1.24 s  380+211  $0.0001836`, and what went wrong. */
+function toLine(row: FinishedDocument): string {
+  const { id, created_ms: createdMs, duration_ms: durationMs, key, key_id: keyId, model, status, reason } = row
+  const cells = [
+    new Date(createdMs + (durationMs ?? 0)).toISOString().slice(11, 19),
+    toShortId(id),
+    (key ?? toShortId(keyId)).padEnd(12),
+    model.padEnd(20),
+    status.padEnd(6),
+    toElapsed(durationMs ?? 0).padStart(7),
+    `${row.prompt_tokens}+${row.completion_tokens}`.padStart(10),
+    toCost(row),
+    [toNote(row), reason].filter(Boolean).join(': '),
+  ]
+  return toPrintable(cells.join('  ').trimEnd())
+}
+
+/** As they stand on the command line. */
+export interface FilterFlags {
+  key?: string
+  team?: string
+  model?: string
+  upstream?: string
+  status?: string[]
+  errors?: boolean
+  user?: string
+  errorCode?: string
+}
+
+export function toFilter({ key, team, model, upstream, user, errorCode, status, errors }: FilterFlags) {
+  if (errors && status !== undefined) throw usageError('--errors and --status say the same: write one of them.')
+  const statuses = status?.flatMap((text) => text.split(',')).map((text) => text.trim())
+  const wrong = statuses?.find((text) => !REQUEST_STATUSES.some((known) => known === text))
+  if (wrong !== undefined)
+    throw usageError(`--status '${wrong}' is unknown: write ${REQUEST_STATUSES.join(', ')}, or several with commas.`)
+  return toDefined({ key, team, model, upstream, user, error_code: errorCode, status: statuses?.join(','), errors })
 }

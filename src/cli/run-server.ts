@@ -13,10 +13,9 @@ import { createLog, type Log, traceOf } from '../log.ts'
 import { type Server, startServer } from '../server/server.ts'
 import { toDatabaseTrouble } from '../store/sqlite/database-file.ts'
 import { databasePath } from '../store/sqlite/open.ts'
-import { type Started, toSelf } from './invocation.ts'
 import { type Context, printJson, version } from './io.ts'
 import { createServedCatalog } from './serve-catalog.ts'
-import { toWelcome } from './welcome.ts'
+import { type Started, toSelf, toWelcome } from './welcome.ts'
 
 interface RunOptions {
   /** By name; the settings among them are read in `config.ts`. */
@@ -101,7 +100,7 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
 
   // Nobody waits for it: it adds to a server that serves.
   if (isDiscovering && served.isFirst() && !hasOwnUpstreams(server))
-    void import('./upstreams-discover.ts').then(({ enableAtStart }) => enableAtStart(io, log))
+    void import('./upstreams-add.ts').then(({ enableAtStart }) => enableAtStart(io, log))
 
   await stopped
 }

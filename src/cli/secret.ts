@@ -1,10 +1,17 @@
-/** `tollgate secret rotate`: the running server does it, with its own environment; where none runs, this process. */
+/**
+ * Secrets on the command line: where a credential comes from that a command is given (never from its own words, which other users of the machine
+ * can read), whether the server of the data folder can open what is typed in, and `tollgate secret rotate`.
+ */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import type { NewCredential } from '../catalog/add-upstream.ts'
 import { count } from '../domain/text.ts'
+import { CLEARED, createVault, inspectVault } from '../store/vault.ts'
 import { answerOf, withAdmin } from './admin-client.ts'
 import { requireYes } from './catalog-changes.ts'
-import { type Context, printJson, toPrintable } from './io.ts'
+import { CommandError, usageError } from './command-error.ts'
+import { askVault, findServer } from './control-client.ts'
+import { type Context, printJson, toPrintable, withStore } from './io.ts'
 
 /** What is not kept is told before it goes; whoever sits at a terminal has to say yes to it. */
 export async function rotate({ yes = false }: { yes?: boolean }, io: Context): Promise<void> {
@@ -22,3 +29,95 @@ function toKeep(dataFolder: string): string {
   if (!existsSync(path)) return `note: ${before}: where TOLLGATE_SECRET had that one, keep it with them.\n`
   return `note: ${before}, and the file ${path} is replaced. Where you keep such backups, copy that file first, or have a backup with it: tollgate backup FILE --with-secret\n`
 }
+
+export interface CredentialFlags {
+  /** The variable that has it. */
+  keyEnv?: string
+  /** Whether it is piped in. */
+  keyStdin?: boolean
+  /** False: there is none. True: it is asked for. */
+  key?: boolean
+}
+
+/**
+ * Reads what was said; undefined where nothing was. Throws where it is wrong, or nobody is there to type it.
+ * @param name whose it is.
+ */
+export async function readCredential(
+  { keyEnv, keyStdin, key }: CredentialFlags,
+  name: string,
+  io: Context,
+): Promise<NewCredential | undefined> {
+  if ([keyEnv !== undefined, keyStdin === true, key !== undefined].filter(Boolean).length > 1)
+    throw usageError('Say one of --key-env, --key-stdin, --key and --no-key.')
+  if (key === false) return null
+  if (keyEnv !== undefined) {
+    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(keyEnv))
+      // Never quote it: it may be the credential itself.
+      throw usageError(
+        '--key-env takes the name of a variable, such as OPENAI_API_KEY, and never the credential itself.',
+      )
+    return { variable: keyEnv }
+  }
+  if (keyStdin) {
+    const piped = await io.stdin()
+    if (piped === null)
+      throw usageError('--key-stdin reads what is piped in, and nothing is: leave it out to be asked.')
+    return { credential: requireCredential(piped) }
+  }
+  if (key === true) return { credential: await askCredential(name, io) }
+  return undefined
+}
+
+/** Asks for a credential at the terminal, where it is not shown. */
+export async function askCredential(name: string, io: Context, variables: readonly string[] = []): Promise<string> {
+  const typed = await io.ask(`Key of ${name} (it is not shown): `, true)
+  if (typed !== null) return requireCredential(typed)
+  const [usual] = variables
+  const set = usual === undefined ? 'name a variable that has it with --key-env' : `set ${usual}`
+  throw new CommandError(
+    'no_credential',
+    `There is no key of ${name}: ${set}, pipe it in with --key-stdin, or run this at a terminal, which asks for it. What needs none is added with --no-key.`,
+  )
+}
+
+/** What goes into a header as it is (RFC 9110, section 5.5). */
+function requireCredential(text: string): string {
+  const trimmed = text.trim()
+  if (trimmed === '') throw new CommandError('no_credential', 'The key is empty. Nothing was changed.')
+  if (/^[\x21-\x7e]{1,4000}$/.test(trimmed)) return trimmed
+  throw new CommandError(
+    'no_credential',
+    'That is no key: it has 1 to 4000 letters, digits and signs, and no spaces. Nothing was changed.',
+  )
+}
+
+/** Called before a credential is sealed. Throws where that would be by another secret than the server's, or by one that is made although others exist. */
+export async function requireSecret(io: Context): Promise<void> {
+  const { dataFolder, environment } = io
+  const found = await findServer(dataFolder)
+  const server = found.kind === 'server' ? await askVault(dataFolder) : null
+  await withStore(io, { readonly: true }, async (store) => {
+    const own = await inspectVault(store, dataFolder, environment)
+    const isFile = own.where !== 'TOLLGATE_SECRET'
+    if (server !== null) {
+      if (server.sealed_by === own.sealed_by) return
+      const isServersFile = server.where !== 'TOLLGATE_SECRET'
+      const advice =
+        isServersFile && !isFile ? 'Unset TOLLGATE_SECRET here' : 'Give TOLLGATE_SECRET here as the server has it'
+      throw refuse(
+        `It would be sealed by another secret than that of the running server, ${server.where}. ${advice}, or type it in in the dashboard.`,
+      )
+    }
+    // What the file seals, every server of this folder opens.
+    if (isFile && own.sealed_by !== null) return
+    const sealed = (await store.readSealed()).filter((one) => one.sealed !== CLEARED)
+    const opened = [...(await createVault(dataFolder, environment).open(sealed)).values()].flat()
+    if (opened.length === 0 || opened.some((one) => 'credential' in one)) return
+    throw refuse(
+      'It would be sealed by another secret than what was typed in before, none of which opens here. Give TOLLGATE_SECRET here as the server has it, or put the file `secret` of the data folder back; where that is lost, start the server first, and do this again.',
+    )
+  })
+}
+
+const refuse = (message: string) => new CommandError('other_secret', `${message} Nothing was changed.`)

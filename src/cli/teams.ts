@@ -5,9 +5,9 @@ import { toBody } from '../keys/changes.ts'
 import { answerOf, toBehindNote, withAdmin } from './admin-client.ts'
 import { usageError } from './command-error.ts'
 import { type Context, printJson, toDescribedTable, toFactLines, toPrintable, toShort, toTime } from './io.ts'
-import { type Flags, toTeamChanges } from './key-options.ts'
 import {
   type Fact,
+  type Flags,
   toBudgetCell,
   toBudgetWarning,
   toChangeLines,
@@ -15,9 +15,10 @@ import {
   toRules,
   toSpentFacts,
   toSpentText,
+  toTeamChanges,
   toTeamFacts,
   warnOf,
-} from './key-text.ts'
+} from './key-fields.ts'
 import { toName } from './values.ts'
 
 /** As a part of a path. */

@@ -1,6 +1,7 @@
 /**
- * `tollgate upstreams add | edit | remove`: a provider by its name or its address, its credential, and the models that it lists, with what is
- * known of them. What would be made is shown first. All work beside a running server, which uses a change when the command returns.
+ * `tollgate upstreams add | edit | remove | discover`: a provider by its name or its address, its credential, and the models that it lists, with
+ * what is known of them; and which model servers answer on this machine. What would be made is shown first. Work beside a running server, which
+ * uses a change when the command returns.
  */
 import {
   type Added,
@@ -15,20 +16,32 @@ import { type Discovered, toNames } from '../catalog/discover.ts'
 import { findUpstream } from '../catalog/edit.ts'
 import { deleteUpstream, editUpstream, type UpstreamChanges } from '../catalog/edit-upstream.ts'
 import { type KnownProviders, loadKnown } from '../catalog/known.ts'
-import { findByAddress, findModels, findMore, findProvider, type Provider } from '../catalog/providers.ts'
+import {
+  type FoundServer,
+  findByAddress,
+  findModels,
+  findMore,
+  findProvider,
+  findProviders,
+  isAtUsual,
+  type Provider,
+  toFoundServers,
+} from '../catalog/providers.ts'
 import { toEditDocument } from '../documents/catalog.ts'
+import { toFoundDocument } from '../documents/upstream.ts'
 import { toDefined } from '../domain/changes.ts'
 import { type DialectName, USUAL_DIALECT } from '../domain/dialects.ts'
+import { ServiceError } from '../domain/service-error.ts'
 import { count } from '../domain/text.ts'
-import { listModels } from '../server/outward.ts'
+import type { Log } from '../log.ts'
+import { findLocalServers, listModels } from '../server/outward.ts'
 import { toUpstream } from '../store/upstream.ts'
 import { createVault, openStored } from '../store/vault.ts'
 import { type DecideFlags, requireDecided, requireYes, toCountText, toWriteLines } from './catalog-changes.ts'
 import { CommandError, usageError } from './command-error.ts'
-import { askCredential, type CredentialFlags, readCredential } from './credential-option.ts'
-import { type Context, printJson, toPrintable, withStore } from './io.ts'
-import { warnOfServer } from './live-upstream.ts'
-import { requireSecret } from './require-secret.ts'
+import { findServer } from './control-client.ts'
+import { type Context, printJson, toOneLine, toPrintable, withStore } from './io.ts'
+import { askCredential, type CredentialFlags, readCredential, requireSecret } from './secret.ts'
 import { toCount } from './values.ts'
 
 export interface AddFlags extends CredentialFlags, DecideFlags {
@@ -246,4 +259,85 @@ async function addMore(id: string, patterns: string[], { plan = false, yes }: Ed
   // Requests for models that others serve would go there, too.
   if (planned.further.length > 0 && !yes) await requireYes('Add these routes?', io)
   tell(id, await withStore(io, {}, (store) => addModels(store, id, found.models, by)), plan, io)
+}
+
+export interface DiscoverFlags {
+  enable?: boolean
+  at?: string[]
+}
+
+export async function discover({ enable = false, at }: DiscoverFlags, io: Context): Promise<void> {
+  const rows = await readRows(io)
+  const servers = toFoundServers(await findLocalServers(at === undefined ? {} : { at }), rows)
+  const providers = findProviders(rows, (variable) => Boolean(io.environment[variable]))
+  const fresh = servers.filter(isFresh)
+  const { added, failed } = enable ? await enableAll(fresh, io) : { added: [], failed: [] }
+  if (io.json) printJson(io, { ...toFoundDocument(servers, providers), added })
+  else if (servers.length + providers.length === 0)
+    io.stderr('Nothing was found: no model server at the usual ports of this machine, and no variable of a provider.\n')
+  else {
+    for (const server of servers) {
+      const { name, baseUrl, upstream } = server
+      const how = upstream === null ? (enable ? '' : `add it with: ${toCommand(server)}`) : `it is ${upstream} here`
+      io.stdout(`${toPrintable(name)} at ${toPrintable(baseUrl)}${how && `: ${toPrintable(how)}`}\n`)
+    }
+    for (const { preset, variable } of providers)
+      io.stdout(`${variable} is set: add it with: tollgate upstreams add ${preset}\n`)
+    if (!enable && fresh.length > 1) io.stdout('All of this machine with: tollgate upstreams discover --enable\n')
+  }
+  if (failed.length > 0)
+    throw new CommandError(
+      'upstreams_failed',
+      `${count(failed.length, 'server')} could not be added: ${failed.join(' ')}`,
+    )
+}
+
+/** Adds what is found on this machine, where nothing is there yet: for a server that has just begun to serve. Never throws. */
+export async function enableAtStart(io: Context, log: Log): Promise<void> {
+  try {
+    const rows = await readRows(io)
+    if (rows.some(({ origin }) => origin !== 'builtin')) return
+    const { added, failed } = await enableAll(toFoundServers(await findLocalServers(), rows).filter(isFresh), io)
+    for (const upstream of added)
+      log.info('upstream_discovered', 'a model server of this machine is added', { upstream })
+    for (const reason of failed) log.warn('upstream_discovered', 'a model server could not be added', { reason })
+  } catch (error) {
+    log.warn('upstream_discovered', 'nobody could look for model servers of this machine', { error: String(error) })
+  }
+}
+
+const readRows = (io: Context) =>
+  withStore(io, { readonly: true }, async (store) => (await store.readCatalog()).upstreams)
+
+const isFresh = ({ upstream }: FoundServer) => upstream === null
+
+async function enableAll(servers: readonly FoundServer[], io: Context) {
+  const added: string[] = []
+  const failed: string[] = []
+  const quiet: Context = { ...io, json: false, stdout() {}, stderr() {} }
+  for (const server of servers) {
+    const { preset, baseUrl, id } = server
+    try {
+      await add(preset, { name: id, ...(isAtUsual(server) ? {} : { baseUrl }), yes: true, key: false }, quiet)
+      added.push(id)
+    } catch (error) {
+      if (!(error instanceof ServiceError || error instanceof CommandError)) throw error
+      failed.push(toPrintable(`${preset}: ${error.message}`))
+    }
+  }
+  return { added, failed }
+}
+
+const toCommand = (server: FoundServer) =>
+  `tollgate upstreams add ${server.preset}${isAtUsual(server) ? '' : ` --base-url ${server.baseUrl}`}`
+
+/** Says on standard error where the server cannot use the upstream yet, and what to do. */
+export async function warnOfServer(id: string, io: Context): Promise<void> {
+  const found = await findServer(io.dataFolder)
+  if (found.kind !== 'server') return
+  const upstream = found.status.upstreams.find((one) => one.id === id)
+  if (upstream?.credential === 'not_set')
+    io.stderr(
+      `note: the running server cannot use ${id}: ${toOneLine(upstream.reason ?? 'it lacks its credential')}. Start it anew with that, or have the key stored: tollgate upstreams edit ${id} --key\n`,
+    )
 }

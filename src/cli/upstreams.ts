@@ -10,8 +10,7 @@ import { toUsd } from '../domain/usage.ts'
 import { logOf } from '../processes/managed.ts'
 import { type Status, socketPath } from '../server/protocol.ts'
 import { type AdminClient, answerOf, withAdmin } from './admin-client.ts'
-import { readAnswer } from './ask-answer.ts'
-import { type AskedServer, fetchFrom } from './ask-server.ts'
+import { type AskedServer, fetchFrom, listOffers, readAnswer, toCheapest } from './ask.ts'
 import { CommandError, usageError } from './command-error.ts'
 import { type Drive, driveServer, findServer, noteServer, type ServerLookup } from './control-client.ts'
 import { type Context, printJson, toDescribedTable, toPrintable } from './io.ts'
@@ -172,8 +171,8 @@ async function callOne(id: string, wanted: string | undefined, io: Context): Pro
     const ms = Math.round(performance.now() - startedMs)
     return { id, state: 'failed', reason, advice: toAdvice(reason), ms, model, request_id: null, cost_nano_usd: null }
   }
-  const model = wanted ?? (await cheapestAt(server))
-  if (model === null)
+  const model = wanted ?? toCheapest(await listOffers(server))?.id
+  if (model === undefined)
     return failed('no model has a route to an upstream of this name that is enabled: tollgate upstreams list', null)
   try {
     const response = await fetchFrom(server, '/chat/completions', {
@@ -183,7 +182,7 @@ async function callOne(id: string, wanted: string | undefined, io: Context): Pro
       stream: true,
       stream_options: { include_usage: true },
     })
-    const { requestId, usage } = await readAnswer(response, ignore, ignore)
+    const { requestId, usage } = await readAnswer(response)
     const ms = Math.round(performance.now() - startedMs)
     const more = { ms, model, request_id: requestId, cost_nano_usd: usage.cost_nano_usd }
     return { id, state: 'ready', reason: null, advice: null, ...more }
@@ -191,24 +190,6 @@ async function callOne(id: string, wanted: string | undefined, io: Context): Pro
     return failed(await whyFailed(id, messageOf(error), io), model)
   }
 }
-
-const ignore = () => {}
-
-interface Offer {
-  id: string
-  output_modalities: string[]
-  pricing: { prompt: string; completion: string }[]
-}
-
-/** The cheapest model that writes; null where there is none. */
-async function cheapestAt(server: AskedServer): Promise<string | null> {
-  const { data }: { data: Offer[] } = JSON.parse(await (await fetchFrom(server, '/models')).text())
-  const writing = data.filter(({ output_modalities: output }) => output.includes('text'))
-  const [best] = writing.toSorted((a, b) => toPrice(a) - toPrice(b))
-  return best?.id ?? null
-}
-
-const toPrice = ({ pricing: [first] }: Offer) => Number(first?.prompt ?? 0) + Number(first?.completion ?? 0)
 
 /** What clients are told says less than what the server knows. */
 async function whyFailed(id: string, told: string, io: Context): Promise<string> {

@@ -1,6 +1,6 @@
 /** A bar is for somebody who waits at a terminal, and leaves nothing behind. */
 import { expect, test } from 'bun:test'
-import { createBar } from '../../src/cli/progress.ts'
+import { createBar } from '../../src/cli/terminal.ts'
 
 /** What a bar writes while ten hours are looked at, each of which takes so long. */
 function watch(each: number, io: { isTerminal?: boolean; json?: boolean } = {}): string[] {

@@ -5,8 +5,7 @@ import { usageError } from '../command-error.ts'
 import type { InstallFlags } from '../engines.ts'
 import type { Context } from '../io.ts'
 import type { ModelFlags } from '../local-model.ts'
-import type { AddFlags, EditFlags } from '../upstreams-add.ts'
-import type { DiscoverFlags } from '../upstreams-discover.ts'
+import type { AddFlags, DiscoverFlags, EditFlags } from '../upstreams-add.ts'
 import { toCatalogFile } from './serve.ts'
 
 const CATALOG_FILE = 'the catalogue; else <data>/catalog.yaml, else ./catalog.yaml, else the built-in one'
@@ -149,7 +148,7 @@ export function addUpstreams(program: Command, context: Context): void {
     )
     .option('--enable', 'add the servers that are found')
     .option('--at <url>', 'look there, and not at the usual ports (may be repeated)', collect)
-    .action(async (flags: DiscoverFlags) => (await import('../upstreams-discover.ts')).discover(flags, context))
+    .action(async (flags: DiscoverFlags) => (await import('../upstreams-add.ts')).discover(flags, context))
   upstreams
     .command('list')
     .description('list all upstreams: state, breakers, deadlines, last error')

@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander'
 import { ROLES, TOKEN_SCOPES } from '../../domain/roles.ts'
 import type { AdminFlags, TokenFlags } from '../admin.ts'
 import type { Context } from '../io.ts'
-import { addKeyOptions, addTeamOptions, type Flags } from '../key-options.ts'
+import { addKeyOptions, addTeamOptions, type Flags } from '../key-fields.ts'
 
 const WHICH_KEY = 'its name, six digits or more of its id, or the last four characters of the key itself'
 

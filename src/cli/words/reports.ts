@@ -2,8 +2,7 @@
 import type { Command } from 'commander'
 import { REPORT_PARAMETERS, REQUEST_FILTERS, type ReportParameter, USAGE_FILTERS } from '../../domain/report-filters.ts'
 import type { Context } from '../io.ts'
-import type { FilterFlags } from '../request-filter.ts'
-import type { ListFlags } from '../requests.ts'
+import type { FilterFlags, ListFlags } from '../requests.ts'
 import type { UsageFlags } from '../usage.ts'
 
 export function addUsage(program: Command, context: Context): void {
@@ -34,7 +33,7 @@ export function addRequests(program: Command, context: Context): void {
   }).action(async (flags: ListFlags) => (await import('../requests.ts')).list(flags, context))
   const tail = requests.command('tail').description('stream requests as they finish')
   addParameters(tail, FILTERS, { repeatable }).action(async (flags: FilterFlags) =>
-    (await import('../requests-tail.ts')).tail(flags, context),
+    (await import('../requests.ts')).tail(flags, context),
   )
   requests
     .command('show')

@@ -1,6 +1,6 @@
 /** The commands that look after an installation and its backups, in words; and what else the program says of itself. */
 import type { Command } from 'commander'
-import type { AuditLogFlags } from '../audit-log.ts'
+import type { AuditLogFlags } from '../audit.ts'
 import type { BackupFlags, RestoreFlags } from '../backup.ts'
 import { type Context, printJson, version } from '../io.ts'
 import { addParameters } from './reports.ts'
@@ -42,7 +42,7 @@ function addAudit(program: Command, context: Context): void {
     .action(async () => (await import('../audit.ts')).audit(context))
   const log = audit.command('log').description('list changes of keys, teams, the catalog, and settings, newest first')
   addParameters(log, ['since', 'actor', 'action', 'subject', 'limit', 'before'], { defaults: { limit: '50' } }).action(
-    async (flags: AuditLogFlags) => (await import('../audit-log.ts')).auditLog(flags, context),
+    async (flags: AuditLogFlags) => (await import('../audit.ts')).auditLog(flags, context),
   )
 }
 
