@@ -7,7 +7,7 @@ import { type FieldChanges, toChanged, toDefined } from '../domain/changes.ts'
 import type { Deadlines } from '../domain/deadlines.ts'
 import { type DialectName, isBuiltIn } from '../domain/dialects.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import { isWhole, mergeLayers, NO_LAYERS, type UpstreamEntry } from '../store/catalog-layers.ts'
+import { isWhole, type ModelEntry, mergeLayers, NO_LAYERS, type UpstreamEntry } from '../store/catalog-layers.ts'
 import type { SealedCredential, UpstreamRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import { isReference, isSameCredentialPlace } from '../store/credential-place.ts'
@@ -133,11 +133,14 @@ export function deleteUpstream(store: ConfigStore, id: string, by: EditBy): Prom
     const elsewhere = new Set(layers.routes.flatMap(({ upstream, model }) => (upstream === id ? [] : model)))
     const named = new Set(rows.aliases.map(({ model }) => model))
     const isGone = (slug: string) => leading.has(slug) && !elsewhere.has(slug) && !named.has(slug)
+    const isFound = ({ origin }: ModelEntry) => origin === 'discovered'
+    const staying = new Set(layers.models.flatMap((row) => (isWhole('models', row) && !isFound(row) ? row.slug : [])))
     return {
       layers: {
         ...layers,
         upstreams: layers.upstreams.filter((entry) => entry.id !== id),
-        models: layers.models.filter(({ slug, origin }) => origin !== 'discovered' || !isGone(slug)),
+        // What was set by hand of one that goes, its price above all, is of no other that is found under its name.
+        models: layers.models.filter((row) => !isGone(row.slug) || (!isFound(row) && staying.has(row.slug))),
         routes: layers.routes.filter(({ upstream }) => upstream !== id),
       },
     }

@@ -2,8 +2,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { addModels } from '../../src/catalog/add-upstream.ts'
 import { editUpstream } from '../../src/catalog/edit-upstream.ts'
 import { createVault } from '../../src/store/vault.ts'
+import { model, ROUTE } from '../catalog/declared.ts'
 import { applyText } from './catalogs.ts'
 import { type Browser, createFixture, type Fixture } from './fixture.ts'
 
@@ -389,6 +391,22 @@ describe('an upstream', () => {
       origin: 'admin',
     })
     expect((await ask('DELETE', '/upstreams/none')).status).toBe(404)
+  })
+
+  test('that is deleted leaves no price that was set by hand to what is found under the same name later', async () => {
+    const add = () =>
+      addModels(fixture.store, 'mine', [model('mine/found', { routes: [{ ...ROUTE, upstream: 'mine' }] })], {
+        ...{ actor: 'cli', nowMs: fixture.clock.ms },
+      })
+    const price = async () => (await ask('GET', '/models/mine%2Ffound')).body.pricing?.[0].prompt
+    await ask('POST', '/upstreams', NEW)
+    await add()
+    await ask('PATCH', '/models/mine%2Ffound', { pricing: [{ prompt: '7', completion: '8' }] })
+    expect(await price()).toBe('7')
+    expect((await ask('DELETE', '/upstreams/mine')).body).toMatchObject({ deleted: 3 })
+    await ask('POST', '/upstreams', NEW)
+    await add()
+    expect(await price()).toBe('1')
   })
 
   test('is for owners alone, also by a token', async () => {
