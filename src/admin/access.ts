@@ -15,6 +15,8 @@ import { isForeign, type OwnOrigin, readCookie, toOwnOrigin } from './origins.ts
 
 /** Below which all of it is. */
 export const API_PATH = '/admin/api'
+/** Whose body is read by the gateway, by its own limits. */
+export const PLAYGROUND = '/playground'
 
 export interface AccessDeps {
   identity: IdentityStore

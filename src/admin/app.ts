@@ -13,6 +13,7 @@ import { type Described, openApiController } from './openapi.ts'
 import { ownController } from './own.ts'
 import { passkeysController } from './passkeys.ts'
 import { adminsController, tokensController } from './people.ts'
+import { playgroundController } from './playground.ts'
 import { requestsController } from './requests.ts'
 import { backupsController, settingsController, statusController } from './server.ts'
 import { oidcController, sessionController } from './sign-in.ts'
@@ -45,4 +46,4 @@ const routesOf = (deps: AdminDeps, describe: () => Described) =>
 /** What a typed client goes by. */
 export type AdminApi = ReturnType<typeof routesOf>
 
-export const createAdminApi = (deps: Omit<AdminDeps, 'changes'>) => createAdmin(deps, routesOf)
+export const createAdminApi = (deps: Omit<AdminDeps, 'changes'>) => createAdmin(deps, routesOf, playgroundController)

@@ -6,12 +6,11 @@ import { type AnyElysia, Elysia } from 'elysia'
 import { once } from '../domain/once.ts'
 import { createInstance, pathOf } from '../http/instance.ts'
 import { traceOf } from '../log.ts'
-import { API_PATH, identify, identifyOperator, requireShort, toGuarded } from './access.ts'
+import { API_PATH, identify, identifyOperator, PLAYGROUND, requireShort, toGuarded } from './access.ts'
 import { ChangeRate } from './changes.ts'
 import type { AdminDeps } from './deps.ts'
 import { AdminError, readJson, refuse, toRefusal } from './errors.ts'
 import type { Described } from './openapi.ts'
-import { PLAYGROUND, playgroundController } from './playground.ts'
 
 /** What no answer may be without: none is kept by a browser, read or framed by another site, told to one, or taken for something else. */
 const HEADERS = {
@@ -24,10 +23,14 @@ const HEADERS = {
 /** Of what is no page. */
 const POLICY = "default-src 'none'; frame-ancestors 'none'"
 
-/** @param toRoutes makes its controllers; `describe` tells what there is, once all of it is put together. */
+/**
+ * @param toRoutes makes its controllers; `describe` tells what there is, once all of it is put together.
+ * @param toUnread makes those that read bodies by themselves.
+ */
 export function createAdmin(
   given: Omit<AdminDeps, 'changes'>,
   toRoutes: (deps: AdminDeps, describe: () => Described) => AnyElysia,
+  toUnread: (deps: AdminDeps) => AnyElysia = () => new Elysia(),
 ) {
   const deps: AdminDeps = { ...given, changes: new ChangeRate() }
   const causes = new WeakMap<Request, unknown>()
@@ -47,7 +50,7 @@ export function createAdmin(
       if (pathOf(request) !== API_PATH + PLAYGROUND) requireShort(request)
     })
     // Before the hook below, which would have its body read here.
-    .use(new Elysia({ prefix: API_PATH }).use(playgroundController(deps)))
+    .use(new Elysia({ prefix: API_PATH }).use(toUnread(deps)))
     .onParse(({ request, contentType }) => (contentType === 'application/json' ? readJson(request) : undefined))
     .use(routes)
   const described: Described = { app, routes: toGuarded(app) }

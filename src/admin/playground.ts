@@ -7,12 +7,9 @@ import type { Key } from '../domain/snapshot.ts'
 import { chatOperation } from '../http/openapi/operations.ts'
 import { takePlaygroundKey } from '../identity/own-keys.ts'
 import type { Principal } from '../identity/principal.ts'
-import { access, requireSession } from './access.ts'
+import { access, PLAYGROUND, requireSession } from './access.ts'
 import type { AdminDeps } from './deps.ts'
 import { AdminError } from './errors.ts'
-
-/** Whose body is read by the gateway, by its own limits. */
-export const PLAYGROUND = '/playground'
 
 export function playgroundController({ identity, serving, now }: AdminDeps) {
   const keyOf = async ({ id, teamId }: Principal): Promise<Key> => {
