@@ -30,7 +30,7 @@ const POLICY = "default-src 'none'; frame-ancestors 'none'"
 export function createAdmin(
   given: Omit<AdminDeps, 'changes'>,
   toRoutes: (deps: AdminDeps, describe: () => Described) => AnyElysia,
-  toUnread: (deps: AdminDeps) => AnyElysia = () => new Elysia(),
+  toUnread?: (deps: AdminDeps) => AnyElysia,
 ) {
   const deps: AdminDeps = { ...given, changes: new ChangeRate() }
   const causes = new WeakMap<Request, unknown>()
@@ -43,20 +43,22 @@ export function createAdmin(
     return refuse(500, 'internal', 'Internal error: the log of the server has the cause.')
   }
   const routes = toRoutes(deps, () => described)
-  const app = createInstance({ toResponse, idleSeconds: 0, maxBodyBytes: 0 })
+  // A command by itself, which has none of them, asks little.
+  const options = { toResponse, idleSeconds: 0, maxBodyBytes: 0, isCompiled: toUnread !== undefined }
+  const app = createInstance(options)
     .onRequest(async ({ request }) => {
       requireEscaped(request)
       await identify(request, deps)
       if (pathOf(request) !== API_PATH + PLAYGROUND) requireShort(request)
     })
     // Before the hook below, which would have its body read here.
-    .use(new Elysia({ prefix: API_PATH }).use(toUnread(deps)))
+    .use(new Elysia({ prefix: API_PATH }).use(toUnread?.(deps) ?? new Elysia()))
     .onParse(({ request, contentType }) => (contentType === 'application/json' ? readJson(request) : undefined))
     .use(routes)
   const described: Described = { app, routes: toGuarded(app) }
   const ofOperator = once(async () => {
     const { operatorController } = await import('./operator.ts')
-    return createInstance({ toResponse, idleSeconds: 0, maxBodyBytes: 0 }).use(operatorController(deps))
+    return createInstance(options).use(operatorController(deps))
   })
   return {
     /** All of its routes, with the least role of each. */

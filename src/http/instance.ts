@@ -33,11 +33,14 @@ export interface InstanceOptions {
   idleSeconds: number
   /** Bun answers a longer body with 413 and nothing else. */
   maxBodyBytes: number
+  /** False: for few requests, since compiling the handler of a route takes longer than it saves on them. */
+  isCompiled?: boolean
 }
 
 /** Makes an Elysia instance without routes. Its error handler comes first, so that it holds for every controller it uses. */
-export function createInstance({ toResponse, idleSeconds, maxBodyBytes }: InstanceOptions) {
+export function createInstance({ toResponse, idleSeconds, maxBodyBytes, isCompiled = true }: InstanceOptions) {
   const app = new Elysia({
+    aot: isCompiled,
     serve: {
       idleTimeout: idleSeconds,
       maxRequestBodySize: maxBodyBytes,
