@@ -27,7 +27,7 @@ interface Answer<T> {
 }
 
 /** Answers a request for a path such as `/admin/api/keys`. Rejects with a CommandError where nobody does. */
-export type Send = (path: string, init?: RequestInit) => Promise<Response>
+type Send = (path: string, init?: RequestInit) => Promise<Response>
 
 const toApi = (fetcher: typeof fetch) => treaty<AdminApi>(ORIGIN, { parseDate: false, fetcher }).admin.api
 const toOperatorApi = (fetcher: typeof fetch) => treaty<OperatorApi>(ORIGIN, { parseDate: false, fetcher }).operator
@@ -45,7 +45,7 @@ export interface AdminClient {
   behind(): Promise<Behind>
 }
 
-export interface AdminOptions {
+interface AdminOptions {
   /** Whether it changes nothing: then a server that cannot be asked is done without. */
   readonly?: boolean
 }

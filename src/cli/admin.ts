@@ -3,31 +3,109 @@
  * and never logged.
  */
 
+import type { Command } from 'commander'
+import { Option } from 'commander'
 import type { AdminDocument, CodedDocument } from '../documents/people.ts'
 import { toDefined } from '../domain/changes.ts'
 import { toShortId } from '../domain/id.ts'
 import type { Role, TokenScope } from '../domain/roles.ts'
+import { ROLES, TOKEN_SCOPES } from '../domain/roles.ts'
 import { count } from '../domain/text.ts'
 import { toDay } from '../domain/time.ts'
 import { type AdminClient, answerOf, withAdmin } from './admin-client.ts'
 import { usageError } from './command-error.ts'
 import { askSetupCode } from './control-client.ts'
-import { type Context, printJson, toPrintable, toShort, toTable, toTime } from './io.ts'
+import { type Context, printJson, toExamples, toPrintable, toShort, toTable, toTime } from './io.ts'
 import { toExpiry } from './values.ts'
 
-export interface AdminFlags {
+const WHO = 'their name, or their whole id'
+
+export function addAdmin(group: Command, context: Context): void {
+  group
+    .command('code')
+    .description(
+      'show the code by which the first owner signs in: good for 15 minutes and one use. The server must run',
+    )
+    .addHelpText('after', toExamples('admin code', 'admin code --data /var/lib/tollgate'))
+    .action(() => showCode(context))
+  group
+    .command('list')
+    .description('list all who may sign in, oldest first')
+    .addHelpText('after', toExamples('admin list', 'admin list --json'))
+    .action(() => list(context))
+  group
+    .command('create')
+    .description('let somebody sign in: prints a code that lets them set a password, within a week')
+    .argument('<name>', 'what they sign in with, such as an address of mail')
+    .addOption(new Option('--role <role>', 'what they may do').choices(ROLES).default('viewer'))
+    .option('--team <team>', 'of a member: the team that keys of their own are of')
+    .addHelpText(
+      'after',
+      toExamples('admin create ann@example.com --role editor', 'admin create bob --role member --team research'),
+    )
+    .action((name: string, flags: AdminFlags) => create(name, flags, context))
+  group
+    .command('edit')
+    .description(
+      'change what somebody may do, or disable them: then they are signed out, and keys of their own revoked',
+    )
+    .argument('<who>', WHO)
+    .addOption(new Option('--role <role>', 'what they may do').choices(ROLES))
+    .option('--team <team>', 'of a member: the team that keys of their own are of')
+    .option('--disable', 'nobody signs in as them any more')
+    .option('--enable', 'they may sign in again')
+    .addHelpText('after', toExamples('admin edit ann@example.com --role owner', 'admin edit bob --disable'))
+    .action((who: string, flags: AdminFlags) => edit(who, flags, context))
+  group
+    .command('reset')
+    .description('for whoever has lost the password: ends it, passkeys and sessions, and prints a code for a new one')
+    .argument('<who>', WHO)
+    .addHelpText('after', toExamples('admin reset ann@example.com', 'admin reset bob --json'))
+    .action((who: string) => reset(who, context))
+  addTokens(group, context)
+}
+
+function addTokens(group: Command, context: Context): void {
+  const token = group.command('token').description('tokens with which scripts use the admin API')
+  token
+    .command('create')
+    .description('make a token; it is shown once')
+    .argument('<name>', 'what it is for')
+    .addOption(
+      new Option('--scope <scope>', 'read: as a viewer; write: as an editor').choices(TOKEN_SCOPES).default('read'),
+    )
+    .option('--expires <when>', 'when it ends: a time from now such as 90d, or a day (default: never)')
+    .addHelpText(
+      'after',
+      toExamples('admin token create grafana', 'admin token create deploy --scope write --expires 90d'),
+    )
+    .action((name: string, flags: TokenFlags) => createOne(name, flags, context))
+  token
+    .command('list')
+    .description('list all tokens, oldest first')
+    .addHelpText('after', toExamples('admin token list', 'admin token list --json'))
+    .action(() => listTokens(context))
+  token
+    .command('revoke')
+    .description('end a token now, for good')
+    .argument('<token>', 'its name, or its whole id')
+    .addHelpText('after', toExamples('admin token revoke grafana', 'admin token revoke deploy --json'))
+    .action((which: string) => revokeOne(which, context))
+}
+
+interface AdminFlags {
   role?: Role
   team?: string
   disable?: boolean
   enable?: boolean
 }
 
-export interface TokenFlags {
+interface TokenFlags {
   scope: TokenScope
   expires?: string
 }
 
-export async function showCode(io: Context): Promise<void> {
+async function showCode(io: Context): Promise<void> {
   const code = await askSetupCode(io.dataFolder)
   if (io.json) return printJson(io, { code })
   io.stderr('Open /admin/setup of the server in a browser and enter this code, within 15 minutes:\n')
@@ -57,7 +135,7 @@ export async function create(name: string, { role = 'viewer', team }: AdminFlags
   printCode(made, `${toAdminName(made)} may sign in`, io)
 }
 
-export async function edit(who: string, { role, team, disable, enable }: AdminFlags, io: Context): Promise<void> {
+async function edit(who: string, { role, team, disable, enable }: AdminFlags, io: Context): Promise<void> {
   if (disable && enable) throw usageError('--disable and --enable are the opposite of each other: give one of them.')
   const changes = toDefined({ role, team, disabled: disable || enable ? disable === true : undefined })
   if (Object.keys(changes).length === 0) throw usageError('Say what to change, such as --role editor or --disable.')
@@ -70,7 +148,7 @@ export async function edit(who: string, { role, team, disable, enable }: AdminFl
   if (moved > 0) io.stdout(`Moved ${count(moved, 'key')} to that team.\n`)
 }
 
-export async function reset(who: string, io: Context): Promise<void> {
+async function reset(who: string, io: Context): Promise<void> {
   const id = encodeURIComponent(who)
   const coded = await change(io, ({ operator }) => answerOf(operator.admins({ id }).reset.post()))
   printCode(coded, `${toAdminName(coded)} is signed out everywhere, and the old password and passkeys have ended`, io)
@@ -87,7 +165,7 @@ function printCode(coded: CodedDocument, what: string, io: Context): void {
   io.stdout(`${code}\n`)
 }
 
-export async function createOne(name: string, { scope, expires }: TokenFlags, io: Context): Promise<void> {
+async function createOne(name: string, { scope, expires }: TokenFlags, io: Context): Promise<void> {
   const expires_ms = expires === undefined ? null : toExpiry(expires, io.nowMs())
   const made = await change(io, ({ api }) => answerOf(api.tokens.post({ name, scope, expires_ms })))
   if (io.json) return printJson(io, made)
@@ -95,7 +173,7 @@ export async function createOne(name: string, { scope, expires }: TokenFlags, io
   io.stdout(`${made.token}\n`)
 }
 
-export async function listTokens(io: Context): Promise<void> {
+async function listTokens(io: Context): Promise<void> {
   const { tokens } = await withAdmin(io, { readonly: true }, ({ api }) => answerOf(api.tokens.get()))
   if (io.json) return printJson(io, { tokens })
   if (tokens.length === 0)
@@ -107,7 +185,7 @@ export async function listTokens(io: Context): Promise<void> {
   io.stdout(toTable(['ID', 'NAME', 'TOKEN', 'SCOPE', 'CREATED', 'UNTIL'], rows, io.paint))
 }
 
-export async function revokeOne(which: string, io: Context): Promise<void> {
+async function revokeOne(which: string, io: Context): Promise<void> {
   const id = encodeURIComponent(which)
   const revoked = await change(io, ({ api }) => answerOf(api.tokens({ id }).revoke.post()))
   if (io.json) return printJson(io, revoked)

@@ -2,16 +2,34 @@
  * `tollgate ask`: puts one question to a model through a running server, and prints the answer as it comes; what it took goes to standard error.
  * Without a key it asks over the control socket, which is the owner's alone; with one, over HTTP as any client does.
  */
+
+import type { Command } from 'commander'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { count } from '../domain/text.ts'
 import { toUsd } from '../domain/usage.ts'
 import { socketPath } from '../server/protocol.ts'
 import { CommandError, usageError } from './command-error.ts'
 import { findServer } from './control-client.ts'
-import { type Context, printJson, toOneLine } from './io.ts'
+import { type Context, printJson, toExamples, toOneLine } from './io.ts'
+
+export function addAsk(command: Command, context: Context): void {
+  command
+    .argument('[question...]', 'what to ask; what is piped in is put behind it')
+    .option('--model <slug>', 'whom to ask (default: the cheapest that is ready, the demo last)')
+    .option(
+      '--key <key>',
+      'ask with this key, as a client does (or TOLLGATE_KEY); without one as owner of the data folder',
+    )
+    .option('--url <address>', 'ask the server there; needs a key (default: the one that runs on the data folder)')
+    .addHelpText(
+      'after',
+      toExamples('ask "What is a ledger?"', 'ask --model openai/gpt-4o-mini "Summarise this" < notes.txt'),
+    )
+    .action((words: string[], flags: AskFlags) => ask(words, flags, context))
+}
 
 /** The options of `ask`, as they stand on the command line. */
-export interface AskFlags {
+interface AskFlags {
   model?: string
   key?: string
   url?: string
@@ -177,7 +195,7 @@ export async function fetchFrom(server: AskedServer, path: string, body?: unknow
 }
 
 /** What an error in the shape of the API says; that of anything else is its status. */
-export function toFailure(text: string, status: number): { kind: string; message: string } {
+function toFailure(text: string, status: number): { kind: string; message: string } {
   try {
     const { error } = JSON.parse(text)
     if (typeof error.message === 'string')
@@ -198,7 +216,7 @@ const UNREACHED: ReadonlyMap<string, string> = new Map([
   ['ENOTFOUND', 'its name does not resolve'],
 ])
 
-export interface ReceivedAnswer {
+interface ReceivedAnswer {
   /** As the log and the ledger have it, behind `req_`. */
   requestId: string
   model: string

@@ -4,6 +4,7 @@
  * `tollgate compact` gives the empty room of the database back to the disk, without a server.
  */
 
+import type { Command } from 'commander'
 import type { AuditPageDocument } from '../documents/audit.ts'
 import { toShortId } from '../domain/id.ts'
 import { count, toSizeText } from '../domain/text.ts'
@@ -17,6 +18,7 @@ import {
   type Context,
   printJson,
   toDescribedTable,
+  toExamples,
   toPrintable,
   toShort,
   toShortSource,
@@ -25,7 +27,19 @@ import {
   withStore,
 } from './io.ts'
 import { createBar } from './terminal.ts'
-import { toCount, toMoment } from './values.ts'
+import { addParameters, toCount, toMoment } from './values.ts'
+
+export function addAudit(command: Command, context: Context): void {
+  command.addHelpText('after', toExamples('audit', 'audit --json')).action(() => audit(context))
+  const log = command.command('log').description('list changes of keys, teams, the catalog, and settings, newest first')
+  addParameters(log, ['since', 'actor', 'action', 'subject', 'limit', 'before'], { defaults: { limit: '50' } })
+    .addHelpText('after', toExamples('audit log --since 7d', 'audit log --subject dev --action keys --json'))
+    .action((flags: AuditLogFlags) => auditLog(flags, context))
+}
+
+export function addCompact(command: Command, context: Context): void {
+  command.addHelpText('after', toExamples('compact', 'compact --data /var/lib/tollgate')).action(() => compact(context))
+}
 
 export function audit(io: Context): Promise<void> {
   return withStore(io, { readonly: true }, async (_, { audit: ledger }) => {
@@ -104,7 +118,7 @@ export function compact(io: Context): Promise<void> {
   })
 }
 
-export interface AuditLogFlags {
+interface AuditLogFlags {
   since?: string
   actor?: string
   action?: string
@@ -113,7 +127,7 @@ export interface AuditLogFlags {
   before?: string
 }
 
-export async function auditLog({ since, limit, ...filter }: AuditLogFlags, io: Context): Promise<void> {
+async function auditLog({ since, limit, ...filter }: AuditLogFlags, io: Context): Promise<void> {
   const from = since === undefined ? {} : { since: String(toMoment('--since', since, io.nowMs())) }
   const options = { ...filter, ...from, limit: toCount('--limit', limit) }
   const page = await withAdmin(io, { readonly: true }, ({ api }) => answerOf(api.audit.get({ query: options })))

@@ -3,16 +3,44 @@
  * file stays and the exit code is 1. `tollgate restore FILE` puts a backup in the place of the database, and says what is where.
  */
 import { resolve } from 'node:path'
+import type { Command } from 'commander'
 import { type Backup, backUp, type Stage } from '../backup/create.ts'
 import { type Restored, restore as restoreFile } from '../backup/restore.ts'
 import { count, toSizeText } from '../domain/text.ts'
 import { toSentence } from './audit.ts'
 import { CommandError } from './command-error.ts'
 import { flushServer } from './control-client.ts'
-import { type Context, printJson, toPrintable, toTime, withStore } from './io.ts'
+import { type Context, printJson, toExamples, toPrintable, toTime, withStore } from './io.ts'
 import { createBar } from './terminal.ts'
 
-export interface BackupFlags {
+export function addBackup(command: Command, context: Context): void {
+  command
+    .argument('<file>', 'the backup; keep it on another machine')
+    .option('--force', 'replace a file of that name')
+    .option('--with-secret', "copy the data folder's secret to <file>.secret, too")
+    .addHelpText(
+      'after',
+      toExamples('backup /mnt/backups/today.sqlite', 'backup today.sqlite --force --data /var/lib/tollgate'),
+    )
+    .action((file: string, flags: BackupFlags) => backup(file, flags, context))
+}
+
+export function addRestore(command: Command, context: Context): void {
+  command
+    .argument('<file>', 'a backup, or the tollgate.db of a copied data folder')
+    .option('--as-it-was', 'let in again whom the replaced database had revoked or disabled since')
+    .option('--force', 'restore it although its ledger does not add up')
+    .addHelpText(
+      'after',
+      toExamples(
+        'restore /mnt/backups/today.sqlite',
+        'restore tollgate_data/backups/replaced-…/tollgate.db --as-it-was',
+      ),
+    )
+    .action((file: string, flags: RestoreFlags) => restore(file, flags, context))
+}
+
+interface BackupFlags {
   force?: boolean
   withSecret?: boolean
 }
@@ -95,7 +123,7 @@ const toBackupDocument = (made: Backup) => ({
   findings: made.findings.map((finding) => ({ ...finding, message: toSentence(finding) })),
 })
 
-export interface RestoreFlags {
+interface RestoreFlags {
   asItWas?: boolean
   force?: boolean
 }

@@ -5,6 +5,7 @@
 
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
+import type { Command } from 'commander'
 import {
   type Applied,
   type ApplyWishes,
@@ -49,6 +50,7 @@ import {
   type Context,
   printJson,
   toDescribedTable,
+  toExamples,
   toPrintable,
   toShort,
   toShortSource,
@@ -58,8 +60,75 @@ import {
   version,
   withStore,
 } from './io.ts'
+import { toCatalogFile } from './serve.ts'
 
-export async function validate(file: string | undefined, io: Context): Promise<void> {
+const CATALOG_FILE = 'the catalogue; else <data>/catalog.yaml, else ./catalog.yaml, else the built-in one'
+const PRUNE = 'delete what a file has declared and this one no longer does'
+const DISCARD_EDITS = 'forget what was changed by hand of what it declares'
+
+export function addCatalog(group: Command, context: Context): void {
+  const fileOf = (name: string | undefined, flags: { catalog?: string }) =>
+    toCatalogFile(name ?? flags.catalog, context)
+  group
+    .command('validate')
+    .description('name every problem of a catalogue')
+    .argument('[file]', CATALOG_FILE)
+    .option('--catalog <file>', 'the same as the argument')
+    .addHelpText('after', toExamples('catalog validate', 'catalog validate new.yaml'))
+    .action((name, flags) => validate(fileOf(name, flags), context))
+  group
+    .command('plan')
+    .description('show how the database differs from a catalogue, and what an apply would do; changes nothing')
+    .argument('[file]', CATALOG_FILE)
+    .option('--catalog <file>', 'the same as the argument')
+    .option('--prune', PRUNE)
+    .option('--discard-edits', DISCARD_EDITS)
+    .option('--check', 'exit 1 where they differ')
+    .addHelpText('after', toExamples('catalog plan', 'catalog plan new.yaml --prune --check'))
+    .action((name, flags) => plan(fileOf(name, flags), flags, context))
+  group
+    .command('apply')
+    .description('make the database say what a catalogue says')
+    .argument('[file]', CATALOG_FILE)
+    .option('--catalog <file>', 'the same as the argument')
+    .option('--prune', PRUNE)
+    .option('--discard-edits', DISCARD_EDITS)
+    .addHelpText('after', toExamples('catalog apply', 'catalog apply new.yaml --prune'))
+    .action((name, flags) => apply(fileOf(name, flags), flags, context))
+  group
+    .command('refresh')
+    .description(
+      'bring the prices and facts of models that were found out up to date. Shows first what that would change',
+    )
+    .argument('[file]', 'an api.json of models.dev; else it is fetched')
+    .option('--from <url>', 'where it is published (or TOLLGATE_FACTS; default https://models.dev/api.json)')
+    .option('--plan', 'show what that would change, and change nothing')
+    .option('--yes', 'ask nothing: for scripts')
+    .addHelpText('after', toExamples('catalog refresh', 'catalog refresh api.json --plan'))
+    .action((file, flags) => refresh(file, flags, context))
+  group
+    .command('export')
+    .description('write what the database says as a catalogue: as YAML, or with --json as JSON')
+    .argument('[file]', 'where to write it; else to standard output')
+    .option('--force', 'replace the file if there is one')
+    .addHelpText('after', toExamples('catalog export new.yaml', 'catalog export --json'))
+    .action((name, flags) => exportTo(name, flags, context))
+  group
+    .command('history')
+    .description('list the versions of the catalogue that are kept, oldest first: the newest hundred')
+    .argument('[n]', 'show what this one changed')
+    .addHelpText('after', toExamples('catalog history', 'catalog history 12'))
+    .action((number) => history(number, context))
+  group
+    .command('revert')
+    .description('make the catalogue what it was after a version; itself a version, which can be reverted')
+    .argument('<n>', 'its number in the history')
+    .option('--plan', 'show what that would change, and change nothing')
+    .addHelpText('after', toExamples('catalog revert 12 --plan', 'catalog revert 12'))
+    .action((number, flags) => revert(number, flags, context))
+}
+
+async function validate(file: string | undefined, io: Context): Promise<void> {
   const { source, catalog, wildcards, warnings } = await load(file, io).catch((error) => {
     if (io.json && error instanceof ServiceError && error.failure.kind === 'catalog_invalid') {
       const { name, problems } = error.failure
@@ -76,7 +145,7 @@ export async function validate(file: string | undefined, io: Context): Promise<v
 }
 
 /** The options of `catalog plan` and `catalog apply`. */
-export interface ApplyFlags {
+interface ApplyFlags {
   prune?: boolean
   discardEdits?: boolean
   check?: boolean
@@ -168,7 +237,7 @@ async function load(file: string | undefined, io: Context) {
 const toTitle = (source: CatalogSource) => source.path ?? 'The built-in catalogue'
 
 /** @param file where to write it; standard output without one. */
-export async function exportTo(file: string | undefined, { force = false }: { force?: boolean }, io: Context) {
+async function exportTo(file: string | undefined, { force = false }: { force?: boolean }, io: Context) {
   const path = file === undefined ? null : resolve(io.cwd, file)
   if (path !== null && !force && existsSync(path))
     throw new CommandError(
@@ -282,7 +351,7 @@ function toNumber(text: string): number {
 /** Of a note. */
 const MOST_REFRESHED = 20
 
-export interface RefreshFlags extends DecideFlags {
+interface RefreshFlags extends DecideFlags {
   from?: string
 }
 

@@ -57,7 +57,7 @@ export function toCommandError(cause: unknown, command = 'tollgate'): CommandErr
 }
 
 /** What a service has refused, with what its failure tells beside its kind. */
-export interface Refused {
+interface Refused {
   kind: string
   message: string
   [detail: string]: unknown

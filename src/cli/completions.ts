@@ -4,6 +4,20 @@
  */
 import type { Command, Option } from 'commander'
 import { usageError } from './command-error.ts'
+import { type Context, toExamples } from './io.ts'
+
+export function addCompletions(command: Command, context: Context): void {
+  command
+    .argument('<shell>', 'bash, zsh or fish')
+    .addHelpText(
+      'after',
+      toExamples(
+        'completions bash > ~/.local/share/bash-completion/completions/tollgate',
+        'completions fish > ~/.config/fish/completions/tollgate.fish',
+      ),
+    )
+    .action(async (shell: string) => context.stdout(toScript(shell)))
+}
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const
 
@@ -43,7 +57,7 @@ complete -c tollgate -f -a '(__tollgate_complete)'
 const OR = new Intl.ListFormat('en-GB', { type: 'disjunction' })
 
 /** The script of a shell. Throws a usage error for one that has none. */
-export function toScript(shell: string): string {
+function toScript(shell: string): string {
   const known = SHELLS.find((one) => one === shell)
   if (known === undefined) throw usageError(`There are no completions for ${shell}: name ${OR.format(SHELLS)}.`)
   return SCRIPTS[known]

@@ -19,8 +19,8 @@ import type { UsageReader } from '../store/report-store.ts'
 import type { VaultState } from '../store/vault.ts'
 import type { ServerLookup } from './control-client.ts'
 import { type Context, toAgo, version } from './io.ts'
+import { toCatalogFile } from './serve.ts'
 import { toBreakers, toServerNote, toTrouble, toUnusedCredentials } from './upstream-text.ts'
-import { toCatalogFile } from './words/serve.ts'
 
 /** Looks at the server itself. `own` is the version of this binary. */
 export function checkServer(found: ServerLookup, dataFolder: string, own: string, nowMs: number): Check[] {

@@ -3,6 +3,7 @@
  * do. Works in whatever state things are in, with and without a running server, and never makes or changes anything.
  */
 
+import type { Command } from 'commander'
 import { toServeConfig } from '../config.ts'
 import { type Check, checkKeys } from '../documents/checks.ts'
 import { toDeclared, toRow } from '../documents/upstream.ts'
@@ -32,7 +33,11 @@ import {
   checkTransport,
   checkUpstreams,
 } from './doctor-server.ts'
-import { type Context, printJson, toIndented, toPrintable, version } from './io.ts'
+import { type Context, printJson, toExamples, toIndented, toPrintable, version } from './io.ts'
+
+export function addDoctor(command: Command, context: Context): void {
+  command.addHelpText('after', toExamples('doctor', 'doctor --data /var/lib/tollgate')).action(() => doctor(context))
+}
 
 export async function doctor(io: Context): Promise<void> {
   const checks = await examine(io)

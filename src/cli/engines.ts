@@ -1,15 +1,37 @@
 /** `tollgate engines install | list`: the programs that serve models of files, in `engines/` of the data folder. */
 import { readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import type { Command } from 'commander'
 import { giveToOwner } from '../backup/files.ts'
 import { enginesFolder, findEngine, LLAMA_SERVER } from '../processes/command.ts'
 import { type Installed, install, listEngines, NotInstalled } from '../processes/engines.ts'
 import { freeBytesOf } from '../store/files.ts'
 import { prepareDataFolder } from '../store/sqlite/open.ts'
 import { CommandError, usageError } from './command-error.ts'
-import { type Context, printJson, toPrintable, toTable, toTime } from './io.ts'
+import { type Context, printJson, toExamples, toPrintable, toTable, toTime } from './io.ts'
 
-export interface InstallFlags {
+export function addEngines(group: Command, context: Context): void {
+  group
+    .command('install')
+    .description('unpack a build of llama.cpp beside the data, try it, and use it; the one before is kept')
+    .option('--from <file>', 'a .tar.gz that you have downloaded')
+    .option('--sha256 <hex>', 'what its publisher says that it has')
+    .addHelpText(
+      'after',
+      toExamples(
+        'engines install --from llama-bin-ubuntu-x64.tar.gz --sha256 4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865',
+        'engines install --json --from llama-bin-ubuntu-vulkan-x64.tar.gz --sha256 9355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865',
+      ),
+    )
+    .action((flags: InstallFlags) => installEngine(flags, context))
+  group
+    .command('list')
+    .description('list what is installed, and which is used')
+    .addHelpText('after', toExamples('engines list', 'engines list --json'))
+    .action(() => list(context))
+}
+
+interface InstallFlags {
   from?: string
   sha256?: string
 }
@@ -19,7 +41,7 @@ const LEAST_FREE_BYTES = 2 ** 30
 /** No build of an engine is larger. */
 const MOST_BYTES = 16 * 2 ** 30
 
-export async function installEngine({ from, sha256 }: InstallFlags, io: Context): Promise<void> {
+async function installEngine({ from, sha256 }: InstallFlags, io: Context): Promise<void> {
   if (from === undefined)
     throw usageError(
       `Say which build with --from FILE --sha256 HEX: download one (https://github.com/ggml-org/llama.cpp/releases) for ${process.platform}-${process.arch}, or put ${LLAMA_SERVER} on the PATH.`,
@@ -53,7 +75,7 @@ function listWithin(folder: string): string[] {
   })
 }
 
-export async function list(io: Context): Promise<void> {
+async function list(io: Context): Promise<void> {
   const { dataFolder, environment } = io
   const engines = listEngines(dataFolder)
   const used = findEngine(dataFolder, environment)

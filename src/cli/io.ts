@@ -92,6 +92,10 @@ export async function withStore<T>(
   }
 }
 
+/** Two command lines to copy, without the program's name, for below the help of a command. */
+export const toExamples = (...lines: [string, string]) =>
+  `\nExamples:\n${lines.map((line) => `  tollgate ${line}\n`).join('')}`
+
 /** Prints one JSON document. */
 export function printJson(io: Io, document: unknown): void {
   io.stdout(`${JSON.stringify(document, toNumber, 2)}\n`)

@@ -2,6 +2,8 @@
  * `tollgate keys create | list | show | edit | rotate | revoke`, as the admin API answers them. A secret is printed once, by `create` or
  * `rotate`, alone on its line.
  */
+
+import type { Command } from 'commander'
 import type { KeyDocument } from '../documents/key.ts'
 import { toShortId } from '../domain/id.ts'
 import { toDay, toMs } from '../domain/time.ts'
@@ -10,8 +12,18 @@ import { DEFAULT_OVERLAP_MS, OVERLAP_MS } from '../keys/service.ts'
 import { toMasked } from '../keys/token.ts'
 import { answerOf, toBehindNote, withAdmin } from './admin-client.ts'
 import { usageError } from './command-error.ts'
-import { type Context, printJson, toDescribedTable, toFactLines, toPrintable, toShort, toTime } from './io.ts'
 import {
+  type Context,
+  printJson,
+  toDescribedTable,
+  toExamples,
+  toFactLines,
+  toPrintable,
+  toShort,
+  toTime,
+} from './io.ts'
+import {
+  addKeyOptions,
   type Fact,
   type Flags,
   toBudgetCell,
@@ -26,6 +38,59 @@ import {
   warnOf,
 } from './key-fields.ts'
 import { toName } from './values.ts'
+
+const WHICH_KEY = 'its name, six digits or more of its id, or the last four characters of the key itself'
+
+export function addKeys(group: Command, context: Context): void {
+  addKeyOptions(group.command('create'), { canBeNone: false })
+    .description('make a key and print it, once; it needs a --name')
+    .addHelpText(
+      'after',
+      toExamples(
+        'keys create --name dev',
+        "keys create --name batch --model 'openai/*' --rpm 60 --budget 20/month --expires 90d",
+      ),
+    )
+    .action((flags: Flags) => create(flags, context))
+  group
+    .command('list')
+    .description('list the keys that let somebody in, oldest first, with what each has spent, and its last use')
+    .option('--all', 'revoked and expired ones, too')
+    .addHelpText('after', toExamples('keys list', 'keys list --all --json'))
+    .action((flags: { all?: boolean }) => list(flags, context))
+  group
+    .command('show')
+    .description('show all that is known of a key')
+    .argument('<key>', WHICH_KEY)
+    .addHelpText('after', toExamples('keys show dev', 'keys show 4f9a21c8 --json'))
+    .action((key: string) => show(key, context))
+  addKeyOptions(group.command('edit'), { canBeNone: true })
+    .description(
+      'change a key; what is not said stays, and so does what it has spent. `none` takes a limit away: --budget none',
+    )
+    .argument('<key>', WHICH_KEY)
+    .addHelpText(
+      'after',
+      toExamples('keys edit dev --budget 50/month --rpm none', 'keys edit 4f9a21c8 --name ci --team research'),
+    )
+    .action((key: string, flags: Flags) => edit(key, flags, context))
+  group
+    .command('rotate')
+    .description('give a key a new secret and print it, once; the one before works on for a while')
+    .argument('<key>', WHICH_KEY)
+    .option(
+      '--overlap <time>',
+      'how long both work, such as 7d; 0 ends the one before at once, as where it leaked (default 24h)',
+    )
+    .addHelpText('after', toExamples('keys rotate dev', 'keys rotate dev --overlap 0'))
+    .action((key: string, flags: { overlap?: string }) => rotate(key, flags, context))
+  group
+    .command('revoke')
+    .description('stop a key for good, with all of its secrets')
+    .argument('<key>', WHICH_KEY)
+    .addHelpText('after', toExamples('keys revoke dev', 'keys revoke 4f9a21c8'))
+    .action((key: string) => revoke(key, context))
+}
 
 /** As a part of a path. */
 const idOf = (which: string) => ({ id: encodeURIComponent(which) })
@@ -142,7 +207,7 @@ function toSecretText({ last_four, created_ms, expires_ms: endMs }: KeyDocument[
   return endMs === null ? since : `${since}, ${endMs > nowMs ? 'ends' : 'ended'} ${toTime(endMs)}`
 }
 
-export async function edit(which: string, flags: Flags, io: Context): Promise<void> {
+async function edit(which: string, flags: Flags, io: Context): Promise<void> {
   const changes = toKeyChanges(flags, { canBeNone: true }, io.nowMs())
   if (Object.keys(changes).length === 0) throw usageError('Say what to change, such as --rpm 60 or --budget none.')
   const { before, key } = await withAdmin(io, {}, async ({ api }) => {
@@ -159,7 +224,7 @@ export async function edit(which: string, flags: Flags, io: Context): Promise<vo
   )
 }
 
-export async function rotate(which: string, { overlap }: { overlap?: string }, io: Context): Promise<void> {
+async function rotate(which: string, { overlap }: { overlap?: string }, io: Context): Promise<void> {
   const overlapMs = overlap === undefined ? DEFAULT_OVERLAP_MS : toMs(overlap.trim(), OVERLAP_MS)
   if (overlapMs === null) throw usageError(`--overlap '${overlap}' is no span: write 24h, 7d or 0; at most 365d.`)
   const made = await withAdmin(io, {}, ({ api }) =>

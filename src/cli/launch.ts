@@ -8,6 +8,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
+import type { Command } from 'commander'
+import { Argument } from 'commander'
 import { mintId } from '../domain/id.ts'
 import type { Environment } from '../domain/snapshot.ts'
 import { toBody } from '../keys/changes.ts'
@@ -15,12 +17,33 @@ import { answerOf, withAdmin } from './admin-client.ts'
 import { type AskedServer, chooseServer, fetchFrom, listOffers, type Offer } from './ask.ts'
 import { AgentEnded, CommandError } from './command-error.ts'
 import { findServer } from './control-client.ts'
-import { type Context, printJson } from './io.ts'
+import { type Context, printJson, toExamples } from './io.ts'
 import { toBudget } from './values.ts'
-import type { AgentName } from './words/ask.ts'
+
+const AGENTS = ['claude', 'codex', 'aider', 'llm'] as const
+type AgentName = (typeof AGENTS)[number]
+
+export function addLaunch(command: Command, context: Context): void {
+  command
+    .addArgument(new Argument('<agent>', 'which one').choices(AGENTS))
+    .argument('[words...]', 'what the agent is told itself, behind `--`')
+    .option('--model <slug>', 'what it works with (default: the only model that is ready and can call tools)')
+    .option('--key <key>', 'a key that there is (or TOLLGATE_KEY) in place of one that is made')
+    .option('--url <address>', 'the address of another server; needs a key')
+    .option('--budget <usd>', 'what the key that is made for it may cost: 20/month, 0.10/day, or 5 in total')
+    .option('--print', 'print how it would be started; the key in it stays')
+    .addHelpText(
+      'after',
+      toExamples(
+        'launch claude --model anthropic/claude-sonnet-4-5 --budget 5/day',
+        'launch codex --model openai/gpt-5 -- exec "Fix the failing test"',
+      ),
+    )
+    .action((agent: AgentName, words: string[], flags: LaunchFlags) => launch(agent, words, flags, context))
+}
 
 /** The options of `launch`, as they stand on the command line. */
-export interface LaunchFlags {
+interface LaunchFlags {
   model?: string
   key?: string
   url?: string

@@ -2,6 +2,8 @@
  * `tollgate models list | show`: the models that may be asked for, from the database; whether they are ready, from the running
  * server, if one runs, else as far as the environment tells.
  */
+
+import type { Command } from 'commander'
 import { closest } from '../catalog/entry.ts'
 import type { PriceOfModel, ShownModel, ShownRoute } from '../documents/model.ts'
 import { toFigureText } from '../domain/model-server.ts'
@@ -10,7 +12,75 @@ import { isOfTokens, type PricingItem } from '../domain/usage.ts'
 import { answerOf, withAdmin } from './admin-client.ts'
 import { CommandError } from './command-error.ts'
 import { noteServer } from './control-client.ts'
-import { type Context, printJson, toDescribedTable, toFactLines, toPrintable, toTable, toTime } from './io.ts'
+import {
+  type Context,
+  printJson,
+  toDescribedTable,
+  toExamples,
+  toFactLines,
+  toPrintable,
+  toTable,
+  toTime,
+} from './io.ts'
+import type { ModelFlags } from './local-model.ts'
+import { toCatalogFile } from './serve.ts'
+
+export function addModels(group: Command, context: Context): void {
+  group
+    .command('list')
+    .description('list models: context, USD per million tokens, whether they are ready, what they can do')
+    .argument('[pattern...]', 'those that match, such as openai/*')
+    .option(
+      '--all',
+      'also those that are disabled, that GET /v1/models does not list, or that are of a wildcard and not ready',
+    )
+    .addHelpText('after', toExamples('models list', "models list 'openai/*' --all"))
+    .action((patterns: string[], flags: { all?: boolean }) => list(patterns, flags, context))
+  group
+    .command('show')
+    .description('show a model: facts, prices, routes, and why it is not ready')
+    .argument('<slug>', 'its name, or another name that it has')
+    .addHelpText('after', toExamples('models show tollgate/demo', 'models show openai/gpt-4o-mini --json'))
+    .action((slug: string) => show(slug, context))
+  group
+    .command('add')
+    .description(
+      'have a model of a file served here: reads what it is, and says how it is run in models.d/ of the data folder',
+    )
+    .argument('<path>', 'a .gguf file, any part of one, or a folder with one model')
+    .option('--name <slug>', 'what it is called (default: local/ and the name of its file)')
+    .option('--context <n>', 'tokens of one request (default: what fits into the memory, at most 32768)')
+    .option('--slots <n>', 'requests that it answers at a time (default 2)')
+    .option('--memory <size>', 'what is planned for it, such as 4G (default: estimated)')
+    .option(
+      '--device <name>',
+      'whose memory it takes, such as CUDA0 or cpu, where memory in the catalogue is by device',
+    )
+    .option('--mmproj <file>', 'the projector by which it reads pictures or sound')
+    .option(
+      '--catalog <file>',
+      'the catalogue that the server begins with, if not a usual one: it must not have the same',
+    )
+    .addHelpText(
+      'after',
+      toExamples(
+        'models add ./gemma-3-4b-it-Q4_K_M.gguf',
+        'models add /models/gemma --name local/gemma --context 8192 --slots 4',
+      ),
+    )
+    .action(async (path: string, { catalog, ...flags }: ModelFlags & { catalog?: string }) =>
+      (await import('./models-add.ts')).add(path, { ...flags, catalog: toCatalogFile(catalog, context) }, context),
+    )
+  group
+    .command('remove')
+    .description('take away a model that was added from a file; that stays')
+    .argument('<slug>', 'its name')
+    .option('--plan', 'show what that would delete, and delete nothing')
+    .addHelpText('after', toExamples('models remove local/gemma', 'models remove local/gemma --plan'))
+    .action(async (slug: string, flags: { plan?: boolean }) =>
+      (await import('./models-add.ts')).remove(slug, flags, context),
+    )
+}
 
 /** @param all also those that are disabled, that no list of the API shows, and those of a wildcard that are not ready. */
 export async function list(
@@ -72,7 +142,7 @@ export async function show(name: string, io: Context): Promise<void> {
 const MAX_PRICES = 10
 
 /** All that is known of a model, a line each. */
-export function toModelText(row: ShownModel, aliases: readonly string[], prices: readonly PriceOfModel[]): string {
+function toModelText(row: ShownModel, aliases: readonly string[], prices: readonly PriceOfModel[]): string {
   const facts: [what: string, text: string][] = [
     ['context', `${row.context_length} tokens, at most ${row.max_output_length} of them written`],
     ['reads', row.input_modalities.join(', ')],
@@ -138,10 +208,10 @@ function toPrices(pricing: readonly PricingItem[]): string {
   return `USD for a million tokens: ${items.join('; ')}`
 }
 
-export const MODEL_HEADINGS = ['MODEL', 'CONTEXT', '$/M IN', '$/M OUT', 'READY', 'CAN']
+const MODEL_HEADINGS = ['MODEL', 'CONTEXT', '$/M IN', '$/M OUT', 'READY', 'CAN']
 
 /** The cells of a row, under MODEL_HEADINGS. The price is that of its first route. */
-export function toModelCells(row: ShownModel): string[] {
+function toModelCells(row: ShownModel): string[] {
   const [base] = row.routes[0]?.pricing ?? row.pricing
   const toPrice = (price = '0') => (row.pricing.length === 0 ? '?' : toPerMillion(price))
   return [

@@ -3,19 +3,51 @@
  * brings the ledger up to date first. A reader that is slower than requests finish misses some and is told how many.
  */
 
+import type { Command } from 'commander'
 import type { FinishedDocument } from '../documents/request.ts'
 import { toDefined } from '../domain/changes.ts'
 import { toShortId } from '../domain/id.ts'
-import { REQUEST_STATUSES } from '../domain/report-filters.ts'
+import { REQUEST_FILTERS, REQUEST_STATUSES } from '../domain/report-filters.ts'
 import { count } from '../domain/text.ts'
 import { answerOf, toBehindNote, withAdmin } from './admin-client.ts'
 import { CommandError, usageError } from './command-error.ts'
 import { toRefusal } from './control-client.ts'
-import { type Context, printJson, toPrintable } from './io.ts'
+import { type Context, printJson, toExamples, toPrintable } from './io.ts'
 import { toCost, toElapsed, toNote, toRequestTable, toRequestText } from './request-text.ts'
-import { toCount, toMoment } from './values.ts'
+import { addParameters, toCount, toMoment } from './values.ts'
 
-export interface ListFlags extends FilterFlags {
+const FILTERS = [...REQUEST_FILTERS, 'status', 'errors'] as const
+const repeatable = ['status']
+
+export function addRequests(group: Command, context: Context): void {
+  const listing = group
+    .command('list')
+    .description('list requests, newest first (rejected requests are only in the server log)')
+  addParameters(listing, [...FILTERS, 'limit', 'before', 'since', 'until'], {
+    repeatable,
+    defaults: { limit: '50' },
+  })
+    .addHelpText(
+      'after',
+      toExamples('requests list --errors --since 24h', "requests list --key dev --model 'openai/*' --limit 20"),
+    )
+    .action((flags: ListFlags) => list(flags, context))
+  const following = group.command('tail').description('stream requests as they finish')
+  addParameters(following, FILTERS, { repeatable })
+    .addHelpText('after', toExamples('requests tail', 'requests tail --errors --json'))
+    .action((flags: FilterFlags) => tail(flags, context))
+  group
+    .command('show')
+    .description("show a request's calls and cost breakdown; exits 1 if the cost doesn't match")
+    .argument('<id>', 'its ID, x-request-id, or the ID of the response; four digits or more from either end do')
+    .addHelpText(
+      'after',
+      toExamples('requests show 3e1da544', 'requests show req_0192f3a1c5d27e8b9a4f6d1c2b3a4e5f --json'),
+    )
+    .action((id: string) => show(id, context))
+}
+
+interface ListFlags extends FilterFlags {
   limit: string
   before?: string
   since?: string
@@ -65,7 +97,7 @@ export async function show(id: string, io: Context): Promise<void> {
 /** Only the beginning is waited for: then nothing may happen for hours. */
 const BEGIN_MS = 15_000
 
-export function tail(flags: FilterFlags, io: Context): Promise<void> {
+function tail(flags: FilterFlags, io: Context): Promise<void> {
   const query = new URLSearchParams(
     Object.entries(toFilter(flags)).map(([name, value]): [string, string] => [name, String(value)]),
   )
@@ -125,7 +157,7 @@ function toLine(row: FinishedDocument): string {
 }
 
 /** As they stand on the command line. */
-export interface FilterFlags {
+interface FilterFlags {
   key?: string
   team?: string
   model?: string

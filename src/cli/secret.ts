@@ -4,6 +4,7 @@
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Command } from 'commander'
 import type { NewCredential } from '../catalog/add-upstream.ts'
 import { count } from '../domain/text.ts'
 import { CLEARED, createVault, inspectVault } from '../store/vault.ts'
@@ -11,10 +12,19 @@ import { answerOf, withAdmin } from './admin-client.ts'
 import { requireYes } from './catalog-changes.ts'
 import { CommandError, usageError } from './command-error.ts'
 import { askVault, findServer } from './control-client.ts'
-import { type Context, printJson, toPrintable, withStore } from './io.ts'
+import { type Context, printJson, toExamples, toPrintable, withStore } from './io.ts'
+
+export function addSecret(group: Command, context: Context): void {
+  group
+    .command('rotate')
+    .description('seal them all anew, by a new secret; may be cut off at any time, and done again')
+    .option('--yes', 'ask nothing: for scripts')
+    .addHelpText('after', toExamples('secret rotate', 'secret rotate --yes --data /var/lib/tollgate'))
+    .action((flags: { yes?: boolean }) => rotate(flags, context))
+}
 
 /** What is not kept is told before it goes; whoever sits at a terminal has to say yes to it. */
-export async function rotate({ yes = false }: { yes?: boolean }, io: Context): Promise<void> {
+async function rotate({ yes = false }: { yes?: boolean }, io: Context): Promise<void> {
   io.stderr(toKeep(io.dataFolder))
   if (!yes && io.isTerminal(2)) await requireYes('Replace it?', io)
   const { credentials, unopened } = await withAdmin(io, {}, ({ operator }) => answerOf(operator.secret.rotate.post()))

@@ -13,7 +13,7 @@ import type { Server } from '../server/server.ts'
 import type { ConfigStore, Settings } from '../store/config-store.ts'
 import { type Context, version } from './io.ts'
 
-export interface ServedCatalog {
+interface ServedCatalog {
   /** Its path, or `built-in catalog.yaml`. */
   label: string
   /** Whether none was ever applied before, once this one is: the installation was empty. */
@@ -30,7 +30,7 @@ export interface ServedCatalog {
 
 const WATCH_MS = 1_000
 
-export interface ServedOptions {
+interface ServedOptions {
   /** The one that was named. */
   file: string | undefined
   /** The settings of the server whose rows count: no flag and no variable has them. */

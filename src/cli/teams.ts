@@ -1,11 +1,23 @@
 /** `tollgate teams create | list | show | edit`, as the admin API answers them. */
+
+import type { Command } from 'commander'
 import type { KeyDocument, TeamDocument } from '../documents/key.ts'
 import { toShortId } from '../domain/id.ts'
 import { toBody } from '../keys/changes.ts'
 import { answerOf, toBehindNote, withAdmin } from './admin-client.ts'
 import { usageError } from './command-error.ts'
-import { type Context, printJson, toDescribedTable, toFactLines, toPrintable, toShort, toTime } from './io.ts'
 import {
+  type Context,
+  printJson,
+  toDescribedTable,
+  toExamples,
+  toFactLines,
+  toPrintable,
+  toShort,
+  toTime,
+} from './io.ts'
+import {
+  addTeamOptions,
   type Fact,
   type Flags,
   toBudgetCell,
@@ -20,6 +32,42 @@ import {
   warnOf,
 } from './key-fields.ts'
 import { toName } from './values.ts'
+
+const WHICH_TEAM = 'its name, or six digits or more of its id'
+
+export function addTeams(group: Command, context: Context): void {
+  addTeamOptions(group.command('create'), { canBeNone: false })
+    .description('make a team; it needs a --name. A request passes the limits of its key and of its team')
+    .addHelpText(
+      'after',
+      toExamples(
+        'teams create --name research',
+        "teams create --name research --budget 200/month --rpm 600 --model 'openai/*'",
+      ),
+    )
+    .action((flags: Flags) => create(flags, context))
+  group
+    .command('list')
+    .description('list all teams, oldest first, with what each has spent of its budget')
+    .addHelpText('after', toExamples('teams list', 'teams list --json'))
+    .action(() => list(context))
+  group
+    .command('show')
+    .description('show all that is known of a team, and its keys')
+    .argument('<team>', WHICH_TEAM)
+    .addHelpText('after', toExamples('teams show research', 'teams show 4f9a21c8 --json'))
+    .action((team: string) => show(team, context))
+  addTeamOptions(group.command('edit'), { canBeNone: true })
+    .description(
+      'change a team; what is not said stays, and so does what it has spent. `none` takes a limit away: --budget none',
+    )
+    .argument('<team>', WHICH_TEAM)
+    .addHelpText(
+      'after',
+      toExamples('teams edit research --budget 300/month --rpm none', 'teams edit 4f9a21c8 --name lab --scope local'),
+    )
+    .action((team: string, flags: Flags) => edit(team, flags, context))
+}
 
 /** As a part of a path. */
 const idOf = (which: string) => ({ id: encodeURIComponent(which) })

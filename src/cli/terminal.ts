@@ -69,7 +69,7 @@ export const toPaint = (isRead: boolean, environment: Environment): Paint =>
   isRead && wantsColour(environment) ? COLOURS : PLAIN
 
 /** What is done, and of how much. */
-export interface Progress {
+interface Progress {
   (done: number, of: number): void
   /** Takes the bar away. */
   end(): void

@@ -137,7 +137,7 @@ async function toCredential(
 const MOST_UNPRICED = 20
 
 /** What the lines of a plan do not say. */
-export function tellFound(added: Added, { notes, others }: Discovered, io: Context): void {
+function tellFound(added: Added, { notes, others }: Discovered, io: Context): void {
   const { unpriced } = added
   for (const note of [...notes, ...added.notes]) io.stderr(`note: ${toPrintable(note)}\n`)
   if (others > 0)
@@ -332,7 +332,7 @@ const toCommand = (server: FoundServer) =>
   `tollgate upstreams add ${server.preset}${isAtUsual(server) ? '' : ` --base-url ${server.baseUrl}`}`
 
 /** Says on standard error where the server cannot use the upstream yet, and what to do. */
-export async function warnOfServer(id: string, io: Context): Promise<void> {
+async function warnOfServer(id: string, io: Context): Promise<void> {
   const found = await findServer(io.dataFolder)
   if (found.kind !== 'server') return
   const upstream = found.status.upstreams.find((one) => one.id === id)

@@ -4,7 +4,10 @@
  * record and paid as any other, under the key `system`.
  */
 import { readFile } from 'node:fs/promises'
+import type { Command } from 'commander'
+import { Option } from 'commander'
 import type { ShownUpstream, UpstreamTest } from '../documents/upstream.ts'
+import { DIALECTS, isBuiltIn } from '../domain/dialects.ts'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { toUsd } from '../domain/usage.ts'
 import { logOf } from '../processes/managed.ts'
@@ -13,12 +16,129 @@ import { type AdminClient, answerOf, withAdmin } from './admin-client.ts'
 import { type AskedServer, fetchFrom, listOffers, readAnswer, toCheapest } from './ask.ts'
 import { CommandError, usageError } from './command-error.ts'
 import { type Drive, driveServer, findServer, noteServer, type ServerLookup } from './control-client.ts'
-import { type Context, printJson, toDescribedTable, toPrintable } from './io.ts'
+import { type Context, printJson, toDescribedTable, toExamples, toPrintable } from './io.ts'
 import { toAdvice, toUpstreamTable } from './upstream-text.ts'
+import type { AddFlags, DiscoverFlags, EditFlags } from './upstreams-add.ts'
+import { collect } from './values.ts'
+
+export function addUpstreams(group: Command, context: Context): void {
+  withCredential(group.command('add'))
+    .description(
+      'add a provider with its models: as it lists them, with the facts and prices that are known. Shows first what that would make',
+    )
+    .argument('[provider]', 'its name, such as openai, anthropic, google or openrouter; of others, their --base-url')
+    .option('--name <id>', 'what the upstream is called (default: as the provider)')
+    .option('--base-url <url>', 'its address, if not the usual one, such as http://127.0.0.1:8000/v1')
+    .addOption(new Option('--dialect <format>', 'what it speaks, if nobody knows').choices(FORMATS))
+    .option(
+      '--models <pattern>',
+      'these models only, such as gpt-5*; NAME=SLUG has one called otherwise here (may be repeated)',
+      collect,
+    )
+    .option('--local', 'it costs nothing')
+    .option('--plan', 'show what that would make, and change nothing')
+    .option('--yes', 'ask nothing: for scripts')
+    .addHelpText(
+      'after',
+      toExamples(
+        'upstreams add openai',
+        "upstreams add openrouter --models 'deepseek/*' --key-env OPENROUTER_API_KEY --yes",
+      ),
+    )
+    .action(async (provider: string | undefined, flags: AddFlags) =>
+      (await import('./upstreams-add.ts')).add(provider, flags, context),
+    )
+  group
+    .command('discover')
+    .description(
+      'look which model servers answer on this machine, and for which providers there is a key in the environment. Loads and changes nothing',
+    )
+    .option('--enable', 'add the servers that are found')
+    .option('--at <url>', 'look there, and not at the usual ports (may be repeated)', collect)
+    .addHelpText('after', toExamples('upstreams discover', 'upstreams discover --enable'))
+    .action(async (flags: DiscoverFlags) => (await import('./upstreams-add.ts')).discover(flags, context))
+  group
+    .command('list')
+    .description('list all upstreams: state, breakers, deadlines, last error')
+    .addHelpText('after', toExamples('upstreams list', 'upstreams list --json'))
+    .action(() => list(context))
+  withCredential(group.command('edit'))
+    .description(
+      'change an upstream, which then is an administrator’s: no file changes it. Where it moves, its key is to be given again',
+    )
+    .argument('<id>', 'what it is called')
+    .option('--base-url <url>', 'its address')
+    .option(
+      '--models <pattern>',
+      'ask it for its list again, and add these models, as for add (may be repeated)',
+      collect,
+    )
+    .option('--enable', 'it may be asked again')
+    .option('--disable', 'nothing is sent to it')
+    .option('--rpm <n>', 'requests per minute that its provider allows; none = no limit')
+    .option('--tpm <n>', 'tokens per minute that its provider allows; none = no limit')
+    .option('--concurrency <n>', 'calls at a time that its provider allows; none = no limit')
+    .option('--plan', 'show what that would change, and change nothing')
+    .option('--yes', 'ask nothing: for scripts')
+    .addHelpText('after', toExamples('upstreams edit openai --key', "upstreams edit openai --models 'gpt-5*'"))
+    .action(async (id: string, flags: EditFlags) => (await import('./upstreams-add.ts')).edit(id, flags, context))
+  group
+    .command('remove')
+    .description('delete an upstream that was added, with the models and routes that were found there')
+    .argument('<id>', 'what it is called')
+    .option('--plan', 'show what that would delete, and delete nothing')
+    .addHelpText('after', toExamples('upstreams remove openai --plan', 'upstreams remove openai'))
+    .action(async (id: string, flags: { plan?: boolean }) =>
+      (await import('./upstreams-add.ts')).remove(id, flags, context),
+    )
+  group
+    .command('test')
+    .description(
+      'ask upstreams, by what costs nothing, whether they could answer now; exit 1 if one could not. A running server asks, and goes by what it finds',
+    )
+    .argument('[id...]', 'the ones to ask; else all that are enabled')
+    .option('--call', 'make one tiny call to each that is named: paid, and on record under the key `system`')
+    .option('--model <slug>', 'the model that --call asks; else the cheapest')
+    .addHelpText('after', toExamples('upstreams test', 'upstreams test openai --call'))
+    .action(async (ids: string[], { call: isCall, model }: { call?: boolean; model?: string }) => {
+      if (isCall) return call(ids, model, context)
+      if (model !== undefined) throw usageError('--model is for --call alone: without it nothing is asked of a model.')
+      return test(ids, context)
+    })
+  group
+    .command('start')
+    .description('start the model server of an upstream that the running server has, and wait until it is ready')
+    .argument('<id>', 'what it is called')
+    .addHelpText('after', toExamples('upstreams start gemma', 'upstreams start gemma --json'))
+    .action((id: string) => drive(id, 'start', context))
+  group
+    .command('stop')
+    .description('stop the model server of an upstream once its answers have ended; the next request starts it again')
+    .argument('<id>', 'what it is called')
+    .option('--now', 'at once, where it hangs; its answers break off')
+    .addHelpText('after', toExamples('upstreams stop gemma', 'upstreams stop gemma --now'))
+    .action((id: string, { now }: { now?: boolean }) => drive(id, now ? 'stop now' : 'stop', context))
+  group
+    .command('logs')
+    .description('print the end of what the model server of an upstream has written')
+    .argument('<id>', 'what it is called')
+    .option('--lines <n>', 'how many lines', '100')
+    .addHelpText('after', toExamples('upstreams logs gemma', 'upstreams logs gemma --lines 1000'))
+    .action((id: string, { lines }: { lines: string }) => logs(id, lines, context))
+}
+
+const FORMATS = DIALECTS.filter((dialect) => !isBuiltIn({ dialect }))
+
+const withCredential = (command: Command) =>
+  command
+    .option('--key-env <variable>', 'the variable of the server’s environment that has its key')
+    .option('--key-stdin', 'its key is piped in, and stored sealed')
+    .option('--key', 'its key is asked for, and stored sealed')
+    .option('--no-key', 'it needs none')
 
 const read = async ({ api }: AdminClient): Promise<ShownUpstream[]> => (await answerOf(api.upstreams.get())).upstreams
 
-export async function list(io: Context): Promise<void> {
+async function list(io: Context): Promise<void> {
   const { rows, found } = await withAdmin(io, { readonly: true }, async (admin) => ({
     rows: await read(admin),
     found: admin.found,
@@ -88,7 +208,7 @@ function toMessage({ state, reason }: UpstreamTest): string {
   return toPrintable(reason ?? state)
 }
 
-export async function drive(id: string, what: Drive, io: Context): Promise<void> {
+async function drive(id: string, what: Drive, io: Context): Promise<void> {
   const status = await driveServer(io.dataFolder, id, what)
   const { state, reason } = status
   const name = toPrintable(id)
@@ -102,7 +222,7 @@ export async function drive(id: string, what: Drive, io: Context): Promise<void>
   throw new CommandError('server_failed', `The model server of ${name} could not be started: ${why}.`)
 }
 
-export async function logs(id: string, lines: string, io: Context): Promise<void> {
+async function logs(id: string, lines: string, io: Context): Promise<void> {
   const most = Number(lines)
   if (!Number.isInteger(most) || most < 1) throw usageError('--lines is a number from 1 on.')
   // What is no upstream's name could be the path of another file.
@@ -145,7 +265,7 @@ interface Called {
 /** Enough for a word or two. */
 const MAX_TOKENS = 16
 
-export async function call(ids: readonly string[], model: string | undefined, io: Context): Promise<void> {
+async function call(ids: readonly string[], model: string | undefined, io: Context): Promise<void> {
   if (ids.length === 0) throw usageError('A call costs something: name the upstreams that --call is to ask.')
   const found = await findServer(io.dataFolder)
   if (found.kind === 'silent') throw new CommandError('server_silent', `The server cannot be asked: ${found.why}.`)

@@ -2,6 +2,8 @@
  * `tollgate usage`: who spent what. A table with bars on a terminal, CSV elsewhere (`--table`, `--csv` and `--json` say otherwise). Works
  * beside a running server, which brings its database up to date first, and reads only.
  */
+
+import type { Command } from 'commander'
 import { toGroupFields, type UsageFields } from '../documents/usage.ts'
 import { toShortId } from '../domain/id.ts'
 import { asText } from '../domain/json.ts'
@@ -12,13 +14,31 @@ import { toDimensions } from '../ledger/usage.ts'
 import { RESOLUTION } from '../store/histogram.ts'
 import { readAnswerOf, toBehindNote, withAdmin } from './admin-client.ts'
 import { usageError } from './command-error.ts'
-import { type Context, printJson, toShort, toTable, toTime } from './io.ts'
+import { type Context, printJson, toExamples, toShort, toTable, toTime } from './io.ts'
 import { toRounded } from './money.ts'
 import type { Paint } from './terminal.ts'
-import { toMoment } from './values.ts'
+import { addParameters, toMoment } from './values.ts'
+
+export function addUsage(command: Command, context: Context): void {
+  addParameters(command, ['by', 'since', 'until', ...USAGE_FILTERS], {
+    repeatable: USAGE_FILTERS,
+    defaults: { by: 'key', since: '7d' },
+  })
+    .option('--limit <n>', 'maximum number of rows, by cost; the rest are summed into one', '10000')
+    .option('--csv', 'CSV, on a terminal too')
+    .option('--table', 'the table, in a pipe too')
+    .addHelpText(
+      'after',
+      toExamples(
+        'usage --since 30d',
+        'usage --by day,model --since 2026-11-01 --until 2026-12-01 --csv > november.csv',
+      ),
+    )
+    .action((flags: UsageFlags) => usage(flags, context))
+}
 
 /** The options of `usage`, as they stand on the command line. */
-export interface UsageFlags extends Partial<Record<(typeof USAGE_FILTERS)[number], string[]>> {
+interface UsageFlags extends Partial<Record<(typeof USAGE_FILTERS)[number], string[]>> {
   since: string
   until?: string
   by: string
@@ -147,13 +167,13 @@ const HEADINGS: Record<Dimension, string> = {
 const GAP = 2
 const BAR = { least: 8, most: 30 }
 
-export interface Terminal {
+interface Terminal {
   /** Columns. */
   width: number
   paint: Paint
 }
 
-export function toUsageTable(report: Usage, by: readonly Dimension[], { width, paint }: Terminal): string {
+function toUsageTable(report: Usage, by: readonly Dimension[], { width, paint }: Terminal): string {
   const { usage: rows, rest, total } = report
   const names = toNames(rows, by)
   const first = (text: string) => by.map((_, i) => (i === 0 ? text : ''))

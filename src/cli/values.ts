@@ -1,7 +1,10 @@
 /**
- * Reads the values of command line options: money, times, counts, names. Every refusal is a sentence that shows a right one,
- * and exit code 2. Pure; no floating point touches money.
+ * The values of command line options: money, times, counts, names; and the options that reports and lists have in common. Every refusal is
+ * a sentence that shows a right value, and exit code 2. Pure; no floating point touches money.
  */
+
+import type { Command } from 'commander'
+import { REPORT_PARAMETERS, type ReportParameter } from '../domain/report-filters.ts'
 import { toPastMs } from '../domain/time.ts'
 import { Misread, readBudget, readCount, readExpiry, readName } from '../keys/definition.ts'
 import { usageError } from './command-error.ts'
@@ -35,4 +38,28 @@ export function toMoment(option: string, text: string, nowMs: number): number {
 export function toName(text: string | undefined, hint: string): string {
   if (text === undefined) throw usageError(`--name is missing: ${hint}.`)
   return readOption('--name', () => readName(text))
+}
+
+/** Of an option that may be repeated. */
+export const collect = (text: string, before: string[] = []) => [...before, text]
+
+interface ParameterOptions {
+  repeatable?: readonly string[]
+  defaults?: Readonly<Record<string, string>>
+}
+
+/** Adds the options of reports and lists that have these names. */
+export function addParameters(
+  command: Command,
+  names: readonly ReportParameter[],
+  { repeatable = [], defaults = {} }: ParameterOptions = {},
+): Command {
+  for (const name of names) {
+    const { argument, description } = REPORT_PARAMETERS[name]
+    const flag = `--${name.replaceAll('_', '-')}${argument === null ? '' : ` ${argument}`}`
+    const text = description.replace(/^[A-Z]/, (letter) => letter.toLowerCase())
+    if (repeatable.includes(name)) command.option(flag, `${text} (repeatable)`, collect)
+    else command.option(flag, text, defaults[name])
+  }
+  return command
 }

@@ -9,7 +9,7 @@ import { isReady } from '../catalog/public.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
 import { version } from './io.ts'
 
-export interface Served {
+interface Served {
   /** Ends in `/v1`. */
   baseUrl: string
   snapshot: Snapshot

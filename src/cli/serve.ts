@@ -1,6 +1,6 @@
-/** `tollgate serve` in words: its options, each a setting that `config.ts` reads, with its default. `../run-server.ts` runs it. */
+/** `tollgate serve`: its options, each a setting that `config.ts` reads, with its default. `run-server.ts` runs it. */
 import type { Command } from 'commander'
-import type { Context } from '../io.ts'
+import { type Context, toExamples } from './io.ts'
 
 /** The catalogue that was named: by a flag or an argument, else in the environment. */
 export const toCatalogFile = (given: string | undefined, { environment }: Context) =>
@@ -15,12 +15,10 @@ interface ServeFlags {
 }
 
 const addForServe = async (path: string, catalogFile: string | undefined, context: Context) =>
-  (await import('../models-add.ts')).addOnce(path, catalogFile, context)
+  (await import('./models-add.ts')).addOnce(path, catalogFile, context)
 
-export function addServe(program: Command, context: Context): void {
-  program
-    .command('serve')
-    .description('run the gateway; the first start sets everything up')
+export function addServe(command: Command, context: Context): void {
+  command
     .argument('[model]', 'a .gguf file, or a folder with one, to serve: added as by models add where it is not yet')
     .option('--host <address>', 'address to listen on (default 127.0.0.1)')
     .option('--port <n>', 'port to listen on (default 4000)')
@@ -90,6 +88,13 @@ export function addServe(program: Command, context: Context): void {
       'how long an upstream is read on for its usage once a client has left, or off (default 10s)',
     )
     .option('--first-key', 'make and print a first key even without a terminal')
+    .addHelpText(
+      'after',
+      toExamples(
+        'serve ./gemma-3-4b-it-Q4_K_M.gguf',
+        'serve --host 0.0.0.0 --port 80 --data /var/lib/tollgate --catalog /etc/tollgate.yaml',
+      ),
+    )
     .action(async (path: string | undefined, { catalog, firstKey }: ServeFlags, command: Command) => {
       const flags = command.options.map((option) => {
         const name = option.attributeName()
@@ -100,7 +105,7 @@ export function addServe(program: Command, context: Context): void {
       })
       const catalogFile = toCatalogFile(catalog, context)
       const model = path === undefined ? null : await addForServe(path, catalogFile, context)
-      const { runServer } = await import('../run-server.ts')
+      const { runServer } = await import('./run-server.ts')
       await runServer(context, {
         flags: Object.fromEntries(flags),
         ...{ catalogFile, model },
