@@ -60,7 +60,7 @@ import {
   version,
   withStore,
 } from './io.ts'
-import { toCatalogFile } from './serve.ts'
+import { toCatalogFile } from './serve/serve.ts'
 
 const CATALOG_FILE = 'the catalogue; else <data>/catalog.yaml, else ./catalog.yaml, else the built-in one'
 const PRUNE = 'delete what a file has declared and this one no longer does'

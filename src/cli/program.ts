@@ -26,7 +26,7 @@ const GROUPS: readonly Group[] = [
   {
     name: 'serve',
     summary: 'run the gateway; the first start sets everything up',
-    load: async () => (await import('./serve.ts')).addServe,
+    load: async () => (await import('./serve/serve.ts')).addServe,
   },
   {
     name: 'ask',
@@ -56,7 +56,7 @@ const GROUPS: readonly Group[] = [
   {
     name: 'models',
     summary: 'show the models that may be asked for, and add those of files',
-    load: async () => (await import('./models.ts')).addModels,
+    load: async () => (await import('./models/models.ts')).addModels,
   },
   {
     name: 'engines',
@@ -66,7 +66,7 @@ const GROUPS: readonly Group[] = [
   {
     name: 'upstreams',
     summary: 'add, show, change and test the places that answer',
-    load: async () => (await import('./upstreams.ts')).addUpstreams,
+    load: async () => (await import('./upstreams/upstreams.ts')).addUpstreams,
   },
   {
     name: 'usage',
@@ -112,7 +112,7 @@ const GROUPS: readonly Group[] = [
   {
     name: 'doctor',
     summary: 'look for what is wrong with this installation, and say what to do; exit 1 if there is a problem',
-    load: async () => (await import('./doctor.ts')).addDoctor,
+    load: async () => (await import('./doctor/doctor.ts')).addDoctor,
   },
   {
     name: 'completions',

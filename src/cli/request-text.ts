@@ -7,7 +7,7 @@ import { count } from '../domain/text.ts'
 import { toDoubt, toUsd } from '../domain/usage.ts'
 import { isFar } from '../ledger/charge.ts'
 import { toDescribedTable, toFactLines, toIndented, toPrintable, toShort, toTable, toTime } from './io.ts'
-import { toConditionText, toPerMillion } from './models.ts'
+import { toConditionText, toPerMillion } from './models/models.ts'
 import type { Paint } from './terminal.ts'
 
 type Call = ChargeDocument['calls'][number]

@@ -1,6 +1,6 @@
 /**
  * A running server, put together from its parts in the order that safety asks for: storage, catalogue, snapshot, what is
- * known beside the database, and only then the network. `cli/run-server.ts` starts it and decides when it stops.
+ * known beside the database, and only then the network. `cli/serve/run-server.ts` starts it and decides when it stops.
  */
 import { logFinished, Speeds, toAll } from '../accounting/settle.ts'
 import { createShelf, type MakeBackup } from '../backup/shelf.ts'

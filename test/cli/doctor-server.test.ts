@@ -1,6 +1,6 @@
 /** What `doctor` makes of what a running server says of itself, its upstreams and its models. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { checkTransport } from '../../src/cli/doctor-server.ts'
+import { checkTransport } from '../../src/cli/doctor/server.ts'
 import type { UpstreamStatus } from '../../src/documents/upstream.ts'
 import type { Status } from '../../src/server/protocol.ts'
 import { toTarget } from '../support/snapshot.ts'

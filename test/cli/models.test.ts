@@ -1,6 +1,6 @@
 /** The models commands as a user meets them: prices for a million tokens, and whether a model is ready and why not. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { toPerMillion } from '../../src/cli/models.ts'
+import { toPerMillion } from '../../src/cli/models/models.ts'
 import type { PricingItem } from '../../src/domain/usage.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
 import { pretendServer, toStatus, toUpstreamStatus } from '../support/status.ts'

@@ -1,6 +1,6 @@
 /** `tollgate upstreams test --call`, through a server in this process: one tiny call, on record and paid, and what went wrong with it. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
-import { toAdvice } from '../../src/cli/upstream-text.ts'
+import { toAdvice } from '../../src/cli/upstreams/text.ts'
 import { CREDENTIAL } from '../support/app.ts'
 import { costOf, type Gateway, startGateway } from '../support/gateway.ts'
 import { obliging } from '../support/upstream.ts'

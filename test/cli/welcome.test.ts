@@ -1,6 +1,6 @@
 /** What `serve` prints to be copied: commands that work in the folder where it was started, however that was done. */
 import { describe, expect, test } from 'bun:test'
-import { type Started, toDataOption, toInvocation } from '../../src/cli/welcome.ts'
+import { type Started, toDataOption, toInvocation } from '../../src/cli/serve/welcome.ts'
 
 const BUN = '/opt/bun/bin/bun'
 const checkout: Started = {

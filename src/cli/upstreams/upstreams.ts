@@ -6,20 +6,20 @@
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { Option } from 'commander'
-import type { ShownUpstream, UpstreamTest } from '../documents/upstream.ts'
-import { DIALECTS, isBuiltIn } from '../domain/dialects.ts'
-import { codeOf, messageOf } from '../domain/error.ts'
-import { toUsd } from '../domain/usage.ts'
-import { logOf } from '../processes/managed.ts'
-import { type Status, socketPath } from '../server/protocol.ts'
-import { type AdminClient, answerOf, withAdmin } from './admin-client.ts'
-import { type AskedServer, fetchFrom, listOffers, readAnswer, toCheapest } from './ask.ts'
-import { CommandError, usageError } from './command-error.ts'
-import { type Drive, driveServer, findServer, noteServer, type ServerLookup } from './control-client.ts'
-import { type Context, printJson, toDescribedTable, toExamples, toPrintable } from './io.ts'
-import { toAdvice, toUpstreamTable } from './upstream-text.ts'
-import type { AddFlags, DiscoverFlags, EditFlags } from './upstreams-add.ts'
-import { collect } from './values.ts'
+import type { ShownUpstream, UpstreamTest } from '../../documents/upstream.ts'
+import { DIALECTS, isBuiltIn } from '../../domain/dialects.ts'
+import { codeOf, messageOf } from '../../domain/error.ts'
+import { toUsd } from '../../domain/usage.ts'
+import { logOf } from '../../processes/managed.ts'
+import { type Status, socketPath } from '../../server/protocol.ts'
+import { type AdminClient, answerOf, withAdmin } from '../admin-client.ts'
+import { type AskedServer, fetchFrom, listOffers, readAnswer, toCheapest } from '../ask.ts'
+import { CommandError, usageError } from '../command-error.ts'
+import { type Drive, driveServer, findServer, noteServer, type ServerLookup } from '../control-client.ts'
+import { type Context, printJson, toDescribedTable, toExamples, toPrintable } from '../io.ts'
+import { collect } from '../values.ts'
+import type { AddFlags, DiscoverFlags, EditFlags } from './add.ts'
+import { toAdvice, toUpstreamTable } from './text.ts'
 
 export function addUpstreams(group: Command, context: Context): void {
   withCredential(group.command('add'))
@@ -46,7 +46,7 @@ export function addUpstreams(group: Command, context: Context): void {
       ),
     )
     .action(async (provider: string | undefined, flags: AddFlags) =>
-      (await import('./upstreams-add.ts')).add(provider, flags, context),
+      (await import('./add.ts')).add(provider, flags, context),
     )
   group
     .command('discover')
@@ -56,7 +56,7 @@ export function addUpstreams(group: Command, context: Context): void {
     .option('--enable', 'add the servers that are found')
     .option('--at <url>', 'look there, and not at the usual ports (may be repeated)', collect)
     .addHelpText('after', toExamples('upstreams discover', 'upstreams discover --enable'))
-    .action(async (flags: DiscoverFlags) => (await import('./upstreams-add.ts')).discover(flags, context))
+    .action(async (flags: DiscoverFlags) => (await import('./add.ts')).discover(flags, context))
   group
     .command('list')
     .description('list all upstreams: state, breakers, deadlines, last error')
@@ -81,16 +81,14 @@ export function addUpstreams(group: Command, context: Context): void {
     .option('--plan', 'show what that would change, and change nothing')
     .option('--yes', 'ask nothing: for scripts')
     .addHelpText('after', toExamples('upstreams edit openai --key', "upstreams edit openai --models 'gpt-5*'"))
-    .action(async (id: string, flags: EditFlags) => (await import('./upstreams-add.ts')).edit(id, flags, context))
+    .action(async (id: string, flags: EditFlags) => (await import('./add.ts')).edit(id, flags, context))
   group
     .command('remove')
     .description('delete an upstream that was added, with the models and routes that were found there')
     .argument('<id>', 'what it is called')
     .option('--plan', 'show what that would delete, and delete nothing')
     .addHelpText('after', toExamples('upstreams remove openai --plan', 'upstreams remove openai'))
-    .action(async (id: string, flags: { plan?: boolean }) =>
-      (await import('./upstreams-add.ts')).remove(id, flags, context),
-    )
+    .action(async (id: string, flags: { plan?: boolean }) => (await import('./add.ts')).remove(id, flags, context))
   group
     .command('test')
     .description(

@@ -2,16 +2,16 @@
  * The catalogue of a running server: applied at its start where it is not yet, again when somebody asks for it, and when its file or
  * a file of models changes where that is watched. Whatever cannot be applied leaves everything as it was. Made by `run-server.ts`.
  */
-import { APPLIED_DIGEST, applyCatalog, isApplied, toApplyOptions, toDigest } from '../catalog/apply.ts'
-import type { Catalog } from '../catalog/complete.ts'
-import { type CatalogSource, listPlaces, loadSource, toModelsFolder, watchCatalog } from '../catalog/source.ts'
-import type { ProcessSpecs } from '../domain/model-server.ts'
-import { ServiceError } from '../domain/service-error.ts'
-import type { Log } from '../log.ts'
-import type { NeedsRestart } from '../server/control.ts'
-import type { Server } from '../server/server.ts'
-import type { ConfigStore, Settings } from '../store/config-store.ts'
-import { type Context, version } from './io.ts'
+import { APPLIED_DIGEST, applyCatalog, isApplied, toApplyOptions, toDigest } from '../../catalog/apply.ts'
+import type { Catalog } from '../../catalog/complete.ts'
+import { type CatalogSource, listPlaces, loadSource, toModelsFolder, watchCatalog } from '../../catalog/source.ts'
+import type { ProcessSpecs } from '../../domain/model-server.ts'
+import { ServiceError } from '../../domain/service-error.ts'
+import type { Log } from '../../log.ts'
+import type { NeedsRestart } from '../../server/control.ts'
+import type { Server } from '../../server/server.ts'
+import type { ConfigStore, Settings } from '../../store/config-store.ts'
+import { type Context, version } from '../io.ts'
 
 interface ServedCatalog {
   /** Its path, or `built-in catalog.yaml`. */
@@ -76,7 +76,7 @@ export async function createServedCatalog(io: Context, { file, fromRows, log }: 
       if (!isApplied(settings, toDigest(source, version()))) await apply(source, store, io, log)
     },
     async loadProcesses() {
-      const { loadProcesses } = await import('../catalog/model-files.ts')
+      const { loadProcesses } = await import('../../catalog/model-files.ts')
       const { specs, ignored } = await loadProcesses(await loadSource({ file, dataFolder, cwd }), file !== undefined)
       // The same is not said twice.
       for (const sentence of ignored) if (!told.has(sentence)) log.warn('process_ignored', sentence)
@@ -118,7 +118,7 @@ const EMPTY: Catalog = { upstreams: [], models: [], aliases: [] }
 /** Returns whether anything was changed. Throws a ServiceError that names all that is wrong with the catalogue. */
 async function apply(source: CatalogSource, store: ConfigStore, io: Context, log: Log): Promise<boolean> {
   // A catalogue that is applied already, as at nearly every start, needs no reader of YAML.
-  const { parseSource } = await import('../catalog/file.ts')
+  const { parseSource } = await import('../../catalog/file.ts')
   // What it warns of, credentials that are missing, the server says itself of each upstream that is not ready.
   const { catalog } = await parseSource(source, io.environment)
   // Without a catalogue, what one has declared stays; a model whose file is gone goes all the same.

@@ -2,25 +2,25 @@
  * What `doctor` says of the running server, of upstreams, models and the file of the catalog, and of prices: what cannot be used now, and why.
  */
 
-import { isApplied, toDigest } from '../catalog/apply.ts'
-import { loadSource } from '../catalog/source.ts'
-import { hasProxy, toFetchPlaces } from '../config.ts'
-import { type Check, ok, problem, toFew, warning } from '../documents/checks.ts'
-import { toKnown, toReasons } from '../documents/model.ts'
-import type { ShownUpstream } from '../documents/upstream.ts'
-import { ServiceError } from '../domain/service-error.ts'
-import type { Environment, Snapshot, Upstream } from '../domain/snapshot.ts'
-import { count } from '../domain/text.ts'
-import { DAY_MS, dayOf } from '../domain/time.ts'
-import { toLowLimit } from '../server/open-files.ts'
-import type { Status } from '../server/protocol.ts'
-import type { Settings } from '../store/config-store.ts'
-import type { UsageReader } from '../store/report-store.ts'
-import type { VaultState } from '../store/vault.ts'
-import type { ServerLookup } from './control-client.ts'
-import { type Context, toAgo, version } from './io.ts'
-import { toCatalogFile } from './serve.ts'
-import { toBreakers, toServerNote, toTrouble, toUnusedCredentials } from './upstream-text.ts'
+import { isApplied, toDigest } from '../../catalog/apply.ts'
+import { loadSource } from '../../catalog/source.ts'
+import { hasProxy, toFetchPlaces } from '../../config.ts'
+import { type Check, ok, problem, toFew, warning } from '../../documents/checks.ts'
+import { toKnown, toReasons } from '../../documents/model.ts'
+import type { ShownUpstream } from '../../documents/upstream.ts'
+import { ServiceError } from '../../domain/service-error.ts'
+import type { Environment, Snapshot, Upstream } from '../../domain/snapshot.ts'
+import { count } from '../../domain/text.ts'
+import { DAY_MS, dayOf } from '../../domain/time.ts'
+import { toLowLimit } from '../../server/open-files.ts'
+import type { Status } from '../../server/protocol.ts'
+import type { Settings } from '../../store/config-store.ts'
+import type { UsageReader } from '../../store/report-store.ts'
+import type { VaultState } from '../../store/vault.ts'
+import type { ServerLookup } from '../control-client.ts'
+import { type Context, toAgo, version } from '../io.ts'
+import { toCatalogFile } from '../serve/serve.ts'
+import { toBreakers, toServerNote, toTrouble, toUnusedCredentials } from '../upstreams/text.ts'
 
 /** Looks at the server itself. `own` is the version of this binary. */
 export function checkServer(found: ServerLookup, dataFolder: string, own: string, nowMs: number): Check[] {
@@ -195,7 +195,7 @@ export async function checkCatalogFile(settings: Settings, io: Context): Promise
     if (path === null) return []
     if (isApplied(settings, toDigest(source, version()))) return [ok(name, `${path} is what was applied last.`)]
     // As at a start: one that is applied already needs no reader of YAML.
-    const { parseSource } = await import('../catalog/file.ts')
+    const { parseSource } = await import('../../catalog/file.ts')
     await parseSource({ ...source, name: path }, environment)
     const plan = `tollgate catalog plan ${path}`
     return [ok(name, `${path} is valid, and not what was applied last. What it would change: ${plan}`)]

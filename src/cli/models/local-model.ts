@@ -4,13 +4,13 @@
  */
 import { availableParallelism, totalmem } from 'node:os'
 import { basename, resolve } from 'node:path'
-import { isSlug, isUpstreamId } from '../catalog/entry.ts'
-import type { ServedModel } from '../catalog/model-files.ts'
-import { CPU } from '../domain/model-server.ts'
-import type { Feature, Modality } from '../domain/models.ts'
-import { toSize } from '../domain/text.ts'
-import { findEngine, toCommand } from '../processes/command.ts'
-import { DamagedModel } from '../processes/gguf.ts'
+import { isSlug, isUpstreamId } from '../../catalog/entry.ts'
+import type { ServedModel } from '../../catalog/model-files.ts'
+import { CPU } from '../../domain/model-server.ts'
+import type { Feature, Modality } from '../../domain/models.ts'
+import { toSize } from '../../domain/text.ts'
+import { findEngine, toCommand } from '../../processes/command.ts'
+import { DamagedModel } from '../../processes/gguf.ts'
 import {
   chooseContext,
   type Estimate,
@@ -18,10 +18,10 @@ import {
   findModelFiles,
   type GgufFacts,
   type ModelFiles,
-} from '../processes/model-file.ts'
-import { CommandError, usageError } from './command-error.ts'
-import { type Context, toPrintable } from './io.ts'
-import { toCount } from './values.ts'
+} from '../../processes/model-file.ts'
+import { CommandError, usageError } from '../command-error.ts'
+import { type Context, toPrintable } from '../io.ts'
+import { toCount } from '../values.ts'
 
 export interface ModelFlags {
   name?: string

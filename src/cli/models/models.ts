@@ -4,14 +4,14 @@
  */
 
 import type { Command } from 'commander'
-import { closest } from '../catalog/entry.ts'
-import type { PriceOfModel, ShownModel, ShownRoute } from '../documents/model.ts'
-import { toFigureText } from '../domain/model-server.ts'
-import { count, matches } from '../domain/text.ts'
-import { isOfTokens, type PricingItem } from '../domain/usage.ts'
-import { answerOf, withAdmin } from './admin-client.ts'
-import { CommandError } from './command-error.ts'
-import { noteServer } from './control-client.ts'
+import { closest } from '../../catalog/entry.ts'
+import type { PriceOfModel, ShownModel, ShownRoute } from '../../documents/model.ts'
+import { toFigureText } from '../../domain/model-server.ts'
+import { count, matches } from '../../domain/text.ts'
+import { isOfTokens, type PricingItem } from '../../domain/usage.ts'
+import { answerOf, withAdmin } from '../admin-client.ts'
+import { CommandError } from '../command-error.ts'
+import { noteServer } from '../control-client.ts'
 import {
   type Context,
   printJson,
@@ -21,9 +21,9 @@ import {
   toPrintable,
   toTable,
   toTime,
-} from './io.ts'
+} from '../io.ts'
+import { toCatalogFile } from '../serve/serve.ts'
 import type { ModelFlags } from './local-model.ts'
-import { toCatalogFile } from './serve.ts'
 
 export function addModels(group: Command, context: Context): void {
   group
@@ -69,7 +69,7 @@ export function addModels(group: Command, context: Context): void {
       ),
     )
     .action(async (path: string, { catalog, ...flags }: ModelFlags & { catalog?: string }) =>
-      (await import('./models-add.ts')).add(path, { ...flags, catalog: toCatalogFile(catalog, context) }, context),
+      (await import('./add.ts')).add(path, { ...flags, catalog: toCatalogFile(catalog, context) }, context),
     )
   group
     .command('remove')
@@ -77,9 +77,7 @@ export function addModels(group: Command, context: Context): void {
     .argument('<slug>', 'its name')
     .option('--plan', 'show what that would delete, and delete nothing')
     .addHelpText('after', toExamples('models remove local/gemma', 'models remove local/gemma --plan'))
-    .action(async (slug: string, flags: { plan?: boolean }) =>
-      (await import('./models-add.ts')).remove(slug, flags, context),
-    )
+    .action(async (slug: string, flags: { plan?: boolean }) => (await import('./add.ts')).remove(slug, flags, context))
 }
 
 /** @param all also those that are disabled, that no list of the API shows, and those of a wildcard that are not ready. */

@@ -3,12 +3,12 @@
  * by the words in which that was found out. Pure.
  */
 
-import type { ShownCredential, ShownUpstream, UpstreamFacts } from '../documents/upstream.ts'
-import { DEADLINE_NAMES, DEADLINES } from '../domain/deadlines.ts'
-import { count } from '../domain/text.ts'
-import { toSpan } from '../domain/time.ts'
-import { toAgo, toDescribedTable, toPrintable } from './io.ts'
-import type { Paint } from './terminal.ts'
+import type { ShownCredential, ShownUpstream, UpstreamFacts } from '../../documents/upstream.ts'
+import { DEADLINE_NAMES, DEADLINES } from '../../domain/deadlines.ts'
+import { count } from '../../domain/text.ts'
+import { toSpan } from '../../domain/time.ts'
+import { toAgo, toDescribedTable, toPrintable } from '../io.ts'
+import type { Paint } from '../terminal.ts'
 
 /** The table of `upstreams list`: one line an upstream that fits a terminal, and beneath it how it is and what it is given. */
 export function toUpstreamTable(rows: readonly ShownUpstream[], nowMs: number, paint: Paint): string {

@@ -5,28 +5,28 @@
 import { existsSync } from 'node:fs'
 import { totalmem } from 'node:os'
 import { dirname } from 'node:path'
-import { giveToOwner } from '../backup/files.ts'
-import { applyCatalog } from '../catalog/apply.ts'
-import type { Edited } from '../catalog/change.ts'
-import { deleteServedModel } from '../catalog/edit.ts'
-import { type ParsedCatalog, parseModelFiles, parseSource } from '../catalog/file.ts'
+import { giveToOwner } from '../../backup/files.ts'
+import { applyCatalog } from '../../catalog/apply.ts'
+import type { Edited } from '../../catalog/change.ts'
+import { deleteServedModel } from '../../catalog/edit.ts'
+import { type ParsedCatalog, parseModelFiles, parseSource } from '../../catalog/file.ts'
 import {
   type DeclaredThere,
   readModelFiles,
   removeModelFile,
   toModelFile,
   writeModelFile,
-} from '../catalog/model-files.ts'
-import { explainDevice } from '../catalog/process.ts'
-import { loadSource, type ModelFile } from '../catalog/source.ts'
-import { toEditDocument } from '../documents/catalog.ts'
-import { ServiceError } from '../domain/service-error.ts'
-import { isServed } from '../store/sqlite/database-file.ts'
-import { databasePath, prepareDataFolder } from '../store/sqlite/open.ts'
-import { toWriteLines } from './catalog-changes.ts'
-import { CommandError, usageError } from './command-error.ts'
-import { findServer } from './control-client.ts'
-import { type Context, printJson, toFactLines, toPrintable, withStore } from './io.ts'
+} from '../../catalog/model-files.ts'
+import { explainDevice } from '../../catalog/process.ts'
+import { loadSource, type ModelFile } from '../../catalog/source.ts'
+import { toEditDocument } from '../../documents/catalog.ts'
+import { ServiceError } from '../../domain/service-error.ts'
+import { isServed } from '../../store/sqlite/database-file.ts'
+import { databasePath, prepareDataFolder } from '../../store/sqlite/open.ts'
+import { toWriteLines } from '../catalog-changes.ts'
+import { CommandError, usageError } from '../command-error.ts'
+import { findServer } from '../control-client.ts'
+import { type Context, printJson, toFactLines, toPrintable, withStore } from '../io.ts'
 import { type LocalModel, type ModelFlags, toGibibytes, toLocalModel } from './local-model.ts'
 
 export async function add(

@@ -10,12 +10,12 @@ import {
   type NewCredential,
   requireNewUpstream,
   toUpstreamRow,
-} from '../catalog/add-upstream.ts'
-import type { Edited } from '../catalog/change.ts'
-import { type Discovered, toNames } from '../catalog/discover.ts'
-import { findUpstream } from '../catalog/edit.ts'
-import { deleteUpstream, editUpstream, type UpstreamChanges } from '../catalog/edit-upstream.ts'
-import { type KnownProviders, loadKnown } from '../catalog/known.ts'
+} from '../../catalog/add-upstream.ts'
+import type { Edited } from '../../catalog/change.ts'
+import { type Discovered, toNames } from '../../catalog/discover.ts'
+import { findUpstream } from '../../catalog/edit.ts'
+import { deleteUpstream, editUpstream, type UpstreamChanges } from '../../catalog/edit-upstream.ts'
+import { type KnownProviders, loadKnown } from '../../catalog/known.ts'
 import {
   type FoundServer,
   findByAddress,
@@ -26,23 +26,23 @@ import {
   isAtUsual,
   type Provider,
   toFoundServers,
-} from '../catalog/providers.ts'
-import { toEditDocument } from '../documents/catalog.ts'
-import { toFoundDocument } from '../documents/upstream.ts'
-import { toDefined } from '../domain/changes.ts'
-import { type DialectName, USUAL_DIALECT } from '../domain/dialects.ts'
-import { ServiceError } from '../domain/service-error.ts'
-import { count } from '../domain/text.ts'
-import type { Log } from '../log.ts'
-import { findLocalServers, listModels } from '../server/outward.ts'
-import { toUpstream } from '../store/upstream.ts'
-import { createVault, openStored } from '../store/vault.ts'
-import { type DecideFlags, requireDecided, requireYes, toCountText, toWriteLines } from './catalog-changes.ts'
-import { CommandError, usageError } from './command-error.ts'
-import { findServer } from './control-client.ts'
-import { type Context, printJson, toOneLine, toPrintable, withStore } from './io.ts'
-import { askCredential, type CredentialFlags, readCredential, requireSecret } from './secret.ts'
-import { toCount } from './values.ts'
+} from '../../catalog/providers.ts'
+import { toEditDocument } from '../../documents/catalog.ts'
+import { toFoundDocument } from '../../documents/upstream.ts'
+import { toDefined } from '../../domain/changes.ts'
+import { type DialectName, USUAL_DIALECT } from '../../domain/dialects.ts'
+import { ServiceError } from '../../domain/service-error.ts'
+import { count } from '../../domain/text.ts'
+import type { Log } from '../../log.ts'
+import { findLocalServers, listModels } from '../../server/outward.ts'
+import { toUpstream } from '../../store/upstream.ts'
+import { createVault, openStored } from '../../store/vault.ts'
+import { type DecideFlags, requireDecided, requireYes, toCountText, toWriteLines } from '../catalog-changes.ts'
+import { CommandError, usageError } from '../command-error.ts'
+import { findServer } from '../control-client.ts'
+import { type Context, printJson, toOneLine, toPrintable, withStore } from '../io.ts'
+import { askCredential, type CredentialFlags, readCredential, requireSecret } from '../secret.ts'
+import { toCount } from '../values.ts'
 
 export interface AddFlags extends CredentialFlags, DecideFlags {
   name?: string

@@ -1,6 +1,6 @@
 /** `tollgate serve`: its options, each a setting that `config.ts` reads, with its default. `run-server.ts` runs it. */
 import type { Command } from 'commander'
-import { type Context, toExamples } from './io.ts'
+import { type Context, toExamples } from '../io.ts'
 
 /** The catalogue that was named: by a flag or an argument, else in the environment. */
 export const toCatalogFile = (given: string | undefined, { environment }: Context) =>
@@ -15,7 +15,7 @@ interface ServeFlags {
 }
 
 const addForServe = async (path: string, catalogFile: string | undefined, context: Context) =>
-  (await import('./models-add.ts')).addOnce(path, catalogFile, context)
+  (await import('../models/add.ts')).addOnce(path, catalogFile, context)
 
 export function addServe(command: Command, context: Context): void {
   command

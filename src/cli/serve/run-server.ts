@@ -4,17 +4,17 @@
  */
 
 import { realpathSync } from 'node:fs'
-import type { MakeBackup } from '../backup/shelf.ts'
-import { toServeConfig, toSettingTexts, toVariableName, WITHOUT_ROW } from '../config.ts'
-import { isBuiltIn } from '../domain/dialects.ts'
-import { toOidcSettings } from '../identity/oidc.ts'
-import { createFirstKey } from '../keys/service.ts'
-import { createLog, type Log, traceOf } from '../log.ts'
-import { type Server, startServer } from '../server/server.ts'
-import { toDatabaseTrouble } from '../store/sqlite/database-file.ts'
-import { databasePath } from '../store/sqlite/open.ts'
-import { type Context, printJson, version } from './io.ts'
-import { createServedCatalog } from './serve-catalog.ts'
+import type { MakeBackup } from '../../backup/shelf.ts'
+import { toServeConfig, toSettingTexts, toVariableName, WITHOUT_ROW } from '../../config.ts'
+import { isBuiltIn } from '../../domain/dialects.ts'
+import { toOidcSettings } from '../../identity/oidc.ts'
+import { createFirstKey } from '../../keys/service.ts'
+import { createLog, type Log, traceOf } from '../../log.ts'
+import { type Server, startServer } from '../../server/server.ts'
+import { toDatabaseTrouble } from '../../store/sqlite/database-file.ts'
+import { databasePath } from '../../store/sqlite/open.ts'
+import { type Context, printJson, version } from '../io.ts'
+import { createServedCatalog } from './catalog.ts'
 import { type Started, toSelf, toWelcome } from './welcome.ts'
 
 interface RunOptions {
@@ -100,7 +100,7 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
 
   // Nobody waits for it: it adds to a server that serves.
   if (isDiscovering && served.isFirst() && !hasOwnUpstreams(server))
-    void import('./upstreams-add.ts').then(({ enableAtStart }) => enableAtStart(io, log))
+    void import('../upstreams/add.ts').then(({ enableAtStart }) => enableAtStart(io, log))
 
   await stopped
 }

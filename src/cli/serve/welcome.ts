@@ -4,10 +4,10 @@
  */
 
 import { join, relative } from 'node:path'
-import manifest from '../../package.json' with { type: 'json' }
-import { isReady } from '../catalog/public.ts'
-import type { Environment, Snapshot } from '../domain/snapshot.ts'
-import { version } from './io.ts'
+import manifest from '../../../package.json' with { type: 'json' }
+import { isReady } from '../../catalog/public.ts'
+import type { Environment, Snapshot } from '../../domain/snapshot.ts'
+import { version } from '../io.ts'
 
 interface Served {
   /** Ends in `/v1`. */

@@ -4,26 +4,19 @@
  */
 
 import type { Command } from 'commander'
-import { toServeConfig } from '../config.ts'
-import { type Check, checkKeys } from '../documents/checks.ts'
-import { toDeclared, toRow } from '../documents/upstream.ts'
-import { count } from '../domain/text.ts'
-import { readStandings } from '../keys/standing.ts'
-import { measureDisk, toDiskState } from '../server/disk.ts'
-import { toSnapshot } from '../store/snapshot.ts'
-import type { Store } from '../store/store.ts'
-import { createVault, inspectVault } from '../store/vault.ts'
-import { CommandError } from './command-error.ts'
-import { askVault, findServer, type ServerLookup } from './control-client.ts'
-import {
-  checkBackups,
-  checkDisk,
-  checkFolder,
-  checkJournal,
-  checkSpace,
-  guarded,
-  inspectDatabase,
-} from './doctor-data.ts'
+import { toServeConfig } from '../../config.ts'
+import { type Check, checkKeys } from '../../documents/checks.ts'
+import { toDeclared, toRow } from '../../documents/upstream.ts'
+import { count } from '../../domain/text.ts'
+import { readStandings } from '../../keys/standing.ts'
+import { measureDisk, toDiskState } from '../../server/disk.ts'
+import { toSnapshot } from '../../store/snapshot.ts'
+import type { Store } from '../../store/store.ts'
+import { createVault, inspectVault } from '../../store/vault.ts'
+import { CommandError } from '../command-error.ts'
+import { askVault, findServer, type ServerLookup } from '../control-client.ts'
+import { type Context, printJson, toExamples, toIndented, toPrintable, version } from '../io.ts'
+import { checkBackups, checkDisk, checkFolder, checkJournal, checkSpace, guarded, inspectDatabase } from './data.ts'
 import {
   checkCatalogFile,
   checkCredentials,
@@ -32,8 +25,7 @@ import {
   checkServer,
   checkTransport,
   checkUpstreams,
-} from './doctor-server.ts'
-import { type Context, printJson, toExamples, toIndented, toPrintable, version } from './io.ts'
+} from './server.ts'
 
 export function addDoctor(command: Command, context: Context): void {
   command.addHelpText('after', toExamples('doctor', 'doctor --data /var/lib/tollgate')).action(() => doctor(context))
