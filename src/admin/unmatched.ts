@@ -24,7 +24,9 @@ export function findUnmatched(
   const isUsable = ({ scope: of, models }: Access, slug: string) =>
     (of === 'all' || isLocal(slug)) && (models.length === 0 || models.some((pattern) => matches(pattern, slug)))
   const isOfTeam = (slug: string) => team === undefined || isUsable(team, slug)
-  const slugs = [...snapshot.models.keys()].filter((slug) => !isOwn || isOfTeam(slug))
+  // A member whose team the snapshot does not have yet is told of no model.
+  const slugs =
+    isOwn && team === undefined ? [] : [...snapshot.models.keys()].filter((slug) => !isOwn || isOfTeam(slug))
   return patterns.flatMap((pattern) => {
     const matched = slugs.filter((slug) => matches(pattern, slug))
     const usable = matched.filter((slug) => isUsable({ scope, models: [] }, slug))
