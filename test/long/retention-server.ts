@@ -9,6 +9,7 @@ import { appendFileSync } from 'node:fs'
 import { mintId } from '../../src/domain/id.ts'
 import { createLog } from '../../src/log.ts'
 import { openStorage } from '../../src/server/storage.ts'
+import { withFirstCall } from '../../src/store/ledger-rows.ts'
 import { toCall, toOpen, toSettled, toSettledCall } from '../ledger/fixture.ts'
 
 export const BASE_MS = Date.UTC(2026, 0, 1)
@@ -42,17 +43,9 @@ async function serve([dataFolder = '', since = '', opened = '', settled = '']: s
     if (number % 3 !== 0) await ledger.settle(toSettled(row, { costNanoUsd: 1 }))
     else {
       await ledger.openCall(call)
-      await ledger.settle(
-        toSettled(row, {
-          costNanoUsd: 1,
-          attempts: 2,
-          promptTokens: 99,
-          cachedTokens: 9,
-          completionTokens: 99,
-          reasoningTokens: 9,
-        }),
-        [toSettledCall(call, { costNanoUsd: 0 })],
-      )
+      const counts = { promptTokens: 99, cachedTokens: 9, completionTokens: 99, reasoningTokens: 9 }
+      const both = toSettled(row, { ...counts, costNanoUsd: 1, attempts: 2 })
+      await ledger.settle(both, withFirstCall(both, [toSettledCall(call, { costNanoUsd: 0 })]))
     }
     appendFileSync(settled, '.')
   }

@@ -96,7 +96,7 @@ function writeRequests(database: Database, owners: ReadonlyMap<string, Owner>, n
   const store = createLedgerStore(database, async () => checkpointHere(database))
   const random = createRandom(7)
   const priceOf = database.query<{ priceId: string | null; pricing: string }, [string]>(
-    "SELECT fields ->> 'priceId' AS priceId, fields -> 'pricing' AS pricing FROM catalog_entries WHERE kind = 'models' AND name = ? ORDER BY origin LIMIT 1",
+    "SELECT fields ->> 'priceId' AS priceId, fields -> 'pricing' AS pricing FROM catalog_entries WHERE kind = 'models' AND name = ? AND fields -> 'pricing' IS NOT NULL ORDER BY origin LIMIT 1",
   )
   const prices = new Map(
     MODELS.map(({ slug }) => {

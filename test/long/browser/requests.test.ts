@@ -48,7 +48,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     expect(await page.locator('tbody tr').count()).toBe(1)
     await page.getByRole('button', { name: 'Go on' }).click()
     await page.locator('tbody tr').nth(1).waitFor()
-    await page.getByLabel('State').selectOption({ label: 'Did not end well' })
+    await page.getByLabel('State').selectOption({ label: 'Errors' })
     await page.getByText('No request is like that.').waitFor()
     expect(page.url()).toEndWith('/requests?state=errors')
     await page.getByRole('link', { name: 'Show all' }).first().click()
