@@ -81,7 +81,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByRole('link', { name: 'upstream_failed' }).click()
     await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor()
     await page.locator('tbody tr').first().waitFor()
-    expect([rangeOf().get('code'), rangeOf().has('until')]).toEqual(['upstream_failed', true])
+    expect([rangeOf().get('error_code'), rangeOf().has('until')]).toEqual(['upstream_failed', true])
     await page.goBack()
     await page.getByRole('link', { name: 'upstream_failed' }).waitFor()
   })
