@@ -19,7 +19,7 @@ export async function readJson(request: Request): Promise<unknown> {
   throw new Error('the body holds too much')
 }
 
-export const NOT_READ = `The body must be JSON of at most ${LIMITS.depth} levels and ${LIMITS.values} values, with the content type application/json.`
+const NOT_READ = `The body must be JSON of at most ${LIMITS.depth} levels and ${LIMITS.values} values, with the content type application/json.`
 
 /** What the API refuses by itself, before a service is asked. */
 export class AdminError extends Error {

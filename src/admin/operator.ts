@@ -8,7 +8,7 @@ import { resetAdmin } from '../identity/admins.ts'
 import { OPERATOR } from './access.ts'
 import type { AdminDeps } from './deps.ts'
 
-export const OPERATOR_PATH = '/operator'
+const OPERATOR_PATH = '/operator'
 
 export const operatorController = ({ identity, rotateSecret, now }: AdminDeps) =>
   new Elysia({ prefix: OPERATOR_PATH, normalize: false })

@@ -268,7 +268,7 @@ function seeOther(location: string, cookies: readonly string[]): Response {
 }
 
 /** Answers with a page of what goes wrong, where a browser opens it; a script has it as JSON. */
-export async function orPage(request: Request, work: () => Promise<Response>): Promise<Response> {
+async function orPage(request: Request, work: () => Promise<Response>): Promise<Response> {
   try {
     return await work()
   } catch (error) {

@@ -148,7 +148,7 @@ function explainUrl(text: string): string | null {
 }
 
 /** Says what is wrong with its preset, and how that goes with its dialect. */
-export function* checkPreset(at: Path, { preset: name, dialect }: Entry): Generator<Issue> {
+function* checkPreset(at: Path, { preset: name, dialect }: Entry): Generator<Issue> {
   if (typeof name !== 'string') {
     if (name === undefined && dialect === undefined)
       yield issue(at, "dialect is missing: such as openai, or a preset that says it, such as 'preset: openrouter'.")
@@ -170,7 +170,7 @@ const FIELD = /^[A-Za-z_][\w-]*$/
 const FIELD_PATH = /^[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*){0,3}$/
 
 /** Says what is wrong with the settings by which requests are changed. */
-export function* checkSettings(at: Path, entry: Entry): Generator<Issue> {
+function* checkSettings(at: Path, entry: Entry): Generator<Issue> {
   for (const [index, name] of toItems(entry.drop).entries())
     if (typeof name === 'string') yield* told([...at, 'drop', index], explainPath(name))
   for (const [name, to] of Object.entries(toEntry(entry.rename))) {

@@ -240,7 +240,7 @@ export interface Found {
 }
 
 /** A few sentences, however long the list. */
-export function toFoundNotes(found: readonly Found[], isLocal: boolean): string[] {
+function toFoundNotes(found: readonly Found[], isLocal: boolean): string[] {
   const toSlugs = (those: readonly Found[]) => those.map(({ model }) => model.slug)
   const odd = found.flatMap(({ model, listed }) =>
     (listed.oddities ?? []).map((oddity) => `${model.slug}: ${oddity}; it is left out.`),

@@ -119,13 +119,13 @@ function* checkSizes(memory: unknown): Generator<Issue> {
 }
 
 /** Says what is wrong with a size. */
-export function* checkSize(at: Path, value: unknown): Generator<Issue> {
+function* checkSize(at: Path, value: unknown): Generator<Issue> {
   if ((typeof value === 'string' || typeof value === 'number') && toSize(String(value)) === null)
     yield issue(at, 'must be a size with its unit, such as 22G or 512M.')
 }
 
 /** Says what is wrong with the name of a device. */
-export function* checkDevice(at: Path, device: unknown): Generator<Issue> {
+function* checkDevice(at: Path, device: unknown): Generator<Issue> {
   if (typeof device === 'string' && !DEVICE.test(device))
     yield issue(at, 'must be the name of a device, such as CUDA0 or cpu.')
 }

@@ -66,7 +66,7 @@ export async function loadModelFiles(folder: string): Promise<ModelFile[]> {
 }
 
 /** The paths of the files of models in a folder, in order. Throws where it cannot be read. */
-export async function listModelFiles(folder: string): Promise<string[]> {
+async function listModelFiles(folder: string): Promise<string[]> {
   const names = await readdir(folder).catch((error: unknown) => {
     // What is no folder has none: whoever opens it as the data folder says so.
     if (['ENOENT', 'ENOTDIR'].includes(codeOf(error))) return []

@@ -55,7 +55,7 @@ export const toNames = (rows: Record<keyof Names, readonly { id: string; name: s
   teams: new Map(rows.teams.map(({ id, name }) => [id, name])),
 })
 
-export function toRequestDocument(row: StoredRequest, names: Names): RequestDocument {
+function toRequestDocument(row: StoredRequest, names: Names): RequestDocument {
   return {
     ...toColumns(row),
     key: names.keys.get(row.keyId) ?? null,
@@ -142,4 +142,4 @@ export function toChargeDocument(
 }
 
 /** Such as `cache_write_1h`. */
-export const toKindName = (kind: string) => kind.replace(/[A-Z]|\d+/g, (part) => `_${part.toLowerCase()}`)
+const toKindName = (kind: string) => kind.replace(/[A-Z]|\d+/g, (part) => `_${part.toLowerCase()}`)

@@ -213,7 +213,7 @@ function toShownCredentials(upstream: KnownUpstream, leftOut: UpstreamHealth['le
 }
 
 /** How an upstream is set up. */
-export function toUpstreamFacts(upstream: KnownUpstream): UpstreamFacts {
+function toUpstreamFacts(upstream: KnownUpstream): UpstreamFacts {
   const { dialect, baseUrl, local, deadlines, limits, options } = upstream
   return {
     dialect,

@@ -59,7 +59,7 @@ const toPercentileFields = (name: string, { p50, p95, p99 }: Percentiles): Usage
   [`${name}_p99_ms`]: p99,
 })
 
-export function toFigureFields({ firstToken, duration, ...sums }: Figures): UsageFields {
+function toFigureFields({ firstToken, duration, ...sums }: Figures): UsageFields {
   const named = Object.entries(sums).map(([field, value]) => [toColumn(field), value])
   return {
     ...Object.fromEntries(named),

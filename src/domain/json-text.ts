@@ -212,7 +212,7 @@ export function findMembers(text: string, at = 0): Member[] | null {
 export type Item = Omit<Member, 'name'>
 
 /** The items of the list that begins there; null where none begins. */
-export function findItems(text: string, at: number): Item[] | null {
+function findItems(text: string, at: number): Item[] | null {
   let next = skipSpace(text, at)
   if (text[next] !== '[') return null
   const items: Item[] = []

@@ -227,7 +227,7 @@ const MOST_CHARS = 200
 export const toSignInName = (typed: string): string => typed.trim().normalize('NFKC').toLowerCase().slice(0, MOST_CHARS)
 
 /** The name of somebody new. Throws `invalid`. */
-export function requireSignInName(typed: string): string {
+function requireSignInName(typed: string): string {
   const name = toSignInName(typed)
   if (name !== '' && typed.trim().length <= MOST_CHARS && !/\s/.test(name) && isVisible(name)) return name
   const message = 'The name must have 1 to 200 characters, none of them invisible, and no spaces.'

@@ -175,9 +175,9 @@ const REFUSED = 'The identity provider has not signed you in. Begin again.'
 const MOST_BYTES = 1024 ** 2
 
 /** There was no answer, or not all of it. */
-export class Unreachable extends Error {}
+class Unreachable extends Error {}
 
-export async function fetchBounded(url: string, { body, ...options }: CustomFetchOptions): Promise<Response> {
+async function fetchBounded(url: string, { body, ...options }: CustomFetchOptions): Promise<Response> {
   // The token endpoint alone is sent one (RFC 6749, section 3.2).
   const form = body instanceof URLSearchParams ? body : null
   try {
@@ -202,14 +202,14 @@ const REFUSING = new Set([
 ])
 
 /** Whether it may do well again by itself. */
-export function isUnavailable(error: unknown): boolean {
+function isUnavailable(error: unknown): boolean {
   const { name, code, error: word = '', cause } = toParts(error)
   if (name === 'TimeoutError' || code === 'OAUTH_TIMEOUT' || PASSING.has(word)) return true
   return cause instanceof Unreachable || (cause instanceof Response && cause.status >= 500)
 }
 
 /** Whether the provider works and has not signed somebody in, or not with this code. */
-export const wasRefused = (error: unknown): boolean => REFUSING.has(toParts(error).error ?? '')
+const wasRefused = (error: unknown): boolean => REFUSING.has(toParts(error).error ?? '')
 
 /** Fixed sentences and codes: answers, claims and tokens hang deeper. */
 export function toCause(error: unknown): LogFields {

@@ -72,7 +72,7 @@ export interface Claimed {
   isClaimThere: boolean
 }
 
-export function toClaimed(claims: Claims, { claim, roles }: Pick<OidcSettings, 'claim' | 'roles'>): Claimed {
+function toClaimed(claims: Claims, { claim, roles }: Pick<OidcSettings, 'claim' | 'roles'>): Claimed {
   const { iss, sub, email, email_verified: isProved, preferred_username: username } = claims
   const said = findClaim(claims, claim)
   const values = [said].flat()

@@ -41,7 +41,7 @@ const MOST = 20
 /** WebAuthn's own bound of an id, 1,023 bytes, in base64url; and more than any public key takes. */
 const MOST_CHARACTERS = { credentialId: 1_364, publicKey: 2_000 }
 /** How long a browser waits for somebody to find their authenticator. */
-export const ASK_MS = 5 * 60_000
+const ASK_MS = 5 * 60_000
 
 /**
  * Begins to add one: what the browser asks the authenticator for, and what it must bring back as a cookie. Throws `password_off`,
@@ -89,7 +89,7 @@ const toOptions = (
 type Transports = NonNullable<RegistrationResponseJSON['response']['transports']>
 
 /** What an authenticator keeps of whom a passkey is of. */
-export const toUserHandle = (adminId: string) => Buffer.from(adminId).toString('base64url')
+const toUserHandle = (adminId: string) => Buffer.from(adminId).toString('base64url')
 
 /**
  * Adds what the authenticator has made.
@@ -156,7 +156,7 @@ export function removePasskey(store: IdentityStore, id: string, adminId: string,
 }
 
 /** What was asked of an authenticator, which is then good no more. Throws `challenge_ended`. */
-export function takeAsked(
+function takeAsked(
   pending: Pending<PendingPasskey>,
   secret: string | null,
   session: string | null,
@@ -262,7 +262,7 @@ export interface Asked {
 }
 
 /** What public keys may be, by their numbers (RFC 9053): ES256, EdDSA, RS256. Whatever signs in has one of them. */
-export const ALGORITHMS = [-7, -8, -257]
+const ALGORITHMS = [-7, -8, -257]
 
 const library = once(async () => {
   // It has to be there before the library is, whose own import of it comes too late in an executable.
@@ -275,7 +275,7 @@ const library = once(async () => {
 })
 
 /** Checks a new passkey. Throws an error of the library's where anything of it is wrong. */
-export async function verifyNew(
+async function verifyNew(
   response: RegistrationResponseJSON,
   { challenge, party }: Asked,
 ): Promise<Pick<StoredPasskey, 'credentialId' | 'publicKey' | 'counter'>> {
@@ -307,7 +307,7 @@ async function withoutAttestation(attestationObject: string): Promise<string> {
 }
 
 /** Checks the use of a passkey, and returns how often it was used by now. Throws an error of the library's where anything is wrong. */
-export async function verifyUse(
+async function verifyUse(
   response: AuthenticationResponseJSON,
   passkey: StoredPasskey,
   { challenge, party }: Asked,

@@ -74,7 +74,7 @@ export function createVault(dataFolder: string, environment: Environment = {}): 
 }
 
 /** Whether it is what seals now that has sealed it. */
-export const isSealedBy = (sealed: string, secret: Secret | undefined): boolean =>
+const isSealedBy = (sealed: string, secret: Secret | undefined): boolean =>
   secret !== undefined && sealed.startsWith(`${VERSION}.${secret.id}.`)
 
 const WRONG =

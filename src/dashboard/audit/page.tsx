@@ -149,7 +149,7 @@ export const FILTERS = ['since', 'actor', 'action', 'subject'] as const
 export type AuditFilter = Record<(typeof FILTERS)[number] | 'before', string>
 
 /** A page of them, newest first. What is older stays as it is. */
-export function useAudit(filter: AuditFilter) {
+function useAudit(filter: AuditFilter) {
   const query = Object.fromEntries(Object.entries(filter).filter(([, text]) => text !== ''))
   return useLoaded(
     `audit?${new URLSearchParams(query)}`,

@@ -82,7 +82,7 @@ const COLUMNS: readonly Column<Version>[] = [
   { name: 'when', title: 'When', isFigure: true, cell: ({ at_ms }) => <When ms={at_ms} /> },
 ]
 
-export function VersionDrawer({ number, isNewest, onClose }: { number: number; isNewest: boolean; onClose(): void }) {
+function VersionDrawer({ number, isNewest, onClose }: { number: number; isNewest: boolean; onClose(): void }) {
   const { data: version, problem, reload } = useVersion(number)
   const [isReverting, setReverting] = useState(false)
   return (
@@ -143,7 +143,7 @@ const Revert = ({ number, onDone, onCancel }: { number: number; onDone(): void; 
 const NEW = { yaml: '', prune: 'no', discard_edits: 'no' }
 type Values = typeof NEW
 
-export const ApplyDrawer = ({ onClose }: { onClose(): void }) => (
+const ApplyDrawer = ({ onClose }: { onClose(): void }) => (
   <Overlay kind="drawer" title="Apply a file" onClose={onClose}>
     <PlannedForm
       initial={NEW}
@@ -211,7 +211,7 @@ function Fields({ form }: { form: FormState<Values> }) {
   )
 }
 
-export function ExportDrawer({ onClose }: { onClose(): void }) {
+function ExportDrawer({ onClose }: { onClose(): void }) {
   const { data, problem, reload } = useLoaded('catalog/export', readCatalog)
   const yaml = data?.yaml ?? null
   return (
@@ -249,12 +249,12 @@ function Download({ text }: { text: string }) {
   )
 }
 
-export const useVersions = () =>
+const useVersions = () =>
   useLoaded('catalog/history', async () => (await ask(api.catalog.history.get())).versions.toReversed(), {
     everyMs: 30_000,
   })
 
-export const useVersion = (number: number) =>
+const useVersion = (number: number) =>
   useLoaded(`catalog/history/${number}`, () => ask(api.catalog.history({ number }).get()))
 
 /** The catalogue as a file has it. No credential is in it. */
@@ -275,10 +275,10 @@ export interface Wishes {
   discard_edits: boolean
 }
 
-export const planYaml = (yaml: string, wishes: Wishes) => ask(api.catalog.plan.post({ yaml, ...wishes }))
+const planYaml = (yaml: string, wishes: Wishes) => ask(api.catalog.plan.post({ yaml, ...wishes }))
 
 /** @param revision of the catalogue that it was planned for. */
-export async function applyYaml(yaml: string, wishes: Wishes, revision: string | undefined) {
+async function applyYaml(yaml: string, wishes: Wishes, revision: string | undefined) {
   const summary = await ask(api.catalog.apply.post({ yaml, ...wishes }, ifMatch(revision)))
   await reloadCatalog()
   return summary

@@ -182,7 +182,7 @@ const upstreamOf = (upstreams: readonly ShownUpstream[], { upstream }: Rung) =>
 /** For a cell: the upstreams alone. */
 const RUNGS_SHOWN = 3
 
-export function Rungs({ of: model, upstreams }: { of: Of; upstreams: readonly ShownUpstream[] }) {
+function Rungs({ of: model, upstreams }: { of: Of; upstreams: readonly ShownUpstream[] }) {
   const rungs = toLadder(model.routes)
   return (
     <ol class="rungs">

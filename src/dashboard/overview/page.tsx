@@ -177,7 +177,7 @@ export function CustomRange({ of: { sinceMs, untilMs } }: { of: { sinceMs: numbe
 
 const FIGURES = ['cost', 'requests', 'failed', 'first token', 'upstreams']
 
-export const OverviewRoom = () => (
+const OverviewRoom = () => (
   <div class="overview">
     <div class="filters">
       <span class="room-of-field" />

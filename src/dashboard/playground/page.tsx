@@ -118,7 +118,7 @@ const NoModels = () => (
 
 const SECRET = 'YOUR_KEY'
 
-export function CodeDialog({ chosen, onClose }: { chosen: readonly string[]; onClose: () => void }) {
+function CodeDialog({ chosen, onClose }: { chosen: readonly string[]; onClose: () => void }) {
   const [side, setSide] = useState<0 | 1>(0)
   const { fields, problems } = read.value
   const said = { system: settings.value.system, thread: thread.value, side }

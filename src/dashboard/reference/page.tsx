@@ -153,7 +153,7 @@ interface RouteProps {
   isChosen: boolean
 }
 
-export function RoutePart({ of: route, description, isChosen }: RouteProps) {
+function RoutePart({ of: route, description, isChosen }: RouteProps) {
   const at = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
     if (!isChosen) return
@@ -340,7 +340,7 @@ function Folded({ name, ...inside }: Told & { name: string; of: Schema }) {
   )
 }
 
-export const Prose = ({ text }: { text: string }) => (
+const Prose = ({ text }: { text: string }) => (
   <>
     {text
       .split('\n\n')
@@ -353,7 +353,7 @@ export const Prose = ({ text }: { text: string }) => (
   </>
 )
 
-export const Inline = ({ text }: { text: string }) => (
+const Inline = ({ text }: { text: string }) => (
   <>{text.split('`').map((part, index) => (index % 2 === 1 ? <code key={part + String(index)}>{part}</code> : part))}</>
 )
 
@@ -375,9 +375,9 @@ const ADMIN: Described = {
 }
 
 /** Those that whoever has signed in may see. */
-export const toDescribed = (): readonly Described[] => (may('viewer') ? [V1, ADMIN] : [V1])
+const toDescribed = (): readonly Described[] => (may('viewer') ? [V1, ADMIN] : [V1])
 
-export const useDescription = ({ name, url }: Described) =>
+const useDescription = ({ name, url }: Described) =>
   useLoaded(`reference/${name}`, async () => {
     const document: ApiDocument = await ask(read(url))
     return { ...document, groups: toGroups(document) }

@@ -234,7 +234,7 @@ export const COLUMNS: readonly Column<RequestDocument>[] = [
   { name: 'at', title: 'When', isFigure: true, cell: ({ created_ms }) => <When ms={created_ms} /> },
 ]
 
-export const PAGE_ROWS = 50
+const PAGE_ROWS = 50
 /** Beyond that, the oldest give way to those that arrive. */
 const MOST_ROWS = 100
 /** Of a request that is under way. */
@@ -244,7 +244,7 @@ const DRAWN_EVERY_MS = 500
 /** So long after the last were left out the list is read again, and has them. */
 const CALM_MS = 2_000
 
-export const useRequests = (filters: RequestFilters, before: string | null) => {
+const useRequests = (filters: RequestFilters, before: string | null) => {
   const query = toListQuery(filters, before, PAGE_ROWS)
   return useLoaded(`requests?${JSON.stringify(query)}`, () =>
     ask(isMember() ? api.own.requests.get({ query }) : api.requests.get({ query })),
@@ -275,7 +275,7 @@ interface Arrived {
  *
  * @param reload reads the list again: some may have ended before it is told of any, or unseen.
  */
-export function useLive(filters: RequestFilters, isWanted: boolean, reload: () => void) {
+function useLive(filters: RequestFilters, isWanted: boolean, reload: () => void) {
   const [arrived, setArrived] = useState<Arrived>({ of: '', rows: [] })
   const [state, setState] = useState<LiveState>('off')
   const query = new URLSearchParams(Object.entries(toLiveQuery(filters)).map(([name, value]) => [name, String(value)]))

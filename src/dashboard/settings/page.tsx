@@ -70,7 +70,7 @@ interface SettingDialogProps {
   onClose(): void
 }
 
-export const SettingDialog = ({ of: setting, onClose }: SettingDialogProps) => (
+const SettingDialog = ({ of: setting, onClose }: SettingDialogProps) => (
   <Overlay title={setting.name} onClose={onClose}>
     <p>{setting.what}</p>
     <dl class="facts">

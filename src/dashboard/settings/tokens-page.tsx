@@ -52,13 +52,13 @@ const NoTokens = () => (
   </Empty>
 )
 
-export function TokenState({ of: { revoked_ms, expires_ms } }: { of: Token }) {
+function TokenState({ of: { revoked_ms, expires_ms } }: { of: Token }) {
   if (revoked_ms !== null) return <State kind="off">revoked</State>
   if (expires_ms !== null && expires_ms <= nowMs.value) return <State kind="off">expired</State>
   return <State kind="good">active</State>
 }
 
-export const SCOPE_WORDS = { read: 'reads', write: 'reads and changes' } as const
+const SCOPE_WORDS = { read: 'reads', write: 'reads and changes' } as const
 
 const COLUMNS: readonly Column<Token>[] = [
   {
@@ -93,7 +93,7 @@ const COLUMNS: readonly Column<Token>[] = [
   },
 ]
 
-export function TokenDialog({ of: token, onClose }: { of: Token; onClose(): void }) {
+function TokenDialog({ of: token, onClose }: { of: Token; onClose(): void }) {
   const form = useForm({}, async () => {
     await revokeToken(token.id)
     tell(`${token.name} is revoked.`)

@@ -162,7 +162,7 @@ const COLUMNS: readonly Column<ShownUpstream>[] = [
   },
 ]
 
-export function FoundHere() {
+function FoundHere() {
   const { data: found, problem, reload } = useFound()
   const servers = toNewServers(found?.servers ?? [])
   const providers = found?.providers ?? []

@@ -250,7 +250,7 @@ export class ConnectionError extends Error {
 }
 
 /** Resolves once the system has opened it, and rejects once that has given up. */
-export function openSocket({ hostname, port, isTls }: HttpOrigin, listener: SocketListener): Promise<Socket> {
+function openSocket({ hostname, port, isTls }: HttpOrigin, listener: SocketListener): Promise<Socket> {
   return Bun.connect<SocketListener>({
     hostname,
     port,

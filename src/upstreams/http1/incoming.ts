@@ -164,7 +164,7 @@ export interface Unpacked {
   room(): Promise<void> | null
 }
 
-export class Inflater {
+class Inflater {
   readonly #writer: ReturnType<DecompressionStream['writable']['getWriter']>
   #isWritten = false
 

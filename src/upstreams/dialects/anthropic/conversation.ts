@@ -163,7 +163,7 @@ export function toSaid(content: Content, at: string): SaidBlock[] {
 }
 
 /** The texts of a content alone. */
-export const toTextBlocks = (content: Content, at: string): TextBlock[] =>
+const toTextBlocks = (content: Content, at: string): TextBlock[] =>
   toSaid(content, at).flatMap((block) => (block.type === 'text' ? [block] : []))
 
 export const toTexts = (text: string): TextBlock[] => (text.trim() === '' ? [] : [{ type: 'text', text }])
@@ -276,7 +276,7 @@ export function toCacheControl(holder: MarkHolder): CacheControl | null {
 type Marked = { cache_control?: CacheControl }
 
 /** Marks the last block that may carry a mark. */
-export function markLast(blocks: readonly Block[], cache: CacheControl): void {
+function markLast(blocks: readonly Block[], cache: CacheControl): void {
   const last = blocks.findLast((block) => block.type !== 'thinking' && block.type !== 'redacted_thinking')
   if (last) last.cache_control ??= cache
 }

@@ -98,7 +98,7 @@ function tell(type: string, { data }: SseEvent, read: readonly AnswerEvent[]): T
  * and left out anywhere else, for nobody else knows the signature. Pure.
  */
 /** The text of the request's messages, where any of them has such a thought; else null. */
-export function unsealMessages({ text, json }: NativeRequest, signer: string): string | null {
+function unsealMessages({ text, json }: NativeRequest, signer: string): string | null {
   const messages = asList(json.messages)
   const held = messages.some(hasSealed) && findMembers(text)?.findLast(({ name }) => name === 'messages')
   if (!held) return null

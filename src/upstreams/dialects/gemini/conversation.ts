@@ -303,7 +303,7 @@ export const toExtra = (signature: string, signer: string) => ({
 })
 
 /** Reads that back; '' where there is none that this signer knows. */
-export function extraSignature(value: unknown, signer: string): string {
+function extraSignature(value: unknown, signer: string): string {
   const google = asObject(asObject(asObject(value)?.extra_content)?.google)
   return google && isBy(google, signer) ? asText(google.thought_signature) : ''
 }
@@ -318,7 +318,7 @@ export interface Signatures {
 }
 
 /** Reads the signatures that a client sends back with an answer. Those of other vendors, and of others here, are none. */
-export function readSignatures(message: AssistantMessage, signer: string): Signatures {
+function readSignatures(message: AssistantMessage, signer: string): Signatures {
   const { reasoning_details: details, tool_calls: calls } = message
   const byCall = new Map<string, string>()
   let text = ''
@@ -337,7 +337,7 @@ export function readSignatures(message: AssistantMessage, signer: string): Signa
 }
 
 /** Puts the sentinel on the first call of each step of the current turn that has no signature. Changes `contents`. */
-export function signCurrentTurn(contents: Content[]): void {
+function signCurrentTurn(contents: Content[]): void {
   for (const { role, parts } of contents.slice(currentTurn(contents))) {
     if (role !== 'model') continue
     const first = parts.find((part) => part.functionCall)

@@ -209,7 +209,7 @@ function toLevel({ isOn, effort }: ThinkingWish, { efforts = LEVELS }: RouteSett
  * Returns the refusal of the first field that Gemini cannot be sent, and that means too much to be left out; or null.
  * @param isSince3 whether the model is of Gemini 3 or later.
  */
-export function findUnable(body: CanonicalRequest, isSince3: boolean): UpstreamError | null {
+function findUnable(body: CanonicalRequest, isSince3: boolean): UpstreamError | null {
   return findField(body, isSince3) ?? findTool(body) ?? findPart(body)
 }
 

@@ -168,7 +168,7 @@ export function toSignatureDetails(extra: JsonObject, id: string, signer: string
 }
 
 /** Takes such items, which are this upstream's own, out of a message, and hangs what they hold on its calls. */
-export function withSignatures(message: AssistantMessage): AssistantMessage {
+function withSignatures(message: AssistantMessage): AssistantMessage {
   const byCall = new Map<string, JsonObject>()
   const rest = (message.reasoning_details ?? []).filter((detail) => {
     const { extra_content: place, id, data } = asObject(detail) ?? {}
