@@ -33,11 +33,18 @@ async function loadController({ url }: Request): Promise<Controller | null> {
   return (isKnown(name) && (await CONTROLLERS[name]?.())) || null
 }
 
-/** Makes what answers a request. */
-export async function createPartOf(request: Request, deps: Omit<AdminDeps, 'changes'>): Promise<Admin> {
-  const controller = await loadController(request)
-  return createAdmin(deps, (all) => {
-    const routes = new Elysia({ prefix: API_PATH, normalize: false })
-    return controller ? routes.use(controller(all)) : routes
-  })
+/** Gives what answers a request; each part is made once. */
+export function createParts(deps: Omit<AdminDeps, 'changes'>): (request: Request) => Promise<Admin> {
+  const parts = new Map<Controller | null, Admin>()
+  return async (request) => {
+    const controller = await loadController(request)
+    const part =
+      parts.get(controller) ??
+      createAdmin(deps, (all) => {
+        const routes = new Elysia({ prefix: API_PATH, normalize: false })
+        return controller ? routes.use(controller(all)) : routes
+      })
+    parts.set(controller, part)
+    return part
+  }
 }

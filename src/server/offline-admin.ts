@@ -3,7 +3,7 @@
  * What only a running server knows is refused with `no_server`. Loaded by `cli/admin-client.ts` in that case alone.
  */
 import { join } from 'node:path'
-import { createPartOf } from '../admin/by-resource.ts'
+import { createParts } from '../admin/by-resource.ts'
 import type { AdminDeps, Serving } from '../admin/deps.ts'
 import { AdminError } from '../admin/errors.ts'
 import { createFileThread } from '../catalog/file-thread.ts'
@@ -121,9 +121,10 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
     addressOf: () => 'unknown',
     rotateSecret: createRotation(dataFolder, store, environment),
   }
+  const partOf = createParts(own)
   return {
     async handle(request) {
-      const admin = await createPartOf(request, own)
+      const admin = await partOf(request)
       const response = await admin.handleOperator(request)
       const cause = admin.causeOf(request)
       if (cause !== undefined) throw cause
