@@ -33,7 +33,7 @@ const toApi = (fetcher: typeof fetch) => treaty<AdminApi>(ORIGIN, { parseDate: f
 const toOperatorApi = (fetcher: typeof fetch) => treaty<OperatorApi>(ORIGIN, { parseDate: false, fetcher }).operator
 
 export interface AdminClient {
-  /** Typed by the routes of the admin API. A parameter of a path is to be escaped: `api.keys({ id: encodeURIComponent(id) })`. */
+  /** Typed by the routes of the admin API. A parameter of a path is to be escaped: `api.keys(idOf(id))`. */
   api: ReturnType<typeof toApi>
   /** What is not for the network. */
   operator: ReturnType<typeof toOperatorApi>
@@ -84,6 +84,19 @@ export async function withAdmin<T>(
     return withOwnAdmin(io, found, readonly, work)
   }
 }
+
+/** A report, once a running server has applied its journal as far as it can; notes what the report lacks anyway. */
+export async function readReport<T>(io: Context, ask: (admin: AdminClient) => Promise<T>): Promise<T> {
+  const { behind, report } = await withAdmin(io, { readonly: true }, async (admin) => ({
+    behind: await admin.behind(),
+    report: await ask(admin),
+  }))
+  io.stderr(toBehindNote(behind))
+  return report
+}
+
+/** As a part of a path. */
+export const idOf = (which: string) => ({ id: encodeURIComponent(which) })
 
 /** The answer. Throws a CommandError that has the error of the API and says what to do. */
 export async function answerOf<T>(asking: Promise<Answer<T>>): Promise<T> {

@@ -12,7 +12,7 @@ import type { Role, TokenScope } from '../domain/roles.ts'
 import { ROLES, TOKEN_SCOPES } from '../domain/roles.ts'
 import { count } from '../domain/text.ts'
 import { toDay } from '../domain/time.ts'
-import { type AdminClient, answerOf, withAdmin } from './admin-client.ts'
+import { type AdminClient, answerOf, idOf, withAdmin } from './admin-client.ts'
 import { usageError } from './command-error.ts'
 import { askSetupCode } from './control-client.ts'
 import { type Context, printJson, toExamples, toPrintable, toShort, toTable, toTime } from './io.ts'
@@ -139,7 +139,7 @@ async function edit(who: string, { role, team, disable, enable }: AdminFlags, io
   if (disable && enable) throw usageError('--disable and --enable are the opposite of each other: give one of them.')
   const changes = toDefined({ role, team, disabled: disable || enable ? disable === true : undefined })
   if (Object.keys(changes).length === 0) throw usageError('Say what to change, such as --role editor or --disable.')
-  const edited = await change(io, ({ api }) => answerOf(api.admins({ id: encodeURIComponent(who) }).patch(changes)))
+  const edited = await change(io, ({ api }) => answerOf(api.admins(idOf(who)).patch(changes)))
   if (io.json) return printJson(io, edited)
   const { changed, role: is, status, keys_revoked: revoked, keys_moved: moved } = edited
   if (changed.length === 0) return io.stdout(`${toAdminName(edited)} is like that already.\n`)
@@ -149,8 +149,7 @@ async function edit(who: string, { role, team, disable, enable }: AdminFlags, io
 }
 
 async function reset(who: string, io: Context): Promise<void> {
-  const id = encodeURIComponent(who)
-  const coded = await change(io, ({ operator }) => answerOf(operator.admins({ id }).reset.post()))
+  const coded = await change(io, ({ operator }) => answerOf(operator.admins(idOf(who)).reset.post()))
   printCode(coded, `${toAdminName(coded)} is signed out everywhere, and the old password and passkeys have ended`, io)
 }
 
@@ -186,8 +185,7 @@ async function listTokens(io: Context): Promise<void> {
 }
 
 async function revokeOne(which: string, io: Context): Promise<void> {
-  const id = encodeURIComponent(which)
-  const revoked = await change(io, ({ api }) => answerOf(api.tokens({ id }).revoke.post()))
+  const revoked = await change(io, ({ api }) => answerOf(api.tokens(idOf(which)).revoke.post()))
   if (io.json) return printJson(io, revoked)
   io.stdout(`Token ${toTokenName(revoked)} is revoked.\n`)
 }

@@ -18,7 +18,7 @@ import {
   toBudgetText,
 } from '../keys/definition.ts'
 import { usageError } from './command-error.ts'
-import { type Context, toFactLines, toPrintable } from './io.ts'
+import { type Context, printJson, toFactLines, toPrintable } from './io.ts'
 import { toSpent } from './money.ts'
 import { readOption } from './values.ts'
 
@@ -93,7 +93,7 @@ export const toTeamFacts = (team: TeamDocument): Fact[] => toFacts<TeamChanges>(
  *
  * @param whose such as `Key 3f2a91bc (dev)`.
  */
-export function toChangeLines(whose: string, before: readonly Fact[], after: readonly Fact[]): string {
+function toChangeLines(whose: string, before: readonly Fact[], after: readonly Fact[]): string {
   const were = new Map(before)
   const changed = after.filter(([what, text]) => were.get(what) !== text)
   // A time may have changed by less than is shown of it.
@@ -165,6 +165,27 @@ type Unmatched = readonly { pattern: string; reason: string }[]
 
 /** As a field of a JSON document. */
 export const toPatterns = (unmatched: Unmatched) => ({ unmatched: unmatched.map(({ pattern }) => pattern) })
+
+/** Prints what an edit has changed of a key or a team, and patterns that allow nothing. */
+export function printEdit<Document extends Shared>(
+  io: Context,
+  before: Document,
+  answer: Document & { changed: readonly string[]; unmatched: Unmatched },
+  toWhose: (of: Document) => string,
+  toFactsOf: (of: Document) => Fact[],
+): void {
+  const { unmatched, ...edited } = answer
+  if (io.json) {
+    printJson(io, { ...edited, ...toPatterns(unmatched) })
+    return
+  }
+  warnOf(unmatched, io)
+  io.stdout(
+    answer.changed.length === 0
+      ? `${toWhose(answer)} is like that already.\n`
+      : toChangeLines(toWhose(before), toFactsOf(before), toFactsOf(answer)),
+  )
+}
 
 export function warnOf(unmatched: Unmatched, io: Pick<Context, 'stderr'>): void {
   for (const { pattern, reason } of unmatched)

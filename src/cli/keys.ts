@@ -10,7 +10,7 @@ import { toDay, toMs } from '../domain/time.ts'
 import { toBody, toCeilingTexts } from '../keys/changes.ts'
 import { DEFAULT_OVERLAP_MS, OVERLAP_MS } from '../keys/service.ts'
 import { toMasked } from '../keys/token.ts'
-import { answerOf, toBehindNote, withAdmin } from './admin-client.ts'
+import { answerOf, idOf, readReport, withAdmin } from './admin-client.ts'
 import { usageError } from './command-error.ts'
 import {
   type Context,
@@ -26,9 +26,9 @@ import {
   addKeyOptions,
   type Fact,
   type Flags,
+  printEdit,
   toBudgetCell,
   toBudgetWarning,
-  toChangeLines,
   toKeyChanges,
   toKeyFacts,
   toPatterns,
@@ -92,9 +92,6 @@ export function addKeys(group: Command, context: Context): void {
     .action((key: string) => revoke(key, context))
 }
 
-/** As a part of a path. */
-const idOf = (which: string) => ({ id: encodeURIComponent(which) })
-
 export async function create(flags: Flags, io: Context): Promise<void> {
   const name = toName(flags.name?.at(-1), 'say what the key is for, such as --name dev')
   const body = { ...toBody(toKeyChanges(flags, { canBeNone: false }, io.nowMs())), name }
@@ -118,11 +115,7 @@ const toSecretFirst = <Made extends Pick<KeyDocument, 'id' | 'name'> & { key: st
 
 /** @param all also those that let nobody in any more, or never did: playgrounds are metered by them. */
 export async function list({ all = false }: { all?: boolean }, io: Context): Promise<void> {
-  const { keys, behind } = await withAdmin(io, { readonly: true }, async ({ api, behind }) => ({
-    behind: await behind(),
-    ...(await answerOf(api.keys.get({ query: { hidden: all } }))),
-  }))
-  io.stderr(toBehindNote(behind))
+  const { keys } = await readReport(io, ({ api }) => answerOf(api.keys.get({ query: { hidden: all } })))
   const shown = keys.filter(({ status }) => all || status === 'active')
   const hidden = keys.length - shown.length
   if (io.json) return printJson(io, { keys: shown })
@@ -173,11 +166,7 @@ const toLastUseText = ({ last_used_ms: ms, last_model: model }: KeyDocument) =>
   ms === null ? 'never' : `${toTime(ms)} for ${toPrintable(model ?? '')}`
 
 export async function show(which: string, io: Context): Promise<void> {
-  const { key, behind } = await withAdmin(io, { readonly: true }, async ({ api, behind }) => ({
-    behind: await behind(),
-    key: await answerOf(api.keys(idOf(which)).get()),
-  }))
-  io.stderr(toBehindNote(behind))
+  const key = await readReport(io, ({ api }) => answerOf(api.keys(idOf(which)).get()))
   if (io.json) return printJson(io, key)
   io.stdout(toKeyText(key, io.nowMs()))
 }
@@ -214,14 +203,7 @@ async function edit(which: string, flags: Flags, io: Context): Promise<void> {
     const before = await answerOf(api.keys(idOf(which)).get())
     return { before, key: await answerOf(api.keys({ id: before.id }).patch(toBody(changes))) }
   })
-  const { unmatched, ...edited } = key
-  if (io.json) return printJson(io, { ...edited, ...toPatterns(unmatched) })
-  warnOf(unmatched, io)
-  io.stdout(
-    key.changed.length === 0
-      ? `${toKeyName(key)} is like that already.\n`
-      : toChangeLines(toKeyName(before), toKeyFacts(before), toKeyFacts(key)),
-  )
+  printEdit<KeyDocument>(io, before, key, toKeyName, toKeyFacts)
 }
 
 async function rotate(which: string, { overlap }: { overlap?: string }, io: Context): Promise<void> {

@@ -9,7 +9,7 @@ import { toDefined } from '../domain/changes.ts'
 import { toShortId } from '../domain/id.ts'
 import { REQUEST_FILTERS, REQUEST_STATUSES } from '../domain/report-filters.ts'
 import { count } from '../domain/text.ts'
-import { answerOf, toBehindNote, withAdmin } from './admin-client.ts'
+import { answerOf, idOf, readReport, withAdmin } from './admin-client.ts'
 import { CommandError, usageError } from './command-error.ts'
 import { toRefusal } from './control-client.ts'
 import { type Context, printJson, toExamples, toPrintable } from './io.ts'
@@ -66,12 +66,8 @@ export async function list(flags: ListFlags, io: Context): Promise<void> {
     ...toDefined({ before, since: toTimeText('--since', since, nowMs), until: toTimeText('--until', until, nowMs) }),
     limit: toCount('--limit', limit),
   }
-  const { behind, page } = await withAdmin(io, { readonly: true }, async ({ api, behind }) => ({
-    behind: await behind(),
-    page: await answerOf(api.requests.get({ query })),
-  }))
+  const page = await readReport(io, ({ api }) => answerOf(api.requests.get({ query })))
   const { requests, next, stopped_after: stoppedAfter } = page
-  io.stderr(toBehindNote(behind))
   if (io.json) return printJson(io, page)
   if (requests.length > 0) io.stdout(toRequestTable(requests, nowMs, io.paint))
   if (stoppedAfter !== null) io.stderr(`${count(stoppedAfter, 'request')} were looked at, and no more. `)
@@ -83,11 +79,7 @@ const toTimeText = (option: string, text: string | undefined, nowMs: number) =>
   text === undefined ? undefined : String(toMoment(option, text, nowMs))
 
 export async function show(id: string, io: Context): Promise<void> {
-  const { behind, charge } = await withAdmin(io, { readonly: true }, async ({ api, behind }) => ({
-    behind: await behind(),
-    charge: await answerOf(api.requests({ id: encodeURIComponent(id) }).get()),
-  }))
-  io.stderr(toBehindNote(behind))
+  const charge = await readReport(io, ({ api }) => answerOf(api.requests(idOf(id)).get()))
   if (io.json) printJson(io, charge)
   else io.stdout(toRequestText(charge))
   if (charge.agrees !== false) return

@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import type { KeyDocument, TeamDocument } from '../documents/key.ts'
 import { toShortId } from '../domain/id.ts'
 import { toBody } from '../keys/changes.ts'
-import { answerOf, toBehindNote, withAdmin } from './admin-client.ts'
+import { answerOf, idOf, readReport, withAdmin } from './admin-client.ts'
 import { usageError } from './command-error.ts'
 import {
   type Context,
@@ -20,9 +20,9 @@ import {
   addTeamOptions,
   type Fact,
   type Flags,
+  printEdit,
   toBudgetCell,
   toBudgetWarning,
-  toChangeLines,
   toPatterns,
   toRules,
   toSpentFacts,
@@ -69,9 +69,6 @@ export function addTeams(group: Command, context: Context): void {
     .action((team: string, flags: Flags) => edit(team, flags, context))
 }
 
-/** As a part of a path. */
-const idOf = (which: string) => ({ id: encodeURIComponent(which) })
-
 export async function create(flags: Flags, io: Context): Promise<void> {
   const name = toName(flags.name?.at(-1), 'say who the team is, such as --name research')
   const body = { ...toBody(toTeamChanges(flags, { canBeNone: false }, io.nowMs())), name }
@@ -86,11 +83,7 @@ export async function create(flags: Flags, io: Context): Promise<void> {
 const toTeamName = ({ id, name }: TeamDocument) => `Team ${toShortId(id)} (${toPrintable(name)})`
 
 export async function list(io: Context): Promise<void> {
-  const { teams, behind } = await withAdmin(io, { readonly: true }, async ({ api, behind }) => ({
-    behind: await behind(),
-    ...(await answerOf(api.teams.get())),
-  }))
-  io.stderr(toBehindNote(behind))
+  const { teams } = await readReport(io, ({ api }) => answerOf(api.teams.get()))
   if (io.json) return printJson(io, { teams })
   if (teams.length === 0) return io.stderr('There are no teams yet. Make one with: tollgate teams create --name NAME\n')
   const rows = teams.map((team) => [
@@ -103,12 +96,7 @@ export async function list(io: Context): Promise<void> {
 }
 
 export async function show(which: string, io: Context): Promise<void> {
-  const { found, behind } = await withAdmin(io, { readonly: true }, async ({ api, behind }) => ({
-    behind: await behind(),
-    found: await answerOf(api.teams(idOf(which)).get()),
-  }))
-  io.stderr(toBehindNote(behind))
-  const { keys, ...team } = found
+  const { keys, ...team } = await readReport(io, ({ api }) => answerOf(api.teams(idOf(which)).get()))
   if (!io.json) return io.stdout(toTeamText(team, keys))
   printJson(io, { ...team, keys: keys.map(({ id, name, status }) => ({ id, name, status })) })
 }
@@ -140,12 +128,5 @@ export async function edit(which: string, flags: Flags, io: Context): Promise<vo
     const before = await answerOf(api.teams(idOf(which)).get())
     return { before, team: await answerOf(api.teams({ id: before.id }).patch(toBody(changes))) }
   })
-  const { unmatched, ...edited } = team
-  if (io.json) return printJson(io, { ...edited, ...toPatterns(unmatched) })
-  warnOf(unmatched, io)
-  io.stdout(
-    team.changed.length === 0
-      ? `${toTeamName(team)} is like that already.\n`
-      : toChangeLines(toTeamName(before), toTeamFacts(before), toTeamFacts(team)),
-  )
+  printEdit<TeamDocument>(io, before, team, toTeamName, toTeamFacts)
 }
