@@ -209,7 +209,7 @@ function toLarger(reported: Usage, counted: Usage): Usage {
   }
 }
 
-/** What one of them comes to. It ends as the call does, and stands on record as a call of its own. */
+/** What one of them comes to. It ends as the call does, and is recorded as a call of its own. */
 export interface WithinBill extends Omit<Bill, 'status' | 'within'> {
   upstreamModel: string
   priceId: string | null
@@ -264,8 +264,8 @@ export const toMostComputeMs = (
  * was at work on it, and no more than was held for it, though a deadline be noticed late. It begins when the request goes out to the
  * server, so that waiting for a slot or for a model to load is none of it, and again where it is sent once more over another connection.
  * It ends with the answer, as it was read: a client that reads slowly keeps the server's slot, and pays for that. A call that is left,
- * aborted or given up ends then, or once it is read no more. Every other call of a request has time of its own. A server of
- * one's own that nobody starts here may queue requests by itself, which nobody sees: that counts.
+ * aborted or given up ends then, or once it is read no more. Every other call of a request has time of its own. A local
+ * server that Tollgate does not start may queue requests, which Tollgate cannot see: that time counts.
  */
 export const toComputeMs = ({ target, body, meter }: Pick<Call, 'target' | 'body' | 'meter'>): number =>
   Math.min(meter.workedMs, toMostComputeMs(target.upstream, body))

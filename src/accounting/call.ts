@@ -88,7 +88,7 @@ export class Call implements CallObserver {
   }
 }
 
-/** A key that may have fewer requests under way has as many calls all the same: clients leave in a moment, and come back. */
+/** Also for a key with a lower concurrency: clients disconnect and come back within a moment. */
 const LEAST_OF_A_KEY = 8
 /** A stop does not wait for longer. */
 const DRAIN_MS = 2_000

@@ -258,7 +258,7 @@ export function toMostNanoUsd(
   return chargeBy(tariff, usage)
 }
 
-/** Whether its model searches by itself, or is asked to by a field that has a fee, of the request or of a tool. */
+/** Whether its model searches without being asked, or is asked to by a field that has a fee, of the request or of a tool. */
 const maySearch = ({ features }: Pick<Target, 'features'>, body: AnyRequest): boolean =>
   features.includes('web_search') || [body, ...(body.tools ?? [])].some(asksForFee)
 

@@ -1,4 +1,4 @@
-/** What stands on record of a request that has ended, and of each of its calls. Most requests make one call, and their row says it all. */
+/** The ledger rows of a request that has ended, and of its calls. Most requests make one call, and have one row. */
 import { joinTerms } from '../domain/call-counts.ts'
 import { UpstreamError } from '../domain/error.ts'
 import { addUsage, NO_USAGE } from '../domain/usage.ts'
@@ -6,7 +6,7 @@ import type { OpenCall, OpenRow, SettledCall, SettledRow } from '../store/ledger
 import { type Bill, toBilled, toReportedBill } from './bill.ts'
 import type { Call } from './call.ts'
 
-/** The sums over the calls of a request, and over what other models come to within them: each is rounded by itself. */
+/** The sums over the calls of a request, and over what other models come to within them: each is rounded separately. */
 export function addBills(bills: readonly Bill[]): Omit<Bill, 'status' | 'within'> {
   const sum = { usage: { ...NO_USAGE }, estimated: false, costNanoUsd: 0 }
   for (const { usage, estimated, costNanoUsd } of bills.flatMap((bill) => [bill, ...bill.within])) {

@@ -1,6 +1,6 @@
 /**
  * Carries a catalog into its layer: what it declares takes the place of what the layer said, and with `prune` the rest of the layer
- * goes. Nothing to change leaves no trace. And back: any state that is kept can be had again, all layers of it. Called by `serve`, by
+ * goes. Without a change, nothing is written. Also restores any version that is kept, with all of its layers. Called by `serve`, by
  * commands and by the admin API.
  */
 import { mintTag } from '../domain/id.ts'

@@ -39,7 +39,7 @@ interface Iterations {
   isTakenOver: boolean
 }
 
-/** Each stands on record as a call of its own: nobody is advised by more. */
+/** Each is recorded as a call of its own: nobody is advised by more. */
 const MAX_MODELS = 20
 /** What further ones have used is told of all together. */
 const FURTHER = 'further models'
