@@ -141,7 +141,7 @@ test('drizzle stays with its store, and the services know no store but the contr
 })
 
 const PURE =
-  /^(domain\/|formats\/|upstreams\/(dialects\/|sse|failure)|routing\/|limits\/|validation\/|accounting\/price|structured\/(plan|json|schema|string)|tokens\/(?!count))/
+  /^(domain\/|formats\/|upstreams\/(dialects\/|sse|failure)|routing\/|limits\/|gateway\/(structured-plan|json-check\.)|tokens\/(?!count))/
 const IMPURE =
   /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bfetch\(|\bprocess\.|\bBun\.(env|file|serve|spawn)|\bMath\.random\b|\bsetTimeout\b/
 

@@ -3,13 +3,13 @@
  * credentials, times, its preset, headers, and what becomes of the fields of a request. Called by `check.ts`. Pure, but for the file of the presets.
  */
 import { DIALECTS, type DialectName } from '../domain/dialects.ts'
+import { quote, toList } from '../domain/explain.ts'
 import { isHeldBack } from '../domain/fields.ts'
 import { HOPS_HEADER } from '../domain/task.ts'
 import { DISCONNECT_GRACE_MS, TIMER_MS, toMs } from '../domain/time.ts'
 import { isReference } from '../store/credential-place.ts'
 import { allPresets, findPreset, type Preset } from '../store/presets.ts'
 import { dialectOf, findDialect, type Has, SETTINGS } from '../upstreams/dialects/dialects.ts'
-import { quote, toList } from '../validation/explain.ts'
 import { closest, type Entry, type Issue, issue, isUpstreamId, type Path, toEntry, toItems } from './entry.ts'
 import { checkProcess, isManaged } from './process.ts'
 

@@ -4,9 +4,9 @@
  * that every problem is named at once; a field of the wrong type is the schema's business and skipped here. Pure.
  */
 
+import { isObject, type Problem, toList } from '../domain/explain.ts'
 import { FEATURES } from '../domain/models.ts'
 import { toMode } from '../domain/usage.ts'
-import { isObject, type Problem, toList } from '../validation/explain.ts'
 import { checkUpstream } from './check-upstream.ts'
 import { assumedOf, type Facts, lacksPrice } from './complete.ts'
 import {

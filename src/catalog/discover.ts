@@ -6,11 +6,11 @@
  * A model whose price nobody knows has none (`pricing: []`) and is disabled.
  */
 import type { DialectName } from '../domain/dialects.ts'
+import { quote } from '../domain/explain.ts'
 import type { ListedModel } from '../domain/model-server.ts'
 import { FEATURES, type Feature, type RouteSettings } from '../domain/models.ts'
 import type { ListedFact } from '../store/catalog-rows.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
-import { quote } from '../validation/explain.ts'
 import {
   byCondition,
   type DeclaredModel,

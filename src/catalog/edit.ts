@@ -4,6 +4,7 @@
  */
 import { type FieldChanges, toChanged, toDefined } from '../domain/changes.ts'
 import { isBuiltIn } from '../domain/dialects.ts'
+import { explain, quote, toPath } from '../domain/explain.ts'
 import type { RouteSettings } from '../domain/models.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { isTimed } from '../domain/tariff.ts'
@@ -20,7 +21,6 @@ import {
 } from '../store/catalog-layers.ts'
 import type { CatalogRows, ModelRow, PriceRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
-import { explain, quote, toPath } from '../validation/explain.ts'
 import { toPrice } from './apply.ts'
 import { type Edit, type EditBy, type Edited, editCatalog, requireRow, toState } from './change.ts'
 import { checkCatalog, NO_SECONDS, toIssue } from './check.ts'

@@ -17,6 +17,7 @@ import {
   TRANSPORTS,
   type UpstreamSettings,
 } from '../domain/dialects.ts'
+import { toAlternatives } from '../domain/explain.ts'
 import { MAX_LIMIT, mapLimits } from '../domain/limits.ts'
 import {
   EFFORTS,
@@ -30,7 +31,6 @@ import {
 import { toSpan } from '../domain/time.ts'
 import type { EntryOf, Kind } from '../store/catalog-layers.ts'
 import type { AliasRow, CatalogRows, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
-import { toAlternatives } from '../validation/explain.ts'
 
 /** What a field has beside its shape. */
 interface Facets {

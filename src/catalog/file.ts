@@ -3,13 +3,14 @@
  * names every problem with its line. Written from the rows that count, so that a plan of it is empty and an empty database that it is applied
  * to has the same rows: known facts and what wildcards stand for are written out. Called by commands, by `serve`, and on a thread.
  */
+
+import { explain, isObject, shorten, toPath } from '../domain/explain.ts'
 import type { MemoryBudgets } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Environment } from '../domain/snapshot.ts'
 import type { CatalogRows } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import { resolveReference, toReferences } from '../store/credential-place.ts'
-import { explain, isObject, shorten, toPath } from '../validation/explain.ts'
 import { checkCatalog, toIssue } from './check.ts'
 import { type Catalog, lacksFacts, toModel, toUpstream } from './complete.ts'
 import { type CatalogDocument, parseText, writeDocument } from './document.ts'

@@ -2,10 +2,11 @@
  * How an upstream's server is run, from its entry in a file: its words, the memory that it takes, and what they must be. The database has
  * their hash alone; the words count where `model-files.ts` reads them. Pure.
  */
+
+import { isObject, toList } from '../domain/explain.ts'
 import { IDLE_MS, type MemoryBudgets, type ProcessSpec, START_MS } from '../domain/model-server.ts'
 import { toSize } from '../domain/text.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'
-import { isObject, toList } from '../validation/explain.ts'
 import { type Entry, type Issue, issue, type Path, toEntry, toItems } from './entry.ts'
 import { PROCESS_FIELDS } from './fields.ts'
 

@@ -3,12 +3,12 @@
  * machine may become an upstream; and the models of an upstream, as it lists them or as they were named.
  */
 import type { DialectName, UpstreamSettings } from '../domain/dialects.ts'
+import { quote } from '../domain/explain.ts'
 import type { ListedModel } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { toReferences, toVariable } from '../store/credential-place.ts'
 import { allPresets, findPreset, type Preset } from '../store/presets.ts'
-import { quote } from '../validation/explain.ts'
 import { type Discovered, fits, toDiscovered, toSlug, toWish, type Wish } from './discover.ts'
 import { closest } from './entry.ts'
 import { findAt, type KnownProvider, type KnownProviders, loadKnown } from './known.ts'

@@ -4,7 +4,7 @@
  */
 import type { TSchema } from '@sinclair/typebox'
 import { type Decision, GatewayError } from '../domain/error.ts'
-import { explain } from '../validation/explain.ts'
+import { explain } from '../domain/explain.ts'
 
 /**
  * Creates the check of a format's bodies.

@@ -4,7 +4,6 @@
  * nothing is tried again. Asks the breakers before each call; `dispatch` tells them how it ended.
  */
 import type { PlannedCall } from '../accounting/call.ts'
-import type { Begun } from '../delivery/delivery.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
 import { endOf, GatewayError, LOOP_STATUS, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import { type Answer, type AnswerEvent, type AnswerStream, isContent } from '../domain/events.ts'
@@ -14,14 +13,15 @@ import type { NativeRequest } from '../domain/task.ts'
 import { EmbeddingsRequest } from '../domain/task.ts'
 import type { RequestHealth } from '../health/health.ts'
 import type { CallReason } from '../store/ledger-rows.ts'
-import type { Checker } from '../structured/checker.ts'
 import { OVERFLOW_CODE } from '../upstreams/dialects/errors.ts'
 import { blamesTheRequest } from '../upstreams/failure.ts'
 import type { TakeRoom } from '../upstreams/transport.ts'
+import type { Begun } from './delivery.ts'
 import { createDispatch, type DispatchDeps } from './dispatch.ts'
 import { inBatches } from './embedding-batches.ts'
 import type { Recorded } from './exchange.ts'
 import { fanOut } from './fan-out.ts'
+import type { Checker } from './structured-checker.ts'
 import { enforce } from './structured-output.ts'
 
 /** Makes one call to one target, or as many as it takes. */

@@ -3,7 +3,6 @@
  * the same object, and returns that under the type that says so. No step can read what a later one writes.
  */
 import type { CallLog } from '../accounting/call-log.ts'
-import type { QueueNote } from '../delivery/delivery.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
 import type { AnyRequest } from '../domain/request.ts'
@@ -15,6 +14,7 @@ import type { Caller } from '../keys/token.ts'
 import type { EnteredRequest, Reservation } from '../limits/limiter.ts'
 import type { Reserve } from '../store/ledger-rows.ts'
 import type { AdmissionSlot } from './admission.ts'
+import type { QueueNote } from './delivery.ts'
 import type { Passthrough } from './passthrough.ts'
 import type { RequestHeaders } from './read.ts'
 

@@ -9,9 +9,9 @@ import type { Answer, AnswerEvent, AnswerStream, Take } from '../domain/events.t
 import type { AnyRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import { EmbeddingsRequest } from '../domain/task.ts'
-import { isEnforced } from '../structured/plan.ts'
 import type { Dispatch } from './calls.ts'
 import { MAX_BODY_BYTES } from './read.ts'
+import { isEnforced } from './structured-plan.ts'
 
 const MAX_PARALLEL = 8
 /** Each call is sent a body of its own: together they hold no more than the largest request. */

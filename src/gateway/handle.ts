@@ -7,8 +7,6 @@
 import type { DisconnectedCalls } from '../accounting/call.ts'
 import { CallLog } from '../accounting/call-log.ts'
 import { type Finished, Settlement } from '../accounting/settle.ts'
-import { type Delivery, deliverWhole, QueueNote, toGatewayError } from '../delivery/delivery.ts'
-import { deliverStream } from '../delivery/stream.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import type { Snapshot } from '../domain/snapshot.ts'
@@ -23,6 +21,7 @@ import { modelNotFound } from '../routing/route.ts'
 import type { OpenRow } from '../store/ledger-rows.ts'
 import type { Load } from './admission.ts'
 import { type CallDeps, call } from './calls.ts'
+import { type Delivery, deliverWhole, QueueNote, toGatewayError } from './delivery.ts'
 import { type ResolveDeps, resolve } from './eligibility.ts'
 import {
   type Arrived,
@@ -36,6 +35,7 @@ import {
 } from './exchange.ts'
 import { type ReadDeps, read } from './read.ts'
 import { type ReserveDeps, reserve } from './reserve.ts'
+import { deliverStream } from './stream.ts'
 
 export interface HandleDeps extends ResolveDeps, ReserveDeps, CallDeps, ReadDeps {
   /** What is in force: another snapshot after each change of the configuration. */

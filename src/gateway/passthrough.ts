@@ -10,10 +10,10 @@ import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { NativeRequest, Task } from '../domain/task.ts'
 import { checkRestricted, findNativeRestricted, mayBeSent, type RestrictedField } from '../routing/restricted-fields.ts'
-import { isEnforced } from '../structured/plan.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
 import { withoutTools } from '../upstreams/dialects/passthrough.ts'
 import { isSplit } from './fan-out.ts'
+import { isEnforced } from './structured-plan.ts'
 
 /** Which targets are sent one request as it came. */
 export interface Passthrough {

@@ -21,7 +21,6 @@ import { EmbeddingsRequest } from '../domain/task.ts'
 import { type EnteredRequest, isLimited, type Limiter, type Moment } from '../limits/limiter.ts'
 import { order } from '../routing/route.ts'
 import type { Reserve } from '../store/ledger-rows.ts'
-import { isEnforced } from '../structured/plan.ts'
 import type { Counter } from '../tokens/count.ts'
 import { bytesOfExtras, type Estimate, estimate, toCap } from '../tokens/estimate.ts'
 import { type Load, stopping } from './admission.ts'
@@ -29,6 +28,7 @@ import { noneReady } from './calls.ts'
 import { toBatches } from './embedding-batches.ts'
 import type { Reserved, Resolved } from './exchange.ts'
 import { isSplit } from './fan-out.ts'
+import { isEnforced } from './structured-plan.ts'
 
 export interface ReserveDeps {
   counter: Counter

@@ -12,8 +12,10 @@ import { endOf, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent, AnswerStream, PassthroughSink, Take } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import { EmbeddingsRequest } from '../domain/task.ts'
-import type { Verdict } from '../structured/check-worker.ts'
-import type { Checker } from '../structured/checker.ts'
+import { blamesTheRequest } from '../upstreams/failure.ts'
+import type { Dispatch } from './calls.ts'
+import type { Verdict } from './json-check-worker.ts'
+import type { Checker } from './structured-checker.ts'
 import {
   isFinal,
   splitThinking,
@@ -25,9 +27,7 @@ import {
   type Wanted,
   withJson,
   withUnmet,
-} from '../structured/plan.ts'
-import { blamesTheRequest } from '../upstreams/failure.ts'
-import type { Dispatch } from './calls.ts'
+} from './structured-plan.ts'
 
 const MAX_CALLS = 3
 

@@ -1,7 +1,7 @@
 /** What is read of an answer whose JSON the gateway sees to, and what is put in its place. */
 import { expect, test } from 'bun:test'
 import type { AnswerEvent, Logprobs } from '../../src/domain/events.ts'
-import { isFinal, splitThinking, withJson } from '../../src/structured/plan.ts'
+import { isFinal, splitThinking, withJson } from '../../src/gateway/structured-plan.ts'
 import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
 import { DONE, stop, text } from '../support/answers.ts'
 import { toExpected } from '../support/transcript.ts'

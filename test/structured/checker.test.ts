@@ -1,6 +1,6 @@
 /** Checks away from the event loop: a hostile one costs its own key time, and nobody waits for one that has no use. */
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { createChecker } from '../../src/structured/checker.ts'
+import { createChecker } from '../../src/gateway/structured-checker.ts'
 
 // Slow checks take seconds of a thread, and longer beside other work.
 setDefaultTimeout(60_000)

@@ -1,6 +1,6 @@
 /** What compiled schemas are kept: by key, the ones used last, and nobody's at the expense of a key that has fewer. */
 import { beforeEach, expect, test } from 'bun:test'
-import { KeptSchemas } from '../../src/structured/json-check.ts'
+import { KeptSchemas } from '../../src/gateway/json-check.ts'
 
 let kept: KeptSchemas<string>
 let compiled: string[]

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'bun:test'
 import type { DialectName } from '../../src/domain/dialects.ts'
 import type { Feature, RouteSettings } from '../../src/domain/models.ts'
 import type { CanonicalRequest, Message } from '../../src/domain/request.ts'
-import { compile, FORMATS, findJson } from '../../src/structured/json-check.ts'
-import { toCorrecting, toInstructed, toInstruction, toPlan, toReminded } from '../../src/structured/plan.ts'
+import { compile, FORMATS, findJson } from '../../src/gateway/json-check.ts'
+import { toCorrecting, toInstructed, toInstruction, toPlan, toReminded } from '../../src/gateway/structured-plan.ts'
 
 const PERSON = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }
 const TOOL = { type: 'function', function: { name: 'look' } } as const

@@ -1,6 +1,6 @@
 /** What is held against keys whose checks are slow, and for how long. */
 import { beforeEach, expect, test } from 'bun:test'
-import { SlowKeys } from '../../src/structured/checker.ts'
+import { SlowKeys } from '../../src/gateway/structured-checker.ts'
 
 let now: number
 let keys: SlowKeys

@@ -2,13 +2,14 @@
  * Carries an upstream's bytes to what a client reads, without a socket: dialect and writer as a call and its delivery put
  * them together. Bytes may come in any pieces.
  */
-import { toGatewayError } from '../../src/delivery/delivery.ts'
+
 import { UpstreamError } from '../../src/domain/error.ts'
 import type { AnswerEvent } from '../../src/domain/events.ts'
 import { parseJson } from '../../src/domain/json.ts'
 import { NO_USAGE, type Receipt, type Usage } from '../../src/domain/usage.ts'
 import { ChatWriter } from '../../src/formats/chat/answer.ts'
 import { chat, toTask } from '../../src/formats/chat/chat.ts'
+import { toGatewayError } from '../../src/gateway/delivery.ts'
 import type { Expected, WireFormat } from '../../src/upstreams/dialects/dialect.ts'
 import { DEFAULT_OPTIONS } from '../../src/upstreams/dialects/dialects.ts'
 import { openai } from '../../src/upstreams/dialects/openai/openai.ts'

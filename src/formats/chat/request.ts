@@ -4,11 +4,13 @@
  * The compiled checker decides; the slow explanation runs only for a request that is refused anyway.
  */
 import { type Decision, GatewayError } from '../../domain/error.ts'
+import { quote, shorten } from '../../domain/explain.ts'
 import { isMiswritten, NULLABLE_OF_MESSAGES, REQUEST_FIELDS } from '../../domain/fields.ts'
 import { asObject } from '../../domain/json.ts'
 import type { AssistantMessage, CanonicalRequest, JsonSchemaFormat, Message, ToolChoice } from '../../domain/request.ts'
 import { PART_TYPES } from '../../domain/task.ts'
-import { quote, shorten } from '../../validation/explain.ts'
+import { checkModel, createBodyCheck, invalid, notAnObject, toSchemaRefusal } from '../checked-body.ts'
+import { chatChecker } from '../checker.macro.ts' with { type: 'macro' }
 import {
   allows,
   checkSchema,
@@ -19,9 +21,7 @@ import {
   notObject,
   type SchemaProblem,
   type SchemaRule,
-} from '../../validation/json-schema.ts'
-import { checkModel, createBodyCheck, invalid, notAnObject, toSchemaRefusal } from '../checked-body.ts'
-import { chatChecker } from '../checker.macro.ts' with { type: 'macro' }
+} from '../json-schema.ts'
 
 const checkBody = createBodyCheck<CanonicalRequest>(chatChecker(), (body) => {
   const given = asObject(body)

@@ -4,14 +4,14 @@
  * out. Pure.
  */
 import { type Decision, GatewayError } from '../../domain/error.ts'
+import { explain } from '../../domain/explain.ts'
 import { asObject, asText } from '../../domain/json.ts'
 import type { CanonicalRequest, ToolChoice } from '../../domain/request.ts'
 import { UNASKED_THOUGHTS } from '../../domain/task.ts'
 import { toThinkingWish } from '../../upstreams/dialects/thinking.ts'
-import { explain } from '../../validation/explain.ts'
-import { checkSchema, checkStrict, createPatternRule } from '../../validation/json-schema.ts'
 import { createBodyCheck, withoutNulls } from '../checked-body.ts'
 import { countChecker, messagesChecker } from '../checker.macro.ts' with { type: 'macro' }
+import { checkSchema, checkStrict, createPatternRule } from '../json-schema.ts'
 import { toMark, toMessages } from './conversation.ts'
 import { invalid } from './errors.ts'
 import type { CountBody, MessagesBody } from './schema.ts'

@@ -3,9 +3,9 @@
  * and each call is followed by its result, wherever that stood. Items of unknown types are left out. Pure.
  */
 import { type Decision, GatewayError } from '../../domain/error.ts'
+import { quote } from '../../domain/explain.ts'
 import type { AssistantMessage, Message } from '../../domain/request.ts'
 import { decodeThought, type Thought } from '../../upstreams/dialects/thought-state.ts'
-import { quote } from '../../validation/explain.ts'
 import { unsupported } from './errors.ts'
 import type { Content, Item, Part, ResponsesRequest } from './schema.ts'
 import type { ToolNames } from './tools.ts'

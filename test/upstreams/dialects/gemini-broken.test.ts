@@ -1,10 +1,10 @@
 /** Whatever an upstream sends in Gemini's format, in whatever shape: a client reads an answer of the contract, or an error. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { toGatewayError } from '../../../src/delivery/delivery.ts'
 import { UpstreamError } from '../../../src/domain/error.ts'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
 import { NO_USAGE } from '../../../src/domain/usage.ts'
+import { toGatewayError } from '../../../src/gateway/delivery.ts'
 import { gemini } from '../../../src/upstreams/dialects/gemini/gemini.ts'
 import { checkStream, checkWhole } from '../../support/contract.ts'
 import { toTarget } from '../../support/snapshot.ts'

@@ -11,7 +11,7 @@
 import type { EndSignal } from '../domain/end-signal.ts'
 import { GatewayError, toRetryAfter } from '../domain/error.ts'
 import { type AskOptions, createThread, type NoReply, type Thread, type ThreadOptions } from '../threads/thread.ts'
-import type { CheckReply, CheckRequest, Verdict } from './check-worker.ts'
+import type { CheckReply, CheckRequest, Verdict } from './json-check-worker.ts'
 
 interface Lane<Request, Reply extends object> {
   thread: Thread<Request, Reply>
@@ -175,8 +175,8 @@ interface CheckTask {
 export function createChecker(options: CheckerOptions = {}): Checker {
   const { judgeMs = JUDGE_MS, slowMs = SLOW_MS, idleMs = IDLE_MS, nowMs = () => performance.now() } = options
   const settings = { idleMs, patienceMs: PATIENCE_MS, keepSpare: true }
-  const quick = createThread<CheckRequest, CheckReply>('structured/check-worker', settings)
-  const patient = new Lanes<CheckRequest, CheckReply>(PATIENT_THREADS, 'structured/check-worker', settings)
+  const quick = createThread<CheckRequest, CheckReply>('gateway/json-check-worker', settings)
+  const patient = new Lanes<CheckRequest, CheckReply>(PATIENT_THREADS, 'gateway/json-check-worker', settings)
   const slowKeys = new SlowKeys(slowMs, nowMs)
 
   const run = async ({ request, limitMs, ...ask }: CheckTask): Promise<CheckReply | NoReply> => {

@@ -1,7 +1,7 @@
 /** The table from a failed call to what its client is told. */
 import { describe, expect, test } from 'bun:test'
-import { toGatewayError } from '../../src/delivery/delivery.ts'
 import { GatewayError, UpstreamError } from '../../src/domain/error.ts'
+import { toGatewayError } from '../../src/gateway/delivery.ts'
 
 const status = (code: number, retryAfterMs?: number) =>
   new UpstreamError('status', 'its own words', {

@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
+import { explain } from '../../src/domain/explain.ts'
 import { RequestSchema } from '../../src/domain/request.ts'
-import { explain } from '../../src/validation/explain.ts'
 import { createPicker } from '../support/random.ts'
 
 const user = { role: 'user', content: 'hi' }

@@ -1,6 +1,6 @@
 /**
  * Finds JSON in what a model wrote, and checks it against a client's JSON Schema. As slow as a text or a schema is nasty, so that only
- * `check-worker.ts` runs it. Pure.
+ * `json-check-worker.ts` runs it. Pure.
  */
 
 import { Ajv, type ErrorObject, type Options } from 'ajv'

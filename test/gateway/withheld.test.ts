@@ -1,8 +1,6 @@
 /** A stream whose outcome could not be put on record: its end is withheld, whichever format it is in, and whichever way it went. */
 import { expect, test } from 'bun:test'
 import type { Settlement } from '../../src/accounting/settle.ts'
-import { QueueNote } from '../../src/delivery/delivery.ts'
-import { deliverStream } from '../../src/delivery/stream.ts'
 import { GatewayError } from '../../src/domain/error.ts'
 import type { AnswerEvent } from '../../src/domain/events.ts'
 import { chat } from '../../src/formats/chat/chat.ts'
@@ -10,6 +8,8 @@ import { completions } from '../../src/formats/completions.ts'
 import type { Format } from '../../src/formats/format.ts'
 import { messages } from '../../src/formats/messages/messages.ts'
 import { responses } from '../../src/formats/responses/responses.ts'
+import { QueueNote } from '../../src/gateway/delivery.ts'
+import { deliverStream } from '../../src/gateway/stream.ts'
 import { toTarget } from '../support/snapshot.ts'
 
 const HI = [{ role: 'user', content: 'Hi' }]

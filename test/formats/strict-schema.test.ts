@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { Ajv } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
-import { checkSchema, checkStrict, createPatternRule } from '../../src/validation/json-schema.ts'
+import { checkSchema, checkStrict, createPatternRule } from '../../src/formats/json-schema.ts'
 
 type Schema = Record<string, unknown>
 
