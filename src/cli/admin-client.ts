@@ -139,7 +139,7 @@ const withOwnAdmin = <T>(
   work: (admin: AdminClient) => Promise<T>,
 ): Promise<T> =>
   withStore(io, { readonly }, async (_, store) => {
-    const { createOfflineAdmin } = await import('../server/offline-admin.ts')
+    const { createOfflineAdmin } = await import('../server/admin-view/offline-admin.ts')
     const { dataFolder, environment, nowMs: now } = io
     const admin = createOfflineAdmin({ dataFolder, environment, store, now })
     const send: Send = (path, init) => admin.handle(new Request(`${ORIGIN}${path}`, init))

@@ -33,7 +33,7 @@ import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { count } from '../domain/text.ts'
 import { readActorNames } from '../keys/audit-log.ts'
-import { fetchFacts, toFactsSource } from '../server/facts.ts'
+import { fetchFacts, toFactsSource } from '../server/outward/facts.ts'
 import type { CatalogVersion } from '../store/catalog-rows.ts'
 import { putFile } from '../store/files.ts'
 import {

@@ -1,5 +1,5 @@
 /**
- * What every HTTP surface here begins with: the public one (`app.ts`) and the control socket (`server/control.ts`). It sets
+ * What every HTTP surface here begins with: the public one (`app.ts`) and the control socket (`server/owner-socket.ts`). It sets
  * what Bun and Elysia would otherwise choose badly, tells an unknown path from a wrong method by the routes that there are,
  * and reads a request's path.
  */

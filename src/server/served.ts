@@ -12,7 +12,7 @@ import type { Launched } from '../processes/child.ts'
 import { ask } from '../processes/engine.ts'
 import type { Readiness } from '../upstreams/backend.ts'
 import type { Send } from '../upstreams/model-list.ts'
-import { listModels } from './outward.ts'
+import { listModels } from './outward/questions.ts'
 
 /** What one that answers is asked again after: somebody may have loaded another model there, or started it anew between two probes. */
 const AGAIN_MS = 120_000

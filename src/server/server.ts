@@ -12,7 +12,6 @@ import { AdaptiveConcurrency } from '../gateway/adaptive-concurrency.ts'
 import { createChecker } from '../gateway/structured-checker.ts'
 import { type AppDeps, createApp } from '../http/app.ts'
 import { createPlayground } from '../http/endpoints.ts'
-import { systemController } from '../http/system.ts'
 import { toOidcSettings, toWays } from '../identity/oidc.ts'
 import { requirePasswords } from '../identity/sign-in.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -22,18 +21,17 @@ import type { ConfigStore, Settings } from '../store/config-store.ts'
 import { createVault, inspectVault } from '../store/vault.ts'
 import { Pace } from '../threads/pace.ts'
 import { createCounter } from '../tokens/count.ts'
-import { createAdminSurface, toAddressWarning, toDashboardUrl } from './admin.ts'
+import { createServing, type RunFacts, toReadiness, toStatus, type WatchedParts } from './admin-view/admin-view.ts'
+import { createLiveRequests } from './admin-view/live-requests.ts'
+import { createAdminSurface, toAddressWarning, toDashboardUrl } from './admin-view/surface.ts'
 import { createAllBackends } from './backends.ts'
-import { type ControlDeps, createControl } from './control.ts'
 import { createLive, logNotReady } from './live.ts'
-import { createLiveRequests } from './live-requests.ts'
 import { createCapacity, drain, listen } from './network.ts'
 import { watchFiles } from './open-files.ts'
-import { type OnFound, testById } from './outward.ts'
+import { type OnFound, testById } from './outward/questions.ts'
+import { type ControlDeps, createControl } from './owner-socket.ts'
 import { createPages } from './pages.ts'
 import { ServedFacts } from './served.ts'
-import { createServing } from './serving.ts'
-import { type RunFacts, toReadiness, toStatus, type WatchedParts } from './status.ts'
 import { openStorage } from './storage.ts'
 
 export interface ServerOptions {
@@ -221,7 +219,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       requirePasswords(ways)
       return admin.setupCode()
     },
-    answers: systemController.bind(null, parts),
+    requests: () => parts,
     drain() {
       // A second signal would end the process at once.
       if (!load.isDraining) options.commands.drain()

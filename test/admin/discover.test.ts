@@ -1,6 +1,6 @@
 /** What an owner is told of the machine that the server runs on, by real servers at ports of it, and that nobody else has it look. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { createLocalLook } from '../../src/server/outward.ts'
+import { createLocalLook } from '../../src/server/outward/questions.ts'
 import { ENGINE_FACTS } from '../fixtures/engines/facts.ts'
 import { createFixture, type Fixture } from './fixture.ts'
 

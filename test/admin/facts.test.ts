@@ -1,6 +1,6 @@
 /** Newer public facts that an owner has the server read: planned, then taken over, as `catalog refresh` does. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { createFacts } from '../../src/server/facts.ts'
+import { createFacts } from '../../src/server/outward/facts.ts'
 import { listed } from '../support/model-lists.ts'
 import { startUpstream } from '../support/upstream.ts'
 import { applyText } from './catalogs.ts'

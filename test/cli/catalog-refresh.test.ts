@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { editModel } from '../../src/catalog/edit.ts'
-import { fetchFacts } from '../../src/server/facts.ts'
+import { fetchFacts } from '../../src/server/outward/facts.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
 import { anthropicList, claude, listed, openaiList } from '../support/model-lists.ts'

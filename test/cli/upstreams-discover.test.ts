@@ -1,7 +1,7 @@
 /** Model servers of this machine: what is found, by what, what is added, and what a hostile one does to whoever looks. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { findLocalServers } from '../../src/server/outward.ts'
+import { findLocalServers } from '../../src/server/outward/questions.ts'
 import { ENGINE_FACTS } from '../fixtures/engines/facts.ts'
 import { type Bench, createBench } from './run.ts'
 
@@ -71,7 +71,7 @@ test('what answers here is found behind a proxy, too, which is asked for nothing
   const asked: string[] = []
   const proxy = engine('LM Studio', asked)
   const at = engine('Ollama')
-  const script = `import { findLocalServers } from ${JSON.stringify(join(import.meta.dir, '../../src/server/outward.ts'))}
+  const script = `import { findLocalServers } from ${JSON.stringify(join(import.meta.dir, '../../src/server/outward/questions.ts'))}
 console.log(JSON.stringify(await findLocalServers({ at: [${JSON.stringify(at)}] })))`
   const env = { ...process.env, http_proxy: proxy, HTTP_PROXY: proxy, NO_PROXY: '', no_proxy: '' }
   const { stdout } = Bun.spawn([process.execPath, '-e', script], { env })

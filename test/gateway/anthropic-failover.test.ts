@@ -1,7 +1,7 @@
 /** Conversations that go on with Claude after another vendor has begun them, or with another vendor after Claude; and whether it is there. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { createAllBackends } from '../../src/server/backends.ts'
-import { testUpstream } from '../../src/server/outward.ts'
+import { testUpstream } from '../../src/server/outward/questions.ts'
 import { errorMessage } from '../support/anthropic-answers.ts'
 import { inTurn, strictly } from '../support/anthropic-upstream.ts'
 import { startApp, type TestApp } from '../support/app.ts'

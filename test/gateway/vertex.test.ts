@@ -1,7 +1,7 @@
 /** Gemini on Vertex: its addresses, its manners, and tokens in the place of keys. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createAllBackends } from '../../src/server/backends.ts'
-import { testUpstream } from '../../src/server/outward.ts'
+import { testUpstream } from '../../src/server/outward/questions.ts'
 import { createGemini, type Gemini } from '../support/gemini-upstream.ts'
 import { toTarget } from '../support/snapshot.ts'
 import { startTokenEndpoint, type TokenEndpoint } from '../support/token-endpoint.ts'

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ServiceError } from '../../src/domain/service-error.ts'
 import { createLog } from '../../src/log.ts'
-import { type Control, type ControlDeps, createControl } from '../../src/server/control.ts'
+import { type Control, type ControlDeps, createControl } from '../../src/server/owner-socket.ts'
 import { socketPath } from '../../src/server/protocol.ts'
 import { toStatus } from '../support/status.ts'
 

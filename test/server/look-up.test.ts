@@ -1,6 +1,6 @@
 /** Names of hosts that upstreams are set up at. */
 import { expect, test } from 'bun:test'
-import { createLookUp } from '../../src/server/look-up.ts'
+import { createLookUp } from '../../src/server/outward/look-up.ts'
 
 const failing = (code: string) => async () => {
   throw Object.assign(new Error('getaddrinfo'), { code })

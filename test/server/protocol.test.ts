@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { toUpstreamStatuses } from '../../src/documents/upstream.ts'
 import type { Upstream } from '../../src/domain/snapshot.ts'
 import type { UpstreamHealth } from '../../src/health/health.ts'
-import { testUpstream } from '../../src/server/outward.ts'
+import { testUpstream } from '../../src/server/outward/questions.ts'
 import type { Backend, Readiness } from '../../src/upstreams/backend.ts'
 import { toSnapshot, toTarget } from '../support/snapshot.ts'
 

@@ -1,8 +1,8 @@
 /** Reports on their thread: as of now, in turn, in bounds, and none once the server has stopped. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createKey, editKey } from '../../src/keys/service.ts'
-import { type ReportReply, type ReportRequest, report } from '../../src/server/report.ts'
-import { createReports } from '../../src/server/reports.ts'
+import { type ReportReply, type ReportRequest, report } from '../../src/server/admin-view/report.ts'
+import { createReports } from '../../src/server/admin-view/reports.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import type { AskOptions, NoReply } from '../../src/threads/thread.ts'

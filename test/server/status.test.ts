@@ -1,7 +1,7 @@
 /** Whether a server is doing well, in a word and in sentences. */
 import { expect, test } from 'bun:test'
 import type { UpstreamHealth } from '../../src/health/health.ts'
-import { toReadiness, toReasons, type WatchedParts } from '../../src/server/status.ts'
+import { toReadiness, toReasons, type WatchedParts } from '../../src/server/admin-view/admin-view.ts'
 
 const WELL: WatchedParts = {
   ledger: { state: () => 'ok' },

@@ -1,6 +1,6 @@
 /** Facts equal what a server of one's own says: on bodies as they send them, asked by questions that load nothing. */
 import { expect, test } from 'bun:test'
-import { listModels } from '../../src/server/outward.ts'
+import { listModels } from '../../src/server/outward/questions.ts'
 import { findPreset } from '../../src/store/presets.ts'
 import { toUpstream } from '../../src/store/upstream.ts'
 import { ENGINE_FACTS } from '../fixtures/engines/facts.ts'

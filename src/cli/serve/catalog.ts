@@ -8,7 +8,7 @@ import { type CatalogSource, listPlaces, loadSource, toModelsFolder, watchCatalo
 import type { ProcessSpecs } from '../../domain/model-server.ts'
 import { ServiceError } from '../../domain/service-error.ts'
 import type { Log } from '../../log.ts'
-import type { NeedsRestart } from '../../server/control.ts'
+import type { NeedsRestart } from '../../server/owner-socket.ts'
 import type { Server } from '../../server/server.ts'
 import type { ConfigStore, Settings } from '../../store/config-store.ts'
 import { type Context, version } from '../io.ts'

@@ -3,30 +3,30 @@
  * What only a running server knows is refused with `no_server`. Loaded by `cli/admin-client.ts` in that case alone.
  */
 import { join } from 'node:path'
-import { createParts } from '../admin/by-resource.ts'
-import type { AdminDeps, Serving } from '../admin/deps.ts'
-import { AdminError } from '../admin/errors.ts'
-import { createFileThread } from '../catalog/file-thread.ts'
-import { loadModelFiles, MODELS_FOLDER } from '../catalog/source.ts'
-import { hasProxy } from '../config.ts'
-import { once } from '../domain/once.ts'
-import { WAYS } from '../domain/roles.ts'
-import type { Environment, Upstream } from '../domain/snapshot.ts'
-import { createAttempts } from '../identity/attempts.ts'
-import { SetupCode } from '../identity/passwords.ts'
-import { Pending } from '../identity/pending.ts'
-import { type Behind, readBehind } from '../ledger/audit.ts'
-import type { Log } from '../log.ts'
-import { toSnapshot } from '../store/snapshot.ts'
-import type { Store } from '../store/store.ts'
-import { toUpstream } from '../store/upstream.ts'
-import { createVault } from '../store/vault.ts'
-import { createRotation } from './admin.ts'
-import { createFacts } from './facts.ts'
-import { createLookUp } from './look-up.ts'
-import { createLocalLook, listModels, testUpstream } from './outward.ts'
+import { createParts } from '../../admin/by-resource.ts'
+import type { AdminDeps, Serving } from '../../admin/deps.ts'
+import { AdminError } from '../../admin/errors.ts'
+import { createFileThread } from '../../catalog/file-thread.ts'
+import { loadModelFiles, MODELS_FOLDER } from '../../catalog/source.ts'
+import { hasProxy } from '../../config.ts'
+import { once } from '../../domain/once.ts'
+import { WAYS } from '../../domain/roles.ts'
+import type { Environment, Upstream } from '../../domain/snapshot.ts'
+import { createAttempts } from '../../identity/attempts.ts'
+import { SetupCode } from '../../identity/passwords.ts'
+import { Pending } from '../../identity/pending.ts'
+import { type Behind, readBehind } from '../../ledger/audit.ts'
+import type { Log } from '../../log.ts'
+import { toSnapshot } from '../../store/snapshot.ts'
+import type { Store } from '../../store/store.ts'
+import { toUpstream } from '../../store/upstream.ts'
+import { createVault } from '../../store/vault.ts'
+import { createFacts } from '../outward/facts.ts'
+import { createLookUp } from '../outward/look-up.ts'
+import { createLocalLook, listModels, testUpstream } from '../outward/questions.ts'
 import { report } from './report.ts'
 import { createReports } from './reports.ts'
+import { createRotation } from './surface.ts'
 
 export interface OfflineDeps {
   dataFolder: string
@@ -63,7 +63,7 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
     const opened = row && (await vault.open(await store.readSealed()))
     return row ? toUpstream(row, environment, 'here', opened?.get(id)) : null
   }
-  const backends = once(async () => (await import('./backends.ts')).createAllBackends({ environment, now }))
+  const backends = once(async () => (await import('../backends.ts')).createAllBackends({ environment, now }))
   const reports = createReports({
     dataFolder,
     ledger: { flush: async () => ({ applied: 0, waiting: behind().waiting }) },

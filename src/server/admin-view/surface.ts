@@ -1,29 +1,29 @@
 /** The admin API of a running server: its parts put together, and made when it is first asked. Called by `server.ts`. */
 import { join } from 'node:path'
-import type { AdminDeps } from '../admin/deps.ts'
-import type { Admin } from '../admin/instance.ts'
-import { createFileThread } from '../catalog/file-thread.ts'
-import { loadModelFiles, MODELS_FOLDER } from '../catalog/source.ts'
-import { hasProxy } from '../config.ts'
-import { type IpRange, isIn, toIp, toIpText } from '../domain/ip.ts'
-import { once } from '../domain/once.ts'
-import type { Environment } from '../domain/snapshot.ts'
-import { createIpOf } from '../http/client-ip.ts'
-import type { Listener } from '../http/instance.ts'
-import { createAttempts } from '../identity/attempts.ts'
-import type { OidcSettings } from '../identity/oidc.ts'
-import type { PendingSignIn } from '../identity/oidc-provider.ts'
-import { SetupCode } from '../identity/passwords.ts'
-import { Pending } from '../identity/pending.ts'
-import { isSetUp } from '../identity/sign-in.ts'
-import type { ClientIp } from '../keys/token.ts'
-import type { Ledger } from '../ledger/ledger.ts'
-import type { Actor, ConfigStore } from '../store/config-store.ts'
-import { createVault, rotateSecret } from '../store/vault.ts'
-import { createFacts } from './facts.ts'
+import type { AdminDeps } from '../../admin/deps.ts'
+import type { Admin } from '../../admin/instance.ts'
+import { createFileThread } from '../../catalog/file-thread.ts'
+import { loadModelFiles, MODELS_FOLDER } from '../../catalog/source.ts'
+import { hasProxy } from '../../config.ts'
+import { type IpRange, isIn, toIp, toIpText } from '../../domain/ip.ts'
+import { once } from '../../domain/once.ts'
+import type { Environment } from '../../domain/snapshot.ts'
+import { createIpOf } from '../../http/client-ip.ts'
+import type { Listener } from '../../http/instance.ts'
+import { createAttempts } from '../../identity/attempts.ts'
+import type { OidcSettings } from '../../identity/oidc.ts'
+import type { PendingSignIn } from '../../identity/oidc-provider.ts'
+import { SetupCode } from '../../identity/passwords.ts'
+import { Pending } from '../../identity/pending.ts'
+import { isSetUp } from '../../identity/sign-in.ts'
+import type { ClientIp } from '../../keys/token.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { Actor, ConfigStore } from '../../store/config-store.ts'
+import { createVault, rotateSecret } from '../../store/vault.ts'
+import { createFacts } from '../outward/facts.ts'
+import { createLookUp } from '../outward/look-up.ts'
+import { createLocalLook } from '../outward/questions.ts'
 import type { LiveRequests } from './live-requests.ts'
-import { createLookUp } from './look-up.ts'
-import { createLocalLook } from './outward.ts'
 
 export interface AdminSurfaceDeps
   extends Pick<
@@ -81,7 +81,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
   }
   const made = once(async (): Promise<Admin & { close(): void }> => {
     const [{ createAdminApi }, { createReports }, oidc] = await Promise.all([
-      import('../admin/app.ts'),
+      import('../../admin/app.ts'),
       import('./reports.ts'),
       oidcSettings && loadOidc(oidcSettings, deps),
     ])
@@ -142,7 +142,7 @@ export const createRotation = (dataFolder: string, store: ConfigStore, environme
   rotateSecret({ dataFolder, store, vault: createVault(dataFolder, environment) }, by)
 
 async function loadOidc(settings: OidcSettings, { log, now }: Pick<AdminSurfaceDeps, 'log' | 'now'>) {
-  const { createProvider } = await import('../identity/oidc-provider.ts')
+  const { createProvider } = await import('../../identity/oidc-provider.ts')
   return { settings, provider: createProvider({ settings, log, now }), pending: new Pending<PendingSignIn>() }
 }
 

@@ -4,15 +4,21 @@
  */
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
 import { GatewayError } from '../domain/error.ts'
+import { NO_LIMITS } from '../domain/limits.ts'
 import { once } from '../domain/once.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import type { Key } from '../domain/snapshot.ts'
+import type { HandleDeps } from '../gateway/handle.ts'
 import { LARGEST_BODY_BYTES } from '../http/app.ts'
+import { ENDPOINTS, endpointController, handleOwned } from '../http/endpoints.ts'
 import { toErrorResponse } from '../http/error-response.ts'
-import { type Controller, createInstance, type Listener, NoRoute, pathOf } from '../http/instance.ts'
+import { createInstance, type InstanceOptions, type Listener, NoRoute, pathOf } from '../http/instance.ts'
+import { listModels, type ModelsDeps, modelsController } from '../http/models.ts'
 import { type Log, redact, traceOf } from '../log.ts'
 import type { Fleet } from '../processes/fleet.ts'
+import { onlyAt } from '../routing/access.ts'
 import type { VaultState } from '../store/vault.ts'
-import { END_MS } from './live-requests.ts'
+import { END_MS } from './admin-view/live-requests.ts'
 import { type Flushed, type Status, socketPath } from './protocol.ts'
 
 /** What a reload cannot bring, because a process has it from its start. */
@@ -42,8 +48,8 @@ export interface ControlRoutesDeps {
   drain(): void
   /** Answers a request of the admin API, or for what only commands may do: here nobody needs a proof. */
   admin(request: Request): Promise<Response>
-  /** Further routes, for an instance that listens here: what the owner may have answered (`http/system.ts`). */
-  answers?(app: Listener): Controller
+  /** For chats and lists of models that the owner asks for. */
+  requests?(): HandleDeps & ModelsDeps
 }
 
 /** Longer than a test of an upstream, or a reload, takes. */
@@ -63,7 +69,7 @@ export function createControlRoutes({
   setupCode,
   drain,
   admin,
-  answers,
+  requests,
 }: ControlRoutesDeps) {
   const toResponse = (error: unknown, request: Request): Response => {
     if (error instanceof NoRoute && error.allow === null) return refuse(404, 'unknown_path', error.message)
@@ -114,12 +120,38 @@ export function createControlRoutes({
       },
       { parse: 'none' },
     )
-  if (answers) {
+  if (requests) {
     // A start does not wait for it.
-    const more = once(async () => createInstance(options).use(answers(routes)))
-    routes.all('/system/*', async ({ request }) => (await more.get()).handle(request))
+    const system = once(async () => createSystemRoutes(requests(), routes, options))
+    routes.all('/system/*', async ({ request }) => (await system.get()).handle(request))
   }
   return routes
+}
+
+/** What the owner asks for is on record like any request, under this id, which no key has. Who could make a key of any kind is held to no limit. */
+const SYSTEM: Key = {
+  ...{ id: 'system', name: 'system', scope: 'all', shareId: 'system', limits: NO_LIMITS, budget: null },
+  ...{ teamId: null, ownerId: null, expiresMs: null, revokedMs: null, models: [], allowedIps: [] },
+}
+
+/**
+ * Serves `/system/v1/chat/completions` and `/system/v1/models`, and the same below `/system/upstreams/<id>`, where that upstream alone is
+ * asked. @param app the instance that listens.
+ */
+function createSystemRoutes(deps: HandleDeps & ModelsDeps, app: Listener, options: InstanceOptions) {
+  const at = (id: string) => ({ ...deps, live: { snapshot: onlyAt(deps.live.snapshot, id) } })
+  const nowhere = () => null
+  return createInstance(options).group('/system', (system) =>
+    system
+      .use(endpointController(deps, app, nowhere, ENDPOINTS.chat, SYSTEM))
+      .use(modelsController(deps, nowhere, SYSTEM))
+      .get('/upstreams/:id/v1/models', ({ params: { id } }) => ({ object: 'list', data: listModels(at(id), SYSTEM) }))
+      .post(
+        '/upstreams/:id/v1/chat/completions',
+        ({ request, headers, params: { id } }) => handleOwned(at(id), app, request, headers, SYSTEM),
+        { parse: 'none' },
+      ),
+  )
 }
 
 const refuse = (status: number, kind: string, message: string) => reply(status, { error: { kind, message } })

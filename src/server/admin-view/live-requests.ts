@@ -4,13 +4,13 @@
  * is slower, the newest stay, and how many were left out is told before them. Where nobody follows, a request costs two looks; where
  * somebody does, it costs its text only if that is written. `server.ts` makes it.
  */
-import type { Finished } from '../accounting/settle.ts'
-import type { LastingAsker } from '../admin/deps.ts'
-import { type Names, toFinishedDocument } from '../documents/request.ts'
-import type { Snapshot } from '../domain/snapshot.ts'
-import { redact } from '../log.ts'
-import type { SettledRow } from '../store/ledger-rows.ts'
-import { isWanted, type RequestFilter } from '../store/report-store.ts'
+import type { Finished } from '../../accounting/settle.ts'
+import type { LastingAsker } from '../../admin/deps.ts'
+import { type Names, toFinishedDocument } from '../../documents/request.ts'
+import type { Snapshot } from '../../domain/snapshot.ts'
+import { redact } from '../../log.ts'
+import type { SettledRow } from '../../store/ledger-rows.ts'
+import { isWanted, type RequestFilter } from '../../store/report-store.ts'
 
 /** Clients and proxies give up on a connection that says nothing for minutes. */
 const ALIVE_MS = 15_000

@@ -1,15 +1,15 @@
 /**
  * Has the reports of the admin API made on their thread, which is started when first asked and ended where nobody asks for a while.
- * Whoever asks takes turns with all others, and may have a few questions waiting. `admin.ts` makes it.
+ * Whoever asks takes turns with all others, and may have a few questions waiting. `surface.ts` makes it.
  */
-import { isOperator } from '../admin/access.ts'
-import type { Asker, Json, Reports } from '../admin/deps.ts'
-import { AdminError } from '../admin/errors.ts'
-import { toDefined } from '../domain/changes.ts'
-import { ServiceError } from '../domain/service-error.ts'
-import { toStandings } from '../keys/standing.ts'
-import type { Ledger } from '../ledger/ledger.ts'
-import { createThread, type NoReply, type Thread } from '../threads/thread.ts'
+import { isOperator } from '../../admin/access.ts'
+import type { Asker, Json, Reports } from '../../admin/deps.ts'
+import { AdminError } from '../../admin/errors.ts'
+import { toDefined } from '../../domain/changes.ts'
+import { ServiceError } from '../../domain/service-error.ts'
+import { toStandings } from '../../keys/standing.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import { createThread, type NoReply, type Thread } from '../../threads/thread.ts'
 import type { Question, ReportReply, ReportRequest } from './report.ts'
 
 /** Of one asker at a time: a page asks several at once, and there may be a few pages. */
@@ -92,7 +92,10 @@ const NO_ANSWER = 'the thread of reports has answered another question'
 const TOO_MANY = `You have ${MOST_ASKED} reports under way: wait for one of them.`
 
 const startThread = () =>
-  createThread<ReportRequest, ReportReply>('server/reports-worker', { idleMs: IDLE_MS, patienceMs: PATIENCE_MS })
+  createThread<ReportRequest, ReportReply>('server/admin-view/reports-worker', {
+    idleMs: IDLE_MS,
+    patienceMs: PATIENCE_MS,
+  })
 
 function toRefusal(reply: NoReply, limitMs: number): Error {
   switch (reply) {

@@ -1,6 +1,6 @@
 /** Names of hosts, resolved as the system does it, which is how upstreams are reached; for checks of where they lead. */
-import type { Found, LookUp } from '../catalog/remote.ts'
-import { codeOf } from '../domain/error.ts'
+import type { Found, LookUp } from '../../catalog/remote.ts'
+import { codeOf } from '../../domain/error.ts'
 
 const LOOK_UP_MS = 5_000
 

@@ -1,8 +1,8 @@
 /** Reads a newer list of public facts from where it is published, with bounds on what may come. */
-import { unusable } from '../catalog/facts-file.ts'
-import type { Environment } from '../domain/snapshot.ts'
-import { readUpTo } from '../domain/text.ts'
-import { toReason } from '../upstreams/probe.ts'
+import { unusable } from '../../catalog/facts-file.ts'
+import type { Environment } from '../../domain/snapshot.ts'
+import { readUpTo } from '../../domain/text.ts'
+import { toReason } from '../../upstreams/probe.ts'
 
 /** Where models.dev publishes them. */
 const PUBLISHED = 'https://models.dev/api.json'

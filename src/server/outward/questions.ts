@@ -3,19 +3,19 @@
  * upstream could answer.
  */
 
-import type { LocalServer } from '../catalog/providers.ts'
-import type { UpstreamTest } from '../documents/upstream.ts'
-import type { DialectName } from '../domain/dialects.ts'
-import { asList, asObject, asText, parseJson } from '../domain/json.ts'
-import type { ListedModel } from '../domain/model-server.ts'
-import { ServiceError } from '../domain/service-error.ts'
-import type { Snapshot, Upstream } from '../domain/snapshot.ts'
-import { askDirectly } from '../processes/engine.ts'
-import { findPreset } from '../store/presets.ts'
-import { isServiceAccount } from '../upstreams/auth.ts'
-import type { Backend, Readiness } from '../upstreams/backend.ts'
-import { dialectOf } from '../upstreams/dialects/dialects.ts'
-import { askModels, type Send } from '../upstreams/model-list.ts'
+import type { LocalServer } from '../../catalog/providers.ts'
+import type { UpstreamTest } from '../../documents/upstream.ts'
+import type { DialectName } from '../../domain/dialects.ts'
+import { asList, asObject, asText, parseJson } from '../../domain/json.ts'
+import type { ListedModel } from '../../domain/model-server.ts'
+import { ServiceError } from '../../domain/service-error.ts'
+import type { Snapshot, Upstream } from '../../domain/snapshot.ts'
+import { askDirectly } from '../../processes/engine.ts'
+import { findPreset } from '../../store/presets.ts'
+import { isServiceAccount } from '../../upstreams/auth.ts'
+import type { Backend, Readiness } from '../../upstreams/backend.ts'
+import { dialectOf } from '../../upstreams/dialects/dialects.ts'
+import { askModels, type Send } from '../../upstreams/model-list.ts'
 
 interface Identity {
   /** Below the address without its `/v1`. */
