@@ -60,7 +60,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
   const arrived = arrive(deps, format, incoming)
   try {
     const caller = orThrow(identify(deps, arrived))
-    const entered = orThrow(await enter(deps, caller))
+    const entered = orThrow(enter(deps, caller))
     const parsed = orThrow(await read(deps, entered))
     // A hook that may refuse or mask a request: a step here.
     const resolved = orThrow(await resolve(deps, parsed))
@@ -85,7 +85,7 @@ export async function countTokens(
   const arrived = arrive(deps, format, incoming)
   try {
     const caller = orThrow(identify(deps, arrived))
-    const { id, snapshot, key, task, entered, held } = orThrow(await read(deps, orThrow(await enter(deps, caller))))
+    const { id, snapshot, key, task, entered, held } = orThrow(await read(deps, orThrow(enter(deps, caller))))
     if (!visibleModel(snapshot, key, task.model)) throw modelNotFound(snapshot, key, task.model, 'model')
     const reservation = orThrow(await entered.admit(NOTHING, { monotonicMs: deps.monotonicMs(), wallMs: deps.now() }))
     held.defer(() => reservation.settle(NOTHING))
@@ -114,16 +114,14 @@ function identify({ instance }: HandleDeps, arrived: Arrived): Decision<Authenti
 }
 
 /** Is there room for one more, and may they ask now? */
-function enter(deps: HandleDeps, caller: Authenticated): Decision<Entered> | Promise<Decision<Entered>> {
+function enter(deps: HandleDeps, caller: Authenticated): Decision<Entered> {
   const { key, team, held, incoming } = caller
   const slot = deps.load.enter(key)
   if (slot instanceof GatewayError) return slot
   held.use(slot)
   held.defer(incoming.restoreIdleLimit)
-  const decided = deps.limiter.enter(key, team, deps.monotonicMs())
-  const entered = (entered: Decision<Entered['entered']>) =>
-    entered instanceof GatewayError ? entered : Object.assign(caller, { slot, entered })
-  return decided instanceof Promise ? decided.then(entered) : entered(decided)
+  const entered = deps.limiter.enter(key, team, deps.monotonicMs())
+  return entered instanceof GatewayError ? entered : Object.assign(caller, { slot, entered })
 }
 
 /** On record, durably, before any upstream sees it. Throws `ledger_unavailable`. */

@@ -1,15 +1,23 @@
 /**
  * What a key may do, and with it its team, in two steps: the rates of requests and the concurrency before a request's body is
  * read, tokens and budgets before it is dispatched, settled once with what it really used. The same rates keep an upstream under its
- * provider's own limits. This is what a limiter must do, whoever keeps count, and the one of a single
- * process. `gateway/` asks for each request and each call. Pure: no clock, no disk.
+ * provider's own limits. `gateway/` asks for each request and each call. Pure: no clock, no disk.
  */
-import type { Decision, GatewayError, UpstreamError } from '../domain/error.ts'
+import type { Decision, ErrorKind, GatewayError, UpstreamError } from '../domain/error.ts'
+import { type Limits, NO_LIMITS } from '../domain/limits.ts'
 import type { Key, Team, Upstream } from '../domain/snapshot.ts'
-import { Budgets, type BudgetWarning, type Counting, type Ended, type SpentOf } from './budget.ts'
-import { LimitedRequest } from './limited-request.ts'
-import { type Headers, toOwnLimitError } from './messages.ts'
-import { hasLimits, RateLimiters } from './rates.ts'
+import {
+  type BudgetRefusal,
+  BudgetReservation,
+  Budgets,
+  type BudgetWarning,
+  type Cost,
+  type Counting,
+  type Ended,
+  type SpentOf,
+} from './budget.ts'
+import { addRateHeaders, type Headers, toBudgetError, toOwnLimitError, toRateError } from './messages.ts'
+import { hasLimits, type RateLimiter, RateLimiters, type RateRefusal, type Slot } from './rates.ts'
 
 /** What a request may at most use and cost, or what it has. */
 export interface Amount {
@@ -35,8 +43,8 @@ export interface Moment {
 export interface EnteredRequest {
   /**
    * Reserves all of this, or refuses and has changed nothing: `token_limit` or `insufficient_quota`. May be asked again after
-   * a refusal. A promise is for limiters that several processes share, and for a budget that is nearly spent: prompts are
-   * counted then, and it is decided anew by the counts. The limiter here lets nothing come between a check and its reservation.
+   * a refusal. A promise where a budget is nearly spent: prompts are counted then, and it is decided again by the counts.
+   * Nothing comes between a check and its reservation.
    */
   admit(ask: Ask, now: Moment): Decision<Reservation> | Promise<Decision<Reservation>>
   /** How many nano-dollars the budgets of key and team have room for now; Infinity without any. */
@@ -76,41 +84,9 @@ export interface Permit {
   leave(tokens: number | null): void
 }
 
-export interface Limiter {
-  /** Lets a request in, before its body is read, or refuses it: `request_limit`. */
-  enter(key: Key, team: Team | null, monotonicMs: number): Decision<EnteredRequest> | Promise<Decision<EnteredRequest>>
-  /** Lets a call in at an upstream. Returns an UpstreamError with status 429 where its limits leave no room. */
-  permit(upstream: Upstream, tokens: number, monotonicMs: number): Permit | UpstreamError
-  /** Tells whether `permit` would refuse now. */
-  isFull(upstream: Upstream, tokens: number, monotonicMs: number): boolean
-  /**
-   * Takes over keys and teams as they are now. `spent` is asked once for each budget that was not there before: what was
-   * spent from `fromMs` on and before `untilMs`, open reservations included. Where it throws, that is thrown on and nothing
-   * has changed.
-   */
-  renew(keys: Iterable<Key>, teams: Iterable<Team>, spent: SpentOf, now: Moment): void
-  /** Has a request that `spent` has counted as under way count with what it has cost; of others, nothing changes. */
-  ended(request: Ended): void
-  /** Counts what was admitted before this process began: requests of the last minute, oldest first. */
-  replay(
-    past: Iterable<{
-      keyId: string | null
-      teamId: string | null
-      upstream: string | null
-      tokens: number
-      agoMs: number
-    }>,
-    monotonicMs: number,
-  ): void
-}
-
 /** Whether a key or its team has any limit. Of one that has none, `admit` reads no amount. */
 export const isLimited = (key: Key, team: Team | null): boolean =>
   hasLimits(key.limits) || key.budget !== null || (team !== null && (hasLimits(team.limits) || team.budget !== null))
-
-export interface LocalLimiter extends Limiter {
-  enter(key: Key, team: Team | null, monotonicMs: number): Decision<EnteredRequest>
-}
 
 export interface LimiterOptions {
   /** Called when what a key or team has spent first reaches BUDGET_WARNING_PERCENT of its budget in a period, and 100. */
@@ -137,34 +113,56 @@ const UNLIMITED_REQUEST: EnteredRequest = Object.freeze({
 })
 const UNLIMITED_PERMIT: Permit = Object.freeze({ leave() {} })
 
-export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOptions = {}): LocalLimiter {
+/** What was admitted before this process began. */
+interface PastRequest {
+  keyId: string | null
+  teamId: string | null
+  upstream: string | null
+  tokens: number
+  agoMs: number
+}
+
+export type Limiter = ReturnType<typeof createLimiter>
+
+export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOptions = {}) {
   const keys = new RateLimiters()
   const teams = new RateLimiters()
   const upstreams = new RateLimiters()
   const budgets = new Budgets(onWarning, latestMs)
 
   return {
-    enter(key, team, monotonicMs) {
+    /** Lets a request in, before its body is read, or refuses it: `request_limit`. */
+    enter(key: Key, team: Team | null, monotonicMs: number): Decision<EnteredRequest> {
       if (!isLimited(key, team)) return UNLIMITED_REQUEST
       const ofKey = hasLimits(key.limits) ? keys.of(key.id, monotonicMs) : null
       const ofTeam = team !== null && hasLimits(team.limits) ? teams.of(team.id, monotonicMs) : null
       return new LimitedRequest(budgets, key, team, ofKey, ofTeam).enter(monotonicMs)
     },
 
-    permit({ id, limits }, tokens, monotonicMs) {
+    /** Lets a call in at an upstream. Returns an UpstreamError with status 429 where its limits leave no room. */
+    permit({ id, limits }: Upstream, tokens: number, monotonicMs: number): Permit | UpstreamError {
       if (!hasLimits(limits)) return UNLIMITED_PERMIT
       const rates = upstreams.of(id, monotonicMs)
       const full = rates.callRefusal(limits, tokens, monotonicMs)
       return full ? toOwnLimitError(id, full) : rates.take(tokens, monotonicMs)
     },
 
-    isFull: ({ id, limits }, tokens, monotonicMs) =>
+    /** Tells whether `permit` would refuse now. */
+    isFull: ({ id, limits }: Upstream, tokens: number, monotonicMs: number): boolean =>
       hasLimits(limits) && upstreams.of(id, monotonicMs).callRefusal(limits, tokens, monotonicMs) !== null,
 
-    renew: (allKeys, allTeams, spent, { wallMs }) => budgets.renew(allKeys, allTeams, spent, wallMs),
-    ended: (request) => budgets.ended(request),
+    /**
+     * Takes over keys and teams as they are now. `spent` is asked once for each budget that was not there before: what was
+     * spent from `fromMs` on and before `untilMs`, open reservations included. Where it throws, that is thrown on and nothing
+     * has changed.
+     */
+    renew: (allKeys: Iterable<Key>, allTeams: Iterable<Team>, spent: SpentOf, { wallMs }: Moment): void =>
+      budgets.renew(allKeys, allTeams, spent, wallMs),
+    /** Has a request that `spent` has counted as under way count with what it has cost; of others, nothing changes. */
+    ended: (request: Ended): void => budgets.ended(request),
 
-    replay(past, monotonicMs) {
+    /** Counts requests of the last minute, oldest first. */
+    replay(past: Iterable<PastRequest>, monotonicMs: number): void {
       for (const { keyId, teamId, upstream, tokens, agoMs } of past) {
         // By a wall clock that was set back meanwhile, the past may lie ahead.
         const atMs = monotonicMs - Math.max(0, agoMs)
@@ -173,5 +171,182 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
         if (upstream !== null) upstreams.of(upstream, monotonicMs).window.add(1, tokens, atMs)
       }
     },
+  }
+}
+
+/** Whoever is refused for one of these and comes again should not have used up its rate by waiting. */
+const GIVES_BACK: ReadonlySet<ErrorKind> = new Set(['token_limit', 'insufficient_quota', 'overloaded', 'over_share'])
+
+const toWorst = ({ nanoUsd }: Ask): Cost => ({
+  likelyNanoUsd: nanoUsd,
+  mostNanoUsd: nanoUsd,
+  reservedNanoUsd: 0,
+})
+
+const isBudgetRefusal = (decided: unknown): decided is BudgetRefusal =>
+  decided !== null && typeof decided === 'object' && 'askedNanoUsd' in decided
+
+/** Whether a count could help: what is spent already stays spent. */
+const mayFit = ({ spentNanoUsd, budget }: BudgetRefusal, counting: Counting) =>
+  spentNanoUsd + counting.leastNanoUsd() <= budget.nanoUsd
+
+/** How long it has to be waited for room; for ever where no waiting helps. */
+const toWait = ({ retryAfterMs }: RateRefusal) => retryAfterMs ?? Number.POSITIVE_INFINITY
+
+/** First it has entered and may be read, then it is what it has reserved. */
+class LimitedRequest implements EnteredRequest, Reservation {
+  headers: Headers = {}
+  readonly #teamLimits: Limits
+  #keySlot: Slot | null = null
+  #teamSlot: Slot | null = null
+  #budget: BudgetReservation | null = null
+  #isOver = false
+
+  /** Rates are null where there is no limit of rate or concurrency; then there is no slot either. */
+  constructor(
+    private readonly budgets: Budgets,
+    private readonly key: Key,
+    private readonly team: Team | null,
+    private readonly keyRates: RateLimiter | null,
+    private readonly teamRates: RateLimiter | null,
+  ) {
+    this.#teamLimits = team?.limits ?? NO_LIMITS
+  }
+
+  /** Counts it in, and takes a slot, with its key and its team or with neither. */
+  enter(nowMs: number): Decision<EnteredRequest> {
+    const byKey = this.keyRates?.requestRefusal(this.key.limits, nowMs) ?? null
+    const byTeam = this.teamRates?.requestRefusal(this.#teamLimits, nowMs) ?? null
+    const full = this.#toRateError(byKey, byTeam, nowMs)
+    if (full) return full
+    this.#keySlot = this.keyRates?.take(0, nowMs) ?? null
+    this.#teamSlot = this.teamRates?.take(0, nowMs) ?? null
+    return this
+  }
+
+  get hasBudget(): boolean {
+    return this.#budget?.isNeeded ?? false
+  }
+
+  admit(ask: Ask, now: Moment): Decision<Reservation> | Promise<Decision<Reservation>> {
+    const { tokens, counting = null } = ask
+    const decided = this.#admit(tokens, toWorst(ask), counting, now)
+    if (!isBudgetRefusal(decided)) return decided
+    return this.#refuseOrCount(decided, ask, (cost) => this.#admit(tokens, cost, null, now))
+  }
+
+  /** What does not fit by the worst case is tried by a count, and then by counts of all that is under way. */
+  #refuseOrCount<T>(
+    refusal: BudgetRefusal,
+    { counting, isMore = false }: Ask,
+    attempt: (cost: Cost) => T | BudgetRefusal,
+  ): GatewayError | Promise<T | GatewayError> {
+    if (!counting || !mayFit(refusal, counting)) return toBudgetError(refusal, this.headers, isMore)
+    return this.#untilCounted(counting, refusal, isMore, attempt)
+  }
+
+  async #untilCounted<T>(
+    counting: Counting,
+    refusal: BudgetRefusal,
+    isMore: boolean,
+    attempt: (cost: Cost) => T | BudgetRefusal,
+  ): Promise<T | GatewayError> {
+    const cost = await counting.count()
+    if (cost === null) return toBudgetError(refusal, this.headers, isMore)
+    let decided = attempt(cost)
+    if (isBudgetRefusal(decided)) {
+      await this.budgets.countOthers(this.key, this.team)
+      decided = attempt(cost)
+    }
+    return isBudgetRefusal(decided) ? toBudgetError(decided, this.headers, isMore) : decided
+  }
+
+  #admit(
+    tokens: number,
+    cost: Cost,
+    counting: Counting | null,
+    { monotonicMs, wallMs }: Moment,
+  ): Decision<Reservation> | BudgetRefusal {
+    // Check all of it, and only then take.
+    const byKey = this.keyRates?.tokenRefusal(this.key.limits, tokens, monotonicMs) ?? null
+    const byTeam = this.teamRates?.tokenRefusal(this.#teamLimits, tokens, monotonicMs) ?? null
+    const full = this.#toRateError(byKey, byTeam, monotonicMs)
+    if (full) return full
+    const budget = this.budgets.reserve(this.key, this.team, cost, counting, wallMs)
+    if (!(budget instanceof BudgetReservation)) return budget
+    this.#budget = budget
+    this.#keySlot?.spend(tokens, monotonicMs)
+    this.#teamSlot?.spend(tokens, monotonicMs)
+    this.headers = this.#toHeaders(monotonicMs)
+    return this
+  }
+
+  refuse(error: GatewayError, monotonicMs: number): void {
+    if (GIVES_BACK.has(error.kind)) this.cancel()
+    if (!this.#isOver) this.#leaveSlots(null)
+    this.#isOver = true
+    Object.assign(error.headers, this.#toHeaders(monotonicMs))
+  }
+
+  raise(ask: Ask): GatewayError | null | Promise<GatewayError | null> {
+    const { tokens, counting = null } = ask
+    const decided = this.#raise(tokens, toWorst(ask), counting)
+    if (decided === null) return null
+    return this.#refuseOrCount(decided, ask, (cost) => this.#raise(tokens, cost, counting))
+  }
+
+  #raise(tokens: number, cost: Cost, counting: Counting | null): BudgetRefusal | null {
+    if (this.#isOver) return null
+    const full = this.#budget?.raise(cost, counting) ?? null
+    if (full === null) {
+      this.#keySlot?.raise(tokens)
+      this.#teamSlot?.raise(tokens)
+    }
+    return full
+  }
+
+  room(now?: Moment): number {
+    if (this.#budget) return this.#budget.room()
+    return now ? this.budgets.room(this.key, this.team, now.wallMs) : Number.POSITIVE_INFINITY
+  }
+
+  releaseSlot(): void {
+    this.#keySlot?.release()
+    this.#teamSlot?.release()
+  }
+
+  settle({ tokens, nanoUsd }: Amount): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#leaveSlots(tokens)
+    this.#budget?.settle(nanoUsd)
+  }
+
+  cancel(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#keySlot?.cancel()
+    this.#teamSlot?.cancel()
+    this.#budget?.settle(0)
+  }
+
+  #leaveSlots(tokens: number | null): void {
+    this.#keySlot?.leave(tokens)
+    this.#teamSlot?.leave(tokens)
+  }
+
+  /** The refusal of whoever has no room. Of both, the one that is to be waited out longer: after it there is room with both. */
+  #toRateError(byKey: RateRefusal | null, byTeam: RateRefusal | null, nowMs: number): GatewayError | null {
+    if (byTeam !== null && (byKey === null || toWait(byTeam) > toWait(byKey)))
+      return toRateError('team', this.team?.name ?? '', byTeam, this.#toHeaders(nowMs))
+    return byKey && toRateError('key', this.key.name, byKey, this.#toHeaders(nowMs))
+  }
+
+  /** The rates as they stand now; of key and team, what leaves less. */
+  #toHeaders(nowMs: number): Headers {
+    const headers: Record<string, string> = {}
+    if (this.keyRates) addRateHeaders(headers, this.key.limits, this.keyRates, nowMs)
+    if (this.teamRates) addRateHeaders(headers, this.#teamLimits, this.teamRates, nowMs)
+    return headers
   }
 }

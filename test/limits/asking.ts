@@ -5,8 +5,8 @@ import type { Key, Team, Upstream } from '../../src/domain/snapshot.ts'
 import {
   type Amount,
   createLimiter as createLocalLimiter,
+  type Limiter,
   type LimiterOptions,
-  type LocalLimiter,
   type Moment,
   type Reservation,
 } from '../../src/limits/limiter.ts'
@@ -36,7 +36,7 @@ export const tokens = (count: number): Amount => ({ tokens: count, nanoUsd: 0 })
 export const cents = (count: number): Amount => ({ tokens: 1, nanoUsd: count * CENT })
 
 /** A limiter that can be asked for both steps at once. */
-export interface AskedLimiter extends LocalLimiter {
+export interface AskedLimiter extends Limiter {
   admit(key: Key, team: Team | null, amount: Amount, now: Moment): Decision<Reservation>
 }
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../src/domain/error.ts'
 import type { Key, Team } from '../../src/domain/snapshot.ts'
 import type { Cost } from '../../src/limits/budget.ts'
-import type { Ask, EnteredRequest, LocalLimiter, Reservation } from '../../src/limits/limiter.ts'
+import type { Ask, EnteredRequest, Limiter, Reservation } from '../../src/limits/limiter.ts'
 import { at, budget, CENT, cents, createLimiter, limited, standing, toTeam } from './asking.ts'
 
 const keyOf = (id = 'k1', of = budget(10)) => limited({}, { budget: of, id })
@@ -42,7 +42,7 @@ function createCounts() {
   }
 }
 
-const enter = (limiter: LocalLimiter, key: Key, team: Team | null = null): EnteredRequest => {
+const enter = (limiter: Limiter, key: Key, team: Team | null = null): EnteredRequest => {
   const entry = limiter.enter(key, team, 0)
   if (entry instanceof GatewayError) throw entry
   return entry

@@ -1,19 +1,19 @@
 /** A request before it is admitted: what it counts for while its body is read, and which refusals give that back. */
 import { describe, expect, test } from 'bun:test'
 import { type ErrorKind, GatewayError } from '../../src/domain/error.ts'
-import type { EnteredRequest, LocalLimiter } from '../../src/limits/limiter.ts'
+import type { EnteredRequest, Limiter } from '../../src/limits/limiter.ts'
 import { at, atOnce, budget, CENT, createLimiter, held, limited, refused, tokens } from './asking.ts'
 
 const key = limited({ rpm: 2, tpm: 100, concurrency: 1 }, { budget: budget(1) })
 
-function entered(limiter: LocalLimiter, atMs: number): EnteredRequest {
+function entered(limiter: Limiter, atMs: number): EnteredRequest {
   const entry = limiter.enter(key, null, atMs)
   if (entry instanceof GatewayError) throw entry
   return entry
 }
 
 /** What is left of the requests of a minute, as the answer to the next one tells it. */
-function left(limiter: LocalLimiter, atMs: number): string | undefined {
+function left(limiter: Limiter, atMs: number): string | undefined {
   const entry = entered(limiter, atMs)
   const error = new GatewayError('overloaded', 'asked only to see what stands beside it')
   entry.refuse(error, atMs)

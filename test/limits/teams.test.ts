@@ -3,20 +3,20 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { GatewayError } from '../../src/domain/error.ts'
 import type { Limits } from '../../src/domain/limits.ts'
-import type { EnteredRequest, LocalLimiter, Reservation } from '../../src/limits/limiter.ts'
+import type { EnteredRequest, Limiter, Reservation } from '../../src/limits/limiter.ts'
 import { at, atOnce, budget, CENT, createLimiter, held, limited, refused, tokens, toTeam } from './asking.ts'
 
 const teamOf = (limits: Partial<Limits>, id = 't1') => toTeam(null, id, limits)
 const keyOf = (limits: Partial<Limits>, id = 'k1') => limited(limits, { id, name: id })
 
-function entered(limiter: LocalLimiter, ...who: [...Parameters<LocalLimiter['enter']>]): EnteredRequest {
+function entered(limiter: Limiter, ...who: [...Parameters<Limiter['enter']>]): EnteredRequest {
   const entry = limiter.enter(...who)
   if (entry instanceof GatewayError) throw entry
   return entry
 }
 
 /** The figures of an answer to one more request of a key without a team, or of one that has only its team. */
-const left = (limiter: LocalLimiter, ...who: [...Parameters<LocalLimiter['enter']>]) => {
+const left = (limiter: Limiter, ...who: [...Parameters<Limiter['enter']>]) => {
   const entry = entered(limiter, ...who)
   const error = new GatewayError('overloaded', 'asked only to see what stands beside it')
   entry.refuse(error, who[2])
