@@ -2,6 +2,7 @@
  * What a call costs: by what its upstream reported, or else by a count of what it sent, marked as ours. Where a call was
  * broken off before it was reported, what nobody saw is charged by the time that it took: hanging up early is no discount.
  */
+import { joinTerms } from '../domain/call-counts.ts'
 import { asObject } from '../domain/json.ts'
 import { costNanoUsd, findUnpriced } from '../domain/price.ts'
 import type { AnyRequest } from '../domain/request.ts'
@@ -269,3 +270,21 @@ export const toMostComputeMs = (
  */
 export const toComputeMs = ({ target, body, meter }: Pick<Call, 'target' | 'body' | 'meter'>): number =>
   Math.min(meter.workedMs, toMostComputeMs(target.upstream, body))
+
+/** The sums over the calls of a request, and over what other models come to within them: each is rounded separately. */
+export function addBills(bills: readonly Bill[]): Omit<Bill, 'status' | 'within'> {
+  const sum = { usage: { ...NO_USAGE }, estimated: false, costNanoUsd: 0 }
+  for (const { usage, estimated, costNanoUsd } of bills.flatMap((bill) => [bill, ...bill.within])) {
+    addUsage(sum.usage, usage)
+    sum.estimated ||= estimated
+    sum.costNanoUsd += costNanoUsd
+  }
+  const { unpriced, ...terms } = joinTerms(bills.flatMap((bill) => [...bill.within, bill].map(toBilled)))
+  return { ...sum, ...terms, isUnpriced: unpriced > 0 }
+}
+
+/** What a call that has ended is charged; null where it is under way, or where what it came to must first be counted. */
+export function toEndedBill(call: Call): Bill | null {
+  const { outcome } = call.meter
+  return outcome && toReportedBill(call, outcome)
+}

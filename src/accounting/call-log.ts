@@ -13,7 +13,7 @@ import type { Reservation } from '../limits/limiter.ts'
 import type { OpenCall, OpenRow, Reserve, SettledCall } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
 import { capOf, estimatePrompt, worstPrompt } from '../tokens/estimate.ts'
-import { Call, type CallDeps, type PlannedCall } from './call.ts'
+import { Call, type CallDeps, Hold, type PlannedCall } from './call.ts'
 import {
   askForAll,
   findCap,
@@ -24,8 +24,7 @@ import {
   toReserve,
   withCap,
 } from './cost.ts'
-import { Hold } from './hold.ts'
-import { toEndedCall } from './settled-rows.ts'
+import { toEndedCall } from './settle.ts'
 
 export interface CallLogDeps extends CallDeps {
   ledger: Pick<Ledger, 'openCall' | 'grow'>

@@ -17,9 +17,8 @@ import type { Reserve } from '../store/ledger-rows.ts'
 import { type Counter, tokensOn } from '../tokens/count.ts'
 import { capOf, type Estimate, toCap, worstPrompt } from '../tokens/estimate.ts'
 import { toMedia } from '../tokens/prompt.ts'
-import { toMostComputeMs } from './bill.ts'
+import { addBills, toEndedBill, toMostComputeMs } from './bill.ts'
 import type { Call } from './call.ts'
-import { addBills, toEndedBill } from './settled-rows.ts'
 
 export const toReserve = (target: Target, { promptTokens, completionTokens }: Estimate, body: AnyRequest): Reserve => ({
   reservedPromptTokens: promptTokens,

@@ -4,17 +4,17 @@
  * learns later about the same request changes nothing.
  */
 
+import { UpstreamError } from '../domain/error.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Receipt } from '../domain/usage.ts'
 import { type Ledger, toWithheld } from '../ledger/ledger.ts'
 import type { Reservation } from '../limits/limiter.ts'
 import { type Log, traceOf } from '../log.ts'
-import type { Outcome, SettledRow } from '../store/ledger-rows.ts'
+import type { OpenCall, OpenRow, Outcome, SettledCall, SettledRow } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
-import { type Bill, toBill } from './bill.ts'
+import { addBills, type Bill, toBill, toBilled, toEndedBill } from './bill.ts'
 import type { Call } from './call.ts'
 import type { CallLog } from './call-log.ts'
-import { addBills, isAlone, toSettledCalls, toSettledRow } from './settled-rows.ts'
 
 export interface End {
   status: Outcome['status']
@@ -208,3 +208,85 @@ export class Speeds {
 }
 
 const toName = (upstream: string, model: string) => `${upstream}\n${model}`
+
+/** Whether the request's row alone says all that there is to say. */
+export const isAlone = (bills: readonly Bill[]): boolean =>
+  bills.length === 0 || (bills.length === 1 && bills[0]?.within.length === 0)
+
+/** The outcomes of all calls; behind them what other models come to within any of them. */
+export function toSettledCalls(row: OpenRow, calls: readonly Call[], bills: readonly Bill[]): SettledCall[] {
+  const all = calls.flatMap((call, at) =>
+    bills[at] ? [{ bill: bills[at], made: toSettledCall(row, call, bills[at]) }] : [],
+  )
+  const settled = all.map(({ made }) => made)
+  let number = 1 + Math.max(...calls.map((call) => call.number))
+  for (const { made, bill } of all) {
+    for (const { upstreamModel, priceId, ...used } of bill.within)
+      settled.push({
+        ...{ ...made, number: number++, reason: 'within', upstreamModel, priceId },
+        ...{ reservedPromptTokens: 0, reservedCompletionTokens: 0, reservedNanoUsd: 0 },
+        ...{ firstTokenMs: null, upstreamRequestId: null },
+        ...toBilled(used),
+      })
+  }
+  return settled
+}
+
+const toSettledCall = (row: OpenRow, call: Call, bill: Bill): SettledCall => ({
+  ...(call.row ?? toFirstRow(row, call)),
+  ...toEnd(call, bill),
+  ...toBilled(bill),
+})
+
+/** Of the first call, whose reserve stands in the row of its request. */
+const toFirstRow = (row: OpenRow, { target, lane }: Call): OpenCall => ({
+  ...{ requestId: row.id, number: 1, instance: row.instance, reason: 'first', createdMs: row.createdMs },
+  ...{ upstream: target.upstream.id, upstreamModel: target.upstreamModel, lane, priceId: target.priceId },
+  reservedPromptTokens: row.reservedPromptTokens,
+  reservedCompletionTokens: row.reservedCompletionTokens,
+  reservedNanoUsd: row.reservedNanoUsd,
+})
+
+/** The row of a call that has ended, so that a kill charges no more for it; null for one that several models worked in, which a kill charges in full. */
+export function toEndedCall(row: OpenRow, call: Call): SettledCall | null {
+  const bill = toEndedBill(call)
+  return bill === null || bill.within.length > 0 ? null : toSettledCall(row, call, bill)
+}
+
+/** How a call ended, as its row says it. */
+function toEnd({ meter }: Call, { status }: Bill) {
+  const error = meter.error instanceof UpstreamError ? meter.error : null
+  // Nobody tells why a call is aborted: it is no longer wanted.
+  const reason = error?.kind ?? (meter.error === null ? 'aborted' : 'internal')
+  return {
+    status,
+    httpStatus: status === 'ok' ? 200 : (error?.status ?? null),
+    errorCode: status === 'ok' ? null : reason,
+    durationMs: meter.durationMs,
+    firstTokenMs: meter.firstTokenMs,
+    upstreamRequestId: meter.upstreamRequestId,
+    credential: meter.credential,
+  }
+}
+
+type Ending = Pick<SettledRow, 'status' | 'httpStatus' | 'errorCode' | 'durationMs' | 'firstTokenMs' | 'attempts'>
+
+/** @param last its last call, which the row names; undefined where none was made. */
+export function toSettledRow(
+  open: OpenRow,
+  sum: Omit<Bill, 'status' | 'within'>,
+  last: Call | undefined,
+  ending: Ending,
+): SettledRow {
+  return {
+    ...open,
+    lane: last?.lane ?? open.lane,
+    upstream: last?.target.upstream.id ?? open.upstream,
+    upstreamModel: last?.target.upstreamModel ?? open.upstreamModel,
+    priceId: last ? last.target.priceId : open.priceId,
+    ...ending,
+    ...toBilled(sum),
+    upstreamRequestId: last?.meter.upstreamRequestId ?? null,
+    credential: last?.meter.credential ?? null,
+  }
+}

@@ -4,12 +4,19 @@
  */
 
 import { type Decision, GatewayError } from '../domain/error.ts'
+import type { RefusalReason } from '../domain/fields.ts'
+import { asList } from '../domain/json.ts'
 import type { AnyRequest, CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
-import type { Task } from '../domain/task.ts'
-import { type EmbeddingInput, EmbeddingsRequest } from '../domain/task.ts'
+import { type EmbeddingInput, EmbeddingsRequest, type NativeRequest, type Task } from '../domain/task.ts'
 import type { Health } from '../health/health.ts'
-import { checkRestricted, findRestricted } from '../routing/restricted-fields.ts'
+import {
+  checkRestricted,
+  findNativeRestricted,
+  findRestricted,
+  mayBeSent,
+  type RestrictedField,
+} from '../routing/restricted-fields.ts'
 import {
   type Capabilities,
   checkEndpoint,
@@ -21,10 +28,11 @@ import {
 import type { Counter } from '../tokens/count.ts'
 import { BYTES_PER_TOKEN } from '../tokens/estimate.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
+import { withoutTools } from '../upstreams/dialects/passthrough.ts'
 import { toBatches } from './embedding-batches.ts'
 import type { Parsed, Resolved } from './exchange.ts'
 import { isSplit } from './fan-out.ts'
-import { type Passthrough, toPassthrough } from './passthrough.ts'
+import { isEnforced } from './structured-plan.ts'
 
 export interface ResolveDeps {
   counter: Counter
@@ -238,3 +246,68 @@ async function count(
 }
 
 const toParam = ({ inputs }: EmbeddingsRequest, at: number) => (inputs.length === 1 ? 'input' : `input[${at}]`)
+
+/** Which targets are sent one request as it came: those that speak its client's format, where nothing about it has to be seen to. */
+export interface Passthrough {
+  /** What a target is sent as it came; null where that is translated. */
+  of(target: Target): NativeRequest | null
+  /** The refusal of what a target may not be sent either way, though it would be as it came; null where there is none. */
+  refusal(target: Target): GatewayError | null
+}
+
+const TRANSLATED: Passthrough = { of: () => null, refusal: () => null }
+
+export function toPassthrough(task: Task): Passthrough {
+  if (task.endpoint === 'embeddings' || !task.native) return TRANSLATED
+  const { native, untranslatable, body } = task
+  const found = findNativeRestricted(native)
+  // What costs more than is known, what is not known, and tools of the provider may be left out where the request is written anew, if
+  // anybody writes it.
+  const never = found.filter(
+    (each) => untranslatable !== undefined || (toolOf(each) === null && !MAY_BE_LEFT_OUT.has(each.reason)),
+  )
+  // A text for all targets that may not be sent the same: it is as long as the request.
+  const known = new Map<string, NativeRequest | null>()
+  return {
+    of(target) {
+      if (!speaks(native, body, target)) return null
+      const restricted = found.filter((each) => !mayBeSent(each, target, 'native'))
+      if (restricted.length === 0) return native
+      return known.getOrInsertComputed(restricted.map(({ param }) => param).join(), () =>
+        withoutRestricted(native, restricted),
+      )
+    },
+    refusal: (target) => (speaks(native, body, target) ? checkRestricted(never, target, 'native') : null),
+  }
+}
+
+const MAY_BE_LEFT_OUT: ReadonlySet<RefusalReason> = new Set<RefusalReason>(['dear', 'fee', 'unknown'])
+
+function speaks({ endpoint }: NativeRequest, body: CanonicalRequest, target: Target): boolean {
+  const { native } = target.upstream.options
+  const isNative = native !== false && native.includes(endpoint) && dialectOf(target.upstream).native.includes(endpoint)
+  return isNative && !isSplit(body, target) && !isEnforced(body, target)
+}
+
+/** Which tool it is about; null where it is about the request. */
+const toolOf = ({ param }: RestrictedField): number | null => {
+  const [, index] = /^tools\[(\d+)\]/.exec(param) ?? []
+  return index === undefined ? null : Number(index)
+}
+
+/**
+ * Codex offers every model a search of the web, and some models know this format alone: tools that must not go on are left out,
+ * where the request does not insist on them. Null where that leaves something in doubt.
+ */
+function withoutRestricted(native: NativeRequest, restricted: readonly RestrictedField[]): NativeRequest | null {
+  if (native.endpoint !== 'responses') return null
+  const tools = new Set<number>()
+  for (const each of restricted) {
+    const tool = toolOf(each)
+    if (tool === null) return null
+    tools.add(tool)
+  }
+  const { tool_choice: choice } = native.json
+  const mayChoose = choice == null || choice === 'auto' || choice === 'none'
+  return mayChoose && tools.size < asList(native.json.tools).length ? withoutTools(native, tools) : null
+}

@@ -4,7 +4,6 @@
  */
 import type { CallLog } from '../accounting/call-log.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
-import { type Decision, GatewayError } from '../domain/error.ts'
 import type { AnyRequest } from '../domain/request.ts'
 import type { CatalogModel, Key, Snapshot, Target, Team } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
@@ -15,7 +14,7 @@ import type { EnteredRequest, Reservation } from '../limits/limiter.ts'
 import type { Reserve } from '../store/ledger-rows.ts'
 import type { AdmissionSlot } from './admission.ts'
 import type { QueueNote } from './delivery.ts'
-import type { Passthrough } from './passthrough.ts'
+import type { Passthrough } from './eligibility.ts'
 import type { RequestHeaders } from './read.ts'
 
 export interface IncomingRequest extends Caller {
@@ -94,9 +93,3 @@ export interface Recorded extends Reserved {
 
 /** As far as a request has come that has failed. */
 export type Unfinished = Arrived & Partial<Recorded>
-
-/** The value of a decision. Throws its refusal. */
-export function orThrow<T>(decision: Decision<T>): T {
-  if (decision instanceof GatewayError) throw decision
-  return decision
-}

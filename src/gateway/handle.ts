@@ -23,16 +23,7 @@ import type { Load } from './admission.ts'
 import { type CallDeps, call } from './calls.ts'
 import { type Delivery, deliverWhole, QueueNote, toGatewayError } from './delivery.ts'
 import { type ResolveDeps, resolve } from './eligibility.ts'
-import {
-  type Arrived,
-  type Authenticated,
-  type Entered,
-  type IncomingRequest,
-  orThrow,
-  type Recorded,
-  type Reserved,
-  type Unfinished,
-} from './exchange.ts'
+import type { Arrived, Authenticated, Entered, IncomingRequest, Recorded, Reserved, Unfinished } from './exchange.ts'
 import { type ReadDeps, read } from './read.ts'
 import { type ReserveDeps, reserve } from './reserve.ts'
 import { deliverStream } from './stream.ts'
@@ -96,6 +87,12 @@ export async function countTokens(
   } catch (cause) {
     throw toFailure(deps, arrived, cause)
   }
+}
+
+/** The value of a decision. Throws its refusal. */
+function orThrow<T>(decision: Decision<T>): T {
+  if (decision instanceof GatewayError) throw decision
+  return decision
 }
 
 const NOTHING = { tokens: 0, nanoUsd: 0 }

@@ -1,7 +1,7 @@
 /**
  * Reads and checks what models wrote, on a thread of its own: a nasty text, a pattern that backtracks forever or a
- * schema that refers to itself must not stop the event loop, and neither must the loading of ajv. Talks to
- * the threads of `structured-checker.ts` alone, which are ended where an answer takes too long.
+ * schema that refers to itself must not stop the event loop, and neither must the loading of ajv. `structured-checker.ts` asks it,
+ * and ends it where an answer takes too long.
  */
 import { anyObject, compile, findJson, KeptSchemas, type ValueCheck } from './json-check.ts'
 

@@ -1,7 +1,7 @@
 /**
  * Has what a model wrote checked away from the event loop, so that one key's hostile schemas keep nobody else waiting: keys
  * take turns; nearly every check is done in a moment, a slow one gives way where another key waits, and a key that has had
- * one goes to other threads for a minute, where only its like are, and not for long twice with the same schema. A key
+ * one goes to another thread for a minute, where only its like are, and not for long twice with the same schema. A key
  * whose slow checks have taken seconds within a minute waits.
  *
  * To end a thread frees whoever waits for it, but not the processor: the runtime stops a script between any two steps, but
@@ -10,58 +10,8 @@
 
 import type { EndSignal } from '../domain/end-signal.ts'
 import { GatewayError, toRetryAfter } from '../domain/error.ts'
-import { type AskOptions, createThread, type NoReply, type Thread, type ThreadOptions } from '../threads/thread.ts'
+import { createThread, type NoReply, type ThreadOptions } from '../threads/thread.ts'
 import type { CheckReply, CheckRequest, Verdict } from './json-check-worker.ts'
-
-interface Lane<Request, Reply extends object> {
-  thread: Thread<Request, Reply>
-  /** How many requests of each owner are not answered yet. */
-  owners: Map<string, number>
-}
-
-/**
- * Several threads alike, for slow requests of several owners: each owner has one at a time, the one that the fewest others
- * have, and gives it back with its last request. So one that is slow by bad luck is not behind one that is by intent.
- */
-class Lanes<Request, Reply extends object> {
-  readonly #lanes: Lane<Request, Reply>[]
-
-  constructor(count: number, worker: string, options: ThreadOptions) {
-    this.#lanes = Array.from({ length: count }, () => ({ thread: createThread(worker, options), owners: new Map() }))
-  }
-
-  async ask(request: Request, options: AskOptions): Promise<Reply | NoReply> {
-    const { owner } = options
-    const { thread, owners } = this.#laneOf(owner)
-    owners.set(owner, (owners.get(owner) ?? 0) + 1)
-    try {
-      return await thread.ask(request, options)
-    } finally {
-      const left = (owners.get(owner) ?? 1) - 1
-      if (left > 0) owners.set(owner, left)
-      else owners.delete(owner)
-    }
-  }
-
-  dismiss(owner: string): void {
-    for (const { thread } of this.#lanes) thread.dismiss(owner)
-  }
-
-  close(): void {
-    for (const { thread } of this.#lanes) thread.close()
-  }
-
-  #laneOf(owner: string): Lane<Request, Reply> {
-    const [first, ...others] = this.#lanes
-    if (!first) throw new Error('no lanes')
-    let best = first
-    for (const lane of [first, ...others]) {
-      if (lane.owners.has(owner)) return lane
-      if (lane.owners.size < best.owners.size) best = lane
-    }
-    return best
-  }
-}
 
 /** So long is remembered what was slow. */
 const MEMORY_MS = 60_000
@@ -155,8 +105,6 @@ const JUDGE_MS = 1_500
 const IDLE_MS = 60_000
 /** Most that the slow checks of one key may take of a minute. */
 const SLOW_MS = 5_000
-/** For keys that have had slow checks; each is started on need. */
-const PATIENT_THREADS = 3
 /** How long anybody waits for a check, starting a thread included. */
 const PATIENCE_MS = 10_000
 /** Twice what strict mode allows: it takes seconds to compile, and hundreds of megabytes. Not more than are kept. */
@@ -176,7 +124,8 @@ export function createChecker(options: CheckerOptions = {}): Checker {
   const { judgeMs = JUDGE_MS, slowMs = SLOW_MS, idleMs = IDLE_MS, nowMs = () => performance.now() } = options
   const settings = { idleMs, patienceMs: PATIENCE_MS, keepSpare: true }
   const quick = createThread<CheckRequest, CheckReply>('gateway/json-check-worker', settings)
-  const patient = new Lanes<CheckRequest, CheckReply>(PATIENT_THREADS, 'gateway/json-check-worker', settings)
+  /** For keys that have had slow checks. */
+  const patient = createThread<CheckRequest, CheckReply>('gateway/json-check-worker', settings)
   const slowKeys = new SlowKeys(slowMs, nowMs)
 
   const run = async ({ request, limitMs, ...ask }: CheckTask): Promise<CheckReply | NoReply> => {

@@ -1,9 +1,10 @@
 /** What stands on record of a request whose upstream asked another model within a call: all of it, and each at its own price. */
+
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { charge, toBilled, toReportedBill } from '../../src/accounting/bill.ts'
+import { addBills, charge, toBilled, toReportedBill } from '../../src/accounting/bill.ts'
 import { Call, type CallDeps, DisconnectedCalls } from '../../src/accounting/call.ts'
 import { askForAll } from '../../src/accounting/cost.ts'
-import { addBills, isAlone, toEndedCall, toSettledCalls } from '../../src/accounting/settled-rows.ts'
+import { isAlone, toEndedCall, toSettledCalls } from '../../src/accounting/settle.ts'
 import { addUsage, NO_USAGE, type PricingItem, type Usage } from '../../src/domain/usage.ts'
 import { readCharge } from '../../src/ledger/charge.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'

@@ -1,6 +1,7 @@
 /** The writing end of a stream: it waits only where the client must read first, and not for ever. */
+
 import { describe, expect, test } from 'bun:test'
-import { Sink, type SinkOptions } from '../../src/gateway/sink.ts'
+import { Sink, type SinkOptions } from '../../src/gateway/stream.ts'
 
 function open(answer: number | Promise<number>, options: Partial<SinkOptions> = {}) {
   const client = new AbortController()
