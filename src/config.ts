@@ -1,13 +1,281 @@
 /**
- * The settings of a server, each from the first place that has it: flag, environment (`TOLLGATE_<FLAG>`), settings row,
- * default. Every wrong value is listed in one message. Pure.
+ * The settings of a server, one definition each, and where their values come from: flag, environment (`TOLLGATE_<FLAG>`), settings row,
+ * default. The flags of `serve`, the settings page and the admin API follow from the definitions. Pure.
  */
-
-import { type IpRange, toIpRange } from './domain/ip.ts'
 import { toClaimRoles } from './domain/roles.ts'
 import { ServiceError } from './domain/service-error.ts'
-import { DAY_MS, DISCONNECT_GRACE_MS, TIMER_MS, toMs } from './domain/time.ts'
+import {
+  number,
+  oneOf,
+  onOff,
+  orForever,
+  orOff,
+  percent,
+  type Read,
+  size,
+  time,
+  toHost,
+  toIpRanges,
+  toIssuer,
+  toOrigins,
+  toPublicUrls,
+  toWord,
+} from './domain/setting-text.ts'
+import { DAY_MS, DISCONNECT_GRACE_MS, TIMER_MS } from './domain/time.ts'
 import type { LogLevel } from './log.ts'
+
+const MIB = 1024 ** 2
+const MOST_DAYS = 36_500
+const LEAST_AUDIT_DAYS = 30
+const MAX_IN_FLIGHT = 8_192
+
+/** The parts of the settings page, in its order. */
+export const SETTING_GROUPS = ['Records and backups', 'Requests', 'Addresses', 'Server', 'Sign-in'] as const
+
+export interface SettingDefinition<Value> {
+  /** Of its flag, without the dashes, and of its row. */
+  name: string
+  group: (typeof SETTING_GROUPS)[number]
+  /** A noun phrase or an imperative, without a full stop. */
+  description: string
+  /** What the flag takes; null: a switch, `--no-NAME` where the setting is on by default. */
+  argument: string | null
+  /** Whether the flag may be repeated: the text of all of them has commas between. */
+  isList?: true
+  /** Null: none, and then the value is `none`. */
+  byDefault: string | null
+  /** What the help says in place of the default. */
+  defaultText?: string
+  none?: Value
+  read: Read<Value>
+  /** What a text must be, after "expected". */
+  expected: string
+  /**
+   * How people sign in, and where a secret of the environment is sent: whoever starts the server says it, and neither an owner in the
+   * dashboard nor a backup that is restored.
+   */
+  withoutRow?: true
+}
+
+/** @param argument null: a switch. */
+const setting = <Value>(
+  name: string,
+  group: SettingDefinition<Value>['group'],
+  argument: string | null,
+  byDefault: string | null,
+  rest: Omit<SettingDefinition<Value>, 'name' | 'group' | 'argument' | 'byDefault'>,
+): SettingDefinition<Value> => ({ name, group, argument, byDefault, ...rest })
+
+/** By the field of `ServeConfig` that has the value, in the order of the help. */
+export const SETTINGS = {
+  host: setting('host', 'Addresses', '<address>', '127.0.0.1', {
+    description: 'Address to listen on',
+    read: toHost,
+    expected: 'an address such as 127.0.0.1',
+  }),
+  port: setting('port', 'Addresses', '<n>', '4000', {
+    description: 'Port to listen on',
+    read: number(0, 65_535),
+    expected: 'a number from 0 to 65535 (0 takes a free one)',
+  }),
+  /** ms. */
+  drainMs: setting('drain', 'Server', '<time>', '30s', {
+    description: 'Shutdown grace period for in-flight requests',
+    read: time(0, TIMER_MS.max),
+    expected: 'a time with its unit, such as 30s or 2m',
+  }),
+  /** ms; 0 = never. Clients take a comment in ten seconds, and not much more. */
+  heartbeatMs: setting('heartbeat', 'Requests', '<time>', '10s', {
+    description: 'Keep-alive interval for idle streams, 1s to 60s, or off',
+    read: orOff(time(1_000, 60_000)),
+    expected: 'a time with its unit, from 1s to 60s, or off',
+  }),
+  durability: setting('durability', 'Records and backups', '<level>', 'process', {
+    description: 'What recorded rows survive: a process crash (process), or power loss too (power)',
+    read: oneOf(['process', 'power'] as const),
+    expected: 'process or power',
+  }),
+  /** Beyond it nothing new is taken. A few segments have room in the least. */
+  maxJournalBytes: setting('journal', 'Records and backups', '<size>', '1G', {
+    description: 'Maximum journal size on disk, 32M or more',
+    read: size(32 * MIB),
+    expected: 'a size with its unit, such as 512M or 1G, from 32M on',
+  }),
+  /** ms; Infinity = forever. */
+  keepMs: setting('keep', 'Records and backups', '<time>', '90d', {
+    description: 'How long to keep individual requests, or forever; totals are always kept',
+    read: orForever(time(DAY_MS, MOST_DAYS * DAY_MS)),
+    expected: 'a time of a day or more with its unit, such as 90d or 12w, or forever',
+  }),
+  /** ms; Infinity = forever. Nobody erases what they did last month. */
+  auditMs: setting('audit-retention', 'Records and backups', '<time>', '400d', {
+    description: `How long to keep entries of the audit log, ${LEAST_AUDIT_DAYS}d or more, or forever`,
+    read: orForever(time(LEAST_AUDIT_DAYS * DAY_MS, MOST_DAYS * DAY_MS)),
+    expected: `a time of ${LEAST_AUDIT_DAYS} days or more with its unit, such as 400d, or forever`,
+  }),
+  /** ms; 0 = none. */
+  backupMs: setting('backup', 'Records and backups', '<time>', 'off', {
+    description: 'Back up to backups/ of the data folder at this interval, such as 24h',
+    read: orOff(time(60_000, 366 * DAY_MS)),
+    expected: 'a time with its unit, such as 24h, from 1m on, or off',
+  }),
+  backupKeep: setting('backup-keep', 'Records and backups', '<n>', '7', {
+    description: 'Number of scheduled backups to keep',
+    read: number(1, 1_000),
+    expected: 'a whole number from 1 to 1000',
+  }),
+  diskBytes: setting<number | null>('disk', 'Records and backups', '<size>', null, {
+    description: 'Disk budget for the data folder; warns at 90%',
+    defaultText: 'whole disk',
+    none: null,
+    read: size(64 * MIB),
+    expected: 'a size with its unit, such as 500M or 10G, from 64M on',
+  }),
+  retries: setting('retries', 'Requests', '<n>', '2', {
+    description: 'Retries after all targets have failed',
+    read: number(0, 10),
+    expected: 'a whole number from 0 to 10',
+  }),
+  /** ms; 0 = never. */
+  probeMs: setting('probe', 'Server', '<time>', '30s', {
+    description: 'Health-check interval for upstreams (free), or off',
+    read: orOff(time(1_000, 3_600_000)),
+    expected: 'a time with its unit, from 1s to 1h, or off',
+  }),
+  maxInFlight: setting('max-in-flight', 'Requests', '<n>', '4096', {
+    description: 'Maximum in-flight requests; above this, 503',
+    read: number(1, MAX_IN_FLIGHT),
+    expected: `a whole number from 1 to ${MAX_IN_FLIGHT}`,
+  }),
+  /** A request of the largest size (32 MiB, `gateway/body.ts`) finds room: else it would be told to wait for ever. */
+  maxBufferedBytes: setting('max-buffered', 'Requests', '<size>', '512M', {
+    description: 'Maximum memory for in-flight requests, 64M or more; above this, 503',
+    read: size(64 * MIB),
+    expected: 'a size with its unit, such as 512M or 2G, from 64M on',
+  }),
+  /** From 0 to 1. */
+  share: setting('share', 'Requests', '<percent>', '25%', {
+    description: 'Maximum share of requests and memory per key while other keys are active, or off',
+    read: percent,
+    expected: 'a share from 1% to 100%, or off',
+  }),
+  /** ms. */
+  uploadMs: setting('upload', 'Requests', '<time>', '60s', {
+    description: 'Time limit for receiving a request body',
+    read: time(1_000, 3_600_000),
+    expected: 'a time with its unit, from 1s to 1h',
+  }),
+  maxEventBytes: setting('max-event', 'Requests', '<size>', '4M', {
+    description: 'Maximum size of one event of an upstream stream; a larger one ends the stream',
+    read: size(MIB),
+    expected: 'a size with its unit, such as 4M, from 1M on',
+  }),
+  /** ms. */
+  slowReaderMs: setting('slow-reader', 'Requests', '<time>', '60s', {
+    description: 'Disconnect clients that stop reading for this long',
+    read: time(1_000, 3_600_000),
+    expected: 'a time with its unit, from 1s to 1h',
+  }),
+  /** Origins whose pages may read answers; `*` for all of them. */
+  corsOrigins: setting<string[]>('cors-origin', 'Addresses', '<origin>', null, {
+    description: 'Allow browser calls from this origin, or *',
+    defaultText: 'none: keep keys on servers',
+    none: [],
+    isList: true,
+    read: toOrigins,
+    expected: 'origins such as https://app.example.com, with commas between, or *',
+  }),
+  dashboard: setting('dashboard', 'Server', null, 'on', {
+    description: 'Dashboard at /admin; the admin API is always on',
+    read: onOff,
+    expected: 'on or off',
+  }),
+  /** Beside this machine's own addresses. */
+  publicUrls: setting<string[]>('public-url', 'Addresses', '<origin>', null, {
+    description: 'Public https origin of the dashboard',
+    defaultText: 'localhost only',
+    none: [],
+    isList: true,
+    read: toPublicUrls,
+    expected: 'https origins such as https://gateway.example.com',
+  }),
+  /** Null where nobody signs in to the dashboard through a provider. */
+  oidcIssuer: setting<string | null>('oidc-issuer', 'Sign-in', '<url>', null, {
+    description: 'Identity provider for signing in to the dashboard (OpenID Connect)',
+    none: null,
+    withoutRow: true,
+    read: toIssuer,
+    expected: 'an https URL such as https://login.example.com (http on this machine alone)',
+  }),
+  oidcClientId: setting<string | null>('oidc-client-id', 'Sign-in', '<id>', null, {
+    description: 'OIDC client ID; set the secret in TOLLGATE_OIDC_CLIENT_SECRET',
+    none: null,
+    withoutRow: true,
+    read: toWord,
+    expected: 'what the provider calls this server',
+  }),
+  oidcClaim: setting('oidc-claim', 'Sign-in', '<name>', 'groups', {
+    description: 'OIDC claim that decides on the role',
+    withoutRow: true,
+    read: toWord,
+    expected: 'the name of a claim, such as groups',
+  }),
+  oidcRoles: setting<NonNullable<ReturnType<typeof toClaimRoles>>>('oidc-role', 'Sign-in', '<value=role>', null, {
+    description:
+      'Map a claim value to a role: admins=owner, dev=editor, research=member:TEAM; first match wins, no match is denied',
+    none: [],
+    isList: true,
+    withoutRow: true,
+    read: toClaimRoles,
+    expected:
+      'values with their roles (owner, editor, viewer, member:TEAM), such as admins=owner,research=member:research',
+  }),
+  passwordSignIn: setting('password-sign-in', 'Sign-in', '<on|off>', 'on', {
+    description: 'Password sign-in to the dashboard',
+    withoutRow: true,
+    read: onOff,
+    expected: 'on or off',
+  }),
+  trustedProxies: setting<NonNullable<ReturnType<typeof toIpRanges>>>('trusted-proxy', 'Addresses', '<cidr>', null, {
+    description: 'Trust X-Forwarded-For from this address or CIDR range',
+    none: [],
+    isList: true,
+    read: toIpRanges,
+    expected: 'addresses or ranges such as 10.0.0.0/8 or ::1, with commas between',
+  }),
+  discover: setting('discover', 'Server', null, 'on', {
+    description: 'Search for model servers on this machine at the first start, if there is no upstream',
+    read: onOff,
+    expected: 'on or off',
+  }),
+  watchCatalog: setting('watch-catalog', 'Server', null, 'off', {
+    description: 'Apply the catalog when its file, or a file in models.d, changes',
+    read: onOff,
+    expected: 'on or off',
+  }),
+  /** Null: whatever suits the place that the log goes to. */
+  logLevel: setting<LogLevel | null>('log-level', 'Server', '<level>', null, {
+    description: 'Log level: info, warn, or error',
+    defaultText: 'info; on a terminal, warn',
+    none: null,
+    read: oneOf(['info', 'warn', 'error'] as const),
+    expected: 'info, warn or error',
+  }),
+  /** How long a call is read on for its usage once its client has left, ms; 0 = not at all. Upstreams may have their own. */
+  disconnectGraceMs: setting('leave', 'Requests', '<time>', '10s', {
+    description: 'How long to keep reading usage after a client disconnects, or off',
+    read: orOff(time(DISCONNECT_GRACE_MS.min, DISCONNECT_GRACE_MS.max)),
+    expected: 'a time with its unit, such as 10s, at most 5m, or off',
+  }),
+}
+
+type Values = {
+  [Field in keyof typeof SETTINGS]: (typeof SETTINGS)[Field] extends SettingDefinition<infer V> ? V : never
+}
+export interface ServeConfig extends Values {
+  /** From the environment alone: others read arguments. */
+  oidcClientSecret: string | null
+}
 
 type Texts = Readonly<Record<string, string | undefined>>
 
@@ -22,194 +290,69 @@ interface ConfigSources {
 /** Where a setting is from. */
 type SettingPlace = 'flag' | 'environment' | 'setting' | 'default'
 
-/** A setting of `serve`, in words. */
-export interface SettingText {
-  /** Of its flag, without the dashes, and of its row. */
-  name: string
+/** The text of a setting in force. */
+export interface SettingText
+  extends Pick<SettingDefinition<unknown>, 'name' | 'group' | 'description' | 'byDefault' | 'expected'> {
   /** Null = none. */
   text: string | null
   place: SettingPlace
-  /** What holds where nothing is said. */
-  byDefault: string | null
-  expected: string
 }
 
-/** A setting in force, and what its row says now. */
-export interface Setting extends SettingText {
-  /** The row; null where there is none. */
-  stored: string | null
-  /** Whether the next start brings another value than the one in force. */
-  isPending: boolean
-}
-
-/**
- * How people sign in, and where a secret of the environment is sent: whoever starts the server says it, and neither an owner in the
- * dashboard nor a backup that is restored.
- */
-export const WITHOUT_ROW: readonly string[] = [
-  ...['oidc-issuer', 'oidc-client-id', 'oidc-claim', 'oidc-role', 'password-sign-in'],
-]
+const ALL: readonly SettingDefinition<unknown>[] = Object.values(SETTINGS)
+export const WITHOUT_ROW: readonly string[] = ALL.flatMap(({ name, withoutRow }) => (withoutRow ? name : []))
 
 /** Reads the settings of `serve`. Throws one ServiceError that names every wrong one and where it came from. */
 export function toServeConfig(sources: ConfigSources): ServeConfig {
-  const { config, problems } = readAll(sources)
+  const problems = ALL.flatMap((setting) => findProblem(setting, sources) ?? [])
   if (problems.length > 0) throw new ServiceError({ kind: 'bad_config', problems }, problems.join('\n'))
-  return config
+  const values = Object.entries(SETTINGS).map(([field, setting]) => [field, toValue(setting, sources)])
+  const oidcClientSecret = sources.environment[toVariableName('oidc-client-secret')] || null
+  return { ...(Object.fromEntries(values) as Values), oidcClientSecret }
 }
 
 /** The settings of `serve` that have rows, each as it is said in the first place that has it. */
-export const toSettingTexts = (sources: ConfigSources): SettingText[] => readAll(sources).texts
+export const toSettingTexts = (sources: ConfigSources): SettingText[] =>
+  SETTING_GROUPS.flatMap((group) => ALL.filter((one) => one.group === group && !one.withoutRow)).map((setting) => {
+    const found = findText(setting, sources)
+    const { name, group, description, byDefault, expected } = setting
+    return {
+      ...{ name, group, description, byDefault, expected },
+      ...{ text: found?.text ?? byDefault, place: found?.place ?? 'default' },
+    }
+  })
 
 /** What is wrong with a row of the settings table, in a sentence; null where nothing is. */
-export const findSettingProblem = (name: string, text: string): string | null =>
-  readAll({ flags: {}, environment: {}, settings: { [name]: text } }).problems[0] ?? null
-
-function readAll(sources: ConfigSources) {
-  const problems: string[] = []
-  const texts: SettingText[] = []
-  const find = <T>(name: string, byDefault: string | null, parse: Read<T>, expected: string): T | null => {
-    const hasRow = !WITHOUT_ROW.includes(name)
-    const found = findText(hasRow ? sources : { ...sources, settings: {} }, name)
-    const text = found?.text ?? byDefault
-    if (hasRow) texts.push({ name, text, place: found?.place ?? 'default', byDefault, expected })
-    const value = text === null ? null : parse(text)
-    if (found && value === null)
-      problems.push(`${toPlaceName(found.place, name)} is '${found.text}': expected ${expected}.`)
-    return value ?? (byDefault === null ? null : parse(byDefault))
-  }
-  const read = <T>(name: string, byDefault: string, parse: Read<T>, expected: string): T => {
-    const value = find(name, byDefault, parse, expected)
-    if (value === null) throw new Error(`the default of --${name} is none`)
-    return value
-  }
-  const config = {
-    host: read('host', '127.0.0.1', toHost, 'an address such as 127.0.0.1'),
-    port: read('port', '4000', number(0, 65_535), 'a number from 0 to 65535 (0 takes a free one)'),
-    /** How long a stop waits for what is under way, in ms. */
-    drainMs: read('drain', '30s', time(0, TIMER_MS.max), 'a time with its unit, such as 30s or 2m'),
-    /** After how much silence a stream says that it lives, ms; 0 = never. Clients take a comment in ten seconds, and not much more. */
-    heartbeatMs: read('heartbeat', '10s', orOff(time(1_000, 60_000)), 'a time with its unit, from 1s to 60s, or off'),
-    durability: read('durability', 'process', oneOf(DURABILITIES), 'process or power'),
-    /** What the journal may take of the disk, in bytes: beyond it nothing new is taken. A few segments have room in the least. */
-    maxJournalBytes: read('journal', '1G', size(32 * MIB), 'a size with its unit, such as 512M or 1G, from 32M on'),
-    /** How long requests stay on record one by one, ms; Infinity = for ever. Their sums stay. */
-    keepMs: read(
-      'keep',
-      '90d',
-      orForever(time(DAY_MS, MOST_DAYS * DAY_MS)),
-      'a time of a day or more with its unit, such as 90d or 12w, or forever',
-    ),
-    /** How long entries of the audit log are kept, ms; Infinity = for ever. Nobody erases what they did last month. */
-    auditMs: read(
-      'audit-retention',
-      '400d',
-      orForever(time(LEAST_AUDIT_DAYS * DAY_MS, MOST_DAYS * DAY_MS)),
-      `a time of ${LEAST_AUDIT_DAYS} days or more with its unit, such as 400d, or forever`,
-    ),
-    /** From one scheduled backup to the next, ms; 0 = none is made. */
-    backupMs: read(
-      'backup',
-      'off',
-      orOff(time(60_000, 366 * DAY_MS)),
-      'a time with its unit, such as 24h, from 1m on, or off',
-    ),
-    /** How many scheduled backups are kept. */
-    backupKeep: read('backup-keep', '7', number(1, 1_000), 'a whole number from 1 to 1000'),
-    /** What the data folder is meant to take of the disk, in bytes: it is warned of before. Null = whatever the disk has. */
-    diskBytes: find('disk', null, size(64 * MIB), 'a size with its unit, such as 500M or 10G, from 64M on'),
-    /** How often the targets of a request are tried again when all have failed. */
-    retries: read('retries', '2', number(0, 10), 'a whole number from 0 to 10'),
-    /** How often each upstream is asked, for free, whether it could answer, ms; 0 = never. */
-    probeMs: read('probe', '30s', orOff(time(1_000, 3_600_000)), 'a time with its unit, from 1s to 1h, or off'),
-    /** Requests under way at once; more are refused. */
-    maxInFlight: read('max-in-flight', '4096', number(1, MAX_IN_FLIGHT), `a whole number from 1 to ${MAX_IN_FLIGHT}`),
-    /**
-     * Bytes held in memory for requests under way; more are refused. A request of the largest size (32 MiB, `gateway/body.ts`)
-     * finds room: else it would be told to wait for ever.
-     */
-    maxBufferedBytes: read(
-      'max-buffered',
-      '512M',
-      size(64 * MIB),
-      'a size with its unit, such as 512M or 2G, from 64M on',
-    ),
-    /** Most of both that one key holds while others are there, from 0 to 1. */
-    share: read('share', '25%', percent, 'a share from 1% to 100%, or off'),
-    /** How long a whole body may take to arrive, ms. */
-    uploadMs: read('upload', '60s', time(1_000, 3_600_000), 'a time with its unit, from 1s to 1h'),
-    /** Of one event of an upstream's stream; a longer one breaks the stream off. */
-    maxEventBytes: read('max-event', '4M', size(MIB), 'a size with its unit, such as 4M, from 1M on'),
-    /** How long a call is read on for its usage once its client has left, ms; 0 = not at all. Upstreams may have their own. */
-    disconnectGraceMs: read(
-      'leave',
-      '10s',
-      orOff(time(DISCONNECT_GRACE_MS.min, DISCONNECT_GRACE_MS.max)),
-      'a time with its unit, such as 10s, at most 5m, or off',
-    ),
-    /** How long a client may leave a full buffer standing, ms. */
-    slowReaderMs: read('slow-reader', '60s', time(1_000, 3_600_000), 'a time with its unit, from 1s to 1h'),
-    /** Whether the catalogue is applied again when its file has changed. */
-    /** Whether the first start, with no upstream yet, looks for model servers on its machine, and adds them. */
-    discover: read('discover', 'on', onOff, 'on or off'),
-    watchCatalog: read('watch-catalog', 'off', onOff, 'on or off'),
-    /** Null: whatever suits the place that the log goes to. */
-    logLevel: find<LogLevel>('log-level', null, oneOf(LOG_LEVELS), 'info, warn or error'),
-    /** Origins whose pages may read answers; `*` for all of them. */
-    corsOrigins:
-      find('cors-origin', null, toOrigins, 'origins such as https://app.example.com, with commas between, or *') ?? [],
-    /** Whether the pages of the dashboard are served; the API that they ask is there either way. */
-    dashboard: read('dashboard', 'on', onOff, 'on or off'),
-    /** Origins that the dashboard is reached under, beside this machine's own addresses. */
-    publicUrls: find('public-url', null, toPublicUrls, 'https origins such as https://gateway.example.com') ?? [],
-    /** An OpenID Connect provider, by its issuer's URL; null where nobody signs in to the dashboard through one. */
-    oidcIssuer: find(
-      'oidc-issuer',
-      null,
-      toIssuer,
-      'an https URL such as https://login.example.com (http on this machine alone)',
-    ),
-    oidcClientId: find('oidc-client-id', null, toWord, 'what the provider calls this server'),
-    /** From the environment alone: others read arguments. */
-    oidcClientSecret: sources.environment[toVariableName('oidc-client-secret')] || null,
-    oidcClaim: read('oidc-claim', 'groups', toWord, 'the name of a claim, such as groups'),
-    oidcRoles:
-      find(
-        'oidc-role',
-        null,
-        toClaimRoles,
-        'values with their roles (owner, editor, viewer, member:TEAM), such as admins=owner,research=member:research',
-      ) ?? [],
-    /** Whether passwords let anybody sign in to the dashboard. */
-    passwordSignIn: read('password-sign-in', 'on', onOff, 'on or off'),
-    /** Proxies that are believed where a client is. */
-    trustedProxies:
-      find<IpRange[]>(
-        'trusted-proxy',
-        null,
-        toIpRanges,
-        'addresses or ranges such as 10.0.0.0/8 or ::1, with commas between',
-      ) ?? [],
-  }
-  return { config, texts, problems }
+export function findSettingProblem(name: string, text: string): string | null {
+  const setting = ALL.find((one) => one.name === name)
+  return setting ? findProblem(setting, { flags: {}, environment: {}, settings: { [name]: text } }) : null
 }
 
-export type ServeConfig = ReturnType<typeof readAll>['config']
+function findProblem(setting: SettingDefinition<unknown>, sources: ConfigSources): string | null {
+  const found = findText(setting, sources)
+  if (found === null || setting.read(found.text) !== null) return null
+  return `${PLACE_NAMES[found.place](setting.name)} is '${found.text}': expected ${setting.expected}.`
+}
 
-/** The variable of a setting. */
-export const toVariableName = (flag: string) => `TOLLGATE_${flag.replaceAll('-', '_').toUpperCase()}`
+function toValue(setting: SettingDefinition<unknown>, sources: ConfigSources): unknown {
+  const text = findText(setting, sources)?.text ?? setting.byDefault
+  return text === null ? setting.none : setting.read(text)
+}
 
 function findText(
+  { name, withoutRow }: SettingDefinition<unknown>,
   { flags, environment, settings }: ConfigSources,
-  name: string,
 ): { text: string; place: SettingPlace } | null {
   const places: [text: string | undefined, place: SettingPlace][] = [
     [flags[name], 'flag'],
     [environment[toVariableName(name)] || undefined, 'environment'],
-    [settings[name], 'setting'],
+    [withoutRow ? undefined : settings[name], 'setting'],
   ]
   for (const [text, place] of places) if (text !== undefined) return { text, place }
   return null
 }
+
+/** The variable of a setting. */
+export const toVariableName = (flag: string) => `TOLLGATE_${flag.replaceAll('-', '_').toUpperCase()}`
 
 const PLACE_NAMES: Readonly<Record<SettingPlace, (name: string) => string>> = {
   flag: (name) => `--${name}`,
@@ -217,14 +360,6 @@ const PLACE_NAMES: Readonly<Record<SettingPlace, (name: string) => string>> = {
   setting: (name) => `the setting ${name}`,
   default: (name) => `the default of ${name}`,
 }
-const toPlaceName = (place: SettingPlace, name: string) => PLACE_NAMES[place](name)
-
-const MIB = 1024 ** 2
-const MOST_DAYS = 36_500
-const LEAST_AUDIT_DAYS = 30
-const MAX_IN_FLIGHT = 8_192
-const DURABILITIES = ['process', 'power'] as const
-const LOG_LEVELS = ['info', 'warn', 'error'] as const
 
 /** How many requests `fetch` makes at a time; more wait unseen. */
 export const FETCHES = {
@@ -245,82 +380,3 @@ export const toFetchPlaces = (environment: Texts): number =>
 /** Whether the upstreams of this process are reached through a proxy: by the variables that `fetch` reads. */
 export const hasProxy = (environment: Texts): boolean =>
   ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy'].some((name) => Boolean(environment[name]))
-
-type Read<T> = (text: string) => T | null
-
-const toHost: Read<string> = (text) => /^[\w.:-]+$/.exec(text)?.[0] ?? null
-
-function time(min: number, max: number): Read<number> {
-  return (text) => toMs(text, { min, max })
-}
-
-const onOff: Read<boolean> = (text) => {
-  if (/^(on|1|true|yes)$/.test(text)) return true
-  return /^(off|0|false|no)$/.test(text) ? false : null
-}
-
-const percent: Read<number> = (text) => {
-  if (text === 'off') return 1
-  const share = Number(/^(\d{1,3})%$/.exec(text)?.[1]) / 100
-  return share >= 0.01 && share <= 1 ? share : null
-}
-
-function oneOf<const T extends string>(words: readonly T[]): Read<T> {
-  return (text) => words.find((word) => word === text) ?? null
-}
-
-function orOff(read: Read<number>): Read<number> {
-  return (text) => (text === 'off' || text === '0' ? 0 : read(text))
-}
-
-function orForever(read: Read<number>): Read<number> {
-  return (text) => (text === 'forever' ? Number.POSITIVE_INFINITY : read(text))
-}
-
-/** Origins as browsers write them: no path, and no port that is the scheme's own. */
-function toOrigins(text: string): string[] | null {
-  const origins = text.split(',').map((item) => toOrigin(item.trim()))
-  return origins.includes(null) ? null : origins.filter((origin) => origin !== null)
-}
-
-/** Over plain HTTP others would read along when somebody signs in. */
-function toPublicUrls(text: string): string[] | null {
-  const origins = toOrigins(text)
-  return origins?.every((origin) => origin.startsWith('https://')) ? origins : null
-}
-
-function toOrigin(text: string): string | null {
-  if (text === '*') return text
-  const url = text.includes('*') ? null : URL.parse(text)
-  // Applications have schemes of their own (`app://localhost`, `chrome-extension://<id>`), whose origin the standard leaves open.
-  if (url === null || url.host === '' || !['', '/'].includes(url.pathname)) return null
-  return url.username === '' && url.search === '' && url.hash === '' ? `${url.protocol}//${url.host}` : null
-}
-
-/** As it was given: providers compare it letter by letter, a slash at the end included. */
-function toIssuer(text: string): string | null {
-  const url = URL.parse(text)
-  if (url === null || url.username !== '' || url.search !== '' || url.hash !== '') return null
-  const isHere = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
-  return url.protocol === 'https:' || (url.protocol === 'http:' && isHere) ? text : null
-}
-
-const toWord: Read<string> = (text) => /^[^\s\p{Cc}]{1,255}$/u.exec(text)?.[0] ?? null
-
-function toIpRanges(text: string): IpRange[] | null {
-  const ranges = text.split(',').map((item) => toIpRange(item.trim()))
-  const right = ranges.filter((range) => 'bits' in range)
-  return right.length === ranges.length ? right : null
-}
-
-function number(min: number, max: number): Read<number> {
-  return (text) => (/^\d+$/.test(text) && Number(text) >= min && Number(text) <= max ? Number(text) : null)
-}
-
-function size(min: number): Read<number> {
-  return (text) => {
-    const [, amount, unit] = /^(\d{1,6})(M|G|T)(?:i?B)?$/i.exec(text) ?? []
-    const bytes = Number(amount) * 1024 ** 'MGT'.indexOf(unit?.toUpperCase() ?? '') * 1024 ** 2
-    return bytes >= min ? bytes : null
-  }
-}

@@ -1,7 +1,7 @@
 /** The settings of the server: `/admin/api/settings`. A change writes rows, which hold from the next start on. */
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { findSettingProblem, type Setting, type SettingText, WITHOUT_ROW } from '../config.ts'
+import { findSettingProblem, type SettingText, WITHOUT_ROW } from '../config.ts'
 import { checkKeys } from '../documents/checks.ts'
 import { TextOrNull } from '../documents/fields.ts'
 import {
@@ -27,10 +27,11 @@ const SettingsPatch = Type.Record(
 
 export function settingsController({ store, serving, ...deps }: AdminDeps) {
   const by = actors(deps)
+  const { settings } = serving
 
   return new Elysia({ name: 'settings' })
     .use(access())
-    .get('/settings', async () => toDocument(await listSettings(store, serving.settings)), {
+    .get('/settings', async () => toDocument(settings, await store.readSettings()), {
       route: {
         least: 'viewer',
         summary: 'Lists the settings of the server, with where each is from',
@@ -40,7 +41,7 @@ export function settingsController({ store, serving, ...deps }: AdminDeps) {
     .patch(
       '/settings',
       async ({ request, principal, body }) =>
-        toDocument(await editSettings(store, serving.settings, body, by(principal, request))),
+        toDocument(settings, await editSettings(store, settings, body, by(principal, request))),
       {
         route: {
           least: 'owner',
@@ -54,9 +55,9 @@ export function settingsController({ store, serving, ...deps }: AdminDeps) {
     )
 }
 
-const toDocument = (settings: readonly Setting[]) => ({
-  revision: toSettingsRevision(settings),
-  settings: settings.map(toSettingDocument),
+const toDocument = (settings: readonly SettingText[], rows: Rows): Static<typeof Settings> => ({
+  revision: toRevision(toStored(settings, rows)),
+  settings: settings.map((setting) => toSettingDocument(setting, rows[setting.name] ?? null)),
 })
 
 export const statusController = ({ store, reports, serving, now }: AdminDeps) =>
@@ -132,65 +133,42 @@ export function backupsController({ backups, ...deps }: AdminDeps) {
     )
 }
 
-/** @param inForce what the server has started with. */
-async function listSettings(
-  store: Pick<ConfigStore, 'readSettings'>,
-  inForce: readonly SettingText[],
-): Promise<Setting[]> {
-  const rows = await store.readSettings()
-  return inForce.map((setting) => toSetting(setting, rows))
-}
-
-/** Of what the rows of these settings say. */
-const toSettingsRevision = (settings: readonly Setting[]) =>
-  toRevision(Object.fromEntries(settings.map(({ name, stored }) => [name, stored])))
-
-/** What their rows say, by name. */
-const toStored = (inForce: readonly SettingText[], rows: Rows) =>
-  Object.fromEntries(inForce.map(({ name }) => [name, rows[name] ?? null]))
+/** What the rows of these settings say, by name. */
+const toStored = (settings: readonly SettingText[], rows: Rows) =>
+  Object.fromEntries(settings.map(({ name }) => [name, rows[name] ?? null]))
 
 /**
- * Writes the rows that are given, and takes away those that are given as null. Throws `invalid` for one that there is no setting of, or
- * whose value a server would not start with, and `revision_conflict`; then nothing is written.
+ * Writes the rows that are given, takes away those that are given as null, and returns all rows. Throws `invalid` for one that there is no
+ * setting of, or whose value a server would not start with, and `revision_conflict`; then nothing is written.
+ *
+ * @param settings what the server has started with.
  */
 async function editSettings(
   store: Pick<ConfigStore, 'changeSettings'>,
-  inForce: readonly SettingText[],
-  changes: Readonly<Record<string, string | null>>,
+  settings: readonly SettingText[],
+  changes: Readonly<Static<typeof SettingsPatch>>,
   by: Actor,
-): Promise<Setting[]> {
-  for (const [name, text] of Object.entries(changes)) requireValid(inForce, name, text)
+): Promise<Rows> {
+  for (const [name, text] of Object.entries(changes)) requireValid(settings, name, text)
   return store.changeSettings(by, (rows) => {
-    const state = toStored(inForce, rows)
+    const state = toStored(settings, rows)
     requireRevision(by, 'The configuration of the server', state, state)
-    const difference = toDifference(toFields(rows, changes), changes)
-    const after = Object.fromEntries(Object.entries({ ...rows, ...changes }).filter(isThere))
+    const before = Object.fromEntries(Object.keys(changes).map((name) => [name, rows[name] ?? null]))
+    const difference = toDifference(before, changes)
     const change = { action: 'settings.edit' as const, subject: 'settings', detail: { ...difference }, write: changes }
-    return {
-      value: inForce.map((setting) => toSetting(setting, after)),
-      change: difference === null ? null : change,
-    }
+    const after = Object.fromEntries(Object.entries({ ...rows, ...changes }).filter(isThere))
+    return { value: after, change: difference === null ? null : change }
   })
 }
 
-function requireValid(inForce: readonly SettingText[], name: string, text: string | null): void {
+function requireValid(settings: readonly SettingText[], name: string, text: string | null): void {
   const invalid = (message: string) => new ServiceError({ kind: 'invalid', field: name }, message)
   if (WITHOUT_ROW.includes(name))
     throw invalid(`Whoever starts the server says how people sign in, with --${name} or in its environment.`)
-  if (!inForce.some((setting) => setting.name === name))
+  if (!settings.some((setting) => setting.name === name))
     throw invalid(`There is no setting '${name.slice(0, 64)}': a name is that of a flag of \`tollgate serve\`.`)
   const problem = text === null ? null : findSettingProblem(name, text)
   if (problem !== null) throw invalid(`${problem.charAt(0).toUpperCase()}${problem.slice(1)}`)
 }
 
-const toFields = (rows: Rows, changes: object) =>
-  Object.fromEntries(Object.keys(changes).map((name) => [name, rows[name] ?? null]))
-
 const isThere = (pair: [string, string | null]): pair is [string, string] => pair[1] !== null
-
-function toSetting(setting: SettingText, rows: Rows): Setting {
-  const { name, text, place, byDefault } = setting
-  const stored = rows[name] ?? null
-  const isPending = (place === 'setting' || place === 'default') && (stored ?? byDefault) !== text
-  return { ...setting, stored, isPending }
-}

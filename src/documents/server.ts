@@ -1,12 +1,14 @@
 /** How a server is doing, its settings and its backups, as the admin API answers. */
 import { type Static, Type } from '@sinclair/typebox'
 import type { ShelvedBackup } from '../backup/shelf.ts'
-import { type Setting as KnownSetting, toVariableName } from '../config.ts'
+import { type SettingText, toVariableName } from '../config.ts'
 import { Check } from './checks.ts'
 import { Count, Flag, orNull, Revision, Text, TextOrNull, Time, TimeOrNull, wordOf } from './fields.ts'
 
 export const Setting = Type.Object({
   name: Text,
+  group: Type.String({ description: 'The part of the settings page.' }),
+  description: Text,
   value: orNull(Type.String({ description: 'Effective value; null: none.' })),
   from: wordOf(['flag', 'environment', 'setting', 'default'] as const),
   variable: Text,
@@ -18,18 +20,15 @@ export const Setting = Type.Object({
 })
 export const Settings = Type.Object({ revision: Revision, settings: Type.Array(Setting) })
 
-export const toSettingDocument = ({
-  name,
-  text,
-  place,
-  byDefault,
-  expected,
-  stored,
-  isPending,
-}: KnownSetting): Static<typeof Setting> => ({
-  ...{ name, value: text, from: place, variable: toVariableName(name), default: byDefault, stored, expected },
-  ...{ needs_restart: true, pending: isPending },
-})
+/** @param stored what its row says; null where there is none. */
+export function toSettingDocument(setting: SettingText, stored: string | null): Static<typeof Setting> {
+  const { name, group, description, text, place, byDefault, expected } = setting
+  const isOverridden = place === 'flag' || place === 'environment'
+  return {
+    ...{ name, group, description, value: text, from: place, variable: toVariableName(name), default: byDefault },
+    ...{ stored, expected, needs_restart: true, pending: !isOverridden && (stored ?? byDefault) !== text },
+  }
+}
 
 const Disk = Type.Object({
   /** `filling`: little room is left on the disk, or of the budget; `full`: the budget is used up, or the disk has no room for the journal. */

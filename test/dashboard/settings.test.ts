@@ -1,20 +1,14 @@
 /** What the server is set to, in words. */
 import { expect, test } from 'bun:test'
-import { toSettingTexts } from '../../src/config.ts'
-import { TOPICS, toBytes, toCurl, toPlace, toTopics } from '../../src/dashboard/settings/words.ts'
+import { SETTING_GROUPS, toSettingTexts } from '../../src/config.ts'
+import { toBytes, toCurl, toGroups, toPlace } from '../../src/dashboard/settings/words.ts'
 
 const settings = toSettingTexts({ flags: {}, environment: {}, settings: {} })
 
-test('every setting of the server is told of, and nothing else is', () => {
-  const told = TOPICS.flatMap((topic) => Object.keys(topic.settings))
-  expect(told.toSorted()).toEqual(settings.map(({ name }) => name).toSorted())
-})
-
-test('one that is not known here comes last', () => {
-  expect(toTopics([{ name: 'new-one' }, { name: 'keep' }])).toEqual([
-    { title: 'Records and backups', settings: [{ name: 'keep', what: expect.stringContaining('requests') }] },
-    { title: 'Others', settings: [{ name: 'new-one', what: '' }] },
-  ])
+test('each stands in its group, in the order of the server', () => {
+  const groups = toGroups(settings)
+  expect(groups.map(({ title }) => title)).toEqual(SETTING_GROUPS.filter((group) => group !== 'Sign-in'))
+  expect(groups.flatMap((group) => group.settings)).toEqual(settings)
 })
 
 test('where a value is from', () => {

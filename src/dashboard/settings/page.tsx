@@ -9,13 +9,12 @@ import { Form, TextField, useForm, useOpened } from '../ui/form.tsx'
 import { Overlay, RowsRoom, tell, Unread } from '../ui/notice.tsx'
 import { SubPages } from '../ui/tabs.tsx'
 import { editSetting, type Setting, useSettings } from './data.ts'
-import { toPlace, toTopics } from './words.ts'
+import { toGroups, toPlace } from './words.ts'
 
 export function SettingsPage() {
   const { data: settings, problem, reload } = useSettings()
   const waiting = settings?.filter(({ pending }) => pending).length ?? 0
-  const topics = toTopics(settings ?? [])
-  const open = topics.flatMap((topic) => topic.settings).find(({ name }) => name === query.value.get('setting'))
+  const open = settings?.find(({ name }) => name === query.value.get('setting'))
   return (
     <SettingsFrame title="Settings" actions={<ButtonLink href={toHref('/reference')}>API reference</ButtonLink>}>
       <Unread of={settings} problem={problem} retry={reload}>
@@ -28,11 +27,11 @@ export function SettingsPage() {
         </p>
       )}
       <div class="sections">
-        {topics.map(({ title, settings: ofTopic }) => (
+        {toGroups(settings ?? []).map(({ title, settings: ofGroup }) => (
           <section key={title}>
             <h2>{title}</h2>
             <ul class="settings">
-              {ofTopic.map((setting) => (
+              {ofGroup.map((setting) => (
                 <Line key={setting.name} of={setting} />
               ))}
             </ul>
@@ -44,12 +43,12 @@ export function SettingsPage() {
   )
 }
 
-const Line = ({ of: setting }: { of: Setting & { what: string } }) => (
+const Line = ({ of: setting }: { of: Setting }) => (
   <li>
     <a class="row-link" href={toHrefWith({ setting: setting.name })}>
       {setting.name}
     </a>
-    <span class="what dim">{setting.what}</span>
+    <span class="what dim">{setting.description}.</span>
     <span class="value">
       {setting.value === null ? <span class="dim">none</span> : <code>{setting.value}</code>}
       {setting.pending && (
@@ -66,13 +65,13 @@ const Line = ({ of: setting }: { of: Setting & { what: string } }) => (
 )
 
 interface SettingDialogProps {
-  of: Setting & { what: string }
+  of: Setting
   onClose(): void
 }
 
 const SettingDialog = ({ of: setting, onClose }: SettingDialogProps) => (
   <Overlay title={setting.name} onClose={onClose}>
-    <p>{setting.what}</p>
+    <p>{setting.description}.</p>
     <dl class="facts">
       <dt>In force</dt>
       <dd>{setting.value === null ? 'none' : <code>{setting.value}</code>}</dd>

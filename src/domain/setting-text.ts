@@ -1,0 +1,82 @@
+/** How the text of a setting is read, by what it is: each gives null for what cannot be read so. Pure. */
+import { type IpRange, toIpRange } from './ip.ts'
+import { toMs } from './time.ts'
+
+export type Read<T> = (text: string) => T | null
+
+export const toHost: Read<string> = (text) => /^[\w.:-]+$/.exec(text)?.[0] ?? null
+
+export function time(min: number, max: number): Read<number> {
+  return (text) => toMs(text, { min, max })
+}
+
+export const onOff: Read<boolean> = (text) => {
+  if (/^(on|1|true|yes)$/.test(text)) return true
+  return /^(off|0|false|no)$/.test(text) ? false : null
+}
+
+export const percent: Read<number> = (text) => {
+  if (text === 'off') return 1
+  const share = Number(/^(\d{1,3})%$/.exec(text)?.[1]) / 100
+  return share >= 0.01 && share <= 1 ? share : null
+}
+
+export function oneOf<const T extends string>(words: readonly T[]): Read<T> {
+  return (text) => words.find((word) => word === text) ?? null
+}
+
+export function orOff(read: Read<number>): Read<number> {
+  return (text) => (text === 'off' || text === '0' ? 0 : read(text))
+}
+
+export function orForever(read: Read<number>): Read<number> {
+  return (text) => (text === 'forever' ? Number.POSITIVE_INFINITY : read(text))
+}
+
+/** Origins as browsers write them: no path, and no port that is the scheme's own. */
+export function toOrigins(text: string): string[] | null {
+  const origins = text.split(',').map((item) => toOrigin(item.trim()))
+  return origins.includes(null) ? null : origins.filter((origin) => origin !== null)
+}
+
+/** Over plain HTTP others would read along when somebody signs in. */
+export function toPublicUrls(text: string): string[] | null {
+  const origins = toOrigins(text)
+  return origins?.every((origin) => origin.startsWith('https://')) ? origins : null
+}
+
+function toOrigin(text: string): string | null {
+  if (text === '*') return text
+  const url = text.includes('*') ? null : URL.parse(text)
+  // Applications have schemes of their own (`app://localhost`, `chrome-extension://<id>`), whose origin the standard leaves open.
+  if (url === null || url.host === '' || !['', '/'].includes(url.pathname)) return null
+  return url.username === '' && url.search === '' && url.hash === '' ? `${url.protocol}//${url.host}` : null
+}
+
+/** As it was given: providers compare it letter by letter, a slash at the end included. */
+export function toIssuer(text: string): string | null {
+  const url = URL.parse(text)
+  if (url === null || url.username !== '' || url.search !== '' || url.hash !== '') return null
+  const isHere = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isHere) ? text : null
+}
+
+export const toWord: Read<string> = (text) => /^[^\s\p{Cc}]{1,255}$/u.exec(text)?.[0] ?? null
+
+export function toIpRanges(text: string): IpRange[] | null {
+  const ranges = text.split(',').map((item) => toIpRange(item.trim()))
+  const right = ranges.filter((range) => 'bits' in range)
+  return right.length === ranges.length ? right : null
+}
+
+export function number(min: number, max: number): Read<number> {
+  return (text) => (/^\d+$/.test(text) && Number(text) >= min && Number(text) <= max ? Number(text) : null)
+}
+
+export function size(min: number): Read<number> {
+  return (text) => {
+    const [, amount, unit] = /^(\d{1,6})(M|G|T)(?:i?B)?$/i.exec(text) ?? []
+    const bytes = Number(amount) * 1024 ** 'MGT'.indexOf(unit?.toUpperCase() ?? '') * 1024 ** 2
+    return bytes >= min ? bytes : null
+  }
+}
