@@ -3,8 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runProgram } from '../../src/cli/program.ts'
-import { migrate } from '../../src/store/sqlite/migrate.ts'
-import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { putMigrated } from '../support/migrated.ts'
 
 export interface Ran {
   code: number
@@ -39,9 +38,7 @@ export interface Bench {
 /** Makes a folder with an empty database, as `serve` leaves it, and the command line that works in it. */
 export function createBench(nowMs = Date.UTC(2026, 10, 21)): Bench {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-cli-'))
-  const sqlite = openDatabase(databasePath(folder), { busyMs: 0 })
-  migrate(sqlite, folder, nowMs)
-  sqlite.close()
+  putMigrated(folder)
   const bench: Bench = {
     folder,
     piped: null,

@@ -20,8 +20,8 @@ import {
 } from '../../src/store/ledger-rows.ts'
 import type { Span } from '../../src/store/ledger-store.ts'
 import { createLedgerAudit } from '../../src/store/sqlite/ledger-audit.ts'
-import { migrate } from '../../src/store/sqlite/migrate.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { putMigrated } from '../support/migrated.ts'
 
 export const HOUR = Date.UTC(2026, 10, 21, 12)
 
@@ -45,8 +45,8 @@ export function createFolder(): Folder {
     open.push(database)
     return database
   }
+  putMigrated(path)
   const database = connect()
-  migrate(database, path, HOUR)
   return {
     path,
     journal,

@@ -1,6 +1,7 @@
 /** Whoever guesses: how many guesses each door takes, what a guess tells and costs, and whom it keeps out. */
 import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test'
 import { inviteAdmin, resetAdmin } from '../../src/identity/admins.ts'
+import { hashPassword } from '../../src/identity/passwords.ts'
 import { type Browser, createFixture, type Fixture, PASSWORD } from '../admin/fixture.ts'
 
 let fixture: Fixture
@@ -84,8 +85,11 @@ describe('a guess', () => {
     await fixture.signIn('owner')
     await fixture.signIn('viewer', 'disabled')
     await inviteAdmin(fixture.identity, { name: 'invited', role: 'viewer' }, by())
+    const passwordHash = await hashPassword(PASSWORD)
     await fixture.identity.changeIdentity(by(), ({ admins }) => {
-      const found = admins.filter(({ name }) => name === 'disabled').map((one) => ({ ...one, disabledMs: 1 }))
+      const found = admins
+        .filter((one) => one.passwordHash !== null)
+        .map((one) => ({ ...one, passwordHash, disabledMs: one.name === 'disabled' ? 1 : null }))
       return { value: null, change: { action: 'admins.edit', subject: '', detail: {}, write: { admins: found } } }
     })
     const seen = new Set<string>()

@@ -20,6 +20,7 @@ import { databasePath } from '../../src/store/sqlite/open.ts'
 
 /** What the upstreams of a test know and no client may ever see. Of no shape that a redacting log would mask. */
 import { expectCharges } from './charges.ts'
+import { putMigrated } from './migrated.ts'
 
 export const CREDENTIAL = 'the upstream credential 0123456789'
 
@@ -100,6 +101,7 @@ export async function startApp({
   config = {},
 }: AppOptions): Promise<TestApp> {
   const dataFolder = mkdtempSync(join(tmpdir(), 'tollgate-app-'))
+  putMigrated(dataFolder)
   const clock = { nowMs: Date.UTC(2026, 10, 21, 12), monotonicMs: 1_000 }
   const now = () => clock.nowMs
   const written: string[] = []

@@ -3,7 +3,7 @@
  * Prices are integers of 10^-12 USD a token here, so that costs are worked out by another arithmetic than the
  * gateway's. Pure.
  */
-import type { UpstreamName } from './chaos-plan.ts'
+import type { UpstreamName } from './plan.ts'
 
 /** Prompt, completion and cached prompt, in 10^-12 USD a token. */
 type Price = readonly [prompt: number, completion: number, cached: number]

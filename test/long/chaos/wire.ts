@@ -3,7 +3,7 @@
  * request or after so many bytes, and reading slowly. One request a connection.
  */
 import { connect } from 'node:net'
-import type { Manner } from './chaos-plan.ts'
+import type { Manner } from './plan.ts'
 
 export interface RawAnswer {
   /** Whether all of it came. */

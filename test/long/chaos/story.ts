@@ -1,13 +1,13 @@
 /**
  * One run of the chaos test: clients ask, upstreams misbehave, the server is killed, the catalogue changes, and in the
- * end the server is told to stop. Remembers all that was seen from outside; `chaos-verdict.ts` judges it. What happens
+ * end the server is told to stop. Remembers all that was seen from outside; `verdict.ts` judges it. What happens
  * at which request is drawn from the seed.
  */
-import { type KeyName, SHORTEST_DEADLINE_MS, toCatalog } from './chaos-catalog.ts'
-import { ask, type Outcome } from './chaos-client.ts'
-import { drawFor, type RequestPlan, toRequest } from './chaos-plan.ts'
-import { type ChaosServer, createChaosServer, type Ran } from './chaos-server.ts'
-import { type ChaosUpstreams, startUpstreams } from './chaos-upstreams.ts'
+import { type KeyName, SHORTEST_DEADLINE_MS, toCatalog } from './catalog.ts'
+import { ask, type Outcome } from './client.ts'
+import { drawFor, type RequestPlan, toRequest } from './plan.ts'
+import { type ChaosServer, createChaosServer, type Ran } from './server.ts'
+import { type ChaosUpstreams, startUpstreams } from './upstreams.ts'
 
 export interface StoryShape {
   requests: number

@@ -1,10 +1,10 @@
 /** Looks for what may be kept or said nowhere: secrets of keys and upstreams, and what was asked and answered. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { WRONG_KEY } from './chaos-client.ts'
-import { complain, type Facts } from './chaos-facts.ts'
-import { PROMPT_MARK } from './chaos-plan.ts'
-import { CREDENTIALS } from './chaos-upstreams.ts'
+import { WRONG_KEY } from './client.ts'
+import { complain, type Facts } from './facts.ts'
+import { PROMPT_MARK } from './plan.ts'
+import { CREDENTIALS } from './upstreams.ts'
 
 /** Words of every answer that has some. */
 const ANSWER_WORDS = 'w0 w1 '

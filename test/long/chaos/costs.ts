@@ -3,13 +3,13 @@
  * the price of its route to the nano-dollar, what delivered nothing costs nothing, and what is counted by the gateway
  * itself is marked so.
  */
-import { isLocal, SHORTEST_DEADLINE_MS, toCost, type Version } from './chaos-catalog.ts'
-import { HANGING } from './chaos-causes.ts'
-import type { Outcome } from './chaos-client.ts'
-import { complain, type Facts, stretchOf } from './chaos-facts.ts'
-import type { Fault } from './chaos-faults.ts'
-import type { Row, Rows } from './chaos-rows.ts'
-import type { SeenCall } from './chaos-upstreams.ts'
+import { isLocal, SHORTEST_DEADLINE_MS, toCost, type Version } from './catalog.ts'
+import { HANGING } from './causes.ts'
+import type { Outcome } from './client.ts'
+import { complain, type Facts, stretchOf } from './facts.ts'
+import type { Fault } from './faults.ts'
+import type { Row, Rows } from './rows.ts'
+import type { SeenCall } from './upstreams.ts'
 
 export function judgeCosts(facts: Facts, rows: Rows): string[] {
   const { story } = facts

@@ -1,7 +1,7 @@
 /** Makes one request of the chaos test in the manner of its client, and tells what became of it. */
-import type { KeyName } from './chaos-catalog.ts'
-import type { RequestPlan } from './chaos-plan.ts'
-import { exchange, type RawAnswer, toHead } from './chaos-wire.ts'
+import type { KeyName } from './catalog.ts'
+import type { RequestPlan } from './plan.ts'
+import { exchange, type RawAnswer, toHead } from './wire.ts'
 
 /** `lost`: the connection ended without a whole answer; `left`: the client ended it. Times are `performance.now()`. */
 export interface Outcome {

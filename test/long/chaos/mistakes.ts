@@ -1,6 +1,6 @@
 /** Requests of the chaos test that are wrong from the start, and the refusal that each must get. Pure. */
-import { MAX_OUTPUT } from './chaos-catalog.ts'
-import { pick, type Refusal, type RequestPlan, toBody, type Unwritten } from './chaos-plan.ts'
+import { MAX_OUTPUT } from './catalog.ts'
+import { pick, type Refusal, type RequestPlan, toBody, type Unwritten } from './plan.ts'
 
 const MISTAKES = {
   bad_json: 2,

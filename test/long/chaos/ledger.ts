@@ -5,12 +5,12 @@
  */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Held } from './chaos-answers.ts'
-import { toSlug } from './chaos-catalog.ts'
-import type { Outcome } from './chaos-client.ts'
-import { complain, type Facts, type LogLine, stretchOf } from './chaos-facts.ts'
-import { type Row, type Rows, type Sums, toGivenUp, toParts } from './chaos-rows.ts'
-import type { SeenCall } from './chaos-upstreams.ts'
+import type { Held } from './answers.ts'
+import { toSlug } from './catalog.ts'
+import type { Outcome } from './client.ts'
+import { complain, type Facts, type LogLine, stretchOf } from './facts.ts'
+import { type Row, type Rows, type Sums, toGivenUp, toParts } from './rows.ts'
+import type { SeenCall } from './upstreams.ts'
 
 const COUNTING_MS = 2_000
 

@@ -1,10 +1,10 @@
 /** What a client of the Responses API holds in a chaos story, held to its contract and told as one of chat would. */
 
-import type { Report } from '../support/contract.ts'
-import { emptyChoice } from '../support/contract-choice.ts'
-import type { ErrorFields } from '../support/contract-frames.ts'
-import type { UsageReport } from '../support/contract-parts.ts'
-import { checkResponse, checkResponseStream, type Json } from '../support/responses-contract.ts'
+import type { Report } from '../../support/contract.ts'
+import { emptyChoice } from '../../support/contract-choice.ts'
+import type { ErrorFields } from '../../support/contract-frames.ts'
+import type { UsageReport } from '../../support/contract-parts.ts'
+import { checkResponse, checkResponseStream, type Json } from '../../support/responses-contract.ts'
 
 /** The last event of a stream that ended by its own word. */
 export const RESPONSE_END = /event: response\.(completed|incomplete|failed)\ndata: [^\n]*\n\n$/

@@ -3,10 +3,10 @@ import { Database } from 'bun:sqlite'
 import { openSync, readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { BINARY } from '../support/binary.ts'
-import { startTcpServer } from '../support/tcp-server.ts'
-import { KEYS, type KeyName, SQUAD } from './chaos-catalog.ts'
-import { CREDENTIALS, onStablePort } from './chaos-upstreams.ts'
+import { BINARY } from '../../support/binary.ts'
+import { startTcpServer } from '../../support/tcp-server.ts'
+import { KEYS, type KeyName, SQUAD } from './catalog.ts'
+import { CREDENTIALS, onStablePort } from './upstreams.ts'
 
 export interface Ran {
   code: number

@@ -2,12 +2,12 @@
  * Whether an error that a client of a chaos story got has its cause: in what the upstreams did to its calls, in a limit
  * of its key, in a breaker that the log tells of, or in the server's stopping.
  */
-import type { ErrorFields } from '../support/contract-frames.ts'
-import type { Held } from './chaos-answers.ts'
-import { REJECTION } from './chaos-behaviours.ts'
-import { type Facts, stretchOf } from './chaos-facts.ts'
-import type { Fault } from './chaos-faults.ts'
-import type { RequestPlan } from './chaos-plan.ts'
+import type { ErrorFields } from '../../support/contract-frames.ts'
+import type { Held } from './answers.ts'
+import { REJECTION } from './behaviours.ts'
+import { type Facts, stretchOf } from './facts.ts'
+import type { Fault } from './faults.ts'
+import type { RequestPlan } from './plan.ts'
 
 const BROKEN: readonly Fault[] = [
   'reset',

@@ -1,7 +1,7 @@
-/** How the upstreams of the chaos test play what `chaos-faults.ts` has drawn: bytes, pauses and ends. Pure. */
-import { type Behaviour, type StreamStep, toDelta } from '../support/upstream-answers.ts'
-import type { Tokens } from './chaos-catalog.ts'
-import type { Asked, Fault, Said } from './chaos-faults.ts'
+/** How the upstreams of the chaos test play what `faults.ts` has drawn: bytes, pauses and ends. Pure. */
+import { type Behaviour, type StreamStep, toDelta } from '../../support/upstream-answers.ts'
+import type { Tokens } from './catalog.ts'
+import type { Asked, Fault, Said } from './faults.ts'
 
 /** Two at least, of whatever is said at all: something comes before the place where an answer breaks off. */
 export const toPieces = (text: string) => text.match(/[^ ,]+[ ,]*|[ ,]+/g) ?? []

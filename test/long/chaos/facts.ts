@@ -1,9 +1,9 @@
 /** What a story shows from outside, arranged for those who judge it: by request, by time, by what the log says. */
-import { isLocal, type KeyName, modelOf, toSlug, toUpstreamModel, type Version } from './chaos-catalog.ts'
-import type { Outcome } from './chaos-client.ts'
-import type { UpstreamName } from './chaos-plan.ts'
-import type { Story, Stretch } from './chaos-story.ts'
-import type { SeenCall } from './chaos-upstreams.ts'
+import { isLocal, type KeyName, modelOf, toSlug, toUpstreamModel, type Version } from './catalog.ts'
+import type { Outcome } from './client.ts'
+import type { UpstreamName } from './plan.ts'
+import type { Story, Stretch } from './story.ts'
+import type { SeenCall } from './upstreams.ts'
 
 /** So long after a change, at the latest, a server knows it; and so long before a kill, its log lines may be lost. */
 export const GRACE_MS = 500

@@ -1,10 +1,10 @@
 /**
  * What the clients of the chaos test do: the request of each number, and the manner of its client, drawn from the seed
- * and nothing else. What upstreams make of it is in `chaos-faults.ts`. Pure.
+ * and nothing else. What upstreams make of it is in `faults.ts`. Pure.
  */
-import { createRandom } from '../support/random.ts'
-import type { KeyName } from './chaos-catalog.ts'
-import { toMistaken } from './chaos-mistakes.ts'
+import { createRandom } from '../../support/random.ts'
+import type { KeyName } from './catalog.ts'
+import { toMistaken } from './mistakes.ts'
 
 export const UPSTREAMS = ['alpha', 'beta', 'gamma', 'delta', 'epsilon'] as const
 export type UpstreamName = (typeof UPSTREAMS)[number]

@@ -2,10 +2,10 @@
  * The five upstreams of the chaos test, and all that they saw. They run in the test's own process: what they are asked is
  * some hundred small answers a second. One of them may be closed for a while, its port kept for when it comes back.
  */
-import { type ScriptedUpstream, type Seen, startUpstream } from '../support/upstream.ts'
-import type { Behaviour } from '../support/upstream-answers.ts'
-import { type CallPlan, toCall } from './chaos-faults.ts'
-import { drawFor, type RequestPlan, UPSTREAMS, type UpstreamName } from './chaos-plan.ts'
+import { type ScriptedUpstream, type Seen, startUpstream } from '../../support/upstream.ts'
+import type { Behaviour } from '../../support/upstream-answers.ts'
+import { type CallPlan, toCall } from './faults.ts'
+import { drawFor, type RequestPlan, UPSTREAMS, type UpstreamName } from './plan.ts'
 
 /** A call as an upstream saw it, and what it did with it. */
 export interface SeenCall {

@@ -2,11 +2,11 @@
  * Holds the words that a client of a chaos story got against what the upstreams said to its request. Every choice carries
  * the mark of its call, so that words of another request, of another try or of half an answer are found out.
  */
-import type { ChoiceReport } from '../support/contract-choice.ts'
-import type { Held } from './chaos-answers.ts'
-import { isLocal } from './chaos-catalog.ts'
-import type { Facts } from './chaos-facts.ts'
-import type { Said } from './chaos-faults.ts'
+import type { ChoiceReport } from '../../support/contract-choice.ts'
+import type { Held } from './answers.ts'
+import { isLocal } from './catalog.ts'
+import type { Facts } from './facts.ts'
+import type { Said } from './faults.ts'
 
 const MARK = /m(\d+)\.([a-z]+)\.(\d+)\.(\d+)/
 

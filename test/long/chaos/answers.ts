@@ -3,14 +3,14 @@
  * calls, every error is true to the contract and has a cause that the upstreams, the limits or the log show, and a
  * connection is lost around a kill and at the very end, and nowhere else.
  */
-import { checkError, checkHeaders, checkStream, checkWhole, type Report } from '../support/contract.ts'
-import type { ErrorFields } from '../support/contract-frames.ts'
-import { ALIASES, type KeyName, LIMITS, slugsOf, toSlug } from './chaos-catalog.ts'
-import { whyNotExplained } from './chaos-causes.ts'
-import type { Outcome } from './chaos-client.ts'
-import { complain, type Facts, mayAsk, stretchOf } from './chaos-facts.ts'
-import { checkResponseText, RESPONSE_END } from './chaos-responses.ts'
-import { whyNotOwnWords } from './chaos-words.ts'
+import { checkError, checkHeaders, checkStream, checkWhole, type Report } from '../../support/contract.ts'
+import type { ErrorFields } from '../../support/contract-frames.ts'
+import { ALIASES, type KeyName, LIMITS, slugsOf, toSlug } from './catalog.ts'
+import { whyNotExplained } from './causes.ts'
+import type { Outcome } from './client.ts'
+import { complain, type Facts, mayAsk, stretchOf } from './facts.ts'
+import { checkResponseText, RESPONSE_END } from './responses.ts'
+import { whyNotOwnWords } from './words.ts'
 
 /** What a client holds in the end; `error` is that of a status, or of the frame that ended a stream. */
 export interface Held {

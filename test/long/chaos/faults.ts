@@ -3,10 +3,10 @@
  * the upstream and the number of the call. Every choice of an answer carries a mark of its call, so that no answer can
  * be taken for another. Pure.
  */
-import type { Behaviour } from '../support/upstream-answers.ts'
-import { toBehaviour, toPieces } from './chaos-behaviours.ts'
-import type { Tokens } from './chaos-catalog.ts'
-import { drawFor, pick, type RequestPlan, type UpstreamName } from './chaos-plan.ts'
+import type { Behaviour } from '../../support/upstream-answers.ts'
+import { toBehaviour, toPieces } from './behaviours.ts'
+import type { Tokens } from './catalog.ts'
+import { drawFor, pick, type RequestPlan, type UpstreamName } from './plan.ts'
 
 /** Of a hundred calls. What is left is answered well. */
 const FAULTS = {

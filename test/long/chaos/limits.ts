@@ -2,10 +2,10 @@
  * Whether the limits of a chaos story held, by what the ledger and the upstreams have: budgets over all lives of the
  * server, rates in every minute, and what runs at a time as the upstreams saw it.
  */
-import { DELTA_LIMITS, type KeyName, LIMITS } from './chaos-catalog.ts'
-import { complain, type Facts } from './chaos-facts.ts'
-import { type Row, type Rows, toParts } from './chaos-rows.ts'
-import type { SeenCall } from './chaos-upstreams.ts'
+import { DELTA_LIMITS, type KeyName, LIMITS } from './catalog.ts'
+import { complain, type Facts } from './facts.ts'
+import { type Row, type Rows, toParts } from './rows.ts'
+import type { SeenCall } from './upstreams.ts'
 
 /** A request is admitted a little after the time in its row. */
 const MINUTE_MS = 60_000 - 1_000
@@ -43,7 +43,7 @@ export function judgeLimits(facts: Facts, rows: Rows): string[] {
     const atDelta = calls.filter(({ upstream }) => upstream === 'delta')
     const most = mostAtATime(atDelta, nameOfCall)
     atMost('calls to an upstream at a time', most, DELTA_LIMITS.concurrency)
-    // A call that was sent again over a new connection is one call (`chaos-ledger.ts` says when it may be).
+    // A call that was sent again over a new connection is one call (`ledger.ts` says when it may be).
     const times = [...Map.groupBy(atDelta, nameOfCall).values()].map((sent) =>
       Math.min(...sent.map(({ seen }) => seen.atMs + story.wallMs)),
     )

@@ -3,10 +3,10 @@
  * a failure has tried every route that could be tried, and three times where that may help; what would fail again is not
  * tried again; and after the first word that reached a client nothing is.
  */
-import type { Held } from './chaos-answers.ts'
-import { isLocal } from './chaos-catalog.ts'
-import { complain, type Facts, stretchOf } from './chaos-facts.ts'
-import type { Fault } from './chaos-faults.ts'
+import type { Held } from './answers.ts'
+import { isLocal } from './catalog.ts'
+import { complain, type Facts, stretchOf } from './facts.ts'
+import type { Fault } from './faults.ts'
 
 /** The last word where no route has answered. */
 const EXHAUSTED = new Set<string | null>(['upstream_failed', 'upstream_timeout', 'server_is_overloaded'])
