@@ -105,7 +105,7 @@ test('a difference says its direction in words, and nothing where there was noth
   expect(toDelta(50, 100)).toEqual({ direction: 'down', text: '50 % less' })
   expect(toDelta(100.4, 100)).toEqual({ direction: 'same', text: 'as before' })
   expect(toDelta(4_000, 100)).toEqual({ direction: 'up', text: '40 times more' })
-  expect(toDelta(5, 0)).toBeNull()
+  expect([toDelta(5, 0), toDelta(1_000, 1)]).toEqual([null, null])
 })
 
 describe('times', () => {

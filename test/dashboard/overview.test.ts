@@ -4,7 +4,6 @@ import {
   marksOf,
   OTHER,
   OTHERS,
-  toAmountDelta,
   toBusiest,
   toColumns,
   toCosts,
@@ -162,16 +161,13 @@ test('shares are those of the cost, and of the requests where all is free', () =
 
 describe('what a figure is compared with', () => {
   test('is told in the words of what it measures', () => {
-    expect(toAmountDelta(112, 100)?.text).toBe('12 % more')
     expect(toPointsDelta(0.012, 0.015)?.text).toBe('0.3 points less')
     expect(toTimeDelta(500, 1_000)).toEqual({ direction: 'down', text: '50 % faster' })
     expect(toTimeDelta(1_500, 1_000)?.text).toBe('50 % slower')
   })
 
   test('is left out where there was nothing, or no more than a beginning', () => {
-    expect([toAmountDelta(5, 0), toAmountDelta(1_000, 1), toPointsDelta(0.1, null), toTimeDelta(null, 5)]).toEqual([
-      ...[null, null, null, null],
-    ])
+    expect([toPointsDelta(0.1, null), toTimeDelta(null, 5)]).toEqual([null, null])
   })
 })
 

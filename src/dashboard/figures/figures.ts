@@ -43,14 +43,29 @@ export function toLatency(ms: number): string {
   return `${Math.floor(seconds / 60)} min${rest}`
 }
 
-/** How a figure compares with the one of the period before, in words. Null where that says nothing. */
-export function toDelta(now: number, before: number): { direction: 'up' | 'down' | 'same'; text: string } | null {
-  if (before === 0) return null
+export interface Delta {
+  direction: 'up' | 'down' | 'same'
+  text: string
+}
+
+export const SAME: Delta = { direction: 'same', text: 'as before' }
+
+/** Beyond that, what was before was no more than a beginning. */
+const MOST_TIMES = 100
+
+/**
+ * How a figure compares with the one of the period before: `12 % more`. Null where that says nothing.
+ *
+ * @param least of a change, as a share of 1: less is none.
+ */
+export function toDelta(now: number, before: number, { least = 0.005, words = ['more', 'less'] } = {}): Delta | null {
+  if (before === 0 || now > before * MOST_TIMES) return null
   const change = (now - before) / before
-  if (Math.abs(change) < 0.005) return { direction: 'same', text: 'as before' }
-  const percent =
-    Math.abs(change) < 10 ? `${Math.round(Math.abs(change) * 100)} %` : `${Math.round(now / before)} times`
-  return change > 0 ? { direction: 'up', text: `${percent} more` } : { direction: 'down', text: `${percent} less` }
+  if (Math.abs(change) < least) return SAME
+  const text = change < 10 ? `${Math.round(Math.abs(change) * 100)} %` : `${Math.round(now / before)} times`
+  return change > 0
+    ? { direction: 'up', text: `${text} ${words[0]}` }
+    : { direction: 'down', text: `${text} ${words[1]}` }
 }
 
 const NANO = 1_000_000_000n

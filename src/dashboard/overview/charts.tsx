@@ -5,15 +5,15 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { type CsvCell, toCsv } from '../../domain/text.ts'
 import { query, setQuery, toHref } from '../address/address.ts'
-import { withQuery } from '../address/match.ts'
 import { toActor, toDeed, toObject } from '../audit/words.ts'
 import { toDay, toExactCount, toLatency, toMoment, toMoney, toPercent } from '../figures/figures.ts'
+import { toRequests } from '../reports/narrow.tsx'
 import { theme } from '../shell/theme.ts'
 import { Button } from '../ui/controls.tsx'
 import { nowMs } from '../ui/figure.tsx'
 import type { Overview } from './data.ts'
 import { anchored, type Drawn, draw, type PlotProps, type PlotSeries, pointed } from './draw.ts'
-import { type Mark, marksOf, OTHER, toIdAfter } from './figures.ts'
+import { type Mark, marksOf, OTHER, OTHERS, toIdAfter, UNKNOWN } from './figures.ts'
 import { toPart, toQuery, toSpan } from './range.ts'
 
 const NANO = 1e9
@@ -59,7 +59,9 @@ export function CostChart(props: OverviewProps) {
       label={`Cost by ${range.by} and model`}
       title={`${toMoney(now.costNanoUsd, now.isEstimated)} ${range.text}${isMostly ? `, ${toPercent(share)} of it ${dearest?.name}` : ''}`}
       wholeText={toWhole(range)}
-      hrefOf={(at) => (costs[at]?.name === OTHER ? null : toRequests(of, { model: costs[at]?.name ?? null }))}
+      hrefOf={(at) =>
+        costs[at]?.name === OTHER ? null : toRequests({ ...toShown(of), model: costs[at]?.name ?? null })
+      }
       series={costs.map(({ name, values }, at) => ({ name, values, colour: COLOURS[at] ?? '--faint' }))}
       total={(at) => toMoney(costs[at]?.total ?? 0, costs[at]?.isEstimated)}
       valueText={(nanoUsd) => toMoney(Math.round(nanoUsd))}
@@ -112,12 +114,14 @@ const toLatencyOrNone = (ms: number | null) => (ms === null ? '–' : toLatency(
 
 const FAILURE_COLOURS = ['--bad', '--series-3', '--series-4', '--series-2', '--series-6'] as const
 
+const isCode = (name: string) => name !== OTHERS && name !== UNKNOWN
+
 export function FailedChart(props: OverviewProps) {
   const { of } = props
   const { columns, now, range, failures } = of
   const bad = now.failed + now.cut
   const [first] = failures
-  const isMostly = failures.length > 1 && first?.code && first.total > bad / 2
+  const isMostly = failures.length > 1 && first && isCode(first.name) && first.total > bad / 2
   const none: PlotSeries[] = [
     { name: 'failed', colour: '--bad', values: columns.map(({ requests }) => (requests === 0 ? null : 0)) },
   ]
@@ -137,16 +141,14 @@ export function FailedChart(props: OverviewProps) {
       series={
         bad === 0
           ? none
-          : failures.map(({ name, code, values }, at) => ({
-              name,
-              values,
-              colour: (code && FAILURE_COLOURS[at]) || '--faint',
+          : failures.map(({ name, values }, at) => ({
+              ...{ name, values, colour: (isCode(name) && FAILURE_COLOURS[at]) || '--faint' },
             }))
       }
       total={(at) => toExactCount(failures[at]?.total ?? 0)}
       hrefOf={(at) => {
-        const code = failures[at]?.code
-        return code ? toRequests(of, { error_code: code, state: 'errors' }) : null
+        const code = failures[at]?.name
+        return code && isCode(code) ? toRequests({ ...toShown(of), error_code: code, state: 'errors' }) : null
       }}
       valueText={(count) => (Number.isInteger(count) ? toExactCount(count) : '')}
       toCell={(count) => count}
@@ -157,9 +159,8 @@ export function FailedChart(props: OverviewProps) {
 
 const toWhole = ({ text }: Overview['range']) => text.replace(/^./, (letter) => letter.toUpperCase())
 
-/** The requests of the range that a part of a chart is of. */
-const toRequests = ({ range, filters }: Overview, changes: Record<string, string | null>) =>
-  toHref(`/requests${withQuery(withQuery('', { ...filters, ...toSpan(range) }), changes)}`)
+/** What the range and its filters leave of requests. */
+const toShown = ({ range, filters }: Overview) => ({ ...filters, ...toSpan(range) })
 
 interface ChartProps extends Omit<PlotProps, 'describe'> {
   /** In the address, and in the name of its file. */

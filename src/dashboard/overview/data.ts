@@ -2,10 +2,11 @@
  * What the overview reads: reports of usage and of failures over the ledger, how budgets and upstreams stand, what was changed lately. The
  * figures and the first charts come first; what is smaller, once those are there.
  */
+import { type Dimension, FAILURE_FILTERS } from '../../domain/report-filters.ts'
 import { api, ask } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
+import { type Filters, toGiven } from '../reports/filters.ts'
 import {
-  type List,
   toColumns,
   toCosts,
   toFailures,
@@ -25,51 +26,37 @@ const MOST_ROWS = 10_000
 /** In each list of what costs most. */
 const FEW = 7
 
-/** Ids of keys and teams, names of models; '' for all. */
-export interface Filters {
-  key: string
-  team: string
-  model: string
-}
+/** Those that all of its reports know. */
+export const FILTERS = FAILURE_FILTERS
+type OverviewFilters = Filters<(typeof FILTERS)[number]>
 
 export type Overview = Awaited<ReturnType<typeof readOverview>>
 
-export const useOverview = (wanted: Wanted, filters: Filters) =>
+export const useOverview = (wanted: Wanted, filters: OverviewFilters) =>
   useLoaded(`overview?${JSON.stringify([wanted, filters])}`, () => readOverview(wanted, filters), { everyMs: FRESH_MS })
 
 /** Whether anything was ever asked, as far as requests are kept. */
 export const useHasRequests = () =>
   useLoaded('has requests', async () => (await ask(api.requests.get({ query: { limit: 1 } }))).requests.length > 0)
 
-const toWhere = (filters: Filters) => Object.fromEntries(Object.entries(filters).filter(([, value]) => value !== ''))
-
-async function readOverview(wanted: Wanted, filters: Filters) {
+async function readOverview(wanted: Wanted, filters: OverviewFilters) {
   const range = toRange(wanted, Date.now())
-  const [where, span] = [toWhere(filters), toSpan(range)]
-  const report = (by: string, limit: number) => ask(api.usage.get({ query: { ...where, ...span, by, limit } }))
-  const before = { since: String(range.before.sinceMs), until: String(range.before.untilMs) }
-  const [costs, columns, earlier, failures, standing] = await Promise.all([
-    report(`${range.by},model`, MOST_ROWS),
-    report(range.by, MOST_ROWS),
-    ask(api.usage.get({ query: { ...where, ...before, by: 'model', limit: 1 } })),
-    ask(api.failures.get({ query: { ...where, ...span, step: range.by } })),
+  const where = { ...toGiven(filters), ...toSpan(range) }
+  const report = (by: string, limit = MOST_ROWS, of = where) => ask(api.usage.get({ query: { ...of, by, limit } }))
+  const [costs, { usage, total }, earlier, { failures, since_ms: knownFromMs }, standing] = await Promise.all([
+    report(`${range.by},model`),
+    report(range.by),
+    report('model', 1, { ...where, ...toSpan(range.before) }),
+    ask(api.failures.get({ query: { ...where, step: range.by } })),
     readStanding(),
   ])
-  const drawn = toColumns(columns.usage, range)
+  const columns = toColumns(usage, range)
   return {
-    ...{ range, filters },
+    ...{ range, filters, columns, now: toTotals(total), before: toTotals(earlier.total) },
     costs: toCosts(costs.usage, range),
-    columns: drawn,
-    failures: toFailures(failures.failures, drawn, range, failures.since_ms),
-    now: toTotals(columns.total),
-    before: toTotals(earlier.total),
+    failures: toFailures(failures, columns, range, knownFromMs),
     ...standing,
   }
-}
-
-async function readList(by: List, range: Range, filters: Filters) {
-  const query = { ...toWhere(filters), ...toSpan(range), by, limit: FEW, figures: 'spend' as const }
-  return toShares(by, await ask(api.usage.get({ query })))
 }
 
 /** What is so now, whatever the range. */
@@ -84,64 +71,71 @@ async function readStanding() {
   return { keys, teams, upstreams: upstreams.filter(({ enabled }) => enabled), reasons, audit }
 }
 
-/** Names what is read of a range with what it is narrowed to. */
-const toName = (what: string, { range, filters }: Overview) =>
-  `${what}?${JSON.stringify([range.sinceMs, range.untilMs, range.by, range.columns.length, filters])}`
-
-/** Who and what costs most, of each that nobody has to go through requests for. */
-export const useTops = (overview: Overview) =>
+/** Reads something of a range with what it is narrowed to. */
+const useOfRange = <T>(what: string, { range, filters }: Overview, read: () => Promise<T>, everyMs?: number) =>
   useLoaded(
-    toName('tops', overview),
-    async () => {
-      const list = (by: List) => readList(by, overview.range, overview.filters)
-      const [key, model, team, upstream] = await Promise.all([
-        list('key'),
-        list('model'),
-        list('team'),
-        list('upstream'),
-      ])
-      return { key, model, team, upstream }
-    },
-    { everyMs: FRESH_MS },
+    `${what}?${JSON.stringify([range.sinceMs, range.untilMs, range.by, range.columns.length, filters])}`,
+    read,
+    everyMs === undefined ? {} : { everyMs },
   )
+
+/** Requests and costs alone: what else a report tells takes most of its time. */
+const readSpend = (
+  { filters, range }: Overview,
+  query: { by: string; limit: number; [filter: string]: string | number | string[] },
+  span: Pick<Range, 'sinceMs' | 'untilMs'> = range,
+) => ask(api.usage.get({ query: { ...toGiven(filters), ...toSpan(span), ...query, figures: 'spend' } }))
+
+/**
+ * Of which dimensions there is a list of what costs most: at once; once it is wanted, as it is in no sums, and the requests of the whole range
+ * are gone through for it; or never.
+ */
+const LISTS = {
+  ...{ key: 'shown', model: 'shown', team: 'shown', upstream: 'shown', user: 'wanted', endpoint: 'never' },
+} satisfies Record<Exclude<Dimension, 'day' | 'hour'>, 'shown' | 'wanted' | 'never'>
+export type List = keyof typeof LISTS
+
+const listsThatAre = (which: 'shown' | 'wanted') => (Object.keys(LISTS) as List[]).filter((by) => LISTS[by] === which)
+export const SHOWN = listsThatAre('shown')
+export const WANTED = listsThatAre('wanted')
+
+const readList = async (by: List, overview: Overview) =>
+  ({ by, shares: toShares(by, await readSpend(overview, { by, limit: FEW })) }) as const
+
+/** Who and what costs most. */
+export const useTops = (overview: Overview) =>
+  useOfRange('tops', overview, () => Promise.all(SHOWN.map((by) => readList(by, overview))), FRESH_MS)
+
+/** As the one above, of a list that is read when it is wanted. */
+export const useTop = (by: List, overview: Overview) => useOfRange(by, overview, () => readList(by, overview))
 
 /** How each of a list went, column by column. */
-export const useLines = (by: List, overview: Overview, ids: readonly string[]) =>
-  useLoaded(
-    `${toName(`lines of ${by}`, overview)} ${ids}`,
+export const useLines = (by: List, overview: Overview, ids: string[]) =>
+  useOfRange(
+    `lines of ${by} ${ids}`,
+    overview,
     async () => {
-      if (ids.length === 0) return new Map<string, number[]>()
-      const { range, filters } = overview
-      const query = { ...toWhere(filters), ...toSpan(range), by: `${range.by},${by}`, figures: 'spend' as const }
-      const { usage } = await ask(api.usage.get({ query: { ...query, [by]: [...ids], limit: MOST_ROWS } }))
-      return toLines(by, usage, range)
+      if (ids.length === 0) return toLines(by, [], overview.range)
+      const { usage } = await readSpend(overview, { by: `${overview.range.by},${by}`, [by]: ids, limit: MOST_ROWS })
+      return toLines(by, usage, overview.range)
     },
-    { everyMs: SLOW_MS },
+    SLOW_MS,
   )
-
-/** Users are in no sums: the requests of the whole range are gone through, which is why they are read when they are wanted. */
-export const useUsers = (overview: Overview) =>
-  useLoaded(toName('users', overview), () => readList('user', overview.range, overview.filters))
 
 /** Requests by the hour, of the last days of the range. */
 export const useHeat = (overview: Overview) =>
-  useLoaded(
-    toName('heat', overview),
+  useOfRange(
+    'heat',
+    overview,
     async () => {
       const span = toHeatSpan(overview.range.untilMs, Date.now())
-      const query = {
-        ...toWhere(overview.filters),
-        ...toSpan(span),
-        by: 'hour',
-        limit: MOST_ROWS,
-        figures: 'spend' as const,
-      }
-      return toHeat((await ask(api.usage.get({ query }))).usage, span.sinceMs, Date.now())
+      const { usage } = await readSpend(overview, { by: 'hour', limit: MOST_ROWS }, span)
+      return toHeat(usage, span.sinceMs, Date.now())
     },
-    { everyMs: SLOW_MS },
+    SLOW_MS,
   )
 
-/** What was changed of the catalogue within the range. */
+/** What was changed of the catalog within the range. */
 export const useMarks = ({ range }: Overview) =>
   useLoaded(
     `marks?${range.sinceMs} ${range.untilMs}`,

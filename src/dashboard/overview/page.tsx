@@ -4,14 +4,15 @@ import { DAY_MS, dayOf } from '../../domain/time.ts'
 import { query, setQuery, toHrefWith } from '../address/address.ts'
 import { useNewest } from '../api/loaded.ts'
 import { useModels } from '../keys/data.ts'
+import { toFilters } from '../reports/filters.ts'
+import { Narrow } from '../reports/narrow.tsx'
 import { Page } from '../shell/page.tsx'
 import { StartPage } from '../start/page.tsx'
 import { Button } from '../ui/controls.tsx'
 import { nowMs } from '../ui/figure.tsx'
 import { Empty, FigureRoom, PageRoom, Problem, Unread } from '../ui/notice.tsx'
-import { Choice, type Option, withChosen } from '../ui/table.tsx'
 import { CostChart, FailedChart, LatencyChart } from './charts.tsx'
-import { type Filters, type Overview, useHasRequests, useMarks, useOverview } from './data.ts'
+import { FILTERS, type Overview, useHasRequests, useMarks, useOverview } from './data.ts'
 import { Budgets, Changed, Headline, HeatStrip, NotReady, Tops } from './panels.tsx'
 import { RANGES, toQuery, toRange, toWanted, type Wanted } from './range.ts'
 
@@ -30,10 +31,7 @@ export function OverviewPage() {
 
 function Shown() {
   const wanted = toWanted(query.value, Date.now())
-  const [key, team, model] = ['key', 'team', 'model'].map((each) => query.value.get(each) ?? '') as [
-    ...[string, string, string],
-  ]
-  const filters = { key, team, model }
+  const filters = toFilters(FILTERS, query.value)
   const { data, problem, reload } = useOverview(wanted, filters)
   const shown = useNewest(data)
   return (
@@ -44,14 +42,14 @@ function Shown() {
       {shown !== null && (
         <div class="overview" aria-busy={data === null}>
           {wanted.name === 'custom' && <CustomRange of={wanted} />}
-          <Narrow filters={filters} of={shown} />
+          <OverviewFilters of={{ ...shown, filters }} />
           <Headline of={shown} />
           <div class="overview-parts">
             <div class="overview-column">
               {shown.now.requests === 0 ? (
                 <Empty title="Nothing was asked in this time">
                   <p>
-                    <a href={toHrefWith({ range: '30d', from: null, to: null, key: null, team: null, model: null })}>
+                    <a href={toHrefWith({ ...NO_FILTERS, range: '30d', from: null, to: null })}>
                       Look at all of the last 30 days
                     </a>
                   </p>
@@ -90,30 +88,23 @@ function Charts({ of }: { of: Overview }) {
   )
 }
 
-function Narrow({ filters: { key, team, model }, of: { keys, teams } }: { filters: Filters; of: Overview }) {
+function OverviewFilters({ of: { filters, keys, teams } }: { of: Overview }) {
   const models = useModels().data ?? []
-  const named = (rows: readonly { id: string; name: string }[]): Option[] => rows.map(({ id, name }) => [id, name])
+  const named = (rows: readonly { id: string; name: string }[]) => rows.map(({ id, name }) => [id, name] as const)
   return (
-    <search class="filters">
-      <Choice name="key" label="Key" value={key} options={withChosen([['', 'All keys'], ...named(keys)], key)} />
-      <Choice
-        name="model"
-        label="Model"
-        value={model}
-        options={withChosen([['', 'All models'], ...models.map(({ slug }): Option => [slug, slug])], model)}
-      />
-      {teams.length > 0 && (
-        <Choice
-          name="team"
-          label="Team"
-          value={team}
-          options={withChosen([['', 'All teams'], ...named(teams)], team)}
-        />
-      )}
-      {`${key}${team}${model}` !== '' && <a href={toHrefWith({ key: null, team: null, model: null })}>Show all</a>}
-    </search>
+    <Narrow
+      of={filters}
+      offered={[
+        ['key', named(keys)],
+        ['model', models.map(({ slug }) => [slug, slug] as const)],
+        ...(teams.length > 0 ? [['team', named(teams)] as const] : []),
+      ]}
+      all={Object.values(filters).every((value) => value === '') ? null : toHrefWith(NO_FILTERS)}
+    />
   )
 }
+
+const NO_FILTERS = Object.fromEntries(FILTERS.map((name) => [name, null]))
 
 export const Ranges = ({ wanted }: { wanted: Wanted }) => (
   // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms

@@ -1,60 +1,60 @@
-/** The figures that answer first, and how each compares with the period before. */
+/** The figures that answer first, and how each compares with the period before; lists of what costs most; what stands beside the charts. */
 import type { ComponentChildren } from 'preact'
 import { DAY_MS } from '../../domain/time.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
-import { withQuery } from '../address/match.ts'
 import { useNewest } from '../api/loaded.ts'
 import { may } from '../api/session.ts'
 import { type AuditEntry, toActor, toDeed, toObject, toPlace } from '../audit/words.ts'
-import { toDay, toExactCount, toMoment, toMoney, toPercent } from '../figures/figures.ts'
+import { type Delta, toDay, toDelta, toExactCount, toMoment, toMoney, toPercent } from '../figures/figures.ts'
 import { BudgetCell } from '../keys/facts.tsx'
+import { toTitle } from '../reports/filters.ts'
+import { toRequests } from '../reports/narrow.tsx'
 import { Button, Icon, Id } from '../ui/controls.tsx'
-import { Bar, Count, Latency, Money, None, nowMs, Percent, Sparkline, State, When } from '../ui/figure.tsx'
+import { Bar, Count, Figure, Latency, Money, None, nowMs, Percent, Sparkline, State, When } from '../ui/figure.tsx'
 import { Problem } from '../ui/notice.tsx'
-import { type Overview, useHeat, useLines, useTops, useUsers } from './data.ts'
+import { toUpstreamState } from '../upstreams/words.ts'
+import { type List, type Overview, SHOWN, useHeat, useLines, useTop, useTops, WANTED } from './data.ts'
 import {
   byUse,
-  type Delta,
   type Forecast,
   HEAT_DAYS,
-  isReady,
-  type List,
   type Share,
-  toAmountDelta,
   toBusiest,
   toForecast,
   toPointsDelta,
   toShade,
-  toStateText,
   toTimeDelta,
 } from './figures.ts'
 import { toQuery, toSpan } from './range.ts'
 
 const FEW = 20
 
-export function Headline({ of: { now, before, range, filters, upstreams } }: { of: Overview }) {
-  const than = range.before.text
-  const toRequests = (changes: Record<string, string> = {}) =>
-    toHref(`/requests${withQuery('', { ...filters, ...toSpan(range), ...changes })}`)
+/** One that nobody has asked yet is ready until it proves otherwise. */
+const toUnready = ({ upstreams }: Overview) => upstreams.filter((one) => toUpstreamState(one).kind === 'bad')
+
+export function Headline({ of }: { of: Overview }) {
+  const { now, before, range, filters, upstreams } = of
+  const shown = { ...filters, ...toSpan(range) }
   // A handful says nothing of how fast and how well it went.
   const isComparable = before.requests >= FEW
-  const out = upstreams.filter((one) => !isReady(one))
+  const compare = (delta: Delta | null) => <Compared of={delta} than={range.before.text} />
+  const unready = toUnready(of)
   return (
     <dl class="headline overview-figures">
-      <Figure title="Cost" delta={toAmountDelta(now.costNanoUsd, before.costNanoUsd)} than={than}>
+      <Figure name="Cost" note={compare(toDelta(now.costNanoUsd, before.costNanoUsd))}>
         <Money nanoUsd={now.costNanoUsd} isEstimated={now.isEstimated} />
       </Figure>
-      <Figure title="Requests" delta={toAmountDelta(now.requests, before.requests)} than={than}>
-        <a href={toRequests()}>
+      <Figure name="Requests" note={compare(toDelta(now.requests, before.requests))}>
+        <a href={toRequests(shown)}>
           <Count count={now.requests} />
         </a>
       </Figure>
-      <Figure title="Failed" delta={isComparable ? toPointsDelta(now.badShare, before.badShare) : null} than={than}>
+      <Figure name="Failed" note={compare(isComparable ? toPointsDelta(now.badShare, before.badShare) : null)}>
         {now.badShare === null ? (
           <None />
         ) : (
           <a
-            href={toRequests({ state: 'errors' })}
+            href={toRequests({ ...shown, state: 'errors' })}
             title={`${toExactCount(now.failed)} failed, ${toExactCount(now.cut)} broke off`}
           >
             <Percent share={now.badShare} />
@@ -62,55 +62,44 @@ export function Headline({ of: { now, before, range, filters, upstreams } }: { o
         )}
       </Figure>
       <Figure
-        title="First token, p50"
-        delta={isComparable ? toTimeDelta(now.firstTokenP50Ms, before.firstTokenP50Ms) : null}
-        than={than}
-        more={
-          now.firstTokenP95Ms !== null && (
-            <>
-              p95 <Latency ms={now.firstTokenP95Ms} />
-            </>
-          )
+        name="First token, p50"
+        note={
+          <>
+            {compare(isComparable ? toTimeDelta(now.firstTokenP50Ms, before.firstTokenP50Ms) : null)}
+            {now.firstTokenP95Ms !== null && (
+              <span>
+                p95 <Latency ms={now.firstTokenP95Ms} />
+              </span>
+            )}
+          </>
         }
       >
-        {now.firstTokenP50Ms === null ? <None /> : <Latency ms={now.firstTokenP50Ms} />}
+        <Latency ms={now.firstTokenP50Ms} />
       </Figure>
-      <Figure title="Upstreams ready" more={out.length === 0 ? 'all of them' : out.map(({ id }) => id).join(', ')}>
+      <Figure
+        name="Upstreams ready"
+        note={<span>{unready.length === 0 ? 'all of them' : unready.map(({ id }) => id).join(', ')}</span>}
+      >
         <a href={toHref('/upstreams')}>
-          {upstreams.length - out.length} of {upstreams.length}
+          {upstreams.length - unready.length} of {upstreams.length}
         </a>
       </Figure>
     </dl>
   )
 }
 
-interface FigureProps {
-  title: string
-  delta?: Delta | null
-  /** What it is compared with. */
-  than?: string
-  more?: ComponentChildren
-  children: ComponentChildren
+function Compared({ of: delta, than }: { of: Delta | null; than: string }) {
+  if (delta === null) return null
+  const { direction, text } = delta
+  if (direction === 'same') return <span class="delta">{text}</span>
+  return (
+    <span class="delta" title={`${text} ${than}`}>
+      <Icon name={direction} />
+      {text}
+      <span class="unseen"> {than}</span>
+    </span>
+  )
 }
-
-const Figure = ({ title, delta, than, more, children }: FigureProps) => (
-  <div>
-    <dt>{title}</dt>
-    <dd>{children}</dd>
-    <dd class="figure-note">
-      {delta && (
-        <span class="delta" title={delta.direction === 'same' ? undefined : `${delta.text} ${than}`}>
-          {delta.direction !== 'same' && <Icon name={delta.direction} />}
-          {delta.text}
-          <span class="unseen">{delta.direction !== 'same' && ` ${than}`}</span>
-        </span>
-      )}
-      {more && <span>{more}</span>}
-    </dd>
-  </div>
-)
-
-const TITLES = { key: 'Keys', model: 'Models', team: 'Teams', upstream: 'Upstreams', user: 'Users' } as const
 
 export function Tops({ of }: { of: Overview }) {
   const { data, problem, reload } = useTops(of)
@@ -119,65 +108,47 @@ export function Tops({ of }: { of: Overview }) {
   return (
     <div class="tops" aria-busy={data === null}>
       {tops === null
-        ? (['key', 'model', 'upstream'] as const).map((by) => <TopRoom key={by} by={by} />)
-        : (['key', 'model', 'team', 'upstream'] as const)
+        ? SHOWN.map((by) => by !== 'team' && <TopPanel key={by} by={by} isBusy />)
+        : tops
             // Where nobody has a team, their list says nothing.
-            .filter((by) => tops[by].some(({ id }) => id !== null))
-            .map((by) => <Top key={by} by={by} of={of} shares={tops[by]} />)}
-      {query.value.has('users') ? <Users of={of} /> : <NoUsers />}
+            .filter(({ shares }) => shares.some(({ id }) => id !== null))
+            .map((top) => <Top key={top.by} {...top} of={of} />)}
+      {WANTED.map((by) =>
+        query.value.has(`${by}s`) ? <WantedTop key={by} by={by} of={of} /> : <UnwantedTop key={by} by={by} />,
+      )}
     </div>
   )
 }
 
-const TopRoom = ({ by }: { by: List }) => (
-  <section class="panel top" aria-busy="true">
-    <h2>{TITLES[by]}</h2>
-  </section>
-)
-
-const NoUsers = () => (
-  <section class="panel top">
-    <h2>Users</h2>
-    <p class="dim">As clients name theirs. All requests of the time are gone through for them.</p>
-    <p>
-      <Button onClick={() => setQuery({ users: '1' })}>Show users</Button>
-    </p>
-  </section>
-)
-
-function Users({ of }: { of: Overview }) {
-  const { data, problem, reload } = useUsers(of)
-  if (problem)
-    return (
-      <section class="panel top">
-        <h2>Users</h2>
-        <Problem of={problem} retry={reload} />
-      </section>
-    )
-  return data === null ? <TopRoom by="user" /> : <Top by="user" of={of} shares={data} />
+interface PanelProps {
+  by: List
+  isBusy?: boolean
+  children?: ComponentChildren
 }
 
-function Top({ by, of, shares }: TopProps) {
+const TopPanel = ({ by, isBusy, children }: PanelProps) => (
+  <section class="panel top" aria-busy={isBusy}>
+    <h2>{toTitle(by)}</h2>
+    {children}
+  </section>
+)
+
+const UnwantedTop = ({ by }: { by: List }) => (
+  <TopPanel by={by}>
+    <p class="dim">As clients name theirs. All requests of the time are gone through for them.</p>
+    <p>
+      <Button onClick={() => setQuery({ [`${by}s`]: '1' })}>Show {by}s</Button>
+    </p>
+  </TopPanel>
+)
+
+function WantedTop({ by, of }: { by: List; of: Overview }) {
+  const { data, problem, reload } = useTop(by, of)
+  if (data !== null && !problem) return <Top {...data} of={of} />
   return (
-    <section class="panel top">
-      <h2>{TITLES[by]}</h2>
-      <table>
-        <caption class="unseen">{TITLES[by]} that cost most</caption>
-        <colgroup>
-          <col />
-          <col class="top-figure" />
-          <col class="top-figure" />
-        </colgroup>
-        <thead class="unseen">
-          <tr>
-            <th scope="col">Name and share</th>
-            <th scope="col">Requests, and how it went</th>
-            <th scope="col">Cost</th>
-          </tr>
-        </thead>
-        {by === 'user' ? <Rows by={by} of={of} shares={shares} /> : <RowsWithLines by={by} of={of} shares={shares} />}
-      </table>
-    </section>
+    <TopPanel by={by} isBusy={!problem}>
+      {problem && <Problem of={problem} retry={reload} />}
+    </TopPanel>
   )
 }
 
@@ -187,62 +158,75 @@ interface TopProps {
   shares: readonly Share[]
 }
 
+const Top = ({ by, of, shares }: TopProps) => (
+  <TopPanel by={by}>
+    <table>
+      <caption class="unseen">{toTitle(by)} that cost most</caption>
+      <colgroup>
+        <col />
+        <col class="top-figure" />
+        <col class="top-figure" />
+      </colgroup>
+      <thead class="unseen">
+        <tr>
+          <th scope="col">Name and share</th>
+          <th scope="col">Requests, and how it went</th>
+          <th scope="col">Cost</th>
+        </tr>
+      </thead>
+      {WANTED.includes(by) ? <Rows {...{ by, of, shares }} /> : <RowsWithLines {...{ by, of, shares }} />}
+    </table>
+  </TopPanel>
+)
+
 function RowsWithLines(props: TopProps) {
   const ids = props.shares.flatMap(({ id }) => id ?? [])
-  return <Rows {...props} lines={useLines(props.by, props.of, ids).data ?? new Map()} />
+  return <Rows {...props} lines={useLines(props.by, props.of, ids).data} />
 }
 
-function Rows({ by, of, shares, lines }: TopProps & { lines?: ReadonlyMap<string, readonly number[]> }) {
+function Rows({
+  by,
+  of: { range, filters },
+  shares,
+  lines,
+}: TopProps & { lines?: ReturnType<typeof useLines>['data'] }) {
   return (
     <tbody>
-      {shares.map((share) => (
-        <tr key={share.id}>
-          <th scope="row" title={share.name}>
-            <Name by={by} of={share} />
-            <Bar share={share.share} kind="good" label={`${toPercent(share.share)} of all`} />
-          </th>
-          <td class="figure dim">
-            <Behind by={by} of={of} share={share} />
-            {lines && <Line of={share} line={lines.get(String(share.id)) ?? []} />}
-          </td>
-          <td class="figure">
-            <Money nanoUsd={share.costNanoUsd} isEstimated={share.isEstimated} />
-            <span class="top-share">{toPercent(share.share)}</span>
-          </td>
-        </tr>
-      ))}
+      {shares.map(({ id, name, share, requests, costNanoUsd, isEstimated }) => {
+        const count = <Count count={requests} />
+        const line = (lines?.get(String(id)) ?? []).map(Number)
+        return (
+          <tr key={id}>
+            <th scope="row" title={name}>
+              <Name by={by} {...{ id, name }} />
+              <Bar share={share} kind="good" label={`${toPercent(share)} of all`} />
+            </th>
+            <td class="figure dim">
+              {id === null ? (
+                count
+              ) : (
+                <a href={toRequests({ ...filters, ...toSpan(range), [by]: id })}>
+                  {count}
+                  <span class="unseen"> requests of {name}</span>
+                </a>
+              )}
+              {line.length > 1 && <Sparkline values={line} label={`${name} over time`} />}
+            </td>
+            <td class="figure">
+              <Money nanoUsd={costNanoUsd} isEstimated={isEstimated} />
+              <span class="top-share">{toPercent(share)}</span>
+            </td>
+          </tr>
+        )
+      })}
     </tbody>
   )
 }
 
-/** A line has two points at least. */
-const Line = ({ of, line }: { of: Share; line: readonly number[] }) =>
-  line.length > 1 ? <Sparkline values={line} label={`${of.name} over time`} /> : null
-
-function Name({ by, of: { id, name } }: { by: List; of: Share }) {
-  if (id === null || by === 'user') return <>{name}</>
+function Name({ by, id, name }: { by: List; id: string | null; name: string }) {
+  if (id === null || WANTED.includes(by)) return <>{name}</>
   const href = by === 'upstream' ? toHref(`/upstreams?upstream=${encodeURIComponent(id)}`) : toHrefWith({ [by]: id })
   return <a href={href}>{name}</a>
-}
-
-/** The requests that a row is of. */
-function Behind({
-  by,
-  of: { range, filters },
-  share: { id, name, requests },
-}: {
-  by: List
-  of: Overview
-  share: Share
-}) {
-  if (id === null) return <Count count={requests} />
-  const path = `/requests${withQuery('', { ...filters, ...toSpan(range), [by]: id })}`
-  return (
-    <a href={toHref(path)}>
-      <Count count={requests} />
-      <span class="unseen"> requests of {name}</span>
-    </a>
-  )
 }
 
 const HOURS = Array.from({ length: 24 }, (_, hour) => hour)
@@ -312,21 +296,25 @@ const Panel = ({ title, children }: { title: string; children: ComponentChildren
   </section>
 )
 
-export function NotReady({ of: { upstreams, reasons } }: { of: Overview }) {
-  const out = upstreams.filter((one) => !isReady(one))
+export function NotReady({ of }: { of: Overview }) {
+  const out = toUnready(of)
   // What is said of an upstream above needs not be said again.
-  const others = reasons.filter((reason) => !out.some(({ id }) => reason.split(' ').includes(id)))
+  const others = of.reasons.filter((reason) => !out.some(({ id }) => reason.split(' ').includes(id)))
   if (out.length === 0 && others.length === 0) return null
   return (
     <Panel title="Not ready">
       <ul class="lines">
-        {out.map(({ id, state, reason, last_error }) => (
-          <li key={id}>
-            <strong>{id}</strong>
-            <State kind="bad">{toStateText(state)}</State>
-            {(reason !== null || last_error !== null) && <p class="beside-note">{reason ?? last_error?.message}</p>}
-          </li>
-        ))}
+        {out.map((upstream) => {
+          const { id, reason, last_error } = upstream
+          const why = reason ?? last_error?.message
+          return (
+            <li key={id}>
+              <strong>{id}</strong>
+              <State kind="bad">{toUpstreamState(upstream).word}</State>
+              {why && <p class="beside-note">{why}</p>}
+            </li>
+          )
+        })}
         {others.map((reason) => (
           <li key={reason}>
             <p class="beside-note">{reason}</p>

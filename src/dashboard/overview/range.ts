@@ -5,13 +5,15 @@
 import { DAY_MS, dayOf, HOUR_MS } from '../../domain/time.ts'
 import { toDay, toMoment } from '../figures/figures.ts'
 
-export const RANGES = [
-  ['today', 'Today'],
-  ['7d', '7 days'],
-  ['30d', '30 days'],
-] as const
+const NAMED = {
+  today: { title: 'Today', days: 1, text: 'today', before: 'yesterday by now' },
+  '7d': { title: '7 days', days: 7, text: 'in 7 days', before: 'the 7 days before' },
+  '30d': { title: '30 days', days: 30, text: 'in 30 days', before: 'the 30 days before' },
+} as const
 
-type Named = (typeof RANGES)[number][0]
+type Named = keyof typeof NAMED
+
+export const RANGES = (Object.keys(NAMED) as Named[]).map((name) => [name, NAMED[name].title] as const)
 
 /** One that the address names, or one from then until then. */
 export type Wanted = { name: Named } | { name: 'custom'; sinceMs: number; untilMs: number }
@@ -36,10 +38,6 @@ export interface Range {
 const MOST_HOURS = 48
 /** Columns that a picture has room for. */
 const MOST_DAYS = 366
-
-const DAYS = { today: 1, '7d': 7, '30d': 30 } as const
-const TEXTS = { today: 'today', '7d': 'in 7 days', '30d': 'in 30 days' } as const
-const BEFORE = { today: 'than yesterday by now', '7d': 'than the 7 days before', '30d': 'than the 30 days before' }
 
 /** What an address says: `range=7d`, or `from` and `to`. A week where it says nothing, or nothing that can be shown. */
 export function toWanted(query: Pick<URLSearchParams, 'get'>, nowMs: number): Wanted {
@@ -68,44 +66,42 @@ const toIsoText = (ms: number, dayMs: number) =>
   dayOf(ms) === ms ? new Date(dayMs).toISOString().slice(0, 10) : new Date(ms).toISOString().slice(0, 13)
 
 export function toRange(wanted: Wanted, nowMs: number): Range {
-  if (wanted.name === 'custom') return toCustom(wanted, nowMs)
-  const { name } = wanted
-  const spanMs = DAYS[name] * DAY_MS
-  const sinceMs = dayOf(nowMs) + DAY_MS - spanMs
-  return {
-    ...{ name, untilMs: null, text: TEXTS[name] },
-    ...toColumns(sinceMs, sinceMs + spanMs, nowMs),
-    before: { sinceMs: sinceMs - spanMs, untilMs: nowMs - spanMs, text: BEFORE[name] },
-  }
-}
-
-function toCustom(wanted: { sinceMs: number; untilMs: number }, nowMs: number): Range {
-  const isByHour = wanted.untilMs - wanted.sinceMs <= MOST_HOURS * HOUR_MS
-  // Columns of days are whole days.
-  const untilMs = isByHour ? wanted.untilMs : dayOf(wanted.untilMs + DAY_MS - 1)
-  const sinceMs = isByHour ? wanted.sinceMs : Math.max(dayOf(wanted.sinceMs), untilMs - MOST_DAYS * DAY_MS)
+  const { sinceMs, untilMs } = toWhole(wanted, nowMs)
   const spanMs = untilMs - sinceMs
+  const by = spanMs <= MOST_HOURS * HOUR_MS ? 'hour' : 'day'
+  const stepMs = by === 'hour' ? HOUR_MS : DAY_MS
+  const columns = Array.from({ length: Math.ceil(spanMs / stepMs) }, (_, at) => sinceMs + at * stepMs)
+  const { text, before } =
+    wanted.name === 'custom'
+      ? { text: toSpanText(sinceMs, untilMs, nowMs), before: `the ${toLength(spanMs)} before` }
+      : NAMED[wanted.name]
   const isRunning = untilMs > nowMs
-  const days = Math.round(spanMs / DAY_MS)
-  const before = spanMs % DAY_MS === 0 ? (days === 1 ? 'day' : `${days} days`) : toHours(spanMs)
   return {
-    ...{ name: 'custom', untilMs: isRunning ? null : untilMs, text: toSpanText(sinceMs, untilMs, nowMs) },
-    ...toColumns(sinceMs, untilMs, nowMs),
+    ...{ name: wanted.name, sinceMs, untilMs: isRunning ? null : untilMs, stepMs, by, text },
+    columns: columns.filter((ms) => ms <= nowMs),
     before: {
       sinceMs: sinceMs - spanMs,
       untilMs: (isRunning ? nowMs : untilMs) - spanMs,
-      text: `than the ${before} before`,
+      text: `than ${before}`,
     },
   }
 }
 
-const toHours = (spanMs: number) => (spanMs === HOUR_MS ? 'hour' : `${Math.round(spanMs / HOUR_MS)} hours`)
+/** In whole days where it is shown by the day. */
+function toWhole(wanted: Wanted, nowMs: number): { sinceMs: number; untilMs: number } {
+  if (wanted.name !== 'custom') {
+    const untilMs = dayOf(nowMs) + DAY_MS
+    return { sinceMs: untilMs - NAMED[wanted.name].days * DAY_MS, untilMs }
+  }
+  if (wanted.untilMs - wanted.sinceMs <= MOST_HOURS * HOUR_MS) return wanted
+  const untilMs = dayOf(wanted.untilMs + DAY_MS - 1)
+  return { sinceMs: Math.max(dayOf(wanted.sinceMs), untilMs - MOST_DAYS * DAY_MS), untilMs }
+}
 
-function toColumns(sinceMs: number, untilMs: number, nowMs: number) {
-  const by = untilMs - sinceMs <= MOST_HOURS * HOUR_MS ? 'hour' : 'day'
-  const stepMs = by === 'hour' ? HOUR_MS : DAY_MS
-  const all = Array.from({ length: Math.ceil((untilMs - sinceMs) / stepMs) }, (_, at) => sinceMs + at * stepMs)
-  return { sinceMs, stepMs, by, columns: all.filter((ms) => ms <= nowMs) } as const
+/** `day`, `7 days`, `hour`, `5 hours`. */
+function toLength(spanMs: number): string {
+  const [unit, ms] = spanMs % DAY_MS === 0 ? ['day', DAY_MS] : ['hour', HOUR_MS]
+  return spanMs === ms ? unit : `${Math.round(spanMs / ms)} ${unit}s`
 }
 
 /** `on Nov 22`, `from Nov 3 to Nov 9`, `from Nov 22, 10:00 to 14:00`. The last day is in it, an hour is when it ends. */

@@ -6,7 +6,7 @@ import { Page } from '../shell/page.tsx'
 import type { PageProps } from '../shell/pages.ts'
 import { toCurl } from '../snippets/snippets.ts'
 import { CopyButton } from '../ui/controls.tsx'
-import { Count, Latency, Money, None, nowMs, State, When } from '../ui/figure.tsx'
+import { Count, Figure, Latency, Money, nowMs, State, When } from '../ui/figure.tsx'
 import { FactsRoom, Unread } from '../ui/notice.tsx'
 import { useRequest } from './page.tsx'
 import {
@@ -56,26 +56,18 @@ const Explained = ({ of: request }: { of: ChargeDocument }) => (
       </span>
     </p>
     <dl class="headline">
-      <div>
-        <dt>Cost</dt>
-        <dd>
-          <Money nanoUsd={request.cost_nano_usd} isEstimated={request.estimated === 1} />
-        </dd>
-      </div>
-      <div>
-        <dt>First token</dt>
-        <dd>{request.first_token_ms === null ? <None /> : <Latency ms={request.first_token_ms} />}</dd>
-      </div>
-      <div>
-        <dt>Took</dt>
-        <dd>{request.duration_ms === null ? <None /> : <Latency ms={request.duration_ms} />}</dd>
-      </div>
-      <div>
-        <dt>Tokens in, out</dt>
-        <dd>
-          <Count count={request.prompt_tokens} /> → <Count count={request.completion_tokens} />
-        </dd>
-      </div>
+      <Figure name="Cost">
+        <Money nanoUsd={request.cost_nano_usd} isEstimated={request.estimated === 1} />
+      </Figure>
+      <Figure name="First token">
+        <Latency ms={request.first_token_ms} />
+      </Figure>
+      <Figure name="Took">
+        <Latency ms={request.duration_ms} />
+      </Figure>
+      <Figure name="Tokens in, out">
+        <Count count={request.prompt_tokens} /> → <Count count={request.completion_tokens} />
+      </Figure>
     </dl>
     <Calls of={request} />
     <section class="panel">

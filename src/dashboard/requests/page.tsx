@@ -2,15 +2,18 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { RequestDocument } from '../../documents/request.ts'
+import { REQUEST_FILTERS } from '../../domain/report-filters.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { api, ask } from '../api/client.ts'
 import { useLoaded, useNewest } from '../api/loaded.ts'
 import { isMember } from '../api/session.ts'
 import { toMoment } from '../figures/figures.ts'
 import { useKeys, useModels } from '../keys/data.ts'
+import { toFilters } from '../reports/filters.ts'
+import { Narrow } from '../reports/narrow.tsx'
 import { Page } from '../shell/page.tsx'
 import { Button, Code } from '../ui/controls.tsx'
-import { Count, Latency, Money, None, nowMs, State, When } from '../ui/figure.tsx'
+import { Count, Latency, Money, nowMs, State, When } from '../ui/figure.tsx'
 import { Empty, Unread } from '../ui/notice.tsx'
 import { Choice, type Column, type Option, Table, withChosen } from '../ui/table.tsx'
 import {
@@ -21,13 +24,12 @@ import {
   STATUS_KINDS,
   TIMES,
   toFailureText,
-  toFilters,
   toListQuery,
   toLiveQuery,
 } from './words.ts'
 
 export function RequestsPage() {
-  const filters = toFilters(query.value)
+  const filters = toFilters(FILTER_NAMES, query.value)
   const before = query.value.get('before')
   // What ends now is of no time that is over.
   const mayFollow = before === null && filters.until === ''
@@ -41,7 +43,7 @@ export function RequestsPage() {
       <Unread of={page} problem={problem} retry={reload} />
       {page !== null && (
         <>
-          <Narrow filters={filters} />
+          <Fields of={filters} />
           {rows.length > 0 ? (
             <Table
               caption="Requests"
@@ -51,7 +53,7 @@ export function RequestsPage() {
               isNew={({ id }) => arrived.some((one) => one.id === id)}
             />
           ) : (
-            <NoRequests isNarrow={FILTER_NAMES.some((name) => filters[name] !== '') || before !== null} />
+            <NoRequests isNarrow={isNarrow(filters) || before !== null} />
           )}
           <nav class="pager" aria-label="Older and newer">
             {before !== null && <a href={toHrefWith({ before: null })}>Newest</a>}
@@ -68,13 +70,13 @@ export function RequestsPage() {
   )
 }
 
-const LIVE_WORDS: Record<LiveState, readonly [kind: 'good' | 'warn' | 'off', text: string]> = {
+const LIVE_WORDS = {
   live: ['good', 'Live'],
   busy: ['good', 'Live: more end than fit'],
   off: ['off', 'Not live'],
   waiting: ['warn', 'Connecting'],
   refused: ['off', 'Not live: as many follow as may'],
-}
+} as const satisfies Record<LiveState, readonly [kind: 'good' | 'warn' | 'off', text: string]>
 
 const Live = ({ state, isWanted }: { state: LiveState; isWanted: boolean }) => (
   <>
@@ -106,73 +108,40 @@ const ASKING = `curl ${location.origin}/v1/chat/completions \\
   -H "Authorization: Bearer $TOLLGATE_KEY" -H "Content-Type: application/json" \\
   -d '{"model":"tollgate/demo","messages":[{"role":"user","content":"Hello"}]}'`
 
-/** What is not offered, and may come with a link. */
-const FROM_LINKS = [
-  ['upstream', 'Upstream', 'All upstreams'],
-  ['team', 'Team', 'All teams'],
-  ['user', 'User', 'All users'],
-  ['error_code', 'Error', 'All errors'],
-] as const
-
 /** Links say a time in ms. */
 const toTimeText = (word: string, text: string) =>
   /^\d+$/.test(text) ? `${word} ${toMoment(Number(text), nowMs.value)}` : text
 
-export function Narrow({ filters }: { filters: RequestFilters }) {
+function Fields({ of: filters }: { of: RequestFilters }) {
   const keys = useKeys().data ?? []
   const models = useModels().data ?? []
-  const isNarrow = FILTER_NAMES.some((name) => filters[name] !== '')
+  const toChoice = (name: 'state' | 'since' | 'until', label: string, options: readonly Option[], text?: string) => (
+    <Choice
+      name={name}
+      restarts="before"
+      label={label}
+      value={filters[name]}
+      options={withChosen(options, filters[name], text)}
+    />
+  )
   return (
-    <search class="filters">
-      <Choice
-        name="key"
-        restarts="before"
-        label="Key"
-        value={filters.key}
-        options={withChosen([['', 'All keys'], ...keys.map(({ id, name }): Option => [id, name])], filters.key)}
-      />
-      <Choice
-        name="model"
-        restarts="before"
-        label="Model"
-        value={filters.model}
-        options={withChosen([['', 'All models'], ...models.map(({ slug }): Option => [slug, slug])], filters.model)}
-      />
-      <Choice name="state" restarts="before" label="State" value={filters.state} options={STATES} />
-      <Choice
-        name="since"
-        restarts="before"
-        label="Time"
-        value={filters.since}
-        options={withChosen(TIMES, filters.since, toTimeText('Since', filters.since))}
-      />
-      {filters.until !== '' && (
-        <Choice
-          name="until"
-          restarts="before"
-          label="Until"
-          value={filters.until}
-          options={withChosen([['', 'Until now']], filters.until, toTimeText('Until', filters.until))}
-        />
-      )}
-      {FROM_LINKS.map(
-        ([name, label, all]) =>
-          filters[name] !== '' &&
-          !isMember() && (
-            <Choice
-              key={name}
-              name={name}
-              restarts="before"
-              label={label}
-              value={filters[name]}
-              options={withChosen([['', all]], filters[name])}
-            />
-          ),
-      )}
-      {isNarrow && <a href={toHref('/requests')}>Show all</a>}
-    </search>
+    <Narrow
+      of={toFilters(REQUEST_FILTERS, query.value)}
+      offered={[
+        ['key', keys.map(({ id, name }) => [id, name])],
+        ['model', models.map(({ slug }) => [slug, slug])],
+      ]}
+      all={isNarrow(filters) ? toHref('/requests') : null}
+      restarts="before"
+    >
+      {toChoice('state', 'State', STATES)}
+      {toChoice('since', 'Time', TIMES, toTimeText('Since', filters.since))}
+      {filters.until !== '' && toChoice('until', 'Until', [['', 'Until now']], toTimeText('Until', filters.until))}
+    </Narrow>
   )
 }
+
+const isNarrow = (filters: RequestFilters) => Object.values(filters).some((value) => value !== '')
 
 export const COLUMNS: readonly Column<RequestDocument>[] = [
   {
@@ -216,14 +185,14 @@ export const COLUMNS: readonly Column<RequestDocument>[] = [
     title: 'First token',
     isFigure: true,
     isOnPhone: false,
-    cell: ({ first_token_ms }) => (first_token_ms === null ? <None /> : <Latency ms={first_token_ms} />),
+    cell: ({ first_token_ms }) => <Latency ms={first_token_ms} />,
   },
   {
     name: 'took',
     title: 'Took',
     isFigure: true,
     isOnPhone: false,
-    cell: ({ duration_ms }) => (duration_ms === null ? <None /> : <Latency ms={duration_ms} />),
+    cell: ({ duration_ms }) => <Latency ms={duration_ms} />,
   },
   {
     name: 'cost',

@@ -3,6 +3,7 @@
 import { REQUEST_FILTERS, REQUEST_STATUSES, type RequestStatus } from '../../domain/report-filters.ts'
 import { toDoubt } from '../../domain/usage.ts'
 import { toPerMillion } from '../figures/figures.ts'
+import { type Filters, toGiven } from '../reports/filters.ts'
 
 export const STATUS_KINDS = { ok: 'good', failed: 'bad', cut: 'warn', abandoned: 'warn', open: 'off' } as const
 
@@ -64,8 +65,7 @@ export const toFailureText = ({ http_status: status, error_code: code }: Failed)
 
 /** Beside the filters of the API: `state`, which is `errors` or a status, how long ago or since when, and before when, in ms. */
 export const FILTER_NAMES = [...REQUEST_FILTERS, 'state', 'since', 'until'] as const
-/** '' for all. */
-export type RequestFilters = Record<(typeof FILTER_NAMES)[number], string>
+export type RequestFilters = Filters<(typeof FILTER_NAMES)[number]>
 
 const STATUS_TEXTS: Readonly<Record<RequestStatus, string>> = {
   ...{ ok: 'Succeeded', failed: 'Failed', cut: 'Interrupted', abandoned: 'Abandoned', open: 'In progress' },
@@ -83,29 +83,15 @@ export const TIMES = [
   ['7d', 'In the last 7 days'],
 ] as const
 
-export const toFilters = (query: URLSearchParams): RequestFilters => {
-  const read = (name: keyof RequestFilters) => query.get(name) ?? ''
-  return {
-    ...{ key: read('key'), team: read('team'), model: read('model'), upstream: read('upstream'), user: read('user') },
-    ...{ error_code: read('error_code'), state: read('state'), since: read('since'), until: read('until') },
-  }
-}
-
-type LiveQuery = Partial<Record<(typeof REQUEST_FILTERS)[number], string>> & { errors?: boolean; status?: string }
-
 /** What those who follow are asked with: what has just ended is of no other time. */
-export function toLiveQuery(filters: RequestFilters): LiveQuery {
-  const { state } = filters
-  const named = Object.fromEntries(REQUEST_FILTERS.flatMap((name) => (filters[name] ? [[name, filters[name]]] : [])))
-  if (state === 'errors') return { ...named, errors: true }
-  return { ...named, ...(state !== '' && { status: state }) }
-}
+export const toLiveQuery = ({ state, since, until, ...named }: RequestFilters) => ({
+  ...toGiven(named),
+  ...(state === 'errors' ? { errors: true } : toGiven({ status: state })),
+})
 
 export const toListQuery = (filters: RequestFilters, before: string | null, limit: number) => ({
   ...toLiveQuery(filters),
-  ...(filters.since !== '' && { since: filters.since }),
-  ...(filters.until !== '' && { until: filters.until }),
-  ...(before !== null && { before }),
+  ...toGiven({ since: filters.since, until: filters.until, before: before ?? '' }),
   limit,
 })
 

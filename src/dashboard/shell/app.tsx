@@ -9,11 +9,11 @@ import { toRefusal } from '../api/loaded.ts'
 import type { Refusal } from '../api/refusal.ts'
 import { mayTry, session } from '../api/session.ts'
 import { Doors, loadSession, signOut } from '../doors/doors.tsx'
-import { Button, Icon, IconButton, type IconName, Mark } from '../ui/controls.tsx'
+import { Button, Icon, IconButton, Mark } from '../ui/controls.tsx'
 import { Empty, Notices, Overlay, PageRoom, Problem, RowsRoom, tell } from '../ui/notice.tsx'
 import { isHelpOpen, MODIFIER } from './keyboard.ts'
 import { NotForYou, Page } from './page.tsx'
-import { maySee, PAGES, type PageEntry, type PageProps } from './pages.ts'
+import { PAGES, type PageEntry, type PageProps } from './pages.ts'
 import { switchTheme, theme } from './theme.ts'
 
 export function App() {
@@ -53,15 +53,13 @@ const Waiting = () => (
 )
 
 function OpenPage() {
-  const { path } = address.value
-  let isThere = false
-  for (const page of PAGES) {
-    const params = matchPath(page.path, path)
-    if (params === null) continue
-    isThere = true
-    if (maySee(page)) return <Loading key={page.path} page={page} params={params} />
-  }
-  if (isThere) return <NotForYou />
+  const found = PAGES.flatMap((page) => {
+    const params = matchPath(page.path, address.value.path)
+    return params === null ? [] : [{ page, params }]
+  })
+  const seen = found.find(({ page }) => page.isFor())
+  if (seen) return <Loading key={seen.page.path} {...seen} />
+  if (found.length > 0) return <NotForYou />
   return (
     <Page title="No such page">
       <Empty title="There is nothing at this address">
@@ -106,15 +104,17 @@ function Loading({ page, params }: PageProps & { page: PageEntry }) {
   return <Problem of={toRefusal(problem)} retry={() => location.reload()} />
 }
 
-type Offered = PageEntry & { offered: NonNullable<PageEntry['offered']> }
+type Offered = NonNullable<PageEntry['offered']> & { path: string }
 
-const offered = () => PAGES.filter((page): page is Offered => page.offered !== null && maySee(page))
+const toOffered = (): Offered[] =>
+  PAGES.flatMap((page) => (page.offered && page.isFor() ? [{ ...page.offered, path: page.path }] : []))
 
-/** Those that a phone has room for. */
-const inBar = () =>
-  offered()
-    .filter(({ offered: { isInBar } }) => isInBar)
-    .slice(0, 4)
+/** Those that a phone has room for come first. */
+function toBar(): [inBar: Offered[], others: Offered[]] {
+  const offered = toOffered()
+  const inBar = offered.filter(({ isInBar }) => isInBar).slice(0, 4)
+  return [inBar, offered.filter((page) => !inBar.includes(page))]
+}
 
 /** A page is also that of the addresses below it. */
 const isOpen = (path: string) =>
@@ -137,7 +137,7 @@ const Frame = ({ children }: { children: ComponentChildren }) => (
       </a>
       <nav aria-label="Pages">
         <ul>
-          {offered().map((page) => (
+          {toOffered().map((page) => (
             <li key={page.path}>
               <PageLink page={page} />
             </li>
@@ -150,7 +150,7 @@ const Frame = ({ children }: { children: ComponentChildren }) => (
       {children}
     </main>
     <nav class="bar-nav" aria-label="Pages">
-      {inBar().map((page) => (
+      {toBar()[0].map((page) => (
         <PageLink key={page.path} page={page} />
       ))}
       <button
@@ -169,10 +169,10 @@ const Frame = ({ children }: { children: ComponentChildren }) => (
   </div>
 )
 
-const PageLink = ({ page: { path, offered }, onClick }: { page: Offered; onClick?: () => void }) => (
+const PageLink = ({ page: { path, icon, label }, onClick }: { page: Offered; onClick?: () => void }) => (
   <a class="page-link" href={toHref(path)} aria-current={isOpen(path) ? 'page' : undefined} onClick={onClick}>
-    <Icon name={offered.icon} />
-    {offered.label}
+    <Icon name={icon} />
+    {label}
   </a>
 )
 
@@ -180,24 +180,17 @@ const PageLink = ({ page: { path, offered }, onClick }: { page: Offered; onClick
 const More = () => (
   <Overlay title="More" onClose={closeMore}>
     <ul>
-      {offered()
-        .filter((page) => !inBar().includes(page))
-        .map((page) => (
-          <li key={page.path}>
-            <PageLink page={page} onClick={closeMore} />
-          </li>
-        ))}
+      {toBar()[1].map((page) => (
+        <li key={page.path}>
+          <PageLink page={page} onClick={closeMore} />
+        </li>
+      ))}
     </ul>
     <Account />
   </Overlay>
 )
 
-const THEME_ICONS: Readonly<Record<typeof theme.value, IconName>> = { auto: 'auto', light: 'light', dark: 'dark' }
-const THEME_WORDS: Readonly<Record<typeof theme.value, string>> = {
-  auto: 'as the system',
-  light: 'light',
-  dark: 'dark',
-}
+const THEME_WORDS = { auto: 'as the system', light: 'light', dark: 'dark' } satisfies Record<typeof theme.value, string>
 
 function Account() {
   const { value } = session
@@ -215,11 +208,7 @@ function Account() {
         <span class="dim">{value.role}</span>
       </p>
       <div class="account-tools">
-        <IconButton
-          icon={THEME_ICONS[theme.value]}
-          label={`Colours: ${THEME_WORDS[theme.value]}. Change`}
-          onClick={switchTheme}
-        />
+        <IconButton icon={theme.value} label={`Colours: ${THEME_WORDS[theme.value]}. Change`} onClick={switchTheme} />
         <IconButton
           icon="help"
           label="Help: what the keyboard does, and the API"
@@ -242,12 +231,11 @@ const close = () => {
 
 function Help() {
   if (!isHelpOpen.value) return null
-  const offered = PAGES.flatMap((page) => (page.offered && maySee(page) ? [page.offered] : []))
   const chat: [string[], string][] = mayTry() ? [[[MODIFIER, '↵'], 'Send what is written, in the playground']] : []
   const lines: [keys: string[], what: string][] = [
     [['/'], 'Search on this page'],
     [['n'], 'Make something new'],
-    ...offered.map(({ letter, label }): [string[], string] => [['g', letter], `Go to ${label}`]),
+    ...toOffered().map(({ letter, label }): [string[], string] => [['g', letter], `Go to ${label}`]),
     [['↑', '↓'], 'Go through a list'],
     [['Esc'], 'Close what is open, stop an answer'],
     ...chat,

@@ -5,7 +5,7 @@
 import { signal } from '@preact/signals'
 import { open } from '../address/address.ts'
 import { may } from '../api/session.ts'
-import { maySee, PAGES } from './pages.ts'
+import { PAGES } from './pages.ts'
 
 /** Whether the list is open. */
 export const isHelpOpen = signal(false)
@@ -60,7 +60,7 @@ const ACTIONS: Readonly<Record<string, () => void>> = {
 }
 
 function toPage(letter: string): (() => void) | undefined {
-  const page = PAGES.find((one) => one.offered?.letter === letter && maySee(one))
+  const page = PAGES.find((one) => one.offered?.letter === letter && one.isFor())
   return page && (() => open(page.path))
 }
 

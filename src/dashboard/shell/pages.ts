@@ -1,10 +1,6 @@
-/**
- * All pages, in the order in which they are offered. A page is loaded when it is opened: what it needs alone is not in the way of the
- * first one.
- */
+/** All pages, in the order in which they are offered. A page is loaded when it is opened: what it needs alone is not in the way of the first one. */
 import type { ComponentType } from 'preact'
-import type { Role } from '../../domain/roles.ts'
-import { isMember, may, roleOf } from '../api/session.ts'
+import { isMember, may, mayTry } from '../api/session.ts'
 import type { IconName } from '../ui/controls.tsx'
 
 export interface PageProps {
@@ -15,194 +11,131 @@ export interface PageProps {
 export interface PageEntry {
   /** Below `/admin`, such as `/requests/:id`. */
   path: string
-  /** The least role that it is for. */
-  least: Role
-  /** For members and nobody else: what they have of their own. The same address may be another page to others. */
-  isOfMembers?: boolean
-  /** For whom it is not, though their role has more than that of `least`. */
-  except?: Role
-  /** How it stands among the others; null for one that only links lead to. */
-  offered: {
+  /** Whether whoever has signed in has it. The same address may be another page to others. */
+  isFor(): boolean
+  /** How it stands among the others; absent for one that only links lead to. */
+  offered?: {
     label: string
     icon: IconName
     /** Pressed after `g`. */
     letter: string
     /** Whether a phone shows it in its bar; the others are behind `More`. Four have room. */
-    isInBar: boolean
-  } | null
+    isInBar?: boolean
+  }
   load(): Promise<ComponentType<PageProps>>
 }
 
-/** Whether whoever has signed in has it. */
-export const maySee = ({ least, isOfMembers = false, except }: PageEntry): boolean =>
-  may(least) && (!isOfMembers || isMember()) && (except === undefined || roleOf() !== except)
+const isOwner = () => may('owner')
+const isEditor = () => may('editor')
+const isViewer = () => may('viewer')
+const isAnybody = () => may('member')
 
 export const PAGES: readonly PageEntry[] = [
   {
-    path: '/',
-    least: 'viewer',
+    ...{ path: '/', isFor: isViewer },
     offered: { label: 'Overview', icon: 'overview', letter: 'o', isInBar: true },
     load: async () => (await import('../overview/page.tsx')).OverviewPage,
   },
   {
-    path: '/',
-    least: 'member',
-    isOfMembers: true,
+    ...{ path: '/', isFor: isMember },
     offered: { label: 'Start', icon: 'start', letter: 'o', isInBar: true },
     load: async () => (await import('../start/page.tsx')).StartPage,
   },
+  { path: '/start', isFor: isViewer, load: async () => (await import('../start/page.tsx')).StartPage },
   {
-    path: '/start',
-    least: 'viewer',
-    offered: null,
-    load: async () => (await import('../start/page.tsx')).StartPage,
-  },
-  {
-    path: '/keys',
-    least: 'member',
+    ...{ path: '/keys', isFor: isAnybody },
     offered: { label: 'Keys', icon: 'keys', letter: 'k', isInBar: true },
     load: async () => (await import('../keys/page.tsx')).KeysPage,
   },
+  { path: '/keys/new', isFor: isAnybody, load: async () => (await import('../keys/page.tsx')).NewKeyPage },
   {
-    path: '/keys/new',
-    least: 'member',
-    offered: null,
-    load: async () => (await import('../keys/page.tsx')).NewKeyPage,
-  },
-  {
-    path: '/requests',
-    least: 'member',
+    ...{ path: '/requests', isFor: isAnybody },
     offered: { label: 'Requests', icon: 'requests', letter: 'r', isInBar: true },
     load: async () => (await import('../requests/page.tsx')).RequestsPage,
   },
   {
     path: '/requests/:id',
-    least: 'member',
-    offered: null,
+    isFor: isAnybody,
     load: async () => (await import('../requests/explained.tsx')).RequestPage,
   },
   {
-    path: '/models',
-    least: 'member',
-    isOfMembers: true,
+    ...{ path: '/models', isFor: isMember },
     offered: { label: 'Models', icon: 'models', letter: 'm', isInBar: true },
     load: async () => (await import('../own/pages.tsx')).OwnModelsPage,
   },
   {
-    path: '/usage',
-    least: 'member',
-    isOfMembers: true,
-    offered: { label: 'Usage', icon: 'overview', letter: 'u', isInBar: false },
+    ...{ path: '/usage', isFor: isMember },
+    offered: { label: 'Usage', icon: 'overview', letter: 'u' },
     load: async () => (await import('../own/pages.tsx')).OwnUsagePage,
   },
   {
-    path: '/team',
-    least: 'member',
-    isOfMembers: true,
+    ...{ path: '/team', isFor: isMember },
     offered: { label: 'Team', icon: 'teams', letter: 't', isInBar: true },
     load: async () => (await import('../own/pages.tsx')).OwnTeamPage,
   },
   {
-    path: '/playground',
-    least: 'member',
-    except: 'viewer',
+    ...{ path: '/playground', isFor: mayTry },
     offered: { label: 'Playground', icon: 'playground', letter: 'p', isInBar: true },
     load: async () => (await import('../playground/page.tsx')).PlaygroundPage,
   },
   {
-    path: '/models',
-    least: 'viewer',
-    offered: { label: 'Models', icon: 'models', letter: 'm', isInBar: false },
+    ...{ path: '/models', isFor: isViewer },
+    offered: { label: 'Models', icon: 'models', letter: 'm' },
     load: async () => (await import('../models/page.tsx')).ModelsPage,
   },
+  { path: '/models/catalog', isFor: isViewer, load: async () => (await import('../catalog/page.tsx')).CatalogPage },
   {
-    path: '/models/catalog',
-    least: 'viewer',
-    offered: null,
-    load: async () => (await import('../catalog/page.tsx')).CatalogPage,
-  },
-  {
-    path: '/upstreams',
-    least: 'viewer',
-    offered: { label: 'Upstreams', icon: 'upstreams', letter: 'u', isInBar: false },
+    ...{ path: '/upstreams', isFor: isViewer },
+    offered: { label: 'Upstreams', icon: 'upstreams', letter: 'u' },
     load: async () => (await import('../upstreams/page.tsx')).UpstreamsPage,
   },
   {
     path: '/upstreams/new',
-    least: 'owner',
-    offered: null,
+    isFor: isOwner,
     load: async () => (await import('../upstreams/fields.tsx')).NewUpstreamPage,
   },
   {
-    path: '/teams',
-    least: 'viewer',
-    offered: { label: 'Teams', icon: 'teams', letter: 't', isInBar: false },
+    ...{ path: '/teams', isFor: isViewer },
+    offered: { label: 'Teams', icon: 'teams', letter: 't' },
     load: async () => (await import('../teams/page.tsx')).TeamsPage,
   },
+  { path: '/teams/new', isFor: isEditor, load: async () => (await import('../teams/page.tsx')).NewTeamPage },
   {
-    path: '/teams/new',
-    least: 'editor',
-    offered: null,
-    load: async () => (await import('../teams/page.tsx')).NewTeamPage,
-  },
-  {
-    path: '/people',
-    least: 'owner',
-    offered: { label: 'People', icon: 'people', letter: 'e', isInBar: false },
+    ...{ path: '/people', isFor: isOwner },
+    offered: { label: 'People', icon: 'people', letter: 'e' },
     load: async () => (await import('../people/page.tsx')).PeoplePage,
   },
+  { path: '/people/new', isFor: isOwner, load: async () => (await import('../people/page.tsx')).InvitePage },
+  { path: '/account', isFor: isAnybody, load: async () => (await import('../account/page.tsx')).AccountPage },
   {
-    path: '/people/new',
-    least: 'owner',
-    offered: null,
-    load: async () => (await import('../people/page.tsx')).InvitePage,
-  },
-  {
-    path: '/account',
-    least: 'member',
-    offered: null,
-    load: async () => (await import('../account/page.tsx')).AccountPage,
-  },
-  {
-    path: '/audit',
-    least: 'viewer',
-    offered: { label: 'Changes', icon: 'audit', letter: 'c', isInBar: false },
+    ...{ path: '/audit', isFor: isViewer },
+    offered: { label: 'Changes', icon: 'audit', letter: 'c' },
     load: async () => (await import('../audit/page.tsx')).AuditPage,
   },
   {
-    path: '/settings',
-    least: 'viewer',
-    offered: { label: 'Settings', icon: 'settings', letter: 's', isInBar: false },
+    ...{ path: '/settings', isFor: isViewer },
+    offered: { label: 'Settings', icon: 'settings', letter: 's' },
     load: async () => (await import('../settings/page.tsx')).SettingsPage,
   },
   {
     path: '/settings/server',
-    least: 'viewer',
-    offered: null,
+    isFor: isViewer,
     load: async () => (await import('../settings/server-page.tsx')).ServerPage,
   },
   {
     path: '/settings/backups',
-    least: 'owner',
-    offered: null,
+    isFor: isOwner,
     load: async () => (await import('../settings/server-page.tsx')).BackupsPage,
   },
   {
     path: '/settings/tokens',
-    least: 'owner',
-    offered: null,
+    isFor: isOwner,
     load: async () => (await import('../settings/tokens-page.tsx')).TokensPage,
   },
   {
     path: '/settings/tokens/new',
-    least: 'owner',
-    offered: null,
+    isFor: isOwner,
     load: async () => (await import('../settings/tokens-page.tsx')).NewTokenPage,
   },
-  {
-    path: '/reference',
-    least: 'member',
-    offered: null,
-    load: async () => (await import('../reference/page.tsx')).ReferencePage,
-  },
+  { path: '/reference', isFor: isAnybody, load: async () => (await import('../reference/page.tsx')).ReferencePage },
 ]

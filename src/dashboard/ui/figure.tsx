@@ -51,7 +51,8 @@ export const Count = ({ count }: { count: number }) => <Exact exact={toExactCoun
 
 export const Percent = ({ share }: { share: number }) => <Exact exact={`${share * 100} %`}>{toPercent(share)}</Exact>
 
-export const Latency = ({ ms }: { ms: number }) => <Exact exact={`${ms} ms`}>{toLatency(ms)}</Exact>
+export const Latency = ({ ms }: { ms: number | null }) =>
+  ms === null ? <None /> : <Exact exact={`${ms} ms`}>{toLatency(ms)}</Exact>
 
 export const When = ({ ms }: { ms: number }) => (
   <time class="figure-text" dateTime={toIso(ms)} title={toIso(ms)}>
@@ -140,6 +141,22 @@ export function Columns({
     </svg>
   )
 }
+
+interface FigureProps {
+  name: string
+  /** What is said of it below it. */
+  note?: ComponentChildren
+  children: ComponentChildren
+}
+
+/** One of the figures that a page begins with, in a `<dl class="headline">`. */
+export const Figure = ({ name, note, children }: FigureProps) => (
+  <div>
+    <dt>{name}</dt>
+    <dd>{children}</dd>
+    {note !== undefined && <dd class="figure-note">{note}</dd>}
+  </div>
+)
 
 export const Fact = ({ name, children }: { name: string; children: ComponentChildren }) => (
   <>

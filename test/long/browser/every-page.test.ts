@@ -17,8 +17,7 @@ import {
 import { writeMonth } from '../../pictures/month.ts'
 
 interface PagesModule {
-  PAGES: readonly { path: string }[]
-  maySee(page: { path: string }): boolean
+  PAGES: readonly { path: string; isFor(): boolean }[]
 }
 
 interface SessionModule {
@@ -27,13 +26,13 @@ interface SessionModule {
 
 // By names that are no literals: the dashboard is checked with types of its own.
 const DASHBOARD = '../../../src/dashboard'
-const { PAGES, maySee }: PagesModule = await import(`${DASHBOARD}/shell/pages.ts`)
+const { PAGES }: PagesModule = await import(`${DASHBOARD}/shell/pages.ts`)
 const { session }: SessionModule = await import(`${DASHBOARD}/api/session.ts`)
 
 /** Paths of all pages of a role, `:id` and such in them as they are. */
 function pathsOf(role: Role): string[] {
   session.value = { state: 'in', name: 'somebody', role }
-  return [...new Set(PAGES.filter(maySee).map(({ path }) => path))]
+  return [...new Set(PAGES.filter((page) => page.isFor()).map(({ path }) => path))]
 }
 
 type State = Awaited<ReturnType<Visit['context']['storageState']>>
