@@ -19,8 +19,8 @@ import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { codeOf, messageOf } from '../domain/error.ts'
 import type { Environment } from '../domain/snapshot.ts'
 import { BadArchive, unpack } from './archive.ts'
+import { runGuarded } from './child.ts'
 import { currentEngine, enginesFolder, LLAMA_SERVER } from './command.ts'
-import { tryOut } from './engine-trial.ts'
 
 export interface Installed {
   /** Of its folder. */
@@ -209,14 +209,25 @@ function findProgram(folder: string): string | null {
   return programs.toSorted((a, b) => a.split(sep).length - b.split(sep).length)[0] ?? null
 }
 
-async function requireRuns(program: string, { dataFolder, environment }: InstallOptions): Promise<string> {
-  try {
-    return await tryOut(program, { folder: enginesFolder(dataFolder), environment })
-  } catch (error) {
-    throw new NotInstalled(
-      `Its ${LLAMA_SERVER} does not run on this machine: ${messageOf(error)}. Take a newer build, for ${process.platform} on ${process.arch}; nothing was installed.`,
-    )
-  }
+const VERSION_MS = 30_000
+/** Of what a program has said, and of that for an administrator. */
+const [MOST_KEPT, MOST_SAID] = [10_000, 300]
+
+/** Has it say its version, for which it loads its libraries. */
+async function requireRuns(program: string, { environment }: InstallOptions): Promise<string> {
+  let said = ''
+  const { code, how, isLate } = await runGuarded([program, '--version'], {
+    environment: { PATH: environment.PATH ?? '' },
+    secret: null,
+    write: (text) => (said = (said + text).slice(-MOST_KEPT)),
+    mostMs: VERSION_MS,
+  })
+  if (code === 0 && !isLate) return /version: (.+)/.exec(said)?.[1]?.slice(0, 100) ?? 'unknown'
+  const lastLine = said.trim().split('\n').at(-1)?.slice(0, MOST_SAID)
+  const why = isLate ? `its --version had not ended after ${VERSION_MS / 1_000} s` : lastLine || `its --version ${how}`
+  throw new NotInstalled(
+    `Its ${LLAMA_SERVER} does not run on this machine: ${why}. Take a newer build, for ${process.platform} on ${process.arch}; nothing was installed.`,
+  )
 }
 
 function switchTo(dataFolder: string, program: string): void {

@@ -2,11 +2,11 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { makeTinyModel } from '../../src/processes/engine-trial.ts'
 import { makeTarGz } from '../support/archives.ts'
 import { createWorkplace, type RunningBinary, runBinary, type Workplace } from '../support/binary.ts'
 import { makeGguf } from '../support/gguf.ts'
 import { installLlamaServer } from '../support/llama-server.ts'
+import { makeTinyModel } from '../support/tiny-model.ts'
 
 let place: Workplace
 let environment: Record<string, string>
