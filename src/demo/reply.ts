@@ -10,13 +10,13 @@
  * | tool messages at its end                             | a text that quotes them, unless another call is forced    |
  * | `functions`                                          | the same as for tools, as one `function_call`             |
  * | `response_format`                                    | a JSON object; with a schema, a value that it accepts     |
- * | `reasoning_effort`, `reasoning`, `include_reasoning` | reasoning before the rest; counted where it is excluded   |
+ * | `reasoning_effort`                                   | reasoning before the rest                                 |
  * | `[refuse]` in the last user message                  | a refusal instead of all else                             |
  * | `[filter]` in the last user message                  | a text, or JSON, that ends early, as `content_filter`     |
  * | `n`                                                  | as many choices, each of which says which it is           |
  * | `max_tokens`, `max_completion_tokens`                | a cut there, in whatever is being written: `length`       |
  * | `stop`                                               | content that ends before it                               |
- * | images, sounds, files                                | how many there were; 256 tokens each                      |
+ * | images, sounds, files                                | nothing of them; 256 tokens each                          |
  * | `logprobs`, `top_logprobs`                           | figures that are made up and add up                       |
  *
  * Arguments and values are made from their schemas alone; a schema or a grammar that it cannot follow is refused with
@@ -24,9 +24,7 @@
  */
 import type { FinishReason, ToolKind } from '../domain/events.ts'
 import type { CanonicalRequest, Message } from '../domain/request.ts'
-import { count } from '../domain/text.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
-import { toMatching } from './pattern.ts'
 import { cannot, toJson } from './value.ts'
 
 /** One stretch of a choice. A call's tokens are its arguments, or its input. */
@@ -46,7 +44,6 @@ interface Choice {
 
 export interface Reply {
   choices: Choice[]
-  /** What was read and written, with reasoning that is not in the parts because it is left out. */
   usage: Usage
 }
 
@@ -56,21 +53,13 @@ const NAME = "This is Tollgate's demo model."
 
 /** Makes the reply to a request, each choice cut at `mostTokens` tokens. Throws an UpstreamError for what it cannot do. */
 export function toReply(body: CanonicalRequest, mostTokens: number): Reply {
-  const count = body.n ?? 1
-  const reasoning = toReasoning(body)
-  const written = toChoices(body, count).map(({ parts, finish }) => {
-    const thought = reasoning ? toTokens(toThought(body, parts), reasoning.mostTokens) : []
-    return cut({ parts: reasoning ? [{ kind: 'reasoning', tokens: thought }, ...parts] : parts, finish }, mostTokens)
+  const isReasoning = (body.reasoning_effort ?? 'none') !== 'none'
+  const choices = toChoices(body, body.n ?? 1).map(({ parts, finish }) => {
+    const thought: Part[] = isReasoning ? [{ kind: 'reasoning', tokens: toTokens(toThought(body, parts)) }] : []
+    return cut({ parts: [...thought, ...parts], finish }, mostTokens)
   })
-  const choices = written.map(({ parts, finish }) => ({
-    parts: parts.filter(({ kind }) => kind !== 'reasoning' || !reasoning?.isHidden),
-    finish,
-  }))
-  const usage = toUsage(
-    countPrompt(body),
-    written.flatMap(({ parts }) => parts),
-  )
-  return { choices, usage }
+  const parts = choices.flatMap((choice) => choice.parts)
+  return { choices, usage: toUsage(countPrompt(body), parts) }
 }
 
 /** Makes the choices, without reasoning and uncut. */
@@ -141,10 +130,8 @@ function toSpeech(body: CanonicalRequest, index: number, count: number): string 
   const head = `${NAME} It does not think: it says back what it was told, and the same request always gets the same answer.${which}`
   const results = toResults(body)
   if (results.length > 0) return `${head} The tools answered: ${results.map(toEcho).join('; ')}`
-  const attached = toAttached(body)
-  const also = attached === null ? '' : ` You also sent ${attached}.`
   const asked = toAsked(body)
-  return `${head}${also} ${asked === '' ? 'You sent no text.' : `You wrote: ${toEcho(asked)}`}`
+  return `${head} ${asked === '' ? 'You sent no text.' : `You wrote: ${toEcho(asked)}`}`
 }
 
 function untilStop(text: string, stop: CanonicalRequest['stop']): string {
@@ -225,13 +212,9 @@ function toNamed(tools: readonly Tool[], text: string): Tool[] {
   return [...words].flatMap((word) => byName.get(word) ?? [])
 }
 
-/** Writes the input of a custom tool: by its regular expression, else any text. */
 function toInput({ name, format }: Tool): string {
-  if (format?.type !== 'grammar') return 'demo'
-  const { syntax, definition } = format.grammar
-  const text = syntax === 'regex' ? toMatching(definition) : null
-  if (text === null) throw cannot(`The demo model cannot follow the grammar of the tool ${name}.`)
-  return text
+  if (format?.type === 'grammar') throw cannot(`The demo model cannot follow the grammar of the tool ${name}.`)
+  return 'demo'
 }
 
 /** What an image, a sound, a file or any other part counts, whatever its size: the demo model does not look into it. */
@@ -239,8 +222,6 @@ const TOKENS_PER_ATTACHMENT = 256
 
 /** How much of a message is said back. */
 const ECHOED_TOKENS = 200
-
-const ATTACHMENTS = { image_url: 'image', input_audio: 'sound', file: 'file' }
 
 /** Joins the text of a message: its text parts and its refusals. */
 function textOf({ content }: Message): string {
@@ -250,11 +231,9 @@ function textOf({ content }: Message): string {
     .join(' ')
 }
 
-const lastOfUser = ({ messages }: CanonicalRequest) => messages.findLast(({ role }) => role === 'user')
-
 /** Returns the text of the last user message. */
-function toAsked(body: CanonicalRequest): string {
-  const last = lastOfUser(body)
+function toAsked({ messages }: CanonicalRequest): string {
+  const last = messages.findLast(({ role }) => role === 'user')
   return last ? textOf(last) : ''
 }
 
@@ -278,20 +257,8 @@ function callsOf(message: Message): { name: string; arguments: string }[] {
   return message.function_call ? [...calls, message.function_call] : calls
 }
 
-/** Says what came besides text in the last user message: `1 image and 2 files`, or null. */
-function toAttached(body: CanonicalRequest): string | null {
-  const kinds = attachmentsOf(lastOfUser(body))
-  const said = Object.entries(ATTACHMENTS).flatMap(([kind, name]) => {
-    const found = kinds.filter((one) => one === kind).length
-    return found === 0 ? [] : count(found, name)
-  })
-  return said.length === 0 ? null : new Intl.ListFormat('en-GB').format(said)
-}
-
-function attachmentsOf(message: Message | undefined): string[] {
-  if (!Array.isArray(message?.content)) return []
-  return message.content.map(({ type }) => type).filter((type) => type !== 'text' && type !== 'refusal')
-}
+const attachmentsOf = ({ content }: Message) =>
+  Array.isArray(content) ? content.filter(({ type }) => type !== 'text' && type !== 'refusal') : []
 
 /** Shortens a text to what is worth saying back. */
 function toEcho(text: string): string {
@@ -314,24 +281,6 @@ function countPrompt(body: CanonicalRequest): number {
   ]
   const attachments = body.messages.flatMap(attachmentsOf).length
   return texts.reduce((sum, text) => sum + countTokens(text), attachments * TOKENS_PER_ATTACHMENT)
-}
-
-/**
- * Reads whether the model is to reason: OpenAI's `reasoning_effort`, and the `reasoning` and `include_reasoning` of other
- * gateways, which are in nobody's schema, so that anything may be in them. Null where it is not; `isHidden`: reasoning is
- * counted, but not sent.
- */
-function toReasoning(body: CanonicalRequest): { isHidden: boolean; mostTokens: number } | null {
-  const { reasoning, include_reasoning }: CanonicalRequest & { reasoning?: unknown; include_reasoning?: unknown } = body
-  const told: Record<string, unknown> = typeof reasoning === 'object' && reasoning !== null ? { ...reasoning } : {}
-  const effort = told.effort ?? body.reasoning_effort
-  const hasBudget = typeof told.max_tokens === 'number' && told.max_tokens > 0
-  const isWanted = typeof effort === 'string' || told.enabled === true || hasBudget || include_reasoning === true
-  if (!isWanted || told.enabled === false || effort === 'none') return null
-  return {
-    isHidden: told.exclude === true || include_reasoning === false,
-    mostTokens: hasBudget ? Number(told.max_tokens) : Number.POSITIVE_INFINITY,
-  }
 }
 
 /** Letters and digits are those of ASCII and all above it but its three blanks. */

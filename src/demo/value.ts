@@ -1,15 +1,14 @@
 /**
  * Makes a small value that a JSON Schema accepts, so that the demo model keeps its promise wherever a schema is given.
  * Pure. Covers what strict schemas may use and the usual rest; where it finds no value it says so, rather than write a
- * wrong one. A schema is a client's: its size, its recursion and its patterns are bounded here.
+ * wrong one. A schema is a client's: its size, its recursion are bounded here.
  *
  * Properties that need not be there, and the first branch of a union, are taken near the root only; below, what comes
  * to an end soonest.
  */
 import { UpstreamError } from '../domain/error.ts'
-import { toMatching } from './pattern.ts'
 
-/** One for each schema met, each hundred characters written, and each character of a pattern. */
+/** One for each schema met, and each hundred characters written. */
 const MAX_WORK = 20_000
 const CHARS_A_UNIT = 100
 /** How many values, or choices of one, stand inside of one another. */
@@ -18,7 +17,17 @@ const GENEROUS_DEPTH = 3
 /** How much of a schema is quoted to the client that sent it. */
 const MAX_QUOTED = 200
 
-const BEYOND = ['not', 'if', 'contains', 'dependentRequired', 'dependentSchemas', 'propertyNames']
+/** Keywords that it does not follow: beside them it writes a value only where that is given. */
+const BEYOND = [
+  'not',
+  'if',
+  'contains',
+  'dependentRequired',
+  'dependentSchemas',
+  'propertyNames',
+  'minProperties',
+  'maxProperties',
+]
 
 /** The demo model's way to say no: as an upstream that answers 400. */
 export const cannot = (sentence: string) => new UpstreamError('status', sentence, { status: 400, retryable: false })
@@ -95,7 +104,6 @@ export function toValue(schema: unknown): unknown {
     if (type === 'array') return toList(plain, depth, room)
     if (type === 'null') return null
     if (type === 'boolean') return variant % 2 === 0
-    if (typeof plain.pattern === 'string') spend(plain.pattern.length)
     return toLeaf(plain, type === 'string' ? toTexts(plain, variant) : toNumbers(plain, variant), variant)
   }
 
@@ -133,8 +141,6 @@ export function toValue(schema: unknown): unknown {
       if (value === undefined && isRequired) return undefined
       if (value !== undefined) entries.push([name, value])
     }
-    const { minProperties: least, maxProperties: most } = plain
-    if ((isNumber(least) && entries.length < least) || (isNumber(most) && entries.length > most)) return undefined
     return Object.fromEntries(entries)
   }
 
@@ -263,13 +269,12 @@ const FORMATS: Record<string, string> = {
 
 const MAX_TEXT = 10_000
 
-/** Returns the text to try for a string schema; none where its pattern or its length is beyond the demo. `variant` counts up in a list. */
+/** Returns the text to try for a string schema; none where it has a pattern, or its length is beyond the demo. `variant` counts up in a list. */
 function toTexts({ format, pattern, minLength, maxLength }: Schema, variant: number): string[] {
   const least = isNumber(minLength) ? minLength : 0
   const known = typeof format === 'string' && Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined
   if (known !== undefined) return [known]
-  if (typeof pattern === 'string') return [toMatching(pattern, least) ?? []].flat()
-  if (least > MAX_TEXT) return []
+  if (typeof pattern === 'string' || least > MAX_TEXT) return []
   const text = variant === 0 ? 'demo' : `${variant + 1} demo`
   return [text.padEnd(least, '.').slice(0, isNumber(maxLength) ? maxLength : undefined)]
 }
@@ -278,7 +283,7 @@ function toTexts({ format, pattern, minLength, maxLength }: Schema, variant: num
 function toNumbers(plain: Schema, variant: number): number[] {
   const low = bound(Math.max, plain.minimum, plain.exclusiveMinimum)
   const high = bound(Math.min, plain.maximum, plain.exclusiveMaximum)
-  const step = toStep(plain)
+  const step = isNumber(plain.multipleOf) && plain.multipleOf > 0 ? plain.multipleOf : 1
   const first = low === null ? 1 : Math.ceil(low / step)
   const last = high === null ? 0 : Math.floor(high / step)
   const steps = Array.from({ length: Math.min(variant, 1_000) + 3 }, (_, i) => i)
@@ -291,12 +296,4 @@ function toNumbers(plain: Schema, variant: number): number[] {
 function bound(narrower: (...bounds: number[]) => number, ...bounds: unknown[]): number | null {
   const known = bounds.filter(isNumber)
   return known.length === 0 ? null : narrower(...known)
-}
-
-/** How far apart the numbers are that a schema allows; of integers, a whole number. */
-function toStep({ type, multipleOf }: Schema): number {
-  const step = isNumber(multipleOf) && multipleOf > 0 ? multipleOf : 1
-  if (type !== 'integer' || Number.isInteger(step)) return step
-  const multiples = Array.from({ length: 1_000 }, (_, i) => Number(((i + 1) * step).toPrecision(15)))
-  return multiples.find(Number.isInteger) ?? step
 }

