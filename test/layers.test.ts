@@ -133,11 +133,15 @@ test('only the HTTP surface knows Elysia, and the pages and commands its client'
   expect(clients.filter(({ to }) => /^(elysia|@elysiajs\/(?!eden))/.test(to))).toEqual([])
 })
 
-test('drizzle stays with its store, and the services know no store but the contract', () => {
-  const drizzle = imports.filter(({ to }) => to.startsWith('drizzle-orm')).map(({ from }) => from)
-  expect(drizzle.filter((from) => !from.startsWith('store/sqlite/'))).toEqual([])
-  const services = imports.filter(({ from }) => /^(keys|catalog|limits|gateway|http)\//.test(from))
-  expect(services.filter(({ to }) => to.includes('store/sqlite/'))).toEqual([])
+test('only the contract knows a store, and only a store its database', () => {
+  const databases = imports.filter(({ to }) => /^(drizzle-orm|bun:sqlite)/.test(to)).map(({ from }) => from)
+  expect(databases.filter((from) => !from.startsWith('store/sqlite/'))).toEqual([])
+  const knowing = imports.filter(({ from, to }) => to.includes('/sqlite/') && !from.startsWith('store/sqlite/'))
+  expect([...new Set(knowing.map(({ from }) => from))].sort()).toEqual([
+    'store/data-folder.ts',
+    'store/open.ts',
+    'store/refusal.ts',
+  ])
 })
 
 const PURE =

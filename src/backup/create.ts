@@ -3,7 +3,6 @@
  * run beside a server, in any process. `VACUUM INTO` reads one snapshot and writes the file in one go: nobody waits for it, and
  * the database's log is not begun anew for as long as it takes. The service behind `tollgate backup`, which the schedule runs.
  */
-import { Database } from 'bun:sqlite'
 import {
   appendFileSync,
   chmodSync,
@@ -22,15 +21,13 @@ import { auditRows, type Finding, type OnHour, readRejected, recordsOf, requests
 import { toRecordLine } from '../ledger/journal-file.ts'
 import { readMark } from '../ledger/mark.ts'
 import { readRecords } from '../ledger/segment.ts'
+import { isServed } from '../store/data-folder.ts'
 import { beginPart, findLack, finishPart, unwritable } from '../store/files.ts'
 import type { LedgerRecord } from '../store/ledger-rows.ts'
 import type { LedgerAudit } from '../store/ledger-store.ts'
+import { storeAt, toStoreUrl } from '../store/open.ts'
 import { isDiskFull } from '../store/refusal.ts'
-import { isServed } from '../store/sqlite/database-file.ts'
-import { createLedgerStore } from '../store/sqlite/ledger-apply.ts'
-import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
-import { countRequests } from '../store/sqlite/ledger-reader.ts'
-import type { Store } from '../store/store.ts'
+import type { Held, Store, StoreCopy } from '../store/store.ts'
 import { listJournal, requireFree } from './files.ts'
 
 /** What takes time, in this order. */
@@ -86,7 +83,7 @@ export async function backUp(source: Store, options: BackupOptions): Promise<Bac
     const completed = await makeCopy(source, part, options)
     onStage?.('checking', sizeOf(part))
     const kept = readRejected(dataFolder).flatMap((path) => requestsOf(join(dataFolder, path)))
-    const examined = check(part, file, { marked, kept: [...kept, ...completed.rejected], onHour })
+    const examined = await check(part, options, { marked, kept: [...kept, ...completed.rejected], onHour })
     const bytes = sizeOf(part)
     // First, so that whoever finds the backup finds it, too.
     if (secretFile !== null) putSecret(join(dataFolder, SECRET), secretFile, force)
@@ -109,7 +106,7 @@ async function makeCopy(source: Store, part: string, options: BackupOptions): Pr
     const wasServed = isServed(options.dataFolder)
     keepMissing(source.audit, listJournal(options.dataFolder), waiting)
     source.copyTo(part)
-    using copy = openCopy(part)
+    using copy = await openCopy(options.dataFolder, part)
     return await completeCopy(copy, [waiting], wasServed)
   } finally {
     rmSync(waiting, { force: true })
@@ -124,12 +121,15 @@ function keepMissing(audit: LedgerAudit, segments: readonly string[], path: stri
   }
 }
 
-function check(part: string, file: string, expected: ExpectedCopy): Examined {
-  using copy = new Database(part, { readonly: true })
-  const damage = findDamage(copy)
-  if (damage === null) return examineCopy(copy, expected)
+async function check(part: string, { dataFolder, file }: BackupOptions, expected: ExpectedCopy): Promise<Examined> {
+  using copy = await openCopy(dataFolder, part, { readonly: true })
+  const damage = copy.store.findDamage('all')
+  if (damage === null) return await examineCopy(copy, expected)
   throw new ServiceError({ kind: 'backup_damaged', path: file }, `The copy is damaged, and was not kept: ${damage}.`)
 }
+
+const openCopy = (dataFolder: string, file: string, options?: { readonly: boolean }): Promise<StoreCopy> =>
+  storeAt(toStoreUrl(dataFolder)).openCopy(file, options)
 
 function putSecret(from: string, file: string, force: boolean): void {
   const part = beginPart(file)
@@ -143,16 +143,6 @@ function putSecret(from: string, file: string, force: boolean): void {
 }
 
 const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0
-
-/** Opens the copy. A kill loses it anyway, so that it needs no journal of its own; whoever closes it syncs it. */
-export function openCopy(path: string): Database {
-  const copy = new Database(path, { readwrite: true })
-  // What a plain copy of files has brought in its log becomes a part of the one file.
-  copy.run('PRAGMA journal_mode = DELETE')
-  copy.run('PRAGMA journal_mode = MEMORY')
-  copy.run('PRAGMA synchronous = OFF')
-  return copy
-}
 
 const SLICE = 1_000
 
@@ -171,9 +161,11 @@ export interface Completed {
  * @param wasServed whether they were read beside a server. Its retention may have taken rows away meanwhile whose records had been
  *   read: of before what the copy keeps, a record without a row is one of those, and in its sums already.
  */
-export async function completeCopy(copy: Database, segments: readonly string[], wasServed = false): Promise<Completed> {
-  const store = createLedgerStore(copy, async () => true)
-  const audit = auditOf(copy)
+export async function completeCopy(
+  { store: { audit }, writer }: StoreCopy,
+  segments: readonly string[],
+  wasServed = false,
+): Promise<Completed> {
   const keptFromMs = wasServed ? audit.fromMs() : 0
   const isPruned = (record: LedgerRecord) => {
     const [id, ms] =
@@ -189,11 +181,11 @@ export async function completeCopy(copy: Database, segments: readonly string[], 
       const records = slice.filter((record) => !isPruned(record))
       const missing = audit.missing(records)
       if (missing === 0) continue
-      for (const { record } of store.apply(records)) if (record.kind !== 'call') rejected.push(record.row.id)
+      for (const { record } of await writer.apply(records)) if (record.kind !== 'call') rejected.push(record.row.id)
       applied += missing
     }
   }
-  return { applied, rejected, givenUp: store.abandonOthers(NOBODY) }
+  return { applied, rejected, givenUp: await writer.abandonGone(Number.MAX_SAFE_INTEGER) }
 }
 
 function* slicesOf(path: string): Generator<LedgerRecord[]> {
@@ -210,30 +202,7 @@ function* slicesOf(path: string): Generator<LedgerRecord[]> {
   }
 }
 
-/** No instance has this name. */
-const NOBODY = ''
-
-/** What SQLite finds wrong with the file; null where it is whole. */
-export function findDamage(copy: Database): string | null {
-  const said = copy.query<{ integrity_check: string }, []>('PRAGMA integrity_check(1)').get()?.integrity_check
-  return said === 'ok' ? null : (said ?? 'the check says nothing')
-}
-
-/** What a ledger holds. */
-export interface Held {
-  requests: number
-  /** When its newest request was made, ms; null where it has none. */
-  newestMs: number | null
-}
-
-export function readHeld(sqlite: Database): Held {
-  const newest = sqlite
-    .query<{ ms: number }, []>('SELECT created_ms AS ms FROM requests ORDER BY id DESC LIMIT 1')
-    .get()
-  return { requests: countRequests(sqlite), newestMs: newest?.ms ?? null }
-}
-
-/** The same of a copy, and what is wrong with it: the checks of `tollgate audit`. */
+/** What it holds, and what is wrong with it: the checks of `tollgate audit`. */
 export interface Examined extends Held {
   costNanoUsd: number
   findings: Finding[]
@@ -247,18 +216,16 @@ interface ExpectedCopy {
   onHour?: OnHour | undefined
 }
 
-export function examineCopy(copy: Database, { marked = null, kept = [], onHour }: ExpectedCopy = {}): Examined {
-  const audit = auditOf(copy)
+export async function examineCopy(
+  { store: { audit } }: StoreCopy,
+  { marked = null, kept = [], onHour }: ExpectedCopy = {},
+): Promise<Examined> {
   const { findings, costNanoUsd } = auditRows(audit, onHour)
   for (const rows of audit.open()) findings.push({ kind: 'open', ...rows })
-  const held = readHeld(copy)
+  const held: Held = { requests: audit.count(), newestMs: audit.newestMs() }
   const outside = new Set(kept)
   for (const id of outside) if (audit.has(id)) outside.delete(id)
   const missing = (marked ?? 0) - outside.size - held.requests
   if (missing > 0) findings.push({ kind: 'missing', requests: missing })
   return { ...held, costNanoUsd, findings }
 }
-
-/** Of a copy: no server has its folder. */
-const auditOf = (copy: Database): LedgerAudit => createLedgerAudit(copy, NOWHERE)
-const NOWHERE = '/nonexistent'

@@ -19,17 +19,19 @@ import {
 import { join } from 'node:path'
 import { ServiceError } from '../domain/service-error.ts'
 import { BACKUPS, syncPath } from '../store/files.ts'
+import { storeAt, toStoreUrl } from '../store/open.ts'
 import { giveToOwner, toStamp } from './files.ts'
 
 const PART = 'restore.part'
 const DECIDED = 'restore'
 /** In either of them: where the old files go, relative to the data folder. */
 const TARGET = 'replaced'
-const DATABASE = 'tollgate.db'
-/** What belongs to a database, and has no successor. */
-const OF_DATABASE = [`${DATABASE}-wal`, `${DATABASE}-shm`, 'journal', 'spool']
+/** What belongs to a database, and has no successor: the journal of its ledger, beside its own files. */
+const JOURNAL = ['journal', 'spool']
 /** What a restore may bring beside it. */
 const BESIDE = ['ledger.mark', 'secret']
+
+const filesOf = (dataFolder: string) => storeAt(toStoreUrl(dataFolder)).files
 
 /** Makes an empty folder for what is to come, in the data folder: whatever goes from there into its place is only renamed. */
 export function beginSwap(dataFolder: string): string {
@@ -42,7 +44,8 @@ export function beginSwap(dataFolder: string): string {
 /** Names what keeps a swap from being done by renaming; null where nothing does. */
 export function findMounted(dataFolder: string): string | null {
   const { dev } = statSync(dataFolder)
-  const names = [DATABASE, ...OF_DATABASE, ...BESIDE]
+  const { main, beside } = filesOf(dataFolder)
+  const names = [main, ...beside, ...JOURNAL, ...BESIDE]
   return (
     names.find((name) => (lstatSync(join(dataFolder, name), { throwIfNoEntry: false })?.dev ?? dev) !== dev) ?? null
   )
@@ -90,11 +93,12 @@ function finish(dataFolder: string): string {
     moveOut(name)
     renameSync(join(work, name), join(dataFolder, name))
   }
-  if (existsSync(join(work, DATABASE))) for (const name of OF_DATABASE) moveOut(name)
+  const { main, beside } = filesOf(dataFolder)
+  if (existsSync(join(work, main))) for (const name of [...beside, ...JOURNAL]) moveOut(name)
   for (const name of BESIDE) moveIn(name)
   // Without its log gone, the new one would take that for its own.
   syncPath(dataFolder)
-  moveIn(DATABASE)
+  moveIn(main)
   syncPath(target)
   syncPath(dataFolder)
   rmSync(work, { recursive: true })

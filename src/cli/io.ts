@@ -59,24 +59,18 @@ export async function withStore<T>(
   work: (config: ConfigStore, store: Store) => T | Promise<T>,
 ): Promise<T> {
   const { dataFolder } = io
-  const [
-    { requireSettled },
-    { findLost },
-    { databasePath, requireReadable },
-    { openStore, toStoreUrl },
-    { toDatabaseTrouble },
-  ] = await Promise.all([
+  const [{ requireSettled }, { findLost }, { requireReadable }, { storeAt, toStoreUrl }] = await Promise.all([
     import('../backup/swap.ts'),
     import('../ledger/mark.ts'),
-    import('../store/sqlite/open.ts'),
+    import('../store/data-folder.ts'),
     import('../store/open.ts'),
-    import('../store/sqlite/database-file.ts'),
   ])
   requireReadable(dataFolder)
   requireSettled(dataFolder)
   const lost = findLost(dataFolder)
   if (lost !== null) throw new ServiceError({ kind: 'database_lost', dataFolder }, lost)
-  const store = openStore(toStoreUrl(dataFolder), options)
+  const place = storeAt(toStoreUrl(dataFolder))
+  const store = place.open(options)
   const { config } = store
   try {
     if (options.readonly) return await work(config, store)
@@ -86,7 +80,7 @@ export async function withStore<T>(
     if (after !== before) await (await import('./control-client.ts')).awaitRevision(dataFolder, after, io)
     return done
   } catch (error) {
-    throw toDatabaseTrouble(databasePath(dataFolder), error)
+    throw place.explain(error)
   } finally {
     store.close()
   }

@@ -6,6 +6,7 @@
 import { closeSync, constants, openSync, readFileSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { count } from '../domain/text.ts'
+import { storeAt, toStoreUrl } from '../store/open.ts'
 import { listSegments, readSegment } from './journal-file.ts'
 
 const NAME = 'ledger.mark'
@@ -71,16 +72,14 @@ function openFile(path: string): number | null {
   }
 }
 
-const DATABASE = 'tollgate.db'
-const LOG = 'tollgate.db-wal'
-
 /** The sentence for an administrator; null where nothing was lost. */
 export function findLost(dataFolder: string): string | null {
-  const path = join(dataFolder, DATABASE)
+  const { main, log } = storeAt(toStoreUrl(dataFolder)).files
+  const path = join(dataFolder, main)
   const size = sizeOf(path)
   if (size !== null && size > 0) return null
   const left: string[] = []
-  if ((sizeOf(join(dataFolder, LOG)) ?? 0) > 0) left.push(`${LOG}, with its last changes`)
+  if ((sizeOf(join(dataFolder, log)) ?? 0) > 0) left.push(`${log}, with its last changes`)
   for (const folder of ['journal', 'spool']) {
     const records = listSegments(join(dataFolder, folder)).reduce((sum, each) => sum + readSegment(each).length, 0)
     if (records > 0) left.push(`${folder}/, with ${count(records, 'ledger record')}`)

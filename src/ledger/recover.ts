@@ -6,8 +6,9 @@
 import { unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Log } from '../log.ts'
-import type { LedgerStore } from '../store/ledger-store.ts'
+import type { Leases, LedgerStore } from '../store/ledger-store.ts'
 import { listSegments, readSegment, setAside } from './journal-file.ts'
+import { LEASE_MS } from './lease.ts'
 
 const SLICE = 1_000
 
@@ -20,12 +21,15 @@ export interface Recovered {
 
 export interface RecoverDeps {
   store: LedgerStore
+  leases: Leases
   dataFolder: string
+  /** Whoever starts it is alone with the data folder. */
   instance: string
+  nowMs: number
   log: Log
 }
 
-export async function recover({ store, dataFolder, instance, log }: RecoverDeps): Promise<Recovered> {
+export async function recover({ store, leases, dataFolder, instance, nowMs, log }: RecoverDeps): Promise<Recovered> {
   // On a full disk this is the room that the replay needs: in the database's log, and in segments that nobody used.
   await store.checkpoint()
   const segments = ['journal', 'spool']
@@ -44,7 +48,8 @@ export async function recover({ store, dataFolder, instance, log }: RecoverDeps)
     }
     replayed += records.length
   }
-  const abandoned = await store.abandonOthers(instance)
+  leases.begin(instance, { fromMs: nowMs, untilMs: nowMs + LEASE_MS }, true)
+  const abandoned = await store.abandonGone(nowMs)
   // A segment goes only once what it held has reached the database itself.
   if (segments.length === 0 || !(await store.checkpoint())) return { replayed, abandoned, kept: segments }
   for (const path of segments) unlinkSync(path)

@@ -67,7 +67,7 @@ export function findLack({ pages, freePages, pageBytes }: Space, folder: string,
 }
 
 /** By the process that writes it; SQLite puts files of its own beside one that it changes. */
-const PART = /\.(\d+)\.part(?:-journal|-wal|-shm)?$/
+const PART = /\.(\d+)\.part(?:-\w+)?$/
 
 /**
  * Makes an empty file beside `file`, for its owner alone, and removes what killed runs have left there: of the same file at once, of

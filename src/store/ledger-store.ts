@@ -12,16 +12,33 @@ export interface Rejected {
   error: unknown
 }
 
-export interface LedgerStore {
+export interface LedgerWriter {
   /**
    * Applies records in one transaction. Order-free and idempotent: what is there already changes nothing. One row that does
    * not fit is returned and costs the others nothing. Throws a StoreRefusal, and then has taken none of them.
    */
   apply(records: readonly LedgerRecord[]): Rejected[] | Promise<Rejected[]>
-  /** Gives up what instances but this one have left open, and tells how many requests. Throws a StoreRefusal. */
-  abandonOthers(instance: string): number | Promise<number>
+  /** Gives up what instances have left open that have no lease by then, and tells how many requests. Throws a StoreRefusal. */
+  abandonGone(nowMs: number): number | Promise<number>
+}
+
+export interface LedgerStore extends LedgerWriter {
   /** Resolves true once all that was applied before the call outlives the machine, so that a journal may forget it. */
   checkpoint(): Promise<boolean>
+}
+
+/** Runs of servers: what one has open in the ledger is its own for as long as its lease runs, and nobody else gives it up. */
+export interface Leases {
+  /**
+   * Begins a run, which holds its lease until `untilMs`. Throws a StoreRefusal.
+   *
+   * @param isAlone whether no other can be at work in this store, since whoever asks holds the lock of its data: all leases before this
+   * one are over at once.
+   * @returns the epoch of the run, which is later than that of every run before it.
+   */
+  begin(instance: string, span: Span, isAlone: boolean): number
+  /** Returns false where it is over: what the instance had open may have been given up. Throws a StoreRefusal. */
+  renew(instance: string, untilMs: number): boolean
 }
 
 /** A span of time: `fromMs` is in it, `untilMs` no more. */
@@ -98,7 +115,7 @@ export interface LedgerAudit {
   open(): OpenRows[]
   /** The instance that serves now: what it has open, or in its journal, is on its way. */
   living(): string | null
-  /** The instance that served last, as far as it is noted. */
+  /** The instance of the latest run; null where none is noted. */
   lastInstance(): string | null
   /** How many of these records are not applied. */
   missing(records: readonly LedgerRecord[]): number
@@ -106,6 +123,8 @@ export interface LedgerAudit {
   count(): number
   /** Whether a request is on record. */
   has(requestId: string): boolean
+  /** When the newest request was made, ms; null where there is none. */
+  newestMs(): number | null
 }
 
 export interface AuditCell {

@@ -1,6 +1,6 @@
 /** A store that takes nothing, whatever it is asked: in no database's words. */
 import { codeOf } from '../domain/error.ts'
-import { isFullCode, reasonOfCode } from './sqlite/refusal.ts'
+import { isFullCode, reasonOfCode } from './sqlite/errors.ts'
 
 /** The store as a whole takes nothing at the moment: locked, full, broken. What it was given may be given again. */
 export class StoreRefusal extends Error {

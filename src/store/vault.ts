@@ -8,8 +8,8 @@ import type { Environment, OpenedCredential, OpenedCredentials } from '../domain
 import type { CatalogWrite, SealedCredential, UpstreamRow } from './catalog-rows.ts'
 import type { Actor, ConfigStore } from './config-store.ts'
 import { type CredentialPlace, toCredentialPlace } from './credential-place.ts'
+import { lockIn } from './data-folder.ts'
 import { openSecret, type Secret, type SecretFile } from './secret.ts'
-import { takeNamedLock } from './sqlite/database-file.ts'
 
 /** What a credential is sealed for. */
 export type SealedFor = CredentialPlace & Pick<UpstreamRow, 'id'>
@@ -203,7 +203,9 @@ export async function rotateSecret(deps: RotateDeps, by: Actor): Promise<Rotated
   const { dataFolder, store, vault, onStep } = deps
   const { secret } = vault
   using cleanup = new DisposableStack()
-  cleanup.defer(takeNamedLock(dataFolder, 'secret.lock', busy))
+  const unlock = lockIn(dataFolder, 'secret.lock')
+  if (unlock === null) throw busy()
+  cleanup.defer(unlock)
   const before = secret.read()
   if (before.length === 0)
     throw new ServiceError({ kind: 'secret_unchanged' }, 'Nothing was typed in yet: there is no secret to replace.')

@@ -7,7 +7,7 @@ import { askForAll } from '../../src/accounting/cost.ts'
 import { isAlone, toEndedCall, toSettledCalls } from '../../src/accounting/settle.ts'
 import { addUsage, NO_USAGE, type PricingItem, type Usage } from '../../src/domain/usage.ts'
 import { readCharge } from '../../src/ledger/charge.ts'
-import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { createLedgerAudit } from '../../src/store/sqlite/ledger-audit.ts'
 import { createRequestReader } from '../../src/store/sqlite/request-reader.ts'
 import { createFolder, type Folder, HOUR, settling, toCall, toOpen, toSettled } from '../ledger/fixture.ts'
@@ -66,7 +66,7 @@ function record(calls: readonly Call[]) {
   const each = toSettledCalls(OPEN, calls, bills)
   const sum = addBills(bills)
   const row = toSettled(OPEN, { ...toBilled(sum), attempts: each.length })
-  createLedgerStore(folder.database, async () => true).apply([settling(row, each)])
+  createLedgerWriter(folder.database).apply([settling(row, each)])
   const reader = createRequestReader(folder.database)
   const request = reader.get(OPEN.id)
   if (request === null) throw new Error('nothing is on record')

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { createKey } from '../../src/keys/service.ts'
 import type { OpenRow, Outcome } from '../../src/store/ledger-rows.ts'
-import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { calling, HOUR, opening, settling, toCall, toOpen, toSettled, toSettledCall } from '../ledger/fixture.ts'
 import { type Browser, createFixture, type Fixture } from './fixture.ts'
 
@@ -18,8 +18,8 @@ beforeEach(async () => {
 afterEach(() => fixture.close())
 
 type Fields = Partial<OpenRow & Outcome>
-const apply = (...records: Parameters<ReturnType<typeof createLedgerStore>['apply']>[0]) =>
-  createLedgerStore(fixture.folder.database, async () => true).apply(records)
+const apply = (...records: Parameters<ReturnType<typeof createLedgerWriter>['apply']>[0]) =>
+  createLedgerWriter(fixture.folder.database).apply(records)
 const settle = (fields: Fields = {}) => {
   const row = toSettled(toOpen(fields), fields)
   apply(settling(row))

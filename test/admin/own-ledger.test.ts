@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createKey } from '../../src/keys/service.ts'
 import { createTeam } from '../../src/keys/teams.ts'
 import type { SettledRow } from '../../src/store/ledger-rows.ts'
-import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { HOUR, settling, toOpen, toSettled } from '../ledger/fixture.ts'
 import { type Browser, createFixture, type Fixture } from './fixture.ts'
 
@@ -33,7 +33,7 @@ afterEach(async () => {
 const by = () => ({ actor: 'test', nowMs: fixture.clock.ms })
 const settle = (fields: Partial<SettledRow>): SettledRow => {
   const row = toSettled(toOpen(fields), fields)
-  createLedgerStore(fixture.folder.database, async () => true).apply([settling(row)])
+  createLedgerWriter(fixture.folder.database).apply([settling(row)])
   return row
 }
 const keysIn = ({ text }: { text: string }) => [...text.matchAll(/"key_id":"([^"]*)"/g)].map(([, id]) => id)

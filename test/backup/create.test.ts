@@ -18,10 +18,10 @@ import { type BackupOptions, backUp } from '../../src/backup/create.ts'
 import { HOUR_MS } from '../../src/domain/time.ts'
 import { toRecordLine } from '../../src/ledger/journal-file.ts'
 import { openMark } from '../../src/ledger/mark.ts'
+import { takeLock } from '../../src/store/data-folder.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
-import { takeLock } from '../../src/store/sqlite/database-file.ts'
-import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
-import { databasePath } from '../../src/store/sqlite/open.ts'
+import { databasePath } from '../../src/store/sqlite/files.ts'
+import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { pruneSlice } from '../../src/store/sqlite/prune.ts'
 import { toStore } from '../../src/store/sqlite/store.ts'
 import { mountSmallDisk, whyNoSmallDisk } from '../e2e/crash-trouble.ts'
@@ -51,7 +51,7 @@ afterEach(() => {
   rmSync(away, { recursive: true, force: true })
 })
 
-const apply = (...records: LedgerRecord[]) => createLedgerStore(folder.database, async () => true).apply(records)
+const apply = (...records: LedgerRecord[]) => createLedgerWriter(folder.database).apply(records)
 const wait = (...records: LedgerRecord[]) =>
   writeFileSync(join(folder.journal, 'here-1.log'), records.map(toRecordLine).join('') + '\0'.repeat(100))
 const file = () => join(away, 'copy.sqlite')

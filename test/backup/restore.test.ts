@@ -20,12 +20,13 @@ import { type RestoreOptions, restore } from '../../src/backup/restore.ts'
 import { createKey, listKeys, revokeKey } from '../../src/keys/service.ts'
 import { toRecordLine } from '../../src/ledger/journal-file.ts'
 import { openMark, readMark } from '../../src/ledger/mark.ts'
+import { takeLock } from '../../src/store/data-folder.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
-import { takeLock } from '../../src/store/sqlite/database-file.ts'
-import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { databasePath } from '../../src/store/sqlite/files.ts'
+import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { MIGRATIONS, migrate } from '../../src/store/sqlite/migrate.ts'
-import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { dropSlice } from '../../src/store/sqlite/prune.ts'
 import { toStore } from '../../src/store/sqlite/store.ts'
 import { mountSmallDisk, whyNoSmallDisk } from '../e2e/crash-trouble.ts'
@@ -39,8 +40,7 @@ const use = <T>(work: (database: Database) => T, path = databasePath(data())): T
   using database = openDatabase(path, { busyMs: 0 })
   return work(database)
 }
-const apply = (...records: LedgerRecord[]) =>
-  use((database) => createLedgerStore(database, async () => true).apply(records))
+const apply = (...records: LedgerRecord[]) => use((database) => createLedgerWriter(database).apply(records))
 const make = async () => {
   using database = openDatabase(databasePath(data()), { busyMs: 0, readonly: true })
   await backUp(toStore(database, data()), { dataFolder: data(), file: file(), flush: async () => {} })
@@ -253,7 +253,7 @@ test('a backup of an older version is brought to this one; the file itself stays
 test('a data folder that was copied as it stood is restored with its log and its journal', async () => {
   const [inLog, waiting] = [toOpen(), toOpen()]
   const database = openDatabase(databasePath(data()), { busyMs: 0 })
-  createLedgerStore(database, async () => true).apply([settling(toSettled(inLog))])
+  createLedgerWriter(database).apply([settling(toSettled(inLog))])
   writeFileSync(data('journal/here-1.log'), toRecordLine(settling(toSettled(waiting))))
   cpSync(data(), join(root, 'copied'), { recursive: true })
   database.close()

@@ -12,9 +12,10 @@ import type { KeyWrite } from '../../src/store/config-store.ts'
 import type { LedgerRecord, SettledRow } from '../../src/store/ledger-rows.ts'
 import { checkpointHere } from '../../src/store/sqlite/checkpoint.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
-import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { databasePath } from '../../src/store/sqlite/files.ts'
+import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { countRequests } from '../../src/store/sqlite/ledger-reader.ts'
-import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { createPicker } from '../support/random.ts'
 import { MODEL } from './tollgate.ts'
 
@@ -62,7 +63,7 @@ function createKeys(database: Database, count: number, nowMs: number): Promise<s
 }
 
 function writeRequests(database: Database, count: number, keyIds: readonly string[], nowMs: number): void {
-  const store = createLedgerStore(database, async () => checkpointHere(database))
+  const store = createLedgerWriter(database)
   const pick = createPicker(1)
   const [price] = database.query<{ id: string }, []>('SELECT id FROM prices').all()
   for (let from = 0; from < count; from += BATCH) {

@@ -1,7 +1,8 @@
 /** What `keys list` and `teams list` say of budgets and what was spent of them. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
-import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { databasePath } from '../../src/store/sqlite/files.ts'
+import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
+import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { HOUR, opening, settling, toOpen, toSettled } from '../ledger/fixture.ts'
 import { type Bench, createBench } from './run.ts'
 
@@ -19,9 +20,7 @@ const json = async (...argv: string[]) => JSON.parse((await bench.run(...argv, '
 /** Puts a request of the key into the ledger, which cost so much. */
 function spend(keyId: string, costNanoUsd: number, createdMs = HOUR, teamId: string | null = null): void {
   const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
-  createLedgerStore(sqlite, async () => true).apply([
-    settling(toSettled(toOpen({ keyId, teamId, createdMs }), { costNanoUsd })),
-  ])
+  createLedgerWriter(sqlite).apply([settling(toSettled(toOpen({ keyId, teamId, createdMs }), { costNanoUsd }))])
   sqlite.close()
 }
 
@@ -54,7 +53,7 @@ describe('keys list', () => {
     spend(id, 1_000 * CENT, Date.UTC(2026, 10))
     expect(await budgetOf()).toMatchObject({ spent_nano_usd: 1_000 * CENT, budget_state: 'ok' })
     const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
-    createLedgerStore(sqlite, async () => true).apply([opening(toOpen({ keyId: id, reservedNanoUsd: 620 * CENT }))])
+    createLedgerWriter(sqlite).apply([opening(toOpen({ keyId: id, reservedNanoUsd: 620 * CENT }))])
     sqlite.close()
     expect(await budgetOf()).toMatchObject({
       budget_nano_usd: 2_000 * CENT,

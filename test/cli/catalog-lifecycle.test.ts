@@ -1,7 +1,8 @@
 /** A catalogue from plan to revert, as its operator meets it. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { databasePath } from '../../src/store/sqlite/files.ts'
+import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { type Bench, createBench } from './run.ts'
 
 let bench: Bench

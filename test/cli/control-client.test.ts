@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { awaitRevision, findServer } from '../../src/cli/control-client.ts'
 import { socketPath } from '../../src/server/protocol.ts'
-import { takeLock } from '../../src/store/sqlite/database-file.ts'
+import { takeLock } from '../../src/store/data-folder.ts'
 import { pretendServer, toStatus } from '../support/status.ts'
 import { type Bench, createBench } from './run.ts'
 

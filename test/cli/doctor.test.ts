@@ -19,8 +19,8 @@ import { toScheduledName } from '../../src/backup/files.ts'
 import { toRecordLine } from '../../src/ledger/journal-file.ts'
 import { toDiskState } from '../../src/server/disk.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
-import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
-import { databasePath } from '../../src/store/sqlite/open.ts'
+import { databasePath } from '../../src/store/sqlite/files.ts'
+import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { opening, settling, toOpen, toSettled } from '../ledger/fixture.ts'
 import { toUpstreamStatus } from '../support/status.ts'
 import { type Clinic, NOW, openClinic } from './doctor-bench.ts'
@@ -54,7 +54,7 @@ describe('where all is well', () => {
     const DAY = 24 * HOUR
     const made = (daysAgo: number, model: string, unpriced: number) =>
       settling(toSettled(toOpen({ createdMs: NOW - daysAgo * DAY, model }), { unpriced }))
-    const record = (...records: LedgerRecord[]) => createLedgerStore(clinic.database(), async () => true).apply(records)
+    const record = (...records: LedgerRecord[]) => createLedgerWriter(clinic.database()).apply(records)
     const prices = async () => (await clinic.examine()).of('prices')
     record(made(40, 'acme/old', 1), made(3, 'acme/fine', 0))
     expect(await prices()).toBe('ok: All that was counted in the last 30 days had a price.')
@@ -228,8 +228,7 @@ describe('the database', () => {
   })
 
   test('whose newest row is yet to come points at the clock', async () => {
-    const commit = (createdMs: number) =>
-      createLedgerStore(clinic.database(), async () => true).apply([opening(toOpen({ createdMs }))])
+    const commit = (createdMs: number) => createLedgerWriter(clinic.database()).apply([opening(toOpen({ createdMs }))])
     commit(NOW + 30_000)
     expect((await clinic.examine()).of('clock')).toStartWith('ok: ')
     commit(NOW + 7_200_000)
@@ -265,7 +264,7 @@ describe('the journal', () => {
 
   test('with rows of a server that is gone is a warning, and with rejected ones a problem', async () => {
     const applied = opening(toOpen())
-    createLedgerStore(clinic.database(), async () => true).apply([applied])
+    createLedgerWriter(clinic.database()).apply([applied])
     leave('journal', 'dead-1.log', `${line()}${line()}${toRecordLine(applied)}\0\0\0`)
     leave('journal', 'dead-2.log', '\0\0\0')
     expect((await clinic.examine()).of('journal')).toBe(
@@ -284,7 +283,7 @@ describe('the journal', () => {
   })
 
   test('is not blamed on a server that cannot be asked', async () => {
-    clinic.database().run("INSERT INTO settings VALUES ('instance', 'alive', 0)")
+    clinic.database().run("INSERT INTO instances VALUES ('alive', 1, 0, 0)")
     leave('journal', 'alive-1.log', line())
     clinic.serve()
     renameSync(clinic.path('control.sock'), clinic.path('elsewhere'))

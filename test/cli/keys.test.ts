@@ -3,8 +3,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { inviteAdmin } from '../../src/identity/admins.ts'
 import { createKey } from '../../src/keys/service.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
+import { databasePath } from '../../src/store/sqlite/files.ts'
 import { createIdentityStore } from '../../src/store/sqlite/identity-store.ts'
-import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { type Bench, createBench } from './run.ts'
 
 let bench: Bench

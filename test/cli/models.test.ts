@@ -2,7 +2,8 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { toPerMillion } from '../../src/cli/models/models.ts'
 import type { PricingItem } from '../../src/domain/usage.ts'
-import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { databasePath } from '../../src/store/sqlite/files.ts'
+import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { pretendServer, toStatus, toUpstreamStatus } from '../support/status.ts'
 import { type Bench, createBench } from './run.ts'
 

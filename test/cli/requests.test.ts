@@ -3,8 +3,9 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { PricingItem } from '../../src/domain/usage.ts'
 import { type LedgerRecord, type OpenRow, type SettledCall, toFirstCall } from '../../src/store/ledger-rows.ts'
-import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
-import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { databasePath } from '../../src/store/sqlite/files.ts'
+import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
+import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { HOUR, opening, settling, toCall, toOpen, toSettled, toSettledCall } from '../ledger/fixture.ts'
 import { type Bench, createBench } from './run.ts'
 
@@ -24,7 +25,7 @@ const failed = (row: OpenRow, fields: Partial<SettledCall>): SettledCall =>
 
 function record(...records: LedgerRecord[]): void {
   const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
-  createLedgerStore(sqlite, async () => true).apply(records)
+  createLedgerWriter(sqlite).apply(records)
   sqlite.close()
 }
 

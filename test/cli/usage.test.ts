@@ -1,7 +1,8 @@
 /** `tollgate usage`: what people, spreadsheets and scripts get to see. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
-import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { databasePath } from '../../src/store/sqlite/files.ts'
+import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
+import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { pruneSlice } from '../../src/store/sqlite/prune.ts'
 import { HOUR, settling, toOpen, toSettled } from '../ledger/fixture.ts'
 import { type Bench, createBench } from './run.ts'
@@ -19,7 +20,7 @@ afterEach(() => bench.close())
 
 function inLedger(...all: Parameters<typeof toSettled>[1][]): void {
   const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
-  createLedgerStore(sqlite, async () => true).apply(
+  createLedgerWriter(sqlite).apply(
     all.map((fields) => settling(toSettled(toOpen({ createdMs: HOUR, ...fields }), fields))),
   )
   sqlite.close()

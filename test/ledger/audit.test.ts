@@ -5,11 +5,23 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { toHead, toRecordLine } from '../../src/ledger/journal-file.ts'
-import { takeLock } from '../../src/store/sqlite/database-file.ts'
-import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
-import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { takeLock } from '../../src/store/data-folder.ts'
+import { databasePath } from '../../src/store/sqlite/files.ts'
+import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
+import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { type Bench, createBench } from '../cli/run.ts'
-import { calling, growing, HOUR, opening, settling, toCall, toOpen, toSettled, toSettledCall } from './fixture.ts'
+import {
+  abandonOthers,
+  calling,
+  growing,
+  HOUR,
+  opening,
+  settling,
+  toCall,
+  toOpen,
+  toSettled,
+  toSettledCall,
+} from './fixture.ts'
 
 let bench: Bench
 let database: Database
@@ -17,9 +29,9 @@ let unlock: (() => void) | null = null
 beforeEach(() => {
   bench = createBench(HOUR + 2.5 * 3_600_000)
   database = openDatabase(databasePath(bench.folder), { busyMs: 0 })
-  database.run(`INSERT INTO settings VALUES ('instance', 'here', 0)`)
+  database.run(`INSERT INTO instances VALUES ('here', 1, 0, 0)`)
   const rows = [toOpen(), toOpen({ createdMs: HOUR + 3_599_999 }), toOpen({ createdMs: HOUR + 3_600_000 })]
-  createLedgerStore(database, async () => true).apply(rows.map((row) => settling(toSettled(row))))
+  createLedgerWriter(database).apply(rows.map((row) => settling(toSettled(row))))
   for (const name of ['journal', 'spool']) mkdirSync(join(bench.folder, name))
 })
 afterEach(() => {
@@ -56,7 +68,7 @@ test('a ledger and a rollup that agree are told in one sentence, and exit 0', as
 
 test('of a clock that was a century behind for a moment, only the hours that have rows are looked at', async () => {
   const early = toOpen({ createdMs: 1_000 })
-  createLedgerStore(database, async () => true).apply([settling(toSettled(early))])
+  createLedgerWriter(database).apply([settling(toSettled(early))])
   // Such as an older version wrote at its first start.
   database.run(`INSERT INTO settings VALUES ('ledger_from', '${Date.UTC(1926, 0)}', 0)`)
   expect(await audit()).toMatchObject({ ok: true, hours: 3, requests: 4 })
@@ -64,7 +76,7 @@ test('of a clock that was a century behind for a moment, only the hours that hav
 
 test('rows in an hour that the rollup has nothing of are found, however far it is from all others', async () => {
   for (const createdMs of [1_000, Date.UTC(2090, 0)])
-    createLedgerStore(database, async () => true).apply([settling(toSettled(toOpen({ createdMs })))])
+    createLedgerWriter(database).apply([settling(toSettled(toOpen({ createdMs })))])
   database.run(`DELETE FROM usage_hourly WHERE hour_ms <> ${HOUR}`)
   const found = (hour_ms: number) => expect.objectContaining({ kind: 'difference', hour_ms })
   expect((await audit()).findings).toEqual([0, HOUR + 3_600_000, Date.UTC(2090, 0)].map(found))
@@ -162,12 +174,12 @@ describe('a request and its additional calls', () => {
   const row = toOpen({ createdMs: HOUR + 3_600_000 })
   const [second, third] = [toSettledCall(toCall(row, 2)), toSettledCall(toCall(row, 3))]
   beforeEach(() => {
-    createLedgerStore(database, async () => true).apply([settling(toSettled(row, { attempts: 3 }), [second, third])])
+    createLedgerWriter(database).apply([settling(toSettled(row, { attempts: 3 }), [second, third])])
   })
 
   test('that agree are fine, as are calls under way', async () => {
     const next = toOpen()
-    createLedgerStore(database, async () => true).apply([opening(next), calling(toCall(next, 2))])
+    createLedgerWriter(database).apply([opening(next), calling(toCall(next, 2))])
     unlock = takeLock(bench.folder)
     expect(await audit()).toMatchObject({ ok: true, requests: 4 })
   })
@@ -194,9 +206,9 @@ describe('a request and its additional calls', () => {
 
   test('are a finding where calls are there without it', async () => {
     const [gone, too] = [toOpen({ instance: 'old' }), toOpen({ instance: 'old' })]
-    const applier = createLedgerStore(database, async () => true)
+    const applier = createLedgerWriter(database)
     applier.apply([calling(toCall(gone, 2)), calling(toCall(gone, 3)), calling(toCall(too, 2))])
-    applier.abandonOthers('here')
+    abandonOthers(database, 'here')
     expect((await audit()).findings).toEqual([
       expect.objectContaining({ kind: 'calls', hour_ms: HOUR, problem: 'orphans', requests: 2, request_id: gone.id }),
     ])
@@ -206,14 +218,14 @@ describe('a request and its additional calls', () => {
 
 describe('an open row', () => {
   test('of the running server is fine', async () => {
-    createLedgerStore(database, async () => true).apply([opening(toOpen())])
+    createLedgerWriter(database).apply([opening(toOpen())])
     unlock = takeLock(bench.folder)
     expect(await audit()).toMatchObject({ ok: true, requests: 3 })
   })
 
   test('is a finding where that server is gone, or was another', async () => {
-    createLedgerStore(database, async () => true).apply([opening(toOpen()), opening(toOpen({ instance: 'old' }))])
-    createLedgerStore(database, async () => true).apply([calling(toCall(toOpen({ instance: 'old' }), 2))])
+    createLedgerWriter(database).apply([opening(toOpen()), opening(toOpen({ instance: 'old' }))])
+    createLedgerWriter(database).apply([calling(toCall(toOpen({ instance: 'old' }), 2))])
     const found = (table: string, instance: string, oldest_ms: number) =>
       expect.objectContaining({ kind: 'open', table, instance, rows: 1, oldest_ms })
     const old = [found('requests', 'old', HOUR + 1_000), found('calls', 'old', HOUR + 1_020)]
@@ -250,7 +262,7 @@ test('what waits in the journal of the running server is mentioned; what others 
 
 test('what is in the database already waits for nobody', async () => {
   const row = toOpen()
-  createLedgerStore(database, async () => true).apply([settling(toSettled(row))])
+  createLedgerWriter(database).apply([settling(toSettled(row))])
   const more = { reservedNanoUsd: 90_000, reservedCompletionTokens: 9_000 }
   const records = [opening(row), growing(row, more), calling(toCall(row, 2)), settling(toSettled(row))]
   writeFileSync(join(bench.folder, 'journal', 'old-1.log'), records.map(toRecordLine).join(''))
@@ -259,7 +271,7 @@ test('what is in the database already waits for nobody', async () => {
 
 test('what a request has reserved since is not in the database until that says so', async () => {
   const row = toOpen()
-  const store = createLedgerStore(database, async () => true)
+  const store = createLedgerWriter(database)
   const grown = growing(row, { reservedNanoUsd: 90_000, reservedCompletionTokens: 9_000 })
   writeFileSync(join(bench.folder, 'journal', 'old-1.log'), toRecordLine(grown))
   store.apply([opening(row)])

@@ -7,9 +7,10 @@ import { toCharge } from '../../src/domain/price.ts'
 import { NO_USAGE, type PricingItem } from '../../src/domain/usage.ts'
 import { isFar, readCharge } from '../../src/ledger/charge.ts'
 import { type LedgerRecord, toFirstCall } from '../../src/store/ledger-rows.ts'
-import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { createRequestReader } from '../../src/store/sqlite/request-reader.ts'
 import {
+  abandonOthers,
   calling,
   createFolder,
   type Folder,
@@ -49,7 +50,7 @@ const COST = 5 * 10 + 3 * 1 + 5 * 20
 const row = toOpen()
 
 function chargeOf(...records: LedgerRecord[]) {
-  const store = createLedgerStore(folder.database, async () => true)
+  const store = createLedgerWriter(folder.database)
   store.apply(records)
   return () => {
     const reader = createRequestReader(folder.database)
@@ -130,7 +131,7 @@ test('what another model used within a call is a call of its own, at its own pri
 test('a call that had ended keeps by what it was charged when its server is gone', () => {
   const first = toSettledCall(toFirstCall(row), { ...USED, costNanoUsd: 7, reportedNanoUsd: 7 })
   const read = chargeOf(opening(row), calling(toCall(row, 2, { reason: 'schema' }), [first]))
-  createLedgerStore(folder.database, async () => true).abandonOthers('another')
+  abandonOthers(folder.database, 'another')
   expect(read()).toMatchObject({
     calls: [
       ['reported', 7],
@@ -158,7 +159,7 @@ test('a request under way has no charge yet, and one that a start gave up costs 
     ],
     agrees: null,
   })
-  createLedgerStore(folder.database, async () => true).abandonOthers('another')
+  abandonOthers(folder.database, 'another')
   const calls = [
     ['reserve', 9_000],
     ['reserve', 9_100],
@@ -174,7 +175,7 @@ test('what a fallback was made in the place of costs nothing where nobody knows 
       toSettledCall(toFirstCall(row), { status: 'failed', promptTokens: 0, completionTokens: 0, costNanoUsd: 0 }),
     ]),
   )
-  createLedgerStore(folder.database, async () => true).abandonOthers('another')
+  abandonOthers(folder.database, 'another')
   expect(read()).toMatchObject({
     calls: [
       ['nothing', 0],

@@ -2,10 +2,10 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { type FailuresOptions, reportFailures } from '../../src/ledger/failures.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
-import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { pruneSlice } from '../../src/store/sqlite/prune.ts'
 import { createFailureReader, NEXT_FAILURE, toFailureStatement } from '../../src/store/sqlite/request-reader.ts'
-import { createFolder, type Folder, HOUR, opening, settling, toOpen, toSettled } from './fixture.ts'
+import { abandonOthers, createFolder, type Folder, HOUR, opening, settling, toOpen, toSettled } from './fixture.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -17,7 +17,7 @@ beforeEach(() => {
 })
 afterEach(() => folder.close())
 
-const store = () => createLedgerStore(folder.database, async () => true)
+const store = () => createLedgerWriter(folder.database)
 const commit = (...records: LedgerRecord[]) => store().apply(records)
 const settle = (fields: Parameters<typeof toSettled>[1] = {}) => settling(toSettled(toOpen(fields), fields))
 const fail = (errorCode: string | null, fields: Parameters<typeof toSettled>[1] = {}) =>
@@ -45,7 +45,7 @@ test('what failed, broke off or was given up is told by its code and time; what 
     [HOUR + HOUR_MS, 'failed', null, 2],
     [HOUR + HOUR_MS, 'failed', 'upstream_timeout', 1],
   ])
-  store().abandonOthers('elsewhere')
+  abandonOthers(folder.database, 'elsewhere')
   expect(told().filter(([, status]) => status === 'abandoned')).toEqual([
     [HOUR - 12 * HOUR_MS, 'abandoned', 'abandoned', 1],
   ])

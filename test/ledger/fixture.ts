@@ -19,8 +19,10 @@ import {
   withFirstCall,
 } from '../../src/store/ledger-rows.ts'
 import type { Span } from '../../src/store/ledger-store.ts'
+import { databasePath } from '../../src/store/sqlite/files.ts'
+import { createLeases, createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { createLedgerAudit } from '../../src/store/sqlite/ledger-audit.ts'
-import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { putMigrated } from '../support/migrated.ts'
 
 export const HOUR = Date.UTC(2026, 10, 21, 12)
@@ -57,6 +59,12 @@ export function createFolder(): Folder {
       rmSync(path, { recursive: true })
     },
   }
+}
+
+/** Gives up what all runs but this one have left open, as its start does. Tells how many requests. */
+export function abandonOthers(database: Database, instance: string): number {
+  createLeases(database).begin(instance, { fromMs: HOUR, untilMs: HOUR + 1 }, true)
+  return createLedgerWriter(database).abandonGone(HOUR)
 }
 
 export function toOpen(fields: Partial<OpenRow> = {}): OpenRow {

@@ -5,7 +5,7 @@ import { createJournal, type Journal, type JournalOptions } from '../../src/ledg
 import { listSegments, readSegment } from '../../src/ledger/journal-file.ts'
 import { createLedger, type Ledger, type LedgerDeps } from '../../src/ledger/ledger.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
-import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { createLedgerReader } from '../../src/store/sqlite/ledger-reader.ts'
 import { until } from '../support/until.ts'
 import {
@@ -68,7 +68,7 @@ function open(options: Partial<JournalOptions> = {}, deps: Partial<LedgerDeps> =
   }
   const ledger = createLedger({
     journal: { ...journal, append, sync: sync ?? journal.sync },
-    store: createLedgerStore(folder.database, async () => true),
+    store: { ...createLedgerWriter(folder.database), checkpoint: async () => true },
     reader: createLedgerReader(folder.database),
     durability: 'process',
     log,
@@ -252,10 +252,11 @@ describe('a database that stays locked', () => {
 
 test('a database without room is tried until it has some, and a checkpoint makes room meanwhile', async () => {
   let checkpoints = 0
-  const store = createLedgerStore(folder.database, async () => {
+  const checkpoint = async () => {
     checkpoints++
     return true
-  })
+  }
+  const store = { ...createLedgerWriter(folder.database), checkpoint }
   const { ledger } = open({}, { store })
   const pages = folder.database.query<{ page_count: number }, []>('PRAGMA page_count').get()?.page_count ?? 0
   folder.database.run(`PRAGMA max_page_count = ${pages}`)

@@ -6,13 +6,15 @@ import { listSegments, toRecordLine } from '../../src/ledger/journal-file.ts'
 import { recover } from '../../src/ledger/recover.ts'
 import { toFirstCall } from '../../src/store/ledger-rows.ts'
 import { checkpointHere } from '../../src/store/sqlite/checkpoint.ts'
-import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { createLeases, createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import {
+  abandonOthers,
   calling,
   contentsOf,
   createFolder,
   createTestLog,
   type Folder,
+  HOUR,
   opening,
   settling,
   statusesOf,
@@ -31,8 +33,10 @@ beforeEach(() => {
 afterEach(() => folder.close())
 
 const start = () => {
-  const store = createLedgerStore(folder.database, async () => checkpointHere(folder.database))
-  return recover({ store, dataFolder: folder.path, instance: 'new', log })
+  const checkpoint = async () => checkpointHere(folder.database)
+  const store = { ...createLedgerWriter(folder.database), checkpoint }
+  const leases = createLeases(folder.database)
+  return recover({ store, leases, dataFolder: folder.path, instance: 'new', nowMs: HOUR, log })
 }
 const leave = (file: string, lines: string) => writeFileSync(join(folder.journal, file), lines + '\0'.repeat(4_096))
 
@@ -61,14 +65,14 @@ test('a request that was killed costs what its calls came to as far as that is o
       const end = { status: costNanoUsd === 0 ? 'failed' : 'ok', costNanoUsd } as const
       return toSettledCall([toFirstCall(row), ...open][at] ?? toFirstCall(row), end)
     })
-    const store = createLedgerStore(folder.database, async () => true)
+    const store = createLedgerWriter(folder.database)
     const last = open.at(-1)
     store.apply([
       opening(row),
       ...open.slice(0, -1).map((call) => calling(call)),
       ...(last ? [calling(last, told)] : []),
     ])
-    store.abandonOthers('here')
+    abandonOthers(folder.database, 'here')
     const { requests, calls: rows } = contentsOf(folder.database)
     folder.database.run('DELETE FROM requests')
     folder.database.run('DELETE FROM calls')
@@ -88,7 +92,7 @@ test('a request that was killed costs what its calls came to as far as that is o
 test('a request that was killed between its calls costs what all of them had reserved', async () => {
   const [row, other] = [toOpen({ instance: 'old' }), toOpen({ instance: 'old' })]
   const [second, third] = [toCall(row, 2), toCall(row, 3, { upstream: 'last', reservedNanoUsd: 7 })]
-  createLedgerStore(folder.database, async () => true).apply([opening(row), calling(second)])
+  createLedgerWriter(folder.database).apply([opening(row), calling(second)])
   // Its last call, and another request as a whole, were on their way to the database.
   const retried = settling(toSettled(other, { attempts: 2 }), [toSettledCall(toCall(other, 2))])
   leave('old-1.log', toRecordLine(calling(third)) + toRecordLine(calling(toCall(other, 2))) + toRecordLine(retried))

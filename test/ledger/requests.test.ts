@@ -4,7 +4,7 @@ import { mintId } from '../../src/domain/id.ts'
 import { findRequest, type ListOptions, listRequests } from '../../src/ledger/requests.ts'
 import type { OpenRow, Outcome } from '../../src/store/ledger-rows.ts'
 import { isWanted, type RequestFilter, type RequestReader } from '../../src/store/report-store.ts'
-import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { pruneSlice } from '../../src/store/sqlite/prune.ts'
 import { createRequestReader } from '../../src/store/sqlite/request-reader.ts'
 import { createFolder, type Folder, HOUR, opening, settling, toOpen, toSettled } from './fixture.ts'
@@ -25,7 +25,7 @@ const put = (...rows: Partial<OpenRow & Outcome>[]) => {
     const { createdMs = HOUR + at, id = toId(at, `${at}`) } = fields
     return toSettled(toOpen({ createdMs, id }), { ...fields, createdMs, id })
   })
-  createLedgerStore(folder.database, async () => true).apply(settled.map((row) => settling(row)))
+  createLedgerWriter(folder.database).apply(settled.map((row) => settling(row)))
   return settled
 }
 
@@ -121,7 +121,7 @@ describe('a request', () => {
 
   test('is found while it is open', async () => {
     const row = toOpen()
-    createLedgerStore(folder.database, async () => true).apply([opening(row)])
+    createLedgerWriter(folder.database).apply([opening(row)])
     expect(await findRequest(reader, row.id)).toMatchObject({ id: row.id, status: 'open' })
   })
 

@@ -12,9 +12,9 @@ import { watchDataFiles } from '../../src/server/storage.ts'
 import type { LedgerRecord, OpenRow } from '../../src/store/ledger-rows.ts'
 import { checkpointHere } from '../../src/store/sqlite/checkpoint.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
-import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { databasePath, watchFiles } from '../../src/store/sqlite/files.ts'
+import { createLeases, createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { createLedgerReader } from '../../src/store/sqlite/ledger-reader.ts'
-import { databasePath } from '../../src/store/sqlite/open.ts'
 import { createLedgerUpkeep } from '../../src/store/sqlite/upkeep.ts'
 import {
   contentsOf,
@@ -63,7 +63,7 @@ afterEach(async () => {
 })
 
 const checkpoint = async () => checkpointHere(folder.database)
-const store = () => createLedgerStore(folder.database, checkpoint)
+const store = () => ({ ...createLedgerWriter(folder.database), checkpoint })
 const retention = (deps: Partial<RetentionDeps> = {}) =>
   createRetention({
     keepMs: KEEP_MS,
@@ -140,7 +140,10 @@ test('calls that lost their request go with their time; those that are open stay
 })
 
 describe('what the journal still holds', () => {
-  const start = () => recover({ store: store(), dataFolder: folder.path, instance: 'new', log })
+  const start = () => {
+    const leases = createLeases(folder.database)
+    return recover({ store: store(), leases, dataFolder: folder.path, instance: 'new', nowMs: UNTIL, log })
+  }
 
   test('stays in the database, or a start would apply it again and count it twice', async () => {
     await record([settled(HOUR + 1), settled(UNTIL + 1)])
@@ -316,7 +319,9 @@ test('the room that old requests leave goes back to the disk, and the server doe
   const many = Array.from({ length: 30_000 }, () => settled(HOUR + 1))
   for (let at = 0; at < many.length; at += 1_000) store().apply(many.slice(at, at + 1_000))
   await checkpoint()
-  const files = watchDataFiles({ dataFolder: folder.path, journal, log })
+  const files = watchDataFiles({
+    ...{ dataFolder: folder.path, store: { isThere: watchFiles(databasePath(folder.path), () => {}) }, journal, log },
+  })
   const before = statSync(databasePath(folder.path)).size
   const { requests, bytes } = await retention().pass()
   expect(requests).toBe(30_000)

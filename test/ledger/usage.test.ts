@@ -8,12 +8,14 @@ import { addDuration, type Histogram, toPercentile } from '../../src/store/histo
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import type { Span } from '../../src/store/ledger-store.ts'
 import type { UsageFilter, UsageQuery, UsageReader } from '../../src/store/report-store.ts'
-import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
-import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { databasePath } from '../../src/store/sqlite/files.ts'
+import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
+import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { pruneSlice } from '../../src/store/sqlite/prune.ts'
 import { createUsageReader, toUsageStatement } from '../../src/store/sqlite/usage-reader.ts'
 import { createPicker } from '../support/random.ts'
 import {
+  abandonOthers,
   createFolder,
   type Folder,
   HOUR,
@@ -51,7 +53,7 @@ beforeEach(() => {
 })
 afterEach(() => folder.close())
 
-const commit = (...records: LedgerRecord[]) => createLedgerStore(folder.database, async () => true).apply(records)
+const commit = (...records: LedgerRecord[]) => createLedgerWriter(folder.database).apply(records)
 const settle = (fields: Parameters<typeof toSettled>[1] = {}) => settling(toSettled(toOpen(fields), fields))
 
 type Asked = Partial<UsageOptions> & { span?: Span }
@@ -146,7 +148,7 @@ const USERS = [null, '', 'ann', "O'Hara", '["ann","b"]', 'ann","b', 'x'.repeat(2
 function writeLedger(seed: number): void {
   const pick = createPicker(seed)
   const oneOf = <T>(...values: readonly T[]) => values[pick(values.length)] as T
-  const store = createLedgerStore(folder.database, async () => true)
+  const store = createLedgerWriter(folder.database)
   const settled: LedgerRecord[] = []
   for (let i = 0; i < 250; i++) {
     const edgeMs = NEW_MONTH + oneOf(0, -DAY_MS, HOUR_MS, -31 * DAY_MS, 3 * DAY_MS)
@@ -177,7 +179,7 @@ function writeLedger(seed: number): void {
     if (!pick(20)) store.apply(settled.splice(0))
   }
   store.apply(settled)
-  store.abandonOthers('here')
+  abandonOthers(folder.database, 'here')
 }
 
 describe('whatever the ledger has', () => {

@@ -17,13 +17,15 @@ import { NO_USAGE, type PricingItem } from '../../src/domain/usage.ts'
 import { createKey } from '../../src/keys/service.ts'
 import { createTeam } from '../../src/keys/teams.ts'
 import { openMark } from '../../src/ledger/mark.ts'
+import { prepareDataFolder } from '../../src/store/data-folder.ts'
 import type { LedgerRecord, SettledRow } from '../../src/store/ledger-rows.ts'
 import { checkpointHere } from '../../src/store/sqlite/checkpoint.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
-import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { databasePath } from '../../src/store/sqlite/files.ts'
+import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { countRequests } from '../../src/store/sqlite/ledger-reader.ts'
 import { migrate } from '../../src/store/sqlite/migrate.ts'
-import { databasePath, openDatabase, prepareDataFolder } from '../../src/store/sqlite/open.ts'
+import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { createRandom } from '../support/random.ts'
 import { KEYS, type KeyPlan, MODELS, type ModelPlan, TEAMS, toCatalog } from './company.ts'
 
@@ -93,7 +95,7 @@ interface Owner {
 }
 
 function writeRequests(database: Database, owners: ReadonlyMap<string, Owner>, nowMs: number): void {
-  const store = createLedgerStore(database, async () => checkpointHere(database))
+  const store = createLedgerWriter(database)
   const random = createRandom(7)
   const priceOf = database.query<{ priceId: string | null; pricing: string }, [string]>(
     "SELECT fields ->> 'priceId' AS priceId, fields -> 'pricing' AS pricing FROM catalog_entries WHERE kind = 'models' AND name = ? AND fields -> 'pricing' IS NOT NULL ORDER BY origin LIMIT 1",

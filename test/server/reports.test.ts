@@ -4,7 +4,7 @@ import { createKey, editKey } from '../../src/keys/service.ts'
 import { type ReportReply, type ReportRequest, report } from '../../src/server/admin-view/report.ts'
 import { createReports } from '../../src/server/admin-view/reports.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
-import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import type { AskOptions, NoReply } from '../../src/threads/thread.ts'
 import { createFolder, type Folder, HOUR, settling, toOpen, toSettled } from '../ledger/fixture.ts'
 
@@ -23,7 +23,7 @@ test('the thread reads what was settled before it was asked, and is gone with th
   const row = toSettled(toOpen())
   // As a server's journal: nothing of it is in the database before.
   const flush = async () => {
-    createLedgerStore(folder.database, async () => true).apply([settling(row)])
+    createLedgerWriter(folder.database).apply([settling(row)])
     return { applied: 1, waiting: 3 }
   }
   const reports = createReports({ dataFolder: folder.path, ledger: { flush }, now: () => HOUR + 5_000 })
@@ -58,7 +58,7 @@ test('a key that is renamed has its new name in the next report, and another fol
     for (const { database } of [folder, other]) {
       const store = createConfigStore(database)
       const { key } = await createKey(store, { name: 'dev' }, BY)
-      createLedgerStore(database, async () => true).apply([settling(toSettled(toOpen({ keyId: key.id })))])
+      createLedgerWriter(database).apply([settling(toSettled(toOpen({ keyId: key.id })))])
     }
     expect([await ask(folder), await ask(other)]).toEqual([['dev'], ['dev']])
     await editKey(createConfigStore(folder.database), 'dev', { name: 'prod' }, BY)

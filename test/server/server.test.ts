@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { toServeConfig } from '../../src/config.ts'
 import { createLog } from '../../src/log.ts'
 import { type ServerOptions, startServer } from '../../src/server/server.ts'
-import { isServed } from '../../src/store/sqlite/database-file.ts'
+import { isServed } from '../../src/store/data-folder.ts'
 import { until } from '../support/until.ts'
 
 const SETTINGS = { ...toServeConfig({ flags: {}, environment: {}, settings: {} }), port: 0, probeMs: 0 }

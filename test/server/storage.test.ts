@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openStorage } from '../../src/server/storage.ts'
-import { databasePath } from '../../src/store/sqlite/open.ts'
+import { databasePath } from '../../src/store/sqlite/files.ts'
 import { createTestLog, HOUR } from '../ledger/fixture.ts'
 import { until } from '../support/until.ts'
 

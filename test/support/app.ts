@@ -16,7 +16,7 @@ import { decideKey, type KeyOptions, revokeKey } from '../../src/keys/service.ts
 import { createLog } from '../../src/log.ts'
 import { startServer } from '../../src/server/server.ts'
 import type { Actor, ConfigStore } from '../../src/store/config-store.ts'
-import { databasePath } from '../../src/store/sqlite/open.ts'
+import { databasePath } from '../../src/store/sqlite/files.ts'
 
 /** What the upstreams of a test know and no client may ever see. Of no shape that a redacting log would mask. */
 import { expectCharges } from './charges.ts'

@@ -2,8 +2,9 @@
 import { copyFileSync, existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { databasePath } from '../../src/store/sqlite/files.ts'
 import { MIGRATIONS, migrate } from '../../src/store/sqlite/migrate.ts'
-import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { openDatabase } from '../../src/store/sqlite/open.ts'
 
 /** Of these migrations, shared by all test processes. */
 const TEMPLATE = join(tmpdir(), `tollgate-migrated-${Bun.hash(JSON.stringify(MIGRATIONS)).toString(36)}.db`)

@@ -6,8 +6,8 @@ import { createLog } from '../../src/log.ts'
 import { createOfflineAdmin } from '../../src/server/admin-view/offline-admin.ts'
 import { createControl } from '../../src/server/owner-socket.ts'
 import type { Status } from '../../src/server/protocol.ts'
+import { takeLock } from '../../src/store/data-folder.ts'
 import { openStore, toStoreUrl } from '../../src/store/open.ts'
-import { takeLock } from '../../src/store/sqlite/database-file.ts'
 import type { VaultState } from '../../src/store/vault.ts'
 
 export const toStatus = (fields: Partial<Status> = {}): Status => ({

@@ -3,10 +3,8 @@
  * whether the database opens, is whole, has the schema of this program and sane times.
  */
 
-import { Database, constants as flagsOfSqlite } from 'bun:sqlite'
 import { accessSync, constants, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { listScheduled } from '../../backup/files.ts'
 import { requireSettled } from '../../backup/swap.ts'
 import { type Check, ok, problem, toFew, warning } from '../../documents/checks.ts'
@@ -21,10 +19,9 @@ import { LEAST_FREE_BYTES } from '../../server/disk.ts'
 import type { Status } from '../../server/protocol.ts'
 import { BACKUPS, filesIn } from '../../store/files.ts'
 import type { LedgerAudit, Space } from '../../store/ledger-store.ts'
-import { isBusy, toDatabaseTrouble } from '../../store/sqlite/database-file.ts'
-import { readSchemaState, requireCurrentSchema } from '../../store/sqlite/migrate.ts'
-import { databasePath } from '../../store/sqlite/open.ts'
-import { toStore } from '../../store/sqlite/store.ts'
+import { storeAt, toStoreUrl } from '../../store/open.ts'
+import { refusalOf } from '../../store/refusal.ts'
+import type { Store, StorePlace } from '../../store/store.ts'
 import { toCommandError } from '../command-error.ts'
 import { toAge, toAgo } from '../io.ts'
 
@@ -69,11 +66,12 @@ function whyClosed(folder: string, right: number): string | null {
 /** Rights of the group and of others. */
 const FOREIGN = 0o077
 const OURS =
-  /^(tollgate\.db(-wal|-shm)?|(serve|secret)\.lock|ledger\.mark|control\.sock|secret|journal|spool|backups|restore|logs|run|models\.d|engines)$/
+  /^((serve|secret)\.lock|ledger\.mark|control\.sock|secret|journal|spool|backups|restore|logs|run|models\.d|engines)$/
 
 /** Looks at the rights to the folder and what Tollgate keeps in it, and at whom that belongs to. */
 function checkModes(dataFolder: string, { mode, uid, gid }: Stats): Check {
-  const ours = filesIn(dataFolder).filter((name) => OURS.test(name))
+  const { main, beside } = storeAt(toStoreUrl(dataFolder)).files
+  const ours = filesIn(dataFolder).filter((name) => [main, ...beside].includes(name) || OURS.test(name))
   const inside = ours.flatMap((name) => [name, ...filesIn(join(dataFolder, name)).map((file) => join(name, file))])
   const open = (mode & FOREIGN) === 0 ? [] : ['the folder']
   const foreign: string[] = []
@@ -145,8 +143,6 @@ export function checkJournal(
   return checks.length > 0 ? checks : [ok('journal', 'No ledger rows wait that nobody sees to.')]
 }
 
-/** A writer holds up a reader for moments only, or for good. */
-const BUSY_MS = 1_000
 /** A clock that is this little behind the ledger has been corrected, not set wrong. */
 const SLACK_MS = 60_000
 
@@ -155,10 +151,11 @@ const SLACK_MS = 60_000
  * @param isAtRest whether no server runs.
  */
 export function inspectDatabase(dataFolder: string, { nowMs, isAtRest }: { nowMs: number; isAtRest: boolean }) {
-  const path = databasePath(dataFolder)
-  let sqlite: Database | null = null
+  const place = storeAt(toStoreUrl(dataFolder))
+  const path = join(dataFolder, place.files.main)
+  let store: Store | null = null
   const stopAt = (...checks: Check[]) => {
-    sqlite?.close()
+    store?.close()
     return { checks, store: null }
   }
   try {
@@ -167,46 +164,32 @@ export function inspectDatabase(dataFolder: string, { nowMs, isAtRest }: { nowMs
     if (lost !== null) return stopAt(problem('database', lost))
     const size = sizeOf(path)
     if (size === null) return stopAt(problem('database', toMissing(path, dataFolder)))
-    sqlite = openUntouched(path, isAtRest)
-    const damage = sqlite.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').get()?.quick_check
-    if (damage !== 'ok') return stopAt(problem('database', toDamaged(path, damage ?? 'the check says nothing')))
+    store = place.open({ untouched: isAtRest ? 'at_rest' : 'served' })
+    const damage = store.findDamage('quick')
+    if (damage !== null) return stopAt(problem('database', toDamaged(path, damage)))
     const whole = ok('database', `${path} is whole, ${toSizeText(size)}.`)
-    const schema = checkSchema(sqlite)
+    const schema = checkSchema(store)
     if (schema.status !== 'ok') return stopAt(whole, schema)
-    return { checks: [whole, schema, checkClock(sqlite, nowMs)], store: toStore(sqlite, dataFolder) }
+    return { checks: [whole, schema, checkClock(store.audit.newestMs(), nowMs)], store }
   } catch (error) {
-    return stopAt(problem('database', toTrouble(path, error)))
+    return stopAt(problem('database', toTrouble(place, path, error)))
   }
-}
-
-/**
- * Where no server runs and nothing is in the log, the file alone is all there is, and is read as it stands. Otherwise it is
- * opened like any database in use, whose side files are there already.
- */
-function openUntouched(path: string, isAtRest: boolean): Database {
-  const flags = flagsOfSqlite.SQLITE_OPEN_READONLY | flagsOfSqlite.SQLITE_OPEN_URI
-  const isWhole = isAtRest && (sizeOf(`${path}-wal`) ?? 0) === 0
-  const sqlite = new Database(`${pathToFileURL(path).href}${isWhole ? '?immutable=1' : ''}`, flags)
-  sqlite.run(`PRAGMA busy_timeout = ${BUSY_MS}`)
-  return sqlite
 }
 
 const toDamaged = (path: string, message: string) =>
   `${path} is damaged: ${message}. Stop the server and restore a backup.`
 
-function toTrouble(path: string, error: unknown): string {
-  const code = codeOf(error)
-  if (isBusy(code)) return `Another process keeps ${path} locked. Find it (fuser ${path}) and end it.`
-  const trouble = toDatabaseTrouble(path, error)
+function toTrouble(place: StorePlace, path: string, error: unknown): string {
+  if (refusalOf(error)?.reason === 'busy')
+    return `Another process keeps ${path} locked. Find it (fuser ${path}) and end it.`
+  const trouble = place.explain(error)
   if (trouble instanceof ServiceError) return toCommandError(trouble).message
   return `${path} cannot be read: ${messageOf(error)}. Run this as the user that the server runs as.`
 }
 
-function checkSchema(sqlite: Database): Check {
-  const { applied } = readSchemaState(sqlite)
+function checkSchema(store: Store): Check {
   try {
-    requireCurrentSchema(sqlite)
-    return ok('schema', `As this version has it (${count(applied.length, 'migration')}).`)
+    return ok('schema', `As this version has it (${count(store.requireCurrent(), 'migration')}).`)
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
     if (error.failure.kind === 'no_database')
@@ -215,17 +198,13 @@ function checkSchema(sqlite: Database): Check {
   }
 }
 
-/** Ids begin with their time, so that the last one is the newest. */
-function checkClock(sqlite: Database, nowMs: number): Check {
-  const newest = sqlite
-    .query<{ ms: number }, []>('SELECT created_ms AS ms FROM requests ORDER BY id DESC LIMIT 1')
-    .get()
-  const aheadMs = (newest?.ms ?? 0) - nowMs
-  if (newest === null || aheadMs <= SLACK_MS)
+function checkClock(newestMs: number | null, nowMs: number): Check {
+  const aheadMs = (newestMs ?? 0) - nowMs
+  if (newestMs === null || aheadMs <= SLACK_MS)
     return ok('clock', `${new Date(nowMs).toISOString()}, after all of the ledger.`)
   return warning(
     'clock',
-    `The newest request of the ledger is ${toAge(aheadMs)} in the future (${new Date(newest.ms).toISOString()}): this machine's clock was set back, or was wrong. Check it: budgets go by it.`,
+    `The newest request of the ledger is ${toAge(aheadMs)} in the future (${new Date(newestMs).toISOString()}): this machine's clock was set back, or was wrong. Check it: budgets go by it.`,
   )
 }
 

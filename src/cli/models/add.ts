@@ -21,8 +21,8 @@ import { explainDevice } from '../../catalog/process.ts'
 import { loadSource, type ModelFile } from '../../catalog/source.ts'
 import { toEditDocument } from '../../documents/catalog.ts'
 import { ServiceError } from '../../domain/service-error.ts'
-import { isServed } from '../../store/sqlite/database-file.ts'
-import { databasePath, prepareDataFolder } from '../../store/sqlite/open.ts'
+import { isServed, prepareDataFolder } from '../../store/data-folder.ts'
+import { storeAt, toStoreUrl } from '../../store/open.ts'
 import { toWriteLines } from '../catalog-changes.ts'
 import { CommandError, usageError } from '../command-error.ts'
 import { findServer } from '../control-client.ts'
@@ -37,7 +37,7 @@ export async function add(
   const { catalog, ...more } = flags
   const beside = await loadBeside(catalog, io)
   const model = toLocalModel(path, more, io, requireDevice(beside, more.device ?? null))
-  const isApplied = existsSync(databasePath(io.dataFolder))
+  const isApplied = storeAt(toStoreUrl(io.dataFolder)).exists()
   if (isApplied) await withStore(io, { readonly: true }, async (store) => requireFree(await store.readCatalog(), model))
   const declared = await declare(model, beside, io)
   if (isApplied) await apply(declared.file, io)
@@ -243,7 +243,7 @@ async function deleteRows(
   plan: boolean,
   io: Context,
 ): Promise<Edited | null> {
-  if (found !== null && !existsSync(databasePath(io.dataFolder))) return null
+  if (found !== null && !storeAt(toStoreUrl(io.dataFolder)).exists()) return null
   const by = { actor: 'cli', nowMs: io.nowMs(), isPlan: plan }
   try {
     return await withStore(io, { readonly: plan }, (store) => deleteServedModel(store, slug, by))

@@ -11,8 +11,7 @@ import { toOidcSettings } from '../../identity/oidc.ts'
 import { createFirstKey } from '../../keys/service.ts'
 import { createLog, type Log, traceOf } from '../../log.ts'
 import { type Server, startServer } from '../../server/server.ts'
-import { toDatabaseTrouble } from '../../store/sqlite/database-file.ts'
-import { databasePath } from '../../store/sqlite/open.ts'
+import { storeAt, toStoreUrl } from '../../store/open.ts'
 import { type Context, printJson, version } from '../io.ts'
 import { createServedCatalog } from './catalog.ts'
 import { type Started, toSelf, toWelcome } from './welcome.ts'
@@ -77,7 +76,7 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
     loadProcesses: served.loadProcesses,
   }).catch(async (error) => {
     await log.flush()
-    throw toDatabaseTrouble(databasePath(dataFolder), error)
+    throw storeAt(toStoreUrl(dataFolder)).explain(error)
   })
   const stopped = untilStopped(server, log, () => {
     if (isWatched && isQuiet) io.stderr(STOPPING)

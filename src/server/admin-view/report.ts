@@ -3,7 +3,6 @@
  * that takes: `reports-worker.ts` runs it, and `reports.ts` asks.
  */
 
-import { statSync } from 'node:fs'
 import type { WantedPage } from '../../admin/deps.ts'
 import { toAuditPageDocument } from '../../documents/audit.ts'
 import { toChargeDocument, toNames, toRequestPageDocument } from '../../documents/request.ts'
@@ -17,9 +16,9 @@ import { type FailuresOptions, reportFailures } from '../../ledger/failures.ts'
 import { findOwnRequest, toOwnFilter, toOwnRows, toRequestFilter } from '../../ledger/report-filter.ts'
 import { findRequest, listRequests } from '../../ledger/requests.ts'
 import { reportUsage, type UsageOptions } from '../../ledger/usage.ts'
-import type { ConfigStore, Configuration, KeyRows } from '../../store/config-store.ts'
+import type { Configuration, KeyRows } from '../../store/config-store.ts'
 import { openStore, toStoreUrl } from '../../store/open.ts'
-import { databasePath } from '../../store/sqlite/open.ts'
+import type { Store } from '../../store/store.ts'
 
 export type Question =
   | { kind: 'standings'; of: 'key' | 'team'; id: string | undefined }
@@ -59,15 +58,15 @@ export async function report(request: ReportRequest): Promise<ReportReply> {
 
 const clock = performance.now.bind(performance)
 
-let known: { file: string; rows: Configuration } | null = null
+let known: { store: string; rows: Configuration } | null = null
 
 /** All rows of the configuration, read where they have changed: with a thousand keys that takes as long as a report. */
-async function readRows(dataFolder: string, store: ConfigStore): Promise<Configuration> {
-  // Another file may have the same revision.
-  const file = `${statSync(databasePath(dataFolder)).ino} ${dataFolder}`
-  if (known?.file === file && known.rows.revision === (await store.readRevision())) return known.rows
-  const rows = await store.read()
-  known = { file, rows }
+async function readRows(opened: Store): Promise<Configuration> {
+  // Another one may have the same revision.
+  const store = opened.identify()
+  if (known?.store === store && known.rows.revision === (await opened.config.readRevision())) return known.rows
+  const rows = await opened.config.read()
+  known = { store, rows }
   return rows
 }
 
@@ -82,20 +81,20 @@ async function answer({ dataFolder, question, ownerId, nowMs, waiting, looks }: 
       case 'standings':
         return { kind: 'spent', spent: readSpent(opened.ledger, question.of, nowMs, question.id) }
       case 'usage': {
-        const rows = limited(await readRows(dataFolder, store))
+        const rows = limited(await readRows(opened))
         const options = { ...question.options, where: { ...question.options.where, ...toFilter(rows) } }
         const found = reportUsage(opened.usage, rows, options, { nowMs, clock })
         return toDocument(toUsageDocument(found, options.by, waiting, options.figures))
       }
       case 'failures': {
-        const rows = limited(await readRows(dataFolder, store))
+        const rows = limited(await readRows(opened))
         const options = { ...question.options, where: { ...question.options.where, ...toFilter(rows) } }
         const found = reportFailures(opened.failures, rows, options, { nowMs, clock })
         return toDocument(toFailuresDocument(found, waiting))
       }
       case 'requests': {
         const { limit, before, sinceMs, untilMs, ...wanted } = question.wanted
-        const rows = limited(await readRows(dataFolder, store))
+        const rows = limited(await readRows(opened))
         const filter = { ...toRequestFilter(wanted, rows, nowMs), ...toFilter(rows) }
         const options = { ...filter, limit, ...toDefined({ before, sinceMs, untilMs }) }
         const page = await listRequests(opened.requests, options, looks)
@@ -103,7 +102,7 @@ async function answer({ dataFolder, question, ownerId, nowMs, waiting, looks }: 
       }
       case 'request': {
         const reader = opened.requests
-        const rows = limited(await readRows(dataFolder, store))
+        const rows = limited(await readRows(opened))
         const found =
           ownerId === undefined
             ? await findRequest(reader, question.id, looks)

@@ -5,7 +5,8 @@
 import type { Database } from 'bun:sqlite'
 import type { Log } from '../../log.ts'
 import { createThread } from '../../threads/thread.ts'
-import type { CheckpointReply, CheckpointRequest } from './checkpoint-worker.ts'
+import type { Reached } from '../store.ts'
+import type { CheckpointMode, WorkerReply, WorkerRequest } from './worker.ts'
 
 /** Some 20 MB of WAL where each commit is of a few rows; under load the journal asks for one sooner. */
 const COMMITS_BETWEEN = 1_000
@@ -14,14 +15,12 @@ const MOST_WAL_BYTES = 64 * 1024 ** 2
 /** Where somebody reads in it, it is tried again once it is so much larger. */
 const GROWN = 1.25
 
-export type Reached = CheckpointReply['reached']
-
 export interface Checkpointer {
   /** Counts a commit. */
   note(): void
   /** Takes notice of how large the WAL is now. */
   noteSize(bytes: number): void
-  /** Runs one now, or joins the one that is under way and runs another. Resolves to where all is that was committed before. */
+  /** Runs one now, or joins the one that is under way and runs another. */
   run(): Promise<Reached>
   close(): void
 }
@@ -39,24 +38,26 @@ export function checkpointHere(writer: Database): boolean {
 }
 
 export function createCheckpointer(path: string, log: Log): Checkpointer {
-  const thread = createThread<CheckpointRequest, CheckpointReply>('store/sqlite/checkpoint-worker')
+  const thread = createThread<WorkerRequest, WorkerReply>('store/sqlite/worker')
   let commits = 0
   let cutAtBytes = MOST_WAL_BYTES
   let running: Promise<Reached> | null = null
 
-  const checkpoint = async (mode: CheckpointRequest['mode']): Promise<Reached> => {
+  const checkpoint = async (mode: CheckpointMode): Promise<Reached> => {
     try {
-      const reply = await thread.ask({ path, mode }, { owner: path })
+      const reply = await thread.ask({ path, kind: 'checkpoint', mode }, { owner: path })
       if (typeof reply === 'string') return 'nowhere'
-      if (reply.error) log.warn('checkpoint_failed', 'a checkpoint failed', { error: reply.error })
-      return reply.reached
+      if (reply.kind === 'reached') return reply.reached
+      log.warn('checkpoint_failed', 'a checkpoint failed', {
+        error: reply.kind === 'failed' ? reply.error : reply.kind,
+      })
     } catch (error) {
       log.warn('checkpoint_failed', 'the checkpoint thread failed', { error: String(error) })
-      return 'nowhere'
     }
+    return 'nowhere'
   }
 
-  const start = (mode: CheckpointRequest['mode'] = 'RESTART'): Promise<Reached> => {
+  const start = (mode: CheckpointMode = 'RESTART'): Promise<Reached> => {
     commits = 0
     running = checkpoint(mode).finally(() => {
       running = null

@@ -6,9 +6,9 @@ import type { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { ServiceError } from '../../domain/service-error.ts'
+import { takeLock } from '../data-folder.ts'
 import { freeBytesOf, toMebibytes } from '../files.ts'
-import { takeLock } from './database-file.ts'
-import { databasePath } from './open.ts'
+import { databasePath } from './files.ts'
 import { readSpace } from './prune.ts'
 
 export interface Compacted {

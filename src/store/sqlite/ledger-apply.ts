@@ -15,7 +15,7 @@ import {
   toAbandoned,
   toAbandonedCall,
 } from '../ledger-rows.ts'
-import type { LedgerStore, Rejected } from '../ledger-store.ts'
+import type { Leases, LedgerWriter, Rejected } from '../ledger-store.ts'
 import { refusalOf, StoreRefusal } from '../refusal.ts'
 import { createKeyUses, createRollup } from './ledger-rollup.ts'
 import {
@@ -42,8 +42,11 @@ const run = (statement: Statement, list: readonly (string | number | null)[]): C
 /** How a request stands: one that was given up still takes its outcome, and calls that turn up late. */
 type Found = ClosedRow | (OpenRow & { status: 'open' })
 
-/** @param checkpoint moves the log to the file, off the event loop where a server runs. */
-export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['checkpoint']) {
+/** Whose lease has ended. Parameter: the time. */
+const IS_GONE = 'instance NOT IN (SELECT id FROM instances WHERE lease_ends_ms > ?)'
+
+/** Works at once. */
+export function createLedgerWriter(sqlite: Database) {
   const rollup = createRollup(sqlite)
   const uses = createKeyUses(sqlite)
   const begin = sqlite.query('BEGIN IMMEDIATE')
@@ -60,8 +63,8 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
   const closeOpen = update('open')
   const closeAbandoned = update('abandoned')
   const find = sqlite.query<Found, [string]>(`SELECT ${selection(CLOSED)} FROM requests WHERE id = ?`)
-  const findOthers = sqlite.query<OpenRow, [string]>(
-    `SELECT ${selection(OPEN)} FROM requests WHERE status = 'open' AND instance <> ?`,
+  const findGone = sqlite.query<OpenRow, [number]>(
+    `SELECT ${selection(OPEN)} FROM requests WHERE status = 'open' AND ${IS_GONE}`,
   )
   const findTeam = sqlite.query<{ teamId: string | null }, [string]>('SELECT team_id AS teamId FROM keys WHERE id = ?')
 
@@ -83,9 +86,10 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
   const findCalls = sqlite.query<StoredCall, [string]>(
     `SELECT ${selection(CLOSED_CALL)} FROM calls WHERE request_id = ? ORDER BY number`,
   )
-  const findOthersCalls = sqlite.query<{ requestId: string }, [string]>(
-    `SELECT DISTINCT request_id AS requestId FROM calls WHERE status = 'open' AND instance <> ?`,
+  const findGoneCalls = sqlite.query<{ requestId: string }, [number]>(
+    `SELECT DISTINCT request_id AS requestId FROM calls WHERE status = 'open' AND ${IS_GONE}`,
   )
+  const forgetGone = sqlite.query('DELETE FROM instances WHERE lease_ends_ms <= ?')
 
   /** Makes these all the calls that the request has. */
   const replaceCalls = (requestId: string, rows: readonly ClosedCall[]) => {
@@ -187,7 +191,6 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
   }
 
   return {
-    checkpoint,
     apply(records: readonly LedgerRecord[]): Rejected[] {
       try {
         const settled = toSettled(records)
@@ -209,13 +212,42 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
       }
       return rejected
     },
-    abandonOthers: (instance: string): number =>
+    abandonGone: (nowMs: number): number =>
       inTransaction(() => {
-        const rows = findOthers.all(instance)
+        const rows = findGone.all(nowMs)
         for (const row of rows) abandon(row)
-        for (const { requestId } of findOthersCalls.all(instance)) closeStray(requestId)
+        for (const { requestId } of findGoneCalls.all(nowMs)) closeStray(requestId)
+        forgetGone.run(nowMs)
         return rows.length
       }),
+  } satisfies LedgerWriter
+}
+
+/** See `Leases`. */
+export function createLeases(sqlite: Database): Leases {
+  const endAll = sqlite.query('UPDATE instances SET lease_ends_ms = MIN(lease_ends_ms, ?)')
+  const insert = sqlite.query<{ epoch: number }, [string, number, number]>(
+    `INSERT INTO instances (id, epoch, started_ms, lease_ends_ms)
+     VALUES (?1, (SELECT COALESCE(MAX(epoch), 0) + 1 FROM instances), ?2, ?3)
+     ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, lease_ends_ms = excluded.lease_ends_ms RETURNING epoch`,
+  )
+  const renew = sqlite.query('UPDATE instances SET lease_ends_ms = ? WHERE id = ?')
+  const refusing = <T>(work: () => T): T => {
+    try {
+      return work()
+    } catch (error) {
+      throw refusalOf(error) ?? error
+    }
+  }
+  return {
+    begin: (instance, { fromMs, untilMs }, isAlone) =>
+      refusing(
+        sqlite.transaction(() => {
+          if (isAlone) endAll.run(fromMs)
+          return insert.get(instance, fromMs, untilMs)?.epoch ?? 0
+        }).immediate,
+      ),
+    renew: (instance, untilMs) => refusing(() => renew.run(untilMs, instance).changes > 0),
   }
 }
 

@@ -5,10 +5,10 @@
 import type { Database } from 'bun:sqlite'
 import { LATEST_MS, timeOfId, toFirstId } from '../../domain/id.ts'
 import { DAY_MS, HOUR_MS, hourOf } from '../../domain/time.ts'
+import { isServed } from '../data-folder.ts'
 import type { LedgerRecord } from '../ledger-rows.ts'
 import type { AuditCell, CallProblem, DayProblem, LedgerAudit, OpenRows } from '../ledger-store.ts'
-import { isServed } from './database-file.ts'
-import { countRequests } from './ledger-reader.ts'
+import { countRequests, readNewestMs } from './ledger-reader.ts'
 import { BETWEEN, DAY_SUMS, HISTOGRAMS, MEASURES, PLACE } from './ledger-rollup.ts'
 import { column, SLACK_MS, SUMMED, toIdAfter } from './ledger-schema.ts'
 
@@ -136,8 +136,8 @@ export function createLedgerAudit(sqlite: Database, dataFolder: string): LedgerA
   const callOf = sqlite.query<{ nanoUsd: number }, [string, number]>(
     'SELECT reserved_nano_usd AS nanoUsd FROM calls WHERE request_id = ? AND number = ?',
   )
-  const setting = (key: string) =>
-    sqlite.query<{ value: string }, [string]>('SELECT value FROM settings WHERE key = ?').get(key)?.value ?? null
+  const lastInstance = () =>
+    sqlite.query<{ id: string }, []>('SELECT id FROM instances ORDER BY epoch DESC LIMIT 1').get()?.id ?? null
 
   const isMissing = (record: LedgerRecord): boolean => {
     const request = requestOf.get(record.kind === 'call' ? record.call.requestId : record.row.id)
@@ -166,11 +166,12 @@ export function createLedgerAudit(sqlite: Database, dataFolder: string): LedgerA
     callProblems: (hourMs) =>
       checkCalls.all(toFirstId(hourMs), toIdAfter(hourMs + HOUR_MS)).filter(({ requests }) => requests > 0),
     open: () => sqlite.query<OpenRows, []>(OPEN_ROWS).all(),
-    living: () => (isServed(dataFolder) ? setting('instance') : null),
-    lastInstance: () => setting('instance'),
+    living: () => (isServed(dataFolder) ? lastInstance() : null),
+    lastInstance,
     missing: (records) => records.filter(isMissing).length,
     count: () => countRequests(sqlite),
     has: (requestId) => requestOf.get(requestId) !== null,
+    newestMs: () => readNewestMs(sqlite),
   }
 }
 

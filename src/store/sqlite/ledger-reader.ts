@@ -78,6 +78,10 @@ const COUNT = `
 export const countRequests = (sqlite: Database): number =>
   sqlite.query<{ requests: number }, []>(COUNT).get()?.requests ?? 0
 
+/** Ids begin with their time, so that the last one is the newest. */
+export const readNewestMs = (sqlite: Database): number | null =>
+  sqlite.query<{ ms: number }, []>('SELECT created_ms AS ms FROM requests ORDER BY id DESC LIMIT 1').get()?.ms ?? null
+
 const MINUTE_MS = 60_000
 
 interface Reserved {

@@ -204,6 +204,15 @@ export const keyUses = sqliteTable('key_uses', {
   lastModel: text('last_model').notNull(),
 })
 
+/** Runs of servers: what one has open is given up once its lease has ended. */
+export const instances = sqliteTable('instances', {
+  id: text('id').primaryKey(),
+  /** Later than that of every run before it. */
+  epoch: integer('epoch').notNull().unique(),
+  startedMs: integer('started_ms').notNull(),
+  leaseEndsMs: integer('lease_ends_ms').notNull(),
+})
+
 type Value = string | number | null
 
 const fieldsOf = <T extends object>(group: T) => Object.keys(group) as (keyof T & string)[]

@@ -4,7 +4,7 @@
  * nothing, and a rebuilt table would take its children with it) and checked before it commits.
  */
 import type { Database } from 'bun:sqlite'
-import { closeSync, mkdirSync, openSync, readSync, rmSync } from 'node:fs'
+import { mkdirSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import initial from '../../../drizzle/0000_initial.sql' with { type: 'text' }
 import routeFacts from '../../../drizzle/0001_route_facts.sql' with { type: 'text' }
@@ -35,9 +35,11 @@ import computeMs from '../../../drizzle/0025_compute_ms.sql' with { type: 'text'
 import ceilings from '../../../drizzle/0026_ceilings.sql' with { type: 'text' }
 import aRowForEachCall from '../../../drizzle/0027_a_row_for_each_call.sql' with { type: 'text' }
 import catalogLayers from '../../../drizzle/0028_catalog_layers.sql' with { type: 'text' }
+import instances from '../../../drizzle/0029_instances.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 import { BACKUPS, beginPart, filesIn, findLack, finishPart, removeParts } from '../files.ts'
 import { isDiskFull } from '../refusal.ts'
+import { readHeader } from './files.ts'
 import { readSpace } from './prune.ts'
 
 export interface Migration {
@@ -76,6 +78,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0026_ceilings', sql: ceilings },
   { name: '0027_a_row_for_each_call', sql: aRowForEachCall },
   { name: '0028_catalog_layers', sql: catalogLayers },
+  { name: '0029_instances', sql: instances },
 ]
 
 export interface SchemaState {
@@ -121,11 +124,11 @@ export function migrate(
   for (const migration of state.missing) apply(sqlite, migration, nowMs)
 }
 
-/** Refuses to let a command work on another schema version: only `serve` migrates. */
-export function requireCurrentSchema(sqlite: Database): void {
+/** Refuses to let a command work on another schema version: only `serve` migrates. Counts the migrations. */
+export function requireCurrentSchema(sqlite: Database): number {
   const state = readSchemaState(sqlite)
   if (state.unknown.length > 0) throw newerSchema(state.unknown)
-  if (state.missing.length === 0) return
+  if (state.missing.length === 0) return state.applied.length
   if (state.applied.length === 0) {
     requireEmpty(sqlite)
     const { filename } = sqlite
@@ -160,8 +163,8 @@ function keepCopy(sqlite: Database, dataFolder: string, nowMs: number): void {
   const folder = join(dataFolder, BACKUPS)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   removeParts(folder)
-  // Versions before this one wrote a copy under its final name at once.
-  for (const copy of copiesIn(folder).filter((copy) => !isWhole(copy)))
+  // Versions before this one wrote a copy under its final name at once, and SQLite writes its beginning last.
+  for (const copy of copiesIn(folder).filter((copy) => readHeader(copy) === null))
     for (const path of [copy, `${copy}-journal`]) rmSync(path, { force: true })
   const file = join(folder, `before-migration-${new Date(nowMs).toISOString().replace(/[:.]/g, '-')}.sqlite`)
   const lack = findLack(readSpace(sqlite), folder, dataFolder)
@@ -189,18 +192,6 @@ const copiesIn = (folder: string): string[] =>
   filesIn(folder)
     .filter((name) => COPY.test(name))
     .map((name) => join(folder, name))
-
-/** SQLite writes the beginning of a copy last. */
-function isWhole(copy: string): boolean {
-  const head = Buffer.alloc(15)
-  const file = openSync(copy, 'r')
-  try {
-    readSync(file, head)
-  } finally {
-    closeSync(file)
-  }
-  return head.toString('latin1') === 'SQLite format 3'
-}
 
 function apply(sqlite: Database, migration: Migration, nowMs: number): void {
   sqlite.run('PRAGMA foreign_keys = OFF')

@@ -2,14 +2,14 @@
  * Opens the database file with the pragmas that everything else relies on, in the order that matters: how long to wait
  * comes first, since switching to WAL may have to. The server's writer never waits inside SQLite; commands wait up to 5 s.
  */
-import { Database } from 'bun:sqlite'
-import { accessSync, chmodSync, constants, existsSync, mkdirSync, statSync } from 'node:fs'
-import { join } from 'node:path'
-import { codeOf, messageOf } from '../../domain/error.ts'
+import { constants, Database } from 'bun:sqlite'
+import { existsSync, statSync } from 'node:fs'
+import { pathToFileURL } from 'node:url'
 import { ServiceError } from '../../domain/service-error.ts'
 import type { ConfigStore } from '../config-store.ts'
 import { createConfigStore } from './config-store.ts'
-import { toDatabaseTrouble } from './database-file.ts'
+import { toDatabaseTrouble } from './errors.ts'
+import { databasePath } from './files.ts'
 import { requireCurrentSchema } from './migrate.ts'
 
 export const COMMAND_BUSY_MS = 5_000
@@ -18,49 +18,6 @@ export interface OpenOptions {
   /** How long a statement waits for another writer, in ms. 0 for the server's writer. */
   busyMs: number
   readonly?: boolean
-}
-
-/** Path of the database in a data folder. */
-export const databasePath = (dataFolder: string) => join(dataFolder, 'tollgate.db')
-
-/**
- * Makes the data folder, for its owner alone, or checks that the one that is there can be written; whoever made that
- * chose its mode. Throws a ServiceError that says why not.
- */
-export function prepareDataFolder(dataFolder: string): void {
-  try {
-    const made = mkdirSync(dataFolder, { recursive: true, mode: 0o700 })
-    if (made !== undefined) {
-      chmodSync(dataFolder, 0o700)
-      return
-    }
-    const found = statSync(dataFolder)
-    if (!found.isDirectory()) throw new Error('it is a file')
-    accessSync(dataFolder, constants.W_OK | constants.X_OK)
-    // Root may write anywhere, also where the owner asked for the opposite.
-    if ((found.mode & constants.S_IWUSR) === 0) throw new Error('it cannot be written')
-  } catch (cause) {
-    throw new ServiceError(
-      { kind: 'data_unwritable', dataFolder },
-      `Cannot use ${dataFolder} as the data folder: ${reasonOf(cause)}.`,
-    )
-  }
-}
-
-/**
- * Throws a ServiceError that says why, where a command cannot look into a data folder. One that is not there has no database,
- * which is for others to say.
- */
-export function requireReadable(dataFolder: string): void {
-  try {
-    if (!statSync(dataFolder).isDirectory()) throw new ServiceError({ kind: 'no_folder' }, `${dataFolder} is a file.`)
-    accessSync(dataFolder, constants.R_OK | constants.X_OK)
-  } catch (error) {
-    const code = codeOf(error)
-    if (code === 'EACCES' || code === 'EPERM')
-      throw new ServiceError({ kind: 'data_unreadable', dataFolder }, `This user may not look into ${dataFolder}.`)
-    if (code !== 'ENOENT' && code !== 'ENOTDIR') throw error
-  }
 }
 
 /** Opens an existing or new database file. The caller closes it. */
@@ -100,28 +57,23 @@ export function openForCommand(
  * Opens the store of a data folder for one look at it, in a process that goes on. Drizzle finalizes none of its statements, and as long
  * as one is left a connection that is closed keeps its files, and in the end a lock: taken from the connection's own cache, they go with it.
  */
-export function openForLook(dataFolder: string): { sqlite: Database; store: ConfigStore } {
-  const opened = openForCommand(dataFolder, { readonly: true })
-  opened.sqlite.prepare = opened.sqlite.query
-  return opened
+export function openForLook(dataFolder: string): Database {
+  const { sqlite } = openForCommand(dataFolder, { readonly: true })
+  sqlite.prepare = sqlite.query
+  return sqlite
 }
 
-/** What a server notes in the settings table for others: who keeps the ledger now. */
-export type Fact = 'instance'
+/** A writer holds up a reader for moments only, or for good. */
+const UNTOUCHED_BUSY_MS = 1_000
 
-/** Throws what SQLite says. */
-export function writeFact(writer: Database, fact: Fact, value: string, nowMs: number): void {
-  writer
-    .query(
-      `INSERT INTO settings (key, value, updated_ms) VALUES (?, ?, ?)
-       ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_ms = excluded.updated_ms`,
-    )
-    .run(fact, value, nowMs)
-}
-
-function reasonOf(cause: unknown): string {
-  const code = codeOf(cause)
-  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') return 'it cannot be written'
-  if (code === 'EEXIST' || code === 'ENOTDIR') return 'there is a file of that name'
-  return messageOf(cause)
+/**
+ * Opens whatever is there. Where no server runs and nothing is in the log, the file alone is all there is, and is read as it stands.
+ * Otherwise it is opened like any database in use, whose side files are there already.
+ */
+export function openUntouched(path: string, isAtRest: boolean): Database {
+  const isWhole = isAtRest && (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0
+  const flags = constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI
+  const sqlite = new Database(`${pathToFileURL(path).href}${isWhole ? '?immutable=1' : ''}`, flags)
+  sqlite.run(`PRAGMA busy_timeout = ${UNTOUCHED_BUSY_MS}`)
+  return sqlite
 }

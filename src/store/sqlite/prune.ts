@@ -1,6 +1,6 @@
 /**
  * Takes old rows out of the ledger and the configuration, and gives freed pages back to the disk, a slice at a time: each is one short
- * transaction, complete in itself, so that a kill between two of them, or in one, loses nothing. `upkeep-worker.ts` runs them.
+ * transaction, complete in itself, so that a kill between two of them, or in one, loses nothing. `worker.ts` runs them.
  */
 import type { Database } from 'bun:sqlite'
 import { toFirstId } from '../../domain/id.ts'

@@ -1,45 +1,78 @@
-/** The first store, in the SQLite file of a data folder: contract in `../store.ts`. `../open.ts` opens it. */
+/** The first store, in the SQLite file of a data folder: contract in `../store.ts`. `../open.ts` finds it. */
 import type { Database } from 'bun:sqlite'
-import type { StoreOptions } from '../open.ts'
-import type { Store } from '../store.ts'
+import { existsSync, statSync } from 'node:fs'
+import type { ConfigStore } from '../config-store.ts'
+import type { Store, StoreOptions, StorePlace } from '../store.ts'
 import { compactDatabase } from './compact.ts'
 import { createConfigStore } from './config-store.ts'
+import { toDatabaseTrouble } from './errors.ts'
+import { databasePath, FILES, readHeader } from './files.ts'
 import { createIdentityStore } from './identity-store.ts'
 import { createLedgerAudit } from './ledger-audit.ts'
 import { createLedgerReader } from './ledger-reader.ts'
-import { openForCommand, openForLook } from './open.ts'
+import { requireCurrentSchema } from './migrate.ts'
+import { openForCommand, openForLook, openUntouched } from './open.ts'
 import { readSpace } from './prune.ts'
 import { createFailureReader, createRequestReader } from './request-reader.ts'
 import { createUsageReader } from './usage-reader.ts'
 
-export function openSqliteStore(dataFolder: string, { readonly = false, isLook = false }: StoreOptions): Store {
-  const { sqlite } = isLook ? openForLook(dataFolder) : openForCommand(dataFolder, { readonly })
-  return toStore(sqlite, dataFolder)
+export function sqliteAt(dataFolder: string): StorePlace {
+  const path = databasePath(dataFolder)
+  return {
+    files: FILES,
+    exists: () => existsSync(path),
+    open: (options = {}) => toStore(open(dataFolder, options), dataFolder),
+    serve: async (options) => (await import('./served.ts')).openServed(path, dataFolder, options),
+    openCopy: async (file, options) => (await import('./copy.ts')).openCopy(file, options),
+    readShutOut: async (busyMs) => (await import('./shut-out.ts')).readShutOut(path, busyMs),
+    explainFile: (file) => (readHeader(file) === null ? 'is not a database' : null),
+    explain: (error) => toDatabaseTrouble(path, error),
+  }
+}
+
+function open(dataFolder: string, { readonly = false, isLook = false, untouched }: StoreOptions): Database {
+  if (untouched) return openUntouched(databasePath(dataFolder), untouched === 'at_rest')
+  return isLook ? openForLook(dataFolder) : openForCommand(dataFolder, { readonly }).sqlite
 }
 
 /** Each part is made when it is asked for: a command needs one or two. */
-export const toStore = (sqlite: Database, dataFolder: string): Store => ({
-  config: createConfigStore(sqlite),
-  get identity() {
-    return createIdentityStore(sqlite)
-  },
-  get ledger() {
-    return createLedgerReader(sqlite)
-  },
-  get requests() {
-    return createRequestReader(sqlite)
-  },
-  get usage() {
-    return createUsageReader(sqlite)
-  },
-  get failures() {
-    return createFailureReader(sqlite)
-  },
-  get audit() {
-    return createLedgerAudit(sqlite, dataFolder)
-  },
-  space: () => readSpace(sqlite),
-  copyTo: (file) => void sqlite.query('VACUUM INTO ?').run(file),
-  compact: () => compactDatabase(sqlite, dataFolder),
-  close: () => sqlite.close(),
-})
+export function toStore(sqlite: Database, dataFolder: string): Store {
+  let config: ConfigStore | null = null
+  return {
+    get config() {
+      config ??= createConfigStore(sqlite)
+      return config
+    },
+    get identity() {
+      return createIdentityStore(sqlite)
+    },
+    get ledger() {
+      return createLedgerReader(sqlite)
+    },
+    get requests() {
+      return createRequestReader(sqlite)
+    },
+    get usage() {
+      return createUsageReader(sqlite)
+    },
+    get failures() {
+      return createFailureReader(sqlite)
+    },
+    get audit() {
+      return createLedgerAudit(sqlite, dataFolder)
+    },
+    identify: () => `${statSync(databasePath(dataFolder)).ino} ${dataFolder}`,
+    space: () => readSpace(sqlite),
+    findDamage: (how) => findDamage(sqlite, how),
+    requireCurrent: () => requireCurrentSchema(sqlite),
+    copyTo: (file) => void sqlite.query('VACUUM INTO ?').run(file),
+    compact: () => compactDatabase(sqlite, dataFolder),
+    close: () => sqlite.close(),
+  }
+}
+
+function findDamage(sqlite: Database, how: 'quick' | 'all'): string | null {
+  const check = how === 'quick' ? 'quick_check' : 'integrity_check'
+  const said = sqlite.query<Record<string, string>, []>(`PRAGMA ${check}(1)`).get()?.[check]
+  return said === 'ok' ? null : (said ?? 'the check says nothing')
+}

@@ -4,7 +4,7 @@ import { timeOfId, toFirstId } from '../../domain/id.ts'
 import { createThread } from '../../threads/thread.ts'
 import type { LedgerUpkeep } from '../ledger-store.ts'
 import { readSpace } from './prune.ts'
-import type { UpkeepReply, UpkeepRequest } from './upkeep-worker.ts'
+import type { WorkerReply, WorkerRequest } from './worker.ts'
 
 const IDLE_MS = 10_000
 
@@ -19,14 +19,14 @@ export function createLedgerUpkeep(
   sqlite: Database,
   now: () => number,
 ): LedgerUpkeep & { close(): void } {
-  const thread = createThread<UpkeepRequest, UpkeepReply>('store/sqlite/upkeep-worker', { idleMs: IDLE_MS })
+  const thread = createThread<WorkerRequest, WorkerReply>('store/sqlite/worker', { idleMs: IDLE_MS })
   // By its ids alone it would go through all that is old; where that index is not there, this throws.
   const open = sqlite.query<{ id: string }, [string]>(
     `SELECT id FROM requests INDEXED BY requests_open WHERE status = 'open' AND id < ?`,
   )
   const oldest = sqlite.query<{ id: string }, []>('SELECT id FROM requests ORDER BY id LIMIT 1')
 
-  const ask = async (request: UpkeepRequest) => {
+  const ask = async (request: WorkerRequest) => {
     const reply = await thread.ask(request, { owner: path })
     if (typeof reply === 'string' || reply.kind === 'busy') return 'busy'
     if (reply.kind === 'failed') throw new Error(reply.error)

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { databasePath } from '../../../src/store/sqlite/open.ts'
+import { databasePath } from '../../../src/store/sqlite/files.ts'
 import { findWrongCharges } from '../../support/charges.ts'
 import { judgeAnswers } from './answers.ts'
 import { judgeAttempts } from './attempts.ts'

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { statSync } from 'node:fs'
 import { type Checkpointer, createCheckpointer } from '../../../src/store/sqlite/checkpoint.ts'
-import { databasePath } from '../../../src/store/sqlite/open.ts'
+import { databasePath } from '../../../src/store/sqlite/files.ts'
 import { createFolder, createTestLog, type Folder } from '../../ledger/fixture.ts'
 
 let folder: Folder

@@ -2,9 +2,10 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { rmSync, statSync } from 'node:fs'
-import { takeLock } from '../../../src/store/sqlite/database-file.ts'
+import { takeLock } from '../../../src/store/data-folder.ts'
+import { databasePath } from '../../../src/store/sqlite/files.ts'
 import { migrate } from '../../../src/store/sqlite/migrate.ts'
-import { databasePath, openDatabase } from '../../../src/store/sqlite/open.ts'
+import { openDatabase } from '../../../src/store/sqlite/open.ts'
 import { type Bench, createBench } from '../../cli/run.ts'
 
 let bench: Bench

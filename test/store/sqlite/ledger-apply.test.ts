@@ -1,8 +1,9 @@
 /** Applying ledger records: idempotent, order-free, and the rollup always the sum of the rows. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { LedgerRecord } from '../../../src/store/ledger-rows.ts'
-import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerWriter } from '../../../src/store/sqlite/ledger-apply.ts'
 import {
+  abandonOthers,
   contentsOf,
   createFolder,
   type Folder,
@@ -23,7 +24,7 @@ beforeEach(() => {
 })
 afterEach(() => folder.close())
 
-const createHere = () => createLedgerStore(folder.database, async () => true)
+const createHere = () => createLedgerWriter(folder.database)
 
 /** What the audit says of the rollup; open rows are another matter. */
 function differences(): unknown[] {
@@ -60,7 +61,7 @@ describe('any order and repetition of the same records', () => {
   test('gives the same ledger and the same rollup', () => {
     const applier = createHere()
     applier.apply(records)
-    applier.abandonOthers('here')
+    abandonOthers(folder.database, 'here')
     const expected = contentsOf(folder.database)
     expect(expected.requests).toHaveLength(rows.length)
     expect(differences()).toEqual([])
@@ -77,10 +78,10 @@ describe('any order and repetition of the same records', () => {
       for (let at = 0; at < shuffled.length; ) {
         const size = 1 + pick(6)
         expect(applier.apply(shuffled.slice(at, at + size))).toEqual([])
-        if (pick(3) === 0) applier.abandonOthers('here')
+        if (pick(3) === 0) abandonOthers(folder.database, 'here')
         at += size
       }
-      applier.abandonOthers('here')
+      abandonOthers(folder.database, 'here')
       expect({ round, ...contentsOf(folder.database) }).toEqual({ round, ...expected })
       expect(differences()).toEqual([])
     }
@@ -91,7 +92,7 @@ test('an abandoned row costs what it had reserved, estimated, and counts as an e
   const applier = createHere()
   const row = toOpen({ instance: 'gone' })
   applier.apply([opening(row), opening(toOpen())])
-  expect(applier.abandonOthers('here')).toBe(1)
+  expect(abandonOthers(folder.database, 'here')).toBe(1)
   const cell = {
     requests: 1,
     errors: 1,

@@ -2,8 +2,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type LedgerRecord, type OpenRow, toFirstCall } from '../../../src/store/ledger-rows.ts'
-import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerWriter } from '../../../src/store/sqlite/ledger-apply.ts'
 import {
+  abandonOthers,
   callGrowing,
   calling,
   contentsOf,
@@ -28,8 +29,8 @@ afterEach(() => folder.close())
 
 /** Throws where a record does not fit. */
 function createHere() {
-  const { apply, abandonOthers } = createLedgerStore(folder.database, async () => true)
-  return { abandonOthers, apply: (records: readonly LedgerRecord[]) => expect(apply(records)).toEqual([]) }
+  const { apply } = createLedgerWriter(folder.database)
+  return { apply: (records: readonly LedgerRecord[]) => expect(apply(records)).toEqual([]) }
 }
 
 const findings = () => findingsOf(folder.database, folder.path)
@@ -41,7 +42,7 @@ function play(steps: readonly Step[]) {
   for (const table of ['requests', 'calls', 'usage_hourly', 'usage_daily']) folder.database.run(`DELETE FROM ${table}`)
   const applier = createHere()
   for (const step of [...steps, 'abandon'] as const) {
-    if (step === 'abandon') applier.abandonOthers('here')
+    if (step === 'abandon') abandonOthers(folder.database, 'here')
     else applier.apply([step])
   }
   return contentsOf(folder.database)
@@ -123,7 +124,7 @@ test('a call that no outcome names is gone with the next start, or never there w
   applier.apply([settling(toSettled(early))])
   applier.apply([opening(late), settling(toSettled(late)), calling(toCall(late, 2))])
   expect(contentsOf(folder.database).calls).toMatchObject([{ request_id: early.id, status: 'open' }])
-  expect(applier.abandonOthers('here')).toBe(0)
+  expect(abandonOthers(folder.database, 'here')).toBe(0)
   expect(contentsOf(folder.database).calls).toEqual([])
   expect(findings()).toEqual([])
 })
@@ -132,14 +133,14 @@ test('a call whose request is lost keeps its reserve, until that request turns u
   const row = toOpen({ instance: 'gone' })
   const applier = createHere()
   applier.apply([calling(toCall(row, 2))])
-  applier.abandonOthers('here')
+  abandonOthers(folder.database, 'here')
   expect(contentsOf(folder.database)).toMatchObject({
     requests: [],
     calls: [{ status: 'abandoned', cost_nano_usd: 9_100, estimated: 1 }],
     rollup: [],
   })
   applier.apply([opening(row)])
-  applier.abandonOthers('here')
+  abandonOthers(folder.database, 'here')
   expect(contentsOf(folder.database).rollup).toMatchObject([{ requests: 1, cost_nano_usd: 18_100 }])
   expect(findings()).toEqual([])
 })
@@ -149,7 +150,7 @@ test('a settle of which one call does not fit leaves nothing of itself', () => {
   const bad = toSettledCall(toCall(row, 3))
   Reflect.set(bad, 'promptTokens', null)
   const settle = settling(toSettled(row, { attempts: 3 }), [toSettledCall(toCall(row, 2)), bad])
-  const rejected = createLedgerStore(folder.database, async () => true).apply([opening(row), settle])
+  const rejected = createLedgerWriter(folder.database).apply([opening(row), settle])
   expect(rejected.map(({ record }) => record)).toEqual([settle])
   expect(contentsOf(folder.database)).toMatchObject({ requests: [{ status: 'open' }], calls: [], rollup: [] })
 })

@@ -3,9 +3,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { type LedgerRecord, withFirstCall } from '../../../src/store/ledger-rows.ts'
 import type { LedgerReader } from '../../../src/store/ledger-store.ts'
-import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerWriter } from '../../../src/store/sqlite/ledger-apply.ts'
 import { createLedgerReader, SPEND_QUERIES } from '../../../src/store/sqlite/ledger-reader.ts'
 import {
+  abandonOthers,
   calling,
   createFolder,
   type Folder,
@@ -23,7 +24,7 @@ const HOUR_MS = 3_600_000
 
 let folder: Folder
 let reader: LedgerReader
-const commit = (...records: LedgerRecord[]) => createLedgerStore(folder.database, async () => true).apply(records)
+const commit = (...records: LedgerRecord[]) => createLedgerWriter(folder.database).apply(records)
 beforeEach(() => {
   folder = createFolder()
   reader = createLedgerReader(folder.database)
@@ -76,7 +77,7 @@ describe('spent', () => {
     expect(ofKey(HOUR)).toBe(810)
     commit(settling(toSettled(settled, { costNanoUsd: 9, attempts: 2 }), [toSettledCall(further, { costNanoUsd: 4 })]))
     expect(ofKey(HOUR)).toBe(709)
-    createLedgerStore(folder.database, async () => true).abandonOthers('here')
+    abandonOthers(folder.database, 'here')
     expect(ofKey(HOUR)).toBe(709)
   })
 
@@ -135,7 +136,7 @@ describe('recent', () => {
       [2, 2_042],
     ]
     expect(shown()).toEqual(both)
-    createLedgerStore(folder.database, async () => true).abandonOthers('here')
+    abandonOthers(folder.database, 'here')
     expect(shown()).toEqual(both)
   })
 

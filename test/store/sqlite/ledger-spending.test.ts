@@ -1,9 +1,10 @@
 /** What lists of keys and teams learn from the ledger: sums by period for all of them at once, and when each was last used. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { LedgerRecord } from '../../../src/store/ledger-rows.ts'
-import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerWriter } from '../../../src/store/sqlite/ledger-apply.ts'
 import { createLedgerReader, SPENDING_QUERIES } from '../../../src/store/sqlite/ledger-reader.ts'
 import {
+  abandonOthers,
   calling,
   createFolder,
   type Folder,
@@ -28,14 +29,14 @@ const SPANS = {
 }
 
 let folder: Folder
-let store: ReturnType<typeof createLedgerStore>
+let store: ReturnType<typeof createLedgerWriter>
 const commit = (...records: LedgerRecord[]) => store.apply(records)
 const spending = (kind: 'key' | 'team', id?: string) =>
   Object.fromEntries(createLedgerReader(folder.database).spending(kind, SPANS, id))
 const lastUse = () => spending('key')['key-a']?.lastUse
 beforeEach(() => {
   folder = createFolder()
-  store = createLedgerStore(folder.database, async () => true)
+  store = createLedgerWriter(folder.database)
 })
 afterEach(() => folder.close())
 
@@ -90,7 +91,7 @@ describe('the last use of a key', () => {
     commit(settling(toSettled(first, { status: 'failed', httpStatus: 502 })))
     expect(lastUse()).toEqual({ atMs: HOUR, model: 'acme/large' })
     commit(opening({ ...last, instance: 'gone' }))
-    store.abandonOthers('here')
+    abandonOthers(folder.database, 'here')
     expect(lastUse()).toEqual(use)
   })
 

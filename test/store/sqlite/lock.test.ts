@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { isServed, takeLock } from '../../../src/store/sqlite/database-file.ts'
+import { isServed, takeLock } from '../../../src/store/data-folder.ts'
 
 let folder: string
 const children: Bun.Subprocess[] = []
@@ -20,7 +20,7 @@ afterEach(async () => {
 
 /** Another process that takes the lock and keeps it until it is killed. */
 async function holder() {
-  const lock = resolve(import.meta.dir, '../../../src/store/sqlite/database-file.ts')
+  const lock = resolve(import.meta.dir, '../../../src/store/data-folder.ts')
   const script = `const { takeLock } = await import(${JSON.stringify(lock)})
     globalThis.unlock = takeLock(${JSON.stringify(folder)}); console.log('held'); setInterval(() => {}, 1000)`
   const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', stderr: 'ignore' })

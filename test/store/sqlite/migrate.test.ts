@@ -10,7 +10,7 @@ import { revertCatalog } from '../../../src/catalog/apply.ts'
 import { HOUR_MS } from '../../../src/domain/time.ts'
 import { toSnapshot } from '../../../src/store/snapshot.ts'
 import { createConfigStore } from '../../../src/store/sqlite/config-store.ts'
-import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerWriter } from '../../../src/store/sqlite/ledger-apply.ts'
 import * as ledgerSchema from '../../../src/store/sqlite/ledger-schema.ts'
 import {
   MIGRATIONS,
@@ -23,7 +23,7 @@ import { openDatabase } from '../../../src/store/sqlite/open.ts'
 import * as identitySchema from '../../../src/store/sqlite/schema.ts'
 import * as schema from '../../../src/store/sqlite/schema.ts'
 import { mountSmallDisk, whyNoSmallDisk } from '../../e2e/crash-trouble.ts'
-import { contentsOf, HOUR, settling, toOpen, toSettled } from '../../ledger/fixture.ts'
+import { abandonOthers, contentsOf, HOUR, settling, toOpen, toSettled } from '../../ledger/fixture.ts'
 
 const DRIZZLE = resolve(import.meta.dir, '../../../drizzle')
 const NOW = Date.UTC(2026, 10, 21, 12)
@@ -220,7 +220,7 @@ test('each call of a request that took several has a row from then on, and a kil
     { number: 2, status: 'failed', cost_nano_usd: 0, reserved_nano_usd: 8_000 },
   ]
   expect(contentsOf(database).calls).toMatchObject([...ended, { number: 3, status: 'open' }, ...ofSettled])
-  createLedgerStore(database, async () => true).abandonOthers('here')
+  abandonOthers(database, 'here')
   expect(contentsOf(database).calls).toMatchObject([
     ...ended,
     { number: 3, status: 'abandoned', cost_nano_usd: 100 },
@@ -369,7 +369,7 @@ test.each([
       const open = toOpen({ createdMs: HOUR + hours * 3_600_000, ...(hours % 2 ? fields : {}) })
       return settling(toSettled(open, hours % 3 ? fields : { firstTokenMs: null }))
     })
-    createLedgerStore(database, async () => true).apply(records)
+    createLedgerWriter(database).apply(records)
     const { days } = contentsOf(database)
     expect(days.length).toBeGreaterThan(40)
     database.run(undo)

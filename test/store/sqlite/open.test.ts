@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { prepareDataFolder, requireReadable } from '../../../src/store/sqlite/open.ts'
+import { prepareDataFolder, requireReadable } from '../../../src/store/data-folder.ts'
 
 let parent: string
 beforeEach(() => {

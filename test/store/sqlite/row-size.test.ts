@@ -1,7 +1,7 @@
 /** What a request costs on the disk for as long as it is kept: in the table, its indexes and the rollup together. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mintId, mintTag } from '../../../src/domain/id.ts'
-import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerWriter } from '../../../src/store/sqlite/ledger-apply.ts'
 import { readSpace } from '../../../src/store/sqlite/prune.ts'
 import { createFolder, type Folder, HOUR, settling, toOpen, toSettled } from '../../ledger/fixture.ts'
 import { createRandom } from '../../support/random.ts'
@@ -47,7 +47,7 @@ test('a common request takes some 400 bytes, also where forty keys share out thr
       toSettled({ ...open, reservedNanoUsd: 41_234_567 }, { ...tokens, ...times, costNanoUsd, upstreamRequestId }),
     )
   }
-  const store = createLedgerStore(folder.database, async () => true)
+  const store = createLedgerWriter(folder.database)
   const toBytes = () => {
     const { pages, freePages, pageBytes } = readSpace(folder.database)
     return (pages - freePages) * pageBytes

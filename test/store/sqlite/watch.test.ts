@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createKey } from '../../../src/keys/service.ts'
 import type { ConfigStore, Watch } from '../../../src/store/config-store.ts'
 import { createConfigStore, createWatch } from '../../../src/store/sqlite/config-store.ts'
-import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerWriter } from '../../../src/store/sqlite/ledger-apply.ts'
 import { createFolder, createTestLog, type Folder, HOUR, opening, toOpen } from '../../ledger/fixture.ts'
 import { until } from '../../support/until.ts'
 
@@ -72,7 +72,7 @@ test('commits of our own ledger ask for no revision, and those of others change 
   watch = createWatch(writer, 0, async () => void changes++)
   await until('the first poll', () => queries.version > 0)
   const asked = queries.revision
-  const applier = createLedgerStore(folder.database, async () => true)
+  const applier = createLedgerWriter(folder.database)
   for (let i = 0; i < 5; i++) {
     applier.apply([opening(toOpen())])
     const polls = queries.version

@@ -3,18 +3,20 @@
  * key that it has; sessions, people who were disabled since, tokens that were revoked since, and passwords, codes and passkeys that are others by
  * now. Reads and writes tables that every version has had.
  */
-import type { Database } from 'bun:sqlite'
-
-/** Of a database: when each key was revoked, and until when each of its secrets works; null = no end. */
-export interface KnownKeys {
-  revokedMs: ReadonlyMap<string, number | null>
-  secretEndsMs: ReadonlyMap<string, number | null>
-  /** Keys that had ended before then may be missing: retention removes them. 0 = none was removed. */
-  keysFromMs: number
-}
+import { Database } from 'bun:sqlite'
+import type { Held, Kept, KnownAdmin, KnownKeys, KnownPeople, ShutOut } from '../store.ts'
+import { countRequests, readNewestMs } from './ledger-reader.ts'
 
 /** Throws what SQLite says where the tables cannot be read. */
-export function readKnown(sqlite: Database): KnownKeys {
+export function readShutOut(path: string, busyMs: number): ShutOut {
+  using sqlite = new Database(path, { readonly: true })
+  sqlite.run(`PRAGMA busy_timeout = ${busyMs}`)
+  return { held: readHeld(sqlite), keys: readKeys(sqlite), people: readPeople(sqlite) }
+}
+
+const readHeld = (sqlite: Database): Held => ({ requests: countRequests(sqlite), newestMs: readNewestMs(sqlite) })
+
+function readKeys(sqlite: Database): KnownKeys {
   const keys = sqlite.query<{ id: string; ms: number | null }, []>('SELECT id, revoked_ms AS ms FROM keys').all()
   const secrets = sqlite
     .query<{ hash: string; ms: number | null }, []>('SELECT hash, expires_ms AS ms FROM key_secrets')
@@ -27,18 +29,14 @@ export function readKnown(sqlite: Database): KnownKeys {
   }
 }
 
-/** What was kept from coming back. */
-export interface Kept {
-  /** Names of keys that stay revoked. */
-  revoked: string[]
-  /** Secrets that stay ended. */
-  secretsEnded: number
-  /** Names of keys that are in force and have no secret left: another one was made after the backup. */
-  withoutSecret: string[]
-}
+/** See `StoreCopy.keepShutOut`. */
+export const keepShutOut = (copy: Database, { keys, people }: ShutOut, nowMs: number): Kept => ({
+  ...keepKeysOut(copy, keys, nowMs),
+  people: keepPeopleOut(copy, people),
+})
 
 /** Has the keys of a copy let nobody in whom the other database would not have let in by the same secret. */
-export function keepRevoked(copy: Database, known: KnownKeys, nowMs: number): Kept {
+function keepKeysOut(copy: Database, known: KnownKeys, nowMs: number): Omit<Kept, 'people'> {
   const revoke = copy.query('UPDATE keys SET revoked_ms = ? WHERE id = ?')
   const end = copy.query('UPDATE key_secrets SET expires_ms = ? WHERE hash = ?')
   const keys = copy
@@ -54,7 +52,7 @@ export function keepRevoked(copy: Database, known: KnownKeys, nowMs: number): Ke
          SET value = MAX(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER))`,
       )
       .run(String(known.keysFromMs), nowMs)
-  const kept: Kept = { revoked: [], secretsEnded: 0, withoutSecret: [] }
+  const kept: Omit<Kept, 'people'> = { revoked: [], secretsEnded: 0, withoutSecret: [] }
   for (const { id, name, createdMs } of keys) {
     const isRemoved = !known.revokedMs.has(id) && createdMs < known.keysFromMs
     const revokedMs = isRemoved ? known.keysFromMs : known.revokedMs.get(id)
@@ -85,30 +83,12 @@ const secretsOf = (copy: Database, keyId: string) =>
     )
     .all(keyId)
 
-/** What a database says of how people and scripts come in; nothing, where it is older than that. */
-export interface KnownPeople {
-  admins: readonly KnownAdmin[]
-  /** When each token was revoked, by its id. */
-  tokens: ReadonlyMap<string, number | null>
-  passkeys: readonly Passkey[]
-}
-
-interface KnownAdmin {
-  id: string
-  password_hash: string | null
-  code_hash: string | null
-  code_expires_ms: number | null
-  disabled_ms: number | null
-}
-
 const PASSKEY = [
   ...['id', 'admin_id', 'name', 'credential_id', 'public_key', 'counter', 'transports', 'rp_id', 'created_ms'],
   'used_ms',
-] as const
-type Passkey = Record<(typeof PASSKEY)[number], string | number | null>
+]
 
-/** Throws what SQLite says where the tables cannot be read. */
-export function readPeople(sqlite: Database): KnownPeople {
+function readPeople(sqlite: Database): KnownPeople {
   const isThere = sqlite.query<object, [string]>("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?")
   const all = <Row>(table: string, columns: readonly string[]) =>
     isThere.get(table) === null ? [] : sqlite.query<Row, []>(`SELECT ${columns.join(', ')} FROM ${table}`).all()
@@ -116,19 +96,13 @@ export function readPeople(sqlite: Database): KnownPeople {
   return {
     admins: all<KnownAdmin>('admins', ['id', 'password_hash', 'code_hash', 'code_expires_ms', 'disabled_ms']),
     tokens: new Map(tokens.map(({ id, revoked_ms: ms }) => [id, ms])),
-    passkeys: all<Passkey>('admin_passkeys', PASSKEY),
+    passkeys: all<KnownPeople['passkeys'][number]>('admin_passkeys', PASSKEY),
   }
 }
 
-/** Who was kept from coming back, by name. */
-export interface KeptPeople {
-  disabled: string[]
-  tokens: string[]
-}
-
 /** Has the people whom the other database knows come in to a copy as they do there, or not at all. */
-export function keepShutOut(copy: Database, known: KnownPeople): KeptPeople {
-  const kept: KeptPeople = { disabled: [], tokens: [] }
+function keepPeopleOut(copy: Database, known: KnownPeople): Kept['people'] {
+  const kept: Kept['people'] = { disabled: [], tokens: [] }
   const admin = copy.query<{ name: string; disabled_ms: number | null }, [string]>(
     'SELECT name, disabled_ms FROM admins WHERE id = ?',
   )
@@ -145,7 +119,7 @@ export function keepShutOut(copy: Database, known: KnownPeople): KeptPeople {
     `INSERT INTO admin_passkeys (${PASSKEY.join(', ')}) VALUES (${PASSKEY.map(() => '?').join(', ')}) ON CONFLICT DO NOTHING`,
   )
   for (const passkey of known.passkeys)
-    if (admin.get(String(passkey.admin_id)) !== null) add.run(...PASSKEY.map((column) => passkey[column]))
+    if (admin.get(String(passkey.admin_id)) !== null) add.run(...PASSKEY.map((column) => passkey[column] ?? null))
   const tokens = copy.query<{ id: string; name: string }, []>(
     'SELECT id, name FROM admin_tokens WHERE revoked_ms IS NULL ORDER BY id',
   )
@@ -156,9 +130,4 @@ export function keepShutOut(copy: Database, known: KnownPeople): KeptPeople {
     kept.tokens.push(name)
   }
   return kept
-}
-
-/** Whoever has the cookie of one that has ended since would be signed in again. */
-export function endSessions(copy: Database): void {
-  copy.run('DELETE FROM admin_sessions')
 }

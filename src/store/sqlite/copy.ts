@@ -1,0 +1,35 @@
+/** A copy of a database in one file, such as a backup: contract in `../store.ts`. */
+import { Database } from 'bun:sqlite'
+import type { StoreCopy } from '../store.ts'
+import { createLedgerWriter } from './ledger-apply.ts'
+import { migrate, readSchemaState } from './migrate.ts'
+import { keepShutOut } from './shut-out.ts'
+import { toStore } from './store.ts'
+
+/** No server has its folder. */
+const NOWHERE = '/nonexistent'
+
+export function openCopy(file: string, { readonly = false } = {}): StoreCopy {
+  const sqlite = new Database(file, readonly ? { readonly } : { readwrite: true })
+  if (!readonly) {
+    // What a plain copy of files has brought in its log becomes a part of the one file.
+    sqlite.run('PRAGMA journal_mode = DELETE')
+    // A kill loses it anyway, so that it needs no journal of its own; whoever closes it syncs it.
+    sqlite.run('PRAGMA journal_mode = MEMORY')
+    sqlite.run('PRAGMA synchronous = OFF')
+  }
+  return {
+    store: toStore(sqlite, NOWHERE),
+    get writer() {
+      return createLedgerWriter(sqlite)
+    },
+    update(nowMs) {
+      if (readSchemaState(sqlite).applied.length === 0) return false
+      migrate(sqlite, null, nowMs)
+      sqlite.run('PRAGMA foreign_keys = ON')
+      return true
+    },
+    keepShutOut: (other, nowMs) => keepShutOut(sqlite, other, nowMs),
+    [Symbol.dispose]: () => sqlite.close(),
+  }
+}

@@ -1,0 +1,40 @@
+/** What SQLite's error codes mean for whoever asked, in a store's words. Light: every command loads it. Pure. */
+import { codeOf, messageOf } from '../../domain/error.ts'
+import { ServiceError } from '../../domain/service-error.ts'
+
+/** Why the database as a whole takes nothing; null where something else is to blame, such as one bad row. */
+export function reasonOfCode(code: string): 'busy' | 'full' | 'broken' | null {
+  if (/^SQLITE_(BUSY|LOCKED)/.test(code)) return 'busy'
+  if (/^SQLITE_(FULL|IOERR_SHMSIZE)/.test(code)) return 'full'
+  return /^SQLITE_(IOERR|READONLY|CANTOPEN|NOMEM|CORRUPT|NOTADB|PROTOCOL|PERM|AUTH)/.test(code) ? 'broken' : null
+}
+
+/** Whether somebody else is at work on the database. */
+export const isBusy = (error: unknown): boolean => reasonOfCode(codeOf(error)) === 'busy'
+
+/** Whether the disk had no room for what was written to it. */
+export const isFullCode = (code: string): boolean => /^SQLITE_(FULL|IOERR_WRITE)/.test(code)
+
+const UNUSABLE: readonly [code: RegExp, what: string][] = [
+  [/^SQLITE_NOTADB/, 'is not a database'],
+  [/^SQLITE_(CORRUPT|FORMAT)/, 'is damaged'],
+  [/^SQLITE_IOERR/, 'cannot be read or written'],
+]
+/** A statement of ours that does not fit the tables, of which the migrations say that they are there. */
+const NO_SUCH = /^no such (table|column)|has no column named/
+
+/** Turns what SQLite threw into a ServiceError where the file is to blame; anything else is returned as it is. */
+export function toDatabaseTrouble(path: string, error: unknown): unknown {
+  const code = codeOf(error)
+  const said = messageOf(error)
+  const what = UNUSABLE.find(([pattern]) => pattern.test(code))?.[1]
+  if (what) return new ServiceError({ kind: 'database_unusable', path }, `${path} ${what} (${said}).`)
+  if (code.startsWith('SQLITE_') && NO_SUCH.test(said))
+    return new ServiceError({ kind: 'database_unusable', path }, `${path} is not whole (${said}).`)
+  if (/^SQLITE_(READONLY|CANTOPEN|PERM|AUTH)/.test(code))
+    return new ServiceError(
+      { kind: 'database_unwritable', path },
+      `${path} cannot be opened for reading and writing (${said}).`,
+    )
+  return error
+}

@@ -1,0 +1,49 @@
+/** The database of a running server, which has it to itself: contract in `../store.ts`. */
+import type { ServedStore, ServeOptions } from '../store.ts'
+import { type Checkpointer, checkpointHere, createCheckpointer } from './checkpoint.ts'
+import { createConfigStore } from './config-store.ts'
+import { watchFiles } from './files.ts'
+import { createIdentityStore } from './identity-store.ts'
+import { createLeases, createLedgerWriter } from './ledger-apply.ts'
+import { createLedgerReader } from './ledger-reader.ts'
+import { MIGRATIONS, migrate, readSchemaState } from './migrate.ts'
+import { COMMAND_BUSY_MS, openDatabase } from './open.ts'
+import { createLedgerUpkeep } from './upkeep.ts'
+
+export function openServed(path: string, dataFolder: string, { startedMs, now, log }: ServeOptions): ServedStore {
+  using opening = new DisposableStack()
+  const writer = openDatabase(path, { busyMs: COMMAND_BUSY_MS })
+  opening.defer(() => writer.close())
+  const { applied, missing } = readSchemaState(writer)
+  if (applied.length > 0 && missing.length > 0)
+    log.warn('database_updating', 'updating the database to this version; a million requests may take half a minute', {
+      migrations: missing.length,
+    })
+  migrate(writer, dataFolder, startedMs)
+  const upkeep = createLedgerUpkeep(path, writer, now)
+  opening.defer(upkeep.close)
+  let checkpointer: Checkpointer | null = null
+  let isThere = () => true
+  opening.defer(() => checkpointer?.close())
+  const opened = opening.move()
+
+  return {
+    config: createConfigStore(writer),
+    identity: createIdentityStore(writer),
+    ledger: createLedgerReader(writer),
+    writer: createLedgerWriter(writer),
+    leases: createLeases(writer),
+    upkeep,
+    schema: MIGRATIONS.at(-1)?.name ?? '',
+    begin() {
+      writer.run('PRAGMA busy_timeout = 0')
+      writer.run('PRAGMA wal_autocheckpoint = 0')
+      checkpointer = createCheckpointer(path, log)
+      isThere = watchFiles(path, checkpointer.noteSize)
+    },
+    isThere: () => isThere(),
+    checkpoint: async () => checkpointer?.run() ?? (checkpointHere(writer) ? 'file' : 'nowhere'),
+    noteCommit: () => checkpointer?.note(),
+    close: () => opened.dispose(),
+  }
+}
