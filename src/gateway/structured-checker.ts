@@ -1,8 +1,7 @@
 /**
  * Has what a model wrote checked away from the event loop, so that one key's hostile schemas keep nobody else waiting: keys
  * take turns; nearly every check is done in a moment, a slow one gives way where another key waits, and a key that has had
- * one goes to another thread for a minute, where only its like are, and not for long twice with the same schema. A key
- * whose slow checks have taken seconds within a minute waits.
+ * one goes to another thread for a minute, where only its like are. A key whose slow checks have taken seconds within a minute waits.
  *
  * To end a thread frees whoever waits for it, but not the processor: the runtime stops a script between any two steps, but
  * not within a regular expression, which gives up by itself after a second or two.
@@ -19,14 +18,9 @@ const MEMORY_MS = 60_000
 interface Slow {
   atMs: number
   tookMs: number
-  /** Hash of the schema that all the time there is was not enough for; null where it was, or where there was none. */
-  schema: number | bigint | null
 }
 
-/**
- * Which keys have had slow checks in the last minute, and what these took. A key and a schema
- * begin anew when a minute has passed. Pure; time comes in, from a clock that never steps.
- */
+/** Which keys have had slow checks in the last minute, and what these took. Pure; time comes in, from a clock that never steps. */
 export class SlowKeys {
   /** By key, the oldest first. */
   readonly #slow = new Map<string, Slow[]>()
@@ -37,23 +31,15 @@ export class SlowKeys {
     private readonly nowMs: () => number,
   ) {}
 
-  /** Notes a slow check. @param schema where it was ended after all the time that there is. */
-  note(shareId: string, tookMs: number, schema: string | null): void {
-    const slow = { atMs: this.nowMs(), tookMs, schema: schema === null ? null : Bun.hash(schema) }
-    this.#slow.set(shareId, [...this.#of(shareId), slow])
+  /** Notes a slow check. */
+  note(shareId: string, tookMs: number): void {
+    this.#slow.set(shareId, [...this.#of(shareId), { atMs: this.nowMs(), tookMs }])
   }
 
   /** Whether a check of the key was slow. */
   isSlow(shareId: string): boolean {
     // Nearly always there is none.
     return this.#slow.has(shareId) && this.#of(shareId).length > 0
-  }
-
-  /** Whether all the time there is was not enough for this schema. */
-  isTimedOut(shareId: string, schema: string | null): boolean {
-    if (schema === null || !this.#slow.has(shareId)) return false
-    const hash = Bun.hash(schema)
-    return this.#of(shareId).some((each) => each.schema === hash)
   }
 
   /** How long until the key may have anything checked; 0 where it may now. */
@@ -131,22 +117,21 @@ export function createChecker(options: CheckerOptions = {}): Checker {
   const run = async ({ request, limitMs, ...ask }: CheckTask): Promise<CheckReply | NoReply> => {
     const { owner } = ask
     const quickMs = Math.min(QUICK_MS, limitMs)
-    const noteSlow = (reply: CheckReply | NoReply, ofMs: number) => {
-      if (reply === 'late') slowKeys.note(owner, quickMs, null)
-      else if (reply === 'limit') slowKeys.note(owner, ofMs, request.schema)
-      else if (typeof reply !== 'string' && reply.tookMs > QUICK_MS) slowKeys.note(owner, reply.tookMs, null)
+    const noteSlow = (reply: CheckReply | NoReply) => {
+      if (reply === 'late') slowKeys.note(owner, quickMs)
+      else if (reply === 'limit') slowKeys.note(owner, limitMs)
+      else if (typeof reply !== 'string' && reply.tookMs > QUICK_MS) slowKeys.note(owner, reply.tookMs)
     }
     if (!slowKeys.isSlow(owner)) {
       const reply = await quick.ask(request, { ...ask, limitMs, lateMs: quickMs })
-      noteSlow(reply, limitMs)
+      noteSlow(reply)
       // Each of those that wait may take as long.
       if (slowKeys.isSlow(owner)) quick.dismiss(owner)
       if (reply !== 'late' && reply !== 'dismissed') return reply
     }
     if (slowKeys.waitMs(owner) > 0) return 'dismissed'
-    const timeMs = slowKeys.isTimedOut(owner, request.schema) ? quickMs : limitMs
-    const reply = await patient.ask(request, { ...ask, limitMs: timeMs })
-    noteSlow(reply, timeMs)
+    const reply = await patient.ask(request, { ...ask, limitMs })
+    noteSlow(reply)
     if (slowKeys.waitMs(owner) > 0) patient.dismiss(owner)
     return reply
   }

@@ -215,8 +215,8 @@ class LimitedRequest implements EnteredRequest, Reservation {
 
   /** Counts it in, and takes a slot, with its key and its team or with neither. */
   enter(nowMs: number): Decision<EnteredRequest> {
-    const byKey = this.keyRates?.requestRefusal(this.key.limits, nowMs) ?? null
-    const byTeam = this.teamRates?.requestRefusal(this.#teamLimits, nowMs) ?? null
+    const byKey = this.keyRates?.refusal('entry', this.key.limits, 0, nowMs) ?? null
+    const byTeam = this.teamRates?.refusal('entry', this.#teamLimits, 0, nowMs) ?? null
     const full = this.#toRateError(byKey, byTeam, nowMs)
     if (full) return full
     this.#keySlot = this.keyRates?.take(0, nowMs) ?? null
@@ -268,8 +268,8 @@ class LimitedRequest implements EnteredRequest, Reservation {
     { monotonicMs, wallMs }: Moment,
   ): Decision<Reservation> | BudgetRefusal {
     // Check all of it, and only then take.
-    const byKey = this.keyRates?.tokenRefusal(this.key.limits, tokens, monotonicMs) ?? null
-    const byTeam = this.teamRates?.tokenRefusal(this.#teamLimits, tokens, monotonicMs) ?? null
+    const byKey = this.keyRates?.refusal('admission', this.key.limits, tokens, monotonicMs) ?? null
+    const byTeam = this.teamRates?.refusal('admission', this.#teamLimits, tokens, monotonicMs) ?? null
     const full = this.#toRateError(byKey, byTeam, monotonicMs)
     if (full) return full
     const budget = this.budgets.reserve(this.key, this.team, cost, counting, wallMs)

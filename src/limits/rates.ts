@@ -195,21 +195,11 @@ export class RateLimiter {
     return this.underWay === 0 && window.used('requests', nowMs) === 0 && window.used('tokens', nowMs) === 0
   }
 
-  /** Checks whether one more request has room, whatever it asks for. Changes nothing. */
-  requestRefusal(limits: Limits, nowMs: number): RateRefusal | null {
-    return this.#refusal('entry', limits, 0, nowMs)
-  }
-
-  /** Checks whether there is room for so many tokens. Changes nothing. */
-  tokenRefusal(limits: Limits, tokens: number, nowMs: number): RateRefusal | null {
-    return this.#refusal('admission', limits, tokens, nowMs)
-  }
-
   /** Checks whether a call of so many tokens has room: first what no waiting helps. Changes nothing. */
   callRefusal(limits: Limits, tokens: number, nowMs: number): RateRefusal | null {
-    const byTokens = this.tokenRefusal(limits, tokens, nowMs)
+    const byTokens = this.refusal('admission', limits, tokens, nowMs)
     if (byTokens?.retryAfterMs === null) return byTokens
-    return this.requestRefusal(limits, nowMs) ?? byTokens
+    return this.refusal('entry', limits, 0, nowMs) ?? byTokens
   }
 
   /** Counts a request in, room or not. What it asks for in tokens may come later. */
@@ -218,7 +208,8 @@ export class RateLimiter {
     return new Slot(this, this.window.add(1, tokens, nowMs), tokens)
   }
 
-  #refusal(at: LimitRule['at'], limits: Limits, tokens: number, nowMs: number): RateRefusal | null {
+  /** Checks whether one more request has room at its entry, or so many tokens at its admission. Changes nothing. */
+  refusal(at: LimitRule['at'], limits: Limits, tokens: number, nowMs: number): RateRefusal | null {
     for (const name of AT[at]) {
       const limit = limits[name]
       const refusal = limit === null ? null : RULES[name].check(limit, this, tokens, nowMs)

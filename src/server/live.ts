@@ -2,7 +2,6 @@
  * What a running server goes by: the snapshot of its configuration and, beside the database, what keys have used up and how
  * upstreams are doing. Filled from the store and the ledger at start, renewed with each change. Built by `server.ts`.
  */
-
 import type { DialectName } from '../domain/dialects.ts'
 import { LATEST_MS } from '../domain/id.ts'
 import { NO_PROCESSES, type ProcessSpecs } from '../domain/model-server.ts'
@@ -19,7 +18,7 @@ import type { ConfigStore } from '../store/config-store.ts'
 import type { LedgerReader } from '../store/ledger-store.ts'
 import { toSnapshot } from '../store/snapshot.ts'
 import type { Vault } from '../store/vault.ts'
-import { createPaced } from '../threads/paced.ts'
+import { createPaced } from '../threads/pace.ts'
 import type { Backend, Readiness } from '../upstreams/backend.ts'
 import type { ServedFacts } from './served.ts'
 

@@ -1,9 +1,10 @@
 /** Rebuilds of what a server goes by, paced: real changes of a real database, with a clock and pauses of the test's own. */
+
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createKey, revokeKey } from '../../src/keys/service.ts'
 import type { Configuration } from '../../src/store/config-store.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
-import { createPaced } from '../../src/threads/paced.ts'
+import { createPaced } from '../../src/threads/pace.ts'
 import { createFolder, type Folder, HOUR } from '../ledger/fixture.ts'
 
 const RUN_MS = 20

@@ -74,10 +74,8 @@ const DISK = {
 /** An upstream that no model leads to may be as it likes. */
 const isMissed = ({ state, targets }: UpstreamHealth) => (state === 'down' || state === 'refused') && targets.length > 0
 
-/** What the admin API tells of them. */
-export const toOwnStatus = (parts: WatchedParts) => ({
+const toOwnStatus = (parts: WatchedParts) => ({
   readiness: toReadiness(parts),
-  reasons: toReasons(parts),
   ledger: parts.ledger.state(),
   disk: parts.disk.state(),
   in_flight: parts.load.inFlight,
@@ -85,22 +83,18 @@ export const toOwnStatus = (parts: WatchedParts) => ({
 })
 
 export function toStatus(parts: WatchedParts, snapshot: Snapshot, run: RunFacts): Status {
-  const { ledger, load, overload, disk, health, fleet, figuresOf } = parts
+  const { overload, health, fleet, figuresOf } = parts
   return {
     version: run.version,
     instance: run.instance,
     started_ms: run.started_ms,
     pid: process.pid,
     url: run.url,
-    readiness: toReadiness(parts),
-    ledger: ledger.state(),
+    ...toOwnStatus(parts),
     lost: run.lost,
-    disk: disk.state(),
     config_revision: snapshot.revision,
     backups: run.backups,
     full: overload.reason,
-    in_flight: load.inFlight,
-    buffered_bytes: load.bufferedBytes,
     files: run.files,
     untrusted_proxy: run.untrusted_proxy,
     upstreams: toUpstreamStatuses(snapshot, health.states(), fleet, figuresOf),
@@ -121,27 +115,18 @@ export interface ServingDeps extends Pick<Serving, 'settings' | 'test' | 'chat'>
   backupKeep: number
 }
 
-export function createServing({
-  live,
-  health,
-  ledger,
-  fleet,
-  speeds,
-  watched,
-  shelf,
-  run,
-  backupKeep,
-  ...rest
-}: ServingDeps): Serving {
+export function createServing(deps: ServingDeps): Serving {
+  const { live, health, fleet, speeds, watched, settings, test, chat } = deps
   return {
-    ...rest,
+    ...{ settings, test, chat },
     async status() {
-      const [{ waiting }, all] = await Promise.all([ledger.flush(), shelf.list()])
-      const { version, url, started_ms, lost, backups } = run()
+      const [{ waiting }, all] = await Promise.all([deps.ledger.flush(), deps.shelf.list()])
+      const { version, url, started_ms, lost, backups } = deps.run()
       return {
         ...toOwnStatus(watched),
+        reasons: toReasons(watched),
         ...{ version, url, started_ms, lost, waiting },
-        backups: { ...backups, keep: backupKeep, newest_ms: all.at(-1)?.madeMs ?? null },
+        backups: { ...backups, keep: deps.backupKeep, newest_ms: all.at(-1)?.madeMs ?? null },
       }
     },
     environment: {},
