@@ -2,17 +2,17 @@
  * What members have of their own: `/admin/api/own`. Their keys, what their team may use, and what they are told of the ledger, as others are
  * of all. No filter leads beyond keys of their own: whose those are is settled where the ledger is read.
  */
+
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { OwnTeam, toTeamDocument } from '../documents/key.ts'
 import { PublicModel } from '../documents/model.ts'
 import { createOwnKeys, requireMember } from '../identity/own-keys.ts'
 import type { Principal } from '../identity/principal.ts'
-import { showTeam } from '../keys/teams.ts'
+import { showTeam } from '../keys/service.ts'
 import { toOwnFilter, toOwnRows, toRequestFilter } from '../ledger/report-filter.ts'
 import { access, isStillLetIn } from './access.ts'
-import type { AdminDeps } from './deps.ts'
-import { type LastingAsker, toAnswer } from './deps.ts'
+import { type AdminDeps, type LastingAsker, toAnswer } from './deps.ts'
 import { ownKeysController, toOwn } from './keys.ts'
 import { FilterQuery, ListQuery, REQUESTS, toLasting, toWanted, toWantedPage } from './requests.ts'
 import { toUsageOptions, USAGE, UsageQuery } from './usage.ts'

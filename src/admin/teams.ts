@@ -1,12 +1,13 @@
 /** Teams: `/admin/api/teams`. */
+
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { Changed, Key, Team, toKeyDocument, toTeamDocument } from '../documents/key.ts'
 import { readNames } from '../identity/admins.ts'
 import { toChanges } from '../keys/changes.ts'
 import { TEAM_FIELDS, type TeamChanges } from '../keys/definition.ts'
+import { createTeam, editTeam, listTeams, showTeam } from '../keys/service.ts'
 import { toFirstStanding } from '../keys/standing.ts'
-import { createTeam, editTeam, listTeams, showTeam } from '../keys/teams.ts'
 import type { StoredTeam } from '../store/config-store.ts'
 import { access } from './access.ts'
 import { actors, inForce } from './changes.ts'

@@ -11,16 +11,8 @@ import type { Log } from '../log.ts'
 import { createThread, type NoReply, type ThreadOptions } from '../threads/thread.ts'
 import type { CountReply, CountRequest } from './count-worker.ts'
 import { bytesOfExtras, estimatePrompt, TOKENS_PER_MESSAGE as MOST_PER_MESSAGE, tokensOfBytes } from './estimate.ts'
-import {
-  CAPTURED_BYTES,
-  type Excerpt,
-  endOfPiece,
-  extrapolate,
-  PROMPT_BYTES,
-  toExcerpt,
-  toPromptExcerpt,
-} from './excerpt.ts'
-import { bytesOfBase64, type Images, moreOfImages, mostMoreOfImages, readBase64, tokensOfSpeech } from './media.ts'
+import { CAPTURED_BYTES, type Excerpt, extrapolate, PROMPT_BYTES, toExcerpt, toPromptExcerpt } from './excerpt.ts'
+import { type Images, moreOfImages, mostMoreOfImages, tokensOfSpeech } from './media.ts'
 import { type Prompt, toMedia, toPrompt, unreadBytes } from './prompt.ts'
 
 /** What a prompt comes to by a count. */
@@ -58,7 +50,7 @@ const LETTERS_PER_TOKEN = 3
  *
  * @param tokens as o200k counts it.
  */
-export function toOther({ texts, bytes }: TextSlice, tokens: number): number {
+export function toOther({ texts, bytes }: Pick<Excerpt, 'texts' | 'bytes'>, tokens: number): number {
   let letters = 0
   for (const text of texts) letters += countLetters(text)
   const spelled = bytes - letters + letters / LETTERS_PER_TOKEN
@@ -78,43 +70,6 @@ function countLetters(text: string): number {
 }
 const SPACE = 0x20
 
-/** A part of what a model reads that is quick to tokenise, and its UTF-8 bytes. */
-interface TextSlice {
-  texts: string[]
-  bytes: number
-}
-
-/** UTF-16 units: of a hostile text, some tenths of a second. Others' counts take their turn between two slices. */
-const SLICE_CHARS = 16_384
-const MOST_TEXTS = 1_000
-
-/** Cuts what a model reads into slices, in order. */
-export function* toSlices(prompt: Prompt): Generator<TextSlice> {
-  let slice: TextSlice = { texts: [], bytes: 0 }
-  for (const text of piecesOf(prompt)) {
-    slice.texts.push(text)
-    slice.bytes += Buffer.byteLength(text)
-    if (slice.bytes < SLICE_CHARS && slice.texts.length < MOST_TEXTS) continue
-    yield slice
-    slice = { texts: [], bytes: 0 }
-  }
-  if (slice.texts.length > 0) yield slice
-}
-
-function* piecesOf({ texts, files }: Prompt): Generator<string> {
-  for (const text of texts) {
-    for (let at = 0; at < text.length; ) {
-      const end = endOfPiece(text, at + SLICE_CHARS, text.length)
-      yield text.slice(at, end)
-      at = end
-    }
-  }
-  for (const file of files) {
-    const bytes = bytesOfBase64(file)
-    for (let at = 0; at < bytes; at += SLICE_CHARS) yield readBase64(file, at, SLICE_CHARS).toString()
-  }
-}
-
 /** What an upstream sent in one call, as far as it was kept. */
 export interface CapturedOutput {
   /** One text a choice, so that choices which come interleaved count as they do one after the other. */
@@ -133,8 +88,8 @@ export interface Counter {
   /** Counts a prompt, for a context in doubt. Null where it could not be counted in time. */
   prompt(shareId: string, body: AnyRequest): Promise<number | null>
   /**
-   * Counts all of a prompt, for a budget that is nearly spent; what is beyond MOST_COUNTED_BYTES, or is not counted in time,
-   * has a token a byte. Null where nothing could be counted in time.
+   * Counts all of a prompt, for a budget that is nearly spent; what is beyond MOST_COUNTED_BYTES has a token a byte. Null where it could not
+   * be counted in time.
    */
   bound(shareId: string, body: AnyRequest): Promise<Bound | null>
   close(): void
@@ -191,22 +146,15 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
     return tokens + toFrame(prompt) + prompt.audio + prompt.images + prompt.others
   }
   const boundPrompt = async (shareId: string, body: AnyRequest): Promise<Bound | null> => {
-    const endMs = performance.now() + timeoutMs
     const prompt = toPrompt(body)
     const { messages, audio, images, others, otherBytes } = prompt
     const frame = toFrame(prompt)
-    let tokens = 0
-    let other = 0
-    let bytes = 0
-    for (const slice of toSlices(prompt)) {
-      const isWithin = bytes < MOST_COUNTED_BYTES && performance.now() < endMs
-      const sums = isWithin ? await count(shareId, [slice.texts]) : null
-      if (sums === null && bytes === 0) return null
-      const counted = sums?.[0]
-      tokens += counted ?? slice.bytes
-      other += counted === undefined ? slice.bytes : toOther(slice, counted)
-      bytes += slice.bytes
-    }
+    const excerpt = toPromptExcerpt(prompt, MOST_COUNTED_BYTES)
+    const [counted] = excerpt.texts.length > 0 ? ((await count(shareId, [excerpt.texts])) ?? []) : [0]
+    if (counted === undefined) return null
+    const rest = excerpt.ofBytes - excerpt.bytes
+    const tokens = counted + rest
+    const other = toOther(excerpt, counted) + rest
     const beside = audio + images + Math.max(others, otherBytes) + bytesOfExtras(body)
     return {
       tokens: tokens + frame + audio + images + others + tokensOfBytes(unreadBytes(body)),

@@ -49,7 +49,7 @@ export function toPieces(text: string): string[] {
 }
 
 /** Where a piece ends that should end at `end` of a text that ends at `textEnd`: a character above U+FFFF stays whole. */
-export const endOfPiece = (text: string, end: number, textEnd: number): number =>
+const endOfPiece = (text: string, end: number, textEnd: number): number =>
   end < textEnd && (text.codePointAt(end - 1) ?? 0) > 0xffff ? end - 1 : end
 
 /** The part of some texts that is tokenised, and how many UTF-8 bytes it and all of them have. */

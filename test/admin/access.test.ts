@@ -57,7 +57,7 @@ test.each(WHO)('%s may ask for what their role goes to, and is told of the rest 
 })
 
 async function createTeam() {
-  const { createTeam: create } = await import('../../src/keys/teams.ts')
+  const { createTeam: create } = await import('../../src/keys/service.ts')
   return create(fixture.store, { name: 'research' }, { actor: 'test', nowMs: fixture.clock.ms })
 }
 

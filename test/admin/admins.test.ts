@@ -1,6 +1,7 @@
 /** Those who sign in, and tokens for scripts, over the admin API: by owners alone. */
+
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { createTeam } from '../../src/keys/teams.ts'
+import { createTeam } from '../../src/keys/service.ts'
 import type { StoredToken } from '../../src/store/identity-store.ts'
 import { type Browser, createFixture, type Fixture, PASSWORD } from './fixture.ts'
 

@@ -157,7 +157,7 @@ test('who changed what is told with names, and found by them', async () => {
 })
 
 test('members are told nothing of it', async () => {
-  const { createTeam } = await import('../../src/keys/teams.ts')
+  const { createTeam } = await import('../../src/keys/service.ts')
   const team = await createTeam(fixture.store, { name: 'research' }, { actor: 'test', nowMs: 1 })
   const member = await fixture.signIn('member', 'bob', team.id)
   for (const path of ['/usage', '/requests', '/requests/live', '/requests/1234', '/audit'])

@@ -1,8 +1,9 @@
 /** Sign-in through an identity provider: who comes in and as what, and what a provider, a page or a stranger may try. */
+
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { editAdmin, inviteAdmin, resetAdmin } from '../../src/identity/admins.ts'
 import type { OidcSettings } from '../../src/identity/oidc.ts'
-import { createTeam } from '../../src/keys/teams.ts'
+import { createTeam } from '../../src/keys/service.ts'
 import { CLIENT, type IdentityProvider, startIdentityProvider } from '../support/identity-provider.ts'
 import { until } from '../support/until.ts'
 import { type Answer, type Browser, createFixture, type Fixture, PASSWORD, PUBLIC_URL } from './fixture.ts'

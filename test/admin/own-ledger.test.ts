@@ -1,7 +1,7 @@
 /** What members are told of the ledger: requests of keys of their own, whatever they ask for. */
+
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { createKey } from '../../src/keys/service.ts'
-import { createTeam } from '../../src/keys/teams.ts'
+import { createKey, createTeam } from '../../src/keys/service.ts'
 import type { SettledRow } from '../../src/store/ledger-rows.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { HOUR, settling, toOpen, toSettled } from '../ledger/fixture.ts'

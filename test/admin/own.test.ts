@@ -1,8 +1,8 @@
 /** Members: keys of their own, within what their team allows, and nothing of anybody else's. */
+
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { editAdmin } from '../../src/identity/admins.ts'
-import { createKey } from '../../src/keys/service.ts'
-import { createTeam } from '../../src/keys/teams.ts'
+import { createKey, createTeam } from '../../src/keys/service.ts'
 import { applyText } from './catalogs.ts'
 import { type Browser, createFixture, type Fixture } from './fixture.ts'
 

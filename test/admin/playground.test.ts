@@ -1,4 +1,5 @@
 /** The playground on a running server: chat without a key of anybody's, and yet metered, limited and on record like any other. */
+
 import type { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { Role } from '../../src/domain/roles.ts'
@@ -6,8 +7,7 @@ import { editAdmin, inviteAdmin } from '../../src/identity/admins.ts'
 import { createOwnKeys, takePlaygroundKey } from '../../src/identity/own-keys.ts'
 import { createToken } from '../../src/identity/principal.ts'
 import { beginSession } from '../../src/identity/sign-in.ts'
-import { editKey, listAllKeys, listKeys, revokeKey, rotateKey } from '../../src/keys/service.ts'
-import { createTeam } from '../../src/keys/teams.ts'
+import { createTeam, editKey, listAllKeys, listKeys, revokeKey, rotateKey } from '../../src/keys/service.ts'
 import { hashToken } from '../../src/keys/token.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import type { IdentityStore } from '../../src/store/identity-store.ts'

@@ -1,9 +1,10 @@
 /** Who changed what, as a user asks for it. */
+
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { AuditAction } from '../../src/domain/changes.ts'
 import { inviteAdmin } from '../../src/identity/admins.ts'
 import { createToken } from '../../src/identity/principal.ts'
-import { createTeam } from '../../src/keys/teams.ts'
+import { createTeam } from '../../src/keys/service.ts'
 import { createIdentityStore } from '../../src/store/sqlite/identity-store.ts'
 import { openForCommand } from '../../src/store/sqlite/open.ts'
 import { type Bench, createBench } from './run.ts'

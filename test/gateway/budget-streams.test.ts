@@ -2,10 +2,11 @@
  * A budget through every door: it changes nothing about a request that it can bear, what it holds of a stream grows while that writes,
  * and a stream that it has no room for ends with an error of its format, within a step of the budget.
  */
+
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Budget } from '../../src/domain/limits.ts'
-import { createTeam } from '../../src/keys/teams.ts'
+import { createTeam } from '../../src/keys/service.ts'
 import { hear } from '../support/door-clients.ts'
 import { COUNTS } from '../support/door-upstreams.ts'
 import { costOf, DOORS, type Door, type DoorGateway, STREAMING, startDoors } from '../support/doors.ts'

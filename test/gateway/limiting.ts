@@ -3,7 +3,7 @@
  * teams. Prices are those of `gateway.ts`; on `far` they are ten times as high. It asserts nothing.
  */
 import type { ServeConfig } from '../../src/config.ts'
-import { createTeam, type TeamOptions } from '../../src/keys/teams.ts'
+import { createTeam, type TeamOptions } from '../../src/keys/service.ts'
 import { type LedgerRow, startApp, type TestApp } from '../support/app.ts'
 import { HELLO } from '../support/gateway.ts'
 import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'

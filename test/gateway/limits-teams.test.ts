@@ -1,6 +1,7 @@
 /** The limits of a team, as its keys' clients see them: a stampede of all of its keys at once. */
+
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import type { TeamOptions } from '../../src/keys/teams.ts'
+import type { TeamOptions } from '../../src/keys/service.ts'
 import { costOf, HELLO_BOUND, HELLO_TOKENS } from '../support/gateway.ts'
 import { type Bench, billing, createGate, headersFrom, startBench, toRefusal } from './limiting.ts'
 

@@ -2,9 +2,10 @@
  * One key's requests that an upstream cannot stand must not take the upstream away from other keys; an upstream that fails
  * for several keys is left alone for all. Over the wire: two keys and more, two upstreams.
  */
+
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { createTeam } from '../../src/keys/teams.ts'
+import { createTeam } from '../../src/keys/service.ts'
 import { answering, endWell, type Several, startSeveral } from '../support/several-upstreams.ts'
 import type { Seen } from '../support/upstream.ts'
 import { type Behaviour, errorAnswer } from '../support/upstream-answers.ts'

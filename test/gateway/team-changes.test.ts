@@ -1,8 +1,8 @@
 /** Teams that change under a running server, and keys that change their team: what was spent stays where it was. */
+
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { TeamChanges } from '../../src/keys/definition.ts'
-import { editKey } from '../../src/keys/service.ts'
-import { createTeam, editTeam } from '../../src/keys/teams.ts'
+import { createTeam, editKey, editTeam } from '../../src/keys/service.ts'
 import { costOf, type Gateway, HELLO, startGateway } from '../support/gateway.ts'
 
 let gateway: Gateway

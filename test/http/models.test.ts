@@ -1,6 +1,7 @@
 /** The model list and the single model: what each key sees, and the ways to write a slug in an URL. */
+
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { createTeam } from '../../src/keys/teams.ts'
+import { createTeam } from '../../src/keys/service.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
 import { checkError } from '../support/messages-contract.ts'
 import { play } from '../support/scenario.ts'

@@ -1,8 +1,8 @@
 /** Those who sign in: roles, teams of members, and that there is always an owner. */
+
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { editAdmin, inviteAdmin, resetAdmin } from '../../src/identity/admins.ts'
-import { createKey, listKeys } from '../../src/keys/service.ts'
-import { createTeam } from '../../src/keys/teams.ts'
+import { createKey, createTeam, listKeys } from '../../src/keys/service.ts'
 import { type Browser, createFixture, type Fixture, PASSWORD } from '../admin/fixture.ts'
 
 let fixture: Fixture

@@ -1,8 +1,8 @@
 /** Changes of a key in the tables: what becomes of it, what is refused, and what is on record of it. */
+
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { KeyChanges } from '../../src/keys/definition.ts'
-import { createKey, decideKey, editKey, listKeys, revokeKey } from '../../src/keys/service.ts'
-import { createTeam } from '../../src/keys/teams.ts'
+import { createKey, createTeam, decideKey, editKey, listKeys, revokeKey } from '../../src/keys/service.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { createFolder, type Folder } from '../ledger/fixture.ts'

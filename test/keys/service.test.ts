@@ -1,8 +1,8 @@
 /** Keys in the tables: what is stored, and what revoking does. */
+
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
-import { createFirstKey, createKey, listKeys, revokeKey } from '../../src/keys/service.ts'
-import { createTeam } from '../../src/keys/teams.ts'
+import { createFirstKey, createKey, createTeam, listKeys, revokeKey } from '../../src/keys/service.ts'
 import { hashToken } from '../../src/keys/token.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { toSnapshot } from '../../src/store/snapshot.ts'

@@ -1,10 +1,10 @@
 /** Teams in the tables: what is stored, what is refused, and how one is found. */
+
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { NO_LIMITS } from '../../src/domain/limits.ts'
 import type { TeamChanges } from '../../src/keys/definition.ts'
 import { findTeam } from '../../src/keys/find.ts'
-import { createKey, editKey, revokeKey } from '../../src/keys/service.ts'
-import { createTeam, editTeam, listTeams, showTeam } from '../../src/keys/teams.ts'
+import { createKey, createTeam, editKey, editTeam, listTeams, revokeKey, showTeam } from '../../src/keys/service.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { toSnapshot } from '../../src/store/snapshot.ts'
 import { createConfigStore, toTables } from '../../src/store/sqlite/config-store.ts'

@@ -1,6 +1,7 @@
 /** What is sent to the admin API: how much of it is read, of whom, and what is said of what does not fit. */
+
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { createTeam } from '../../src/keys/teams.ts'
+import { createTeam } from '../../src/keys/service.ts'
 import { type Browser, createFixture, type Fixture } from '../admin/fixture.ts'
 
 let fixture: Fixture

@@ -1,9 +1,8 @@
 /** The most tokens that a prompt may have: by its bytes, and by a count. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
-import { createCounter, tokensOn, toOther, toSlices } from '../../src/tokens/count.ts'
+import { createCounter, tokensOn, toOther } from '../../src/tokens/count.ts'
 import { bytesOfExtras, measurePrompt } from '../../src/tokens/estimate.ts'
-import { toPrompt } from '../../src/tokens/prompt.ts'
 
 const counter = createCounter({ timeoutMs: 30_000 })
 afterAll(() => counter.close())
@@ -79,9 +78,7 @@ describe('by a count', () => {
     const text = 'Once upon a time there was a fox. '.repeat(1_000)
     const exact = await counter.prompt('key', ask(text))
     const bound = await counter.bound('key', ask(text))
-    // A word that is cut at the edge of a slice may become two tokens.
-    expect(bound?.o200k).toBeGreaterThanOrEqual(exact as number)
-    expect(bound?.o200k).toBeLessThan((exact as number) + 10)
+    expect(bound?.o200k).toBe(exact as number)
     expect(bound?.tokens).toBe(bound?.o200k as number)
     expect(bound?.other).toBeGreaterThanOrEqual(1.5 * ((bound?.o200k as number) - FRAME) + MOST_FRAME)
     expect(bound?.other).toBeLessThan(text.length / 2)
@@ -131,24 +128,4 @@ describe('by a count', () => {
   ])('another vocabulary makes of %s', (_, text, tokens, most) => {
     expect(toOther({ texts: [text], bytes: Buffer.byteLength(text) }, tokens)).toBe(most)
   })
-})
-
-test('slices hold all of a text, files among it, and break no character', () => {
-  const text = '🦊'.repeat(20_000)
-  const file = 'x'.repeat(40_000)
-  const data = { filename: 'a.txt', file_data: Buffer.from(file).toString('base64') }
-  const slices = [
-    ...toSlices(
-      toPrompt({
-        model: 'm',
-        messages: [
-          { role: 'user', content: text },
-          { role: 'user', content: [{ type: 'file', file: data }] },
-        ],
-      }),
-    ),
-  ]
-  expect(slices.flatMap(({ texts }) => texts).join('')).toBe(text + file)
-  expect(slices.length).toBeGreaterThan(4)
-  expect(slices.every(({ texts }) => texts.every((each) => each.isWellFormed()))).toBe(true)
 })
