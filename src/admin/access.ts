@@ -32,11 +32,11 @@ export interface Visitor {
   principal: Principal | null
 }
 
-/** Each includes what stands before it: `door` takes everybody, `member` everybody who has signed in. */
-const RANKS = ['door', 'member', 'viewer', 'editor', 'owner'] as const
+/** Each includes what stands before it: `anyone` takes everybody, `member` everybody who has signed in. */
+const RANKS = ['anyone', 'member', 'viewer', 'editor', 'owner'] as const
 export type Least = (typeof RANKS)[number]
 
-const rankOf = (role: Role | null) => RANKS.indexOf(role ?? 'door')
+const rankOf = (role: Role | null) => RANKS.indexOf(role ?? 'anyone')
 
 /**
  * The owner of the data folder, whose commands come over the control socket or are answered in their own process. The audit log
@@ -137,7 +137,7 @@ export const access = () =>
       // Before the body is checked: whoever may not do it learns nothing of it.
       transform: Object.assign(
         async ({ request }: { request: Request }) => {
-          if (route.least !== 'door') await identifyAgain(request)
+          if (route.least !== 'anyone') await identifyAgain(request)
           requireRank(request, route.least)
           if (route.except) requireOther(request, route.except)
         },
@@ -195,7 +195,7 @@ export function requireSession({ session }: Principal): StoredSession {
 }
 
 const NEEDED: Readonly<Record<Least, string>> = {
-  ...{ door: 'anybody', member: 'who has signed in', viewer: 'viewers, editors and owners' },
+  ...{ anyone: 'anybody', member: 'who has signed in', viewer: 'viewers, editors and owners' },
   ...{ editor: 'editors and owners', owner: 'owners' },
 }
 

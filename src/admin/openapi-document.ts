@@ -93,7 +93,7 @@ function toOperation(route: GuardedRoute, read: Operation) {
     description: [route.description, WHO[least]].filter(Boolean).join('\n\n'),
     tags: [tagOf(route)],
     security: SECURITY[least],
-    'x-least-role': least === 'door' ? null : least,
+    'x-least-role': least === 'anyone' ? null : least,
     ...(except ? { 'x-except-role': except } : {}),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(body ? { requestBody: body } : {}),
@@ -118,7 +118,7 @@ const IN_PATHS: Readonly<Record<string, string>> = {
 }
 
 const WHO: Readonly<Record<Least, string>> = {
-  door: 'For everybody.',
+  anyone: 'For everybody.',
   member: 'For everybody who has signed in.',
   viewer: 'For viewers, editors and owners.',
   editor: 'For editors and owners.',
@@ -128,7 +128,7 @@ const WHO: Readonly<Record<Least, string>> = {
 const BOTH = [{ session: [] }, { token: [] }]
 /** No token acts as an owner. */
 const SECURITY: Readonly<Record<Least, object[]>> = {
-  ...{ door: [], member: BOTH, viewer: BOTH, editor: BOTH },
+  ...{ anyone: [], member: BOTH, viewer: BOTH, editor: BOTH },
   owner: [{ session: [] }],
 }
 
@@ -150,7 +150,7 @@ function toParameter({ schema, ...parameter }: NonNullable<Operation['parameters
 function toErrors({ method, body, least, edits, errors, ownErrors }: GuardedRoute, { parameters }: Operation) {
   const kinds: [status: number, kind: string][] = [
     ...(body || parameters ? [[400, 'invalid'] as const] : []),
-    ...(least === 'door'
+    ...(least === 'anyone'
       ? []
       : ([
           [401, 'signed_out'],
@@ -179,7 +179,7 @@ function toErrors({ method, body, least, edits, errors, ownErrors }: GuardedRout
     ] as const),
     ...(method === 'GET'
       ? []
-      : ([[507, 'disk_full'], ...(least === 'door' ? [] : [[429, 'too_many_changes'] as const])] as const)),
+      : ([[507, 'disk_full'], ...(least === 'anyone' ? [] : [[429, 'too_many_changes'] as const])] as const)),
   ].map(([status, kind]) => [status, kind])
   const byStatus = Map.groupBy(kinds, ([status]) => status)
   return Object.fromEntries(

@@ -167,7 +167,7 @@ export function passkeysController(deps: AdminDeps) {
       },
       {
         route: {
-          least: 'door',
+          least: 'anyone',
           summary: 'Begins to sign somebody in with a passkey',
           description:
             'What a browser asks authenticators for; the answer sets a cookie that has to come back with what one says, within ten minutes.',
@@ -187,7 +187,7 @@ export function passkeysController(deps: AdminDeps) {
       },
       {
         route: {
-          least: 'door',
+          least: 'anyone',
           summary: 'Signs somebody in with a passkey',
           description: 'The answer sets the cookie of a session; the one that the browser had ends.',
           answer: SignedIn,

@@ -63,7 +63,7 @@ export function sessionController(deps: AdminDeps) {
         const { name, role, hasPassword } = principal
         return { name, role, has_password: hasPassword, is_set_up: true, ...how }
       },
-      { route: { least: 'door', summary: 'Tells who has signed in, and whether anybody can', answer: Who } },
+      { route: { least: 'anyone', summary: 'Tells who has signed in, and whether anybody can', answer: Who } },
     )
     .post(
       '/setup',
@@ -71,7 +71,7 @@ export function sessionController(deps: AdminDeps) {
         enter(request, visitor.own, principal, (client, nowMs) => setUp(doors, body, client, nowMs)),
       {
         route: {
-          least: 'door',
+          least: 'anyone',
           summary: 'Makes the first owner, and signs them in',
           description:
             'By the code that the server has printed, or `tollgate admin code` prints. The answer sets the cookie of a session.',
@@ -87,7 +87,7 @@ export function sessionController(deps: AdminDeps) {
         enter(request, visitor.own, principal, (client, nowMs) => signIn(doors, body, client, nowMs)),
       {
         route: {
-          least: 'door',
+          least: 'anyone',
           summary: 'Signs somebody in with their password',
           description: 'The answer sets the cookie of a session; the one that the browser had ends.',
           answer: SignedIn,
@@ -102,7 +102,7 @@ export function sessionController(deps: AdminDeps) {
         enter(request, visitor.own, principal, (client, nowMs) => useCode(doors, body, client, nowMs)),
       {
         route: {
-          least: 'door',
+          least: 'anyone',
           summary: 'Sets the password that an invitation or a reset is for, and signs them in',
           answer: SignedIn,
           errors: ['code_wrong', 'password_off', 'too_many_attempts'],
@@ -220,7 +220,7 @@ export function oidcController(deps: AdminDeps) {
         }),
       {
         route: {
-          least: 'door',
+          least: 'anyone',
           summary: 'Sends a browser to the identity provider, to sign in there',
           answer: null,
           operation: TO_ELSEWHERE,
@@ -241,7 +241,7 @@ export function oidcController(deps: AdminDeps) {
         }),
       {
         route: {
-          least: 'door',
+          least: 'anyone',
           summary: 'Signs in who comes back from the identity provider, and sends them to the dashboard',
           answer: null,
           operation: TO_ELSEWHERE,

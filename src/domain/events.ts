@@ -124,9 +124,9 @@ export interface AnswerStream {
    * ends in `done` or `failure`; called again after that, it goes on where it was. Throws what its taker throws, and what is no
    * failure of an upstream, such as a refusal of ours.
    *
-   * @param passage takes what passes as it came, where that is asked for and all there is; else `take` has it as events.
+   * @param sink takes what passes as it came, where that is asked for and all there is; else `take` has it as events.
    */
-  pump(take: Take, passage?: PassthroughSink): Promise<void>
+  pump(take: Take, sink?: PassthroughSink): Promise<void>
   /** Gives up the call if it is not over. Idempotent. */
   close(): void
 }

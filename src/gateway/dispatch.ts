@@ -152,7 +152,7 @@ function inTurn(backend: Pick<Backend, 'call'>, asking: BackendCall, meter: Mete
 class MeteredStream implements AnswerStream, PassthroughSink {
   readonly #meter: Meter
   /** Where what passes goes on. */
-  #passage = NOWHERE
+  #sink = NOWHERE
   #isClosed = false
 
   constructor(
@@ -163,7 +163,7 @@ class MeteredStream implements AnswerStream, PassthroughSink {
     this.#meter = call.meter
   }
 
-  pump(take: Take, passage?: PassthroughSink): Promise<void> {
+  pump(take: Take, sink?: PassthroughSink): Promise<void> {
     const metered: Take = (events) => {
       this.#meter.take(events)
       if (this.#meter.written < this.#meter.lookAt) return take(events)
@@ -171,13 +171,13 @@ class MeteredStream implements AnswerStream, PassthroughSink {
       if (this.call.hold?.refusal) throw this.call.hold.refusal
       return this.#grow(take(events))
     }
-    this.#passage = passage ?? NOWHERE
-    return this.inner.pump(metered, passage && this)
+    this.#sink = sink ?? NOWHERE
+    return this.inner.pump(metered, sink && this)
   }
 
   pass(frames: string, text: string): boolean | Promise<boolean> {
     this.#meter.takeText(text)
-    const went = this.#passage.pass(frames, text)
+    const went = this.#sink.pass(frames, text)
     return this.#meter.written < this.#meter.lookAt ? went : this.#grow(went)
   }
 

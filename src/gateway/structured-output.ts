@@ -238,26 +238,26 @@ class Verifier {
 /** The same stream, checked before its last events are handed over. */
 class VerifiedStream implements AnswerStream, PassthroughSink {
   /** Where what passes goes on. */
-  #passage: PassthroughSink | null = null
+  #sink: PassthroughSink | null = null
 
   constructor(
     readonly inner: AnswerStream,
     readonly verifier: Verifier,
   ) {}
 
-  pump(take: Take, passage?: PassthroughSink): Promise<void> {
-    this.#passage = passage ?? null
+  pump(take: Take, sink?: PassthroughSink): Promise<void> {
+    this.#sink = sink ?? null
     const noted: Take = (events) => {
       this.verifier.note(events)
       return events.at(-1)?.kind === 'done' ? this.verifier.mark(events).then(take) : take(events)
     }
-    return this.inner.pump(noted, passage && this)
+    return this.inner.pump(noted, sink && this)
   }
 
   pass(frames: string, text: string): boolean | Promise<boolean> {
     this.verifier.noteText(0, text)
-    if (this.#passage === null) throw new Error('nothing passes here')
-    return this.#passage.pass(frames, text)
+    if (this.#sink === null) throw new Error('nothing passes here')
+    return this.#sink.pass(frames, text)
   }
 
   close(): void {

@@ -47,7 +47,7 @@ export interface Provider {
 }
 
 /** That it is being asked what it is, or was in vain. */
-interface Asked {
+interface Discovery {
   answer: Promise<Configuration>
   failedMs: number | null
 }
@@ -55,7 +55,7 @@ interface Asked {
 export function createProvider({ settings, log, now, waitMs = WAIT_MS }: ProviderDeps): Provider {
   const { issuer, clientId, clientSecret, claim } = settings
   let kept: { configuration: Configuration; atMs: number } | null = null
-  let asked: Asked | null = null
+  let asked: Discovery | null = null
 
   async function discover(): Promise<Configuration> {
     const client = await import('openid-client')
@@ -91,8 +91,8 @@ export function createProvider({ settings, log, now, waitMs = WAIT_MS }: Provide
   }
 
   /** Whoever comes while it is asked waits for the same answer; one that failed is theirs, too, who come soon after. */
-  function begin(): Asked {
-    const begun: Asked = { answer: asking(() => within(waitMs, discover())), failedMs: null }
+  function begin(): Discovery {
+    const begun: Discovery = { answer: asking(() => within(waitMs, discover())), failedMs: null }
     begun.answer.then(
       () => {
         asked = null

@@ -24,7 +24,7 @@ import { mintSecret, type Pending } from './pending.ts'
 import { beginSession, type Client, requirePasswords, type SignedIn, type Use } from './sign-in.ts'
 
 /** What an authenticator was asked: to make a passkey for whoever has this session, or by which somebody signs in: null. */
-export interface PendingPasskey extends Asked {
+export interface PendingPasskey extends Challenge {
   forSession: string | null
 }
 
@@ -103,7 +103,7 @@ export async function addPasskey(
 ): Promise<StoredPasskey> {
   requirePasswords(ways)
   requireName(name)
-  const asked = takeAsked(pendingPasskeys, secret, sessionId, by.nowMs)
+  const asked = takeChallenge(pendingPasskeys, secret, sessionId, by.nowMs)
   const made = await verifyNew(response, asked).catch(() => {
     throw refused()
   })
@@ -156,12 +156,12 @@ export function removePasskey(store: IdentityStore, id: string, adminId: string,
 }
 
 /** What was asked of an authenticator, which is then good no more. Throws `challenge_ended`. */
-function takeAsked(
+function takeChallenge(
   pending: Pending<PendingPasskey>,
   secret: string | null,
   session: string | null,
   nowMs: number,
-): Asked {
+): Challenge {
   const found = pending.take(secret, nowMs, ({ forSession }) => forSession === session)
   if (found !== null) return found
   const message = 'This took too long, was begun elsewhere, or is done already: begin again.'
@@ -220,7 +220,7 @@ export async function endPasskeySignIn(
 ): Promise<SignedIn> {
   requirePasswords(ways)
   const proved = await attempts.try({ address: client.address, nowMs, by: 'passkey' }, async () => {
-    const asked = takeAsked(pendingPasskeys, secret, null, nowMs)
+    const asked = takeChallenge(pendingPasskeys, secret, null, nowMs)
     const found = await store.findPasskey(response.id)
     if (found === null || found.admin.disabledMs !== null) throw notSignedIn()
     if (found.passkey.rpId !== asked.party.id) throw notSignedIn()
@@ -256,7 +256,7 @@ export interface RelyingParty {
 }
 
 /** What is asked of an authenticator: to sign this, for us. */
-export interface Asked {
+export interface Challenge {
   challenge: string
   party: RelyingParty
 }
@@ -277,7 +277,7 @@ const library = once(async () => {
 /** Checks a new passkey. Throws an error of the library's where anything of it is wrong. */
 async function verifyNew(
   response: RegistrationResponseJSON,
-  { challenge, party }: Asked,
+  { challenge, party }: Challenge,
 ): Promise<Pick<StoredPasskey, 'credentialId' | 'publicKey' | 'counter'>> {
   const { verifyRegistrationResponse, isoBase64URL } = await library.get()
   const attestationObject = await withoutAttestation(response.response.attestationObject)
@@ -310,7 +310,7 @@ async function withoutAttestation(attestationObject: string): Promise<string> {
 async function verifyUse(
   response: AuthenticationResponseJSON,
   passkey: StoredPasskey,
-  { challenge, party }: Asked,
+  { challenge, party }: Challenge,
 ): Promise<number> {
   const { verifyAuthenticationResponse, isoBase64URL } = await library.get()
   const publicKey = isoBase64URL.toBuffer(passkey.publicKey)

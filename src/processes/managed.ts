@@ -74,7 +74,7 @@ class LeasedStream implements AnswerStream {
     this.#lease = lease
   }
 
-  async pump(take: Take, passage?: PassthroughSink): Promise<void> {
+  async pump(take: Take, sink?: PassthroughSink): Promise<void> {
     const lease = this.#lease
     let last: AnswerEvent | undefined
     const heard: Take = (events) => {
@@ -82,10 +82,10 @@ class LeasedStream implements AnswerStream {
       lease.heard()
       return take(events)
     }
-    const passing = passage && {
+    const passing = sink && {
       pass(frames: string, text: string) {
         lease.heard()
-        return passage.pass(frames, text)
+        return sink.pass(frames, text)
       },
     }
     await this.#inner.pump(heard, passing)

@@ -29,7 +29,7 @@ export class SseStream implements AnswerStream, BodyTaker, Hearer {
   /** Where its events go. */
   #take: Take = () => false
   /** Where what passes as it came goes; null where nothing does. */
-  #passage: PassthroughSink | null = null
+  #sink: PassthroughSink | null = null
   /** Reads what may come next, where that passes as it comes; null where it cannot. */
   #plain: PlainReader | null = null
   /** What its taker threw, who may yet go on without, and mistakes of our own: nothing of it is the upstream's. */
@@ -53,11 +53,11 @@ export class SseStream implements AnswerStream, BodyTaker, Hearer {
     this.#sse = new (framing === 'lines' ? LineReader : SseReader)(call.maxEventBytes)
   }
 
-  async pump(take: Take, passage?: PassthroughSink): Promise<void> {
+  async pump(take: Take, sink?: PassthroughSink): Promise<void> {
     this.#deadline.pause(false)
     if (this.#isOver) return
     this.#take = take
-    this.#passage = passage ?? null
+    this.#sink = sink ?? null
     this.#plain = null
     this.#taken = null
     this.#thrown = []
@@ -108,10 +108,10 @@ export class SseStream implements AnswerStream, BodyTaker, Hearer {
     } catch (error) {
       throw this.#closed(error)
     }
-    if (this.#passage && said !== null) return this.#goOn(this.#passage.pass(text, said))
+    if (this.#sink && said !== null) return this.#goOn(this.#sink.pass(text, said))
     const events = this.#eventsOf(text)
     if (this.#unsaidBytes !== null) this.#waitForContent(this.#unsaidBytes + to - from, events)
-    this.#plain = this.#passage && this.#isBetween ? (this.#decoder.plain ?? null) : null
+    this.#plain = this.#sink && this.#isBetween ? (this.#decoder.plain ?? null) : null
     return events.length === 0 ? !this.#isOver : this.#goOn(this.#take(events))
   }
 

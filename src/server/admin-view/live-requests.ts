@@ -46,10 +46,10 @@ type Controller = Pick<ReadableStreamDirectController, 'write' | 'flush' | 'clos
 type Named = Pick<Snapshot, 'secrets' | 'teams'>
 
 /** A finished request, as text once somebody reads it. */
-type Line = () => string
+type LazyText = () => string
 
 class Tail {
-  #waiting: Line[] = []
+  #waiting: LazyText[] = []
   #dropped = 0
   #last = ''
   #isOver = false
@@ -60,7 +60,7 @@ class Tail {
     readonly form: Form,
   ) {}
 
-  push(line: Line): void {
+  push(line: LazyText): void {
     if (this.#waiting.length >= this.form.mostWaiting) {
       this.#waiting.shift()
       this.#dropped++
