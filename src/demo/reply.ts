@@ -16,7 +16,7 @@
  * | `n`                                                  | as many choices, each of which says which it is           |
  * | `max_tokens`, `max_completion_tokens`                | a cut there, in whatever is being written: `length`       |
  * | `stop`                                               | content that ends before it                               |
- * | images, sounds, files                                | nothing of them; 256 tokens each                          |
+ * | images, sounds, files                                | how many there were; 256 tokens each                      |
  * | `logprobs`, `top_logprobs`                           | figures that are made up and add up                       |
  *
  * Arguments and values are made from their schemas alone; a schema or a grammar that it cannot follow is refused with
@@ -24,6 +24,7 @@
  */
 import type { FinishReason, ToolKind } from '../domain/events.ts'
 import type { CanonicalRequest, Message } from '../domain/request.ts'
+import { count } from '../domain/text.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import { cannot, toJson } from './value.ts'
 
@@ -125,13 +126,16 @@ function toJsonText(body: CanonicalRequest): string | null {
   })
 }
 
-function toSpeech(body: CanonicalRequest, index: number, count: number): string {
-  const which = count > 1 ? ` This is answer ${index + 1} of ${count}.` : ''
+function toSpeech(body: CanonicalRequest, index: number, choices: number): string {
+  const which = choices > 1 ? ` This is answer ${index + 1} of ${choices}.` : ''
   const head = `${NAME} It does not think: it says back what it was told, and the same request always gets the same answer.${which}`
   const results = toResults(body)
   if (results.length > 0) return `${head} The tools answered: ${results.map(toEcho).join('; ')}`
+  const last = lastOfUser(body)
+  const attached = last ? attachmentsOf(last).length : 0
+  const also = attached === 0 ? '' : ` You also sent ${count(attached, 'attachment')}.`
   const asked = toAsked(body)
-  return `${head} ${asked === '' ? 'You sent no text.' : `You wrote: ${toEcho(asked)}`}`
+  return `${head}${also} ${asked === '' ? 'You sent no text.' : `You wrote: ${toEcho(asked)}`}`
 }
 
 function untilStop(text: string, stop: CanonicalRequest['stop']): string {
@@ -231,9 +235,11 @@ function textOf({ content }: Message): string {
     .join(' ')
 }
 
+const lastOfUser = ({ messages }: CanonicalRequest) => messages.findLast(({ role }) => role === 'user')
+
 /** Returns the text of the last user message. */
-function toAsked({ messages }: CanonicalRequest): string {
-  const last = messages.findLast(({ role }) => role === 'user')
+function toAsked(body: CanonicalRequest): string {
+  const last = lastOfUser(body)
   return last ? textOf(last) : ''
 }
 

@@ -81,7 +81,7 @@ describe('the demo model', () => {
     const file = { type: 'file' as const, file: { file_id: 'f' } }
     const text = { type: 'text' as const, text: 'Look.' }
     const { message, usage } = await ask({ messages: [{ role: 'user', content: [text, image, file, image] }] })
-    expect(message.content).toEndWith('You wrote: Look.')
+    expect(message.content).toEndWith('You also sent 3 attachments. You wrote: Look.')
     expect(usage?.prompt).toBe(2 + 3 * 256)
   })
 

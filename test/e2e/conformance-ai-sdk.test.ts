@@ -133,7 +133,7 @@ describe('the built-in model', () => {
       { type: 'file' as const, data: Buffer.from('%PDF-1.4'), mediaType: 'application/pdf' },
     ]
     const result = await generateText({ model: provider(DEMO), maxRetries: 0, messages: [{ role: 'user', content }] })
-    expect(result.text).toContain('You also sent 1 image and 1 file.')
+    expect(result.text).toContain('You also sent 2 attachments.')
   })
 
   test('says that it was cut at the limit, and that it refused', async () => {
