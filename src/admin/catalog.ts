@@ -29,7 +29,7 @@ import { ServiceError } from '../domain/service-error.ts'
 import type { Principal } from '../identity/principal.ts'
 import { readActorNames } from '../keys/audit-log.ts'
 import { mergeLayers, NO_LAYERS, type UpstreamEntry } from '../store/catalog-layers.ts'
-import { access } from './access.ts'
+import { access, isOperator } from './access.ts'
 import { actors } from './changes.ts'
 import type { AdminDeps } from './deps.ts'
 import { exactly, PlanQuery } from './schema.ts'
@@ -60,8 +60,10 @@ const ORIGIN = 'file'
 export function catalogController(deps: AdminDeps) {
   const { store, identity, serving, catalogFiles, loadModelFiles, lookUp, facts } = deps
   const by = actors(deps)
-  const byHand = changesByHand(deps)
-  const permitFor = async ({ role }: Principal, wanted: readonly UpstreamEntry[]): Promise<Permit> => {
+  const refresh = refreshesOfFacts(deps)
+  const permitFor = async (principal: Principal, wanted: readonly UpstreamEntry[]): Promise<Permit> => {
+    if (isOperator(principal)) return () => {}
+    const { role } = principal
     const mayChangeUpstreams = role === 'owner'
     // Of whom may change none, no name is looked up.
     const resolved = mayChangeUpstreams ? await resolve(wanted) : new Map()
@@ -206,14 +208,11 @@ export function catalogController(deps: AdminDeps) {
     .post(
       '/catalog/refresh',
       async ({ request, principal, query }) => {
-        const { source } = facts
-        const [text, shipped, { upstreams }] = await Promise.all([facts.read(), loadKnown(), store.readCatalog()])
-        const providers = listProviders(upstreams, shipped)
-        const { known, wrong } = await catalogFiles.facts({ text, name: source, providers }, principal.id)
-        const refreshed = await byHand({ request, principal, query }, (by) =>
-          refreshFacts(store, { known, shipped, source }, by),
+        const { models: _, ...refreshed } = await refresh(
+          { source: facts.source, text: await facts.read() },
+          { request, principal, query },
         )
-        return { ...refreshed, source, left_out: wrong }
+        return refreshed
       },
       {
         route: {
@@ -263,7 +262,8 @@ function toNumber(text: string): number {
 
 /** Of a request for such a change. */
 export interface ByHand {
-  request: Request
+  /** Left out by commands. */
+  request?: Request
   principal: Principal
   query: { plan?: boolean }
 }
@@ -278,5 +278,18 @@ export function changesByHand({ serving, ...deps }: Pick<AdminDeps, 'serving' | 
     const edited = await work({ ...by(principal, request), isPlan })
     if (!isPlan) await serving.refresh()
     return { planned: isPlan, ...toEditDocument(edited) }
+  }
+}
+
+/** Makes what brings the catalog up to date by a text of public facts, or plans that; `models` and `left_out` count the facts. */
+export function refreshesOfFacts(deps: AdminDeps) {
+  const { store, catalogFiles } = deps
+  const byHand = changesByHand(deps)
+  return async ({ text, source }: { text: string; source: string }, asked: ByHand) => {
+    const [shipped, { upstreams }] = await Promise.all([loadKnown(), store.readCatalog()])
+    const providers = listProviders(upstreams, shipped)
+    const { known, models, wrong } = await catalogFiles.facts({ text, name: source, providers }, asked.principal.id)
+    const refreshed = await byHand(asked, (by) => refreshFacts(store, { known, shipped, source }, by))
+    return { ...refreshed, source, left_out: wrong, models }
   }
 }

@@ -65,8 +65,8 @@ export interface PublishedFacts {
 
 /** What could be an upstream where the server runs. */
 export interface ThisMachine {
-  /** Asks the usual ports of loopback, within a second. Never throws. */
-  findServers(): Promise<LocalServer[]>
+  /** Asks the usual ports of loopback, or these addresses, within a second. Never throws. */
+  findServers(at?: readonly string[]): Promise<LocalServer[]>
   /** Whether a variable is set for the server. */
   isSet(variable: string): boolean
 }

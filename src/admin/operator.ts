@@ -1,20 +1,87 @@
 /**
- * What nobody may do over the network: `/operator`, for the commands of whoever owns the data folder. An instance of its own, which
- * only their requests reach.
+ * What nobody may do over the network: `/operator`, for the commands of whoever owns the data folder. An instance of its own, which only
+ * their requests reach. They may name any address, and variables of the server; what they send is of this very version, and not checked.
  */
+import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
+import { addUpstream, type NewCredential, type NewUpstream } from '../catalog/add-upstream.ts'
+import { type ApplyOptions, applyCatalog } from '../catalog/apply.ts'
+import type { EditBy } from '../catalog/change.ts'
+import type { Catalog, DeclaredModel } from '../catalog/complete.ts'
+import { deleteServedModel } from '../catalog/edit.ts'
+import { editUpstream, type UpstreamChanges } from '../catalog/edit-upstream.ts'
+import { findProviders, toFoundServers } from '../catalog/providers.ts'
 import { toCodedDocument } from '../documents/people.ts'
+import { toFoundDocument } from '../documents/upstream.ts'
 import { resetAdmin } from '../identity/admins.ts'
 import { OPERATOR } from './access.ts'
+import { changesByHand, refreshesOfFacts } from './catalog.ts'
 import type { AdminDeps } from './deps.ts'
+import { changesOfUpstreams } from './upstreams.ts'
 
 const OPERATOR_PATH = '/operator'
 
-export const operatorController = ({ identity, rotateSecret, now }: AdminDeps) =>
-  new Elysia({ prefix: OPERATOR_PATH, normalize: false })
+export function operatorController(deps: AdminDeps) {
+  const { store, vault, identity, thisMachine, serving, rotateSecret, now } = deps
+  const asked = (plan = false) => ({ principal: OPERATOR, query: { plan } })
+  const byHand = changesByHand(deps)
+  const changeUpstream = changesOfUpstreams(deps)
+  const refreshFacts = refreshesOfFacts(deps)
+  return new Elysia({ prefix: OPERATOR_PATH, normalize: false })
     .post('/admins/:id/reset', async ({ params: { id } }) =>
       toCodedDocument(await resetAdmin(identity, id, { actor: OPERATOR.id, nowMs: now() })),
     )
     .post('/secret/rotate', () => rotateSecret({ actor: OPERATOR.id, nowMs: now() }))
+    .post(
+      '/upstreams',
+      ({ body: { plan, ...wanted } }) =>
+        changeUpstream(wanted.upstream.id, asked(plan), (by) => addUpstream({ store, vault }, wanted, by)),
+      takes<Planned & { upstream: NewUpstream; credential: NewCredential; models: DeclaredModel[] }>(),
+    )
+    .post(
+      '/upstreams/discover',
+      async ({ body: { at, variables } }) => {
+        const servers = await thisMachine.findServers(at)
+        const { upstreams } = await store.readCatalog()
+        const providers = findProviders(upstreams, (variable) => variables.includes(variable))
+        return toFoundDocument(toFoundServers(servers, upstreams), providers)
+      },
+      // Variables that are set where the command runs.
+      takes<{ at: string[] | undefined; variables: string[] }>(),
+    )
+    .patch(
+      '/upstreams/:id',
+      ({ params: { id }, body: { plan, changes } }) =>
+        changeUpstream(id, asked(plan), (by) => editUpstream({ store, vault, lookUp: null }, id, changes, by)),
+      takes<Planned & { changes: UpstreamChanges }>(),
+    )
+    .delete(
+      '/models/:slug',
+      ({ params: { slug }, body: { plan } }) => byHand(asked(plan), (by) => deleteServedModel(store, slug, by)),
+      takes<Planned>(),
+    )
+    .post(
+      '/catalog/apply',
+      async ({ body: { catalog, ...options } }) => {
+        const by: EditBy = { actor: OPERATOR.id, nowMs: now() }
+        const applied = await applyCatalog(store, catalog, { ...options, ...by })
+        if (!options.isPlan) await serving.refresh()
+        return applied
+      },
+      takes<{ catalog: Catalog } & Omit<ApplyOptions, keyof Omit<EditBy, 'isPlan'> | 'permit'>>(),
+    )
+    .post(
+      '/catalog/refresh',
+      ({ body: { plan, ...facts } }) => refreshFacts(facts, asked(plan)),
+      takes<Planned & { text: string; source: string }>(),
+    )
+}
+
+/** Whether it is only to be told what would change. */
+interface Planned {
+  plan: boolean
+}
+
+const takes = <Body>() => ({ body: Type.Unsafe<Body>(Type.Unknown()) })
 
 export type OperatorApi = ReturnType<typeof operatorController>

@@ -82,24 +82,28 @@ const disabled = (id: string) =>
     `The upstream ${id} is disabled: nothing is sent to it.`,
   )
 
-export function upstreamsController(all: AdminDeps) {
-  const { store, vault, lookUp, thisMachine, serving } = all
-  const byHand = changesByHand(all)
-  const deps = { store, vault, lookUp }
-  const toDocuments = async (rows: readonly UpstreamRow[]) =>
+const documentsOf =
+  ({ store, vault, serving }: AdminDeps) =>
+  async (rows: readonly UpstreamRow[]) =>
     toUpstreamDocuments(rows, await vault.open(await store.readSealed()), serving.upstreams(), serving.environment)
 
-  const show = async (id: string) => {
-    const { upstreams } = await store.readCatalog()
-    const row = upstreams.find((one) => one.id === id)
-    return row ? (await toDocuments([row]))[0] : null
+/** Makes what changes an upstream, or plans that, and tells how that is now; null where it is not there. */
+export function changesOfUpstreams(deps: AdminDeps) {
+  const byHand = changesByHand(deps)
+  const toDocuments = documentsOf(deps)
+  return async <Made extends Edited>(id: string, asked: ByHand, work: (by: EditBy) => Promise<Made>) => {
+    const edited = await byHand(asked, work)
+    const { upstreams } = await deps.store.readCatalog()
+    const [upstream = null] = await toDocuments(upstreams.filter((one) => one.id === id))
+    return { ...edited, upstream }
   }
+}
 
-  /** Tells what has changed or would, and how the upstream is now; null where it is not there. */
-  const change = async (id: string, asked: ByHand, work: (by: EditBy) => Promise<Edited>) => ({
-    ...(await byHand(asked, work)),
-    upstream: await show(id),
-  })
+export function upstreamsController(all: AdminDeps) {
+  const { store, vault, lookUp, thisMachine, serving } = all
+  const deps = { store, vault, lookUp }
+  const toDocuments = documentsOf(all)
+  const change = changesOfUpstreams(all)
 
   return (
     new Elysia({ name: 'upstreams' })
@@ -211,9 +215,9 @@ export function upstreamsController(all: AdminDeps) {
             return listed
           }
           const found = await findMore(row, { patterns, ask })
-          const edited = await byHand(asked, (by) => addModels(store, id, found.models, by))
+          const edited = await change(id, asked, (by) => addModels(store, id, found.models, by))
           const { others, notes } = found
-          return { ...edited, upstream: await show(id), left_out: others, notes: notes.concat(edited.notes) }
+          return { ...edited, left_out: others, notes: notes.concat(edited.notes) }
         },
         {
           route: {

@@ -42,7 +42,7 @@ export const toUpstreamRow = (wanted: NewUpstream, credential: NewCredential, no
 })
 
 /** Throws `invalid` with the field, and `upstream_exists`. */
-export function requireNewUpstream({ upstreams }: Pick<CatalogRows, 'upstreams'>, row: UpstreamRow): void {
+export function requireNewUpstream({ upstreams }: { upstreams: readonly { id: string }[] }, row: UpstreamRow): void {
   requireValid(
     { upstreams: [row], models: [], routes: [], aliases: [] },
     ['upstreams', row.id],

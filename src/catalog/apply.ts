@@ -227,7 +227,7 @@ function withoutEdits(layers: CatalogLayers, declared: CatalogRows): CatalogLaye
 const isSameEntry = (one: object, other: object) => Bun.deepEquals({ ...one, updatedMs: 0 }, { ...other, updatedMs: 0 })
 
 /** How the catalog of a source is applied by this version of the program. */
-export const toApplyOptions = (source: CatalogSource, version: string, by: EditBy & ApplyWishes): ApplyOptions => ({
+export const toApplyOptions = <const By extends object>(source: CatalogSource, version: string, by: By) => ({
   ...by,
   origin: source.origin,
   subject: source.path ?? 'built-in',

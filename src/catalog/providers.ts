@@ -145,7 +145,8 @@ export function toFoundServers(servers: readonly LocalServer[], rows: readonly R
 }
 
 /** Whether a server is where its preset has it. */
-export const isAtUsual = ({ preset, baseUrl }: LocalServer): boolean => findPreset(preset)?.base_url === baseUrl
+export const isAtUsual = ({ preset, baseUrl }: Pick<LocalServer, 'preset' | 'baseUrl'>): boolean =>
+  findPreset(preset)?.base_url === baseUrl
 
 /** Providers whose usual variable is set, and that no upstream has. */
 export function findProviders(rows: readonly Row[], isSet: (variable: string) => boolean): FoundProvider[] {

@@ -138,16 +138,12 @@ const withOwnAdmin = <T>(
   readonly: boolean,
   work: (admin: AdminClient) => Promise<T>,
 ): Promise<T> =>
-  withStore(io, { readonly }, async (_, store) => {
+  withStore(io, { readonly }, async (store) => {
     const { createOfflineAdmin } = await import('../server/admin-view/offline-admin.ts')
     const { dataFolder, environment, nowMs: now } = io
     const admin = createOfflineAdmin({ dataFolder, environment, store, now })
     const send: Send = (path, init) => admin.handle(new Request(`${ORIGIN}${path}`, init))
-    try {
-      return await work(toClient(send, found, async () => admin.behind()))
-    } finally {
-      admin.close()
-    }
+    return await work(toClient(send, found, async () => admin.behind()))
   })
 
 function toClient(send: Send, found: ServerLookup, behind: AdminClient['behind']): AdminClient {

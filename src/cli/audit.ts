@@ -42,7 +42,7 @@ export function addCompact(command: Command, context: Context): void {
 }
 
 export function audit(io: Context): Promise<void> {
-  return withStore(io, { readonly: true }, async (_, { audit: ledger }) => {
+  return withStore(io, { readonly: true }, async ({ audit: ledger }) => {
     const behind = await catchUp(ledger, io.dataFolder)
     const bar = createBar(io, 'Looking at hours')
     const found = auditLedger(ledger, io.dataFolder, bar)
@@ -108,7 +108,7 @@ export function toSentence(finding: Finding): string {
 }
 
 export function compact(io: Context): Promise<void> {
-  return withStore(io, {}, (_, store) => {
+  return withStore(io, {}, (store) => {
     const compacted = store.compact()
     if (io.json) return printJson(io, compacted)
     const { before_bytes: before, after_bytes: after } = compacted

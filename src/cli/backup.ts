@@ -49,7 +49,7 @@ export async function backup(file: string, { force = false, withSecret = false }
   const { dataFolder } = io
   await io.giveWay()
   using progress = createProgress(io)
-  const made = await withStore(io, { readonly: true }, (_, store) =>
+  const made = await withStore(io, { readonly: true }, (store) =>
     backUp(store, {
       dataFolder,
       file: resolve(io.cwd, file),

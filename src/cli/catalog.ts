@@ -1,41 +1,24 @@
 /**
- * `tollgate catalog validate | plan | apply | export | history | revert | refresh`. `validate` needs no database; plans and exports only read it;
- * the rest works beside a running server, which uses the change when the command returns.
+ * `tollgate catalog validate | plan | apply | export | history | revert | refresh`. Files and lists of facts are read here, by whoever asks,
+ * and carried into the catalog by the admin API. `validate` needs nobody.
  */
 
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import {
-  type Applied,
-  type ApplyWishes,
-  applyCatalog,
-  revertCatalog,
-  showVersion,
-  toApplyOptions,
-} from '../catalog/apply.ts'
+import { type Applied, type ApplyWishes, toApplyOptions } from '../catalog/apply.ts'
 import { toNames } from '../catalog/discover.ts'
-import { parseFacts, unusable } from '../catalog/facts-file.ts'
-import { type Exported, exportCatalog, parseSource } from '../catalog/file.ts'
-import { loadKnown } from '../catalog/known.ts'
-import { type Refreshed, refreshFacts } from '../catalog/refresh.ts'
+import { unusable } from '../catalog/facts-file.ts'
+import { type Exported, parseSource } from '../catalog/file.ts'
+import type { Refreshed } from '../catalog/refresh.ts'
 import { type CatalogSource, loadSource } from '../catalog/source.ts'
-import {
-  differs,
-  toAppliedDocument,
-  toEditDocument,
-  toPlanDocument,
-  toRevertDocument,
-  toShownVersionDocument,
-  toVersionDocument,
-} from '../documents/catalog.ts'
+import { differs, toAppliedDocument, toPlanDocument, type toVersionDocument } from '../documents/catalog.ts'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { count } from '../domain/text.ts'
-import { readActorNames } from '../keys/audit-log.ts'
 import { fetchFacts, toFactsSource } from '../server/outward/facts.ts'
-import type { CatalogVersion } from '../store/catalog-rows.ts'
 import { putFile } from '../store/files.ts'
+import { answerOf, withAdmin } from './admin-client.ts'
 import {
   type DecideFlags,
   requireDecided,
@@ -58,7 +41,6 @@ import {
   toTime,
   toWholeSource,
   version,
-  withStore,
 } from './io.ts'
 import { toCatalogFile } from './serve/serve.ts'
 
@@ -154,13 +136,10 @@ interface ApplyFlags {
 export async function plan(file: string | undefined, flags: ApplyFlags, io: Context): Promise<void> {
   const { source, catalog, warnings } = await load(file, io)
   const { origin } = source
-  const options = toApplyOptions(source, version(), {
-    actor: 'cli',
-    nowMs: io.nowMs(),
-    isPlan: true,
-    ...toWishes(flags, source),
-  })
-  const found = await withStore(io, { readonly: true }, (store) => applyCatalog(store, catalog, options))
+  const options = toApplyOptions(source, version(), { ...toWishes(flags, source), isPlan: true })
+  const found = await withAdmin(io, { readonly: true }, ({ operator }) =>
+    answerOf(operator.catalog.apply.post({ catalog, ...options })),
+  )
   if (io.json) printJson(io, { path: source.path, ...toPlanDocument(found, origin, warnings) })
   else
     io.stdout(
@@ -190,9 +169,10 @@ function toApplyCommand(file: string | undefined, { prune = false, discardEdits 
 
 export async function apply(file: string | undefined, flags: ApplyFlags, io: Context): Promise<void> {
   const { source, catalog, warnings } = await load(file, io)
-  const by = { actor: 'cli', nowMs: io.nowMs(), ...toWishes(flags, source) }
-  const options = toApplyOptions(source, version(), by)
-  const summary = await withStore(io, {}, (store) => applyCatalog(store, catalog, options))
+  const options = toApplyOptions(source, version(), toWishes(flags, source))
+  const summary = await withAdmin(io, {}, ({ operator }) =>
+    answerOf(operator.catalog.apply.post({ catalog, ...options })),
+  )
   if (io.json) return printJson(io, { path: source.path, ...toAppliedDocument(summary, source.origin), warnings })
   if (summary.overridden.length > 0) io.stderr(toOverriddenNote(summary.overridden.map(({ name }) => name)))
   if (summary.kept.length > 0) io.stderr(toKeptNote(summary.kept))
@@ -244,24 +224,23 @@ async function exportTo(file: string | undefined, { force = false }: { force?: b
       'file_exists',
       `There is a file ${path} already. Name another file, or have it replaced with --force.`,
     )
-  const exported = await withStore(io, { readonly: true }, exportCatalog)
-  const { document, leftOut, sealed } = exported
+  const exported = await withAdmin(io, { readonly: true }, ({ api }) => answerOf(api.catalog.get()))
+  const { document, yaml, left_out, sealed } = exported
   const warnings = toWarnings(exported)
-  if (path !== null) write(path, exported.text)
+  if (path !== null) write(path, yaml)
   const [upstreams, models] = [Object.keys(document.upstreams).length, Object.keys(document.models).length]
   const aliases = Object.keys(document.aliases ?? {}).length
-  if (path !== null && io.json)
-    return printJson(io, { path, upstreams, models, aliases, left_out: leftOut, sealed, warnings })
+  if (path !== null && io.json) return printJson(io, { path, upstreams, models, aliases, left_out, sealed, warnings })
   for (const warning of warnings) io.stderr(`warning: ${toPrintable(warning)}\n`)
   // A catalogue may be written as JSON, too.
-  if (path === null) return io.json ? printJson(io, document) : io.stdout(exported.text)
+  if (path === null) return io.json ? printJson(io, document) : io.stdout(yaml)
   const what = `${count(upstreams, 'upstream')}, ${count(models, 'model')}, ${aliases} ${aliases === 1 ? 'alias' : 'aliases'}`
   io.stdout(`${path} says what the database says: ${what}.\n`)
 }
 
-function toWarnings({ leftOut, sealed }: Exported): string[] {
+function toWarnings({ left_out, sealed }: { left_out: Exported['leftOut']; sealed: string[] }): string[] {
   return [
-    ...leftOut.map(({ name, reason }) => `${name} is left out: ${reason}`),
+    ...left_out.map(({ name, reason }) => `${name} is left out: ${reason}`),
     ...sealed.map(
       (id) => `upstreams.${id}: its credential was typed in and is not written: name a variable that has it.`,
     ),
@@ -283,27 +262,18 @@ function write(path: string, text: string): void {
 /** @param number the version to show; all of them are listed without one. */
 export async function history(number: string | undefined, io: Context): Promise<void> {
   if (number !== undefined) return show(toNumber(number), io)
-  const { versions, names } = await withStore(io, { readonly: true }, async (store, { identity }) => ({
-    versions: await store.readVersions(),
-    names: await readActorNames(identity),
-  }))
-  if (io.json) return printJson(io, { versions: versions.map((version) => toVersionDocument(version, names)) })
+  const { versions } = await withAdmin(io, { readonly: true }, ({ api }) => answerOf(api.catalog.history.get()))
+  if (io.json) return printJson(io, { versions })
   if (versions.length === 0) return io.stderr('Nothing was applied yet.\n')
-  io.stdout(
-    toTable(
-      HEADINGS,
-      versions.map((version) => toCells(version, names)),
-      io.paint,
-    ),
-  )
+  io.stdout(toTable(HEADINGS, versions.map(toCells), io.paint))
 }
 
 const HEADINGS = ['N', 'WHEN (UTC)', 'WHO', 'WHAT', 'ROWS', 'SOURCE']
 
-const toCells = (version: CatalogVersion, names: ReadonlyMap<string, string>) => [
+const toCells = (version: ReturnType<typeof toVersionDocument>) => [
   String(version.number),
-  toTime(version.atMs),
-  toShort(names.get(version.actor) ?? version.actor),
+  toTime(version.at_ms),
+  toShort(version.actor_name ?? version.actor),
   version.action.replace(/^catalog\./, ''),
   // As a plan marks them.
   `+${version.created} ~${version.updated} -${version.deleted}`,
@@ -311,14 +281,10 @@ const toCells = (version: CatalogVersion, names: ReadonlyMap<string, string>) =>
 ]
 
 async function show(number: number, io: Context): Promise<void> {
-  const { shown, names } = await withStore(io, { readonly: true }, async (store, { identity }) => ({
-    shown: await showVersion(store, number),
-    names: await readActorNames(identity),
-  }))
-  if (io.json) return printJson(io, toShownVersionDocument(shown, names))
-  const { version, changes } = shown
-  const cells = toCells(version, names)
-  io.stdout(toDescribedTable(HEADINGS, [cells], [[toWholeSource(version.subject)]], io.paint))
+  const shown = await withAdmin(io, { readonly: true }, ({ api }) => answerOf(api.catalog.history({ number }).get()))
+  if (io.json) return printJson(io, shown)
+  const { subject, changes } = shown
+  io.stdout(toDescribedTable(HEADINGS, [toCells(shown)], [[toWholeSource(subject)]], io.paint))
   io.stdout(
     changes
       ? toWriteLines({ changes }, io.paint)
@@ -328,9 +294,8 @@ async function show(number: number, io: Context): Promise<void> {
 
 export async function revert(text: string, { plan = false }: { plan?: boolean }, io: Context): Promise<void> {
   const number = toNumber(text)
-  const by = { actor: 'cli', nowMs: io.nowMs(), isPlan: plan }
-  const done = await withStore(io, { readonly: plan }, (store) => revertCatalog(store, number, by))
-  if (io.json) return printJson(io, toRevertDocument(done, number, plan))
+  const done = await withAdmin(io, { readonly: plan }, ({ api }) => answerOf(api.catalog.revert.post({ number, plan })))
+  if (io.json) return printJson(io, done)
   io.stdout(toWriteLines(done, io.paint))
   if (done.changes.length === 0)
     return io.stdout(`The catalogue is what it was after version ${number}: nothing to change.\n`)
@@ -360,16 +325,20 @@ export async function refresh(file: string | undefined, flags: RefreshFlags, io:
   if (file !== undefined && flags.from !== undefined) throw usageError('Name a file, or an address with --from.')
   const source = file === undefined ? (flags.from ?? toFactsSource(io.environment)) : resolve(io.cwd, file)
   const text = file === undefined ? await fetchFacts(source) : await readFile(source)
-  const { known, models, wrong } = parseFacts(text, source)
+  const send = (isPlan: boolean) =>
+    withAdmin(io, { readonly: isPlan }, async ({ operator }) => {
+      const {
+        left_out: wrong,
+        models,
+        ...told
+      } = await answerOf(operator.catalog.refresh.post({ text, source, plan: isPlan }))
+      return { wrong, models, told }
+    })
+  const { wrong, models, told: planned } = await send(true)
   if (wrong > 0)
     io.stderr(`note: ${wrong} of the ${models + wrong} models in it are not as they should be, and left out.\n`)
-  const facts = { known, shipped: await loadKnown(), source }
-  const by = { actor: 'cli', nowMs: io.nowMs() }
-  const planned = await withStore(io, { readonly: true }, (store) =>
-    refreshFacts(store, facts, { ...by, isPlan: true }),
-  )
   const isIdle = planned.changes.length === 0
-  if (io.json && (flags.plan || isIdle)) return printJson(io, toDocument(source, planned, true))
+  if (io.json && (flags.plan || isIdle)) return printJson(io, planned)
   if (!io.json) {
     io.stdout(toWriteLines(planned, io.paint) + toOverriddenLines(planned.overridden, 'discovered', io.paint))
     tellPrices(planned, io)
@@ -377,20 +346,13 @@ export async function refresh(file: string | undefined, flags: RefreshFlags, io:
     if (flags.plan) return io.stdout(`That would make: ${toCountText(planned)}. Nothing is changed yet.\n`)
   }
   if (!flags.yes) await requireYes('Change this?', io)
-  const done = await withStore(io, {}, (store) => refreshFacts(store, facts, by))
-  if (io.json) return printJson(io, toDocument(source, done, false))
-  const back =
-    done.version !== null && done.version > 1 ? `; back with: tollgate catalog revert ${done.version - 1}` : ''
+  const { told: done } = await send(false)
+  if (io.json) return printJson(io, done)
+  const back = done.version === null ? '' : toWayBack(done.version)
   io.stdout(`${toCountText(done)}. It is version ${done.version} of the catalogue${back}\n`)
 }
 
-const toDocument = (source: string, { overridden, unpriced, free, ...edited }: Refreshed, planned: boolean) => ({
-  ...{ source, planned },
-  ...toEditDocument(edited),
-  ...{ overridden, unpriced, free },
-})
-
-function tellPrices({ unpriced, free }: Refreshed, io: Context): void {
+function tellPrices({ unpriced, free }: Pick<Refreshed, 'unpriced' | 'free'>, io: Context): void {
   if (free.length > 0)
     io.stderr(
       `note: by this list they cost nothing from now on, and no budget ends them: ${toNames(free.map(toPrintable), MOST_REFRESHED)}. Whoever knows better gives them prices in the dashboard.\n`,

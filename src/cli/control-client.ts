@@ -18,8 +18,6 @@ export const ORIGIN = 'http://localhost'
 
 /** A server answers from memory; one whose event loop is busy is not a silent one. */
 const STATUS_MS = 15_000
-/** A running server looks for changes every 25 ms. */
-const IN_FORCE_MS = 5_000
 /** A server that is starting has the lock of the data folder before it has a socket. */
 const STARTING_MS = 5_000
 const AGAIN_MS = 20
@@ -158,31 +156,4 @@ export async function catchUp(audit: LedgerAudit, dataFolder: string): Promise<B
   const flushed = await flushServer(dataFolder)
   if (flushed) return { waiting: flushed.waiting, isServed: true }
   return readBehind(audit, dataFolder)
-}
-
-/**
- * After a change of the database beside a server: waits until that uses a configuration at least as new as the given revision. Returns
- * at once if no server runs. After the time limit, warns instead. Never throws.
- */
-export async function awaitRevision(
-  dataFolder: string,
-  revision: number,
-  io: Pick<Io, 'stderr'>,
-  limitMs = IN_FORCE_MS,
-): Promise<void> {
-  const endMs = performance.now() + limitMs
-  for (;;) {
-    const found = await findServer(dataFolder)
-    if (found.kind === 'none' || (found.kind === 'server' && found.status.config_revision >= revision)) return
-    const mayAnswer = found.kind === 'server' || (found.isAbsent && found.holdsLock)
-    if (mayAnswer && performance.now() + AGAIN_MS < endMs) {
-      await Bun.sleep(AGAIN_MS)
-      continue
-    }
-    const why = found.kind === 'server' ? 'it still uses the previous configuration' : found.why
-    io.stderr(
-      `warning: The change is saved, but the running server did not confirm it: ${why}. Check the server with: tollgate doctor\n`,
-    )
-    return
-  }
 }

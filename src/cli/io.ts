@@ -5,7 +5,6 @@
 import { version as checkout } from '../../package.json'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Environment } from '../domain/snapshot.ts'
-import type { ConfigStore } from '../store/config-store.ts'
 import type { Store } from '../store/store.ts'
 import { type Paint, PLAIN } from './terminal.ts'
 
@@ -50,13 +49,13 @@ declare const TOLLGATE_VERSION: string | undefined
 export const version = () => (typeof TOLLGATE_VERSION === 'string' ? TOLLGATE_VERSION : checkout)
 
 /**
- * Opens the database of the data folder, if there is one, and closes it when the work is done. If the work changed the
- * configuration and a server runs, returns once that server uses the change, or has warned that it does not yet.
+ * Opens the database of the data folder, if there is one, and closes it when the work is done. What changes the configuration asks the
+ * admin API instead (`admin-client.ts`).
  */
 export async function withStore<T>(
   io: Context,
   options: { readonly?: boolean },
-  work: (config: ConfigStore, store: Store) => T | Promise<T>,
+  work: (store: Store) => T | Promise<T>,
 ): Promise<T> {
   const { dataFolder } = io
   const [{ requireSettled }, { findLost }, { requireReadable }, { storeAt, toStoreUrl }] = await Promise.all([
@@ -71,14 +70,8 @@ export async function withStore<T>(
   if (lost !== null) throw new ServiceError({ kind: 'database_lost', dataFolder }, lost)
   const place = storeAt(toStoreUrl(dataFolder))
   const store = place.open(options)
-  const { config } = store
   try {
-    if (options.readonly) return await work(config, store)
-    const before = await config.readRevision()
-    const done = await work(config, store)
-    const after = await config.readRevision()
-    if (after !== before) await (await import('./control-client.ts')).awaitRevision(dataFolder, after, io)
-    return done
+    return await work(store)
   } catch (error) {
     throw place.explain(error)
   } finally {
@@ -138,8 +131,6 @@ export function toFactLines(heading: string, facts: readonly (readonly [what: st
 
 /** Writes a time as UTC to the minute: `2027-01-31 12:00`. */
 export const toTime = (ms: number) => new Date(ms).toISOString().slice(0, 16).replace('T', ' ')
-
-/** Writes the day of a time, in UTC: `2027-01-31`. */
 
 const AGES: readonly [unit: string, ms: number][] = [
   ['d', 86_400_000],

@@ -1,6 +1,6 @@
 /** What a command makes of a server that answers late, otherwise than one of this version would, or not at all. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { awaitRevision, findServer } from '../../src/cli/control-client.ts'
+import { findServer } from '../../src/cli/control-client.ts'
 import { socketPath } from '../../src/server/protocol.ts'
 import { takeLock } from '../../src/store/data-folder.ts'
 import { pretendServer, toStatus } from '../support/status.ts'
@@ -44,30 +44,6 @@ test.each<[what: string, body: unknown]>([
   expect(await findServer(folder)).toMatchObject({ kind: 'silent', why: expect.stringContaining('restart it') })
 })
 
-test('a command that changed the database beside a server warns if that still uses the previous configuration', async () => {
-  const warnings: string[] = []
-  const io = { stderr: (text: string) => void warnings.push(text) }
-  serveJson(toStatus({ config_revision: 7 }))
-  await awaitRevision(folder, 7, io, 60_000)
-  expect(warnings).toEqual([])
-  await awaitRevision(folder, 8, io, 30)
-  await end()
-  serveJson('ok')
-  await awaitRevision(folder, 8, io, 30)
-  expect(warnings).toEqual([
-    expect.stringMatching(
-      /^warning: The change is saved, but .* still uses the previous configuration\..* tollgate doctor\n$/,
-    ),
-    expect.stringContaining('restart it'),
-  ])
-})
-
-test('a command does not wait for a server that is gone', async () => {
-  const warnings: string[] = []
-  await awaitRevision(folder, 8, { stderr: (text) => void warnings.push(text) }, 60_000)
-  expect(warnings).toEqual([])
-})
-
 test('a change waits for a server that starts, and is made by it', async () => {
   const unlock = takeLock(folder)
   const running = bench.run('admin', 'token', 'create', 'ci')
@@ -89,6 +65,18 @@ test('of a server of another version changes are refused by both names, and what
   expect([code, stdout]).toEqual([0, expect.stringContaining('before')])
   expect(stdout).not.toContain('ci')
   expect(stderr).toMatch(/^note: The server runs 9\.9\.9, and this command is of /)
+})
+
+test.each([
+  'upstreams edit openai --disable',
+  'upstreams remove openai',
+  'catalog apply',
+  'catalog revert 1',
+  'models remove local/gemma',
+])('%s writes into no database beside a server of another version', async (words) => {
+  end = pretendServer(folder, toStatus({ version: '9.9.9' }))
+  const { code, stderr } = await bench.run(...words.split(' '))
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/error: The server runs 9\.9\.9, .*Nothing was changed\./)])
 })
 
 test('beside a server that has no admin API on its socket, what only reads goes by the database', async () => {

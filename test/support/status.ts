@@ -89,8 +89,8 @@ export function pretendServer(
   })
   return async () => {
     await control.stop()
-    const [own, database] = [await admin.begun(), await opened.begun()]
-    own?.close()
+    await admin.begun()
+    const database = await opened.begun()
     database?.close()
     unlock()
   }

@@ -6,9 +6,6 @@ import { existsSync } from 'node:fs'
 import { totalmem } from 'node:os'
 import { dirname } from 'node:path'
 import { giveToOwner } from '../../backup/files.ts'
-import { applyCatalog } from '../../catalog/apply.ts'
-import type { Edited } from '../../catalog/change.ts'
-import { deleteServedModel } from '../../catalog/edit.ts'
 import { type ParsedCatalog, parseModelFiles, parseSource } from '../../catalog/file.ts'
 import {
   type DeclaredThere,
@@ -19,14 +16,13 @@ import {
 } from '../../catalog/model-files.ts'
 import { explainDevice } from '../../catalog/process.ts'
 import { loadSource, type ModelFile } from '../../catalog/source.ts'
-import { toEditDocument } from '../../documents/catalog.ts'
-import { ServiceError } from '../../domain/service-error.ts'
 import { isServed, prepareDataFolder } from '../../store/data-folder.ts'
 import { storeAt, toStoreUrl } from '../../store/open.ts'
+import { answerOf, withAdmin } from '../admin-client.ts'
 import { toWriteLines } from '../catalog-changes.ts'
 import { CommandError, usageError } from '../command-error.ts'
 import { findServer } from '../control-client.ts'
-import { type Context, printJson, toFactLines, toPrintable, withStore } from '../io.ts'
+import { type Context, printJson, toFactLines, toPrintable } from '../io.ts'
 import { type LocalModel, type ModelFlags, toGibibytes, toLocalModel } from './local-model.ts'
 
 export async function add(
@@ -38,7 +34,7 @@ export async function add(
   const beside = await loadBeside(catalog, io)
   const model = toLocalModel(path, more, io, requireDevice(beside, more.device ?? null))
   const isApplied = storeAt(toStoreUrl(io.dataFolder)).exists()
-  if (isApplied) await withStore(io, { readonly: true }, async (store) => requireFree(await store.readCatalog(), model))
+  if (isApplied) requireFree(await readTaken(io), model)
   const declared = await declare(model, beside, io)
   if (isApplied) await apply(declared.file, io)
   const hasServer = isApplied && (await findServer(io.dataFolder)).kind === 'server'
@@ -133,6 +129,12 @@ function requireFree({ models, aliases, upstreams }: Taken, { served: { slug, up
     )
 }
 
+const readTaken = (io: Context): Promise<Taken> =>
+  withAdmin(io, {}, async ({ api }) => ({
+    ...(await answerOf(api.models.get())),
+    ...(await answerOf(api.upstreams.get())),
+  }))
+
 const toTaken = (slug: string, where: string) =>
   new CommandError(
     'model_exists',
@@ -144,8 +146,8 @@ async function apply(file: ModelFile, io: Context): Promise<void> {
   try {
     const { catalog } = await parseModelFiles({ modelFiles: [file] }, io.environment)
     // No digest of all that there is: the next start looks itself.
-    const by = { actor: 'cli', nowMs: io.nowMs(), origin: 'file', subject: file.name, digest: '' } as const
-    await withStore(io, {}, (store) => applyCatalog(store, catalog, by))
+    const options = { catalog, origin: 'file', subject: file.name, digest: '' } as const
+    await withAdmin(io, {}, ({ operator }) => answerOf(operator.catalog.apply.post(options)))
   } catch (error) {
     removeModelFile(file)
     throw error
@@ -225,7 +227,7 @@ export async function remove(slug: string, { plan = false }: { plan?: boolean },
     io.stderr(
       'note: no file of models.d declares it. Where a catalogue does, the next start of a server brings it back.\n',
     )
-  if (io.json) return printJson(io, { planned: plan, model: slug, path, ...(edited && toEditDocument(edited)) })
+  if (io.json) return printJson(io, { planned: plan, model: slug, path, ...edited })
   if (edited) io.stdout(toWriteLines(edited, io.paint))
   const files = path === null ? '' : ` ${path} ${plan ? 'would be' : 'is'} deleted; the model's own file stays.`
   io.stdout(plan ? `Nothing is changed yet.${files}\n` : `${toPrintable(slug)} is gone.${files}\n`)
@@ -237,19 +239,14 @@ function requireAlone({ file, models }: DeclaredThere): void {
 }
 
 /** Null where no server was ever started on the file. */
-async function deleteRows(
-  slug: string,
-  found: DeclaredThere | null,
-  plan: boolean,
-  io: Context,
-): Promise<Edited | null> {
+async function deleteRows(slug: string, found: DeclaredThere | null, plan: boolean, io: Context) {
   if (found !== null && !storeAt(toStoreUrl(io.dataFolder)).exists()) return null
-  const by = { actor: 'cli', nowMs: io.nowMs(), isPlan: plan }
   try {
-    return await withStore(io, { readonly: plan }, (store) => deleteServedModel(store, slug, by))
+    return await withAdmin(io, { readonly: plan }, ({ operator }) =>
+      answerOf(operator.models({ slug: encodeURIComponent(slug) }).delete({ plan })),
+    )
   } catch (error) {
-    const isOnlyThere = found !== null && error instanceof ServiceError && error.failure.kind === 'model_not_found'
-    if (isOnlyThere) return null
+    if (found !== null && error instanceof CommandError && error.kind === 'model_not_found') return null
     throw error
   }
 }

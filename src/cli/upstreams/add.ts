@@ -3,45 +3,26 @@
  * what is known of them; and which model servers answer on this machine. What would be made is shown first. Work beside a running server, which
  * uses a change when the command returns.
  */
-import {
-  type Added,
-  addModels,
-  addUpstream,
-  type NewCredential,
-  requireNewUpstream,
-  toUpstreamRow,
-} from '../../catalog/add-upstream.ts'
-import type { Edited } from '../../catalog/change.ts'
-import { type Discovered, toNames } from '../../catalog/discover.ts'
-import { findUpstream } from '../../catalog/edit.ts'
-import { deleteUpstream, editUpstream, type UpstreamChanges } from '../../catalog/edit-upstream.ts'
+import { type NewCredential, requireNewUpstream, toUpstreamRow } from '../../catalog/add-upstream.ts'
+import type { Changes } from '../../catalog/change.ts'
+import { toNames } from '../../catalog/discover.ts'
+import type { UpstreamChanges } from '../../catalog/edit-upstream.ts'
 import { type KnownProviders, loadKnown } from '../../catalog/known.ts'
-import {
-  type FoundServer,
-  findByAddress,
-  findModels,
-  findMore,
-  findProvider,
-  findProviders,
-  isAtUsual,
-  type Provider,
-  toFoundServers,
-} from '../../catalog/providers.ts'
-import { toEditDocument } from '../../documents/catalog.ts'
-import { toFoundDocument } from '../../documents/upstream.ts'
+import { findByAddress, findModels, findProvider, isAtUsual, type Provider } from '../../catalog/providers.ts'
+import type { ShownFoundServer, ShownUpstream } from '../../documents/upstream.ts'
 import { toDefined } from '../../domain/changes.ts'
 import { type DialectName, USUAL_DIALECT } from '../../domain/dialects.ts'
 import { ServiceError } from '../../domain/service-error.ts'
 import { count } from '../../domain/text.ts'
 import type { Log } from '../../log.ts'
-import { findLocalServers, listModels } from '../../server/outward/questions.ts'
+import { listModels } from '../../server/outward/questions.ts'
 import { toUpstream } from '../../store/upstream.ts'
-import { createVault, openStored } from '../../store/vault.ts'
+import { answerOf, idOf, withAdmin } from '../admin-client.ts'
 import { type DecideFlags, requireDecided, requireYes, toCountText, toWriteLines } from '../catalog-changes.ts'
 import { CommandError, usageError } from '../command-error.ts'
-import { findServer } from '../control-client.ts'
-import { type Context, printJson, toOneLine, toPrintable, withStore } from '../io.ts'
-import { askCredential, type CredentialFlags, readCredential, requireSecret } from '../secret.ts'
+import type { ServerLookup } from '../control-client.ts'
+import { type Context, printJson, toOneLine, toPrintable } from '../io.ts'
+import { askCredential, type CredentialFlags, readCredential } from '../secret.ts'
 import { toCount } from '../values.ts'
 
 export interface AddFlags extends CredentialFlags, DecideFlags {
@@ -59,41 +40,44 @@ export async function add(name: string | undefined, flags: AddFlags, io: Context
   const provider = toProvider(known, name, flags)
   const upstream = toNewUpstream(provider, flags)
   const title = provider?.name ?? upstream.id
+  const plan = flags.plan === true
   // Before anybody types a key, or is asked for a list.
-  await withStore(io, { readonly: true }, async (store) =>
-    requireNewUpstream(await store.readCatalog(), toUpstreamRow(upstream, null, io.nowMs())),
-  )
+  const { upstreams } = await withAdmin(io, { readonly: plan }, ({ api }) => answerOf(api.upstreams.get()))
+  requireNewUpstream({ upstreams }, toUpstreamRow(upstream, null, io.nowMs()))
   const credential = await toCredential(provider, title, flags, upstream.local, io)
-  if (credential !== null && 'credential' in credential) await requireSecret(io)
   const row = toUpstreamRow(upstream, credential, io.nowMs())
   const opened = credential !== null && 'credential' in credential ? [credential] : undefined
   const asked = toUpstream(row, io.environment, 'here', opened)
   if (asked.notReady !== null)
     throw new CommandError('no_credential', `${title} cannot be asked: ${asked.notReady}. Nothing was changed.`)
-  const found = await findModels(asked, {
+  const { models, others, notes } = await findModels(asked, {
     provider,
     vendor: provider?.vendor ?? upstream.id,
     known,
     patterns: flags.models ?? [],
     ask: () => listModels(asked),
   })
-  const wanted = { upstream, credential, models: found.models }
-  const by = { actor: 'cli', nowMs: io.nowMs() }
-  const vault = createVault(io.dataFolder, io.environment)
-  const planned = await withStore(io, { readonly: true }, (store) =>
-    addUpstream({ store, vault }, wanted, { ...by, isPlan: true }),
-  )
-  if (flags.plan && io.json) return printJson(io, { planned: true, ...toDocument(upstream.id, planned, found) })
+  const send = (isPlan: boolean) =>
+    withAdmin(io, { readonly: isPlan }, async ({ operator, found }) => {
+      const { upstream: shown, ...told } = await answerOf(
+        operator.upstreams.post({ upstream, credential, models, plan: isPlan }),
+      )
+      return { told: { ...told, left_out: others, notes: [...notes, ...told.notes] }, shown, found }
+    })
+  const print = (told: Found) =>
+    printJson(io, { ...told, upstream: upstream.id, models: models.map(({ slug }) => slug) })
+  const { told: planned } = await send(true)
+  if (flags.plan && io.json) return print(planned)
   if (!io.json) {
     io.stdout(toWriteLines(planned, io.paint))
-    tellFound(planned, found, io)
+    tellFound(planned, io)
   }
   if (flags.plan) return io.stdout(`${upstream.id} would be added: ${toCountText(planned)}. Nothing is changed yet.\n`)
   if (!flags.yes) await requireYes('Add this?', io)
-  const added = await withStore(io, {}, (store) => addUpstream({ store, vault }, wanted, by))
-  if (io.json) printJson(io, { planned: false, ...toDocument(upstream.id, added, found) })
+  const { told: added, shown, found } = await send(false)
+  if (io.json) print(added)
   else io.stdout(toDone(upstream.id, added))
-  await warnOfServer(upstream.id, io)
+  warnOfServer(shown, found, io)
 }
 
 function toProvider(known: KnownProviders, name: string | undefined, { baseUrl }: AddFlags): Provider | null {
@@ -136,10 +120,18 @@ async function toCredential(
 /** More are for `models list --all`. */
 const MOST_UNPRICED = 20
 
+/** What the API tells of models that were found. */
+interface Found extends Changes {
+  fresh: string[]
+  further: string[]
+  unpriced: string[]
+  left_out: number
+  notes: string[]
+}
+
 /** What the lines of a plan do not say. */
-function tellFound(added: Added, { notes, others }: Discovered, io: Context): void {
-  const { unpriced } = added
-  for (const note of [...notes, ...added.notes]) io.stderr(`note: ${toPrintable(note)}\n`)
+function tellFound({ notes, unpriced, left_out: others }: Found, io: Context): void {
+  for (const note of notes) io.stderr(`note: ${toPrintable(note)}\n`)
   if (others > 0)
     io.stderr(
       `note: ${others} of its models ${others === 1 ? 'is' : 'are'} left out, which neither chat nor make embeddings at a known price. Name one with --models to have it.\n`,
@@ -150,15 +142,7 @@ function tellFound(added: Added, { notes, others }: Discovered, io: Context): vo
     )
 }
 
-const toDocument = (id: string, added: Added, { models, others, notes }: Discovered) => ({
-  upstream: id,
-  ...toEditDocument(added),
-  models: models.map(({ slug }) => slug),
-  left_out: others,
-  notes: [...notes, ...added.notes],
-})
-
-function toDone(id: string, { fresh, further, unpriced }: Added): string {
+function toDone(id: string, { fresh, further, unpriced }: Found): string {
   const priced = [...fresh.filter((slug) => !unpriced.includes(slug)), ...further]
   const [first] = priced
   const what = `${count(priced.length, 'model')}${unpriced.length > 0 ? ` and ${unpriced.length} unpriced` : ''}`
@@ -182,7 +166,7 @@ export async function edit(id: string, flags: EditFlags, io: Context): Promise<v
   const plan = flags.plan === true
   if (plan && flags.yes) throw usageError('--plan changes nothing, and --yes does: say one of them.')
   // Before anybody types a key.
-  await withStore(io, { readonly: true }, async (store) => void findUpstream(await store.readCatalog(), id))
+  await withAdmin(io, { readonly: plan }, ({ api }) => answerOf(api.upstreams(idOf(id)).get()))
   const credential = await readCredential(flags, id, io)
   const changes: UpstreamChanges = toDefined({
     baseUrl: flags.baseUrl,
@@ -197,30 +181,35 @@ export async function edit(id: string, flags: EditFlags, io: Context): Promise<v
   if (isChanged && patterns !== undefined)
     throw usageError('--models asks for more models, and is said alone: change the rest first.')
   if (patterns !== undefined) return addMore(id, patterns, flags, io)
-  if (credential && 'credential' in credential) await requireSecret(io)
-  const by = { actor: 'cli', nowMs: io.nowMs(), isPlan: plan }
-  const edited = await withStore(io, { readonly: plan }, (store) =>
-    editUpstream({ store, vault: createVault(io.dataFolder, io.environment), lookUp: null }, id, changes, by),
-  )
-  tell(id, edited, plan, io)
-  if (!plan) await warnOfServer(id, io)
+  const { edited, found } = await withAdmin(io, { readonly: plan }, async ({ operator, found }) => ({
+    edited: await answerOf(operator.upstreams(idOf(id)).patch({ plan, changes })),
+    found,
+  }))
+  tell(id, edited, io)
+  if (!plan) warnOfServer(edited.upstream, found, io)
 }
 
 export async function remove(id: string, { plan = false }: { plan?: boolean }, io: Context): Promise<void> {
-  const by = { actor: 'cli', nowMs: io.nowMs(), isPlan: plan }
-  const removed = await withStore(io, { readonly: plan }, (store) => deleteUpstream(store, id, by))
-  tell(id, removed, plan, io)
+  const removed = await withAdmin(io, { readonly: plan }, ({ api }) =>
+    answerOf(api.upstreams(idOf(id)).delete(undefined, { query: { plan } })),
+  )
+  tell(id, removed, io)
 }
 
-function tell(id: string, edited: Edited, plan: boolean, io: Context): void {
-  if (io.json) printJson(io, { planned: plan, upstream: id, ...toEditDocument(edited) })
-  else io.stdout(`${toWriteLines(edited, io.paint)}${toClosing(id, edited, plan)}\n`)
+interface Edited extends Changes {
+  planned: boolean
+  version: number | null
 }
 
-function toClosing(id: string, edited: Edited, plan: boolean): string {
-  const { changes, version } = edited
+function tell(id: string, edited: Edited, io: Context): void {
+  if (io.json) printJson(io, { ...edited, upstream: id })
+  else io.stdout(`${toWriteLines(edited, io.paint)}${toClosing(id, edited)}\n`)
+}
+
+function toClosing(id: string, edited: Edited): string {
+  const { changes, version, planned } = edited
   if (changes.length === 0) return `${id}: nothing to change.`
-  if (plan) return `That would make: ${toCountText(edited)}. Nothing is changed yet.`
+  if (planned) return `That would make: ${toCountText(edited)}. Nothing is changed yet.`
   const back = version !== null && version > 1 ? ` Back with: tollgate catalog revert ${version - 1}` : ''
   return `${toCountText(edited)}.${back}`
 }
@@ -241,24 +230,22 @@ function toLimits({ rpm, tpm, concurrency }: EditFlags): UpstreamChanges['limits
   )
 }
 
-/** Asks the provider for its list again, and adds what fits and is not there. */
-async function addMore(id: string, patterns: string[], { plan = false, yes }: EditFlags, io: Context): Promise<void> {
-  const { row, asked } = await withStore(io, { readonly: true }, async (store) => {
-    const row = findUpstream(await store.readCatalog(), id)
-    const opened = await openStored(store, io.dataFolder, io.environment)
-    return { row, asked: toUpstream(row, io.environment, 'here', opened.get(id)) }
-  })
-  if (asked.notReady !== null) throw new CommandError('no_credential', `${id} cannot be asked: ${asked.notReady}.`)
-  const found = await findMore(row, { patterns, ask: () => listModels(asked) })
-  const by = { actor: 'cli', nowMs: io.nowMs() }
-  const planned = await withStore(io, { readonly: true }, (store) =>
-    addModels(store, id, found.models, { ...by, isPlan: true }),
-  )
-  if (!io.json) tellFound(planned, found, io)
-  if (plan) return tell(id, planned, plan, io)
-  // Requests for models that others serve would go there, too.
-  if (planned.further.length > 0 && !yes) await requireYes('Add these routes?', io)
-  tell(id, await withStore(io, {}, (store) => addModels(store, id, found.models, by)), plan, io)
+/** Has the provider asked for its list again, and adds what fits and is not there. */
+async function addMore(id: string, patterns: string[], { plan = false, yes = false }: EditFlags, io: Context) {
+  const send = (isPlan: boolean) =>
+    withAdmin(io, { readonly: isPlan }, ({ api }) =>
+      answerOf(api.upstreams(idOf(id)).models.post({ models: patterns }, { query: { plan: isPlan } })),
+    )
+  if (plan || !yes) {
+    const planned = await send(true)
+    if (!io.json) tellFound(planned, io)
+    if (plan) return tell(id, planned, io)
+    // Requests for models that others serve would go there, too.
+    if (planned.further.length > 0) await requireYes('Add these routes?', io)
+  }
+  const added = await send(false)
+  if (yes && !io.json) tellFound(added, io)
+  tell(id, added, io)
 }
 
 export interface DiscoverFlags {
@@ -267,17 +254,15 @@ export interface DiscoverFlags {
 }
 
 export async function discover({ enable = false, at }: DiscoverFlags, io: Context): Promise<void> {
-  const rows = await readRows(io)
-  const servers = toFoundServers(await findLocalServers(at === undefined ? {} : { at }), rows)
-  const providers = findProviders(rows, (variable) => Boolean(io.environment[variable]))
+  const { servers, providers } = await lookAround(io, at)
   const fresh = servers.filter(isFresh)
   const { added, failed } = enable ? await enableAll(fresh, io) : { added: [], failed: [] }
-  if (io.json) printJson(io, { ...toFoundDocument(servers, providers), added })
+  if (io.json) printJson(io, { servers, providers, added })
   else if (servers.length + providers.length === 0)
     io.stderr('Nothing was found: no model server at the usual ports of this machine, and no variable of a provider.\n')
   else {
     for (const server of servers) {
-      const { name, baseUrl, upstream } = server
+      const { name, base_url: baseUrl, upstream } = server
       const how = upstream === null ? (enable ? '' : `add it with: ${toCommand(server)}`) : `it is ${upstream} here`
       io.stdout(`${toPrintable(name)} at ${toPrintable(baseUrl)}${how && `: ${toPrintable(how)}`}\n`)
     }
@@ -292,12 +277,21 @@ export async function discover({ enable = false, at }: DiscoverFlags, io: Contex
     )
 }
 
+const lookAround = (io: Context, at?: string[]) =>
+  withAdmin(io, { readonly: true }, ({ operator }) =>
+    answerOf(
+      operator.upstreams.discover.post({
+        at,
+        variables: Object.keys(io.environment).filter((name) => io.environment[name]),
+      }),
+    ),
+  )
+
 /** Adds what is found on this machine, where nothing is there yet: for a server that has just begun to serve. Never throws. */
 export async function enableAtStart(io: Context, log: Log): Promise<void> {
   try {
-    const rows = await readRows(io)
-    if (rows.some(({ origin }) => origin !== 'builtin')) return
-    const { added, failed } = await enableAll(toFoundServers(await findLocalServers(), rows).filter(isFresh), io)
+    const { servers } = await lookAround(io)
+    const { added, failed } = await enableAll(servers.filter(isFresh), io)
     for (const upstream of added)
       log.info('upstream_discovered', 'a model server of this machine is added', { upstream })
     for (const reason of failed) log.warn('upstream_discovered', 'a model server could not be added', { reason })
@@ -306,19 +300,20 @@ export async function enableAtStart(io: Context, log: Log): Promise<void> {
   }
 }
 
-const readRows = (io: Context) =>
-  withStore(io, { readonly: true }, async (store) => (await store.readCatalog()).upstreams)
+const isFresh = ({ upstream }: ShownFoundServer) => upstream === null
 
-const isFresh = ({ upstream }: FoundServer) => upstream === null
-
-async function enableAll(servers: readonly FoundServer[], io: Context) {
+async function enableAll(servers: readonly ShownFoundServer[], io: Context) {
   const added: string[] = []
   const failed: string[] = []
   const quiet: Context = { ...io, json: false, stdout() {}, stderr() {} }
   for (const server of servers) {
-    const { preset, baseUrl, id } = server
+    const { preset, base_url: baseUrl, id } = server
     try {
-      await add(preset, { name: id, ...(isAtUsual(server) ? {} : { baseUrl }), yes: true, key: false }, quiet)
+      await add(
+        preset,
+        { name: id, ...(isAtUsual({ preset, baseUrl }) ? {} : { baseUrl }), yes: true, key: false },
+        quiet,
+      )
       added.push(id)
     } catch (error) {
       if (!(error instanceof ServiceError || error instanceof CommandError)) throw error
@@ -328,16 +323,14 @@ async function enableAll(servers: readonly FoundServer[], io: Context) {
   return { added, failed }
 }
 
-const toCommand = (server: FoundServer) =>
-  `tollgate upstreams add ${server.preset}${isAtUsual(server) ? '' : ` --base-url ${server.baseUrl}`}`
+const toCommand = ({ preset, base_url: baseUrl }: ShownFoundServer) =>
+  `tollgate upstreams add ${preset}${isAtUsual({ preset, baseUrl }) ? '' : ` --base-url ${baseUrl}`}`
 
 /** Says on standard error where the server cannot use the upstream yet, and what to do. */
-async function warnOfServer(id: string, io: Context): Promise<void> {
-  const found = await findServer(io.dataFolder)
-  if (found.kind !== 'server') return
-  const upstream = found.status.upstreams.find((one) => one.id === id)
-  if (upstream?.credential === 'not_set')
-    io.stderr(
-      `note: the running server cannot use ${id}: ${toOneLine(upstream.reason ?? 'it lacks its credential')}. Start it anew with that, or have the key stored: tollgate upstreams edit ${id} --key\n`,
-    )
+function warnOfServer(upstream: ShownUpstream | null, { kind }: ServerLookup, io: Context): void {
+  if (kind !== 'server' || upstream?.credential?.status !== 'not_set') return
+  const why = toOneLine(upstream.reason ?? 'it lacks its credential')
+  io.stderr(
+    `note: the running server cannot use ${upstream.id}: ${why}. Start it anew with that, or have the key stored: tollgate upstreams edit ${upstream.id} --key\n`,
+  )
 }

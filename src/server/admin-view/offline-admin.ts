@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { createParts } from '../../admin/by-resource.ts'
 import type { AdminDeps, Serving } from '../../admin/deps.ts'
 import { AdminError } from '../../admin/errors.ts'
-import { createFileThread } from '../../catalog/file-thread.ts'
+import type { FileThread } from '../../catalog/file-thread.ts'
 import { loadModelFiles, MODELS_FOLDER } from '../../catalog/source.ts'
 import { hasProxy } from '../../config.ts'
 import { once } from '../../domain/once.ts'
@@ -17,10 +17,11 @@ import { SetupCode } from '../../identity/passwords.ts'
 import { Pending } from '../../identity/pending.ts'
 import { type Behind, readBehind } from '../../ledger/audit.ts'
 import type { Log } from '../../log.ts'
+import type { ConfigStore } from '../../store/config-store.ts'
 import { toSnapshot } from '../../store/snapshot.ts'
 import type { Store } from '../../store/store.ts'
 import { toUpstream } from '../../store/upstream.ts'
-import { createVault } from '../../store/vault.ts'
+import { CLEARED, createVault, inspectVault, type Vault } from '../../store/vault.ts'
 import { createFacts } from '../outward/facts.ts'
 import { createLookUp } from '../outward/look-up.ts'
 import { createLocalLook, listModels, testUpstream } from '../outward/questions.ts'
@@ -42,7 +43,6 @@ export interface OfflineAdmin {
   /** Rejects with what nobody has foreseen. */
   handle(request: Request): Promise<Response>
   behind(): Behind
-  close(): void
 }
 
 /** Its errors reach whoever asked, by `causeOf`. */
@@ -51,8 +51,7 @@ const NO_LOG: Log = { info() {}, warn() {}, error() {}, flush: async () => {} }
 export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
   const { dataFolder, environment, now } = deps
   const { config: store, identity, audit } = deps.store
-  const vault = createVault(dataFolder, environment)
-  const catalogFiles = createFileThread()
+  const vault = createOwnVault(dataFolder, environment, store)
   let read: Behind | null = null
   const behind = () => {
     read ??= readBehind(audit, dataFolder)
@@ -99,7 +98,7 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
     identity,
     reports,
     serving,
-    catalogFiles,
+    catalogFiles: CATALOG_FILES,
     now,
     oidc: null,
     ways: WAYS,
@@ -131,9 +130,37 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
       return response
     },
     behind,
-    close: () => catalogFiles.close(),
   }
 }
+
+/** No thread of its own: a command has nothing else to do meanwhile. */
+const CATALOG_FILES: FileThread = {
+  parse: async (text, options) => (await import('../../catalog/file.ts')).parseCatalog(text, options),
+  export: async (rows, sealed) => (await import('../../catalog/file.ts')).toExport(rows, sealed),
+  facts: async ({ text, name }) => (await import('../../catalog/facts-file.ts')).parseFacts(text, name),
+  close() {},
+}
+
+/** Seals nothing by a secret that opens none of what there is: a server would open the one or the other. */
+function createOwnVault(dataFolder: string, environment: Environment, store: Pick<ConfigStore, 'readSealed'>): Vault {
+  const vault = createVault(dataFolder, environment)
+  return {
+    ...vault,
+    async seal(credential, place) {
+      const { where, sealed_by: id } = await inspectVault(store, dataFolder, environment)
+      const sealed = (await store.readSealed()).filter((one) => one.sealed !== CLEARED)
+      const opened = [...(await vault.open(sealed)).values()].flat()
+      // What the file seals, every server of this folder opens.
+      const isFile = where !== 'TOLLGATE_SECRET' && id !== null
+      if (isFile || opened.length === 0 || opened.some((one) => 'credential' in one))
+        return vault.seal(credential, place)
+      throw new AdminError(409, 'other_secret', OTHER_SECRET)
+    },
+  }
+}
+
+const OTHER_SECRET =
+  'It would be sealed by another secret than what was typed in before, none of which opens here. Give TOLLGATE_SECRET here as the server has it, or put the file `secret` of the data folder back; where that is lost, start the server first, and do this again. Nothing was changed.'
 
 const NO_SERVER = 'No server runs on this data folder. Start it first: tollgate serve'
 

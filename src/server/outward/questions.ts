@@ -74,10 +74,11 @@ export async function findLocalServers({
 
 const toOrigin = (address: string) => URL.parse(address)?.origin ?? address
 
-/** Looks as `findLocalServers` does, once for all who ask meanwhile. */
-export function createLocalLook(find: () => Promise<LocalServer[]> = findLocalServers): () => Promise<LocalServer[]> {
+/** Looks as `findLocalServers` does; at the usual ports once for all who ask meanwhile. */
+export function createLocalLook(find: (options?: LookOptions) => Promise<LocalServer[]> = findLocalServers) {
   let underWay: Promise<LocalServer[]> | null = null
-  return () => {
+  return (at?: readonly string[]): Promise<LocalServer[]> => {
+    if (at) return find({ at })
     underWay ??= find().finally(() => {
       underWay = null
     })
