@@ -36,15 +36,19 @@ export interface RequestCharge {
 }
 
 /** Works out the charge of a request. */
-export function readCharge(reader: Pick<RequestReader, 'calls' | 'price'>, request: StoredRequest): RequestCharge {
-  const calls = reader.calls(request).map(({ requestId: _, instance: __, ...call }) => {
-    const price = call.priceId === null ? null : reader.price(call.priceId)
+export async function readCharge(
+  reader: Pick<RequestReader, 'calls' | 'price'>,
+  request: StoredRequest,
+): Promise<RequestCharge> {
+  const calls: ChargedCall[] = []
+  for (const { requestId: _, instance: __, ...call } of await reader.calls(request)) {
+    const price = call.priceId === null ? null : await reader.price(call.priceId)
     const basis = toBasis(call, price)
     const isCounted = basis === 'tokens' || (basis === 'reported' && price !== null)
     const charge = isCounted ? toCharge(price?.pricing ?? [], toUsage(call), call.mode) : null
     const workedOutNanoUsd = basis === 'tokens' ? (charge?.nanoUsd ?? null) : toFixed(call, basis)
-    return { ...call, basis, price, charge, workedOutNanoUsd }
-  })
+    calls.push({ ...call, basis, price, charge, workedOutNanoUsd })
+  }
   const sum = calls.reduce<number | null>(
     (before, { workedOutNanoUsd: next }) => (before === null || next === null ? null : before + next),
     0,

@@ -1,6 +1,6 @@
 /**
  * Which failures there were: requests that did not end well, by their error code, over time. Sums do not know codes, so that it goes as
- * far back as requests are kept one by one. It blocks its thread for as long as it takes, as `usage.ts` does.
+ * far back as requests are kept one by one. It keeps its thread for as long as it takes, as `usage.ts` does.
  */
 import { DAY_MS, HOUR_MS, hourOf } from '../domain/time.ts'
 import type { FailureCell, FailureFilter, FailureReader } from '../store/report-store.ts'
@@ -33,18 +33,19 @@ export interface FailuresReport {
 const MOST_CODES = 10_000
 
 /** Throws `key_not_found`, `key_ambiguous`, `team_not_found`, `team_ambiguous`, and `report_too_long` beyond `limitMs`. */
-export function reportFailures(
+export async function reportFailures(
   reader: FailureReader,
   names: Names,
   { by, sinceMs, untilMs, where, limit, limitMs }: FailuresOptions,
   { nowMs, clock }: { nowMs: number; clock: () => number },
-): FailuresReport {
+): Promise<FailuresReport> {
   const filter = toIds(where, names, nowMs)
   const check = createLimit(limitMs, clock)
   const codes = new Map<string | null, { requests: number; cells: Map<string, FailureCell> }>()
   let rest = 0
-  const span = { fromMs: Math.max(sinceMs, reader.keptFromMs()), untilMs: untilMs ?? hourOf(nowMs) + HOUR_MS }
-  for (const page of reader.pages({ span, stepMs: by === 'hour' ? HOUR_MS : DAY_MS, where: filter })) {
+  const keptFromMs = await reader.keptFromMs()
+  const span = { fromMs: Math.max(sinceMs, keptFromMs), untilMs: untilMs ?? hourOf(nowMs) + HOUR_MS }
+  for await (const page of reader.pages({ span, stepMs: by === 'hour' ? HOUR_MS : DAY_MS, where: filter })) {
     check()
     for (const cell of page) {
       const known = codes.get(cell.errorCode)

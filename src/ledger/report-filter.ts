@@ -90,13 +90,13 @@ export function toOwnRows<Rows extends KeyRows>(rows: Rows, ownerId: string): Ro
 export const toOwnFilter = ({ keys }: Pick<KeyRows, 'keys'>) => ({ ownKeys: keys.map(({ id }) => id) })
 
 /** A request of one of these keys, by its whole id. Throws `request_not_found`, also where there is such a request of another key. */
-export function findOwnRequest(
+export async function findOwnRequest(
   reader: Pick<RequestReader, 'get'>,
   text: string,
   { keys }: Pick<KeyRows, 'keys'>,
-): StoredRequest {
+): Promise<StoredRequest> {
   const id = toWholeId(text)
-  const found = id === null ? null : reader.get(id)
+  const found = id === null ? null : await reader.get(id)
   if (found && keys.some(({ id }) => id === found.keyId)) return found
   const request = text.slice(0, 200)
   const message = `No key of yours has a request '${request}' on record: give its whole id.`

@@ -56,7 +56,7 @@ async function look(reader: Reader, search: RequestSearch, before: string | null
   let next = before
   for (let looked = 0; looked < most; looked += SLICE) {
     if (looked > 0) await new Promise(setImmediate)
-    const slice = reader.slice(search, next, limit - rows.length, Math.min(SLICE, most - looked))
+    const slice = await reader.slice(search, next, limit - rows.length, Math.min(SLICE, most - looked))
     rows.push(...slice.rows)
     next = slice.next
     if (next === null || rows.length >= limit) return { rows, next }
@@ -86,16 +86,16 @@ export async function findRequest(
   const request = text.trim().slice(0, 200)
   if (/^[0-9a-f]{0,3}$/i.test(request)) throw invalid('id', `'${request}' is too short: give four digits or more`)
   const whole = toWholeId(request)
-  const found = whole === null ? null : reader.get(whole)
+  const found = whole === null ? null : await reader.get(whole)
   if (found) return found
-  const keptFromMs = reader.keptFromMs()
+  const keptFromMs = await reader.keptFromMs()
   if (whole !== null)
     throw isMinted(whole) && timeOfId(whole) < keptFromMs ? removed(request, whole, keptFromMs) : notFound(request, '')
   const digits = PART.exec(request.toLowerCase())?.[1]
   const search = digits === undefined ? { upstreamRequestId: request } : { idEnd: digits }
   const ending = await look(reader, search, null, MAX_NAMED + 1, most)
   const ids = new Set(ending.rows.map(({ id }) => id))
-  if (digits !== undefined) for (const id of reader.beginning(digits, MAX_NAMED + 1)) ids.add(id)
+  if (digits !== undefined) for (const id of await reader.beginning(digits, MAX_NAMED + 1)) ids.add(id)
   const [only] = ids
   if (only === undefined)
     throw notFound(
@@ -104,7 +104,7 @@ export async function findRequest(
     )
   const named = [...ids].slice(0, MAX_NAMED)
   const more = ids.size > named.length ? ', …' : ''
-  const row = ids.size === 1 ? reader.get(only) : null
+  const row = ids.size === 1 ? await reader.get(only) : null
   if (row) return row
   throw new ServiceError(
     { kind: 'request_ambiguous', request },

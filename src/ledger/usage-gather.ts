@@ -23,30 +23,30 @@ export interface Gathered {
  *
  * @param pages begins to read anew each time.
  */
-export function addUp(
+export async function addUp(
   { counts, rank }: UsageReader,
-  pages: () => Iterable<readonly UsageCell[]>,
+  pages: () => AsyncIterable<readonly UsageCell[]>,
   limit: number,
-): Gathered {
+): Promise<Gathered> {
   const most = Math.max(limit, FEW)
-  const all = gather(counts, pages(), (known) => (known < most ? 'keep' : 'stop'))
+  const all = await gather(counts, pages(), (known) => (known < most ? 'keep' : 'stop'))
   if (all !== null) return all
   using ranking = rank()
-  for (const page of pages()) ranking.add(page)
+  for await (const page of pages()) ranking.add(page)
   const wanted = new Set(ranking.top(limit))
-  const dearest = gather(counts, pages(), (_, id) => (wanted.has(id) ? 'keep' : 'leave'))
+  const dearest = await gather(counts, pages(), (_, id) => (wanted.has(id) ? 'keep' : 'leave'))
   return { groups: dearest?.groups ?? new Map(), others: dearest?.others ?? createSums(counts), count: ranking.count() }
 }
 
 /** @param place what becomes of a new group, where so many are known: `leave` leaves it to the others, `stop` gives all up. */
-function gather(
+async function gather(
   counts: readonly unknown[],
-  pages: Iterable<readonly UsageCell[]>,
+  pages: AsyncIterable<readonly UsageCell[]>,
   place: (known: number, id: string) => 'keep' | 'leave' | 'stop',
-): Gathered | null {
+): Promise<Gathered | null> {
   const groups: Gathered['groups'] = new Map()
   const others = createSums(counts)
-  for (const page of pages) {
+  for await (const page of pages) {
     for (const cell of page) {
       const id = toGroupId(cell.of)
       const found = groups.get(id)

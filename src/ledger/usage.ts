@@ -1,7 +1,7 @@
 /**
  * Who spent what: settled requests of a span of time, in groups, with tokens, cost and latencies. `tollgate usage` presents it.
  *
- * It blocks its thread for as long as it takes, seconds for a million requests: a command is a process of its own, a server is to run it
+ * It keeps its thread for as long as it takes, seconds for a million requests: a command is a process of its own, a server is to run it
  * in a worker, over a read-only connection. Options and report can be posted as they are.
  */
 
@@ -86,17 +86,18 @@ const invalidBy = (rule: string) =>
  *
  * @param clock in ms, for that.
  */
-export function reportUsage(
+export async function reportUsage(
   reader: UsageReader,
   names: Names,
   options: UsageOptions,
   { nowMs, clock }: { nowMs: number; clock: () => number },
-): UsageReport {
+): Promise<UsageReport> {
   const where = toIds(options.where, names, nowMs)
   const span = { fromMs: options.sinceMs, untilMs: options.untilMs ?? hourOf(nowMs) + HOUR_MS }
   const check = createLimit(options.limitMs, clock)
   const isOpen = options.untilMs === null
-  return toReport(readGroups(reader, { ...options, where, span, isOpen }, check), options, { reader, names, span })
+  const read = await readGroups(reader, { ...options, where, span, isOpen }, check)
+  return toReport(read, options, { reader, names, span })
 }
 
 interface Asked {
@@ -111,35 +112,35 @@ interface Asked {
 
 type Read = Gathered & { covered: Span }
 
-function readGroups(
+async function readGroups(
   reader: UsageReader,
   { by, where, span, isOpen, limit, figures = 'all' }: Asked,
   check: () => void,
-): Read {
+): Promise<Read> {
   const needsRequests = by.includes('user') || (where.user?.length ?? 0) > 0
   const dayEndMs = dayOf(span.untilMs) + DAY_MS
   const days = {
     known: toDaily(by, where) !== null,
     // The day that runs is whole where nothing of it is beyond the end.
-    isLastWhole: isOpen && !reader.hasHours({ fromMs: span.untilMs, untilMs: dayEndMs }),
+    isLastWhole: isOpen && !(await reader.hasHours({ fromMs: span.untilMs, untilMs: dayEndMs })),
   }
-  const readFrom = (keptFromMs: number): Read => {
+  const readFrom = async (keptFromMs: number): Promise<Read> => {
     const parts = needsRequests ? toKept(span, keptFromMs) : toParts(span, keptFromMs, days)
-    const pages = function* (): Generator<readonly UsageCell[]> {
+    const pages = async function* (): AsyncGenerator<readonly UsageCell[]> {
       for (const part of parts) {
-        for (const page of reader.pages({ ...part, by, where, figures })) {
+        for await (const page of reader.pages({ ...part, by, where, figures })) {
           check()
           yield page
         }
       }
     }
-    const found = addUp(reader, pages, limit)
+    const found = await addUp(reader, pages, limit)
     // Some may have been taken away before they were read.
-    const now = reader.keptFromMs()
+    const now = await reader.keptFromMs()
     const isGone = parts.some((part) => part.from === 'requests' && part.span.fromMs < now)
     return isGone ? readFrom(now) : { ...found, covered: toCovered(parts, span) }
   }
-  return readFrom(reader.keptFromMs())
+  return readFrom(await reader.keptFromMs())
 }
 
 function toReport(

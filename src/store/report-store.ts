@@ -71,11 +71,11 @@ export interface UsageReader {
    * Cells of settled requests, some thousands at a time. A page is read at once and consistent in itself; between pages nothing is held
    * open, neither in the store nor by whoever stops reading.
    */
-  pages(query: UsageQuery): Iterable<readonly UsageCell[]>
+  pages(query: UsageQuery): AsyncIterable<readonly UsageCell[]>
   /** Whether there are sums of an hour within a span. */
-  hasHours(span: Span): boolean
+  hasHours(span: Span): Promise<boolean>
   /** The first hour from which on every settled request is still there, and not its sum alone. Never goes back. */
-  keptFromMs(): number
+  keptFromMs(): Promise<number>
   /** Begins to rank groups of which there may be more than memory should hold. */
   rank(): Ranking
 }
@@ -147,9 +147,9 @@ export interface FailureCell {
 /** Never writes to the ledger. */
 export interface FailureReader {
   /** A day a page, each read at once: between them nothing is held open. */
-  pages(query: FailureQuery): Iterable<readonly FailureCell[]>
+  pages(query: FailureQuery): AsyncIterable<readonly FailureCell[]>
   /** The first hour from which on every settled request is still there. Never goes back. */
-  keptFromMs(): number
+  keptFromMs(): Promise<number>
 }
 
 /** Which requests are wanted: those to which all of it applies. */
@@ -209,14 +209,14 @@ export interface RequestReader {
    * @param before null for the newest of all.
    * @param limit most that are returned.
    */
-  slice(search: RequestSearch, before: string | null, limit: number, size: number): RowSlice
-  get(id: string): StoredRequest | null
+  slice(search: RequestSearch, before: string | null, limit: number, size: number): Promise<RowSlice>
+  get(id: string): Promise<StoredRequest | null>
   /** Ids that begin with these digits, so many at most. */
-  beginning(digits: string, limit: number): string[]
+  beginning(digits: string, limit: number): Promise<string[]>
   /** Of requests of before this time some were taken away, or all; 0 where none ever were. */
-  keptFromMs(): number
+  keptFromMs(): Promise<number>
   /** All calls of a request, by number, the first one too: there is one at least. */
-  calls(request: StoredRequest): StoredCall[]
+  calls(request: StoredRequest): Promise<StoredCall[]>
   /** A price that a call was charged by; null where there is none of this id. */
-  price(id: string): PriceRow | null
+  price(id: string): Promise<PriceRow | null>
 }

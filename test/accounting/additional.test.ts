@@ -61,26 +61,26 @@ function toCalled(number: number, usage: Usage, advised: Usage | null, mode: str
 
 const OPEN = toOpen({ priceId: 'own' })
 
-function record(calls: readonly Call[]) {
+async function record(calls: readonly Call[]) {
   const bills = calls.map((call) => charge(call, 'ok', call.meter.usage ?? NO_USAGE, false))
   const each = toSettledCalls(OPEN, calls, bills)
   const sum = addBills(bills)
   const row = toSettled(OPEN, { ...toBilled(sum), attempts: each.length })
   createLedgerWriter(folder.database).apply([settling(row, each)])
   const reader = createRequestReader(folder.database)
-  const request = reader.get(OPEN.id)
+  const request = await reader.get(OPEN.id)
   if (request === null) throw new Error('nothing is on record')
-  return { bills, ...readCharge(reader, request) }
+  return { bills, ...(await readCharge(reader, request)) }
 }
 
-test('each model within a call has a row of its own, and all of them come to what the request costs', () => {
+test('each model within a call has a row of its own, and all of them come to what the request costs', async () => {
   const calls = [
     toCalled(1, toUsage(100, 10), toUsage(1_000, 50, 2)),
     toCalled(2, toUsage(200, 20), toUsage(2_000, 60), 'fast'),
   ]
   const own = [100 * 1_000 + 10 * 2_000, 200 * 3_000 + 20 * 5_000]
   const advised = [1_000 * 10_000 + 50 * 20_000 + 20_000_000, 2_000 * 10_000 + 60 * 20_000]
-  const { calls: charged, request, agrees } = record(calls)
+  const { calls: charged, request, agrees } = await record(calls)
   expect(agrees).toBe(true)
   expect(charged).toMatchObject([
     { number: 1, reason: 'first', upstreamModel: 'large-v1', costNanoUsd: own[0], mode: null, unpriced: 0 },
@@ -111,10 +111,10 @@ test('each model within a call has a row of its own, and all of them come to wha
   expect(audit.cells(HOUR)).toMatchObject([{ differences: [], costNanoUsd: sum }])
 })
 
-test('a request of one call has rows beside its own only where another model worked in it', () => {
+test('a request of one call has rows beside its own only where another model worked in it', async () => {
   const alone = toCalled(1, toUsage(100, 10), null)
   expect(isAlone([charge(alone, 'ok', toUsage(100, 10), false)])).toBe(true)
-  const { bills, agrees, request } = record([toCalled(1, toUsage(100, 10), toUsage(5, 1))])
+  const { bills, agrees, request } = await record([toCalled(1, toUsage(100, 10), toUsage(5, 1))])
   expect(isAlone(bills)).toBe(false)
   expect(agrees).toBe(true)
   expect(request.attempts).toBe(2)

@@ -53,7 +53,7 @@ export async function expectHonestLedger(bench: CrashBench): Promise<void> {
     expect(received(bench, rows)).toEqual([])
     expect(seen(bench, rows, calls)).toEqual([])
     expect(wronglyAbandoned(rows, calls)).toEqual([])
-    expectCharges(join(bench.data, 'tollgate.db'))
+    await expectCharges(join(bench.data, 'tollgate.db'))
   } finally {
     database.close()
   }

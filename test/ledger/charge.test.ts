@@ -52,40 +52,40 @@ const row = toOpen()
 function chargeOf(...records: LedgerRecord[]) {
   const store = createLedgerWriter(folder.database)
   store.apply(records)
-  return () => {
+  return async () => {
     const reader = createRequestReader(folder.database)
-    const request = reader.get(row.id)
+    const request = await reader.get(row.id)
     if (request === null) throw new Error('nothing is on record')
-    const { calls, ...rest } = readCharge(reader, request)
+    const { calls, ...rest } = await readCharge(reader, request)
     return { ...rest, calls: calls.map(({ basis, workedOutNanoUsd }) => [basis, workedOutNanoUsd]) }
   }
 }
 
-test('tokens of each kind times the price that the row names are what was charged', () => {
+test('tokens of each kind times the price that the row names are what was charged', async () => {
   const read = chargeOf(settling(toSettled(row, { ...USED, costNanoUsd: COST })))
-  expect(read()).toMatchObject({ calls: [['tokens', COST]], workedOutNanoUsd: COST, agrees: true })
+  expect(await read()).toMatchObject({ calls: [['tokens', COST]], workedOutNanoUsd: COST, agrees: true })
   folder.database.run('UPDATE requests SET cost_nano_usd = cost_nano_usd + 1')
-  expect(read()).toMatchObject({ workedOutNanoUsd: COST, agrees: false })
+  expect(await read()).toMatchObject({ workedOutNanoUsd: COST, agrees: false })
 })
 
-test('what was kept in a cache for an hour is told from what was kept for less', () => {
+test('what was kept in a cache for an hour is told from what was kept for less', async () => {
   const used = { promptTokens: 8, cachedTokens: 0, cacheWriteTokens: 5, cacheWrite1hTokens: 2, completionTokens: 0 }
   const costNanoUsd = 3 * 100 + 3 * 300 + 2 * 1_000
   const settled = toSettled(row, { ...used, reasoningTokens: 0, priceId: 'price-2', costNanoUsd })
-  expect(chargeOf(settling(settled))().agrees).toBe(true)
+  expect((await chargeOf(settling(settled))()).agrees).toBe(true)
 })
 
-test('what an upstream charged by its own word is the charge, whatever its tokens come to by their price', () => {
+test('what an upstream charged by its own word is the charge, whatever its tokens come to by their price', async () => {
   const read = chargeOf(settling(toSettled(row, { ...USED, costNanoUsd: 7, reportedNanoUsd: 7 })))
-  expect(read()).toMatchObject({ calls: [['reported', 7]], workedOutNanoUsd: 7, agrees: true })
-  const { calls } = readCharge(
+  expect(await read()).toMatchObject({ calls: [['reported', 7]], workedOutNanoUsd: 7, agrees: true })
+  const { calls } = await readCharge(
     createRequestReader(folder.database),
-    createRequestReader(folder.database).get(row.id) as never,
+    (await createRequestReader(folder.database).get(row.id)) as never,
   )
   expect(calls[0]).toMatchObject({ charge: { nanoUsd: COST }, reportedNanoUsd: 7 })
   expect(calls.map(isFar)).toEqual([true])
   folder.database.run('UPDATE requests SET cost_nano_usd = 8')
-  expect(read().agrees).toBe(false)
+  expect((await read()).agrees).toBe(false)
 })
 
 test('it is far off where it differs by more than a hundredth', () => {
@@ -98,7 +98,7 @@ test('it is far off where it differs by more than a hundredth', () => {
   expect([9_899, 9_900, 10_000, 10_101, 10_102].map(far)).toEqual([true, false, false, false, true])
 })
 
-test('searches and the mode in which a call was served are part of what is worked out', () => {
+test('searches and the mode in which a call was served are part of what is worked out', async () => {
   folder.database.query('UPDATE prices SET pricing = ? WHERE id = ?').run(
     JSON.stringify([
       { prompt: '0.00000001', completion: '0', web_search: '0.01' },
@@ -108,10 +108,10 @@ test('searches and the mode in which a call was served are part of what is worke
   )
   const used = { ...USED, cachedTokens: 0, webSearches: 2 }
   const read = chargeOf(settling(toSettled(row, { ...used, mode: 'fast', costNanoUsd: 8 * 50 + 2 * 20_000_000 })))
-  expect(read()).toMatchObject({ calls: [['tokens', 40_000_400]], agrees: true })
+  expect(await read()).toMatchObject({ calls: [['tokens', 40_000_400]], agrees: true })
 })
 
-test('what another model used within a call is a call of its own, at its own price', () => {
+test('what another model used within a call is a call of its own, at its own price', async () => {
   const within = toSettledCall(toCall(row, 2, { reason: 'within', reservedNanoUsd: 0 }), {
     costNanoUsd: 5 * 100 + 3 * 200,
   })
@@ -119,7 +119,7 @@ test('what another model used within a call is a call of its own, at its own pri
   const read = chargeOf(
     settling(toSettled(row, { ...sums, costNanoUsd: COST + within.costNanoUsd, attempts: 2 }), [within]),
   )
-  expect(read()).toMatchObject({
+  expect(await read()).toMatchObject({
     calls: [
       ['tokens', COST],
       ['tokens', 1_100],
@@ -128,11 +128,11 @@ test('what another model used within a call is a call of its own, at its own pri
   })
 })
 
-test('a call that had ended keeps by what it was charged when its server is gone', () => {
+test('a call that had ended keeps by what it was charged when its server is gone', async () => {
   const first = toSettledCall(toFirstCall(row), { ...USED, costNanoUsd: 7, reportedNanoUsd: 7 })
   const read = chargeOf(opening(row), calling(toCall(row, 2, { reason: 'schema' }), [first]))
   abandonOthers(folder.database, 'another')
-  expect(read()).toMatchObject({
+  expect(await read()).toMatchObject({
     calls: [
       ['reported', 7],
       ['reserve', 9_100],
@@ -141,17 +141,17 @@ test('a call that had ended keeps by what it was charged when its server is gone
   })
 })
 
-test('a price that is gone leaves nothing to work out, and one that is not there is free', () => {
+test('a price that is gone leaves nothing to work out, and one that is not there is free', async () => {
   const read = chargeOf(settling(toSettled(row, { ...USED, costNanoUsd: COST })))
   folder.database.run('DELETE FROM prices')
-  expect(read()).toMatchObject({ calls: [['unknown', null]], workedOutNanoUsd: null, agrees: false })
+  expect(await read()).toMatchObject({ calls: [['unknown', null]], workedOutNanoUsd: null, agrees: false })
   folder.database.run('UPDATE requests SET price_id = NULL, cost_nano_usd = 0')
-  expect(read()).toMatchObject({ calls: [['free', 0]], agrees: true })
+  expect(await read()).toMatchObject({ calls: [['free', 0]], agrees: true })
 })
 
-test('a request under way has no charge yet, and one that a start gave up costs what its calls had reserved', () => {
+test('a request under way has no charge yet, and one that a start gave up costs what its calls had reserved', async () => {
   const read = chargeOf(opening(row), calling(toCall(row, 2)), calling(toCall(row, 3, { reason: 'retry' })))
-  expect(read()).toMatchObject({
+  expect(await read()).toMatchObject({
     calls: [
       ['open', null],
       ['open', null],
@@ -165,10 +165,10 @@ test('a request under way has no charge yet, and one that a start gave up costs 
     ['reserve', 9_100],
     ['reserve', 9_100],
   ]
-  expect(read()).toMatchObject({ calls, workedOutNanoUsd: 27_200, agrees: true })
+  expect(await read()).toMatchObject({ calls, workedOutNanoUsd: 27_200, agrees: true })
 })
 
-test('what a fallback was made in the place of costs nothing where nobody knows how it ended', () => {
+test('what a fallback was made in the place of costs nothing where nobody knows how it ended', async () => {
   const read = chargeOf(
     opening(row),
     calling(toCall(row, 2, { reason: 'fallback' }), [
@@ -176,7 +176,7 @@ test('what a fallback was made in the place of costs nothing where nobody knows 
     ]),
   )
   abandonOthers(folder.database, 'another')
-  expect(read()).toMatchObject({
+  expect(await read()).toMatchObject({
     calls: [
       ['nothing', 0],
       ['reserve', 9_100],

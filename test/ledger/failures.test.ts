@@ -27,10 +27,10 @@ function report(options: Partial<FailuresOptions> = {}, clock = () => 0) {
   const asked = { by: 'day', sinceMs: 0, untilMs: null, where: {}, limit: 50, limitMs: 1_000, ...options } as const
   return reportFailures(createFailureReader(folder.database), NO_NAMES, asked, { nowMs: HOUR + 3 * DAY_MS, clock })
 }
-const told = (options: Partial<FailuresOptions> = {}) =>
-  report(options).rows.map(({ atMs, status, errorCode, requests }) => [atMs, status, errorCode, requests])
+const told = async (options: Partial<FailuresOptions> = {}) =>
+  (await report(options)).rows.map(({ atMs, status, errorCode, requests }) => [atMs, status, errorCode, requests])
 
-test('what failed, broke off or was given up is told by its code and time; what ended well, or is open, is not', () => {
+test('what failed, broke off or was given up is told by its code and time; what ended well, or is open, is not', async () => {
   const open = opening(toOpen())
   commit(settle(), open, fail('upstream_timeout'), fail('upstream_timeout', { createdMs: HOUR + HOUR_MS }))
   commit(
@@ -39,54 +39,56 @@ test('what failed, broke off or was given up is told by its code and time; what 
     fail(null, { createdMs: HOUR + HOUR_MS }),
     fail(null, { createdMs: HOUR + HOUR_MS }),
   )
-  expect(told({ by: 'hour' })).toEqual([
+  expect(await told({ by: 'hour' })).toEqual([
     [HOUR, 'failed', 'upstream_timeout', 2],
     [HOUR, 'cut', 'upstream_failed', 1],
     [HOUR + HOUR_MS, 'failed', null, 2],
     [HOUR + HOUR_MS, 'failed', 'upstream_timeout', 1],
   ])
   abandonOthers(folder.database, 'elsewhere')
-  expect(told().filter(([, status]) => status === 'abandoned')).toEqual([
+  expect((await told()).filter(([, status]) => status === 'abandoned')).toEqual([
     [HOUR - 12 * HOUR_MS, 'abandoned', 'abandoned', 1],
   ])
   // Its outcome turns up after all.
   if (open.kind === 'open') commit(settling({ ...toSettled(open.row, {}), ...{ status: 'ok' } }))
-  expect(told().some(([, status]) => status === 'abandoned')).toBeFalse()
+  expect((await told()).some(([, status]) => status === 'abandoned')).toBeFalse()
 })
 
-test('they are of the span alone, to the ms, and of what is filtered by', () => {
+test('they are of the span alone, to the ms, and of what is filtered by', async () => {
   for (const [at, keyId, model, upstream, teamId] of [
     [0, 'a', 'acme/large', 'paid', null],
     [1, 'b', 'acme/small', 'paid', 'red'],
     [DAY_MS, 'a', 'acme/small', 'spare', 'red'],
   ] as const)
     commit(fail('upstream_failed', { createdMs: HOUR + at, keyId, model, upstream, teamId }))
-  const count = (options: Partial<FailuresOptions>) =>
-    report(options).rows.reduce((sum, { requests }) => sum + requests, 0)
+  const count = async (options: Partial<FailuresOptions>) =>
+    (await report(options)).rows.reduce((sum, { requests }) => sum + requests, 0)
   expect([
-    count({ sinceMs: HOUR + 1 }),
-    count({ untilMs: HOUR + DAY_MS }),
-    count({ sinceMs: HOUR, untilMs: HOUR + 1 }),
+    await count({ sinceMs: HOUR + 1 }),
+    await count({ untilMs: HOUR + DAY_MS }),
+    await count({ sinceMs: HOUR, untilMs: HOUR + 1 }),
   ]).toEqual([2, 2, 1])
-  expect(count({ where: { ownKeys: ['b'] } })).toBe(1)
-  expect([count({ where: { model: ['acme/s*'] } }), count({ where: { upstream: ['spare'] } })]).toEqual([2, 1])
+  expect(await count({ where: { ownKeys: ['b'] } })).toBe(1)
+  expect([await count({ where: { model: ['acme/s*'] } }), await count({ where: { upstream: ['spare'] } })]).toEqual([
+    2, 1,
+  ])
 })
 
-test('codes beyond a number are the rest, the most frequent ones told apart', () => {
+test('codes beyond a number are the rest, the most frequent ones told apart', async () => {
   commit(fail('a'), fail('b'), fail('b', { createdMs: HOUR + DAY_MS }), fail('c'))
-  expect(report({ limit: 1 })).toMatchObject({ rest: 2, rows: [{ errorCode: 'b' }, { errorCode: 'b' }] })
+  expect(await report({ limit: 1 })).toMatchObject({ rest: 2, rows: [{ errorCode: 'b' }, { errorCode: 'b' }] })
 })
 
-test('where requests were taken away it begins with those that are all there', () => {
+test('where requests were taken away it begins with those that are all there', async () => {
   commit(fail('a'), fail('b', { createdMs: HOUR + DAY_MS }))
   pruneSlice(folder.database, { untilMs: HOUR + HOUR_MS, after: '', limit: 100, spared: [] }, HOUR)
-  expect(report()).toMatchObject({ sinceMs: HOUR + HOUR_MS, rows: [{ errorCode: 'b' }] })
+  expect(await report()).toMatchObject({ sinceMs: HOUR + HOUR_MS, rows: [{ errorCode: 'b' }] })
 })
 
-test('a report that takes too long ends', () => {
+test('a report that takes too long ends', async () => {
   let now = 0
   commit(fail('a'), fail('a', { createdMs: HOUR + DAY_MS }))
-  expect(() => report({}, () => (now += 600))).toThrow('longer than 1 s')
+  await expect(report({}, () => (now += 600))).rejects.toThrow('longer than 1 s')
 })
 
 test('it reads an index that has nothing but failures, and no row of the table', () => {

@@ -199,7 +199,7 @@ export async function startApp({
       reader.close()
       const clean = await server.stop()
       try {
-        expectCharges(databasePath(dataFolder))
+        await expectCharges(databasePath(dataFolder))
       } finally {
         rmSync(dataFolder, { recursive: true, force: true })
       }

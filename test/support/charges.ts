@@ -4,20 +4,21 @@ import { type RequestCharge, readCharge } from '../../src/ledger/charge.ts'
 import { createRequestReader } from '../../src/store/sqlite/request-reader.ts'
 
 /** Those that cannot be, with all that is on record of them. */
-export function findWrongCharges(path: string): RequestCharge[] {
+export async function findWrongCharges(path: string): Promise<RequestCharge[]> {
   const sqlite = new Database(path, { readonly: true })
   try {
     const reader = createRequestReader(sqlite)
-    const { rows } = reader.slice({}, null, 100_000, 100_000)
-    return rows.map((row) => readCharge(reader, row)).filter(({ agrees }) => agrees === false)
+    const { rows } = await reader.slice({}, null, 100_000, 100_000)
+    const charges = await Promise.all(rows.map((row) => readCharge(reader, row)))
+    return charges.filter(({ agrees }) => agrees === false)
   } finally {
     sqlite.close()
   }
 }
 
 /** Throws where there are any. */
-export function expectCharges(path: string): void {
-  const wrong = findWrongCharges(path)
+export async function expectCharges(path: string): Promise<void> {
+  const wrong = await findWrongCharges(path)
   if (wrong.length === 0) return
   throw new Error(`${wrong.length} charges do not come out: ${JSON.stringify(wrong.slice(0, 3), null, 2)}`)
 }

@@ -216,11 +216,11 @@ function toFileTrouble({ failure, message }: ServiceError): string {
 const DAYS = 30
 
 /** By the sums of whole days: those of the last so many, and of today. */
-export function checkPrices(reader: Pick<UsageReader, 'pages' | 'counts'>, nowMs: number): Check[] {
+export async function checkPrices(reader: Pick<UsageReader, 'pages' | 'counts'>, nowMs: number): Promise<Check[]> {
   const at = reader.counts.indexOf('unpriced')
   const span = { fromMs: dayOf(nowMs) - (DAYS - 1) * DAY_MS, untilMs: dayOf(nowMs) + DAY_MS }
   const models = new Map<string, number>()
-  for (const cells of reader.pages({ from: 'days', span, by: ['model'], where: {} }))
+  for await (const cells of reader.pages({ from: 'days', span, by: ['model'], where: {} }))
     for (const { of, counts } of cells) {
       const unpriced = counts[at] ?? 0
       if (unpriced > 0) models.set(String(of[0]), (models.get(String(of[0])) ?? 0) + unpriced)

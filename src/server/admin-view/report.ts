@@ -83,13 +83,13 @@ async function answer({ dataFolder, question, ownerId, nowMs, waiting, looks }: 
       case 'usage': {
         const rows = limited(await readRows(opened))
         const options = { ...question.options, where: { ...question.options.where, ...toFilter(rows) } }
-        const found = reportUsage(opened.usage, rows, options, { nowMs, clock })
+        const found = await reportUsage(opened.usage, rows, options, { nowMs, clock })
         return toDocument(toUsageDocument(found, options.by, waiting, options.figures))
       }
       case 'failures': {
         const rows = limited(await readRows(opened))
         const options = { ...question.options, where: { ...question.options.where, ...toFilter(rows) } }
-        const found = reportFailures(opened.failures, rows, options, { nowMs, clock })
+        const found = await reportFailures(opened.failures, rows, options, { nowMs, clock })
         return toDocument(toFailuresDocument(found, waiting))
       }
       case 'requests': {
@@ -106,8 +106,8 @@ async function answer({ dataFolder, question, ownerId, nowMs, waiting, looks }: 
         const found =
           ownerId === undefined
             ? await findRequest(reader, question.id, looks)
-            : findOwnRequest(reader, question.id, rows)
-        return toDocument(toChargeDocument(readCharge(reader, found), toNames(rows)))
+            : await findOwnRequest(reader, question.id, rows)
+        return toDocument(toChargeDocument(await readCharge(reader, found), toNames(rows)))
       }
       case 'audit': {
         const page = await listAudit({ store, identity: opened.identity }, question.options)

@@ -24,9 +24,9 @@ const MOVE_LEDGER_FROM = `
   WHERE CAST(settings.value AS INTEGER) < CAST(excluded.value AS INTEGER)`
 
 /** Reads it as it is each time; 0 where nothing was ever taken away. */
-export function createKeptFrom(sqlite: Database): () => number {
+export function createKeptFrom(sqlite: Database): () => Promise<number> {
   const from = sqlite.query<{ value: string }, []>(`SELECT value FROM settings WHERE key = 'ledger_from'`)
-  return () => Number(from.get()?.value ?? 0)
+  return async () => Number(from.get()?.value ?? 0)
 }
 
 /**

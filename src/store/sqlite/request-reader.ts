@@ -63,7 +63,7 @@ export function createRequestReader(sqlite: Database): RequestReader {
   )
   const callsOf = sqlite.query<StoredCall, [string]>(`SELECT ${CALL} FROM calls WHERE request_id = ? ORDER BY number`)
   return {
-    slice(search, before, limit, size) {
+    async slice(search, before, limit, size) {
       const { sinceMs, untilMs } = search
       const first = sinceMs === undefined ? '' : toFirstId(sinceMs - SLACK_MS)
       const last = untilMs === undefined ? AFTER_ALL : toIdAfter(untilMs + SLACK_MS)
@@ -77,14 +77,14 @@ export function createRequestReader(sqlite: Database): RequestReader {
         .all(next ?? first, end, ...values, limit)
       return { rows, next }
     },
-    get: (id) => get.get(id),
-    beginning: (digits, limit) => beginning.all(digits, digits + AFTER_ALL, limit).map(({ id }) => id),
+    get: async (id) => get.get(id),
+    beginning: async (digits, limit) => beginning.all(digits, digits + AFTER_ALL, limit).map(({ id }) => id),
     keptFromMs: createKeptFrom(sqlite),
-    calls(request) {
+    async calls(request) {
       const stored = callsOf.all(request.id)
       return stored[0]?.number === 1 ? stored : [toOnlyCall(request), ...stored]
     },
-    price: (id) => toTables(sqlite).select().from(prices).where(eq(prices.id, id)).get() ?? null,
+    price: async (id) => toTables(sqlite).select().from(prices).where(eq(prices.id, id)).get() ?? null,
   }
 }
 
@@ -104,7 +104,7 @@ export const NEXT_FAILURE = `SELECT MIN(created_ms) AS ms FROM requests WHERE ${
 export function createFailureReader(sqlite: Database): FailureReader {
   const next = sqlite.query<{ ms: number | null }, [number, number]>(NEXT_FAILURE)
   return {
-    *pages({ span: { fromMs, untilMs }, stepMs, where }) {
+    async *pages({ span: { fromMs, untilMs }, stepMs, where }) {
       const { sql, values } = toFailureStatement(where)
       for (let at = next.get(fromMs, untilMs)?.ms ?? null; at !== null; ) {
         const end = Math.min(dayOf(at) + DAY_MS, untilMs)

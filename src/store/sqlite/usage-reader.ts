@@ -47,7 +47,7 @@ export function createUsageReader(sqlite: Database): UsageReader {
     return { cells: rows.map(toCell), firsts: rows.map(([first]) => first) }
   }
 
-  function* pagesOfDays({ fromMs, untilMs }: UsageQuery['span'], statement: UsageStatement) {
+  async function* pagesOfDays({ fromMs, untilMs }: UsageQuery['span'], statement: UsageStatement) {
     for (let at = dayIn.get(fromMs, untilMs)?.ms ?? null; at !== null; ) {
       const end = Math.min(at + MOST_DAYS * DAY_MS, untilMs)
       yield read(statement, at, end).cells
@@ -55,7 +55,7 @@ export function createUsageReader(sqlite: Database): UsageReader {
     }
   }
 
-  function* pagesOfHours({ fromMs, untilMs }: UsageQuery['span'], statement: UsageStatement) {
+  async function* pagesOfHours({ fromMs, untilMs }: UsageQuery['span'], statement: UsageStatement) {
     let many = 1
     for (let at = hourIn.get(fromMs, untilMs)?.ms ?? null; at !== null; ) {
       const end = Math.min(at + many * HOUR_MS, untilMs)
@@ -68,7 +68,7 @@ export function createUsageReader(sqlite: Database): UsageReader {
     }
   }
 
-  function* pagesOfRequests({ fromMs, untilMs }: UsageQuery['span'], statement: UsageStatement) {
+  async function* pagesOfRequests({ fromMs, untilMs }: UsageQuery['span'], statement: UsageStatement) {
     const end = toIdAfter(untilMs + SLACK_MS)
     let at = toFirstId(fromMs - SLACK_MS)
     for (let found = idIn.get(at, end); found !== null; found = idIn.get(at, end)) {
@@ -93,7 +93,7 @@ export function createUsageReader(sqlite: Database): UsageReader {
       if (query.from === 'days') return pagesOfDays(query.span, statement)
       return query.from === 'hours' ? pagesOfHours(query.span, statement) : pagesOfRequests(query.span, statement)
     },
-    hasHours: ({ fromMs, untilMs }) => (hourIn.get(fromMs, untilMs)?.ms ?? null) !== null,
+    hasHours: async ({ fromMs, untilMs }) => (hourIn.get(fromMs, untilMs)?.ms ?? null) !== null,
     keptFromMs,
     rank: createRanking,
   }

@@ -30,7 +30,7 @@ export async function playAndJudge(shape: StoryShape): Promise<Verdict> {
   try {
     const story = await playChaos(folder, CHAOS_SEED, shape)
     try {
-      const { complaints, told } = judgeStory(story)
+      const { complaints, told } = await judgeStory(story)
       console.log(JSON.stringify(told))
       const more = complaints.length - MAX_SHOWN
       return { complaints: more > 0 ? [...complaints.slice(0, MAX_SHOWN), `and ${more} more`] : complaints, told }
@@ -43,7 +43,7 @@ export async function playAndJudge(shape: StoryShape): Promise<Verdict> {
 }
 
 /** Judges a story whose server has ended. */
-export function judgeStory(story: Story): Verdict {
+export async function judgeStory(story: Story): Promise<Verdict> {
   const facts = toFacts(story)
   const rows = readRows(story.server.data)
   const { held, complaints } = judgeAnswers(facts)
@@ -53,7 +53,7 @@ export function judgeStory(story: Story): Verdict {
       ...complaints,
       ...judgeLedger(facts, rows, held),
       ...judgeCosts(facts, rows),
-      ...findWrongCharges(databasePath(story.server.data)).map(
+      ...(await findWrongCharges(databasePath(story.server.data))).map(
         ({ request }) => `charge of ${request.id} does not come out`,
       ),
       ...judgeLimits(facts, rows),
