@@ -33,6 +33,8 @@ export type Limits = { [Name in LimitName]: number | null }
 
 export const LIMIT_NAMES = Object.keys(LIMITS) as LimitName[]
 
+export const isLimit = (name: string): name is LimitName => name in LIMITS
+
 /** Says something of each limit. */
 export const mapLimits = <Value>(of: (name: LimitName) => Value) =>
   Object.fromEntries(LIMIT_NAMES.map((name) => [name, of(name)])) as Record<LimitName, Value>

@@ -37,7 +37,10 @@ export const NEW_KEY: Omit<StoredKey, 'id' | 'name' | 'createdMs' | 'secrets'> =
   ...{ allowedIps: [], ceilings: {}, teamId: null, ownerId: null, hidden: false, expiresMs: null, revokedMs: null },
 }
 
-export const NEW_TEAM: Omit<StoredTeam, 'id' | 'name' | 'createdMs'> = { ...NEW, maxKeys: 10 }
+export const NEW_TEAM: Omit<StoredTeam, 'id' | 'name' | 'createdMs'> = {
+  ...NEW,
+  maxKeys: TEAM_FIELDS.maxKeys.byDefault ?? null,
+}
 
 /** The key as the changes make it. Throws `team_not_found`, `team_ambiguous`, and `invalid` for the first field that breaks a rule. */
 export function withKeyChanges(key: StoredKey, changes: KeyChanges, teams: readonly StoredTeam[]): StoredKey {

@@ -1,6 +1,6 @@
 /**
  * What can be set on a key and on a team: an entry a field, from which follow checks and ceilings, the bodies of the API and what it says of
- * them, options of commands and what they show. A further field is an entry here, beside a property in `StoredKey` or `StoredTeam` and its
+ * them, options of commands and what they show, and the forms and pages of the dashboard, which loads this file, too. A further field is an entry here, beside a property in `StoredKey` or `StoredTeam` and its
  * column; what does not compile then is the rest. Pure.
  */
 import { isIn, toIpRange, toIpRangeText } from '../domain/ip.ts'
@@ -60,7 +60,12 @@ export interface Field<Value> {
   }
   /** What takes it away, where something does. */
   none?: null | []
-  /** What it is called where it is shown, and how none is. */
+  /** What a new one has where nothing is said, if that is not none. */
+  byDefault?: Value
+  /** What forms and pages call it, and what forms say of it. */
+  title: string
+  hint?: string
+  /** What commands call it, and how none is shown. */
   label: string
   noneText: string
   toText(value: Value): string
@@ -107,10 +112,12 @@ export function readName(text: string): string {
   return name
 }
 
-const toName = (help: string): Field<string> => ({
+const toName = (help: string, hint: string): Field<string> => ({
   kind: 'name',
   says: 'What it is called: of those in force, no two are called the same.',
   option: { flag: '--name <name>', help, read: once(readName) },
+  title: 'Name',
+  hint,
   label: 'name',
   noneText: '-',
   toText: String,
@@ -134,6 +141,8 @@ const MODELS: Field<string[]> = {
     }),
   },
   none: [],
+  title: 'Models',
+  hint: 'One a line; * stands for anything, as in openai/*. None: every model, and those to come.',
   label: 'models',
   noneText: 'all',
   toText: (patterns) => patterns.join(', '),
@@ -156,6 +165,8 @@ const SCOPE: Field<Access['scope']> = {
       throw new Misread(text, 'is unknown: write all or local.')
     }),
   },
+  title: 'Upstreams',
+  byDefault: 'all',
   label: 'scope',
   noneText: 'all',
   toText: (scope) => (scope === 'local' ? 'local upstreams only' : scope),
@@ -170,12 +181,13 @@ export function readCount(text: string): number {
   return value
 }
 
-const toCount = (label: string, flag: string, help: string, says: string, unit = ''): Field<number> => ({
+const toCount = (title: string, flag: string, help: string, says: string, unit = ''): Field<number> => ({
   kind: 'count',
   says,
   option: { flag: `--${flag} <n>`, help, read: once(readCount) },
   none: null,
-  label,
+  title,
+  label: flag.replace('-', ' '),
   noneText: '-',
   toText: (value) => `${value}${unit}`,
   problemOf: (value) =>
@@ -186,7 +198,7 @@ const toCount = (label: string, flag: string, help: string, says: string, unit =
 })
 
 const LIMIT_FIELDS: Record<LimitName, Field<number>> = mapLimits((name) =>
-  toCount(name, name, LIMITS[name].help, LIMITS[name].says),
+  toCount(LIMITS[name].label, name, LIMITS[name].help, LIMITS[name].says),
 )
 
 /** Such as `day, week, month or total`. */
@@ -221,6 +233,7 @@ const toBudget = (whose: string): Field<Budget> => ({
   says: 'What it may cost in each period, in nano-dollars; null: no budget. Given together with the period.',
   option: { flag: '--budget <usd>', help: `${whose}: 20/month, 0.10/day, or 5 in total`, read: once(readBudget) },
   none: null,
+  title: 'Budget',
   label: 'budget',
   noneText: '-',
   toText: toBudgetText,
@@ -241,6 +254,8 @@ const METADATA: Field<Record<string, string | null>> = {
     read: (texts) => Object.fromEntries(texts.map(readNote)),
   },
   none: null,
+  title: 'Notes',
+  hint: 'One a line: a name and what is noted, such as owner=ann.',
   label: 'metadata',
   noneText: '-',
   toText: (notes) =>
@@ -282,6 +297,8 @@ const ALLOWED_IPS: Field<string[]> = {
     }),
   },
   none: [],
+  title: 'Addresses of clients',
+  hint: 'One a line, such as 203.0.113.7 or 10.0.0.0/8. None: from everywhere.',
   label: 'from',
   noneText: 'everywhere',
   toText: (ranges) => ranges.join(', '),
@@ -320,6 +337,8 @@ const TEAM: Field<string> = {
     read: once(String),
   },
   none: null,
+  title: 'Team',
+  hint: 'Its limits and its budget hold, too, for all of its keys together.',
   label: 'team',
   noneText: '-',
   toText: String,
@@ -341,6 +360,7 @@ const EXPIRES: Field<number> = {
   says: 'When it ends, ms since 1970; null: never.',
   option: { flag: '--expires <time>', help: 'such as 90d, 12h or 2027-01-31', read: once(readExpiry) },
   none: null,
+  title: 'Ends',
   label: 'expires',
   noneText: '-',
   toText: (ms) => new Date(ms).toISOString().slice(0, 16).replace('T', ' '),
@@ -350,7 +370,10 @@ const EXPIRES: Field<number> = {
 
 /** In the order of commands and what they show. */
 export const KEY_FIELDS: FieldsOf<KeyChanges> = {
-  name: toName('what the key is for; no two in force have the same'),
+  name: toName(
+    'what the key is for; no two in force have the same',
+    'Whose it is, or what for. Requests and costs are told by it.',
+  ),
   models: MODELS,
   scope: SCOPE,
   allowedIps: ALLOWED_IPS,
@@ -362,18 +385,25 @@ export const KEY_FIELDS: FieldsOf<KeyChanges> = {
 }
 
 export const TEAM_FIELDS: FieldsOf<TeamChanges> = {
-  name: toName('what it is called; no two have the same name'),
+  name: toName(
+    'what it is called; no two have the same name',
+    'A group of people, or a project. Costs are told by it.',
+  ),
   models: MODELS,
   scope: SCOPE,
   ...LIMIT_FIELDS,
   budget: toBudget('what all its keys together may cost'),
-  maxKeys: toCount(
-    'max keys',
-    'max-keys',
-    'how many keys a member may make for themselves, once members can; of keys made here there may be any number (default: 10)',
-    'How many keys each member may have; null: any number.',
-    ' a member',
-  ),
+  maxKeys: {
+    ...toCount(
+      'Keys that a member may have',
+      'max-keys',
+      'how many keys a member may make for themselves, once members can; of keys made here there may be any number (default: 10)',
+      'How many keys each member may have; null: any number.',
+      ' a member',
+    ),
+    byDefault: 10,
+    hint: 'Members are people who make keys of their own. Nothing: as many as they like.',
+  },
   metadata: METADATA,
 }
 

@@ -1,12 +1,7 @@
 /** Keys as pages tell of them, and what is typed of one as the API takes it. */
 import { describe, expect, test } from 'bun:test'
 import { toSnippets } from '../../src/dashboard/keys/snippets.ts'
-import {
-  NEW_KEY,
-  toKeyBody as toBody,
-  toKeyPatch as toPatch,
-  toKeyValues as toValues,
-} from '../../src/dashboard/keys/values.ts'
+import { KEY_FORM, type Values } from '../../src/dashboard/keys/values.ts'
 import {
   filterKeys,
   toBudgetText,
@@ -18,6 +13,7 @@ import {
 import { toSteps } from '../../src/dashboard/start/steps.ts'
 import type { KeyDocument } from '../../src/documents/key.ts'
 
+const { empty: NEW_KEY, toBody, toPatch, toValues } = KEY_FORM
 const NOW = Date.UTC(2026, 10, 22, 14, 3)
 
 const key = (changes: Partial<KeyDocument> = {}): KeyDocument => ({
@@ -92,12 +88,13 @@ describe('what is typed', () => {
     const typed = {
       ...NEW_KEY,
       ...{ name: ' ann ', models: 'openai/*,\n local/x ', rpm: '1,000', budget: '0.50', budget_period: 'day' },
-      ...{ expires_ms: '30', allowed_ips: '10.0.0.0/8\n::1', team: 't1' },
+      ...{ expires_ms: '30', allowed_ips: '10.0.0.0/8\n::1', team: 't1', metadata: 'owner=ann b' },
     }
     expect(toBody(typed, NOW)).toEqual({
       ...{ name: 'ann', models: ['openai/*', 'local/x'], scope: 'all', team: 't1', rpm: 1_000, tpm: null },
       ...{ concurrency: null, budget_nano_usd: 500_000_000, budget_period: 'day' },
       ...{ expires_ms: NOW + 30 * 86_400_000, allowed_ips: ['10.0.0.0/8', '::1'] },
+      metadata: { owner: 'ann b' },
     })
   })
 
@@ -110,25 +107,30 @@ describe('what is typed', () => {
     expect(expires_ms).toBeUndefined()
     expect(body).toEqual({
       ...{ name: 'ann', models: ['openai/*'], scope: 'local', team: 't1', rpm: 60, tpm: null, concurrency: null },
-      ...{ budget_nano_usd: 1, budget_period: 'total', allowed_ips: ['::1/128'] },
+      ...{ budget_nano_usd: 1, budget_period: 'total', allowed_ips: ['::1/128'], metadata: {} },
     })
   })
 
   test('of a key that is edited, the fields are sent that were changed, and a budget whole', () => {
     const before = key({ rpm: 60, budget_nano_usd: 1, budget_period: 'total', models: ['openai/*'], expires_ms: NOW })
-    const patch = (typed: Partial<typeof NEW_KEY>) => toPatch({ ...toValues(before), ...typed }, before, NOW)
+    const patch = (typed: Values) => toPatch({ ...toValues(before), ...typed }, before, NOW)
     expect(patch({})).toEqual({})
     expect(patch({ rpm: '', team: 't2' })).toEqual({ rpm: null, team: 't2' })
     expect(patch({ budget: '2' })).toEqual({ budget_nano_usd: 2_000_000_000, budget_period: 'total' })
     expect(patch({ budget_period: 'day' })).toEqual({ budget_nano_usd: 1, budget_period: 'day' })
     expect(patch({ budget: '' })).toEqual({ budget_nano_usd: null })
     expect(patch({ expires_ms: '' })).toEqual({ expires_ms: null })
+    const noted = key({ metadata: { owner: 'ann', cost: '7' } })
+    expect(toPatch({ ...toValues(noted), metadata: 'owner=bob' }, noted, NOW)).toEqual({
+      metadata: { owner: 'bob', cost: null },
+    })
   })
 
   test.each([
     ['rpm', { rpm: 'many' }],
     ['tpm', { tpm: '-1' }],
     ['budget', { budget: '$$' }],
+    ['metadata', { metadata: 'ann' }],
     ['expires_on', { expires_ms: 'on', expires_on: '' }],
   ])('and where %s cannot be read, that field is named', (field, typed) => {
     expect(() => toBody({ ...NEW_KEY, ...typed }, NOW)).toThrow(expect.objectContaining({ field }))

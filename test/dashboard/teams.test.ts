@@ -1,14 +1,17 @@
 /** Teams as pages take them. */
 import { describe, expect, test } from 'bun:test'
 import { Refusal } from '../../src/dashboard/api/refusal.ts'
-import { NEW_TEAM, toTeamBody as toBody, toTeamValues as toValues } from '../../src/dashboard/keys/values.ts'
+import { TEAM_FORM, type Values } from '../../src/dashboard/keys/values.ts'
 import type { TeamDocument } from '../../src/documents/key.ts'
+
+const { empty: NEW_TEAM, toValues } = TEAM_FORM
+const toBody = (values: Values) => TEAM_FORM.toBody(values, 0)
 
 describe('what is typed of a team', () => {
   test('becomes what the API takes, and nothing typed is no limit', () => {
     expect(toBody({ ...NEW_TEAM, name: ' research ', models: 'openai/*, a/b', budget: '200', max_keys: '' })).toEqual({
       ...{ name: 'research', models: ['openai/*', 'a/b'], scope: 'all', rpm: null, tpm: null, concurrency: null },
-      ...{ budget_nano_usd: 200_000_000_000, budget_period: 'month', max_keys: null },
+      ...{ budget_nano_usd: 200_000_000_000, budget_period: 'month', max_keys: null, metadata: {} },
     })
   })
 

@@ -6,7 +6,7 @@ import type { KeyDocument } from '../../documents/key.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
 import { isMember, may } from '../api/session.ts'
-import { type KeyValues, toKeyBody, toKeyPatch } from './values.ts'
+import { KEY_FORM, type Values } from './values.ts'
 import { DAYS, toDays } from './words.ts'
 
 const FRESH_MS = 15_000
@@ -69,23 +69,18 @@ export const useLastRequests = (key: string) =>
   )
 
 /** With its secret, which no later answer has. */
-export async function makeKey(values: KeyValues) {
-  const { team, ...own } = toKeyBody(values, Date.now())
-  const made = await ask(isMember() ? api.own.keys.post(own) : api.keys.post({ ...own, team }))
+export async function makeKey(values: Values) {
+  const body = KEY_FORM.toBody(values, Date.now(), isMember())
+  const made = await ask(isMember() ? api.own.keys.post(body) : api.keys.post(body))
   await reloadAll('keys')
   return made
 }
 
 /** @param before as it was when its form was opened. */
-export async function editKey(before: KeyDocument, values: KeyValues) {
+export async function editKey(before: KeyDocument, values: Values) {
   const { id, revision } = before
-  const { team, ...own } = toKeyPatch(values, before, Date.now())
-  const match = ifMatch(revision)
-  await ask(
-    isMember()
-      ? api.own.keys({ id }).patch(own, match)
-      : api.keys({ id }).patch(team === undefined ? own : { ...own, team }, match),
-  )
+  const key = isMember() ? api.own.keys({ id }) : api.keys({ id })
+  await ask(key.patch(KEY_FORM.toPatch(values, before, Date.now(), isMember()), ifMatch(revision)))
   await reloadAll('keys')
 }
 

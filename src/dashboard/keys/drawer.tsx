@@ -1,6 +1,7 @@
 /** One key: what it has spent, what came of it lately, what it may, and what can be done with it. */
 import { useState } from 'preact/hooks'
 import type { KeyDocument } from '../../documents/key.ts'
+import { KEY_FIELDS } from '../../keys/definition.ts'
 import { toHref } from '../address/address.ts'
 import { isMember } from '../api/session.ts'
 import { toDay, toExactCount, toMoney } from '../figures/figures.ts'
@@ -10,10 +11,10 @@ import { Columns, Fact, Latency, Money, nowMs, State, TimeFact, When } from '../
 import { EditForm, Form, SelectField, TextField, useForm, useOpened } from '../ui/form.tsx'
 import { FactsRoom, Overlay, tell, Unread } from '../ui/notice.tsx'
 import { editKey, mayChangeKeys, revokeKey, rotateKey, useDays, useKey, useLastRequests } from './data.ts'
-import { SharedFacts, Spent } from './facts.tsx'
-import { KeyFields } from './fields.tsx'
+import { SettableFacts, Spent } from './facts.tsx'
+import { SettableFields } from './fields.tsx'
 import { Made } from './made.tsx'
-import { toKeyValues } from './values.ts'
+import { KEY_FORM } from './values.ts'
 import { DAYS, type Day, STATUS_KINDS, toCeilingTexts } from './words.ts'
 
 export function KeyDrawer({ id, onClose }: { id: string; onClose(): void }) {
@@ -56,9 +57,8 @@ function Facts({ of: key }: { of: KeyDocument }) {
   const ceilings = Object.entries(toCeilingTexts(key.ceilings))
   return (
     <dl class="facts">
-      <SharedFacts of={key} />
       {key.owner !== null && !isMember() && <Fact name="Owner">{key.owner}</Fact>}
-      <Fact name="Team">{key.team ?? 'none'}</Fact>
+      <SettableFacts fields={KEY_FIELDS} of={key} />
       <Fact name="Last used">
         {key.last_used_ms === null ? (
           'never'
@@ -68,8 +68,6 @@ function Facts({ of: key }: { of: KeyDocument }) {
           </>
         )}
       </Fact>
-      <Fact name="Ends">{key.expires_ms === null ? 'never' : <When ms={key.expires_ms} />}</Fact>
-      {key.allowed_ips.length > 0 && <Fact name="Used from">{key.allowed_ips.join(', ')}</Fact>}
       {ceilings.length > 0 && (
         <Fact name="Ceilings">
           {ceilings.map(([field, text]) => (
@@ -97,17 +95,19 @@ function Facts({ of: key }: { of: KeyDocument }) {
 
 function Edit({ of, onDone }: { of: KeyDocument; onDone(): void }) {
   const key = useOpened(of)
-  const form = useForm(toKeyValues(key), async (values) => {
+  const form = useForm(KEY_FORM.toValues(key), async (values) => {
     await editKey(key, values)
     tell('Changed. It holds from the next request on.')
     onDone()
   })
   return (
     <EditForm of={form} onCancel={onDone}>
-      <KeyFields
+      <SettableFields
         form={form}
+        of={KEY_FIELDS}
+        empty={KEY_FORM.empty}
         kept={key.expires_ms === null ? null : `As before: ${toDay(key.expires_ms, nowMs.value)}`}
-        ceilings={isMember() ? key.ceilings : {}}
+        most={isMember() ? toCeilingTexts(key.ceilings) : {}}
       />
     </EditForm>
   )

@@ -1,7 +1,9 @@
-/** What is told of a key and of a team alike: what it has spent, its budget, its limits, its models. */
+/** What is told of a key and of a team alike: what it has spent, and what can be set on it. */
+import type { ComponentChildren } from 'preact'
 import type { KeyDocument } from '../../documents/key.ts'
-import type { Limits } from '../../domain/limits.ts'
-import { Bar, Money, None, When } from '../ui/figure.tsx'
+import { isLimit, type Limits } from '../../domain/limits.ts'
+import { columnOf, type FieldsOf, type Kind, namesOf } from '../../keys/definition.ts'
+import { Bar, Count, Fact, Money, None, When } from '../ui/figure.tsx'
 import { BUDGET_KINDS, type Budgeted, toBudgetText, toLimitsText } from './words.ts'
 
 /** How much of a budget is spent. */
@@ -39,38 +41,58 @@ export const Spent = ({ of: { spent_month_nano_usd, spent_total_nano_usd } }: { 
   </dl>
 )
 
-type Shared = Budgeted & Limits & Pick<KeyDocument, 'models' | 'scope'>
+type Settable = Budgeted & Limits & { team?: string | null }
 
-/** Stands in a list of facts. */
-export const SharedFacts = ({ of }: { of: Shared }) => (
+const isSome = (value: unknown): value is readonly string[] => Array.isArray(value) && value.length > 0
+
+/** What each kind of field has, told; null where there is nothing to tell. */
+const FACTS: Readonly<Record<Kind, (value: unknown, of: Settable) => ComponentChildren>> = {
+  name: () => null,
+  patterns: (value) => (isSome(value) ? value.map((pattern) => <Line key={pattern} code={pattern} />) : 'every model'),
+  ranges: (value) => (isSome(value) ? value.join(', ') : null),
+  scope: (value) => (value === 'local' ? 'local ones alone' : null),
+  team: (_, { team }) => team ?? 'none',
+  count: (value) => (typeof value === 'number' ? <Count count={value} /> : 'no limit'),
+  budget: (_, of) => (of.budget_nano_usd === null ? 'none' : <Budget of={of} />),
+  time: (value) => (typeof value === 'number' ? <When ms={value} /> : 'never'),
+  metadata: (value) => {
+    const notes = Object.entries(value ?? {})
+    return notes.length === 0 ? null : notes.map((pair) => <Line key={pair[0]} code={pair.join('=')} />)
+  },
+}
+
+const Line = ({ code }: { code: string }) => (
+  <p>
+    <code>{code}</code>
+  </p>
+)
+
+const Budget = ({ of }: { of: Budgeted }) => (
   <>
-    <dt>Budget</dt>
-    <dd>
-      {of.budget_nano_usd === null ? (
-        'none'
-      ) : (
-        <>
-          <BudgetCell {...of} />
-          {of.budget_reset_ms !== null && (
-            <p class="hint">
-              Begins anew <When ms={of.budget_reset_ms} />
-            </p>
-          )}
-        </>
-      )}
-    </dd>
-    <dt>Limits</dt>
-    <dd>{toLimitsText(of) || 'none'}</dd>
-    <dt>Models</dt>
-    <dd>
-      {of.models.length === 0
-        ? 'every model'
-        : of.models.map((pattern) => (
-            <p key={pattern}>
-              <code>{pattern}</code>
-            </p>
-          ))}
-      {of.scope === 'local' && <p>on local upstreams alone</p>}
-    </dd>
+    <BudgetCell {...of} />
+    {of.budget_reset_ms !== null && (
+      <p class="hint">
+        Begins anew <When ms={of.budget_reset_ms} />
+      </p>
+    )}
   </>
 )
+
+/** What can be set on a key or a team, by its definition. Stands in a list of facts. */
+export function SettableFacts<Changes>({ fields, of }: { fields: FieldsOf<Changes>; of: Settable }) {
+  const values = new Map<string, unknown>(Object.entries(of))
+  return (
+    <>
+      {namesOf(fields).map((name) => {
+        if (isLimit(name)) return null
+        const told = FACTS[fields[name].kind](values.get(columnOf(name)), of)
+        return told === null ? null : (
+          <Fact key={name} name={fields[name].title}>
+            {told}
+          </Fact>
+        )
+      })}
+      <Fact name="Limits">{toLimitsText(of) || 'none'}</Fact>
+    </>
+  )
+}

@@ -1,98 +1,23 @@
-/** What one says of keys and of teams, when they are made and later; some of it of upstreams and tokens, too. */
+/** What one says of keys and of teams, by the definition of their fields; some of it of upstreams and tokens, too. */
+import type { ComponentChildren } from 'preact'
 import { useId, useState } from 'preact/hooks'
-import type { KeyDocument } from '../../documents/key.ts'
-import { LIMITS, type LimitName, mapLimits } from '../../domain/limits.ts'
+import { isLimit, LIMITS, mapLimits } from '../../domain/limits.ts'
+import { columnOf, type FieldsOf, type Kind, namesOf } from '../../keys/definition.ts'
 import { toPrices } from '../figures/figures.ts'
 import { useTeams } from '../teams/data.ts'
 import { type FormState, SelectField, TextField } from '../ui/form.tsx'
 import { useModels } from './data.ts'
-import { EXPIRIES, type KeyValues, type NEW_EXPIRY, type SharedValues, type TeamValues } from './values.ts'
-import { toCeilingTexts } from './words.ts'
+import { EXPIRIES, type Values } from './values.ts'
 
-interface KeyFieldsProps {
-  form: FormState<KeyValues>
+interface InputProps {
+  form: FormState<Values>
+  name: string
+  title: string
+  hint?: string | undefined
+  /** What may not be gone beyond; said in place of the hint. */
+  most?: string | undefined
   /** How it says that it ends as it did before; null where it did not end. */
-  kept: string | null
-  /** What whoever fills it in may not lift. */
-  ceilings?: KeyDocument['ceilings']
-}
-
-export function KeyFields({ form, kept, ceilings = {} }: KeyFieldsProps) {
-  const most = toCeilingTexts(ceilings)
-  const teams = useTeams().data ?? []
-  const { allowed_ips: ips, scope } = form.values.value
-  return (
-    <>
-      <TextField
-        of={form}
-        name="name"
-        label="Name"
-        hint="Whose it is, or what for. Requests and costs are told by it."
-        autoFocus
-      />
-      <ModelsField form={form} most={most.models} />
-      {teams.length > 0 && (
-        <SelectField
-          of={form}
-          name="team"
-          label="Team"
-          hint="Its limits and its budget hold, too, for all of its keys together."
-          options={[['', 'None'], ...teams.map(({ id, name }) => [id, name] as const)]}
-        />
-      )}
-      <LimitFields form={form} most={most} />
-      <ExpiryFields form={form} kept={kept} most={most.expires_ms} />
-      <details open={ips !== '' || scope === 'local'}>
-        <summary>Where it may be used</summary>
-        <div class="form">
-          <ScopeField form={form} most={most.scope} />
-          <TextField
-            of={form}
-            name="allowed_ips"
-            label="Addresses of clients"
-            hint={most.allowed_ips ?? 'One a line, such as 203.0.113.7 or 10.0.0.0/8. None: from everywhere.'}
-            isCode
-            lines={2}
-          />
-        </div>
-      </details>
-    </>
-  )
-}
-
-/** What one says of a team, likewise. */
-export const TeamFields = ({ form }: { form: FormState<TeamValues> }) => (
-  <>
-    <TextField
-      of={form}
-      name="name"
-      label="Name"
-      hint="A group of people, or a project. Costs are told by it."
-      autoFocus
-    />
-    <ModelsField form={form} />
-    <LimitFields form={form} />
-    <TextField
-      of={form}
-      name="max_keys"
-      label="Keys that a member may have"
-      hint="Members are people who make keys of their own. Nothing: as many as they like."
-      inputMode="numeric"
-      placeholder="no limit"
-    />
-    <details open={form.values.value.scope === 'local'}>
-      <summary>Where its requests may go</summary>
-      <ScopeField form={form} />
-    </details>
-  </>
-)
-
-/** What may not be gone beyond, in words, by the names of fields. */
-type Most = Partial<Record<LimitName | 'budget', string>>
-
-interface LimitFieldsProps {
-  form: FormState<SharedValues>
-  most?: Most
+  kept?: string | null | undefined
 }
 
 const PERIOD_OPTIONS = [
@@ -102,79 +27,127 @@ const PERIOD_OPTIONS = [
   ['total', 'in all'],
 ] as const
 
+/** How each kind of field is typed. */
+const INPUTS: Readonly<Record<Kind, (props: InputProps) => ComponentChildren>> = {
+  name: ({ form, name, title, hint }) => <TextField of={form} name={name} label={title} hint={hint} autoFocus />,
+  patterns: (props) => <ModelsField {...props} />,
+  ranges: ({ form, name, title, hint, most }) => (
+    <TextField of={form} name={name} label={title} hint={most ?? hint} isCode lines={2} />
+  ),
+  scope: ({ form, name, title, most }) => (
+    <SelectField
+      of={form}
+      name={name}
+      label={title}
+      hint={most}
+      options={[
+        ['all', 'All of them'],
+        ['local', 'Local ones alone: nothing leaves for a provider'],
+      ]}
+    />
+  ),
+  team: (props) => <TeamField {...props} />,
+  count: ({ form, name, title, hint, most }) => (
+    <TextField of={form} name={name} label={title} inputMode="numeric" placeholder="no limit" hint={most ?? hint} />
+  ),
+  budget: ({ form, name, title, most }) => (
+    <div class="fields">
+      <TextField of={form} name={name} label={title} before="$" inputMode="decimal" placeholder="none" hint={most} />
+      <SelectField of={form} name="budget_period" label="Each" options={PERIOD_OPTIONS} />
+    </div>
+  ),
+  time: ({ form, kept, most }) => <ExpiryFields form={form} kept={kept} most={most} />,
+  metadata: ({ form, name, title, hint }) => (
+    <TextField of={form} name={name} label={title} hint={hint} isCode lines={2} />
+  ),
+}
+
+/** What is folded until something stands in it. */
+const FOLDED: readonly Kind[] = ['scope', 'ranges', 'metadata']
+
+interface FieldsProps<Changes> {
+  form: FormState<Values>
+  of: FieldsOf<Changes>
+  /** What stands in a form in which nothing was said. */
+  empty: Values
+  /** What may not be gone beyond, in words, by columns. */
+  most?: Readonly<Record<string, string>>
+  kept?: string | null
+}
+
+export function SettableFields<Changes>({ form, of: fields, empty, most = {}, kept }: FieldsProps<Changes>) {
+  const inputs = namesOf(fields).map((name) => {
+    const { kind, title, hint } = fields[name]
+    const column = columnOf(name)
+    const Input = INPUTS[kind]
+    const input = <Input key={name} {...{ form, name: column, title, hint, most: most[column], kept }} />
+    return { kind, column, input, isOfBudget: isLimit(name) || kind === 'budget' }
+  })
+  const open = inputs.filter(({ kind }) => !FOLDED.includes(kind))
+  const folded = inputs.filter(({ kind }) => FOLDED.includes(kind))
+  const at = open.findIndex(({ isOfBudget }) => isOfBudget)
+  const others = (some: typeof inputs) => some.filter(({ isOfBudget }) => !isOfBudget).map(({ input }) => input)
+  return (
+    <>
+      {others(open.slice(0, at))}
+      <fieldset>
+        <legend>Budget and limits</legend>
+        {open.filter(({ kind }) => kind === 'budget').map(({ input }) => input)}
+        <RateFields form={form} most={most} />
+      </fieldset>
+      {others(open.slice(at))}
+      <details open={folded.some(({ column }) => form.values.value[column] !== empty[column])}>
+        <summary>Where it may be used, and notes</summary>
+        <div class="form">{others(folded)}</div>
+      </details>
+    </>
+  )
+}
+
+interface RateFieldsProps {
+  form: FormState<Values>
+  most?: Readonly<Record<string, string>>
+}
+
 /** Of upstreams, too. */
-export const RateFields = ({ form, most = {} }: { form: FormState<Record<LimitName, string>>; most?: Most }) => (
+export const RateFields = ({ form, most = {} }: RateFieldsProps) => (
   <div class="fields">
-    {Object.values(
-      mapLimits((name) => (
-        <TextField
-          key={name}
-          of={form}
-          name={name}
-          label={LIMITS[name].label}
-          inputMode="numeric"
-          placeholder="no limit"
-          hint={most[name]}
-        />
-      )),
-    )}
+    {Object.values(mapLimits((name) => INPUTS.count({ form, name, title: LIMITS[name].label, most: most[name] })))}
   </div>
 )
 
-const LimitFields = ({ form, most = {} }: LimitFieldsProps) => (
-  <fieldset>
-    <legend>Budget and limits</legend>
-    <div class="fields">
-      <TextField
-        of={form}
-        name="budget"
-        label="Budget"
-        before="$"
-        inputMode="decimal"
-        placeholder="none"
-        hint={most.budget}
-      />
-      <SelectField of={form} name="budget_period" label="Each" options={PERIOD_OPTIONS} />
-    </div>
-    <RateFields form={form} most={most} />
-  </fieldset>
-)
-
-const ScopeField = ({ form, most }: { form: FormState<SharedValues>; most?: string | undefined }) => (
-  <SelectField
-    of={form}
-    name="scope"
-    label="Upstreams"
-    hint={most}
-    options={[
-      ['all', 'All of them'],
-      ['local', 'Local ones alone: nothing leaves for a provider'],
-    ]}
-  />
-)
+/** Nothing to choose from is not shown. */
+function TeamField({ form, name, title, hint }: InputProps) {
+  const teams = useTeams().data ?? []
+  if (teams.length === 0) return null
+  const options = [['', 'None'], ...teams.map(({ id, name }) => [id, name] as const)] as const
+  return <SelectField of={form} name={name} label={title} hint={hint} options={options} />
+}
 
 /** More would be no choice but a scroll. */
 const MOST_SHOWN = 50
 
 /** Which models a key may use: patterns, and the models that there are with their prices, to be picked. */
-function ModelsField({ form, most }: { form: FormState<SharedValues>; most?: string | undefined }) {
+function ModelsField({ form, name, title, hint, most }: InputProps) {
   const models = useModels().data ?? []
   const [search, setSearch] = useState('')
   const id = useId()
-  const chosen = form.values.value.models.split(/[\s,]+/).filter((line) => line !== '')
-  const found = models.filter(({ slug, name }) => `${slug} ${name}`.toLowerCase().includes(search.trim().toLowerCase()))
+  const chosen = (form.values.value[name] ?? '').split(/[\s,]+/).filter((line) => line !== '')
+  const found = models.filter((model) =>
+    `${model.slug} ${model.name}`.toLowerCase().includes(search.trim().toLowerCase()),
+  )
   const toggle = (slug: string) => {
     const next = chosen.includes(slug) ? chosen.filter((one) => one !== slug) : [...chosen, slug]
-    form.set({ models: next.join('\n') })
+    form.set({ [name]: next.join('\n') })
   }
   return (
     <>
       <TextField
         of={form}
-        name="models"
-        label="Models"
+        name={name}
+        label={title}
         placeholder="every model"
-        hint={most ?? 'One a line; * stands for anything, as in openai/*. None: every model, and those to come.'}
+        hint={most ?? hint}
         isCode
         lines={Math.min(6, Math.max(2, chosen.length))}
       />
@@ -220,9 +193,9 @@ function ModelsField({ form, most }: { form: FormState<SharedValues>; most?: str
 }
 
 interface ExpiryFieldsProps {
-  form: FormState<typeof NEW_EXPIRY>
+  form: FormState<Values>
   /** How it says that it ends as it did before; null where it did not end. */
-  kept?: string | null
+  kept?: string | null | undefined
   /** What it may not go beyond. */
   most?: string | undefined
 }

@@ -1,6 +1,7 @@
 /** Keys: all of them, searched and filtered by what the address says, and a new one. */
 import { useState } from 'preact/hooks'
 import type { KeyDocument } from '../../documents/key.ts'
+import { KEY_FIELDS } from '../../keys/definition.ts'
 import { named, query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { isMember } from '../api/session.ts'
 import { toExactCount } from '../figures/figures.ts'
@@ -13,9 +14,9 @@ import { Choice, type Column, ListFoot, More, SearchFilter, STEP, Table, toDrawn
 import { makeKey, mayChangeKeys, useDays, useKeys } from './data.ts'
 import { KeyDrawer } from './drawer.tsx'
 import { BudgetCell, toBudgetShare } from './facts.tsx'
-import { KeyFields } from './fields.tsx'
+import { SettableFields } from './fields.tsx'
 import { Made } from './made.tsx'
-import { NEW_KEY } from './values.ts'
+import { KEY_FORM } from './values.ts'
 import { DAYS, type Day, filterKeys, STATUS_KINDS, toShortLimits, toShortModels } from './words.ts'
 
 const newKey = () =>
@@ -184,7 +185,7 @@ function columnsFor(keys: readonly KeyDocument[], days = NO_DAYS): Column<KeyDoc
 /** A new key: one screen, on which a name is enough. */
 export function NewKeyPage() {
   const [made, setMade] = useState<Awaited<ReturnType<typeof makeKey>> | null>(null)
-  const form = useForm(NEW_KEY, async (values) => {
+  const form = useForm(KEY_FORM.empty, async (values) => {
     setMade(await makeKey(values))
     announce('The key is made. Copy it now: it is shown once.')
     scrollTo(0, 0)
@@ -203,7 +204,7 @@ export function NewKeyPage() {
   }
   return (
     <FormPage title="New key" list={['/keys', 'Keys']} form={form} submit="Make the key">
-      <KeyFields form={form} kept={null} />
+      <SettableFields form={form} of={KEY_FIELDS} empty={KEY_FORM.empty} />
     </FormPage>
   )
 }

@@ -1,53 +1,87 @@
-/** Between what is typed of keys and teams and what the API takes. Fields are called as its columns are. Pure. */
+/**
+ * Between what is typed of keys and teams and what the API takes, field by field of their definition. What is typed is called as the API's
+ * columns are. Pure.
+ */
 import type { KeyDocument, TeamDocument } from '../../documents/key.ts'
-import { type LimitName, mapLimits, PERIODS } from '../../domain/limits.ts'
+import { PERIODS } from '../../domain/limits.ts'
 import { DAY_MS } from '../../domain/time.ts'
+import {
+  type Body,
+  columnOf,
+  type FieldsOf,
+  KEY_FIELDS,
+  type KeyChanges,
+  type Kind,
+  namesOf,
+  TEAM_FIELDS,
+  type TeamChanges,
+} from '../../keys/definition.ts'
 import { Refusal } from '../api/refusal.ts'
 import { toNanoUsd, toTypedUsd } from '../figures/figures.ts'
 
-const NEW_SHARED = {
-  name: '',
-  /** Patterns, one a line. */
-  models: '',
-  scope: 'all',
-  ...mapLimits(() => ''),
-  /** In dollars. */
-  budget: '',
-  budget_period: 'month',
+/** What is typed, by columns. */
+export type Values = Record<string, string>
+export type Columns = Readonly<Record<string, unknown>>
+
+/** How a kind of field is typed, and read again. */
+interface Typing {
+  /** @param of what there is, or what is there where nothing is said. */
+  type(of: Columns, column: string): Values
+  /** Throws a Refusal that names the field for what cannot be read. */
+  read(values: Values, column: string, nowMs: number): Columns
 }
 
-export type SharedValues = typeof NEW_SHARED
-
-type SharedFields = Pick<KeyDocument, 'name' | 'models' | 'scope' | LimitName | 'budget_nano_usd' | 'budget_period'>
-
-const toSharedValues = (of: SharedFields): SharedValues => ({
-  ...{ name: of.name, models: of.models.join('\n'), scope: of.scope },
-  ...mapLimits((name) => toText(of[name])),
-  budget: of.budget_nano_usd === null ? '' : toTypedUsd(of.budget_nano_usd),
-  budget_period: of.budget_period ?? 'month',
+/** One whose text has its column's name. */
+const text = <Value>(type: (value: Value) => string, read: (text: string, column: string) => unknown): Typing => ({
+  type: (of, column) => ({ [column]: type(of[column] as Value) }),
+  read: (values, column) => ({ [column]: read(values[column] ?? '', column) }),
 })
 
-export const toText = (limit: number | null) => (limit === null ? '' : String(limit))
+/** Several: one a line, or with commas between them. */
+const LINES = text(
+  (lines: readonly string[] | undefined) => lines?.join('\n') ?? '',
+  (typed) => typed.split(/[\s,]+/).filter((line) => line !== ''),
+)
 
-/** The fields of a body that are not as they were. An amount of a budget and its period are said together. */
-export function toChangedFields<Body extends object>(body: Body, before: Body): Partial<Body> {
-  const was = new Map(Object.entries(before))
-  const isChanged = (name: string, value: unknown) => JSON.stringify(value) !== JSON.stringify(was.get(name))
-  const names = Object.entries(body).flatMap(([name, value]) => (isChanged(name, value) ? [name] : []))
-  const all = names.some((name) => name.startsWith('budget_')) ? [...names, 'budget_nano_usd', 'budget_period'] : names
-  return Object.fromEntries(Object.entries(body).filter(([name]) => all.includes(name))) as Partial<Body>
+const KINDS: Readonly<Record<Kind, Typing>> = {
+  name: text(
+    (name?: string) => name ?? '',
+    (typed) => typed.trim(),
+  ),
+  patterns: LINES,
+  ranges: LINES,
+  scope: text(String, String),
+  team: {
+    type: ({ team_id: id }, column) => ({ [column]: typeof id === 'string' ? id : '' }),
+    read: (values, column) => ({ [column]: values[column] || null }),
+  },
+  count: text(toText, toLimit),
+  budget: {
+    type: ({ budget_nano_usd: nanoUsd, budget_period: period }) => ({
+      budget: typeof nanoUsd === 'number' ? toTypedUsd(nanoUsd) : '',
+      budget_period: typeof period === 'string' ? period : 'month',
+    }),
+    read: toBudget,
+  },
+  time: {
+    type: ({ expires_ms: ms }) => ({ expires_ms: typeof ms === 'number' ? 'kept' : '', expires_on: '' }),
+    read({ expires_ms = '', expires_on = '' }, column, nowMs) {
+      const ms = toExpiry({ expires_ms, expires_on }, nowMs)
+      return ms === undefined ? {} : { [column]: ms }
+    },
+  },
+  metadata: text(
+    (notes: Readonly<Record<string, string>> | undefined) =>
+      Object.entries(notes ?? {})
+        .map((pair) => pair.join('='))
+        .join('\n'),
+    toNotes,
+  ),
 }
 
-/** Throws a Refusal that names the field for what cannot be read. */
-const toSharedBody = (values: SharedValues) => ({
-  name: values.name.trim(),
-  models: toLines(values.models),
-  scope: values.scope === 'local' ? ('local' as const) : ('all' as const),
-  ...mapLimits((name) => toLimit(values[name], name)),
-  ...toBudget(values),
-})
-
-const toLines = (text: string) => text.split(/[\s,]+/).filter((line) => line !== '')
+export function toText(limit: number | null | undefined): string {
+  return typeof limit === 'number' ? String(limit) : ''
+}
 
 export function toLimit(text: string, field: string): number | null {
   const digits = text.trim().replaceAll(/[,_ ]/g, '')
@@ -56,11 +90,22 @@ export function toLimit(text: string, field: string): number | null {
   throw new Refusal('Write a whole number, such as 60, or nothing for no limit.', 'invalid', field)
 }
 
-function toBudget({ budget, budget_period: period }: SharedValues) {
+function toBudget({ budget = '', budget_period: period }: Values): Columns {
   if (budget.trim() === '') return { budget_nano_usd: null }
   const nanoUsd = toNanoUsd(budget)
   if (nanoUsd === null) throw new Refusal('Write dollars, such as 20 or 0.50.', 'invalid', 'budget')
   return { budget_nano_usd: nanoUsd, budget_period: PERIODS.find((known) => known === period) ?? 'month' }
+}
+
+function toNotes(typed: string, field: string): Record<string, string> {
+  const lines = typed.split('\n').filter((line) => line.trim() !== '')
+  return Object.fromEntries(
+    lines.map((line) => {
+      const [, name, value] = /^\s*([^=\s]+)\s*=\s*(.*\S)\s*$/.exec(line) ?? []
+      if (name !== undefined && value !== undefined) return [name, value]
+      throw new Refusal('Write a name and what is noted on each line, such as owner=ann.', 'invalid', field)
+    }),
+  )
 }
 
 /** When a key or a token ends, as it is typed. */
@@ -93,55 +138,53 @@ export function toExpiry(
   return endMs
 }
 
-export const NEW_KEY = {
-  ...NEW_SHARED,
-  /** A team's id; '' for none. */
-  team: '',
-  ...NEW_EXPIRY,
-  /** One a line. */
-  allowed_ips: '',
+/** The fields of a body that are not as they were. An amount of a budget and its period are said together. */
+export function toChangedFields<Body extends object>(body: Body, before: Body): Partial<Body> {
+  const was = new Map(Object.entries(before))
+  const isChanged = (name: string, value: unknown) => JSON.stringify(value) !== JSON.stringify(was.get(name))
+  const names = Object.entries(body).flatMap(([name, value]) => (isChanged(name, value) ? [name] : []))
+  const all = names.some((name) => name.startsWith('budget_')) ? [...names, 'budget_nano_usd', 'budget_period'] : names
+  return Object.fromEntries(Object.entries(body).filter(([name]) => all.includes(name))) as Partial<Body>
 }
 
-export type KeyValues = typeof NEW_KEY
-
-export const toKeyValues = (key: KeyDocument): KeyValues => ({
-  ...toSharedValues(key),
-  team: key.team_id ?? '',
-  expires_ms: key.expires_ms === null ? '' : 'kept',
-  expires_on: '',
-  allowed_ips: key.allowed_ips.join('\n'),
-})
-
-/** Throws a Refusal that names the field for what cannot be read. */
-export function toKeyBody(values: KeyValues, nowMs: number) {
-  const expiresMs = toExpiry(values, nowMs)
+/** What is typed of the fields of a definition, and back. */
+function toForm<Changes extends object, Document extends Columns>(fields: FieldsOf<Changes>) {
+  const typings = namesOf(fields).map((name) => {
+    const { kind, byDefault, isForEditors = false } = fields[name]
+    return { column: columnOf(name), kind, byDefault, isForEditors, ...KINDS[kind] }
+  })
+  const type = (of: Columns): Values =>
+    Object.assign({}, ...typings.map(({ type, column, byDefault }) => type({ [column]: byDefault, ...of }, column)))
+  /** @param isOwn of a member's own, of whom less is said. Throws a Refusal that names the field for what cannot be read. */
+  const toBody = (values: Values, nowMs: number, isOwn = false): Body<Changes> & { name: string } =>
+    Object.assign(
+      { name: '' },
+      ...typings.flatMap(({ read, column, isForEditors }) =>
+        isOwn && isForEditors ? [] : read(values, column, nowMs),
+      ),
+    )
   return {
-    ...toSharedBody(values),
-    team: values.team === '' ? null : values.team,
-    ...(expiresMs === undefined ? {} : { expires_ms: expiresMs }),
-    allowed_ips: toLines(values.allowed_ips),
+    empty: type({}),
+    toValues: (of: Document) => type(of),
+    toBody,
+    /** What is said otherwise than it is: the rest may be somebody else's by now. */
+    toPatch(values: Values, before: Document, nowMs: number, isOwn = false): Body<Changes> {
+      const was: Columns = toBody(type(before), nowMs, isOwn)
+      const changed = toChangedFields<Columns>(toBody(values, nowMs, isOwn), was)
+      const notes = typings.filter(({ kind, column }) => kind === 'metadata' && column in changed)
+      return Object.assign(
+        changed,
+        ...notes.map(({ column }) => ({ [column]: withRemoved(changed[column], was[column]) })),
+      )
+    },
   }
 }
 
-/** What is said otherwise than it is: the rest may be somebody else's by now. Throws a Refusal that names the field. */
-export const toKeyPatch = (values: KeyValues, before: KeyDocument, nowMs: number) =>
-  toChangedFields(toKeyBody(values, nowMs), toKeyBody(toKeyValues(before), nowMs))
-
-export const NEW_TEAM = { ...NEW_SHARED, max_keys: '10' }
-
-export type TeamValues = typeof NEW_TEAM
-
-export const toTeamValues = (team: TeamDocument): TeamValues => ({
-  ...toSharedValues(team),
-  max_keys: toText(team.max_keys),
+/** Notes that are there no more are said to be gone. */
+const withRemoved = (notes: unknown, before: unknown) => ({
+  ...Object.fromEntries(Object.keys(before ?? {}).map((name) => [name, null])),
+  ...(notes as object),
 })
 
-/** Throws a Refusal that names the field for what cannot be read. */
-export const toTeamBody = (values: TeamValues) => ({
-  ...toSharedBody(values),
-  max_keys: toLimit(values.max_keys, 'max_keys'),
-})
-
-/** What is said otherwise than it is. Throws a Refusal that names the field. */
-export const toTeamPatch = (values: TeamValues, before: TeamDocument) =>
-  toChangedFields(toTeamBody(values), toTeamBody(toTeamValues(before)))
+export const KEY_FORM = toForm<KeyChanges, KeyDocument>(KEY_FIELDS)
+export const TEAM_FORM = toForm<TeamChanges, TeamDocument>(TEAM_FIELDS)

@@ -1,8 +1,9 @@
 /** Keys in words, which of them a list shows, and what each took of late. Pure. */
 import type { KeyDocument } from '../../documents/key.ts'
-import { eachLimit, LIMITS, type Limits, mapLimits } from '../../domain/limits.ts'
+import { eachLimit, isLimit, LIMITS, type Limits } from '../../domain/limits.ts'
 import { DAY_MS } from '../../domain/time.ts'
-import { hasWords, toCount, toExactMoney, toMoney } from '../figures/figures.ts'
+import { columnOf, KEY_FIELDS, type Kind, namesOf } from '../../keys/definition.ts'
+import { hasWords, toCount, toMoney } from '../figures/figures.ts'
 
 export type Budgeted = Pick<
   KeyDocument,
@@ -58,28 +59,28 @@ export function filterKeys(keys: readonly KeyDocument[], { search, team, state }
   })
 }
 
-/** What an administrator has set on a member's key, by the field of the form that it is for. */
-export function toCeilingTexts(ceilings: Ceilings): Partial<Record<CeilingField, string>> {
-  const { scope, models, budget_nano_usd: nanoUsd, allowed_ips: ips, expires_ms: endMs } = ceilings
-  const period = ceilings.budget_period === 'total' ? 'total' : `per ${ceilings.budget_period}`
-  const texts: Record<CeilingField, string | 0 | undefined> = {
-    ...mapLimits((name) => ceilings[name] && `at most ${ceilings[name]} ${LIMITS[name].unit}`),
-    budget: nanoUsd === undefined ? undefined : `at most ${toExactMoney(nanoUsd)} ${period}`,
-    scope: scope && 'local upstreams only',
-    models: models && `only ${models.join(', ')}`,
-    allowed_ips: ips && `only from ${ips.join(', ')}`,
-    expires_ms:
-      endMs === undefined
-        ? undefined
-        : `expires by ${new Date(endMs).toISOString().slice(0, 16).replace('T', ' ')} UTC`,
-  }
-  return Object.fromEntries(
-    Object.entries(texts).flatMap(([field, text]) => (text ? [[field, `Set by an administrator: ${text}.`]] : [])),
-  )
+/** How a ceiling of each kind begins. */
+const CEILINGS: Partial<Record<Kind, string>> = {
+  ...{ count: 'at most ', budget: 'at most ', patterns: 'only ', ranges: 'only from ', time: 'expires by (UTC) ' },
 }
 
-type Ceilings = KeyDocument['ceilings']
-type CeilingField = Exclude<keyof Ceilings, `budget_${string}`> | 'budget'
+/** What an administrator has set on a member's key, by the column that it is for. */
+export function toCeilingTexts(ceilings: KeyDocument['ceilings']): Record<string, string> {
+  const { budget_nano_usd: nanoUsd, budget_period: period, ...others } = ceilings
+  const values = new Map<string, unknown>(
+    Object.entries({ ...others, ...(nanoUsd && { budget: { nanoUsd, period } }) }),
+  )
+  return Object.fromEntries(
+    namesOf(KEY_FIELDS).flatMap((name) => {
+      const value = values.get(columnOf(name))
+      if (value === undefined) return []
+      const { kind, toText } = KEY_FIELDS[name]
+      // A ceiling has what its field has.
+      const text = `${CEILINGS[kind] ?? ''}${toText(value as never)}${isLimit(name) ? ` ${LIMITS[name].unit}` : ''}`
+      return [[columnOf(name), `Set by an administrator: ${text}.`]]
+    }),
+  )
+}
 
 /** Of each key, what it took day by day. Days are those of budgets: UTC. */
 export const DAYS = 30

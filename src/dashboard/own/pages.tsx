@@ -1,10 +1,11 @@
 /** What members see of their own beside their keys: their team, its models, and what their keys have spent. */
+import { TEAM_FIELDS } from '../../keys/definition.ts'
 import { query, toHref } from '../address/address.ts'
 import { withQuery } from '../address/match.ts'
 import { api, ask } from '../api/client.ts'
 import { useLoaded, useNewest } from '../api/loaded.ts'
 import { hasWords, toDay, toExactCount, toMoment, toMoney, toPrices } from '../figures/figures.ts'
-import { SharedFacts, Spent } from '../keys/facts.tsx'
+import { SettableFacts, Spent } from '../keys/facts.tsx'
 import { type Share, toShares, toTotals } from '../overview/figures.ts'
 import { CustomRange, Ranges } from '../overview/page.tsx'
 import { type Range, toRange, toSpan, toWanted, type Wanted } from '../overview/range.ts'
@@ -38,9 +39,7 @@ export function OwnTeamPage() {
               beside them.
             </p>
             <dl class="facts">
-              <SharedFacts of={team} />
-              <dt>Your keys</dt>
-              <dd>{team.max_keys === null ? 'as many as you like' : `${team.max_keys} in force at most`}</dd>
+              <SettableFacts fields={TEAM_FIELDS} of={team} />
             </dl>
             <p>
               <a href={toHref('/models')}>The models that you may use</a>

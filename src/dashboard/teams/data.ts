@@ -3,7 +3,7 @@ import type { TeamDocument } from '../../documents/key.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
 import { isMember } from '../api/session.ts'
-import { type TeamValues, toTeamBody, toTeamPatch } from '../keys/values.ts'
+import { TEAM_FORM, type Values } from '../keys/values.ts'
 
 const FRESH_MS = 15_000
 
@@ -15,15 +15,15 @@ export const useTeams = () =>
 export const useTeam = (id: string) =>
   useLoaded(`teams/${id}`, () => ask(api.teams({ id }).get()), { everyMs: FRESH_MS })
 
-export async function makeTeam(values: TeamValues) {
-  const made = await ask(api.teams.post(toTeamBody(values)))
+export async function makeTeam(values: Values) {
+  const made = await ask(api.teams.post(TEAM_FORM.toBody(values, Date.now())))
   await reloadAll('teams')
   return made
 }
 
 /** @param before as it was when its form was opened. */
-export async function editTeam(before: TeamDocument, values: TeamValues) {
+export async function editTeam(before: TeamDocument, values: Values) {
   const { id, revision } = before
-  await ask(api.teams({ id }).patch(toTeamPatch(values, before), ifMatch(revision)))
+  await ask(api.teams({ id }).patch(TEAM_FORM.toPatch(values, before, Date.now()), ifMatch(revision)))
   await Promise.all([reloadAll('teams'), reloadAll('keys')])
 }

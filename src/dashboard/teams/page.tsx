@@ -1,16 +1,17 @@
 /** Teams: keys that share limits, a list of models and a budget. All of them, one, and a new one. */
 import { useState } from 'preact/hooks'
 import type { KeyDocument, TeamDocument } from '../../documents/key.ts'
+import { TEAM_FIELDS } from '../../keys/definition.ts'
 import { named, open, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { hasWords } from '../figures/figures.ts'
-import { BudgetCell, SharedFacts, Spent, toBudgetShare } from '../keys/facts.tsx'
-import { TeamFields } from '../keys/fields.tsx'
-import { NEW_TEAM, toTeamValues } from '../keys/values.ts'
+import { BudgetCell, SettableFacts, Spent, toBudgetShare } from '../keys/facts.tsx'
+import { SettableFields } from '../keys/fields.tsx'
+import { TEAM_FORM } from '../keys/values.ts'
 import { STATUS_KINDS, toShortLimits, toShortModels } from '../keys/words.ts'
 import { FormPage, Page } from '../shell/page.tsx'
 import { Button, ButtonLink, Code, Id } from '../ui/controls.tsx'
-import { Fact, Money, None, State, TimeFact } from '../ui/figure.tsx'
+import { Money, None, State, TimeFact } from '../ui/figure.tsx'
 import { EditForm, useForm, useOpened } from '../ui/form.tsx'
 import { Empty, FactsRoom, Overlay, tell, Unread } from '../ui/notice.tsx'
 import { type Column, ListFoot, SearchFilter, searched, Table } from '../ui/table.tsx'
@@ -125,24 +126,21 @@ function TeamDrawer({ id, onClose }: { id: string; onClose(): void }) {
 
 const Facts = ({ of: team }: { of: TeamDocument }) => (
   <dl class="facts">
-    <SharedFacts of={team} />
-    <Fact name="Members">
-      {team.max_keys === null ? 'as many keys each as they like' : `${team.max_keys} keys each at most`}
-    </Fact>
+    <SettableFacts fields={TEAM_FIELDS} of={team} />
     <TimeFact name="Made" ms={team.created_ms} />
   </dl>
 )
 
 function Edit({ of, onDone }: { of: TeamDocument; onDone(): void }) {
   const team = useOpened(of)
-  const form = useForm(toTeamValues(team), async (values) => {
+  const form = useForm(TEAM_FORM.toValues(team), async (values) => {
     await editTeam(team, values)
     tell('Changed. It holds from the next request on.')
     onDone()
   })
   return (
     <EditForm of={form} onCancel={onDone}>
-      <TeamFields form={form} />
+      <SettableFields form={form} of={TEAM_FIELDS} empty={TEAM_FORM.empty} />
     </EditForm>
   )
 }
@@ -182,14 +180,14 @@ function Keys({ of: keys }: { of: readonly KeyDocument[] }) {
 
 /** A new team: a name is enough. */
 export function NewTeamPage() {
-  const form = useForm(NEW_TEAM, async (values) => {
+  const form = useForm(TEAM_FORM.empty, async (values) => {
     const { id, name } = await makeTeam(values)
     tell(`Team ${name} is made.`)
     open(`/teams?team=${id}`)
   })
   return (
     <FormPage title="New team" list={['/teams', 'Teams']} form={form} submit="Make the team">
-      <TeamFields form={form} />
+      <SettableFields form={form} of={TEAM_FIELDS} empty={TEAM_FORM.empty} />
     </FormPage>
   )
 }
