@@ -12,9 +12,9 @@ import {
   toMoney,
   toNanoUsd,
   toPercent,
-  toTypedUsd,
   toWhen,
 } from '../../src/dashboard/figures/figures.ts'
+import { toUsd } from '../../src/domain/usage.ts'
 
 test.each([
   [0, '$0.00', '$0.00'],
@@ -53,8 +53,8 @@ test.each([
 })
 
 test('an amount is offered to be changed as it would be typed', () => {
-  for (const nano of [20_000_000_000, 500_000_000, 1, 1_200_500_000_000]) expect(toNanoUsd(toTypedUsd(nano))).toBe(nano)
-  expect(toTypedUsd(500_000_000)).toBe('0.5')
+  for (const nano of [20_000_000_000, 500_000_000, 1, 1_200_500_000_000]) expect(toNanoUsd(toUsd(nano))).toBe(nano)
+  expect(toUsd(500_000_000)).toBe('0.5')
 })
 
 test.each([

@@ -1,11 +1,11 @@
 /** The playground: what is typed, how it becomes a request, and how a stream becomes an answer. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { readRefusal } from '../../src/dashboard/api/refusal.ts'
 import {
   EXAMPLE_SCHEMA,
   EXAMPLE_TOOLS,
   NO_SETTINGS,
-  readJson,
   readSettings,
   readTools,
   type Settings,
@@ -15,10 +15,10 @@ import {
   breakOff,
   createEventReader,
   estimatePrompt,
+  isOnRecord,
   stop,
   takeData,
   toEnding,
-  toFailure,
   toFigures,
   toSpoken,
 } from '../../src/dashboard/playground/stream.ts'
@@ -47,47 +47,6 @@ const answer = (id: number, changes: Partial<threads.Answer> = {}): threads.Answ
 
 const call = (changes: Partial<threads.Call> = {}): threads.Call => ({
   ...{ id: 'c1', kind: 'function', name: 'f', input: '{}', result: null, ...changes },
-})
-
-describe('JSON that is typed', () => {
-  const cases: [text: string, problem: string][] = [
-    ['', 'line 1, column 1: there is nothing'],
-    ['{"a": 1,}', 'line 1, column 9: a comma before } is one too many, or a name in double quotes is missing here'],
-    ['[\n  1\n  2\n]', 'line 3, column 3: a comma or ] is missing here'],
-    ["{'a': 1}", 'line 1, column 2: texts stand in straight double quotes: "'],
-    ['{"a" 1}', 'line 1, column 6: a colon is missing here'],
-    ['{"a": "b\n"}', 'line 1, column 7: this text has no end: " is missing'],
-    ['{"a": "\\x"}', 'line 1, column 8: a backslash stands before one of "\\/bfnrtu alone: write \\\\'],
-    ['{"a": [1', 'line 1, column 9: it ends before its ]'],
-    ['{} {}', 'line 1, column 4: it is over, and something follows'],
-    ['{"a": tru}', 'line 1, column 7: a value is missing here'],
-    ['// no\n{}', 'line 1, column 1: JSON has no comments'],
-  ]
-  test.each(cases)('%j says where it is wrong', (text, problem) => {
-    expect(readJson(text)).toEqual({ problem })
-  })
-
-  test('is wrong where, and only where, it is no JSON, and within its text', () => {
-    const text = fc
-      .tuple(fc.json(), fc.nat(), fc.constantFrom(...'{}[]",:\\x\n 0'))
-      .map(
-        ([json, at, char]) => json.slice(0, at % (json.length + 1)) + char + json.slice((at % (json.length + 1)) + 1),
-      )
-    fc.assert(
-      fc.property(text, (typed) => {
-        const read = readJson(typed)
-        if ('value' in read) return
-        const [, line, column] = /^line (\d+), column (\d+): ./.exec(read.problem) ?? []
-        expect(Number(column)).toBeLessThanOrEqual((typed.split('\n')[Number(line) - 1] ?? '').length + 1)
-      }),
-    )
-  })
-
-  test('of many megabytes is read like any other', () => {
-    expect(readJson(`["${'x'.repeat(5_000_000)}",]`)).toMatchObject({
-      problem: expect.stringContaining('one too many'),
-    })
-  })
 })
 
 describe('settings', () => {
@@ -124,12 +83,12 @@ describe('settings', () => {
     [{ max_completion_tokens: '1,000' }, 'Most tokens is a whole number.'],
     [{ seed: '1.000' }, 'Seed is a whole number.'],
     [{ stop: 'a\nb\nc\nd\ne' }, 'At most 4, one a line.'],
-    [{ tools: '[{]' }, 'This is no JSON: line 1, column 3: a comma before ] is one too many'],
+    [{ tools: '[{]' }, 'This is no JSON: '],
     [{ tools: '[1]' }, 'The tool is no object.'],
     [{ tools: '[{"name":"f"},{"name":"f"}]' }, 'Two tools are called f.'],
     [{ tools: '[{"name":"f"},{"type":"function","function":{"name":"a b"}}]' }, 'Tool 2 has a name with more than'],
     [{ format: 'json_schema', schema: '[]' }, 'A schema is an object'],
-    [{ format: 'json_schema', schema: '{' }, 'This is no JSON: line 1, column 2: it ends before its }.'],
+    [{ format: 'json_schema', schema: '{' }, 'This is no JSON: '],
     [{ schema: ' ', format: 'json_schema' }, 'The schema is missing'],
     [{ others: '{"model":"x"}' }, 'model is set on this page.'],
     [{ others: '[]' }, 'Other fields are an object'],
@@ -353,18 +312,14 @@ describe('a stream', () => {
 })
 
 test('what comes in the place of a stream is a sentence, and on record where a model was asked', () => {
-  const of = (status: number, error: object) => toFailure(status, JSON.stringify({ error }))
-  const nothing = { isSignedOut: false, isOnRecord: false }
-  expect(of(401, { kind: 'signed_out', message: 'Sign in first.' })).toEqual({
-    ...{ message: 'Sign in first.', isSignedOut: true, isOnRecord: false },
+  const of = (status: number, error: object) => readRefusal({ error }, status)
+  expect(of(401, { kind: 'signed_out', message: 'Sign in first.' })).toMatchObject({
+    ...{ message: 'Sign in first.', kind: 'signed_out' },
   })
-  expect(of(404, { message: 'There is no such model.', code: 'model_not_found' })).toEqual({
-    ...{ message: 'There is no such model.', ...nothing },
-  })
-  expect(of(502, { message: 'It failed.', code: 'upstream_failed' }).isOnRecord).toBe(true)
-  expect(toFailure(502, '<html>Bad gateway')).toEqual({
-    ...{ message: 'Something on the way to the server failed (502).', ...nothing },
-  })
+  const notFound = of(404, { message: 'There is no such model.', code: 'model_not_found' })
+  expect([notFound.message, isOnRecord(notFound)]).toEqual(['There is no such model.', false])
+  expect(isOnRecord(of(502, { message: 'It failed.', code: 'upstream_failed' }))).toBe(true)
+  expect(readRefusal(null, 502).message).toBe('Something on the way to the server failed (502).')
 })
 
 test('models: what the address names is asked, else one that is ready', () => {

@@ -4,7 +4,7 @@
  */
 import { treaty } from '@elysiajs/eden'
 import type { AdminApi } from '../../admin/app.ts'
-import { Refusal } from './refusal.ts'
+import { readRefusal, UNREACHABLE } from './refusal.ts'
 import { endSession } from './session.ts'
 
 /** Dates stay what they are: texts and numbers. */
@@ -22,7 +22,7 @@ export async function ask<T>(answering: Promise<Answer<T>>): Promise<T> {
     throw UNREACHABLE()
   })
   if (error === null) return data as T
-  const refusal = toRefusal(error.value, status)
+  const refusal = readRefusal(error.value, status)
   if (refusal.kind === 'signed_out') endSession()
   throw refusal
 }
@@ -31,18 +31,3 @@ export async function ask<T>(answering: Promise<Answer<T>>): Promise<T> {
 export const ifMatch = (revision: string | undefined) => ({
   headers: revision === undefined ? {} : { 'if-match': `"${revision}"` },
 })
-
-export const UNREACHABLE = () =>
-  new Refusal('The server does not answer. Where it is being started anew, try again in a moment.', 'unreachable')
-
-function toRefusal(value: unknown, status: number): Refusal {
-  const error = typeof value === 'object' && value !== null && 'error' in value ? value.error : null
-  if (typeof error === 'object' && error !== null && 'message' in error && 'kind' in error) {
-    const field = 'field' in error && typeof error.field === 'string' ? error.field : null
-    return new Refusal(String(error.message), String(error.kind), field)
-  }
-  // A proxy's own page, or nothing at all.
-  if (status >= 500 && status !== 503)
-    return new Refusal(`Something on the way to the server failed (${status}).`, 'failed')
-  return UNREACHABLE()
-}

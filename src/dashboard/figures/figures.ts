@@ -1,29 +1,17 @@
 /** Counts, shares, latencies and differences as pages show them. Pure. */
 import type { PricingItem } from '../../domain/usage.ts'
 
+const EXACT_COUNT = new Intl.NumberFormat('en-US')
+const SHORT_COUNT = new Intl.NumberFormat('en-US', {
+  ...{ notation: 'compact', maximumFractionDigits: 1, maximumSignificantDigits: 3, roundingPriority: 'lessPrecision' },
+})
+
 /** `1,284` up to 9,999, then `12.8k`, `3.4M`, `1.2B`. */
-export function toCount(count: number): string {
-  if (Math.abs(count) < 10_000) return toExactCount(count)
-  for (const [unit, size] of UNITS) {
-    const amount = count / size
-    // What rounds up to a thousand belongs to the next unit.
-    if (Math.abs(amount) < 999.5 || unit === 'T') return `${toShort(amount)}${unit}`
-  }
-  return toExactCount(count)
-}
-
-const UNITS = [
-  ['k', 1e3],
-  ['M', 1e6],
-  ['B', 1e9],
-  ['T', 1e12],
-] as const
-
-const toShort = (amount: number) =>
-  Math.abs(amount) < 99.95 ? amount.toFixed(1).replace(/\.0$/, '') : amount.toFixed(0)
+export const toCount = (count: number): string =>
+  Math.abs(count) < 10_000 ? toExactCount(count) : SHORT_COUNT.format(count).replace('K', 'k')
 
 /** `12,804`. */
-export const toExactCount = (count: number): string => count.toString().replace(/\B(?=(\d{3})+(?!\d))/g, ',')
+export const toExactCount = (count: number): string => EXACT_COUNT.format(count)
 
 /** A share of 1 in percent: `1.2 %`, `38 %`, `< 0.1 %`. */
 export function toPercent(share: number): string {
@@ -68,28 +56,27 @@ export function toDelta(now: number, before: number, { least = 0.005, words = ['
     : { direction: 'down', text: `${text} ${words[1]}` }
 }
 
-const NANO = 1_000_000_000n
-const CENT = 10_000_000n
+const inUsd = (options: Intl.NumberFormatOptions) => {
+  const { format } = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD', ...options })
+  // As a decimal, which is exact.
+  return (nanoUsd: number) => format(`${nanoUsd}e-9` as `${number}`)
+}
+const toCents = inUsd({})
 /** Below a cent. */
-const DIGITS = 4
+const toDigits = inUsd({ maximumSignificantDigits: 4 })
+
+const CENT = 10_000_000
 
 /** Such as `$1,204.40`, `$0.0031` below a cent, and `~$0.02` where a part is estimated. */
 export function toMoney(nanoUsd: number, isEstimated = false): string {
-  const sign = `${isEstimated ? '~' : ''}${nanoUsd < 0 ? '-' : ''}$`
-  const nano = BigInt(Math.abs(nanoUsd))
-  if (nano === 0n || nano >= CENT) return sign + toDecimal((nano + CENT / 2n) / CENT, 2)
-  // Rounded to so many digits from the first that is not 0.
-  const drop = Math.max(0, nano.toString().length - DIGITS)
-  const unit = 10n ** BigInt(drop)
-  return sign + toDecimal((nano + unit / 2n) / unit, 9 - drop).replace(/0+$/, '')
+  const isLess = nanoUsd !== 0 && Math.abs(nanoUsd) < CENT
+  return `${isEstimated ? '~' : ''}${isLess ? toDigits(nanoUsd) : toCents(nanoUsd)}`
 }
 
 /** All of it: `$0.005725`. */
-export function toExactMoney(nanoUsd: number): string {
-  const nano = BigInt(Math.abs(nanoUsd))
-  const fraction = (nano % NANO).toString().padStart(9, '0').replace(/0+$/, '').padEnd(2, '0')
-  return `${nanoUsd < 0 ? '-' : ''}$${toGrouped(nano / NANO)}.${fraction}`
-}
+export const toExactMoney = inUsd({ maximumFractionDigits: 9 })
+
+const NANO = 1_000_000_000n
 
 /** Reads what somebody typed as dollars, such as `20`, `$0.10` or `1,200`. Returns null for what is no amount. */
 export function toNanoUsd(text: string): number | null {
@@ -98,20 +85,6 @@ export function toNanoUsd(text: string): number | null {
   const nano = BigInt(whole.replaceAll(',', '')) * NANO + BigInt(fraction.padEnd(9, '0'))
   return nano <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(nano) : null
 }
-
-/** As it would be typed: `20`, `0.5`. */
-export function toTypedUsd(nanoUsd: number): string {
-  const nano = BigInt(nanoUsd)
-  const fraction = (nano % NANO).toString().padStart(9, '0').replace(/0+$/, '')
-  return `${nano / NANO}${fraction === '' ? '' : `.${fraction}`}`
-}
-
-function toDecimal(amount: bigint, decimals: number): string {
-  const digits = amount.toString().padStart(decimals + 1, '0')
-  return `${toGrouped(BigInt(digits.slice(0, -decimals)))}.${digits.slice(-decimals)}`
-}
-
-const toGrouped = (whole: bigint) => whole.toString().replace(/\B(?=(\d{3})+$)/g, ',')
 
 type Prices = readonly Pick<Partial<PricingItem>, 'prompt' | 'completion' | 'second'>[]
 

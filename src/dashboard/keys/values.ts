@@ -5,6 +5,7 @@
 import type { KeyDocument, TeamDocument } from '../../documents/key.ts'
 import { PERIODS } from '../../domain/limits.ts'
 import { DAY_MS } from '../../domain/time.ts'
+import { toUsd } from '../../domain/usage.ts'
 import {
   type Body,
   columnOf,
@@ -17,7 +18,7 @@ import {
   type TeamChanges,
 } from '../../keys/definition.ts'
 import { Refusal } from '../api/refusal.ts'
-import { toNanoUsd, toTypedUsd } from '../figures/figures.ts'
+import { toNanoUsd } from '../figures/figures.ts'
 
 /** What is typed, by columns. */
 export type Values = Record<string, string>
@@ -58,7 +59,7 @@ const KINDS: Readonly<Record<Kind, Typing>> = {
   count: text(toText, toLimit),
   budget: {
     type: ({ budget_nano_usd: nanoUsd, budget_period: period }) => ({
-      budget: typeof nanoUsd === 'number' ? toTypedUsd(nanoUsd) : '',
+      budget: typeof nanoUsd === 'number' ? toUsd(nanoUsd) : '',
       budget_period: typeof period === 'string' ? period : 'month',
     }),
     read: toBudget,

@@ -5,7 +5,7 @@ import type { PricingItem } from '../../domain/usage.ts'
 import { toHref } from '../address/address.ts'
 import { toCount } from '../figures/figures.ts'
 import { Button, copy, Icon, IconButton } from '../ui/controls.tsx'
-import { Count, Latency, Money, None } from '../ui/figure.tsx'
+import { Count, Figure, Latency, Money, None } from '../ui/figure.tsx'
 import { announce } from '../ui/notice.tsx'
 import { backToEdit, toComposer } from './composer.tsx'
 import { clock, end } from './run.ts'
@@ -155,38 +155,26 @@ function AnswerFiguresLine({ of: answer, pricing }: { of: Answer; pricing: reado
   )
   return (
     <dl class="play-figures">
-      <div>
-        <dt>First token</dt>
-        <dd>{firstMs === null ? <None /> : <Latency ms={Math.round(firstMs)} />}</dd>
-      </div>
-      <div>
-        <dt>Took</dt>
-        <dd>
-          <Latency ms={Math.round(tookMs)} />
-        </dd>
-      </div>
-      <div>
-        <dt>Tokens</dt>
-        <dd>
-          {isEstimated && tokens > 0 && '~'}
-          <Count count={tokens} />
-        </dd>
-      </div>
-      <div>
-        <dt>Speed</dt>
-        <dd class="figure-text">{tokensPerSecond === null ? <None /> : toRate(tokensPerSecond)}</dd>
-      </div>
-      <div>
-        <dt>Cost</dt>
-        <dd>{nanoUsd === null ? <None /> : <Money nanoUsd={nanoUsd} isEstimated={isEstimated && nanoUsd > 0} />}</dd>
-      </div>
+      <Figure name="First token">
+        <Latency ms={firstMs && Math.round(firstMs)} />
+      </Figure>
+      <Figure name="Took">
+        <Latency ms={Math.round(tookMs)} />
+      </Figure>
+      <Figure name="Tokens">
+        {isEstimated && tokens > 0 && '~'}
+        <Count count={tokens} />
+      </Figure>
+      <Figure name="Speed">
+        {tokensPerSecond === null ? <None /> : <span class="figure-text">{toRate(tokensPerSecond)}</span>}
+      </Figure>
+      <Figure name="Cost">
+        {nanoUsd === null ? <None /> : <Money nanoUsd={nanoUsd} isEstimated={isEstimated && nanoUsd > 0} />}
+      </Figure>
       {answer.requestId !== null && !isRunning(answer) && (
-        <div>
-          <dt>On record</dt>
-          <dd>
-            <a href={toHref(`/requests/${answer.requestId}`)}>…{answer.requestId.slice(-8)}</a>
-          </dd>
-        </div>
+        <Figure name="On record">
+          <a href={toHref(`/requests/${answer.requestId}`)}>…{answer.requestId.slice(-8)}</a>
+        </Figure>
       )}
     </dl>
   )

@@ -1,9 +1,9 @@
 /** Asks the server for one answer, and tells of it as it comes. Several may be under way. */
 import { signal } from '@preact/signals'
-import { UNREACHABLE } from '../api/client.ts'
+import { readRefusal, UNREACHABLE } from '../api/refusal.ts'
 import { endSession } from '../api/session.ts'
 import { announce } from '../ui/notice.tsx'
-import { breakOff, createEventReader, stop, takeData, toFailure, toFigures, toSpoken } from './stream.ts'
+import { breakOff, createEventReader, isOnRecord, stop, takeData, toFigures, toSpoken } from './stream.ts'
 import { type Answer, isRunning, toTooLong } from './thread.ts'
 
 /** However fast it comes, it is drawn so often at most. */
@@ -80,9 +80,9 @@ async function read(first: Answer, body: string, signal: AbortSignal, take: (ans
   const response = await fetch(ADDRESS, { method: 'POST', headers, body, signal })
   const requestId = response.headers.get('x-request-id')?.replace(/^req_/, '') ?? null
   if (!response.ok || response.body === null) {
-    const failure = toFailure(response.status, await response.text())
-    take(breakOff({ ...first, requestId: failure.isOnRecord ? requestId : null }, failure.message, performance.now()))
-    if (failure.isSignedOut) endSession()
+    const refusal = readRefusal(await response.json().catch(() => null), response.status)
+    take(breakOff({ ...first, requestId: isOnRecord(refusal) ? requestId : null }, refusal.message, performance.now()))
+    if (refusal.kind === 'signed_out') endSession()
     return
   }
   const isUnmet = response.headers.get('x-tollgate-schema') === 'unmet'

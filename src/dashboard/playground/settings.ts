@@ -1,4 +1,5 @@
 /** What goes along with every request, as it is typed, and as the API takes it. Pure. */
+import { asObject, type JsonObject } from '../../domain/json.ts'
 
 export const NO_SETTINGS = {
   ...{ system: '', tools: '', tool_choice: '', parallel_tool_calls: '' },
@@ -36,12 +37,12 @@ const MOST_STOPS = 4
 
 interface ReadSettings {
   /** Of the body of a request; without those that are wrong. */
-  fields: Record<string, unknown>
+  fields: JsonObject
   problems: Problems
 }
 
 export function readSettings(settings: Settings): ReadSettings {
-  const fields: Record<string, unknown> = {}
+  const fields: JsonObject = {}
   const problems: Problems = {}
   for (const field of NUMBERS) {
     const read = readNumber(settings[field.name], field)
@@ -77,7 +78,7 @@ const toStops = (typed: string): string[] =>
     .filter((line) => line !== '')
     .map((line) => line.replaceAll('\\n', '\n').replaceAll('\\t', '\t'))
 
-function takeTools(settings: Settings, fields: Record<string, unknown>, problems: Problems): void {
+function takeTools(settings: Settings, fields: JsonObject, problems: Problems): void {
   if (settings.tools.trim() === '') return
   const read = readTools(settings.tools)
   if ('problem' in read) {
@@ -93,20 +94,22 @@ function takeTools(settings: Settings, fields: Record<string, unknown>, problems
   if (parallel !== '') fields.parallel_tool_calls = parallel === 'yes'
 }
 
-function takeFormat(settings: Settings, fields: Record<string, unknown>, problems: Problems): void {
+function takeFormat(settings: Settings, fields: JsonObject, problems: Problems): void {
   if (settings.format === 'json_object') fields.response_format = { type: 'json_object' }
   if (settings.format !== 'json_schema') return
-  const read = readJson(settings.schema)
-  if (settings.schema.trim() === '') problems.schema = 'The schema is missing: the form that the answer has.'
-  else if ('problem' in read) problems.schema = `This is no JSON: ${read.problem}.`
-  else if (!isObject(read.value)) problems.schema = 'A schema is an object: { "type": "object", … }.'
-  else fields.response_format = toFormat(read.value, settings.strict === 'yes')
+  if (settings.schema.trim() === '') {
+    problems.schema = 'The schema is missing: the form that the answer has.'
+    return
+  }
+  const read = readObject(settings.schema, 'A schema is an object: { "type": "object", … }.')
+  if (typeof read === 'string') problems.schema = read
+  else fields.response_format = toFormat(read, settings.strict === 'yes')
 }
 
 /** A schema alone, or as it stands in requests: with its name, or as the whole of `response_format`. */
-function toFormat(json: Record<string, unknown>, strict: boolean): object {
-  if (json.type === 'json_schema' && isObject(json.json_schema)) return json
-  if (isObject(json.schema) && typeof json.name === 'string') return { type: 'json_schema', json_schema: json }
+function toFormat(json: JsonObject, strict: boolean): object {
+  if (json.type === 'json_schema' && asObject(json.json_schema)) return json
+  if (asObject(json.schema) && typeof json.name === 'string') return { type: 'json_schema', json_schema: json }
   const title = typeof json.title === 'string' && /^[\w-]{1,64}$/.test(json.title) ? json.title : 'answer'
   return { type: 'json_schema', json_schema: { name: title, schema: json, strict } }
 }
@@ -114,16 +117,13 @@ function toFormat(json: Record<string, unknown>, strict: boolean): object {
 /** What a request has from elsewhere on this page. */
 const TAKEN = new Set(['model', 'messages', 'stream', 'stream_options', 'tools', 'response_format', 'n'])
 
-function takeOthers(typed: string, fields: Record<string, unknown>, problems: Problems): void {
+function takeOthers(typed: string, fields: JsonObject, problems: Problems): void {
   if (typed.trim() === '') return
-  const read = readJson(typed)
-  if ('problem' in read) problems.others = `This is no JSON: ${read.problem}.`
-  else if (!isObject(read.value)) problems.others = 'Other fields are an object: { "top_k": 40 }.'
-  else {
-    const taken = Object.keys(read.value).find((name) => TAKEN.has(name))
-    if (taken === undefined) Object.assign(fields, read.value)
-    else problems.others = taken === 'n' ? 'This page shows one answer of each model.' : `${taken} is set on this page.`
-  }
+  const read = readObject(typed, 'Other fields are an object: { "top_k": 40 }.')
+  const taken = typeof read === 'string' ? undefined : Object.keys(read).find((name) => TAKEN.has(name))
+  if (typeof read === 'string') problems.others = read
+  else if (taken === undefined) Object.assign(fields, read)
+  else problems.others = taken === 'n' ? 'This page shows one answer of each model.' : `${taken} is set on this page.`
 }
 
 /** Which of the folded parts are used, in words: `temperature 0.2, seed 7`. */
@@ -143,121 +143,28 @@ const TEXTS: readonly { name: Field; label: string }[] = [
   { name: 'others', label: 'Other fields' },
 ]
 
-/** `problem` is a sentence without its end, such as `line 3, column 7: a comma or ] is missing`. */
 type ReadJson = { value: unknown } | { problem: string }
 
-export function readJson(text: string): ReadJson {
+/** What is wrong with it is in the browser's words, which say where. */
+function readJson(text: string): ReadJson {
   try {
     return { value: JSON.parse(text) }
-  } catch {
-    const { at, what } = findMistake(text)
-    const before = text.slice(0, at)
-    const line = before.split('\n').length
-    return { problem: `line ${line}, column ${at - before.lastIndexOf('\n')}: ${what}` }
+  } catch (error) {
+    return { problem: `This is no JSON: ${error instanceof Error ? error.message : ''}.` }
   }
 }
 
-interface Mistake {
-  at: number
-  what: string
+/** Returns what is wrong with it where it is none. */
+function readObject(text: string, otherwise: string): JsonObject | string {
+  const read = readJson(text)
+  return 'problem' in read ? read.problem : (asObject(read.value) ?? otherwise)
 }
-
-const WORD = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])|(?:true|false|null)(?!\w)/y
-
-/** What may come next: an item or name that may be left out is `first`. */
-type Wanted = 'value' | 'first value' | 'name' | 'first name' | 'colon' | 'comma'
-
-const WANTED: Readonly<Record<Wanted, string>> = {
-  value: 'a value is missing here',
-  'first value': 'a value or ] is missing here',
-  name: 'a name in double quotes is missing here',
-  'first name': 'a name in double quotes or } is missing here',
-  colon: 'a colon is missing here',
-  comma: 'a comma is missing here',
-}
-
-/** Where a text that is no JSON ceases to be some: every browser says that otherwise, or not at all. */
-function findMistake(text: string): Mistake {
-  const open: ('{' | '[')[] = []
-  let wanted: Wanted = 'value'
-  let at = 0
-  for (;;) {
-    while (' \t\n\r'.includes(text[at] ?? '?')) at++
-    const char = text[at]
-    const inside = open.at(-1)
-    if (char === undefined) return { at, what: toEnd(inside, text) }
-    if (wanted === 'comma' && inside === undefined) return { at, what: 'it is over, and something follows' }
-    if (char === (inside === '{' ? '}' : ']') && (wanted === 'comma' || wanted.startsWith('first'))) {
-      open.pop()
-      wanted = 'comma'
-      at++
-    } else if (wanted === 'comma') {
-      if (char !== ',') return { at, what: `a comma or ${inside === '{' ? '}' : ']'} is missing here` }
-      wanted = inside === '{' ? 'name' : 'value'
-      at++
-    } else if (wanted === 'colon') {
-      if (char !== ':') return { at, what: WANTED.colon }
-      wanted = 'value'
-      at++
-    } else if (char === '"') {
-      const end = readText(text, at)
-      if (typeof end !== 'number') return end
-      at = end
-      wanted = wanted.endsWith('name') ? 'colon' : 'comma'
-    } else if (wanted.endsWith('name')) return { at, what: toWanted(wanted, char) }
-    else if (char === '{' || char === '[') {
-      open.push(char)
-      wanted = char === '{' ? 'first name' : 'first value'
-      at++
-    } else {
-      WORD.lastIndex = at
-      const word = WORD.exec(text)
-      if (!word) return { at, what: toWanted(wanted, char) }
-      at += word[0].length
-      wanted = 'comma'
-    }
-  }
-}
-
-function toWanted(wanted: Wanted, char: string): string {
-  if (char === '}' || char === ']') return `a comma before ${char} is one too many, or ${WANTED[wanted]}`
-  if ("'‘’“”`".includes(char)) return 'texts stand in straight double quotes: "'
-  if (char === '/' || char === '#') return 'JSON has no comments'
-  return WANTED[wanted]
-}
-
-function toEnd(inside: string | undefined, text: string): string {
-  if (inside === undefined) return text.trim() === '' ? 'there is nothing' : 'it ends too early'
-  return `it ends before its ${inside === '{' ? '}' : ']'}`
-}
-
-const ESCAPED = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y
-
-/** Returns where a text ends, or its mistake. */
-function readText(text: string, from: number): number | Mistake {
-  for (let at = from + 1; ; ) {
-    const char = text[at]
-    if (char === '"') return at + 1
-    if (char === undefined || char === '\n') return { at: from, what: 'this text has no end: " is missing' }
-    if (char < ' ') return { at, what: 'a text has no bare tabs or other control characters: write \\t' }
-    if (char !== '\\') {
-      at++
-      continue
-    }
-    ESCAPED.lastIndex = at
-    if (!ESCAPED.test(text)) return { at, what: 'a backslash stands before one of "\\/bfnrtu alone: write \\\\' }
-    at = ESCAPED.lastIndex
-  }
-}
-
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 interface Tool {
   type: 'function' | 'custom'
   name: string
   /** As it goes into a request. */
-  json: Record<string, unknown>
+  json: JsonObject
 }
 
 const MOST_TOOLS = 1_024
@@ -265,7 +172,7 @@ const MOST_TOOLS = 1_024
 /** A list of tools, or one alone; a function without what stands around it will do. */
 export function readTools(typed: string): { tools: Tool[] } | { problem: string } {
   const read = readJson(typed)
-  if ('problem' in read) return { problem: `This is no JSON: ${read.problem}.` }
+  if ('problem' in read) return read
   const items = Array.isArray(read.value) ? read.value : [read.value]
   if (items.length > MOST_TOOLS) return { problem: `A request has ${MOST_TOOLS} tools at most.` }
   const tools: Tool[] = []
@@ -279,20 +186,21 @@ export function readTools(typed: string): { tools: Tool[] } | { problem: string 
   return { tools }
 }
 
-function readTool(item: unknown): Tool | string {
-  if (!isObject(item)) return 'is no object'
+function readTool(value: unknown): Tool | string {
+  const item = asObject(value)
+  if (!item) return 'is no object'
   // As other APIs have it, and as a function's own source gives it.
-  const wrapped = item.type === undefined && typeof item.name === 'string' ? { type: 'function', function: item } : item
-  const { type } = wrapped
+  const json = item.type === undefined && typeof item.name === 'string' ? { type: 'function', function: item } : item
+  const { type } = json
   if (type !== 'function' && type !== 'custom') return 'has no type: "function" or "custom"'
-  const inside = wrapped[type]
-  if (!isObject(inside)) return `has nothing under "${type}"`
+  const inside = asObject(json[type])
+  if (!inside) return `has nothing under "${type}"`
   const { name, parameters } = inside
   if (typeof name !== 'string') return 'has no name'
   if (!/^[\w-]{1,64}$/.test(name))
     return 'has a name with more than letters, digits, _ and -, or of more than 64 of them'
-  if (parameters !== undefined && !isObject(parameters)) return `(${name}) has parameters that are no JSON schema`
-  return { type, name, json: wrapped }
+  if (parameters !== undefined && !asObject(parameters)) return `(${name}) has parameters that are no JSON schema`
+  return { type, name, json }
 }
 
 export const EXAMPLE_TOOLS = `[

@@ -1,9 +1,10 @@
 /** The chunks of a streamed completion, taken into an answer one by one. Pure. */
 
+import { asObject } from '../../domain/json.ts'
 import { costNanoUsd } from '../../domain/price.ts'
 import { NO_USAGE, type PricingItem } from '../../domain/usage.ts'
+import type { Refusal } from '../api/refusal.ts'
 import { toLatency, toMoney } from '../figures/figures.ts'
-import { isObject, readJson } from './settings.ts'
 import { type Answer, type AnswerUsage, type Call, isRunning } from './thread.ts'
 
 interface CallDelta {
@@ -52,8 +53,11 @@ export function takeData(answer: Answer, data: string, nowMs: number): Answer {
 }
 
 function readChunk(data: string): Chunk | null {
-  const read = readJson(data)
-  return 'value' in read && isObject(read.value) ? read.value : null
+  try {
+    return asObject(JSON.parse(data))
+  } catch {
+    return null
+  }
 }
 
 function takeDelta(answer: Answer, { content, reasoning, refusal, tool_calls: deltas }: Delta, nowMs: number): Answer {
@@ -129,71 +133,24 @@ export function toEnding({ state, finish, refusal }: Answer): string | null {
 
 /** Takes a piece and returns the data of each event that is whole with it. */
 export function createEventReader(): (piece: string) => string[] {
-  /** Of the line that has not ended, piece by piece. */
-  let line: string[] = []
-  let data: string[] = []
-  let isAfterReturn = false
-
+  let rest = ''
   return (piece) => {
-    const events: string[] = []
-    const end = () => {
-      const text = line.join('')
-      line = []
-      if (text === '') {
-        if (data.length > 0) events.push(data.join('\n'))
-        data = []
-      } else if (text.startsWith('data:')) data.push(text.slice(text[5] === ' ' ? 6 : 5))
-    }
-    let from = 0
-    for (let at = 0; at < piece.length; at++) {
-      const char = piece[at]
-      if (char !== '\n' && char !== '\r') {
-        isAfterReturn = false
-        continue
-      }
-      // Of both, the second ends no line of its own.
-      if (char === '\n' && isAfterReturn) from++
-      else {
-        line.push(piece.slice(from, at))
-        from = at + 1
-        end()
-      }
-      isAfterReturn = char === '\r'
-    }
-    if (from < piece.length) line.push(piece.slice(from))
-    return events
+    const text = rest + piece
+    // Behind it may come the other half of what ends a line.
+    const end = text.length - (text.endsWith('\r') ? 1 : 0)
+    const events = text.slice(0, end).replaceAll(/\r\n?/g, '\n').split('\n\n')
+    rest = `${events.pop()}${text.slice(end)}`
+    return events.flatMap(toData)
   }
 }
 
-interface Failure {
-  message: string
-  isSignedOut: boolean
-  /** Whether it is on record: a model was asked. What is refused before has no row. */
-  isOnRecord: boolean
+function toData(event: string): string[] {
+  const lines = event.split('\n').filter((line) => line.startsWith('data:'))
+  return lines.length === 0 ? [] : [lines.map((line) => line.replace(/^data: ?/, '')).join('\n')]
 }
 
-/** @param text of the answer: an error of the API for chats, of the admin API, or whatever a proxy says. */
-export function toFailure(status: number, text: string): Failure {
-  const error = toError(text)
-  if (error === null)
-    return { message: `Something on the way to the server failed (${status}).`, isSignedOut: false, isOnRecord: false }
-  return {
-    message: error.message,
-    isSignedOut: error.kind === 'signed_out',
-    isOnRecord: typeof error.code === 'string' && /^upstream_|^schema_not_met$/.test(error.code),
-  }
-}
-
-function toError(text: string): { message: string; kind: unknown; code: unknown } | null {
-  try {
-    const json: unknown = JSON.parse(text)
-    const error = isObject(json) ? json.error : null
-    if (!isObject(error) || typeof error.message !== 'string') return null
-    return { message: error.message, kind: error.kind, code: error.code }
-  } catch {
-    return null
-  }
-}
+/** Whether a refusal in the place of a stream is on record: a model was asked. What is refused before has no row. */
+export const isOnRecord = ({ kind }: Pick<Refusal, 'kind'>): boolean => /^upstream_|^schema_not_met$/.test(kind)
 
 const BYTES_PER_TOKEN = 4
 /** What a picture comes to where nothing is known of it. */

@@ -90,92 +90,57 @@ export const changeRound = (thread: Thread, id: number, change: (round: Round) =
 
 export const removeRound = (thread: Thread, id: number): Thread => thread.filter((round) => round.id !== id)
 
-const withSide = (round: Round, side: Side, answers: readonly Answer[]): Round => ({
-  ...round,
-  answers: side === 0 ? [answers, round.answers[1]] : [round.answers[0], answers],
-})
+/** With other answers on the sides of its rounds. */
+const changeSides = (
+  thread: Thread,
+  change: (answers: readonly Answer[], round: Round, side: Side) => readonly Answer[],
+) =>
+  thread.map((round): Round => {
+    const [first, second] = round.answers
+    return { ...round, answers: [change(first, round, 0), change(second, round, 1)] }
+  })
 
 /** Behind those that are there; what failed gives way to it. */
-export const addAnswer = (thread: Thread, roundId: number, side: Side, answer: Answer): Thread =>
-  changeRound(thread, roundId, (round) =>
-    withSide(round, side, [...round.answers[side].filter((one) => hasContent(one) || isRunning(one)), answer]),
+export const addAnswer = (thread: Thread, roundId: number, of: Side, answer: Answer): Thread =>
+  changeSides(thread, (answers, { id }, side) =>
+    id === roundId && side === of ? [...answers.filter((one) => hasContent(one) || isRunning(one)), answer] : answers,
   )
 
 /** Puts another in the place of one, and of all that came behind it in its round. */
-export function replaceAnswer(thread: Thread, id: number, answer: Answer): Thread {
-  const place = findAnswer(thread, id)
-  if (!place) return thread
-  const { round, side, at } = place
-  return changeRound(thread, round.id, (one) => withSide(one, side, [...one.answers[side].slice(0, at), answer]))
-}
-
-export function changeAnswer(thread: Thread, id: number, change: (answer: Answer) => Answer): Thread {
-  const place = findAnswer(thread, id)
-  if (!place) return thread
-  const { round, side } = place
-  return changeRound(thread, round.id, (one) =>
-    withSide(
-      one,
-      side,
-      one.answers[side].map((answer) => (answer.id === id ? change(answer) : answer)),
-    ),
-  )
-}
+export const replaceAnswer = (thread: Thread, id: number, answer: Answer): Thread =>
+  changeSides(thread, (answers) => {
+    const at = answers.findIndex((one) => one.id === id)
+    return at < 0 ? answers : [...answers.slice(0, at), answer]
+  })
 
 /** Each of them. */
 export const changeAnswers = (thread: Thread, change: (answer: Answer) => Answer): Thread =>
-  thread.map((round) => ({ ...round, answers: [round.answers[0].map(change), round.answers[1].map(change)] }))
+  changeSides(thread, (answers) => answers.map(change))
 
-export function removeAnswer(thread: Thread, id: number): Thread {
-  const place = findAnswer(thread, id)
-  if (!place) return thread
-  return changeRound(thread, place.round.id, (round) =>
-    withSide(
-      round,
-      place.side,
-      round.answers[place.side].filter((answer) => answer.id !== id),
-    ),
-  )
-}
+export const changeAnswer = (thread: Thread, id: number, change: (answer: Answer) => Answer): Thread =>
+  changeAnswers(thread, (answer) => (answer.id === id ? change(answer) : answer))
 
-interface Place {
-  round: Round
-  side: Side
-  /** Among the answers of its side. */
-  at: number
-}
-
-function findAnswer(thread: Thread, id: number): Place | null {
-  for (const round of thread)
-    for (const side of [0, 1] as const) {
-      const at = round.answers[side].findIndex((answer) => answer.id === id)
-      if (at >= 0) return { round, side, at }
-    }
-  return null
-}
+export const removeAnswer = (thread: Thread, id: number): Thread =>
+  changeSides(thread, (answers) => answers.filter((answer) => answer.id !== id))
 
 /** Without the answers to a round, before it is asked anew. */
 export const dropAnswers = (thread: Thread, roundId: number): Thread =>
-  changeRound(thread, roundId, (round) => ({ ...round, answers: [[], []] }))
+  changeSides(thread, (answers, { id }) => (id === roundId ? [] : answers))
 
 /**
  * With what was said to the first model as the past of the second one, where that has none of its own, but for the last round: that is for
  * it to answer.
  */
 export const beginSecond = (thread: Thread, newId: () => number): Thread =>
-  thread.map((round, at) =>
-    at === thread.length - 1 || round.answers[1].length > 0
-      ? round
-      : withSide(
-          round,
-          1,
-          round.answers[0].map((answer) => ({ ...answer, id: newId() })),
-        ),
+  changeSides(thread, (answers, round, side) =>
+    side === 1 && answers.length === 0 && round !== thread.at(-1)
+      ? round.answers[0].map((answer) => ({ ...answer, id: newId() }))
+      : answers,
   )
 
 /** Without the side of one model; the other one is the first then. */
 export const dropSide = (thread: Thread, dropped: Side): Thread =>
-  thread.map((round) => ({ ...round, answers: [round.answers[dropped === 0 ? 1 : 0], []] }))
+  changeSides(thread, (_, { answers }, side) => (side === 0 ? answers[dropped === 0 ? 1 : 0] : []))
 
 export const answersOf = (thread: Thread): Answer[] => thread.flatMap(({ answers }) => answers.flat())
 

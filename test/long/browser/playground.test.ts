@@ -165,10 +165,13 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     const before = upstream.requests.length
     await page.locator('summary', { hasText: 'Tools' }).click()
     await page.getByLabel('Tools, as JSON').fill('[\n  {"name": "get_weather",}\n]')
-    await page.getByText('This is no JSON: line 2, column 26').waitFor()
+    await page.getByText(/^This is no JSON: .*line 2 column 26/).waitFor()
     await page.locator('summary', { hasText: 'Tools' }).click()
     await say('What does get_weather say?')
-    await page.getByRole('alert').getByText('line 2, column 26').waitFor()
+    await page
+      .getByRole('alert')
+      .getByText(/line 2 column 26/)
+      .waitFor()
     await page.getByLabel('Tools, as JSON').and(page.locator(':focus')).waitFor()
     expect(upstream.requests.length).toBe(before)
     await page.getByLabel('Tools, as JSON').fill('')
