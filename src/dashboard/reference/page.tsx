@@ -1,13 +1,16 @@
 /** What the APIs of this server take and answer, route by route, as their descriptions say: for whoever writes a program that asks them. */
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
+import { type ComponentChildren, createContext } from 'preact'
+import { useContext, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { query, setQuery, toHrefWith } from '../address/address.ts'
 import { ask } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
 import { may } from '../api/session.ts'
 import { Page } from '../shell/page.tsx'
 import { Button, Code, Icon } from '../ui/controls.tsx'
+import { Fact } from '../ui/figure.tsx'
 import { Empty, Problem } from '../ui/notice.tsx'
-import { moveBetween, SearchFilter } from '../ui/table.tsx'
+import { moveBetween, SearchFilter, searched } from '../ui/table.tsx'
+import { SubPages } from '../ui/tabs.tsx'
 import {
   type ApiDocument,
   type Field,
@@ -37,29 +40,20 @@ export function ReferencePage() {
         )
       }
     >
-      {all.length > 1 && (
-        <nav class="sub-pages" aria-label="APIs">
-          {all.map(({ name, title }) => (
-            <a
-              key={name}
-              href={toHref(`/reference?document=${name}`)}
-              aria-current={name === open?.name ? 'page' : undefined}
-            >
-              {title}
-            </a>
-          ))}
-        </nav>
+      {all.length > 1 && open && (
+        <SubPages label="APIs" pages={all.map((one) => [toPath(one), one.title])} open={toPath(open)} />
       )}
       {open && <Reading key={open.name} of={open} />}
     </Page>
   )
 }
 
+const toPath = ({ name }: Described) => `/reference?document=${name}`
+
 function Reading({ of: described }: { of: Described }) {
   const { data: description, problem, reload } = useDescription(described)
   const first = useRef(query.value.get('route'))
   if (description === null) return problem && <Problem of={problem} retry={reload} />
-  const search = query.value.get('search') ?? ''
   const id = query.value.get('route')
   const { groups, components } = description
   const route = groups.flatMap((group) => group.routes).find((one) => one.id === id)
@@ -73,9 +67,9 @@ function Reading({ of: described }: { of: Described }) {
         <div class="filters">
           <SearchFilter what="routes" />
         </div>
-        <Routes of={findRoutes(groups, search, components.schemas)} openId={id} />
+        <Routes of={findRoutes(groups, searched(), components.schemas)} openId={id} />
       </div>
-      {route && <RoutePart of={route} description={description} isChosen={isChosen} />}
+      {route && <RoutePart of={route} schemas={components.schemas} isChosen={isChosen} />}
     </div>
   )
 }
@@ -84,12 +78,11 @@ const Introduction = ({ of: { info, components }, isAdmin }: { of: Description; 
   <div class="drawer-part">
     <Prose text={info.description} />
     <dl class="facts">
-      {Object.entries(components.securitySchemes).map(([name, { description }]) => [
-        <dt key={name}>With a {name}</dt>,
-        <dd key={`${name} is`}>
+      {Object.entries(components.securitySchemes).map(([name, { description }]) => (
+        <Fact key={name} name={`With a ${name}`}>
           <Prose text={description} />
-        </dd>,
-      ])}
+        </Fact>
+      ))}
     </dl>
     {isAdmin && (
       <p>
@@ -148,20 +141,21 @@ const Line = ({ of: { id, method, path, role, summary }, isOpen }: { of: Route; 
 
 interface RouteProps {
   of: Route
-  description: Description
+  schemas: Schemas
   /** Whether somebody has just chosen it: they go on reading there. */
   isChosen: boolean
 }
 
-function RoutePart({ of: route, description, isChosen }: RouteProps) {
+function RoutePart({ of: route, schemas, isChosen }: RouteProps) {
   const at = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
     if (!isChosen) return
     scrollTo(0, 0)
     at.current?.focus({ preventScroll: true })
   }, [route.id])
-  const { schemas } = description.components
   const isGood = ({ status }: RouteAnswer) => status < '400'
+  const [path, inQuery] = ['path', 'query'].map((place) => route.parameters.filter((one) => one.place === place))
+  const refusals = route.answers.filter((answer) => !isGood(answer))
   return (
     <article class="sections">
       <header class="route-head">
@@ -177,27 +171,43 @@ function RoutePart({ of: route, description, isChosen }: RouteProps) {
         <Prose text={route.description} />
         <p class="dim">{toProof(route)}</p>
       </header>
-      {(['path', 'query'] as const).map((place) => (
-        <Parameters key={place} of={route.parameters.filter((one) => one.place === place)} {...{ place, schemas }} />
-      ))}
-      {route.body && (
-        <section class="drawer-part">
-          <h3>Body</h3>
-          <Prose text={route.body.description} />
-          <Inside of={route.body.schema} schemas={schemas} />
-        </section>
-      )}
-      <section class="drawer-part">
-        <h3>Example</h3>
+      <Reader.Provider value={{ schemas, isAnswer: false }}>
+        {path?.length ? <Part title="In the path" fields={path} /> : null}
+        {inQuery?.length ? <Part title="In the query" fields={inQuery} /> : null}
+        {route.body && (
+          <Part title="Body" text={route.body.description}>
+            <Inside of={route.body.schema} />
+          </Part>
+        )}
+      </Reader.Provider>
+      <Part title="Example">
         <Code text={toCurl(route, location.origin, schemas)} label={`Example of ${route.method} ${route.path}`} />
-      </section>
-      {route.answers.filter(isGood).map((answer) => (
-        <Answer key={answer.status} of={answer} schemas={schemas} />
-      ))}
-      <Refusals of={route.answers.filter((answer) => !isGood(answer))} schemas={schemas} />
+      </Part>
+      <Reader.Provider value={{ schemas, isAnswer: true }}>
+        {route.answers.filter(isGood).map((answer) => (
+          <Answer key={answer.status} of={answer} />
+        ))}
+        {refusals.length > 0 && <Refusals of={refusals} />}
+      </Reader.Provider>
     </article>
   )
 }
+
+interface PartProps {
+  title: string
+  text?: string
+  fields?: readonly Field[]
+  children?: ComponentChildren
+}
+
+const Part = ({ title, text = '', fields, children }: PartProps) => (
+  <section class="drawer-part">
+    <h3>{title}</h3>
+    <Prose text={text} />
+    {fields && <Fields of={fields} />}
+    {children}
+  </section>
+)
 
 const PROOF_WORDS: Readonly<Record<string, string>> = {
   session: 'the session of somebody who has signed in',
@@ -210,133 +220,100 @@ const toProof = ({ proofs }: Route): string =>
     ? 'It asks for no key and no session.'
     : `It takes ${proofs.map((proof) => PROOF_WORDS[proof] ?? proof).join(', or ')}.`
 
-const PLACES = { path: 'In the path', query: 'In the query' } as const
-
-const Parameters = ({
-  of: parameters,
-  place,
-  schemas,
-}: {
-  of: Route['parameters']
-  place: keyof typeof PLACES
-  schemas: Schemas
-}) =>
-  parameters.length === 0 ? null : (
-    <section class="drawer-part">
-      <h3>{PLACES[place]}</h3>
-      <Fields of={parameters} schemas={schemas} />
-    </section>
-  )
-
-const Answer = ({
-  of: { status, description, headers, types, schema },
-  schemas,
-}: {
-  of: RouteAnswer
-  schemas: Schemas
-}) => (
-  <section class="drawer-part">
-    <h3>Answer {status}</h3>
-    <Prose text={description} />
+const Answer = ({ of: { status, description, headers, types, schema } }: { of: RouteAnswer }) => (
+  <Part title={`Answer ${status}`} text={description}>
     {types.length > 0 && (
       <p>
         {schema ? 'Also' : 'It is'} <code>{types.join(', ')}</code>.
       </p>
     )}
-    {schema && <Inside of={schema} schemas={schemas} isAnswer />}
+    {schema && <Inside of={schema} />}
     {headers.length > 0 && (
       <>
         <h4>Its headers</h4>
-        <Fields of={headers} schemas={schemas} isAnswer />
+        <Fields of={headers} />
       </>
     )}
-  </section>
+  </Part>
 )
 
 /** They have one form, or at most one of ours and one as other APIs have it. */
-function Refusals({ of: answers, schemas }: { of: readonly RouteAnswer[]; schemas: Schemas }) {
+function Refusals({ of: answers }: { of: readonly RouteAnswer[] }) {
   const forms = new Map(answers.flatMap(({ schema }) => (schema ? [[schema.$ref, schema] as const] : [])))
-  if (answers.length === 0) return null
   return (
-    <section class="drawer-part">
-      <h3>Refusals</h3>
+    <Part title="Refusals">
       <dl class="facts">
-        {answers.map(({ status, description }) => [
-          <dt key={status}>{status}</dt>,
-          <dd key={`${status} is`}>
+        {answers.map(({ status, description }) => (
+          <Fact key={status} name={status}>
             <Inline text={description} />
-          </dd>,
-        ])}
+          </Fact>
+        ))}
       </dl>
       {[...forms.values()].map((schema) => (
         <details key={schema.$ref}>
           <summary>What a refusal looks like{forms.size > 1 && `: ${schema.$ref?.split('/').at(-1)}`}</summary>
-          <Inside of={schema} schemas={schemas} isAnswer />
+          <Inside of={schema} />
         </details>
       ))}
-    </section>
+    </Part>
   )
 }
 
-interface Told {
-  schemas: Schemas
-  /** Of what is sent, it is told which fields must be there; of what is answered, which may be missing. */
-  isAnswer?: boolean
-}
+/** Of what is sent, it is told which fields must be there; of what is answered, which may be missing. */
+const Reader = createContext<{ schemas: Schemas; isAnswer: boolean }>({ schemas: {}, isAnswer: false })
 
-export const Inside = ({ of: schema, ...told }: Told & { of: Schema }) => (
+const Inside = ({ of: schema }: { of: Schema }) => (
   <>
-    {toShapes(schema, told.schemas).map(({ title, fields }, index) => (
+    {toShapes(schema, useContext(Reader).schemas).map(({ title, fields }, index) => (
       <div key={index} class="shape">
         {title !== null && <p class="dim">{title}</p>}
-        <Fields of={fields} {...told} />
+        <Fields of={fields} />
       </div>
     ))}
   </>
 )
 
-export const Fields = ({ of: fields, ...told }: Told & { of: readonly Field[] }) => (
+const Fields = ({ of: fields }: { of: readonly Field[] }) => (
   <ul class="schema-fields">
     {fields.map((field) => (
-      <FieldLine key={field.name} of={field} {...told} />
+      <FieldLine key={field.name} of={field} />
     ))}
   </ul>
 )
 
-const FieldLine = ({ of: field, ...told }: Told & { of: Field }) => (
-  <li>
-    <p class="schema-head">
-      <code class="name">{field.name}</code>
-      <span class="dim">{[field.type, ...field.bounds].join(', ')}</span>
-      {field.isRequired && !told.isAnswer && <strong>required</strong>}
-      {!field.isRequired && told.isAnswer && <span>may be missing</span>}
-    </p>
-    {field.description !== null && (
-      <p>
-        <Inline text={field.description} />
-      </p>
-    )}
-    {field.words.length > 0 && (
-      <p class="schema-words">
-        {field.words.map((word) => (
-          <code key={word}>{word}</code>
-        ))}
-      </p>
-    )}
-    {field.inside && <Folded name={field.name} of={field.inside} {...told} />}
-  </li>
-)
-
-/** Drawn once it is unfolded: descriptions may be deep. */
-function Folded({ name, ...inside }: Told & { name: string; of: Schema }) {
+function FieldLine({ of: field }: { of: Field }) {
+  const { isAnswer } = useContext(Reader)
+  // Drawn once it is unfolded: descriptions may be deep.
   const [isOpen, setOpen] = useState(false)
   return (
-    <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
-      <summary>
-        Fields<span class="unseen"> of {name}</span>
-      </summary>
-      {isOpen && <Inside {...inside} />}
-    </details>
+    <li>
+      <p class="schema-head">
+        <code class="name">{field.name}</code>
+        <span class="dim">{[field.type, ...field.bounds].join(', ')}</span>
+        {field.isRequired && !isAnswer && <strong>required</strong>}
+        {!field.isRequired && isAnswer && <span>may be missing</span>}
+      </p>
+      {field.description !== null && (
+        <p>
+          <Inline text={field.description} />
+        </p>
+      )}
+      {field.words.length > 0 && (
+        <p class="schema-words">
+          {field.words.map((word) => (
+            <code key={word}>{word}</code>
+          ))}
+        </p>
+      )}
+      {field.inside && (
+        <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+          <summary>
+            Fields<span class="unseen"> of {field.name}</span>
+          </summary>
+          {isOpen && <Inside of={field.inside} />}
+        </details>
+      )}
+    </li>
   )
 }
 
@@ -357,7 +334,7 @@ const Inline = ({ text }: { text: string }) => (
   <>{text.split('`').map((part, index) => (index % 2 === 1 ? <code key={part + String(index)}>{part}</code> : part))}</>
 )
 
-export interface Described {
+interface Described {
   /** In the address. */
   name: 'v1' | 'admin'
   title: string
@@ -383,7 +360,7 @@ const useDescription = ({ name, url }: Described) =>
     return { ...document, groups: toGroups(document) }
   })
 
-export type Description = NonNullable<ReturnType<typeof useDescription>['data']>
+type Description = NonNullable<ReturnType<typeof useDescription>['data']>
 
 async function read(url: string) {
   const response = await fetch(url)

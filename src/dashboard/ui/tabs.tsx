@@ -47,16 +47,17 @@ export function Tabs({ label, tabs }: { label: string; tabs: readonly Tab[] }) {
   )
 }
 
-export const SubPages = ({
-  label,
-  pages,
-}: {
+interface SubPagesProps {
   label: string
   pages: readonly (readonly [path: string, title: string])[]
-}) => (
+  /** The path of the one that is open. */
+  open?: string
+}
+
+export const SubPages = ({ label, pages, open = address.value.path }: SubPagesProps) => (
   <nav class="sub-pages" aria-label={label}>
     {pages.map(([path, title]) => (
-      <a key={path} href={toHref(path)} aria-current={address.value.path === path ? 'page' : undefined}>
+      <a key={path} href={toHref(path)} aria-current={path === open ? 'page' : undefined}>
         {title}
       </a>
     ))}
