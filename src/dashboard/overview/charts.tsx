@@ -2,13 +2,13 @@
 
 import { batch } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { type CsvCell, toCsv } from '../../domain/text.ts'
 import { query, setQuery, toHref } from '../address/address.ts'
 import { toActor, toDeed, toObject } from '../audit/words.ts'
 import { toDay, toExactCount, toLatency, toMoment, toMoney, toPercent } from '../figures/figures.ts'
 import { toRequests } from '../reports/narrow.tsx'
-import { theme } from '../shell/theme.ts'
+import { isSystemDark, theme } from '../shell/theme.ts'
 import { Button } from '../ui/controls.tsx'
 import { nowMs } from '../ui/figure.tsx'
 import type { Overview } from './data.ts'
@@ -23,47 +23,26 @@ interface OverviewProps {
   marks: readonly Mark[]
 }
 
-/** What all charts have in common: their columns. */
-const toShared = ({ of: { range }, marks }: OverviewProps) => {
-  const { columns, by } = range
-  return {
-    marks,
-    spanText: range.text,
-    columnText: (at: number) => {
-      const text = toMoment(columns[at] ?? 0, nowMs.value, 'UTC')
-      return by === 'hour' ? text.slice(-5) : toDay(columns[at] ?? 0, nowMs.value, 'UTC')
-    },
-    columnIso: (at: number) => new Date(columns[at] ?? 0).toISOString().slice(0, by === 'hour' ? 16 : 10),
-    columnHeading: by === 'hour' ? 'Hour (UTC)' : 'Day (UTC)',
-    onSelect: (from: number, to: number) => {
-      const part = toPart(range, from, to)
-      if (part) setQuery(toQuery(part.sinceMs, part.untilMs), 'push')
-    },
-  }
-}
-
 const COLOURS = ['1', '2', '3', '4', '5', '6', '7', '8'].map((each) => `--series-${each}` as PlotSeries['colour'])
 
-export function CostChart(props: OverviewProps) {
-  const { of } = props
+export function CostChart({ of, marks }: OverviewProps) {
   const { costs, now, range } = of
   const [dearest] = costs
   const share = dearest && now.costNanoUsd > 0 ? dearest.total / now.costNanoUsd : 0
   const isMostly = costs.length > 1 && share > 0.4
   return (
     <Chart
-      {...toShared(props)}
+      {...{ of, marks }}
       name="cost"
       kind="stack"
       height={240}
       label={`Cost by ${range.by} and model`}
       title={`${toMoney(now.costNanoUsd, now.isEstimated)} ${range.text}${isMostly ? `, ${toPercent(share)} of it ${dearest?.name}` : ''}`}
-      wholeText={toWhole(range)}
-      hrefOf={(at) =>
-        costs[at]?.name === OTHER ? null : toRequests({ ...toShown(of), model: costs[at]?.name ?? null })
-      }
-      series={costs.map(({ name, values }, at) => ({ name, values, colour: COLOURS[at] ?? '--faint' }))}
-      total={(at) => toMoney(costs[at]?.total ?? 0, costs[at]?.isEstimated)}
+      wholeText={range.text.replace(/^./, (letter) => letter.toUpperCase())}
+      series={costs.map(({ name, values, total, isEstimated }, at) => ({
+        ...{ name, values, colour: COLOURS[at] ?? '--faint', total: toMoney(total, isEstimated) },
+        href: name === OTHER ? null : toRequests({ ...toShown(of), model: name }),
+      }))}
       valueText={(nanoUsd) => toMoney(Math.round(nanoUsd))}
       toCell={(nanoUsd) => nanoUsd / NANO}
       unit="USD"
@@ -77,15 +56,19 @@ const LATENCIES = {
 } as const
 
 /** How long until the first token, or until the end: one of both, as the address says. */
-export function LatencyChart(props: OverviewProps) {
-  const { columns, now, range } = props.of
+export function LatencyChart({ of, marks }: OverviewProps) {
+  const { columns, now, range } = of
   const shown = query.value.get('latency') === 'whole' ? 'whole' : 'first'
   const { text, long, p50, p95 } = LATENCIES[shown]
   const half = now[p50]
   const other = shown === 'first' ? 'whole' : 'first'
+  const toLine = (name: string, colour: PlotSeries['colour'], field: typeof p50 | typeof p95) => ({
+    ...{ name, colour, values: columns.map((column) => column[field]), href: null },
+    total: toText(now[field], toLatency),
+  })
   return (
     <Chart
-      {...toShared(props)}
+      {...{ of, marks }}
       name="latency"
       kind="lines"
       height={160}
@@ -98,36 +81,29 @@ export function LatencyChart(props: OverviewProps) {
         </Button>
       }
       wholeText={text}
-      series={[
-        { name: 'p50', colour: '--series-1', values: columns.map((column) => column[p50]) },
-        { name: 'p95', colour: '--series-3', values: columns.map((column) => column[p95]) },
-      ]}
-      total={(at) => toLatencyOrNone(now[at === 0 ? p50 : p95])}
+      series={[toLine('p50', '--series-1', p50), toLine('p95', '--series-3', p95)]}
       valueText={toLatency}
-      toCell={(ms) => ms}
       unit="ms"
     />
   )
 }
 
-const toLatencyOrNone = (ms: number | null) => (ms === null ? '–' : toLatency(ms))
+const toText = (value: number | null | undefined, text: (value: number) => string) =>
+  value == null ? '–' : text(value)
 
 const FAILURE_COLOURS = ['--bad', '--series-3', '--series-4', '--series-2', '--series-6'] as const
 
 const isCode = (name: string) => name !== OTHERS && name !== UNKNOWN
 
-export function FailedChart(props: OverviewProps) {
-  const { of } = props
+export function FailedChart({ of, marks }: OverviewProps) {
   const { columns, now, range, failures } = of
   const bad = now.failed + now.cut
   const [first] = failures
   const isMostly = failures.length > 1 && first && isCode(first.name) && first.total > bad / 2
-  const none: PlotSeries[] = [
-    { name: 'failed', colour: '--bad', values: columns.map(({ requests }) => (requests === 0 ? null : 0)) },
-  ]
+  const none = { name: 'failed', values: columns.map(({ requests }) => (requests === 0 ? null : 0)), total: 0 }
   return (
     <Chart
-      {...toShared(props)}
+      {...{ of, marks }}
       name="errors"
       kind="stack"
       height={160}
@@ -138,65 +114,61 @@ export function FailedChart(props: OverviewProps) {
           : `${toExactCount(bad)} of ${toExactCount(now.requests)} did not end well${isMostly ? `, mostly ${first.name}` : ''}`
       }
       wholeText="Requests"
-      series={
-        bad === 0
-          ? none
-          : failures.map(({ name, values }, at) => ({
-              ...{ name, values, colour: (isCode(name) && FAILURE_COLOURS[at]) || '--faint' },
-            }))
-      }
-      total={(at) => toExactCount(failures[at]?.total ?? 0)}
-      hrefOf={(at) => {
-        const code = failures[at]?.name
-        return code && isCode(code) ? toRequests({ ...toShown(of), error_code: code, state: 'errors' }) : null
-      }}
+      series={(bad === 0 ? [none] : failures).map(({ name, values, total }, at) => ({
+        ...{ name, values, colour: (isCode(name) && FAILURE_COLOURS[at]) || '--faint', total: toExactCount(total) },
+        href: bad > 0 && isCode(name) ? toRequests({ ...toShown(of), error_code: name, state: 'errors' }) : null,
+      }))}
       valueText={(count) => (Number.isInteger(count) ? toExactCount(count) : '')}
-      toCell={(count) => count}
       unit="requests"
     />
   )
 }
 
-const toWhole = ({ text }: Overview['range']) => text.replace(/^./, (letter) => letter.toUpperCase())
-
 /** What the range and its filters leave of requests. */
 const toShown = ({ range, filters }: Overview) => ({ ...filters, ...toSpan(range) })
 
-interface ChartProps extends Omit<PlotProps, 'describe'> {
+interface ChartSeries extends PlotSeries {
+  /** What it comes to. */
+  total: string
+  /** Where what it counts is looked at one by one; null for nowhere. */
+  href: string | null
+}
+
+interface ChartProps extends OverviewProps, Pick<PlotProps, 'label' | 'kind' | 'height' | 'valueText'> {
   /** In the address, and in the name of its file. */
   name: string
   title: string
-  /** The time that it is of, as a part of a sentence: `in 7 days`. */
-  spanText: string
+  series: readonly ChartSeries[]
   /** What the values beside the colours are of, where no column is pointed to. */
   wholeText: string
-  /** Of a series in all; null for what does not add up. */
-  total(series: number): string | null
-  /** What columns are told apart by in the table: `Day (UTC)`. */
-  columnHeading: string
-  /** What stands in the file for a column. */
-  columnIso(at: number): string
   /** What stands in the file, exactly: its unit is in the heading. */
-  toCell(value: number): CsvCell
+  toCell?(value: number): CsvCell
   unit: string
-  /** Where what a series counts is looked at one by one; null for nowhere. */
-  hrefOf?(series: number): string | null
   /** Beside its other buttons. */
   tools?: ComponentChildren
 }
 
 function Chart(props: ChartProps) {
-  const { name, title, series, columnText, valueText, wholeText, total, label, marks, hrefOf, tools } = props
+  const { name, title, series, valueText, wholeText, label, marks, tools } = props
+  const { columns, by } = props.of.range
   const room = useRef<HTMLElement>(null)
   const isTable = query.value.get('table') === name
   const at = pointed.value
-  const isPointed = at !== null && at < (series[0]?.values.length ?? 0)
-  const textAt = (values: readonly (number | null)[], column: number) => {
-    const value = values[column] ?? null
-    return value === null ? '–' : valueText(value)
+  const isPointed = at !== null && at < columns.length
+  const textAt = (values: PlotSeries['values'], column: number) => toText(values[column], valueText)
+  const columnText = (column: number) => {
+    const ms = columns[column] ?? 0
+    return by === 'hour' ? toMoment(ms, nowMs.value, 'UTC').slice(-5) : toDay(ms, nowMs.value, 'UTC')
   }
-  const describe = (column: number) =>
-    `${columnText(column)}: ${series.map((one) => `${one.name} ${textAt(one.values, column)}`).join(', ')}`
+  const plot = {
+    ...{ ...props, columnText },
+    describe: (column: number) =>
+      `${columnText(column)}: ${series.map((one) => `${one.name} ${textAt(one.values, column)}`).join(', ')}`,
+    onSelect(from: number, to: number) {
+      const part = toPart(props.of.range, from, to)
+      if (part) setQuery(toQuery(part.sinceMs, part.untilMs), 'push')
+    },
+  }
   return (
     <section ref={room} class="panel chart" aria-label={label}>
       <header class="chart-head">
@@ -217,18 +189,20 @@ function Chart(props: ChartProps) {
           )}
         </p>
       </header>
-      {isTable ? <Figures {...props} textAt={textAt} /> : <Plot {...props} describe={describe} />}
-      {!isTable && (
+      {isTable ? (
+        <Figures {...{ label, series, columnText, textAt }} of={props.of} />
+      ) : (
         <>
+          <Plot {...plot} />
           <p class="legend-of">{isPointed ? columnText(at) : wholeText}</p>
           <ul class="legend">
-            {series.map((one, index) => (
-              <li key={one.name}>
-                <span class={`swatch ${one.colour.slice(2)}`} />
-                <span class="legend-name" title={one.name}>
-                  <Behind href={hrefOf?.(index) ?? null}>{one.name}</Behind>
+            {series.map(({ name, colour, values, total, href }) => (
+              <li key={name}>
+                <span class={`swatch ${colour.slice(2)}`} />
+                <span class="legend-name" title={name}>
+                  {href === null ? <span>{name}</span> : <a href={href}>{name}</a>}
                 </span>
-                <span class="figure-text">{isPointed ? textAt(one.values, at) : total(index)}</span>
+                <span class="figure-text">{isPointed ? textAt(values, at) : total}</span>
               </li>
             ))}
           </ul>
@@ -239,22 +213,21 @@ function Chart(props: ChartProps) {
   )
 }
 
-const Behind = ({ href, children }: { href: string | null; children: ComponentChildren }) =>
-  href === null ? <span>{children}</span> : <a href={href}>{children}</a>
+const toHeading = ({ by }: Overview['range']) => (by === 'hour' ? 'Hour (UTC)' : 'Day (UTC)')
 
-const countOf = ({ series }: Pick<ChartProps, 'series'>) => series[0]?.values.length ?? 0
+interface FiguresProps extends Pick<ChartProps, 'of' | 'label' | 'series'> {
+  columnText(at: number): string
+  textAt(values: PlotSeries['values'], at: number): string
+}
 
-const Figures = ({
-  textAt,
-  ...props
-}: ChartProps & { textAt(values: readonly (number | null)[], at: number): string }) => (
+const Figures = ({ of: { range }, label, series, columnText, textAt }: FiguresProps) => (
   // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-  <section class="chart-table" tabIndex={0} aria-label={`${props.label}, as a table`}>
+  <section class="chart-table" tabIndex={0} aria-label={`${label}, as a table`}>
     <table>
       <thead>
         <tr>
-          <th scope="col">{props.columnHeading}</th>
-          {props.series.map(({ name }) => (
+          <th scope="col">{toHeading(range)}</th>
+          {series.map(({ name }) => (
             <th key={name} scope="col" class="figure">
               {name}
             </th>
@@ -262,10 +235,10 @@ const Figures = ({
         </tr>
       </thead>
       <tbody>
-        {Array.from({ length: countOf(props) }, (_, at) => (
-          <tr key={at}>
-            <th scope="row">{props.columnText(at)}</th>
-            {props.series.map(({ name, values }) => (
+        {range.columns.map((ms, at) => (
+          <tr key={ms}>
+            <th scope="row">{columnText(at)}</th>
+            {series.map(({ name, values }) => (
               <td key={name} class="figure">
                 {textAt(values, at)}
               </td>
@@ -277,44 +250,28 @@ const Figures = ({
   </section>
 )
 
-function saveTable({ name, series, columnHeading, columnIso, toCell, unit }: ChartProps): void {
-  const rows = Array.from({ length: countOf({ series }) }, (_, at) => [
-    columnIso(at),
-    ...series.map(({ values }) => {
-      const value = values[at] ?? null
-      return value === null ? null : toCell(value)
-    }),
+function saveTable({ of: { range }, name, series, toCell = (value) => value, unit }: ChartProps): void {
+  const rows = range.columns.map((ms, at) => [
+    new Date(ms).toISOString().slice(0, range.by === 'hour' ? 16 : 10),
+    ...series.map(({ values }) => (values[at] == null ? null : toCell(values[at]))),
   ])
-  const text = toCsv([columnHeading, ...series.map((one) => `${one.name} (${unit})`)], rows)
+  const text = toCsv([toHeading(range), ...series.map((one) => `${one.name} (${unit})`)], rows)
   save(`tollgate-${name}.csv`, new Blob([text], { type: 'text/csv' }))
 }
 
-async function savePicture({ name, title, label, spanText, series, total }: ChartProps, room: HTMLElement | null) {
+async function savePicture({ of: { range }, name, title, label, series }: ChartProps, room: HTMLElement | null) {
   const plot = room?.querySelector('canvas')
   if (!plot) return
   const { toPng } = await import('./png.ts')
-  const legend = series.map((one, at) => ({ name: one.name, colour: one.colour, text: total(at) ?? '' }))
-  const picture = await toPng({ title, note: `${label}, ${spanText} (UTC)`, legend, plot })
+  const legend = series.map(({ name, colour, total }) => ({ name, colour, text: total }))
+  const picture = await toPng({ title, note: `${label}, ${range.text} (UTC)`, legend, plot })
   if (picture) save(`tollgate-${name}.png`, picture)
-}
-
-/** Whether the system's colours are dark: they may change while the page is open. */
-function useSystemColours(): boolean {
-  const [media] = useState(() => matchMedia('(prefers-color-scheme: dark)'))
-  const [isDark, setDark] = useState(media.matches)
-  useEffect(() => {
-    const look = () => setDark(media.matches)
-    media.addEventListener('change', look)
-    return () => media.removeEventListener('change', look)
-  }, [media])
-  return isDark
 }
 
 function Plot(props: PlotProps) {
   const at = useRef<HTMLDivElement>(null)
   const latest = useRef(props)
   latest.current = props
-  const isDark = useSystemColours()
   const { label, kind, series, height, columnText, describe } = props
   const count = series[0]?.values.length ?? 0
   const drawn = JSON.stringify([kind, series, height, columnText(0)])
@@ -332,7 +289,7 @@ function Plot(props: PlotProps) {
       plot.current?.end()
       plot.current = null
     }
-  }, [drawn, theme.value, isDark])
+  }, [drawn, theme.value, isSystemDark.value])
 
   // They are read behind the figures: the picture stays.
   useEffect(() => plot.current?.redraw(), [marked])
@@ -342,14 +299,14 @@ function Plot(props: PlotProps) {
     const to = { ArrowRight: shown + 1, ArrowLeft: shown - 1, Home: 0, End: count - 1 }[event.key]
     if (event.key === 'Escape') forget()
     if (event.key === 'Enter' && pointed.value !== null) {
-      props.onSelect?.(anchored.value ?? shown, shown)
+      props.onSelect(anchored.value ?? shown, shown)
       forget()
     }
     if (to === undefined) return
     event.preventDefault()
     const next = Math.min(count - 1, Math.max(0, pointed.value === null && event.key !== 'Home' ? count - 1 : to))
     batch(() => {
-      anchored.value = event.shiftKey && props.onSelect ? (anchored.value ?? pointed.value ?? next) : null
+      anchored.value = event.shiftKey ? (anchored.value ?? pointed.value ?? next) : null
       pointed.value = next
     })
   }
@@ -360,7 +317,7 @@ function Plot(props: PlotProps) {
       style={{ height: `${height}px` }}
       role="slider"
       tabIndex={0}
-      aria-label={`${label}: the arrows go from one column to the next${props.onSelect ? ', Enter shows it alone, with shift they choose several' : ''}`}
+      aria-label={`${label}: the arrows go from one column to the next, Enter shows it alone, with shift they choose several`}
       aria-valuemin={1}
       aria-valuemax={count}
       aria-valuenow={shown + 1}

@@ -24,7 +24,7 @@ export interface PlotProps {
   /** Thin marks, at columns and parts of them. */
   marks: readonly Mark[]
   /** Some columns were chosen, from one to another. */
-  onSelect?(from: number, to: number): void
+  onSelect(from: number, to: number): void
 }
 
 /** The column that is pointed to, in all pictures of the page. */
@@ -134,7 +134,7 @@ function toOptions(
   return {
     ...{ width, height, legend: { show: false }, padding: [8, 20, 0, 0] },
     cursor: {
-      drag: { x: props.onSelect !== undefined, y: false, setScale: false, dist: LEAST_DRAG },
+      drag: { x: true, y: false, setScale: false, dist: LEAST_DRAG },
       ...{ y: false, points: { show: kind === 'lines' } },
     },
     scales: {
@@ -157,7 +157,7 @@ function toOptions(
           const { left, width } = plot.select
           if (width === 0) return
           plot.setSelect({ ...plot.select, left: 0, width: 0 }, false)
-          props.onSelect?.(plot.posToVal(left, 'x'), plot.posToVal(left + width, 'x'))
+          props.onSelect(plot.posToVal(left, 'x'), plot.posToVal(left + width, 'x'))
         },
       ],
       setCursor: [

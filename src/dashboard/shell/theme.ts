@@ -31,6 +31,13 @@ export function switchTheme(): void {
   theme.value = THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length] ?? 'auto'
 }
 
+const system = matchMedia('(prefers-color-scheme: dark)')
+/** Whether the colours of the system are dark: they may change while a page is open. */
+export const isSystemDark = signal(system.matches)
+system.addEventListener('change', ({ matches }) => {
+  isSystemDark.value = matches
+})
+
 /** The colour of a token as a canvas needs it. */
 export function colourOf(token: `--${string}`): string {
   const probe = document.createElement('span')
