@@ -122,22 +122,6 @@ test('a record of an older version, which knew no modes, searches or charges of 
   expect(differences()).toEqual([])
 })
 
-test('one row that does not fit is set aside and costs the others nothing', () => {
-  const applier = createHere()
-  const [good, bad, later] = [toOpen(), toOpen(), toOpen()]
-  const broken = toSettled(bad)
-  Reflect.set(broken, 'promptTokens', null)
-  const rejected = applier.apply([
-    opening(good),
-    settling(toSettled(good)),
-    settling(broken),
-    settling(toSettled(later)),
-  ])
-  expect(rejected.map(({ record }) => record)).toEqual([settling(broken)])
-  expect(contentsOf(folder.database).requests).toHaveLength(2)
-  expect(differences()).toEqual([])
-})
-
 test('a database that refuses throws, takes nothing, and takes the same records afterwards', () => {
   const applier = createHere()
   const other = folder.other()

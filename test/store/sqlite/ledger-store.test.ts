@@ -1,0 +1,85 @@
+/** The ledger in SQLite keeps the contract, and reads by its indexes what limits and lists learn from it. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { createLeases, createLedgerWriter } from '../../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerAudit } from '../../../src/store/sqlite/ledger-audit.ts'
+import { createLedgerReader, SPEND_QUERIES, SPENDING_QUERIES } from '../../../src/store/sqlite/ledger-reader.ts'
+import { createFolder, type Folder, HOUR, settling, since, toOpen, toSettled } from '../../ledger/fixture.ts'
+import { testLedgerStore } from '../ledger-store.ts'
+
+testLedgerStore('SQLite', () => {
+  const { database, path, close } = createFolder()
+  return {
+    writer: createLedgerWriter(database),
+    reader: createLedgerReader(database),
+    leases: createLeases(database),
+    audit: createLedgerAudit(database, path),
+    close,
+  }
+})
+
+let folder: Folder
+beforeEach(() => {
+  folder = createFolder()
+})
+afterEach(() => folder.close())
+
+describe('the last use of a key', () => {
+  const [first, last] = [toOpen({ createdMs: HOUR }), toOpen({ createdMs: HOUR + 5, model: 'acme/small' })]
+  const commit = (row: typeof first) => createLedgerWriter(folder.database).apply([settling(toSettled(row))])
+  const ALL = { day: since(0), week: since(0), month: since(0), total: since(0) }
+  const lastUse = () => createLedgerReader(folder.database).spending('key', ALL).get('key-a')?.lastUse
+
+  test('stays when its request is taken off the record', () => {
+    commit(last)
+    folder.database.run('DELETE FROM requests')
+    expect(lastUse()).toEqual({ atMs: HOUR + 5, model: 'acme/small' })
+  })
+
+  test('is not of a transaction that was undone', () => {
+    const other = folder.other()
+    other.run('BEGIN IMMEDIATE')
+    expect(() => commit(last)).toThrow('locked')
+    other.run('ROLLBACK')
+    commit(first)
+    expect(lastUse()).toEqual({ atMs: HOUR, model: 'acme/large' })
+  })
+})
+
+describe('reading never goes through all requests', () => {
+  const ALLOWED = /^SCAN (CONSTANT ROW|keys|requests USING INDEX requests_open)$/
+  for (const [name, sql] of Object.entries(SPEND_QUERIES)) {
+    test(`for ${name}`, () => {
+      const plan = folder.database
+        .query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${sql}`)
+        .all()
+        .map(({ detail }) => detail)
+      expect(plan.filter((detail) => detail.startsWith('SCAN') && !ALLOWED.test(detail))).toEqual([])
+      const found = plan.filter((detail) => /^SEARCH (requests|usage_hourly)/.test(detail))
+      const ofRequests = name.startsWith('recent') ? ['SEARCH requests USING PRIMARY KEY (id>? AND id<?)'] : []
+      const ofHours = `SEARCH usage_hourly USING ${name === 'key' ? 'COVERING ' : ''}INDEX usage_hourly_${name} (${name}_id=? AND hour_ms>? AND hour_ms<?)`
+      expect([...new Set(found)]).toEqual(name === 'key' || name === 'team' ? [ofHours] : ofRequests)
+    })
+  }
+})
+
+describe('reading for a list goes once through the sums of days, and never through all hours or requests', () => {
+  const OF_ALL = ['SEARCH usage_daily USING PRIMARY KEY (dimension=?)', 'SCAN requests USING INDEX requests_open']
+  for (const [kind, { all, one }] of Object.entries(SPENDING_QUERIES)) {
+    const planOf = (sql: string) =>
+      folder.database
+        .query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${sql}`)
+        .all()
+        .map(({ detail }) => detail)
+        .filter((detail) => /^(SCAN|SEARCH) (requests|usage_)/.test(detail))
+
+    test(`of every ${kind}`, () => {
+      expect(planOf(all)).toEqual(OF_ALL)
+    })
+
+    test(`of one ${kind}, through that part of it`, () => {
+      const [rollup, requests, ...more] = planOf(one)
+      expect(rollup).toMatch(new RegExp(`^SEARCH usage_hourly .*INDEX usage_hourly_${kind} \\(${kind}_id=\\?\\)$`))
+      expect([requests, ...more]).toEqual(['SCAN requests USING INDEX requests_open'])
+    })
+  }
+})
