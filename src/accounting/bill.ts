@@ -2,7 +2,7 @@
  * What a call costs: by what its upstream reported, or else by a count of what it sent, marked as ours. Where a call was
  * broken off before it was reported, what nobody saw is charged by the time that it took: hanging up early is no discount.
  */
-import { joinTerms } from '../domain/call-counts.ts'
+import { joinTerms, toCounts } from '../domain/call-counts.ts'
 import { asObject } from '../domain/json.ts'
 import { costNanoUsd, findUnpriced } from '../domain/price.ts'
 import type { AnyRequest } from '../domain/request.ts'
@@ -178,19 +178,7 @@ export const toBilled = ({
   reportedNanoUsd,
   isUnpriced,
 }: Omit<Bill, 'status' | 'within'>) => ({
-  promptTokens: usage.prompt,
-  cachedTokens: usage.cacheRead,
-  cacheWriteTokens: usage.cacheWrite + usage.cacheWrite1h,
-  cacheWrite1hTokens: usage.cacheWrite1h,
-  completionTokens: usage.completion,
-  reasoningTokens: usage.reasoning,
-  audioPromptTokens: usage.audioPrompt,
-  audioCompletionTokens: usage.audioCompletion,
-  imageTokens: usage.imagePrompt + usage.imageCompletion,
-  imageCompletionTokens: usage.imageCompletion,
-  toolPromptTokens: usage.toolPrompt,
-  webSearches: usage.webSearches,
-  computeMs: usage.computeMs,
+  ...toCounts(usage),
   estimated: estimated ? 1 : 0,
   costNanoUsd,
   mode,

@@ -1,5 +1,7 @@
 /** What is counted of a call, and by what else it is charged; of a request, what its calls come to. Pure. */
 
+import { NO_USAGE, type Usage } from './usage.ts'
+
 /** What a report counts of a call beside its cost. */
 export interface TokenCounts {
   promptTokens: number
@@ -46,6 +48,44 @@ export const NO_COUNTS: Readonly<Counts> = {
 }
 
 export const COUNTS = Object.keys(NO_COUNTS) as (keyof Counts)[]
+
+/** The column of each kind of usage; a kind that has a second one is counted in that, too, beside the kind whose own it is. */
+const COLUMNS = {
+  prompt: ['promptTokens'],
+  cacheRead: ['cachedTokens'],
+  cacheWrite: ['cacheWriteTokens'],
+  cacheWrite1h: ['cacheWrite1hTokens', 'cacheWriteTokens'],
+  audioPrompt: ['audioPromptTokens'],
+  imagePrompt: ['imageTokens'],
+  toolPrompt: ['toolPromptTokens'],
+  completion: ['completionTokens'],
+  reasoning: ['reasoningTokens'],
+  audioCompletion: ['audioCompletionTokens'],
+  imageCompletion: ['imageCompletionTokens', 'imageTokens'],
+  webSearches: ['webSearches'],
+  computeMs: ['computeMs'],
+} as const satisfies Record<keyof Usage, readonly [own: UsageColumn, whole?: UsageColumn]>
+
+type UsageColumn = Exclude<keyof Counts, 'costNanoUsd'>
+const KINDS = Object.keys(COLUMNS) as (keyof Usage)[]
+
+export function toCounts(usage: Usage): Record<UsageColumn, number> {
+  const { costNanoUsd: _, ...counts } = NO_COUNTS
+  for (const kind of KINDS) for (const column of COLUMNS[kind]) counts[column] += usage[kind]
+  return counts
+}
+
+/** What was counted, from the columns that hold it. */
+export function toUsage(counts: Readonly<Record<UsageColumn, number>>): Usage {
+  const usage = { ...NO_USAGE }
+  for (const kind of KINDS) {
+    const [own, whole] = COLUMNS[kind]
+    usage[kind] += counts[own]
+    const including = KINDS.find((other) => COLUMNS[other][0] === whole)
+    if (including) usage[including] -= counts[own]
+  }
+  return usage
+}
 
 /** What all of these come to. */
 export function sumOfCounts(all: readonly Counts[]): Counts {

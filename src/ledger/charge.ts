@@ -2,8 +2,8 @@
  * Works out again what a request was charged, call by call, from what is on record alone: tokens, ms of compute, and the version of the
  * price that each call was charged by. It calculates as the charge was calculated, by the same code, and says where the two differ.
  */
+import { toUsage } from '../domain/call-counts.ts'
 import { type Charge, toCharge } from '../domain/price.ts'
-import type { Usage } from '../domain/usage.ts'
 import type { PriceRow } from '../store/catalog-rows.ts'
 import type { StoredCall, StoredRequest } from '../store/ledger-rows.ts'
 import type { RequestReader } from '../store/report-store.ts'
@@ -84,20 +84,3 @@ export function isFar({
   if (basis !== 'reported' || charge === null || reportedNanoUsd === null) return false
   return Math.abs(charge.nanoUsd - reportedNanoUsd) * 100 > Math.max(charge.nanoUsd, reportedNanoUsd)
 }
-
-/** What was counted, from the columns that hold it. */
-const toUsage = (call: Call): Usage => ({
-  prompt: call.promptTokens,
-  cacheRead: call.cachedTokens,
-  cacheWrite: call.cacheWriteTokens - call.cacheWrite1hTokens,
-  cacheWrite1h: call.cacheWrite1hTokens,
-  audioPrompt: call.audioPromptTokens,
-  imagePrompt: call.imageTokens - call.imageCompletionTokens,
-  completion: call.completionTokens,
-  reasoning: call.reasoningTokens,
-  audioCompletion: call.audioCompletionTokens,
-  imageCompletion: call.imageCompletionTokens,
-  toolPrompt: call.toolPromptTokens,
-  webSearches: call.webSearches,
-  computeMs: call.computeMs,
-})

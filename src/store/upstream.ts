@@ -10,8 +10,9 @@ import { DISCONNECT_GRACE_MS, toMs } from '../domain/time.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
 import type { UpstreamRow } from './catalog-rows.ts'
 import { resolveReference, toReferences, toSource } from './credential-place.ts'
-import { NO_PRICES } from './model-prices.ts'
 import { findPreset } from './presets.ts'
+
+export const NO_PRICES: Upstream['prices'] = new Map()
 
 /**
  * Converts an upstream, enabled or not.
