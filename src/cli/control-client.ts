@@ -5,7 +5,7 @@
 import { codeOf, messageOf } from '../domain/error.ts'
 import { asObject, asText } from '../domain/json.ts'
 import type { ServerStatus } from '../domain/model-server.ts'
-import { type Behind, readBehind } from '../ledger/audit.ts'
+import type { Behind } from '../ledger/audit.ts'
 import { type Flushed, type Status, socketPath } from '../server/protocol.ts'
 import { isServed } from '../store/data-folder.ts'
 import type { LedgerAudit } from '../store/ledger-store.ts'
@@ -155,5 +155,5 @@ export const flushServer = (dataFolder: string): Promise<Flushed | null> =>
 export async function catchUp(audit: LedgerAudit, dataFolder: string): Promise<Behind> {
   const flushed = await flushServer(dataFolder)
   if (flushed) return { waiting: flushed.waiting, isServed: true }
-  return readBehind(audit, dataFolder)
+  return (await import('../ledger/audit.ts')).readBehind(audit, dataFolder)
 }

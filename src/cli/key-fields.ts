@@ -166,16 +166,19 @@ type Unmatched = readonly { pattern: string; reason: string }[]
 /** As a field of a JSON document. */
 export const toPatterns = (unmatched: Unmatched) => ({ unmatched: unmatched.map(({ pattern }) => pattern) })
 
-/** Prints what an edit has changed of a key or a team, and patterns that allow nothing. */
+/**
+ * Prints what an edit has changed of a key or a team, and patterns that allow nothing.
+ * @param before null where it is not told line by line.
+ */
 export function printEdit<Document extends Shared>(
   io: Context,
-  before: Document,
+  before: Document | null,
   answer: Document & { changed: readonly string[]; unmatched: Unmatched },
   toWhose: (of: Document) => string,
   toFactsOf: (of: Document) => Fact[],
 ): void {
   const { unmatched, ...edited } = answer
-  if (io.json) {
+  if (before === null) {
     printJson(io, { ...edited, ...toPatterns(unmatched) })
     return
   }

@@ -200,8 +200,9 @@ async function edit(which: string, flags: Flags, io: Context): Promise<void> {
   const changes = toKeyChanges(flags, { canBeNone: true }, io.nowMs())
   if (Object.keys(changes).length === 0) throw usageError('Say what to change, such as --rpm 60 or --budget none.')
   const { before, key } = await withAdmin(io, {}, async ({ api }) => {
-    const before = await answerOf(api.keys(idOf(which)).get())
-    return { before, key: await answerOf(api.keys({ id: before.id }).patch(toBody(changes))) }
+    const before = io.json ? null : await answerOf(api.keys(idOf(which)).get())
+    const id = before === null ? idOf(which) : { id: before.id }
+    return { before, key: await answerOf(api.keys(id).patch(toBody(changes))) }
   })
   printEdit<KeyDocument>(io, before, key, toKeyName, toKeyFacts)
 }

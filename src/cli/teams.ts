@@ -125,8 +125,9 @@ export async function edit(which: string, flags: Flags, io: Context): Promise<vo
   const changes = toTeamChanges(flags, { canBeNone: true }, io.nowMs())
   if (Object.keys(changes).length === 0) throw usageError('Say what to change, such as --rpm 600 or --budget none.')
   const { before, team } = await withAdmin(io, {}, async ({ api }) => {
-    const before = await answerOf(api.teams(idOf(which)).get())
-    return { before, team: await answerOf(api.teams({ id: before.id }).patch(toBody(changes))) }
+    const before = io.json ? null : await answerOf(api.teams(idOf(which)).get())
+    const id = before === null ? idOf(which) : { id: before.id }
+    return { before, team: await answerOf(api.teams(id).patch(toBody(changes))) }
   })
   printEdit<TeamDocument>(io, before, team, toTeamName, toTeamFacts)
 }

@@ -71,6 +71,7 @@ export async function openClinic(): Promise<Clinic> {
       status,
       async () => null,
       () => inspectVault(store, folder, environment),
+      environment,
     )
     chmodSync(path('serve.lock'), 0o600)
   }

@@ -2,13 +2,14 @@
 
 import type { UpstreamStatus, UpstreamTest } from '../../src/documents/upstream.ts'
 import { once } from '../../src/domain/once.ts'
+import type { Environment } from '../../src/domain/snapshot.ts'
 import { createLog } from '../../src/log.ts'
 import { createOfflineAdmin } from '../../src/server/admin-view/offline-admin.ts'
 import { createControl } from '../../src/server/owner-socket.ts'
 import type { Status } from '../../src/server/protocol.ts'
 import { takeLock } from '../../src/store/data-folder.ts'
 import { openStore, toStoreUrl } from '../../src/store/open.ts'
-import type { VaultState } from '../../src/store/vault.ts'
+import { createVault, type VaultState } from '../../src/store/vault.ts'
 
 export const toStatus = (fields: Partial<Status> = {}): Status => ({
   version: '0.1.0',
@@ -66,12 +67,14 @@ export function pretendServer(
   status: Status,
   test: (id: string) => Promise<UpstreamTest | null> = async () => null,
   inspectVault: () => Promise<VaultState> = async () => NOTHING_SEALED,
+  environment: Environment = {},
 ): () => Promise<void> {
   const unlock = takeLock(dataFolder)
   const opened = once(async () => openStore(toStoreUrl(dataFolder)))
   const admin = once(async () => {
     const serving = { test, upstreams: () => status.upstreams }
-    return createOfflineAdmin({ dataFolder, store: await opened.get(), environment: {}, now: Date.now, serving })
+    const vault = createVault(dataFolder, environment)
+    return createOfflineAdmin({ dataFolder, store: await opened.get(), environment, now: Date.now, serving, vault })
   })
   const log = createLog({ now: () => 0, write: async () => {} })
   const control = createControl({

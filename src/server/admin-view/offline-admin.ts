@@ -2,13 +2,10 @@
  * The admin API in the process of a command, where no server runs: the same handlers over the database that the command has opened.
  * What only a running server knows is refused with `no_server`. Loaded by `cli/admin-client.ts` in that case alone.
  */
-import { join } from 'node:path'
 import { createParts } from '../../admin/by-resource.ts'
 import type { AdminDeps, Serving } from '../../admin/deps.ts'
 import { AdminError } from '../../admin/errors.ts'
 import type { FileThread } from '../../catalog/file-thread.ts'
-import { loadModelFiles, MODELS_FOLDER } from '../../catalog/source.ts'
-import { hasProxy } from '../../config.ts'
 import { once } from '../../domain/once.ts'
 import { WAYS } from '../../domain/roles.ts'
 import type { Environment, Upstream } from '../../domain/snapshot.ts'
@@ -17,17 +14,9 @@ import { SetupCode } from '../../identity/passwords.ts'
 import { Pending } from '../../identity/pending.ts'
 import { type Behind, readBehind } from '../../ledger/audit.ts'
 import type { Log } from '../../log.ts'
-import type { ConfigStore } from '../../store/config-store.ts'
-import { toSnapshot } from '../../store/snapshot.ts'
 import type { Store } from '../../store/store.ts'
-import { toUpstream } from '../../store/upstream.ts'
-import { CLEARED, createVault, inspectVault, type Vault } from '../../store/vault.ts'
-import { createFacts } from '../outward/facts.ts'
-import { createLookUp } from '../outward/look-up.ts'
-import { createLocalLook, listModels, testUpstream } from '../outward/questions.ts'
-import { report } from './report.ts'
+import { CLEARED, createVault, inspectVault, rotateSecret, type Vault } from '../../store/vault.ts'
 import { createReports } from './reports.ts'
-import { createRotation } from './surface.ts'
 
 export interface OfflineDeps {
   dataFolder: string
@@ -35,8 +24,9 @@ export interface OfflineDeps {
   environment: Environment
   /** Wall clock, ms. */
   now(): number
-  /** For tests: what a server would answer. */
+  /** For tests: what a server would answer, and seal by. */
   serving?: Partial<Serving>
+  vault?: Vault
 }
 
 export interface OfflineAdmin {
@@ -49,9 +39,8 @@ export interface OfflineAdmin {
 const NO_LOG: Log = { info() {}, warn() {}, error() {}, flush: async () => {} }
 
 export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
-  const { dataFolder, environment, now } = deps
+  const { dataFolder, environment, now, vault = createOwnVault(deps) } = deps
   const { config: store, identity, audit } = deps.store
-  const vault = createOwnVault(dataFolder, environment, store)
   let read: Behind | null = null
   const behind = () => {
     read ??= readBehind(audit, dataFolder)
@@ -60,7 +49,9 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
   const upstreamOf = async (id: string): Promise<Upstream | null> => {
     const row = (await store.readCatalog()).upstreams.find((one) => one.id === id && one.enabled)
     const opened = row && (await vault.open(await store.readSealed()))
-    return row ? toUpstream(row, environment, 'here', opened?.get(id)) : null
+    if (!row) return null
+    const { toUpstream } = await import('../../store/upstream.ts')
+    return toUpstream(row, environment, 'here', opened?.get(id))
   }
   const backends = once(async () => (await import('../backends.ts')).createAllBackends({ environment, now }))
   const reports = createReports({
@@ -68,24 +59,27 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
     ledger: { flush: async () => ({ applied: 0, waiting: behind().waiting }) },
     now,
     // A command has nothing else to do meanwhile.
-    thread: { ask: report, dismiss() {}, close() {} },
+    thread: {
+      ask: async (question) => (await import('./report.ts')).report(question),
+      ...{ dismiss() {}, close() {} },
+    },
   })
   const serving: Serving = {
     environment,
     settings: [],
     status: async () => refuse(),
     upstreams: () => null,
-    readSnapshot: async () => toSnapshot(await store.read(), environment),
+    readSnapshot: async () => (await import('../../store/snapshot.ts')).toSnapshot(await store.read(), environment),
     modelsOf: () => [],
     async test(id) {
       const upstream = await upstreamOf(id)
       if (upstream === null) return null
-      const all = await backends.get()
+      const [all, { testUpstream }] = await Promise.all([backends.get(), import('../outward/questions.ts')])
       return testUpstream(upstream, { backend: all[upstream.dialect], monotonicMs: () => performance.now() })
     },
     async models(id) {
       const upstream = await upstreamOf(id)
-      return upstream && listModels(upstream)
+      return upstream && (await import('../outward/questions.ts')).listModels(upstream)
     },
     playgroundKey: () => null,
     chat: async () => refuse(),
@@ -110,15 +104,19 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
       ...{ list: refuse, state: refuse, begin: refuse, take: refuse, look: refuse, stop: refuse },
       scheduledFailed: () => null,
     },
-    loadModelFiles: () => loadModelFiles(join(dataFolder, MODELS_FOLDER)),
-    lookUp: createLookUp({ isProxied: hasProxy(environment) }),
-    thisMachine: { findServers: createLocalLook(), isSet: (variable) => Boolean(environment[variable]) },
-    facts: createFacts(environment),
+    // Commands bring files and facts along, and may name any address.
+    loadModelFiles: async () => refuse(),
+    lookUp: async () => refuse(),
+    facts: { source: '', read: async () => refuse() },
+    thisMachine: {
+      findServers: async (at) => (await import('../outward/questions.ts')).findLocalServers(at ? { at } : {}),
+      isSet: (variable) => Boolean(environment[variable]),
+    },
     setupCode: new SetupCode(),
     pendingPasskeys: new Pending(),
     attempts: createAttempts(identity, NO_LOG),
     addressOf: () => 'unknown',
-    rotateSecret: createRotation(dataFolder, store, environment),
+    rotateSecret: (by) => rotateSecret({ dataFolder, store, vault: createVault(dataFolder, environment) }, by),
   }
   const partOf = createParts(own)
   return {
@@ -142,7 +140,7 @@ const CATALOG_FILES: FileThread = {
 }
 
 /** Seals nothing by a secret that opens none of what there is: a server would open the one or the other. */
-function createOwnVault(dataFolder: string, environment: Environment, store: Pick<ConfigStore, 'readSealed'>): Vault {
+function createOwnVault({ dataFolder, environment, store: { config: store } }: OfflineDeps): Vault {
   const vault = createVault(dataFolder, environment)
   return {
     ...vault,

@@ -18,7 +18,6 @@ import { Pending } from '../../identity/pending.ts'
 import { isSetUp } from '../../identity/sign-in.ts'
 import type { ClientIp } from '../../keys/token.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
-import type { Actor, ConfigStore } from '../../store/config-store.ts'
 import { createVault, rotateSecret } from '../../store/vault.ts'
 import { createFacts } from '../outward/facts.ts'
 import { createLookUp } from '../outward/look-up.ts'
@@ -100,7 +99,9 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       pendingPasskeys: new Pending(),
       attempts: createAttempts(identity, deps.log),
       addressOf,
-      rotateSecret: createRotation(dataFolder, deps.store, environment),
+      // With a vault of its own: the one in use keeps what it has opened.
+      rotateSecret: (by) =>
+        rotateSecret({ dataFolder, store: deps.store, vault: createVault(dataFolder, environment) }, by),
     })
     return { ...admin, close: reports.close }
   })
@@ -136,10 +137,6 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
     },
   }
 }
-
-/** Seals by a new secret what was typed in, with a vault of its own: the one in use keeps what it has opened. */
-export const createRotation = (dataFolder: string, store: ConfigStore, environment: Environment) => (by: Actor) =>
-  rotateSecret({ dataFolder, store, vault: createVault(dataFolder, environment) }, by)
 
 async function loadOidc(settings: OidcSettings, { log, now }: Pick<AdminSurfaceDeps, 'log' | 'now'>) {
   const { createProvider } = await import('../../identity/oidc-provider.ts')
