@@ -31,9 +31,12 @@ const sayingOf = ({ choices, usage }: Report) => ({
   choices: choices.map((choice) => ({ ...choice, toolCalls: choice.toolCalls.map(({ id: _, ...call }) => call) })),
 })
 
+/** The demo follows no grammar of a custom tool. */
+const hasNoGrammar = (request: object) => !JSON.stringify(request).includes('"grammar"')
+
 test('any valid request is answered, and says and costs the same whole and streamed', async () => {
   await fc.assert(
-    fc.asyncProperty(anyRequest(DEMO), async (request) => {
+    fc.asyncProperty(anyRequest(DEMO).filter(hasNoGrammar), async (request) => {
       const whole = await ask({ ...request, stream: false, stream_options: null })
       const { prompt, completion, cached, reasoning } = await stage.billed()
       expect(whole.usage).toEqual({ prompt, completion, cached, reasoning })
