@@ -9,7 +9,7 @@ import type { ModelFile } from '../catalog/source.ts'
 import type { SettingText } from '../config.ts'
 import type { AuditPageDocument } from '../documents/audit.ts'
 import type { ChargeDocument, RequestPageDocument } from '../documents/request.ts'
-import type { ServerStatus } from '../documents/server.ts'
+import type { StatusDocument } from '../documents/server.ts'
 import type { UpstreamStatus, UpstreamTest } from '../documents/upstream.ts'
 import type { FailuresDocument, UsageDocument } from '../documents/usage.ts'
 import type { Budget } from '../domain/limits.ts'
@@ -85,7 +85,7 @@ export interface LiveRequests {
 
 export interface Serving {
   /** How it is doing. */
-  status(): Promise<ServerStatus>
+  status(): Promise<StatusDocument>
   /** What it was started with. */
   settings: readonly SettingText[]
   /** Every upstream that is enabled, with what is known of it; null where no server runs. */

@@ -70,7 +70,7 @@ export const statusController = ({ store, reports, serving, now }: AdminDeps) =>
         reports.standings(asker, 'key'),
         reports.standings(asker, 'team'),
       ])
-      return { ...status, checks: checkKeys(rows, (kind) => ({ key, team })[kind], now()) }
+      return { ...status, checks: [...status.checks, ...checkKeys(rows, (kind) => ({ key, team })[kind], now())] }
     },
     {
       route: {

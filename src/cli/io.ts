@@ -132,25 +132,6 @@ export function toFactLines(heading: string, facts: readonly (readonly [what: st
 /** Writes a time as UTC to the minute: `2027-01-31 12:00`. */
 export const toTime = (ms: number) => new Date(ms).toISOString().slice(0, 16).replace('T', ' ')
 
-const AGES: readonly [unit: string, ms: number][] = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['min', 60_000],
-  ['s', 1_000],
-]
-
-/** Writes how long ago something was: `3 min ago`. What a clock that was set back calls the future is `just now`. */
-export function toAgo(atMs: number, nowMs: number): string {
-  const age = toAge(nowMs - atMs)
-  return age === '' ? 'just now' : `${age} ago`
-}
-
-/** A span in the largest unit that it has one of, such as `3 h`; '' for less than a second. */
-export function toAge(ms: number): string {
-  for (const [unit, each] of AGES) if (ms >= each) return `${Math.floor(ms / each)} ${unit}`
-  return ''
-}
-
 /** Columns of a terminal that nobody made wider. */
 export const WIDTH = 80
 

@@ -62,8 +62,6 @@ export const Status = Type.Object({
 })
 export type StatusDocument = Static<typeof Status>
 export type ServerReadiness = StatusDocument['readiness']
-/** What a server knows of itself. */
-export type ServerStatus = Omit<StatusDocument, 'checks'>
 
 export const Backup = Type.Object({
   name: Text,

@@ -65,3 +65,22 @@ export function toDateMs(text: string): number | null {
   const atMs = time === '' ? dayMs : Date.parse(`${date}T${time}${zone}`)
   return Number.isNaN(atMs) ? null : atMs
 }
+
+const AGES: readonly [unit: string, ms: number][] = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1_000],
+]
+
+/** A span in the largest unit that it has one of, such as `3 h`; '' for less than a second. */
+export function toAge(ms: number): string {
+  for (const [unit, each] of AGES) if (ms >= each) return `${Math.floor(ms / each)} ${unit}`
+  return ''
+}
+
+/** Writes how long ago something was: `3 min ago`. What a clock that was set back calls the future is `just now`. */
+export function toAgo(atMs: number, nowMs: number): string {
+  const age = toAge(nowMs - atMs)
+  return age === '' ? 'just now' : `${age} ago`
+}

@@ -137,7 +137,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   })
   opened.defer(() => shelf.stop())
   const serving = createServing({
-    ...{ live, health, ledger, fleet, speeds, watched, shelf, test, run },
+    ...{ live, health, ledger, fleet, speeds, watched, shelf, test, run, now },
     settings: options.settingTexts?.(settings) ?? [],
     backupKeep: config.backupKeep,
     chat: (request, headers, key) => playground(request, headers, key),

@@ -223,6 +223,7 @@ function createServing(store: ConfigStore, vault: Vault, environment: Record<str
       ...{ version: 'test', url: 'http://127.0.0.1:4000/v1', started_ms: HOUR, readiness: 'ok', reasons: [] },
       ...{ ledger: 'ok', waiting: 0, lost: null, disk: null, in_flight: 0, buffered_bytes: 0 },
       backups: { every_ms: 0, keep: 7, failed: null, newest_ms: null },
+      checks: [],
     }),
     environment: {},
     readSnapshot: async () => snapshot ?? toSnapshot(await store.read(), environment),

@@ -16,21 +16,14 @@ afterEach(() => clinic.end())
 const UPSTREAMS = [toUpstreamStatus('here'), toUpstreamStatus('keyed')]
 
 describe('a server', () => {
-  const gone = toUpstreamStatus('gone', { state: 'down' })
-  const barred = toUpstreamStatus('barred', { state: 'refused' })
-
   test.each<[what: string, fields: Partial<Status>, code: number, trouble: RegExp]>([
     ['is of another version', { version: '0.0.9' }, 0, /^version: warning: .* version 0\.0\.9 .* Restart the server/],
     [
-      'is full',
-      { readiness: 'degraded', full: '9 requests are under way, the most it takes' },
+      'is degraded',
+      { readiness: 'degraded', reasons: ['Requests are refused.', 'A disk is full.'] },
       0,
-      /^readiness: warning: .* for want of room: 9 requests are under way/,
+      /^readiness: warning: It takes requests, but: Requests are refused\. A disk is full\.$/,
     ],
-    ['is behind', { readiness: 'degraded', ledger: 'behind' }, 0, /^readiness: warning: .* they wait in the journal/],
-    ['cannot read changes', { readiness: 'degraded' }, 0, /^readiness: warning: .* changes of the configuration/],
-    ['lacks an upstream', { readiness: 'degraded', upstreams: [gone] }, 0, /^readiness: warning: .* not all upstreams/],
-    ['is refused', { readiness: 'degraded', upstreams: [barred] }, 0, /^readiness: warning: .* not all upstreams/],
     ['is starting', { readiness: 'starting' }, 0, /^readiness: warning: It is starting/],
     ['is draining', { readiness: 'draining', in_flight: 2 }, 0, /^readiness: warning: It is stopping: 2 requests/],
     [
@@ -43,7 +36,7 @@ describe('a server', () => {
       'has lost its database',
       { readiness: 'ledger_unavailable', lost: 'database' },
       1,
-      /^readiness: problem: .* its database was removed/,
+      /^readiness: problem: .* Its database was removed/,
     ],
     [
       'is behind a proxy that it does not trust',

@@ -42,7 +42,7 @@ describe('where all is well', () => {
     const { code, troubles, of } = await clinic.examine()
     expect({ code, troubles }).toEqual({ code: 0, troubles: [] })
     expect(of('server')).toBe('ok: Process 4242 serves http://127.0.0.1:4000/v1, started 2 h ago.')
-    expect(of('readiness')).toBe('ok: It takes requests; 3 under way.')
+    expect(of('readiness')).toBe('ok: It takes requests; 3 in progress.')
     expect(of('models')).toBe('ok: 3 of 3 models can be asked.')
     const { stdout, stderr } = await clinic.run('doctor')
     expect(stderr).toBe('')
@@ -80,7 +80,7 @@ describe('where all is well', () => {
     mkdirSync(clinic.path('backups'), { mode: 0o700 })
     writeFileSync(clinic.path('backups', toScheduledName(NOW - 3 * HOUR)), '', { mode: 0o600 })
     await clinic.restart({ backups: { every_ms: 2 * HOUR, failed: null } })
-    expect((await clinic.examine()).of('backup')).toBe(`ok: The newest is of 3 h ago, in ${clinic.path('backups')}.`)
+    expect((await clinic.examine()).of('backup')).toBe('ok: The newest is of 3 h ago, in backups/ of the data folder.')
     await clinic.restart({ backups: { every_ms: HOUR, failed: null } })
     expect((await clinic.examine()).of('backup')).toBe(
       'warning: The newest is of 3 h ago, although one is due every 1h. The log of the server says why.',

@@ -23,7 +23,7 @@ export const toStatus = (fields: Partial<Status> = {}): Status => ({
   backups: { every_ms: 0, failed: null },
   disk: null,
   config_revision: 1,
-  full: null,
+  reasons: [],
   in_flight: 0,
   buffered_bytes: 0,
   files: { limit: 20_000, max_in_flight: 4_096, wanted_in_flight: 4_096 },

@@ -1,29 +1,24 @@
 /**
- * What `doctor` sees of the data folder, without ever making or changing anything: who may read it, what room there is, backups, the journal, and
+ * What `doctor` sees of the data folder, without ever making or changing anything: who may read it, the journal, and
  * whether the database opens, is whole, has the schema of this program and sane times.
  */
 
 import { accessSync, constants, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { listScheduled } from '../../backup/files.ts'
 import { requireSettled } from '../../backup/swap.ts'
 import { type Check, ok, problem, toFew, warning } from '../../documents/checks.ts'
-import type { DiskState } from '../../documents/server.ts'
 import { codeOf, messageOf } from '../../domain/error.ts'
 import { ServiceError } from '../../domain/service-error.ts'
 import { count, toSizeText } from '../../domain/text.ts'
-import { toSpan } from '../../domain/time.ts'
+import { toAge } from '../../domain/time.ts'
 import { readRejected, readWaiting } from '../../ledger/audit.ts'
 import { findLost, sizeOf } from '../../ledger/mark.ts'
-import { LEAST_FREE_BYTES } from '../../server/disk.ts'
-import type { Status } from '../../server/protocol.ts'
-import { BACKUPS, filesIn } from '../../store/files.ts'
+import { filesIn } from '../../store/files.ts'
 import type { LedgerAudit, Space } from '../../store/ledger-store.ts'
 import { storeAt, toStoreUrl } from '../../store/open.ts'
 import { refusalOf } from '../../store/refusal.ts'
 import type { Store, StorePlace } from '../../store/store.ts'
 import { toCommandError } from '../command-error.ts'
-import { toAge, toAgo } from '../io.ts'
 
 /** Looks at the folder itself. Anything but `usable` means that nothing in it can be looked at. */
 export function checkFolder(dataFolder: string, served: boolean): { checks: Check[]; usable: boolean } {
@@ -97,20 +92,6 @@ function statOf(path: string): Stats | null {
   } catch {
     return null
   }
-}
-
-/** Looks how old the newest scheduled backup is, against what the server that runs is set to. */
-export function checkBackups(dataFolder: string, server: Status | null, nowMs: number): Check {
-  const name = 'backup'
-  const newest = listScheduled(dataFolder).at(-1)
-  const age = newest ? `The newest is of ${toAgo(newest.madeMs, nowMs)}` : 'There is none yet'
-  const { every_ms: everyMs = 0, failed = null } = server?.backups ?? {}
-  if (failed !== null) return warning(name, `The last scheduled backup was not well: ${failed} ${age}.`)
-  const isLate = everyMs > 0 && nowMs - (newest?.madeMs ?? server?.started_ms ?? nowMs) > 2 * everyMs
-  if (isLate)
-    return warning(name, `${age}, although one is due every ${toSpan(everyMs)}. The log of the server says why.`)
-  if (everyMs > 0 || newest) return ok(name, `${age}, in ${join(dataFolder, BACKUPS)}.`)
-  return ok(name, 'None is scheduled: serve --backup 24h does that, and `tollgate backup FILE` writes one.')
 }
 
 /**
@@ -211,23 +192,6 @@ function checkClock(newestMs: number | null, nowMs: number): Check {
 /** Of a database, what may be empty without a word. */
 const EMPTY_PART = 0.25
 const EMPTY_BYTES = 64 * 1024 ** 2
-
-/** Says how full the disk is. */
-export function checkDisk({ state, free_bytes: free, budget_bytes: budget, used_bytes: used }: DiskState): Check {
-  const ofBudget = budget === null ? '' : ` of the ${toSizeText(budget)} of --disk`
-  const message = `${toSizeText(free)} are free on the disk of the data folder, which takes ${toSizeText(used)}${ofBudget}`
-  if (free < LEAST_FREE_BYTES)
-    return problem(
-      'disk',
-      `${message}: too little for the journal. Make room, or requests will be refused before long.`,
-    )
-  if (state === 'ok') return ok('disk', `${message}.`)
-  const raise = budget === null ? '' : 'raise --disk, '
-  return warning(
-    'disk',
-    `${message}. Make room soon, ${raise}or keep requests for a shorter time (serve --keep 30d); what is in backups/ may go, too.`,
-  )
-}
 
 /** Says how much of the database's file is empty, where that is much and does not go by itself. */
 export function checkSpace({ pages, freePages, pageBytes, canShrink }: Space, dataFolder: string): Check[] {

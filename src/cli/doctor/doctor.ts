@@ -4,19 +4,21 @@
  */
 
 import type { Command } from 'commander'
+import { listScheduled } from '../../backup/files.ts'
 import { toServeConfig } from '../../config.ts'
 import { type Check, checkKeys } from '../../documents/checks.ts'
 import { toDeclared, toRow } from '../../documents/upstream.ts'
 import { count } from '../../domain/text.ts'
 import { readStandings } from '../../keys/standing.ts'
 import { measureDisk, toDiskState } from '../../server/disk.ts'
+import { checkBackups, checkDisk } from '../../server/findings.ts'
 import { toSnapshot } from '../../store/snapshot.ts'
 import type { Store } from '../../store/store.ts'
 import { createVault, inspectVault } from '../../store/vault.ts'
 import { CommandError } from '../command-error.ts'
 import { askVault, findServer, type ServerLookup } from '../control-client.ts'
 import { type Context, printJson, toExamples, toIndented, toPrintable, version } from '../io.ts'
-import { checkBackups, checkDisk, checkFolder, checkJournal, checkSpace, guarded, inspectDatabase } from './data.ts'
+import { checkFolder, checkJournal, checkSpace, guarded, inspectDatabase } from './data.ts'
 import {
   checkCatalogFile,
   checkCredentials,
@@ -52,7 +54,11 @@ async function examine(io: Context): Promise<Check[]> {
       ...folder.checks,
       ...(await guarded('disk', () => inspectRoom(store, found, io))),
       ...(await guarded('backup', () => [
-        checkBackups(dataFolder, found.kind === 'server' ? found.status : null, nowMs),
+        checkBackups(
+          found.kind === 'server' ? found.status : null,
+          listScheduled(dataFolder).at(-1)?.madeMs ?? null,
+          nowMs,
+        ),
       ])),
       ...checks,
       ...(await guarded('journal', () => checkJournal(store?.audit ?? null, dataFolder, toLiving(found, store)))),

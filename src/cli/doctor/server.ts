@@ -11,14 +11,13 @@ import type { ShownUpstream } from '../../documents/upstream.ts'
 import { ServiceError } from '../../domain/service-error.ts'
 import type { Environment, Snapshot, Upstream } from '../../domain/snapshot.ts'
 import { count } from '../../domain/text.ts'
-import { DAY_MS, dayOf } from '../../domain/time.ts'
-import { toLowLimit } from '../../server/open-files.ts'
-import type { Status } from '../../server/protocol.ts'
+import { DAY_MS, dayOf, toAgo } from '../../domain/time.ts'
+import { checkServer as checkOwn } from '../../server/findings.ts'
 import type { Settings } from '../../store/config-store.ts'
 import type { UsageReader } from '../../store/report-store.ts'
 import type { VaultState } from '../../store/vault.ts'
 import type { ServerLookup } from '../control-client.ts'
-import { type Context, toAgo, version } from '../io.ts'
+import { type Context, version } from '../io.ts'
 import { toCatalogFile } from '../serve/serve.ts'
 import { toBreakers, toServerNote, toTrouble, toUnusedCredentials } from '../upstreams/text.ts'
 
@@ -43,51 +42,8 @@ export function checkServer(found: ServerLookup, dataFolder: string, own: string
           'version',
           `The server is version ${status.version} and this program is ${own}. Restart the server to have one of them.`,
         ),
-    checkReadiness(status),
-    checkFiles(status),
-    ...checkProxy(status),
+    ...checkOwn(status),
   ]
-}
-
-function checkProxy({ untrusted_proxy: proxy }: Status): Check[] {
-  if (proxy === null) return []
-  const message = `${proxy} sends X-Forwarded-For, which is ignored. If that is your reverse proxy, start with --trusted-proxy ${proxy}: otherwise all its clients count as one address, and anyone can close sign-in for all.`
-  return [warning('proxy', message)]
-}
-
-function checkFiles({ files }: Status): Check {
-  const low = toLowLimit(files)
-  if (low !== null) return warning('files', low)
-  return ok('files', files.limit === null ? 'The limit is not known.' : `The server may open ${files.limit}.`)
-}
-
-function checkReadiness(status: Status): Check {
-  const { readiness, in_flight: inFlight } = status
-  const name = 'readiness'
-  if (readiness === 'ok') return ok(name, `It takes requests; ${inFlight} under way.`)
-  if (readiness === 'degraded') return warning(name, `It takes requests, but ${toDefect(status)}`)
-  if (readiness === 'starting') return warning(name, 'It is starting and takes no requests yet.')
-  if (readiness === 'draining')
-    return warning(name, `It is stopping: ${inFlight} requests are under way, and it takes no new ones.`)
-  if (status.lost !== null)
-    return problem(
-      name,
-      `It refuses every request, since its ${status.lost} was removed, replaced or emptied while it runs. Stop it, put the data folder back as it was or restore a backup, and start it again.`,
-    )
-  return problem(
-    name,
-    'It refuses every request, since the journal has no room for ledger rows. Make room on the disk, and look for a process that keeps the database locked.',
-  )
-}
-
-function toDefect({ full, ledger, upstreams, disk }: Status): string {
-  if (full !== null)
-    return `some are refused for want of room: ${full}. Look in the log for a key with many requests, or raise --max-in-flight or --max-buffered.`
-  if (ledger === 'behind')
-    return 'the database takes no rows: they wait in the journal. Look for a process that keeps it locked, or a full disk.'
-  if (disk !== null && disk.state !== 'ok') return 'its disk is full, or will be within days: see `disk`.'
-  if (upstreams.some(({ state }) => state === 'down' || state === 'refused')) return 'not all upstreams are up.'
-  return 'cannot read changes of the configuration. Its log says why.'
 }
 
 /**

@@ -6,8 +6,8 @@
 import type { ShownCredential, ShownUpstream, UpstreamFacts } from '../../documents/upstream.ts'
 import { DEADLINE_NAMES, DEADLINES } from '../../domain/deadlines.ts'
 import { count } from '../../domain/text.ts'
-import { toSpan } from '../../domain/time.ts'
-import { toAgo, toDescribedTable, toPrintable } from '../io.ts'
+import { toAgo, toSpan } from '../../domain/time.ts'
+import { toDescribedTable, toPrintable } from '../io.ts'
 import type { Paint } from '../terminal.ts'
 
 /** The table of `upstreams list`: one line an upstream that fits a terminal, and beneath it how it is and what it is given. */

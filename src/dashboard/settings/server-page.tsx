@@ -60,7 +60,7 @@ const TAKES_REQUESTS = ['good', 'It takes requests'] as const
 
 const CHECK_KINDS = { ok: 'good', warning: 'warn', problem: 'bad' } as const
 
-function Wellbeing({ of: { readiness, reasons, checks } }: { of: Status }) {
+function Wellbeing({ of: { readiness, checks } }: { of: Status }) {
   const found = checks.filter(({ status }) => status !== 'ok')
   const [kind, word] = readiness === 'ok' && found.length > 0 ? TAKES_REQUESTS : READINESS[readiness]
   return (
@@ -68,9 +68,6 @@ function Wellbeing({ of: { readiness, reasons, checks } }: { of: Status }) {
       <h2>
         <State kind={kind}>{word}</State>
       </h2>
-      {reasons.map((reason) => (
-        <p key={reason}>{reason}</p>
-      ))}
       {found.length > 0 && (
         <ul class="drawer-part">
           {found.map(({ name, status, message }) => (

@@ -15,6 +15,7 @@ import type { Ledger } from '../../ledger/ledger.ts'
 import type { Fleet } from '../../processes/fleet.ts'
 import type { Watch } from '../../store/config-store.ts'
 import type { DiskWatch } from '../disk.ts'
+import { checkBackups, checkDisk, checkServer } from '../findings.ts'
 import { listModels as askForModels } from '../outward/questions.ts'
 import type { Status } from '../protocol.ts'
 
@@ -74,8 +75,10 @@ const DISK = {
 /** An upstream that no model leads to may be as it likes. */
 const isMissed = ({ state, targets }: UpstreamHealth) => (state === 'down' || state === 'refused') && targets.length > 0
 
-const toOwnStatus = (parts: WatchedParts) => ({
+const toOwnStatus = (parts: WatchedParts, run: RunFacts) => ({
+  ...run,
   readiness: toReadiness(parts),
+  reasons: toReasons(parts),
   ledger: parts.ledger.state(),
   disk: parts.disk.state(),
   in_flight: parts.load.inFlight,
@@ -83,21 +86,11 @@ const toOwnStatus = (parts: WatchedParts) => ({
 })
 
 export function toStatus(parts: WatchedParts, snapshot: Snapshot, run: RunFacts): Status {
-  const { overload, health, fleet, figuresOf } = parts
   return {
-    version: run.version,
-    instance: run.instance,
-    started_ms: run.started_ms,
+    ...toOwnStatus(parts, run),
     pid: process.pid,
-    url: run.url,
-    ...toOwnStatus(parts),
-    lost: run.lost,
     config_revision: snapshot.revision,
-    backups: run.backups,
-    full: overload.reason,
-    files: run.files,
-    untrusted_proxy: run.untrusted_proxy,
-    upstreams: toUpstreamStatuses(snapshot, health.states(), fleet, figuresOf),
+    upstreams: toUpstreamStatuses(snapshot, parts.health.states(), parts.fleet, parts.figuresOf),
   }
 }
 
@@ -113,6 +106,8 @@ export interface ServingDeps extends Pick<Serving, 'settings' | 'test' | 'chat'>
   run(): RunFacts
   /** How many scheduled backups are kept. */
   backupKeep: number
+  /** Wall clock, ms. */
+  now(): number
 }
 
 export function createServing(deps: ServingDeps): Serving {
@@ -121,12 +116,18 @@ export function createServing(deps: ServingDeps): Serving {
     ...{ settings, test, chat },
     async status() {
       const [{ waiting }, all] = await Promise.all([deps.ledger.flush(), deps.shelf.list()])
-      const { version, url, started_ms, lost, backups } = deps.run()
+      const { instance: _, files, untrusted_proxy, ...status } = toOwnStatus(watched, deps.run())
+      const { disk, backups, started_ms } = status
+      const newestMs = all.at(-1)?.madeMs ?? null
       return {
-        ...toOwnStatus(watched),
-        reasons: toReasons(watched),
-        ...{ version, url, started_ms, lost, waiting },
-        backups: { ...backups, keep: deps.backupKeep, newest_ms: all.at(-1)?.madeMs ?? null },
+        ...status,
+        waiting,
+        backups: { ...backups, keep: deps.backupKeep, newest_ms: newestMs },
+        checks: [
+          ...(disk === null ? [] : [checkDisk(disk)]),
+          checkBackups({ backups, started_ms }, newestMs, deps.now()),
+          ...checkServer({ ...status, files, untrusted_proxy }),
+        ],
       }
     },
     environment: {},
