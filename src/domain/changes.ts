@@ -4,44 +4,45 @@
  */
 import { ServiceError } from './service-error.ts'
 
-/** All of them: a group, a dot, and what is done to one of it. */
-export const AUDIT_ACTIONS = [
-  'keys.create',
-  'keys.edit',
-  'keys.rotate',
-  'keys.revoke',
-  'teams.create',
-  'teams.edit',
-  'catalog.apply',
-  'catalog.revert',
-  'catalog.refresh',
-  'upstreams.create',
-  'upstreams.edit',
-  'upstreams.delete',
-  'models.edit',
-  'models.reset',
-  'models.delete',
-  'routes.set',
-  'routes.delete',
-  'database.reseal',
-  'database.restore',
-  'settings.edit',
-  'backups.create',
-  'backups.download',
-  'admins.create',
-  'admins.edit',
-  'admins.code',
-  'admins.password',
-  'admins.close',
-  'passkeys.create',
-  'passkeys.edit',
-  'passkeys.remove',
-  'sessions.begin',
-  'sessions.end',
-  'tokens.create',
-  'tokens.revoke',
-] as const
-export type AuditAction = (typeof AUDIT_ACTIONS)[number]
+/** All of them: a group, a dot, and what is done to one of it; with the words before what it was done to. */
+export const AUDIT_WORDS = {
+  'keys.create': 'made the key',
+  'keys.edit': 'changed the key',
+  'keys.rotate': 'gave a new secret to the key',
+  'keys.revoke': 'revoked the key',
+  'teams.create': 'made the team',
+  'teams.edit': 'changed the team',
+  'catalog.apply': 'applied the catalogue',
+  'catalog.revert': 'took the catalogue back',
+  'catalog.refresh': 'brought known facts and prices up to date',
+  'upstreams.create': 'added the upstream',
+  'upstreams.edit': 'changed the upstream',
+  'upstreams.delete': 'removed the upstream',
+  'models.edit': 'changed the model',
+  'models.reset': 'gave back the model',
+  'models.delete': 'removed the model',
+  'routes.set': 'set a route of',
+  'routes.delete': 'removed a route of',
+  'database.reseal': 'sealed anew, by another secret, the',
+  'database.restore': 'restored the backup',
+  'settings.edit': 'changed the settings',
+  'backups.create': 'made the backup',
+  'backups.download': 'downloaded the backup',
+  'admins.create': 'added',
+  'admins.edit': 'changed',
+  'admins.code': 'gave a new code to',
+  'admins.password': 'set the password of',
+  'admins.close': 'stopped sign-in attempts for',
+  'passkeys.create': 'added the passkey',
+  'passkeys.edit': 'renamed the passkey',
+  'passkeys.remove': 'removed the passkey',
+  'sessions.begin': 'began a session of',
+  'sessions.end': 'ended a session of',
+  'tokens.create': 'made the token',
+  'tokens.revoke': 'revoked the token',
+} as const
+export type AuditAction = keyof typeof AUDIT_WORDS
+export const AUDIT_ACTIONS = Object.keys(AUDIT_WORDS) as AuditAction[]
 
 /** By the names of columns, and nothing secret among them. */
 export type Fields = Readonly<Record<string, unknown>>

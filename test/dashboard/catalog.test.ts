@@ -48,6 +48,8 @@ test('how much changed', () => {
 })
 
 test('why there is a version', () => {
-  expect(toVersionText({ action: 'catalog.apply', subject: 'catalog.yaml' })).toBe('Applied: catalog.yaml')
-  expect(toVersionText({ action: 'newer.thing', subject: 'x' })).toBe('newer: thing: x')
+  expect(toVersionText({ action: 'catalog.apply', subject: 'catalog.yaml' })).toBe(
+    'Applied the catalogue: catalog.yaml',
+  )
+  expect(toVersionText({ action: 'newer.thing', subject: 'x' })).toBe('Newer: thing: x')
 })

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import { hasPasskeys, makePasskey, prepare } from '../api/authenticator.ts'
 import { api, ask } from '../api/client.ts'
-import { reloadAll, useLoaded } from '../api/loaded.ts'
+import { change, reloadAll, useLoaded } from '../api/loaded.ts'
 import { session, ways } from '../api/session.ts'
 import { changePassword, useSessions } from '../people/data.ts'
 import { Sessions } from '../people/drawer.tsx'
@@ -11,7 +11,8 @@ import { Page } from '../shell/page.tsx'
 import { Button, IconButton } from '../ui/controls.tsx'
 import { When } from '../ui/figure.tsx'
 import { Form, TextField, useForm } from '../ui/form.tsx'
-import { Overlay, Problem, tell } from '../ui/notice.tsx'
+import { Problem, tell } from '../ui/notice.tsx'
+import { FormDialog } from '../ui/resource.tsx'
 
 export function AccountPage() {
   const { data, problem, reload } = useSessions()
@@ -81,15 +82,10 @@ async function addPasskey({ name, password }: { name: string; password: string }
   return added
 }
 
-async function renamePasskey(id: string, name: string) {
-  await ask(api.passkeys({ id }).patch({ name: name.trim() }))
-  await reloadAll('passkeys')
-}
+const renamePasskey = (id: string, name: string) =>
+  change(ask(api.passkeys({ id }).patch({ name: name.trim() })), 'passkeys')
 
-async function removePasskey(id: string) {
-  await ask(api.passkeys({ id }).delete())
-  await reloadAll('passkeys')
-}
+const removePasskey = (id: string) => change(ask(api.passkeys({ id }).delete()), 'passkeys')
 
 type Opened = { what: 'add' } | { what: 'rename' | 'remove'; passkey: Passkey }
 
@@ -162,15 +158,14 @@ const Line = ({
   </li>
 )
 
-function AddDialog({ onClose }: { onClose(): void }) {
-  const form = useForm({ name: toBrowser(navigator.userAgent), password: '' }, async (values) => {
-    const { name } = await addPasskey(values)
-    tell(`${name} signs you in from now on.`)
-    onClose()
-  })
-  return (
-    <Overlay title="Add a passkey" onClose={onClose}>
-      <Form of={form} submit="Add it">
+const AddDialog = ({ onClose }: { onClose(): void }) => (
+  <FormDialog
+    title="Add a passkey"
+    initial={{ name: toBrowser(navigator.userAgent), password: '' }}
+    send={async (values) => `${(await addPasskey(values)).name} signs you in from now on.`}
+    submit="Add it"
+    fields={(form) => (
+      <>
         <TextField of={form} name="name" label="Name" hint="By which you know the device." />
         <TextField
           of={form}
@@ -181,43 +176,43 @@ function AddDialog({ onClose }: { onClose(): void }) {
           autoComplete="current-password"
           autoFocus
         />
-      </Form>
-    </Overlay>
-  )
-}
+      </>
+    )}
+    onClose={onClose}
+  />
+)
 
 interface DialogProps {
   of: Passkey
   onClose(): void
 }
 
-function RenameDialog({ of: passkey, onClose }: DialogProps) {
-  const form = useForm({ name: passkey.name }, async ({ name }) => {
-    await renamePasskey(passkey.id, name)
-    tell('The passkey has another name.')
-    onClose()
-  })
-  return (
-    <Overlay title={`Rename ${passkey.name}`} onClose={onClose}>
-      <Form of={form} submit="Rename it">
-        <TextField of={form} name="name" label="Name" autoFocus />
-      </Form>
-    </Overlay>
-  )
-}
+const RenameDialog = ({ of: passkey, onClose }: DialogProps) => (
+  <FormDialog
+    title={`Rename ${passkey.name}`}
+    initial={{ name: passkey.name }}
+    send={async ({ name }) => {
+      await renamePasskey(passkey.id, name)
+      return 'The passkey has another name.'
+    }}
+    submit="Rename it"
+    fields={(form) => <TextField of={form} name="name" label="Name" autoFocus />}
+    onClose={onClose}
+  />
+)
 
-function RemoveDialog({ of: passkey, onClose }: DialogProps) {
-  const form = useForm({}, async () => {
-    await removePasskey(passkey.id)
-    tell(`${passkey.name} signs you in no more.`)
-    onClose()
-  })
-  return (
-    <Overlay title={`Remove ${passkey.name}`} onClose={onClose}>
-      <p>It signs you in no more. The device still offers it, until you remove it there, too.</p>
-      <Form of={form} submit="Remove it" kind="bad">
-        {null}
-      </Form>
-    </Overlay>
-  )
-}
+const RemoveDialog = ({ of: passkey, onClose }: DialogProps) => (
+  <FormDialog
+    title={`Remove ${passkey.name}`}
+    initial={{}}
+    send={async () => {
+      await removePasskey(passkey.id)
+      return `${passkey.name} signs you in no more.`
+    }}
+    submit="Remove it"
+    kind="bad"
+    onClose={onClose}
+  >
+    <p>It signs you in no more. The device still offers it, until you remove it there, too.</p>
+  </FormDialog>
+)

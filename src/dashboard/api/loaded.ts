@@ -130,6 +130,13 @@ export async function reloadAll(name: string): Promise<void> {
   await Promise.all(concerned.map(([, entry]) => entry.shown > 0 && reload(entry)))
 }
 
+/** Waits for a change, then reads again what it concerns. Returns what the change has answered. */
+export async function change<T>(asked: Promise<T>, ...names: readonly string[]): Promise<T> {
+  const answer = await asked
+  await Promise.all(names.map(reloadAll))
+  return answer
+}
+
 /** Nothing of one person is shown to the next. */
 effect(() => {
   if (session.value.state !== 'out') return

@@ -1,39 +1,11 @@
 /** Changes of the configuration in words: who did what to which, and what became of each field. Pure. */
 import type { AuditPageDocument } from '../../documents/audit.ts'
-import type { AuditAction } from '../../domain/changes.ts'
+import { AUDIT_WORDS } from '../../domain/changes.ts'
 import type { Role } from '../../domain/roles.ts'
 import { toFieldChanges as toCatalogFields, toRowName } from '../catalog/words.ts'
 import { type FieldChange, toExactMoney } from '../figures/figures.ts'
 
 export type AuditEntry = AuditPageDocument['audit'][number]
-
-const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
-  ...{ 'keys.create': 'made the key', 'keys.edit': 'changed the key' },
-  ...{ 'keys.rotate': 'gave a new secret to the key', 'keys.revoke': 'revoked the key' },
-  ...{ 'teams.create': 'made the team', 'teams.edit': 'changed the team' },
-  ...{ 'catalog.apply': 'applied the catalogue', 'catalog.revert': 'took the catalogue back' },
-  'catalog.refresh': 'brought known facts and prices up to date',
-  ...{ 'upstreams.create': 'added the upstream', 'upstreams.edit': 'changed the upstream' },
-  ...{ 'upstreams.delete': 'removed the upstream' },
-  ...{
-    'models.edit': 'changed the model',
-    'models.reset': 'gave back the model',
-    'models.delete': 'removed the model',
-  },
-  ...{ 'routes.set': 'set a route of', 'routes.delete': 'removed a route of' },
-  ...{
-    'database.restore': 'restored the backup',
-    'database.reseal': 'sealed anew, by another secret, the',
-    'settings.edit': 'changed the settings',
-  },
-  ...{ 'backups.create': 'made the backup', 'backups.download': 'downloaded the backup' },
-  ...{ 'admins.create': 'added', 'admins.edit': 'changed', 'admins.code': 'gave a new code to' },
-  ...{ 'admins.password': 'set the password of', 'admins.close': 'stopped sign-in attempts for' },
-  ...{ 'passkeys.create': 'added the passkey', 'passkeys.edit': 'renamed the passkey' },
-  ...{ 'passkeys.remove': 'removed the passkey' },
-  ...{ 'sessions.begin': 'began a session of', 'sessions.end': 'ended a session of' },
-  ...{ 'tokens.create': 'made the token', 'tokens.revoke': 'revoked the token' },
-}
 
 /** The groups of actions, as a filter offers them. */
 export const GROUPS = [
@@ -56,7 +28,9 @@ export const GROUPS = [
 const toGroup = (action: string) => action.slice(0, action.indexOf('.'))
 
 /** Such as `changed the key`; what this page does not know yet, as it is called. */
-export const toDeed = ({ action }: Pick<AuditEntry, 'action'>): string => ACTION_WORDS[action as AuditAction] ?? action
+export const toDeed = ({ action }: Pick<AuditEntry, 'action'>): string => WORDS[action] ?? action
+
+const WORDS: Readonly<Record<string, string>> = AUDIT_WORDS
 
 /** Who did it, by the name that they have now. */
 export const toActor = ({ actor, actor_name: name }: Pick<AuditEntry, 'actor' | 'actor_name'>): string =>

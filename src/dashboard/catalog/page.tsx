@@ -7,8 +7,9 @@ import { may } from '../api/session.ts'
 import { Page } from '../shell/page.tsx'
 import { Button, Code } from '../ui/controls.tsx'
 import { When } from '../ui/figure.tsx'
-import { type FormState, SelectField, TextField } from '../ui/form.tsx'
+import { type FormState, TextField } from '../ui/form.tsx'
 import { Empty, FactsRoom, Overlay, Problem, tell, Unread } from '../ui/notice.tsx'
+import { YesNoField } from '../ui/resource.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { Plan, type Planned, PlannedForm } from './plan.tsx'
 import { toCountsText, toVersionText } from './words.ts'
@@ -189,23 +190,21 @@ function Fields({ form }: { form: FormState<Values> }) {
         isCode
         lines={12}
       />
-      <SelectField
+      <YesNoField
         of={form}
         name="prune"
         label="What it does not name any more"
-        options={[
-          ['no', 'Stays'],
-          ['yes', 'Is removed, where it was from a file'],
-        ]}
+        no="Stays"
+        yes="Is removed, where it was from a file"
+        isNoFirst
       />
-      <SelectField
+      <YesNoField
         of={form}
         name="discard_edits"
         label="What was set by hand"
-        options={[
-          ['no', 'Stays'],
-          ['yes', 'Becomes what the file says'],
-        ]}
+        no="Stays"
+        yes="Becomes what the file says"
+        isNoFirst
       />
     </>
   )

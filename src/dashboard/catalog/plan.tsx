@@ -6,6 +6,7 @@ import { Refusal } from '../api/refusal.ts'
 import { Button } from '../ui/controls.tsx'
 import { FieldChanges, State } from '../ui/figure.tsx'
 import { Form, type FormState, useForm } from '../ui/form.tsx'
+import { Overlay, tell } from '../ui/notice.tsx'
 import { type Change, toAction, toCountsText, toFieldChanges, toRowName } from './words.ts'
 
 export interface Planned {
@@ -132,6 +133,34 @@ export function PlannedForm<Values extends Record<string, string>>(props: Planne
         {null}
       </Form>
     </Fragment>
+  )
+}
+
+/** It in a dialog, which closes once it is done. */
+export function PlannedDialog<Values extends Record<string, string>>({
+  title,
+  done,
+  onClose,
+  onDone = onClose,
+  ...props
+}: Omit<PlannedFormProps<Values>, 'onDone' | 'onCancel'> & {
+  title: string
+  /** What is told then. */
+  done: string
+  onClose(): void
+  onDone?: () => void
+}) {
+  return (
+    <Overlay title={title} onClose={onClose}>
+      <PlannedForm
+        {...props}
+        onDone={() => {
+          tell(done)
+          onDone()
+        }}
+        onCancel={onClose}
+      />
+    </Overlay>
   )
 }
 

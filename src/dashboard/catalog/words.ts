@@ -1,4 +1,5 @@
 /** What changes, or would, in the catalogue: row by row and field by field, in words. Pure. */
+import { AUDIT_WORDS } from '../../domain/changes.ts'
 import { isOfTokens } from '../../domain/usage.ts'
 import { type FieldChange, toExactCount, toPerMillion } from '../figures/figures.ts'
 import { toOriginWord } from '../upstreams/words.ts'
@@ -86,21 +87,10 @@ export function toCountsText({ created, updated, deleted }: Counts): string {
   return parts.join(', ') || 'nothing'
 }
 
-const DONE: Readonly<Record<string, string>> = {
-  'catalog.apply': 'Applied',
-  'catalog.revert': 'Reverted to',
-  'catalog.refresh': 'Refreshed from',
-  'catalog.keep': 'Kept',
-  'models.edit': 'Model changed',
-  'models.reset': 'Model given back',
-  'models.delete': 'Model removed',
-  'routes.set': 'Route set',
-  'routes.delete': 'Route removed',
-  'upstreams.create': 'Upstream added',
-  'upstreams.edit': 'Upstream changed',
-  'upstreams.delete': 'Upstream removed',
-}
+const WORDS: Readonly<Record<string, string>> = { ...AUDIT_WORDS, 'catalog.keep': 'kept what was there' }
 
-/** Why there is a version: `Applied: catalog.yaml`. */
-export const toVersionText = ({ action, subject }: { action: string; subject: string }): string =>
-  `${DONE[action] ?? action.replace('.', ': ')}: ${subject}`
+/** Why there is a version: `Applied the catalogue: catalog.yaml`. */
+export function toVersionText({ action, subject }: { action: string; subject: string }): string {
+  const words = WORDS[action] ?? action.replace('.', ': ')
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}: ${subject}`
+}

@@ -4,7 +4,7 @@
  */
 import type { KeyDocument } from '../../documents/key.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
-import { reloadAll, useLoaded } from '../api/loaded.ts'
+import { change, useLoaded } from '../api/loaded.ts'
 import { isMember, may } from '../api/session.ts'
 import { KEY_FORM, type Values } from './values.ts'
 import { DAYS, toDays } from './words.ts'
@@ -69,33 +69,27 @@ export const useLastRequests = (key: string) =>
   )
 
 /** With its secret, which no later answer has. */
-export async function makeKey(values: Values) {
+export function makeKey(values: Values) {
   const body = KEY_FORM.toBody(values, Date.now(), isMember())
-  const made = await ask(isMember() ? api.own.keys.post(body) : api.keys.post(body))
-  await reloadAll('keys')
-  return made
+  return change(ask(isMember() ? api.own.keys.post(body) : api.keys.post(body)), 'keys')
 }
 
 /** @param before as it was when its form was opened. */
-export async function editKey(before: KeyDocument, values: Values) {
+export function editKey(before: KeyDocument, values: Values) {
   const { id, revision } = before
   const key = isMember() ? api.own.keys({ id }) : api.keys({ id })
-  await ask(key.patch(KEY_FORM.toPatch(values, before, Date.now(), isMember()), ifMatch(revision)))
-  await reloadAll('keys')
+  return change(ask(key.patch(KEY_FORM.toPatch(values, before, Date.now(), isMember()), ifMatch(revision))), 'keys')
 }
 
 /** @param overlap how long what was there before still holds, such as `24h`. */
-export async function rotateKey(id: string, overlap: string) {
+export function rotateKey(id: string, overlap: string) {
   const key = isMember() ? api.own.keys({ id }) : api.keys({ id })
-  const made = await ask(key.rotate.post({ overlap }))
-  await reloadAll('keys')
-  return made
+  return change(ask(key.rotate.post({ overlap })), 'keys')
 }
 
-export async function revokeKey(id: string) {
+export function revokeKey(id: string) {
   const key = isMember() ? api.own.keys({ id }) : api.keys({ id })
-  await ask(key.revoke.post())
-  await reloadAll('keys')
+  return change(ask(key.revoke.post()), 'keys')
 }
 
 /** A model that whoever has the secret may ask, by the answer of the API that clients ask; null where there is none. */

@@ -10,6 +10,7 @@ import { Button, Id } from '../ui/controls.tsx'
 import { Columns, Fact, Latency, Money, nowMs, State, TimeFact, When } from '../ui/figure.tsx'
 import { EditForm, Form, SelectField, TextField, useForm, useOpened } from '../ui/form.tsx'
 import { FactsRoom, Overlay, tell, Unread } from '../ui/notice.tsx'
+import { FormDialog } from '../ui/resource.tsx'
 import { editKey, mayChangeKeys, revokeKey, rotateKey, useDays, useKey, useLastRequests } from './data.ts'
 import { SettableFacts, Spent } from './facts.tsx'
 import { SettableFields } from './fields.tsx'
@@ -210,21 +211,23 @@ function RotateDialog({ of: key, onClose }: { of: KeyDocument; onClose(): void }
 }
 
 /** Takes a key back, for good: whoever does it types its name, so that it is that one. */
-function RevokeDialog({ of: key, onClose }: { of: KeyDocument; onClose(): void }) {
-  const form = useForm({ name: '' }, async () => {
-    await revokeKey(key.id)
-    tell(`${key.name} is revoked.`)
-    onClose()
-  })
-  return (
-    <Overlay title={`Revoke ${key.name}`} onClose={onClose}>
-      <p>
-        Whoever uses it is refused from the next moment on. It cannot be undone; what it spent stays on record. If it
-        only leaked, <em>rotate</em> it instead.
-      </p>
-      <Form of={form} submit="Revoke it for good" kind="bad" isReady={form.values.value.name.trim() === key.name}>
-        <TextField of={form} name="name" label={`Type ${key.name} to confirm`} autoFocus />
-      </Form>
-    </Overlay>
-  )
-}
+const RevokeDialog = ({ of: key, onClose }: { of: KeyDocument; onClose(): void }) => (
+  <FormDialog
+    title={`Revoke ${key.name}`}
+    initial={{ name: '' }}
+    send={async () => {
+      await revokeKey(key.id)
+      return `${key.name} is revoked.`
+    }}
+    submit="Revoke it for good"
+    kind="bad"
+    isReady={({ name }) => name.trim() === key.name}
+    fields={(form) => <TextField of={form} name="name" label={`Type ${key.name} to confirm`} autoFocus />}
+    onClose={onClose}
+  >
+    <p>
+      Whoever uses it is refused from the next moment on. It cannot be undone; what it spent stays on record. If it only
+      leaked, <em>rotate</em> it instead.
+    </p>
+  </FormDialog>
+)

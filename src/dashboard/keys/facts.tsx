@@ -4,6 +4,7 @@ import type { KeyDocument } from '../../documents/key.ts'
 import { isLimit, type Limits } from '../../domain/limits.ts'
 import { columnOf, type FieldsOf, type Kind, namesOf } from '../../keys/definition.ts'
 import { Bar, Count, Fact, Money, None, When } from '../ui/figure.tsx'
+import { Headline } from '../ui/resource.tsx'
 import { BUDGET_KINDS, type Budgeted, toBudgetText, toLimitsText } from './words.ts'
 
 /** How much of a budget is spent. */
@@ -25,20 +26,12 @@ export const toBudgetShare = ({ budget_nano_usd, spent_nano_usd }: Budgeted) =>
 type Spending = Pick<KeyDocument, 'spent_month_nano_usd' | 'spent_total_nano_usd'>
 
 export const Spent = ({ of: { spent_month_nano_usd, spent_total_nano_usd } }: { of: Spending }) => (
-  <dl class="headline">
-    <div>
-      <dt>this month, UTC</dt>
-      <dd>
-        <Money nanoUsd={spent_month_nano_usd} />
-      </dd>
-    </div>
-    <div>
-      <dt>in all</dt>
-      <dd>
-        <Money nanoUsd={spent_total_nano_usd} />
-      </dd>
-    </div>
-  </dl>
+  <Headline
+    of={[
+      ['this month, UTC', <Money key="month" nanoUsd={spent_month_nano_usd} />],
+      ['in all', <Money key="all" nanoUsd={spent_total_nano_usd} />],
+    ]}
+  />
 )
 
 type Settable = Budgeted & Limits & { team?: string | null }

@@ -6,8 +6,9 @@ import { toHref } from '../address/address.ts'
 import { may, mayTry } from '../api/session.ts'
 import { isFree, toPerMillion, toPrices } from '../figures/figures.ts'
 import { Button } from '../ui/controls.tsx'
-import { Count, None, State, When } from '../ui/figure.tsx'
+import { Count, Fact, None, State, When } from '../ui/figure.tsx'
 import { FactsRoom, Overlay, Unread } from '../ui/notice.tsx'
+import { Headline } from '../ui/resource.tsx'
 import { useUpstreams } from '../upstreams/data.ts'
 import { TestButton } from '../upstreams/page.tsx'
 import { toOriginWord } from '../upstreams/words.ts'
@@ -29,7 +30,7 @@ export function ModelDrawer({ slug, onClose }: { slug: string; onClose(): void }
       {model && (
         <>
           <Standing of={model} />
-          <Headline of={model} />
+          <Figures of={model} />
           <section class="part">
             <h3>Routes</h3>
             <Ladder of={model} upstreams={upstreams} actions={may('editor') ? toTools(setOpen) : null} />
@@ -113,71 +114,37 @@ function Standing({ of: model }: { of: Model }) {
   )
 }
 
-const Headline = ({ of: { pricing, context_length } }: { of: Model }) => (
-  <dl class="headline">
-    {isFree(pricing) ? (
-      <div>
-        <dt>price</dt>
-        <dd>{pricing.length === 0 ? 'not known' : 'free'}</dd>
-      </div>
-    ) : (
-      <>
-        <div>
-          <dt>in, per million</dt>
-          <dd>
-            <PerMillion usd={pricing[0]?.prompt} />
-          </dd>
-        </div>
-        <div>
-          <dt>out, per million</dt>
-          <dd>
-            <PerMillion usd={pricing[0]?.completion} />
-          </dd>
-        </div>
-        {pricing[0]?.second !== undefined && (
-          <div>
-            <dt>a second</dt>
-            <dd>${pricing[0].second}</dd>
-          </div>
-        )}
-      </>
-    )}
-    <div>
-      <dt>context, tokens</dt>
-      <dd>
-        <Count count={context_length} />
-      </dd>
-    </div>
-  </dl>
-)
+const Figures = ({ of: { pricing, context_length } }: { of: Model }) => {
+  const [price] = pricing
+  const prices = [
+    ['in, per million', <PerMillion key="in" usd={price?.prompt} />],
+    ['out, per million', <PerMillion key="out" usd={price?.completion} />],
+    ...(price?.second === undefined ? [] : ([['a second', `$${price.second}`]] as const)),
+  ] as const
+  const none = [['price', pricing.length === 0 ? 'not known' : 'free']] as const
+  return (
+    <Headline
+      of={[...(isFree(pricing) ? none : prices), ['context, tokens', <Count key="context" count={context_length} />]]}
+    />
+  )
+}
 
 const Facts = ({ of: model }: { of: Model }) => (
   <section class="part">
     <h3>Facts</h3>
     <dl class="facts">
-      <dt>Can</dt>
-      <dd>{model.supported_features.map(toFeatureWord).join(', ') || 'nothing beyond answering'}</dd>
-      <dt>Takes</dt>
-      <dd>{model.input_modalities.join(', ')}</dd>
-      <dt>Gives</dt>
-      <dd>{model.output_modalities.join(', ')}</dd>
-      <dt>Answers</dt>
-      <dd>
+      <Fact name="Can">{model.supported_features.map(toFeatureWord).join(', ') || 'nothing beyond answering'}</Fact>
+      <Fact name="Takes">{model.input_modalities.join(', ')}</Fact>
+      <Fact name="Gives">{model.output_modalities.join(', ')}</Fact>
+      <Fact name="Answers">
         up to <Count count={model.max_output_length} /> tokens
-      </dd>
-      <dt>Listed</dt>
-      <dd>{model.listed ? 'yes' : 'no: it can be asked, and is left out of lists of models'}</dd>
-      {model.aliases.length > 0 && (
-        <>
-          <dt>Also called</dt>
-          <dd>{model.aliases.join(', ')}</dd>
-        </>
-      )}
-      <dt>From</dt>
-      <dd>
+      </Fact>
+      <Fact name="Listed">{model.listed ? 'yes' : 'no: it can be asked, and is left out of lists of models'}</Fact>
+      {model.aliases.length > 0 && <Fact name="Also called">{model.aliases.join(', ')}</Fact>}
+      <Fact name="From">
         {toOriginWord(model.origin)}
         {model.from_wildcard && ', by a wildcard'}
-      </dd>
+      </Fact>
     </dl>
   </section>
 )

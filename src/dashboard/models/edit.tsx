@@ -3,10 +3,10 @@
 import type { ShownRoute } from '../../documents/model.ts'
 import type { ShownUpstream } from '../../documents/upstream.ts'
 import { FEATURES } from '../../domain/models.ts'
-import { PlannedForm } from '../catalog/plan.tsx'
+import { PlannedDialog } from '../catalog/plan.tsx'
 import { toExactPrice } from '../figures/figures.ts'
 import { type FormState, SelectField, TextField, useOpened } from '../ui/form.tsx'
-import { Overlay, tell } from '../ui/notice.tsx'
+import { YesNoField } from '../ui/resource.tsx'
 import { deleteRoute, editModel, type Model, resetModel, setRoute } from './data.ts'
 import {
   type ModelValues,
@@ -28,19 +28,15 @@ interface EditProps {
 export function EditModel({ of, onClose }: EditProps) {
   const model = useOpened(of)
   return (
-    <Overlay title={`Edit ${model.slug}`} onClose={onClose}>
-      <PlannedForm
-        initial={toModelValues(model)}
-        send={(values, isPlan) => editModel(model, values, isPlan)}
-        fields={(form) => <Fields form={form} of={model} />}
-        apply="Change it"
-        onDone={() => {
-          tell(`${model.slug} is changed. What is asked from now on costs what it says now.`)
-          onClose()
-        }}
-        onCancel={onClose}
-      />
-    </Overlay>
+    <PlannedDialog
+      title={`Edit ${model.slug}`}
+      initial={toModelValues(model)}
+      send={(values, isPlan) => editModel(model, values, isPlan)}
+      fields={(form) => <Fields form={form} of={model} />}
+      apply="Change it"
+      done={`${model.slug} is changed. What is asked from now on costs what it says now.`}
+      onClose={onClose}
+    />
   )
 }
 
@@ -57,24 +53,8 @@ const Fields = ({ form, of: { origin, pricing } }: { form: FormState<ModelValues
     </div>
     <FeatureFields form={form} />
     <div class="fields">
-      <SelectField
-        of={form}
-        name="enabled"
-        label="Can be asked"
-        options={[
-          ['yes', 'Yes'],
-          ['no', 'No: it is disabled'],
-        ]}
-      />
-      <SelectField
-        of={form}
-        name="listed"
-        label="In lists of models"
-        options={[
-          ['yes', 'Yes'],
-          ['no', 'No'],
-        ]}
-      />
+      <YesNoField of={form} name="enabled" label="Can be asked" no="No: it is disabled" />
+      <YesNoField of={form} name="listed" label="In lists of models" />
     </div>
   </>
 )
@@ -103,24 +83,20 @@ function FeatureFields({ form }: { form: FormState<ModelValues> }) {
 export function ResetModel({ of, onClose }: EditProps) {
   const model = useOpened(of)
   return (
-    <Overlay title={`Give ${model.slug} back`} onClose={onClose}>
-      <PlannedForm
-        initial={{}}
-        send={(_, isPlan) => resetModel(model, isPlan)}
-        fields={() => (
-          <p>
-            It and its routes become what they were before they were changed by hand, and a catalogue's file that names
-            it has its way again.
-          </p>
-        )}
-        apply="Give it back"
-        onDone={() => {
-          tell(`${model.slug} is what it was.`)
-          onClose()
-        }}
-        onCancel={onClose}
-      />
-    </Overlay>
+    <PlannedDialog
+      title={`Give ${model.slug} back`}
+      initial={{}}
+      send={(_, isPlan) => resetModel(model, isPlan)}
+      fields={() => (
+        <p>
+          It and its routes become what they were before they were changed by hand, and a catalogue's file that names it
+          has its way again.
+        </p>
+      )}
+      apply="Give it back"
+      done={`${model.slug} is what it was.`}
+      onClose={onClose}
+    />
   )
 }
 
@@ -133,19 +109,15 @@ interface RouteProps {
 }
 
 export const RouteDialog = ({ of: model, route, upstreams, onClose }: RouteProps) => (
-  <Overlay title={route === null ? `New route of ${model.slug}` : `Route to ${route.upstream}`} onClose={onClose}>
-    <PlannedForm
-      initial={route === null ? toNewRoute(model, upstreams[0]?.id ?? '') : toRouteValues(route)}
-      send={(values, isPlan) => setRoute(model.slug, values, route, isPlan)}
-      fields={(form) => <RouteFields form={form} route={route} upstreams={upstreams} />}
-      apply={route === null ? 'Add it' : 'Change it'}
-      onDone={() => {
-        tell(`The routes of ${model.slug} are changed.`)
-        onClose()
-      }}
-      onCancel={onClose}
-    />
-  </Overlay>
+  <PlannedDialog
+    title={route === null ? `New route of ${model.slug}` : `Route to ${route.upstream}`}
+    initial={route === null ? toNewRoute(model, upstreams[0]?.id ?? '') : toRouteValues(route)}
+    send={(values, isPlan) => setRoute(model.slug, values, route, isPlan)}
+    fields={(form) => <RouteFields form={form} route={route} upstreams={upstreams} />}
+    apply={route === null ? 'Add it' : 'Change it'}
+    done={`The routes of ${model.slug} are changed.`}
+    onClose={onClose}
+  />
 )
 
 type FieldsProps = Pick<RouteProps, 'route' | 'upstreams'> & { form: FormState<RouteValues> }
@@ -190,37 +162,25 @@ const RouteFields = ({ form, route, upstreams }: FieldsProps) => (
       ]}
     />
     {form.values.value.price === 'own' && <PriceFields form={form} />}
-    <SelectField
-      of={form}
-      name="enabled"
-      label="In use"
-      options={[
-        ['yes', 'Yes'],
-        ['no', 'No: it is not asked'],
-      ]}
-    />
+    <YesNoField of={form} name="enabled" label="In use" no="No: it is not asked" />
   </>
 )
 
 export const RemoveRoute = ({ of: { slug }, route, onClose }: { of: Model; route: ShownRoute; onClose(): void }) => (
-  <Overlay title={`Remove the route to ${route.upstream}`} onClose={onClose}>
-    <PlannedForm
-      initial={{}}
-      send={(_, isPlan) => deleteRoute(slug, route, isPlan)}
-      fields={() => (
-        <p>
-          {slug} is not asked at {route.upstream} as {route.upstream_model} any more.
-        </p>
-      )}
-      apply="Remove it"
-      kind="bad"
-      onDone={() => {
-        tell(`The route of ${slug} to ${route.upstream} is removed.`)
-        onClose()
-      }}
-      onCancel={onClose}
-    />
-  </Overlay>
+  <PlannedDialog
+    title={`Remove the route to ${route.upstream}`}
+    initial={{}}
+    send={(_, isPlan) => deleteRoute(slug, route, isPlan)}
+    fields={() => (
+      <p>
+        {slug} is not asked at {route.upstream} as {route.upstream_model} any more.
+      </p>
+    )}
+    apply="Remove it"
+    kind="bad"
+    done={`The route of ${slug} to ${route.upstream} is removed.`}
+    onClose={onClose}
+  />
 )
 
 const PriceFields = <Values extends PriceValues & Record<string, string>>({ form }: { form: FormState<Values> }) => (

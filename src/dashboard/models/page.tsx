@@ -1,7 +1,6 @@
 /** Models: all of the catalogue, searched and filtered by what the address says, and the drawer of one. */
 
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
 import type { ShownModel } from '../../documents/model.ts'
 import type { ShownUpstream } from '../../documents/upstream.ts'
 import { toFigureText } from '../../domain/model-server.ts'
@@ -11,7 +10,8 @@ import { Page } from '../shell/page.tsx'
 import { ButtonLink, Code } from '../ui/controls.tsx'
 import { Count, None, State } from '../ui/figure.tsx'
 import { Empty, Unread } from '../ui/notice.tsx'
-import { Choice, type Column, ListFoot, More, SearchFilter, STEP, Table } from '../ui/table.tsx'
+import { List } from '../ui/resource.tsx'
+import { Choice, type Column } from '../ui/table.tsx'
 import { useUpstreams } from '../upstreams/data.ts'
 import { useModels } from './data.ts'
 import { ModelDrawer, Price } from './drawer.tsx'
@@ -32,7 +32,7 @@ export function ModelsPage() {
   return (
     <Page title="Models" actions={<ButtonLink href={toHref('/models/catalog')}>The catalogue</ButtonLink>}>
       <Unread of={models} problem={problem} retry={reload} />
-      {models !== null && (models.length === 0 ? <NoModels /> : <List models={models} />)}
+      {models !== null && (models.length === 0 ? <NoModels /> : <Models models={models} />)}
       {open !== null && <ModelDrawer key={open} slug={open} onClose={() => setQuery({ model: null })} />}
     </Page>
   )
@@ -71,39 +71,35 @@ const FEATURES = [
   ['embeddings', 'embeddings'],
 ] as const
 
-function List({ models }: { models: readonly ShownModel[] }) {
-  const [most, setMost] = useState(STEP)
+function Models({ models }: { models: readonly ShownModel[] }) {
   const read = (name: string) => query.value.get(name) ?? ''
   const filter = { search: read('search'), state: read('state'), upstream: read('upstream'), feature: read('feature') }
   const shown = filterModels(models, filter)
   const upstreams = [...new Set(models.flatMap(({ routes }) => routes.map(({ upstream }) => upstream)))].sort()
   return (
-    <>
-      <search class="filters">
-        <SearchFilter what="models" />
-        <Choice name="state" label="State" value={filter.state} options={STATES} />
-        {upstreams.length > 1 && (
-          <Choice
-            name="upstream"
-            label="Upstream"
-            value={filter.upstream}
-            options={[['', 'On any upstream'], ...upstreams.map((one) => [one, one] as const)]}
-          />
-        )}
-        <Choice name="feature" label="What they can" value={filter.feature} options={FEATURES} />
-      </search>
-      {shown.length > 0 ? (
-        <Table caption="Models" columns={COLUMNS} rows={shown} idOf={({ slug }) => slug} most={most} />
-      ) : (
-        <p class="dim">
-          No model is like that. <a href={toHref('/models')}>Show all of them</a>
-        </p>
-      )}
-      <ListFoot shown={shown.length} all={models.length}>
-        . Prices are for a million tokens.
-      </ListFoot>
-      <More rows={shown.length} most={most} setMost={setMost} />
-    </>
+    <List
+      what="models"
+      columns={COLUMNS}
+      rows={shown}
+      all={models.length}
+      idOf={({ slug }) => slug}
+      filters={
+        <>
+          <Choice name="state" label="State" value={filter.state} options={STATES} />
+          {upstreams.length > 1 && (
+            <Choice
+              name="upstream"
+              label="Upstream"
+              value={filter.upstream}
+              options={[['', 'On any upstream'], ...upstreams.map((one) => [one, one] as const)]}
+            />
+          )}
+          <Choice name="feature" label="What they can" value={filter.feature} options={FEATURES} />
+        </>
+      }
+      none={['No model is like that.', '/models', 'Show all of them']}
+      foot=". Prices are for a million tokens."
+    />
   )
 }
 

@@ -13,7 +13,8 @@ import { Page } from '../shell/page.tsx'
 import { Copyable } from '../ui/controls.tsx'
 import { Bar, Columns, Count, Money, nowMs, State } from '../ui/figure.tsx'
 import { Empty, FactsRoom, Unread } from '../ui/notice.tsx'
-import { type Column, ListFoot, SearchFilter, searched, Table } from '../ui/table.tsx'
+import { Headline, List } from '../ui/resource.tsx'
+import { type Column, searched, Table } from '../ui/table.tsx'
 
 const FRESH_MS = 15_000
 const USAGE_MS = 30_000
@@ -101,24 +102,16 @@ const NoModels = () => (
   </Empty>
 )
 
-function Models({ models }: { models: readonly Model[] }) {
-  const shown = models.filter(({ id, name }) => hasWords([id, name], searched()))
-  return (
-    <>
-      <search class="filters">
-        <SearchFilter what="models" />
-      </search>
-      {shown.length > 0 ? (
-        <Table caption="Models" columns={MODEL_COLUMNS} rows={shown} idOf={({ id }) => id} />
-      ) : (
-        <p class="dim">
-          No model has that in its name. <a href={toHref('/models')}>Show all</a>
-        </p>
-      )}
-      <ListFoot shown={shown.length} all={models.length} />
-    </>
-  )
-}
+const Models = ({ models }: { models: readonly Model[] }) => (
+  <List
+    what="models"
+    columns={MODEL_COLUMNS}
+    rows={models.filter(({ id, name }) => hasWords([id, name], searched()))}
+    all={models.length}
+    idOf={({ id }) => id}
+    none={['No model has that in its name.', '/models', 'Show all']}
+  />
+)
 
 const useUsage = (wanted: Wanted) =>
   useLoaded(`own/usage?${JSON.stringify(wanted)}`, () => readUsage(wanted), { everyMs: USAGE_MS })
@@ -168,28 +161,18 @@ const Nothing = ({ of: { text } }: { of: Range }) => (
 
 const Shown = ({ of: usage }: { of: Usage }) => (
   <div class="sections">
-    <dl class="headline">
-      <div>
-        <dt>cost</dt>
-        <dd>
-          <Money nanoUsd={usage.total.costNanoUsd} isEstimated={usage.total.isEstimated} />
-        </dd>
-      </div>
-      <div>
-        <dt>requests</dt>
-        <dd>
-          <a href={toRequests(usage.range)}>
+    <Headline
+      of={[
+        ['cost', <Money key="cost" nanoUsd={usage.total.costNanoUsd} isEstimated={usage.total.isEstimated} />],
+        [
+          'requests',
+          <a key="requests" href={toRequests(usage.range)}>
             <Count count={usage.total.requests} />
-          </a>
-        </dd>
-      </div>
-      <div>
-        <dt>tokens</dt>
-        <dd>
-          <Count count={usage.tokens} />
-        </dd>
-      </div>
-    </dl>
+          </a>,
+        ],
+        ['tokens', <Count key="tokens" count={usage.tokens} />],
+      ]}
+    />
     <OverTime of={usage} />
     <Shares title="By key" name="key" rows={usage.keys} range={usage.range} />
     <Shares title="By model" name="model" rows={usage.models} range={usage.range} />

@@ -1,7 +1,7 @@
 /** What owners read of those who sign in, and what they have done; and what everybody reads of their own sessions. */
 import type { Role } from '../../domain/roles.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
-import { reloadAll, useLoaded } from '../api/loaded.ts'
+import { change, useLoaded } from '../api/loaded.ts'
 import { toChangedFields } from '../keys/values.ts'
 
 const FRESH_MS = 15_000
@@ -31,40 +31,23 @@ const toBody = ({ role, team }: PersonValues) => ({
 })
 
 /** With the code that lets them set a password, which no later answer has. */
-export async function invite({ name, ...values }: PersonValues & { name: string }) {
-  const invited = await ask(api.admins.post({ name: name.trim(), ...toBody(values) }))
-  await reloadAll('people')
-  return invited
-}
+export const invite = ({ name, ...values }: PersonValues & { name: string }) =>
+  change(ask(api.admins.post({ name: name.trim(), ...toBody(values) })), 'people')
 
 /** @param before as they were when the form was opened. */
-export async function editPerson({ id, revision, role, team_id }: Person, values: PersonValues) {
+export function editPerson({ id, revision, role, team_id }: Person, values: PersonValues) {
   const body = toChangedFields(toBody(values), { role, team: team_id })
-  const edited = await ask(api.admins({ id }).patch(body, ifMatch(revision)))
-  await Promise.all([reloadAll('people'), reloadAll('keys')])
-  return edited
+  return change(ask(api.admins({ id }).patch(body, ifMatch(revision))), 'people', 'keys')
 }
 
 /** @param before as they were when that was asked. */
-export async function disable({ id, revision }: Person, disabled: boolean) {
-  const edited = await ask(api.admins({ id }).patch({ disabled }, ifMatch(revision)))
-  await Promise.all([reloadAll('people'), reloadAll('sessions'), reloadAll('keys')])
-  return edited
-}
+export const disable = ({ id, revision }: Person, disabled: boolean) =>
+  change(ask(api.admins({ id }).patch({ disabled }, ifMatch(revision))), 'people', 'sessions', 'keys')
 
 /** Once more, with a new code. */
-export async function inviteAgain(id: string) {
-  const coded = await ask(api.admins({ id }).invite.post())
-  await reloadAll('people')
-  return coded
-}
+export const inviteAgain = (id: string) => change(ask(api.admins({ id }).invite.post()), 'people')
 
-export async function endSession(id: string) {
-  await ask(api.sessions({ id }).delete())
-  await reloadAll('sessions')
-}
+export const endSession = (id: string) => change(ask(api.sessions({ id }).delete()), 'sessions')
 
-export async function changePassword(values: { old: string; password: string }) {
-  await ask(api.password.post(values))
-  await reloadAll('sessions')
-}
+export const changePassword = (values: { old: string; password: string }) =>
+  change(ask(api.password.post(values)), 'sessions')

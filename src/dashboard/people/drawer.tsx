@@ -7,6 +7,7 @@ import { Button, Code, Id, Secret } from '../ui/controls.tsx'
 import { Fact, State, TimeFact, When } from '../ui/figure.tsx'
 import { EditForm, Form, type FormState, SelectField, useForm, useOpened } from '../ui/form.tsx'
 import { Overlay, Problem, tell } from '../ui/notice.tsx'
+import { FormDialog } from '../ui/resource.tsx'
 import {
   disable,
   editPerson,
@@ -172,23 +173,19 @@ function InviteDialog({ of: person, onClose }: DialogProps) {
 
 function DisableDialog({ of, onClose }: DialogProps) {
   const person = useOpened(of)
-  const form = useForm({}, async () => {
+  const send = async () => {
     const { keys_revoked: revoked } = await disable(person, true)
     const also = revoked === 0 ? '' : `, and ${revoked === 1 ? 'their key is' : `their ${revoked} keys are`} revoked`
-    tell(`${person.name} may not sign in any more${also}.`)
-    onClose()
-  })
+    return `${person.name} may not sign in any more${also}.`
+  }
   return (
-    <Overlay title={`Disable ${person.name}`} onClose={onClose}>
+    <FormDialog title={`Disable ${person.name}`} initial={{}} send={send} submit="Disable" kind="bad" onClose={onClose}>
       <p>
         Their sessions end at once.
         {person.role === 'member' && ' Keys of their own are revoked, for good.'} They can be enabled again; what they
         did stays on record.
       </p>
-      <Form of={form} submit="Disable" kind="bad">
-        {null}
-      </Form>
-    </Overlay>
+    </FormDialog>
   )
 }
 

@@ -9,7 +9,8 @@ import { ButtonLink, Code } from '../ui/controls.tsx'
 import { None, State, When } from '../ui/figure.tsx'
 import { TextField, useForm } from '../ui/form.tsx'
 import { announce, Empty, Unread } from '../ui/notice.tsx'
-import { type Column, ListFoot, SearchFilter, searched, Table } from '../ui/table.tsx'
+import { List } from '../ui/resource.tsx'
+import { type Column, searched } from '../ui/table.tsx'
 import { invite, NEW_PERSON, type Person, usePeople, useSessions } from './data.ts'
 import { Coded, isMe, PersonDrawer, PersonFields } from './drawer.tsx'
 import { STATUS_KINDS } from './words.ts'
@@ -29,7 +30,7 @@ export function PeoplePage() {
       <Unread of={people} problem={problem} retry={reload} />
       {people !== null && (
         <div class="sections">
-          <List people={people} />
+          <Everybody people={people} />
           {!havePasswords ? (
             <p class="dim">
               People come through your identity provider: what it says of them decides on their role. Passwords, and so
@@ -57,7 +58,7 @@ const OnlyYou = () => (
   </Empty>
 )
 
-function List({ people }: { people: readonly Person[] }) {
+function Everybody({ people }: { people: readonly Person[] }) {
   const teams = new Map(useTeams().data?.map(({ id, name }) => [id, name]))
   const teamOf = ({ team_id }: Person) => teams.get(team_id ?? '') ?? ''
   const seen = new Map<string, number>()
@@ -109,17 +110,14 @@ function List({ people }: { people: readonly Person[] }) {
   const shown = people.filter((one) => hasWords([one.id, one.name, one.role, one.status, teamOf(one)], searched()))
   return (
     <div>
-      <search class="filters">
-        <SearchFilter what="people" />
-      </search>
-      {shown.length > 0 ? (
-        <Table caption="People" columns={columns} rows={shown} idOf={({ id }) => id} />
-      ) : (
-        <p class="dim">
-          Nobody has these words. <a href={toHref('/people')}>Show all</a>
-        </p>
-      )}
-      <ListFoot shown={shown.length} all={people.length} />
+      <List
+        what="people"
+        columns={columns}
+        rows={shown}
+        all={people.length}
+        idOf={({ id }) => id}
+        none={['Nobody has these words.', '/people', 'Show all']}
+      />
     </div>
   )
 }

@@ -1,6 +1,6 @@
 /** What the pages of the server's settings read, and what they have done. */
 import { api, ask, ifMatch } from '../api/client.ts'
-import { reloadAll, useLoaded } from '../api/loaded.ts'
+import { change, useLoaded } from '../api/loaded.ts'
 import { toExpiry } from '../keys/values.ts'
 
 /** Each with the revision of all of them. */
@@ -13,10 +13,8 @@ export const useSettings = () =>
 export type Setting = NonNullable<ReturnType<typeof useSettings>['data']>[number]
 
 /** @param text null: its default. */
-export async function editSetting({ name, revision }: Setting, text: string | null) {
-  await ask(api.settings.patch({ [name]: text }, ifMatch(revision)))
-  await reloadAll('settings')
-}
+export const editSetting = ({ name, revision }: Setting, text: string | null) =>
+  change(ask(api.settings.patch({ [name]: text }, ifMatch(revision))), 'settings')
 
 const STATUS_MS = 5_000
 
@@ -35,10 +33,7 @@ export const useBackups = () =>
     { everyMs: BACKUPS_MS },
   )
 
-export async function makeBackup() {
-  await ask(api.backups.post())
-  await reloadAll('backups')
-}
+export const makeBackup = () => change(ask(api.backups.post()), 'backups')
 
 export const useTokens = () => useLoaded('tokens', async () => (await ask(api.tokens.get())).tokens)
 
@@ -52,15 +47,10 @@ interface TokenValues {
 }
 
 /** With its secret, which no later answer has. */
-export async function makeToken({ name, scope, ...ends }: TokenValues) {
+export function makeToken({ name, scope, ...ends }: TokenValues) {
   const expiresMs = toExpiry(ends, Date.now()) ?? null
   const body = { name: name.trim(), scope: scope === 'write' ? ('write' as const) : ('read' as const) }
-  const made = await ask(api.tokens.post({ ...body, expires_ms: expiresMs }))
-  await reloadAll('tokens')
-  return made
+  return change(ask(api.tokens.post({ ...body, expires_ms: expiresMs })), 'tokens')
 }
 
-export async function revokeToken(id: string) {
-  await ask(api.tokens({ id }).revoke.post())
-  await reloadAll('tokens')
-}
+export const revokeToken = (id: string) => change(ask(api.tokens({ id }).revoke.post()), 'tokens')

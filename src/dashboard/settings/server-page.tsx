@@ -1,8 +1,9 @@
 /** How the server is doing: whether all is well and, where it is not, why and what to do. */
 
 import { Button, Code } from '../ui/controls.tsx'
-import { Count, State, When } from '../ui/figure.tsx'
+import { Count, Fact, State, TimeFact, When } from '../ui/figure.tsx'
 import { announce, Empty, FactsRoom, RowsRoom, tell, Unread } from '../ui/notice.tsx'
+import { Headline } from '../ui/resource.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { makeBackup, useBackups, useStatus } from './data.ts'
 import { SettingsFrame } from './page.tsx'
@@ -20,24 +21,13 @@ export function ServerPage() {
       {status !== null && (
         <div class="sections">
           <Wellbeing of={status} />
-          <dl class="headline">
-            <div>
-              <dt>requests under way</dt>
-              <dd>
-                <Count count={status.in_flight} />
-              </dd>
-            </div>
-            <div>
-              <dt>memory for them</dt>
-              <dd>{toBytes(status.buffered_bytes)}</dd>
-            </div>
-            <div>
-              <dt>rows that wait for the database</dt>
-              <dd>
-                <Count count={status.waiting} />
-              </dd>
-            </div>
-          </dl>
+          <Headline
+            of={[
+              ['requests under way', <Count key="requests" count={status.in_flight} />],
+              ['memory for them', toBytes(status.buffered_bytes)],
+              ['rows that wait for the database', <Count key="rows" count={status.waiting} />],
+            ]}
+          />
           <section class="panel narrow">
             <h2>Facts</h2>
             <Facts of={status} />
@@ -83,26 +73,17 @@ function Wellbeing({ of: { readiness, checks } }: { of: Status }) {
 
 const Facts = ({ of: { version, url, started_ms, disk, backups, lost } }: { of: Status }) => (
   <dl class="facts">
-    <dt>Version</dt>
-    <dd>{version}</dd>
-    <dt>Serves</dt>
-    <dd>
+    <Fact name="Version">{version}</Fact>
+    <Fact name="Serves">
       <code>{url}</code>
-    </dd>
-    <dt>Since</dt>
-    <dd>
-      <When ms={started_ms} />
-    </dd>
+    </Fact>
+    <TimeFact name="Since" ms={started_ms} />
     {lost !== null && (
-      <>
-        <dt>Lost</dt>
-        <dd>
-          <State kind="bad">the {lost} is gone from the data folder</State>
-        </dd>
-      </>
+      <Fact name="Lost">
+        <State kind="bad">the {lost} is gone from the data folder</State>
+      </Fact>
     )}
-    <dt>Data</dt>
-    <dd>
+    <Fact name="Data">
       {disk === null ? (
         'not measured yet'
       ) : (
@@ -112,9 +93,8 @@ const Facts = ({ of: { version, url, started_ms, disk, backups, lost } }: { of: 
           disk
         </p>
       )}
-    </dd>
-    <dt>Backups</dt>
-    <dd>
+    </Fact>
+    <Fact name="Backups">
       {backups.newest_ms === null ? (
         'none yet'
       ) : (
@@ -123,7 +103,7 @@ const Facts = ({ of: { version, url, started_ms, disk, backups, lost } }: { of: 
         </>
       )}
       {backups.failed !== null && <p class="state bad">{backups.failed}</p>}
-    </dd>
+    </Fact>
   </dl>
 )
 

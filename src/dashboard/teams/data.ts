@@ -1,7 +1,7 @@
 /** What the pages of teams read, and what they have done. After a change, what is open is read again. */
 import type { TeamDocument } from '../../documents/key.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
-import { reloadAll, useLoaded } from '../api/loaded.ts'
+import { change, useLoaded } from '../api/loaded.ts'
 import { isMember } from '../api/session.ts'
 import { TEAM_FORM, type Values } from '../keys/values.ts'
 
@@ -15,15 +15,14 @@ export const useTeams = () =>
 export const useTeam = (id: string) =>
   useLoaded(`teams/${id}`, () => ask(api.teams({ id }).get()), { everyMs: FRESH_MS })
 
-export async function makeTeam(values: Values) {
-  const made = await ask(api.teams.post(TEAM_FORM.toBody(values, Date.now())))
-  await reloadAll('teams')
-  return made
-}
+export const makeTeam = (values: Values) => change(ask(api.teams.post(TEAM_FORM.toBody(values, Date.now()))), 'teams')
 
 /** @param before as it was when its form was opened. */
-export async function editTeam(before: TeamDocument, values: Values) {
+export function editTeam(before: TeamDocument, values: Values) {
   const { id, revision } = before
-  await ask(api.teams({ id }).patch(TEAM_FORM.toPatch(values, before, Date.now()), ifMatch(revision)))
-  await Promise.all([reloadAll('teams'), reloadAll('keys')])
+  return change(
+    ask(api.teams({ id }).patch(TEAM_FORM.toPatch(values, before, Date.now()), ifMatch(revision))),
+    'teams',
+    'keys',
+  )
 }

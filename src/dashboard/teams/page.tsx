@@ -14,7 +14,8 @@ import { Button, ButtonLink, Code, Id } from '../ui/controls.tsx'
 import { Money, None, State, TimeFact } from '../ui/figure.tsx'
 import { EditForm, useForm, useOpened } from '../ui/form.tsx'
 import { Empty, FactsRoom, Overlay, tell, Unread } from '../ui/notice.tsx'
-import { type Column, ListFoot, SearchFilter, searched, Table } from '../ui/table.tsx'
+import { List } from '../ui/resource.tsx'
+import { type Column, searched } from '../ui/table.tsx'
 import { editTeam, makeTeam, useTeam, useTeams } from './data.ts'
 
 const newTeam = () =>
@@ -30,28 +31,21 @@ export function TeamsPage() {
   return (
     <Page title="Teams" actions={teams !== null && teams.length > 0 && newTeam()}>
       <Unread of={teams} problem={problem} retry={reload} />
-      {teams !== null && (teams.length === 0 ? <NoTeams /> : <List teams={teams} />)}
+      {teams !== null &&
+        (teams.length === 0 ? (
+          <NoTeams />
+        ) : (
+          <List
+            what="teams"
+            columns={COLUMNS}
+            rows={teams.filter(({ id, name, models }) => hasWords([id, name, ...models], searched()))}
+            all={teams.length}
+            idOf={({ id }) => id}
+            none={['No team has these words.', '/teams', 'Show all']}
+          />
+        ))}
       {opened !== null && <TeamDrawer key={opened} id={opened} onClose={() => setQuery({ team: null })} />}
     </Page>
-  )
-}
-
-function List({ teams }: { teams: readonly TeamDocument[] }) {
-  const shown = teams.filter(({ id, name, models }) => hasWords([id, name, ...models], searched()))
-  return (
-    <>
-      <search class="filters">
-        <SearchFilter what="teams" />
-      </search>
-      {shown.length > 0 ? (
-        <Table caption="Teams" columns={COLUMNS} rows={shown} idOf={({ id }) => id} />
-      ) : (
-        <p class="dim">
-          No team has these words. <a href={toHref('/teams')}>Show all</a>
-        </p>
-      )}
-      <ListFoot shown={shown.length} all={teams.length} />
-    </>
   )
 }
 

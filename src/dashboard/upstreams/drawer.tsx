@@ -3,13 +3,13 @@ import { useState } from 'preact/hooks'
 import type { ShownUpstream } from '../../documents/upstream.ts'
 import { toHref } from '../address/address.ts'
 import { may } from '../api/session.ts'
-import { PlannedForm } from '../catalog/plan.tsx'
+import { PlannedDialog } from '../catalog/plan.tsx'
 import { toLatency } from '../figures/figures.ts'
 import { toLimitsText } from '../keys/words.ts'
 import { Button } from '../ui/controls.tsx'
-import { State, When } from '../ui/figure.tsx'
+import { Fact, State, When } from '../ui/figure.tsx'
 import { useOpened } from '../ui/form.tsx'
-import { FactsRoom, Overlay, Problem, tell, Unread } from '../ui/notice.tsx'
+import { FactsRoom, Overlay, Problem, Unread } from '../ui/notice.tsx'
 import { deleteUpstream, editUpstream, useFailures, useUpstreams } from './data.ts'
 import { Moving, UpstreamFields } from './fields.tsx'
 import { Strip, TestButton } from './page.tsx'
@@ -128,19 +128,19 @@ function Facts({ of: upstream }: { of: ShownUpstream }) {
     <section class="part">
       <h3>How it is set up</h3>
       <dl class="facts">
-        <dt>Address</dt>
-        <dd>{server ? 'started here' : base_url === null ? 'within this server' : <code>{base_url}</code>}</dd>
-        {server && <dt>Its server</dt>}
+        <Fact name="Address">
+          {server ? 'started here' : base_url === null ? 'within this server' : <code>{base_url}</code>}
+        </Fact>
         {server && (
-          <dd>
+          <Fact name="Its server">
             <State kind={toServer(server).kind}>{toServer(server).word}</State>
             {server.reason !== null && <p class="under">{server.reason}</p>}
-          </dd>
+          </Fact>
         )}
-        <dt>Provider</dt>
-        <dd>{preset === null ? `any that speaks the ${dialect} dialect` : `${preset} (${dialect})`}</dd>
-        <dt>Credential</dt>
-        <dd>
+        <Fact name="Provider">
+          {preset === null ? `any that speaks the ${dialect} dialect` : `${preset} (${dialect})`}
+        </Fact>
+        <Fact name="Credential">
           {credential === null ? word : credentials.length < 2 ? <State kind={kind}>{word}</State> : null}
           {credentials.length > 1 && (
             <ul class="targets">
@@ -155,19 +155,15 @@ function Facts({ of: upstream }: { of: ShownUpstream }) {
               })}
             </ul>
           )}
-        </dd>
-        <dt>Local</dt>
-        <dd>{local ? 'yes: it costs nothing, and keys for local models may use it' : 'no'}</dd>
-        <dt>Limits</dt>
-        <dd>{toLimitsText(upstream.limits) || 'none'}</dd>
-        <dt>Deadlines</dt>
-        <dd>
+        </Fact>
+        <Fact name="Local">{local ? 'yes: it costs nothing, and keys for local models may use it' : 'no'}</Fact>
+        <Fact name="Limits">{toLimitsText(upstream.limits) || 'none'}</Fact>
+        <Fact name="Deadlines">
           headers {toLatency(deadlines.headers_ms)}, first token {toLatency(deadlines.first_token_ms)}, between tokens{' '}
           {toLatency(deadlines.idle_ms)}, all of a stream {toLatency(deadlines.total_ms)}, of a whole answer{' '}
           {toLatency(deadlines.total_whole_ms)}
-        </dd>
-        <dt>From</dt>
-        <dd>{toOriginWord(origin)}</dd>
+        </Fact>
+        <Fact name="From">{toOriginWord(origin)}</Fact>
       </dl>
     </section>
   )
@@ -231,20 +227,16 @@ interface ChangeProps {
 function EditUpstream({ of, onClose }: ChangeProps) {
   const upstream = useOpened(of)
   return (
-    <Overlay title={`Edit ${upstream.id}`} onClose={onClose}>
-      <PlannedForm
-        initial={toUpstreamValues(upstream)}
-        send={(values, isPlan) => editUpstream(upstream, values, isPlan)}
-        fields={(form) => <UpstreamFields form={form} before={upstream} />}
-        warn={(values) => losesCredential(values, upstream) && <Moving of={upstream} />}
-        apply="Change it"
-        onDone={() => {
-          tell(`${upstream.id} is changed.`)
-          onClose()
-        }}
-        onCancel={onClose}
-      />
-    </Overlay>
+    <PlannedDialog
+      title={`Edit ${upstream.id}`}
+      initial={toUpstreamValues(upstream)}
+      send={(values, isPlan) => editUpstream(upstream, values, isPlan)}
+      fields={(form) => <UpstreamFields form={form} before={upstream} />}
+      warn={(values) => losesCredential(values, upstream) && <Moving of={upstream} />}
+      apply="Change it"
+      done={`${upstream.id} is changed.`}
+      onClose={onClose}
+    />
   )
 }
 
@@ -253,24 +245,21 @@ function RemoveUpstream({ of, onClose, onGone }: ChangeProps & { onGone(): void 
   const upstream = useOpened(of)
   const { id } = upstream
   return (
-    <Overlay title={`Remove ${id}`} onClose={onClose}>
-      <PlannedForm
-        initial={{}}
-        send={(_, isPlan) => deleteUpstream(upstream, isPlan)}
-        fields={() => (
-          <p>
-            Its credential goes, and every route that leads to it. What was asked of it stays on record. To keep it for
-            later, edit it to be out of use instead.
-          </p>
-        )}
-        apply={`Remove ${id}`}
-        kind="bad"
-        onDone={() => {
-          tell(`${id} is removed.`)
-          onGone()
-        }}
-        onCancel={onClose}
-      />
-    </Overlay>
+    <PlannedDialog
+      title={`Remove ${id}`}
+      initial={{}}
+      send={(_, isPlan) => deleteUpstream(upstream, isPlan)}
+      fields={() => (
+        <p>
+          Its credential goes, and every route that leads to it. What was asked of it stays on record. To keep it for
+          later, edit it to be out of use instead.
+        </p>
+      )}
+      apply={`Remove ${id}`}
+      kind="bad"
+      done={`${id} is removed.`}
+      onClose={onClose}
+      onDone={onGone}
+    />
   )
 }

@@ -7,6 +7,7 @@ import { Page } from '../shell/page.tsx'
 import { Icon } from '../ui/controls.tsx'
 import { type FormState, SelectField, TextField } from '../ui/form.tsx'
 import { tell } from '../ui/notice.tsx'
+import { YesNoField } from '../ui/resource.tsx'
 import { createUpstream, usePresets } from './data.ts'
 import { losesCredential, NEW_UPSTREAM, toCredential, toPlaceHint, type UpstreamValues } from './words.ts'
 
@@ -32,26 +33,15 @@ export function UpstreamFields({ form, before }: { form: FormState<UpstreamValue
           <CredentialFields form={form} before={before} />
         </>
       )}
-      <SelectField
+      <YesNoField
         of={form}
         name="local"
         label="Whose it is"
-        options={[
-          ['no', 'A provider: it costs what the models cost'],
-          ['yes', 'Ours, local: it costs nothing'],
-        ]}
+        no="A provider: it costs what the models cost"
+        yes="Ours, local: it costs nothing"
+        isNoFirst
       />
-      {before !== null && (
-        <SelectField
-          of={form}
-          name="enabled"
-          label="In use"
-          options={[
-            ['yes', 'Yes'],
-            ['no', 'No: nothing is sent to it'],
-          ]}
-        />
-      )}
+      {before !== null && <YesNoField of={form} name="enabled" label="In use" no="No: nothing is sent to it" />}
       <fieldset>
         <legend>What its provider allows</legend>
         <RateFields form={form} />

@@ -11,7 +11,8 @@ import { Page } from '../shell/page.tsx'
 import { Button, ButtonLink, Code, Copyable } from '../ui/controls.tsx'
 import { Count, None, nowMs, State, When } from '../ui/figure.tsx'
 import { announce, Empty, Problem, tell, Unread } from '../ui/notice.tsx'
-import { Choice, type Column, ListFoot, SearchFilter, Table } from '../ui/table.tsx'
+import { List } from '../ui/resource.tsx'
+import { Choice, type Column, searched } from '../ui/table.tsx'
 import { addFound, testUpstream, useFound, useHours, useUpstreams } from './data.ts'
 import { UpstreamDrawer } from './drawer.tsx'
 import {
@@ -40,7 +41,7 @@ export function UpstreamsPage() {
   return (
     <Page title="Upstreams" actions={upstreams !== null && upstreams.length > 0 && newUpstream()}>
       <Unread of={upstreams} problem={problem} retry={reload} />
-      {upstreams !== null && (upstreams.length === 0 ? <NoUpstreams /> : <List upstreams={upstreams} />)}
+      {upstreams !== null && (upstreams.length === 0 ? <NoUpstreams /> : <Upstreams upstreams={upstreams} />)}
       {upstreams !== null && may('owner') && <FoundHere />}
       {open !== null && <UpstreamDrawer key={open} id={open} onClose={() => setQuery({ upstream: null })} />}
     </Page>
@@ -74,24 +75,18 @@ const STATES = [
   ['disabled', 'Disabled'],
 ] as const
 
-function List({ upstreams }: { upstreams: readonly ShownUpstream[] }) {
+function Upstreams({ upstreams }: { upstreams: readonly ShownUpstream[] }) {
   const state = query.value.get('state') ?? ''
-  const shown = filterUpstreams(upstreams, { search: query.value.get('search') ?? '', state })
   return (
-    <>
-      <search class="filters">
-        <SearchFilter what="upstreams" />
-        <Choice name="state" label="State" value={state} options={STATES} />
-      </search>
-      {shown.length > 0 ? (
-        <Table caption="Upstreams" columns={COLUMNS} rows={shown} idOf={({ id }) => id} />
-      ) : (
-        <p class="dim">
-          No upstream is like that. <a href={toHref('/upstreams')}>Show all of them</a>
-        </p>
-      )}
-      <ListFoot shown={shown.length} all={upstreams.length} />
-    </>
+    <List
+      what="upstreams"
+      columns={COLUMNS}
+      rows={filterUpstreams(upstreams, { search: searched(), state })}
+      all={upstreams.length}
+      idOf={({ id }) => id}
+      filters={<Choice name="state" label="State" value={state} options={STATES} />}
+      none={['No upstream is like that.', '/upstreams', 'Show all of them']}
+    />
   )
 }
 

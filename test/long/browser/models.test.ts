@@ -112,7 +112,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
 
   test('the catalogue goes back to any of its versions, is exported and applied', async () => {
     await visit.open('/models/catalog', 'Catalogue')
-    await page.getByRole('link', { name: 'Upstream added: mine' }).click()
+    await page.getByRole('link', { name: 'Added the upstream: mine' }).click()
     await press(page, 'Go back to it')
     await plan()
     await press(page, 'Back')
