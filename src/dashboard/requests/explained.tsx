@@ -17,12 +17,12 @@ import {
   toEachText,
   toFailureText,
   toKindText,
+  toTokensText,
   toUnpricedText,
 } from './words.ts'
 
 export function RequestPage({ params: { id = '' } }: PageProps) {
-  const first = useRequest(id, false)
-  const { data: request, problem, reload } = first
+  const { data: request, problem, reload } = useRequest(id, false)
   return (
     <Page
       title={`Request …${id.slice(-8)}`}
@@ -106,28 +106,7 @@ function Again({ id }: { id: string }) {
   return null
 }
 
-const DETAILS = [
-  ['cached_tokens', 'of the prompt cached'],
-  ['cache_write_tokens', 'of the prompt written to a cache'],
-  ['tool_prompt_tokens', 'of the prompt read by tools of the provider'],
-  ['reasoning_tokens', 'of the answer reasoning'],
-  ['image_tokens', 'of images'],
-  ['audio_prompt_tokens', 'of the prompt audio'],
-  ['audio_completion_tokens', 'of the answer audio'],
-] as const
-
-function toTokensText(request: ChargeDocument): string {
-  const { prompt_tokens: prompt, completion_tokens: completion } = request
-  const details = DETAILS.flatMap(([name, text]) =>
-    request[name] > 0 ? [`${toExactCount(request[name])} ${text}`] : [],
-  )
-  if (request.web_searches > 0) details.push(`${toExactCount(request.web_searches)} searches of the web`)
-  if (request.compute_ms > 0) details.push(`${toExactCount(request.compute_ms)} ms of compute`)
-  if (request.mode !== null) details.push(`served as ${request.mode}`)
-  return `${[`${toExactCount(prompt)} in the prompt, ${toExactCount(completion)} in the answer`, ...details].join('; ')}.`
-}
-
-export const Charge = ({ of: request }: { of: ChargeDocument }) => (
+const Charge = ({ of: request }: { of: ChargeDocument }) => (
   <section class="panel">
     <h2>What it cost</h2>
     {request.calls.map((call) => (
@@ -144,7 +123,9 @@ export const Charge = ({ of: request }: { of: ChargeDocument }) => (
   </section>
 )
 
-const Arithmetic = ({ of: call, isOne }: { of: ChargeDocument['calls'][number]; isOne: boolean }) => (
+type Call = ChargeDocument['calls'][number]
+
+const Arithmetic = ({ of: call, isOne }: { of: Call; isOne: boolean }) => (
   <div class="arithmetic">
     {!isOne && (
       <h3>
@@ -153,7 +134,7 @@ const Arithmetic = ({ of: call, isOne }: { of: ChargeDocument['calls'][number]; 
     )}
     {call.basis !== 'tokens' && (
       <p>
-        {BASES[call.basis] ?? call.basis}
+        {BASES[call.basis]}
         {call.reported_nano_usd !== null && ` It is ${toExactMoney(call.reported_nano_usd)}.`}
         {call.basis === 'reported' && call.charge !== null && ' By its price it would be:'}
       </p>
@@ -165,15 +146,11 @@ const Arithmetic = ({ of: call, isOne }: { of: ChargeDocument['calls'][number]; 
         <thead>
           <tr>
             <th scope="col">What</th>
-            <th scope="col" class="figure">
-              Count
-            </th>
-            <th scope="col" class="figure">
-              Each
-            </th>
-            <th scope="col" class="figure">
-              USD
-            </th>
+            {['Count', 'Each', 'USD'].map((heading) => (
+              <th key={heading} scope="col" class="figure">
+                {heading}
+              </th>
+            ))}
           </tr>
         </thead>
         <tbody>
@@ -205,35 +182,30 @@ const Arithmetic = ({ of: call, isOne }: { of: ChargeDocument['calls'][number]; 
   </div>
 )
 
-type Call = ChargeDocument['calls'][number]
-
-export function Calls({ of: request }: { of: ChargeDocument }) {
+function Calls({ of: request }: { of: ChargeDocument }) {
   const { ms, bars } = toCallBars(request, request.calls, nowMs.value)
   return (
     <section class="panel">
       <h2>{request.calls.length === 1 ? 'One call' : `${request.calls.length} calls`}</h2>
       <ol class="calls">
-        {request.calls.map((call, at) => (
-          <li key={call.number}>
-            <p class="call-line">
-              <strong>{call.upstream}</strong> <code>{call.upstream_model}</code>
-              {call.credential !== null && <span>by credential {call.credential}</span>}
-              {call.number > 1 && <span>{REASONS[call.reason] ?? call.reason}</span>}
-              <State kind={STATUS_KINDS[call.status]}>{call.status}</State>
-              <span class="dim">{toCallText(call)}</span>
-            </p>
-            <div class="call-room" aria-hidden="true">
-              <span class="call-waiting" style={{ left: `${bars[at]?.start}%`, width: `${bars[at]?.waiting}%` }} />
-              <span
-                class="call-answering"
-                style={{
-                  left: `${(bars[at]?.start ?? 0) + (bars[at]?.waiting ?? 0)}%`,
-                  width: `${bars[at]?.answering}%`,
-                }}
-              />
-            </div>
-          </li>
-        ))}
+        {request.calls.map((call, at) => {
+          const { start = 0, waiting = 0, answering = 0 } = bars[at] ?? {}
+          return (
+            <li key={call.number}>
+              <p class="call-line">
+                <strong>{call.upstream}</strong> <code>{call.upstream_model}</code>
+                {call.credential !== null && <span>by credential {call.credential}</span>}
+                {call.number > 1 && <span>{REASONS[call.reason]}</span>}
+                <State kind={STATUS_KINDS[call.status]}>{call.status}</State>
+                <span class="dim">{toCallText(call)}</span>
+              </p>
+              <div class="call-room" aria-hidden="true">
+                <span class="call-waiting" style={{ left: `${start}%`, width: `${waiting}%` }} />
+                <span class="call-answering" style={{ left: `${start + waiting}%`, width: `${answering}%` }} />
+              </div>
+            </li>
+          )
+        })}
       </ol>
       <p class="call-scale dim" aria-hidden="true">
         <span>0</span>
@@ -243,13 +215,11 @@ export function Calls({ of: request }: { of: ChargeDocument }) {
   )
 }
 
-function toCallText(call: Call): string {
-  const parts = [
+const toCallText = (call: Call) =>
+  [
     toFailureText(call),
-    ...(call.first_token_ms === null ? [] : [`first token ${toLatency(call.first_token_ms)}`]),
-    ...(call.duration_ms === null
-      ? []
-      : [`${call.status === 'ok' ? 'done' : 'over'} after ${toLatency(call.duration_ms)}`]),
+    call.first_token_ms !== null && `first token ${toLatency(call.first_token_ms)}`,
+    call.duration_ms !== null && `${call.status === 'ok' ? 'done' : 'over'} after ${toLatency(call.duration_ms)}`,
   ]
-  return parts.filter((part) => part !== '').join(', ')
-}
+    .filter(Boolean)
+    .join(', ')

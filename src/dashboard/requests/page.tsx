@@ -143,7 +143,7 @@ function Fields({ of: filters }: { of: RequestFilters }) {
 
 const isNarrow = (filters: RequestFilters) => Object.values(filters).some((value) => value !== '')
 
-export const COLUMNS: readonly Column<RequestDocument>[] = [
+const COLUMNS: readonly Column<RequestDocument>[] = [
   {
     name: 'model',
     title: 'Model',
@@ -231,7 +231,7 @@ export const useRequest = (id: string, isOpen: boolean) =>
  * `busy`: more end than are told, and the list has gaps until fewer do; `waiting`: the server does not answer, and is asked again by itself;
  * `refused`: it tells nobody more.
  */
-export type LiveState = 'off' | 'live' | 'busy' | 'waiting' | 'refused'
+type LiveState = 'off' | 'live' | 'busy' | 'waiting' | 'refused'
 
 interface Arrived {
   /** The address that they came from: those of other filters are of no use. */
@@ -307,5 +307,5 @@ function useLive(filters: RequestFilters, isWanted: boolean, reload: () => void)
   return { arrived: arrived.of === address ? arrived.rows : [], state }
 }
 
-export const toShown = (arrived: readonly RequestDocument[], read: readonly RequestDocument[]) =>
+const toShown = (arrived: readonly RequestDocument[], read: readonly RequestDocument[]) =>
   merge(arrived, read, MOST_ROWS)

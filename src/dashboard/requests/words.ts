@@ -1,14 +1,17 @@
 /** Requests and their calls in words. Pure. */
 
+import type { ChargeDocument } from '../../documents/request.ts'
 import { REQUEST_FILTERS, REQUEST_STATUSES, type RequestStatus } from '../../domain/report-filters.ts'
 import { toDoubt } from '../../domain/usage.ts'
-import { toPerMillion } from '../figures/figures.ts'
+import { toExactCount, toPerMillion } from '../figures/figures.ts'
 import { type Filters, toGiven } from '../reports/filters.ts'
 
 export const STATUS_KINDS = { ok: 'good', failed: 'bad', cut: 'warn', abandoned: 'warn', open: 'off' } as const
 
+type Call = ChargeDocument['calls'][number]
+
 /** Why a call was made after the first one. */
-export const REASONS: Readonly<Record<string, string>> = {
+export const REASONS: Readonly<Record<Call['reason'], string>> = {
   first: 'first call',
   retry: 'tried again',
   fallback: 'fallback',
@@ -19,13 +22,42 @@ export const REASONS: Readonly<Record<string, string>> = {
 }
 
 /** Why a call is charged as it is, where that is not by its tokens. */
-export const BASES: Readonly<Record<string, string>> = {
+export const BASES: Readonly<Record<Exclude<Call['basis'], 'tokens'>, string>> = {
   reported: 'Its upstream says what it charges, and that counts.',
   free: 'Where it went, nothing has a price.',
   nothing: 'It failed before its first word, which costs nothing.',
   reserve: 'The server was gone before it ended: it costs what was reserved.',
   open: 'It is under way.',
   unknown: 'The price that it was charged by is not on record any more.',
+}
+
+type TokenColumn = Extract<keyof ChargeDocument, `${string}_tokens`>
+
+/** What is told of the tokens beside all that were read and written. */
+const DETAILS: Readonly<
+  Record<Exclude<TokenColumn, 'prompt_tokens' | 'completion_tokens' | `reserved_${string}`>, string>
+> = {
+  cached_tokens: 'of the prompt cached',
+  cache_write_tokens: 'of the prompt written to a cache',
+  cache_write_1h_tokens: 'of the prompt written to a cache for an hour',
+  tool_prompt_tokens: 'of the prompt read by tools of the provider',
+  reasoning_tokens: 'of the answer reasoning',
+  image_tokens: 'of images',
+  image_completion_tokens: 'of the answer images',
+  audio_prompt_tokens: 'of the prompt audio',
+  audio_completion_tokens: 'of the answer audio',
+}
+
+export function toTokensText(request: ChargeDocument): string {
+  const { prompt_tokens: prompt, completion_tokens: completion, web_searches: searches, compute_ms: ms } = request
+  const counted = (Object.keys(DETAILS) as (keyof typeof DETAILS)[]).map(
+    (name) => [request[name], DETAILS[name]] as const,
+  )
+  const details = [...counted, [searches, 'searches of the web'] as const, [ms, 'ms of compute'] as const]
+    .filter(([count]) => count > 0)
+    .map(([count, text]) => `${toExactCount(count)} ${text}`)
+  if (request.mode !== null) details.push(`served as ${request.mode}`)
+  return `${[`${toExactCount(prompt)} in the prompt, ${toExactCount(completion)} in the answer`, ...details].join('; ')}.`
 }
 
 /** What of a call has no price, by the names that prices have in the catalogue. */
