@@ -83,10 +83,7 @@ const ProviderAlone = () => (
 )
 
 function SignIn() {
-  const form = useForm({ name: '', password: '' }, async (values) => {
-    await signIn(values)
-    leaveDoor()
-  })
+  const form = useForm({ name: '', password: '' }, (values) => comeIn(api.session.post(values)))
   return (
     <Door title="Sign in">
       <Form of={form} submit="Sign in">
@@ -104,10 +101,7 @@ function SignIn() {
 
 function WithPasskey() {
   useEffect(() => void prepare().catch(() => {}), [])
-  const form = useForm({}, async () => {
-    await signInByPasskey()
-    leaveDoor()
-  })
+  const form = useForm({}, signInByPasskey)
   return (
     <Form of={form} submit="Sign in with a passkey" kind="plain">
       {null}
@@ -115,13 +109,15 @@ function WithPasskey() {
   )
 }
 
-const PASSWORD_HINT = 'At least 12 characters. A few words that belong to nobody are good.'
+const NEW_PASSWORD = {
+  name: 'password',
+  type: 'password',
+  autoComplete: 'new-password',
+  hint: 'At least 12 characters. A few words that belong to nobody are good.',
+} as const
 
 function WithCode() {
-  const form = useForm({ name: '', code: codeOfAddress, password: '' }, async (values) => {
-    await useCode(values)
-    leaveDoor()
-  })
+  const form = useForm({ name: '', code: codeOfAddress, password: '' }, (values) => comeIn(api.code.post(values)))
   return (
     <Door title="Use a code">
       <p class="dim">
@@ -138,14 +134,7 @@ function WithCode() {
           autoFocus
         />
         <TextField of={form} name="code" label="Code" autoComplete="one-time-code" isCode />
-        <TextField
-          of={form}
-          name="password"
-          label="New password"
-          type="password"
-          hint={PASSWORD_HINT}
-          autoComplete="new-password"
-        />
+        <TextField of={form} label="New password" {...NEW_PASSWORD} />
       </Form>
       <p class="door-more">
         <a href={toHref('/')}>Sign in with a password</a>
@@ -155,10 +144,7 @@ function WithCode() {
 }
 
 function SetUp() {
-  const form = useForm({ code: codeOfAddress, name: '', password: '' }, async (values) => {
-    await setUp(values)
-    leaveDoor()
-  })
+  const form = useForm({ code: codeOfAddress, name: '', password: '' }, (values) => comeIn(api.setup.post(values)))
   return (
     <Door title="Set up the dashboard">
       <p class="dim">You are the first here: you will be its owner, and can invite others later.</p>
@@ -181,14 +167,7 @@ function SetUp() {
           }
         />
         <TextField of={form} name="name" label="Your name" autoComplete="username" autoFocus={codeOfAddress !== ''} />
-        <TextField
-          of={form}
-          name="password"
-          label="Password"
-          type="password"
-          hint={PASSWORD_HINT}
-          autoComplete="new-password"
-        />
+        <TextField of={form} label="Password" {...NEW_PASSWORD} />
       </Form>
       {ways.value.includes('oidc') && <ProviderLink />}
     </Door>
@@ -222,34 +201,18 @@ function openWished(): void {
   if (wished !== null && address.value.path === '/') open(wished, { replace: true })
 }
 
-interface Credentials {
-  name: string
-  password: string
-}
-
-async function signIn(credentials: Credentials): Promise<void> {
-  await ask(api.session.post(credentials))
+/** Comes in by one of the ways that the API has. Throws a Refusal. */
+async function comeIn(asked: Parameters<typeof ask>[0]): Promise<void> {
+  await ask(asked)
   await loadSession()
+  leaveDoor()
 }
 
 /** By a passkey that the browser finds: it knows whose it is. */
 async function signInByPasskey(): Promise<void> {
   const { options } = await ask(api.session.passkey.options.post())
   const response = await usePasskey(options)
-  await ask(api.session.passkey.post({ response }))
-  await loadSession()
-}
-
-/** Makes the first owner, by the code of the server's start or of `tollgate admin code`. */
-async function setUp(credentials: Credentials & { code: string }): Promise<void> {
-  await ask(api.setup.post(credentials))
-  await loadSession()
-}
-
-/** Sets a password by the code of an invitation, or of a reset. */
-async function useCode(credentials: Credentials & { code: string }): Promise<void> {
-  await ask(api.code.post(credentials))
-  await loadSession()
+  await comeIn(api.session.passkey.post({ response }))
 }
 
 export async function signOut(): Promise<void> {

@@ -88,14 +88,12 @@ export function toNanoUsd(text: string): number | null {
 
 type Prices = readonly Pick<Partial<PricingItem>, 'prompt' | 'completion' | 'second'>[]
 
-/** A price in dollars a token, as the catalogue has it, in dollars for a million: `$1.25`. */
-export function toPerMillion(usdPerToken: string): string {
-  const [whole = '0', fraction = ''] = usdPerToken.split('.')
-  const digits = whole + fraction.padEnd(6, '0')
-  const point = whole.length + 6
-  const cents = digits.slice(point).replace(/0+$/, '').padEnd(2, '0')
-  return `$${digits.slice(0, point).replace(/^0+(?=\d)/, '')}.${cents}`
-}
+const PER_MILLION = new Intl.NumberFormat('en-US', {
+  ...{ style: 'currency', currency: 'USD', maximumFractionDigits: 12, useGrouping: false },
+})
+
+/** A price in dollars a token, as the catalog has it, in dollars for a million: `$1.25`. */
+export const toPerMillion = (usdPerToken: string): string => PER_MILLION.format(`${usdPerToken}e6` as `${number}`)
 
 /** Such as `$1.25 in, $10.00 out per million`, `$0.0005 a second`, both; `free`. */
 export function toPrices(pricing: Prices): string {
