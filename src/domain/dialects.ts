@@ -10,7 +10,7 @@ export type DialectName = (typeof DIALECTS)[number]
 export const USUAL_DIALECT: DialectName = 'openai'
 
 /** Whether an upstream is the model that is built in: it has no address, needs no credential, and costs nothing. */
-export const isBuiltIn = ({ dialect }: { dialect: DialectName }): boolean => dialect === 'demo'
+export const isBuiltIn = ({ dialect }: { dialect: string }): boolean => dialect === 'demo'
 
 /** The two names of the output cap; upstreams know one of them, or both. */
 export const MAX_TOKENS_FIELDS = ['max_tokens', 'max_completion_tokens'] as const

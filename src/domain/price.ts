@@ -3,6 +3,7 @@
  * same written out for whoever asks how it came about. No floating point touches it. Pure.
  */
 import {
+  COUNTED_KINDS,
   costsTimeAlone,
   isTimed,
   KINDS,
@@ -135,21 +136,9 @@ function fromAtto(atto: bigint): string {
 }
 
 function toPico(price: Prices<number>, plain: number, written: number, usage: Usage): number {
-  return (
-    price.request +
-    price.prompt * plain +
-    price.completion * written +
-    price.cacheRead * usage.cacheRead +
-    price.cacheWrite * usage.cacheWrite +
-    price.cacheWrite1h * usage.cacheWrite1h +
-    price.reasoning * usage.reasoning +
-    price.audioPrompt * usage.audioPrompt +
-    price.imagePrompt * usage.imagePrompt +
-    price.audioCompletion * usage.audioCompletion +
-    price.imageCompletion * usage.imageCompletion +
-    price.webSearches * usage.webSearches +
-    price.computeMs * usage.computeMs
-  )
+  let pico = price.request + price.prompt * plain + price.completion * written
+  for (const kind of COUNTED_KINDS) pico += price[kind] * usage[kind]
+  return pico
 }
 
 /** Whole nano-dollars. The remainder of whole numbers is exact; their quotient would not be. */

@@ -27,6 +27,8 @@ const CHARGED_BY = {
 
 export type Kind = keyof typeof CHARGED_BY
 export const KINDS = Object.keys(CHARGED_BY) as Kind[]
+/** Those of which as many are charged as were counted: of the rest, a part is charged as another kind. */
+export const COUNTED_KINDS = KINDS.filter((kind) => kind !== 'prompt' && kind !== 'completion' && kind !== 'request')
 /** That of `computeMs` is of a ms: a thousandth of `second`. */
 export type Prices<T> = Record<Kind, T>
 

@@ -13,7 +13,7 @@ import { MAX_BODY_BYTES } from '../gateway/read.ts'
 import { type AdminSurface, adminController, isForAdmins } from './admin.ts'
 import { createIpOf } from './client-ip.ts'
 import { createCors } from './cors.ts'
-import { COUNTS, ENDPOINTS, endpointControllers, errorFormatOf, IDLE_SECONDS } from './endpoints.ts'
+import { ENDPOINTS, endpointControllers, errorFormatOf, IDLE_SECONDS, isCountingPath } from './endpoints.ts'
 import { answerError } from './error-response.ts'
 import { createInstance, hasHost, methodsOf, NoRoute, pathOf, type Route, toPattern } from './instance.ts'
 import { type ModelsDeps, modelsController } from './models.ts'
@@ -71,7 +71,7 @@ function whyNoResponses(request: Request, path: string): GatewayError | null {
       'websocket_not_supported',
       `This gateway answers over HTTP alone: POST ${ENDPOINTS.responses.path}, with "stream": true for events.`,
     )
-  if (!path.startsWith(`${ENDPOINTS.responses.path}/`) || COUNTS.some((count) => count.path === path)) return null
+  if (!path.startsWith(`${ENDPOINTS.responses.path}/`) || isCountingPath(path)) return null
   if (path === `${ENDPOINTS.responses.path}/compact`)
     return new GatewayError(
       'unknown_url',

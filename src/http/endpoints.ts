@@ -37,10 +37,13 @@ export const ENDPOINTS: Readonly<Record<Endpoint, Served<Format>>> = {
 const served = Object.values(ENDPOINTS)
 
 /** Paths that count the tokens of a request, each below the endpoint that it belongs to, whose format tells its errors. */
-export const COUNTS: readonly Served<CountingFormat>[] = [
-  { path: `${ENDPOINTS.messages.path}/count_tokens`, format: messagesCounting },
-  { path: `${ENDPOINTS.responses.path}/input_tokens`, format: responsesCounting },
-]
+export const COUNTS = {
+  messages: { path: `${ENDPOINTS.messages.path}/count_tokens`, format: messagesCounting },
+  responses: { path: `${ENDPOINTS.responses.path}/input_tokens`, format: responsesCounting },
+} satisfies Partial<Record<Endpoint, Served<CountingFormat>>>
+const counting = Object.values(COUNTS)
+
+export const isCountingPath = (path: string): boolean => counting.some((count) => count.path === path)
 
 /**
  * How failures are told at an endpoint, or below it; elsewhere, as at `/v1/models`, by what its client speaks: whose is Anthropic's
@@ -59,7 +62,7 @@ export function errorFormatOf(request: Request): ErrorFormat {
  */
 export const endpointControllers = (deps: HandleDeps, app: Listener, ipOf: IpOf) => [
   ...served.map((endpoint) => endpointController(deps, app, ipOf, endpoint)),
-  ...COUNTS.map(({ path, format }) =>
+  ...counting.map(({ path, format }) =>
     controller(app, ipOf, path, null, (incoming) => countTokens(deps, format, incoming)),
   ),
 ]

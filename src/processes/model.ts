@@ -8,6 +8,7 @@ import type { ProcessSpec } from '../domain/model-server.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import { FairQueue, type QueueEntry } from '../threads/fair-queue.ts'
 import type { Readiness } from '../upstreams/backend.ts'
+import { dialectOf } from '../upstreams/dialects/dialects.ts'
 import type { Resident } from './arrange.ts'
 import type { Launched } from './child.ts'
 import { Silence, type StartFailure, type Supervisor } from './supervisor.ts'
@@ -194,8 +195,8 @@ export class ManagedModel {
     const known = this.#leased.get(upstream)
     if (known?.server === server) return known.upstream
     const { port, key } = server
-    const base = { openai: '/v1', anthropic: '', gemini: '/v1beta', ollama: '', demo: '' }[upstream.dialect]
-    const leased = { ...upstream, baseUrl: `http://127.0.0.1:${port}${base}`, credential: key, secrets: [key] }
+    const baseUrl = `http://127.0.0.1:${port}${dialectOf(upstream).localPath}`
+    const leased = { ...upstream, baseUrl, credential: key, secrets: [key] }
     this.#leased.set(upstream, { server, upstream: leased })
     return leased
   }

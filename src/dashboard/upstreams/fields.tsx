@@ -1,5 +1,6 @@
 /** What one says of an upstream, when it is made and later. */
 import type { ShownUpstream } from '../../documents/upstream.ts'
+import { isBuiltIn, USUAL_DIALECT } from '../../domain/dialects.ts'
 import { open, toHref } from '../address/address.ts'
 import { PlannedForm } from '../catalog/plan.tsx'
 import { RateFields } from '../keys/fields.tsx'
@@ -26,7 +27,7 @@ export function UpstreamFields({ form, before }: { form: FormState<UpstreamValue
           autoFocus
         />
       )}
-      {before?.dialect !== 'demo' && (
+      {(before === null || !isBuiltIn(before)) && (
         <>
           <PlaceFields form={form} before={before} />
           {before !== null && losesCredential(values.value, before) && <Moving of={before} />}
@@ -56,7 +57,7 @@ function PlaceFields({ form, before }: { form: FormState<UpstreamValues>; before
   const chosen = presets?.find(({ id }) => id === form.values.value.preset)
   // An address is that of one provider.
   const choice = { ...form, set: (changes: Partial<UpstreamValues>) => form.set({ base_url: '', ...changes }) }
-  const other = before === null ? 'openai' : before.dialect
+  const other = before === null ? USUAL_DIALECT : before.dialect
   return (
     <>
       <SelectField
@@ -64,7 +65,10 @@ function PlaceFields({ form, before }: { form: FormState<UpstreamValues>; before
         name="preset"
         label="Provider"
         options={[
-          ['', other === 'openai' ? 'Another: any that speaks as OpenAI does' : `Another: at an address of ${other}`],
+          [
+            '',
+            other === USUAL_DIALECT ? 'Another: any that speaks as OpenAI does' : `Another: at an address of ${other}`,
+          ],
           ...(presets ?? []).map(({ id, name }) => [id, name] as const),
         ]}
       />

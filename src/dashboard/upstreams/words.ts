@@ -1,5 +1,6 @@
 /** Upstreams in words, and which of them a list shows. Pure. */
 import type { ShownCredential, ShownPreset, ShownUpstream, UpstreamTest } from '../../documents/upstream.ts'
+import { USUAL_DIALECT } from '../../domain/dialects.ts'
 import { LIMIT_NAMES, mapLimits } from '../../domain/limits.ts'
 import { Refusal } from '../api/refusal.ts'
 import { hasWords, toCount, toLatency } from '../figures/figures.ts'
@@ -200,7 +201,7 @@ export function toNewUpstream(values: UpstreamValues) {
   const { preset } = values
   return {
     id: values.id.trim(),
-    ...(preset === '' ? { dialect: 'openai' as const, base_url: toAddress(values.base_url) } : { preset }),
+    ...(preset === '' ? { dialect: USUAL_DIALECT, base_url: toAddress(values.base_url) } : { preset }),
     ...(preset !== '' && values.base_url.trim() !== '' ? { base_url: toAddress(values.base_url) } : {}),
     ...(values.api_key.trim() === '' ? {} : { api_key: toKeys(values.api_key) }),
     ...{ local: values.local === 'yes', limits: toLimits(values) },

@@ -2,26 +2,16 @@
 import { PublicModel } from '../../documents/model.ts'
 import { RequestSchema } from '../../domain/request.ts'
 import { EmbeddingSchema } from '../../formats/embeddings/schema.ts'
-import {
-  chatOperation,
-  completionOperation,
-  countOperation,
-  EmbeddingList,
-  embeddingOperation,
-  inputTokensOperation,
-  messagesOperation,
-  responsesOperation,
-  toErrors,
-} from './operations.ts'
+import { COUNTS, ENDPOINTS } from '../endpoints.ts'
+import { COUNT_OPERATIONS, EmbeddingList, json, NO_KEY, OPERATIONS, toErrors } from './operations.ts'
 import { ApiError, ChatCompletion, ChatCompletionChunk, ChatUsage, Health, ModelList } from './schemas.ts'
 
-const json = (schema: object) => ({ 'application/json': { schema } })
 const ok = (description: string, schema: object) => ({ 200: { description, content: json(schema) } })
 
-const NO_KEY = toErrors({
-  401: 'There is no key, or none in force.',
-  403: 'The key may not be used from there: `ip_not_allowed`.',
-})
+const toPaths = <Name extends string>(
+  served: Readonly<Record<Name, { path: string }>>,
+  operations: Readonly<Record<Name, object>>,
+) => Object.fromEntries((Object.keys(served) as Name[]).map((name) => [served[name].path, { post: operations[name] }]))
 
 const DOCUMENT = {
   openapi: '3.1.1',
@@ -44,67 +34,8 @@ const DOCUMENT = {
     },
   },
   paths: {
-    '/v1/chat/completions': {
-      post: {
-        operationId: 'createChatCompletion',
-        summary: 'Has a model answer',
-        tags: ['chat'],
-        requestBody: chatOperation.requestBody,
-        responses: { ...chatOperation.responses, ...NO_KEY },
-      },
-    },
-    '/v1/responses': {
-      post: {
-        operationId: 'createResponse',
-        summary: 'Has a model answer, in items',
-        tags: ['responses'],
-        requestBody: responsesOperation.requestBody,
-        responses: { ...responsesOperation.responses, ...NO_KEY },
-      },
-    },
-    '/v1/responses/input_tokens': {
-      post: {
-        operationId: 'countResponseInputTokens',
-        summary: 'Counts the tokens of a request',
-        tags: ['responses'],
-        requestBody: inputTokensOperation.requestBody,
-        responses: { ...inputTokensOperation.responses, ...NO_KEY },
-      },
-    },
-    '/v1/messages': {
-      post: {
-        operationId: 'createMessage',
-        summary: 'Has a model answer, in blocks',
-        tags: ['messages'],
-        ...messagesOperation,
-      },
-    },
-    '/v1/messages/count_tokens': {
-      post: {
-        operationId: 'countMessageTokens',
-        summary: 'Tells how many tokens a request has',
-        tags: ['messages'],
-        ...countOperation,
-      },
-    },
-    '/v1/completions': {
-      post: {
-        operationId: 'createCompletion',
-        summary: 'Has a model go on with a text, or fill a gap in one',
-        tags: ['chat'],
-        requestBody: completionOperation.requestBody,
-        responses: { ...completionOperation.responses, ...NO_KEY },
-      },
-    },
-    '/v1/embeddings': {
-      post: {
-        operationId: 'createEmbedding',
-        summary: 'Makes vectors of texts',
-        tags: ['embeddings'],
-        requestBody: embeddingOperation.requestBody,
-        responses: { ...embeddingOperation.responses, ...NO_KEY },
-      },
-    },
+    ...toPaths(ENDPOINTS, OPERATIONS),
+    ...toPaths(COUNTS, COUNT_OPERATIONS),
     '/v1/models': {
       get: {
         operationId: 'listModels',

@@ -23,6 +23,8 @@ export interface Dialect {
   readonly load: (() => Promise<WireFormat>) | null
   /** What an address of its upstreams looks like; '' where they have none. */
   readonly exampleUrl: string
+  /** Where its API is on a server that Tollgate starts, below the host; '' for the root. */
+  readonly localPath: '' | `/${string}`
   /** What holds for its upstreams where the catalog says nothing. */
   readonly defaults: Readonly<Record<'remote' | 'local', UpstreamOptions>>
   /** Formats of clients that its upstreams may speak themselves: such a request goes on as it came. */
@@ -118,6 +120,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   openai: {
     load: async () => (await import('./openai/openai.ts')).openai,
     exampleUrl: 'https://api.openai.com/v1',
+    localPath: '/v1',
     defaults: { remote: DEFAULT_OPTIONS, local: LOCAL_OPTIONS },
     native: ['responses', 'completions'],
     authority: byAccount,
@@ -132,6 +135,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   anthropic: {
     load: async () => (await import('./anthropic/anthropic.ts')).anthropic,
     exampleUrl: 'https://api.anthropic.com',
+    localPath: '',
     defaults: toBoth(MESSAGES_OPTIONS),
     native: ['messages'],
     authority: byAccount,
@@ -145,6 +149,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   gemini: {
     load: async () => (await import('./gemini/gemini.ts')).gemini,
     exampleUrl: 'https://generativelanguage.googleapis.com/v1beta',
+    localPath: '/v1beta',
     defaults: toBoth(GEMINI_OPTIONS),
     native: [],
     authority: byAccount,
@@ -158,6 +163,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   ollama: {
     load: async () => (await import('./ollama/ollama.ts')).ollama,
     exampleUrl: 'http://127.0.0.1:11434',
+    localPath: '',
     defaults: toBoth(OWN_FORMAT_OPTIONS),
     native: [],
     authority: byCredential,
@@ -172,6 +178,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   demo: {
     load: null,
     exampleUrl: '',
+    localPath: '',
     defaults: toBoth(DEFAULT_OPTIONS),
     native: [],
     authority: byCredential,

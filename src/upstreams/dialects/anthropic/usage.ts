@@ -3,7 +3,7 @@
  * earlier one, but how long what was written is kept is told once. Pure.
  */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
-import { MAX_SEARCHES, type ModelUsage, NO_USAGE, type Usage } from '../../../domain/usage.ts'
+import { MAX_SEARCHES, type ModelUsage, type Usage } from '../../../domain/usage.ts'
 import { asCount } from '../readings.ts'
 
 /** The counts of one report, or of one of the calls that a request became within the provider. */
@@ -133,7 +133,7 @@ const combine = (one: Counts, other: Counts, by: (one: number, other: number) =>
 })
 
 const toUsage = ({ input, read, written, written1h, output, thought, searches }: Counts): Usage => ({
-  ...NO_USAGE,
+  ...{ audioPrompt: 0, imagePrompt: 0, toolPrompt: 0, audioCompletion: 0, imageCompletion: 0, computeMs: 0 },
   prompt: input + read + written,
   cacheRead: read,
   cacheWrite: written - written1h,
