@@ -43,8 +43,21 @@ export class EmbeddingsRequest {
 /** As its upstream has written it: what came as numbers keeps all of their digits. All of them are finite. */
 export type Vector = Float32Array | readonly number[]
 
-/** What clients speak, as the ledger names it. */
-export type Endpoint = 'chat' | 'messages' | 'responses' | 'embeddings' | 'completions'
+/** Where each of the formats that clients speak is posted, by the names that the ledger has for them. */
+export const ENDPOINT_PATHS = {
+  chat: '/v1/chat/completions',
+  messages: '/v1/messages',
+  responses: '/v1/responses',
+  completions: '/v1/completions',
+  embeddings: '/v1/embeddings',
+} as const
+export type Endpoint = keyof typeof ENDPOINT_PATHS
+
+/** Where the tokens of a request are counted, each below the endpoint that it belongs to. */
+export const COUNT_PATHS = {
+  messages: '/v1/messages/count_tokens',
+  responses: '/v1/responses/input_tokens',
+} as const satisfies Partial<Record<Endpoint, string>>
 
 /** `native`: client and upstream speak the same format and the bytes pass; `translated`: read as events, written anew. */
 export type Lane = 'native' | 'translated'

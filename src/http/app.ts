@@ -7,13 +7,14 @@ import type { ServerReadiness } from '../documents/server.ts'
 import { GatewayError, internalError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import type { IpRange } from '../domain/ip.ts'
+import { COUNT_PATHS, ENDPOINT_PATHS } from '../domain/task.ts'
 
 import type { HandleDeps } from '../gateway/handle.ts'
 import { MAX_BODY_BYTES } from '../gateway/read.ts'
 import { type AdminSurface, adminController, isForAdmins } from './admin.ts'
 import { createIpOf } from './client-ip.ts'
 import { createCors } from './cors.ts'
-import { ENDPOINTS, endpointControllers, errorFormatOf, IDLE_SECONDS, isCountingPath } from './endpoints.ts'
+import { endpointControllers, errorFormatOf, IDLE_SECONDS } from './endpoints.ts'
 import { answerError } from './error-response.ts'
 import { createInstance, hasHost, methodsOf, NoRoute, pathOf, type Route, toPattern } from './instance.ts'
 import { type ModelsDeps, modelsController } from './models.ts'
@@ -66,20 +67,20 @@ function findMeant(path: string, routes: readonly string[]): { path: string; rou
 function whyNoResponses(request: Request, path: string): GatewayError | null {
   // Codex tries a WebSocket first: after 426 it goes on over HTTP at once, after anything else only when it has tried again and
   // again (openai/codex#43353).
-  if (path === ENDPOINTS.responses.path && request.headers.get('upgrade')?.toLowerCase() === 'websocket')
+  if (path === ENDPOINT_PATHS.responses && request.headers.get('upgrade')?.toLowerCase() === 'websocket')
     return new GatewayError(
       'websocket_not_supported',
-      `This gateway answers over HTTP alone: POST ${ENDPOINTS.responses.path}, with "stream": true for events.`,
+      `This gateway answers over HTTP alone: POST ${ENDPOINT_PATHS.responses}, with "stream": true for events.`,
     )
-  if (!path.startsWith(`${ENDPOINTS.responses.path}/`) || isCountingPath(path)) return null
-  if (path === `${ENDPOINTS.responses.path}/compact`)
+  if (!path.startsWith(`${ENDPOINT_PATHS.responses}/`) || path === COUNT_PATHS.responses) return null
+  if (path === `${ENDPOINT_PATHS.responses}/compact`)
     return new GatewayError(
       'unknown_url',
-      `Compaction is not supported: there is no ${path}. Ask for a summary in an ordinary request to POST ${ENDPOINTS.responses.path}.`,
+      `Compaction is not supported: there is no ${path}. Ask for a summary in an ordinary request to POST ${ENDPOINT_PATHS.responses}.`,
     )
   return new GatewayError(
     'unknown_url',
-    `Nothing is found below ${ENDPOINTS.responses.path}: this gateway keeps no answers. Send the whole input to POST ${ENDPOINTS.responses.path} each time.`,
+    `Nothing is found below ${ENDPOINT_PATHS.responses}: this gateway keeps no answers. Send the whole input to POST ${ENDPOINT_PATHS.responses} each time.`,
   )
 }
 

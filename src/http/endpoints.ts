@@ -5,7 +5,7 @@
 import { Elysia } from 'elysia'
 import { GatewayError, internalError } from '../domain/error.ts'
 import type { Key } from '../domain/snapshot.ts'
-import type { Endpoint } from '../domain/task.ts'
+import { COUNT_PATHS, ENDPOINT_PATHS, type Endpoint } from '../domain/task.ts'
 import { chat, openAiErrors } from '../formats/chat/chat.ts'
 import { completions } from '../formats/completions.ts'
 import { embeddings } from '../formats/embeddings/embeddings.ts'
@@ -22,28 +22,15 @@ import { bearerToken, type Listener, pathOf } from './instance.ts'
 /** 255 is the most that Bun takes. */
 export const IDLE_SECONDS = 255
 
-interface Served<F> {
-  path: string
-  format: F
+const FORMATS: Readonly<Record<Endpoint, Format>> = { chat, messages, responses, completions, embeddings }
+
+const ENDPOINTS = Object.keys(FORMATS) as Endpoint[]
+
+/** Their formats tell the errors of the endpoints below which they are. */
+const COUNTING: Readonly<Record<keyof typeof COUNT_PATHS, CountingFormat>> = {
+  messages: messagesCounting,
+  responses: responsesCounting,
 }
-
-export const ENDPOINTS: Readonly<Record<Endpoint, Served<Format>>> = {
-  chat: { path: '/v1/chat/completions', format: chat },
-  messages: { path: '/v1/messages', format: messages },
-  responses: { path: '/v1/responses', format: responses },
-  completions: { path: '/v1/completions', format: completions },
-  embeddings: { path: '/v1/embeddings', format: embeddings },
-}
-const served = Object.values(ENDPOINTS)
-
-/** Paths that count the tokens of a request, each below the endpoint that it belongs to, whose format tells its errors. */
-export const COUNTS = {
-  messages: { path: `${ENDPOINTS.messages.path}/count_tokens`, format: messagesCounting },
-  responses: { path: `${ENDPOINTS.responses.path}/input_tokens`, format: responsesCounting },
-} satisfies Partial<Record<Endpoint, Served<CountingFormat>>>
-const counting = Object.values(COUNTS)
-
-export const isCountingPath = (path: string): boolean => counting.some((count) => count.path === path)
 
 /**
  * How failures are told at an endpoint, or below it; elsewhere, as at `/v1/models`, by what its client speaks: whose is Anthropic's
@@ -51,8 +38,8 @@ export const isCountingPath = (path: string): boolean => counting.some((count) =
  */
 export function errorFormatOf(request: Request): ErrorFormat {
   const path = pathOf(request)
-  const found = served.find((one) => path === one.path || path.startsWith(`${one.path}/`))
-  if (found) return found.format
+  const found = ENDPOINTS.find((name) => path === ENDPOINT_PATHS[name] || path.startsWith(`${ENDPOINT_PATHS[name]}/`))
+  if (found) return FORMATS[found]
   return path.startsWith('/v1/') && request.headers.has('anthropic-version') ? messages : openAiErrors
 }
 
@@ -61,9 +48,9 @@ export function errorFormatOf(request: Request): ErrorFormat {
  * @param ipOf where a request comes from.
  */
 export const endpointControllers = (deps: HandleDeps, app: Listener, ipOf: IpOf) => [
-  ...served.map((endpoint) => endpointController(deps, app, ipOf, endpoint)),
-  ...counting.map(({ path, format }) =>
-    controller(app, ipOf, path, null, (incoming) => countTokens(deps, format, incoming)),
+  ...ENDPOINTS.map((endpoint) => endpointController(deps, app, ipOf, endpoint)),
+  ...(Object.keys(COUNTING) as (keyof typeof COUNTING)[]).map((name) =>
+    controller(app, ipOf, COUNT_PATHS[name], null, (incoming) => countTokens(deps, COUNTING[name], incoming)),
   ),
 ]
 
@@ -72,9 +59,9 @@ export const endpointController = (
   deps: HandleDeps,
   app: Listener,
   ipOf: IpOf,
-  { path, format }: Served<Format>,
+  endpoint: Endpoint,
   owner: Key | null = null,
-) => controller(app, ipOf, path, owner, (incoming) => handle(deps, format, incoming))
+) => controller(app, ipOf, ENDPOINT_PATHS[endpoint], owner, (incoming) => handle(deps, FORMATS[endpoint], incoming))
 
 const controller = (
   app: Listener,

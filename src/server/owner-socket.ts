@@ -10,7 +10,7 @@ import { ServiceError } from '../domain/service-error.ts'
 import type { Key } from '../domain/snapshot.ts'
 import type { HandleDeps } from '../gateway/handle.ts'
 import { LARGEST_BODY_BYTES } from '../http/app.ts'
-import { ENDPOINTS, endpointController, handleOwned } from '../http/endpoints.ts'
+import { endpointController, handleOwned } from '../http/endpoints.ts'
 import { toErrorResponse } from '../http/error-response.ts'
 import { createInstance, type InstanceOptions, type Listener, NoRoute, pathOf } from '../http/instance.ts'
 import { listModels, type ModelsDeps, modelsController } from '../http/models.ts'
@@ -143,7 +143,7 @@ function createSystemRoutes(deps: HandleDeps & ModelsDeps, app: Listener, option
   const nowhere = () => null
   return createInstance(options).group('/system', (system) =>
     system
-      .use(endpointController(deps, app, nowhere, ENDPOINTS.chat, SYSTEM))
+      .use(endpointController(deps, app, nowhere, 'chat', SYSTEM))
       .use(modelsController(deps, nowhere, SYSTEM))
       .get('/upstreams/:id/v1/models', ({ params: { id } }) => ({ object: 'list', data: listModels(at(id), SYSTEM) }))
       .post(

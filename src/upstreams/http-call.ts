@@ -15,6 +15,7 @@ import type { Authority, Backend, BackendCall } from './backend.ts'
 import { toPublic, toPublicRequestId } from './credential-scrubbing.ts'
 import { Deadline } from './deadline.ts'
 import type { Expected, WireFormat, WireRequest } from './dialects/dialect.ts'
+import { readFailure } from './dialects/errors.ts'
 import { tooMuch, toParsedBytes, toWholeLimits } from './framing.ts'
 import { FramingError } from './http1/head.ts'
 import { askReadiness, toOwnHeaders, whileWanted } from './probe.ts'
@@ -285,7 +286,7 @@ export class HttpCall {
     } catch (error) {
       if (this.#reason !== null) throw error
     }
-    return this.#dialect.failure(response.status, text ?? '', response, this.#call.target)
+    return readFailure(this.#dialect, response.status, text ?? '', response, this.#call.target)
   }
 }
 

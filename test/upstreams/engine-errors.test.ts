@@ -1,5 +1,6 @@
 /** What model servers say when they fail, in bodies as they send them, and what is made of each. */
 import { expect, test } from 'bun:test'
+import { readFailure } from '../../src/upstreams/dialects/errors.ts'
 import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
 import { ENGINE_ERRORS } from '../fixtures/engines/errors.ts'
 import { toTarget } from '../support/snapshot.ts'
@@ -7,7 +8,7 @@ import { toTarget } from '../support/snapshot.ts'
 const noHeaders = { header: () => null }
 
 test.each(ENGINE_ERRORS)('$engine: $said is told as it is meant', ({ status, body, means }) => {
-  const error = openai.failure(status, JSON.stringify(body), noHeaders, toTarget({ local: true }))
+  const error = readFailure(openai, status, JSON.stringify(body), noHeaders, toTarget({ local: true }))
   const { isBusy, isSpoiled, retryable, code } = error
   expect({ status: error.status, code, retryable, isBusy, isSpoiled }).toEqual({
     ...{ code: null, isBusy: false, isSpoiled: false },
@@ -17,7 +18,7 @@ test.each(ENGINE_ERRORS)('$engine: $said is told as it is meant', ({ status, bod
 
 test('the same words of a refusal, or within other words, are read as they always were', () => {
   const said = (status: number, message: string) =>
-    openai.failure(status, JSON.stringify({ error: { message } }), noHeaders, toTarget())
+    readFailure(openai, status, JSON.stringify({ error: { message } }), noHeaders, toTarget())
   expect(said(429, 'Loading model')).toMatchObject({ status: 429, isBusy: false })
   expect(said(500, 'The user asked why the context size has been exceeded.')).toMatchObject({
     status: 500,

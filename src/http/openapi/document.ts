@@ -1,17 +1,17 @@
 /** The description of the public API (OpenAPI 3.1). It is the same on every server: nothing that is configured is in it. */
 import { PublicModel } from '../../documents/model.ts'
 import { RequestSchema } from '../../domain/request.ts'
+import { COUNT_PATHS, ENDPOINT_PATHS } from '../../domain/task.ts'
 import { EmbeddingSchema } from '../../formats/embeddings/schema.ts'
-import { COUNTS, ENDPOINTS } from '../endpoints.ts'
 import { COUNT_OPERATIONS, EmbeddingList, json, NO_KEY, OPERATIONS, toErrors } from './operations.ts'
 import { ApiError, ChatCompletion, ChatCompletionChunk, ChatUsage, Health, ModelList } from './schemas.ts'
 
 const ok = (description: string, schema: object) => ({ 200: { description, content: json(schema) } })
 
 const toPaths = <Name extends string>(
-  served: Readonly<Record<Name, { path: string }>>,
+  paths: Readonly<Record<Name, string>>,
   operations: Readonly<Record<Name, object>>,
-) => Object.fromEntries((Object.keys(served) as Name[]).map((name) => [served[name].path, { post: operations[name] }]))
+) => Object.fromEntries((Object.keys(paths) as Name[]).map((name) => [paths[name], { post: operations[name] }]))
 
 const DOCUMENT = {
   openapi: '3.1.1',
@@ -34,8 +34,8 @@ const DOCUMENT = {
     },
   },
   paths: {
-    ...toPaths(ENDPOINTS, OPERATIONS),
-    ...toPaths(COUNTS, COUNT_OPERATIONS),
+    ...toPaths(ENDPOINT_PATHS, OPERATIONS),
+    ...toPaths(COUNT_PATHS, COUNT_OPERATIONS),
     '/v1/models': {
       get: {
         operationId: 'listModels',

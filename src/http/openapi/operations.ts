@@ -3,12 +3,11 @@
 import { Type } from '@sinclair/typebox'
 import { Count, orNull, Text, TextOrNull } from '../../documents/fields.ts'
 import { RequestSchema } from '../../domain/request.ts'
-import type { Endpoint } from '../../domain/task.ts'
+import type { COUNT_PATHS, Endpoint } from '../../domain/task.ts'
 import { EmbeddingSchema } from '../../formats/embeddings/schema.ts'
 import { CountSchema, MessagesSchema } from '../../formats/messages/schema.ts'
 import { ResponsesSchema } from '../../formats/responses/schema.ts'
 import { MAX_BODY_BYTES } from '../../gateway/read.ts'
-import type { COUNTS } from '../endpoints.ts'
 import { ApiError, ChatCompletion, Costs } from './schemas.ts'
 
 /** What is posted to an endpoint. */
@@ -280,7 +279,7 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
 
 const { input, ...fields } = ResponsesSchema.properties
 
-export const COUNT_OPERATIONS: Readonly<Record<keyof typeof COUNTS, Operation>> = {
+export const COUNT_OPERATIONS: Readonly<Record<keyof typeof COUNT_PATHS, Operation>> = {
   messages: {
     operationId: 'countMessageTokens',
     summary: 'Tells how many tokens a request has',

@@ -4,7 +4,6 @@
  */
 
 import type { NativeEndpoint } from '../../domain/dialects.ts'
-import type { UpstreamError } from '../../domain/error.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
 import type { ListedModel } from '../../domain/model-server.ts'
 import type { AnyRequest, CanonicalRequest } from '../../domain/request.ts'
@@ -12,7 +11,7 @@ import type { Target, Upstream } from '../../domain/snapshot.ts'
 import type { EmbeddingsRequest, NativeRequest } from '../../domain/task.ts'
 import type { Readiness } from '../backend.ts'
 import type { SseEvent } from '../framing.ts'
-import type { Incoming } from '../transport.ts'
+import type { ErrorReader } from './errors.ts'
 
 /** What a format wants sent: path below the base URL, JSON text, and headers of this request alone, by lower-case names. */
 export interface WireRequest {
@@ -129,8 +128,7 @@ export interface WireFormat {
   readonly native: { readonly [Endpoint in NativeEndpoint]?: PassthroughFormat }
   /** How it is asked for embeddings; null where it has none. */
   readonly embeddings: EmbeddingFormat | null
-  /** Turns an error status into an UpstreamError, with the target's credential taken out of its message. */
-  failure(status: number, body: string, headers: Pick<Incoming, 'header'>, target: Target): UpstreamError
+  readonly errors: ErrorReader
 }
 
 /**

@@ -3,18 +3,51 @@
  * for; and how a request is refused that a format has no words for. Pure.
  */
 import { UpstreamError, type UpstreamErrorDetail } from '../../domain/error.ts'
-import { parseJson } from '../../domain/json.ts'
+import { asObject, asText, type JsonObject, parseJson } from '../../domain/json.ts'
 import type { Target } from '../../domain/snapshot.ts'
 import { toPublic, toPublicCode } from '../credential-scrubbing.ts'
+import { toRetryAfterMs } from '../failure.ts'
+import type { Incoming } from '../transport.ts'
 
-/** Reads the body of an error: its JSON, or the text that it is; null for markup, which is a proxy's page and nothing for a client. */
-export function readErrorBody(body: string): unknown {
+/** How one format tells of failures: in a status, in a 200, or in the middle of a stream. */
+export interface ErrorReader {
+  /** Looks for an error in what should be an answer, or a piece of one; null where there is none. */
+  find(answer: JsonObject): JsonObject | null
+  /** @param status of the response; null for an error inside of one that said 200. */
+  read(status: number | null, error: JsonObject, target: Target, retryAfterMs?: number): UpstreamError
+}
+
+/** Reads the body of an error status, or the data of an event that is named as an error. */
+export const readErrorBody = (
+  errors: ErrorReader,
+  status: number | null,
+  body: string,
+  target: Target,
+  retryAfterMs?: number,
+): UpstreamError => errors.read(status, toSaid(body), target, retryAfterMs)
+
+/** Turns an error status into an error, with the target's credential taken out of its message. */
+export const readFailure = (
+  { errors }: { readonly errors: ErrorReader },
+  status: number,
+  body: string,
+  headers: Pick<Incoming, 'header'>,
+  target: Target,
+): UpstreamError => readErrorBody(errors, status, body, target, toRetryAfterMs(headers))
+
+/** JSON, in its envelope or without one, or a text; markup is a proxy's page and says nothing to a client. */
+function toSaid(body: string): JsonObject {
   try {
-    return parseJson(body)
+    const json = parseJson(body)
+    const first = Array.isArray(json) ? json[0] : json
+    return toBareError(asObject(first) ?? { message: asText(first) })
   } catch {
-    return body.trimStart().startsWith('<') ? null : body.trim()
+    return body.trimStart().startsWith('<') ? {} : { message: body.trim() }
   }
 }
+
+/** The error within its envelope, or what is none. */
+export const toBareError = (said: JsonObject): JsonObject => asObject(said.error) ?? said
 
 /** What a dialect has read of a failure. */
 export interface SaidFailure {

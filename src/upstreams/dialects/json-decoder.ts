@@ -7,9 +7,11 @@ import type { AnswerEvent } from '../../domain/events.ts'
 import { asObject, type JsonObject, parseJson } from '../../domain/json.ts'
 import type { SseEvent } from '../framing.ts'
 import type { Decoder, Expected } from './dialect.ts'
+import { type ErrorReader, readErrorBody } from './errors.ts'
 
 export abstract class JsonDecoder implements Decoder {
   protected readonly expected: Expected
+  protected abstract readonly errors: ErrorReader
   /** Whether the answer has ended or failed: nothing more is read then. */
   isOver = false
 
@@ -22,15 +24,26 @@ export abstract class JsonDecoder implements Decoder {
     return 0
   }
 
+  /** See `WireFormat.whole`. */
+  whole(json: unknown, text = JSON.stringify(json)): AnswerEvent[] {
+    const error = this.errors.find(asObject(Array.isArray(json) ? json[0] : json) ?? {})
+    if (error) throw this.toError(error)
+    const out: AnswerEvent[] = []
+    this.takeWhole(asObject(json) ?? {}, text, out)
+    return out
+  }
+
   event({ name, data }: SseEvent, out: AnswerEvent[]): void {
     if (this.isOver) return
     if (name === 'error') {
-      this.fail(this.toError(data), out)
+      this.fail(readErrorBody(this.errors, null, data, this.expected.target), out)
       return
     }
     if (data.trim() === '') return
     const json = tryParse(data)
+    const error = json && this.errors.find(json)
     if (json === null) this.takeText(data, out)
+    else if (error) this.fail(this.toError(error), out)
     else this.takeJson(json, name, data, out)
   }
 
@@ -38,10 +51,15 @@ export abstract class JsonDecoder implements Decoder {
     if (!this.isOver) this.fail(new UpstreamError('broken', 'ended its stream in the middle of the answer'), out)
   }
 
+  /** Reads an answer that tells of no error, up to `done`. Throws an UpstreamError where it is none. */
+  protected abstract takeWhole(answer: JsonObject, text: string, out: AnswerEvent[]): void
+
+  /** Takes an event that tells of no error. */
   protected abstract takeJson(json: JsonObject, name: string | null, data: string, out: AnswerEvent[]): void
 
-  /** Reads the data of an event that is named as an error. */
-  protected abstract toError(data: string): UpstreamError
+  protected toError(error: JsonObject): UpstreamError {
+    return this.errors.read(null, error, this.expected.target)
+  }
 
   /** Takes what is no JSON. */
   protected takeText(_data: string, out: AnswerEvent[]): void {

@@ -12,7 +12,8 @@ import type { CanonicalRequest } from '../../domain/request.ts'
 import type { Target } from '../../domain/snapshot.ts'
 import type { NativeRequest, RawRequest } from '../../domain/task.ts'
 import type { SseEvent } from '../framing.ts'
-import type { Decoder, PlainReader } from './dialect.ts'
+import type { Decoder, Expected, PassthroughFormat, PlainReader } from './dialect.ts'
+import type { JsonDecoder } from './json-decoder.ts'
 
 /**
  * Makes it of a body that was read; null for one that has to be written anew: an object that has a name twice may be read
@@ -105,7 +106,7 @@ export function toNativeHeader({ headers }: Pick<NativeRequest, 'headers'>, name
 /** What there is to know of an event that passes. */
 export type Told = Partial<Pick<RawEvent, 'origin' | 'isContent' | 'isTail'>>
 
-export const toRaw = (name: string | null, data: string, told: Told): RawEvent => ({
+const toRaw = (name: string | null, data: string, told: Told): RawEvent => ({
   kind: 'raw',
   name,
   data,
@@ -125,23 +126,38 @@ const DATA = 'data: '
 /** An escape of half a character: who reads it may wait for the other half. */
 const HALF = /\\u[dD][89abAB]/
 
-export class PassingDecoder implements Decoder {
+/** Says what there is to know of an event that was read; null where it does not pass. */
+type Tell = (event: SseEvent, read: readonly AnswerEvent[]) => Told | null
+
+/**
+ * How answers of a format pass.
+ * @param create makes what reads one.
+ * @param deltas a quick way for what nearly all events are.
+ */
+export const toPassing = <Inner extends JsonDecoder>(
+  create: (expected: Expected) => Inner,
+  tellBy: (inner: Inner, expected: Expected) => Tell,
+  deltas: PlainDeltas | null = null,
+): Pick<PassthroughFormat, 'whole' | 'decoder'> => ({
+  whole: (json, expected, text = JSON.stringify(json)) => [
+    toRaw(null, text, { origin: '' }),
+    ...create(expected).whole(json, text),
+  ],
+  decoder(expected) {
+    const inner = create(expected)
+    return new PassingDecoder(inner, tellBy(inner, expected), deltas)
+  },
+})
+
+class PassingDecoder implements Decoder {
   readonly #inner: Pick<Decoder, 'event' | 'end'>
-  readonly #tell: (event: SseEvent, read: readonly AnswerEvent[]) => Told | null
+  readonly #tell: Tell
   readonly #deltas: PlainDeltas | null
   /** Whether the event before was a piece of text: only then the next one is likely to be one. */
   #isText = false
   #isOver = false
 
-  /**
-   * @param tell says what there is to know of an event that was read; null where it does not pass.
-   * @param deltas a quick way for what nearly all events are.
-   */
-  constructor(
-    inner: Pick<Decoder, 'event' | 'end'>,
-    tell: (event: SseEvent, read: readonly AnswerEvent[]) => Told | null,
-    deltas: PlainDeltas | null = null,
-  ) {
+  constructor(inner: Pick<Decoder, 'event' | 'end'>, tell: Tell, deltas: PlainDeltas | null) {
     this.#inner = inner
     this.#tell = tell
     this.#deltas = deltas

@@ -3,8 +3,10 @@
  */
 
 import type { TOOL_IDS } from '../../domain/dialects.ts'
+import type { AnswerEvent } from '../../domain/events.ts'
 import { asObject } from '../../domain/json.ts'
 import type { Message } from '../../domain/request.ts'
+import type { Expected } from './dialect.ts'
 
 /**
  * Ids of tool calls as a receiver takes them that takes fewer than another upstream has made: too long ones, ones of other letters,
@@ -121,3 +123,40 @@ export class CallIds {
 }
 
 const hex = (text: string) => Bun.hash(text).toString(16).padStart(16, '0')
+
+type BegunCall = Extract<AnswerEvent, { kind: 'tool' }>
+
+/** The calls of one choice, where each comes under its name, told as the kind of function that was given. */
+export class CallBook {
+  readonly #choice: number
+  readonly #ids: CallIds
+  readonly #isLegacy: boolean
+  readonly #isOne: boolean
+  #count = 0
+
+  /** @param place what no other choice of any answer has. */
+  constructor({ tools, functions, parallel_tool_calls: parallel }: Expected['body'], place: string, choice = 0) {
+    this.#choice = choice
+    this.#ids = new CallIds('call', place)
+    this.#isLegacy = !tools && Boolean(functions)
+    this.#isOne = this.#isLegacy || parallel === false
+  }
+
+  /** How the answer ends where it was not cut short; null where nothing was called. */
+  get reason(): 'tool_calls' | 'function_call' | null {
+    if (this.#count === 0) return null
+    return this.#isLegacy ? 'function_call' : 'tool_calls'
+  }
+
+  /** Begins a call. Null for one that its client has no place for: one call at a time was asked for. */
+  begin(name: string, given: string, out: AnswerEvent[]): BegunCall | null {
+    if (this.#isOne && this.#count > 0) return null
+    const number = this.#count++
+    const called = this.#isLegacy
+      ? ({ index: LEGACY_INDEX, id: '', type: 'function_call' } as const)
+      : ({ index: number, id: this.#ids.of(given, number), type: 'function' } as const)
+    const begun: BegunCall = { kind: 'tool', choice: this.#choice, name: name.toWellFormed(), ...called }
+    out.push(begun)
+    return begun
+  }
+}

@@ -4,6 +4,7 @@ import { UpstreamError } from '../../../src/domain/error.ts'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
 import { anthropic } from '../../../src/upstreams/dialects/anthropic/anthropic.ts'
 import type { Expected } from '../../../src/upstreams/dialects/dialect.ts'
+import { readFailure } from '../../../src/upstreams/dialects/errors.ts'
 import {
   type Message,
   PING,
@@ -340,7 +341,7 @@ describe('counts', () => {
 describe('an error', () => {
   const target = toTarget({ dialect: 'anthropic', credential: 'sk-ant-the-credential' })
   const fail = (status: number, body: string, headers: Record<string, string> = {}) =>
-    anthropic.failure(status, body, { header: (name) => headers[name] ?? null }, target)
+    readFailure(anthropic, status, body, { header: (name) => headers[name] ?? null }, target)
   const body = (type: string, message: string, details?: object) => JSON.stringify(toErrorBody(type, message, details))
 
   const rows: [string, number, string, object][] = [

@@ -3,6 +3,7 @@ import type { FinishReason } from '@google/genai'
 import { UpstreamError } from '../../../src/domain/error.ts'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
 import type { Expected } from '../../../src/upstreams/dialects/dialect.ts'
+import { readFailure } from '../../../src/upstreams/dialects/errors.ts'
 import { PartialArgs } from '../../../src/upstreams/dialects/gemini/candidate.ts'
 import { gemini } from '../../../src/upstreams/dialects/gemini/gemini.ts'
 import { toTarget } from '../../support/snapshot.ts'
@@ -198,7 +199,8 @@ test('a word that objects have by themselves is one that nobody knows', () => {
     { kind: 'done' },
   ])
   expect(() => gemini.whole({ error: { status: word } }, expected())).toThrow('gave no reason')
-  const { status } = gemini.failure(
+  const { status } = readFailure(
+    gemini,
     418,
     JSON.stringify({ error: { status: word } }),
     { header: () => null },
@@ -215,7 +217,7 @@ test('ids that come twice are told apart', () => {
 
 test('an error is masked before anybody reads it', () => {
   const body = JSON.stringify({ error: { code: 400, message: 'bad key a secret of ours', status: 'INVALID_ARGUMENT' } })
-  const error = gemini.failure(400, body, { header: () => null }, expected().target)
+  const error = readFailure(gemini, 400, body, { header: () => null }, expected().target)
   expect(error).toMatchObject({ status: 400, code: 'INVALID_ARGUMENT', retryable: false })
   expect(error.message).not.toContain('secret')
   for (const whole of [{ error: { message: 'x', status: 'UNAVAILABLE' } }, [{ error: { code: 503 } }]])

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { UpstreamError } from '../../../src/domain/error.ts'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
+import { readFailure } from '../../../src/upstreams/dialects/errors.ts'
 import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
 import { toTarget } from '../../support/snapshot.ts'
 import { toExpected } from '../../support/transcript.ts'
@@ -83,7 +84,7 @@ describe('an error in', () => {
       for (const failure of [inStream(text), inStream(text, 'error'), inWhole(json)]) {
         expect(failure).toMatchObject({ kind: 'status', ...expected })
       }
-      const body = openai.failure(418, text, headersOf({}), target)
+      const body = readFailure(openai, 418, text, headersOf({}), target)
       expect(body).toMatchObject({ kind: 'status', ...expected, status: 418 })
     },
   )
@@ -107,7 +108,7 @@ describe('an error in', () => {
     ['a list', '[{"error":{"message":"m"}}]', 'm'],
   ])('an event of that name with %s, or the body of an error status', (_, text, message) => {
     expect(inStream(text, 'error')?.message).toBe(message)
-    expect(openai.failure(500, text, headersOf({}), target).message).toBe(message)
+    expect(readFailure(openai, 500, text, headersOf({}), target).message).toBe(message)
   })
 
   test.each([
@@ -119,7 +120,7 @@ describe('an error in', () => {
     const error = { message: 'm', ...odd }
     expect(inStream(JSON.stringify({ error }))).toMatchObject({ message: 'm', status: 500 })
     expect(inWhole({ error })).toMatchObject({ message: 'm', status: 500 })
-    expect(openai.failure(502, JSON.stringify({ error }), headersOf({}), target)).toMatchObject({ status: 502 })
+    expect(readFailure(openai, 502, JSON.stringify({ error }), headersOf({}), target)).toMatchObject({ status: 502 })
   })
 
   test.each([
@@ -137,7 +138,7 @@ const LATER = 'Sun, 22 Nov 2026 00:00:30 GMT'
 
 describe('the body of an error status', () => {
   const fail = (status: number, text: string, headers: Record<string, string> = {}) =>
-    openai.failure(status, text, headersOf(headers), target)
+    readFailure(openai, status, text, headersOf(headers), target)
 
   test('never shows even a part of our credential, wherever its message is cut', () => {
     const { message } = fail(400, JSON.stringify({ error: { message: `${'x'.repeat(995)}${CREDENTIAL}` } }))

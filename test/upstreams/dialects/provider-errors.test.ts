@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { allPresets } from '../../../src/store/presets.ts'
 import { DEFAULT_OPTIONS } from '../../../src/upstreams/dialects/dialects.ts'
+import { readFailure } from '../../../src/upstreams/dialects/errors.ts'
 import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
 import { toTarget } from '../../support/snapshot.ts'
 
@@ -185,7 +186,7 @@ test.each(CASES)('%s: %d %j', (preset, status, body, { message, ...told }) => {
   const { cost: _, ...settings } = allPresets()[preset]?.settings ?? {}
   const options = { ...DEFAULT_OPTIONS, ...settings }
   const text = typeof body === 'string' ? body : JSON.stringify(body)
-  const error = openai.failure(status, text, { header: () => null }, toTarget({ options }))
+  const error = readFailure(openai, status, text, { header: () => null }, toTarget({ options }))
   expect(error).toMatchObject({ kind: 'status', status, ...told })
   if (typeof message === 'string') expect(error.message).toBe(message)
   else expect(error.message).toMatch(message)

@@ -2,14 +2,13 @@
  * The Anthropic dialect: the Messages API (platform.claude.com/docs/en/api/messages), of Anthropic and of those who speak it.
  * Pure. Loaded where an upstream speaks it.
  */
-import { asObject } from '../../../domain/json.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Target, Upstream } from '../../../domain/snapshot.ts'
 import { toAuthHeaders, toChatPath } from '../../auth.ts'
-import { toListReadiness, toRetryAfterMs } from '../../failure.ts'
+import { toListReadiness } from '../../failure.ts'
 import type { WireFormat, WireRequest } from '../dialect.ts'
 import { AnswerDecoder } from './decoder.ts'
-import { toFailure } from './errors.ts'
+import { anthropicErrors } from './errors.ts'
 import { messages } from './messages.ts'
 import { readModels } from './models.ts'
 import { toBody, VERSION } from './request.ts'
@@ -29,7 +28,7 @@ export const anthropic: WireFormat = {
 
   request: toWireRequest,
 
-  whole: (json, expected) => new AnswerDecoder(expected).whole(asObject(json) ?? {}),
+  whole: (json, expected, text) => new AnswerDecoder(expected).whole(json, text),
 
   decoder: (expected) => new AnswerDecoder(expected),
 
@@ -39,7 +38,7 @@ export const anthropic: WireFormat = {
 
   embeddings: null,
 
-  failure: (status, body, headers, target) => toFailure(status, body, target, toRetryAfterMs(headers)),
+  errors: anthropicErrors,
 }
 
 /**

@@ -11,7 +11,7 @@ import { JsonDecoder, SurrogateBuffer } from '../json-decoder.ts'
 import { toThoughtIssuer } from '../thought-state.ts'
 import { CallIds, LEGACY_INDEX } from '../tool-calls.ts'
 import { FORMAT } from './conversation.ts'
-import { toFailure, toUpstreamError } from './errors.ts'
+import { anthropicErrors } from './errors.ts'
 import { UsageReader } from './usage.ts'
 
 const REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
@@ -26,6 +26,7 @@ const TIERS: ReadonlyMap<unknown, 'default' | 'priority'> = new Map([
 ])
 
 export class AnswerDecoder extends JsonDecoder {
+  protected readonly errors = anthropicErrors
   readonly #usage = new UsageReader()
   readonly #calls: Calls
   readonly #open = new Map<number, BlockReader>()
@@ -41,12 +42,9 @@ export class AnswerDecoder extends JsonDecoder {
     this.#places = { signer: toThoughtIssuer(expected.target), chars: 0, thoughts: 0, annotations: 0 }
   }
 
-  /** See `WireFormat.whole`. */
-  whole(answer: JsonObject): AnswerEvent[] {
-    if (answer.type === 'error' || answer.error) throw toUpstreamError(null, answer, this.expected.target)
+  protected override takeWhole(answer: JsonObject, _text: string, out: AnswerEvent[]): void {
     if (!Array.isArray(answer.content))
       throw new UpstreamError('broken', 'answered 200 with something that is no message')
-    const out: AnswerEvent[] = []
     this.#takeMode(answer.usage, out)
     for (const [index, value] of answer.content.entries()) {
       const block = asObject(value)
@@ -55,21 +53,11 @@ export class AnswerDecoder extends JsonDecoder {
     }
     this.#takeStop(answer)
     this.#finish(answer.usage, out)
-    return out
   }
 
-  protected override takeJson(event: JsonObject, name: string | null, data: string, out: AnswerEvent[]): void {
-    if (event.type === 'error') this.fail(this.toError(data), out)
-    else this.#takeEvent(asText(event.type) || (name ?? ''), event, out)
-  }
-
-  protected override toError(data: string): UpstreamError {
-    return toFailure(null, data, this.expected.target)
-  }
-
-  #takeEvent(type: string, event: JsonObject, out: AnswerEvent[]): void {
+  protected override takeJson(event: JsonObject, name: string | null, _data: string, out: AnswerEvent[]): void {
     const index = typeof event.index === 'number' ? event.index : -1
-    switch (type) {
+    switch (asText(event.type) || name) {
       case 'message_start':
         this.#start(asObject(event.message) ?? {}, out)
         break

@@ -1,8 +1,8 @@
 /** Says why the API did not answer: as the body of an error status, which may be a proxy's page, or as an event. Pure. */
 import type { UpstreamError } from '../../../domain/error.ts'
-import { asObject, asText } from '../../../domain/json.ts'
+import { asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
-import { readErrorBody, toStatusError } from '../errors.ts'
+import { type ErrorReader, toBareError, toStatusError } from '../errors.ts'
 
 /** What each type stands for where no status is given (platform.claude.com/docs/en/api/errors). */
 const STATUS_OF_TYPE: ReadonlyMap<unknown, number> = new Map(
@@ -31,21 +31,17 @@ const PATH = /^([a-z_]+(?:\.[\w-]+)*): /
 const NOT_TAKEN = /extra inputs are not permitted/i
 const NOT_KNOWN = /does not support|not supported|cannot be used|may not be/i
 
-/** @param status of the response; null for an error inside of one that said 200. */
-export function toFailure(status: number | null, body: string, target: Target, retryAfterMs?: number): UpstreamError {
-  const error = readErrorBody(body)
-  return toUpstreamError(status, typeof error === 'string' ? { message: error } : error, target, retryAfterMs)
+export const anthropicErrors: ErrorReader = {
+  find: (answer) => (answer.type === 'error' || answer.error ? toBareError(answer) : null),
+  read: toUpstreamError,
 }
 
-/** @param value the error, with its envelope or without. */
-export function toUpstreamError(
+function toUpstreamError(
   stated: number | null,
-  value: unknown,
+  error: JsonObject,
   target: Target,
   retryAfterMs?: number,
 ): UpstreamError {
-  const envelope = asObject(value) ?? {}
-  const error = asObject(envelope.error) ?? envelope
   const message = asText(error.message)
   const given = asText(asObject(error.details)?.error_code)
   const isUnpaid = UNPAID.test(message) || SPENT.test(given)

@@ -8,14 +8,13 @@ import type { NativeRequest } from '../../../domain/task.ts'
 import type { SseEvent } from '../../framing.ts'
 import type { PassthroughFormat, WireRequest } from '../dialect.ts'
 import {
-  PassingDecoder,
   PlainDeltas,
   type Told,
   toCapEdit,
   toNativeHeader,
   toNativeText,
   toOwnFields,
-  toRaw,
+  toPassing,
   typeOf,
 } from '../passthrough.ts'
 import { decodeState, isEncodedState, toThoughtIssuer } from '../thought-state.ts'
@@ -37,24 +36,21 @@ const TEXT = new PlainDeltas({
 export const messages: PassthroughFormat = {
   request: toRequest,
 
-  whole: (json, expected, text = JSON.stringify(json)) => [
-    toRaw(null, text, { origin: '' }),
-    ...new AnswerDecoder(expected).whole(asObject(json) ?? {}),
-  ],
-
-  decoder(expected) {
-    let isBegun = false
-    const inner = new AnswerDecoder(expected)
-    const tellOf = (event: SseEvent, read: readonly AnswerEvent[]) => {
-      const type = typeOf(event)
-      if (type !== 'message_start') return tell(type, event, read)
-      // Some repeat it, which clients take for another answer.
-      if (isBegun) return null
-      isBegun = true
-      return { origin: 'message' }
-    }
-    return new PassingDecoder(inner, tellOf, TEXT)
-  },
+  ...toPassing(
+    (expected) => new AnswerDecoder(expected),
+    () => {
+      let isBegun = false
+      return (event, read) => {
+        const type = typeOf(event)
+        if (type !== 'message_start') return tell(type, event, read)
+        // Some repeat it, which clients take for another answer.
+        if (isBegun) return null
+        isBegun = true
+        return { origin: 'message' }
+      }
+    },
+    TEXT,
+  ),
 }
 
 function toRequest(native: NativeRequest, body: CanonicalRequest, target: Target): WireRequest {

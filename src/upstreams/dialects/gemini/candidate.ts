@@ -3,7 +3,7 @@ import type { AnswerEvent, Logprob, Logprobs } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Expected } from '../dialect.ts'
 import { toThoughtIssuer } from '../thought-state.ts'
-import { CallIds, LEGACY_INDEX } from '../tool-calls.ts'
+import { CallBook } from '../tool-calls.ts'
 import { toDetail, toExtra } from './conversation.ts'
 
 type Reason = 'stop' | 'length' | 'content_filter'
@@ -126,24 +126,18 @@ function toImage(value: unknown, signature: string, signer: string): object | nu
  */
 class Calls {
   readonly #choice: number
-  readonly #ids: CallIds
-  readonly #isLegacy: boolean
-  readonly #isOne: boolean
-  #count = 0
+  readonly #book: CallBook
   /** The one whose arguments are still coming, unless it is left out. */
   #open: { index: number | null; args: PartialArgs } | null = null
 
   constructor({ callId, body }: Pick<Expected, 'callId' | 'body'>, choice: number) {
-    this.#ids = new CallIds('call', `${callId}/${choice}`)
     this.#choice = choice
-    this.#isLegacy = !body.tools && Boolean(body.functions)
-    this.#isOne = this.#isLegacy || body.parallel_tool_calls === false
+    this.#book = new CallBook(body, `${callId}/${choice}`, choice)
   }
 
   /** How the answer ends where it was not cut short; null where nothing was called. */
   get reason(): 'tool_calls' | 'function_call' | null {
-    if (this.#count === 0) return null
-    return this.#isLegacy ? 'function_call' : 'tool_calls'
+    return this.#book.reason
   }
 
   /** Takes one `functionCall`. Returns the id of the call that it begins; null where it begins none, or one too many. */
@@ -154,24 +148,13 @@ class Calls {
       return null
     }
     this.end(out)
-    const index = this.#begin()
     const isPartial = call.willContinue === true || call.partialArgs !== undefined
-    const args = new PartialArgs()
-    this.#open = { index, args }
-    if (index === null) {
-      if (!isPartial) this.#open = null
-      return null
-    }
-    const isLegacy = index === LEGACY_INDEX
-    const id = isLegacy ? '' : this.#ids.of(asText(call.id), index)
-    const type = isLegacy ? 'function_call' : 'function'
-    out.push({ kind: 'tool', choice: this.#choice, index, id, name: name.toWellFormed(), type })
-    if (isPartial) this.#goOn(call, out)
-    else {
-      this.#open = null
-      this.#say(index, JSON.stringify(asObject(call.args) ?? {}), out)
-    }
-    return id
+    const begun = this.#book.begin(name, asText(call.id), out)
+    if (isPartial) {
+      this.#open = { index: begun?.index ?? null, args: new PartialArgs() }
+      if (begun) this.#goOn(call, out)
+    } else if (begun) this.#say(begun.index, JSON.stringify(asObject(call.args) ?? {}), out)
+    return begun?.id ?? null
   }
 
   /** Nothing more comes: says what is still held of the last call. */
@@ -184,13 +167,6 @@ class Calls {
   #goOn(call: JsonObject, out: AnswerEvent[]): void {
     this.#open?.args.take(call.partialArgs)
     if (call.willContinue !== true) this.end(out)
-  }
-
-  /** Null for one that its client has no place for: one call at a time was asked for. */
-  #begin(): number | null {
-    if (this.#isOne && this.#count > 0) return null
-    this.#count += 1
-    return this.#isLegacy ? LEGACY_INDEX : this.#count - 1
   }
 
   #say(index: number, text: string, out: AnswerEvent[]): void {

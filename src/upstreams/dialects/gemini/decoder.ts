@@ -9,10 +9,11 @@ import { MAX_SEARCHES, NO_USAGE, toMode, type Usage } from '../../../domain/usag
 import { toPublic } from '../../credential-scrubbing.ts'
 import { JsonDecoder } from '../json-decoder.ts'
 import { Candidate } from './candidate.ts'
-import { findError, toBodyError, toUpstreamError } from './errors.ts'
+import { geminiErrors } from './errors.ts'
 import { toUsage } from './usage.ts'
 
 export class AnswerDecoder extends JsonDecoder {
+  protected readonly errors = geminiErrors
   readonly #candidates: Candidate[] = []
   #isBlocked = false
   #tier = ''
@@ -21,25 +22,17 @@ export class AnswerDecoder extends JsonDecoder {
   /** The last report. */
   #usage: Usage | null = null
 
-  /** See `WireFormat.whole`. */
-  whole(json: unknown): AnswerEvent[] {
-    const answer = asObject(json) ?? {}
-    const error = findError(json)
-    if (error) throw toUpstreamError(null, error, this.expected.target)
-    const out: AnswerEvent[] = []
+  protected override takeWhole(answer: JsonObject, _text: string, out: AnswerEvent[]): void {
     this.#take(answer, out)
     const last = out.at(-1)
     if (last?.kind === 'failure') throw last.error
     if (!this.#isBlocked && this.#candidates.length === 0)
       throw new UpstreamError('broken', 'answered 200 with something that is no answer')
     this.#finish(out)
-    return out
   }
 
   protected override takeJson(chunk: JsonObject, _name: string | null, _data: string, out: AnswerEvent[]): void {
-    const error = findError(chunk)
-    if (error) this.fail(toUpstreamError(null, error, this.expected.target), out)
-    else this.#take(chunk, out)
+    this.#take(chunk, out)
   }
 
   /** JSON that is no object says nothing. */
@@ -49,10 +42,6 @@ export class AnswerDecoder extends JsonDecoder {
     } catch {
       super.takeText(data, out)
     }
-  }
-
-  protected override toError(data: string): UpstreamError {
-    return toBodyError(null, data, this.expected.target)
   }
 
   override end(out: AnswerEvent[]): void {

@@ -11,7 +11,7 @@ import type { EmbeddingInput, EmbeddingsRequest } from '../../../domain/task.ts'
 import { NO_USAGE } from '../../../domain/usage.ts'
 import type { WireRequest } from '../dialect.ts'
 import { asCount, toVectors } from '../readings.ts'
-import { findError, toUpstreamError } from './errors.ts'
+import { geminiErrors } from './errors.ts'
 import { speaksVertex, toResource } from './request.ts'
 import { toUsage } from './usage.ts'
 
@@ -46,9 +46,9 @@ function toText(input: EmbeddingInput): string {
 
 /** See `EmbeddingFormat`. */
 export function readEmbeddings(json: unknown, embedding: EmbeddingsRequest, target: Target): AnswerEvent[] {
-  const error = findError(json)
-  if (error) throw toUpstreamError(null, error, target)
   const answer = asObject(json) ?? {}
+  const error = geminiErrors.find(answer)
+  if (error) throw geminiErrors.read(null, error, target)
   const isVertex = speaksVertex(target.upstream)
   const items = asList(isVertex ? answer.predictions : answer.embeddings).map(asObject)
   const found = isVertex ? items.map((item) => asObject(item?.embeddings)) : items

@@ -2,22 +2,11 @@
 import type { UpstreamError } from '../../../domain/error.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
-import { readErrorBody, toStatusError } from '../errors.ts'
+import { type ErrorReader, toStatusError } from '../errors.ts'
 
-/** The error in what should be an answer; a stream that is no SSE has it in a list. */
-export function findError(value: unknown): JsonObject | null {
-  return asObject(asObject(Array.isArray(value) ? value[0] : value)?.error)
-}
+export const geminiErrors: ErrorReader = { find: ({ error }) => asObject(error), read: toUpstreamError }
 
-/** Reads the body of an error status, or the data of an event that is named as an error. */
-export function toBodyError(status: number | null, body: string, target: Target, retryAfterMs?: number): UpstreamError {
-  const read = readErrorBody(body)
-  const error = typeof read === 'string' ? { message: read } : (findError(read) ?? asObject(read) ?? {})
-  return toUpstreamError(status, error, target, retryAfterMs)
-}
-
-/** @param stated the status of the response; null for an error inside of one that said 200. */
-export function toUpstreamError(
+function toUpstreamError(
   stated: number | null,
   error: JsonObject,
   target: Target,

@@ -8,12 +8,12 @@ import type { ListedModel } from '../../../domain/model-server.ts'
 import type { Modality } from '../../../domain/models.ts'
 import { isServiceAccount } from '../../auth.ts'
 import type { Readiness } from '../../backend.ts'
-import { toRetryAfterMs, toStatusRefusal } from '../../failure.ts'
+import { toStatusRefusal } from '../../failure.ts'
 import type { ModelPage, WireFormat } from '../dialect.ts'
 import { toTitle, toTokens } from '../readings.ts'
 import { AnswerDecoder } from './decoder.ts'
 import { readEmbeddings, toEmbeddingRequest } from './embeddings.ts'
-import { toBodyError } from './errors.ts'
+import { geminiErrors } from './errors.ts'
 import { toWireRequest } from './request.ts'
 
 export const gemini: WireFormat = {
@@ -33,7 +33,7 @@ export const gemini: WireFormat = {
 
   request: toWireRequest,
 
-  whole: (json, expected) => new AnswerDecoder(expected).whole(json),
+  whole: (json, expected, text) => new AnswerDecoder(expected).whole(json, text),
 
   decoder: (expected) => new AnswerDecoder(expected),
 
@@ -43,7 +43,7 @@ export const gemini: WireFormat = {
 
   embeddings: { request: toEmbeddingRequest, whole: readEmbeddings },
 
-  failure: (status, body, headers, target) => toBodyError(status, body, target, toRetryAfterMs(headers)),
+  errors: geminiErrors,
 }
 
 /** A wrong key is a 400 there, and nothing else of so plain a question is. */

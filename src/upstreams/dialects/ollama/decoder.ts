@@ -11,47 +11,33 @@ import type { Target } from '../../../domain/snapshot.ts'
 import type { EmbeddingInput, EmbeddingsRequest } from '../../../domain/task.ts'
 import { NO_USAGE } from '../../../domain/usage.ts'
 import type { Expected, WireRequest } from '../dialect.ts'
-import { readErrorBody, toStatusError, unsupportedValue } from '../errors.ts'
+import { type ErrorReader, toStatusError, unsupportedValue } from '../errors.ts'
 import { JsonDecoder, SurrogateBuffer } from '../json-decoder.ts'
 import { asCount, toSpeed, toVectors } from '../readings.ts'
-import { CallIds, LEGACY_INDEX } from '../tool-calls.ts'
+import { CallBook } from '../tool-calls.ts'
 
 export class AnswerDecoder extends JsonDecoder {
-  readonly #isLegacy: boolean
-  readonly #ids: CallIds
+  protected readonly errors = ollamaErrors
+  readonly #calls: CallBook
   readonly #said = { text: new SurrogateBuffer(), reasoning: new SurrogateBuffer() }
-  #calls = 0
 
   constructor(expected: Expected) {
     super(expected)
-    this.#ids = new CallIds('call', expected.callId)
-    this.#isLegacy = !expected.body.tools && Boolean(expected.body.functions)
+    this.#calls = new CallBook(expected.body, expected.callId)
   }
 
-  /** See `WireFormat.whole`. */
-  whole(json: unknown): AnswerEvent[] {
-    const answer = asObject(json) ?? {}
-    const sentence = toSentence(answer)
-    if (sentence !== '') throw toUpstreamError(null, sentence, this.expected.target)
+  protected override takeWhole(answer: JsonObject, _text: string, out: AnswerEvent[]): void {
     if (answer.done !== true || !asObject(answer.message))
       throw new UpstreamError('broken', 'answered 200 with something that is no answer')
-    const out: AnswerEvent[] = []
     this.#take(answer, out)
-    return out
   }
 
   protected override takeJson(line: JsonObject, _name: string | null, _data: string, out: AnswerEvent[]): void {
-    const sentence = toSentence(line)
-    if (sentence !== '') this.fail(toUpstreamError(null, sentence, this.expected.target), out)
-    else this.#take(line, out)
+    this.#take(line, out)
   }
 
   protected override takeText(_data: string, out: AnswerEvent[]): void {
     this.fail(new UpstreamError('broken', 'sent a line that is not JSON'), out)
-  }
-
-  protected override toError(data: string): UpstreamError {
-    return toBodyError(null, data, this.expected.target)
   }
 
   #take(answer: JsonObject, out: AnswerEvent[]): void {
@@ -70,15 +56,10 @@ export class AnswerDecoder extends JsonDecoder {
   /** Comes whole. */
   #call(call: JsonObject, out: AnswerEvent[]): void {
     const { name, arguments: args } = asObject(call.function) ?? {}
-    const isOne = this.#isLegacy || this.expected.body.parallel_tool_calls === false
-    if (asText(name) === '' || (isOne && this.#calls > 0)) return
-    const number = this.#calls++
-    const index = this.#isLegacy ? LEGACY_INDEX : number
-    const id = this.#isLegacy ? '' : this.#ids.of(asText(call.id), index)
-    const type = this.#isLegacy ? 'function_call' : 'function'
-    out.push({ kind: 'tool', choice: 0, index, id, name: asText(name).toWellFormed(), type })
+    const begun = asText(name) === '' ? null : this.#calls.begin(asText(name), asText(call.id), out)
+    if (begun === null) return
     const text = typeof args === 'string' ? args : JSON.stringify(asObject(args) ?? {})
-    out.push({ kind: 'arguments', choice: 0, index, text: text.toWellFormed() })
+    out.push({ kind: 'arguments', choice: 0, index: begun.index, text: text.toWellFormed() })
   }
 
   #finish(answer: JsonObject, out: AnswerEvent[]): void {
@@ -101,9 +82,7 @@ export class AnswerDecoder extends JsonDecoder {
   }
 
   #toReason(word: string): FinishReason {
-    if (word === 'length') return 'length'
-    if (this.#calls > 0) return this.#isLegacy ? 'function_call' : 'tool_calls'
-    return 'stop'
+    return word === 'length' ? 'length' : (this.#calls.reason ?? 'stop')
   }
 }
 
@@ -126,9 +105,9 @@ function toText(input: EmbeddingInput): string {
 
 /** See `EmbeddingFormat`. */
 export function readEmbeddings(json: unknown, embedding: EmbeddingsRequest, target: Target): AnswerEvent[] {
-  const sentence = toSentence(json)
-  if (sentence !== '') throw toUpstreamError(null, sentence, target)
   const answer = asObject(json)
+  const error = answer && ollamaErrors.find(answer)
+  if (error) throw ollamaErrors.read(null, error, target)
   if (!Array.isArray(answer?.embeddings))
     throw new UpstreamError('broken', 'answered 200 with something that is no embedding')
   const vectors = toVectors(asList(answer.embeddings), embedding)
@@ -137,24 +116,19 @@ export function readEmbeddings(json: unknown, embedding: EmbeddingsRequest, targ
   return [{ kind: 'embeddings', vectors }, ...usage, { kind: 'done' }]
 }
 
-/** Reads the body of an error status. */
-export function toBodyError(status: number | null, body: string, target: Target, retryAfterMs?: number): UpstreamError {
-  const read = readErrorBody(body)
-  return toUpstreamError(status, typeof read === 'string' ? read : toSentence(read), target, retryAfterMs)
+export const ollamaErrors: ErrorReader = {
+  find: (answer) => (toSentence(answer) === '' ? null : answer),
+  read(status, error, target, retryAfterMs) {
+    const message = toSentence(error) || asText(error.message)
+    const engineWords = toInner(message)
+    return toStatusError({ status: status ?? 500, stated: status, message, engineWords, retryAfterMs }, target)
+  },
 }
 
 /** What is wrong, from an answer that has an `error`; '' where it has none. Of what it hands on, the engine's own words. */
 function toSentence(answer: unknown): string {
   const error = asObject(answer)?.error
   return asText(error) || asText(asObject(error)?.message)
-}
-
-/** @param status of the response; null for an error inside of one that said 200. */
-function toUpstreamError(status: number | null, message: string, target: Target, retryAfterMs?: number): UpstreamError {
-  return toStatusError(
-    { status: status ?? 500, stated: status, message, engineWords: toInner(message), retryAfterMs },
-    target,
-  )
 }
 
 /** The engine's words, where it hands on its whole answer. */

@@ -7,10 +7,10 @@ import { asList, asObject, asText, type JsonObject } from '../../../domain/json.
 import type { ListedModel } from '../../../domain/model-server.ts'
 import type { Modality } from '../../../domain/models.ts'
 import { toAuthHeaders } from '../../auth.ts'
-import { toRetryAfterMs, toStatusRefusal } from '../../failure.ts'
+import { toStatusRefusal } from '../../failure.ts'
 import type { FurtherQuestion, ModelPage, WireFormat } from '../dialect.ts'
 import { toSize, toTokens } from '../readings.ts'
-import { AnswerDecoder, readEmbeddings, toBodyError, toEmbeddingRequest } from './decoder.ts'
+import { AnswerDecoder, ollamaErrors, readEmbeddings, toEmbeddingRequest } from './decoder.ts'
 import { toWireRequest } from './request.ts'
 
 export const ollama: WireFormat = {
@@ -39,7 +39,7 @@ export const ollama: WireFormat = {
 
   request: toWireRequest,
 
-  whole: (json, expected) => new AnswerDecoder(expected).whole(json),
+  whole: (json, expected, text) => new AnswerDecoder(expected).whole(json, text),
 
   decoder: (expected) => new AnswerDecoder(expected),
 
@@ -47,7 +47,7 @@ export const ollama: WireFormat = {
 
   embeddings: { request: toEmbeddingRequest, whole: readEmbeddings },
 
-  failure: (status, body, headers, target) => toBodyError(status, body, target, toRetryAfterMs(headers)),
+  errors: ollamaErrors,
 }
 
 /**

@@ -11,8 +11,8 @@ import { toQuery } from '../../auth.ts'
 import type { SseEvent } from '../../framing.ts'
 import type { PassthroughFormat } from '../dialect.ts'
 import { JsonDecoder } from '../json-decoder.ts'
-import { PassingDecoder, toCapEdit, toNativeText, toOwnFields, toRaw } from '../passthrough.ts'
-import { findError, toBodyError, toUpstreamError } from './errors.ts'
+import { toCapEdit, toNativeText, toOwnFields, toPassing } from '../passthrough.ts'
+import { openAiErrors } from './errors.ts'
 import { toBetaHeaders } from './responses.ts'
 import { findCharge, toUsageEvent } from './usage.ts'
 
@@ -36,25 +36,23 @@ export const completions: PassthroughFormat = {
     }
   },
 
-  whole: (json, expected, text = JSON.stringify(json)) => [
-    toRaw(null, text, { origin: '' }),
-    ...new CompletionDecoder(expected).whole(asObject(json) ?? {}, text),
-  ],
-
-  decoder(expected) {
-    const inner = new CompletionDecoder(expected)
-    const isWanted = expected.body.stream_options?.include_usage === true
-    return new PassingDecoder(inner, () => {
-      // What a client did not ask for it may not know how to read.
-      if (inner.isUsageAlone && !isWanted) return null
-      return { origin: inner.isOver ? null : '', isTail: inner.isFinished }
-    })
-  },
+  ...toPassing(
+    (expected) => new CompletionDecoder(expected),
+    (inner, expected) => {
+      const isWanted = expected.body.stream_options?.include_usage === true
+      return () => {
+        // What a client did not ask for it may not know how to read.
+        if (inner.isUsageAlone && !isWanted) return null
+        return { origin: inner.isOver ? null : '', isTail: inner.isFinished }
+      }
+    },
+  ),
 }
 
 const wantsUsage = ({ json }: NativeRequest) => asObject(json.stream_options)?.include_usage === true
 
 class CompletionDecoder extends JsonDecoder {
+  protected readonly errors = openAiErrors
   /** Whether the chunk that was read last tells usage and nothing else. */
   isUsageAlone = false
   readonly #finished = new Set<number>()
@@ -64,17 +62,12 @@ class CompletionDecoder extends JsonDecoder {
     return this.isOver || this.#finished.size >= this.expected.choices
   }
 
-  /** Reads a whole answer, up to `done`. Throws an UpstreamError where it is none. */
-  whole(answer: JsonObject, text: string): AnswerEvent[] {
-    const error = findError(answer)
-    if (error) throw toUpstreamError(null, error, this.expected.target)
+  protected override takeWhole(answer: JsonObject, text: string, out: AnswerEvent[]): void {
     if (asList(answer.choices).length === 0)
       throw new UpstreamError('broken', 'answered 200 with something that is no completion')
-    const out: AnswerEvent[] = []
     this.#take(answer, text, out)
     for (let choice = 0; choice < this.expected.choices; choice++) this.#end(choice, null, out)
     out.push({ kind: 'done' })
-    return out
   }
 
   override event(event: SseEvent, out: AnswerEvent[]): void {
@@ -88,18 +81,12 @@ class CompletionDecoder extends JsonDecoder {
   }
 
   protected override takeJson(chunk: JsonObject, _name: string | null, data: string, out: AnswerEvent[]): void {
-    const error = findError(chunk)
-    if (error) this.fail(toUpstreamError(null, error, this.expected.target), out)
-    else this.#take(chunk, data, out)
+    this.#take(chunk, data, out)
   }
 
   protected override takeText(data: string, out: AnswerEvent[]): void {
     if (data.trim() === '[DONE]') this.#finish(out)
     else super.takeText(data, out)
-  }
-
-  protected override toError(data: string): UpstreamError {
-    return toBodyError(null, data, this.expected.target)
   }
 
   #take(chunk: JsonObject, text: string, out: AnswerEvent[]): void {

@@ -6,12 +6,13 @@ import { toMode } from '../../../domain/usage.ts'
 import type { Expected } from '../dialect.ts'
 import { JsonDecoder, tryParse } from '../json-decoder.ts'
 import { DeltaDecoder, toLogprobs } from './delta.ts'
-import { findError, toBodyError, toUpstreamError } from './errors.ts'
+import { openAiErrors } from './errors.ts'
 import { findCharge, toUsageEvent } from './usage.ts'
 
 const NO_REPORT: readonly AnswerEvent[] = []
 
 export class AnswerDecoder extends JsonDecoder {
+  protected readonly errors = openAiErrors
   readonly #choices: ChoiceDecoder[] = []
   readonly #plain = new PlainChunks()
   #origin: AnswerOrigin = {}
@@ -19,13 +20,10 @@ export class AnswerDecoder extends JsonDecoder {
   /** What was reported last, as long as nothing else came after it. */
   #report: readonly AnswerEvent[] = NO_REPORT
 
-  /** See `WireFormat.whole`. Choices beyond those that were asked for are left out. */
-  whole(answer: JsonObject, text = JSON.stringify(answer)): AnswerEvent[] {
-    const error = findError(answer)
-    if (error) throw toUpstreamError(null, error, this.expected.target)
+  /** Choices beyond those that were asked for are left out. */
+  protected override takeWhole(answer: JsonObject, text: string, out: AnswerEvent[]): void {
     const choices = inOrder(answer.choices)
     if (choices.length === 0) throw new UpstreamError('broken', 'answered 200 with something that is no completion')
-    const out: AnswerEvent[] = []
     this.#takeOrigin(answer, out)
     for (const [index, choice] of choices.slice(0, this.expected.choices).entries()) {
       const decoder = this.#choice(index)
@@ -34,7 +32,6 @@ export class AnswerDecoder extends JsonDecoder {
     }
     this.#takeReport(answer, text, out)
     out.push({ kind: 'done' })
-    return out
   }
 
   override take(text: string, out: AnswerEvent[]): number {
@@ -57,10 +54,6 @@ export class AnswerDecoder extends JsonDecoder {
     else super.end(out)
   }
 
-  protected override toError(data: string): UpstreamError {
-    return toBodyError(null, data, this.expected.target)
-  }
-
   protected override takeText(data: string, out: AnswerEvent[]): void {
     if (isDone(data)) this.#finish(out)
     else if (!isSilence(data)) this.#takeLines(data.split('\n'), out)
@@ -75,11 +68,6 @@ export class AnswerDecoder extends JsonDecoder {
   }
 
   protected override takeJson(chunk: JsonObject, _name: string | null, data: string, out: AnswerEvent[]): void {
-    const error = findError(chunk)
-    if (error) {
-      this.fail(toUpstreamError(null, error, this.expected.target), out)
-      return
-    }
     const from = out.length
     this.#takeOrigin(chunk, out)
     const choices = asList(chunk.choices)

@@ -7,7 +7,7 @@ import { asObject, type JsonObject } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import type { EmbeddingsRequest } from '../../../domain/task.ts'
 import { toVectors } from '../readings.ts'
-import { findError, toUpstreamError } from './errors.ts'
+import { openAiErrors } from './errors.ts'
 import { toChanged, toChanges } from './field-changes.ts'
 import { findCharge, findUsage } from './usage.ts'
 
@@ -33,8 +33,8 @@ export function readEmbeddings(
 ): AnswerEvent[] {
   const answer = asObject(json) ?? {}
   const { data } = answer
-  const error = Array.isArray(data) ? null : findError(answer)
-  if (error) throw toUpstreamError(null, error, target)
+  const error = Array.isArray(data) ? null : openAiErrors.find(answer)
+  if (error) throw openAiErrors.read(null, error, target)
   if (!Array.isArray(data)) throw new UpstreamError('broken', 'answered 200 with something that are no embeddings')
   const vectors = toVectors(inOrder(data), embedding)
   const events: AnswerEvent[] = [{ kind: 'embeddings', vectors }]

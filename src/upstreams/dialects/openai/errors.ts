@@ -6,20 +6,19 @@ import type { UpstreamError } from '../../../domain/error.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { UNAFFORDABLE_CODE } from '../../failure.ts'
-import { isOverflowCode, readErrorBody, toStatusError } from '../errors.ts'
+import { type ErrorReader, isOverflowCode, toBareError, toStatusError } from '../errors.ts'
 
-/**
- * Looks for an error in what should be a completion or a chunk. Returns what tells of it, for `toUpstreamError`, or null
- * where it is none: `"error": null` is none, and neither is a message beside choices.
- */
-export function findError(answer: JsonObject): unknown {
+export const openAiErrors: ErrorReader = { find: findError, read: toUpstreamError }
+
+/** `"error": null` is none, and neither is a message beside choices. */
+function findError(answer: JsonObject): JsonObject | null {
   const { error, object, type, choices } = answer
   // A text or a flag has its message and its code beside it.
   if (error) return asObject(error) ?? answer
   if (object === 'error' || type === 'error') return answer
   if (Array.isArray(choices) && choices.length > 0) {
     const failed = choices.find(isFailed)
-    return failed ? (failed.error ?? failed) : null
+    return failed ? toBareError(failed) : null
   }
   return isBareError(answer) ? answer : null
 }
@@ -39,14 +38,6 @@ function isBareError(answer: JsonObject): boolean {
   if (asList(answer.errors).length > 0) return true
   if (!answer.message) return false
   return Object.keys(answer).length === 1 || ['code', 'type', 'status', 'statusCode'].some((key) => answer[key])
-}
-
-/** Converts the body of an error status, or the data of an event that is named as an error. */
-export function toBodyError(status: number | null, body: string, target: Target, retryAfterMs?: number): UpstreamError {
-  const read = readErrorBody(body)
-  const first = Array.isArray(read) ? read[0] : read
-  const error = asObject(first)
-  return toUpstreamError(status, error ? (asObject(error.error) ?? error) : first, target, retryAfterMs)
 }
 
 /** Of an account without money, as OpenAI, Moonshot and Z.ai say it. */
@@ -72,19 +63,17 @@ const FLAGGED_CODE = 'content_policy_violation'
  */
 const UNAFFORDABLE = /but can only afford [1-9]|prompt tokens limit exceeded: \d+ > [1-9]/i
 
-/** @param status of the response; null for an error inside of one that said 200. */
-export function toUpstreamError(
+function toUpstreamError(
   status: number | null,
-  value: unknown,
+  error: JsonObject,
   target: Target,
   retryAfterMs?: number,
 ): UpstreamError {
-  const error = asObject(value) ?? {}
   const { code } = error
   // An account that has to be paid is no matter of patience, and nothing of the request, though providers say 429, or 400.
   const isUnpaid = SAID_OF_UNPAID.has(status) && [code, error.type].some((word) => UNPAID.has(word))
   const given = isUnpaid ? 402 : (status ?? toStatus(error))
-  const message = toSentence(value)
+  const message = toSentence(error)
   const isFlagged = given === 403 && (FLAGGED.test(message) || asObject(error.metadata)?.flagged_input !== undefined)
   const isUnaffordable = given === 402 && UNAFFORDABLE.test(message)
   return toStatusError(

@@ -2,15 +2,14 @@
  * The OpenAI dialect: the public chat-completions format itself, so near the identity. Pure. Whatever servers that
  * claim to speak it get wrong about an answer is put right here, where it becomes events.
  */
-import { asObject } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { toAuthHeaders, toChatPath, toQuery } from '../../auth.ts'
-import { toListReadiness, toRetryAfterMs } from '../../failure.ts'
+import { toListReadiness } from '../../failure.ts'
 import type { WireFormat } from '../dialect.ts'
 import { completions } from './completions.ts'
 import { AnswerDecoder } from './decoder.ts'
 import { readEmbeddings, toEmbeddingBody } from './embeddings.ts'
-import { toBodyError } from './errors.ts'
+import { openAiErrors } from './errors.ts'
 import { askFurther, readModels } from './models.ts'
 import { toRequestText } from './request.ts'
 import { responses } from './responses.ts'
@@ -26,7 +25,7 @@ export const openai: WireFormat = {
 
   request: (body, target) => ({ path: toPath(target), body: toRequestText(body, target) }),
 
-  whole: (json, expected, text) => new AnswerDecoder(expected).whole(asObject(json) ?? {}, text),
+  whole: (json, expected, text) => new AnswerDecoder(expected).whole(json, text),
 
   decoder: (expected) => new AnswerDecoder(expected),
 
@@ -42,7 +41,7 @@ export const openai: WireFormat = {
     whole: readEmbeddings,
   },
 
-  failure: (status, body, headers, target) => toBodyError(status, body, target, toRetryAfterMs(headers)),
+  errors: openAiErrors,
 }
 
 function toPath({ upstream: { options }, upstreamModel }: Target): string {

@@ -11,19 +11,11 @@ import { MAX_SEARCHES, toMode } from '../../../domain/usage.ts'
 import { toQuery } from '../../auth.ts'
 import type { SseEvent } from '../../framing.ts'
 import type { PassthroughFormat } from '../dialect.ts'
+import { type ErrorReader, toBareError } from '../errors.ts'
 import { JsonDecoder } from '../json-decoder.ts'
-import {
-  PassingDecoder,
-  PlainDeltas,
-  toCapEdit,
-  toNativeHeader,
-  toNativeText,
-  toOwnFields,
-  toRaw,
-  typeOf,
-} from '../passthrough.ts'
+import { PlainDeltas, toCapEdit, toNativeHeader, toNativeText, toOwnFields, toPassing, typeOf } from '../passthrough.ts'
 import { isEncodedState } from '../thought-state.ts'
-import { findError, toBodyError, toUpstreamError } from './errors.ts'
+import { openAiErrors } from './errors.ts'
 import { findCharge, findUsage } from './usage.ts'
 
 const OF_RESPONSES = toOwnFields(
@@ -55,23 +47,15 @@ export const responses: PassthroughFormat = {
     headers: toBetaHeaders(native),
   }),
 
-  whole: (json, expected, text = JSON.stringify(json)) => [
-    toRaw(null, text, { origin: '' }),
-    ...new ResponseDecoder(expected).whole(asObject(json) ?? {}, text),
-  ],
-
-  decoder(expected) {
-    const inner = new ResponseDecoder(expected)
-    return new PassingDecoder(
-      inner,
-      (event, read) => ({
-        origin: OF_THE_WHOLE.has(typeOf(event)) ? 'response' : null,
-        isContent: inner.isAtWork,
-        isTail: read.at(-1)?.kind === 'done',
-      }),
-      TEXT,
-    )
-  },
+  ...toPassing(
+    (expected) => new ResponseDecoder(expected),
+    (inner) => (event, read) => ({
+      origin: OF_THE_WHOLE.has(typeOf(event)) ? 'response' : null,
+      isContent: inner.isAtWork,
+      isTail: read.at(-1)?.kind === 'done',
+    }),
+    TEXT,
+  ),
 }
 
 /** Events that have the response in them. */
@@ -127,29 +111,32 @@ const CALLED: ReadonlyMap<unknown, string> = new Map([
 /** What a search may turn out to be that costs nothing beside tokens (https://platform.openai.com/docs/guides/tools-web-search). */
 const IN_PAGE: ReadonlySet<unknown> = new Set(['open_page', 'find_in_page'])
 
+/** A response has a status of its own, and an event that ends one in failure has it within. */
+const responseErrors: ErrorReader = {
+  find(answer) {
+    const { type, error, status, output } = answer
+    if (type === 'response.failed') return toBareError(asObject(answer.response) ?? answer)
+    if (type === 'error' || error || status === 'failed') return toBareError(answer)
+    return type === undefined && !Array.isArray(output) ? openAiErrors.find(answer) : null
+  },
+  read: openAiErrors.read,
+}
+
 class ResponseDecoder extends JsonDecoder {
+  protected readonly errors = responseErrors
   /** Whether the event that was read last tells of work that has no words. */
   isAtWork = false
   /** By the place of their items. */
   readonly #calls = new Map<number, Call>()
   #searches = 0
 
-  /** Reads a whole answer, up to `done`. Throws an UpstreamError where it is none. */
-  whole(answer: JsonObject, text: string): AnswerEvent[] {
-    const { error, status } = answer
-    if (error || status === 'failed') throw this.#toUpstreamError(error ?? answer)
-    if (!Array.isArray(answer.output)) {
-      const failed = findError(answer)
-      throw failed
-        ? this.#toUpstreamError(failed)
-        : new UpstreamError('broken', 'answered 200 with something that is no response')
-    }
+  protected override takeWhole(answer: JsonObject, text: string, out: AnswerEvent[]): void {
+    const { output, status } = answer
+    if (!Array.isArray(output)) throw new UpstreamError('broken', 'answered 200 with something that is no response')
     if (status === 'queued' || status === 'in_progress')
       throw new UpstreamError('broken', 'answered 200 with a response that is not complete')
-    const out: AnswerEvent[] = []
-    for (const [at, value] of answer.output.entries()) this.#takeItem(asObject(value) ?? {}, at, true, out)
+    for (const [at, value] of output.entries()) this.#takeItem(asObject(value) ?? {}, at, true, out)
     this.#finish(answer, text, null, out)
-    return out
   }
 
   override event(event: SseEvent, out: AnswerEvent[]): void {
@@ -157,24 +144,15 @@ class ResponseDecoder extends JsonDecoder {
     super.event(event, out)
   }
 
-  protected override takeJson(event: JsonObject, name: string | null, data: string, out: AnswerEvent[]): void {
-    if (event.type === 'error') this.fail(this.toError(data), out)
-    else this.#takeEvent(asText(event.type) || (name ?? ''), event, data, out)
-  }
-
   /** Some end as chats do. */
   protected override takeText(data: string, out: AnswerEvent[]): void {
     if (data.trim() !== '[DONE]') super.takeText(data, out)
   }
 
-  protected override toError(data: string): UpstreamError {
-    return toBodyError(null, data, this.expected.target)
-  }
-
-  #takeEvent(type: string, event: JsonObject, data: string, out: AnswerEvent[]): void {
+  protected override takeJson(event: JsonObject, name: string | null, data: string, out: AnswerEvent[]): void {
     const text = asText(event.delta).toWellFormed()
     const at = typeof event.output_index === 'number' ? event.output_index : -1
-    switch (type) {
+    switch (asText(event.type) || name) {
       case 'response.output_text.delta':
         if (text !== '') out.push({ kind: 'text', choice: 0, text })
         break
@@ -197,15 +175,9 @@ class ResponseDecoder extends JsonDecoder {
       case 'response.output_item.done':
         this.#endItem(asObject(event.item) ?? {}, at, out)
         break
-      case 'response.failed':
-        this.fail(this.#toUpstreamError(asObject(event.response)?.error ?? event), out)
-        break
       case 'response.completed':
       case 'response.incomplete':
         this.#finish(event, data, 'response', out)
-        break
-      default:
-        if (event.error) this.fail(this.#toUpstreamError(event.error), out)
     }
   }
 
@@ -276,10 +248,6 @@ class ResponseDecoder extends JsonDecoder {
   #toReason({ status, incomplete_details: details }: JsonObject): FinishReason {
     if (status === 'incomplete') return asObject(details)?.reason === 'content_filter' ? 'content_filter' : 'length'
     return this.#calls.size > 0 ? 'tool_calls' : 'stop'
-  }
-
-  #toUpstreamError(error: unknown): UpstreamError {
-    return toUpstreamError(null, error, this.expected.target)
   }
 }
 
