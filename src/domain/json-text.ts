@@ -17,6 +17,8 @@ export interface JsonLimits {
   bare: number
 }
 
+export const UNLIMITED: JsonLimits = { depth: Infinity, values: Infinity, escapes: Infinity, bare: Infinity }
+
 export const QUOTE = 0x22
 export const COMMA = 0x2c
 export const COLON = 0x3a
@@ -36,6 +38,8 @@ export class JsonScan {
   names = 0
   /** Where the longest list or object that the outermost object holds stands. */
   longest: { from: number; to: number } | null = null
+  /** Whether the outermost list or object has ended. */
+  isClosed = false
   private readonly limits: JsonLimits
   private depth = 0
   /** Of the pieces before, in characters. */
@@ -50,7 +54,7 @@ export class JsonScan {
   /** Whether it ended within a list or object that nothing stands in yet. */
   private isEmpty = false
 
-  constructor(limits: JsonLimits) {
+  constructor(limits = UNLIMITED) {
     this.limits = limits
   }
 
@@ -109,7 +113,7 @@ export class JsonScan {
         openedAt = at
       } else if ((code | OBJECT_BIT) === CLOSING) {
         if (depth === 2) this.hold(this.taken + at)
-        depth--
+        if (--depth === 0) this.isClosed = true
         if (openedAt !== -1 && isBlank(piece, openedAt, at - 1)) values--
         if (values > limits.values) return 'values'
         openedAt = -1

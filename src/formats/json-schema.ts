@@ -30,7 +30,7 @@ export const isRoot = ({ parent, keys }: SchemaNode) => parent === null && keys.
 /** What else each subschema is held to. Returns what is wrong with it, or null. */
 export type SchemaRule = (schema: Schema | boolean, node: SchemaNode) => string | null
 
-/** Far beyond what anybody writes; strict schemas have limits of their own. */
+/** Far beyond what anybody writes; what strict mode takes at most, its provider says. */
 const MAX_SUBSCHEMAS = 20_000
 const MAX_DEPTH = 100
 
@@ -219,15 +219,13 @@ const FORBIDDEN = new Set(
 
 const INSTEAD_OF_TYPE = ['$ref', 'anyOf', 'enum', 'const']
 
-const MOST = { properties: 5_000, levels: 10, chars: 120_000, values: 1_000, enumValues: 250, enumChars: 15_000 }
-
 /** Returns the first thing in a schema that strict mode does not allow, or null. `rules` are held to as well. */
 export const checkStrict = (schema: unknown, ...rules: SchemaRule[]): SchemaProblem | null =>
-  checkSchema(schema, checkWords, checkShape, createLimits(), ...rules)
+  checkSchema(schema, checkWords, checkShape, ...rules)
 
 /** The same of who holds models to any schema, as engines with grammars do: its keywords may be all that there are. */
 export const checkStrictShape = (schema: unknown, ...rules: SchemaRule[]): SchemaProblem | null =>
-  checkSchema(schema, (each, node) => (findForbidden(each) ? null : checkShape(each, node)), createLimits(), ...rules)
+  checkSchema(schema, (each, node) => (findForbidden(each) ? null : checkShape(each, node)), ...rules)
 
 const findForbidden = (schema: Schema | boolean): string | undefined =>
   typeof schema === 'boolean' ? undefined : Object.keys(schema).find((keyword) => FORBIDDEN.has(keyword))
@@ -280,48 +278,7 @@ function checkArray({ items }: Schema): string | null {
   return isObject(items) ? null : "'items' is required to be one schema."
 }
 
-/** Counts over a whole schema, and refuses it where it grows too large. */
-function createLimits(): SchemaRule {
-  let properties = 0
-  let chars = 0
-  let values = 0
-  return (schema, node) => {
-    if (typeof schema === 'boolean') return null
-    const levels = levelsOf(node)
-    const listed: unknown[] = Array.isArray(schema.enum) ? schema.enum : []
-    const listedChars = charsOf(listed)
-    const names = [schema.properties, schema.$defs, schema.definitions].map(namesOf)
-    properties += names[0]?.length ?? 0
-    values += listed.length
-    chars += listedChars + charsOf([...names.flat(), schema.const])
-    if (levels > MOST.levels) return exceeds(levels, 'levels of nesting', MOST.levels)
-    if (properties > MOST.properties) return exceeds(properties, 'parameters', MOST.properties)
-    if (values > MOST.values) return exceeds(values, 'enum values', MOST.values)
-    if (listed.length > MOST.enumValues && listedChars > MOST.enumChars)
-      return exceeds(listedChars, `characters in an enum of more than ${MOST.enumValues} values`, MOST.enumChars)
-    return chars > MOST.chars ? exceeds(chars, 'characters of names, enums and constants', MOST.chars) : null
-  }
-}
-
-const exceeds = (count: number, what: string, most: number) => `${count} ${what} exceeds limit of ${most}.`
-
 const namesOf = (value: unknown): string[] => (isObject(value) ? Object.keys(value) : [])
-
-function charsOf(values: readonly unknown[]): number {
-  let chars = 0
-  for (const value of values) if (typeof value === 'string') chars += value.length
-  return chars
-}
-
-/** Counts the objects and arrays that a schema stands in, itself included. A definition starts anew. */
-function levelsOf(node: SchemaNode): number {
-  let levels = 0
-  for (let at: SchemaNode | null = node; at; at = at.parent) {
-    if (isObject(at.schema) && (at.schema.properties !== undefined || at.schema.items !== undefined)) levels += 1
-    if (at.keys[0] === '$defs' || at.keys[0] === 'definitions') break
-  }
-  return levels
-}
 
 const MAX_PATTERN_CHARS = 100_000
 
@@ -332,8 +289,8 @@ export function createPatternRule(): SchemaRule {
     if (typeof schema === 'boolean') return null
     const patterns = namesOf(schema.patternProperties)
     if (typeof schema.pattern === 'string') patterns.push(schema.pattern)
-    chars += charsOf(patterns)
-    if (chars > MAX_PATTERN_CHARS) return exceeds(chars, 'characters of patterns', MAX_PATTERN_CHARS)
+    for (const pattern of patterns) chars += pattern.length
+    if (chars > MAX_PATTERN_CHARS) return `${chars} characters of patterns exceeds limit of ${MAX_PATTERN_CHARS}.`
     const wrong = patterns.find((pattern) => !isPattern(pattern))
     return wrong === undefined ? null : `'${shorten(wrong)}' is not a 'regex'.`
   }

@@ -123,24 +123,3 @@ export function withNative(task: ChatTask, native: ChatTask['native'] | null): C
   const bytes = noteUnread(task.body, native.text)
   return { ...task, native, promptTokens: task.promptTokens + tokensOfBytes(bytes) }
 }
-
-/** Follows the text of an object to its end, whatever pieces it comes in. */
-export class Nesting {
-  #depth = 0
-  #isInText = false
-  #isEscaped = false
-  isClosed = false
-
-  take(piece: string): void {
-    for (let at = 0; at < piece.length; at++) {
-      const char = piece[at]
-      if (this.#isEscaped) this.#isEscaped = false
-      else if (this.#isInText) {
-        if (char === '\\') this.#isEscaped = true
-        else if (char === '"') this.#isInText = false
-      } else if (char === '"') this.#isInText = true
-      else if (char === '{' || char === '[') this.#depth++
-      else if ((char === '}' || char === ']') && --this.#depth === 0) this.isClosed = true
-    }
-  }
-}

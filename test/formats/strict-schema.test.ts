@@ -134,36 +134,6 @@ const REFUSED: [string, unknown, string[], string][] = [
     ['$defs', 'b'],
     `'${keyword}' is not permitted.`,
   ]),
-  [
-    '11 levels',
-    nested(11),
-    Array(10).fill(['properties', 'deeper']).flat(),
-    '11 levels of nesting exceeds limit of 10.',
-  ],
-  [
-    '5,001 properties',
-    object({ a: object(named(5_000)) }),
-    ['properties', 'a'],
-    '5001 parameters exceeds limit of 5000.',
-  ],
-  [
-    '1,001 enum values',
-    object({ a: { enum: values(1_001, 4) } }),
-    ['properties', 'a'],
-    '1001 enum values exceeds limit of 1000.',
-  ],
-  [
-    'a long enum of many values',
-    object({ a: { enum: values(251, 60) } }),
-    ['properties', 'a'],
-    '15060 characters in an enum of more than 250 values exceeds limit of 15000.',
-  ],
-  [
-    'very long names',
-    object({ ['n'.repeat(60_000)]: text, a: { const: 'c'.repeat(60_000) } }),
-    ['properties', 'a'],
-    '120001 characters of names, enums and constants exceeds limit of 120000.',
-  ],
 ]
 
 describe('strict mode', () => {

@@ -9,8 +9,8 @@
  * without words: their vendor may insist on them in the next step.
  */
 import type { AnswerEvent, FinishReason } from '../../domain/events.ts'
+import { JsonScan } from '../../domain/json-text.ts'
 import { encodeState, encodeThought } from '../../upstreams/dialects/thought-state.ts'
-import { Nesting } from '../native.ts'
 
 export type ContentBlock =
   | { type: 'text'; text: string; citations: null }
@@ -70,7 +70,7 @@ const MAX_UNSEEN = 256 * 1024
 type Open =
   | { kind: 'text' }
   | { kind: 'thinking'; text: string; details: object[] }
-  | { kind: 'call'; index: number; nesting: Nesting }
+  | { kind: 'call'; index: number; json: JsonScan }
 
 export class Blocks {
   #unseen = ''
@@ -105,7 +105,7 @@ export class Blocks {
     if (open?.kind !== 'call') this.#write(event)
     else if (event.kind === 'arguments' && event.index === open.index) this.#argue(open, event.text)
     else if (!isSaid(event)) return
-    else if (this.#held.length === 0 && open.nesting.isClosed) this.#write(event)
+    else if (this.#held.length === 0 && open.json.isClosed) this.#write(event)
     else this.#held.push(event)
   }
 
@@ -142,7 +142,7 @@ export class Blocks {
         const { id, name, index } = event
         this.#hasCalls = true
         this.#begin({ type: 'tool_use', id, name, input: {}, caller: { type: 'direct' } })
-        this.#open = { kind: 'call', index, nesting: new Nesting() }
+        this.#open = { kind: 'call', index, json: new JsonScan() }
         return
       }
       default:
@@ -176,9 +176,9 @@ export class Blocks {
   }
 
   #argue(call: Open & { kind: 'call' }, text: string): void {
-    call.nesting.take(text)
+    call.json.take(text)
     if (text !== '') this.listener.delta({ type: 'input_json_delta', partial_json: text })
-    if (this.#held.length > 0 && call.nesting.isClosed) this.#release()
+    if (this.#held.length > 0 && call.json.isClosed) this.#release()
   }
 
   #begin(block: ContentBlock): void {

@@ -4,8 +4,8 @@
  */
 import type { AnswerEvent } from '../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject } from '../../domain/json.ts'
+import { JsonScan } from '../../domain/json-text.ts'
 import { encodeThought } from '../../upstreams/dialects/thought-state.ts'
-import { Nesting } from '../native.ts'
 import type { ResponseOptions } from './request.ts'
 import type { ClientTool } from './tools.ts'
 
@@ -194,7 +194,7 @@ export const PREFIXES: Readonly<Record<ClientTool['type'], string>> = {
 export class CallItem implements Item {
   #arguments = ''
   #unsaid = ''
-  readonly #nesting = new Nesting()
+  readonly #json = new JsonScan()
 
   constructor(
     private readonly place: ItemPosition,
@@ -206,13 +206,13 @@ export class CallItem implements Item {
     if (event.kind !== 'arguments' || event.index !== this.call.index) return false
     this.#arguments += event.text
     this.#unsaid += event.text
-    this.#nesting.take(event.text)
+    this.#json.take(event.text)
     return true
   }
 
   /** Calls may come in turns, a piece of each: this one is whole once its arguments are. */
   isComplete(): boolean {
-    return this.#nesting.isClosed
+    return this.#json.isClosed
   }
 
   toEmpty(): OutputItem {
