@@ -36,6 +36,15 @@ export function parseJson(text: string, reviver?: Reviver): unknown {
   return parse(text, reviver)
 }
 
+/** The same; undefined for what is no JSON. */
+export function tryJson(text: string): unknown {
+  try {
+    return parseJson(text)
+  } catch {
+    return undefined
+  }
+}
+
 function parse(text: string, reviver: Reviver | undefined): unknown {
   try {
     return read(text, reviver)

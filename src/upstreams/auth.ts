@@ -1,7 +1,7 @@
 /** Where an upstream is called below its address, and how it is told its credential: an API key, or a service account of Google's. Pure. */
 
 import type { UpstreamSettings } from '../domain/dialects.ts'
-import { asObject, asText, parseJson } from '../domain/json.ts'
+import { asObject, asText, tryJson } from '../domain/json.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 
 /** @param said by which header, as the setting `auth` says it. */
@@ -40,12 +40,8 @@ export const TOKEN_URI = 'https://oauth2.googleapis.com/token'
 
 /** Reads a key file. Returns what is wrong with it, in words that go on a sentence, without a word of it. */
 export function readServiceAccount(text: string): ServiceAccount | string {
-  let file: unknown
-  try {
-    file = parseJson(text)
-  } catch {
-    return 'is no JSON'
-  }
+  const file = tryJson(text)
+  if (file === undefined) return 'is no JSON'
   const { type, client_email, private_key, private_key_id, token_uri } = asObject(file) ?? {}
   if (type !== 'service_account') return "is no service account's: its type is not service_account"
   const [email, privateKey] = [asText(client_email), asText(private_key)]

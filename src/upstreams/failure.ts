@@ -124,16 +124,23 @@ export function toCredentialFailure(failure: ToldFailure): CredentialFailure | n
 }
 
 /**
- * What a status says of an upstream that was asked for its list of models. Not every server has one, and some fail at it while
- * they chat: whatever else it says, it answers.
+ * What a status says of an upstream that was asked something for free, such as `/models`. Not every server has that, and some fail at
+ * it while they chat: whatever else it says, it answers.
+ *
+ * @param ofWrongKey statuses of a credential that is wrong.
  */
-export function toListReadiness(status: number): Readiness {
+export function toReadiness(asked: string, status: number, ofWrongKey: readonly number[] = [401]): Readiness {
   if (status === 200) return { state: 'ready' }
-  if (status >= 500 && status !== 501) return { state: 'degraded', reason: `its /models answered ${status}` }
-  const refusal = toStatusRefusal(status)
+  const answered = `its ${asked} answered ${status}`
+  if (status >= 500 && status !== 501) return { state: 'degraded', reason: answered }
+  const isWrong = ofWrongKey.includes(status)
+  const refusal = toStatusRefusal(isWrong ? 401 : status)
   if (refusal?.of !== 'upstream') return { state: 'unknown' }
-  return { state: 'refused', reason: `its /models answered ${status}: ${refusal.why}`, isWrong: status === 401 }
+  return { state: 'refused', reason: `${answered}: ${refusal.why}`, isWrong }
 }
+
+/** The same of the list of models. */
+export const toListReadiness = (status: number): Readiness => toReadiness('/models', status)
 
 /** Reads `retry-after-ms` or `retry-after` (RFC 9110, 10.2.3), in ms; undefined where neither tells. */
 export function toRetryAfterMs(headers: Pick<Incoming, 'header'>): number | undefined {

@@ -3,7 +3,7 @@
  * is kept until five minutes before its end. However many calls need a new one, it is asked for once.
  */
 import { messageOf, nameOf, UpstreamError } from '../domain/error.ts'
-import { asObject, asText, parseJson } from '../domain/json.ts'
+import { asObject, asText, tryJson } from '../domain/json.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import { redact } from '../log.ts'
 import { isJson, isServiceAccount, readServiceAccount, type ServiceAccount, TOKEN_URI } from './auth.ts'
@@ -125,17 +125,9 @@ async function exchange(tokenUri: string, assertion: string): Promise<{ status: 
       signal: AbortSignal.timeout(TIMEOUT_MS),
     })
     const text = await response.text()
-    return { status: response.status, body: toJson(text.slice(0, MAX_CHARS)) }
+    return { status: response.status, body: tryJson(text.slice(0, MAX_CHARS)) }
   } catch (error) {
     const why = `its token endpoint could not be reached (${nameOf(error)})`
     throw new UpstreamError('connection', why, { cause: messageOf(error) })
-  }
-}
-
-function toJson(text: string): unknown {
-  try {
-    return parseJson(text)
-  } catch {
-    return null
   }
 }

@@ -4,7 +4,7 @@
  */
 
 import { UpstreamError } from '../domain/error.ts'
-import { parseJson } from '../domain/json.ts'
+import { tryJson } from '../domain/json.ts'
 import type { ListedModel } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
@@ -91,9 +91,7 @@ async function askFurther(
       const [at, { at: place, path, body }] = next
       const url = `${place === 'root' ? toRoot(upstream) : upstream.baseUrl}${path}`
       // Whatever it says instead of an answer, its list is good without.
-      answers[at] = await readPage(url, asking, FURTHER_BYTES, body)
-        .then(parseJson)
-        .catch(() => null)
+      answers[at] = await readPage(url, asking, FURTHER_BYTES, body).then(tryJson, () => null)
     }
   }
   await Promise.all(Array.from({ length: AT_ONCE }, worker))
@@ -205,10 +203,8 @@ function toSaid(text: string, upstream: Upstream): string {
 }
 
 function toJson(url: string, text: string): unknown {
-  try {
-    return parseJson(text)
-  } catch {
-    const what = /^\s*</.test(text) ? 'a web page' : 'something that is no JSON'
-    throw failed('answer', `${url} answered with ${what}, and no list of models. ${ADDRESS}`)
-  }
+  const json = tryJson(text)
+  if (json !== undefined) return json
+  const what = /^\s*</.test(text) ? 'a web page' : 'something that is no JSON'
+  throw failed('answer', `${url} answered with ${what}, and no list of models. ${ADDRESS}`)
 }

@@ -7,7 +7,7 @@ import { nameOf, UpstreamError } from '../domain/error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import type { Authority, Readiness } from './backend.ts'
 import type { WireFormat } from './dialects/dialect.ts'
-import { toStatusRefusal } from './failure.ts'
+import { toReadiness } from './failure.ts'
 import { isOurShortage } from './shortage.ts'
 
 /**
@@ -55,14 +55,10 @@ export async function askReadiness(
 export const toRoot = ({ baseUrl }: Pick<Upstream, 'baseUrl'>): string => (baseUrl ?? '').replace(/\/v1$/, '')
 
 /** What servers say of themselves alone: 503 while they load. */
-function toHealth(status: number, path: string): Readiness {
-  if (status === 200) return { state: 'ready' }
-  if (status === 503) return { state: 'degraded', reason: `its ${path} answered 503: it is loading, or has no model` }
-  const refusal = toStatusRefusal(status)
-  if (refusal?.of === 'upstream')
-    return { state: 'refused', reason: `its ${path} answered ${status}: ${refusal.why}`, isWrong: status === 401 }
-  return status >= 500 ? { state: 'degraded', reason: `its ${path} answered ${status}` } : { state: 'unknown' }
-}
+const toHealth = (status: number, path: string): Readiness =>
+  status === 503
+    ? { state: 'degraded', reason: `its ${path} answered 503: it is loading, or has no model` }
+    : toReadiness(path, status)
 
 /** Headers that the catalogue gives every request to an upstream. */
 export const toOwnHeaders = ({ options: { headers = {} } }: Upstream): Record<string, string> =>

@@ -6,9 +6,10 @@
 
 import type { GatewayError } from '../../domain/error.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
-import { asObject, parseJson, toLine } from '../../domain/json.ts'
+import { toLine } from '../../domain/json.ts'
 import { type ChatTask, UNASKED_THOUGHTS } from '../../domain/task.ts'
 import { NO_USAGE, type Receipt, type Usage } from '../../domain/usage.ts'
+import { toInputObject } from '../../upstreams/dialects/tool-calls.ts'
 import { type Identity, KEEP_ALIVE, type Writer, withCost } from '../format.ts'
 import {
   type BlockDelta,
@@ -100,17 +101,7 @@ class Content implements BlockListener {
 
   stop(): void {
     const block = this.blocks.at(-1)
-    if (block?.type === 'tool_use') block.input = toInput(this.#input)
-  }
-}
-
-/** An input is an object. What a model wrote that is none still says something. */
-function toInput(json: string): object {
-  if (json.trim() === '') return {}
-  try {
-    return asObject(parseJson(json)) ?? { rawInvalidInput: json }
-  } catch {
-    return { rawInvalidInput: json }
+    if (block?.type === 'tool_use') block.input = toInputObject(this.#input)
   }
 }
 

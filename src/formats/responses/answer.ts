@@ -7,7 +7,7 @@
 
 import type { GatewayError } from '../../domain/error.ts'
 import type { AnswerEvent, AnswerOrigin, FinishReason } from '../../domain/events.ts'
-import { asObject, type JsonObject, parseJson, toLine } from '../../domain/json.ts'
+import { asObject, type JsonObject, toLine, tryJson } from '../../domain/json.ts'
 import type { ChatTask } from '../../domain/task.ts'
 import type { Receipt } from '../../domain/usage.ts'
 import { type Identity, KEEP_ALIVE, type Writer, withCost } from '../format.ts'
@@ -289,10 +289,4 @@ export function toNativeFailure(error: GatewayError, { identity, opening, last }
   return `event: response.failed\ndata: ${toLine(event)}\n\n`
 }
 
-function read(data: string | null): JsonObject {
-  try {
-    return (data === null ? null : asObject(parseJson(data))) ?? {}
-  } catch {
-    return {}
-  }
-}
+const read = (data: string | null): JsonObject => asObject(tryJson(data ?? '')) ?? {}

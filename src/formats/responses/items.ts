@@ -3,7 +3,7 @@
  * of it was not said yet, for an item begins only once the one before it has ended (`answer.ts`). Pure.
  */
 import type { AnswerEvent } from '../../domain/events.ts'
-import { asList, asObject, asText, type JsonObject } from '../../domain/json.ts'
+import { asList, asObject, asText, type JsonObject, tryJson } from '../../domain/json.ts'
 import { JsonScan } from '../../domain/json-text.ts'
 import { encodeThought } from '../../upstreams/dialects/thought-state.ts'
 import type { ResponseOptions } from './request.ts'
@@ -251,23 +251,15 @@ export class CallItem implements Item {
   }
 }
 
-function toObject(json: string): JsonObject | null {
-  try {
-    return asObject(JSON.parse(json))
-  } catch {
-    return null
-  }
-}
-
 /** The text within the object that the function was called with; whatever was written, where it is none. */
 function toInput(args: string): string {
-  const input = toObject(args)?.input
+  const input = asObject(tryJson(args))?.input
   return typeof input === 'string' ? input : args
 }
 
 /** A command that is one text is one for a shell. */
 function toAction(args: string): object {
-  const { command, working_directory: folder, timeout_ms: ms } = toObject(args) ?? {}
+  const { command, working_directory: folder, timeout_ms: ms } = asObject(tryJson(args)) ?? {}
   const words = typeof command === 'string' ? ['bash', '-lc', command] : asList(command).map(asText)
   return {
     type: 'exec',

@@ -3,7 +3,7 @@
  * for; and how a request is refused that a format has no words for. Pure.
  */
 import { UpstreamError, type UpstreamErrorDetail } from '../../domain/error.ts'
-import { asObject, asText, type JsonObject, parseJson } from '../../domain/json.ts'
+import { asObject, asText, type JsonObject, tryJson } from '../../domain/json.ts'
 import type { Target } from '../../domain/snapshot.ts'
 import { toPublic, toPublicCode } from '../credential-scrubbing.ts'
 import { toRetryAfterMs } from '../failure.ts'
@@ -37,13 +37,10 @@ export const readFailure = (
 
 /** JSON, in its envelope or without one, or a text; markup is a proxy's page and says nothing to a client. */
 function toSaid(body: string): JsonObject {
-  try {
-    const json = parseJson(body)
-    const first = Array.isArray(json) ? json[0] : json
-    return toBareError(asObject(first) ?? { message: asText(first) })
-  } catch {
-    return body.trimStart().startsWith('<') ? {} : { message: body.trim() }
-  }
+  const json = tryJson(body)
+  if (json === undefined) return body.trimStart().startsWith('<') ? {} : { message: body.trim() }
+  const first = Array.isArray(json) ? json[0] : json
+  return toBareError(asObject(first) ?? { message: asText(first) })
 }
 
 /** The error within its envelope, or what is none. */

@@ -4,7 +4,7 @@
  */
 import { UpstreamError } from '../../domain/error.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
-import { asObject, type JsonObject, parseJson } from '../../domain/json.ts'
+import { asObject, type JsonObject, tryJson } from '../../domain/json.ts'
 import type { SseEvent } from '../framing.ts'
 import type { Decoder, Expected } from './dialect.ts'
 import { type ErrorReader, readErrorBody } from './errors.ts'
@@ -78,12 +78,8 @@ const OBJECT = /^\s*\[?\s*\{/
 /** The object that a text is, or that a list begins with: some frame a stream as one. Null for anything else. */
 export function tryParse(text: string): JsonObject | null {
   if (!OBJECT.test(text)) return null
-  try {
-    const json = parseJson(text)
-    return asObject(Array.isArray(json) ? json[0] : json)
-  } catch {
-    return null
-  }
+  const json = tryJson(text)
+  return asObject(Array.isArray(json) ? json[0] : json)
 }
 
 /**

@@ -4,7 +4,7 @@
 
 import type { TOOL_IDS } from '../../domain/dialects.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
-import { asObject } from '../../domain/json.ts'
+import { asObject, type JsonObject, tryJson } from '../../domain/json.ts'
 import type { Message } from '../../domain/request.ts'
 import type { Expected } from './dialect.ts'
 
@@ -80,15 +80,15 @@ export class ToolIds {
  * back, what is none. Pure.
  */
 /** Arguments as an object. What is none still says something. */
-export function toArguments(text: string): Record<string, unknown> {
+export function toArguments(text: string): JsonObject {
   if (text.trim() === '') return {}
-  try {
-    const value: unknown = JSON.parse(text)
-    return asObject(value) ?? { value }
-  } catch {
-    return { value: text }
-  }
+  const value = tryJson(text)
+  return asObject(value) ?? { value: value === undefined ? text : value }
 }
+
+/** The same as the Messages API has it. */
+export const toInputObject = (text: string): JsonObject =>
+  text.trim() === '' ? {} : (asObject(tryJson(text)) ?? { rawInvalidInput: text })
 
 /** The same text where it is that of an object, else that of what it becomes. */
 export function toArgumentsText(text: string): string {

@@ -5,7 +5,7 @@
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { AssistantMessage, CacheMarked, Message } from '../../../domain/request.ts'
 import { unsupportedValue } from '../errors.ts'
-import { ANTHROPIC_IDS, ToolIds } from '../tool-calls.ts'
+import { ANTHROPIC_IDS, ToolIds, toInputObject } from '../tool-calls.ts'
 import type {
   Block,
   CacheControl,
@@ -112,16 +112,6 @@ function toAnswer(message: AssistantMessage, index: number, before: Before): Blo
     uses.push({ type: 'tool_use', id: before.call, name: called.name, input: toInputObject(called.arguments) })
   }
   return [...toThoughts(message.reasoning_details ?? [], before.signer), ...said, ...refusal, ...uses]
-}
-
-/** The input of a tool is an object; a text that is none is handed on within one. */
-function toInputObject(text: string): object {
-  if (text.trim() === '') return {}
-  try {
-    const input = asObject(JSON.parse(text))
-    if (input) return input
-  } catch {}
-  return { rawInvalidInput: text }
 }
 
 function toResult(id: string, content: Message['content'], at: string, message: Message): ToolResultBlock {

@@ -4,7 +4,7 @@
  */
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, FinishReason, ToolKind } from '../../../domain/events.ts'
-import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
+import { asList, asObject, asText, type JsonObject, tryJson } from '../../../domain/json.ts'
 import { toMode } from '../../../domain/usage.ts'
 import type { Expected } from '../dialect.ts'
 import { JsonDecoder, SurrogateBuffer } from '../json-decoder.ts'
@@ -352,10 +352,7 @@ class CallReader implements BlockReader {
 
 /** The text within the object that a custom tool is called with; whatever was written, where it is none. */
 function toInput(json: string): string {
-  try {
-    const input = asObject(parseJson(json))?.input
-    if (typeof input === 'string') return input
-    if (input === undefined && json === '{}') return ''
-  } catch {}
-  return json
+  const input = asObject(tryJson(json))?.input
+  if (typeof input === 'string') return input
+  return json === '{}' ? '' : json
 }

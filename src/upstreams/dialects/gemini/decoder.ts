@@ -4,7 +4,7 @@
  */
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, AnswerOrigin } from '../../../domain/events.ts'
-import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
+import { asList, asObject, asText, type JsonObject, tryJson } from '../../../domain/json.ts'
 import { MAX_SEARCHES, NO_USAGE, toMode, type Usage } from '../../../domain/usage.ts'
 import { toPublic } from '../../credential-scrubbing.ts'
 import { JsonDecoder } from '../json-decoder.ts'
@@ -37,11 +37,7 @@ export class AnswerDecoder extends JsonDecoder {
 
   /** JSON that is no object says nothing. */
   protected override takeText(data: string, out: AnswerEvent[]): void {
-    try {
-      parseJson(data)
-    } catch {
-      super.takeText(data, out)
-    }
+    if (tryJson(data) === undefined) super.takeText(data, out)
   }
 
   override end(out: AnswerEvent[]): void {

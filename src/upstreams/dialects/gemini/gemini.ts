@@ -7,8 +7,7 @@ import { asList, asObject, asText, type JsonObject } from '../../../domain/json.
 import type { ListedModel } from '../../../domain/model-server.ts'
 import type { Modality } from '../../../domain/models.ts'
 import { isServiceAccount } from '../../auth.ts'
-import type { Readiness } from '../../backend.ts'
-import { toStatusRefusal } from '../../failure.ts'
+import { toReadiness } from '../../failure.ts'
 import type { ModelPage, WireFormat } from '../dialect.ts'
 import { toTitle, toTokens } from '../readings.ts'
 import { AnswerDecoder } from './decoder.ts'
@@ -17,7 +16,8 @@ import { geminiErrors } from './errors.ts'
 import { toWireRequest } from './request.ts'
 
 export const gemini: WireFormat = {
-  probe: { path: () => '/models?pageSize=1', readiness: toReadiness },
+  // A wrong key is a 400 there, and nothing else of so plain a question is.
+  probe: { path: () => '/models?pageSize=1', readiness: (status) => toReadiness('/models', status, [400, 401]) },
 
   models: {
     path: (_, after) => `/models?pageSize=1000${after === null ? '' : `&pageToken=${encodeURIComponent(after)}`}`,
@@ -44,16 +44,6 @@ export const gemini: WireFormat = {
   embeddings: { request: toEmbeddingRequest, whole: readEmbeddings },
 
   errors: geminiErrors,
-}
-
-/** A wrong key is a 400 there, and nothing else of so plain a question is. */
-function toReadiness(status: number): Readiness {
-  if (status === 200) return { state: 'ready' }
-  if (status >= 500 && status !== 501) return { state: 'degraded', reason: `its /models answered ${status}` }
-  const isWrong = status === 400 || status === 401
-  const refusal = toStatusRefusal(isWrong ? 401 : status)
-  if (refusal?.of !== 'upstream') return { state: 'unknown' }
-  return { state: 'refused', reason: `its /models answered ${status}: ${refusal.why}`, isWrong }
 }
 
 /** Gemini's list of models (`GET /v1beta/models`), which says how long each one's prompt and answer may be. Pure. */

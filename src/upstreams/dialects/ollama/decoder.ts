@@ -6,7 +6,7 @@
 
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, FinishReason } from '../../../domain/events.ts'
-import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
+import { asList, asObject, asText, type JsonObject, tryJson } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import type { EmbeddingInput, EmbeddingsRequest } from '../../../domain/task.ts'
 import { NO_USAGE } from '../../../domain/usage.ts'
@@ -132,10 +132,4 @@ function toSentence(answer: unknown): string {
 }
 
 /** The engine's words, where it hands on its whole answer. */
-function toInner(sentence: string): string {
-  try {
-    return toSentence(parseJson(sentence)) || sentence
-  } catch {
-    return sentence
-  }
-}
+const toInner = (sentence: string): string => toSentence(tryJson(sentence)) || sentence

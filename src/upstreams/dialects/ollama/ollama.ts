@@ -7,27 +7,14 @@ import { asList, asObject, asText, type JsonObject } from '../../../domain/json.
 import type { ListedModel } from '../../../domain/model-server.ts'
 import type { Modality } from '../../../domain/models.ts'
 import { toAuthHeaders } from '../../auth.ts'
-import { toStatusRefusal } from '../../failure.ts'
+import { toReadiness } from '../../failure.ts'
 import type { FurtherQuestion, ModelPage, WireFormat } from '../dialect.ts'
 import { toSize, toTokens } from '../readings.ts'
 import { AnswerDecoder, ollamaErrors, readEmbeddings, toEmbeddingRequest } from './decoder.ts'
 import { toWireRequest } from './request.ts'
 
 export const ollama: WireFormat = {
-  probe: {
-    path: () => '/api/version',
-    readiness: (status) => {
-      if (status === 200) return { state: 'ready' }
-      if (status >= 500) return { state: 'degraded', reason: `its /api/version answered ${status}` }
-      const refusal = toStatusRefusal(status)
-      if (refusal?.of !== 'upstream') return { state: 'unknown' }
-      return {
-        state: 'refused',
-        reason: `its /api/version answered ${status}: ${refusal.why}`,
-        isWrong: status === 401,
-      }
-    },
-  },
+  probe: { path: () => '/api/version', readiness: (status) => toReadiness('/api/version', status) },
 
   models: { path: () => '/api/tags', read: readModels, further: askFurther },
 

@@ -1,7 +1,7 @@
 /** Reads an answer of the OpenAI format as events, whole or streamed: what is a chunk, an error, an end, and what is none of them. Pure. */
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, AnswerOrigin } from '../../../domain/events.ts'
-import { asList, asObject, type JsonObject } from '../../../domain/json.ts'
+import { asList, asObject, type JsonObject, tryJson } from '../../../domain/json.ts'
 import { toMode } from '../../../domain/usage.ts'
 import type { Expected } from '../dialect.ts'
 import { JsonDecoder, tryParse } from '../json-decoder.ts'
@@ -316,10 +316,5 @@ class PlainChunks {
 
 const MARK = 'tollgate'
 
-function contentOf(data: string): unknown {
-  try {
-    return JSON.parse(data)?.choices?.[0]?.delta?.content
-  } catch {
-    return null
-  }
-}
+const contentOf = (data: string): unknown =>
+  asObject(asObject(asList(asObject(tryJson(data))?.choices)[0])?.delta)?.content

@@ -4,7 +4,7 @@
  * by its index, else it belongs to the last one. The legacy `function_call`, one a choice, is told in the same manner. Pure.
  */
 import type { AnswerEvent, ToolKind } from '../../../domain/events.ts'
-import { asObject, asText, type JsonObject } from '../../../domain/json.ts'
+import { asObject, asText, type JsonObject, tryJson } from '../../../domain/json.ts'
 import { SurrogateBuffer } from '../json-decoder.ts'
 import { type CallIds, LEGACY_INDEX } from '../tool-calls.ts'
 
@@ -159,15 +159,8 @@ const isJoined = (call: Call, { name }: Entry) => call.id === '' || (name === ''
 const isRepeated = (call: Call, { id, text }: Entry) =>
   id !== '' && id === call.id && text !== '' && text === call.text && isWhole(call)
 
-function isWhole({ kind, text }: Call): boolean {
-  if (kind === 'custom' || !text.trimEnd().endsWith('}')) return false
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
-}
+const isWhole = ({ kind, text }: Call): boolean =>
+  kind !== 'custom' && text.trimEnd().endsWith('}') && tryJson(text) !== undefined
 
 /** One item of an upstream's `tool_calls`, whole or a piece of one. Texts are '' where it says none. */
 interface Entry {
