@@ -5,7 +5,7 @@
  * Calls that come interleaved wait for each other: while the arguments of one are not complete JSON, what does not belong to it
  * is held back. What a vendor signed beside the text of a thought goes into a block of its own behind whatever is open, but never
  * behind the last words: `claude -p` prints nothing where the last block is no text, and no vendor insists on what it signed there.
- * Thoughts that nobody asked for are left out, so that the answer begins with its text. Where it calls tools they end it, sealed and
+ * Thoughts that nobody asked for are left out, so that the answer begins with its text. Where it calls tools they end it, encoded and
  * without words: their vendor may insist on them in the next step.
  */
 import type { AnswerEvent, FinishReason } from '../../domain/events.ts'
@@ -64,7 +64,7 @@ export interface BlockListener {
   stop(): void
 }
 
-/** No thought that is sealed unseen is longer, in UTF-16 units: of a longer one only the details are kept. */
+/** No thought that is encoded unseen is longer, in UTF-16 units: of a longer one only the details are kept. */
 const MAX_UNSEEN = 256 * 1024
 
 type Open =
@@ -116,7 +116,7 @@ export class Blocks {
       this.#release()
       this.#close()
     }
-    if (this.hidesThoughts) this.#sealUnseen()
+    if (this.hidesThoughts) this.#encodeUnseen()
     else if (this.#hasCalls || !this.#hasText) this.#flushDetails()
   }
 
@@ -201,10 +201,10 @@ export class Blocks {
     if (this.#details.length > 0) this.#redact(encodeState(this.#details))
   }
 
-  #sealUnseen(): void {
+  #encodeUnseen(): void {
     const text = this.#unseen.length > MAX_UNSEEN ? '' : this.#unseen
-    const sealed = this.#hasCalls ? encodeThought({ text, details: this.#details }, '') : null
-    if (sealed !== null) this.#redact(sealed)
+    const state = this.#hasCalls ? encodeThought({ text, details: this.#details }, '') : null
+    if (state !== null) this.#redact(state)
   }
 
   #redact(data: string): void {

@@ -7,10 +7,10 @@ import { type Decision, GatewayError } from '../../domain/error.ts'
 import { asObject, asText } from '../../domain/json.ts'
 import type { Message } from '../../domain/request.ts'
 import {
+  type Thought as DecodedThought,
   decodeState,
   decodeThought,
   isEncodedState,
-  type Thought as Sealed,
 } from '../../upstreams/dialects/thought-state.ts'
 import { invalid } from './errors.ts'
 import type { Block, MessagesBody, SaidBlock, Source, ToolResultBlock } from './schema.ts'
@@ -127,8 +127,8 @@ function toReasoning(blocks: readonly Thought[]): {
   }
 }
 
-/** Null for one that says it was sealed here, and was not: nothing is known of it. */
-function toShown({ thinking, signature }: Thought & { type: 'thinking' }, index: number): Sealed | null {
+/** Null for one that says it was encoded here, and was not: nothing is known of it. */
+function toShown({ thinking, signature }: Thought & { type: 'thinking' }, index: number): DecodedThought | null {
   const text = thinking ?? ''
   if (!signature) return { text, details: [] }
   if (!isEncodedState(signature))
@@ -137,7 +137,7 @@ function toShown({ thinking, signature }: Thought & { type: 'thinking' }, index:
   return details && { text, details }
 }
 
-const toRedacted = (data: string, index: number): Sealed | null =>
+const toRedacted = (data: string, index: number): DecodedThought | null =>
   isEncodedState(data)
     ? decodeThought(data, '')
     : { text: '', details: [{ type: 'reasoning.encrypted', data, format: CLAUDE, index }] }

@@ -144,7 +144,7 @@ export class Output {
   #think(event: ChoiceEvent & { kind: 'reasoning' }): void {
     if (event.text !== '' || this.#open() instanceof ReasoningItem)
       this.#toLast(event, (place) => new ReasoningItem(place, this.options), 'rs')
-    else if (this.options.wantsSealed) this.#loose.push(...(event.details ?? []))
+    else if (this.options.wantsState) this.#loose.push(...(event.details ?? []))
   }
 
   /** The last item, which others may be waiting behind. */

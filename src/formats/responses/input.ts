@@ -234,8 +234,8 @@ function toContent<P extends UserPart>(parts: readonly P[]): string | P[] {
 }
 
 /** Reads an item of reasoning that a client sends back. Of what others have encrypted, what can be read is left. */
-function toThought({ encrypted_content: sealed, content, summary }: Extract<Item, { type: 'reasoning' }>): Thought {
-  const own = sealed ? decodeThought(sealed, toWords(summary, '')) : null
+function toThought({ encrypted_content: state, content, summary }: Extract<Item, { type: 'reasoning' }>): Thought {
+  const own = state ? decodeThought(state, toWords(summary, '')) : null
   return { text: own?.text || toWords(content) || toWords(summary), details: own?.details ?? [] }
 }
 

@@ -90,7 +90,7 @@ export interface ItemPosition {
   output_index: number
 }
 
-/** What a model thinks: its text as a summary where that is asked for, and sealed where it is to come back. */
+/** What a model thinks: its text as a summary where that is asked for, and encoded where it is to come back. */
 export class ReasoningItem implements Item {
   #text = ''
   #unsaid = ''
@@ -99,14 +99,14 @@ export class ReasoningItem implements Item {
 
   constructor(
     private readonly place: ItemPosition,
-    private readonly options: Pick<ResponseOptions, 'wantsSummary' | 'wantsSealed'>,
+    private readonly options: Pick<ResponseOptions, 'wantsSummary' | 'wantsState'>,
   ) {}
 
   take(event: ChoiceEvent): boolean {
     if (event.kind !== 'reasoning') return false
     this.#text += event.text
     if (this.options.wantsSummary) this.#unsaid += event.text
-    if (event.details && this.options.wantsSealed) this.#details.push(...event.details)
+    if (event.details && this.options.wantsState) this.#details.push(...event.details)
     return true
   }
 
@@ -120,12 +120,12 @@ export class ReasoningItem implements Item {
 
   toJson(): OutputItem {
     const shown = this.options.wantsSummary ? this.#text : ''
-    const sealed = this.options.wantsSealed ? encodeThought({ text: this.#text, details: this.#details }, shown) : null
+    const state = this.options.wantsState ? encodeThought({ text: this.#text, details: this.#details }, shown) : null
     return {
       type: 'reasoning',
       id: this.place.item_id,
       summary: shown === '' ? [] : [{ type: 'summary_text', text: shown }],
-      ...(sealed === null ? {} : { encrypted_content: sealed }),
+      ...(state === null ? {} : { encrypted_content: state }),
     }
   }
 

@@ -71,7 +71,7 @@ export class ResponseOptions {
   readonly names: ToolNames
   /** Whether it wants to read what the model thinks, to send it back, and the log probabilities of tokens. */
   readonly wantsSummary: boolean
-  readonly wantsSealed: boolean
+  readonly wantsState: boolean
   readonly wantsLogprobs: boolean
 
   /** @param tools those that were not left out. */
@@ -79,7 +79,7 @@ export class ResponseOptions {
     const { include, reasoning, top_logprobs: top } = request
     this.names = names
     this.wantsSummary = (reasoning?.summary ?? 'none') !== 'none' && reasoning?.effort !== 'none'
-    this.wantsSealed = include?.includes('reasoning.encrypted_content') === true
+    this.wantsState = include?.includes('reasoning.encrypted_content') === true
     this.wantsLogprobs = include?.includes('message.output_text.logprobs') === true || (top ?? 0) > 0
     this.echoJson = toLine(toEcho(request, tools)).slice(1, -1)
   }

@@ -18,7 +18,7 @@ export type IssuingTarget = Pick<Target, 'upstreamModel'> & { upstream: Pick<Tar
 
 export const toThoughtIssuer = ({ upstream, upstreamModel }: IssuingTarget): string => `${upstream.id}/${upstreamModel}`
 
-/** How a encoded text begins, and no other. */
+/** How an encoded text begins, and no other. */
 const PREFIX = 'tg1.'
 
 /** Where the words of a detail stand, by its type: those may stand beside the encoded text already. */
@@ -29,7 +29,7 @@ const LENGTH = 'units'
 export const isEncodedState = (text: string): boolean => text.startsWith(PREFIX)
 
 /**
- * Seals details. Pieces of one, as a stream has them, are joined first.
+ * Encodes details. Pieces of one, as a stream has them, are joined first.
  * @param beside what is sent beside the encoded text: where it is all that the details say, it is not repeated.
  */
 export function encodeState(details: readonly object[], beside = ''): string {
@@ -65,7 +65,7 @@ export interface Thought {
 const TEXT = 'reasoning.text'
 
 /**
- * Seals a thought with its words; null where there is nothing to be known again by.
+ * Encodes a thought with its words; null where there is nothing to be known again by.
  * @param beside what is sent of the words beside it.
  */
 export function encodeThought({ text, details }: Thought, beside: string): string | null {

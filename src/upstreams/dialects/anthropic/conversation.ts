@@ -33,7 +33,7 @@ const NOTHING = '.'
 export interface Reader {
   /** Whether it takes instructions later on in turns of their own. */
   keepsSystem: boolean
-  /** Who knows what it has signed (`toSigner`). */
+  /** Who knows what it has signed (`toThoughtIssuer`). */
   signer: string
 }
 
@@ -308,7 +308,7 @@ const OURS = 'anthropic'
 
 /**
  * Reads thoughts back, whole or in the pieces in which a stream sent them.
- * @param signer to whom they go (`toSigner`).
+ * @param signer to whom they go (`toThoughtIssuer`).
  */
 export function toThoughts(details: readonly unknown[], signer: string): ThoughtBlock[] {
   const joined: JsonObject[] = []

@@ -56,8 +56,8 @@ export const messages: PassthroughFormat = {
 function toRequest(native: NativeRequest, body: CanonicalRequest, target: Target): WireRequest {
   const { upstream } = target
   const edits: Record<string, string | null> = toCapEdit(native, body, 'max_tokens')
-  const unsealed = unsealMessages(native, toThoughtIssuer(target))
-  if (unsealed !== null) edits.messages = unsealed
+  const decoded = decodeMessages(native, toThoughtIssuer(target))
+  if (decoded !== null) edits.messages = decoded
   const ofHost: Edits = isVertex(upstream) ? { model: null, anthropic_version: JSON.stringify(VERTEX_VERSION) } : {}
   return {
     path: toMessagesPath(target, body.stream === true),
@@ -90,38 +90,38 @@ function tell(type: string, { data }: SseEvent, read: readonly AnswerEvent[]): T
 }
 
 /**
- * Thoughts that were sealed here, in a request that goes on as it came: each as its upstream has signed it where it goes back there,
+ * Thoughts that were encoded here, in a request that goes on as it came: each as its upstream has signed it where it goes back there,
  * and left out anywhere else, for nobody else knows the signature. Pure.
  */
 /** The text of the request's messages, where any of them has such a thought; else null. */
-function unsealMessages({ text, json }: NativeRequest, signer: string): string | null {
+function decodeMessages({ text, json }: NativeRequest, signer: string): string | null {
   const messages = asList(json.messages)
-  const held = messages.some(hasSealed) && findMembers(text)?.findLast(({ name }) => name === 'messages')
+  const held = messages.some(hasState) && findMembers(text)?.findLast(({ name }) => name === 'messages')
   if (!held) return null
   return spliceItems(text, held.from, (message, at) =>
-    hasSealed(messages[at]) ? unsealOne(message, messages[at], signer) : null,
+    hasState(messages[at]) ? decodeOne(message, messages[at], signer) : null,
   )
 }
 
-const hasSealed = (message: unknown): boolean =>
-  asList(asObject(message)?.content).some((block) => sealedIn(block) !== '')
+const hasState = (message: unknown): boolean =>
+  asList(asObject(message)?.content).some((block) => stateIn(block) !== '')
 
-/** What of a block was sealed; '' where nothing was. */
-function sealedIn(value: unknown): string {
+/** What of a block was encoded; '' where nothing was. */
+function stateIn(value: unknown): string {
   const block = asObject(value)
   const held = block?.type === 'thinking' ? block.signature : block?.type === 'redacted_thinking' ? block.data : ''
   return isEncodedState(asText(held)) ? asText(held) : ''
 }
 
 /** A message of which nothing is left is left out. */
-function unsealOne(message: string, value: unknown, signer: string): readonly string[] {
+function decodeOne(message: string, value: unknown, signer: string): readonly string[] {
   const blocks = asList(asObject(value)?.content)
   const held = findMembers(message)?.findLast(({ name }) => name === 'content')
   if (!held) return [message]
   const content = spliceItems(message, held.from, (_, at) => {
-    const sealed = sealedIn(blocks[at])
-    if (sealed === '') return null
-    const details = decodeState(sealed, asText(asObject(blocks[at])?.thinking)) ?? []
+    const state = stateIn(blocks[at])
+    if (state === '') return null
+    const details = decodeState(state, asText(asObject(blocks[at])?.thinking)) ?? []
     return toThoughts(details, signer).map((block) => JSON.stringify(block))
   })
   if (content === null || content === '[]') return []

@@ -18,7 +18,7 @@ export interface Manner {
   ids: boolean
   /** Whether it is of Gemini 3 or later: it refuses calls of the current turn without a signature, and knows pictures in results. */
   signs: boolean
-  /** Whose signatures it knows (`toSigner`). */
+  /** Whose signatures it knows (`toThoughtIssuer`). */
   signer: string
 }
 
