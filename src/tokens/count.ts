@@ -10,9 +10,17 @@ import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Log } from '../log.ts'
 import { createThread, type NoReply, type ThreadOptions } from '../threads/thread.ts'
 import type { CountReply, CountRequest } from './count-worker.ts'
-import { bytesOfExtras, estimatePrompt, TOKENS_PER_MESSAGE as MOST_PER_MESSAGE, tokensOfBytes } from './estimate.ts'
+import {
+  bytesOfExtras,
+  estimatePrompt,
+  type Images,
+  TOKENS_PER_MESSAGE as MOST_PER_MESSAGE,
+  moreOfImages,
+  mostMoreOfImages,
+  tokensOfBytes,
+} from './estimate.ts'
 import { CAPTURED_BYTES, type Excerpt, extrapolate, PROMPT_BYTES, toExcerpt, toPromptExcerpt } from './excerpt.ts'
-import { type Images, moreOfImages, mostMoreOfImages, tokensOfSpeech } from './media.ts'
+import { tokensOfSpeech } from './media.ts'
 import { type Prompt, toMedia, toPrompt, unreadBytes } from './prompt.ts'
 
 /** What a prompt comes to by a count. */

@@ -44,22 +44,6 @@ export function tokensOfImage({ url, detail }: { url: string; detail?: string | 
   return TOKENS_PER_IMAGE + TOKENS_PER_TILE * (size ? tilesOf(size) : UNKNOWN_TILES)
 }
 
-/** Guide "Images and vision": gpt-4o-mini counts 2,833 for the base and 5,667 for a tile, its fellows 85 and 170. */
-const MOST_TIMES = 2_833 / TOKENS_PER_IMAGE + 0.01
-/** Other vendors' models count up to 4,784 (Claude), small ones of OpenAI's up to 3,779, whatever the detail. */
-const MOST_PER_IMAGE = 5_000
-
-/** So many images, and the tokens that they come to by the figures here. */
-export interface Images {
-  images: number
-  pictures: number
-}
-
-/** What images may come to beyond that on a model that counts otherwise, and on gpt-4o-mini, which counts most. */
-export const moreOfImages = ({ pictures }: Images): number => pictures * MOST_PER_IMAGE
-export const mostMoreOfImages = ({ images, pictures }: Images): number =>
-  Math.ceil(Math.max(images * (MOST_TIMES - 1), pictures * MOST_PER_IMAGE))
-
 /** Shrinks it into a square of 2,048 pixels, then to a shortest side of 768, and counts the tiles that cover it. */
 function tilesOf({ width, height }: Size): number {
   const fit = Math.min(1, LONGEST_SIDE / Math.max(width, height))
