@@ -19,6 +19,8 @@ import { Meter } from './meter.ts'
 /** One call to be made. */
 export interface PlannedCall {
   target: Target
+  /** The target's upstream with one of its several credentials; absent where it has one or none. */
+  used?: Upstream | null
   /** The canonical request. Whoever wraps a dispatch changes copies of it. */
   body: AnyRequest
   /** What goes on as it came in place of that; null where the call is translated. */

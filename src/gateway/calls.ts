@@ -14,7 +14,7 @@ import { EmbeddingsRequest } from '../domain/task.ts'
 import type { RequestHealth } from '../health/health.ts'
 import type { CallReason } from '../store/ledger-rows.ts'
 import { OVERFLOW_CODE } from '../upstreams/dialects/errors.ts'
-import { blamesTheRequest } from '../upstreams/failure.ts'
+import { blamesTheRequest, toCredentialFailure } from '../upstreams/failure.ts'
 import type { TakeRoom } from '../upstreams/transport.ts'
 import type { Begun } from './delivery.ts'
 import { createDispatch, type DispatchDeps } from './dispatch.ts'
@@ -30,20 +30,42 @@ export type Dispatch = (planned: PlannedCall) => Promise<Answer>
 /** What stands around each call of a request, and has the type of one. */
 interface Wrapper {
   /** Whether it has anything to do: most requests have nothing around a call. */
-  isFor(body: AnyRequest): boolean
+  isFor(request: Recorded): boolean
   wrap(dispatch: Dispatch, request: Recorded, deps: CallDeps): Dispatch
 }
 
 /** From the innermost to the outermost. Around all of them, `attempt` tries one target after the other. */
 const WRAPPERS: readonly Wrapper[] = [
+  { isFor: ({ targets }) => targets.some(({ upstream }) => upstream.each !== null), wrap: withCredentials },
   {
-    isFor: ({ response_format: format }) => Boolean(format),
+    isFor: ({ body }) => Boolean(body.response_format),
     wrap: (dispatch, { key }, { checker }) => enforce(dispatch, checker, key.shareId),
   },
-  { isFor: ({ n }) => (n ?? 1) > 1, wrap: (dispatch, { chars }) => fanOut(dispatch, chars) },
-  { isFor: (body) => body instanceof EmbeddingsRequest, wrap: inBatches },
+  { isFor: ({ body }) => (body.n ?? 1) > 1, wrap: (dispatch, { chars }) => fanOut(dispatch, chars) },
+  { isFor: ({ body }) => body instanceof EmbeddingsRequest, wrap: inBatches },
   // A hook that may refuse or mask an answer, and an answer from a cache: a line here.
 ]
+
+/** With the credential of the conversation, and with the next one only where that is refused or its quota used up. */
+function withCredentials(dispatch: Dispatch, { health, task }: Recorded): Dispatch {
+  return async (planned) => {
+    const { each } = planned.target.upstream
+    if (each === null) return dispatch(planned)
+    const tried = new Set<number>()
+    const choose = () => health.withCredential(planned.target, each, task.affinity(), tried)
+    for (let used = choose(); ; ) {
+      try {
+        return await dispatch({ ...planned, used, reason: tried.size === 0 ? planned.reason : 'fallback' })
+      } catch (error) {
+        if (!(error instanceof UpstreamError) || toCredentialFailure(error) === null || planned.signal.aborted)
+          throw error
+        if (used) tried.add(used.credentialNumber)
+        used = choose()
+        if (used === null) throw error
+      }
+    }
+  }
+}
 
 export interface CallDeps extends DispatchDeps {
   checker: Checker
@@ -54,7 +76,7 @@ export interface CallDeps extends DispatchDeps {
 export function call(deps: CallDeps, request: Recorded): Promise<Begun> {
   const { health, targets, body, passthrough, slot, signal } = request
   let dispatch = createDispatch(deps, request)
-  for (const { isFor, wrap } of WRAPPERS) if (isFor(body)) dispatch = wrap(dispatch, request, deps)
+  for (const { isFor, wrap } of WRAPPERS) if (isFor(request)) dispatch = wrap(dispatch, request, deps)
   return attempt(deps.retry, { health, dispatch, targets, body, native: passthrough.of, take: slot.take, signal })
 }
 

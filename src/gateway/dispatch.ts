@@ -16,7 +16,6 @@ import type { CallNews } from '../health/health.ts'
 import type { Limiter, Permit } from '../limits/limiter.ts'
 import type { Pace } from '../threads/pace.ts'
 import type { Backend, BackendCall } from '../upstreams/backend.ts'
-import { toCredentialFailure } from '../upstreams/failure.ts'
 import type { AdaptiveConcurrency, ConcurrencySlot } from './adaptive-concurrency.ts'
 import type { Dispatch } from './calls.ts'
 import type { Recorded } from './exchange.ts'
@@ -32,53 +31,25 @@ export interface DispatchDeps {
 
 /** What its calls have to know of a request. */
 export type CallsOf = Pick<Recorded, 'id' | 'calls' | 'isLong' | 'hops'> & {
-  task: Pick<Recorded['task'], 'affinity'>
   key: Pick<Recorded['key'], 'shareId'>
-  health: Pick<Recorded['health'], 'report' | 'withCredential'>
+  health: Pick<Recorded['health'], 'report'>
   slot: Pick<Recorded['slot'], 'take'>
   waiting: Pick<Recorded['waiting'], 'set'>
 }
 
-export function createDispatch(deps: DispatchDeps, of: CallsOf): Dispatch {
-  return (asked) => {
-    const { each } = asked.target.upstream
-    return each === null ? callOnce(deps, of, asked, null) : callWithEach(deps, of, asked, each)
-  }
-}
+export const createDispatch =
+  (deps: DispatchDeps, of: CallsOf): Dispatch =>
+  (asked) =>
+    makeCall(deps, of, asked)
 
-/** With the credential of the conversation, and with the next one only where that is refused or its quota used up. */
-async function callWithEach(
-  deps: DispatchDeps,
-  of: CallsOf,
-  asked: PlannedCall,
-  each: readonly Upstream[],
-): Promise<Answer> {
-  const { health, task } = of
-  const tried = new Set<number>()
-  const choose = () => health.withCredential(asked.target, each, task.affinity(), tried)
-  let chosen = choose()
-  for (;;) {
-    try {
-      return await callOnce(deps, of, tried.size === 0 ? asked : { ...asked, reason: 'fallback' }, chosen)
-    } catch (error) {
-      if (!(error instanceof UpstreamError) || toCredentialFailure(error) === null || asked.signal.aborted) throw error
-      if (chosen) tried.add(chosen.credentialNumber)
-      chosen = choose()
-      if (chosen === null) throw error
-    }
-  }
-}
-
-/** @param used its upstream with one of several credentials. */
-async function callOnce(
+async function makeCall(
   deps: DispatchDeps,
   { id, calls, health, slot, isLong, key: { shareId }, waiting, hops }: CallsOf,
   asked: PlannedCall,
-  used: Upstream | null,
 ): Promise<Answer> {
   const { pace } = deps
   const planned = toWithin(asked)
-  const { native, target, signal } = planned
+  const { native, target, signal, used = null } = planned
   const { upstream } = target
   let permit: Permit | null = null
   let call: Call | null = null

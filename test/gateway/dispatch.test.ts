@@ -53,8 +53,7 @@ test.each([
     {
       id: 'r',
       calls,
-      health: { report() {}, withCredential: () => null },
-      task: { affinity: () => '' },
+      health: { report() {} },
       slot: { take: () => null },
       key: { shareId: 'k' },
       waiting: { set() {} },
