@@ -1,5 +1,6 @@
 /** Requests under their columns' names, as `requests … --json` prints them and the admin API answers. */
 import { type Static, Type } from '@sinclair/typebox'
+import { COUNTS, type Counts } from '../domain/call-counts.ts'
 import { REQUEST_STATUSES } from '../domain/report-filters.ts'
 import type { RequestCharge } from '../ledger/charge.ts'
 import type { RequestPage as Page } from '../ledger/requests.ts'
@@ -11,16 +12,15 @@ const status = wordOf(REQUEST_STATUSES)
 /** 0 or 1. */
 const bit = Type.Integer({ minimum: 0, maximum: 1 })
 
+const counts = Object.fromEntries(COUNTS.map((name) => [name, Count])) as Record<keyof Counts, typeof Count>
+
 /** What a request and each of its calls have. */
 const Called = {
   ...{ upstream: Text, upstream_model: Text, lane: Text, price_id: TextOrNull, created_ms: Time },
   ...{ reserved_prompt_tokens: Count, reserved_completion_tokens: Count, reserved_nano_usd: Money },
   ...{ status, http_status: CountOrNull, error_code: TextOrNull, duration_ms: CountOrNull },
   first_token_ms: CountOrNull,
-  ...{ prompt_tokens: Count, cached_tokens: Count, cache_write_tokens: Count, cache_write_1h_tokens: Count },
-  ...{ completion_tokens: Count, reasoning_tokens: Count, audio_prompt_tokens: Count, audio_completion_tokens: Count },
-  ...{ image_tokens: Count, image_completion_tokens: Count, tool_prompt_tokens: Count },
-  web_searches: Count,
+  ...toColumns(counts),
   compute_ms: Type.Integer({ description: 'How long a server was at work on it, where that has a price.' }),
   estimated: Type.Integer({ minimum: 0, maximum: 1, description: '1 where some count is ours.' }),
   ...{ cost_nano_usd: Money, upstream_request_id: TextOrNull },
