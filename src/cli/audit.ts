@@ -10,10 +10,10 @@ import { toShortId } from '../domain/id.ts'
 import { count, toSizeText } from '../domain/text.ts'
 import { toDay } from '../domain/time.ts'
 import { toUsd } from '../domain/usage.ts'
-import { type Audit, auditLedger, type Behind, type Finding } from '../ledger/audit.ts'
+import { type Audit, auditLedger, type Behind, type Finding, readBehind } from '../ledger/audit.ts'
 import { answerOf, toBehindNote, withAdmin } from './admin-client.ts'
 import { CommandError } from './command-error.ts'
-import { catchUp } from './control-client.ts'
+import { flushServer } from './control-client.ts'
 import {
   type Context,
   printJson,
@@ -43,7 +43,8 @@ export function addCompact(command: Command, context: Context): void {
 
 export function audit(io: Context): Promise<void> {
   return withStore(io, { readonly: true }, async ({ audit: ledger }) => {
-    const behind = await catchUp(ledger, io.dataFolder)
+    const flushed = await flushServer(io.dataFolder)
+    const behind = flushed ? { ...flushed, isServed: true } : readBehind(ledger, io.dataFolder)
     const bar = createBar(io, 'Looking at hours')
     const found = auditLedger(ledger, io.dataFolder, bar)
     bar.end()

@@ -186,19 +186,11 @@ export async function apply(file: string | undefined, flags: ApplyFlags, io: Con
 /** The first version has none before it to go back to. */
 const toWayBack = (version: number) => (version > 1 ? `; back with: tollgate catalog revert ${version - 1}` : '')
 
-/** How many names fit into a sentence. */
-const MOST_NAMED = 5
-
 const toOverriddenNote = (names: readonly string[]) =>
-  `note: set by hand, which goes on to count: ${toFirst(names)}. Forget what was set by hand with --discard-edits.\n`
-
-function toFirst(all: readonly string[]): string {
-  const names = all.slice(0, MOST_NAMED).map(toPrintable).join(', ')
-  return `${names}${all.length > MOST_NAMED ? ` and ${all.length - MOST_NAMED} more` : ''}`
-}
+  `note: set by hand, which goes on to count: ${toNames(names.map(toPrintable))}. Forget what was set by hand with --discard-edits.\n`
 
 function toKeptNote(kept: readonly string[]): string {
-  return `note: no longer declared, and kept: ${toFirst(kept)}. Delete what is not declared with --prune; a server that begins with this file does so, too.\n`
+  return `note: no longer declared, and kept: ${toNames(kept.map(toPrintable))}. Delete what is not declared with --prune; a server that begins with this file does so, too.\n`
 }
 
 function toWishes({ prune = false, discardEdits = false }: ApplyFlags, { origin }: CatalogSource): ApplyWishes {

@@ -5,10 +5,8 @@
 import { codeOf, messageOf } from '../domain/error.ts'
 import { asObject, asText } from '../domain/json.ts'
 import type { ServerStatus } from '../domain/model-server.ts'
-import type { Behind } from '../ledger/audit.ts'
 import { type Flushed, type Status, socketPath } from '../server/protocol.ts'
 import { isServed } from '../store/data-folder.ts'
-import type { LedgerAudit } from '../store/ledger-store.ts'
 import type { VaultState } from '../store/vault.ts'
 import { CommandError, toRefused } from './command-error.ts'
 import { type Io, version } from './io.ts'
@@ -147,13 +145,3 @@ export const askSetupCode = async (dataFolder: string) =>
 /** Has the running server apply what its journal holds; null where none runs, or it cannot be asked. */
 export const flushServer = (dataFolder: string): Promise<Flushed | null> =>
   order<Flushed>(dataFolder, '/ledger/flush', POST, FLUSH_MS).catch(() => null)
-
-/**
- * Before a report: has the running server apply what its journal holds, and tells what the database lacks anyway. Without a server,
- * or with one that cannot be asked, nothing is applied: the next start does it.
- */
-export async function catchUp(audit: LedgerAudit, dataFolder: string): Promise<Behind> {
-  const flushed = await flushServer(dataFolder)
-  if (flushed) return { waiting: flushed.waiting, isServed: true }
-  return (await import('../ledger/audit.ts')).readBehind(audit, dataFolder)
-}

@@ -115,13 +115,6 @@ function toIdOf(secret: SecretFile): string | null {
   }
 }
 
-/** For commands: opens what a store has. */
-export const openStored = async (
-  store: Pick<ConfigStore, 'readSealed'>,
-  dataFolder: string,
-  environment: Environment,
-) => createVault(dataFolder, environment).open(await store.readSealed())
-
 const VERSION = '2'
 const IV_BYTES = 12
 
