@@ -124,9 +124,6 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
   const tell = async (asker: Asker, principal: Principal, key: ListedKey) =>
     toKeyDocument(key, (await reports.standings(asker, 'key', key.id))(key), await of(principal).readNames())
 
-  const unmatched = async (key: ListedKey) =>
-    key.models.length === 0 ? [] : findUnmatched(key, await serving.readSnapshot(), isOwn)
-
   return new Elysia({ name })
     .use(access())
     .onAfterHandle(inForce({ serving }))
@@ -155,7 +152,7 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
         const { create, readNames } = of(principal)
         const { key, secret } = await create({ ...toChanges(body), name: body.name }, by(principal))
         const document = toKeyDocument(key, toFirstStanding(key, now()), await readNames())
-        return { ...document, key: secret, unmatched: await unmatched(key) }
+        return { ...document, key: secret, unmatched: await findUnmatched(key, serving, isOwn) }
       },
       {
         route: say(
@@ -188,12 +185,8 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
       async ({ request, principal, asker, params: { id }, body }) => {
         const { key, difference } = await editKey(of(principal).store, id, toChanges(body), by(principal, request))
         const changed = Object.keys(difference?.after ?? {})
-        const isLimited = changed.includes('models') || changed.includes('scope')
-        return {
-          ...(await tell(asker, principal, key)),
-          changed,
-          unmatched: isLimited ? await unmatched(key) : [],
-        }
+        const unmatched = await findUnmatched(key, serving, isOwn, changed)
+        return { ...(await tell(asker, principal, key)), changed, unmatched }
       },
       {
         route: say(

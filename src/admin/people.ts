@@ -31,8 +31,6 @@ const AdminPatch = exactly({
   disabled: Type.Optional(Type.Boolean({ description: 'True ends their sessions and revokes keys of their own.' })),
 })
 
-/** A code sets a password, once. */
-
 export function adminsController(deps: AdminDeps) {
   const { identity, ways, serving } = deps
   const by = actors(deps)

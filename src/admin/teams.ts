@@ -23,9 +23,6 @@ export function teamsController(deps: AdminDeps) {
     toTeamDocument(team, (await reports.standings(asker, 'team', team.id))(team))
   const by = actors(deps)
 
-  const unmatched = async (team: StoredTeam) =>
-    team.models.length === 0 ? [] : findUnmatched(team, await serving.readSnapshot(), false)
-
   return new Elysia({ name: 'teams' })
     .use(access())
     .onAfterHandle(inForce({ serving }))
@@ -41,7 +38,7 @@ export function teamsController(deps: AdminDeps) {
       '/teams',
       async ({ principal, body }) => {
         const team = await createTeam(store, { ...toChanges(body), name: body.name }, by(principal))
-        return { ...toTeamDocument(team, toFirstStanding(team, now())), unmatched: await unmatched(team) }
+        return { ...toTeamDocument(team, toFirstStanding(team, now())), unmatched: await findUnmatched(team, serving) }
       },
       {
         route: {
@@ -78,8 +75,8 @@ export function teamsController(deps: AdminDeps) {
       async ({ request, principal, asker, params: { id }, body }) => {
         const { team, difference } = await editTeam(store, id, toChanges(body), by(principal, request))
         const changed = Object.keys(difference?.after ?? {})
-        const isLimited = changed.includes('models') || changed.includes('scope')
-        return { ...(await standing(asker, team)), changed, unmatched: isLimited ? await unmatched(team) : [] }
+        const unmatched = await findUnmatched(team, serving, false, changed)
+        return { ...(await standing(asker, team)), changed, unmatched }
       },
       {
         route: {

@@ -4,6 +4,7 @@ import { closest } from '../catalog/entry.ts'
 import { Text } from '../documents/fields.ts'
 import type { Access, Snapshot } from '../domain/snapshot.ts'
 import { count, matches } from '../domain/text.ts'
+import type { Serving } from './deps.ts'
 
 /** `reason` goes on a sentence that names the pattern. */
 export const Unmatched = Type.Array(Type.Object({ pattern: Text, reason: Text }), {
@@ -13,12 +14,18 @@ export const Unmatched = Type.Array(Type.Object({ pattern: Text, reason: Text })
 /** A key, or a team, which is in none. */
 type Owner = Access & { teamId?: string | null }
 
-/** @param isOwn for a member, who is told of the models of their team alone. */
-export function findUnmatched(
+/**
+ * @param isOwn for a member, who is told of the models of their team alone.
+ * @param changed fields: others than these say nothing of models.
+ */
+export async function findUnmatched(
   { models: patterns, scope, teamId }: Owner,
-  snapshot: Snapshot,
-  isOwn: boolean,
-): Static<typeof Unmatched> {
+  { readSnapshot }: Pick<Serving, 'readSnapshot'>,
+  isOwn = false,
+  changed: readonly string[] = ['models'],
+): Promise<Static<typeof Unmatched>> {
+  if (patterns.length === 0 || !(changed.includes('models') || changed.includes('scope'))) return []
+  const snapshot = await readSnapshot()
   const team = snapshot.teams.get(teamId ?? '')
   const isLocal = (slug: string) => snapshot.models.get(slug)?.targets.some(({ upstream }) => upstream.local) === true
   const isUsable = ({ scope: of, models }: Access, slug: string) =>
