@@ -6,9 +6,10 @@ import { Page } from '../shell/page.tsx'
 import type { PageProps } from '../shell/pages.ts'
 import { toCurl } from '../snippets/snippets.ts'
 import { CopyButton } from '../ui/controls.tsx'
-import { Count, Figure, Latency, Money, nowMs, State, When } from '../ui/figure.tsx'
+import { Latency, Money, nowMs, State, When } from '../ui/figure.tsx'
 import { FactsRoom, Unread } from '../ui/notice.tsx'
-import { useRequest } from './page.tsx'
+import { Headline } from '../ui/resource.tsx'
+import { Tokens, useRequest } from './page.tsx'
 import {
   BASES,
   REASONS,
@@ -55,20 +56,14 @@ const Explained = ({ of: request }: { of: ChargeDocument }) => (
         <When ms={request.created_ms} />
       </span>
     </p>
-    <dl class="headline">
-      <Figure name="Cost">
-        <Money nanoUsd={request.cost_nano_usd} isEstimated={request.estimated === 1} />
-      </Figure>
-      <Figure name="First token">
-        <Latency ms={request.first_token_ms} />
-      </Figure>
-      <Figure name="Took">
-        <Latency ms={request.duration_ms} />
-      </Figure>
-      <Figure name="Tokens in, out">
-        <Count count={request.prompt_tokens} /> → <Count count={request.completion_tokens} />
-      </Figure>
-    </dl>
+    <Headline
+      of={[
+        ['Cost', <Money key="cost" nanoUsd={request.cost_nano_usd} isEstimated={request.estimated === 1} />],
+        ['First token', <Latency key="first" ms={request.first_token_ms} />],
+        ['Took', <Latency key="took" ms={request.duration_ms} />],
+        ['Tokens in, out', <Tokens key="tokens" of={request} />],
+      ]}
+    />
     <Calls of={request} />
     <section class="panel">
       <h2>Tokens</h2>

@@ -143,6 +143,13 @@ function Fields({ of: filters }: { of: RequestFilters }) {
 
 const isNarrow = (filters: RequestFilters) => Object.values(filters).some((value) => value !== '')
 
+/** What went in, and what came out. */
+export const Tokens = ({ of }: { of: Pick<RequestDocument, 'prompt_tokens' | 'completion_tokens'> }) => (
+  <>
+    <Count count={of.prompt_tokens} /> → <Count count={of.completion_tokens} />
+  </>
+)
+
 const COLUMNS: readonly Column<RequestDocument>[] = [
   {
     name: 'model',
@@ -174,11 +181,7 @@ const COLUMNS: readonly Column<RequestDocument>[] = [
     title: 'Tokens in, out',
     isFigure: true,
     isOnPhone: false,
-    cell: ({ prompt_tokens, completion_tokens }) => (
-      <>
-        <Count count={prompt_tokens} /> → <Count count={completion_tokens} />
-      </>
-    ),
+    cell: (request) => <Tokens of={request} />,
   },
   {
     name: 'first',

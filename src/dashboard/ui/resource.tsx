@@ -2,6 +2,7 @@
 import { type ComponentChildren, Fragment } from 'preact'
 import { useState } from 'preact/hooks'
 import { toHref } from '../address/address.ts'
+import { Figure } from './figure.tsx'
 import { Form, type FormState, SelectField, useForm } from './form.tsx'
 import { Overlay, tell } from './notice.tsx'
 import { type Column, ListFoot, More, SearchFilter, STEP, Table } from './table.tsx'
@@ -50,10 +51,9 @@ export function List<Row>({ what, columns, rows, all, idOf, filters, none, foot 
 export const Headline = ({ of: figures }: { of: readonly (readonly [name: string, figure: ComponentChildren])[] }) => (
   <dl class="headline">
     {figures.map(([name, figure]) => (
-      <div key={name}>
-        <dt>{name}</dt>
-        <dd>{figure}</dd>
-      </div>
+      <Figure key={name} name={name}>
+        {figure}
+      </Figure>
     ))}
   </dl>
 )
