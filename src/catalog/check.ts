@@ -4,7 +4,8 @@
  * that every problem is named at once; a field of the wrong type is the schema's business and skipped here. Pure.
  */
 
-import { isObject, type Problem, toList } from '../domain/explain.ts'
+import { type Problem, toList } from '../domain/explain.ts'
+import { isObject } from '../domain/json.ts'
 import { FEATURES } from '../domain/models.ts'
 import { toMode } from '../domain/usage.ts'
 import { checkUpstream } from './check-upstream.ts'

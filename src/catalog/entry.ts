@@ -1,5 +1,5 @@
 /** What the checks of a catalogue share: raw values read before anything is known of their types, and hints. Pure. */
-import { isObject } from '../domain/explain.ts'
+import { isObject } from '../domain/json.ts'
 
 /** A problem in a catalogue file: where, and one sentence. */
 export interface Issue {

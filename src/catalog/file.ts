@@ -4,7 +4,8 @@
  * to has the same rows: known facts and what wildcards stand for are written out. Called by commands, by `serve`, and on a thread.
  */
 
-import { explain, isObject, shorten, toPath } from '../domain/explain.ts'
+import { explain, shorten, toPath } from '../domain/explain.ts'
+import { isObject } from '../domain/json.ts'
 import type { MemoryBudgets } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Environment } from '../domain/snapshot.ts'

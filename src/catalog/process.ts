@@ -3,7 +3,8 @@
  * their hash alone; the words count where `model-files.ts` reads them. Pure.
  */
 
-import { isObject, toList } from '../domain/explain.ts'
+import { toList } from '../domain/explain.ts'
+import { isObject } from '../domain/json.ts'
 import { IDLE_MS, type MemoryBudgets, type ProcessSpec, START_MS } from '../domain/model-server.ts'
 import { toSize } from '../domain/text.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'

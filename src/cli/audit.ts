@@ -7,6 +7,7 @@
 import type { Command } from 'commander'
 import type { AuditPageDocument } from '../documents/audit.ts'
 import { toShortId } from '../domain/id.ts'
+import { isObject } from '../domain/json.ts'
 import { count, toSizeText } from '../domain/text.ts'
 import { toDay } from '../domain/time.ts'
 import { toUsd } from '../domain/usage.ts'
@@ -169,9 +170,6 @@ function toNotes({ action, subject, detail }: Row): string[] {
 type Side = ReadonlyMap<string, unknown>
 
 const toFields = (side: unknown): Side => new Map(isObject(side) ? Object.entries(side) : [])
-
-const isObject = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** A change of the catalogue has fields by the names of their rows. */
 function toRowChanges(before: Side, after: Side): string[] {

@@ -7,6 +7,7 @@
  * to an end soonest.
  */
 import { UpstreamError } from '../domain/error.ts'
+import { isObject } from '../domain/json.ts'
 
 /** One for each schema met, and each hundred characters written. */
 const MAX_WORK = 20_000
@@ -52,7 +53,7 @@ export function toValue(schema: unknown): unknown {
   /** Follows `$ref` and folds `allOf` in, so that everything else sees one plain schema; null where nothing is accepted. */
   const toPlain = (given: unknown): Schema | null => {
     if (given === true || given === undefined) return {}
-    if (!isSchema(given)) return null
+    if (!isObject(given)) return null
     const known = plains.get(given)
     if (known !== undefined) return known
     spend(1)
@@ -175,12 +176,9 @@ const none = (reason: string) => cannot(`The demo model found no value for the s
 
 type Schema = Record<string, unknown>
 
-const isSchema = (value: unknown): value is Schema =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 const isNumber = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value)
 
-const propertiesOf = (plain: Schema): Schema => (isSchema(plain.properties) ? plain.properties : {})
+const propertiesOf = (plain: Schema): Schema => (isObject(plain.properties) ? plain.properties : {})
 
 const requiredOf = (plain: Schema): string[] =>
   Array.isArray(plain.required) ? plain.required.filter((name) => typeof name === 'string') : []

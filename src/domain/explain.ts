@@ -5,6 +5,7 @@
  */
 import { Kind, type TSchema } from '@sinclair/typebox'
 import { Errors, ValueErrorType } from '@sinclair/typebox/errors'
+import { isObject } from './json.ts'
 
 export interface Problem {
   /** `messages[0].content[1].text`; empty for the value itself. */
@@ -21,8 +22,6 @@ const LONGEST_QUOTE = 100
 
 const isNull = (schema: TSchema) => schema[Kind] === 'Null'
 const isLiteral = (schema: TSchema | undefined) => schema?.[Kind] === 'Literal'
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Flattens a union of unions into its alternatives; any other schema is its own only one. */
 export function toAlternatives(schema: TSchema): TSchema[] {

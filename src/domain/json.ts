@@ -62,8 +62,10 @@ function parse(text: string, reviver: Reviver | undefined): unknown {
 const read = (text: string, reviver: Reviver | undefined): unknown =>
   reviver ? JSON.parse(text, reviver as Parameters<typeof JSON.parse>[1]) : JSON.parse(text)
 
-export const asObject = (value: unknown): JsonObject | null =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : null
+export const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+export const asObject = (value: unknown): JsonObject | null => (isObject(value) ? value : null)
 
 export const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 

@@ -3,7 +3,8 @@
  * own words where they are known. Sees every subschema once and follows a reference without entering its target again, so that any schema
  * costs what its length costs. Pure.
  */
-import { isObject, kindOf, quote, shorten, toArticle } from '../domain/explain.ts'
+import { kindOf, quote, shorten, toArticle } from '../domain/explain.ts'
+import { isObject } from '../domain/json.ts'
 
 type Schema = Record<string, unknown>
 

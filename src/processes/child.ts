@@ -85,7 +85,6 @@ export async function runStopCommand(spec: ProcessSpec, filling: Filling, option
   }
 }
 
-/** Text that comes in pieces, without a secret: also where that lies across two of them. Pure. */
 /** Text that comes in pieces, without a secret: also where that lies across two of them. */
 export class Hider {
   readonly #secret: string

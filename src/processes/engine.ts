@@ -8,6 +8,7 @@ import { appendFile, rename, stat } from 'node:fs/promises'
 import { type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { join } from 'node:path'
+import { asObject, type JsonObject } from '../domain/json.ts'
 import type { ProcessSpec } from '../domain/model-server.ts'
 import { readUpTo } from '../domain/text.ts'
 import { type Launched, launch, runStopCommand } from './child.ts'
@@ -56,7 +57,7 @@ export function createEngine({ folder, owner, environment, now, findPort = findF
 }
 
 /** A port of 127.0.0.1 where nobody listens. */
-export function findFreePort(): number {
+function findFreePort(): number {
   const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
   listener.stop(true)
   return listener.port
@@ -127,7 +128,7 @@ export interface Answer {
   text: string
 }
 
-export interface Question {
+interface Question {
   headers?: Record<string, string>
   /** JSON that is sent by POST; left out for a GET. */
   body?: string
@@ -168,16 +169,12 @@ const MOST_MS = 5_000
 /** What it says of itself is a few kilobytes, with the template of its chats. */
 const MOST_BYTES = 4 * 1024 * 1024
 
-/** The same to a server that was started here, by its own key; within 5 s, unless more is given. */
-export const ask = (
-  { port, key }: Pick<Launched, 'port' | 'key'>,
-  path: string,
-  { body, ms = MOST_MS }: { body?: string; ms?: number } = {},
-): Promise<Answer> =>
+/** The same to a server that was started here, by its own key, within 5 s. */
+export const ask = ({ port, key }: Pick<Launched, 'port' | 'key'>, path: string, body?: string): Promise<Answer> =>
   askDirectly(new URL(`http://127.0.0.1:${port}${path}`), {
     headers: { authorization: `Bearer ${key}` },
     ...(body === undefined ? {} : { body }),
-    ...{ mostBytes: MOST_BYTES, signal: AbortSignal.timeout(ms) },
+    ...{ mostBytes: MOST_BYTES, signal: AbortSignal.timeout(MOST_MS) },
   })
 
 /** `unsure`: it answers, and says nothing by which it could be told apart. `foreign`: it is another one. */
@@ -208,10 +205,9 @@ export async function lookAt(server: Launched, spec: ProcessSpec): Promise<Look>
 /** It does not know our key. */
 const isRefused = ({ status }: Answer) => status === 401 || status === 403
 
-function toRecord(text: string): Readonly<Record<string, unknown>> | null {
+function toRecord(text: string): JsonObject | null {
   try {
-    const json: unknown = JSON.parse(text)
-    return typeof json === 'object' && json !== null ? Object.fromEntries(Object.entries(json)) : null
+    return asObject(JSON.parse(text))
   } catch {
     return null
   }

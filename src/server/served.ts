@@ -141,6 +141,6 @@ const toSend =
   (server: Launched): Send =>
   async (url, { body }) => {
     const { pathname, search } = new URL(url)
-    const { status, text } = await ask(server, pathname + search, typeof body === 'string' ? { body } : {})
+    const { status, text } = await ask(server, pathname + search, typeof body === 'string' ? body : undefined)
     return new Response(text, { status })
   }
