@@ -10,25 +10,26 @@ import {
   copyFileSync,
   existsSync,
   fstatSync,
+  lstatSync,
   openSync,
+  realpathSync,
   rmSync,
   statSync,
 } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { timeOfId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { auditRows, type Finding, type OnHour, readRejected, recordsOf, requestsOf } from '../ledger/audit.ts'
-import { toRecordLine } from '../ledger/journal-file.ts'
+import { listJournal, toRecordLine } from '../ledger/journal-file.ts'
 import { readMark } from '../ledger/mark.ts'
 import { readRecords } from '../ledger/segment.ts'
 import { isServed } from '../store/data-folder.ts'
-import { beginPart, findLack, finishPart, unwritable } from '../store/files.ts'
+import { BACKUPS, beginPart, exists, findLack, finishPart, unwritable } from '../store/files.ts'
 import type { LedgerRecord } from '../store/ledger-rows.ts'
 import type { LedgerAudit } from '../store/ledger-store.ts'
 import { storeAt, toStoreUrl } from '../store/open.ts'
 import { isDiskFull } from '../store/refusal.ts'
 import type { Held, Store, StoreCopy } from '../store/store.ts'
-import { listJournal, requireFree } from './files.ts'
 
 /** What takes time, in this order. */
 export type Stage = 'copying' | 'checking'
@@ -130,6 +131,23 @@ async function check(part: string, { dataFolder, file }: BackupOptions, expected
 
 const openCopy = (dataFolder: string, file: string, options?: { readonly: boolean }): Promise<StoreCopy> =>
   storeAt(toStoreUrl(dataFolder)).openCopy(file, options)
+
+/** Throws a ServiceError where a backup may not be written there: something has the name, or the data folder would suffer. */
+function requireFree(file: string, dataFolder: string, force: boolean): void {
+  const folder = dirname(file)
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
+    throw unwritable(file, `there is no folder ${folder}`)
+  const inside = relative(realpathSync(dataFolder), realpathSync(folder))
+  if (inside === '' || (!inside.startsWith('..') && inside !== BACKUPS))
+    throw unwritable(
+      file,
+      `that is in the data folder, which has its own files; ${join(dataFolder, BACKUPS)} is for them`,
+    )
+  const taken = lstatSync(file, { throwIfNoEntry: false })
+  if (!taken) return
+  if (!taken.isFile()) throw unwritable(file, 'something that is no file has that name')
+  if (!force) throw exists(file)
+}
 
 function putSecret(from: string, file: string, force: boolean): void {
   const part = beginPart(file)

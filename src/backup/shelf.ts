@@ -10,8 +10,7 @@ import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Log } from '../log.ts'
 import type { Actor, ConfigStore } from '../store/config-store.ts'
-import { BACKUPS, removeParts } from '../store/files.ts'
-import { listScheduled, toScheduledName, toStamp } from './files.ts'
+import { BACKUPS, filesIn, removeParts, toStamp } from '../store/files.ts'
 
 /** Writes a backup. Resolves to what is wrong, also where it wrote one; null where nothing is. Ends with its signal. */
 export type MakeBackup = (file: string, signal: AbortSignal) => Promise<string | null>
@@ -53,6 +52,26 @@ export interface ShelfDeps {
   /** Wall clock, ms. */
   now(): number
   log: Log
+}
+
+const SCHEDULED = /^scheduled-(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)Z\.sqlite$/
+
+export const toScheduledName = (ms: number) => `scheduled-${toStamp(ms)}.sqlite`
+
+/** A backup that the schedule has made. */
+export interface Scheduled {
+  path: string
+  madeMs: number
+}
+
+/** Those that the schedule of a data folder has made, oldest first. Nothing else in that folder is among them. */
+export function listScheduled(dataFolder: string): Scheduled[] {
+  const folder = join(dataFolder, BACKUPS)
+  return filesIn(folder).flatMap((name) => {
+    const [, day, ...time] = SCHEDULED.exec(name) ?? []
+    const madeMs = day === undefined ? Number.NaN : Date.parse(`${day}T${time.join(':')}Z`)
+    return Number.isNaN(madeMs) ? [] : [{ path: join(folder, name), madeMs }]
+  })
 }
 
 /** Not beside the first requests after a start. */
@@ -115,9 +134,7 @@ export function createShelf({ dataFolder, store, everyMs, keep, make, now, log }
   const look = (): Promise<void> => {
     if (making === null && !stopped.signal.aborted && isDue()) {
       const name = toScheduledName(now())
-      const begun = { name, done: Promise.resolve() }
-      making = begun
-      begun.done = run('scheduled', name)
+      making = { name, done: run('scheduled', name) }
     }
     return making?.done ?? Promise.resolve()
   }
@@ -130,15 +147,14 @@ export function createShelf({ dataFolder, store, everyMs, keep, make, now, log }
     async begin(by) {
       if (making) throw underWay(making.name)
       const name = `made-${toStamp(by.nowMs)}.sqlite`
-      const begun = { name, done: Promise.resolve() }
-      making = begun
+      making = { name, done: Promise.resolve() }
       try {
         await note(by, 'backups.create', name)
       } catch (error) {
         making = null
         throw error
       }
-      begun.done = run('made', name)
+      making = { name, done: run('made', name) }
       return name
     },
     look,

@@ -18,16 +18,15 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { ServiceError } from '../domain/service-error.ts'
-import { BACKUPS, syncPath } from '../store/files.ts'
+import { JOURNALS } from '../ledger/journal-file.ts'
+import { giveToOwner } from '../store/data-folder.ts'
+import { BACKUPS, syncPath, toStamp } from '../store/files.ts'
 import { storeAt, toStoreUrl } from '../store/open.ts'
-import { giveToOwner, toStamp } from './files.ts'
 
 const PART = 'restore.part'
 const DECIDED = 'restore'
 /** In either of them: where the old files go, relative to the data folder. */
 const TARGET = 'replaced'
-/** What belongs to a database, and has no successor: the journal of its ledger, beside its own files. */
-const JOURNAL = ['journal', 'spool']
 /** What a restore may bring beside it. */
 const BESIDE = ['ledger.mark', 'secret']
 
@@ -45,7 +44,7 @@ export function beginSwap(dataFolder: string): string {
 export function findMounted(dataFolder: string): string | null {
   const { dev } = statSync(dataFolder)
   const { main, beside } = filesOf(dataFolder)
-  const names = [main, ...beside, ...JOURNAL, ...BESIDE]
+  const names = [main, ...beside, ...JOURNALS, ...BESIDE]
   return (
     names.find((name) => (lstatSync(join(dataFolder, name), { throwIfNoEntry: false })?.dev ?? dev) !== dev) ?? null
   )
@@ -94,7 +93,7 @@ function finish(dataFolder: string): string {
     renameSync(join(work, name), join(dataFolder, name))
   }
   const { main, beside } = filesOf(dataFolder)
-  if (existsSync(join(work, main))) for (const name of [...beside, ...JOURNAL]) moveOut(name)
+  if (existsSync(join(work, main))) for (const name of [...beside, ...JOURNALS]) moveOut(name)
   for (const name of BESIDE) moveIn(name)
   // Without its log gone, the new one would take that for its own.
   syncPath(dataFolder)

@@ -13,7 +13,7 @@ import type {
   LedgerAudit,
   OpenRows,
 } from '../store/ledger-store.ts'
-import { REJECTED, readSegment, SEGMENT } from './journal-file.ts'
+import { JOURNALS, REJECTED, readSegment, SEGMENT } from './journal-file.ts'
 import { readMark } from './mark.ts'
 
 export type Finding =
@@ -127,10 +127,8 @@ export const readBehind = (audit: LedgerAudit, dataFolder: string): Behind => ({
   isServed: audit.living() !== null,
 })
 
-const FOLDERS = ['journal', 'spool']
-
 const listFiles = (dataFolder: string, ending: string) =>
-  FOLDERS.flatMap((folder) => filesIn(join(dataFolder, folder)).map((file) => `${folder}/${file}`)).filter((file) =>
+  JOURNALS.flatMap((folder) => filesIn(join(dataFolder, folder)).map((file) => `${folder}/${file}`)).filter((file) =>
     file.endsWith(ending),
   )
 

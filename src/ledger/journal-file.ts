@@ -124,6 +124,13 @@ export function listSegments(folder: string): string[] {
     .map((name) => join(folder, name))
 }
 
+/** Where records wait for the database of a data folder: the journal, and the spool of older versions. */
+export const JOURNALS = ['journal', 'spool'] as const
+
+/** All segments that wait for it. */
+export const listJournal = (dataFolder: string): string[] =>
+  JOURNALS.flatMap((name) => listSegments(join(dataFolder, name)))
+
 /** Reads the records of a segment. Torn or damaged lines are passed over, as are the zeros after the last one. */
 export function readSegment(path: string): LedgerRecord[] {
   return readFileSync(path, 'utf8')

@@ -7,7 +7,7 @@ import { closeSync, constants, openSync, readFileSync, statSync, writeSync } fro
 import { join } from 'node:path'
 import { count } from '../domain/text.ts'
 import { storeAt, toStoreUrl } from '../store/open.ts'
-import { listSegments, readSegment } from './journal-file.ts'
+import { JOURNALS, listSegments, readSegment } from './journal-file.ts'
 
 const NAME = 'ledger.mark'
 /** JSON with room for any number, so that each write covers the one before. */
@@ -80,7 +80,7 @@ export function findLost(dataFolder: string): string | null {
   if (size !== null && size > 0) return null
   const left: string[] = []
   if ((sizeOf(join(dataFolder, log)) ?? 0) > 0) left.push(`${log}, with its last changes`)
-  for (const folder of ['journal', 'spool']) {
+  for (const folder of JOURNALS) {
     const records = listSegments(join(dataFolder, folder)).reduce((sum, each) => sum + readSegment(each).length, 0)
     if (records > 0) left.push(`${folder}/, with ${count(records, 'ledger record')}`)
   }

@@ -7,7 +7,7 @@ import { unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Log } from '../log.ts'
 import type { Leases, LedgerStore } from '../store/ledger-store.ts'
-import { listSegments, readSegment, setAside } from './journal-file.ts'
+import { listJournal, readSegment, setAside } from './journal-file.ts'
 import { LEASE_MS } from './lease.ts'
 
 const SLICE = 1_000
@@ -32,13 +32,11 @@ export interface RecoverDeps {
 export async function recover({ store, leases, dataFolder, instance, nowMs, log }: RecoverDeps): Promise<Recovered> {
   // On a full disk this is the room that the replay needs: in the database's log, and in segments that nobody used.
   await store.checkpoint()
-  const segments = ['journal', 'spool']
-    .flatMap((folder) => listSegments(join(dataFolder, folder)))
-    .filter((path) => {
-      const isUsed = readSegment(path).length > 0
-      if (!isUsed) unlinkSync(path)
-      return isUsed
-    })
+  const segments = listJournal(dataFolder).filter((path) => {
+    const isUsed = readSegment(path).length > 0
+    if (!isUsed) unlinkSync(path)
+    return isUsed
+  })
   let replayed = 0
   for (const path of segments) {
     const records = readSegment(path)

@@ -2,7 +2,7 @@
  * What of a data folder is this machine's alone, whatever store an installation has: the folder itself, and the lock of the server that
  * uses it. The lock, not the port, stops a second server on the same data.
  */
-import { accessSync, chmodSync, constants, mkdirSync, statSync } from 'node:fs'
+import { accessSync, chmodSync, constants, existsSync, lchownSync, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -65,6 +65,13 @@ export function takeLock(dataFolder: string): () => void {
   const unlock = lockIn(dataFolder, LOCK)
   if (unlock !== null) return unlock
   throw new ServiceError({ kind: 'already_served', dataFolder }, `Another Tollgate is serving ${dataFolder}.`)
+}
+
+/** Gives what root has made to whom a folder belongs: a server of that user could not use it otherwise. Follows no link: that user may have made it. */
+export function giveToOwner(folder: string, paths: readonly string[]): void {
+  if (process.getuid?.() !== 0) return
+  const { uid, gid } = statSync(folder)
+  for (const path of paths) if (existsSync(path)) lchownSync(path, uid, gid)
 }
 
 /** Tells whether a server is running on this data folder, without getting in its way. */

@@ -53,6 +53,9 @@ export function filesIn(folder: string): string[] {
 /** Of a data folder: backups of its schedule, copies from before migrations, and what a restore has replaced. */
 export const BACKUPS = 'backups'
 
+/** A time as a part of a name, UTC: `2027-01-31T12-00-00Z`. */
+export const toStamp = (ms: number) => new Date(ms).toISOString().replace(/\.\d+/, '').replaceAll(':', '-')
+
 /** On the disk of the data folder so much stays for the journal, which would else find no room meanwhile. */
 const SPARED_BYTES = 64 * 1024 * 1024
 

@@ -3,8 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { toScheduledName } from '../../src/backup/files.ts'
-import { type BackupShelf, createShelf, type MakeBackup } from '../../src/backup/shelf.ts'
+import { type BackupShelf, createShelf, type MakeBackup, toScheduledName } from '../../src/backup/shelf.ts'
 import { createTestLog } from '../ledger/fixture.ts'
 
 const HOUR = 3_600_000

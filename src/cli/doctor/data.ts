@@ -12,6 +12,7 @@ import { ServiceError } from '../../domain/service-error.ts'
 import { count, toSizeText } from '../../domain/text.ts'
 import { toAge } from '../../domain/time.ts'
 import { readRejected, readWaiting } from '../../ledger/audit.ts'
+import { JOURNALS } from '../../ledger/journal-file.ts'
 import { findLost, sizeOf } from '../../ledger/mark.ts'
 import { filesIn } from '../../store/files.ts'
 import type { LedgerAudit, Space } from '../../store/ledger-store.ts'
@@ -105,7 +106,7 @@ export function checkJournal(
   dataFolder: string,
   living: string | null | undefined,
 ): Check[] {
-  const folders = ['journal', 'spool'].map((name) => join(dataFolder, name))
+  const folders = JOURNALS.map((name) => join(dataFolder, name))
   const closed = folders.find((folder) => ![null, 'ENOENT'].includes(whyClosed(folder, constants.R_OK)))
   if (closed) return [warning('journal', `This user may not look into ${closed}.`)]
   const checks = readRejected(dataFolder).map((file) =>

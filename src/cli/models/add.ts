@@ -5,7 +5,6 @@
 import { existsSync } from 'node:fs'
 import { totalmem } from 'node:os'
 import { dirname } from 'node:path'
-import { giveToOwner } from '../../backup/files.ts'
 import { type ParsedCatalog, parseModelFiles, parseSource } from '../../catalog/file.ts'
 import {
   type DeclaredThere,
@@ -16,7 +15,7 @@ import {
 } from '../../catalog/model-files.ts'
 import { explainDevice } from '../../catalog/process.ts'
 import { loadSource, type ModelFile } from '../../catalog/source.ts'
-import { isServed, prepareDataFolder } from '../../store/data-folder.ts'
+import { giveToOwner, isServed, prepareDataFolder } from '../../store/data-folder.ts'
 import { storeAt, toStoreUrl } from '../../store/open.ts'
 import { answerOf, withAdmin } from '../admin-client.ts'
 import { toWriteLines } from '../catalog-changes.ts'
