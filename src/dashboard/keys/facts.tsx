@@ -1,7 +1,7 @@
 /** What is told of a key and of a team alike: what it has spent, and what can be set on it. */
 import type { ComponentChildren } from 'preact'
 import type { KeyDocument } from '../../documents/key.ts'
-import { isLimit, type Limits } from '../../domain/limits.ts'
+import { isLimit, LIMIT_NAMES, type Limits } from '../../domain/limits.ts'
 import { columnOf, type FieldsOf, type Kind, namesOf } from '../../keys/definition.ts'
 import { Bar, Count, Fact, Money, None, When } from '../ui/figure.tsx'
 import { Headline } from '../ui/resource.tsx'
@@ -77,7 +77,12 @@ export function SettableFacts<Changes>({ fields, of }: { fields: FieldsOf<Change
   return (
     <>
       {namesOf(fields).map((name) => {
-        if (isLimit(name)) return null
+        if (isLimit(name))
+          return name === LIMIT_NAMES[0] ? (
+            <Fact key={name} name="Limits">
+              {toLimitsText(of) || 'none'}
+            </Fact>
+          ) : null
         const told = FACTS[fields[name].kind](values.get(columnOf(name)), of)
         return told === null ? null : (
           <Fact key={name} name={fields[name].title}>
@@ -85,7 +90,6 @@ export function SettableFacts<Changes>({ fields, of }: { fields: FieldsOf<Change
           </Fact>
         )
       })}
-      <Fact name="Limits">{toLimitsText(of) || 'none'}</Fact>
     </>
   )
 }

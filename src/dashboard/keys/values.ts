@@ -85,10 +85,15 @@ export function toText(limit: number | null | undefined): string {
 }
 
 export function toLimit(text: string, field: string): number | null {
+  if (text.trim() === '') return null
+  return toWhole(text, field, 0, 'Write a whole number, such as 60, or nothing for no limit.')
+}
+
+/** A whole number from `least` on, with or without commas. Throws a Refusal. */
+export function toWhole(text: string, field: string, least: number, sentence: string): number {
   const digits = text.trim().replaceAll(/[,_ ]/g, '')
-  if (digits === '') return null
-  if (/^\d{1,9}$/.test(digits)) return Number(digits)
-  throw new Refusal('Write a whole number, such as 60, or nothing for no limit.', 'invalid', field)
+  if (/^\d{1,9}$/.test(digits) && Number(digits) >= least) return Number(digits)
+  throw new Refusal(sentence, 'invalid', field)
 }
 
 function toBudget({ budget = '', budget_period: period }: Values): Columns {

@@ -5,6 +5,7 @@ import { FEATURES, type Feature } from '../../domain/models.ts'
 import type { PricingItem } from '../../domain/usage.ts'
 import { Refusal } from '../api/refusal.ts'
 import { hasWords, toExactCount, toPerToken, toTypedPrice } from '../figures/figures.ts'
+import { toWhole } from '../keys/values.ts'
 import { type Told, toUpstreamState } from '../upstreams/words.ts'
 
 export function toModelState({ enabled, is_ready }: Pick<ShownModel, 'enabled' | 'is_ready'>): Told {
@@ -260,11 +261,7 @@ export function toModelPatch(values: ModelValues, before: EditedModel) {
 
 const toKnownFeatures = (text: string): Feature[] => FEATURES.filter((feature) => text.split(',').includes(feature))
 
-function toTokens(text: string, field: string): number {
-  const digits = text.trim().replaceAll(/[,_ ]/g, '')
-  if (/^[1-9]\d{0,8}$/.test(digits)) return Number(digits)
-  throw new Refusal('Write how many tokens, such as 128000.', 'invalid', field)
-}
+const toTokens = (text: string, field: string) => toWhole(text, field, 1, 'Write how many tokens, such as 128000.')
 
 export interface RouteValues extends PriceValues {
   [field: string]: string
@@ -297,15 +294,9 @@ export function toRouteBody(values: RouteValues, before: Pick<ShownRoute, 'prici
   const pricing = values.price === 'own' ? toPricing(values, before?.pricing ?? []) : null
   const isAsItWas = pricing === null ? !hadOwn : hadOwn && isSame(pricing, before?.pricing ?? [])
   return {
-    priority: toWhole(values.priority, 'priority', 0),
-    weight: toWhole(values.weight, 'weight', 1),
+    priority: toWhole(values.priority, 'priority', 0, 'Write a whole number from 0 on.'),
+    weight: toWhole(values.weight, 'weight', 1, 'Write a whole number from 1 on.'),
     enabled: values.enabled === 'yes',
     ...(isAsItWas ? {} : { pricing }),
   }
-}
-
-function toWhole(text: string, field: string, least: number): number {
-  const digits = text.trim()
-  if (/^\d{1,7}$/.test(digits) && Number(digits) >= least) return Number(digits)
-  throw new Refusal(`Write a whole number from ${least} on.`, 'invalid', field)
 }
