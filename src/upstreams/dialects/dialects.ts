@@ -200,13 +200,8 @@ export const findDialect = (name: unknown): Dialect | undefined =>
   Object.entries(DIALECTS).find(([known]) => known === name)?.[1]
 
 /** Makes something for each of them. */
-export const forEachDialect = <T>(make: (dialect: Dialect) => T): Record<DialectName, T> => ({
-  openai: make(DIALECTS.openai),
-  anthropic: make(DIALECTS.anthropic),
-  gemini: make(DIALECTS.gemini),
-  ollama: make(DIALECTS.ollama),
-  demo: make(DIALECTS.demo),
-})
+export const forEachDialect = <T>(make: (dialect: Dialect) => T) =>
+  Object.fromEntries(Object.entries(DIALECTS).map(([name, dialect]) => [name, make(dialect)])) as Record<DialectName, T>
 
 /** Which dialects have a setting. */
 export type Has = Readonly<Record<DialectName, boolean>>

@@ -14,6 +14,13 @@ const MAX_COUNT = 1e9
 export const asCount = (value: unknown): number | null =>
   typeof value === 'number' && value >= 0 && value <= MAX_COUNT ? Math.round(value) : null
 
+/** OpenAI's figure for a token that is not among the likeliest. */
+const OFF_THE_LIST = -9999
+
+/** A log probability; of what is none, the figure for a token that is not among the likeliest. */
+export const toLogprobFigure = (value: unknown): number =>
+  typeof value === 'number' && Number.isFinite(value) ? value : OFF_THE_LIST
+
 /** No model writes faster; a larger number is a slip. */
 const MOST_PER_SECOND = 100_000
 

@@ -2,6 +2,7 @@
 import type { AnswerEvent, Logprob, Logprobs } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Expected } from '../dialect.ts'
+import { toLogprobFigure } from '../readings.ts'
 import { toThoughtIssuer } from '../thought-state.ts'
 import { CallBook } from '../tool-calls.ts'
 import { toDetail, toExtra } from './conversation.ts'
@@ -275,9 +276,6 @@ export function toCitations(metadata: unknown, text: string): object[] {
   return citations
 }
 
-/** OpenAI's figure for a token that is not among the likeliest. */
-const OFF_THE_LIST = -9999
-
 /** Reads `logprobsResult`; null where there is not one token. */
 function toLogprobs(value: unknown): Logprobs | null {
   const given = asObject(value)
@@ -294,7 +292,7 @@ function toLogprob(value: unknown): Logprob {
   const text = asText(token)
   return {
     token: text.toWellFormed(),
-    logprob: typeof logProbability === 'number' && Number.isFinite(logProbability) ? logProbability : OFF_THE_LIST,
+    logprob: toLogprobFigure(logProbability),
     // Part of a character has bytes that its text does not tell.
     bytes: text.isWellFormed() && !text.includes('\uFFFD') ? [...Buffer.from(text)] : null,
   }

@@ -8,6 +8,7 @@ import type { AnswerEvent, Logprob, Logprobs, TokenLogprob } from '../../../doma
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Expected } from '../dialect.ts'
 import { SurrogateBuffer } from '../json-decoder.ts'
+import { toLogprobFigure } from '../readings.ts'
 import { toThoughtIssuer } from '../thought-state.ts'
 import { CallIds } from '../tool-calls.ts'
 import { signed, toSignatureDetails } from './conversation.ts'
@@ -274,9 +275,6 @@ const isIndex = (value: unknown): value is number =>
  * Completes the log probabilities of an answer, so that typed clients can read them: every key, every number finite, every
  * list a list. What has not the shape of a token is left out. Pure.
  */
-/** OpenAI's figure for a token that is not among the likeliest. */
-const OFF_THE_LIST = -9999
-
 /** Returns null where there is not one token. */
 export function toLogprobs(value: unknown): Logprobs | null {
   const given = asObject(value)
@@ -306,10 +304,8 @@ function toLikeliest(value: unknown): Logprob[] {
 
 function toLogprob({ token, logprob, bytes }: JsonObject): Logprob | null {
   if (typeof token !== 'string') return null
-  return { token: token.toWellFormed(), logprob: toFinite(logprob), bytes: toBytes(token, bytes) }
+  return { token: token.toWellFormed(), logprob: toLogprobFigure(logprob), bytes: toBytes(token, bytes) }
 }
-
-const toFinite = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : OFF_THE_LIST)
 
 /** A token that is only a part of a character has bytes that its text does not tell. */
 function toBytes(token: string, given: unknown): number[] | null {
