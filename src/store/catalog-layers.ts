@@ -59,67 +59,59 @@ export const mapKinds = (entriesOf: <K extends Kind>(kind: K) => EntryOf<K>[]): 
 /** By which an entry is found among those of its kind: its layer, and its name there. */
 export const toKey = <K extends Kind>(kind: K, entry: EntryOf<K>): string => `${entry.origin} ${NAMES[kind](entry)}`
 
-/** A new field of a row stands here, too. */
-const FIELDS = {
-  upstreams: fieldsOf<UpstreamRow>()({
-    ...{ id: 1, dialect: 1, baseUrl: 1, apiKeyRef: 1, local: 1, enabled: 1, deadlines: 1, options: 1 },
-    ...{ origin: 1, createdMs: 1, updatedMs: 1 },
-  }),
-  models: fieldsOf<ModelRow>()({
-    ...{ slug: 1, name: 1, ownedBy: 1, contextLength: 1, maxOutputLength: 1, inputModalities: 1, outputModalities: 1 },
-    ...{ supportedFeatures: 1, pricing: 1, priceId: 1, enabled: 1, listed: 1, fromWildcard: 1, fromList: 1 },
-    ...{ origin: 1, createdMs: 1, updatedMs: 1 },
-  }),
-  routes: fieldsOf<RouteRow>()({
-    ...{ model: 1, upstream: 1, upstreamModel: 1, priority: 1, weight: 1, pricing: 1, priceId: 1, contextLength: 1 },
-    ...{ maxOutputLength: 1, supportedFeatures: 1, options: 1, fromList: 1, enabled: 1, origin: 1 },
-  }),
-  aliases: fieldsOf<AliasRow>()({ alias: 1, model: 1, listed: 1, origin: 1 }),
-} satisfies Record<Kind, readonly string[]>
-
-function fieldsOf<Row>() {
-  return (fields: Record<keyof Row, 1>): readonly string[] => Object.keys(fields)
+/** What every row of a kind says, and no entry that changes one. */
+const MARKS = { upstreams: 'createdMs', models: 'createdMs', routes: 'fromList', aliases: 'model' } as const satisfies {
+  [K in Kind]: keyof RowOf<K>
 }
+
+/** What a row is that was kept before it had a field. A new field stands here, unless all rows are migrated. */
+const BEFORE = {
+  upstreams: {},
+  models: { fromList: [] },
+  routes: { options: {}, fromList: [] },
+  aliases: {},
+} satisfies { [K in Kind]: Partial<RowOf<K>> }
+
+/** A row that was kept earlier, with what it did not know. */
+export const withLaterFields = <K extends Kind>(kind: K, row: EntryOf<K>): EntryOf<K> => ({ ...BEFORE[kind], ...row })
 
 /** Whether an entry says all of its row. */
-export function isWhole(kind: 'upstreams', entry: UpstreamEntry): entry is UpstreamRow
-export function isWhole(kind: 'models', entry: ModelEntry): entry is ModelRow
-export function isWhole(kind: 'routes', entry: RouteEntry): entry is RouteRow
-export function isWhole(kind: 'aliases', entry: AliasEntry): entry is AliasRow
-export function isWhole(kind: Kind, entry: object): boolean {
-  return FIELDS[kind].every((field) => Object.hasOwn(entry, field))
-}
+export const isWhole = <K extends Kind>(kind: K, entry: EntryOf<K>): entry is EntryOf<K> & RowOf<K> =>
+  entry.origin !== 'admin' || Object.hasOwn(entry, MARKS[kind])
 
 /** The rows that count. A route is one where there are its model and its upstream. */
 export function mergeLayers(layers: CatalogLayers): CatalogRows {
-  const upstreams = merge<'upstreams'>(
-    layers.upstreams,
-    NAMES.upstreams,
-    (entry) => isWhole('upstreams', entry),
-    changeUpstream,
-  )
-  const models = merge<'models'>(
-    layers.models,
-    NAMES.models,
-    (entry) => isWhole('models', entry),
-    (row, entry) => ({ ...row, ...entry }),
-  )
-  const routes = merge<'routes'>(
-    layers.routes,
-    NAMES.routes,
-    (entry) => isWhole('routes', entry),
-    (row, { options = {}, ...entry }) => ({ ...row, ...entry, options: toChanged(row.options, options) }),
-  )
-  const aliases = merge<'aliases'>(
-    layers.aliases,
-    NAMES.aliases,
-    (entry) => isWhole('aliases', entry),
-    (row, entry) => ({ ...row, ...entry }),
-  )
-  const [ids, slugs] = [new Set(upstreams.map(({ id }) => id)), new Set(models.map(({ slug }) => slug))]
+  const upstreams = merge('upstreams', layers.upstreams, changeUpstream)
+  const models = merge('models', layers.models, (row, entry) => ({ ...row, ...entry })).map(withinContext)
+  const routes = merge('routes', layers.routes, (row, { options = {}, ...entry }) => ({
+    ...{ ...row, ...entry },
+    options: toChanged(row.options, options),
+  }))
+  const aliases = merge('aliases', layers.aliases, (row, entry) => ({ ...row, ...entry }))
+  const ids = new Set(upstreams.map(({ id }) => id))
+  const bySlug = new Map(models.map((row) => [row.slug, row]))
   return {
     ...{ upstreams, models, aliases },
-    routes: routes.filter(({ model, upstream }) => slugs.has(model) && ids.has(upstream)),
+    routes: routes.flatMap((route) => {
+      const model = bySlug.get(route.model)
+      return model && ids.has(route.upstream) ? withinModel(route, model) : []
+    }),
+  }
+}
+
+/** What is written stands in the context: layers that each keep to that may not do so together. */
+const withinContext = (row: ModelRow): ModelRow =>
+  row.maxOutputLength <= row.contextLength ? row : { ...row, maxOutputLength: row.contextLength }
+
+/** A route is no longer than its model, whichever layers say so. */
+function withinModel(route: RouteRow, model: ModelRow): RouteRow {
+  const isLonger = (route.contextLength ?? 0) > model.contextLength
+  const writesMore = (route.maxOutputLength ?? 0) > model.maxOutputLength
+  if (!isLonger && !writesMore) return route
+  return {
+    ...route,
+    contextLength: isLonger ? null : route.contextLength,
+    maxOutputLength: writesMore ? null : route.maxOutputLength,
   }
 }
 
@@ -138,15 +130,14 @@ function changeUpstream(row: UpstreamRow, { options = {}, deadlines = {}, ...ent
 const rankOf = ({ origin }: { origin: Origin }) => ORIGINS.indexOf(origin)
 
 function merge<K extends Kind>(
+  kind: K,
   entries: readonly EntryOf<K>[],
-  nameOf: (entry: EntryOf<K>) => string,
-  isRow: (entry: EntryOf<K>) => entry is EntryOf<K> & RowOf<K>,
   change: (row: RowOf<K>, entry: EntryOf<K>) => RowOf<K>,
 ): RowOf<K>[] {
-  return [...Map.groupBy(entries, nameOf).values()].flatMap((own) => {
+  return [...Map.groupBy(entries, NAMES[kind]).values()].flatMap((own) => {
     let row: RowOf<K> | null = null
     for (const entry of own.length === 1 ? own : own.toSorted((a, b) => rankOf(a) - rankOf(b)))
-      if (isRow(entry)) row = entry
+      if (isWhole(kind, entry)) row = entry
       else if (row !== null) row = change(row, entry)
     return row ?? []
   })

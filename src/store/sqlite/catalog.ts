@@ -6,12 +6,14 @@ import { and, asc, desc, eq, getTableColumns, lt, sql } from 'drizzle-orm'
 import {
   type CatalogLayers,
   type EntryOf,
+  isWhole,
   KIND_NAMES,
   type Kind,
   mapKinds,
   mergeLayers,
   NAMES,
   toKey,
+  withLaterFields,
 } from '../catalog-layers.ts'
 import type {
   CatalogHistory,
@@ -35,7 +37,7 @@ export const readLayers = (tx: Transaction): CatalogLayers =>
       .where(eq(catalogEntries.kind, kind))
       .orderBy(sql`rowid`)
       .all()
-      .map(({ entry }) => entry),
+      .map(({ entry }) => (isWhole(kind, entry) ? withLaterFields(kind, entry) : entry)),
   )
 
 export const readCatalog = (tx: Transaction): CatalogRows => mergeLayers(readLayers(tx))
@@ -146,12 +148,6 @@ function unpack(kept: typeof catalogVersions.$inferSelect | undefined): KeptCata
   return { ...version, layers: 'layers' in held ? held.layers : toLayers(held) }
 }
 
-/**
- * From before there were layers: each row had one owner and said all, so that it is an entry of that owner's layer. The oldest were
- * kept before routes had options, or it was on record what a list had said.
- */
-const toLayers = (rows: CatalogRows): CatalogLayers => ({
-  ...rows,
-  models: rows.models.map((model) => ({ ...model, fromList: model.fromList ?? [] })),
-  routes: rows.routes.map((route) => ({ ...route, options: route.options ?? {}, fromList: route.fromList ?? [] })),
-})
+/** From before there were layers: each row had one owner and said all, so that it is an entry of that owner's layer. */
+const toLayers = (rows: CatalogLayers): CatalogLayers =>
+  mapKinds((kind) => rows[kind].map((row) => withLaterFields(kind, row)))
