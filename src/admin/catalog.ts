@@ -5,7 +5,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { type ApplyOptions, applyCatalog, type Permit, revertCatalog, showVersion } from '../catalog/apply.ts'
-import type { EditBy, Edited } from '../catalog/change.ts'
+import { type EditBy, type Edited, readExport } from '../catalog/change.ts'
 import type { Catalog } from '../catalog/complete.ts'
 import { loadKnown } from '../catalog/known.ts'
 import { listProviders, refreshFacts } from '../catalog/refresh.ts'
@@ -112,10 +112,8 @@ export function catalogController(deps: AdminDeps) {
     .get(
       '/catalog',
       async ({ principal }) => {
-        const [rows, sealed] = await Promise.all([store.readCatalog(), store.readSealed()])
-        const ids = [...new Set(sealed.map(({ id }) => id))]
-        const { text, document, leftOut } = await catalogFiles.export(rows, ids, principal.id)
-        return { yaml: text, document, left_out: leftOut, sealed: ids }
+        const { text, document, leftOut, sealed } = await catalogFiles.export(await readExport(store), principal.id)
+        return { yaml: text, document, left_out: leftOut, sealed }
       },
       {
         route: {

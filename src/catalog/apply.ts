@@ -26,6 +26,7 @@ import {
   type EditBy,
   type Edited,
   findOverridden,
+  findUnseen,
   MOST_KEPT,
   type Overridden,
   requireState,
@@ -64,6 +65,8 @@ export interface Applied extends Edited {
   overridden: Overridden[]
   /** The entries that are no longer declared, and were not pruned. */
   kept: string[]
+  /** What was set by hand of rows that are not there: it counts again once they are. */
+  unseen: string[]
 }
 
 /**
@@ -89,7 +92,7 @@ export function applyCatalog(store: ConfigStore, catalog: Catalog, options: Appl
       // What was kept is for the next start to look at.
       settings: { [APPLIED_DIGEST]: kept.length === 0 ? digest : '' },
       detail: { origin, overridden: overridden.length, kept: kept.length },
-      more: { revision: toStateRevision(state), overridden, kept },
+      more: { revision: toStateRevision(state), overridden, kept, unseen: findUnseen(after) },
     }
   })
 }

@@ -6,7 +6,16 @@
 import type { AuditAction } from '../domain/changes.ts'
 import { type Difference, requireRevision, toDifference, toRevision } from '../domain/changes.ts'
 import type { Origin } from '../domain/models.ts'
-import { type CatalogLayers, KIND_NAMES, type Kind, mergeLayers, NO_LAYERS, toKey } from '../store/catalog-layers.ts'
+import {
+  type CatalogLayers,
+  type EntryOf,
+  KIND_NAMES,
+  type Kind,
+  mergeLayers,
+  NAMES,
+  NO_LAYERS,
+  toKey,
+} from '../store/catalog-layers.ts'
 import type { CatalogHistory, CatalogRows, CatalogVersion, CatalogWrite, KeptCatalog } from '../store/catalog-rows.ts'
 import type { Actor, ConfigStore } from '../store/config-store.ts'
 import { KINDS, type KindOf, withoutNull } from './fields.ts'
@@ -190,6 +199,41 @@ export function findOverridden(rows: CatalogRows, declared: CatalogRows): Overri
     ...find(rows.aliases, declared.aliases, KINDS.aliases),
   ]
 }
+
+/** Names what was set by hand of rows that are not there, since a file or a prune took them away. It counts again once they are. */
+export function findUnseen({ layers, rows }: State): string[] {
+  const find = <K extends Kind>(kind: K, own: readonly EntryOf<K>[]) => {
+    const seen = new Set(own.map(NAMES[kind]))
+    const entries: readonly EntryOf<K>[] = layers[kind]
+    return entries.flatMap((entry) =>
+      entry.origin === 'admin' && !seen.has(NAMES[kind](entry)) ? KINDS[kind].nameOf(entry) : [],
+    )
+  }
+  return [
+    ...find('upstreams', rows.upstreams),
+    ...find('models', rows.models),
+    ...find('routes', rows.routes),
+    ...find('aliases', rows.aliases),
+  ]
+}
+
+/** What an export is made of. */
+export interface ToExport {
+  rows: CatalogRows
+  /** Ids of upstreams that have a credential which was typed in. */
+  sealed: string[]
+  /** Names of what was set by hand of rows that are not there. */
+  unseen: string[]
+}
+
+export async function readExport(store: ConfigStore): Promise<ToExport> {
+  const [layers, sealed] = await Promise.all([store.readLayers(), store.readSealed()])
+  const state = toState(layers)
+  return { rows: state.rows, sealed: [...new Set(sealed.map(({ id }) => id))], unseen: findUnseen(state) }
+}
+
+export const toUnseenNote = (name: string) =>
+  `${name}: what was set by hand waits until a file or a provider has it again.`
 
 /** Whether two states say the same; the order of entries does not count, nor when they were last written. */
 const isSameState = (one: CatalogLayers, other: CatalogLayers): boolean =>

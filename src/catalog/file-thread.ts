@@ -3,8 +3,8 @@
  * needs it. Whoever asks takes turns with the others. Called by the admin API; commands have a process of their own.
  */
 import { ServiceError } from '../domain/service-error.ts'
-import type { CatalogRows } from '../store/catalog-rows.ts'
 import { createThread } from '../threads/thread.ts'
+import type { ToExport } from './change.ts'
 import type { FactsFile } from './facts-file.ts'
 import type { Exported, ParsedCatalog, ParseOptions } from './file.ts'
 import type { FactsText, FileReply, FileRequest } from './file-worker.ts'
@@ -13,7 +13,7 @@ export interface FileThread {
   /** As `parseCatalog`, and `catalog_not_read` where that takes too long. At most 100 problems are told. */
   parse(text: string, options: ParseOptions, owner: string): Promise<ParsedCatalog>
   /** As `exportCatalog`. */
-  export(rows: CatalogRows, sealed: string[], owner: string): Promise<Exported>
+  export(of: ToExport, owner: string): Promise<Exported>
   /** As `parseFacts`, of some providers alone. Throws `facts_unusable`, and `catalog_not_read` as above. */
   facts(list: FactsText, owner: string): Promise<FactsFile>
   close(): void
@@ -43,8 +43,8 @@ export function createFileThread({ idleMs = 30_000, limitMs = 10_000 }: FileThre
       if (reply.kind !== 'parsed') throw new Error('the thread has answered another question')
       return reply.parsed
     },
-    async export(rows, sealed, owner) {
-      const reply = await ask({ kind: 'export', rows, sealed }, owner)
+    async export(of, owner) {
+      const reply = await ask({ kind: 'export', of }, owner)
       if (reply.kind !== 'exported') throw new Error('the thread has answered another question')
       return reply.exported
     },

@@ -4,7 +4,7 @@
  */
 import { messageOf } from '../domain/error.ts'
 import { ServiceError, type ServiceFailure } from '../domain/service-error.ts'
-import type { CatalogRows } from '../store/catalog-rows.ts'
+import type { ToExport } from './change.ts'
 import { type FactsFile, parseFacts } from './facts-file.ts'
 import { type Exported, type ParsedCatalog, type ParseOptions, parseCatalog, toExport } from './file.ts'
 
@@ -20,7 +20,7 @@ export interface FactsText {
 
 export type FileRequest =
   | { kind: 'parse'; text: string; options: ParseOptions }
-  | { kind: 'export'; rows: CatalogRows; sealed: string[] }
+  | { kind: 'export'; of: ToExport }
   | ({ kind: 'facts' } & FactsText)
 
 export type FileReply =
@@ -37,7 +37,7 @@ self.postMessage('ready')
 
 async function reply(request: FileRequest): Promise<FileReply> {
   try {
-    if (request.kind === 'export') return { kind: 'exported', exported: await toExport(request.rows, request.sealed) }
+    if (request.kind === 'export') return { kind: 'exported', exported: await toExport(request.of) }
     if (request.kind === 'facts') return { kind: 'facts', facts: toOnly(request) }
     return { kind: 'parsed', parsed: await parseCatalog(request.text, request.options) }
   } catch (error) {

@@ -12,6 +12,7 @@ import type { Environment } from '../domain/snapshot.ts'
 import type { CatalogRows } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import { resolveReference, toReferences } from '../store/credential-place.ts'
+import { readExport, type ToExport } from './change.ts'
 import { checkCatalog, toIssue } from './check.ts'
 import { type Catalog, lacksFacts, toModel, toUpstream } from './complete.ts'
 import { type CatalogDocument, parseText, writeDocument } from './document.ts'
@@ -56,7 +57,10 @@ export async function parseCatalog(text: string, options: ParseOptions): Promise
   const needsKnown = written.length < models.length || written.some(([, entry]) => lacksFacts(entry, upstreams))
   const known = needsKnown ? await loadKnown() : {}
   const expansion = expandWildcards(models, { aliases: Object.keys(aliases), upstreams, known })
-  const issues = [...explain(CatalogSchema, raw, { all: true }).map(toIssue), ...checkCatalog(raw, known, expansion)]
+  const issues = [
+    ...explain(CatalogSchema, raw, { all: true }).map((problem) => toIssue(problem)),
+    ...checkCatalog(raw, known, expansion),
+  ]
   if (document.errors.length > 0 || issues.length > 0) throw toError(document, issues, options.name)
   // The schema has just accepted it.
   const file = raw as CatalogFile
@@ -216,14 +220,10 @@ export interface Exported {
 }
 
 /** Reads the catalogue and writes it down. */
-export async function exportCatalog(store: ConfigStore): Promise<Exported> {
-  const [rows, sealed] = await Promise.all([store.readCatalog(), store.readSealed()])
-  return toExport(rows, [...new Set(sealed.map(({ id }) => id))])
-}
+export const exportCatalog = async (store: ConfigStore): Promise<Exported> => toExport(await readExport(store))
 
-/** @param sealed ids of upstreams that have a credential which was typed in. */
-export async function toExport(rows: CatalogRows, sealed: string[]): Promise<Exported> {
-  const leftOut: Exported['leftOut'] = []
+export async function toExport({ rows, sealed, unseen }: ToExport): Promise<Exported> {
+  const leftOut: Exported['leftOut'] = unseen.map((name) => ({ name, reason: UNSEEN }))
   let left = rows
   for (;;) {
     const document = toFileEntries(left)
@@ -236,6 +236,8 @@ export async function toExport(rows: CatalogRows, sealed: string[]): Promise<Exp
     if (leftOut.length === before) throw new Error(`the exported catalogue is not valid: ${problems[0]?.message}`)
   }
 }
+
+const UNSEEN = 'it was set by hand, and nothing declares it any more'
 
 const HEAD = ` What this Tollgate's catalogue says, as its database has it: catalog apply makes another say the same.
  Facts that were known and models of wildcards are written out; credentials are references.`

@@ -7,6 +7,7 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { type Applied, type ApplyWishes, toApplyOptions } from '../catalog/apply.ts'
+import { toUnseenNote } from '../catalog/change.ts'
 import { toNames } from '../catalog/discover.ts'
 import { unusable } from '../catalog/facts-file.ts'
 import { type Exported, parseSource } from '../catalog/file.ts'
@@ -141,10 +142,12 @@ export async function plan(file: string | undefined, flags: ApplyFlags, io: Cont
     answerOf(operator.catalog.apply.post({ catalog, ...options })),
   )
   if (io.json) printJson(io, { path: source.path, ...toPlanDocument(found, origin, warnings) })
-  else
+  else {
+    for (const name of found.unseen) io.stderr(`warning: ${toPrintable(toUnseenNote(name))}\n`)
     io.stdout(
       `${toWriteLines(found, io.paint)}${toStayingLines(found, origin, io.paint)}${toClosing(source, found, toApplyCommand(file, flags))}`,
     )
+  }
   if (flags.check && differs(found))
     throw new CommandError('catalog_differs', `The database differs from ${source.path ?? 'the built-in catalogue'}.`)
 }

@@ -1,7 +1,7 @@
 /** Plans and versions of the catalog, and changes of it, as `catalog … --json` prints them and the admin API answers. */
 import { Type } from '@sinclair/typebox'
 import type { Applied as AppliedCatalog, Reverted, ShownVersion as VersionWithChanges } from '../catalog/apply.ts'
-import type { Edited } from '../catalog/change.ts'
+import { type Edited, toUnseenNote } from '../catalog/change.ts'
 import { ORIGINS, type Origin } from '../domain/models.ts'
 import type { CatalogVersion } from '../store/catalog-rows.ts'
 import {
@@ -40,8 +40,8 @@ export const differs = ({ changes, overridden, kept }: Pick<AppliedCatalog, 'cha
 
 /** @param origin whose the catalog is that was planned. */
 export function toPlanDocument(plan: AppliedCatalog, origin: Origin, warnings: readonly string[]) {
-  const { version: _, revision, ...told } = plan
-  return { revision, origin, differs: differs(plan), ...told, warnings }
+  const { version: _, revision, unseen, ...told } = plan
+  return { revision, origin, differs: differs(plan), ...told, warnings: [...warnings, ...unseen.map(toUnseenNote)] }
 }
 
 export const Plan = describes<ReturnType<typeof toPlanDocument>>()(
@@ -54,7 +54,10 @@ export const Plan = describes<ReturnType<typeof toPlanDocument>>()(
   }),
 )
 
-export function toAppliedDocument({ changes: _, revision: __, ...applied }: AppliedCatalog, origin: Origin) {
+export function toAppliedDocument(
+  { changes: _, revision: __, unseen: ___, ...applied }: AppliedCatalog,
+  origin: Origin,
+) {
   return { origin, ...applied }
 }
 

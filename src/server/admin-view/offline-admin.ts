@@ -134,7 +134,7 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
 /** No thread of its own: a command has nothing else to do meanwhile. */
 const CATALOG_FILES: FileThread = {
   parse: async (text, options) => (await import('../../catalog/file.ts')).parseCatalog(text, options),
-  export: async (rows, sealed) => (await import('../../catalog/file.ts')).toExport(rows, sealed),
+  export: async (of) => (await import('../../catalog/file.ts')).toExport(of),
   facts: async ({ text, name }) => (await import('../../catalog/facts-file.ts')).parseFacts(text, name),
   close() {},
 }
