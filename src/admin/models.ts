@@ -2,7 +2,7 @@
  * Models, as the commands list and show them, and changed by hand, with their routes: `/admin/api/models`. A slug has a slash, and so
  * may an upstream's name of a model: they are escaped in a path. With `?plan=true` a change is told and not made.
  */
-import { type TSchema, Type } from '@sinclair/typebox'
+import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { EditBy, Edited } from '../catalog/change.ts'
 import {
@@ -14,7 +14,7 @@ import {
   resetModel,
   setRoute,
 } from '../catalog/edit.ts'
-import { Model, Route, toColumns } from '../catalog/fields.ts'
+import { Model, type ModelEntry, Route, type RouteEntry, toColumns } from '../catalog/fields.ts'
 import { EditedModel } from '../documents/catalog.ts'
 import {
   Alias,
@@ -26,62 +26,14 @@ import {
   WholeModel,
 } from '../documents/model.ts'
 import { toUpstreamDocuments } from '../documents/upstream.ts'
-import { EFFORTS, type Feature, THINKING } from '../domain/models.ts'
-import type { PricingItem } from '../domain/usage.ts'
 import type { CatalogRows } from '../store/catalog-rows.ts'
 import { access } from './access.ts'
 import { type ByHand, changesByHand } from './catalog.ts'
 import type { AdminDeps } from './deps.ts'
-import { exactly, oneOf, orNone, PlanQuery } from './schema.ts'
+import { exactly, type OrNull, PlanQuery, toHandFields } from './schema.ts'
 
-/** The rules of a catalogue's file say which fields a price has, and which features there are. */
-const pricing = Type.Unsafe<PricingItem[]>(
-  Type.Array(Type.Record(Type.String(), Type.Unknown()), {
-    minItems: 1,
-    description:
-      'Prices in USD as decimals, such as `{"prompt":"0.000001","completion":"0.000002"}`. Of a route, null: as its model.',
-  }),
-)
-const features = Type.Unsafe<Feature[]>(
-  Type.Array(Type.String(), { description: 'Such as `tools`. Of a route, null: as its model.' }),
-)
-const contextLength = Type.Integer({
-  description: 'Tokens that prompt and answer have together. Of a route, null: as its model.',
-})
-const maxOutputLength = Type.Integer({
-  description: 'Tokens that an answer has at most. Of a route, null: as its model.',
-})
-const enabled = Type.Optional(Type.Boolean({ description: 'False: nobody is sent there.' }))
-/** A field of a route, with what it says of null. */
-const ofRoute = <Schema extends TSchema>(schema: Schema) => orNone(schema, schema.description ?? '')
-
-const ModelPatch = exactly({
-  pricing: Type.Optional(pricing),
-  supported_features: Type.Optional(features),
-  context_length: Type.Optional(contextLength),
-  max_output_length: Type.Optional(maxOutputLength),
-  enabled,
-  listed: Type.Optional(Type.Boolean({ description: 'Whether lists of models have it.' })),
-})
-
-const RouteBody = exactly({
-  priority: Type.Optional(Type.Integer({ description: 'Lower ones are tried first.' })),
-  weight: Type.Optional(Type.Integer({ description: 'Its part among those of the same priority.' })),
-  pricing: ofRoute(pricing),
-  context_length: ofRoute(contextLength),
-  max_output_length: ofRoute(maxOutputLength),
-  supported_features: ofRoute(features),
-  enabled,
-  /** Null for these: nothing is said of it. */
-  thinking: orNone(
-    oneOf(THINKING),
-    'How its model thinks there: by an effort, by a number of tokens, or not; null: as is known of it.',
-  ),
-  efforts: orNone(Type.Array(oneOf(EFFORTS), { minItems: 1 }), 'The efforts that it knows.'),
-  thinking_off: orNone(Type.Boolean(), 'Whether it can be told not to think.'),
-  thinking_unasked: orNone(Type.Boolean(), 'Whether it thinks where nobody asks it to.'),
-  sampling: orNone(Type.Boolean(), 'Whether it takes `temperature`, `top_p` and `top_k`.'),
-})
+const ModelPatch = Type.Unsafe<Partial<ModelEntry>>(exactly(toHandFields(Model)))
+const RouteBody = Type.Unsafe<OrNull<RouteEntry>>(exactly(toHandFields(Route)))
 
 /** A server knows whether it has them. */
 const NOT_NEEDED = new Map()

@@ -1,6 +1,7 @@
 /** Shapes of what the admin API takes. Bodies are checked as they are: a number is no text, and a field too many is a mistake. */
-import { type SchemaOptions, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import { Kind, type SchemaOptions, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { t } from 'elysia'
+import { byHand } from '../catalog/fields.ts'
 
 /** An object of these fields and no others. */
 export const exactly = <Fields extends TProperties>(fields: Fields, options: SchemaOptions = {}) =>
@@ -26,3 +27,21 @@ export const PlanQuery = t.Object(
   { plan: t.Optional(t.Boolean({ description: 'True: nothing is changed, and what would be is told.' })) },
   { additionalProperties: false },
 )
+
+/** Of a change: what is left out stays, and null takes back. */
+export type OrNull<Fields> = { [Name in keyof Fields]?: Fields[Name] | null }
+
+/**
+ * The fields of an entry of the catalog that are set by hand, as bodies have them. What is in a list is checked by whoever changes the
+ * entry, who says where in it something is wrong.
+ */
+export const toHandFields = (of: { properties: TProperties }): TProperties =>
+  Object.fromEntries(
+    byHand(of).map(([field, shape, none]) => {
+      const plain: TSchema = shape[Kind] === 'Array' ? { ...shape, items: toPlain(shape.items) } : shape
+      return [field, none === null ? Type.Optional(plain) : orNone(plain, `${shape.description} null: ${none}.`)]
+    }),
+  )
+
+const toPlain = (item: TSchema) =>
+  item[Kind] === 'Object' ? Type.Record(Type.String(), Type.Unknown()) : Type.String()

@@ -8,6 +8,7 @@ import { addModels } from '../catalog/add-upstream.ts'
 import type { EditBy, Edited } from '../catalog/change.ts'
 import { findUpstream } from '../catalog/edit.ts'
 import { createUpstream, deleteUpstream, editUpstream, type UpstreamChanges } from '../catalog/edit-upstream.ts'
+import { type UpstreamEntry, Upstream as UpstreamFields } from '../catalog/fields.ts'
 import { findMore, findProviders, toFoundServers } from '../catalog/providers.ts'
 import { EditedUpstream, FoundModels } from '../documents/catalog.ts'
 import {
@@ -29,25 +30,15 @@ import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { access } from './access.ts'
 import { type ByHand, changesByHand } from './catalog.ts'
 import type { AdminDeps } from './deps.ts'
-import { exactly, oneOf, orNone, PlanQuery } from './schema.ts'
+import { exactly, type OrNull, oneOf, orNone, PlanQuery, toHandFields } from './schema.ts'
 
 const OrDefault = Type.Optional(Type.Union([Type.Integer(), Type.Null()]))
 
-const Fields = {
-  preset: orNone(
-    Type.String({ maxLength: 100 }),
-    'A provider of `GET /presets`, whose settings hold where nothing else is said; null: none.',
-  ),
-  base_url: orNone(
-    Type.String({ maxLength: 500 }),
-    'Where it is, such as `https://api.openai.com/v1`; null: where its preset says.',
-  ),
+const Own = exactly({
   api_key: orNone(
     Type.Union([Type.String({ maxLength: 5_000 }), Type.Array(Type.String({ maxLength: 5_000 }), { maxItems: 50 })]),
     'The credential itself, or a list of several; null: none.',
   ),
-  local: Type.Optional(Type.Boolean({ description: 'Whether it costs no money.' })),
-  enabled: Type.Optional(Type.Boolean({ description: 'False: nobody is sent there.' })),
   limits: Type.Optional(
     exactly(
       mapLimits(() => OrDefault),
@@ -60,15 +51,19 @@ const Fields = {
       { description: 'How long it may take, in ms; null for one: as by default.' },
     ),
   ),
-}
-const Patch = exactly(Fields)
-const Body = exactly({
-  ...Fields,
+})
+type Fields = Static<typeof Own> &
+  OrNull<Pick<UpstreamEntry, 'preset' | 'base_url'>> &
+  Pick<UpstreamEntry, 'local' | 'enabled'>
+const FIELDS = { ...toHandFields(UpstreamFields), ...Own.properties }
+const Made = exactly({
   id: Type.String({ maxLength: 100, description: 'What it is to be called in routes.' }),
   dialect: Type.Optional(oneOf(DIALECTS, { description: 'What it speaks; left out where a preset says it.' })),
 })
+const Patch = Type.Unsafe<Fields>(exactly(FIELDS))
+const Body = Type.Unsafe<Fields & Static<typeof Made>>(exactly({ ...FIELDS, ...Made.properties }))
 
-const Pick = exactly({
+const Chosen = exactly({
   models: Type.Array(Type.String({ minLength: 1, maxLength: 400 }), {
     maxItems: 100,
     default: [],
@@ -228,7 +223,7 @@ export function upstreamsController(all: AdminDeps) {
             answer: FoundModels,
             errors: ['upstream_not_found', 'upstream_disabled', 'list_failed'],
           },
-          body: Pick,
+          body: Chosen,
           query: PlanQuery,
         },
       )
@@ -253,12 +248,7 @@ export function upstreamsController(all: AdminDeps) {
   )
 }
 
-function toChanges({
-  base_url: baseUrl,
-  api_key: apiKey,
-  deadlines,
-  ...others
-}: Static<typeof Patch>): UpstreamChanges {
+function toChanges({ base_url: baseUrl, api_key: apiKey, deadlines, ...others }: Fields): UpstreamChanges {
   const { preset, local, enabled, limits } = others
   return toDefined({
     ...{ preset, baseUrl, apiKey, local, enabled },

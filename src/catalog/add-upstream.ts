@@ -9,9 +9,10 @@ import type { ConfigStore } from '../store/config-store.ts'
 import { CLEARED, type Vault } from '../store/vault.ts'
 import { toPrice, withLayer } from './apply.ts'
 import { changeCatalog, type Decision, type EditBy, type Edited, type State, toState } from './change.ts'
+import { requireSoundUpstream } from './check-edit.ts'
 import type { DeclaredModel } from './complete.ts'
 import { toFew } from './discover.ts'
-import { findUpstream, requireValid, withEntry } from './edit.ts'
+import { findUpstream, withEntry } from './edit.ts'
 
 export interface AddDeps {
   store: ConfigStore
@@ -43,11 +44,7 @@ export const toUpstreamRow = (wanted: NewUpstream, credential: NewCredential, no
 
 /** Throws `invalid` with the field, and `upstream_exists`. */
 export function requireNewUpstream({ upstreams }: { upstreams: readonly { id: string }[] }, row: UpstreamRow): void {
-  requireValid(
-    { upstreams: [row], models: [], routes: [], aliases: [] },
-    ['upstreams', row.id],
-    (path) => path || 'base_url',
-  )
+  requireSoundUpstream(row, (path) => path || 'base_url')
   if (upstreams.some(({ id }) => id === row.id))
     throw new ServiceError({ kind: 'upstream_exists', upstream: row.id }, `There is an upstream ${row.id} already.`)
 }

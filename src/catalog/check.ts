@@ -4,6 +4,7 @@
  * that every problem is named at once; a field of the wrong type is the schema's business and skipped here. Pure.
  */
 
+import type { TSchema } from '@sinclair/typebox'
 import { type Problem, toList } from '../domain/explain.ts'
 import { isObject } from '../domain/json.ts'
 import { FEATURES } from '../domain/models.ts'
@@ -23,7 +24,7 @@ import {
   toEntry,
   toItems,
 } from './entry.ts'
-import { FACT_FIELDS, fieldsAt } from './fields.ts'
+import { CatalogSchema, FACT_FIELDS, fieldsAt } from './fields.ts'
 import { findFacts, type KnownProviders } from './known.ts'
 import { checkMemory } from './process.ts'
 import { covers, type Expansion } from './wildcard.ts'
@@ -123,7 +124,7 @@ function* checkWildcard(slug: string, entry: Entry, at: Path): Generator<Issue> 
   }
 }
 
-function explainStars(model: string, ofWildcard: boolean): string | null {
+export function explainStars(model: string, ofWildcard: boolean): string | null {
   const stars = model.split('*').length - 1
   if (stars > 1) return `'${model}' has more than one *.`
   if (stars === 1 && !ofWildcard)
@@ -131,12 +132,15 @@ function explainStars(model: string, ofWildcard: boolean): string | null {
   return null
 }
 
-function* checkLengths({ context_length: context, max_output_length: output }: Entry, at: Path): Generator<Issue> {
+export function* checkLengths(
+  { context_length: context, max_output_length: output }: Entry,
+  at: Path,
+): Generator<Issue> {
   if (typeof context === 'number' && typeof output === 'number' && output > context)
     yield issue([...at, 'max_output_length'], `${output} is more than context_length, which is ${context}.`)
 }
 
-function* checkPricing(pricing: unknown, at: Path): Generator<Issue> {
+export function* checkPricing(pricing: unknown, at: Path): Generator<Issue> {
   const seen = new Set<string>()
   for (const [index, item] of toItems(pricing).entries()) {
     const entry = toEntry(item)
@@ -208,7 +212,12 @@ function* checkFacts(slug: string, entry: Entry, upstreams: Entry, known: KnownP
       : `no public facts about it are known${closestKnown(known, slug)}`
     yield issue(['models', slug], `${toList(missing, 'and')} ${verb} missing: ${why}, so the model must say it itself.`)
   }
-  yield* checkNarrower(slug, entry, facts)
+  const contextLength = toNumber(entry.context_length) ?? facts.contextLength ?? Infinity
+  const maxOutputLength = toNumber(entry.max_output_length) ?? facts.maxOutputLength ?? Infinity
+  const features = Array.isArray(entry.supported_features) ? entry.supported_features : facts.supportedFeatures
+  const most = { contextLength, maxOutputLength, supportedFeatures: features ?? FEATURES }
+  for (const [index, route] of toItems(entry.routes).entries())
+    yield* checkNarrower(toEntry(route), most, ['models', slug, 'routes', index])
 }
 
 /** What the name of a model may have been meant for, of those that are known of its vendor. */
@@ -225,33 +234,34 @@ function toRouteName(item: unknown): { upstream: string; model: string }[] {
 }
 
 /** The model's facts are what a client is promised, so a route may be narrower and never wider. */
-function* checkNarrower(slug: string, entry: Entry, known: Partial<Facts>): Generator<Issue> {
-  const context = toNumber(entry.context_length) ?? known.contextLength ?? Infinity
-  const output = Math.min(toNumber(entry.max_output_length) ?? known.maxOutputLength ?? Infinity, context)
-  const features = Array.isArray(entry.supported_features) ? entry.supported_features : known.supportedFeatures
-  for (const [index, item] of toItems(entry.routes).entries()) {
-    const route = toEntry(item)
-    const at = ['models', slug, 'routes', index]
-    for (const [field, most] of Object.entries({ context_length: context, max_output_length: output })) {
-      if ((toNumber(route[field]) ?? 0) > most)
-        yield issue(
-          [...at, field],
-          `${route[field]} is more than its model's, which is ${most}: a route may be narrower, never wider.`,
-        )
-    }
-    for (const feature of FEATURES)
-      if (features?.includes(feature) === false && toItems(route.supported_features).includes(feature))
-        yield issue(
-          [...at, 'supported_features'],
-          `the model has no '${feature}': a route may leave features out, and add none.`,
-        )
-  }
+export function* checkNarrower(
+  route: Entry,
+  { contextLength, maxOutputLength, supportedFeatures }: Pick<Facts, 'contextLength' | 'maxOutputLength'> & Can,
+  at: Path,
+): Generator<Issue> {
+  const limits = { context_length: contextLength, max_output_length: Math.min(maxOutputLength, contextLength) }
+  for (const [field, most] of Object.entries(limits))
+    if ((toNumber(route[field]) ?? 0) > most)
+      yield issue(
+        [...at, field],
+        `${route[field]} is more than its model's, which is ${most}: a route may be narrower, never wider.`,
+      )
+  for (const feature of FEATURES)
+    if (!supportedFeatures.includes(feature) && toItems(route.supported_features).includes(feature))
+      yield issue(
+        [...at, 'supported_features'],
+        `the model has no '${feature}': a route may leave features out, and add none.`,
+      )
+}
+
+interface Can {
+  supportedFeatures: readonly unknown[]
 }
 
 const toNumber = (value: unknown): number | null => (typeof value === 'number' ? value : null)
 
-/** Rewrites a problem of the shape for whoever edits the file: what else the field could have been. */
-export function toIssue({ segments, code, message, path }: Problem): Issue {
+/** Rewrites a problem of a shape for whoever edits: what else the field could have been. */
+export function toIssue({ segments, code, message, path }: Problem, schema: TSchema = CatalogSchema): Issue {
   const name = String(segments.at(-1))
   const parent = segments.slice(0, -1)
   if (code === 'unknown_parameter') {
@@ -261,7 +271,7 @@ export function toIssue({ segments, code, message, path }: Problem): Issue {
         message:
           'there is no such field. Name the command of a model server as a list: process: [llama-server, --port, "{port}"].',
       }
-    return { segments, message: `there is no such field${closest(name, fieldsAt(parent))}.` }
+    return { segments, message: `there is no such field${closest(name, fieldsAt(parent, schema))}.` }
   }
   if (code === 'missing_required_parameter') return { segments: parent, message: `${name} is missing.` }
   if (code === 'invalid_type' && segments.includes('pricing') && name !== 'pricing')

@@ -10,7 +10,16 @@ import type { AliasRow, ModelRow, RouteRow, UpstreamRow } from '../store/catalog
 import { findPreset } from '../store/presets.ts'
 import { findDialect } from '../upstreams/dialects/dialects.ts'
 import { type Entry, isLocal, toEntry, toItems } from './entry.ts'
-import { FACT_FIELDS, type ModelEntry, type PricingEntry, toOptions, Upstream, type UpstreamEntry } from './fields.ts'
+import {
+  FACT_FIELDS,
+  type ModelEntry,
+  type PricingEntry,
+  Route,
+  toColumns,
+  toOptions,
+  Upstream,
+  type UpstreamEntry,
+} from './fields.ts'
 import { findFacts, findRouteSettings, type KnownProviders } from './known.ts'
 import { toProcessHash } from './process.ts'
 
@@ -165,32 +174,15 @@ function toOwnFacts(entry: ModelEntry): Partial<Facts> {
   return Object.fromEntries(given.map(([fact, field]) => [fact, entry[field]]))
 }
 
-function toRoute(route: ModelEntry['routes'][number]): DeclaredRoute {
-  const {
-    upstream,
-    model: upstreamModel,
-    priority = 0,
-    weight = 1,
-    pricing,
-    context_length: contextLength = null,
-    max_output_length: maxOutputLength = null,
-    supported_features: supportedFeatures = null,
-    enabled = true,
-    ...options
-  } = route
-  const limits = { contextLength, maxOutputLength, supportedFeatures }
-  // What is left is kept as it is written.
-  return {
-    upstream,
-    upstreamModel,
-    priority,
-    weight,
-    pricing: toPrices(pricing) ?? null,
-    ...limits,
-    options,
-    fromList: [],
-    enabled,
-  }
+/** A route of which nothing more is said. */
+export const PLAIN_ROUTE = {
+  ...{ priority: 0, weight: 1, pricing: null, contextLength: null, maxOutputLength: null, supportedFeatures: null },
+  ...{ options: {}, fromList: [], enabled: true },
+} satisfies Omit<DeclaredRoute, 'upstream' | 'upstreamModel'>
+
+function toRoute({ upstream, model, pricing, ...said }: ModelEntry['routes'][number]): DeclaredRoute {
+  const columns = toColumns<Partial<DeclaredRoute>>(Route, said)
+  return { ...PLAIN_ROUTE, ...columns, upstream, upstreamModel: model, pricing: toPrices(pricing) ?? null }
 }
 
 export const toPrices = (pricing: PricingEntry | undefined): PricingItem[] | undefined => pricing?.toSorted(byCondition)

@@ -8,18 +8,10 @@
 import type { DialectName } from '../domain/dialects.ts'
 import { quote } from '../domain/explain.ts'
 import type { ListedModel } from '../domain/model-server.ts'
-import { FEATURES, type Feature, type RouteSettings } from '../domain/models.ts'
+import { FEATURES, type Feature } from '../domain/models.ts'
 import type { ListedFact } from '../store/catalog-rows.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
-import {
-  byCondition,
-  type DeclaredModel,
-  type DeclaredRoute,
-  type Facts,
-  FREE,
-  isFree,
-  OF_EMBEDDINGS,
-} from './complete.ts'
+import { byCondition, type DeclaredModel, type Facts, FREE, isFree, OF_EMBEDDINGS, PLAIN_ROUTE } from './complete.ts'
 import { isSlug } from './entry.ts'
 import {
   findAt,
@@ -161,6 +153,7 @@ function toFound(slug: string, listed: ListedModel, options: DiscoverOptions): F
   const said = isHeard ? listed.pricing?.toSorted(byCondition) : undefined
   const fromList = toListedFacts(listed, isHeard)
   const pricing = local ? FREE : (said ?? facts.pricing ?? [])
+  const thinks = { ...(own && toKnownSettings(own, dialect)), ...listed.options }
   const model: DeclaredModel = {
     slug,
     name: (listed.name ?? facts.name ?? listed.id)
@@ -179,7 +172,7 @@ function toFound(slug: string, listed: ListedModel, options: DiscoverOptions): F
     fromWildcard: false,
     fromList,
     createdMs: null,
-    routes: [toRoute(upstream, listed, fromList, own ? toKnownSettings(own, dialect) : {})],
+    routes: [{ ...PLAIN_ROUTE, upstream, upstreamModel: listed.id, options: thinks, fromList }],
   }
   return { model, listed, isAssumed: context === undefined, isTextAssumed: !reads, isUnheard: !isHeard && !local }
 }
@@ -211,21 +204,6 @@ const toListedFacts = (listed: ListedModel, isHeard: boolean): ListedFact[] => [
   ...LISTED.filter((fact) => listed[fact] !== undefined && (fact !== 'pricing' || isHeard)),
   ...FEATURES.filter((feature) => listed.supportedFeatures !== undefined || listed.can?.[feature] !== undefined),
 ]
-
-/** @param known how the model thinks by the known facts. */
-function toRoute(
-  upstream: string,
-  { id, options = {} }: ListedModel,
-  fromList: ListedFact[],
-  known: RouteSettings,
-): DeclaredRoute {
-  return {
-    ...{ upstream, upstreamModel: id, priority: 0, weight: 1, pricing: null, enabled: true },
-    ...{ contextLength: null, maxOutputLength: null, supportedFeatures: null },
-    options: { ...known, ...options },
-    fromList,
-  }
-}
 
 /** What there is to tell of one model. */
 export interface Found {

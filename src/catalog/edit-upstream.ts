@@ -13,8 +13,9 @@ import type { ConfigStore } from '../store/config-store.ts'
 import { isReference, isSameCredentialPlace } from '../store/credential-place.ts'
 import { CLEARED, type Vault } from '../store/vault.ts'
 import { type Edit, type EditBy, type Edited, editCatalog, requireRow, toState } from './change.ts'
+import { requirePriced, requireSoundUpstream } from './check-edit.ts'
 import { toPresetDialect } from './complete.ts'
-import { findUpstream, isSame, requireOwn, requirePriced, requireValid, withEntry } from './edit.ts'
+import { findUpstream, isSame, requireOwn, withEntry } from './edit.ts'
 import { isUpstreamId } from './entry.ts'
 import { type LookUp, type Resolved, requireAddress, resolveHosts } from './remote.ts'
 
@@ -205,7 +206,7 @@ async function prepare(
 function requireUpstream(row: UpstreamRow, before: UpstreamRow | undefined, resolved: Resolved | null): void {
   if (!isBuiltIn(row) && row.baseUrl === null && row.options.preset === undefined && row.options.process === undefined)
     throw invalid('base_url', 'it is missing: such as https://api.openai.com/v1.')
-  requireValid({ upstreams: [row], models: [], routes: [], aliases: [] }, ['upstreams', row.id], toField)
+  requireSoundUpstream(row, toField)
   if (resolved) requireAddress(row, before, resolved, 'base_url')
 }
 

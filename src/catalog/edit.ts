@@ -3,11 +3,9 @@
  * is below it stays as files and facts say, and goes on to count for all other fields.
  */
 import { type FieldChanges, toChanged, toDefined } from '../domain/changes.ts'
-import { isBuiltIn } from '../domain/dialects.ts'
-import { explain, quote, toPath } from '../domain/explain.ts'
+import { quote } from '../domain/explain.ts'
 import type { RouteSettings } from '../domain/models.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import { isTimed } from '../domain/tariff.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import {
   type CatalogLayers,
@@ -23,10 +21,10 @@ import type { CatalogRows, ModelRow, PriceRow, RouteRow, UpstreamRow } from '../
 import type { ConfigStore } from '../store/config-store.ts'
 import { toPrice } from './apply.ts'
 import { type Edit, type EditBy, type Edited, editCatalog, requireRow, toState } from './change.ts'
-import { checkCatalog, NO_SECONDS, toIssue } from './check.ts'
-import { byCondition, isFree } from './complete.ts'
-import { closest, type Issue } from './entry.ts'
-import { CatalogSchema, toFileEntries, toRouteName } from './fields.ts'
+import { requireModel, requirePriced, requireRoute } from './check-edit.ts'
+import { byCondition, PLAIN_ROUTE } from './complete.ts'
+import { closest } from './entry.ts'
+import { toRouteName } from './fields.ts'
 
 /** @param name a slug or an alias. Throws `model_not_found`. */
 export function findModel({ models, aliases }: Pick<CatalogRows, 'models' | 'aliases'>, name: string): ModelRow {
@@ -84,20 +82,11 @@ export function editModel(store: ConfigStore, name: string, changes: ModelChange
     const price = pricing && withPrice(before, pricing, { model: slug, upstream: null }, by.nowMs)
     const own = layers.models.find((entry) => entry.slug === slug && entry.origin === 'admin')
     const entry = { slug, ...own, ...given, ...price?.fields, origin: 'admin' as const, updatedMs: by.nowMs }
+    requireModel({ ...before, ...entry }, rows)
     const after = toState(withEntry(layers, 'models', entry))
     const row = findModel({ ...after.rows, aliases: [] }, slug)
-    requireValid(withModel(after.rows, row), ['models', slug])
     return isSame(before, row) ? { layers } : { layers: after.layers, prices: price?.rows ?? [] }
   })
-}
-
-/** A model with all that is said of it: its routes, and where they lead. */
-function withModel({ upstreams, routes }: CatalogRows, model: ModelRow, last?: RouteId): CatalogRows {
-  const own = routes.filter((route) => route.model === model.slug)
-  const isLast = (route: RouteRow) => last !== undefined && isRoute(route, last)
-  const leading = [...own.filter((route) => !isLast(route)), ...own.filter(isLast)]
-  const used = new Set(leading.map(({ upstream }) => upstream))
-  return { upstreams: upstreams.filter(({ id }) => used.has(id)), models: [model], routes: leading, aliases: [] }
 }
 
 /** Prices in the order in which they hold, with the row that has them: a new one where they are new. */
@@ -174,10 +163,7 @@ export interface RouteChanges
   options?: FieldChanges<RouteSettings>
 }
 
-const PLAIN = {
-  ...{ priority: 0, weight: 1, pricing: null, priceId: null, contextLength: null, maxOutputLength: null },
-  ...{ supportedFeatures: null, options: {}, fromList: [], enabled: true, origin: 'admin' },
-} satisfies Omit<RouteRow, keyof RouteId>
+const PLAIN = { ...PLAIN_ROUTE, priceId: null, origin: 'admin' } satisfies Omit<RouteRow, keyof RouteId>
 
 /** Makes a route, or changes it. Throws `invalid` with the field, `model_not_found`, `upstream_not_found`. */
 export function setRoute(store: ConfigStore, id: RouteId, changes: RouteChanges, by: EditBy): Promise<Edited> {
@@ -195,12 +181,11 @@ export function setRoute(store: ConfigStore, id: RouteId, changes: RouteChanges,
     // What was set by hand of a route that is gone since makes none.
     const known: EntryOf<'routes'> = before ? (own ?? { ...key, origin: 'admin' }) : { ...PLAIN, ...key }
     const entry = { ...known, ...given, ...free, ...price?.fields, ...toOptions(known, options) }
+    const said = { ...(before ?? PLAIN), ...entry, options: toChanged(before?.options ?? {}, toDefined(options)) }
+    requireRoute(said, model, rows)
     const after = toState(withEntry(layers, 'routes', entry))
     const row = after.rows.routes.find((route) => isRoute(route, key))
     if (!row) throw new Error('a route that was set is there')
-    // Last, so that it has the last place among them.
-    const shown = withModel(after.rows, model, key)
-    requireValid(shown, ['models', model.slug, 'routes', shown.routes.length - 1])
     if (before && isSame(before, row)) return { layers }
     requirePriced(after.rows, (route) => isRoute(route, key), 'pricing')
     return { layers: after.layers, prices: price?.rows ?? [] }
@@ -287,52 +272,4 @@ export function deleteServedModel(store: ConfigStore, slug: string, by: EditBy):
       },
     }
   })
-}
-
-/** What of a catalog is looked at: a section, the name in it, and a part of that. */
-type At = Issue['segments']
-
-/**
- * Throws `invalid` for the first rule of a file that rows would break, with the field within the part that is looked at.
- *
- * @param rows all that the part says something of, as they would be.
- * @param toField what a field is called by whoever changes it; '' is all of it.
- */
-export function requireValid(rows: CatalogRows, at: At, toField = (path: string) => path): void {
-  const raw = toFileEntries(rows)
-  const issues = [...explain(CatalogSchema, raw, { all: true }).map(toIssue), ...checkCatalog(raw, {}, NO_WILDCARDS)]
-  const found = issues.find(({ segments }) => at.every((segment, index) => segments[index] === segment))
-  if (!found) return
-  const field = toField(toPath(found.segments.slice(at.length)))
-  throw new ServiceError(
-    { kind: 'invalid', field },
-    field === '' ? `This is invalid: ${found.message}` : `The field ${field} is invalid: ${found.message}`,
-  )
-}
-
-const NO_WILDCARDS = { models: [], issues: [] }
-
-/**
- * That nobody uses a paid upstream for nothing, or by the price of a server of one's own, by a slip of the hand. Throws `invalid` where
- * a route to an upstream that costs money has no price of its own, and its model's is that of one which costs nothing, or where it is
- * charged by the second. Who means the first says so on the route.
- *
- * @param isMeant which routes were changed.
- */
-export function requirePriced(rows: CatalogRows, isMeant: (route: RouteRow) => boolean, field: string): void {
-  const models = new Map(rows.models.map((row) => [row.slug, row]))
-  const paid = new Set(rows.upstreams.flatMap((row) => (row.local || isBuiltIn(row) ? [] : row.id)))
-  const meant = rows.routes.filter((route) => isMeant(route) && paid.has(route.upstream))
-  const timed = meant.find((route) => isTimed(route.pricing ?? models.get(route.model)?.pricing ?? []))
-  if (timed)
-    throw new ServiceError(
-      { kind: 'invalid', field },
-      `The field ${field} is invalid: of the route of ${timed.model} to ${timed.upstream}, ${NO_SECONDS}`,
-    )
-  const free = meant.find((route) => route.pricing === null && isFree(models.get(route.model)?.pricing))
-  if (!free) return
-  throw new ServiceError(
-    { kind: 'invalid', field },
-    `The field ${field} is invalid: ${free.model} costs nothing, and its route to ${free.upstream} has no price of its own: give the route one, be it of 0.`,
-  )
 }

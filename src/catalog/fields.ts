@@ -1,6 +1,7 @@
 /**
- * Every field of an upstream, a model, a route and an alias, once: its shape in `catalog.yaml`, the column that keeps it, what it is
- * where nothing is said. The shape of a file, what plans show and exports write, and what the admin API changes follow from it. `check.ts` and `check-upstream.ts` say what fields mean to each other.
+ * Every field of an upstream, a model, a route and an alias, once: its shape in `catalog.yaml`, what it means, the column that keeps it, what it
+ * is where nothing is said, and whether it is set by hand. The shape of a file, what plans show and exports write, the bodies of the admin API
+ * and what that says of its answers follow from it. `check.ts`, `check-upstream.ts` and `check-edit.ts` say what fields mean to each other.
  */
 import { type Static, type TProperties, type TSchema, Type, Kind as TypeKind } from '@sinclair/typebox'
 import type { Fields } from '../domain/changes.ts'
@@ -34,10 +35,14 @@ import type { AliasRow, CatalogRows, ModelRow, RouteRow, UpstreamRow } from '../
 
 /** What a field has beside its shape. */
 interface Facets {
+  /** What it means, with its unit: for whoever reads the admin API. */
+  description?: string
   /** What it is where an entry says nothing: an export leaves that out. */
   default?: unknown
   /** Whether it says how a model server is run, which is kept as a hash. */
   process?: true
+  /** Where the admin API sets it: whether null takes it back, and what that then means. */
+  byHand?: true | { none: string }
 }
 
 /** A field that may be left out, and the column that keeps it; null for none. */
@@ -81,15 +86,20 @@ const Pricing = some(
   }),
 )
 
+const ENABLED = 'False: no requests are sent there.'
+
 const upstream = columnsOf<UpstreamRow>()
-const option = <T extends TSchema>(shape: T) => upstream('options', shape)
+const option = <T extends TSchema>(shape: T, facets?: Facets) => upstream('options', shape, facets)
 const ofProcess = <T extends TSchema>(shape: T) => upstream(null, shape, { process: true })
 
 const effort = () => Type.Optional(fields())
 const OPTIONS = {
   /** The words of a command; a text is for `served-here.ts` to say what it is. */
   process: option(Type.Union([words(), Type.String()])),
-  preset: option(text()),
+  preset: option(text(), {
+    description: 'A provider of `GET /presets`, whose settings apply unless overridden.',
+    byHand: { none: 'none' },
+  }),
   pace_ms: option(Type.Integer({ minimum: 0, maximum: 60_000 })),
   max_tokens_field: option(oneOf(MAX_TOKENS_FIELDS)),
   n: option(flag()),
@@ -131,11 +141,14 @@ const deadline = () => Type.Optional(measure())
 export const Upstream = closed({
   /** What a preset names says it, too. */
   dialect: upstream('dialect', Type.Unsafe<DialectName>(text())),
-  base_url: upstream('baseUrl', text()),
-  /** One reference, or several. */
+  base_url: upstream('baseUrl', text(), {
+    description: 'Its address, such as `https://api.openai.com/v1`.',
+    byHand: { none: 'as its preset has it' },
+  }),
+  /** One reference, or several. By hand, it is the credential itself. */
   api_key: upstream('apiKeyRef', Type.Union([text(), Type.Array(text(), { minItems: 1, maxItems: 50 })])),
-  local: upstream('local', flag(), { default: false }),
-  enabled: upstream('enabled', flag(), { default: true }),
+  local: upstream('local', flag(), { default: false, description: 'Whether it costs no money.', byHand: true }),
+  enabled: upstream('enabled', flag(), { default: true, description: ENABLED, byHand: true }),
   deadlines: upstream('deadlines', closed({ ...byField(deadline), start: deadline() })),
   stop_command: ofProcess(words()),
   health: ofProcess(text()),
@@ -148,24 +161,45 @@ export const Upstream = closed({
 })
 
 const route = columnsOf<RouteRow>()
+const UNSAID = { none: 'nothing is said of it' }
 const ROUTE_OPTIONS = {
-  thinking: route('options', oneOf(THINKING)),
-  efforts: route('options', some(oneOf(EFFORTS))),
-  thinking_off: route('options', flag()),
-  thinking_unasked: route('options', flag()),
-  sampling: route('options', flag()),
+  thinking: route('options', oneOf(THINKING), {
+    description: 'How its model thinks there: by an effort, by a number of tokens, or not.',
+    byHand: UNSAID,
+  }),
+  efforts: route('options', some(oneOf(EFFORTS)), { description: 'The efforts that it knows.', byHand: UNSAID }),
+  thinking_off: route('options', flag(), { description: 'Whether it can be told not to think.', byHand: UNSAID }),
+  thinking_unasked: route('options', flag(), {
+    description: 'Whether it thinks where nobody asks it to.',
+    byHand: UNSAID,
+  }),
+  sampling: route('options', flag(), {
+    description: 'Whether it takes `temperature`, `top_p` and `top_k`.',
+    byHand: UNSAID,
+  }),
 } satisfies Record<keyof RouteSettings, TSchema>
+
+const PRICING =
+  'Prices in USD as decimals, such as `{"prompt":"0.000001","completion":"0.000002"}`; later ones apply where their condition holds.'
+const CONTEXT = 'Tokens that prompt and answer have together, at most.'
+const OUTPUT = 'Tokens that an answer has, at most.'
+const CAN = 'What it can do, such as `tools`.'
+const AS_MODEL = { none: 'as its model' }
 
 export const Route = closed({
   upstream: text(),
   model: text(),
-  priority: route('priority', Type.Integer({ minimum: 0, maximum: 1_000_000 }), { default: 0 }),
-  weight: route('weight', Type.Integer({ minimum: 1, maximum: 1_000_000 }), { default: 1 }),
-  pricing: route('pricing', Pricing),
-  context_length: route('contextLength', tokens()),
-  max_output_length: route('maxOutputLength', tokens()),
-  supported_features: route('supportedFeatures', features()),
-  enabled: route('enabled', flag(), { default: true }),
+  priority: route('priority', Type.Integer({ minimum: 0, maximum: 1_000_000 }), {
+    ...{ default: 0, description: 'Lower ones are tried first.', byHand: true },
+  }),
+  weight: route('weight', Type.Integer({ minimum: 1, maximum: 1_000_000 }), {
+    ...{ default: 1, description: 'Its part among those of the same priority.', byHand: true },
+  }),
+  pricing: route('pricing', Pricing, { description: PRICING, byHand: AS_MODEL }),
+  context_length: route('contextLength', tokens(), { description: CONTEXT, byHand: AS_MODEL }),
+  max_output_length: route('maxOutputLength', tokens(), { description: OUTPUT, byHand: AS_MODEL }),
+  supported_features: route('supportedFeatures', features(), { description: CAN, byHand: AS_MODEL }),
+  enabled: route('enabled', flag(), { default: true, description: ENABLED, byHand: true }),
   ...ROUTE_OPTIONS,
 })
 
@@ -173,20 +207,21 @@ const model = columnsOf<ModelRow>()
 export const Model = closed({
   owned_by: model('ownedBy', text()),
   name: model('name', text()),
-  context_length: model('contextLength', tokens()),
-  max_output_length: model('maxOutputLength', tokens()),
+  context_length: model('contextLength', tokens(), { description: CONTEXT, byHand: true }),
+  max_output_length: model('maxOutputLength', tokens(), { description: OUTPUT, byHand: true }),
   input_modalities: model('inputModalities', some(oneOf(INPUT_MODALITIES))),
   output_modalities: model('outputModalities', some(oneOf(MODALITIES))),
-  supported_features: model('supportedFeatures', features()),
+  supported_features: model('supportedFeatures', features(), { description: CAN, byHand: true }),
   /** Left out where nobody knows them. */
-  pricing: model('pricing', Pricing),
+  pricing: model('pricing', Pricing, { description: PRICING, byHand: true }),
   /** Unix seconds, as clients read it. */
   created: model('createdMs', Type.Integer({ minimum: 0, maximum: 253_402_300_799 })),
-  enabled: model('enabled', flag(), { default: true }),
-  /** Whether lists of models show it. */
-  listed: model('listed', flag(), { default: true }),
-  /** Whether it is one of those that a wildcard stood for: an export has them one by one. */
-  from_wildcard: model('fromWildcard', flag(), { default: false }),
+  enabled: model('enabled', flag(), { default: true, description: 'False: it cannot be called.', byHand: true }),
+  listed: model('listed', flag(), { default: true, description: 'Whether lists of models show it.', byHand: true }),
+  /** An export has them one by one. */
+  from_wildcard: model('fromWildcard', flag(), {
+    ...{ default: false, description: 'Whether it is one of those that a wildcard stands for.' },
+  }),
   routes: some(Route),
 })
 
@@ -205,6 +240,7 @@ export const CatalogSchema = closed({
 export type CatalogFile = Static<typeof CatalogSchema>
 export type UpstreamEntry = Static<typeof Upstream>
 export type ModelEntry = Static<typeof Model>
+export type RouteEntry = Static<typeof Route>
 export type PricingEntry = Static<typeof Pricing>
 
 /** The facts that a model must end up with, from its entry or from what is known. The price has rules of its own. */
@@ -220,11 +256,22 @@ export const FACT_FIELDS = [
 type Named = [field: string, shape: TSchema]
 const namedOf = ({ properties }: { properties: TProperties }): Named[] => Object.entries(properties)
 
+/** The shapes of what may be set by hand, by their fields, and what null says of each; null: nothing takes it back. */
+export const byHand = (of: { properties: TProperties }): [field: string, shape: TSchema, none: string | null][] =>
+  namedOf(of).flatMap(([field, { byHand, default: _, column: __, ...shape }]) =>
+    byHand ? [[field, shape as TSchema, byHand === true ? null : byHand.none]] : [],
+  )
+
+/** What a field means, as an answer is described by it. */
+export const saysOf = <Fields extends TProperties>({ properties }: { properties: Fields }, field: keyof Fields) => ({
+  description: `${properties[field]?.description}`,
+})
+
 /** The fields that say how a model server is run, beside `process` and `deadlines.start`. */
 export const PROCESS_FIELDS = namedOf(Upstream).flatMap(([field, { process }]) => (process ? field : []))
 
 /** Lists the field names that the shape of a file knows at a path. */
-export function fieldsAt(path: readonly (string | number)[], schema: TSchema = CatalogSchema): string[] {
+export function fieldsAt(path: readonly (string | number)[], schema: TSchema): string[] {
   const [segment, ...rest] = path
   const branches = toAlternatives(schema)
   if (segment === undefined) return branches.flatMap((branch) => Object.keys(branch.properties ?? {}))

@@ -4,6 +4,7 @@
  */
 
 import { type Static, Type } from '@sinclair/typebox'
+import { Model as ModelFields, Route as RouteFields, saysOf } from '../catalog/fields.ts'
 import type { PublicModel as WirePublicModel } from '../catalog/public.ts'
 import { toRevision } from '../domain/changes.ts'
 import { SERVER_STATES } from '../domain/model-server.ts'
@@ -37,15 +38,23 @@ const is_ready = orNull(Type.Boolean({ description: 'null: only a running server
 
 export const Route = Type.Object({
   revision: Revision,
-  ...{ upstream: Text, upstream_model: Text, priority: Count, weight: Count },
+  ...{ upstream: Text, upstream_model: Text },
+  priority: Type.Integer(saysOf(RouteFields, 'priority')),
+  weight: Type.Integer(saysOf(RouteFields, 'weight')),
   pricing: Type.Array(Pricing, { description: 'What a call costs; none: nothing.' }),
   own_price: Type.Boolean({ description: "True if the price is the route's own; false: its model's." }),
   price_id: TextOrNull,
-  ...{ context_length: Count, max_output_length: Count, supported_features: Type.Array(Text) },
-  thinking: orNull(Type.String({ description: 'null: nothing is said of it.' })),
-  efforts: orNull(Type.Array(Text)),
-  ...{ thinking_off: orNull(Flag), thinking_unasked: orNull(Flag), sampling: orNull(Flag) },
-  ...{ enabled: Flag, origin: Text, is_ready, reason: TextOrNull },
+  context_length: Type.Integer(saysOf(RouteFields, 'context_length')),
+  max_output_length: Type.Integer(saysOf(RouteFields, 'max_output_length')),
+  supported_features: Type.Array(Text, saysOf(RouteFields, 'supported_features')),
+  /** Null for these: nothing is said of it. */
+  thinking: orNull(Type.String(saysOf(RouteFields, 'thinking'))),
+  efforts: orNull(Type.Array(Text, saysOf(RouteFields, 'efforts'))),
+  thinking_off: orNull(Type.Boolean(saysOf(RouteFields, 'thinking_off'))),
+  thinking_unasked: orNull(Type.Boolean(saysOf(RouteFields, 'thinking_unasked'))),
+  sampling: orNull(Type.Boolean(saysOf(RouteFields, 'sampling'))),
+  enabled: Type.Boolean(saysOf(RouteFields, 'enabled')),
+  ...{ origin: Text, is_ready, reason: TextOrNull },
   served: orNull(
     Type.Object(
       { state: orNull(wordOf(SERVER_STATES)), ...SERVED },
@@ -56,10 +65,15 @@ export const Route = Type.Object({
 export type ShownRoute = Static<typeof Route>
 
 export const ListedModel = Type.Object({
-  ...{ slug: Text, revision: Revision, name: Text, owned_by: Text, context_length: Count, max_output_length: Count },
+  ...{ slug: Text, revision: Revision, name: Text, owned_by: Text },
+  context_length: Type.Integer(saysOf(ModelFields, 'context_length')),
+  max_output_length: Type.Integer(saysOf(ModelFields, 'max_output_length')),
   ...{ input_modalities: Type.Array(Text), output_modalities: Type.Array(Text) },
-  ...{ supported_features: Type.Array(Text), pricing: Type.Array(Pricing) },
-  ...{ enabled: Flag, listed: Flag, from_wildcard: Flag },
+  supported_features: Type.Array(Text, saysOf(ModelFields, 'supported_features')),
+  pricing: Type.Array(Pricing),
+  enabled: Type.Boolean(saysOf(ModelFields, 'enabled')),
+  listed: Type.Boolean(saysOf(ModelFields, 'listed')),
+  from_wildcard: Type.Boolean(saysOf(ModelFields, 'from_wildcard')),
   origin: Type.String({
     description: 'One of builtin, discovered, file, and admin. Later ones override earlier ones.',
   }),

@@ -4,6 +4,7 @@
  */
 
 import { type Static, Type } from '@sinclair/typebox'
+import { Upstream as Fields, saysOf } from '../catalog/fields.ts'
 import type { FoundProvider, FoundServer } from '../catalog/providers.ts'
 import { toRevision } from '../domain/changes.ts'
 import { byMsField } from '../domain/deadlines.ts'
@@ -14,7 +15,7 @@ import type { UpstreamHealth } from '../health/health.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { allPresets } from '../store/presets.ts'
 import { toUpstream } from '../store/upstream.ts'
-import { Count, CountOrNull, Flag, orNull, Revision, Text, TextOrNull, Time, TimeOrNull, wordOf } from './fields.ts'
+import { Count, CountOrNull, orNull, Revision, Text, TextOrNull, Time, TimeOrNull, wordOf } from './fields.ts'
 
 /** Of a model at a local server, while that runs. */
 export const SERVED = {
@@ -27,15 +28,16 @@ export const SERVED = {
 /** One as `upstreams list --json` shows it, in the words of the catalog, with every default filled in. */
 export const Upstream = Type.Object({
   ...{ id: Text, revision: Revision, dialect: Text },
-  preset: orNull(Type.String({ description: 'The provider whose settings apply unless overridden.' })),
-  ...{ base_url: TextOrNull, local: Flag },
+  preset: orNull(Type.String(saysOf(Fields, 'preset'))),
+  base_url: orNull(Type.String(saysOf(Fields, 'base_url'))),
+  local: Type.Boolean(saysOf(Fields, 'local')),
   deadlines: Type.Object(byMsField(() => Count)),
   limits: Type.Object(
     mapLimits(() => CountOrNull),
     { description: 'null: no limit.' },
   ),
   state: wordOf(['healthy', 'degraded', 'refused', 'down', 'unknown', 'not_ready', 'disabled'] as const),
-  ...{ reason: TextOrNull, enabled: Flag, origin: Text },
+  ...{ reason: TextOrNull, enabled: Type.Boolean(saysOf(Fields, 'enabled')), origin: Text },
   credential: orNull(
     Type.Object({
       variable: TextOrNull,

@@ -110,6 +110,24 @@ test('what a file could not say is refused with its field, and nothing is change
   expect((await ask('PATCH', '/models/acme%2Fnone', {})).body.error.kind).toBe('model_not_found')
 })
 
+test('what was set by hand stays within what a file says later, and is told of once nothing declares it', async () => {
+  await ask('PATCH', LARGE, { max_output_length: 4_000 })
+  await ask('PUT', `${LARGE}/routes/paid/large`, { context_length: 8_000, max_output_length: 4_000 })
+  await applyText(fixture, FILE.replace('context_length: 8192', 'context_length: 2000'))
+  const { body } = await ask('GET', LARGE)
+  expect(body).toMatchObject({ context_length: 2_000, max_output_length: 2_000 })
+  expect(body.routes[0]).toMatchObject({ context_length: 2_000, max_output_length: 2_000 })
+  expect((await ask('GET', '/catalog')).body.left_out).toEqual([])
+
+  await applyText(fixture, FILE.replace(/ {2}acme\/large.*\n/, '').replace(/aliases.*\n/, ''))
+  const unseen = ['models.acme/large', 'models.acme/large: route paid (large)']
+  const { left_out: leftOut } = (await ask('GET', '/catalog')).body
+  expect(leftOut.map(({ name }: { name: string }) => name)).toEqual(unseen)
+  const { warnings } = (await ask('POST', '/catalog/plan', { document: { version: 1, upstreams: {}, models: {} } }))
+    .body
+  expect(warnings).toEqual(unseen.map((name) => expect.stringContaining(`${name}: what was set by hand waits`)))
+})
+
 test('a route is made, changed where something is said of it, and deleted', async () => {
   const path = `${LARGE}/routes/other/vendor%2Flarge%3Av1`
   const made = (await ask('PUT', path, { priority: 5, pricing: DEARER })).body
