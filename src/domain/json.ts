@@ -87,10 +87,11 @@ const toEscaped = (found: string) => ESCAPED[found] ?? ''
 export function* valuesWithin(root: object): Generator<[name: string, value: unknown]> {
   const open: object[] = [root]
   for (let held = open.pop(); held !== undefined; held = open.pop()) {
-    for (const name in held) {
+    const isList = Array.isArray(held)
+    for (const name of Object.keys(held)) {
       const value = (held as JsonObject)[name]
       if (typeof value === 'object' && value !== null) open.push(value)
-      yield [Array.isArray(held) ? '' : name, value]
+      yield [isList ? '' : name, value]
     }
   }
 }

@@ -144,7 +144,7 @@ test('one key that sends no more than the beginnings of bodies leaves others the
   for (const answer of await Promise.all(asked)) expect(answer.status).toBe(200)
   const more = await gateway.chat()
   expect([more.status, more.headers.get('retry-after')]).toEqual([429, '1'])
-  expect(await statusOf(app)).toMatchObject({ readiness: 'ok', full: null })
+  expect(await statusOf(app)).toMatchObject({ readiness: 'ok', reasons: [] })
   for (const { socket } of halves) socket.destroy()
   await until('they are gone', async () => (await statusOf(app)).in_flight === 0)
   expect((await gateway.chat()).status).toBe(200)
@@ -176,7 +176,7 @@ test('a server that refuses for want of room says so, once, until it has been qu
   expect(await readyz()).toEqual({ status: 'degraded' })
   expect(await statusOf(app)).toMatchObject({
     readiness: 'degraded',
-    full: '2 requests are under way, the most it takes',
+    reasons: ['Requests are refused for want of room: 2 requests are under way, the most it takes.'],
   })
   expect((await app.logLines()).filter(({ event }) => event === 'server_full')).toHaveLength(1)
   for (const { socket } of halves) socket.destroy()
