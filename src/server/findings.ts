@@ -61,7 +61,7 @@ export function checkDisk({ state, free_bytes: free, budget_bytes: budget, used_
 }
 
 /**
- * How old the newest backup is, against what the server is set to.
+ * How old the newest scheduled backup is, against what the server is set to.
  * @param said null where no server says it.
  */
 export function checkBackups(

@@ -1,7 +1,13 @@
 /** Whether a server is doing well, in a word and in sentences. */
 import { expect, test } from 'bun:test'
 import type { UpstreamHealth } from '../../src/health/health.ts'
-import { toReadiness, toReasons, type WatchedParts } from '../../src/server/admin-view/admin-view.ts'
+import {
+  createServing,
+  type ServingDeps,
+  toReadiness,
+  toReasons,
+  type WatchedParts,
+} from '../../src/server/admin-view/admin-view.ts'
 
 const WELL: WatchedParts = {
   ledger: { state: () => 'ok' },
@@ -29,7 +35,12 @@ test.each<[string, Partial<WatchedParts>, ReturnType<typeof toReadiness>, RegExp
   ['it drains', { load: { ...WELL.load, isDraining: true } }, 'draining', /stopping/],
   ['the journal is full', { ledger: { state: () => 'unavailable' } }, 'ledger_unavailable', /journal/],
   ['the database is behind', { ledger: { state: () => 'behind' } }, 'degraded', /waited for the database/],
-  ['there is no room', { overload: { reason: '2 requests are under way' } }, 'degraded', /2 requests are under way/],
+  [
+    'there is no room',
+    { overload: { reason: '2 requests are under way' } },
+    'degraded',
+    /2 requests are under way.*--max-in-flight/,
+  ],
   ['the disk fills', { disk: { state: () => ({ ...DISK, state: 'filling' }) } }, 'degraded', /Little room is left/],
   ['the disk is full', { disk: { state: () => ({ ...DISK, state: 'full' }) } }, 'degraded', /The disk is full/],
   ['the disk is well', { disk: { state: () => ({ ...DISK, state: 'ok' }) } }, 'ok', null],
@@ -44,4 +55,23 @@ test.each<[string, Partial<WatchedParts>, ReturnType<typeof toReadiness>, RegExp
   const reasons = toReasons(all)
   expect(reasons).toHaveLength(says === null ? 0 : 1)
   if (says !== null) expect(reasons[0]).toMatch(says)
+})
+
+test('a backup that somebody has made is not the scheduled one, which is late', async () => {
+  const made = (kind: 'scheduled' | 'made', madeMs: number) => ({ name: kind, kind, bytes: 1, madeMs })
+  const serving = createServing({
+    ...({ live: {} } as ServingDeps),
+    watched: WELL,
+    ledger: { flush: async () => ({ applied: 0, waiting: 0 }) },
+    shelf: { list: async () => [made('scheduled', 0), made('made', 99_000)] },
+    run: () => ({
+      ...{ version: '1', instance: 'one', url: '', started_ms: 0, lost: null, untrusted_proxy: null },
+      ...{ backups: { every_ms: 10_000, failed: null }, files: { limit: null, max_in_flight: 1, wanted_in_flight: 1 } },
+    }),
+    backupKeep: 7,
+    now: () => 100_000,
+  })
+  const { backups, checks } = await serving.status()
+  expect(backups.newest_ms).toBe(99_000)
+  expect(checks).toContainEqual(expect.objectContaining({ name: 'backup', status: 'warning' }))
 })

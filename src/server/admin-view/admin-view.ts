@@ -50,9 +50,10 @@ export function toReasons({ ledger, load, overload, disk, health, watch }: Watch
   const found = [
     load.isDraining && 'The server is stopping.',
     LEDGER[ledger.state()],
-    overload.reason !== null && `Requests are refused for want of room: ${overload.reason}.`,
+    overload.reason !== null &&
+      `Requests are refused for want of room: ${overload.reason}. Look in the log for a key with many requests, or raise --max-in-flight or --max-buffered.`,
     DISK[disk.state()?.state ?? 'ok'],
-    !watch.healthy() && 'Changes of the configuration cannot be read: what was in force stays.',
+    !watch.healthy() && 'Changes of the configuration cannot be read: what was in force stays. The log says why.',
     ...missed.map(({ id, state }) =>
       state === 'down' ? `The upstream ${id} is down.` : `The upstream ${id} refuses its credential or account.`,
     ),
@@ -119,13 +120,14 @@ export function createServing(deps: ServingDeps): Serving {
       const { instance: _, files, untrusted_proxy, ...status } = toOwnStatus(watched, deps.run())
       const { disk, backups, started_ms } = status
       const newestMs = all.at(-1)?.madeMs ?? null
+      const newestScheduledMs = all.findLast(({ kind }) => kind === 'scheduled')?.madeMs ?? null
       return {
         ...status,
         waiting,
         backups: { ...backups, keep: deps.backupKeep, newest_ms: newestMs },
         checks: [
           ...(disk === null ? [] : [checkDisk(disk)]),
-          checkBackups({ backups, started_ms }, newestMs, deps.now()),
+          checkBackups({ backups, started_ms }, newestScheduledMs, deps.now()),
           ...checkServer({ ...status, files, untrusted_proxy }),
         ],
       }
