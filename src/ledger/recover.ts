@@ -8,7 +8,6 @@ import { join } from 'node:path'
 import type { Log } from '../log.ts'
 import type { Leases, LedgerStore } from '../store/ledger-store.ts'
 import { listJournal, readSegment, setAside } from './journal-file.ts'
-import { LEASE_MS } from './lease.ts'
 
 const SLICE = 1_000
 
@@ -46,7 +45,8 @@ export async function recover({ store, leases, dataFolder, instance, nowMs, log 
     }
     replayed += records.length
   }
-  leases.begin(instance, { fromMs: nowMs, untilMs: nowMs + LEASE_MS }, true)
+  // Whether it lives is told by the lock that it holds, and not by a time that it would have to write again and again.
+  leases.begin(instance, { fromMs: nowMs, untilMs: Number.MAX_SAFE_INTEGER }, true)
   const abandoned = await store.abandonGone(nowMs)
   // A segment goes only once what it held has reached the database itself.
   if (segments.length === 0 || !(await store.checkpoint())) return { replayed, abandoned, kept: segments }

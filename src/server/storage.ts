@@ -10,7 +10,6 @@ import type { ServeConfig } from '../config.ts'
 import { LATEST_MS } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { createJournal } from '../ledger/journal.ts'
-import { keepLease } from '../ledger/lease.ts'
 import { createLedger } from '../ledger/ledger.ts'
 import { findLost, openMark } from '../ledger/mark.ts'
 import { recover } from '../ledger/recover.ts'
@@ -59,8 +58,6 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
     /** From here on nothing waits within the store: the event loop would wait with it. */
     openLedger({ durability, maxJournalBytes, keepMs, auditMs, diskBytes }: LedgerConfig) {
       store.begin()
-      const lease = keepLease(leases, instance, now)
-      cleanup.defer(() => lease.stop())
       const journal = createJournal({
         folder: join(dataFolder, 'journal'),
         instance,

@@ -27,7 +27,10 @@ export interface LedgerStore extends LedgerWriter {
   checkpoint(): Promise<boolean>
 }
 
-/** Runs of servers: what one has open in the ledger is its own for as long as its lease runs, and nobody else gives it up. */
+/**
+ * Runs of servers: what one has open in the ledger is its own for as long as its lease runs, and nobody else gives it up. One that is
+ * alone holds it without end, until the next is alone; those that share a store each renew theirs.
+ */
 export interface Leases {
   /**
    * Begins a run, which holds its lease until `untilMs`. Throws a StoreRefusal.

@@ -54,6 +54,8 @@ test('every segment is replayed, whoever wrote it, and what no settle ends is gi
   expect(await start()).toEqual({ replayed: 4, abandoned: 1, kept: [] })
   expect(statusesOf(folder.database)).toEqual({ [settled.id]: 'ok', [open.id]: 'abandoned', [fresh.id]: 'open' })
   expect(listSegments(folder.journal)).toEqual([])
+  // Its lease lasts for as long as it runs, without a word from it.
+  expect(createLedgerWriter(folder.database).abandonGone(Number.MAX_SAFE_INTEGER - 1)).toBe(0)
 })
 
 test('a request that was killed costs what its calls came to as far as that is on record, and else what they had reserved', async () => {

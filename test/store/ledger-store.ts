@@ -75,6 +75,9 @@ export function testLedgerStore(name: string, open: () => LedgerParts): void {
       const rejected = await parts.writer.apply([settling(toSettled(good)), settling(bad)])
       expect(rejected.map(({ record }) => record)).toEqual([settling(bad)])
       expect([reader.count(), parts.audit.has(good.id), parts.audit.has(bad.id)]).toEqual([1, true, false])
+      expect(parts.audit.cells(HOUR)).toEqual([
+        expect.objectContaining({ requests: 1, orphan: false, differences: [] }),
+      ])
     })
 
     const ofKey = (fromMs: number) => reader.spent({ kind: 'key', id: 'key-a' }, since(fromMs))
