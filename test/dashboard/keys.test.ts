@@ -124,6 +124,9 @@ describe('what is typed', () => {
     expect(toPatch({ ...toValues(noted), metadata: 'owner=bob' }, noted, NOW)).toEqual({
       metadata: { owner: 'bob', cost: null },
     })
+    const untypable = key({ metadata: { text: 'two\nlines' }, rpm: 1_000_000_000 })
+    expect(toPatch({ ...toValues(untypable), name: 'bob' }, untypable, NOW)).toEqual({ name: 'bob' })
+    expect(toPatch({ ...toValues(untypable), metadata: '' }, untypable, NOW)).toEqual({ metadata: { text: null } })
   })
 
   test.each([

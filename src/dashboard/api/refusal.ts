@@ -21,7 +21,7 @@ export function readRefusal(answer: unknown, status: number): Refusal {
   const { message, kind, code, field } = asObject(asObject(answer)?.error) ?? {}
   if (typeof message === 'string')
     return new Refusal(message, String(kind ?? code), typeof field === 'string' ? field : null)
-  if (status >= 500 && status !== 503)
-    return new Refusal(`Something on the way to the server failed (${status}).`, 'failed')
-  return UNREACHABLE()
+  // A proxy says 503 while the server behind it starts; nobody says 0.
+  if (status === 0 || status === 503) return UNREACHABLE()
+  return new Refusal(`Something on the way to the server failed (${status}).`, 'failed')
 }

@@ -62,7 +62,7 @@ const INPUTS: Readonly<Record<Kind, (props: InputProps) => ComponentChildren>> =
   ),
 }
 
-/** What is folded until something stands in it. */
+/** What is folded where nothing stands in it. */
 const FOLDED: readonly Kind[] = ['scope', 'ranges', 'metadata']
 
 interface FieldsProps<Changes> {
@@ -86,6 +86,8 @@ export function SettableFields<Changes>({ form, of: fields, empty, most = {}, ke
   const open = inputs.filter(({ kind }) => !FOLDED.includes(kind))
   const folded = inputs.filter(({ kind }) => FOLDED.includes(kind))
   const at = open.findIndex(({ isOfBudget }) => isOfBudget)
+  // As it was when the form was opened: what is erased does not fold away from under whoever types.
+  const [isOpen] = useState(() => folded.some(({ column }) => form.values.value[column] !== empty[column]))
   const others = (some: typeof inputs) => some.filter(({ isOfBudget }) => !isOfBudget).map(({ input }) => input)
   return (
     <>
@@ -96,7 +98,7 @@ export function SettableFields<Changes>({ form, of: fields, empty, most = {}, ke
         <RateFields form={form} most={most} />
       </fieldset>
       {others(open.slice(at))}
-      <details open={folded.some(({ column }) => form.values.value[column] !== empty[column])}>
+      <details open={isOpen}>
         <summary>Where it may be used, and notes</summary>
         <div class="form">{others(folded)}</div>
       </details>

@@ -162,22 +162,24 @@ function toForm<Changes extends object, Document extends Columns>(fields: Fields
   const type = (of: Columns): Values =>
     Object.assign({}, ...typings.map(({ type, column, byDefault }) => type({ [column]: byDefault, ...of }, column)))
   /** @param isOwn of a member's own, of whom less is said. Throws a Refusal that names the field for what cannot be read. */
-  const toBody = (values: Values, nowMs: number, isOwn = false): Body<Changes> & { name: string } =>
+  const read = (some: typeof typings, values: Values, nowMs: number, isOwn: boolean): Body<Changes> =>
     Object.assign(
-      { name: '' },
-      ...typings.flatMap(({ read, column, isForEditors }) =>
-        isOwn && isForEditors ? [] : read(values, column, nowMs),
-      ),
+      {},
+      ...some.flatMap(({ read, column, isForEditors }) => (isOwn && isForEditors ? [] : read(values, column, nowMs))),
     )
   return {
     empty: type({}),
     toValues: (of: Document) => type(of),
-    toBody,
-    /** What is said otherwise than it is: the rest may be somebody else's by now. */
+    toBody: (values: Values, nowMs: number, isOwn = false): Body<Changes> & { name: string } =>
+      Object.assign({ name: '' }, read(typings, values, nowMs, isOwn)),
+    /** What is said otherwise than it is: the rest may be somebody else's by now, or nothing that could be typed, as a note of two lines. */
     toPatch(values: Values, before: Document, nowMs: number, isOwn = false): Body<Changes> {
-      const was: Columns = toBody(type(before), nowMs, isOwn)
-      const changed = toChangedFields<Columns>(toBody(values, nowMs, isOwn), was)
-      const notes = typings.filter(({ kind, column }) => kind === 'metadata' && column in changed)
+      const typed = typings.filter(({ type, column }) =>
+        Object.entries(type(before, column)).some(([name, text]) => values[name] !== text),
+      )
+      const was: Columns = { ...before, team: before.team_id }
+      const changed = toChangedFields<Columns>(read(typed, values, nowMs, isOwn), was)
+      const notes = typed.filter(({ kind, column }) => kind === 'metadata' && column in changed)
       return Object.assign(
         changed,
         ...notes.map(({ column }) => ({ [column]: withRemoved(changed[column], was[column]) })),
