@@ -15,6 +15,7 @@ import {
   findServer,
   ORIGIN,
   type ServerLookup,
+  toPart,
   toRefusal,
   whyUnasked,
 } from './control-client.ts'
@@ -78,7 +79,7 @@ export async function withAdmin<T>(
     )
   io.stderr(`note: ${versions}. Restart it with this version.\n`)
   try {
-    return await work(createSocketClient(dataFolder, found))
+    return await work(withoutOperator(createSocketClient(dataFolder, found)))
   } catch (error) {
     if (!(error instanceof CommandError) || error.kind !== 'unknown_path') throw error
     return withOwnAdmin(io, found, readonly, work)
@@ -96,7 +97,7 @@ export async function readReport<T>(io: Context, ask: (admin: AdminClient) => Pr
 }
 
 /** As a part of a path. */
-export const idOf = (which: string) => ({ id: encodeURIComponent(which) })
+export const idOf = (which: string) => ({ id: toPart(which) })
 
 /** The answer. Throws a CommandError that has the error of the API and says what to do. */
 export async function answerOf<T>(asking: Promise<Answer<T>>): Promise<T> {
@@ -130,6 +131,14 @@ function createSocketClient(dataFolder: string, found: ServerLookup): AdminClien
   }
   return toClient(send, found, behind)
 }
+
+/** For a server of another version: what it takes of the operator is of its own version, and not checked. A plan may be a change there. */
+const withoutOperator = (client: AdminClient): AdminClient => ({
+  ...client,
+  get operator(): never {
+    throw new CommandError('unknown_path', 'The server is of another version.')
+  },
+})
 
 /** The same without a server. */
 const withOwnAdmin = <T>(

@@ -8,7 +8,7 @@ import type { ServerStatus } from '../domain/model-server.ts'
 import { type Flushed, type Status, socketPath } from '../server/protocol.ts'
 import { isServed } from '../store/data-folder.ts'
 import type { VaultState } from '../store/vault.ts'
-import { CommandError, toRefused } from './command-error.ts'
+import { CommandError, toRefused, usageError } from './command-error.ts'
 import { type Io, version } from './io.ts'
 
 /** Its name is nobody's: requests go over the socket, or nowhere. */
@@ -32,6 +32,12 @@ export type ServerLookup =
   | { kind: 'server'; status: Status }
   | { kind: 'none' }
   | { kind: 'silent'; why: string; holdsLock: boolean; isAbsent: boolean }
+
+/** A name or an ID as a part of a path. Throws for what a URL would leave out (RFC 3986, section 5.2.4): the path would be another one. */
+export function toPart(which: string): string {
+  if (/^\.{0,2}$/.test(which)) throw usageError(`'${which}' can't be a name or an ID.`)
+  return encodeURIComponent(which)
+}
 
 /** Sends a request over the socket. Rejects where nobody answers; `whyUnasked` says why. */
 export const askSocket = (dataFolder: string, path: string, init: RequestInit = {}): Promise<Response> =>
@@ -130,7 +136,7 @@ export type Drive = 'start' | 'stop' | 'stop now'
 export const driveServer = (dataFolder: string, id: string, what: Drive) =>
   order<ServerStatus>(
     dataFolder,
-    `/upstreams/${encodeURIComponent(id)}/${what === 'stop now' ? 'stop?now=true' : what}`,
+    `/upstreams/${toPart(id)}/${what === 'stop now' ? 'stop?now=true' : what}`,
     POST,
     DRIVE_MS,
   )

@@ -88,6 +88,34 @@ test('beside a server that has no admin API on its socket, what only reads goes 
   expect([code, stdout]).toEqual([0, expect.stringContaining('before')])
 })
 
+test('a plan is made here beside a server of another version, which might take it for a change', async () => {
+  await bench.run('catalog', 'apply')
+  const asked: string[] = []
+  const other = toStatus({ version: '9.9.9' })
+  serve((path) => {
+    asked.push(path)
+    return Response.json(path === '/status' ? other : {})
+  })
+  const { code, stdout } = await bench.run('catalog', 'plan')
+  expect([code, stdout]).toEqual([0, expect.stringContaining('the database says the same')])
+  expect(asked).toEqual(['/status'])
+})
+
+test.each([
+  'keys show',
+  'keys revoke',
+  'upstreams edit --disable',
+  'upstreams start',
+  'models remove',
+  'requests show',
+])('%s asks for no other path where what is named would be left out of its own', async (words) => {
+  end = pretendServer(folder, toStatus())
+  for (const which of ['', '.', '..']) {
+    const { code, stderr } = await bench.run(...words.split(' '), which)
+    expect([code, stderr]).toEqual([2, `error: '${which}' can't be a name or an ID.\n`])
+  }
+})
+
 test('a change beside a server that cannot be asked is refused, and nothing is changed', async () => {
   serveJson('ok')
   const { code, stderr } = await bench.run('admin', 'token', 'create', 'ci')

@@ -20,7 +20,7 @@ import { storeAt, toStoreUrl } from '../../store/open.ts'
 import { answerOf, withAdmin } from '../admin-client.ts'
 import { toWriteLines } from '../catalog-changes.ts'
 import { CommandError, usageError } from '../command-error.ts'
-import { findServer } from '../control-client.ts'
+import { findServer, toPart } from '../control-client.ts'
 import { type Context, printJson, toFactLines, toPrintable } from '../io.ts'
 import { type LocalModel, type ModelFlags, toGibibytes, toLocalModel } from './local-model.ts'
 
@@ -242,7 +242,7 @@ async function deleteRows(slug: string, found: DeclaredThere | null, plan: boole
   if (found !== null && !storeAt(toStoreUrl(io.dataFolder)).exists()) return null
   try {
     return await withAdmin(io, { readonly: plan }, ({ operator }) =>
-      answerOf(operator.models({ slug: encodeURIComponent(slug) }).delete({ plan })),
+      answerOf(operator.models({ slug: toPart(slug) }).delete({ plan })),
     )
   } catch (error) {
     if (found !== null && error instanceof CommandError && error.kind === 'model_not_found') return null

@@ -15,7 +15,7 @@ import { type Status, socketPath } from '../../server/protocol.ts'
 import { type AdminClient, answerOf, withAdmin } from '../admin-client.ts'
 import { type AskedServer, fetchFrom, listOffers, readAnswer, toCheapest } from '../ask.ts'
 import { CommandError, usageError } from '../command-error.ts'
-import { type Drive, driveServer, findServer, noteServer, type ServerLookup } from '../control-client.ts'
+import { type Drive, driveServer, findServer, noteServer, type ServerLookup, toPart } from '../control-client.ts'
 import { type Context, printJson, toDescribedTable, toExamples, toPrintable } from '../io.ts'
 import { collect } from '../values.ts'
 import type { AddFlags, DiscoverFlags, EditFlags } from './add.ts'
@@ -282,7 +282,7 @@ async function call(ids: readonly string[], model: string | undefined, io: Conte
 }
 
 async function callOne(id: string, wanted: string | undefined, io: Context): Promise<Called> {
-  const base = `http://localhost/system/upstreams/${encodeURIComponent(id)}/v1`
+  const base = `http://localhost/system/upstreams/${toPart(id)}/v1`
   const server: AskedServer = { base, unix: socketPath(io.dataFolder), key: null, keyFrom: '--key' }
   const startedMs = performance.now()
   const failed = (reason: string, model: string | null): Called => {
