@@ -10,6 +10,7 @@ import { isBuiltIn } from '../../domain/dialects.ts'
 import { toOidcSettings } from '../../identity/oidc.ts'
 import { createFirstKey } from '../../keys/service.ts'
 import { createLog, type Log, traceOf } from '../../log.ts'
+import { findLocalServers } from '../../server/outward/questions.ts'
 import { type Server, startServer } from '../../server/server.ts'
 import { storeAt, toStoreUrl } from '../../store/open.ts'
 import { type Context, printJson, version } from '../io.ts'
@@ -98,10 +99,15 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
   }
 
   // Nobody waits for it: it adds to a server that serves.
-  if (isDiscovering && served.isFirst() && !hasOwnUpstreams(server))
-    void import('../upstreams/add.ts').then(({ enableAtStart }) => enableAtStart(io, log))
+  if (isDiscovering && served.isFirst() && !hasOwnUpstreams(server)) void addLocalServers(io, log)
 
   await stopped
+}
+
+/** Where there is none, nothing of the admin API is loaded. */
+async function addLocalServers(io: Context, log: Log): Promise<void> {
+  const found = await findLocalServers()
+  if (found.length > 0) await (await import('../upstreams/add.ts')).enableAtStart(io, log)
 }
 
 /** Whether somebody has declared or added one: the demo is built in. */
