@@ -3,7 +3,10 @@
  * bodies are read.
  */
 
+import { Kind } from '@sinclair/typebox'
+import type { ValueError } from '@sinclair/typebox/errors'
 import { ValidationError } from 'elysia'
+import { explain } from '../domain/explain.ts'
 import { type JsonLimits, JsonScan } from '../domain/json-text.ts'
 import { ServiceError, type ServiceFailure } from '../domain/service-error.ts'
 import { NoRoute } from '../http/instance.ts'
@@ -110,7 +113,13 @@ function toSentence({ type, all }: ValidationError): [message: string, more: { f
   // What was sent may be a secret, or long.
   const [problem] = said.split(' but found: ')
   const where = field === '' ? `The ${type}` : `The field ${field}`
-  return [`${where} is invalid: ${problem}.`, { field }]
+  return [`${where} is invalid: ${(first && 'schema' in first && toReason(first)) || `${problem}.`}`, { field }]
+}
+
+/** Of a value that may be one of several, and of one beyond a bound, what it should be; null for all else. */
+function toReason({ schema, value }: ValueError): string | null {
+  const isKnown = value !== undefined && schema[Kind] !== 'Object' && schema[Kind] !== 'String'
+  return isKnown ? (explain(schema, value)[0]?.message ?? null) : null
 }
 
 const isParseError = (error: unknown) =>

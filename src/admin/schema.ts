@@ -2,6 +2,7 @@
 import { Kind, type SchemaOptions, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { t } from 'elysia'
 import { byHand } from '../catalog/fields.ts'
+import { toAlternatives } from '../domain/explain.ts'
 
 /** An object of these fields and no others. */
 export const exactly = <Fields extends TProperties>(fields: Fields, options: SchemaOptions = {}) =>
@@ -39,9 +40,16 @@ export const toHandFields = (of: { properties: TProperties }): TProperties =>
   Object.fromEntries(
     byHand(of).map(([field, shape, none]) => {
       const plain: TSchema = shape[Kind] === 'Array' ? { ...shape, items: toPlain(shape.items) } : shape
-      return [field, none === null ? Type.Optional(plain) : orNone(plain, `${shape.description} null: ${none}.`)]
+      const { description, ...undescribed } = plain
+      return [
+        field,
+        none === null ? Type.Optional(plain) : orNone(undescribed as TSchema, `${description} null: ${none}.`),
+      ]
     }),
   )
 
+/** TypeBox does not check the words of a text: they are for the API description. */
 const toPlain = (item: TSchema) =>
-  item[Kind] === 'Object' ? Type.Record(Type.String(), Type.Unknown()) : Type.String()
+  item[Kind] === 'Object'
+    ? Type.Record(Type.String(), Type.Unknown())
+    : Type.String({ enum: toAlternatives(item).map((word) => word.const) })

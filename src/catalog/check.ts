@@ -274,7 +274,7 @@ export function toIssue({ segments, code, message, path }: Problem, schema: TSch
     return { segments, message: `there is no such field${closest(name, fieldsAt(parent, schema))}.` }
   }
   if (code === 'missing_required_parameter') return { segments: parent, message: `${name} is missing.` }
-  if (code === 'invalid_type' && segments.includes('pricing') && name !== 'pricing')
+  if (code === 'invalid_type' && segments.includes('pricing') && name !== 'pricing' && !CONDITIONS.has(name))
     return { segments, message: `${strip(message, path)} Write a price in quotes, such as "0.00000015".` }
   return { segments, message: strip(message, path) }
 }

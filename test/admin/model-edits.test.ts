@@ -291,3 +291,20 @@ test('viewers change nothing, not even to see a plan', async () => {
   ] as const)
     expect((await viewer.ask(method, path, { body: {} })).body.error.kind).toBe('role_too_small')
 })
+
+test.each([
+  [{ thinking: 'x' }, "Invalid value: 'x'. Supported values are: 'adaptive', 'budget', and 'none'."],
+  [{ efforts: [] }, 'Invalid: empty array. Expected an array with minimum length 1, but got an empty array instead.'],
+  [{ weight: 0 }, 'Invalid: integer below minimum value. Expected a value >= 1, but got 0 instead.'],
+  [{ sampling: 'no' }, 'Invalid type: expected a boolean, but got a string instead.'],
+])('%j is refused by what it should be', async (body, why) => {
+  const [field] = Object.keys(body)
+  const { status, body: answer } = await ask('PUT', `${LARGE}/routes/paid/large`, body)
+  expect([status, answer.error.message]).toEqual([400, `The field ${field} is invalid: ${why}`])
+})
+
+test('a decimal number of tokens is told apart from a price', async () => {
+  const pricing = [...DEARER, { ...DEARER[0], min_prompt_tokens: 1.5 }]
+  const { body } = await ask('PATCH', LARGE, { pricing })
+  expect(body.error.message).toEndWith('expected an integer, but got a decimal number instead.')
+})

@@ -98,6 +98,18 @@ test.each([
   }
 })
 
+test('a field that is set by hand says which words it takes, and what null means', async () => {
+  const { paths } = await read()
+  const { content } = paths['/admin/api/models/{slug}/routes/{upstream}/{upstream_model}'].put.requestBody
+  const { efforts, context_length, thinking } = content['application/json'].schema.properties
+  expect(efforts.items.enum).toContain('xhigh')
+  expect([efforts, thinking].map(({ description }) => description)).toEqual([
+    'The efforts that it knows. null: nothing is said of it.',
+    'How its model thinks there: by an effort, by a number of tokens, or not. null: nothing is said of it.',
+  ])
+  expect(context_length.description).toEndWith('at most. null: as its model.')
+})
+
 test('a path that is written out is not taken for the parameter of another one', async () => {
   const viewer = await fixture.signIn('viewer')
   expect((await viewer.ask('GET', '/passkeys/options')).headers.get('allow')).toBe('POST')
