@@ -47,3 +47,21 @@ test('whatever is said, and however it comes in pieces', () => {
   }
   expect(quick).toBeGreaterThan(30)
 })
+
+const FAILURE = { code: 'server_error', message: 'It broke.' }
+test.each([
+  [
+    'an event that is named beside its data',
+    `event: response.failed\ndata: ${JSON.stringify({ response: { status: 'failed', error: FAILURE } })}\n\n`,
+  ],
+  ['an event that names itself', toFrame({ type: 'response.failed', ...{ response: { error: FAILURE } } })],
+])('%s ends a response in failure', (_, text) => {
+  if (!lane) throw new Error('it has no lane')
+  const last = readWhole(lane.decoder(expected), text).find(({ kind }) => kind === 'failure')
+  expect(last).toMatchObject({ error: { message: expect.stringContaining('It broke.') } })
+})
+
+test('an error of a type, without an envelope, is one in a 200 too', () => {
+  const bare = { type: 'rate_limit_error', message: 'Slow down.' }
+  expect(() => lane?.whole(bare, expected)).toThrow('Slow down.')
+})

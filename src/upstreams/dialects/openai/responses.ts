@@ -115,9 +115,11 @@ const IN_PAGE: ReadonlySet<unknown> = new Set(['open_page', 'find_in_page'])
 const responseErrors: ErrorReader = {
   find(answer) {
     const { type, error, status, output } = answer
-    if (type === 'response.failed') return toBareError(asObject(answer.response) ?? answer)
+    const response = asObject(answer.response)
+    // Some name an event beside its data alone.
+    if (type === 'response.failed' || response?.status === 'failed') return toBareError(response ?? answer)
     if (type === 'error' || error || status === 'failed') return toBareError(answer)
-    return type === undefined && !Array.isArray(output) ? openAiErrors.find(answer) : null
+    return Array.isArray(output) || asText(type).startsWith('response.') ? null : openAiErrors.find(answer)
   },
   read: openAiErrors.read,
 }
