@@ -82,7 +82,8 @@ export function editModel(store: ConfigStore, name: string, changes: ModelChange
     const price = pricing && withPrice(before, pricing, { model: slug, upstream: null }, by.nowMs)
     const own = layers.models.find((entry) => entry.slug === slug && entry.origin === 'admin')
     const entry = { slug, ...own, ...given, ...price?.fields, origin: 'admin' as const, updatedMs: by.nowMs }
-    requireModel({ ...before, ...entry }, rows)
+    // What was set by hand earlier, a file may have narrowed since.
+    requireModel({ ...before, ...given, ...price?.fields }, rows)
     const after = toState(withEntry(layers, 'models', entry))
     const row = findModel({ ...after.rows, aliases: [] }, slug)
     return isSame(before, row) ? { layers } : { layers: after.layers, prices: price?.rows ?? [] }
@@ -172,7 +173,8 @@ export function setRoute(store: ConfigStore, id: RouteId, changes: RouteChanges,
     findUpstream(rows, id.upstream)
     const key = { ...id, model: model.slug }
     const before = rows.routes.find((route) => isRoute(route, key))
-    requireRow(by, 'routes', before ?? { ...PLAIN, ...key })
+    const counting = before ?? { ...PLAIN, ...key }
+    requireRow(by, 'routes', counting)
     const { pricing, options = {}, ...given } = toDefined(changes)
     const of = { model: model.slug, upstream: id.upstream }
     const price = pricing ? withPrice(before, pricing, of, by.nowMs) : null
@@ -180,9 +182,9 @@ export function setRoute(store: ConfigStore, id: RouteId, changes: RouteChanges,
     const own = layers.routes.find((entry) => entry.origin === 'admin' && isRoute(entry, key))
     // What was set by hand of a route that is gone since makes none.
     const known: EntryOf<'routes'> = before ? (own ?? { ...key, origin: 'admin' }) : { ...PLAIN, ...key }
-    const entry = { ...known, ...given, ...free, ...price?.fields, ...toOptions(known, options) }
-    const said = { ...(before ?? PLAIN), ...entry, options: toChanged(before?.options ?? {}, toDefined(options)) }
-    requireRoute(said, model, rows)
+    const fields = { ...given, ...free, ...price?.fields }
+    const entry = { ...known, ...fields, ...toOptions(known, options) }
+    requireRoute({ ...counting, ...fields, options: toChanged(counting.options, toDefined(options)) }, model, rows)
     const after = toState(withEntry(layers, 'routes', entry))
     const row = after.rows.routes.find((route) => isRoute(route, key))
     if (!row) throw new Error('a route that was set is there')

@@ -308,3 +308,18 @@ test('a decimal number of tokens is told apart from a price', async () => {
   const { body } = await ask('PATCH', LARGE, { pricing })
   expect(body.error.message).toEndWith('expected an integer, but got a decimal number instead.')
 })
+
+test('what a file has narrowed since it was set by hand is in the way of no other change', async () => {
+  await ask('PATCH', LARGE, { max_output_length: 8000 })
+  await ask('PUT', `${LARGE}/routes/paid/large`, { context_length: 8000 })
+  await applyText(fixture, FILE.replaceAll('context_length: 8192', 'context_length: 4096'))
+  expect((await ask('PUT', `${LARGE}/routes/paid/large`, { weight: 2 })).body.model.routes[0].weight).toBe(2)
+  expect((await ask('PATCH', LARGE, { enabled: false })).body.model.enabled).toBe(false)
+  expect((await ask('PATCH', LARGE, { max_output_length: 4097 })).status).toBe(400)
+  // It counts again once there is room for it.
+  await applyText(fixture, FILE)
+  expect((await ask('GET', LARGE)).body).toMatchObject({
+    ...{ enabled: false, max_output_length: 8000 },
+    routes: [{ weight: 2, context_length: 8000 }],
+  })
+})
