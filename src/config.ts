@@ -255,8 +255,7 @@ export const SETTINGS = {
   }),
   /** Null: whatever suits the place that the log goes to. */
   logLevel: setting<LogLevel | null>('log-level', 'Server', '<level>', null, {
-    description: 'Log level: info, warn, or error',
-    defaultText: 'info; on a terminal, warn',
+    description: 'Log level: info, warn, or error; none: warn on a terminal, info elsewhere',
     none: null,
     read: oneOf(['info', 'warn', 'error'] as const),
     expected: 'info, warn or error',

@@ -17,7 +17,7 @@ function toOption({ name, argument, byDefault, isList, ...setting }: SettingDefi
   const notes = [isList && 'repeatable', argument && `default ${setting.defaultText ?? byDefault ?? 'none'}`]
   const note = notes.filter(Boolean).join('; ')
   const flag = argument === null ? `--${isOff ? 'no-' : ''}${name}` : `--${name} ${argument}`
-  const option = new Option(flag, `${isOff ? 'disable: ' : ''}${what}${note && ` (${note})`}`)
+  const option = new Option(flag, `${isOff ? 'disable the ' : ''}${what}${note && ` (${note})`}`)
   return isList ? option.argParser(toList) : option
 }
 
