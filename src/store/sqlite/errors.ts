@@ -27,6 +27,8 @@ const NO_SUCH = /^no such (table|column)|has no column named/
 export function toDatabaseTrouble(path: string, error: unknown): unknown {
   const code = codeOf(error)
   const said = messageOf(error)
+  // Room is all that is missing.
+  if (reasonOfCode(code) === 'full') return error
   const what = UNUSABLE.find(([pattern]) => pattern.test(code))?.[1]
   if (what) return new ServiceError({ kind: 'database_unusable', path }, `${path} ${what} (${said}).`)
   if (code.startsWith('SQLITE_') && NO_SUCH.test(said))

@@ -4,6 +4,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { prepareDataFolder, requireReadable } from '../../../src/store/data-folder.ts'
+import { toDatabaseTrouble } from '../../../src/store/sqlite/errors.ts'
 
 let parent: string
 beforeEach(() => {
@@ -54,4 +55,11 @@ test("another user's folder is named as one, and so is a file", () => {
   writeFileSync(join(parent, 'file'), '')
   expect(() => requireReadable(join(parent, 'file'))).toThrow(`${join(parent, 'file')} is a file.`)
   expect(() => requireReadable(join(parent, 'none'))).not.toThrow()
+})
+
+test('a database that found no room on its disk is not called damaged', () => {
+  const full = Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_SHMSIZE' })
+  expect(toDatabaseTrouble('tollgate.db', full)).toBe(full)
+  const unread = Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_READ' })
+  expect(String(toDatabaseTrouble('tollgate.db', unread))).toContain('cannot be read or written')
 })
