@@ -30,10 +30,12 @@ import type { Principal } from '../identity/principal.ts'
 import { readActorNames } from '../keys/audit-log.ts'
 import { mergeLayers, NO_LAYERS, type UpstreamEntry } from '../store/catalog-layers.ts'
 import { access, isOperator } from './access.ts'
-import { actors } from './changes.ts'
+import { actors, takeIn } from './changes.ts'
 import type { AdminDeps } from './deps.ts'
 import { exactly, PlanQuery } from './schema.ts'
 
+/** A command exports a catalog of any size. */
+const COMMAND_MS = 120_000
 /** Of a catalogue's text. Three thousand models are as long. */
 const MOST_CHARS = 1024 ** 2
 
@@ -112,7 +114,8 @@ export function catalogController(deps: AdminDeps) {
     .get(
       '/catalog',
       async ({ principal }) => {
-        const { text, document, leftOut, sealed } = await catalogFiles.export(await readExport(store), principal.id)
+        const [of, limitMs] = [await readExport(store), isOperator(principal) ? COMMAND_MS : undefined]
+        const { text, document, leftOut, sealed } = await catalogFiles.export(of, principal.id, limitMs)
         return { yaml: text, document, left_out: leftOut, sealed }
       },
       {
@@ -140,7 +143,7 @@ export function catalogController(deps: AdminDeps) {
       async ({ request, principal, body }) => {
         const { catalog, options } = await read(principal, request, body)
         const applied = await applyCatalog(store, catalog, options)
-        await serving.refresh()
+        await takeIn(serving)
         return toAppliedDocument(applied, ORIGIN)
       },
       {
@@ -189,7 +192,7 @@ export function catalogController(deps: AdminDeps) {
         const { upstreams } = kept?.layers ?? NO_LAYERS
         const permit = await permitFor(principal, upstreams)
         const done = await revertCatalog(store, number, { ...by(principal, request), isPlan: plan }, permit)
-        if (!plan) await serving.refresh()
+        if (!plan) await takeIn(serving)
         return toRevertDocument(done, number, plan)
       },
       {
@@ -274,7 +277,7 @@ export function changesByHand({ serving, ...deps }: Pick<AdminDeps, 'serving' | 
     work: (by: EditBy) => Promise<Made>,
   ) => {
     const edited = await work({ ...by(principal, request), isPlan })
-    if (!isPlan) await serving.refresh()
+    if (!isPlan) await takeIn(serving)
     return { planned: isPlan, ...toEditDocument(edited) }
   }
 }

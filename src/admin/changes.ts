@@ -63,11 +63,13 @@ export class ChangeRate {
   }
 }
 
+/** Has requests go by what was just changed. What cannot be read now is taken in as soon as it can, and the log has why. */
+export const takeIn = (serving: AdminDeps['serving']): Promise<void> => serving.refresh().catch(() => {})
+
 /** A hook of controllers whose changes requests go by. */
 export const inForce =
   ({ serving }: Pick<AdminDeps, 'serving'>) =>
   async ({ request }: { request: Request }): Promise<void> => {
     if (request.method === 'GET') return
-    // What cannot be read now is taken in as soon as it can, and the log has why.
-    await serving.refresh().catch(() => {})
+    await takeIn(serving)
   }

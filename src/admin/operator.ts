@@ -16,6 +16,7 @@ import { toFoundDocument } from '../documents/upstream.ts'
 import { resetAdmin } from '../identity/admins.ts'
 import { OPERATOR } from './access.ts'
 import { changesByHand, refreshesOfFacts } from './catalog.ts'
+import { takeIn } from './changes.ts'
 import type { AdminDeps } from './deps.ts'
 import { changesOfUpstreams } from './upstreams.ts'
 
@@ -65,7 +66,7 @@ export function operatorController(deps: AdminDeps) {
       async ({ body: { catalog, ...options } }) => {
         const by: EditBy = { actor: OPERATOR.id, nowMs: now() }
         const applied = await applyCatalog(store, catalog, { ...options, ...by })
-        if (!options.isPlan) await serving.refresh()
+        if (!options.isPlan) await takeIn(serving)
         return applied
       },
       takes<{ catalog: Catalog } & Omit<ApplyOptions, keyof Omit<EditBy, 'isPlan'> | 'permit'>>(),

@@ -12,8 +12,8 @@ import type { FactsText, FileReply, FileRequest } from './file-worker.ts'
 export interface FileThread {
   /** As `parseCatalog`, and `catalog_not_read` where that takes too long. At most 100 problems are told. */
   parse(text: string, options: ParseOptions, owner: string): Promise<ParsedCatalog>
-  /** As `exportCatalog`. */
-  export(of: ToExport, owner: string): Promise<Exported>
+  /** As `exportCatalog`, which may take so long. */
+  export(of: ToExport, owner: string, limitMs?: number): Promise<Exported>
   /** As `parseFacts`, of some providers alone. Throws `facts_unusable`, and `catalog_not_read` as above. */
   facts(list: FactsText, owner: string): Promise<FactsFile>
   close(): void
@@ -27,9 +27,9 @@ export interface FileThreadOptions {
 
 const MOST_WAITING = 4
 
-export function createFileThread({ idleMs = 30_000, limitMs = 10_000 }: FileThreadOptions = {}): FileThread {
+export function createFileThread({ idleMs = 30_000, limitMs: usualMs = 10_000 }: FileThreadOptions = {}): FileThread {
   const thread = createThread<FileRequest, FileReply>('catalog/file-worker', { idleMs })
-  const ask = async (request: FileRequest, owner: string): Promise<FileReply> => {
+  const ask = async (request: FileRequest, owner: string, limitMs = usualMs): Promise<FileReply> => {
     const reply = await thread.ask(request, { owner, limitMs, maxWaiting: MOST_WAITING })
     if (reply === 'limit') throw notRead(`it takes longer than ${limitMs / 1_000} s. Make it smaller`)
     if (typeof reply === 'string') throw notRead('others of yours are being read, or the server stops. Try again')
@@ -43,8 +43,8 @@ export function createFileThread({ idleMs = 30_000, limitMs = 10_000 }: FileThre
       if (reply.kind !== 'parsed') throw new Error('the thread has answered another question')
       return reply.parsed
     },
-    async export(of, owner) {
-      const reply = await ask({ kind: 'export', of }, owner)
+    async export(of, owner, limitMs) {
+      const reply = await ask({ kind: 'export', of }, owner, limitMs)
       if (reply.kind !== 'exported') throw new Error('the thread has answered another question')
       return reply.exported
     },

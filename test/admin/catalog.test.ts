@@ -36,6 +36,15 @@ test('what is exported says what the database says, and is applied without a cha
   }
 })
 
+test('a change that was made is told of, though what it changes cannot be read yet', async () => {
+  fixture.serving.refresh = async () => {
+    throw new Error('cannot be read')
+  }
+  const applied = await editor.ask('POST', '/catalog/apply', { body: { yaml: OTHER } })
+  expect(applied.body).toMatchObject({ version: 2, updated: 1 })
+  expect((await editor.ask('POST', '/catalog/revert', { body: { number: 1 } })).body).toMatchObject({ version: 3 })
+})
+
 test('a change is planned, applied, held by the server at once, on record, and reverted', async () => {
   const planned = (await editor.ask('POST', '/catalog/plan', { body: { yaml: OTHER } })).body
   expect(planned).toMatchObject({

@@ -23,6 +23,13 @@ test('a text that takes too long is given up, and the next one is read', async (
   expect((await thread.parse(SMALL, OPTIONS, 'ben')).catalog.upstreams).toMatchObject([{ id: 'u' }])
 })
 
+test('an export may be given longer than a text', async () => {
+  thread = createFileThread({ limitMs: 1 })
+  const of = { rows: { upstreams: [], models: [], routes: [], aliases: [] }, sealed: [], unseen: [] }
+  await expect(thread.export(of, 'ann')).rejects.toMatchObject({ failure: { kind: 'catalog_not_read' } })
+  expect((await thread.export(of, 'cli', 60_000)).leftOut).toEqual([])
+})
+
 test('one may have a few read at a time, and is told where it is more', async () => {
   thread = createFileThread()
   const asked = Array.from({ length: 8 }, () =>
