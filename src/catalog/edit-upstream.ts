@@ -6,6 +6,7 @@
 import { type FieldChanges, toChanged, toDefined } from '../domain/changes.ts'
 import type { Deadlines } from '../domain/deadlines.ts'
 import { type DialectName, isBuiltIn } from '../domain/dialects.ts'
+import { isLimit, type Limits } from '../domain/limits.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { isWhole, type ModelEntry, mergeLayers, NO_LAYERS, type UpstreamEntry } from '../store/catalog-layers.ts'
 import type { SealedCredential, UpstreamRow } from '../store/catalog-rows.ts'
@@ -39,7 +40,7 @@ export interface UpstreamChanges {
   local?: boolean
   enabled?: boolean
   /** null = no limit. */
-  limits?: { rpm?: number | null; tpm?: number | null; concurrency?: number | null }
+  limits?: Partial<Limits>
   /** ms; null = as by default. */
   deadlines?: FieldChanges<Deadlines>
 }
@@ -212,7 +213,7 @@ function requireUpstream(row: UpstreamRow, before: UpstreamRow | undefined, reso
 
 /** A file has limits side by side with the rest, and times as words. */
 const toField = (path: string) =>
-  path.replace(/^(rpm|tpm|concurrency)$/, 'limits.$1').replace(/^deadlines\.\w+$/, '$&_ms') || 'base_url'
+  (isLimit(path) ? `limits.${path}` : path.replace(/^deadlines\.\w+$/, '$&_ms')) || 'base_url'
 
 const invalid = (field: string, rule: string) =>
   new ServiceError({ kind: 'invalid', field }, `The field ${field} is invalid: ${rule}`)

@@ -30,6 +30,7 @@ import {
   THINKING,
 } from '../domain/models.ts'
 import { toSpan } from '../domain/time.ts'
+import type { PricingItem } from '../domain/usage.ts'
 import type { EntryOf, Kind } from '../store/catalog-layers.ts'
 import type { AliasRow, CatalogRows, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
 
@@ -83,7 +84,7 @@ const Pricing = some(
     ...{ request: price(), web_search: price(), second: price() },
     mode: Type.Optional(text()),
     min_prompt_tokens: Type.Optional(Type.Integer({ minimum: 1 })),
-  }),
+  } satisfies Record<keyof PricingItem, TSchema>),
 )
 
 const ENABLED = 'False: no requests are sent there.'

@@ -160,11 +160,14 @@ interface FilterFlags {
   errorCode?: string
 }
 
+type RequestedBy = Record<(typeof REQUEST_FILTERS)[number], string | undefined>
+
 export function toFilter({ key, team, model, upstream, user, errorCode, status, errors }: FilterFlags) {
   if (errors && status !== undefined) throw usageError('--errors and --status say the same: write one of them.')
   const statuses = status?.flatMap((text) => text.split(',')).map((text) => text.trim())
   const wrong = statuses?.find((text) => !REQUEST_STATUSES.some((known) => known === text))
   if (wrong !== undefined)
     throw usageError(`--status '${wrong}' is unknown: write ${REQUEST_STATUSES.join(', ')}, or several with commas.`)
-  return toDefined({ key, team, model, upstream, user, error_code: errorCode, status: statuses?.join(','), errors })
+  const same = { key, team, model, upstream, user, error_code: errorCode } satisfies RequestedBy
+  return toDefined({ ...same, status: statuses?.join(','), errors })
 }

@@ -5,11 +5,12 @@
  * in a worker, over a read-only connection. Options and report can be posted as they are.
  */
 
-import { DIMENSIONS, type Dimension } from '../domain/report-filters.ts'
+import { DIMENSIONS, type Dimension, USAGE_FILTERS } from '../domain/report-filters.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { DAY_MS, dayOf, HOUR_MS, hourOf } from '../domain/time.ts'
 import type { Span } from '../store/ledger-store.ts'
 import {
+  DAILY,
   toDaily,
   type UsageCell,
   type UsageFigures,
@@ -100,6 +101,9 @@ export async function reportUsage(
   return toReport(read, options, { reader, names, span })
 }
 
+/** What sums tell nothing of: the requests themselves are gone through for it. */
+const UNSUMMED = USAGE_FILTERS.filter((name) => !DAILY.some((daily) => daily === name))
+
 interface Asked {
   by: readonly Dimension[]
   where: UsageFilter
@@ -117,7 +121,7 @@ async function readGroups(
   { by, where, span, isOpen, limit, figures = 'all' }: Asked,
   check: () => void,
 ): Promise<Read> {
-  const needsRequests = by.includes('user') || (where.user?.length ?? 0) > 0
+  const needsRequests = UNSUMMED.some((name) => by.includes(name) || (where[name]?.length ?? 0) > 0)
   const dayEndMs = dayOf(span.untilMs) + DAY_MS
   const days = {
     known: toDaily(by, where) !== null,

@@ -4,7 +4,14 @@
  */
 
 import type { TokenCounts } from '../domain/call-counts.ts'
-import type { Dimension, FAILURE_FILTERS, RequestStatus, UNWELL, USAGE_FILTERS } from '../domain/report-filters.ts'
+import type {
+  Dimension,
+  FAILURE_FILTERS,
+  REQUEST_FILTERS,
+  RequestStatus,
+  UNWELL,
+  USAGE_FILTERS,
+} from '../domain/report-filters.ts'
 import { matches } from '../domain/text.ts'
 import type { PriceRow } from './catalog-rows.ts'
 import type { Histogram } from './histogram.ts'
@@ -152,8 +159,10 @@ export interface FailureReader {
   keptFromMs(): Promise<number>
 }
 
+type FilterOfItsName = Exclude<(typeof REQUEST_FILTERS)[number], 'key' | 'team' | 'error_code'>
+
 /** Which requests are wanted: those to which all of it applies. */
-export interface RequestFilter {
+export interface RequestFilter extends Partial<Record<FilterOfItsName, string>> {
   /** Ids of keys: of none but these, whatever else is wanted. Where it is empty, of none at all. */
   ownKeys?: readonly string[]
   keyId?: string
@@ -163,24 +172,24 @@ export interface RequestFilter {
   /** The one that was asked last. */
   upstream?: string
   statuses?: readonly RequestStatus[]
-  /** As its client named it. */
-  user?: string
   /** Such as `upstream_timeout`. */
   errorCode?: string
 }
 
+/** By which column a request is held to each filter that is a value of it, as a store and as documents call it. */
+export const EXACT = {
+  ...{ keyId: 'key_id', teamId: 'team_id', upstream: 'upstream', user: 'user', errorCode: 'error_code' },
+} as const satisfies Record<Exclude<keyof RequestFilter, 'ownKeys' | 'model' | 'statuses'>, string>
+export const EXACT_FILTERS = Object.keys(EXACT) as (keyof typeof EXACT)[]
+
 /** Whether a request is wanted: what a store's own search says, for one that is at hand. */
 export function isWanted(row: StoredRequest, filter: RequestFilter): boolean {
-  const { ownKeys, keyId, teamId, model, upstream, statuses, user, errorCode } = filter
+  const { ownKeys, model, statuses } = filter
   return (
     (ownKeys === undefined || ownKeys.includes(row.keyId)) &&
-    (keyId === undefined || row.keyId === keyId) &&
-    (teamId === undefined || row.teamId === teamId) &&
     (model === undefined || matches(model, row.model)) &&
-    (upstream === undefined || row.upstream === upstream) &&
     (statuses === undefined || statuses.includes(row.status)) &&
-    (user === undefined || row.user === user) &&
-    (errorCode === undefined || row.errorCode === errorCode)
+    EXACT_FILTERS.every((name) => filter[name] === undefined || row[name] === filter[name])
   )
 }
 

@@ -12,6 +12,7 @@ import { findByAddress, findModels, findProvider, isAtUsual, type Provider } fro
 import type { ShownFoundServer, ShownUpstream } from '../../documents/upstream.ts'
 import { toDefined } from '../../domain/changes.ts'
 import { type DialectName, USUAL_DIALECT } from '../../domain/dialects.ts'
+import { LIMIT_NAMES, type LimitName } from '../../domain/limits.ts'
 import { ServiceError } from '../../domain/service-error.ts'
 import { count } from '../../domain/text.ts'
 import type { Log } from '../../log.ts'
@@ -150,14 +151,11 @@ function toDone(id: string, { fresh, further, unpriced }: Found): string {
   return `${id} is added, with ${what}. Back with: tollgate upstreams remove ${id}\n${example}`
 }
 
-export interface EditFlags extends CredentialFlags {
+export interface EditFlags extends CredentialFlags, Partial<Record<LimitName, string>> {
   baseUrl?: string
   models?: string[]
   enable?: boolean
   disable?: boolean
-  rpm?: string
-  tpm?: string
-  concurrency?: string
   plan?: boolean
   yes?: boolean
 }
@@ -222,12 +220,12 @@ function toEnabled({ enable, disable }: EditFlags): boolean | undefined {
   return enable ? true : disable ? false : undefined
 }
 
-function toLimits({ rpm, tpm, concurrency }: EditFlags): UpstreamChanges['limits'] {
-  const given = Object.entries({ rpm, tpm, concurrency }).filter(([, text]) => text !== undefined)
-  if (given.length === 0) return undefined
-  return Object.fromEntries(
-    given.map(([name, text = '']) => [name, text === 'none' ? null : toCount(`--${name}`, text)]),
-  )
+function toLimits(flags: EditFlags): UpstreamChanges['limits'] {
+  const given = LIMIT_NAMES.flatMap((name) => {
+    const text = flags[name]
+    return text === undefined ? [] : [[name, text === 'none' ? null : toCount(`--${name}`, text)]]
+  })
+  return given.length === 0 ? undefined : Object.fromEntries(given)
 }
 
 /** Has the provider asked for its list again, and adds what fits and is not there. */

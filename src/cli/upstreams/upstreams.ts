@@ -9,6 +9,7 @@ import { Option } from 'commander'
 import type { ShownUpstream, UpstreamTest } from '../../documents/upstream.ts'
 import { DIALECTS, isBuiltIn } from '../../domain/dialects.ts'
 import { codeOf, messageOf } from '../../domain/error.ts'
+import type { LimitName } from '../../domain/limits.ts'
 import { toUsd } from '../../domain/usage.ts'
 import { logOf } from '../../processes/managed.ts'
 import { type Status, socketPath } from '../../server/protocol.ts'
@@ -20,6 +21,13 @@ import { type Context, printJson, toDescribedTable, toExamples, toPrintable } fr
 import { collect } from '../values.ts'
 import type { AddFlags, DiscoverFlags, EditFlags } from './add.ts'
 import { toAdvice, toUpstreamTable } from './text.ts'
+
+/** What each limit of an upstream allows. */
+const LIMITED = {
+  rpm: 'requests per minute',
+  tpm: 'tokens per minute',
+  concurrency: 'calls at a time',
+} satisfies Record<LimitName, string>
 
 export function addUpstreams(group: Command, context: Context): void {
   withCredential(group.command('add'))
@@ -62,7 +70,7 @@ export function addUpstreams(group: Command, context: Context): void {
     .description('list all upstreams: state, breakers, deadlines, last error')
     .addHelpText('after', toExamples('upstreams list', 'upstreams list --json'))
     .action(() => list(context))
-  withCredential(group.command('edit'))
+  const editing = withCredential(group.command('edit'))
     .description(
       'change an upstream, which then is an administrator’s: no file changes it. Where it moves, its key is to be given again',
     )
@@ -75,9 +83,9 @@ export function addUpstreams(group: Command, context: Context): void {
     )
     .option('--enable', 'it may be asked again')
     .option('--disable', 'nothing is sent to it')
-    .option('--rpm <n>', 'requests per minute that its provider allows; none = no limit')
-    .option('--tpm <n>', 'tokens per minute that its provider allows; none = no limit')
-    .option('--concurrency <n>', 'calls at a time that its provider allows; none = no limit')
+  for (const [name, what] of Object.entries(LIMITED))
+    editing.option(`--${name} <n>`, `${what} that its provider allows; none = no limit`)
+  editing
     .option('--plan', 'show what that would change, and change nothing')
     .option('--yes', 'ask nothing: for scripts')
     .addHelpText('after', toExamples('upstreams edit openai --key', "upstreams edit openai --models 'gpt-5*'"))

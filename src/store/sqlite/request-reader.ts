@@ -7,7 +7,15 @@ import { eq, getTableColumns } from 'drizzle-orm'
 import { toFirstId } from '../../domain/id.ts'
 import { DAY_MS, dayOf } from '../../domain/time.ts'
 import { type StoredCall, type StoredRequest, toOnlyCall } from '../ledger-rows.ts'
-import type { FailureCell, FailureFilter, FailureReader, RequestReader, RequestSearch } from '../report-store.ts'
+import {
+  EXACT,
+  EXACT_FILTERS,
+  type FailureCell,
+  type FailureFilter,
+  type FailureReader,
+  type RequestReader,
+  type RequestSearch,
+} from '../report-store.ts'
 import { toTables } from './config-store.ts'
 import {
   AFTER_ALL,
@@ -39,13 +47,9 @@ function toSearchConditions(search: RequestSearch): { sql: string; values: Value
   }
   const { ownKeys, model, statuses, idEnd } = search
   if (ownKeys) add(`key_id IN (${placeholders(ownKeys)})`, ...ownKeys)
-  add('key_id = ?', search.keyId)
-  add('team_id = ?', search.teamId)
+  for (const name of EXACT_FILTERS) add(`${EXACT[name]} = ?`, search[name])
   add('model GLOB ?', model === undefined ? model : toGlob(model))
-  add('upstream = ?', search.upstream)
   if (statuses) add(`status IN (${placeholders(statuses)})`, ...statuses)
-  add('user = ?', search.user)
-  add('error_code = ?', search.errorCode)
   add('created_ms >= ?', search.sinceMs)
   add('created_ms < ?', search.untilMs)
   if (idEnd !== undefined) add('substr(id, ?) = ?', -idEnd.length, idEnd)

@@ -4,7 +4,7 @@
  */
 import { Database } from 'bun:sqlite'
 import { timeOfId, toFirstId } from '../../domain/id.ts'
-import type { Dimension } from '../../domain/report-filters.ts'
+import { type Dimension, USAGE_FILTERS } from '../../domain/report-filters.ts'
 import { DAY_MS, HOUR_MS, hourOf } from '../../domain/time.ts'
 import { addDuration, type Histogram, sumHistograms } from '../histogram.ts'
 import {
@@ -237,22 +237,18 @@ const toSum = (high: Value | undefined, low: Value | undefined) =>
 
 /** Any of the values of a list will do, of each list that is there. */
 export function toConditions(from: Source, where: UsageFilter): { conditions: string[]; values: string[] } {
-  const { key, team, model, upstream, endpoint, user } = EXPRESSIONS[from]
+  const of = EXPRESSIONS[from]
   const among = (expression: string, wanted: readonly string[] = []) =>
     wanted.length === 0 ? [] : [{ condition: `${expression} IN (${placeholders(wanted)})`, values: wanted }]
   const patterns = where.model ?? []
   const all = [
-    ...(where.ownKeys ? [{ condition: `${key} IN (${placeholders(where.ownKeys)})`, values: where.ownKeys }] : []),
-    ...among(key, where.key),
-    ...among(team, where.team),
+    ...(where.ownKeys ? [{ condition: `${of.key} IN (${placeholders(where.ownKeys)})`, values: where.ownKeys }] : []),
+    ...USAGE_FILTERS.flatMap((name) => (name === 'model' ? [] : among(of[name], where[name]))),
     // The index of teams has no rows without one, and is used only where that is said.
-    ...((where.team ?? []).length === 0 ? [] : [{ condition: `${team} <> ''`, values: [] }]),
+    ...((where.team ?? []).length === 0 ? [] : [{ condition: `${of.team} <> ''`, values: [] }]),
     ...(patterns.length === 0
       ? []
-      : [{ condition: `(${patterns.map(() => `${model} GLOB ?`).join(' OR ')})`, values: patterns.map(toGlob) }]),
-    ...among(upstream, where.upstream),
-    ...among(endpoint, where.endpoint),
-    ...among(user, where.user),
+      : [{ condition: `(${patterns.map(() => `${of.model} GLOB ?`).join(' OR ')})`, values: patterns.map(toGlob) }]),
   ]
   return { conditions: all.map(({ condition }) => condition), values: all.flatMap(({ values }) => values) }
 }
