@@ -1,6 +1,6 @@
 /** What stands on record of a request whose upstream asked another model within a call: all of it, and each at its own price. */
 
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { addBills, charge, toBilled, toReportedBill } from '../../src/accounting/bill.ts'
 import { Call, type CallDeps, DisconnectedCalls } from '../../src/accounting/call.ts'
 import { askForAll } from '../../src/accounting/cost.ts'
@@ -10,8 +10,9 @@ import { readCharge } from '../../src/ledger/charge.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { createLedgerAudit } from '../../src/store/sqlite/ledger-audit.ts'
 import { createRequestReader } from '../../src/store/sqlite/request-reader.ts'
-import { createFolder, type Folder, HOUR, settling, toCall, toOpen, toSettled } from '../ledger/fixture.ts'
+import { createFolder, HOUR, settling, toCall, toOpen, toSettled } from '../ledger/fixture.ts'
 import { DONE, text } from '../support/answers.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import { toKey, toTarget } from '../support/snapshot.ts'
 
 const PRICES: Record<string, PricingItem[]> = {
@@ -22,15 +23,13 @@ const PRICES: Record<string, PricingItem[]> = {
   advisor: [{ prompt: '0.00001', completion: '0.00002', web_search: '0.01' }],
 }
 
-let folder: Folder
+const folder = forEachTest(createFolder)
 beforeEach(() => {
-  folder = createFolder()
   for (const [id, pricing] of Object.entries(PRICES))
     folder.database
       .query('INSERT INTO prices (id, model, pricing, created_ms) VALUES (?, ?, ?, ?)')
       .run(id, 'acme/large', JSON.stringify(pricing), HOUR)
 })
-afterEach(() => folder.close())
 
 const toUsage = (prompt: number, completion: number, webSearches = 0): Usage => ({
   ...NO_USAGE,

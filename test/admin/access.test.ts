@@ -1,14 +1,11 @@
 /** Whom the admin API lets in: nobody by default, no other site, no host that is not ours, and each role as far as it goes. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { editAdmin } from '../../src/identity/admins.ts'
 import { mintToken } from '../../src/keys/token.ts'
-import { createFixture, type Fixture, PUBLIC_URL } from './fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { createFixture, PUBLIC_URL } from './fixture.ts'
 
-let fixture: Fixture
-beforeEach(() => {
-  fixture = createFixture()
-})
-afterEach(() => fixture.close())
+const fixture = forEachTest(createFixture)
 
 const WHO = ['member', 'viewer', 'editor', 'owner'] as const
 

@@ -1,17 +1,16 @@
 /** Those who sign in, and tokens for scripts, over the admin API: by owners alone. */
 
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { createTeam } from '../../src/keys/service.ts'
 import type { StoredToken } from '../../src/store/identity-store.ts'
-import { type Browser, createFixture, type Fixture, PASSWORD } from './fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { type Browser, createFixture, PASSWORD } from './fixture.ts'
 
-let fixture: Fixture
 let browser: Browser
+const fixture = forEachTest(createFixture)
 beforeEach(async () => {
-  fixture = createFixture()
   browser = await fixture.signIn('owner')
 })
-afterEach(() => fixture.close())
 
 test('somebody is invited, sets a password with the code, is given another role and disabled', async () => {
   await createTeam(fixture.store, { name: 'research' }, { actor: 'test', nowMs: fixture.clock.ms })

@@ -1,19 +1,18 @@
 /** Backups over the admin API: made, listed, and given out by their names alone, to owners. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { forEachTest } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
-import { type Browser, createFixture, type Fixture } from './fixture.ts'
+import { type Browser, createFixture } from './fixture.ts'
 
-let fixture: Fixture
 let owner: Browser
 let folder: string
+const fixture = forEachTest(createFixture)
 beforeEach(async () => {
-  fixture = createFixture()
   owner = await fixture.signIn('owner')
   folder = join(fixture.folder.path, 'backups')
 })
-afterEach(() => fixture.close())
 
 const download = (name: string) =>
   fixture.admin.handle(

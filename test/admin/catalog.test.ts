@@ -1,9 +1,10 @@
 /** The catalogue over the admin API: exported, planned, applied, reverted; and what nobody may do to it from afar. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { forEachTest } from '../support/lifetime.ts'
 import { applyText } from './catalogs.ts'
-import { type Browser, createFixture, type Fixture } from './fixture.ts'
+import { type Browser, createFixture } from './fixture.ts'
 
 const FACTS = 'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
 const CATALOG = `version: 1
@@ -14,16 +15,14 @@ models:
 `
 const OTHER = CATALOG.replace('"0.000001"', '"0.000003"')
 
-let fixture: Fixture
 let owner: Browser
 let editor: Browser
+const fixture = forEachTest(createFixture)
 beforeEach(async () => {
-  fixture = createFixture()
   await applyText(fixture, CATALOG)
   owner = await fixture.signIn('owner')
   editor = await fixture.signIn('editor')
 })
-afterEach(() => fixture.close())
 
 test('what is exported says what the database says, and is applied without a change by whoever may', async () => {
   const { yaml, document, left_out, sealed } = (await editor.ask('GET', '/catalog')).body

@@ -1,15 +1,15 @@
 /** Newer public facts that an owner has the server read: planned, then taken over, as `catalog refresh` does. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { createFacts } from '../../src/server/outward/facts.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import { listed } from '../support/model-lists.ts'
 import { startUpstream } from '../support/upstream.ts'
 import { applyText } from './catalogs.ts'
-import { type Browser, createFixture, type Fixture } from './fixture.ts'
+import { type Browser, createFixture } from './fixture.ts'
 
-let fixture: Fixture
 let owner: Browser
+const fixture = forEachTest(createFixture)
 beforeEach(async () => {
-  fixture = createFixture()
   await applyText(
     fixture,
     `version: 1
@@ -20,7 +20,6 @@ models: { openai/gpt-4o: { routes: [{ upstream: openai, model: gpt-4o }] } }
   )
   owner = await fixture.signIn('owner')
 })
-afterEach(() => fixture.close())
 
 const model = (cost: object) => ({
   ...{ name: 'Newer', limit: { context: 500_000, output: 50_000 }, cost },

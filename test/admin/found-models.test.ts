@@ -1,17 +1,16 @@
 /** Models that an owner adds from an upstream's own list, as the command does. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
+import { forEachTest } from '../support/lifetime.ts'
 import { listed, onlyFor, openaiList } from '../support/model-lists.ts'
-import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+import { startUpstream } from '../support/upstream.ts'
 import { applyText } from './catalogs.ts'
-import { type Browser, createFixture, type Fixture } from './fixture.ts'
+import { type Browser, createFixture } from './fixture.ts'
 
 const KEY = 'sk-of-the-variable-0123456789'
-let fixture: Fixture
 let owner: Browser
-let provider: ScriptedUpstream
+const provider = forEachTest(startUpstream)
+const fixture = forEachTest(createFixture)
 beforeEach(async () => {
-  provider = await startUpstream()
-  fixture = createFixture()
   fixture.environment.OPENAI_API_KEY = KEY
   await applyText(
     fixture,
@@ -24,10 +23,6 @@ models: {}
   )
   await fixture.serving.refresh()
   owner = await fixture.signIn('owner')
-})
-afterEach(async () => {
-  await provider.stop()
-  await fixture.close()
 })
 
 const find = (id: string, models: string[], query = '') =>

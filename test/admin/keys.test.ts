@@ -1,14 +1,13 @@
 /** Keys over the admin API. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { type Browser, createFixture, type Fixture } from './fixture.ts'
+import { beforeEach, expect, test } from 'bun:test'
+import { forEachTest } from '../support/lifetime.ts'
+import { type Browser, createFixture } from './fixture.ts'
 
-let fixture: Fixture
 let browser: Browser
+const fixture = forEachTest(createFixture)
 beforeEach(async () => {
-  fixture = createFixture()
   browser = await fixture.signIn('editor')
 })
-afterEach(() => fixture.close())
 
 test('a key is made, its secret told once; edited, rotated, revoked; all of it on record under who did it', async () => {
   const body = { name: 'dev', models: ['openai/*'], rpm: 60, budget_nano_usd: 5_000_000_000, budget_period: 'month' }

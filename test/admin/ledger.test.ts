@@ -1,21 +1,20 @@
 /** What the admin API tells of the ledger: usage, requests, one of them explained, and who changed what. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { createKey } from '../../src/keys/service.ts'
 import type { OpenRow, Outcome } from '../../src/store/ledger-rows.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { calling, HOUR, opening, settling, toCall, toOpen, toSettled, toSettledCall } from '../ledger/fixture.ts'
-import { type Browser, createFixture, type Fixture } from './fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { type Browser, createFixture } from './fixture.ts'
 
 const DAY_MS = 86_400_000
 
-let fixture: Fixture
 let viewer: Browser
+const fixture = forEachTest(createFixture)
 beforeEach(async () => {
-  fixture = createFixture()
   fixture.clock.ms = HOUR + 60_000
   viewer = await fixture.signIn('viewer')
 })
-afterEach(() => fixture.close())
 
 type Fields = Partial<OpenRow & Outcome>
 const apply = (...records: Parameters<ReturnType<typeof createLedgerWriter>['apply']>[0]) =>

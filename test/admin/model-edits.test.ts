@@ -1,7 +1,8 @@
 /** Models and routes that editors change by hand, and give back. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
+import { forEachTest } from '../support/lifetime.ts'
 import { applyText } from './catalogs.ts'
-import { type Browser, createFixture, type Fixture } from './fixture.ts'
+import { type Browser, createFixture } from './fixture.ts'
 
 const FACTS = 'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
 const FILE = `version: 1
@@ -17,15 +18,13 @@ aliases: { fast: acme/large }
 const DEARER = [{ prompt: '0.000004', completion: '0.000008' }]
 const LARGE = '/models/acme%2Flarge'
 
-let fixture: Fixture
 let editor: Browser
+const fixture = forEachTest(createFixture)
 beforeEach(async () => {
-  fixture = createFixture()
   fixture.environment.PAID_KEY = 'a credential'
   await applyText(fixture, FILE)
   editor = await fixture.signIn('editor')
 })
-afterEach(() => fixture.close())
 
 const ask = (method: string, path: string, body?: unknown) =>
   editor.ask(method, path, body === undefined ? {} : { body })

@@ -1,8 +1,9 @@
 /** Models and upstreams as the admin API shows them: readiness as the server has it, slugs with their slash, no credential. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
+import { forEachTest } from '../support/lifetime.ts'
 import { startUpstream } from '../support/upstream.ts'
 import { applyText } from './catalogs.ts'
-import { type Browser, createFixture, type Fixture } from './fixture.ts'
+import { type Browser, createFixture } from './fixture.ts'
 
 const CREDENTIAL = 'the credential 0123456789'
 const FACTS = 'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
@@ -19,15 +20,13 @@ models:
 aliases: { fast: acme/large }
 `
 
-let fixture: Fixture
 let viewer: Browser
+const fixture = forEachTest(createFixture)
 beforeEach(async () => {
-  fixture = createFixture()
   fixture.environment.PAID_KEY = CREDENTIAL
   await applyText(fixture, CATALOG)
   viewer = await fixture.signIn('viewer')
 })
-afterEach(() => fixture.close())
 
 test('models are listed with their routes, readiness and reasons, those that are disabled among them', async () => {
   const { models, aliases } = (await viewer.ask('GET', '/models')).body

@@ -1,14 +1,11 @@
 /** The description of the admin API: valid, complete, and for those who have signed in. That it is true, `described.ts` sees to. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
+import { forEachTest } from '../support/lifetime.ts'
 import type { Operation, Paths } from './described.ts'
-import { createFixture, type Fixture, PUBLIC_URL } from './fixture.ts'
+import { createFixture, PUBLIC_URL } from './fixture.ts'
 
-let fixture: Fixture
-beforeEach(() => {
-  fixture = createFixture()
-})
-afterEach(() => fixture.close())
+const fixture = forEachTest(createFixture)
 
 const read = async () =>
   (await fixture.createBrowser().ask('GET', '/openapi.json', { headers: await fixture.tokenHeaders('read') })).body

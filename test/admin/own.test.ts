@@ -1,20 +1,19 @@
 /** Members: keys of their own, within what their team allows, and nothing of anybody else's. */
 
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { editAdmin } from '../../src/identity/admins.ts'
 import { createKey, createTeam } from '../../src/keys/service.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import { applyText } from './catalogs.ts'
-import { type Browser, createFixture, type Fixture } from './fixture.ts'
+import { type Browser, createFixture } from './fixture.ts'
 
-let fixture: Fixture
 let mia: Browser
+const fixture = forEachTest(createFixture)
 beforeEach(async () => {
-  fixture = createFixture()
   const team = { name: 'research', maxKeys: 2, models: ['demo/*'], metadata: { contact: 'secret' } }
   await createTeam(fixture.store, team, by())
   mia = await fixture.signIn('member', 'mia', 'research')
 })
-afterEach(() => fixture.close())
 
 const by = () => ({ actor: 'test', nowMs: fixture.clock.ms })
 const create = (browser: Browser, name: string, more = {}) =>

@@ -1,8 +1,9 @@
 /** Edits made from an older state: refused with the present one, whatever is edited, and never half made. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { createKey } from '../../src/keys/service.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import { applyText } from './catalogs.ts'
-import { type Browser, createFixture, type Fixture } from './fixture.ts'
+import { type Browser, createFixture } from './fixture.ts'
 
 const FACTS = 'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
 const FILE = `version: 1
@@ -11,11 +12,10 @@ models:
   acme/large: { name: Large, ${FACTS}, supported_features: [], pricing: [{ prompt: "0.000001", completion: "0.000002" }], routes: [{ upstream: paid, model: large }] }
 aliases: { fast: acme/large }
 `
-let fixture: Fixture
 let owner: Browser
 let member: Browser
+const fixture = forEachTest(createFixture)
 beforeEach(async () => {
-  fixture = createFixture()
   await applyText(fixture, FILE)
   owner = await fixture.signIn('owner')
   await owner.ask('POST', '/teams', { body: { name: 'research' } })
@@ -23,7 +23,6 @@ beforeEach(async () => {
   await createKey(fixture.store, { name: 'dev' }, { actor: 'test', nowMs: fixture.clock.ms })
   await member.ask('POST', '/own/keys', { body: { name: 'laptop' } })
 })
-afterEach(() => fixture.close())
 
 const MODEL = '/models/acme%2Flarge'
 const findAdmin = ({ admins }: { admins: { name: string }[] }) => admins.find(({ name }) => name === 'mia')

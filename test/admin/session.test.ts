@@ -1,12 +1,9 @@
 /** The doors: the first owner, invitations, passwords, sessions and their cookies. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { createFixture, type Fixture, PASSWORD } from './fixture.ts'
+import { describe, expect, test } from 'bun:test'
+import { forEachTest } from '../support/lifetime.ts'
+import { createFixture, PASSWORD } from './fixture.ts'
 
-let fixture: Fixture
-beforeEach(() => {
-  fixture = createFixture()
-})
-afterEach(() => fixture.close())
+const fixture = forEachTest(createFixture)
 
 const MINUTE = 60_000
 const owner = { name: 'Ann@Example.com', password: PASSWORD }

@@ -1,15 +1,14 @@
 /** The settings of a server over the admin API: what is in force, why, and what waits for the next start. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { toServeConfig, toSettingTexts } from '../../src/config.ts'
-import { type Answer, type Browser, createFixture, type Fixture } from './fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { type Answer, type Browser, createFixture } from './fixture.ts'
 
-let fixture: Fixture
 let owner: Browser
+const fixture = forEachTest(createFixture)
 beforeEach(async () => {
-  fixture = createFixture()
   owner = await fixture.signIn('owner')
 })
-afterEach(() => fixture.close())
 
 const find = ({ body }: Answer, name: string) =>
   body.settings.find((setting: { name: string }) => setting.name === name)

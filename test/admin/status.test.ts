@@ -1,13 +1,10 @@
 /** How the server is doing, over the admin API: with what is found of keys and budgets. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { createKey } from '../../src/keys/service.ts'
-import { createFixture, type Fixture } from './fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { createFixture } from './fixture.ts'
 
-let fixture: Fixture
-beforeEach(() => {
-  fixture = createFixture()
-})
-afterEach(() => fixture.close())
+const fixture = forEachTest(createFixture)
 
 test('viewers are told how it is doing, and which keys end soon', async () => {
   const viewer = await fixture.signIn('viewer')

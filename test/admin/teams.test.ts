@@ -1,14 +1,13 @@
 /** Teams over the admin API. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { type Browser, createFixture, type Fixture } from './fixture.ts'
+import { beforeEach, expect, test } from 'bun:test'
+import { forEachTest } from '../support/lifetime.ts'
+import { type Browser, createFixture } from './fixture.ts'
 
-let fixture: Fixture
 let browser: Browser
+const fixture = forEachTest(createFixture)
 beforeEach(async () => {
-  fixture = createFixture()
   browser = await fixture.signIn('editor')
 })
-afterEach(() => fixture.close())
 
 test('a team is made, shown with its keys, and changed, on record under who did it', async () => {
   const body = { name: 'research', models: ['openai/*'], rpm: 600, max_keys: 2 }

@@ -1,13 +1,14 @@
 /** Upstreams that owners set up: what they may say, where credentials stay, and that no credential is ever told. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { addModels } from '../../src/catalog/add-upstream.ts'
 import { editUpstream } from '../../src/catalog/edit-upstream.ts'
 import { createVault } from '../../src/store/vault.ts'
 import { model, ROUTE } from '../catalog/declared.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import { applyText } from './catalogs.ts'
-import { type Browser, createFixture, type Fixture } from './fixture.ts'
+import { type Browser, createFixture } from './fixture.ts'
 
 const SECRET = 'not-like-any-key 0123456789'.replace(' ', '~')
 const FACTS = 'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
@@ -21,18 +22,16 @@ models:
 `
 const NEW = { id: 'mine', dialect: 'openai', base_url: 'https://api.new.example.com/v1', api_key: SECRET }
 
-let fixture: Fixture
 let owner: Browser
 /** All that was answered. */
 let answers: string[]
+const fixture = forEachTest(createFixture)
 beforeEach(async () => {
-  fixture = createFixture()
   fixture.environment.PAID_KEY = 'the credential of the variable'
   await applyText(fixture, FILE)
   owner = await fixture.signIn('owner')
   answers = []
 })
-afterEach(() => fixture.close())
 
 const ask = async (method: string, path: string, body?: unknown) => {
   const answer = await owner.ask(method, path, body === undefined ? {} : { body })

@@ -1,18 +1,7 @@
 /** What a backup holds, what is left where there can be none, and whom it never writes over. */
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type BackupOptions, backUp } from '../../src/backup/create.ts'
 import { HOUR_MS } from '../../src/domain/time.ts'
@@ -39,22 +28,19 @@ import {
   toSettled,
   toSettledCall,
 } from '../ledger/fixture.ts'
+import { createTestFolder, forEachTest } from '../support/lifetime.ts'
 
 let folder: Folder
-let away: string
+afterEach(() => folder.close())
+const away = forEachTest(createTestFolder)
 beforeEach(() => {
   folder = createFolder()
-  away = mkdtempSync(join(tmpdir(), 'tollgate-backup-'))
-})
-afterEach(() => {
-  folder.close()
-  rmSync(away, { recursive: true, force: true })
 })
 
 const apply = (...records: LedgerRecord[]) => createLedgerWriter(folder.database).apply(records)
 const wait = (...records: LedgerRecord[]) =>
   writeFileSync(join(folder.journal, 'here-1.log'), records.map(toRecordLine).join('') + '\0'.repeat(100))
-const file = () => join(away, 'copy.sqlite')
+const file = () => join(away.path, 'copy.sqlite')
 const make = (options: Partial<BackupOptions> = {}, source = folder.other()) =>
   backUp(toStore(source, folder.path), { dataFolder: folder.path, file: file(), flush: async () => {}, ...options })
 const open = () => new Database(file(), { readonly: true })
@@ -68,7 +54,7 @@ test('a backup has what the database and its journal hold, ends what is under wa
   expect(made).toMatchObject({ requests: 4, applied: 2, givenUp: 1, rejected: [], findings: [], file: file() })
   expect(made.bytes).toBe(statSync(file()).size)
   expect(statSync(file()).mode & 0o777).toBe(0o600)
-  expect(readdirSync(away)).toEqual(['copy.sqlite'])
+  expect(readdirSync(away.path)).toEqual(['copy.sqlite'])
   using copy = open()
   expect(statusesOf(copy)).toEqual({
     [settled.id]: 'ok',
@@ -76,7 +62,7 @@ test('a backup has what the database and its journal hold, ends what is under wa
     [late.id]: 'ok',
     [underWay.id]: 'abandoned',
   })
-  expect(findingsOf(copy, away)).toEqual([])
+  expect(findingsOf(copy, away.path)).toEqual([])
   // The database is as it was.
   expect(statusesOf(folder.database)).toEqual({ [settled.id]: 'ok', [underWay.id]: 'open', [late.id]: 'open' })
   expect(readdirSync(folder.journal)).toEqual(['here-1.log'])
@@ -152,12 +138,12 @@ describe('there is no new file', () => {
     const flush = async () => writeFileSync(file(), 'mine')
     await expect(make({ flush })).rejects.toMatchObject({ failure: { kind: 'backup_exists' } })
     expect(kept()).toBe('mine')
-    expect(readdirSync(away)).toEqual(['copy.sqlite'])
+    expect(readdirSync(away.path)).toEqual(['copy.sqlite'])
   })
 
   test.each<[what: string, path: () => string]>([
-    ['in a folder that is not there', () => join(away, 'none/copy.sqlite')],
-    ['in place of a folder', () => away],
+    ['in a folder that is not there', () => join(away.path, 'none/copy.sqlite')],
+    ['in place of a folder', () => away.path],
     ['in place of the database', () => databasePath(folder.path)],
     ['among the files of the data folder', () => join(folder.journal, 'copy.sqlite')],
   ])('%s, forced or not', async (_, path) => {
@@ -174,7 +160,7 @@ describe('there is no new file', () => {
     const bytes = readFileSync(path)
     writeFileSync(path, bytes.fill(1, bytes.length / 2))
     await expect(make({}, source)).rejects.toMatchObject({ code: expect.stringMatching(/^SQLITE_CORRUPT/) })
-    expect(readdirSync(away)).toEqual([])
+    expect(readdirSync(away.path)).toEqual([])
   })
 
   test.skipIf(whyNoSmallDisk() !== null)('on a disk that is too small, or gets full; on another there is', async () => {
@@ -184,7 +170,7 @@ describe('there is no new file', () => {
       [8, true, ['ballast']],
       [8, false, ['copy.sqlite']],
     ] as const) {
-      const disk = mountSmallDisk(join(away, 'disk'), megabytes)
+      const disk = mountSmallDisk(join(away.path, 'disk'), megabytes)
       if (typeof disk === 'string') throw new Error(disk)
       try {
         // There was room when it began.
@@ -212,13 +198,13 @@ test('parts that a killed run has left there are removed, of other files after a
     `copy.sqlite.${process.ppid}.part`,
     `other.sqlite.${ended}.part`,
   ])
-    writeFileSync(join(away, name), 'half')
-  const old = join(away, `yesterday.sqlite.${ended}.part`)
+    writeFileSync(join(away.path, name), 'half')
+  const old = join(away.path, `yesterday.sqlite.${ended}.part`)
   writeFileSync(old, 'half')
   const then = new Date(Date.now() - 25 * HOUR_MS)
   utimesSync(old, then, then)
   await make()
-  expect(readdirSync(away).sort()).toEqual([
+  expect(readdirSync(away.path).sort()).toEqual([
     'copy.sqlite',
     `copy.sqlite.${process.ppid}.part`,
     `other.sqlite.${ended}.part`,
@@ -228,10 +214,10 @@ test('parts that a killed run has left there are removed, of other files after a
 test('the secret of the folder goes with it where that is asked for, for its owner alone', async () => {
   writeFileSync(join(folder.path, 'secret'), 'of the folder')
   expect((await make()).secretFile).toBeNull()
-  mkdirSync(join(away, 'two'))
-  const two = join(away, 'two/copy.sqlite')
+  mkdirSync(join(away.path, 'two'))
+  const two = join(away.path, 'two/copy.sqlite')
   expect((await make({ file: two, withSecret: true })).secretFile).toBe(`${two}.secret`)
   expect(readFileSync(`${two}.secret`, 'utf8')).toBe('of the folder')
   expect(statSync(`${two}.secret`).mode & 0o777).toBe(0o600)
-  expect(readdirSync(away)).not.toContain('copy.sqlite.secret')
+  expect(readdirSync(away.path)).not.toContain('copy.sqlite.secret')
 })

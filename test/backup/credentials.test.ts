@@ -1,7 +1,6 @@
 /** Credentials that were typed in, in backups: sealed, and of use to nobody without the secret that goes with them if asked for. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { backUp } from '../../src/backup/create.ts'
 import { restore } from '../../src/backup/restore.ts'
@@ -12,25 +11,22 @@ import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { toStore } from '../../src/store/sqlite/store.ts'
 import { createVault } from '../../src/store/vault.ts'
 import { createFolder, type Folder, HOUR } from '../ledger/fixture.ts'
+import { createTestFolder, forEachTest } from '../support/lifetime.ts'
 
 const SECRET = 'not-like-any-key~0123456789'
 
 let folder: Folder
-let away: string
+afterEach(() => folder.close())
+const away = forEachTest(createTestFolder)
 beforeEach(async () => {
   folder = createFolder()
-  away = mkdtempSync(join(tmpdir(), 'tollgate-backup-'))
   const store = createConfigStore(folder.database)
   const deps = { store, vault: createVault(folder.path), lookUp: async () => [] }
   const upstream = { id: 'mine', dialect: 'openai' as const, baseUrl: 'https://api.example.com', apiKey: SECRET }
   await createUpstream(deps, upstream, { actor: 'test', nowMs: HOUR })
 })
-afterEach(() => {
-  folder.close()
-  rmSync(away, { recursive: true })
-})
 
-const file = () => join(away, 'copy.sqlite')
+const file = () => join(away.path, 'copy.sqlite')
 const make = (withSecret: boolean) =>
   backUp(toStore(folder.other(), folder.path), {
     dataFolder: folder.path,
@@ -40,7 +36,7 @@ const make = (withSecret: boolean) =>
   })
 
 async function openRestored() {
-  const dataFolder = join(away, 'data')
+  const dataFolder = join(away.path, 'data')
   await restore({ dataFolder, file: file(), nowMs: HOUR })
   using database = openDatabase(databasePath(dataFolder), { busyMs: 0 })
   return (await createVault(dataFolder).open(await createConfigStore(database).readSealed())).get('mine')?.[0]

@@ -1,8 +1,7 @@
 /** Who comes in after a restore: nobody who was shut out since the backup, and by nothing that has ended since. */
 import type { Database } from 'bun:sqlite'
-import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { beforeEach, expect, test } from 'bun:test'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { backUp } from '../../src/backup/create.ts'
 import { restore } from '../../src/backup/restore.ts'
@@ -15,21 +14,20 @@ import { migrate } from '../../src/store/sqlite/migrate.ts'
 import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { toStore } from '../../src/store/sqlite/store.ts'
 import { HOUR } from '../ledger/fixture.ts'
+import { createTestFolder, forEachTest } from '../support/lifetime.ts'
 
-let root: string
+const root = forEachTest(createTestFolder)
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), 'tollgate-people-'))
   mkdirSync(join(data(), 'journal'), { recursive: true })
   use((database) => migrate(database, data(), HOUR))
 })
-afterEach(() => rmSync(root, { recursive: true, force: true }))
 
 function use<T>(work: (database: Database) => T): T {
   using database = openDatabase(databasePath(data()), { busyMs: 0 })
   return work(database)
 }
-const data = () => join(root, 'data')
-const file = () => join(root, 'copy.sqlite')
+const data = () => join(root.path, 'data')
+const file = () => join(root.path, 'copy.sqlite')
 async function make() {
   using database = openDatabase(databasePath(data()), { busyMs: 0, readonly: true })
   await backUp(toStore(database, data()), { dataFolder: data(), file: file(), flush: async () => {} })

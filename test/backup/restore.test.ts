@@ -1,11 +1,10 @@
 /** What a restore puts in place, what it does not let come back, and where all stays as it was. */
 import type { Database } from 'bun:sqlite'
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import {
   chownSync,
   cpSync,
   existsSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -13,7 +12,6 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { backUp } from '../../src/backup/create.ts'
 import { type RestoreOptions, restore } from '../../src/backup/restore.ts'
@@ -31,10 +29,10 @@ import { dropSlice } from '../../src/store/sqlite/prune.ts'
 import { toStore } from '../../src/store/sqlite/store.ts'
 import { mountSmallDisk, whyNoSmallDisk } from '../e2e/crash-trouble.ts'
 import { findingsOf, HOUR, opening, settling, statusesOf, toOpen, toSettled } from '../ledger/fixture.ts'
+import { createTestFolder, forEachTest } from '../support/lifetime.ts'
 
-let root: string
-const data = (...names: string[]) => join(root, 'data', ...names)
-const file = () => join(root, 'copy.sqlite')
+const data = (...names: string[]) => join(root.path, 'data', ...names)
+const file = () => join(root.path, 'copy.sqlite')
 
 const use = <T>(work: (database: Database) => T, path = databasePath(data())): T => {
   using database = openDatabase(path, { busyMs: 0 })
@@ -57,12 +55,11 @@ const contents = () =>
       .map((path) => [path, Bun.hash(readFileSync(path))]),
   )
 
+const root = forEachTest(createTestFolder)
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), 'tollgate-restore-'))
   Bun.spawnSync(['mkdir', '-p', data('journal')])
   use((database) => migrate(database, data(), HOUR))
 })
-afterEach(() => rmSync(root, { recursive: true, force: true }))
 
 test('the backup takes the place of database, journal and mark, which are kept', async () => {
   const [before, after, waiting] = [toOpen(), toOpen(), toOpen()]
@@ -210,12 +207,12 @@ describe('all stays as it was', () => {
   test.skipIf(whyNoSmallDisk() !== null)('on a disk that is too small for a copy beside it', async () => {
     apply(...Array.from({ length: 10_000 }, () => settling(toSettled(toOpen()))))
     await make()
-    const disk = mountSmallDisk(join(root, 'disk'), 1)
+    const disk = mountSmallDisk(join(root.path, 'disk'), 1)
     if (typeof disk === 'string') throw new Error(disk)
     try {
-      const refused = run({ dataFolder: join(root, 'disk') })
-      await expect(refused).rejects.toMatchObject({ failure: { kind: 'no_room', folder: join(root, 'disk') } })
-      expect(readdirSync(join(root, 'disk'))).toEqual(['serve.lock'])
+      const refused = run({ dataFolder: join(root.path, 'disk') })
+      await expect(refused).rejects.toMatchObject({ failure: { kind: 'no_room', folder: join(root.path, 'disk') } })
+      expect(readdirSync(join(root.path, 'disk'))).toEqual(['serve.lock'])
     } finally {
       disk.unmount()
     }
@@ -255,10 +252,10 @@ test('a data folder that was copied as it stood is restored with its log and its
   const database = openDatabase(databasePath(data()), { busyMs: 0 })
   createLedgerWriter(database).apply([settling(toSettled(inLog))])
   writeFileSync(data('journal/here-1.log'), toRecordLine(settling(toSettled(waiting))))
-  cpSync(data(), join(root, 'copied'), { recursive: true })
+  cpSync(data(), join(root.path, 'copied'), { recursive: true })
   database.close()
   rmSync(data(), { recursive: true })
-  expect(await run({ file: join(root, 'copied/tollgate.db') })).toMatchObject({ requests: 2, applied: 1 })
+  expect(await run({ file: join(root.path, 'copied/tollgate.db') })).toMatchObject({ requests: 2, applied: 1 })
   expect(use(statusesOf)).toEqual({ [inLog.id]: 'ok', [waiting.id]: 'ok' })
 })
 

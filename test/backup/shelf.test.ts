@@ -1,25 +1,21 @@
 /** When a scheduled backup is made, which ones go, and what becomes of one that fails. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type BackupShelf, createShelf, type MakeBackup, toScheduledName } from '../../src/backup/shelf.ts'
 import { createTestLog } from '../ledger/fixture.ts'
+import { createTestFolder, forEachTest } from '../support/lifetime.ts'
 
 const HOUR = 3_600_000
 const START = Date.UTC(2026, 10, 21, 12)
 
-let data: string
 let nowMs: number
 let schedule: BackupShelf | null
+afterEach(() => schedule?.stop())
+const data = forEachTest(createTestFolder)
 beforeEach(() => {
-  data = mkdtempSync(join(tmpdir(), 'tollgate-schedule-'))
   nowMs = START
   schedule = null
-})
-afterEach(async () => {
-  await schedule?.stop()
-  rmSync(data, { recursive: true, force: true })
 })
 
 const log = createTestLog()
@@ -33,13 +29,13 @@ const start = (make = write, keep = 2) => {
       throw new Error('the schedule changes nothing')
     },
   }
-  schedule = createShelf({ dataFolder: data, store, everyMs: 24 * HOUR, keep, make, now: () => nowMs, log })
+  schedule = createShelf({ dataFolder: data.path, store, everyMs: 24 * HOUR, keep, make, now: () => nowMs, log })
   return schedule
 }
-const files = () => (existsSync(join(data, 'backups')) ? readdirSync(join(data, 'backups')).sort() : [])
+const files = () => (existsSync(join(data.path, 'backups')) ? readdirSync(join(data.path, 'backups')).sort() : [])
 const leave = (...names: string[]) => {
-  mkdirSync(join(data, 'backups'), { recursive: true })
-  for (const name of names) writeFileSync(join(data, 'backups', name), '')
+  mkdirSync(join(data.path, 'backups'), { recursive: true })
+  for (const name of names) writeFileSync(join(data.path, 'backups', name), '')
 }
 const at = (hours: number) => toScheduledName(START + hours * HOUR)
 

@@ -1,5 +1,5 @@
 /** From a catalogue to rows: origins, prices on record, and that nothing to change leaves no trace. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { type ApplyWishes, applyCatalog, isApplied } from '../../src/catalog/apply.ts'
 import type { Catalog } from '../../src/catalog/complete.ts'
@@ -8,18 +8,17 @@ import { createKey } from '../../src/keys/service.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { createConfigStore, toTables } from '../../src/store/sqlite/config-store.ts'
 import { audit, keyModels, keySecrets, keys, prices, settings, teams } from '../../src/store/sqlite/schema.ts'
-import { createFolder, type Folder } from '../ledger/fixture.ts'
+import { createFolder } from '../ledger/fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import { catalog, model, ROUTE, upstream } from './declared.ts'
 
-let folder: Folder
 let store: ConfigStore
 let tables: ReturnType<typeof toTables>
+const folder = forEachTest(createFolder)
 beforeEach(() => {
-  folder = createFolder()
   store = createConfigStore(folder.database)
   tables = toTables(folder.database)
 })
-afterEach(() => folder.close())
 
 const apply = (declared: Catalog, origin: Origin = 'file', nowMs = 1_000, wishes: ApplyWishes = { prune: true }) =>
   applyCatalog(store, declared, { origin, actor: 'test', subject: 'catalog.yaml', digest: 'd', nowMs, ...wishes })

@@ -1,23 +1,22 @@
 /** What the catalogue was is kept, and comes back: exactly, as a change like any other, and with nothing lost to it. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { type ApplyWishes, applyCatalog, revertCatalog, showVersion } from '../../src/catalog/apply.ts'
 import type { Catalog } from '../../src/catalog/complete.ts'
 import type { Origin } from '../../src/domain/models.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { createConfigStore, toTables } from '../../src/store/sqlite/config-store.ts'
 import { prices } from '../../src/store/sqlite/schema.ts'
-import { createFolder, type Folder } from '../ledger/fixture.ts'
+import { createFolder } from '../ledger/fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import { catalog, model } from './declared.ts'
 
-let folder: Folder
 let store: ConfigStore
 let nowMs: number
+const folder = forEachTest(createFolder)
 beforeEach(() => {
-  folder = createFolder()
   store = createConfigStore(folder.database)
   nowMs = 1_000
 })
-afterEach(() => folder.close())
 
 const apply = (declared: Catalog, origin: Origin = 'file', wishes: ApplyWishes = { prune: true }) =>
   applyCatalog(store, declared, { origin, actor: 'ann', subject: 'c.yaml', digest: 'd', nowMs: nowMs++, ...wishes })

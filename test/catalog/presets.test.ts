@@ -1,20 +1,19 @@
 /** A preset is kept as it is written, and read where it is used: planned, applied, exported, brought back; and what is wrong with one. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { applyCatalog, revertCatalog } from '../../src/catalog/apply.ts'
 import { exportCatalog } from '../../src/catalog/file.ts'
 import type { UpstreamRow } from '../../src/store/catalog-rows.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { toUpstream } from '../../src/store/upstream.ts'
-import { createFolder, type Folder } from '../ledger/fixture.ts'
+import { createFolder } from '../ledger/fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import { parse, problemsOf } from './parsing.ts'
 
-let folder: Folder
 let store: ReturnType<typeof createConfigStore>
+const folder = forEachTest(createFolder)
 beforeEach(() => {
-  folder = createFolder()
   store = createConfigStore(folder.database)
 })
-afterEach(() => folder.close())
 
 const withUpstream = (upstream: string) => `version: 1\nupstreams:\n  u: ${upstream}\nmodels: {}\n`
 

@@ -1,10 +1,9 @@
 /** A watched file counts once it stands still, however it was replaced, and what is wrong with it is told once. Looks are made by hand. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import {
   appendFileSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -12,24 +11,22 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type CatalogWatch, watchCatalog } from '../../src/catalog/source.ts'
 import { ServiceError } from '../../src/domain/service-error.ts'
+import { createTestFolder, forEachTest } from '../support/lifetime.ts'
 
-let folder: string
 /** What was heard, in order. */
 let heard: string[]
 /** What keeps a text from being applied. */
 let refuse: (text: string) => Error | null
+const folder = forEachTest(createTestFolder)
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'tollgate-watch-'))
   heard = []
   refuse = () => null
 })
-afterEach(() => rmSync(folder, { recursive: true }))
 
-const path = (name: string) => join(folder, name)
+const path = (name: string) => join(folder.path, name)
 const write = (name: string, text: string) => writeFileSync(path(name), text)
 
 /** A catalogue and the files of models with it, as whoever applies them reads them. */
@@ -54,7 +51,7 @@ function watch(...names: string[]): Promise<CatalogWatch> {
     },
     onApplied: (file) => heard.push(`applied ${textOf(file)}`),
     onTrouble: (error) => heard.push(`${error}`),
-    onGone: (file) => heard.push(`gone ${file.slice(folder.length + 1)}`),
+    onGone: (file) => heard.push(`gone ${file.slice(folder.path.length + 1)}`),
   })
 }
 

@@ -1,6 +1,7 @@
 /** `tollgate ask`, through a server in this process: words come out, what they took beside them, and both are on record. */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
-import { costOf, type Gateway, startGateway } from '../support/gateway.ts'
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { costOf, startGateway } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { obliging } from '../support/upstream.ts'
 import { errorAnswer, streamAnswer, toDelta } from '../support/upstream-answers.ts'
 import { type Bench, createBench } from './run.ts'
@@ -8,12 +9,8 @@ import { type Bench, createBench } from './run.ts'
 // The thread that counts takes its time to start beside other work.
 setDefaultTimeout(60_000)
 
-let gateway: Gateway
 let bench: Bench
-beforeAll(async () => {
-  gateway = await startGateway()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startGateway)
 beforeEach(() => {
   gateway.upstream.script(obliging)
   bench = createBench()

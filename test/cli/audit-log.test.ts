@@ -1,19 +1,16 @@
 /** Who changed what, as a user asks for it. */
 
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import type { AuditAction } from '../../src/domain/changes.ts'
 import { inviteAdmin } from '../../src/identity/admins.ts'
 import { createToken } from '../../src/identity/principal.ts'
 import { createTeam } from '../../src/keys/service.ts'
 import { createIdentityStore } from '../../src/store/sqlite/identity-store.ts'
 import { openForCommand } from '../../src/store/sqlite/open.ts'
-import { type Bench, createBench } from './run.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { createBench } from './run.ts'
 
-let bench: Bench
-beforeEach(() => {
-  bench = createBench()
-})
-afterEach(() => bench.close())
+const bench = forEachTest(createBench)
 
 const json = async (...argv: string[]) => JSON.parse((await bench.run(...argv, '--json')).stdout)
 const actionsOf = async (...options: string[]): Promise<string[]> =>

@@ -1,23 +1,22 @@
 /** `backup` and `restore` as a user meets them: what they print, and how they fail. */
 import { Database } from 'bun:sqlite'
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { toRecordLine } from '../../src/ledger/journal-file.ts'
 import { databasePath } from '../../src/store/sqlite/files.ts'
 import { HOUR, opening, settling, toOpen, toSettled } from '../ledger/fixture.ts'
-import { type Bench, createBench } from './run.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { createBench } from './run.ts'
 
-let bench: Bench
+const bench = forEachTest(createBench)
 beforeEach(() => {
-  bench = createBench()
   const row = toOpen()
   mkdirSync(join(bench.folder, 'journal'))
   mkdirSync(join(bench.folder, 'backups'))
   const records = [settling(toSettled(row)), opening(toOpen({ createdMs: HOUR }))]
   writeFileSync(join(bench.folder, 'journal/gone-1.log'), records.map(toRecordLine).join(''))
 })
-afterEach(() => bench.close())
 
 const FILE = 'backups/copy.sqlite'
 const path = () => join(bench.folder, FILE)

@@ -1,19 +1,16 @@
 /** What `keys list` and `teams list` say of budgets and what was spent of them. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { databasePath } from '../../src/store/sqlite/files.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { HOUR, opening, settling, toOpen, toSettled } from '../ledger/fixture.ts'
-import { type Bench, createBench } from './run.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { createBench } from './run.ts'
 
 const NOW = HOUR + 1_800_000
 const CENT = 10_000_000
 
-let bench: Bench
-beforeEach(() => {
-  bench = createBench(NOW)
-})
-afterEach(() => bench.close())
+const bench = forEachTest(() => createBench(NOW))
 
 const json = async (...argv: string[]) => JSON.parse((await bench.run(...argv, '--json')).stdout)
 

@@ -1,15 +1,12 @@
 /** A catalogue from plan to revert, as its operator meets it. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { databasePath } from '../../src/store/sqlite/files.ts'
 import { openDatabase } from '../../src/store/sqlite/open.ts'
-import { type Bench, createBench } from './run.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { createBench } from './run.ts'
 
-let bench: Bench
-beforeEach(() => {
-  bench = createBench()
-})
-afterEach(() => bench.close())
+const bench = forEachTest(createBench)
 
 const FACTS =
   'owned_by: acme, context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text], supported_features: []'

@@ -1,13 +1,10 @@
 /** The catalog command as a user meets it, and which catalogue it takes. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { type Bench, createBench } from './run.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { createBench } from './run.ts'
 
-let bench: Bench
-beforeEach(() => {
-  bench = createBench()
-})
-afterEach(() => bench.close())
+const bench = forEachTest(createBench)
 
 const write = (name: string, text: string) => Bun.write(join(bench.folder, name), text)
 const VALID = `version: 1

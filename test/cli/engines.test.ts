@@ -1,5 +1,5 @@
 /** `tollgate engines install | list`: what becomes of an archive, what stays where it is no good, and which engine is used. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import {
   chownSync,
   existsSync,
@@ -14,15 +14,14 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { makeTarGz, type Packed } from '../support/archives.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import { RUN_LLAMA_SERVER } from '../support/llama-server.ts'
-import { type Bench, createBench } from './run.ts'
+import { createBench } from './run.ts'
 
-let bench: Bench
+const bench = forEachTest(createBench)
 beforeEach(() => {
-  bench = createBench()
   bench.environment.PATH = '/usr/bin:/bin'
 })
-afterEach(() => bench.close())
 
 const SERVER = (version: string): Packed => ({
   name: 'build/bin/llama-server',

@@ -1,16 +1,15 @@
 /** Keys that are there: shown, changed and given a new secret, as a user meets it. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { type Bench, createBench } from './run.ts'
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { forEachTest } from '../support/lifetime.ts'
+import { createBench } from './run.ts'
 
-let bench: Bench
 let id = ''
 let secret = ''
+const bench = forEachTest(createBench)
 beforeEach(async () => {
-  bench = createBench()
   await bench.run('teams', 'create', '--name', 'Blue')
   ;({ id, key: secret } = await json('keys', 'create', '--name', 'dev', '--rpm', '60', '--budget', '20/month'))
 })
-afterEach(() => bench.close())
 
 const json = async (...argv: string[]) => JSON.parse((await bench.run(...argv, '--json')).stdout)
 

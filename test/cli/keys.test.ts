@@ -1,18 +1,15 @@
 /** The keys command as a user meets it. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { inviteAdmin } from '../../src/identity/admins.ts'
 import { createKey } from '../../src/keys/service.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { databasePath } from '../../src/store/sqlite/files.ts'
 import { createIdentityStore } from '../../src/store/sqlite/identity-store.ts'
 import { openDatabase } from '../../src/store/sqlite/open.ts'
-import { type Bench, createBench } from './run.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { createBench } from './run.ts'
 
-let bench: Bench
-beforeEach(() => {
-  bench = createBench()
-})
-afterEach(() => bench.close())
+const bench = forEachTest(createBench)
 
 describe('keys create', () => {
   test('prints the key once, alone on its line', async () => {

@@ -1,13 +1,11 @@
 /** `tollgate launch`, up to the program that it starts: what that is told, and what becomes of its key. */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runProgramAs } from '../../src/cli/launch.ts'
-import { type Gateway, startGateway } from '../support/gateway.ts'
-import { type Bench, createBench } from './run.ts'
-
-let gateway: Gateway
-let bench: Bench
+import { startGateway } from '../support/gateway.ts'
+import { forAllTests, forEachTest } from '../support/lifetime.ts'
+import { createBench } from './run.ts'
 
 interface MadeKey {
   id: string
@@ -16,15 +14,11 @@ interface MadeKey {
   status: string
 }
 
-beforeAll(async () => {
-  gateway = await startGateway()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startGateway)
+const bench = forEachTest(createBench)
 beforeEach(async () => {
-  bench = createBench()
   await newKeys()
 })
-afterEach(() => bench.close())
 
 const launch = (...argv: string[]) => bench.run('launch', '--data', gateway.app.dataFolder, ...argv)
 const allKeys = async (): Promise<MadeKey[]> =>

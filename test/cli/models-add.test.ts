@@ -1,19 +1,18 @@
 /** `tollgate models add | remove`: what is written for a model of a file, what is said of it, and what is refused before anything is. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseText } from '../../src/catalog/document.ts'
 import { CHAT, makeGguf, PROJECTOR } from '../support/gguf.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import { installLlamaServer } from '../support/llama-server.ts'
-import { type Bench, createBench } from './run.ts'
+import { createBench } from './run.ts'
 
-let bench: Bench
+const bench = forEachTest(createBench)
 beforeEach(() => {
-  bench = createBench()
   installLlamaServer(join(bench.folder, 'bin'))
   bench.environment.PATH = join(bench.folder, 'bin')
 })
-afterEach(() => bench.close())
 
 const write = (name: string, values = CHAT) => {
   const path = join(bench.folder, name)

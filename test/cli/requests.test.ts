@@ -1,19 +1,16 @@
 /** The requests commands as a user meets them, on a ledger whose rows a test has put there. */
 
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { PricingItem } from '../../src/domain/usage.ts'
 import { type LedgerRecord, type OpenRow, type SettledCall, toFirstCall } from '../../src/store/ledger-rows.ts'
 import { databasePath } from '../../src/store/sqlite/files.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { HOUR, opening, settling, toCall, toOpen, toSettled, toSettledCall } from '../ledger/fixture.ts'
-import { type Bench, createBench } from './run.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { createBench } from './run.ts'
 
-let bench: Bench
-beforeEach(() => {
-  bench = createBench(HOUR + 60_000)
-})
-afterEach(() => bench.close())
+const bench = forEachTest(() => createBench(HOUR + 60_000))
 
 const id = (end: string) => `${HOUR.toString(16).padStart(12, '0')}${end.padStart(20, '0')}`
 

@@ -1,21 +1,18 @@
 /** The teams command as a user meets it. What it says of budgets is in `budget.test.ts`. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { applyCatalog } from '../../src/catalog/apply.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { databasePath } from '../../src/store/sqlite/files.ts'
 import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { toCatalogue } from '../support/gateway.ts'
-import { type Bench, createBench } from './run.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { createBench } from './run.ts'
 
 const CATALOGUE = toCatalogue({ url: 'http://127.0.0.1:1/v1' })
 const NOW = Date.UTC(2026, 10, 21, 12, 30)
 
-let bench: Bench
-beforeEach(() => {
-  bench = createBench(NOW)
-})
-afterEach(() => bench.close())
+const bench = forEachTest(() => createBench(NOW))
 
 const json = async (...argv: string[]) => JSON.parse((await bench.run(...argv, '--json')).stdout)
 

@@ -1,8 +1,9 @@
 /** `tollgate upstreams test --call`, through a server in this process: one tiny call, on record and paid, and what went wrong with it. */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { toAdvice } from '../../src/cli/upstreams/text.ts'
 import { CREDENTIAL } from '../support/app.ts'
-import { costOf, type Gateway, startGateway } from '../support/gateway.ts'
+import { costOf, startGateway } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { obliging } from '../support/upstream.ts'
 import { errorAnswer } from '../support/upstream-answers.ts'
 import { type Bench, createBench } from './run.ts'
@@ -10,12 +11,8 @@ import { type Bench, createBench } from './run.ts'
 // The thread that counts takes its time to start beside other work.
 setDefaultTimeout(60_000)
 
-let gateway: Gateway
 let bench: Bench
-beforeAll(async () => {
-  gateway = await startGateway()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startGateway)
 beforeEach(() => {
   gateway.upstream.script(obliging)
   bench = createBench()

@@ -1,22 +1,21 @@
 /** `tollgate usage`: what people, spreadsheets and scripts get to see. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { databasePath } from '../../src/store/sqlite/files.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { pruneSlice } from '../../src/store/sqlite/prune.ts'
 import { HOUR, settling, toOpen, toSettled } from '../ledger/fixture.ts'
-import { type Bench, createBench } from './run.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { createBench } from './run.ts'
 
 const NOW = HOUR + 1_800_000
 const DOLLAR = 1_000_000_000
 const DAY_MS = 86_400_000
 
-let bench: Bench
+const bench = forEachTest(() => createBench(NOW))
 beforeEach(() => {
-  bench = createBench(NOW)
   bench.environment = { NO_COLOR: '1' }
 })
-afterEach(() => bench.close())
 
 function inLedger(...all: Parameters<typeof toSettled>[1][]): void {
   const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })

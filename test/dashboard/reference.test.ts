@@ -1,5 +1,5 @@
 /** The descriptions of both APIs as their page shows them: routes, fields, and examples that a server takes. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { toAdminDocument } from '../../src/admin/openapi-document.ts'
 import {
   type ApiDocument,
@@ -14,18 +14,17 @@ import {
   toType,
 } from '../../src/dashboard/reference/schema.ts'
 import { toPublicDocument } from '../../src/http/openapi/document.ts'
-import { createFixture, type Fixture } from '../admin/fixture.ts'
+import { createFixture } from '../admin/fixture.ts'
 import { toProblems } from '../support/described.ts'
+import { forAllTests } from '../support/lifetime.ts'
 
-let fixture: Fixture
 let admin: ApiDocument
 // What is served is JSON: what is undefined there is not here, either.
 const v1: ApiDocument = JSON.parse(JSON.stringify(toPublicDocument()))
+const fixture = forAllTests(createFixture)
 beforeAll(() => {
-  fixture = createFixture()
   admin = JSON.parse(JSON.stringify(toAdminDocument(fixture.admin, 'tollgate')))
 })
-afterAll(() => fixture.close())
 
 const routesOf = (document: ApiDocument) => toGroups(document).flatMap(({ routes }) => routes)
 const routeOf = (document: ApiDocument, id: string): Route => {

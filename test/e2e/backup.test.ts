@@ -1,17 +1,14 @@
 /** What the built binary does for backups while it serves: those that it makes, and a replication that reads its database. */
 import { Database } from 'bun:sqlite'
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { createWorkplace, type RunningBinary, runBinary, type Workplace } from '../support/binary.ts'
+import { createWorkplace, type RunningBinary, runBinary } from '../support/binary.ts'
 import { HELLO } from '../support/gateway.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
 
-let place: Workplace
-beforeEach(() => {
-  place = createWorkplace()
-})
-afterEach(() => place.close())
+const place = forEachTest(createWorkplace)
 
 const chat = ({ baseUrl, key }: RunningBinary) =>
   fetch(`${baseUrl}/chat/completions`, {

@@ -1,14 +1,11 @@
 /** Starts that cannot be: each ends with one clear sentence that says what to do, and with nothing lost. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { createWorkplace, runBinary, type Workplace } from '../support/binary.ts'
+import { createWorkplace, runBinary } from '../support/binary.ts'
 import { HELLO, toCatalogue } from '../support/gateway.ts'
+import { forEachTest } from '../support/lifetime.ts'
 
-let place: Workplace
-beforeEach(() => {
-  place = createWorkplace()
-})
-afterEach(() => place.close())
+const place = forEachTest(createWorkplace)
 
 /** Runs `serve`, which must fail; returns what it said. */
 async function refused(args: string[], code = 1): Promise<string> {

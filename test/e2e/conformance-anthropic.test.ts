@@ -1,17 +1,16 @@
 /** Anthropic's official client on models that are not Anthropic's: the built-in one, and upstreams of every format. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
-import { DEMO, failureOf, type Stage, startStage } from './conformance.ts'
+import { forAllTests } from '../support/lifetime.ts'
+import { DEMO, failureOf, startStage } from './conformance.ts'
 import { SPEAKERS } from './conformance-speakers.ts'
 
-let stage: Stage
 let client: Anthropic
 
-beforeAll(async () => {
-  stage = await startStage()
+const stage = forAllTests(startStage)
+beforeAll(() => {
   client = new Anthropic({ baseURL: stage.baseUrl.replace(/\/v1$/, ''), apiKey: stage.key, maxRetries: 0 })
 })
-afterAll(() => stage.close())
 
 type Params = Anthropic.MessageCreateParamsNonStreaming
 const ask = (content: string): Anthropic.MessageParam => ({ role: 'user', content })

@@ -1,16 +1,12 @@
 /** The built-in model as a stand-in for any: whatever valid request it gets, whole or streamed, in the contract's shape. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { anyRequest } from '../gateway/any-request.ts'
 import { checkHeaders, checkStream, checkWhole, type Report } from '../support/contract.ts'
-import { DEMO, type Stage, startStage } from './conformance.ts'
+import { forAllTests } from '../support/lifetime.ts'
+import { DEMO, startStage } from './conformance.ts'
 
-let stage: Stage
-
-beforeAll(async () => {
-  stage = await startStage()
-})
-afterAll(() => stage.close())
+const stage = forAllTests(startStage)
 
 async function ask(body: Record<string, unknown>): Promise<Report> {
   const response = await fetch(`${stage.baseUrl}/chat/completions`, {

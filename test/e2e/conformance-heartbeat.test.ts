@@ -1,20 +1,16 @@
 /** A stream that stays alive through silence, as real clients read it. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { ChatOpenAI } from '@langchain/openai'
 import { streamText } from 'ai'
 import OpenAI, { APIError } from 'openai'
+import { forAllTests } from '../support/lifetime.ts'
 import type { Script } from '../support/upstream.ts'
 import { errorAnswer, streamAnswer } from '../support/upstream-answers.ts'
-import { failureOf, type Stage, startStage } from './conformance.ts'
+import { failureOf, startStage } from './conformance.ts'
 import { SLOPPY } from './conformance-upstream.ts'
 
-let stage: Stage
-
-beforeAll(async () => {
-  stage = await startStage('--heartbeat', '1s')
-})
-afterAll(() => stage.close())
+const stage = forAllTests(() => startStage('--heartbeat', '1s'))
 
 /** Every client that streams, to the text that it has in the end. */
 const clients: Record<string, () => Promise<string>> = {

@@ -1,20 +1,19 @@
 /** The official client's structured output on a model that has none: the gateway sees to it, call by call. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import OpenAI, { InternalServerError } from 'openai'
 import { zodResponseFormat } from 'openai/helpers/zod'
 import { z } from 'zod'
+import { forAllTests } from '../support/lifetime.ts'
 import type { Script } from '../support/upstream.ts'
 import { wholeAnswer } from '../support/upstream-answers.ts'
-import { failureOf, PLAIN, type Stage, startStage, usageOf } from './conformance.ts'
+import { failureOf, PLAIN, startStage, usageOf } from './conformance.ts'
 
-let stage: Stage
 let client: OpenAI
 
-beforeAll(async () => {
-  stage = await startStage()
+const stage = forAllTests(startStage)
+beforeAll(() => {
   client = new OpenAI({ baseURL: stage.baseUrl, apiKey: stage.key, maxRetries: 2 })
 })
-afterAll(() => stage.close())
 
 const response_format = zodResponseFormat(z.object({ city: z.string(), degrees: z.number() }), 'weather')
 const request = {

@@ -1,23 +1,22 @@
 /** The official client and its tools: called by the built-in model, and by one whose upstream says everything badly. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import OpenAI from 'openai'
 import { zodFunction, zodResponseFormat } from 'openai/helpers/zod'
 import { z } from 'zod'
-import { DEMO, failureOf, PLAIN, type Stage, startStage, usageOf } from './conformance.ts'
+import { forAllTests } from '../support/lifetime.ts'
+import { DEMO, failureOf, PLAIN, startStage, usageOf } from './conformance.ts'
 import { SPEAKERS } from './conformance-speakers.ts'
 import { SLOPPY, SLOPPY_USAGE, sayBadly } from './conformance-upstream.ts'
 
-let stage: Stage
 let client: OpenAI
 /** The same client on the upstream itself. */
 let direct: OpenAI
 
-beforeAll(async () => {
-  stage = await startStage()
+const stage = forAllTests(startStage)
+beforeAll(() => {
   client = new OpenAI({ baseURL: stage.baseUrl, apiKey: stage.key, maxRetries: 0 })
   direct = new OpenAI({ baseURL: stage.upstream.url, apiKey: 'x', maxRetries: 0 })
 })
-afterAll(() => stage.close())
 
 const ask = (content: string) => [{ role: 'user' as const, content }]
 const include = { stream_options: { include_usage: true } }

@@ -1,19 +1,18 @@
 /** The official client against the built-in model: every way that it has to ask and to read an answer, but tools. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import OpenAI from 'openai'
 import { LengthFinishReasonError } from 'openai/error'
 import { zodResponseFormat } from 'openai/helpers/zod'
 import { z } from 'zod'
-import { DEMO, failureOf, type Stage, startStage, usageOf } from './conformance.ts'
+import { forAllTests } from '../support/lifetime.ts'
+import { DEMO, failureOf, startStage, usageOf } from './conformance.ts'
 
-let stage: Stage
 let client: OpenAI
 
-beforeAll(async () => {
-  stage = await startStage()
+const stage = forAllTests(startStage)
+beforeAll(() => {
   client = new OpenAI({ baseURL: stage.baseUrl, apiKey: stage.key, maxRetries: 0 })
 })
-afterAll(() => stage.close())
 
 const say = (content: string) => ({ model: DEMO, messages: [{ role: 'user' as const, content }] })
 const include = { stream_options: { include_usage: true } }

@@ -1,19 +1,19 @@
 /** The official client's Responses API, over the built-in model and over upstreams of every dialect. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import OpenAI from 'openai'
 import { zodResponsesFunction, zodTextFormat } from 'openai/helpers/zod'
 import { z } from 'zod'
+import { forAllTests } from '../support/lifetime.ts'
 import { checkResponseStream } from '../support/responses-contract.ts'
-import { type Bill, DEMO, failureOf, type Stage, startStage } from './conformance.ts'
+import { type Bill, DEMO, failureOf, startStage } from './conformance.ts'
 import { SPEAKERS } from './conformance-speakers.ts'
 
-let stage: Stage
 let client: OpenAI
 /** What the client reads of streams, as it comes over the wire. */
 let bodies: Promise<string>[] = []
 
+const stage = forAllTests(startStage)
 beforeAll(async () => {
-  stage = await startStage()
   const listen: typeof fetch = Object.assign(async (...call: Parameters<typeof fetch>) => {
     const response = await fetch(...call)
     if (response.headers.get('content-type')?.startsWith('text/event-stream')) bodies.push(response.clone().text())
@@ -21,7 +21,6 @@ beforeAll(async () => {
   }, fetch)
   client = new OpenAI({ baseURL: stage.baseUrl, apiKey: stage.key, maxRetries: 0, fetch: listen })
 })
-afterAll(() => stage.close())
 
 /** Holds all streams since the last time to their contract. */
 async function checkStreams(): Promise<number> {

@@ -1,28 +1,23 @@
 /** The binary seen through its control socket: what `upstreams` and `doctor` tell, what orders do, what is left behind. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { existsSync, lstatSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { socketPath } from '../../src/server/protocol.ts'
 import { databasePath } from '../../src/store/sqlite/files.ts'
 import { openDatabase } from '../../src/store/sqlite/open.ts'
-import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
+import { createWorkplace, type RunningBinary } from '../support/binary.ts'
 import { findFreePort } from '../support/free-port.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
-import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+import { startUpstream } from '../support/upstream.ts'
 
 const CREDENTIAL = 'the upstream credential 0123456789'
-let place: Workplace
-let upstream: ScriptedUpstream
 let deadUrl: string
 
+const place = forEachTest(createWorkplace)
+const upstream = forEachTest(startUpstream)
 beforeEach(async () => {
-  place = createWorkplace()
-  upstream = await startUpstream()
   deadUrl = `http://127.0.0.1:${await findFreePort()}/v1`
-})
-afterEach(async () => {
-  await place.close()
-  await upstream.stop()
 })
 
 const FACTS =

@@ -1,19 +1,18 @@
 /** How the binary stops: it lets what is under way end, takes nothing new, and obeys a second signal at once. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { connect } from 'node:net'
-import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
+import { createWorkplace, type RunningBinary } from '../support/binary.ts'
 import { toFrames } from '../support/frames.ts'
 import { HELLO, toCatalogue } from '../support/gateway.ts'
-import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { startUpstream } from '../support/upstream.ts'
 import { type StreamStep, streamAnswer, toDelta, wholeAnswer } from '../support/upstream-answers.ts'
 
-let place: Workplace
-let upstream: ScriptedUpstream
 let resume: () => void
 
-beforeEach(async () => {
-  place = createWorkplace()
-  upstream = await startUpstream()
+const place = forEachTest(createWorkplace)
+const upstream = forEachTest(startUpstream)
+beforeEach(() => {
   const gate = Promise.withResolvers<void>()
   resume = gate.resolve
   const [role, ...rest] = streamAnswer().steps
@@ -31,10 +30,6 @@ beforeEach(async () => {
     yield* rest.slice(1)
   }
   upstream.script(() => ({ kind: 'stream', steps: script() }))
-})
-afterEach(async () => {
-  await place.close()
-  await upstream.stop()
 })
 
 async function serve(...args: string[]): Promise<RunningBinary> {

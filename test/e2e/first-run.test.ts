@@ -1,16 +1,13 @@
 /** The binary as a stranger meets it: the first start, the second, and keys that other processes make and revoke. */
 import { Database } from 'bun:sqlite'
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { applyJournal, BINARY, createWorkplace, runBinary, type Workplace } from '../support/binary.ts'
+import { applyJournal, BINARY, createWorkplace, runBinary } from '../support/binary.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
 
-let place: Workplace
-beforeEach(() => {
-  place = createWorkplace()
-})
-afterEach(() => place.close())
+const place = forEachTest(createWorkplace)
 
 const statusFor = async (baseUrl: string, key: string) =>
   (await fetch(`${baseUrl}/models`, { headers: { authorization: `Bearer ${key}` } })).status

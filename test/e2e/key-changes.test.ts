@@ -1,22 +1,17 @@
 /** Keys that are changed by commands beside a server: each change applies when its command returns, and nothing is forgotten. The binary. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { toUsd } from '../../src/domain/usage.ts'
-import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
+import { createWorkplace, type RunningBinary } from '../support/binary.ts'
 import { costOf, HELLO, toCatalogue } from '../support/gateway.ts'
-import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { startUpstream } from '../support/upstream.ts'
 
-let place: Workplace
-let upstream: ScriptedUpstream
 let server: RunningBinary
+const place = forEachTest(createWorkplace)
+const upstream = forEachTest(startUpstream)
 beforeEach(async () => {
-  place = createWorkplace()
-  upstream = await startUpstream()
   const catalog = await place.write('catalog.yaml', toCatalogue({ url: upstream.url }))
   server = await place.serve(['--catalog', catalog, '--probe', 'off'], { environment: { UPSTREAM_KEY: 'x' } })
-})
-afterEach(async () => {
-  await place.close()
-  await upstream.stop()
 })
 
 async function json(...argv: string[]) {

@@ -1,21 +1,16 @@
 /** What limits remember when the process is killed, and that a place is free as soon as the last byte is there: the binary. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import OpenAI from 'openai'
-import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
+import { createWorkplace, type RunningBinary } from '../support/binary.ts'
 import { costOf, HELLO, HELLO_TOKENS, toCatalogue } from '../support/gateway.ts'
-import { obliging, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { obliging, startUpstream } from '../support/upstream.ts'
 
-let place: Workplace
-let upstream: ScriptedUpstream
 let catalog = ''
+const place = forEachTest(createWorkplace)
+const upstream = forEachTest(startUpstream)
 beforeEach(async () => {
-  place = createWorkplace()
-  upstream = await startUpstream()
   catalog = await place.write('catalog.yaml', toCatalogue({ url: upstream.url }))
-})
-afterEach(async () => {
-  await place.close()
-  await upstream.stop()
 })
 
 const serve = () => place.serve(['--catalog', catalog, '--probe', 'off'], { environment: { UPSTREAM_KEY: 'x' } })

@@ -1,23 +1,22 @@
 /** From a model file to a streamed word, with the built executable and a llama-server on its PATH. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeTarGz } from '../support/archives.ts'
-import { createWorkplace, type RunningBinary, runBinary, type Workplace } from '../support/binary.ts'
+import { createWorkplace, type RunningBinary, runBinary } from '../support/binary.ts'
 import { makeGguf } from '../support/gguf.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import { installLlamaServer } from '../support/llama-server.ts'
 import { makeTinyModel } from '../support/tiny-model.ts'
 
-let place: Workplace
 let environment: Record<string, string>
+const place = forEachTest(createWorkplace)
 beforeEach(() => {
-  place = createWorkplace()
   const bin = join(place.folder, 'bin')
   installLlamaServer(bin)
   environment = { PATH: `${bin}:${process.env.PATH}` }
   writeFileSync(join(place.folder, 'tiny.gguf'), makeGguf())
 })
-afterEach(() => place.close())
 
 const serve = (args: string[] = []) => place.serve(['--first-key', ...args], { environment })
 const runWith = (...args: string[]) =>

@@ -3,17 +3,14 @@
  * begins anew over what is left of a ledger, and `audit` tells of rows that are gone.
  */
 import { Database } from 'bun:sqlite'
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, renameSync, rmSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { applyJournal, createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
+import { applyJournal, createWorkplace, type RunningBinary } from '../support/binary.ts'
 import { HELLO } from '../support/gateway.ts'
+import { forEachTest } from '../support/lifetime.ts'
 
-let place: Workplace
-beforeEach(() => {
-  place = createWorkplace()
-})
-afterEach(() => place.close())
+const place = forEachTest(createWorkplace)
 
 const data = (...names: string[]) => join(place.folder, 'data', ...names)
 

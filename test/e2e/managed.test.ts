@@ -1,16 +1,13 @@
 /** Model servers that the built executable starts: where commands come from, by hand, and that none outlives it, however it ends. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { chmodSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import { modelServer } from '../support/model-server.ts'
 import { until } from '../support/until.ts'
 
-let place: Workplace
-beforeEach(() => {
-  place = createWorkplace()
-})
-afterEach(() => place.close())
+const place = forEachTest(createWorkplace)
 
 const FACTS = 'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
 

@@ -1,22 +1,21 @@
 /** One list of models, for the official clients of both vendors: its pages, single models, and why they are refused. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
-import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
+import { createWorkplace, type RunningBinary } from '../support/binary.ts'
 import { toDoorCatalogue } from '../support/doors.ts'
+import { forAllTests } from '../support/lifetime.ts'
 
-let place: Workplace
 let server: RunningBinary
 let clients: { openai: OpenAI; anthropic: Anthropic }
 const NOWHERE = 'http://127.0.0.1:1/v1'
 
+const place = forAllTests(createWorkplace)
 beforeAll(async () => {
-  place = createWorkplace()
   const catalog = await place.write('catalog.yaml', toDoorCatalogue({ near: NOWHERE, far: NOWHERE }))
   server = await place.serve(['--first-key', '--catalog', catalog], { environment: { UPSTREAM_KEY: 'x' } })
   clients = toClients(String(server.key))
 })
-afterAll(() => place.close())
 
 const toClients = (apiKey: string) => ({
   openai: new OpenAI({ baseURL: server.baseUrl, apiKey, maxRetries: 0 }),

@@ -1,14 +1,11 @@
 /** Sign-in to the built executable through a provider that others have made, over real sockets. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { createWorkplace, type Workplace } from '../support/binary.ts'
+import { expect, test } from 'bun:test'
+import { createWorkplace } from '../support/binary.ts'
 import { findFreePort } from '../support/free-port.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import { signInThere, startOidcProvider } from '../support/oidc-provider.ts'
 
-let work: Workplace
-beforeEach(() => {
-  work = createWorkplace()
-})
-afterEach(() => work.close())
+const work = forEachTest(createWorkplace)
 
 const CLIENT = { clientId: 'tollgate', clientSecret: 'a secret of ours' }
 

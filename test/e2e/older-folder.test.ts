@@ -1,21 +1,18 @@
 /** A data folder of the version before the journal, with rows, a rollup and a spool: it starts, and nothing of it is lost. */
 import { Database } from 'bun:sqlite'
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { mintId } from '../../src/domain/id.ts'
 import { MIGRATIONS, migrate } from '../../src/store/sqlite/migrate.ts'
-import { createWorkplace, type Workplace } from '../support/binary.ts'
+import { createWorkplace } from '../support/binary.ts'
+import { forEachTest } from '../support/lifetime.ts'
 
 const HOUR_MS = 3_600_000
 /** Yesterday, at the full hour. */
 const THEN = Math.floor((Date.now() - 86_400_000) / HOUR_MS) * HOUR_MS
 
-let place: Workplace
-beforeEach(() => {
-  place = createWorkplace()
-})
-afterEach(() => place.close())
+const place = forEachTest(createWorkplace)
 
 /** A row as that version had it, by the columns of the database. */
 const toRow = (key: string, fields: Record<string, string | number | null> = {}) => ({

@@ -2,7 +2,7 @@
  * The official client with a well-behaved upstream behind the built binary: models, errors as its own classes, and
  * streams that are left or cut. Nothing here knows that it is not the real thing.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import OpenAI, {
   AuthenticationError,
   BadRequestError,
@@ -10,28 +10,23 @@ import OpenAI, {
   NotFoundError,
   RateLimitError,
 } from 'openai'
-import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
+import { createWorkplace, type RunningBinary } from '../support/binary.ts'
 import { toCatalogue } from '../support/gateway.ts'
-import { obliging, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+import { forAllTests } from '../support/lifetime.ts'
+import { obliging, startUpstream } from '../support/upstream.ts'
 import { errorAnswer, streamAnswer } from '../support/upstream-answers.ts'
 
-let place: Workplace
-let upstream: ScriptedUpstream
 let server: RunningBinary
 let client: OpenAI
 
+const place = forAllTests(createWorkplace)
+const upstream = forAllTests(startUpstream)
 beforeAll(async () => {
-  place = createWorkplace()
-  upstream = await startUpstream()
   const catalog = await place.write('catalog.yaml', toCatalogue({ url: upstream.url }))
   server = await place.serve(['--first-key', '--retries', '0', '--leave', '1s', '--catalog', catalog], {
     environment: { UPSTREAM_KEY: 'x' },
   })
   client = new OpenAI({ baseURL: server.baseUrl, apiKey: String(server.key), maxRetries: 0 })
-})
-afterAll(async () => {
-  await place.close()
-  await upstream.stop()
 })
 
 const hello = { model: 'fast', messages: [{ role: 'user' as const, content: 'Hello' }] }

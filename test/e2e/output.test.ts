@@ -1,18 +1,15 @@
 /** What a command prints arrives whole before its process ends, and a command ends though nobody reads. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { closeSync, constants, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { decideKey } from '../../src/keys/service.ts'
 import { openForCommand } from '../../src/store/sqlite/open.ts'
-import { type Bench, createBench } from '../cli/run.ts'
+import { createBench } from '../cli/run.ts'
+import { forEachTest } from '../support/lifetime.ts'
 
 const MAIN = join(import.meta.dir, '../../src/main.ts')
 const KEYS = 1_000
-let bench: Bench
-beforeEach(() => {
-  bench = createBench()
-})
-afterEach(() => bench.close())
+const bench = forEachTest(createBench)
 
 async function addKeys(): Promise<void> {
   const { sqlite, store } = openForCommand(bench.folder)

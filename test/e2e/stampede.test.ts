@@ -2,27 +2,16 @@
  * Promise 3: 200 requests at once on ten cents never spend more than that, and every account of it says the same. What
  * an upstream bills beyond what it was allowed to is the declared margin, and no more than that.
  */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { HELLO_TOKENS } from '../support/gateway.ts'
-import {
-  type Accounts,
-  type Asked,
-  BUDGET,
-  BUDGET_NANO_USD,
-  createStampedeBench,
-  reserveOf,
-  type StampedeBench,
-} from './stampede-bench.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { type Accounts, type Asked, BUDGET, BUDGET_NANO_USD, createStampedeBench, reserveOf } from './stampede-bench.ts'
 
 const CROWD = 200
 /** What the model writes at most, which is held where the client gives no cap. */
 const DEFAULT_CAP = 1_000
 
-let bench: StampedeBench
-beforeEach(async () => {
-  bench = await createStampedeBench()
-})
-afterEach(() => bench.stop())
+const bench = forEachTest(createStampedeBench)
 
 /** How many of the crowd a budget has room for while none of them has ended. */
 const roomFor = (cap: number) => Math.floor(BUDGET_NANO_USD / reserveOf(cap))

@@ -1,14 +1,11 @@
 /** On a terminal the log keeps to what needs a look, and who sits there is shown the way into the dashboard. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { BINARY, createWorkplace, type Workplace } from '../support/binary.ts'
+import { BINARY, createWorkplace } from '../support/binary.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
 
-let place: Workplace
-beforeEach(() => {
-  place = createWorkplace()
-})
-afterEach(() => place.close())
+const place = forEachTest(createWorkplace)
 
 /** What a person sees of a server that answers one request and is stopped by Ctrl-C. */
 async function watch(...options: string[]): Promise<string> {

@@ -1,7 +1,8 @@
 /** What conversations with Claude cost by Anthropic's published prices, worked out by hand, with all that has a price of its own. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { startApp, type TestApp } from '../support/app.ts'
-import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+import { beforeAll, expect, test } from 'bun:test'
+import { startApp } from '../support/app.ts'
+import { forAllTests } from '../support/lifetime.ts'
+import { startUpstream } from '../support/upstream.ts'
 
 /** USD a token: of Opus 4.6, in its fast mode, in the United States (a tenth on everything), and of Opus 4.8, the advisor. */
 const CATALOGUE = (url: string) => `
@@ -20,17 +21,11 @@ models:
       pricing: [{ prompt: "0.000007", completion: "0.000035" }], routes: [{ upstream: anthropic, model: claude-opus-4-8 }] }
 `
 
-let upstream: ScriptedUpstream
-let app: TestApp
 let key: string
-beforeAll(async () => {
-  upstream = await startUpstream()
-  app = await startApp({ catalog: CATALOGUE(upstream.url) })
+const upstream = forAllTests(startUpstream)
+const app = forAllTests(() => startApp({ catalog: CATALOGUE(upstream.url) }))
+beforeAll(() => {
   key = app.key()
-})
-afterAll(async () => {
-  await upstream.stop()
-  await app.stop()
 })
 
 /** The row of a call that reports this; a stream reports at its begin what is known then, and all of it at its end. */

@@ -1,16 +1,13 @@
 /** Anthropic's failures as chat clients are told of them, what they cost, and what is never passed on. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { errorMessage, failingStream, PING, streamMessage, toSteps } from '../support/anthropic-answers.ts'
 import { CREDENTIAL } from '../support/app.ts'
 import { checkStream } from '../support/contract.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import type { Script } from '../support/upstream.ts'
-import { type AnthropicGateway, startAnthropic } from './anthropic.ts'
+import { startAnthropic } from './anthropic.ts'
 
-let gateway: AnthropicGateway
-beforeAll(async () => {
-  gateway = await startAnthropic()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startAnthropic)
 
 const LIMITS = {
   'anthropic-ratelimit-requests-limit': '50',

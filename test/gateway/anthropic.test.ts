@@ -1,14 +1,11 @@
 /** Chat clients of Anthropic's models: a strict upstream takes every request, and each answer keeps the contract. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { toEvent } from '../support/anthropic-answers.ts'
 import { inTurn } from '../support/anthropic-upstream.ts'
-import { type AnthropicGateway, HELLO, startAnthropic } from './anthropic.ts'
+import { forAllTests } from '../support/lifetime.ts'
+import { HELLO, startAnthropic } from './anthropic.ts'
 
-let gateway: AnthropicGateway
-beforeAll(async () => {
-  gateway = await startAnthropic()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startAnthropic)
 
 const USAGE = { stream_options: { include_usage: true } }
 const ways = [

@@ -2,19 +2,15 @@
  * Properties of the front door, over a real gateway: whatever a body is, the answer is what the contract says, and a
  * valid request reaches its upstream unchanged but for what the contract changes.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { checkError, checkHeaders, checkStream, checkWhole } from '../support/contract.ts'
-import { type Gateway, startGateway } from '../support/gateway.ts'
+import { startGateway } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { anyBrokenText } from './any-broken.ts'
 import { anyRequest, EXTENSIONS, LEFT_OUT } from './any-request.ts'
 
-let gateway: Gateway
-
-beforeAll(async () => {
-  gateway = await startGateway()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startGateway)
 
 const MODEL = 'acme/typed'
 

@@ -1,15 +1,12 @@
 /** Bodies that would cost more to read than to send: what is refused, and in which words, and what passes all the same. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type Gateway, HELLO, startGateway } from '../support/gateway.ts'
+import { describe, expect, test } from 'bun:test'
+import { HELLO, startGateway } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { obliging } from '../support/upstream.ts'
 
 const MIB = 1024 ** 2
 
-let gateway: Gateway
-beforeAll(async () => {
-  gateway = await startGateway({ script: obliging })
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(() => startGateway({ script: obliging }))
 
 /** The usual request with a field more, which is JSON already. */
 const withField = (json: string) => `${JSON.stringify(HELLO).slice(0, -1)},"extra":${json}}`

@@ -10,6 +10,7 @@ import { createTeam } from '../../src/keys/service.ts'
 import { hear } from '../support/door-clients.ts'
 import { COUNTS } from '../support/door-upstreams.ts'
 import { costOf, DOORS, type Door, type DoorGateway, STREAMING, startDoors } from '../support/doors.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
 import { type Behaviour, errorAnswer, type StreamStep, toDelta } from '../support/upstream-answers.ts'
 
@@ -19,11 +20,7 @@ const STEP = 4_096
 const WORD = 'token '
 const inTotal = (nanoUsd: number): Budget => ({ nanoUsd, period: 'total' })
 
-let gateway: DoorGateway
-beforeAll(async () => {
-  gateway = await startDoors({ most: MOST, features: '[tools]', config: { heartbeatMs: 0 } })
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(() => startDoors({ most: MOST, features: '[tools]', config: { heartbeatMs: 0 } }))
 
 type Streaming = (typeof STREAMING)[number]
 

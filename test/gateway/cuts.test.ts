@@ -1,16 +1,13 @@
 /** Streams that break off after the first word: told as cut ones, and billed for what came. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { CREDENTIAL } from '../support/app.ts'
 import { toFrames } from '../support/frames.ts'
-import { costOf, type Gateway, HELLO_COUNTED, startGateway } from '../support/gateway.ts'
+import { costOf, HELLO_COUNTED, startGateway } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import type { Script, Seen } from '../support/upstream.ts'
 import { streamAnswer, toDelta } from '../support/upstream-answers.ts'
 
-let gateway: Gateway
-beforeAll(async () => {
-  gateway = await startGateway({ deadlines: 'headers: 300ms, first_token: 300ms, idle: 300ms' })
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(() => startGateway({ deadlines: 'headers: 300ms, first_token: 300ms, idle: 300ms' }))
 
 const echo = { error: { message: `bad key ${CREDENTIAL}`, code: 'x', param: null } }
 

@@ -1,15 +1,12 @@
 /** Through every door: an answer comes whole and streamed, costs the same either way, and is on record to the nano-dollar. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { checkHeaders } from '../support/contract.ts'
 import { hear } from '../support/door-clients.ts'
 import { COUNTS, WORDS } from '../support/door-upstreams.ts'
-import { costOf, DOORS, type Door, type DoorGateway, type DoorRow, STREAMING, startDoors } from '../support/doors.ts'
+import { costOf, DOORS, type Door, type DoorRow, STREAMING, startDoors } from '../support/doors.ts'
+import { forAllTests } from '../support/lifetime.ts'
 
-let gateway: DoorGateway
-beforeAll(async () => {
-  gateway = await startDoors()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startDoors)
 
 const writes = ({ client }: Door) => client.endpoint !== 'embeddings'
 const completionOf = (door: Door) => (writes(door) ? COUNTS.completion : 0)

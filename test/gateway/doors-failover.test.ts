@@ -2,17 +2,14 @@
  * Through every door: what fails before its first word is made good for by the next upstream, in whichever format that has to be
  * asked; nothing of the first is read or paid for, and the record names who answered, and how.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { hear } from '../support/door-clients.ts'
 import { answering, COUNTS, failing } from '../support/door-upstreams.ts'
-import { acrossOf, costOf, DOORS, type Door, type DoorGateway, type Route, startDoors } from '../support/doors.ts'
+import { acrossOf, costOf, DOORS, type Door, type Route, startDoors } from '../support/doors.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import type { Behaviour } from '../support/upstream-answers.ts'
 
-let gateway: DoorGateway
-beforeAll(async () => {
-  gateway = await startDoors()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startDoors)
 
 const WAYS = DOORS.flatMap((door) => {
   const across = acrossOf(door)

@@ -1,16 +1,13 @@
 /** Through every door: who leaves has a free slot at once, and pays what their upstream used, which is heard to its end. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { answering, answeringAfter, COUNTS, WORDS } from '../support/door-upstreams.ts'
 import { costOf, DOORS, type Door, type DoorGateway, STREAMING, startDoors } from '../support/doors.ts'
 import { HELLO_COUNTED } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
 import type { Script, Seen } from '../support/upstream.ts'
 
-let gateway: DoorGateway
-beforeAll(async () => {
-  gateway = await startDoors({ config: { disconnectGraceMs: 60_000 } })
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(() => startDoors({ config: { disconnectGraceMs: 60_000 } }))
 
 /** In the text of what only finds out whether a key's one slot is free. */
 const PROBE = 'Is there room?'
@@ -92,11 +89,7 @@ describe.each(STREAMING)('who leaves $name', (door) => {
 })
 
 describe('where nobody is waited for', () => {
-  let brief: DoorGateway
-  beforeAll(async () => {
-    brief = await startDoors()
-  })
-  afterAll(() => brief.stop())
+  const brief = forAllTests(startDoors)
 
   test.each(STREAMING)('who leaves $name pays what was seen, and its upstream is let go', async (door) => {
     await brief.calm(door)

@@ -1,18 +1,15 @@
 /** Through every door: rates, slots and budgets hold however many ask at once, and say when to come again in the words of its format. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Failure } from '../support/door-clients.ts'
 import { answering, answeringAfter } from '../support/door-upstreams.ts'
-import { costOf, DOORS, type Door, type DoorGateway, startDoors } from '../support/doors.ts'
+import { costOf, DOORS, type Door, startDoors } from '../support/doors.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { headersFrom } from './limiting.ts'
 
 // Counting takes its time beside other work.
 setDefaultTimeout(60_000)
 
-let gateway: DoorGateway
-beforeAll(async () => {
-  gateway = await startDoors()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startDoors)
 
 const CROWD = 100
 const CAP = 10

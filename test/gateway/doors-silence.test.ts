@@ -1,22 +1,15 @@
 /** Through every door: a stream that is long silent lives, in the words of its format, and is honest about how it ends. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { toEvent } from '../support/anthropic-answers.ts'
 import { hear } from '../support/door-clients.ts'
 import { COUNTS, type StreamFormat, WORDS } from '../support/door-upstreams.ts'
-import { costOf, type DoorGateway, STREAMING, startDoors } from '../support/doors.ts'
+import { costOf, STREAMING, startDoors } from '../support/doors.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import type { StreamStep } from '../support/upstream-answers.ts'
 
-let gateway: DoorGateway
 /** One whose upstreams have little time for their first word. */
-let strict: DoorGateway
-beforeAll(async () => {
-  gateway = await startDoors({ config: { heartbeatMs: 20 } })
-  strict = await startDoors({ settings: ', deadlines: { first_token: 500ms, idle: 500ms }' })
-})
-afterAll(async () => {
-  await gateway.stop()
-  await strict.stop()
-})
+const gateway = forAllTests(() => startDoors({ config: { heartbeatMs: 20 } }))
+const strict = forAllTests(() => startDoors({ settings: ', deadlines: { first_token: 500ms, idle: 500ms }' }))
 
 /** Gives what reads on until what came says so, or until the end. */
 function createReading({ body }: Response): (isThere?: (text: string) => boolean) => Promise<string> {

@@ -1,19 +1,15 @@
 /** An upstream that says back what it was sent: no client, no log line and no row of the ledger has our credential then. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { CREDENTIAL } from '../support/app.ts'
-import { type Gateway, startGateway } from '../support/gateway.ts'
+import { startGateway } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { reading } from '../support/several-upstreams.ts'
 
 const GOOGLE_KEY = 'AIzaSyA0123456789abcdefghijABCDEFGHIJKLMN'
 
-let gateway: Gateway
-
-beforeAll(async () => {
-  gateway = await startGateway()
-})
+const gateway = forAllTests(startGateway)
 // Whatever was held against the upstream has passed.
 beforeEach(() => gateway.app.pass(60_000))
-afterAll(() => gateway.stop())
 
 const ECHOES: [string, string][] = [
   ['as it is', CREDENTIAL],

@@ -1,18 +1,15 @@
 /** Embeddings of more inputs than an upstream takes in one call: how they are split, joined, recorded and paid for. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { EmbeddingsRequest } from '../../src/domain/task.ts'
 import { toBatches } from '../../src/gateway/embedding-batches.ts'
 import { fromBase64, openAiEmbeddings, vectorOf } from '../support/embedding-answers.ts'
-import { type EmbeddingGateway, NANO_USD_PER_TOKEN, startEmbeddings } from '../support/embedding-gateway.ts'
+import { NANO_USD_PER_TOKEN, startEmbeddings } from '../support/embedding-gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { toTarget } from '../support/snapshot.ts'
 import type { Seen } from '../support/upstream.ts'
 import { errorAnswer, wholeAnswer } from '../support/upstream-answers.ts'
 
-let gateway: EmbeddingGateway
-beforeAll(async () => {
-  gateway = await startEmbeddings(', embedding_inputs: 3, embedding_tokens: 40')
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(() => startEmbeddings(', embedding_inputs: 3, embedding_tokens: 40'))
 beforeEach(() => {
   gateway.openai.script(openAiEmbeddings())
 })

@@ -1,15 +1,12 @@
 /** `POST /v1/embeddings` before upstreams of each format: what they are sent, what the client reads, what it costs, what is refused. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { CREDENTIAL } from '../support/app.ts'
 import { fromBase64, geminiEmbeddings, openAiEmbeddings, vectorOf } from '../support/embedding-answers.ts'
-import { type EmbeddingGateway, NANO_USD_PER_TOKEN, startEmbeddings } from '../support/embedding-gateway.ts'
+import { NANO_USD_PER_TOKEN, startEmbeddings } from '../support/embedding-gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { errorAnswer, type Whole } from '../support/upstream-answers.ts'
 
-let gateway: EmbeddingGateway
-beforeAll(async () => {
-  gateway = await startEmbeddings()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startEmbeddings)
 beforeEach(() => {
   gateway.openai.script(openAiEmbeddings())
   gateway.google.script(geminiEmbeddings)

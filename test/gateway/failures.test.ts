@@ -1,16 +1,15 @@
 /** Upstreams that fail before the first word: each with the status that the table of errors gives it, streamed or not. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { CREDENTIAL } from '../support/app.ts'
-import { costOf, type Gateway, HELLO_COUNTED, HELLO_TOKENS, startGateway } from '../support/gateway.ts'
+import { costOf, HELLO_COUNTED, HELLO_TOKENS, startGateway } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { expectEnvelope } from '../support/scenario.ts'
 import type { Script, Seen } from '../support/upstream.ts'
 import { errorAnswer, toDelta } from '../support/upstream-answers.ts'
 
-let gateway: Gateway
-beforeAll(async () => {
-  gateway = await startGateway({ deadlines: 'headers: 300ms, first_token: 300ms, idle: 300ms, total_whole: 300ms' })
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(() =>
+  startGateway({ deadlines: 'headers: 300ms, first_token: 300ms, idle: 300ms, total_whole: 300ms' }),
+)
 
 interface Failure {
   name: string

@@ -1,12 +1,13 @@
 /** Several choices, from upstreams that write them in one call and from those that do not. */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { PlannedCall } from '../../src/accounting/call.ts'
 import { UpstreamError } from '../../src/domain/error.ts'
 import { fanOut } from '../../src/gateway/fan-out.ts'
 import { DEFAULT_OPTIONS } from '../../src/upstreams/dialects/dialects.ts'
 import { DONE, stop, text, toWhole } from '../support/answers.ts'
 import { toFrames } from '../support/frames.ts'
-import { costOf, type Gateway, startGateway, usageOf } from '../support/gateway.ts'
+import { costOf, startGateway, usageOf } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { expectHonest, reading } from '../support/several-upstreams.ts'
 import { toTarget } from '../support/snapshot.ts'
 import type { Seen } from '../support/upstream.ts'
@@ -16,11 +17,7 @@ import { type Bench, createGate, startBench } from './limiting.ts'
 // The thread that counts takes its time to start beside other work.
 setDefaultTimeout(60_000)
 
-let gateway: Gateway
-beforeAll(async () => {
-  gateway = await startGateway()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startGateway)
 
 /** The number of the call, as the upstream is told. */
 const numberOf = ({ headers }: Seen) => Number(headers['x-client-request-id']?.split('-')[1])

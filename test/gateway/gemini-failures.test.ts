@@ -1,16 +1,13 @@
 /** What a Gemini upstream answers instead of an answer, and what becomes of streams that break off. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { checkError, checkStream } from '../support/contract.ts'
 import { inPieces } from '../support/cuts.ts'
 import { createGemini, GEMINI_USAGE, googleError, toEvent } from '../support/gemini-upstream.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import type { Behaviour, Stream } from '../support/upstream-answers.ts'
-import { type GeminiGateway, KEY, startGemini } from './gemini-gateway.ts'
+import { KEY, startGemini } from './gemini-gateway.ts'
 
-let gateway: GeminiGateway
-beforeAll(async () => {
-  gateway = await startGemini(createGemini(() => ({ text: 'Hello' }), { key: KEY }))
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(() => startGemini(createGemini(() => ({ text: 'Hello' }), { key: KEY })))
 
 const hello = { messages: [{ role: 'user', content: 'Hello' }] }
 const ofQuota = (quotaId: string, retryDelay: string) => [

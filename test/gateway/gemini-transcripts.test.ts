@@ -3,16 +3,17 @@
  * it, compared with what Tollgate sends for the same turn. The recordings lie beside the repository; without them the file
  * has nothing to test.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseJson } from '../../src/domain/json.ts'
 import { checkError, checkStream } from '../support/contract.ts'
 import { isObject, type Json } from '../support/contract-parts.ts'
 import { inPieces } from '../support/cuts.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { differ } from '../support/recordings.ts'
 import type { Behaviour } from '../support/upstream-answers.ts'
-import { type GeminiGateway, startGemini } from './gemini-gateway.ts'
+import { startGemini } from './gemini-gateway.ts'
 
 const FOLDER = join(import.meta.dir, '../../../shared/data/transcripts/gemini')
 const has = existsSync(FOLDER)
@@ -126,11 +127,7 @@ function toBytes(file: string): Buffer {
 const isStream = (file: string) => !file.endsWith('.json')
 
 describe.skipIf(!has)('what Google sent', () => {
-  let gateway: GeminiGateway
-  beforeAll(async () => {
-    gateway = await startGemini(() => ({ kind: 'reset' }), { upstream: ', pass: [cached_content]' })
-  })
-  afterAll(() => gateway.stop())
+  const gateway = forAllTests(() => startGemini(() => ({ kind: 'reset' }), { upstream: ', pass: [cached_content]' }))
 
   const ask = async (behaviour: Behaviour, stream: boolean) => {
     gateway.app.pass(24 * 60 * 60_000)

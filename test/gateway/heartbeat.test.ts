@@ -1,18 +1,15 @@
 /** A stream that is long silent: alive to whoever waits, and honest about how it ends. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { toFrames } from '../support/frames.ts'
-import { type Gateway, startGateway } from '../support/gateway.ts'
+import { startGateway } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { errorAnswer, streamAnswer, wholeAnswer } from '../support/upstream-answers.ts'
 
 const BEAT = ': keep-alive\n\n'
 /** Longer than a few heartbeats. */
 const SILENCE = 400
 
-let gateway: Gateway
-beforeAll(async () => {
-  gateway = await startGateway({ config: { heartbeatMs: 50 } })
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(() => startGateway({ config: { heartbeatMs: 50 } }))
 
 const [role, ...words] = streamAnswer({ tokens: ['one ', 'two'] }).steps
 

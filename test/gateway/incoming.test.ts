@@ -1,16 +1,13 @@
 /** What upstreams report as usage and how their bytes arrive: billed alike and told alike, streamed or not. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { toFrames } from '../support/frames.ts'
-import { costOf, type Gateway, HELLO_COUNTED, startGateway, usageOf } from '../support/gateway.ts'
+import { costOf, HELLO_COUNTED, startGateway, usageOf } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { obliging } from '../support/upstream.ts'
 import { streamAnswer, toDelta, wholeAnswer } from '../support/upstream-answers.ts'
 
-let gateway: Gateway
 let rows = 0
-beforeAll(async () => {
-  gateway = await startGateway()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startGateway)
 beforeEach(async () => {
   gateway.upstream.script(obliging)
   rows = await gateway.app.count()

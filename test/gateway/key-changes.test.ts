@@ -1,17 +1,14 @@
 /** Keys that change under a running server: what they have spent and asked for stays, what comes next goes by the new rules. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { KeyChanges } from '../../src/keys/definition.ts'
 import { editKey, rotateKey } from '../../src/keys/service.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { openForCommand } from '../../src/store/sqlite/open.ts'
-import { costOf, type Gateway, HELLO, HELLO_TOKENS, startGateway } from '../support/gateway.ts'
+import { costOf, HELLO, HELLO_TOKENS, startGateway } from '../support/gateway.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import { billing, createGate } from './limiting.ts'
 
-let gateway: Gateway
-beforeEach(async () => {
-  gateway = await startGateway()
-})
-afterEach(() => gateway.stop())
+const gateway = forEachTest(startGateway)
 
 /** Changes what is stored, as another process does; the server has taken it in before a request can reach it. */
 async function change<T>(work: (store: ConfigStore, by: { actor: string; nowMs: number }) => Promise<T>): Promise<T> {

@@ -2,26 +2,21 @@
  * What a client that leaves pays: its upstreams are read on for a while to hear what they used, and what is not heard is
  * billed by what was seen, or by the time that it took where nobody could see it.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { startApp, type TestApp } from '../support/app.ts'
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { startApp } from '../support/app.ts'
 import { costOf, HELLO, HELLO_COUNTED } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
-import { type Script, type ScriptedUpstream, type Seen, startUpstream } from '../support/upstream.ts'
+import { type Script, type Seen, startUpstream } from '../support/upstream.ts'
 import { errorAnswer, type StreamStep, streamAnswer, toDelta, wholeAnswer } from '../support/upstream-answers.ts'
 import { createGate } from './limiting.ts'
 
-let app: TestApp
-let upstream: ScriptedUpstream
 let rows = 0
 let calls = 0
-beforeAll(async () => {
-  upstream = await startUpstream()
-  app = await startApp({ catalog: toCatalogue(upstream.url), config: { disconnectGraceMs: 60_000, retries: 2 } })
-})
-afterAll(async () => {
-  await upstream.stop()
-  await app.stop()
-})
+const upstream = forAllTests(startUpstream)
+const app = forAllTests(() =>
+  startApp({ catalog: toCatalogue(upstream.url), config: { disconnectGraceMs: 60_000, retries: 2 } }),
+)
 beforeEach(async () => {
   rows = await app.count()
   calls = upstream.requests.length

@@ -2,18 +2,15 @@
  * Clients that leave: whenever they do, the upstream is let go, the row is settled as cut with what it may cost, and
  * the server goes on. On raw sockets, because that is how clients leave.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
-import { costOf, type Gateway, HELLO, HELLO_COUNTED, startGateway } from '../support/gateway.ts'
+import { costOf, HELLO, HELLO_COUNTED, startGateway } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
 import type { Script } from '../support/upstream.ts'
 import { endlessAnswer, streamAnswer, toDelta } from '../support/upstream-answers.ts'
 
-let gateway: Gateway
-beforeAll(async () => {
-  gateway = await startGateway()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startGateway)
 
 /** Sends a chat request and returns its socket with what has come so far. */
 function ask(body: object): { socket: Socket; text(): string } {

@@ -1,9 +1,10 @@
 /** The limits of a team, as its keys' clients see them: a stampede of all of its keys at once. */
 
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { TeamOptions } from '../../src/keys/service.ts'
 import { costOf, HELLO_BOUND, HELLO_TOKENS } from '../support/gateway.ts'
-import { type Bench, billing, createGate, headersFrom, startBench, toRefusal } from './limiting.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { billing, createGate, headersFrom, startBench, toRefusal } from './limiting.ts'
 
 const KEYS = 10
 const CROWD = 100
@@ -11,11 +12,7 @@ const CROWD = 100
 const ROOM = 7
 const CAP = 500
 
-let bench: Bench
-beforeEach(async () => {
-  bench = await startBench()
-})
-afterEach(() => bench.stop())
+const bench = forEachTest(startBench)
 
 test.each<[string, Partial<TeamOptions>, string, string]>([
   ['requests a minute', { rpm: ROOM }, 'rate_limit_exceeded', 'for team `crew` on requests per min'],

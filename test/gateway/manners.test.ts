@@ -1,15 +1,12 @@
 /** What real clients send along and expect back, beside the answer itself: headers, types, retries. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { checkHeaders, checkStream } from '../support/contract.ts'
-import { type Gateway, startGateway } from '../support/gateway.ts'
+import { startGateway } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { obliging } from '../support/upstream.ts'
 import { errorAnswer, streamAnswer, toDelta } from '../support/upstream-answers.ts'
 
-let gateway: Gateway
-beforeAll(async () => {
-  gateway = await startGateway()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startGateway)
 beforeEach(() => gateway.upstream.script(obliging))
 
 test.each([

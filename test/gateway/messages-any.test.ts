@@ -1,18 +1,17 @@
 /** Whatever a client of Anthropic's API asks, valid or not: every vendor takes what it is sent, and nothing is a fault of ours. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { encodeState } from '../../src/upstreams/dialects/thought-state.ts'
 import { toSignature } from '../support/anthropic-answers.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { checkError, checkMessage, checkMessageStream } from '../support/messages-contract.ts'
-import { startVendors, VENDORS, type Vendors } from './vendors.ts'
+import { startVendors, VENDORS } from './vendors.ts'
 
-let vendors: Vendors
 let key = ''
-beforeAll(async () => {
-  vendors = await startVendors(undefined, 'native: false')
+const vendors = forAllTests(() => startVendors(undefined, 'native: false'))
+beforeAll(() => {
   key = vendors.app.key()
 })
-afterAll(() => vendors.stop())
 beforeEach(() => vendors.play())
 
 type Json = Record<string, unknown>

@@ -1,15 +1,12 @@
 /** The door of Anthropic's API: who is let in, how failures are told, what a long silence looks like, what counting costs. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { costOf, type Gateway, startGateway } from '../support/gateway.ts'
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { costOf, startGateway } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { checkError, checkMessage, checkMessageStream } from '../support/messages-contract.ts'
 import { obliging } from '../support/upstream.ts'
 import { errorAnswer, streamAnswer, toDelta } from '../support/upstream-answers.ts'
 
-let gateway: Gateway
-beforeAll(async () => {
-  gateway = await startGateway({ config: { heartbeatMs: 50 } })
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(() => startGateway({ config: { heartbeatMs: 50 } }))
 beforeEach(() => gateway.upstream.script(obliging))
 
 const HELLO = { model: 'acme/large', max_tokens: 50, messages: [{ role: 'user', content: 'Hello there!' }] }

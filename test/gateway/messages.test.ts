@@ -1,18 +1,17 @@
 /** Clients of Anthropic's API before upstreams of three vendors, each of which refuses what the real one would. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { errorMessage, toSignature } from '../support/anthropic-answers.ts'
 import { googleError } from '../support/gemini-upstream.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { type Block, checkMessage, checkMessageStream, type Message } from '../support/messages-contract.ts'
 import { type Behaviour, errorAnswer } from '../support/upstream-answers.ts'
-import { startVendors, VENDORS, type Vendor, type Vendors } from './vendors.ts'
+import { startVendors, VENDORS, type Vendor } from './vendors.ts'
 
-let vendors: Vendors
 let key = ''
-beforeAll(async () => {
-  vendors = await startVendors(undefined, 'native: false')
+const vendors = forAllTests(() => startVendors(undefined, 'native: false'))
+beforeAll(() => {
   key = vendors.app.key()
 })
-afterAll(() => vendors.stop())
 beforeEach(() => vendors.play())
 
 const input_schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }

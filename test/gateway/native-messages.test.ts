@@ -1,18 +1,15 @@
 /** Clients of Anthropic's API before Anthropic: their words go on as they came, and come back as they are. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { encodeState } from '../../src/upstreams/dialects/thought-state.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { createPicker } from '../support/random.ts'
 import { hasRecordings, readRecording } from '../support/recordings.ts'
 import type { Script } from '../support/upstream.ts'
-import { idOf, type NativeGateway, START, startNative, toAnswer, toFrames, toStream } from './native-messages.ts'
+import { idOf, START, startNative, toAnswer, toFrames, toStream } from './native-messages.ts'
 
-let gateway: NativeGateway
-beforeAll(async () => {
-  gateway = await startNative(', betas: [always-2026-01-01], api_version: "2023-06-01"')
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(() => startNative(', betas: [always-2026-01-01], api_version: "2023-06-01"'))
 beforeEach(() => {
   gateway.app.pass(24 * 60 * 60_000)
   gateway.upstream.script(toStream(toAnswer('Hello')))

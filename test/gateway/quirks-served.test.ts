@@ -2,18 +2,15 @@
  * Quirks of the corpus over real sockets: a gateway, an upstream that sends the transcript at once or byte by byte, and
  * a client whose every byte is held to the contract.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { QUIRKS, readTranscript } from '../fixtures/quirks/index.ts'
 import type { Quirk } from '../fixtures/quirks/quirk.ts'
 import { checkError, checkHeaders, checkStream, checkWhole } from '../support/contract.ts'
 import { expectAnswers } from '../support/expected.ts'
-import { type Gateway, startGateway } from '../support/gateway.ts'
+import { startGateway } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 
-let gateway: Gateway
-beforeAll(async () => {
-  gateway = await startGateway()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startGateway)
 
 const pick = (...names: string[]): Quirk[] =>
   names.map((name) => QUIRKS.find((quirk) => quirk.name === name) ?? { name: `no ${name}`, shows: '' })

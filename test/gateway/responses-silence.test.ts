@@ -1,5 +1,6 @@
 /** A stream of the Responses API that is long silent, that fails, or whose client leaves: alive until then, and honest about its end. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
+import { forAllTests } from '../support/lifetime.ts'
 import { checkResponseStream } from '../support/responses-contract.ts'
 import { errorAnswer, streamAnswer, type Whole } from '../support/upstream-answers.ts'
 import { startResponses } from './responses.ts'
@@ -8,11 +9,7 @@ const BEAT = ': keep-alive\n\n'
 /** Longer than a few heartbeats. */
 const SILENCE = 400
 
-let gateway: Awaited<ReturnType<typeof startResponses>>
-beforeAll(async () => {
-  gateway = await startResponses({ config: { heartbeatMs: 50 } })
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(() => startResponses({ config: { heartbeatMs: 50 } }))
 
 const [role, ...words] = streamAnswer({ tokens: ['one ', 'two'] }).steps
 const read = async () => (await gateway.post({ stream: true })).text()

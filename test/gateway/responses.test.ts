@@ -1,16 +1,13 @@
 /** The Responses API over HTTP: what its clients read, what upstreams are sent for it, and what the ledger has of it. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { costOf } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { obliging } from '../support/upstream.ts'
 import { errorAnswer, type Stream, streamAnswer, toDelta, wholeAnswer } from '../support/upstream-answers.ts'
 import { startResponses } from './responses.ts'
 
-let gateway: Awaited<ReturnType<typeof startResponses>>
 let rows = 0
-beforeAll(async () => {
-  gateway = await startResponses()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startResponses)
 beforeEach(async () => {
   gateway.upstream.script(obliging)
   rows = await gateway.app.count()

@@ -1,6 +1,7 @@
 /** Structured output from a model that knows nothing of it, as a client sees it, and as the ledger does. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { type Gateway, startGateway, usageOf } from '../support/gateway.ts'
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { startGateway, usageOf } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import type { Script } from '../support/upstream.ts'
 import { streamAnswer, wholeAnswer } from '../support/upstream-answers.ts'
 
@@ -12,12 +13,8 @@ const SCHEMA = {
 }
 const toFormat = (strict: boolean) => ({ type: 'json_schema', json_schema: { name: 'person', schema: SCHEMA, strict } })
 
-let gateway: Gateway
 let rows = 0
-beforeAll(async () => {
-  gateway = await startGateway()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startGateway)
 beforeEach(async () => {
   rows = await gateway.app.count()
 })

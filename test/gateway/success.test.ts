@@ -1,17 +1,14 @@
 /** Answers that went well: the bytes a client gets, what the upstream was sent, and what the ledger says it cost. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { CREDENTIAL } from '../support/app.ts'
 import { toFrames } from '../support/frames.ts'
-import { costOf, type Gateway, HELLO, HELLO_TOKENS, startGateway, usageOf } from '../support/gateway.ts'
+import { costOf, HELLO, HELLO_TOKENS, startGateway, usageOf } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { obliging, type Seen } from '../support/upstream.ts'
 import { errorAnswer, streamAnswer, toDelta } from '../support/upstream-answers.ts'
 
-let gateway: Gateway
 let rows = 0
-beforeAll(async () => {
-  gateway = await startGateway()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startGateway)
 beforeEach(async () => {
   gateway.upstream.script(obliging)
   rows = await gateway.app.count()

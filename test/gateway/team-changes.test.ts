@@ -1,15 +1,12 @@
 /** Teams that change under a running server, and keys that change their team: what was spent stays where it was. */
 
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { TeamChanges } from '../../src/keys/definition.ts'
 import { createTeam, editKey, editTeam } from '../../src/keys/service.ts'
-import { costOf, type Gateway, HELLO, startGateway } from '../support/gateway.ts'
+import { costOf, HELLO, startGateway } from '../support/gateway.ts'
+import { forEachTest } from '../support/lifetime.ts'
 
-let gateway: Gateway
-beforeEach(async () => {
-  gateway = await startGateway()
-})
-afterEach(() => gateway.stop())
+const gateway = forEachTest(startGateway)
 
 const team = (name: string, options: TeamChanges = {}) =>
   gateway.app.change((store, by) => createTeam(store, { name, ...options }, by))

@@ -1,20 +1,17 @@
 /** A credential that was typed in: it reaches its upstream, costs no request anything more, and reaches nobody else. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { editUpstream, type UpstreamChanges } from '../../src/catalog/edit-upstream.ts'
 import { openForCommand } from '../../src/store/sqlite/open.ts'
 import { createVault } from '../../src/store/vault.ts'
-import { type Gateway, startGateway } from '../support/gateway.ts'
+import { startGateway } from '../support/gateway.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
 
 const SECRET = 'not-like-any-key~0123456789'
 
-let gateway: Gateway
-beforeEach(async () => {
-  gateway = await startGateway()
-})
-afterEach(() => gateway.stop())
+const gateway = forEachTest(startGateway)
 
 /** As another process beside the server does it. */
 async function edit(changes: UpstreamChanges): Promise<void> {

@@ -1,17 +1,14 @@
 /** A conversation goes on with another vendor, and back: every strict upstream takes what it is sent, and nothing is lost but signatures. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { errorMessage, toSignature } from '../support/anthropic-answers.ts'
 import { toFrames } from '../support/frames.ts'
 import { googleError } from '../support/gemini-upstream.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { reading } from '../support/several-upstreams.ts'
 import { type Behaviour, errorAnswer } from '../support/upstream-answers.ts'
-import { startVendors, VENDORS, type Vendor, type Vendors } from './vendors.ts'
+import { startVendors, VENDORS, type Vendor } from './vendors.ts'
 
-let vendors: Vendors
-beforeAll(async () => {
-  vendors = await startVendors()
-})
-afterAll(() => vendors.stop())
+const vendors = forAllTests(startVendors)
 beforeEach(() => vendors.play())
 
 const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }

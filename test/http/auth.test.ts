@@ -1,14 +1,14 @@
 /** Who gets in: every endpoint, tried by everybody. The answers to those who do are in the other files here. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { mintToken } from '../../src/keys/token.ts'
-import { type Gateway, HELLO, startGateway } from '../support/gateway.ts'
+import { HELLO, startGateway } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { play, type Scenario } from '../support/scenario.ts'
 
-let gateway: Gateway
 const tokens: Record<string, string | null> = { nobody: null, garbage: 'nonsense', wrong: mintToken() }
 
-beforeAll(async () => {
-  gateway = await startGateway()
+const gateway = forAllTests(startGateway)
+beforeAll(() => {
   const { app } = gateway
   tokens.good = gateway.key
   tokens.local = app.key({ scope: 'local' })
@@ -17,7 +17,6 @@ beforeAll(async () => {
   tokens.revoked = app.key()
   app.revoke(tokens.revoked)
 })
-afterAll(() => gateway.stop())
 
 const chat = { method: 'POST', url: '/v1/chat/completions' }
 

@@ -2,22 +2,15 @@
  * Pages of other origins, as a browser would have them: what it asks before a request, and what it then lets the page read
  * (Fetch standard, sections 3.3 and 4.10). Off unless it is configured: `routes.test.ts`.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { type Gateway, HELLO, startGateway } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 
 const PAGE = 'https://app.example.com'
 const OTHER = 'https://evil.example.com'
 
-let some: Gateway
-let every: Gateway
-beforeAll(async () => {
-  some = await startGateway({ config: { corsOrigins: ['http://localhost:5173', PAGE] } })
-  every = await startGateway({ config: { corsOrigins: ['*'] } })
-})
-afterAll(async () => {
-  await some.stop()
-  await every.stop()
-})
+const some = forAllTests(() => startGateway({ config: { corsOrigins: ['http://localhost:5173', PAGE] } }))
+const every = forAllTests(() => startGateway({ config: { corsOrigins: ['*'] } }))
 
 interface Asking {
   method?: string

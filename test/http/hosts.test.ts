@@ -1,13 +1,10 @@
 /** What a Host header can do to a server that reads its own URL from it: nothing. On raw sockets, as no client sends these. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { connect } from 'node:net'
-import { type Gateway, startGateway } from '../support/gateway.ts'
+import { startGateway } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 
-let gateway: Gateway
-beforeAll(async () => {
-  gateway = await startGateway()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startGateway)
 
 /** Sends lines as they are and returns all that comes back. */
 function send(...lines: string[]): Promise<string> {

@@ -1,6 +1,7 @@
 /** The names that the model list has beside models written out: what wildcards stand for, and aliases. And what hides them. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { startApp, type TestApp } from '../support/app.ts'
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { startApp } from '../support/app.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { play } from '../support/scenario.ts'
 
 const CATALOG = `
@@ -23,13 +24,11 @@ aliases:
   secret: { model: openai/gpt-4o, listed: false }
 `
 
-let app: TestApp
 let everything: string
-beforeAll(async () => {
-  app = await startApp({ catalog: CATALOG })
+const app = forAllTests(() => startApp({ catalog: CATALOG }))
+beforeAll(() => {
   everything = app.key()
 })
-afterAll(() => app.stop())
 
 interface Listed {
   id: string

@@ -1,16 +1,13 @@
 /** The model list and the single model: what each key sees, and the ways to write a slug in an URL. */
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { createTeam } from '../../src/keys/service.ts'
-import { type Gateway, startGateway } from '../support/gateway.ts'
+import { startGateway } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { checkError } from '../support/messages-contract.ts'
 import { play } from '../support/scenario.ts'
 
-let gateway: Gateway
-beforeAll(async () => {
-  gateway = await startGateway()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startGateway)
 
 async function idsFor(key: string): Promise<string[]> {
   const text = await play(gateway.app, { name: 'list', url: '/v1/models', status: 200 }, key)

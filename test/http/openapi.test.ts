@@ -1,19 +1,16 @@
 /** The description of the public API: valid, complete, the same for everybody, and true of what is answered. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import type { TSchema } from '@sinclair/typebox'
 import { Ajv } from 'ajv'
 import { ApiError, ChatCompletion, ChatCompletionChunk, Health, ModelList } from '../../src/http/openapi/schemas.ts'
 import { toProblems } from '../support/described.ts'
-import { DOORS, type DoorGateway, startDoors } from '../support/doors.ts'
+import { DOORS, startDoors } from '../support/doors.ts'
 import { toFrames } from '../support/frames.ts'
-import { type Gateway, startGateway } from '../support/gateway.ts'
+import { startGateway } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 
-let gateway: Gateway
-beforeAll(async () => {
-  gateway = await startGateway()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startGateway)
 
 const get = (path: string, init: RequestInit = {}) => fetch(`${gateway.app.origin}${path}`, init)
 // biome-ignore lint/suspicious/noExplicitAny: for a test to look into
@@ -58,11 +55,7 @@ test('nothing that is configured is in it', async () => {
 })
 
 describe('answers of each endpoint are what it says, whoever wrote them', () => {
-  let doors: DoorGateway
-  beforeAll(async () => {
-    doors = await startDoors()
-  })
-  afterAll(() => doors.stop())
+  const doors = forAllTests(startDoors)
 
   test.each(DOORS)('$name', async (door) => {
     await doors.calm(door)

@@ -1,16 +1,13 @@
 /** URLs and methods: what is served, what is not, and how each says so. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { createLog } from '../../src/log.ts'
 import { createControlRoutes } from '../../src/server/owner-socket.ts'
-import { type Gateway, startGateway } from '../support/gateway.ts'
+import { startGateway } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { play, type Scenario } from '../support/scenario.ts'
 import { toStatus } from '../support/status.ts'
 
-let gateway: Gateway
-beforeAll(async () => {
-  gateway = await startGateway()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startGateway)
 
 const unknown = { status: 404, error: { type: 'invalid_request_error', code: null, param: null } }
 const wrongMethod = { status: 405, error: { type: 'invalid_request_error', code: 'method_not_supported', param: null } }

@@ -1,13 +1,10 @@
 /** What clients of the Responses API ask for besides: a WebSocket, and answers that nobody keeps. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type Gateway, startGateway } from '../support/gateway.ts'
+import { expect, test } from 'bun:test'
+import { startGateway } from '../support/gateway.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { askRaw } from '../support/raw.ts'
 
-let gateway: Gateway
-beforeAll(async () => {
-  gateway = await startGateway()
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(startGateway)
 
 const KEPT: [method: string, path: string][] = [
   ['GET', '/responses/resp_1'],

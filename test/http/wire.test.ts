@@ -2,18 +2,17 @@
  * HTTP/1.1 that is legal and rare, as Bun's server takes it: what it does not take must be refused before anything is asked
  * for, or be on record like any request whose client has left.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { connect } from 'node:net'
-import { type Gateway, HELLO, startGateway } from '../support/gateway.ts'
+import { HELLO, startGateway } from '../support/gateway.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import { isOver } from '../support/several-upstreams.ts'
 import { obliging } from '../support/upstream.ts'
 
-let gateway: Gateway
-beforeEach(async () => {
-  gateway = await startGateway()
+const gateway = forEachTest(startGateway)
+beforeEach(() => {
   gateway.upstream.script(obliging)
 })
-afterEach(() => gateway.stop())
 
 const LEFT = { status: 'cut', http_status: 499, error_code: 'client_closed_request' }
 const BODY = JSON.stringify(HELLO)

@@ -1,15 +1,12 @@
 /** Those who sign in: roles, teams of members, and that there is always an owner. */
 
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { editAdmin, inviteAdmin, resetAdmin } from '../../src/identity/admins.ts'
 import { createKey, createTeam, listKeys } from '../../src/keys/service.ts'
-import { type Browser, createFixture, type Fixture, PASSWORD } from '../admin/fixture.ts'
+import { type Browser, createFixture, PASSWORD } from '../admin/fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
 
-let fixture: Fixture
-beforeEach(() => {
-  fixture = createFixture()
-})
-afterEach(() => fixture.close())
+const fixture = forEachTest(createFixture)
 
 const by = () => ({ actor: 'test', nowMs: fixture.clock.ms })
 const isIn = async (browser: Browser) => (await browser.ask('GET', '/session')).body.name !== null

@@ -1,19 +1,18 @@
 /** Changes of a key in the tables: what becomes of it, what is refused, and what is on record of it. */
 
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import type { KeyChanges } from '../../src/keys/definition.ts'
 import { createKey, createTeam, decideKey, editKey, listKeys, revokeKey } from '../../src/keys/service.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
-import { createFolder, type Folder } from '../ledger/fixture.ts'
+import { createFolder } from '../ledger/fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
 
-let folder: Folder
 let store: ConfigStore
+const folder = forEachTest(createFolder)
 beforeEach(() => {
-  folder = createFolder()
   store = createConfigStore(folder.database)
 })
-afterEach(() => folder.close())
 
 const by = (nowMs: number) => ({ actor: 'test', nowMs })
 const failureOf = (promise: Promise<unknown>) => promise.then(String, (error) => error.failure)

@@ -1,27 +1,26 @@
 /** New secrets of a key: which ones let somebody in, and until when. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { createKey, DEFAULT_OVERLAP_MS, listKeys, revokeKey, rotateKey } from '../../src/keys/service.ts'
 import { authenticate } from '../../src/keys/token.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { toSnapshot } from '../../src/store/snapshot.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
-import { createFolder, type Folder } from '../ledger/fixture.ts'
+import { createFolder } from '../ledger/fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
 
 const DAY_MS = 86_400_000
 const START_MS = Date.UTC(2026, 10, 21)
 
-let folder: Folder
 let store: ConfigStore
 let first = ''
 let id = ''
+const folder = forEachTest(createFolder)
 beforeEach(async () => {
-  folder = createFolder()
   store = createConfigStore(folder.database)
   const created = await createKey(store, { name: 'dev' }, by(0))
   first = created.secret
   id = created.key.id
 })
-afterEach(() => folder.close())
 
 /** Times are ms from the start on. */
 const by = (ms: number) => ({ actor: 'test', nowMs: START_MS + ms })

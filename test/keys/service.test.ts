@@ -1,6 +1,6 @@
 /** Keys in the tables: what is stored, and what revoking does. */
 
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { createFirstKey, createKey, createTeam, listKeys, revokeKey } from '../../src/keys/service.ts'
 import { hashToken } from '../../src/keys/token.ts'
@@ -8,17 +8,16 @@ import type { ConfigStore } from '../../src/store/config-store.ts'
 import { toSnapshot } from '../../src/store/snapshot.ts'
 import { createConfigStore, toTables } from '../../src/store/sqlite/config-store.ts'
 import { audit, keySecrets, settings } from '../../src/store/sqlite/schema.ts'
-import { createFolder, type Folder } from '../ledger/fixture.ts'
+import { createFolder } from '../ledger/fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
 
-let folder: Folder
 let store: ConfigStore
 let tables: ReturnType<typeof toTables>
+const folder = forEachTest(createFolder)
 beforeEach(() => {
-  folder = createFolder()
   store = createConfigStore(folder.database)
   tables = toTables(folder.database)
 })
-afterEach(() => folder.close())
 
 const by = (nowMs: number) => ({ actor: 'test', nowMs })
 const revision = () => tables.select().from(settings).where(eq(settings.key, 'config_revision')).get()?.value

@@ -1,6 +1,6 @@
 /** Teams in the tables: what is stored, what is refused, and how one is found. */
 
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { NO_LIMITS } from '../../src/domain/limits.ts'
 import type { TeamChanges } from '../../src/keys/definition.ts'
 import { findTeam } from '../../src/keys/find.ts'
@@ -9,17 +9,16 @@ import type { ConfigStore } from '../../src/store/config-store.ts'
 import { toSnapshot } from '../../src/store/snapshot.ts'
 import { createConfigStore, toTables } from '../../src/store/sqlite/config-store.ts'
 import { audit } from '../../src/store/sqlite/schema.ts'
-import { createFolder, type Folder } from '../ledger/fixture.ts'
+import { createFolder } from '../ledger/fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
 
-let folder: Folder
 let store: ConfigStore
 let tables: ReturnType<typeof toTables>
+const folder = forEachTest(createFolder)
 beforeEach(() => {
-  folder = createFolder()
   store = createConfigStore(folder.database)
   tables = toTables(folder.database)
 })
-afterEach(() => folder.close())
 
 const by = (nowMs: number) => ({ actor: 'test', nowMs })
 

@@ -2,18 +2,18 @@
  * A charge is worked out again from the ledger alone, and one that does not come out is told. That every charge of a gateway comes
  * out, the tests in `gateway/` prove: each ends with a look at all that it was charged.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { toCharge } from '../../src/domain/price.ts'
 import { NO_USAGE, type PricingItem } from '../../src/domain/usage.ts'
 import { isFar, readCharge } from '../../src/ledger/charge.ts'
 import { type LedgerRecord, toFirstCall } from '../../src/store/ledger-rows.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { createRequestReader } from '../../src/store/sqlite/request-reader.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import {
   abandonOthers,
   calling,
   createFolder,
-  type Folder,
   HOUR,
   opening,
   settling,
@@ -23,15 +23,13 @@ import {
   toSettledCall,
 } from './fixture.ts'
 
-let folder: Folder
+const folder = forEachTest(createFolder)
 beforeEach(() => {
-  folder = createFolder()
   for (const [id, item] of Object.entries(PRICES))
     folder.database
       .query('INSERT INTO prices (id, model, pricing, created_ms) VALUES (?, ?, ?, ?)')
       .run(id, 'acme/large', JSON.stringify([item]), HOUR)
 })
-afterEach(() => folder.close())
 
 const PRICES: Record<string, PricingItem> = {
   'price-1': { prompt: '0.00000001', completion: '0.00000002', input_cache_read: '0.000000001' },

@@ -1,21 +1,18 @@
 /** Reports of failures: every request that did not end well, by its code, once, and read from nothing but an index. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { type FailuresOptions, reportFailures } from '../../src/ledger/failures.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { pruneSlice } from '../../src/store/sqlite/prune.ts'
 import { createFailureReader, NEXT_FAILURE, toFailureStatement } from '../../src/store/sqlite/request-reader.ts'
-import { abandonOthers, createFolder, type Folder, HOUR, opening, settling, toOpen, toSettled } from './fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { abandonOthers, createFolder, HOUR, opening, settling, toOpen, toSettled } from './fixture.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 const NO_NAMES = { keys: [], teams: [], aliases: [] }
 
-let folder: Folder
-beforeEach(() => {
-  folder = createFolder()
-})
-afterEach(() => folder.close())
+const folder = forEachTest(createFolder)
 
 const store = () => createLedgerWriter(folder.database)
 const commit = (...records: LedgerRecord[]) => store().apply(records)

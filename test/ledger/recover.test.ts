@@ -1,5 +1,5 @@
 /** What a start does with what a killed server left behind. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { listSegments, toRecordLine } from '../../src/ledger/journal-file.ts'
@@ -7,13 +7,13 @@ import { recover } from '../../src/ledger/recover.ts'
 import { toFirstCall } from '../../src/store/ledger-rows.ts'
 import { checkpointHere } from '../../src/store/sqlite/checkpoint.ts'
 import { createLeases, createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import {
   abandonOthers,
   calling,
   contentsOf,
   createFolder,
   createTestLog,
-  type Folder,
   HOUR,
   opening,
   settling,
@@ -24,13 +24,11 @@ import {
   toSettledCall,
 } from './fixture.ts'
 
-let folder: Folder
 const log = createTestLog()
+const folder = forEachTest(createFolder)
 beforeEach(() => {
-  folder = createFolder()
   log.messages.length = 0
 })
-afterEach(() => folder.close())
 
 const start = () => {
   const checkpoint = async () => checkpointHere(folder.database)

@@ -1,5 +1,5 @@
 /** Requests found again: page by page, by what was asked of whom, by whatever somebody has of an id, and never by reading on and on. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { mintId } from '../../src/domain/id.ts'
 import { findRequest, type ListOptions, listRequests } from '../../src/ledger/requests.ts'
 import type { OpenRow, Outcome } from '../../src/store/ledger-rows.ts'
@@ -7,15 +7,14 @@ import { isWanted, type RequestFilter, type RequestReader } from '../../src/stor
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { pruneSlice } from '../../src/store/sqlite/prune.ts'
 import { createRequestReader } from '../../src/store/sqlite/request-reader.ts'
-import { createFolder, type Folder, HOUR, opening, settling, toOpen, toSettled } from './fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { createFolder, HOUR, opening, settling, toOpen, toSettled } from './fixture.ts'
 
-let folder: Folder
 let reader: RequestReader
+const folder = forEachTest(createFolder)
 beforeEach(() => {
-  folder = createFolder()
   reader = createRequestReader(folder.database)
 })
-afterEach(() => folder.close())
 
 /** Ids whose first digits are those of their time. */
 const toId = (at: number, end: string) => (HOUR + at).toString(16).padStart(12, '0') + end.padStart(20, '0')

@@ -1,5 +1,5 @@
 /** Reports of usage: what they say is what the ledger says, to the nano-dollar, however it is grouped, cut and filtered. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { NO_LIMITS } from '../../src/domain/limits.ts'
 import { DIMENSIONS, type Dimension } from '../../src/domain/report-filters.ts'
 import type { UsageGroup } from '../../src/ledger/report-filter.ts'
@@ -13,11 +13,11 @@ import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { pruneSlice } from '../../src/store/sqlite/prune.ts'
 import { createUsageReader, toUsageStatement } from '../../src/store/sqlite/usage-reader.ts'
+import { forEachTest } from '../support/lifetime.ts'
 import { createPicker } from '../support/random.ts'
 import {
   abandonOthers,
   createFolder,
-  type Folder,
   HOUR,
   opening,
   settling,
@@ -47,11 +47,7 @@ const TEAMS = ['team-0', 'team-1'].map((id) => ({
 }))
 const NAMES = { keys: [], teams: TEAMS, aliases: [] }
 
-let folder: Folder
-beforeEach(() => {
-  folder = createFolder()
-})
-afterEach(() => folder.close())
+const folder = forEachTest(createFolder)
 
 const commit = (...records: LedgerRecord[]) => createLedgerWriter(folder.database).apply(records)
 const settle = (fields: Parameters<typeof toSettled>[1] = {}) => settling(toSettled(toOpen(fields), fields))

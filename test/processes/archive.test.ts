@@ -1,31 +1,20 @@
 /** Archives are somebody else's: what is in them is unpacked into its folder, or nothing of it is taken. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { unpack } from '../../src/processes/archive.ts'
 import { makeTar, makeTarGz, type Packed } from '../support/archives.ts'
+import { createTestFolder, forEachTest } from '../support/lifetime.ts'
 
-let folder = ''
+const folder = forEachTest(createTestFolder)
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'tollgate-unpack-'))
-  mkdirSync(join(folder, 'out'))
+  mkdirSync(join(folder.path, 'out'))
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 async function take(bytes: Uint8Array, mostBytes = 1_000_000): Promise<void> {
-  writeFileSync(join(folder, 'archive'), bytes)
-  await unpack(join(folder, 'archive'), join(folder, 'out'), mostBytes)
+  writeFileSync(join(folder.path, 'archive'), bytes)
+  await unpack(join(folder.path, 'archive'), join(folder.path, 'out'), mostBytes)
 }
 const LONG = `${'deep/'.repeat(30)}file`
 
@@ -41,7 +30,7 @@ describe('a .tar.gz', () => {
         { name: 'empty', content: '' },
       ]),
     )
-    const out = join(folder, 'out')
+    const out = join(folder.path, 'out')
     expect(readFileSync(join(out, 'build/lib.so'), 'utf8')).toBe('x'.repeat(100_000))
     expect(readlinkSync(join(out, 'build/lib.so'))).toBe('lib.so.1')
     expect(readFileSync(join(out, LONG), 'utf8')).toBe('far')
@@ -103,7 +92,7 @@ describe('a .tar.gz', () => {
     ['more than there is room for', [{ name: 'a', content: 'x'.repeat(1_000_001) }], 'more than the disk has room for'],
   ])('with %s is refused, and nothing is written beside its folder', async (_what, entries, sentence) => {
     await expect(take(makeTarGz(entries))).rejects.toThrow(sentence)
-    expect(readdirSync(folder).toSorted()).toEqual(['archive', 'out'])
+    expect(readdirSync(folder.path).toSorted()).toEqual(['archive', 'out'])
   })
 
   test('that is cut off or damaged is refused', async () => {

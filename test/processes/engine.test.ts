@@ -1,27 +1,23 @@
 /** Model servers as processes, and a real one of the tests' own among them. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { afterEach, describe, expect, test } from 'bun:test'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { endLeftovers, type Launched, runGuarded } from '../../src/processes/child.ts'
 import { OWNER_VARIABLE } from '../../src/processes/command.ts'
 import { createEngine, LogFile } from '../../src/processes/engine.ts'
 import { readMeasured } from '../../src/processes/managed.ts'
+import { createTestFolder, forEachTest } from '../support/lifetime.ts'
 import { modelServer } from '../support/model-server.ts'
 import { until } from '../support/until.ts'
 import { toSpec } from './servers.ts'
 
-let folder = ''
 let running: Launched[] = []
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'tollgate-engine-'))
-})
 afterEach(async () => {
   for (const server of running) server.signal('SIGKILL')
   await Promise.all(running.map(({ exited }) => exited))
   running = []
-  rmSync(folder, { recursive: true, force: true })
 })
+const folder = forEachTest(createTestFolder)
 
 const environment = {
   PATH: process.env.PATH,
@@ -32,14 +28,21 @@ const environment = {
 }
 
 async function start(command: string[], findPort?: () => number) {
-  const engine = createEngine({ folder, owner: null, environment, now: Date.now, ...(findPort ? { findPort } : {}) })
+  const engine = createEngine({
+    folder: folder.path,
+    owner: null,
+    environment,
+    now: Date.now,
+    ...(findPort ? { findPort } : {}),
+  })
   const spec = toSpec({ command })
   const server = await engine.launch('gemma', 'local/gemma', spec)
   running.push(server)
   return { server, look: async () => (await engine.look(server, spec)).state }
 }
 
-const readLog = (name = 'gemma.log') => (existsSync(join(folder, name)) ? readFileSync(join(folder, name), 'utf8') : '')
+const readLog = (name = 'gemma.log') =>
+  existsSync(join(folder.path, name)) ? readFileSync(join(folder.path, name), 'utf8') : ''
 
 /** Processes of a group that have not ended. */
 function groupOf({ pid }: Launched): string[] {
@@ -69,7 +72,7 @@ const isRunning = (pid: number) =>
 function startGateway(script: string) {
   const whole = `
     const { createEngine } = await import('${join(import.meta.dir, '../../src/processes/engine.ts')}')
-    const owner = ${JSON.stringify(folder)}
+    const owner = ${JSON.stringify(folder.path)}
     const engine = createEngine({ folder: owner, owner, environment: process.env, now: Date.now })
     const spec = { stopCommand: null, health: '/health' }
     const launch = (id, own) => engine.launch(id, 'local/' + id, { ...spec, ...own })
@@ -158,7 +161,7 @@ describe('a model server as a process', () => {
   })
 
   test('leaves no stop command behind either, where that is running while the process is killed', async () => {
-    const path = join(folder, 'pid')
+    const path = join(folder.path, 'pid')
     const stopCommand = ['sh', '-c', `echo $$ > ${path}; exec sleep 1000`]
     const gateway = startGateway(`await launch('a', ${JSON.stringify({ command: ['sleep', '1000'], stopCommand })})`)
     const pid = await pidIn(path)
@@ -168,7 +171,7 @@ describe('a model server as a process', () => {
   })
 
   test.if(isLinux)('leaves nothing that has made a session of its own', async () => {
-    const path = join(folder, 'pid')
+    const path = join(folder.path, 'pid')
     const { server } = await start(['sh', '-c', `setsid ${toDaemon(path)} & sleep 1000`])
     const pid = await pidIn(path)
     server.signal('SIGTERM')
@@ -179,7 +182,7 @@ describe('a model server as a process', () => {
   test.if(isLinux)(
     'that has left its group and a process that was killed is ended by the next one of its owner',
     async () => {
-      const path = join(folder, 'pid')
+      const path = join(folder.path, 'pid')
       const command = ['sh', '-c', `setsid ${toDaemon(path)} & sleep 1000`]
       const gateway = startGateway(`await launch('a', ${JSON.stringify({ command })})`)
       const pid = await pidIn(path)
@@ -187,13 +190,13 @@ describe('a model server as a process', () => {
       await gateway.exited
       expect(await endLeftovers(OWNER_VARIABLE, 'somebody else')).toBe(0)
       expect(isRunning(pid)).toBe(true)
-      expect(await endLeftovers(OWNER_VARIABLE, folder)).toBeGreaterThan(0)
+      expect(await endLeftovers(OWNER_VARIABLE, folder.path)).toBeGreaterThan(0)
       expect(isRunning(pid)).toBe(false)
     },
   )
 
   test('is ended by its stop command where it has one, also before its start', async () => {
-    const engine = createEngine({ folder, owner: null, environment, now: Date.now })
+    const engine = createEngine({ folder: folder.path, owner: null, environment, now: Date.now })
     const spec = toSpec({ command: ['sleep', '1000'], stopCommand: ['sh', '-c', 'echo removed {slug} at {port}'] })
     const server = await engine.launch('gemma', 'local/gemma', spec)
     running.push(server)
@@ -202,8 +205,8 @@ describe('a model server as a process', () => {
   })
 
   test('is not kept from its start by what its stop command starts, which ends with that', async () => {
-    const engine = createEngine({ folder, owner: null, environment, now: Date.now })
-    const left = join(folder, 'left')
+    const engine = createEngine({ folder: folder.path, owner: null, environment, now: Date.now })
+    const left = join(folder.path, 'left')
     const stopCommand = ['sh', '-c', `sleep 1000 & echo $! > ${left}`]
     running.push(await engine.launch('gemma', 'local/gemma', toSpec({ command: ['sleep', '1000'], stopCommand })))
     const pid = await pidIn(left)
@@ -212,7 +215,7 @@ describe('a model server as a process', () => {
 })
 
 test('a program that has not ended in time is ended with all that it has started', async () => {
-  const path = join(folder, 'pid')
+  const path = join(folder.path, 'pid')
   const { isLate, how } = await runGuarded(['sh', '-c', `sleep 1000 & echo $! > ${path}; wait`], {
     ...{ environment: { PATH: process.env.PATH ?? '' }, secret: null, mostMs: 200, write() {} },
   })
@@ -222,7 +225,7 @@ test('a program that has not ended in time is ended with all that it has started
 })
 
 test('the log of a server is bounded, and its newest part is kept', async () => {
-  const log = new LogFile(join(folder, 'x.log'), 1_000)
+  const log = new LogFile(join(folder.path, 'x.log'), 1_000)
   for (let i = 0; i < 100; i++) {
     log.write(`${String(i).padStart(49, '0')}\n`)
     await log.flush()
@@ -234,7 +237,7 @@ test('the log of a server is bounded, and its newest part is kept', async () => 
 })
 
 test('what a model takes of the memory is kept over restarts', () => {
-  const path = join(folder, 'run', 'memory.json')
+  const path = join(folder.path, 'run', 'memory.json')
   const log = { warn() {} }
   const first = readMeasured(path, log)
   first.note('h1', 1_000)

@@ -1,19 +1,15 @@
 /** Which files a model is made of, where somebody points at one, at a part of it, or at a folder; and what it will take. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { chooseContext, estimateMemory, findModelFiles } from '../../src/processes/model-file.ts'
 import { CHAT, makeGguf, PROJECTOR } from '../support/gguf.ts'
+import { createTestFolder, forEachTest } from '../support/lifetime.ts'
 
-let folder = ''
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'tollgate-gguf-'))
-})
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
+const folder = forEachTest(createTestFolder)
 
 const write = (name: string, values = CHAT) => {
-  const path = join(folder, name)
+  const path = join(folder.path, name)
   const bytes = makeGguf({ values })
   writeFileSync(path, bytes)
   return { path, bytes: bytes.length }
@@ -33,7 +29,7 @@ test('a file is itself, though there are others', () => {
 test('a folder is the model in it, with its projector', () => {
   const model = write('a.gguf')
   const projector = write('mmproj-a-f16.gguf', PROJECTOR)
-  expect(findModelFiles(folder, null)).toMatchObject({
+  expect(findModelFiles(folder.path, null)).toMatchObject({
     path: model.path,
     bytes: model.bytes + projector.bytes,
     projector: { path: projector.path, reads: { image: true, audio: false } },
@@ -42,14 +38,14 @@ test('a folder is the model in it, with its projector', () => {
 
 test('any part of a model, or their folder, is all of it', () => {
   const [first, second] = [write('m-00001-of-00002.gguf', part(0)), write('m-00002-of-00002.gguf', part(1))]
-  for (const path of [first.path, second.path, folder])
+  for (const path of [first.path, second.path, folder.path])
     expect(findModelFiles(path, null)).toMatchObject({ path: first.path, parts: 2, bytes: first.bytes + second.bytes })
 })
 
 test('what is no model there, or not all of one, is said', () => {
   const why = (path: string, projector: string | null = null) => {
     try {
-      return findModelFiles(join(folder, path), projector).path
+      return findModelFiles(join(folder.path, path), projector).path
     } catch (error) {
       return String(error)
     }
@@ -70,7 +66,7 @@ test('what is no model there, or not all of one, is said', () => {
   expect(why('bare.gguf')).toContain('has no tokenizer')
   write('rank.gguf', { ...CHAT, 'llama.pooling_type': 4 })
   expect(why('rank.gguf')).toContain('only puts texts in order')
-  writeFileSync(join(folder, 'lfs.gguf'), 'version https://git-lfs.github.com/spec/v1\n')
+  writeFileSync(join(folder.path, 'lfs.gguf'), 'version https://git-lfs.github.com/spec/v1\n')
   expect(why('../../../../../../../../dev/null')).toContain('is no file, but a device')
   expect(why('lfs.gguf')).toContain('lfs.gguf only points to the model')
 })

@@ -1,17 +1,16 @@
 /** What the built executable answers to whoever is not let in: no page of another site, no file, no other name, no false address. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { createWorkplace, type Workplace } from '../support/binary.ts'
+import { createWorkplace } from '../support/binary.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { askRaw, type RawRequest } from '../support/raw.ts'
 
-let work: Workplace
 let origin: string
+const work = forAllTests(createWorkplace)
 beforeAll(async () => {
-  work = createWorkplace()
   const server = await work.serve(['--public-url', 'https://gateway.example.com', '--cors-origin', '*'])
   origin = new URL(server.baseUrl).origin
 })
-afterAll(() => work.close())
 
 type Lines = RawRequest['headers']
 const ask = (path: string, headers: Lines = []) => askRaw(origin, path, { headers })

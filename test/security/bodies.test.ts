@@ -1,14 +1,11 @@
 /** What is sent to the admin API: how much of it is read, of whom, and what is said of what does not fit. */
 
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { createTeam } from '../../src/keys/service.ts'
-import { type Browser, createFixture, type Fixture } from '../admin/fixture.ts'
+import { type Browser, createFixture } from '../admin/fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
 
-let fixture: Fixture
-beforeEach(() => {
-  fixture = createFixture()
-})
-afterEach(() => fixture.close())
+const fixture = forEachTest(createFixture)
 
 const KIB = 1024
 

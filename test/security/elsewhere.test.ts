@@ -1,15 +1,14 @@
 /** Requests that do not come from a page of ours, with the session of somebody who may do everything; and what scripts may. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { createToken, revokeToken } from '../../src/identity/principal.ts'
-import { type Browser, createFixture, type Fixture } from '../admin/fixture.ts'
+import { type Browser, createFixture } from '../admin/fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
 
-let fixture: Fixture
 let owner: Browser
+const fixture = forEachTest(createFixture)
 beforeEach(async () => {
-  fixture = createFixture()
   owner = await fixture.signIn('owner')
 })
-afterEach(() => fixture.close())
 
 const by = () => ({ actor: 'test', nowMs: fixture.clock.ms })
 const eachRoute = () =>

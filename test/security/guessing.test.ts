@@ -1,14 +1,11 @@
 /** Whoever guesses: how many guesses each door takes, what a guess tells and costs, and whom it keeps out. */
-import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test'
+import { describe, expect, spyOn, test } from 'bun:test'
 import { inviteAdmin, resetAdmin } from '../../src/identity/admins.ts'
 import { hashPassword } from '../../src/identity/passwords.ts'
-import { type Browser, createFixture, type Fixture, PASSWORD } from '../admin/fixture.ts'
+import { type Browser, createFixture, PASSWORD } from '../admin/fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
 
-let fixture: Fixture
-beforeEach(() => {
-  fixture = createFixture()
-})
-afterEach(() => fixture.close())
+const fixture = forEachTest(createFixture)
 
 const QUARTER = 15 * 60_000
 const by = () => ({ actor: 'test', nowMs: fixture.clock.ms })

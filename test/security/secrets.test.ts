@@ -2,17 +2,14 @@
  * What is secret, on the built executable in use: told where it is made, to whom it is for, and nowhere else. Every route that reads is
  * asked as an owner, and so are the log, what commands list, and the files.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { openDatabase } from '../../src/store/sqlite/open.ts'
-import { createWorkplace, type Workplace } from '../support/binary.ts'
+import { createWorkplace } from '../support/binary.ts'
+import { forEachTest } from '../support/lifetime.ts'
 
-let work: Workplace
-beforeEach(() => {
-  work = createWorkplace()
-})
-afterEach(() => work.close())
+const work = forEachTest(createWorkplace)
 
 const PASSWORD = 'a long way to the sea'
 const OIDC = ['--oidc-issuer', 'https://login.invalid', '--oidc-client-id', 'tollgate', '--oidc-role', 'admins=owner']

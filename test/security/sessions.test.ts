@@ -1,13 +1,10 @@
 /** Sessions: what their cookie is good for, that nobody is given one that they know, and that each ends when it should. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { editAdmin, inviteAdmin, resetAdmin } from '../../src/identity/admins.ts'
-import { type Browser, createFixture, type Fixture, PASSWORD, PUBLIC_URL } from '../admin/fixture.ts'
+import { type Browser, createFixture, PASSWORD, PUBLIC_URL } from '../admin/fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
 
-let fixture: Fixture
-beforeEach(() => {
-  fixture = createFixture()
-})
-afterEach(() => fixture.close())
+const fixture = forEachTest(createFixture)
 
 const by = () => ({ actor: 'test', nowMs: fixture.clock.ms })
 const NEW = 'another way to the sea'

@@ -1,31 +1,29 @@
 /** `control.sock`: for its owner alone, there while the server is and not after it, and true to its few words. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ServiceError } from '../../src/domain/service-error.ts'
 import { createLog } from '../../src/log.ts'
 import { type Control, type ControlDeps, createControl } from '../../src/server/owner-socket.ts'
 import { socketPath } from '../../src/server/protocol.ts'
+import { createTestFolder, forEachTest } from '../support/lifetime.ts'
 import { toStatus } from '../support/status.ts'
 
-let folder: string
 let written: string[]
 const open: Control[] = []
 const log = createLog({ now: () => 0, write: async (text) => void written.push(text.toString()) })
 
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'tollgate-control-'))
-  written = []
-})
 afterEach(async () => {
   for (const control of open.splice(0)) await control.stop()
-  rmSync(folder, { recursive: true })
+})
+const folder = forEachTest(createTestFolder)
+beforeEach(() => {
+  written = []
 })
 
 function start(deps: Partial<ControlDeps> = {}): Control {
   const control = createControl({
-    dataFolder: folder,
+    dataFolder: folder.path,
     log,
     status: () => toStatus(),
     servers: { start: () => false, stop: () => false, settled: async () => null, stopped: async () => null },
@@ -42,7 +40,7 @@ function start(deps: Partial<ControlDeps> = {}): Control {
   return control
 }
 
-const ask = (method: string, path: string, dataFolder = folder) =>
+const ask = (method: string, path: string, dataFolder = folder.path) =>
   fetch(`http://localhost${path}`, { unix: socketPath(dataFolder), method })
 
 async function logged(): Promise<string> {
@@ -55,8 +53,8 @@ describe('the socket', () => {
     const mask = process.umask(0)
     try {
       const { path } = start()
-      expect(path).toBe(join(folder, 'control.sock'))
-      expect(lstatSync(join(folder, 'control.sock')).mode & 0o7777).toBe(0o600)
+      expect(path).toBe(join(folder.path, 'control.sock'))
+      expect(lstatSync(join(folder.path, 'control.sock')).mode & 0o7777).toBe(0o600)
       expect(process.umask()).toBe(0)
     } finally {
       process.umask(mask)
@@ -65,34 +63,34 @@ describe('the socket', () => {
 
   test('goes with the server', async () => {
     await start().stop()
-    expect(readdirSync(folder)).toEqual([])
+    expect(readdirSync(folder.path)).toEqual([])
   })
 
   test('of a server that was killed is replaced', async () => {
-    const script = `Bun.serve({ unix: ${JSON.stringify(socketPath(folder))}, fetch: () => new Response('old') }); console.log('up')`
+    const script = `Bun.serve({ unix: ${JSON.stringify(socketPath(folder.path))}, fetch: () => new Response('old') }); console.log('up')`
     const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', stderr: 'ignore' })
     await child.stdout.getReader().read()
     child.kill('SIGKILL')
     await child.exited
-    expect(readdirSync(folder)).toEqual(['control.sock'])
+    expect(readdirSync(folder.path)).toEqual(['control.sock'])
 
     start()
     expect(await (await ask('GET', '/status')).json()).toEqual(toStatus())
   })
 
   test('is left out where something else has its place: that stays, and one warning names it', async () => {
-    writeFileSync(socketPath(folder), 'mine')
+    writeFileSync(socketPath(folder.path), 'mine')
     const control = start()
     expect(control.path).toBeNull()
     await control.stop()
-    expect(readFileSync(socketPath(folder), 'utf8')).toBe('mine')
+    expect(readFileSync(socketPath(folder.path), 'utf8')).toBe('mine')
     const [line = '', ...others] = (await logged()).trim().split('\n')
     expect(others).toEqual([])
-    expect(JSON.parse(line)).toMatchObject({ level: 'warn', path: socketPath(folder) })
+    expect(JSON.parse(line)).toMatchObject({ level: 'warn', path: socketPath(folder.path) })
   })
 
   test.each([90, 120, 180])('works in a folder whose name has %i characters', async (length) => {
-    const dataFolder = join(folder, 'x'.repeat(length))
+    const dataFolder = join(folder.path, 'x'.repeat(length))
     mkdirSync(dataFolder)
     expect(start({ dataFolder }).path).not.toBeNull()
     expect((await ask('GET', '/status', dataFolder)).status).toBe(200)

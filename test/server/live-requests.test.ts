@@ -1,25 +1,23 @@
 /** Whoever follows a server's requests over its control socket, and how little the server does for those who do not read. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { createLog } from '../../src/log.ts'
 import { createLiveRequests, type LiveRequests } from '../../src/server/admin-view/live-requests.ts'
 import { type Control, createControl } from '../../src/server/owner-socket.ts'
 import { socketPath } from '../../src/server/protocol.ts'
 import type { SettledRow } from '../../src/store/ledger-rows.ts'
 import { toOpen, toSettled } from '../ledger/fixture.ts'
+import { createTestFolder, forEachTest } from '../support/lifetime.ts'
 import { toStatus } from '../support/status.ts'
 
-let folder: string
 let live: LiveRequests
 let control: Control
+afterEach(() => control.stop())
+const folder = forEachTest(createTestFolder)
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'tollgate-live-'))
   live = createLiveRequests({ snapshot: () => ({ secrets: new Map(), teams: new Map() }) })
   control = createControl({
-    dataFolder: folder,
+    dataFolder: folder.path,
     log: createLog({ now: () => 0, write: async () => {} }),
     status: () => toStatus(),
     servers: { start: () => false, stop: () => false, settled: async () => null, stopped: async () => null },
@@ -36,14 +34,10 @@ beforeEach(() => {
     },
   })
 })
-afterEach(async () => {
-  await control.stop()
-  rmSync(folder, { recursive: true })
-})
 
 const PATH = '/admin/api/requests/live'
 const follow = (query = '', signal?: AbortSignal) =>
-  fetch(`http://localhost${PATH}${query}`, { unix: socketPath(folder), ...(signal ? { signal } : {}) })
+  fetch(`http://localhost${PATH}${query}`, { unix: socketPath(folder.path), ...(signal ? { signal } : {}) })
 
 const finish = (fields: Partial<SettledRow> = {}, reason: string | null = null) =>
   live.finished({ row: toSettled(toOpen(fields), fields), reason })
@@ -82,7 +76,7 @@ test('of a burst beyond what waits for a reader the newest are told, and before 
 })
 
 test('whoever stops to read holds up nobody, is kept no more than that for, and is told once they read again', async () => {
-  const client = connect(socketPath(folder))
+  const client = connect(socketPath(folder.path))
   client.write(`GET ${PATH} HTTP/1.1\r\nhost: localhost\r\n\r\n`)
   const other = await follow('?user=ada')
   client.pause()

@@ -1,5 +1,5 @@
 /** Reports on their thread: as of now, in turn, in bounds, and none once the server has stopped. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { createKey, editKey } from '../../src/keys/service.ts'
 import { type ReportReply, type ReportRequest, report } from '../../src/server/admin-view/report.ts'
 import { createReports } from '../../src/server/admin-view/reports.ts'
@@ -7,12 +7,9 @@ import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import type { AskOptions, NoReply } from '../../src/threads/thread.ts'
 import { createFolder, type Folder, HOUR, settling, toOpen, toSettled } from '../ledger/fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
 
-let folder: Folder
-beforeEach(() => {
-  folder = createFolder()
-})
-afterEach(() => folder.close())
+const folder = forEachTest(createFolder)
 
 const BY = { actor: 'test', nowMs: 1 }
 const USAGE = { sinceMs: 0, untilMs: null, where: {}, limit: 10 } as const

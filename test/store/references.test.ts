@@ -1,17 +1,15 @@
 /** Where a catalogue says that credentials are: in variables and in files, as they are mounted for a service. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { beforeEach, expect, test } from 'bun:test'
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isReference, resolveReference } from '../../src/store/credential-place.ts'
+import { createTestFolder, forEachTest } from '../support/lifetime.ts'
 
-let folder: string
 let path: string
+const folder = forEachTest(createTestFolder)
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'tollgate-references-'))
-  path = join(folder, 'key')
+  path = join(folder.path, 'key')
 })
-afterEach(() => rmSync(folder, { recursive: true }))
 
 const resolve = (reference: string, environment = {}) => resolveReference(reference, environment, 'here')
 const write = (text: string, mode = 0o600) => {
@@ -37,7 +35,7 @@ test('a file has the credential alone, and the line break of an editor is no par
 
 test('a file lies in the folder that a variable names, as systemd says it', () => {
   write('sk-in-a-file', 0o400)
-  expect(resolve('file:$' + '{CREDENTIALS_DIRECTORY}/key', { CREDENTIALS_DIRECTORY: folder })).toEqual({
+  expect(resolve('file:$' + '{CREDENTIALS_DIRECTORY}/key', { CREDENTIALS_DIRECTORY: folder.path })).toEqual({
     credential: 'sk-in-a-file',
   })
   expect(resolve('file:$' + '{CREDENTIALS_DIRECTORY}/key')).toEqual({
@@ -47,8 +45,8 @@ test('a file lies in the folder that a variable names, as systemd says it', () =
 
 test('one that is mounted as a container does it, for everybody to read and behind a link, is taken', () => {
   write('sk-in-a-file', 0o444)
-  symlinkSync(path, join(folder, 'link'))
-  expect(resolve(`file:${join(folder, 'link')}`)).toEqual({ credential: 'sk-in-a-file' })
+  symlinkSync(path, join(folder.path, 'link'))
+  expect(resolve(`file:${join(folder.path, 'link')}`)).toEqual({ credential: 'sk-in-a-file' })
 })
 
 test('the JSON of a service account is taken whole', () => {

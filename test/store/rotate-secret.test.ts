@@ -1,5 +1,5 @@
 /** What seals credentials is replaced: all of them open before, after, and wherever that is cut off. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createUpstream, editUpstream } from '../../src/catalog/edit-upstream.ts'
@@ -7,20 +7,19 @@ import type { Environment } from '../../src/domain/snapshot.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { createVault, type RotateDeps, rotateSecret } from '../../src/store/vault.ts'
-import { createFolder, type Folder, HOUR } from '../ledger/fixture.ts'
+import { createFolder, HOUR } from '../ledger/fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
 
 const KEYS = ['one-of-two~aaaaaaaaaaaa', 'two-of-two~bbbbbbbbbbbb']
 const BY = { actor: 'test', nowMs: HOUR }
 
-let folder: Folder
 let store: ConfigStore
 let path: string
+const folder = forEachTest(createFolder)
 beforeEach(() => {
-  folder = createFolder()
   store = createConfigStore(folder.database)
   path = join(folder.path, 'secret')
 })
-afterEach(() => folder.close())
 
 const depsOf = (environment: Environment) => ({
   ...{ store, vault: createVault(folder.path, environment), lookUp: async () => [] },

@@ -1,31 +1,29 @@
 /** Credentials that were typed in: what opens them, what does not, and what is said where nothing does. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { beforeEach, expect, test } from 'bun:test'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createVault, type SealedFor } from '../../src/store/vault.ts'
+import { createTestFolder, forEachTest } from '../support/lifetime.ts'
 
 const PLACE: SealedFor = { id: 'paid', dialect: 'openai', baseUrl: 'https://api.example.com/v1', options: {} }
 const CREDENTIAL = 'sk-proj-abcdefghijklmnop1234567890'
 
-let folder: string
 let path: string
+const folder = forEachTest(createTestFolder)
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'tollgate-vault-'))
-  path = join(folder, 'secret')
+  path = join(folder.path, 'secret')
 })
-afterEach(() => rmSync(folder, { recursive: true }))
 
-const openOne = async (sealed: string, place = PLACE, vault = createVault(folder)) =>
+const openOne = async (sealed: string, place = PLACE, vault = createVault(folder.path)) =>
   (await vault.open([{ ...place, number: 1, sealed }])).get(place.id)?.[0]
 
 test('nothing is made, and nothing is read, before something is sealed', async () => {
-  expect((await createVault(folder).open([])).size).toBe(0)
+  expect((await createVault(folder.path).open([])).size).toBe(0)
   expect(existsSync(path)).toBe(false)
 })
 
 test('what is sealed says nothing of itself, is another text each time, and opens in every process of the folder', async () => {
-  const vault = createVault(folder)
+  const vault = createVault(folder.path)
   const [one, other] = [await vault.seal(CREDENTIAL, PLACE), await vault.seal(CREDENTIAL, PLACE)]
   expect(one).toMatch(/^2\.[\da-f]{8}\.[\w-]{80,}$/)
   expect(one).not.toBe(other)
@@ -35,7 +33,7 @@ test('what is sealed says nothing of itself, is another text each time, and open
 })
 
 test('the secret is made once, also by two at a time', async () => {
-  const vaults = [createVault(folder), createVault(folder)]
+  const vaults = [createVault(folder.path), createVault(folder.path)]
   const sealed = await Promise.all(vaults.map((vault) => vault.seal(CREDENTIAL, PLACE)))
   for (const each of sealed) expect(await openOne(each)).toEqual({ credential: CREDENTIAL })
 })
@@ -51,12 +49,12 @@ test.each([
   ['more headers', { ...PLACE, options: { headers: { host: 'evil' } } }],
   ['a query', { ...PLACE, options: { query: { to: 'evil' } } }],
 ])('it does not open for %s', async (_, place) => {
-  const sealed = await createVault(folder).seal(CREDENTIAL, PLACE)
+  const sealed = await createVault(folder.path).seal(CREDENTIAL, PLACE)
   expect(await openOne(sealed, place)).toEqual({ problem: expect.stringContaining('or for another address') })
 })
 
 test('it opens whatever else is said of its upstream, and in whichever order', async () => {
-  const vault = createVault(folder)
+  const vault = createVault(folder.path)
   const place = { ...PLACE, options: { headers: { a: '1', b: '2' } } }
   const sealed = await vault.seal(CREDENTIAL, place)
   const later = { ...PLACE, options: { rpm: 5, drop: ['seed'], headers: { b: '2', a: '1' } } }
@@ -64,7 +62,7 @@ test('it opens whatever else is said of its upstream, and in whichever order', a
 })
 
 test('what was changed, cut or never sealed does not open', async () => {
-  const sealed = await createVault(folder).seal(CREDENTIAL, PLACE)
+  const sealed = await createVault(folder.path).seal(CREDENTIAL, PLACE)
   const flipped = `${sealed.slice(0, -2)}${sealed.at(-2) === 'A' ? 'B' : 'A'}${sealed.at(-1)}`
   for (const wrong of [flipped, sealed.slice(0, 20), '1.', '1', 'abc', `3${sealed.slice(1)}`, '1.\u0000'])
     expect([wrong, await openOne(wrong)]).toEqual([wrong, { problem: expect.stringContaining('does not open') }])
@@ -82,7 +80,7 @@ test.each([
   ['empty', () => writeFileSync(path, ''), 'is not as Tollgate has made it'],
   ['no file', putFolder, 'cannot be read'],
 ])('a secret that is %s is told of, and a server that runs goes on', async (_, spoil, words) => {
-  const vault = createVault(folder)
+  const vault = createVault(folder.path)
   const sealed = await vault.seal(CREDENTIAL, PLACE)
   expect(await openOne(sealed, PLACE, vault)).toEqual({ credential: CREDENTIAL })
   spoil()
@@ -94,7 +92,7 @@ test.each([
 
 test('a secret that cannot be used is never written over', async () => {
   writeFileSync(path, 'what somebody else has put here')
-  const error = await createVault(folder)
+  const error = await createVault(folder.path)
     .seal(CREDENTIAL, PLACE)
     .catch((cause: unknown) => cause)
   expect(error).toMatchObject({ failure: { kind: 'secret_unusable' } })
@@ -102,10 +100,10 @@ test('a secret that cannot be used is never written over', async () => {
 })
 
 test('where it cannot be written, nothing is sealed', async () => {
-  rmSync(folder, { recursive: true })
-  writeFileSync(folder, '')
-  chmodSync(folder, 0o600)
-  const error = await createVault(folder)
+  rmSync(folder.path, { recursive: true })
+  writeFileSync(folder.path, '')
+  chmodSync(folder.path, 0o600)
+  const error = await createVault(folder.path)
     .seal(CREDENTIAL, PLACE)
     .catch((cause: unknown) => cause)
   expect(error).toMatchObject({ failure: { kind: 'secret_unusable' } })

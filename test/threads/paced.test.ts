@@ -1,22 +1,21 @@
 /** Rebuilds of what a server goes by, paced: real changes of a real database, with a clock and pauses of the test's own. */
 
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { createKey, revokeKey } from '../../src/keys/service.ts'
 import type { Configuration } from '../../src/store/config-store.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { createPaced } from '../../src/threads/pace.ts'
-import { createFolder, type Folder, HOUR } from '../ledger/fixture.ts'
+import { createFolder, HOUR } from '../ledger/fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
 
 const RUN_MS = 20
-let folder: Folder
 let nowMs = 0
 let runs = 0
+const folder = forEachTest(createFolder)
 beforeEach(() => {
-  folder = createFolder()
   nowMs = 0
   runs = 0
 })
-afterEach(() => folder.close())
 
 /** Each run takes 20 ms. Pauses pass when the test says so, or at once. */
 function pacedRead(pause: () => Promise<void> = async () => {}) {

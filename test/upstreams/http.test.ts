@@ -1,5 +1,5 @@
 /** One call to an upstream over a real socket, where what comes back is not the kind of answer that was asked for. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../src/domain/error.ts'
 import type { Answer } from '../../src/domain/events.ts'
 import type { BackendCall } from '../../src/upstreams/backend.ts'
@@ -7,16 +7,13 @@ import type { WireFormat } from '../../src/upstreams/dialects/dialect.ts'
 import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
 import { createHttpBackend } from '../../src/upstreams/http-call.ts'
 import { createHttp1Transport } from '../../src/upstreams/http1/transport.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { toTarget } from '../support/snapshot.ts'
-import { type Script, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+import { type Script, startUpstream } from '../support/upstream.ts'
 import { streamAnswer, wholeAnswer } from '../support/upstream-answers.ts'
 
 const transport = createHttp1Transport()
-let upstream: ScriptedUpstream
-beforeAll(async () => {
-  upstream = await startUpstream()
-})
-afterAll(() => upstream.stop())
+const upstream = forAllTests(startUpstream)
 
 function ask(
   script: Script,

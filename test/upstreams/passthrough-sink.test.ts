@@ -1,5 +1,5 @@
 /** Streams that pass as they came, over a real socket: nothing is lost or doubled, however they are cut and whoever takes them. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { Meter } from '../../src/accounting/meter.ts'
 import { DEFAULT_DEADLINES } from '../../src/domain/deadlines.ts'
 import type { PassthroughSink, Take } from '../../src/domain/events.ts'
@@ -7,16 +7,13 @@ import { anthropic } from '../../src/upstreams/dialects/anthropic/anthropic.ts'
 import { createHttpBackend } from '../../src/upstreams/http-call.ts'
 import { createHttp1Transport } from '../../src/upstreams/http1/transport.ts'
 import { toEvent, toSteps } from '../support/anthropic-answers.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { createPicker } from '../support/random.ts'
 import { toTarget } from '../support/snapshot.ts'
-import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+import { startUpstream } from '../support/upstream.ts'
 
 const transport = createHttp1Transport()
-let upstream: ScriptedUpstream
-beforeAll(async () => {
-  upstream = await startUpstream()
-})
-afterAll(() => upstream.stop())
+const upstream = forAllTests(startUpstream)
 
 const WORDS = ['Hello', ' "quoted"', '\n', '\\', ' é', '日本語', '😀', ' ', '\u2028', 'data: ', '"}}\n\n']
 const REQUEST = { model: 'm', max_tokens: 100, stream: true, messages: [{ role: 'user', content: 'Hi' }] }

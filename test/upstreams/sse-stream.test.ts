@@ -1,21 +1,18 @@
 /** The stream of one call, over a real socket: how it is read, broken off and given up. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { DEFAULT_DEADLINES } from '../../src/domain/deadlines.ts'
 import type { AnswerEvent, AnswerStream } from '../../src/domain/events.ts'
 import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
 import { createHttpBackend, type HttpOptions } from '../../src/upstreams/http-call.ts'
 import { createHttp1Transport } from '../../src/upstreams/http1/transport.ts'
 import { testAnswerStream } from '../support/answer-stream.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { toTarget } from '../support/snapshot.ts'
-import { type Script, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+import { type Script, startUpstream } from '../support/upstream.ts'
 import { streamAnswer } from '../support/upstream-answers.ts'
 
 const transport = createHttp1Transport()
-let upstream: ScriptedUpstream
-beforeAll(async () => {
-  upstream = await startUpstream()
-})
-afterAll(() => upstream.stop())
+const upstream = forAllTests(startUpstream)
 
 const client = new AbortController()
 

@@ -1,31 +1,32 @@
 /** What both ways to reach an upstream hold, over real sockets. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import type { Socket } from 'node:net'
 import { GatewayError } from '../../src/domain/error.ts'
 import { createFetchTransport } from '../../src/upstreams/fetch.ts'
 import { createHttp1Transport } from '../../src/upstreams/http1/transport.ts'
 import type { Incoming, Transport } from '../../src/upstreams/transport.ts'
+import { forAllTests } from '../support/lifetime.ts'
 import { toOutgoing } from '../support/outgoing.ts'
-import { startTcpServer, type TcpServer } from '../support/tcp-server.ts'
+import { startTcpServer } from '../support/tcp-server.ts'
 import { until } from '../support/until.ts'
 
 /** What the next connections say once a request has come, in turn. */
 let script: ((socket: Socket, request: string) => void)[] = []
 let lastBytes: Buffer = Buffer.alloc(0)
 let connections = 0
-let server: TcpServer
 let baseUrl = ''
-beforeAll(async () => {
-  server = await startTcpServer((socket) => {
+const server = forAllTests(() =>
+  startTcpServer((socket) => {
     connections++
     socket.on('data', (bytes) => {
       lastBytes = Buffer.from(bytes)
       script.shift()?.(socket, bytes.toString())
     })
-  })
+  }),
+)
+beforeAll(() => {
   baseUrl = `http://127.0.0.1:${server.port}/v1`
 })
-afterAll(() => server.stop())
 
 const json = (body: string, more = '') =>
   `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n${more}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`

@@ -1,18 +1,15 @@
 /** `tollgate compact`: what it gives back, and when it refuses. */
 import { Database } from 'bun:sqlite'
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { rmSync, statSync } from 'node:fs'
 import { takeLock } from '../../../src/store/data-folder.ts'
 import { databasePath } from '../../../src/store/sqlite/files.ts'
 import { migrate } from '../../../src/store/sqlite/migrate.ts'
 import { openDatabase } from '../../../src/store/sqlite/open.ts'
-import { type Bench, createBench } from '../../cli/run.ts'
+import { createBench } from '../../cli/run.ts'
+import { forEachTest } from '../../support/lifetime.ts'
 
-let bench: Bench
-beforeEach(() => {
-  bench = createBench()
-})
-afterEach(() => bench.close())
+const bench = forEachTest(createBench)
 
 const path = () => databasePath(bench.folder)
 /** As versions made it whose databases only ever grew, with 2 MB that nothing needs any more. */

@@ -1,12 +1,11 @@
 /** Applying ledger records: idempotent, order-free, and the rollup always the sum of the rows. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import type { LedgerRecord } from '../../../src/store/ledger-rows.ts'
 import { createLedgerWriter } from '../../../src/store/sqlite/ledger-apply.ts'
 import {
   abandonOthers,
   contentsOf,
   createFolder,
-  type Folder,
   findingsOf,
   HOUR,
   opening,
@@ -16,13 +15,10 @@ import {
   toSettled,
   toSettledCall,
 } from '../../ledger/fixture.ts'
+import { forEachTest } from '../../support/lifetime.ts'
 import { createPicker } from '../../support/random.ts'
 
-let folder: Folder
-beforeEach(() => {
-  folder = createFolder()
-})
-afterEach(() => folder.close())
+const folder = forEachTest(createFolder)
 
 const createHere = () => createLedgerWriter(folder.database)
 

@@ -1,5 +1,5 @@
 /** Further calls in the ledger: they stand and fall with their request, in whatever order the records arrive. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type LedgerRecord, type OpenRow, toFirstCall } from '../../../src/store/ledger-rows.ts'
 import { createLedgerWriter } from '../../../src/store/sqlite/ledger-apply.ts'
@@ -9,7 +9,6 @@ import {
   calling,
   contentsOf,
   createFolder,
-  type Folder,
   findingsOf,
   growing,
   HOUR,
@@ -20,12 +19,9 @@ import {
   toSettled,
   toSettledCall,
 } from '../../ledger/fixture.ts'
+import { forEachTest } from '../../support/lifetime.ts'
 
-let folder: Folder
-beforeEach(() => {
-  folder = createFolder()
-})
-afterEach(() => folder.close())
+const folder = forEachTest(createFolder)
 
 /** Throws where a record does not fit. */
 function createHere() {

@@ -1,9 +1,10 @@
 /** The ledger in SQLite keeps the contract, and reads by its indexes what limits and lists learn from it. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { createLeases, createLedgerWriter } from '../../../src/store/sqlite/ledger-apply.ts'
 import { createLedgerAudit } from '../../../src/store/sqlite/ledger-audit.ts'
 import { createLedgerReader, SPEND_QUERIES, SPENDING_QUERIES } from '../../../src/store/sqlite/ledger-reader.ts'
-import { createFolder, type Folder, HOUR, settling, since, toOpen, toSettled } from '../../ledger/fixture.ts'
+import { createFolder, HOUR, settling, since, toOpen, toSettled } from '../../ledger/fixture.ts'
+import { forEachTest } from '../../support/lifetime.ts'
 import { testLedgerStore } from '../ledger-store.ts'
 
 testLedgerStore('SQLite', () => {
@@ -17,11 +18,7 @@ testLedgerStore('SQLite', () => {
   }
 })
 
-let folder: Folder
-beforeEach(() => {
-  folder = createFolder()
-})
-afterEach(() => folder.close())
+const folder = forEachTest(createFolder)
 
 describe('the last use of a key', () => {
   const [first, last] = [toOpen({ createdMs: HOUR }), toOpen({ createdMs: HOUR + 5, model: 'acme/small' })]

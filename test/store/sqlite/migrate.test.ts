@@ -2,8 +2,7 @@
 
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { generateSQLiteDrizzleJson, generateSQLiteMigration } from 'drizzle-kit/api'
 import { revertCatalog } from '../../../src/catalog/apply.ts'
@@ -24,23 +23,20 @@ import * as identitySchema from '../../../src/store/sqlite/schema.ts'
 import * as schema from '../../../src/store/sqlite/schema.ts'
 import { mountSmallDisk, whyNoSmallDisk } from '../../e2e/crash-trouble.ts'
 import { abandonOthers, contentsOf, HOUR, settling, toOpen, toSettled } from '../../ledger/fixture.ts'
+import { createTestFolder, forEachTest } from '../../support/lifetime.ts'
 
 const DRIZZLE = resolve(import.meta.dir, '../../../drizzle')
 const NOW = Date.UTC(2026, 10, 21, 12)
-let folder: string
 let database: Database
+afterEach(() => database.close())
+const folder = forEachTest(createTestFolder)
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'tollgate-migrate-'))
-  database = openDatabase(join(folder, 'tollgate.db'), { busyMs: 0 })
-})
-afterEach(() => {
-  database.close()
-  rmSync(folder, { recursive: true })
+  database = openDatabase(join(folder.path, 'tollgate.db'), { busyMs: 0 })
 })
 
 const next = (sql: string): Migration[] => [...MIGRATIONS, { name: '9999_next', sql }]
 const schemaOf = (of: Database) => of.query('SELECT type, name, sql FROM sqlite_schema ORDER BY name').all()
-const backups = () => (existsSync(join(folder, 'backups')) ? readdirSync(join(folder, 'backups')) : [])
+const backups = () => (existsSync(join(folder.path, 'backups')) ? readdirSync(join(folder.path, 'backups')) : [])
 
 describe('the list of migrations', () => {
   test('is the folder and its journal, in order', () => {
@@ -65,31 +61,31 @@ describe('the list of migrations', () => {
 })
 
 test('a new database gets the whole schema, without a backup of nothing', () => {
-  migrate(database, folder, NOW)
+  migrate(database, folder.path, NOW)
   expect(readSchemaState(database)).toEqual({ applied: MIGRATIONS.map(({ name }) => name), missing: [], unknown: [] })
   requireCurrentSchema(database)
   expect(database.query('PRAGMA foreign_keys').get()).toEqual({ foreign_keys: 1 })
   expect(backups()).toEqual([])
   const before = schemaOf(database)
-  migrate(database, folder, NOW)
+  migrate(database, folder.path, NOW)
   expect(schemaOf(database)).toEqual(before)
 })
 
 test('the tables of the ledger are one B-tree each, which no generated migration says by itself', () => {
-  migrate(database, folder, NOW)
+  migrate(database, folder.path, NOW)
   const flat = database.query(`SELECT name FROM pragma_table_list WHERE wr AND schema = 'main' ORDER BY name`).all()
   const names = ['calls', 'key_uses', 'requests', 'usage_daily', 'usage_hourly']
   expect(flat).toEqual(names.map((name) => ({ name })))
 })
 
 test('a catalogue of the first release keeps its models listed, and its routes as able as they are', async () => {
-  migrate(database, folder, NOW, MIGRATIONS.slice(0, 1))
+  migrate(database, folder.path, NOW, MIGRATIONS.slice(0, 1))
   database.run(`INSERT INTO upstreams VALUES ('u', 'demo', NULL, NULL, NULL, 1, 1, '{}', '{}', 'file', 0, 0)`)
   database.run(
     `INSERT INTO models VALUES ('v/m', 'M', 'v', 9, 5, '[]', '[]', '["tools"]', '[]', NULL, 1, 'file', 0, 0)`,
   )
   database.run(`INSERT INTO routes VALUES ('v/m', 'u', 'm', 0, 1, NULL, NULL, 1, 'file')`)
-  migrate(database, folder, NOW)
+  migrate(database, folder.path, NOW)
   const model = toSnapshot(await createConfigStore(database).read(), {}).models.get('v/m')
   expect(model).toMatchObject({
     listed: true,
@@ -100,7 +96,7 @@ test('a catalogue of the first release keeps its models listed, and its routes a
 test('what a wildcard stands for, which no list showed, is listed from then on, and known as such', async () => {
   migrate(
     database,
-    folder,
+    folder.path,
     NOW,
     MIGRATIONS.slice(
       0,
@@ -118,7 +114,7 @@ test('what a wildcard stands for, which no list showed, is listed from then on, 
       [slug, listed],
     )
   database.run(`INSERT INTO aliases VALUES ('fast', 'v/written', 'file')`)
-  migrate(database, folder, NOW)
+  migrate(database, folder.path, NOW)
   const { models, aliases } = await createConfigStore(database).readCatalog()
   expect(models.map(({ slug, listed, fromWildcard }) => [slug, listed, fromWildcard])).toEqual([
     ['v/written', true, false],
@@ -129,7 +125,7 @@ test('what a wildcard stands for, which no list showed, is listed from then on, 
 
 test('credentials of before upstreams could have several are still those of their upstreams', async () => {
   const at = MIGRATIONS.findIndex(({ name }) => name.endsWith('several_credentials'))
-  migrate(database, folder, NOW, MIGRATIONS.slice(0, at))
+  migrate(database, folder.path, NOW, MIGRATIONS.slice(0, at))
   for (const [id, ref, sealed] of [
     ['named', `\${KEY}`, null],
     ['typed', null, '1.x'],
@@ -141,7 +137,7 @@ test('credentials of before upstreams could have several are still those of thei
        VALUES (?, 'openai', 'http://h', ?, ?, '{}', '{}', 'admin', 0, 0)`,
       [id ?? '', ref ?? null, sealed ?? null],
     )
-  migrate(database, folder, NOW)
+  migrate(database, folder.path, NOW)
   const store = createConfigStore(database)
   const { upstreams } = await store.readCatalog()
   expect(upstreams.map(({ id, apiKeyRef }) => [id, apiKeyRef])).toEqual([
@@ -158,7 +154,7 @@ test('credentials of before upstreams could have several are still those of thei
 
 test('each call of a request that took several has a row from then on, and a kill charges what it charged', () => {
   const before = MIGRATIONS.findIndex(({ name }) => name === '0027_a_row_for_each_call')
-  migrate(database, folder, NOW, MIGRATIONS.slice(0, before))
+  migrate(database, folder.path, NOW, MIGRATIONS.slice(0, before))
   const insert = (table: string, row: Record<string, string | number | null>) =>
     database
       .query(
@@ -201,7 +197,7 @@ test('each call of a request that took several has a row from then on, and a kil
     ...{ ...second, request_id: 'killed', number: 3, status: 'open', reserved_nano_usd: 100 },
     ended_before: '[{"number":2,"status":"failed"}]',
   })
-  migrate(database, folder, NOW)
+  migrate(database, folder.path, NOW)
   const ofFirst = { number: 1, reason: 'first', upstream: 'paid', reserved_nano_usd: 9_000 }
   const ofSettled = [
     {
@@ -235,7 +231,7 @@ test('each call of a request that took several has a row from then on, and a kil
 
 test('a catalog of rows becomes layers: it says the same at the same prices, and its history comes back', async () => {
   const at = MIGRATIONS.findIndex(({ name }) => name.endsWith('catalog_layers'))
-  migrate(database, folder, NOW, MIGRATIONS.slice(0, at))
+  migrate(database, folder.path, NOW, MIGRATIONS.slice(0, at))
   const times = { createdMs: 5, updatedMs: 6 }
   const upstream = (id: string, origin: string, more: object = {}) => ({
     ...{ id, dialect: 'openai', baseUrl: 'http://h/v1', apiKeyRef: null, local: false, enabled: true },
@@ -286,7 +282,7 @@ test('a catalog of rows becomes layers: it says the same at the same prices, and
     Bun.zstdCompressSync(JSON.stringify(before)),
   ])
 
-  migrate(database, folder, NOW)
+  migrate(database, folder.path, NOW)
   const store = createConfigStore(database)
   const rows: unknown = await store.readCatalog()
   expect(rows).toEqual({ upstreams, models, routes, aliases })
@@ -302,7 +298,7 @@ test('a catalog of rows becomes layers: it says the same at the same prices, and
 
 test('keys that have requests on record are known to have been used', () => {
   const at = MIGRATIONS.findIndex(({ name }) => name.endsWith('key_uses'))
-  migrate(database, folder, NOW, MIGRATIONS.slice(0, at))
+  migrate(database, folder.path, NOW, MIGRATIONS.slice(0, at))
   const insert = database.query(
     `INSERT INTO requests (id, instance, key_id, model, upstream, upstream_model, created_ms, status)
      VALUES (?, 'i', ?, ?, 'u', 'm', ?, 'ok')`,
@@ -311,7 +307,7 @@ test('keys that have requests on record are known to have been used', () => {
   insert.run('2', 'k', 'v/new', 7)
   insert.run('3', 'k', 'v/old', 6)
   insert.run('4', 'l', 'v/old', 1)
-  migrate(database, folder, NOW)
+  migrate(database, folder.path, NOW)
   expect(database.query('SELECT * FROM key_uses ORDER BY key_id').all()).toEqual([
     { key_id: 'k', last_used_ms: 7, last_model: 'v/new' },
     { key_id: 'l', last_used_ms: 1, last_model: 'v/old' },
@@ -320,7 +316,7 @@ test('keys that have requests on record are known to have been used', () => {
 
 test('what others have set on a member’s key, by the audit log, is a ceiling from then on', () => {
   const at = MIGRATIONS.findIndex(({ name }) => name.endsWith('ceilings'))
-  migrate(database, folder, NOW, MIGRATIONS.slice(0, at))
+  migrate(database, folder.path, NOW, MIGRATIONS.slice(0, at))
   const key = database.query(
     `INSERT INTO keys (id, name, owner_id, budget_nano_usd, budget_period, metadata, created_ms) VALUES (?, ?, ?, 7, 'week', '{}', 1)`,
   )
@@ -335,7 +331,7 @@ test('what others have set on a member’s key, by the audit log, is a ceiling f
   say(4, 'ed', 'half', { budget_nano_usd: 3 })
   say(5, 'mia', 'own', { rpm: 5 })
   say(6, 'ed', 'shared', { rpm: 5 })
-  migrate(database, folder, NOW)
+  migrate(database, folder.path, NOW)
   const rows = database.query<{ id: string; ceilings: string }, []>('SELECT id, ceilings FROM keys').all()
   expect(Object.fromEntries(rows.map(({ id, ceilings }) => [id, JSON.parse(ceilings)]))).toEqual({
     held: { rpm: 6, models: ['a/*'], scope: 'local', expires_ms: 77, budget_nano_usd: 20, budget_period: 'month' },
@@ -356,7 +352,7 @@ test.each([
 ])(
   'a ledger from before it was summed %s has the same sums as one that was from the first request on',
   (_, undo, names) => {
-    migrate(database, folder, NOW)
+    migrate(database, folder.path, NOW)
     const fields = {
       teamId: 'team',
       model: 'other/x',
@@ -378,24 +374,24 @@ test.each([
       if (table !== 'usage_daily' || !undo.startsWith('DROP')) database.run(`ALTER TABLE ${table} DROP COLUMN ${name}`)
     for (const name of names) database.query('DELETE FROM migrations WHERE name = ?').run(name)
     expect(readSchemaState(database).missing.map(({ name }) => name)).toEqual(names)
-    migrate(database, folder, NOW)
+    migrate(database, folder.path, NOW)
     expect(contentsOf(database).days).toEqual(days)
   },
 )
 
 describe('an existing database', () => {
   beforeEach(() => {
-    migrate(database, folder, NOW)
+    migrate(database, folder.path, NOW)
     database.run(`INSERT INTO keys (id, name, metadata, created_ms) VALUES ('k', 'kept', '{}', 0)`)
     database.run(`INSERT INTO key_models VALUES ('k', 'openai/*')`)
   })
 
   test('is copied to backups/ before it is changed, and keeps its rows', () => {
-    migrate(database, folder, NOW, next('ALTER TABLE keys ADD COLUMN note text'))
+    migrate(database, folder.path, NOW, next('ALTER TABLE keys ADD COLUMN note text'))
     expect(database.query('SELECT name, note FROM keys').all()).toEqual([{ name: 'kept', note: null }])
     const [file = ''] = backups()
     expect(backups()).toEqual(['before-migration-2026-11-21T12-00-00-000Z.sqlite'])
-    const copy = new Database(join(folder, 'backups', file), { readonly: true })
+    const copy = new Database(join(folder.path, 'backups', file), { readonly: true })
     expect(readSchemaState(copy).applied).toEqual(MIGRATIONS.map(({ name }) => name))
     expect(copy.query('SELECT name FROM keys').all()).toEqual([{ name: 'kept' }])
     copy.close()
@@ -403,7 +399,7 @@ describe('an existing database', () => {
 
   test('has the copies of the last three changes, and nothing that a killed one has left', () => {
     const { pid } = Bun.spawnSync(['true'])
-    const copies = join(folder, 'backups')
+    const copies = join(folder.path, 'backups')
     mkdirSync(copies)
     // Versions before this one wrote under the final name, and the first page last.
     const cut = 'before-migration-2026-11-20T12-00-00-000Z.sqlite'
@@ -411,7 +407,7 @@ describe('an existing database', () => {
     writeFileSync(join(copies, `before-migration-2026-11-20T13-00-00-000Z.sqlite.${pid}.part`), 'half')
     writeFileSync(join(copies, 'mine.sqlite'), 'whatever')
     for (let hour = 0; hour < 4; hour++)
-      expect(() => migrate(database, folder, NOW + hour * HOUR_MS, next('DROP TABLE no_such'))).toThrow()
+      expect(() => migrate(database, folder.path, NOW + hour * HOUR_MS, next('DROP TABLE no_such'))).toThrow()
     expect(backups().sort()).toEqual([
       ...['13', '14', '15'].map((hour) => `before-migration-2026-11-21T${hour}-00-00-000Z.sqlite`),
       'mine.sqlite',
@@ -421,7 +417,7 @@ describe('an existing database', () => {
   test.skipIf(whyNoSmallDisk() !== null)(
     'is not changed where its disk has no room for the copy, which says how much is missing',
     () => {
-      const disk = mountSmallDisk(join(folder, 'disk'), 8)
+      const disk = mountSmallDisk(join(folder.path, 'disk'), 8)
       if (typeof disk === 'string') throw new Error(disk)
       try {
         const small = openDatabase(join(disk.folder, 'tollgate.db'), { busyMs: 0 })
@@ -445,7 +441,7 @@ describe('an existing database', () => {
       'DROP TABLE keys',
       'ALTER TABLE __new_keys RENAME TO keys',
     ].join('--> statement-breakpoint\n')
-    migrate(database, folder, NOW, next(rebuild))
+    migrate(database, folder.path, NOW, next(rebuild))
     expect(database.query('SELECT * FROM key_models').all()).toEqual([{ key_id: 'k', pattern: 'openai/*' }])
   })
 
@@ -464,7 +460,7 @@ describe('an existing database', () => {
   for (const [name, sql, sentence] of failing) {
     test(`is left as it was by a migration with ${name}`, () => {
       const before = schemaOf(database)
-      expect(() => migrate(database, folder, NOW, next(sql))).toThrow(sentence)
+      expect(() => migrate(database, folder.path, NOW, next(sql))).toThrow(sentence)
       expect(schemaOf(database)).toEqual(before)
       expect(database.query('SELECT name FROM keys').all()).toEqual([{ name: 'kept' }])
       expect(database.query('PRAGMA foreign_keys').get()).toEqual({ foreign_keys: 1 })
@@ -473,13 +469,13 @@ describe('an existing database', () => {
   }
 
   test('gets a migration that was merged late, under an older name than its last', () => {
-    migrate(database, folder, NOW, [{ name: '0000_earlier', sql: 'CREATE TABLE late (a)' }, ...MIGRATIONS])
+    migrate(database, folder.path, NOW, [{ name: '0000_earlier', sql: 'CREATE TABLE late (a)' }, ...MIGRATIONS])
     expect(database.query('SELECT COUNT(*) AS n FROM late').get()).toEqual({ n: 0 })
   })
 
   test('of a newer Tollgate is refused, by the server and by commands', () => {
-    migrate(database, folder, NOW, next('CREATE TABLE future (a)'))
-    for (const use of [() => migrate(database, folder, NOW), () => requireCurrentSchema(database)]) {
+    migrate(database, folder.path, NOW, next('CREATE TABLE future (a)'))
+    for (const use of [() => migrate(database, folder.path, NOW), () => requireCurrentSchema(database)]) {
       expect(use).toThrow(/used by a newer Tollgate \(it has 9999_next\)/)
     }
   })
@@ -487,6 +483,6 @@ describe('an existing database', () => {
 
 test('a command refuses a database that the server has not brought up to date', () => {
   expect(() => requireCurrentSchema(database)).toThrow('is empty')
-  migrate(database, folder, NOW, MIGRATIONS.slice(0, 1))
+  migrate(database, folder.path, NOW, MIGRATIONS.slice(0, 1))
   expect(() => requireCurrentSchema(database)).toThrow('This database was made by an older Tollgate.')
 })

@@ -1,16 +1,13 @@
 /** What a request costs on the disk for as long as it is kept: in the table, its indexes and the rollup together. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { mintId, mintTag } from '../../../src/domain/id.ts'
 import { createLedgerWriter } from '../../../src/store/sqlite/ledger-apply.ts'
 import { readSpace } from '../../../src/store/sqlite/prune.ts'
-import { createFolder, type Folder, HOUR, settling, toOpen, toSettled } from '../../ledger/fixture.ts'
+import { createFolder, HOUR, settling, toOpen, toSettled } from '../../ledger/fixture.ts'
+import { forEachTest } from '../../support/lifetime.ts'
 import { createRandom } from '../../support/random.ts'
 
-let folder: Folder
-beforeEach(() => {
-  folder = createFolder()
-})
-afterEach(() => folder.close())
+const folder = forEachTest(createFolder)
 
 const ROWS = 16_000
 const HOURS = 24

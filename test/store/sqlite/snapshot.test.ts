@@ -1,5 +1,5 @@
 /** The snapshot: what tables say arrives where requests read it. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { applyCatalog } from '../../../src/catalog/apply.ts'
 import { parseCatalog } from '../../../src/catalog/file.ts'
 import { NO_LIMITS } from '../../../src/domain/limits.ts'
@@ -7,17 +7,16 @@ import type { ConfigStore } from '../../../src/store/config-store.ts'
 import { toSnapshot } from '../../../src/store/snapshot.ts'
 import { createConfigStore, toTables } from '../../../src/store/sqlite/config-store.ts'
 import { keySecrets, keys, prices, teams } from '../../../src/store/sqlite/schema.ts'
-import { createFolder, type Folder } from '../../ledger/fixture.ts'
+import { createFolder } from '../../ledger/fixture.ts'
+import { forEachTest } from '../../support/lifetime.ts'
 
-let folder: Folder
 let store: ConfigStore
 let tables: ReturnType<typeof toTables>
+const folder = forEachTest(createFolder)
 beforeEach(() => {
-  folder = createFolder()
   store = createConfigStore(folder.database)
   tables = toTables(folder.database)
 })
-afterEach(() => folder.close())
 
 async function apply(text: string): Promise<void> {
   const { catalog } = await parseCatalog(text, { name: 'test', environment: {} })

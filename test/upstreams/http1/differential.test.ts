@@ -2,14 +2,15 @@
  * Our own HTTP/1.1 beside `fetch`, on answers that are right and on hostile ones: what both take for an answer they read alike,
  * what `fetch` takes for none ours takes for none, and ours does not care where an answer is cut. Ours may refuse more.
  */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { createFetchTransport } from '../../../src/upstreams/fetch.ts'
 import { createHttp1Transport } from '../../../src/upstreams/http1/transport.ts'
 import type { Transport } from '../../../src/upstreams/transport.ts'
 import { inPieces } from '../../support/cuts.ts'
+import { forAllTests } from '../../support/lifetime.ts'
 import { toOutgoing } from '../../support/outgoing.ts'
-import { startTcpServer, type TcpServer } from '../../support/tcp-server.ts'
+import { startTcpServer } from '../../support/tcp-server.ts'
 
 interface Script {
   pieces: readonly Uint8Array[]
@@ -19,10 +20,9 @@ interface Script {
 
 /** By the path of the request: both ask at once. */
 const scripts = new Map<string, Script>()
-let server: TcpServer
 let baseUrl = ''
-beforeAll(async () => {
-  server = await startTcpServer((socket) => {
+const server = forAllTests(() =>
+  startTcpServer((socket) => {
     socket.once('data', async (request) => {
       const [, path = ''] = /^POST \/(\S+)/.exec(request.toString()) ?? []
       const { pieces, end } = scripts.get(path) as Script
@@ -33,10 +33,11 @@ beforeAll(async () => {
       if (end === 'fin') socket.end()
       else socket.resetAndDestroy()
     })
-  })
+  }),
+)
+beforeAll(() => {
   baseUrl = `http://127.0.0.1:${server.port}`
 })
-afterAll(() => server.stop())
 
 type Read = { status: number; type: string | null; text: string } | 'nothing'
 let asked = 0
