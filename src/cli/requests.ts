@@ -7,7 +7,7 @@ import type { Command } from 'commander'
 import type { FinishedDocument } from '../documents/request.ts'
 import { toDefined } from '../domain/changes.ts'
 import { toShortId } from '../domain/id.ts'
-import { REQUEST_FILTERS, REQUEST_STATUSES } from '../domain/report-filters.ts'
+import { REQUEST_FILTERS, REQUEST_STATUSES, type RequestFilterName } from '../domain/report-filters.ts'
 import { count } from '../domain/text.ts'
 import { answerOf, idOf, readReport, withAdmin } from './admin-client.ts'
 import { CommandError, usageError } from './command-error.ts'
@@ -60,9 +60,9 @@ const NONE =
 
 export async function list(flags: ListFlags, io: Context): Promise<void> {
   const nowMs = io.nowMs()
-  const { limit, before, since, until } = flags
+  const { limit, before, since, until, ...filter } = flags
   const query = {
-    ...toFilter(flags),
+    ...toFilter(filter),
     ...toDefined({ before, since: toTimeText('--since', since, nowMs), until: toTimeText('--until', until, nowMs) }),
     limit: toCount('--limit', limit),
   }
@@ -149,25 +149,17 @@ function toLine(row: FinishedDocument): string {
 }
 
 /** As they stand on the command line. */
-interface FilterFlags {
-  key?: string
-  team?: string
-  model?: string
-  upstream?: string
+interface FilterFlags extends Partial<Record<Exclude<RequestFilterName, 'error_code'>, string>> {
+  errorCode?: string
   status?: string[]
   errors?: boolean
-  user?: string
-  errorCode?: string
 }
 
-type RequestedBy = Record<(typeof REQUEST_FILTERS)[number], string | undefined>
-
-export function toFilter({ key, team, model, upstream, user, errorCode, status, errors }: FilterFlags) {
+export function toFilter({ errorCode: error_code, status, errors, ...same }: FilterFlags) {
   if (errors && status !== undefined) throw usageError('--errors and --status say the same: write one of them.')
   const statuses = status?.flatMap((text) => text.split(',')).map((text) => text.trim())
   const wrong = statuses?.find((text) => !REQUEST_STATUSES.some((known) => known === text))
   if (wrong !== undefined)
     throw usageError(`--status '${wrong}' is unknown: write ${REQUEST_STATUSES.join(', ')}, or several with commas.`)
-  const same = { key, team, model, upstream, user, error_code: errorCode } satisfies RequestedBy
-  return toDefined({ ...same, status: statuses?.join(','), errors })
+  return toDefined({ ...same, error_code, status: statuses?.join(','), errors })
 }

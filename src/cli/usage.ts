@@ -7,7 +7,7 @@ import type { Command } from 'commander'
 import { toGroupFields, type UsageFields } from '../documents/usage.ts'
 import { toShortId } from '../domain/id.ts'
 import { asText } from '../domain/json.ts'
-import { type Dimension, USAGE_FILTERS } from '../domain/report-filters.ts'
+import { type Dimension, toDimensionTitle, USAGE_FILTERS, type UsageFilterName } from '../domain/report-filters.ts'
 import { count, toCsv } from '../domain/text.ts'
 import { toDay } from '../domain/time.ts'
 import { toDimensions } from '../ledger/usage.ts'
@@ -38,7 +38,7 @@ export function addUsage(command: Command, context: Context): void {
 }
 
 /** The options of `usage`, as they stand on the command line. */
-interface UsageFlags extends Partial<Record<(typeof USAGE_FILTERS)[number], string[]>> {
+interface UsageFlags extends Partial<Record<UsageFilterName, string[]>> {
   since: string
   until?: string
   by: string
@@ -153,17 +153,6 @@ const COLUMNS: readonly Column[] = [
 
 const costOf = ({ cost_nano_usd: cost }: UsageFields) => BigInt(cost ?? 0)
 
-const HEADINGS: Record<Dimension, string> = {
-  key: 'KEY',
-  team: 'TEAM',
-  model: 'MODEL',
-  upstream: 'UPSTREAM',
-  endpoint: 'ENDPOINT',
-  user: 'USER',
-  day: 'DAY (UTC)',
-  hour: 'HOUR (UTC)',
-}
-
 const GAP = 2
 const BAR = { least: 8, most: 30 }
 
@@ -181,7 +170,10 @@ function toUsageTable(report: Usage, by: readonly Dimension[], { width, paint }:
   if (rest) lines.push({ name: first(`${rest.groups} more`), figures: rest })
   lines.push({ name: first('total'), figures: total })
 
-  const named = by.map((dimension, i) => [HEADINGS[dimension], ...lines.map(({ name }) => name[i] ?? '')])
+  const named = by.map((dimension, i) => [
+    toDimensionTitle(dimension).toUpperCase(),
+    ...lines.map(({ name }) => name[i] ?? ''),
+  ])
   const columns = COLUMNS.map(({ heading, cell }) => [heading, ...lines.map(({ figures }) => cell(figures))])
     .filter(([, ...cells]) => cells.some((cell) => cell !== '-'))
     .map(toRight)
@@ -207,17 +199,16 @@ function toNames(rows: readonly UsageFields[], by: readonly Dimension[]): string
     if (name === '') return toShort(id.length === 32 ? toShortId(id) : id)
     return isShared(name) ? `${toShort(name)} (${toShortId(id)})` : toShort(name)
   }
-  const cells: Record<Dimension, (row: UsageFields) => string> = {
+  const cells: Partial<Record<Dimension, (row: UsageFields) => string>> = {
     key: ({ key_id: id, key }) => toKey(asText(id), asText(key)),
     team: ({ team_id: id, team }) => (id === null ? '(no team)' : toShort(asText(team) || toShortId(asText(id)))),
     model: ({ model }) => toShort(asText(model), MODEL_WIDTH),
-    upstream: ({ upstream }) => toShort(asText(upstream)),
-    endpoint: ({ endpoint }) => toShort(asText(endpoint)),
-    user: ({ user }) => (user === null ? '(no user)' : toShort(asText(user))),
     day: ({ day_ms: ms }) => toDay(Number(ms)),
     hour: ({ hour_ms: ms }) => toTime(Number(ms)),
   }
-  return rows.map((row) => by.map((dimension) => cells[dimension](row)))
+  const toCell = (row: UsageFields, dimension: Dimension) =>
+    row[dimension] === null ? `(no ${dimension})` : toShort(asText(row[dimension]))
+  return rows.map((row) => by.map((dimension) => cells[dimension]?.(row) ?? toCell(row, dimension)))
 }
 
 const MODEL_WIDTH = 32

@@ -1,6 +1,6 @@
 /** Reports of usage and of failures under their columns' names, as `usage --json` and `--csv` print the former and the admin API answers. */
 import { type Static, Type } from '@sinclair/typebox'
-import { type Dimension, UNWELL } from '../domain/report-filters.ts'
+import { type Dimension, isNamed, isTime, UNWELL } from '../domain/report-filters.ts'
 import type { FailuresReport } from '../ledger/failures.ts'
 import type { UsageGroup } from '../ledger/report-filter.ts'
 import type { UsageReport } from '../ledger/usage.ts'
@@ -70,21 +70,18 @@ function toFigureFields({ firstToken, duration, ...sums }: Figures): UsageFields
 
 /** Without a group: the fields of one, empty. */
 export function toGroupFields(by: readonly Dimension[], group: UsageGroup = {}): UsageFields {
-  const { key, team, model, upstream, endpoint, user, dayMs, hourMs } = group
-  const fields: Record<Dimension, UsageFields> = {
-    key: { key_id: key?.id ?? null, key: key?.name ?? null },
-    team: { team_id: team?.id ?? null, team: team?.name ?? null },
-    model: { model: model ?? null },
-    upstream: { upstream: upstream ?? null },
-    endpoint: { endpoint: endpoint ?? null },
-    user: { user: user ?? null },
-    day: { day_ms: dayMs ?? null, day: dayMs === undefined ? null : toIso(dayMs).slice(0, 10) },
-    hour: { hour_ms: hourMs ?? null, hour: hourMs === undefined ? null : toIso(hourMs) },
+  const toFields = (dimension: Dimension): UsageFields => {
+    if (isNamed(dimension)) {
+      const { id = null, name = null } = group[dimension] ?? {}
+      return { [`${dimension}_id`]: id, [dimension]: name }
+    }
+    if (!isTime(dimension)) return { [dimension]: group[dimension] ?? null }
+    const ms = group[dimension]
+    const text = ms === undefined ? null : new Date(ms).toISOString()
+    return { [`${dimension}_ms`]: ms ?? null, [dimension]: dimension === 'day' ? (text?.slice(0, 10) ?? null) : text }
   }
-  return Object.assign({}, ...by.map((dimension) => fields[dimension]))
+  return Object.assign({}, ...by.map(toFields))
 }
-
-const toIso = (ms: number) => new Date(ms).toISOString()
 
 const toJsonFields = (fields: UsageFields) =>
   Object.fromEntries(

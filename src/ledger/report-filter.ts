@@ -3,7 +3,7 @@
  * and requests; and how long a report may take. Pure.
  */
 
-import type { Dimension } from '../domain/report-filters.ts'
+import { type Dimension, isNamed, isTime, type NamedDimension, type TimeDimension } from '../domain/report-filters.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { findKey, findTeam, SYSTEM } from '../keys/find.ts'
 import type { Configuration, KeyRows } from '../store/config-store.ts'
@@ -11,17 +11,12 @@ import type { StoredRequest } from '../store/ledger-rows.ts'
 import type { RequestFilter, RequestReader, UsageCell, UsageFilter } from '../store/report-store.ts'
 import { toWholeId } from './requests.ts'
 
-/** A group: of its dimensions those that were asked for. Names are those of today; null where there is none, for a team or a user nobody's. */
-export interface UsageGroup {
-  key?: { id: string; name: string | null }
-  team?: { id: string; name: string | null } | null
-  model?: string
-  upstream?: string
-  endpoint?: string
-  user?: string | null
-  dayMs?: number
-  hourMs?: number
-}
+/** A group: of its dimensions those that were asked for. Names are those of today; null where there is none, as for a team or a user nobody's; times in ms. */
+export type UsageGroup = Partial<
+  Record<NamedDimension, { id: string; name: string | null } | null> &
+    Record<TimeDimension, number> &
+    Record<Exclude<Dimension, NamedDimension | TimeDimension>, string | null>
+>
 
 /** What names are looked for in. */
 export type Names = Pick<Configuration, 'keys' | 'teams' | 'aliases'>
@@ -39,19 +34,14 @@ export function toIds(where: UsageFilter, { keys, teams, aliases }: Names, nowMs
 /** From the values of a group to what is said of it. */
 export function createNaming(by: readonly Dimension[], { keys, teams }: Names) {
   const namesOf = (rows: readonly { id: string; name: string }[]) => new Map(rows.map(({ id, name }) => [id, name]))
-  const [keyNames, teamNames] = [namesOf(keys), namesOf(teams)]
-  const named: Record<Dimension, (value: string | number) => UsageGroup> = {
-    key: (id) => ({ key: { id: String(id), name: keyNames.get(String(id)) ?? null } }),
-    team: (id) => ({ team: id === '' ? null : { id: String(id), name: teamNames.get(String(id)) ?? null } }),
-    model: (model) => ({ model: String(model) }),
-    upstream: (upstream) => ({ upstream: String(upstream) }),
-    endpoint: (endpoint) => ({ endpoint: String(endpoint) }),
-    user: (user) => ({ user: user === '' ? null : String(user) }),
-    day: (ms) => ({ dayMs: Number(ms) }),
-    hour: (ms) => ({ hourMs: Number(ms) }),
+  const known: Record<NamedDimension, Map<string, string>> = { key: namesOf(keys), team: namesOf(teams) }
+  const toValue = (dimension: Dimension, value: string | number) => {
+    if (isTime(dimension)) return Number(value)
+    if (value === '') return null
+    return isNamed(dimension) ? { id: String(value), name: known[dimension].get(String(value)) ?? null } : String(value)
   }
   return (of: UsageCell['of']): UsageGroup =>
-    Object.assign({}, ...by.map((dimension, i) => named[dimension](of[i] ?? '')))
+    Object.assign({}, ...by.map((dimension, i) => ({ [dimension]: toValue(dimension, of[i] ?? '') })))
 }
 
 /** As a list and those who follow are asked for. */

@@ -162,7 +162,7 @@ function toReport(
   const toNamed = (sums: Sums) => toFigures(sums, reader.counts)
   const rows = shown.map(([, { of, sums }]) => ({ group: toGroup(of), figures: toNamed(sums) }))
   return {
-    rows: rows.sort(({ group: a }, { group: b }) => (a.dayMs ?? a.hourMs ?? 0) - (b.dayMs ?? b.hourMs ?? 0)),
+    rows: rows.sort(({ group: a }, { group: b }) => (a.day ?? a.hour ?? 0) - (b.day ?? b.hour ?? 0)),
     rest: count > shown.length ? { groups: count - shown.length, figures: toNamed(others) } : null,
     total: toNamed(total),
     sinceMs: covered.fromMs,

@@ -98,8 +98,8 @@ const nameOf: Record<Dimension, (row: LedgerRow) => unknown> = {
   hour: (row) => Number(row.created_ms - (row.created_ms % BigInt(HOUR_MS))),
 }
 
-const toName = (by: readonly Dimension[], { key, team, dayMs, hourMs, ...rest }: UsageGroup) =>
-  JSON.stringify(by.map((one) => ({ ...rest, key: key?.id, team: team?.id ?? null, day: dayMs, hour: hourMs })[one]))
+const toName = (by: readonly Dimension[], { key, team, ...rest }: UsageGroup) =>
+  JSON.stringify(by.map((one) => ({ ...rest, key: key?.id, team: team?.id ?? null })[one]))
 
 /** Adds up the ledger's own rows, by the book: every value as SQLite has it. */
 function addUp(by: readonly Dimension[], { fromMs, untilMs }: Span, isMeant: (row: LedgerRow) => boolean = () => true) {
@@ -257,7 +257,7 @@ describe('rows', () => {
   const shown = async (asked: Asked) => {
     const { rows, rest, total } = await report(asked)
     return {
-      rows: rows.map(({ group, figures }) => [group.key?.id ?? group.hourMs, figures.costNanoUsd]),
+      rows: rows.map(({ group, figures }) => [group.key?.id ?? group.hour, figures.costNanoUsd]),
       rest: rest && [rest.groups, rest.figures.costNanoUsd],
       total: total.costNanoUsd,
     }

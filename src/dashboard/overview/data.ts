@@ -2,7 +2,7 @@
  * What the overview reads: reports of usage and of failures over the ledger, how budgets and upstreams stand, what was changed lately. The
  * figures and the first charts come first; what is smaller, once those are there.
  */
-import { type Dimension, FAILURE_FILTERS } from '../../domain/report-filters.ts'
+import { FAILURE_FILTERS, TOPS, WANTED_TOPS } from '../../domain/report-filters.ts'
 import { api, ask } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
 import { type Filters, toGiven } from '../reports/filters.ts'
@@ -86,18 +86,9 @@ const readSpend = (
   span: Pick<Range, 'sinceMs' | 'untilMs'> = range,
 ) => ask(api.usage.get({ query: { ...toGiven(filters), ...toSpan(span), ...query, figures: 'spend' } }))
 
-/**
- * Of which dimensions there is a list of what costs most: at once; once it is wanted, as it is in no sums, and the requests of the whole range
- * are gone through for it; or never.
- */
-const LISTS = {
-  ...{ key: 'shown', model: 'shown', team: 'shown', upstream: 'shown', user: 'wanted', endpoint: 'never' },
-} satisfies Record<Exclude<Dimension, 'day' | 'hour'>, 'shown' | 'wanted' | 'never'>
-export type List = keyof typeof LISTS
-
-const listsThatAre = (which: 'shown' | 'wanted') => (Object.keys(LISTS) as List[]).filter((by) => LISTS[by] === which)
-export const SHOWN = listsThatAre('shown')
-export const WANTED = listsThatAre('wanted')
+export type List = (typeof TOPS)[number] | (typeof WANTED_TOPS)[number]
+export const SHOWN: readonly List[] = TOPS
+export const WANTED: readonly List[] = WANTED_TOPS
 
 const readList = async (by: List, overview: Overview) =>
   ({ by, shares: toShares(by, await readSpend(overview, { by, limit: FEW })) }) as const

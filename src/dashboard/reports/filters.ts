@@ -1,22 +1,10 @@
 /** What reports and lists of requests are narrowed to, as the address has it and as the API is asked. `domain/report-filters.ts` says which there are. Pure. */
-import type { REQUEST_FILTERS, USAGE_FILTERS } from '../../domain/report-filters.ts'
+import { REPORT_PARAMETERS, type RequestFilterName, type UsageFilterName } from '../../domain/report-filters.ts'
 
-export type ReportFilter = (typeof REQUEST_FILTERS)[number] | (typeof USAGE_FILTERS)[number]
-
-/** What one is called, and all of them. */
-export const WORDS: Readonly<Record<ReportFilter, readonly [one: string, all: string]>> = {
-  key: ['Key', 'keys'],
-  team: ['Team', 'teams'],
-  model: ['Model', 'models'],
-  upstream: ['Upstream', 'upstreams'],
-  endpoint: ['Endpoint', 'endpoints'],
-  user: ['User', 'users'],
-  error_code: ['Error', 'errors'],
-}
+export type ReportFilter = UsageFilterName | RequestFilterName
 
 /** Such as `Keys`. */
-export const toTitle = (filter: ReportFilter): string =>
-  WORDS[filter][1].replace(/^./, (letter) => letter.toUpperCase())
+export const toTitle = (filter: ReportFilter): string => `${REPORT_PARAMETERS[filter].title}s`
 
 /** By their names; '' for all. */
 export type Filters<Name extends string> = Readonly<Record<Name, string>>

@@ -1,10 +1,11 @@
 /** Fields in which one chooses what a report or a list is narrowed to, and links that take it along. */
 import type { ComponentChildren } from 'preact'
+import { REPORT_PARAMETERS } from '../../domain/report-filters.ts'
 import { toHref } from '../address/address.ts'
 import { withQuery } from '../address/match.ts'
 import { isMember } from '../api/session.ts'
 import { Choice, type Option, withChosen } from '../ui/table.tsx'
-import { type Filters, type ReportFilter, WORDS } from './filters.ts'
+import { type Filters, type ReportFilter, toTitle } from './filters.ts'
 
 /** The list of requests, narrowed. */
 export const toRequests = (filters: Record<string, string | null>) => toHref(`/requests${withQuery('', filters)}`)
@@ -23,8 +24,8 @@ interface NarrowProps<Name extends ReportFilter> {
 
 export function Narrow<Name extends ReportFilter>({ of, offered, all, children, ...rest }: NarrowProps<Name>) {
   const toChoice = (name: Name, options: readonly Option[]) => {
-    const [label, plural] = WORDS[name]
-    const choices = withChosen([['', `All ${plural}`], ...options], of[name])
+    const label = REPORT_PARAMETERS[name].title
+    const choices = withChosen([['', `All ${toTitle(name).toLowerCase()}`], ...options], of[name])
     return <Choice key={name} {...{ name, label, ...rest }} value={of[name]} options={choices} />
   }
   const others = (Object.keys(of) as Name[]).filter((name) => !offered.some(([one]) => one === name) && of[name] !== '')
