@@ -48,7 +48,7 @@ import { findUnmatched, Unmatched } from './unmatched.ts'
 const Texts = Type.Array(Type.String())
 
 const SCHEMAS: Readonly<Record<Exclude<Kind, 'budget'>, TSchema>> = {
-  ...{ name: Type.String(), patterns: Texts, ranges: Texts, scope: oneOf(['all', 'local']), team: Type.String() },
+  ...{ text: Type.String(), patterns: Texts, ranges: Texts, scope: oneOf(['all', 'local']), team: Type.String() },
   ...{ count: Type.Integer(), time: Type.Integer() },
   metadata: Type.Record(Type.String(), Type.Union([Type.String(), Type.Null()])),
 }
@@ -61,7 +61,7 @@ export function toBodies<Changes extends { name?: string }>(fields: FieldsOf<Cha
   const all = Object.fromEntries(properties)
   return {
     Made: Type.Unsafe<Body<Changes> & { name: string }>(
-      exactly({ ...all, name: { ...SCHEMAS.name, description: fields.name.says } }),
+      exactly({ ...all, name: { ...SCHEMAS.text, description: fields.name.says } }),
     ),
     Patch: Type.Unsafe<Body<Changes>>(exactly(all)),
   }

@@ -8,6 +8,7 @@ import type { KeyDocument } from '../documents/key.ts'
 import { toShortId } from '../domain/id.ts'
 import { toDay, toMs } from '../domain/time.ts'
 import { toBody, toCeilingTexts } from '../keys/changes.ts'
+import { KEY_FIELDS, LISTED } from '../keys/definition.ts'
 import { DEFAULT_OVERLAP_MS, OVERLAP_MS } from '../keys/service.ts'
 import { toMasked } from '../keys/token.ts'
 import { answerOf, idOf, readReport, withAdmin } from './admin-client.ts'
@@ -151,7 +152,7 @@ const toKeyRules = (key: KeyDocument) =>
   toRules(
     key,
     key.allowed_ips.length > 0 ? `from ${key.allowed_ips.join(', ')}` : '',
-    key.team === null ? '' : `team ${toPrintable(key.team)}`,
+    ...LISTED.map((name) => (key[name] === null ? '' : `${KEY_FIELDS[name].label} ${toPrintable(key[name])}`)),
     key.owner_id === null ? '' : `of ${toPrintable(key.owner ?? toShortId(key.owner_id))}`,
   )
 

@@ -3,6 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { toRevision } from '../domain/changes.ts'
 import { mapLimits, PERIODS } from '../domain/limits.ts'
 import { toKeyFields, toTeamFields } from '../keys/changes.ts'
+import { LISTED } from '../keys/definition.ts'
 import type { ListedKey } from '../keys/service.ts'
 import type { Standing } from '../keys/standing.ts'
 import type { StoredTeam } from '../store/config-store.ts'
@@ -49,13 +50,18 @@ const toStandingFields = ({ budget: standing, monthNanoUsd, totalNanoUsd }: Stan
   spent_total_nano_usd: totalNanoUsd,
 })
 
+const Listed = Object.fromEntries(LISTED.map((name) => [name, TextOrNull])) as Record<
+  (typeof LISTED)[number],
+  typeof TextOrNull
+>
+
 export const Key = Type.Object({
   ...Shared,
   last_four: TextOrNull,
   status: wordOf(['active', 'revoked', 'expired'] as const),
   allowed_ips: Type.Array(Text),
   team_id: TextOrNull,
-  team: TextOrNull,
+  ...Listed,
   owner_id: TextOrNull,
   owner: TextOrNull,
   hidden: Type.Boolean({ description: 'Whether it is what a playground is metered by.' }),

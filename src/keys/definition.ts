@@ -45,7 +45,7 @@ export interface TeamChanges extends SharedChanges {
 }
 
 /** What a value is, for those who write a schema or an input for it. */
-export type Kind = 'name' | 'patterns' | 'ranges' | 'scope' | 'team' | 'count' | 'budget' | 'time' | 'metadata'
+export type Kind = 'text' | 'patterns' | 'ranges' | 'scope' | 'team' | 'count' | 'budget' | 'time' | 'metadata'
 
 export interface Field<Value> {
   kind: Kind
@@ -113,7 +113,7 @@ export function readName(text: string): string {
 }
 
 const toName = (help: string, hint: string): Field<string> => ({
-  kind: 'name',
+  kind: 'text',
   says: 'What it is called: of those in force, no two are called the same.',
   option: { flag: '--name <name>', help, read: once(readName) },
   title: 'Name',
@@ -406,6 +406,9 @@ export const TEAM_FIELDS: FieldsOf<TeamChanges> = {
   },
   metadata: METADATA,
 }
+
+/** What lists tell of keys, of texts that some have: a column of the page, a word beneath the row of a command. It is searched for, too. */
+export const LISTED = ['team'] as const satisfies (keyof KeyChanges)[]
 
 /** Fields whose column is not called as they are; of a budget there are two. */
 const COLUMNS = { allowedIps: 'allowed_ips', expiresMs: 'expires_ms', maxKeys: 'max_keys' } as const

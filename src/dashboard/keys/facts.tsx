@@ -40,7 +40,7 @@ const isSome = (value: unknown): value is readonly string[] => Array.isArray(val
 
 /** What each kind of field has, told; null where there is nothing to tell. */
 const FACTS: Readonly<Record<Kind, (value: unknown, of: Settable) => ComponentChildren>> = {
-  name: () => null,
+  text: (value) => (typeof value === 'string' ? value : 'none'),
   patterns: (value) => (isSome(value) ? value.map((pattern) => <Line key={pattern} code={pattern} />) : 'every model'),
   ranges: (value) => (isSome(value) ? value.join(', ') : null),
   scope: (value) => (value === 'local' ? 'local ones alone' : null),
@@ -77,6 +77,8 @@ export function SettableFacts<Changes>({ fields, of }: { fields: FieldsOf<Change
   return (
     <>
       {namesOf(fields).map((name) => {
+        // Its name stands above them.
+        if (name === 'name') return null
         if (isLimit(name))
           return name === LIMIT_NAMES[0] ? (
             <Fact key={name} name="Limits">

@@ -29,7 +29,9 @@ const PERIOD_OPTIONS = [
 
 /** How each kind of field is typed. */
 const INPUTS: Readonly<Record<Kind, (props: InputProps) => ComponentChildren>> = {
-  name: ({ form, name, title, hint }) => <TextField of={form} name={name} label={title} hint={hint} autoFocus />,
+  text: ({ form, name, title, hint, most }) => (
+    <TextField of={form} name={name} label={title} hint={most ?? hint} autoFocus={name === 'name'} />
+  ),
   patterns: (props) => <ModelsField {...props} />,
   ranges: ({ form, name, title, hint, most }) => (
     <TextField of={form} name={name} label={title} hint={most ?? hint} isCode lines={2} />

@@ -1,7 +1,7 @@
 /** Keys: all of them, searched and filtered by what the address says, and a new one. */
 import { useState } from 'preact/hooks'
 import type { KeyDocument } from '../../documents/key.ts'
-import { KEY_FIELDS } from '../../keys/definition.ts'
+import { KEY_FIELDS, LISTED } from '../../keys/definition.ts'
 import { named, query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { isMember } from '../api/session.ts'
 import { toExactCount } from '../figures/figures.ts'
@@ -132,13 +132,13 @@ function columnsFor(keys: readonly KeyDocument[], days = NO_DAYS): Column<KeyDoc
       sortBy: ({ owner }) => owner ?? '',
       cell: ({ owner }) => owner ?? <None />,
     }),
-    ...has(({ team }) => team !== null && !isMember(), {
-      name: 'team',
-      title: 'Team',
-      isOnPhone: false,
-      sortBy: ({ team }) => team ?? '',
-      cell: ({ team }) => team ?? <None />,
-    }),
+    ...LISTED.filter((name) => !(KEY_FIELDS[name].isForEditors && isMember())).flatMap((name) =>
+      has((key) => key[name] !== null, {
+        ...{ name, title: KEY_FIELDS[name].title, isOnPhone: false },
+        sortBy: (key) => key[name] ?? '',
+        cell: (key) => key[name] ?? <None />,
+      }),
+    ),
     { name: 'models', title: 'Models', isOnPhone: false, cell: toShortModels },
     ...has((key) => toShortLimits(key) !== '', {
       name: 'limits',

@@ -45,9 +45,9 @@ const LINES = text(
 )
 
 const KINDS: Readonly<Record<Kind, Typing>> = {
-  name: text(
-    (name?: string) => name ?? '',
-    (typed) => typed.trim(),
+  text: text(
+    (value?: string | null) => value ?? '',
+    (typed, column) => typed.trim() || (column === 'name' ? '' : null),
   ),
   patterns: LINES,
   ranges: LINES,

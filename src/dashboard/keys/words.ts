@@ -2,7 +2,7 @@
 import type { KeyDocument } from '../../documents/key.ts'
 import { eachLimit, isLimit, LIMITS, type Limits } from '../../domain/limits.ts'
 import { DAY_MS } from '../../domain/time.ts'
-import { columnOf, KEY_FIELDS, type Kind, namesOf } from '../../keys/definition.ts'
+import { columnOf, KEY_FIELDS, type Kind, LISTED, namesOf } from '../../keys/definition.ts'
 import { hasWords, toCount, toMoney } from '../figures/figures.ts'
 
 export type Budgeted = Pick<
@@ -54,7 +54,8 @@ export function filterKeys(keys: readonly KeyDocument[], { search, team, state }
     if (state !== 'all' && key.status !== (state === '' ? 'active' : state)) return false
     if (team !== '' && key.team !== team) return false
     const { name, owner, id, models, secrets } = key
-    const texts = [name, owner ?? '', key.team ?? '', id, ...models, ...secrets.map(({ last_four }) => last_four)]
+    const listed = LISTED.map((one) => key[one] ?? '')
+    const texts = [name, owner ?? '', ...listed, id, ...models, ...secrets.map(({ last_four }) => last_four)]
     return hasWords(texts, search)
   })
 }
