@@ -84,5 +84,7 @@ export type RequestFilterName = (typeof REQUEST_FILTERS)[number]
 
 /** Of what the overview lists those that cost most: at once, … */
 export const TOPS = ['key', 'model', 'team', 'upstream'] as const satisfies UsageFilterName[]
-/** … and once it is wanted, as it is in no sums, and the requests of the whole range are gone through for it. */
-export const WANTED_TOPS = ['user'] as const satisfies UsageFilterName[]
+/** … and once it is wanted, as it is in no sums, and the requests of the whole range are gone through for it. Each with what it is. */
+export const WANTED_TOPS = { user: 'As clients name theirs.' } as const satisfies Partial<
+  Record<UsageFilterName, string>
+>

@@ -2,7 +2,7 @@
  * What the overview reads: reports of usage and of failures over the ledger, how budgets and upstreams stand, what was changed lately. The
  * figures and the first charts come first; what is smaller, once those are there.
  */
-import { FAILURE_FILTERS, TOPS, WANTED_TOPS } from '../../domain/report-filters.ts'
+import { FAILURE_FILTERS, TOPS, type WANTED_TOPS } from '../../domain/report-filters.ts'
 import { api, ask } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
 import { type Filters, toGiven } from '../reports/filters.ts'
@@ -86,16 +86,15 @@ const readSpend = (
   span: Pick<Range, 'sinceMs' | 'untilMs'> = range,
 ) => ask(api.usage.get({ query: { ...toGiven(filters), ...toSpan(span), ...query, figures: 'spend' } }))
 
-export type List = (typeof TOPS)[number] | (typeof WANTED_TOPS)[number]
-export const SHOWN: readonly List[] = TOPS
-export const WANTED: readonly List[] = WANTED_TOPS
+export type WantedList = keyof typeof WANTED_TOPS
+export type List = (typeof TOPS)[number] | WantedList
 
 const readList = async (by: List, overview: Overview) =>
   ({ by, shares: toShares(by, await readSpend(overview, { by, limit: FEW })) }) as const
 
 /** Who and what costs most. */
 export const useTops = (overview: Overview) =>
-  useOfRange('tops', overview, () => Promise.all(SHOWN.map((by) => readList(by, overview))), FRESH_MS)
+  useOfRange('tops', overview, () => Promise.all(TOPS.map((by) => readList(by, overview))), FRESH_MS)
 
 /** As the one above, of a list that is read when it is wanted. */
 export const useTop = (by: List, overview: Overview) => useOfRange(by, overview, () => readList(by, overview))

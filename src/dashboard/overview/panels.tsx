@@ -1,5 +1,6 @@
 /** The figures that answer first, and how each compares with the period before; lists of what costs most; what stands beside the charts. */
 import type { ComponentChildren } from 'preact'
+import { TOPS, WANTED_TOPS } from '../../domain/report-filters.ts'
 import { DAY_MS } from '../../domain/time.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { useNewest } from '../api/loaded.ts'
@@ -13,7 +14,7 @@ import { Button, Icon, Id } from '../ui/controls.tsx'
 import { Bar, Count, Figure, Latency, Money, None, nowMs, Percent, Sparkline, State, When } from '../ui/figure.tsx'
 import { Problem } from '../ui/notice.tsx'
 import { toUpstreamState } from '../upstreams/words.ts'
-import { type List, type Overview, SHOWN, useHeat, useLines, useTop, useTops, WANTED } from './data.ts'
+import { type List, type Overview, useHeat, useLines, useTop, useTops, type WantedList } from './data.ts'
 import {
   byUse,
   type Forecast,
@@ -108,12 +109,12 @@ export function Tops({ of }: { of: Overview }) {
   return (
     <div class="tops" aria-busy={data === null}>
       {tops === null
-        ? SHOWN.map((by) => by !== 'team' && <TopPanel key={by} by={by} isBusy />)
+        ? TOPS.map((by) => by !== 'team' && <TopPanel key={by} by={by} isBusy />)
         : tops
             // Where nobody has a team, their list says nothing.
             .filter(({ shares }) => shares.some(({ id }) => id !== null))
             .map((top) => <Top key={top.by} {...top} of={of} />)}
-      {WANTED.map((by) =>
+      {(Object.keys(WANTED_TOPS) as WantedList[]).map((by) =>
         query.value.has(`${by}s`) ? <WantedTop key={by} by={by} of={of} /> : <UnwantedTop key={by} by={by} />,
       )}
     </div>
@@ -133,9 +134,9 @@ const TopPanel = ({ by, isBusy, children }: PanelProps) => (
   </section>
 )
 
-const UnwantedTop = ({ by }: { by: List }) => (
+const UnwantedTop = ({ by }: { by: WantedList }) => (
   <TopPanel by={by}>
-    <p class="dim">As clients name theirs. All requests of the time are gone through for them.</p>
+    <p class="dim">{WANTED_TOPS[by]} All requests of the time are gone through for them.</p>
     <p>
       <Button onClick={() => setQuery({ [`${by}s`]: '1' })}>Show {by}s</Button>
     </p>
@@ -174,7 +175,7 @@ const Top = ({ by, of, shares }: TopProps) => (
           <th scope="col">Cost</th>
         </tr>
       </thead>
-      {WANTED.includes(by) ? <Rows {...{ by, of, shares }} /> : <RowsWithLines {...{ by, of, shares }} />}
+      {by in WANTED_TOPS ? <Rows {...{ by, of, shares }} /> : <RowsWithLines {...{ by, of, shares }} />}
     </table>
   </TopPanel>
 )
@@ -224,7 +225,7 @@ function Rows({
 }
 
 function Name({ by, id, name }: { by: List; id: string | null; name: string }) {
-  if (id === null || WANTED.includes(by)) return <>{name}</>
+  if (id === null || by in WANTED_TOPS) return <>{name}</>
   const href = by === 'upstream' ? toHref(`/upstreams?upstream=${encodeURIComponent(id)}`) : toHrefWith({ [by]: id })
   return <a href={href}>{name}</a>
 }
