@@ -26,11 +26,13 @@ import {
   FEATURES,
   INPUT_MODALITIES,
   MODALITIES,
+  MODEL_FIELDS,
+  type ModelFieldName,
   type RouteSettings,
   THINKING,
 } from '../domain/models.ts'
 import { toSpan } from '../domain/time.ts'
-import type { PricingItem } from '../domain/usage.ts'
+import { mapPrices, type PricingItem } from '../domain/usage.ts'
 import type { EntryOf, Kind } from '../store/catalog-layers.ts'
 import type { AliasRow, CatalogRows, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
 
@@ -72,16 +74,12 @@ const texts = () => Type.Record(Type.String(), Type.String({ maxLength: 2_000 })
 /** Fields of a request, whatever they hold. */
 const fields = () => Type.Record(Type.String(), Type.Unknown(), { maxProperties: 100 })
 const words = () => Type.Array(Type.String({ minLength: 1, maxLength: 4_000 }), { minItems: 1, maxItems: 200 })
-const price = () => Type.Optional(Type.String())
 
 const Pricing = some(
   closed({
-    ...{ prompt: Type.String(), completion: Type.String(), input_cache_read: price(), input_cache_write: price() },
-    ...{ input_cache_write_1h: price(), internal_reasoning: price(), audio: price(), audio_completion: price() },
-    ...{ image_token: price(), image_token_completion: price() },
-    /** Known, so that `check.ts` can say what to write in its place. */
-    image: price(),
-    ...{ request: price(), web_search: price(), second: price() },
+    // Of an image, too, so that `check.ts` can say what to write in its place.
+    ...mapPrices(() => Type.Optional(Type.String())),
+    ...{ prompt: Type.String(), completion: Type.String() },
     mode: Type.Optional(text()),
     min_prompt_tokens: Type.Optional(Type.Integer({ minimum: 1 })),
   } satisfies Record<keyof PricingItem, TSchema>),
@@ -182,10 +180,11 @@ const ROUTE_OPTIONS = {
 
 const PRICING =
   'Prices in USD as decimals, such as `{"prompt":"0.000001","completion":"0.000002"}`; later ones apply where their condition holds.'
-const CONTEXT = 'Tokens that prompt and answer have together, at most.'
-const OUTPUT = 'Tokens that an answer has, at most.'
-const CAN = 'What it can do, such as `tools`.'
 const AS_MODEL = { none: 'as its model' }
+const said = (name: ModelFieldName, byHand: true | typeof AS_MODEL) => ({
+  description: MODEL_FIELDS[name].says,
+  byHand,
+})
 
 export const Route = closed({
   upstream: text(),
@@ -197,9 +196,9 @@ export const Route = closed({
     ...{ default: 1, description: 'Its part among those of the same priority.', byHand: true },
   }),
   pricing: route('pricing', Pricing, { description: PRICING, byHand: AS_MODEL }),
-  context_length: route('contextLength', tokens(), { description: CONTEXT, byHand: AS_MODEL }),
-  max_output_length: route('maxOutputLength', tokens(), { description: OUTPUT, byHand: AS_MODEL }),
-  supported_features: route('supportedFeatures', features(), { description: CAN, byHand: AS_MODEL }),
+  context_length: route('contextLength', tokens(), said('context_length', AS_MODEL)),
+  max_output_length: route('maxOutputLength', tokens(), said('max_output_length', AS_MODEL)),
+  supported_features: route('supportedFeatures', features(), said('supported_features', AS_MODEL)),
   enabled: route('enabled', flag(), { default: true, description: ENABLED, byHand: true }),
   ...ROUTE_OPTIONS,
 })
@@ -208,23 +207,23 @@ const model = columnsOf<ModelRow>()
 export const Model = closed({
   owned_by: model('ownedBy', text()),
   name: model('name', text()),
-  context_length: model('contextLength', tokens(), { description: CONTEXT, byHand: true }),
-  max_output_length: model('maxOutputLength', tokens(), { description: OUTPUT, byHand: true }),
+  context_length: model('contextLength', tokens(), said('context_length', true)),
+  max_output_length: model('maxOutputLength', tokens(), said('max_output_length', true)),
   input_modalities: model('inputModalities', some(oneOf(INPUT_MODALITIES))),
   output_modalities: model('outputModalities', some(oneOf(MODALITIES))),
-  supported_features: model('supportedFeatures', features(), { description: CAN, byHand: true }),
+  supported_features: model('supportedFeatures', features(), said('supported_features', true)),
   /** Left out where nobody knows them. */
   pricing: model('pricing', Pricing, { description: PRICING, byHand: true }),
   /** Unix seconds, as clients read it. */
   created: model('createdMs', Type.Integer({ minimum: 0, maximum: 253_402_300_799 })),
-  enabled: model('enabled', flag(), { default: true, description: 'False: it cannot be called.', byHand: true }),
-  listed: model('listed', flag(), { default: true, description: 'Whether lists of models show it.', byHand: true }),
+  enabled: model('enabled', flag(), { default: true, ...said('enabled', true) }),
+  listed: model('listed', flag(), { default: true, ...said('listed', true) }),
   /** An export has them one by one. */
   from_wildcard: model('fromWildcard', flag(), {
     ...{ default: false, description: 'Whether it is one of those that a wildcard stands for.' },
   }),
   routes: some(Route),
-})
+} satisfies Record<ModelFieldName, TSchema> & TProperties)
 
 /** The model that it stands for, alone or with what else is said of the alias. */
 const Alias = Type.Union([text(), closed({ model: text(), listed: Type.Optional(flag()) })])

@@ -10,22 +10,18 @@ import { toRevision } from '../domain/changes.ts'
 import { SERVER_STATES } from '../domain/model-server.ts'
 import { FEATURES, MODALITIES } from '../domain/models.ts'
 import type { CatalogModel, Target } from '../domain/snapshot.ts'
-import type { PricingItem } from '../domain/usage.ts'
+import { mapPrices, type PricingItem } from '../domain/usage.ts'
 import type { CatalogRows, ModelRow, PriceRow, RouteRow } from '../store/catalog-rows.ts'
 import { toCatalog } from '../store/snapshot.ts'
 import { Count, describes, Flag, orNull, Revision, Text, TextOrNull, Time, wordOf } from './fields.ts'
 import { SERVED, type ShownUpstream } from './upstream.ts'
 
-const price = Type.Optional(Type.String({ description: 'USD, a decimal.' }))
-
 /** Of tokens, each in USD; `request` of a call, `web_search` of a search, `second` of compute. */
 export const Pricing = describes<PricingItem>()(
   Type.Object({
+    ...mapPrices(() => Type.Optional(Type.String({ description: 'USD, a decimal.' }))),
     prompt: Type.String({ description: 'USD per token, a decimal.' }),
     completion: Type.String({ description: 'USD per token, a decimal.' }),
-    ...{ input_cache_read: price, input_cache_write: price, input_cache_write_1h: price, internal_reasoning: price },
-    ...{ audio: price, audio_completion: price, image_token: price, image_token_completion: price },
-    ...{ image: price, request: price, web_search: price },
     second: Type.Optional(
       Type.String({ description: 'USD per second of compute, a decimal: of a server of your own.' }),
     ),

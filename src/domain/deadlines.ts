@@ -1,15 +1,15 @@
 /** How long a call to an upstream may take: the one list of deadlines, from which file, API, commands and pages have their names. */
 
 /**
- * Each deadline: its field in a catalog's `deadlines`, its word in tables, and its default in ms. A whole response has only
- * `totalWhole`.
+ * Each deadline: its field in a catalog's `deadlines`, its word in tables, what pages say of it, and its default in ms. A whole response
+ * has only `totalWhole`.
  */
 export const DEADLINES = {
-  headers: { field: 'headers', word: 'headers', ms: 60_000 },
-  firstToken: { field: 'first_token', word: 'first token', ms: 300_000 },
-  idle: { field: 'idle', word: 'idle', ms: 120_000 },
-  total: { field: 'total', word: 'total', ms: 3_600_000 },
-  totalWhole: { field: 'total_whole', word: 'whole', ms: 600_000 },
+  headers: { field: 'headers', word: 'headers', told: 'headers', ms: 60_000 },
+  firstToken: { field: 'first_token', word: 'first token', told: 'first token', ms: 300_000 },
+  idle: { field: 'idle', word: 'idle', told: 'between tokens', ms: 120_000 },
+  total: { field: 'total', word: 'total', told: 'all of a stream', ms: 3_600_000 },
+  totalWhole: { field: 'total_whole', word: 'whole', told: 'of a whole answer', ms: 600_000 },
 } as const
 
 type Deadline = keyof typeof DEADLINES

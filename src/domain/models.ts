@@ -3,8 +3,14 @@ import type { ServerState } from './model-server.ts'
 import type { PricingItem } from './usage.ts'
 
 /** The layers of the catalog, weakest first: what a later one says counts. `admin` is what was changed by hand. */
-export const ORIGINS = ['builtin', 'discovered', 'file', 'admin'] as const
-export type Origin = (typeof ORIGINS)[number]
+export const ORIGIN_WORDS = {
+  builtin: 'built in',
+  discovered: 'found on this machine',
+  file: 'a catalogue file',
+  admin: 'set by hand',
+} as const
+export type Origin = keyof typeof ORIGIN_WORDS
+export const ORIGINS = Object.keys(ORIGIN_WORDS) as Origin[]
 
 /** How a model is asked to think: by an effort, by a number of tokens, or not at all. */
 export const THINKING = ['adaptive', 'budget', 'none'] as const
@@ -24,14 +30,59 @@ export interface RouteSettings {
   sampling?: boolean
 }
 
-/** What a model reads. */
-export const INPUT_MODALITIES = ['text', 'image', 'file', 'audio', 'video'] as const
-/** What it reads or makes. One of embeddings is asked by `/v1/embeddings`, any other by the other endpoints. */
-export const MODALITIES = [...INPUT_MODALITIES, 'embeddings'] as const
-export type Modality = (typeof MODALITIES)[number]
+const INPUT_WORDS = { text: 'text', image: 'images', file: 'files', audio: 'audio', video: 'video' } as const
+/** What a model reads or makes. One of embeddings is asked by `/v1/embeddings`, any other by the other endpoints. */
+export const MODALITY_WORDS = { ...INPUT_WORDS, embeddings: 'embeddings' } as const
+export type Modality = keyof typeof MODALITY_WORDS
+export const INPUT_MODALITIES = Object.keys(INPUT_WORDS) as (keyof typeof INPUT_WORDS)[]
+export const MODALITIES = Object.keys(MODALITY_WORDS) as Modality[]
 
-export const FEATURES = ['tools', 'json_mode', 'structured_outputs', 'logprobs', 'web_search', 'reasoning'] as const
-export type Feature = (typeof FEATURES)[number]
+export const FEATURE_WORDS = {
+  tools: 'tools',
+  json_mode: 'JSON',
+  structured_outputs: 'JSON schemas',
+  logprobs: 'log probabilities',
+  web_search: 'web search',
+  reasoning: 'reasoning',
+} as const
+export type Feature = keyof typeof FEATURE_WORDS
+export const FEATURES = Object.keys(FEATURE_WORDS) as Feature[]
+
+export interface ModelField {
+  kind: 'tokens' | 'features' | 'flag'
+  /** What it means: for whoever reads the admin API. */
+  says: string
+  /** In forms. */
+  label: string
+  /** Its name among the facts of a model's page; none: it stands above them. */
+  fact?: string
+  /** What no means, of a flag. */
+  no?: string
+}
+export type ModelFieldName = 'context_length' | 'max_output_length' | 'supported_features' | 'enabled' | 'listed'
+
+/** What is said of a model by hand, beside its prices. */
+export const MODEL_FIELDS: Readonly<Record<ModelFieldName, ModelField>> = {
+  context_length: {
+    ...{ kind: 'tokens', says: 'Tokens that prompt and answer have together, at most.', label: 'Context, tokens' },
+  },
+  max_output_length: {
+    ...{ kind: 'tokens', says: 'Tokens that an answer has, at most.' },
+    ...{ label: 'Longest answer, tokens', fact: 'Answers' },
+  },
+  supported_features: {
+    ...{ kind: 'features', says: 'What it can do, such as `tools`.', label: 'What it can', fact: 'Can' },
+  },
+  enabled: { kind: 'flag', says: 'False: it cannot be called.', label: 'Can be asked', no: 'it is disabled' },
+  listed: {
+    ...{ kind: 'flag', says: 'Whether lists of models show it.', label: 'In lists of models' },
+    ...{ fact: 'Listed', no: 'it can be asked, and is left out of lists of models' },
+  },
+}
+
+/** Says something of each. */
+export const eachModelField = <Said>(say: (name: ModelFieldName, field: ModelField) => Said): Said[] =>
+  (Object.keys(MODEL_FIELDS) as ModelFieldName[]).map((name) => say(name, MODEL_FIELDS[name]))
 
 /** What `GET /v1/models` lists. All fields always present, but for `alias_of` and those of models that are answered by a local server. */
 export interface Model {

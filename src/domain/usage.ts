@@ -71,38 +71,40 @@ export function addUsage(sum: Usage, more: Usage): void {
 
 const FIELDS = Object.keys(NO_USAGE) as (keyof Usage)[]
 
-/** Prices of something else than a token. */
-const NOT_OF_TOKENS: ReadonlySet<string> = new Set([
-  'request',
-  'image',
-  'web_search',
-  'second',
-] satisfies (keyof PricingItem)[])
+/** Every price, in the order in which it is told: what it is for, and whether it is of a token each. Null: pages do not tell it. */
+export const PRICES = {
+  prompt: { word: 'Prompt', isOfTokens: true },
+  completion: { word: 'Answer', isOfTokens: true },
+  input_cache_read: { word: 'Prompt, from the cache', isOfTokens: true },
+  input_cache_write: { word: 'Prompt, into the cache', isOfTokens: true },
+  input_cache_write_1h: { word: 'Prompt, into the cache for an hour', isOfTokens: true },
+  internal_reasoning: { word: 'Reasoning', isOfTokens: true },
+  audio: { word: 'Audio in the prompt', isOfTokens: true },
+  audio_completion: { word: 'Audio in the answer', isOfTokens: true },
+  image_token: { word: 'Image in the prompt', isOfTokens: true },
+  image_token_completion: { word: 'Image in the answer', isOfTokens: true },
+  /** USD per image, as some providers publish it: shown to clients, and never charged. */
+  image: { word: null, isOfTokens: false },
+  request: { word: 'A request', isOfTokens: false },
+  web_search: { word: 'A search of the web', isOfTokens: false },
+  /** To the ms: what a server of one's own costs. At most 15 decimals, so that a ms has an exact price. */
+  second: { word: 'A second of compute', isOfTokens: false },
+} as const
+type PriceName = keyof typeof PRICES
+
+export const PRICE_NAMES = Object.keys(PRICES) as PriceName[]
+
+/** Says something of each price. */
+export const mapPrices = <Value>(of: (name: PriceName) => Value) =>
+  Object.fromEntries(PRICE_NAMES.map((name) => [name, of(name)])) as Record<PriceName, Value>
 
 /** Whether a price is one of a token, by its name: people compare those by the million. */
-export const isOfTokens = (price: string): boolean => !NOT_OF_TOKENS.has(price)
+export const isOfTokens = (price: string): boolean => PRICES[price as PriceName]?.isOfTokens ?? true
 
 /** One item of a model's `pricing`, whole in itself: decimal strings, USD per token (`request`: per call, `second`: per second). */
-export interface PricingItem {
+export interface PricingItem extends Partial<Record<PriceName, string>> {
   prompt: string
   completion: string
-  input_cache_read?: string
-  input_cache_write?: string
-  input_cache_write_1h?: string
-  internal_reasoning?: string
-  /** A token of audio in the prompt, and in the answer. */
-  audio?: string
-  audio_completion?: string
-  /** A token of an image in the prompt, and in the answer. */
-  image_token?: string
-  image_token_completion?: string
-  /** USD per image, as some providers publish it: shown to clients, and never charged. */
-  image?: string
-  request?: string
-  /** Each search of the web by the provider. */
-  web_search?: string
-  /** Each second of compute, to the ms: what a server of one's own costs. At most 15 decimals, so that a ms has an exact price. */
-  second?: string
   /** The item holds for requests with more prompt tokens than this (strictly), for all of them. The first item has no condition. */
   min_prompt_tokens?: number
   /** The item holds for calls that their upstream says it served so, such as `flex`: see `toMode`. */

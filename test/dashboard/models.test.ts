@@ -144,7 +144,7 @@ describe('routes', () => {
 
 test('prices are told in the same order, those that there are', () => {
   const lines = toPriceLines({ completion: '0.00001', prompt: '0.00000125', input_cache_read: '0' })
-  expect(lines.map(({ name, perToken }) => [name, perToken])).toEqual([
+  expect(lines.map(({ name, usd }) => [name, usd])).toEqual([
     ['prompt', '0.00000125'],
     ['completion', '0.00001'],
     ['input_cache_read', '0'],

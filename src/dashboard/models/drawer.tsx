@@ -1,10 +1,11 @@
 /** One model: whether it can be asked, by which routes, what it costs and has cost, what it can. */
 import { useState } from 'preact/hooks'
 import type { ShownRoute } from '../../documents/model.ts'
+import { eachModelField, type ModelFieldName } from '../../domain/models.ts'
 import type { PricingItem } from '../../domain/usage.ts'
 import { toHref } from '../address/address.ts'
 import { may, mayTry } from '../api/session.ts'
-import { isFree, toPerMillion, toPrices } from '../figures/figures.ts'
+import { isFree, toExactCount, toPerMillion, toPrices } from '../figures/figures.ts'
 import { Button } from '../ui/controls.tsx'
 import { Count, Fact, None, State, When } from '../ui/figure.tsx'
 import { FactsRoom, Overlay, Unread } from '../ui/notice.tsx'
@@ -15,7 +16,7 @@ import { toOriginWord } from '../upstreams/words.ts'
 import { type Model, useModel } from './data.ts'
 import { EditModel, RemoveRoute, ResetModel, RouteDialog } from './edit.tsx'
 import { Ladder } from './page.tsx'
-import { toCondition, toFeatureWord, toModelState, toPriceLines } from './words.ts'
+import { toAbilityWord, toCondition, toModelState, toPriceLines } from './words.ts'
 
 export function ModelDrawer({ slug, onClose }: { slug: string; onClose(): void }) {
   const { data: model, problem, reload } = useModel(slug)
@@ -133,13 +134,16 @@ const Facts = ({ of: model }: { of: Model }) => (
   <section class="part">
     <h3>Facts</h3>
     <dl class="facts">
-      <Fact name="Can">{model.supported_features.map(toFeatureWord).join(', ') || 'nothing beyond answering'}</Fact>
       <Fact name="Takes">{model.input_modalities.join(', ')}</Fact>
       <Fact name="Gives">{model.output_modalities.join(', ')}</Fact>
-      <Fact name="Answers">
-        up to <Count count={model.max_output_length} /> tokens
-      </Fact>
-      <Fact name="Listed">{model.listed ? 'yes' : 'no: it can be asked, and is left out of lists of models'}</Fact>
+      {eachModelField(
+        (name, { fact, no }) =>
+          fact && (
+            <Fact key={name} name={fact}>
+              {toFactText(model[name], no)}
+            </Fact>
+          ),
+      )}
       {model.aliases.length > 0 && <Fact name="Also called">{model.aliases.join(', ')}</Fact>}
       <Fact name="From">
         {toOriginWord(model.origin)}
@@ -148,6 +152,12 @@ const Facts = ({ of: model }: { of: Model }) => (
     </dl>
   </section>
 )
+
+function toFactText(value: Model[ModelFieldName], no = ''): string {
+  if (typeof value === 'number') return `up to ${toExactCount(value)} tokens`
+  if (typeof value === 'boolean') return value ? 'yes' : `no: ${no}`
+  return value.map(toAbilityWord).join(', ') || 'nothing beyond answering'
+}
 
 /** Every price that it had, the newest first. */
 function History({ of: { prices } }: { of: Model }) {
@@ -206,29 +216,16 @@ const Prices = ({ of: pricing }: { of: readonly PricingItem[] }) =>
           </tr>
         </thead>
         <tbody>
-          {toPriceLines(item).map(({ name, word, perToken }) => (
+          {toPriceLines(item).map(({ name, word, usd, isOfTokens }) => (
             <tr key={name}>
               <th scope="row">{word}</th>
-              <td>{toPerMillion(perToken)}</td>
+              <td>{isOfTokens && toPerMillion(usd)}</td>
               <td>
-                <code>${perToken}</code>
+                <code>${usd}</code>
               </td>
             </tr>
           ))}
-          {item.request !== undefined && <Fee of="A request" usd={item.request} />}
-          {item.web_search !== undefined && <Fee of="A search of the web" usd={item.web_search} />}
-          {item.second !== undefined && <Fee of="A second of compute" usd={item.second} />}
         </tbody>
       </table>
     ))
   )
-
-const Fee = ({ of: what, usd }: { of: string; usd: string }) => (
-  <tr>
-    <th scope="row">{what}</th>
-    <td />
-    <td>
-      <code>${usd}</code>
-    </td>
-  </tr>
-)

@@ -1,8 +1,10 @@
 /** A model changed by hand, or given back to whoever had it before. */
 
+import type { ComponentChildren } from 'preact'
 import type { ShownRoute } from '../../documents/model.ts'
 import type { ShownUpstream } from '../../documents/upstream.ts'
-import { FEATURES } from '../../domain/models.ts'
+import { eachModelField, FEATURE_WORDS, FEATURES, type ModelField, type ModelFieldName } from '../../domain/models.ts'
+import { PRICES } from '../../domain/usage.ts'
 import { PlannedDialog } from '../catalog/plan.tsx'
 import { toExactPrice } from '../figures/figures.ts'
 import { type FormState, SelectField, TextField, useOpened } from '../ui/form.tsx'
@@ -13,10 +15,8 @@ import {
   type PriceValues,
   type RouteValues,
   TYPED_PRICES,
-  toFeatureWord,
   toModelValues,
   toNewRoute,
-  toPriceWord,
   toRouteValues,
 } from './words.ts'
 
@@ -47,32 +47,42 @@ const Fields = ({ form, of: { origin, pricing } }: { form: FormState<ModelValues
     )}
     <PriceFields form={form} />
     {pricing.length > 1 && <p class="hint">These are of short prompts. Those of longer ones stay as they are.</p>}
-    <div class="fields">
-      <TextField of={form} name="context_length" label="Context, tokens" inputMode="numeric" />
-      <TextField of={form} name="max_output_length" label="Longest answer, tokens" inputMode="numeric" />
-    </div>
-    <FeatureFields form={form} />
-    <div class="fields">
-      <YesNoField of={form} name="enabled" label="Can be asked" no="No: it is disabled" />
-      <YesNoField of={form} name="listed" label="In lists of models" />
-    </div>
+    {Object.entries(INPUTS).map(([kind, Input]) => (
+      <div key={kind} class="fields">
+        {eachModelField((name, field) => field.kind === kind && <Input key={name} {...{ form, name, field }} />)}
+      </div>
+    ))}
   </>
 )
 
-function FeatureFields({ form }: { form: FormState<ModelValues> }) {
-  const chosen = form.values.value.supported_features.split(',').filter(Boolean)
+interface InputProps {
+  form: FormState<ModelValues>
+  name: ModelFieldName
+  field: ModelField
+}
+
+const INPUTS: Readonly<Record<ModelField['kind'], (props: InputProps) => ComponentChildren>> = {
+  tokens: ({ form, name, field }) => <TextField of={form} name={name} label={field.label} inputMode="numeric" />,
+  features: FeatureFields,
+  flag: ({ form, name, field: { label, no } }) => (
+    <YesNoField of={form} name={name} label={label} no={no === undefined ? 'No' : `No: ${no}`} />
+  ),
+}
+
+function FeatureFields({ form, name, field }: InputProps) {
+  const chosen = form.values.value[name].split(',').filter(Boolean)
   const toggle = (feature: string) => {
     const next = chosen.includes(feature) ? chosen.filter((one) => one !== feature) : [...chosen, feature]
-    form.set({ supported_features: FEATURES.filter((one) => next.includes(one)).join(',') })
+    form.set({ [name]: FEATURES.filter((one) => next.includes(one)).join(',') })
   }
   return (
     <fieldset>
-      <legend>What it can</legend>
+      <legend>{field.label}</legend>
       <div class="checks">
         {FEATURES.map((feature) => (
           <label key={feature}>
             <input type="checkbox" checked={chosen.includes(feature)} onChange={() => toggle(feature)} />
-            {toFeatureWord(feature)}
+            {FEATURE_WORDS[feature]}
           </label>
         ))}
       </div>
@@ -192,7 +202,7 @@ const PriceFields = <Values extends PriceValues & Record<string, string>>({ form
           key={name}
           of={form}
           name={name}
-          label={toPriceWord(name)}
+          label={PRICES[name].word}
           before="$"
           inputMode="decimal"
           placeholder="as any prompt"

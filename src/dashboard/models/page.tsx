@@ -16,11 +16,11 @@ import { useUpstreams } from '../upstreams/data.ts'
 import { useModels } from './data.ts'
 import { ModelDrawer, Price } from './drawer.tsx'
 import {
-  FEATURE_WORDS,
+  ABILITY_OPTIONS,
   filterModels,
   type Rung,
+  toAbilityWord,
   toFeatures,
-  toFeatureWord,
   toLadder,
   toModelState,
   toRouteHealth,
@@ -62,15 +62,6 @@ const STATES = [
   ['disabled', 'Disabled'],
 ] as const
 
-const FEATURES = [
-  ['', 'Whatever they can'],
-  ...Object.entries(FEATURE_WORDS),
-  ['image', 'images'],
-  ['file', 'files'],
-  ['audio', 'audio'],
-  ['embeddings', 'embeddings'],
-] as const
-
 function Models({ models }: { models: readonly ShownModel[] }) {
   const read = (name: string) => query.value.get(name) ?? ''
   const filter = { search: read('search'), state: read('state'), upstream: read('upstream'), feature: read('feature') }
@@ -94,7 +85,12 @@ function Models({ models }: { models: readonly ShownModel[] }) {
               options={[['', 'On any upstream'], ...upstreams.map((one) => [one, one] as const)]}
             />
           )}
-          <Choice name="feature" label="What they can" value={filter.feature} options={FEATURES} />
+          <Choice
+            name="feature"
+            label="What they can"
+            value={filter.feature}
+            options={[['', 'Whatever they can'], ...ABILITY_OPTIONS]}
+          />
         </>
       }
       none={['No model is like that.', '/models', 'Show all of them']}
@@ -245,6 +241,6 @@ function toDifferences(model: ShownModel, rung: Rung): string {
     ...(rung.max_output_length === model.max_output_length
       ? []
       : [`answers up to ${toExactCount(rung.max_output_length)} tokens`]),
-    ...(missing.length === 0 ? [] : [`without ${missing.map(toFeatureWord).join(', ')}`]),
+    ...(missing.length === 0 ? [] : [`without ${missing.map(toAbilityWord).join(', ')}`]),
   ].join('; ')
 }

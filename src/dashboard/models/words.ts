@@ -1,8 +1,16 @@
 /** Models and their routes in words, and which of them a list shows. Pure. */
 import type { ShownModel, ShownRoute } from '../../documents/model.ts'
 import type { ShownUpstream } from '../../documents/upstream.ts'
-import { FEATURES, type Feature } from '../../domain/models.ts'
-import type { PricingItem } from '../../domain/usage.ts'
+import {
+  eachModelField,
+  FEATURE_WORDS,
+  FEATURES,
+  type Feature,
+  MODALITY_WORDS,
+  type ModelField,
+  type ModelFieldName,
+} from '../../domain/models.ts'
+import { PRICE_NAMES, PRICES, type PricingItem } from '../../domain/usage.ts'
 import { Refusal } from '../api/refusal.ts'
 import { hasWords, toExactCount, toPerToken, toTypedPrice } from '../figures/figures.ts'
 import { toWhole } from '../keys/values.ts'
@@ -13,39 +21,23 @@ export function toModelState({ enabled, is_ready }: Pick<ShownModel, 'enabled' |
   return is_ready ? { kind: 'good', word: 'ready' } : { kind: 'bad', word: 'not ready' }
 }
 
-export const FEATURE_WORDS: Readonly<Record<Feature, string>> = {
-  tools: 'tools',
-  json_mode: 'JSON',
-  structured_outputs: 'JSON schemas',
-  logprobs: 'log probabilities',
-  web_search: 'web search',
-  reasoning: 'reasoning',
-}
+const ABILITIES: Readonly<Record<string, string>> = { ...FEATURE_WORDS, ...MODALITY_WORDS }
 
-const isFeature = (feature: string): feature is Feature => feature in FEATURE_WORDS
+/** What a list is filtered by. */
+export const ABILITY_OPTIONS = Object.entries(ABILITIES).filter(([name]) => name !== 'text')
 
 /** One that a newer server knows goes by its own name. */
-export const toFeatureWord = (feature: string): string => (isFeature(feature) ? FEATURE_WORDS[feature] : feature)
-
-const MODALITY_WORDS: Readonly<Record<string, string>> = {
-  image: 'images',
-  file: 'files',
-  audio: 'audio',
-  video: 'video',
-}
-
-const EMBEDDINGS = 'embeddings'
+export const toAbilityWord = (name: string): string => ABILITIES[name] ?? name
 
 /** What it takes beside text, and what it can do: `images, files, tools, reasoning`. */
 export const toFeatures = (
   model: Pick<ShownModel, 'input_modalities' | 'output_modalities' | 'supported_features'>,
-): string[] => [
-  ...model.output_modalities.filter((modality) => modality === EMBEDDINGS),
-  ...model.input_modalities
-    .filter((modality) => modality !== 'text')
-    .map((modality) => MODALITY_WORDS[modality] ?? modality),
-  ...model.supported_features.map(toFeatureWord),
-]
+): string[] =>
+  [
+    ...model.output_modalities.filter((modality) => modality === 'embeddings'),
+    ...model.input_modalities.filter((modality) => modality !== 'text'),
+    ...model.supported_features,
+  ].map(toAbilityWord)
 
 interface ModelFilter {
   search: string
@@ -140,36 +132,12 @@ export function toCondition({
   return `Served as ${mode}${long === '' ? '' : `, ${long}`}`
 }
 
-const PRICE_WORDS = {
-  prompt: 'Prompt',
-  completion: 'Answer',
-  input_cache_read: 'Prompt, from the cache',
-  input_cache_write: 'Prompt, into the cache',
-  input_cache_write_1h: 'Prompt, into the cache for an hour',
-  internal_reasoning: 'Reasoning',
-  audio: 'Audio in the prompt',
-  audio_completion: 'Audio in the answer',
-  image_token: 'Image in the prompt',
-  image_token_completion: 'Image in the answer',
-} as const satisfies Partial<Record<keyof PricingItem, string>>
-
-type TokenPrice = keyof typeof PRICE_WORDS
-
-const TOKEN_PRICES = Object.keys(PRICE_WORDS) as TokenPrice[]
-export const toPriceWord = (name: TokenPrice): string => PRICE_WORDS[name]
-
-interface PriceLine {
-  name: TokenPrice
-  word: string
-  /** Dollars, in all its digits. */
-  perToken: string
-}
-
-/** The prices of an item that are for a token each, in an order that is always the same. */
-export const toPriceLines = (item: PricingItem): PriceLine[] =>
-  TOKEN_PRICES.flatMap((name) => {
-    const perToken = item[name]
-    return perToken === undefined ? [] : [{ name, word: PRICE_WORDS[name], perToken }]
+/** All that an item charges by, in an order that is always the same; in dollars, with all their digits. */
+export const toPriceLines = (item: PricingItem) =>
+  PRICE_NAMES.flatMap((name) => {
+    const usd = item[name]
+    const { word, isOfTokens } = PRICES[name]
+    return usd === undefined || word === null ? [] : [{ name, word, usd, isOfTokens }]
   })
 
 /** Those that are typed. What else a price has stays as it is. */
@@ -178,17 +146,13 @@ export const TYPED_PRICES = [
   'completion',
   'input_cache_read',
   'input_cache_write',
-] as const satisfies readonly TokenPrice[]
+] as const satisfies readonly (keyof PricingItem)[]
 
 type TypedPrice = (typeof TYPED_PRICES)[number]
 export type PriceValues = Record<TypedPrice, string>
 
-const toPriceValues = ([item]: readonly PricingItem[]): PriceValues => ({
-  prompt: toTyped(item?.prompt),
-  completion: toTyped(item?.completion),
-  input_cache_read: toTyped(item?.input_cache_read),
-  input_cache_write: toTyped(item?.input_cache_write),
-})
+const toPriceValues = ([item]: readonly PricingItem[]) =>
+  Object.fromEntries(TYPED_PRICES.map((name) => [name, toTyped(item?.[name])])) as PriceValues
 
 const toTyped = (usdPerToken: string | undefined) => (usdPerToken === undefined ? '' : toTypedPrice(usdPerToken))
 
@@ -208,60 +172,47 @@ export function toPricing(values: PriceValues, [first, ...longer]: readonly Pric
 function toPrice(text: string, name: TypedPrice): string {
   const price = toPerToken(text)
   if (price !== null) return price
-  throw new Refusal(`${toPriceWord(name)}: write dollars for a million tokens, such as 1.25 or 0.`, 'invalid', name)
+  throw new Refusal(`${PRICES[name].word}: write dollars for a million tokens, such as 1.25 or 0.`, 'invalid', name)
 }
 
 const isSame = (one: readonly PricingItem[], other: readonly PricingItem[]) =>
   JSON.stringify(one) === JSON.stringify(other)
 
-export interface ModelValues extends PriceValues {
-  [field: string]: string
-  context_length: string
-  max_output_length: string
-  /** With commas. */
-  supported_features: string
-  enabled: string
-  listed: string
-}
-
-type EditedModel = Pick<
-  ShownModel,
-  'pricing' | 'context_length' | 'max_output_length' | 'supported_features' | 'enabled' | 'listed'
->
+type EditedModel = Pick<ShownModel, 'pricing' | ModelFieldName>
+type ModelEdit = Partial<Omit<EditedModel, 'supported_features'> & { supported_features: Feature[] }>
+type FieldValues = Record<ModelFieldName, string>
+export type ModelValues = PriceValues & FieldValues
 
 export const toModelValues = (model: EditedModel): ModelValues => ({
   ...toPriceValues(model.pricing),
-  context_length: String(model.context_length),
-  max_output_length: String(model.max_output_length),
-  supported_features: model.supported_features.join(','),
-  enabled: model.enabled ? 'yes' : 'no',
-  listed: model.listed ? 'yes' : 'no',
+  ...(Object.fromEntries(eachModelField((name) => [name, toTypedField(model[name])])) as FieldValues),
 })
+
+/** Features have commas between them. */
+const toTypedField = (value: EditedModel[ModelFieldName]): string =>
+  typeof value === 'boolean' ? (value ? 'yes' : 'no') : String(value)
+
+const READ: Readonly<Record<ModelField['kind'], (text: string, field: string) => unknown>> = {
+  tokens: (text, field) => toWhole(text, field, 1, 'Write how many tokens, such as 128000.'),
+  features: (text) => FEATURES.filter((feature) => text.split(',').includes(feature)),
+  flag: (text) => text === 'yes',
+}
 
 /** What is said otherwise than it is. Throws a Refusal that names the field for what cannot be read. */
 export function toModelPatch(values: ModelValues, before: EditedModel) {
   // Nobody knows what it costs, and nobody has said it now.
   const isUnpriced = before.pricing.length === 0 && TYPED_PRICES.every((name) => values[name].trim() === '')
   const pricing = isUnpriced ? [] : toPricing(values, before.pricing)
-  const after = {
-    context_length: toTokens(values.context_length, 'context_length'),
-    max_output_length: toTokens(values.max_output_length, 'max_output_length'),
-    enabled: values.enabled === 'yes',
-    listed: values.listed === 'yes',
-  }
-  const changed = Object.entries(after).filter(([name, value]) => before[name as keyof typeof after] !== value)
+  const changed = eachModelField((name, { kind }) => {
+    if (values[name] === toTypedField(before[name])) return []
+    const value = READ[kind](values[name], name)
+    return value === before[name] ? [] : [[name, value]]
+  })
   return {
     ...(isSame(pricing, before.pricing) ? {} : { pricing }),
-    ...(values.supported_features === before.supported_features.join(',')
-      ? {}
-      : { supported_features: toKnownFeatures(values.supported_features) }),
-    ...(Object.fromEntries(changed) as Partial<typeof after>),
+    ...(Object.fromEntries(changed.flat()) as ModelEdit),
   }
 }
-
-const toKnownFeatures = (text: string): Feature[] => FEATURES.filter((feature) => text.split(',').includes(feature))
-
-const toTokens = (text: string, field: string) => toWhole(text, field, 1, 'Write how many tokens, such as 128000.')
 
 export interface RouteValues extends PriceValues {
   [field: string]: string

@@ -1,6 +1,7 @@
 /** One upstream: how it is and was, why it failed, how it is set up, and what can be done with it. */
 import { useState } from 'preact/hooks'
 import type { ShownUpstream } from '../../documents/upstream.ts'
+import { DEADLINES } from '../../domain/deadlines.ts'
 import { toHref } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { PlannedDialog } from '../catalog/plan.tsx'
@@ -159,9 +160,9 @@ function Facts({ of: upstream }: { of: ShownUpstream }) {
         <Fact name="Local">{local ? 'yes: it costs nothing, and keys for local models may use it' : 'no'}</Fact>
         <Fact name="Limits">{toLimitsText(upstream.limits) || 'none'}</Fact>
         <Fact name="Deadlines">
-          headers {toLatency(deadlines.headers_ms)}, first token {toLatency(deadlines.first_token_ms)}, between tokens{' '}
-          {toLatency(deadlines.idle_ms)}, all of a stream {toLatency(deadlines.total_ms)}, of a whole answer{' '}
-          {toLatency(deadlines.total_whole_ms)}
+          {Object.values(DEADLINES)
+            .map(({ told, field }) => `${told} ${toLatency(deadlines[`${field}_ms`])}`)
+            .join(', ')}
         </Fact>
         <Fact name="From">{toOriginWord(origin)}</Fact>
       </dl>

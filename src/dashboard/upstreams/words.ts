@@ -2,6 +2,7 @@
 import type { ShownCredential, ShownPreset, ShownUpstream, UpstreamTest } from '../../documents/upstream.ts'
 import { USUAL_DIALECT } from '../../domain/dialects.ts'
 import { LIMIT_NAMES, mapLimits } from '../../domain/limits.ts'
+import { ORIGIN_WORDS } from '../../domain/models.ts'
 import { Refusal } from '../api/refusal.ts'
 import { hasWords, toCount, toLatency } from '../figures/figures.ts'
 import { toLimit, toText } from '../keys/values.ts'
@@ -162,12 +163,7 @@ export const toAddCommand = (preset: string): string => `tollgate upstreams add 
 export const toAddedText = (id: string, models: number): string =>
   `${id} is added, with ${models === 1 ? 'one model' : `${toCount(models)} models`}.`
 
-const ORIGINS: Readonly<Record<string, string>> = {
-  builtin: 'built in',
-  discovered: 'found on this machine',
-  file: 'a catalogue file',
-  admin: 'set by hand',
-}
+const ORIGINS: Readonly<Record<string, string>> = ORIGIN_WORDS
 
 /** Who has said what stands in the catalogue. */
 export const toOriginWord = (origin: string): string => ORIGINS[origin] ?? origin
