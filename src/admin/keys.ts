@@ -12,16 +12,7 @@ import { readNames } from '../identity/admins.ts'
 import { createOwnKeys, requireMember } from '../identity/own-keys.ts'
 import type { Principal } from '../identity/principal.ts'
 import { toChanges } from '../keys/changes.ts'
-import {
-  type Body,
-  columnOf,
-  type Field,
-  type FieldsOf,
-  KEY_FIELDS,
-  type KeyChanges,
-  type Kind,
-  namesOf,
-} from '../keys/definition.ts'
+import { type Body, columnOf, type FieldsOf, KEY_FIELDS, type KeyChanges, type Said } from '../keys/definition.ts'
 import {
   type CreatedKey,
   createKey,
@@ -47,30 +38,34 @@ import { findUnmatched, Unmatched } from './unmatched.ts'
 /** What bodies take of each kind of field; the services check the values. */
 const Texts = Type.Array(Type.String())
 
-const SCHEMAS: Readonly<Record<Exclude<Kind, 'budget'>, TSchema>> = {
+const SCHEMAS: Readonly<Record<Exclude<Said<unknown>['kind'], 'budget' | 'choice'>, TSchema>> = {
   ...{ text: Type.String(), patterns: Texts, ranges: Texts, scope: oneOf(['all', 'local']), team: Type.String() },
-  ...{ count: Type.Integer(), time: Type.Integer() },
+  ...{ count: Type.Integer(), time: Type.Integer(), switch: Type.Boolean() },
   metadata: Type.Record(Type.String(), Type.Union([Type.String(), Type.Null()])),
 }
 
 /** The bodies of one that is made, and of a change, by their definition. @param isOwn for a member, who may say less. */
-export function toBodies<Changes extends { name?: string }>(fields: FieldsOf<Changes>, isOwn = false) {
-  const properties = namesOf(fields)
-    .filter((name) => !(isOwn && fields[name].isForEditors))
-    .flatMap((name) => toProperties(name, fields[name]))
-  const all = Object.fromEntries(properties)
-  return {
-    Made: Type.Unsafe<Body<Changes> & { name: string }>(
-      exactly({ ...all, name: { ...SCHEMAS.text, description: fields.name.says } }),
-    ),
-    Patch: Type.Unsafe<Body<Changes>>(exactly(all)),
-  }
+export const toBodies = <Changes extends { name?: string }>(fields: FieldsOf<Changes>, isOwn = false) => ({
+  Made: toBody<Body<Changes> & { name: string }>(fields, ['name'], isOwn),
+  Patch: toBody<Body<Changes>>(fields, [], isOwn),
+})
+
+type Described = Pick<Said<string>, 'kind' | 'choices' | 'says' | 'none' | 'isForEditors'>
+
+/** @param needed what may not be left out. */
+export function toBody<Told>(fields: Readonly<Record<string, Described>>, needed: readonly string[], isOwn = false) {
+  const properties = Object.entries(fields)
+    .filter(([, { isForEditors }]) => !(isOwn && isForEditors))
+    .flatMap(([name, field]) => toProperties(name, field, needed.includes(name)))
+  return Type.Unsafe<Told>(exactly(Object.fromEntries(properties)))
 }
 
-function toProperties<Value>(name: string, { kind, says, none }: Field<Value>): [column: string, schema: TSchema][] {
+function toProperties(name: string, field: Described, isNeeded: boolean): [column: string, schema: TSchema][] {
+  const { kind, choices = {}, says, none } = field
   if (kind !== 'budget') {
-    const schema = SCHEMAS[kind]
-    return [[columnOf(name), none === null ? orNone(schema, says) : { ...Type.Optional(schema), description: says }]]
+    const plain = kind === 'choice' ? oneOf(Object.keys(choices)) : SCHEMAS[kind]
+    const schema = isNeeded ? plain : Type.Optional(plain)
+    return [[columnOf(name), none === null ? orNone(plain, says) : { ...schema, description: says }]]
   }
   const description = 'When the budget begins again (UTC); `total`: never.'
   return [

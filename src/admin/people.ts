@@ -5,7 +5,7 @@
 
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { Count, Text } from '../documents/fields.ts'
+import { type Columns, Count, Text } from '../documents/fields.ts'
 import {
   Admin,
   CodedAdmin,
@@ -15,21 +15,20 @@ import {
   toCodedDocument,
   toTokenDocument,
 } from '../documents/people.ts'
-import { ROLES, TOKEN_SCOPES } from '../domain/roles.ts'
 import { editAdmin, inviteAdmin, inviteAgain } from '../identity/admins.ts'
+import {
+  ADMIN_CHANGES,
+  ADMIN_FIELDS,
+  type AdminChanges,
+  type AdminOptions,
+  TOKEN_FIELDS,
+  type TokenOptions,
+} from '../identity/definition.ts'
 import { createToken, revokeToken } from '../identity/principal.ts'
 import { access } from './access.ts'
 import { actors, inForce } from './changes.ts'
 import type { AdminDeps } from './deps.ts'
-import { exactly, Name, oneOf, orNone } from './schema.ts'
-
-const role = oneOf(ROLES, { description: 'What they may do.' })
-const team = orNone(Type.String(), 'Of a member. By id, a part of it, or name; null: none.')
-const AdminBody = exactly({ role, team, name: Type.String({ description: 'What they sign in with.' }) })
-const AdminPatch = exactly({
-  ...{ role: Type.Optional(role), team },
-  disabled: Type.Optional(Type.Boolean({ description: 'True ends their sessions and revokes keys of their own.' })),
-})
+import { toBody } from './keys.ts'
 
 export function adminsController(deps: AdminDeps) {
   const { identity, ways, serving } = deps
@@ -56,7 +55,7 @@ export function adminsController(deps: AdminDeps) {
         answer: CodedAdmin,
         errors: ['admin_exists', 'team_not_found', 'team_ambiguous'],
       },
-      body: AdminBody,
+      body: toBody<AdminOptions>(ADMIN_FIELDS, ['name', 'role']),
     })
     .patch(
       '/admins/:id',
@@ -78,7 +77,7 @@ export function adminsController(deps: AdminDeps) {
           }),
           errors: ['admin_not_found', 'last_owner', 'team_not_found', 'team_ambiguous'],
         },
-        body: AdminPatch,
+        body: toBody<AdminChanges>(ADMIN_CHANGES, []),
       },
     )
     .post(
@@ -94,12 +93,6 @@ export function adminsController(deps: AdminDeps) {
       },
     )
 }
-
-const TokenBody = exactly({
-  name: Name,
-  scope: oneOf(TOKEN_SCOPES, { description: 'Whether it reads, or writes, too.' }),
-  expires_ms: orNone(Type.Integer(), 'When it ends, ms since 1970; null: never.'),
-})
 
 export function tokensController({ identity, ...deps }: AdminDeps) {
   const by = actors(deps)
@@ -129,7 +122,7 @@ export function tokensController({ identity, ...deps }: AdminDeps) {
             token: Type.String({ description: 'The whole of it: shown in this answer alone.' }),
           }),
         },
-        body: TokenBody,
+        body: toBody<Columns<TokenOptions>>(TOKEN_FIELDS, ['name', 'scope']),
       },
     )
     .post(

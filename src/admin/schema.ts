@@ -20,9 +20,6 @@ export const oneOf = <const Words extends readonly string[]>(words: Words, optio
     ),
   )
 
-/** The name of a key or a team. */
-export const Name = Type.String({ description: 'What it is called: of those in force, no two are called the same.' })
-
 /** Of a change that may only be told. A word that is none is refused: with a slip of the hand it would be made. */
 export const PlanQuery = t.Object(
   { plan: t.Optional(t.Boolean({ description: 'True: nothing is changed, and what would be is told.' })) },

@@ -4,21 +4,21 @@
  */
 
 import type { Command } from 'commander'
-import { Option } from 'commander'
 import type { AdminDocument, CodedDocument } from '../documents/people.ts'
-import { toDefined } from '../domain/changes.ts'
 import { toShortId } from '../domain/id.ts'
-import type { Role, TokenScope } from '../domain/roles.ts'
-import { ROLES, TOKEN_SCOPES } from '../domain/roles.ts'
 import { count } from '../domain/text.ts'
 import { toDay } from '../domain/time.ts'
+import { ADMIN_CHANGES, ADMIN_FIELDS, TOKEN_FIELDS } from '../identity/definition.ts'
 import { type AdminClient, answerOf, idOf, withAdmin } from './admin-client.ts'
 import { usageError } from './command-error.ts'
 import { askSetupCode } from './control-client.ts'
 import { type Context, printJson, toExamples, toPrintable, toShort, toTable, toTime } from './io.ts'
-import { toExpiry } from './values.ts'
+import { type AnyFlags, addOptions, toTypedChanges } from './key-fields.ts'
 
 const WHO = 'their name, or their whole id'
+const NEVER_NONE = { canBeNone: false }
+/** What commands take as their argument, and the rest, as options. */
+const [{ name: ADMIN_NAME, ...ADMIN_OPTIONS }, { name: TOKEN_NAME, ...TOKEN_OPTIONS }] = [ADMIN_FIELDS, TOKEN_FIELDS]
 
 export function addAdmin(group: Command, context: Context): void {
   group
@@ -33,29 +33,21 @@ export function addAdmin(group: Command, context: Context): void {
     .description('list all who may sign in, oldest first')
     .addHelpText('after', toExamples('admin list', 'admin list --json'))
     .action(() => list(context))
-  group
-    .command('create')
+  addOptions(group.command('create'), ADMIN_OPTIONS, NEVER_NONE)
     .description('let somebody sign in: prints a code that lets them set a password, within a week')
-    .argument('<name>', 'what they sign in with, such as an address of mail')
-    .addOption(new Option('--role <role>', 'what they may do').choices(ROLES).default('viewer'))
-    .option('--team <team>', 'of a member: the team that keys of their own are of')
+    .argument('<name>', ADMIN_NAME.option.help)
     .addHelpText(
       'after',
       toExamples('admin create ann@example.com --role editor', 'admin create bob --role member --team research'),
     )
-    .action((name: string, flags: AdminFlags) => create(name, flags, context))
-  group
-    .command('edit')
+    .action((name: string, flags: AnyFlags) => create(name, flags, context))
+  addOptions(group.command('edit'), ADMIN_CHANGES, NEVER_NONE)
     .description(
       'change what somebody may do, or disable them: then they are signed out, and keys of their own revoked',
     )
     .argument('<who>', WHO)
-    .addOption(new Option('--role <role>', 'what they may do').choices(ROLES))
-    .option('--team <team>', 'of a member: the team that keys of their own are of')
-    .option('--disable', 'nobody signs in as them any more')
-    .option('--enable', 'they may sign in again')
     .addHelpText('after', toExamples('admin edit ann@example.com --role owner', 'admin edit bob --disable'))
-    .action((who: string, flags: AdminFlags) => edit(who, flags, context))
+    .action((who: string, flags: AnyFlags) => edit(who, flags, context))
   group
     .command('reset')
     .description('for whoever has lost the password: ends it, passkeys and sessions, and prints a code for a new one')
@@ -67,19 +59,14 @@ export function addAdmin(group: Command, context: Context): void {
 
 function addTokens(group: Command, context: Context): void {
   const token = group.command('token').description('tokens with which scripts use the admin API')
-  token
-    .command('create')
+  addOptions(token.command('create'), TOKEN_OPTIONS, NEVER_NONE)
     .description('make a token; it is shown once')
-    .argument('<name>', 'what it is for')
-    .addOption(
-      new Option('--scope <scope>', 'read: as a viewer; write: as an editor').choices(TOKEN_SCOPES).default('read'),
-    )
-    .option('--expires <when>', 'when it ends: a time from now such as 90d, or a day (default: never)')
+    .argument('<name>', TOKEN_NAME.option.help)
     .addHelpText(
       'after',
       toExamples('admin token create grafana', 'admin token create deploy --scope write --expires 90d'),
     )
-    .action((name: string, flags: TokenFlags) => createOne(name, flags, context))
+    .action((name: string, flags: AnyFlags) => createOne(name, flags, context))
   token
     .command('list')
     .description('list all tokens, oldest first')
@@ -93,18 +80,6 @@ function addTokens(group: Command, context: Context): void {
     .action((which: string) => revokeOne(which, context))
 }
 
-interface AdminFlags {
-  role?: Role
-  team?: string
-  disable?: boolean
-  enable?: boolean
-}
-
-interface TokenFlags {
-  scope: TokenScope
-  expires?: string
-}
-
 async function showCode(io: Context): Promise<void> {
   const code = await askSetupCode(io.dataFolder)
   if (io.json) return printJson(io, { code })
@@ -112,7 +87,7 @@ async function showCode(io: Context): Promise<void> {
   io.stdout(`${code}\n`)
 }
 
-export async function list(io: Context): Promise<void> {
+async function list(io: Context): Promise<void> {
   const { admins, teams } = await withAdmin(io, { readonly: true }, async ({ api }) => ({
     ...(await answerOf(api.admins.get())),
     ...(io.json ? { teams: [] } : await answerOf(api.teams.get())),
@@ -130,14 +105,14 @@ export async function list(io: Context): Promise<void> {
 
 const change = <T>(io: Context, work: (client: AdminClient) => Promise<T>) => withAdmin(io, {}, work)
 
-export async function create(name: string, { role = 'viewer', team }: AdminFlags, io: Context) {
-  const made = await change(io, ({ api }) => answerOf(api.admins.post({ name, role, team: team ?? null })))
+async function create(name: string, flags: AnyFlags, io: Context): Promise<void> {
+  const { role = 'viewer', ...said } = toTypedChanges(ADMIN_OPTIONS, flags, NEVER_NONE, io.nowMs())
+  const made = await change(io, ({ api }) => answerOf(api.admins.post({ ...said, name, role })))
   printCode(made, `${toAdminName(made)} may sign in`, io)
 }
 
-async function edit(who: string, { role, team, disable, enable }: AdminFlags, io: Context): Promise<void> {
-  if (disable && enable) throw usageError('--disable and --enable are the opposite of each other: give one of them.')
-  const changes = toDefined({ role, team, disabled: disable || enable ? disable === true : undefined })
+async function edit(who: string, flags: AnyFlags, io: Context): Promise<void> {
+  const changes = toTypedChanges(ADMIN_CHANGES, flags, NEVER_NONE, io.nowMs())
   if (Object.keys(changes).length === 0) throw usageError('Say what to change, such as --role editor or --disable.')
   const edited = await change(io, ({ api }) => answerOf(api.admins(idOf(who)).patch(changes)))
   if (io.json) return printJson(io, edited)
@@ -164,9 +139,9 @@ function printCode(coded: CodedDocument, what: string, io: Context): void {
   io.stdout(`${code}\n`)
 }
 
-async function createOne(name: string, { scope, expires }: TokenFlags, io: Context): Promise<void> {
-  const expires_ms = expires === undefined ? null : toExpiry(expires, io.nowMs())
-  const made = await change(io, ({ api }) => answerOf(api.tokens.post({ name, scope, expires_ms })))
+async function createOne(name: string, flags: AnyFlags, io: Context): Promise<void> {
+  const { scope = 'read', expiresMs = null } = toTypedChanges(TOKEN_OPTIONS, flags, NEVER_NONE, io.nowMs())
+  const made = await change(io, ({ api }) => answerOf(api.tokens.post({ name, scope, expires_ms: expiresMs })))
   if (io.json) return printJson(io, made)
   io.stderr(`Token ${toTokenName(made)}, to ${scope}. Keep it now; it is not shown again:\n`)
   io.stdout(`${made.token}\n`)

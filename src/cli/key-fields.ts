@@ -13,6 +13,7 @@ import {
   KEY_FIELDS,
   type KeyChanges,
   namesOf,
+  type SaidOf,
   TEAM_FIELDS,
   type TeamChanges,
   toBudgetText,
@@ -24,17 +25,22 @@ import { readOption } from './values.ts'
 
 /** What was typed, by the names that commander gives the options. */
 export type Flags = Readonly<Record<string, string[]>>
+export type AnyFlags = Readonly<Record<string, string | string[] | boolean>>
 
 /** Whether `none` may be said: of what is there already, it takes something away. */
 interface Manner {
   canBeNone: boolean
 }
 
-function addOptions<Changes>(command: Command, fields: FieldsOf<Changes>, { canBeNone }: Manner): Command {
+export function addOptions<Changes>(command: Command, fields: SaidOf<Changes>, { canBeNone }: Manner): Command {
   for (const name of namesOf(fields)) {
-    const { option, none } = fields[name]
+    const { option, none, kind, choices = {}, byDefault } = fields[name]
     const typed = new Option(option.flag, none !== undefined && canBeNone ? `${option.help}; or none` : option.help)
-    command.addOption(typed.argParser((text, before: string[] = []) => [...before, text]))
+    if (kind === 'choice') typed.choices(Object.keys(choices)).default(byDefault)
+    else if (kind !== 'switch') typed.argParser((text, before: string[] = []) => [...before, text])
+    command.addOption(typed)
+    const { flag, help } = option.opposite ?? {}
+    if (flag) command.addOption(new Option(flag, help).implies({ [typed.attributeName()]: false }))
   }
   return command
 }
@@ -43,9 +49,9 @@ export const addKeyOptions = (command: Command, manner: Manner) => addOptions(co
 export const addTeamOptions = (command: Command, manner: Manner) => addOptions(command, TEAM_FIELDS, manner)
 
 /** Reads the options. Throws a usage error for the first that is wrong. */
-function toTypedChanges<Changes extends object>(
-  fields: FieldsOf<Changes>,
-  said: Flags,
+export function toTypedChanges<Changes extends object>(
+  fields: SaidOf<Changes>,
+  said: AnyFlags,
   { canBeNone }: Manner,
   nowMs: number,
 ): Partial<Changes> {
@@ -53,8 +59,11 @@ function toTypedChanges<Changes extends object>(
   for (const name of namesOf(fields)) {
     const { option, none } = fields[name]
     const typed = new Option(option.flag)
-    const texts = said[typed.attributeName()] ?? []
+    const texts = [said[typed.attributeName()] ?? []].flat().map(String)
     if (texts.length === 0) continue
+    const opposite = option.opposite && new Option(option.opposite.flag)
+    if (opposite && texts.includes('true') && said[opposite.attributeName()])
+      throw usageError(`${typed.long} and ${opposite.long} are the opposite of each other: give one of them.`)
     const isNone = none !== undefined && canBeNone && texts.includes('none')
     if (isNone && texts.length > 1) throw usageError(`${typed.long} none stands alone.`)
     Object.assign(changes, { [name]: isNone ? none : readOption(`${typed.long}`, () => option.read(texts, nowMs)) })

@@ -6,7 +6,7 @@
 import type { Command } from 'commander'
 import { REPORT_PARAMETERS, type ReportParameter } from '../domain/report-filters.ts'
 import { toPastMs } from '../domain/time.ts'
-import { Misread, readBudget, readCount, readExpiry, readName } from '../keys/definition.ts'
+import { Misread, readBudget, readCount, readName } from '../keys/definition.ts'
 import { usageError } from './command-error.ts'
 
 /** Reads the value of an option. What cannot be read is a usage error that names it. */
@@ -20,7 +20,6 @@ export function readOption<Value>(option: string, read: () => Value): Value {
 }
 
 export const toBudget = (text: string) => readOption('--budget', () => readBudget(text))
-export const toExpiry = (text: string, nowMs: number) => readOption('--expires', () => readExpiry(text, nowMs))
 export const toCount = (option: string, text: string) => readOption(option, () => readCount(text))
 
 /** Reads the value of an option such as `--since` as `toPastMs` does. */

@@ -3,6 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { toRevision } from '../domain/changes.ts'
 import { ROLES, TOKEN_SCOPES } from '../domain/roles.ts'
 import { statusOf, toAdminFields } from '../identity/admins.ts'
+import { ADMIN_FIELDS, TOKEN_FIELDS } from '../identity/definition.ts'
 import { TOKEN_PREFIX } from '../identity/principal.ts'
 import type { StoredAdmin, StoredPasskey, StoredSession, StoredToken } from '../store/identity-store.ts'
 import { Count, Flag, orNull, Revision, Text, TextOrNull, Time, TimeOrNull, wordOf } from './fields.ts'
@@ -10,8 +11,8 @@ import { Count, Flag, orNull, Revision, Text, TextOrNull, Time, TimeOrNull, word
 export const Admin = Type.Object({
   id: Text,
   revision: Revision,
-  name: Text,
-  role: wordOf(ROLES),
+  name: { ...Text, description: ADMIN_FIELDS.name.says },
+  role: { ...wordOf(ROLES), description: ADMIN_FIELDS.role.says },
   team_id: TextOrNull,
   status: wordOf(['active', 'invited', 'disabled'] as const),
   has_password: Flag,
@@ -22,19 +23,12 @@ export const Admin = Type.Object({
 })
 
 /** @param passkeys how many they have. */
-export const toAdminDocument = (admin: StoredAdmin, passkeys: number): Static<typeof Admin> => ({
-  id: admin.id,
-  revision: toRevision(toAdminFields(admin)),
-  name: admin.name,
-  role: admin.role,
-  team_id: admin.teamId,
-  status: statusOf(admin),
-  has_password: admin.passwordHash !== null,
-  oidc: admin.oidcSubject !== null,
-  passkeys,
-  created_ms: admin.createdMs,
-  disabled_ms: admin.disabledMs,
-})
+export function toAdminDocument(admin: StoredAdmin, passkeys: number): Static<typeof Admin> {
+  const revision = toRevision(toAdminFields(admin))
+  const { oidc_subject: subject, ...fields } = toAdminFields(admin)
+  const ways = { has_password: admin.passwordHash !== null, oidc: subject !== null, passkeys }
+  return { id: admin.id, revision, ...fields, status: statusOf(admin), ...ways, created_ms: admin.createdMs }
+}
 
 export type AdminDocument = Static<typeof Admin>
 
@@ -91,11 +85,11 @@ export const toPasskeyDocument = (passkey: StoredPasskey): Static<typeof Passkey
 
 export const Token = Type.Object({
   id: Text,
-  name: Text,
-  scope: wordOf(TOKEN_SCOPES),
+  name: { ...Text, description: TOKEN_FIELDS.name.says },
+  scope: { ...wordOf(TOKEN_SCOPES), description: TOKEN_FIELDS.scope.says },
   token: Type.String({ description: 'As much of it as is ever shown again.' }),
   created_ms: Time,
-  expires_ms: TimeOrNull,
+  expires_ms: { ...TimeOrNull, description: TOKEN_FIELDS.expiresMs.says },
   revoked_ms: TimeOrNull,
 })
 

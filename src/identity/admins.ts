@@ -2,7 +2,7 @@
  * Those who sign in: owners, editors, viewers, members. Made with a code that lets them set a password of their own, so that nobody
  * ever knows another's; disabled and never deleted: the audit log names them. There is always an owner who can sign in.
  */
-import { type Difference, requireRevision, toDifference } from '../domain/changes.ts'
+import { type Difference, type Fields, requireRevision, toDifference } from '../domain/changes.ts'
 import { mintId } from '../domain/id.ts'
 import { type Role, WAYS, type Way } from '../domain/roles.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -10,18 +10,8 @@ import { isVisible } from '../domain/text.ts'
 import { findTeam } from '../keys/find.ts'
 import type { Actor, Decided, KeyRows, StoredKey } from '../store/config-store.ts'
 import type { IdentityStore, IdentityWrite, StoredAdmin } from '../store/identity-store.ts'
+import type { AdminChanges, AdminOptions } from './definition.ts'
 import { hashCode, mintCode } from './passwords.ts'
-
-export interface AdminOptions {
-  name: string
-  role: Role
-  /** Of a member, and of nobody else: a team's id or name. */
-  team?: string | null
-}
-
-export interface AdminChanges extends Partial<Omit<AdminOptions, 'name'>> {
-  disabled?: boolean
-}
 
 export interface CodedAdmin {
   admin: StoredAdmin
@@ -96,7 +86,8 @@ export function editAdmin(
     const team = changes.team === undefined && role === 'member' ? found.teamId : (changes.team ?? null)
     const teamId = toTeamId(role, team, keyRows)
     const disabledMs = disabled ? (found.disabledMs ?? by.nowMs) : null
-    const admin = { ...found, role, teamId, disabledMs }
+    const own = { role } satisfies Record<Exclude<keyof AdminChanges, 'team' | 'disabled'>, unknown>
+    const admin = { ...found, ...own, teamId, disabledMs }
     requireOwner(admins, admin, ways)
     return decideEdit(found, admin, keyRows, by)
   })
@@ -217,9 +208,9 @@ function requireOwner(admins: readonly StoredAdmin[], changed: StoredAdmin, ways
 const isOwn = ({ ownerId, revokedMs }: StoredKey, id: string) => ownerId === id && revokedMs === null
 
 /** What may be changed of somebody, by the names of its columns. */
-export const toAdminFields = ({ name, role, teamId, oidcSubject, disabledMs }: StoredAdmin) => ({
-  ...{ name, role, team_id: teamId, oidc_subject: oidcSubject, disabled_ms: disabledMs },
-})
+export const toAdminFields = ({ name, role, teamId, oidcSubject, disabledMs }: StoredAdmin) =>
+  ({ name, role, team_id: teamId, oidc_subject: oidcSubject, disabled_ms: disabledMs }) satisfies Fields &
+    Record<Exclude<keyof AdminOptions, 'team'>, unknown>
 
 const MOST_CHARS = 200
 

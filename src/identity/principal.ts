@@ -4,13 +4,14 @@
  */
 import { toDifference } from '../domain/changes.ts'
 import { mintId, toShortId } from '../domain/id.ts'
-import type { Role, TokenScope } from '../domain/roles.ts'
+import type { Role } from '../domain/roles.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { isName, NAME_RULE } from '../keys/definition.ts'
 import { isLiving, isNamed } from '../keys/find.ts'
 import { hashToken, mintToken } from '../keys/token.ts'
 import type { Actor } from '../store/config-store.ts'
 import type { IdentityStore, StoredAdmin, StoredSession, StoredToken } from '../store/identity-store.ts'
+import type { TokenOptions } from './definition.ts'
 
 export interface Principal {
   /** For audit rows: the id of an administrator or of a token. */
@@ -86,12 +87,6 @@ export async function endSession(
       change: { action: 'sessions.end', subject: found.adminId, detail, write: { end: { ids: [id] } } },
     }
   })
-}
-
-export interface TokenOptions {
-  name: string
-  scope: TokenScope
-  expiresMs?: number | null
 }
 
 /** Makes a token, whose secret nobody can ever show again. Throws `invalid`, and `token_exists` where a living token has the name. */

@@ -47,14 +47,19 @@ export interface TeamChanges extends SharedChanges {
 /** What a value is, for those who write a schema or an input for it. */
 export type Kind = 'text' | 'patterns' | 'ranges' | 'scope' | 'team' | 'count' | 'budget' | 'time' | 'metadata'
 
-export interface Field<Value> {
-  kind: Kind
+/** What bodies and commands have to know of a field, of those who sign in and of tokens, too. */
+export interface Said<Value> {
+  kind: Kind | 'choice' | 'switch'
+  /** Of a choice: its words, and what each means. */
+  choices?: Readonly<Record<Value & string, string>>
   /** In the description of the API. */
   says: string
   option: {
     /** As commander takes it. */
     flag: string
     help: string
+    /** Of a switch: what says that it is not so. */
+    opposite?: { flag: string; help: string }
     /** Reads what was typed, as often as it was said. Throws `Misread`. */
     read(texts: readonly string[], nowMs: number): Value
   }
@@ -65,6 +70,12 @@ export interface Field<Value> {
   /** What forms and pages call it, and what forms say of it. */
   title: string
   hint?: string
+  /** Not for members. */
+  isForEditors?: true
+}
+
+export interface Field<Value> extends Said<Value> {
+  kind: Kind
   /** What commands call it, and how none is shown. */
   label: string
   noneText: string
@@ -73,10 +84,9 @@ export interface Field<Value> {
   problemOf?(value: Value): string | null
   /** Whether a value allows no more than another, of what is a ceiling on a member's key once somebody else has set it. */
   isWithin?(value: Value, ceiling: Value): boolean
-  /** Not for members. */
-  isForEditors?: true
 }
 
+export type SaidOf<Changes> = { readonly [Name in keyof Changes]-?: Said<NonNullable<Changes[Name]>> }
 export type FieldsOf<Changes> = { readonly [Name in keyof Changes]-?: Field<NonNullable<Changes[Name]>> }
 
 /** What was typed cannot be read. Whoever knows the option makes a sentence of it. */
@@ -92,10 +102,17 @@ export class Misread extends Error {
 }
 
 /** The last one counts of what can only be said once. */
-const once =
+export const once =
   <Value>(read: (text: string, nowMs: number) => Value) =>
   (texts: readonly string[], nowMs: number) =>
     read(texts.at(-1) ?? '', nowMs)
+
+export const readChoice = <Word extends string>(choices: Readonly<Record<Word, string>>) =>
+  once((text) => {
+    const isChoice = (word: string): word is Word => Object.hasOwn(choices, word)
+    if (isChoice(text)) return text
+    throw new Misread(text, `is unknown: write ${Object.keys(choices).join(' or ')}.`)
+  })
 
 const each =
   <Value>(read: (text: string) => Value) =>
@@ -154,22 +171,21 @@ const MODELS: Field<string[]> = {
   isWithin: (patterns, most) => patterns.every((pattern) => most.some((other) => matches(other, pattern))),
 }
 
+const SCOPES: Readonly<Record<Access['scope'], string>> = { all: 'all', local: 'local upstreams only' }
+
 const SCOPE: Field<Access['scope']> = {
   kind: 'scope',
   says: '`local`: only upstreams that cost no money.',
   option: {
     flag: '--scope <scope>',
     help: 'all, or local: local upstreams only',
-    read: once((text) => {
-      if (text === 'all' || text === 'local') return text
-      throw new Misread(text, 'is unknown: write all or local.')
-    }),
+    read: readChoice(SCOPES),
   },
   title: 'Upstreams',
   byDefault: 'all',
   label: 'scope',
   noneText: 'all',
-  toText: (scope) => (scope === 'local' ? 'local upstreams only' : scope),
+  toText: (scope) => SCOPES[scope],
   isWithin: (scope) => scope === 'local',
 }
 
@@ -428,4 +444,4 @@ export type Body<Changes> = {
 }
 
 /** The fields that there are. */
-export const namesOf = <Changes>(fields: FieldsOf<Changes>) => Object.keys(fields) as (keyof Changes & string)[]
+export const namesOf = <Changes>(fields: SaidOf<Changes>) => Object.keys(fields) as (keyof Changes & string)[]

@@ -1,7 +1,8 @@
 /** Values of options: exact money, times, counts, names, and a sentence for each wrong one. */
 import { describe, expect, test } from 'bun:test'
-import { toBudget, toCount, toExpiry, toMoment, toName } from '../../src/cli/values.ts'
+import { readOption, toBudget, toCount, toMoment, toName } from '../../src/cli/values.ts'
 import { toUsd } from '../../src/domain/usage.ts'
+import { readExpiry } from '../../src/keys/definition.ts'
 
 describe('toBudget', () => {
   const exact: [string, number, string][] = [
@@ -28,7 +29,8 @@ describe('toUsd', () => {
   })
 })
 
-describe('toExpiry', () => {
+describe('readExpiry', () => {
+  const toExpiry = (text: string, nowMs: number) => readOption('--expires', () => readExpiry(text, nowMs))
   const nowMs = Date.UTC(2026, 10, 21)
   const scenarios: [string, string][] = [
     ['90d', '2027-02-19T00:00:00.000Z'],

@@ -1,5 +1,6 @@
 /** Somebody who signs in: their role, their sessions, and what can be done with both. */
 import { useState } from 'preact/hooks'
+import { ADMIN_FIELDS } from '../../identity/definition.ts'
 import { toHref } from '../address/address.ts'
 import { session } from '../api/session.ts'
 import { useTeams } from '../teams/data.ts'
@@ -18,7 +19,7 @@ import {
   type PersonValues,
   useSessions,
 } from './data.ts'
-import { ROLE_OPTIONS, STATUS_KINDS, toBrowser } from './words.ts'
+import { STATUS_KINDS, toBrowser, toOptions } from './words.ts'
 
 export function PersonDrawer({ of: person, onClose }: { of: Person; onClose(): void }) {
   const [open, setOpen] = useState<'edit' | 'invite' | 'disable' | null>(null)
@@ -122,18 +123,17 @@ function TheirSessions({ of: { id } }: { of: Person }) {
 /** What one says of somebody who signs in. */
 export function PersonFields({ form }: { form: FormState<PersonValues> }) {
   const teams = useTeams().data ?? []
+  const { role, team } = ADMIN_FIELDS
   return (
     <>
-      <SelectField of={form} name="role" label="Role" options={ROLE_OPTIONS} />
+      <SelectField of={form} name="role" label={role.title} options={toOptions(role)} />
       {form.values.value.role === 'member' && (
         <SelectField
           of={form}
           name="team"
-          label="Team"
+          label={team.title}
           hint={
-            teams.length === 0
-              ? 'There is none yet: make a team first. It says what their keys may use.'
-              : 'It says what their keys may use, and shares its limits and its budget with them.'
+            teams.length === 0 ? 'There is none yet: make a team first. It says what their keys may use.' : team.hint
           }
           options={[['', 'Choose one'], ...teams.map(({ id, name }) => [id, name] as const)]}
         />

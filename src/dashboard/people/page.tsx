@@ -1,5 +1,6 @@
 /** Those who sign in, for owners: administrators, and members, who have keys of their own. */
 import { useState } from 'preact/hooks'
+import { ADMIN_FIELDS } from '../../identity/definition.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { ways } from '../api/session.ts'
 import { hasWords } from '../figures/figures.ts'
@@ -143,13 +144,7 @@ export function InvitePage() {
   }
   return (
     <FormPage title="Invite somebody" list={['/people', 'People']} form={form} submit="Invite">
-      <TextField
-        of={form}
-        name="name"
-        label="Name"
-        hint="What they sign in as, such as their address of mail. No mail is sent."
-        autoFocus
-      />
+      <TextField of={form} name="name" label={ADMIN_FIELDS.name.title} hint={ADMIN_FIELDS.name.hint} autoFocus />
       <PersonFields form={form} />
     </FormPage>
   )

@@ -1,15 +1,7 @@
 /** Those who sign in, and where from, in words. Pure. */
-import { ROLES, type Role } from '../../domain/roles.ts'
-
-const RIGHTS: Readonly<Record<Role, string>> = {
-  owner: 'everything, people and credentials included',
-  editor: 'keys, teams and models',
-  viewer: 'reads, and changes nothing',
-  member: 'makes keys of their own, within a team',
-}
-
-/** What each may do, as a list to choose from says it. */
-export const ROLE_OPTIONS = ROLES.map((role) => [role, `${role}: ${RIGHTS[role]}`] as const)
+/** What there is to choose from, as a list says it. */
+export const toOptions = ({ choices = {} }: { choices?: Readonly<Record<string, string>> }) =>
+  Object.entries(choices).map(([word, meaning]) => [word, `${word}: ${meaning}`] as const)
 
 export const STATUS_KINDS = { active: 'good', invited: 'warn', disabled: 'off' } as const
 

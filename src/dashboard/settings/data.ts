@@ -1,7 +1,7 @@
 /** What the pages of the server's settings read, and what they have done. */
 import { api, ask, ifMatch } from '../api/client.ts'
 import { change, useLoaded } from '../api/loaded.ts'
-import { toExpiry } from '../keys/values.ts'
+import { type NEW_EXPIRY, toExpiry } from '../keys/values.ts'
 
 /** Each with the revision of all of them. */
 export const useSettings = () =>
@@ -39,15 +39,8 @@ export const useTokens = () => useLoaded('tokens', async () => (await ask(api.to
 
 export type Token = NonNullable<ReturnType<typeof useTokens>['data']>[number]
 
-interface TokenValues {
-  name: string
-  scope: string
-  expires_ms: string
-  expires_on: string
-}
-
 /** With its secret, which no later answer has. */
-export function makeToken({ name, scope, ...ends }: TokenValues) {
+export function makeToken({ name, scope, ...ends }: typeof NEW_EXPIRY & { name: string; scope: string }) {
   const expiresMs = toExpiry(ends, Date.now()) ?? null
   const body = { name: name.trim(), scope: scope === 'write' ? ('write' as const) : ('read' as const) }
   return change(ask(api.tokens.post({ ...body, expires_ms: expiresMs })), 'tokens')

@@ -1,9 +1,11 @@
 /** Tokens, for owners: with one, a script uses the admin API. */
 
 import { useState } from 'preact/hooks'
+import { TOKEN_FIELDS } from '../../identity/definition.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { ExpiryFields } from '../keys/fields.tsx'
 import { NEW_EXPIRY } from '../keys/values.ts'
+import { toOptions } from '../people/words.ts'
 import { FormPage, Page } from '../shell/page.tsx'
 import { ButtonLink, Code, Id, Secret, ShownOnce } from '../ui/controls.tsx'
 import { Fact, nowMs, State, TimeFact, When } from '../ui/figure.tsx'
@@ -148,22 +150,8 @@ export function NewTokenPage() {
   }
   return (
     <FormPage title="New token" list={['/settings/tokens', 'Tokens']} form={form} submit="Make the token">
-      <TextField
-        of={form}
-        name="name"
-        label="Name"
-        hint="The script that it is for. What it changes is told by it."
-        autoFocus
-      />
-      <SelectField
-        of={form}
-        name="scope"
-        label="May"
-        options={[
-          ['read', 'read: what a viewer may'],
-          ['write', 'write: what an editor may'],
-        ]}
-      />
+      <TextField of={form} name="name" label={TOKEN_FIELDS.name.title} hint={TOKEN_FIELDS.name.hint} autoFocus />
+      <SelectField of={form} name="scope" label={TOKEN_FIELDS.scope.title} options={toOptions(TOKEN_FIELDS.scope)} />
       <ExpiryFields form={form} />
     </FormPage>
   )

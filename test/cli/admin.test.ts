@@ -1,0 +1,16 @@
+/** Those who sign in, and tokens, as commands change them by the definition of their fields. */
+import { expect, test } from 'bun:test'
+import { forEachTest } from '../support/lifetime.ts'
+import { createBench } from './run.ts'
+
+const bench = forEachTest(() => createBench())
+
+test('what is said of somebody is changed, and of opposites one alone may be said', async () => {
+  await bench.run('admin', 'create', 'bob')
+  const edit = async (...flags: string[]) => (await bench.run('admin', 'edit', 'bob', ...flags)).stdout
+  expect(await edit('--disable')).toEndWith(': viewer, disabled.\n')
+  expect(await edit('--enable', '--role', 'editor')).toEndWith(': editor, invited.\n')
+  expect(await edit('--role', 'editor')).toEndWith(' is like that already.\n')
+  const { code, stderr } = await bench.run('admin', 'edit', 'bob', '--disable', '--enable')
+  expect([code, stderr]).toEqual([2, expect.stringContaining('--disable and --enable are the opposite of each other')])
+})
