@@ -292,7 +292,7 @@ test('viewers change nothing, not even to see a plan', async () => {
 })
 
 test.each([
-  [{ thinking: 'x' }, "Invalid value: 'x'. Supported values are: 'adaptive', 'budget', and 'none'."],
+  [{ thinking: 'x' }, "Invalid value. Supported values are: 'adaptive', 'budget', and 'none'."],
   [{ efforts: [] }, 'Invalid: empty array. Expected an array with minimum length 1, but got an empty array instead.'],
   [{ weight: 0 }, 'Invalid: integer below minimum value. Expected a value >= 1, but got 0 instead.'],
   [{ sampling: 'no' }, 'Invalid type: expected a boolean, but got a string instead.'],
