@@ -119,8 +119,9 @@ function toSentence({ type, all }: ValidationError): [message: string, more: { f
 /** Of a value that may be one of several, and of one beyond a bound, what it should be; null for all else. */
 function toReason({ schema, value }: ValueError): string | null {
   const isKnown = value !== undefined && schema[Kind] !== 'Object' && schema[Kind] !== 'String'
+  const reason = isKnown ? (explain(schema, value)[0]?.message ?? null) : null
   // A text that was sent is not told: it may be a secret at the wrong place.
-  return isKnown ? (explain(schema, value)[0]?.message.replace(`: ${quote(value)}`, '') ?? null) : null
+  return typeof value === 'string' && reason !== null ? reason.replace(`: ${quote(value)}`, '') : reason
 }
 
 const isParseError = (error: unknown) =>
