@@ -69,8 +69,11 @@ const COLUMNS = {
 type UsageColumn = Exclude<keyof Counts, 'costNanoUsd'>
 const KINDS = Object.keys(COLUMNS) as (keyof Usage)[]
 
+/** Without its cost. Copied whole, which is far cheaper than leaving one field out each time. */
+const { costNanoUsd: _, ...NOTHING_USED } = NO_COUNTS
+
 export function toCounts(usage: Usage): Record<UsageColumn, number> {
-  const { costNanoUsd: _, ...counts } = NO_COUNTS
+  const counts = { ...NOTHING_USED }
   for (const kind of KINDS) for (const column of COLUMNS[kind]) counts[column] += usage[kind]
   return counts
 }
