@@ -6,7 +6,7 @@
 import { Kind } from '@sinclair/typebox'
 import type { ValueError } from '@sinclair/typebox/errors'
 import { ValidationError } from 'elysia'
-import { explain, quote } from '../domain/explain.ts'
+import { explain } from '../domain/explain.ts'
 import { type JsonLimits, JsonScan } from '../domain/json-text.ts'
 import { ServiceError, type ServiceFailure } from '../domain/service-error.ts'
 import { NoRoute } from '../http/instance.ts'
@@ -119,9 +119,7 @@ function toSentence({ type, all }: ValidationError): [message: string, more: { f
 /** Of a value that may be one of several, and of one beyond a bound, what it should be; null for all else. */
 function toReason({ schema, value }: ValueError): string | null {
   const isKnown = value !== undefined && schema[Kind] !== 'Object' && schema[Kind] !== 'String'
-  const reason = isKnown ? (explain(schema, value)[0]?.message ?? null) : null
-  // A text that was sent is not told: it may be a secret at the wrong place.
-  return typeof value === 'string' && reason !== null ? reason.replace(`: ${quote(value)}`, '') : reason
+  return isKnown ? (explain(schema, value, { quotes: false })[0]?.message ?? null) : null
 }
 
 const isParseError = (error: unknown) =>

@@ -103,9 +103,10 @@ const missing = (at: Segments) =>
 
 const unknown = (at: Segments) => problem(at, 'unknown_parameter', `Unknown parameter: '${shorten(toPath(at))}'.`)
 
-function invalidValue(literals: TSchema[], value: unknown, at: Segments): Problem {
+function invalidValue(literals: TSchema[], value: unknown, quotes: boolean, at: Segments): Problem {
   const supported = toList(literals.map(expectationOf), 'and')
-  return problem(at, 'invalid_value', `Invalid value: ${quote(value)}. Supported values are: ${supported}.`)
+  const what = quotes || typeof value !== 'string' ? `: ${quote(value)}` : ''
+  return problem(at, 'invalid_value', `Invalid value${what}. Supported values are: ${supported}.`)
 }
 
 function invalidType(branches: TSchema[], value: unknown, at: Segments): Problem {
@@ -117,7 +118,7 @@ function invalidType(branches: TSchema[], value: unknown, at: Segments): Problem
 }
 
 /** Says what bound of its schema a value is beyond; null for an error that has no sentence. */
-function brokenBound(type: ValueErrorType, schema: TSchema, value: unknown, at: Segments): Problem | null {
+function brokenBound({ type, schema, value }: Refusal, quotes: boolean, at: Segments): Problem | null {
   const where = at.length === 0 ? '' : ` '${shorten(toPath(at))}'`
   const say = (code: string, what: string, expected: string, got: string) =>
     problem(at, code, `Invalid${where}: ${what}. Expected ${expected}, but got ${got} instead.`)
@@ -137,7 +138,7 @@ function brokenBound(type: ValueErrorType, schema: TSchema, value: unknown, at: 
     }
     case ValueErrorType.StringPattern: {
       const expected = `a string that matches the pattern '${schema.pattern}'`
-      return say('invalid_value', 'string does not match pattern', expected, quote(value))
+      return say('invalid_value', 'string does not match pattern', expected, quotes ? quote(value) : 'another')
     }
     case ValueErrorType.IntegerMinimum:
     case ValueErrorType.NumberMinimum:
@@ -185,15 +186,18 @@ const MISTYPED = new Set([
   ValueErrorType.Union,
 ])
 
-/** Returns the first problem of the value, or every one of them with `all`. Empty where the schema accepts it. */
-export function explain(schema: TSchema, value: unknown, { all = false } = {}): Problem[] {
+/**
+ * Returns the first problem of the value, or every one of them with `all`. Empty where the schema accepts it.
+ * @param quotes false: no text of the value is quoted, for what may be a secret at the wrong place.
+ */
+export function explain(schema: TSchema, value: unknown, { all = false, quotes = true } = {}): Problem[] {
   const problems: Problem[] = []
   const told = new Set<string>()
   for (const refusal of refusals(schema, value, '')) {
     // What is wrong with 129 tools is that they are 129.
     if (isWithin(told, refusal.path)) continue
     told.add(refusal.path)
-    problems.push(toProblem(refusal, toSegments(refusal.path, value)))
+    problems.push(toProblem(refusal, quotes, toSegments(refusal.path, value)))
     if (!all) break
   }
   return problems
@@ -252,14 +256,15 @@ function sharedTag(branches: TSchema[]): string | null {
   return branches.length > 1 ? (Object.keys(branches[0]?.properties ?? {}).find(isTag) ?? null) : null
 }
 
-function toProblem({ type, schema, value }: Refusal, at: Segments): Problem {
+function toProblem(refusal: Refusal, quotes: boolean, at: Segments): Problem {
+  const { type, schema, value } = refusal
   if (value === undefined) return missing(at)
   if (type === ValueErrorType.ObjectAdditionalProperties) return unknown(at)
-  if (!MISTYPED.has(type)) return brokenBound(type, schema, value, at) ?? unexplained(at)
+  if (!MISTYPED.has(type)) return brokenBound(refusal, quotes, at) ?? unexplained(at)
   const branches = toAlternatives(schema).filter((branch) => !isNull(branch))
   const literals = branches.filter(isLiteral)
   const isOther = literals.some((literal) => typeof literal.const === typeof value)
-  return isOther ? invalidValue(literals, value, at) : invalidType(branches, value, at)
+  return isOther ? invalidValue(literals, value, quotes, at) : invalidType(branches, value, at)
 }
 
 /** Whether a path is among others, or inside of one of them. */

@@ -285,6 +285,24 @@ const JUNK: unknown[] = [
   { name: 1 },
 ]
 
+test('an object that cannot be made a text is told by its type', () => {
+  expect(explain(Type.Integer(), { toString: '' })[0]?.message).toBe(
+    'Invalid type: expected an integer, but got an object instead.',
+  )
+})
+
+test('a text may be a secret at the wrong place: where nothing is to be quoted, none is', () => {
+  const schema = Type.Union([Type.Literal('all'), Type.String({ pattern: '^[a-z]+$', maxLength: 20 }), Type.Null()])
+  for (const [of, value] of [
+    [schema, 'SECRET-1'],
+    [Type.Union([Type.Literal('a'), Type.Literal('b')]), 'SECRET-1'],
+    [Type.String({ pattern: '^[a-z]+$' }), 'SECRET-1'],
+  ] as const) {
+    expect(explain(of, value)[0]?.message).toContain(value)
+    expect(explain(of, value, { quotes: false })[0]?.message).not.toContain(value)
+  }
+})
+
 describe('explain and Value.Check', () => {
   test('agree on thousands of mutated requests', () => {
     const pick = createPicker(7)
