@@ -27,7 +27,7 @@ import { isServed } from '../store/data-folder.ts'
 import { BACKUPS, beginPart, exists, findLack, finishPart, unwritable } from '../store/files.ts'
 import type { LedgerRecord } from '../store/ledger-rows.ts'
 import type { LedgerAudit } from '../store/ledger-store.ts'
-import { storeAt, toStoreUrl } from '../store/open.ts'
+import { storeOf } from '../store/open.ts'
 import { isDiskFull } from '../store/refusal.ts'
 import type { Held, Store, StoreCopy } from '../store/store.ts'
 
@@ -130,7 +130,7 @@ async function check(part: string, { dataFolder, file }: BackupOptions, expected
 }
 
 const openCopy = (dataFolder: string, file: string, options?: { readonly: boolean }): Promise<StoreCopy> =>
-  storeAt(toStoreUrl(dataFolder)).openCopy(file, options)
+  storeOf(dataFolder).openCopy(file, options)
 
 /** Throws a ServiceError where a backup may not be written there: something has the name, or the data folder would suffer. */
 function requireFree(file: string, dataFolder: string, force: boolean): void {

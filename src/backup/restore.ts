@@ -14,7 +14,7 @@ import { findLost, openMark } from '../ledger/mark.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import { isServed, prepareDataFolder, takeLock } from '../store/data-folder.ts'
 import { freeBytesOf, syncPath, toMebibytes } from '../store/files.ts'
-import { storeAt, toStoreUrl } from '../store/open.ts'
+import { storeOf } from '../store/open.ts'
 import { refusalOf } from '../store/refusal.ts'
 import type { Held, Kept, ShutOut, StoreCopy, StoreFiles, StorePlace } from '../store/store.ts'
 import { type Completed, completeCopy, type Examined, examineCopy, type Stage, toSecretFile } from './create.ts'
@@ -50,7 +50,7 @@ export interface Restored extends Examined, Completed {
  */
 export async function restore(options: RestoreOptions): Promise<Restored> {
   const { dataFolder, file, asItWas = false, force = false, nowMs, busyMs = BUSY_MS, onStage, onHour } = options
-  const replacedStore = storeAt(toStoreUrl(dataFolder))
+  const replacedStore = storeOf(dataFolder)
   requireBackup(file, dataFolder, replacedStore)
   prepareDataFolder(dataFolder)
   using cleanup = new DisposableStack()
@@ -86,7 +86,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
     const replaced = swap(dataFolder, nowMs)
     return { ...completed, ...examined, kept, isSecretRestored, replaced: existsSync(replaced) ? replaced : null }
   } catch (error) {
-    throw toTrouble(storeAt(toStoreUrl(folder)), file, path, error)
+    throw toTrouble(storeOf(folder), file, path, error)
   }
 }
 

@@ -21,7 +21,7 @@ import { ServiceError } from '../domain/service-error.ts'
 import { JOURNALS } from '../ledger/journal-file.ts'
 import { giveToOwner } from '../store/data-folder.ts'
 import { BACKUPS, syncPath, toStamp } from '../store/files.ts'
-import { storeAt, toStoreUrl } from '../store/open.ts'
+import { storeOf } from '../store/open.ts'
 
 const PART = 'restore.part'
 const DECIDED = 'restore'
@@ -30,7 +30,7 @@ const TARGET = 'replaced'
 /** What a restore may bring beside it. */
 const BESIDE = ['ledger.mark', 'secret']
 
-const filesOf = (dataFolder: string) => storeAt(toStoreUrl(dataFolder)).files
+const filesOf = (dataFolder: string) => storeOf(dataFolder).files
 
 /** Makes an empty folder for what is to come, in the data folder: whatever goes from there into its place is only renamed. */
 export function beginSwap(dataFolder: string): string {

@@ -58,7 +58,7 @@ export async function withStore<T>(
   work: (store: Store) => T | Promise<T>,
 ): Promise<T> {
   const { dataFolder } = io
-  const [{ requireSettled }, { findLost }, { requireReadable }, { storeAt, toStoreUrl }] = await Promise.all([
+  const [{ requireSettled }, { findLost }, { requireReadable }, { storeOf }] = await Promise.all([
     import('../backup/swap.ts'),
     import('../ledger/mark.ts'),
     import('../store/data-folder.ts'),
@@ -68,7 +68,7 @@ export async function withStore<T>(
   requireSettled(dataFolder)
   const lost = findLost(dataFolder)
   if (lost !== null) throw new ServiceError({ kind: 'database_lost', dataFolder }, lost)
-  const place = storeAt(toStoreUrl(dataFolder))
+  const place = storeOf(dataFolder)
   const store = place.open(options)
   try {
     return await work(store)

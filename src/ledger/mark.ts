@@ -6,7 +6,7 @@
 import { closeSync, constants, openSync, readFileSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { count } from '../domain/text.ts'
-import { storeAt, toStoreUrl } from '../store/open.ts'
+import { storeOf } from '../store/open.ts'
 import { JOURNALS, listSegments, readSegment } from './journal-file.ts'
 
 const NAME = 'ledger.mark'
@@ -74,7 +74,7 @@ function openFile(path: string): number | null {
 
 /** The sentence for an administrator; null where nothing was lost. */
 export function findLost(dataFolder: string): string | null {
-  const { main, log } = storeAt(toStoreUrl(dataFolder)).files
+  const { main, log } = storeOf(dataFolder).files
   const path = join(dataFolder, main)
   const size = sizeOf(path)
   if (size !== null && size > 0) return null

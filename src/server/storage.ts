@@ -17,7 +17,7 @@ import { createRetention } from '../ledger/retention.ts'
 import type { Log } from '../log.ts'
 import { prepareDataFolder, takeLock } from '../store/data-folder.ts'
 import { BACKUPS, removeParts } from '../store/files.ts'
-import { storeAt, toStoreUrl } from '../store/open.ts'
+import { storeOf } from '../store/open.ts'
 import { watchDisk } from './disk.ts'
 
 type LedgerConfig = Pick<ServeConfig, 'durability' | 'maxJournalBytes' | 'keepMs' | 'auditMs' | 'diskBytes'>
@@ -43,7 +43,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
   removeParts(join(dataFolder, BACKUPS))
   const lost = findLost(dataFolder)
   if (lost !== null) throw new ServiceError({ kind: 'database_lost', dataFolder }, lost)
-  const store = await storeAt(toStoreUrl(dataFolder)).serve({ startedMs, now, log })
+  const store = await storeOf(dataFolder).serve({ startedMs, now, log })
   cleanup.defer(() => store.close())
   const { config, identity, leases, ledger: reader, upkeep, writer } = store
   const atStart = { ...writer, checkpoint: async () => (await store.checkpoint()) !== 'nowhere' }

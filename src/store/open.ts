@@ -6,10 +6,13 @@ const STORES: Readonly<Record<string, (place: string) => StorePlace>> = {
   sqlite: sqliteAt,
 }
 
-/** The store of a data folder. */
+/** Where the store of a data folder is. */
 export const toStoreUrl = (dataFolder: string): string => `sqlite:${dataFolder}`
 
-export function storeAt(url: string): StorePlace {
+/** The store of a data folder. */
+export const storeOf = (dataFolder: string): StorePlace => storeAt(toStoreUrl(dataFolder))
+
+function storeAt(url: string): StorePlace {
   const end = url.indexOf(':')
   const find = STORES[url.slice(0, end)]
   if (find === undefined) throw new Error(`there is no store for ${url}`)

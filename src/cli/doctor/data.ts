@@ -16,7 +16,7 @@ import { JOURNALS } from '../../ledger/journal-file.ts'
 import { findLost, sizeOf } from '../../ledger/mark.ts'
 import { filesIn } from '../../store/files.ts'
 import type { LedgerAudit, Space } from '../../store/ledger-store.ts'
-import { storeAt, toStoreUrl } from '../../store/open.ts'
+import { storeOf } from '../../store/open.ts'
 import { refusalOf } from '../../store/refusal.ts'
 import type { Store, StorePlace } from '../../store/store.ts'
 import { toCommandError } from '../command-error.ts'
@@ -66,7 +66,7 @@ const OURS =
 
 /** Looks at the rights to the folder and what Tollgate keeps in it, and at whom that belongs to. */
 function checkModes(dataFolder: string, { mode, uid, gid }: Stats): Check {
-  const { main, beside } = storeAt(toStoreUrl(dataFolder)).files
+  const { main, beside } = storeOf(dataFolder).files
   const ours = filesIn(dataFolder).filter((name) => [main, ...beside].includes(name) || OURS.test(name))
   const inside = ours.flatMap((name) => [name, ...filesIn(join(dataFolder, name)).map((file) => join(name, file))])
   const open = (mode & FOREIGN) === 0 ? [] : ['the folder']
@@ -133,7 +133,7 @@ const SLACK_MS = 60_000
  * @param isAtRest whether no server runs.
  */
 export function inspectDatabase(dataFolder: string, { nowMs, isAtRest }: { nowMs: number; isAtRest: boolean }) {
-  const place = storeAt(toStoreUrl(dataFolder))
+  const place = storeOf(dataFolder)
   const path = join(dataFolder, place.files.main)
   let store: Store | null = null
   const stopAt = (...checks: Check[]) => {

@@ -16,7 +16,7 @@ import {
 import { explainDevice } from '../../catalog/process.ts'
 import { loadSource, type ModelFile } from '../../catalog/source.ts'
 import { giveToOwner, isServed, prepareDataFolder } from '../../store/data-folder.ts'
-import { storeAt, toStoreUrl } from '../../store/open.ts'
+import { storeOf } from '../../store/open.ts'
 import { answerOf, withAdmin } from '../admin-client.ts'
 import { toWriteLines } from '../catalog-changes.ts'
 import { CommandError, usageError } from '../command-error.ts'
@@ -32,7 +32,7 @@ export async function add(
   const { catalog, ...more } = flags
   const beside = await loadBeside(catalog, io)
   const model = toLocalModel(path, more, io, requireDevice(beside, more.device ?? null))
-  const isApplied = storeAt(toStoreUrl(io.dataFolder)).exists()
+  const isApplied = storeOf(io.dataFolder).exists()
   if (isApplied) requireFree(await readTaken(io), model)
   const declared = await declare(model, beside, io)
   if (isApplied) await apply(declared.file, io)
@@ -239,7 +239,7 @@ function requireAlone({ file, models }: DeclaredThere): void {
 
 /** Null where no server was ever started on the file. */
 async function deleteRows(slug: string, found: DeclaredThere | null, plan: boolean, io: Context) {
-  if (found !== null && !storeAt(toStoreUrl(io.dataFolder)).exists()) return null
+  if (found !== null && !storeOf(io.dataFolder).exists()) return null
   try {
     return await withAdmin(io, { readonly: plan }, ({ operator }) =>
       answerOf(operator.models({ slug: toPart(slug) }).delete({ plan })),

@@ -12,7 +12,7 @@ import { createFirstKey } from '../../keys/service.ts'
 import { createLog, type Log, traceOf } from '../../log.ts'
 import { findLocalServers } from '../../server/outward/questions.ts'
 import { type Server, startServer } from '../../server/server.ts'
-import { storeAt, toStoreUrl } from '../../store/open.ts'
+import { storeOf } from '../../store/open.ts'
 import { type Context, printJson, version } from '../io.ts'
 import { createServedCatalog } from './catalog.ts'
 import { type Started, toSelf, toWelcome } from './welcome.ts'
@@ -77,7 +77,7 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
     loadProcesses: served.loadProcesses,
   }).catch(async (error) => {
     await log.flush()
-    throw storeAt(toStoreUrl(dataFolder)).explain(error)
+    throw storeOf(dataFolder).explain(error)
   })
   const stopped = untilStopped(server, log, () => {
     if (isWatched && isQuiet) io.stderr(STOPPING)
