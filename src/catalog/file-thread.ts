@@ -12,7 +12,7 @@ import type { FactsText, FileReply, FileRequest } from './file-worker.ts'
 export interface FileThread {
   /** As `parseCatalog`, and `catalog_not_read` where that takes too long. At most 100 problems are told. */
   parse(text: string, options: ParseOptions, owner: string): Promise<ParsedCatalog>
-  /** As `exportCatalog`, which may take so long. */
+  /** As `toExport`, which may take so long. */
   export(of: ToExport, owner: string, limitMs?: number): Promise<Exported>
   /** As `parseFacts`, of some providers alone. Throws `facts_unusable`, and `catalog_not_read` as above. */
   facts(list: FactsText, owner: string): Promise<FactsFile>

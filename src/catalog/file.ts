@@ -10,9 +10,8 @@ import type { MemoryBudgets } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Environment } from '../domain/snapshot.ts'
 import type { CatalogRows } from '../store/catalog-rows.ts'
-import type { ConfigStore } from '../store/config-store.ts'
 import { resolveReference, toReferences } from '../store/credential-place.ts'
-import { readExport, type ToExport } from './change.ts'
+import type { ToExport } from './change.ts'
 import { checkCatalog, toIssue } from './check.ts'
 import { type Catalog, lacksFacts, toModel, toUpstream } from './complete.ts'
 import { type CatalogDocument, parseText, writeDocument } from './document.ts'
@@ -219,9 +218,7 @@ export interface Exported {
   sealed: string[]
 }
 
-/** Reads the catalogue and writes it down. */
-export const exportCatalog = async (store: ConfigStore): Promise<Exported> => toExport(await readExport(store))
-
+/** Writes the catalog down as a file. */
 export async function toExport({ rows, sealed, unseen }: ToExport): Promise<Exported> {
   const leftOut: Exported['leftOut'] = unseen.map((name) => ({ name, reason: UNSEEN }))
   let left = rows

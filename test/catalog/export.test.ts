@@ -1,7 +1,8 @@
 /** An exported catalogue says what the database says: planned against it there is no difference, applied elsewhere it is the same. */
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { applyCatalog } from '../../src/catalog/apply.ts'
-import { exportCatalog } from '../../src/catalog/file.ts'
+import { readExport } from '../../src/catalog/change.ts'
+import { toExport } from '../../src/catalog/file.ts'
 import { FEATURES, INPUT_MODALITIES, ORIGINS } from '../../src/domain/models.ts'
 import type { CatalogRows } from '../../src/store/catalog-rows.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
@@ -49,7 +50,7 @@ function toSaid({ upstreams, models, routes, aliases }: CatalogRows) {
 
 /** Exports, and holds the text to its promise. Returns it. */
 async function checkExport(): Promise<string> {
-  const { text, document, leftOut } = await exportCatalog(store)
+  const { text, document, leftOut } = await toExport(await readExport(store))
   expect(leftOut).toEqual([])
   for (const written of [text, JSON.stringify(document)]) {
     const { catalog } = await parse(written)
@@ -97,7 +98,7 @@ aliases: { fast: openai/gpt-4o-mini, hidden: { model: v/own, listed: false } }
   test('leaves a credential that was typed in out, and says so beside its upstream', async () => {
     await apply(store, `version: 1\nupstreams: { a: { dialect: openai, base_url: "http://h/v1" } }\nmodels: {}\n`)
     run("INSERT OR REPLACE INTO upstream_credentials VALUES ('a', 1, 'c2VjcmV0')")
-    const { text, sealed } = await exportCatalog(store)
+    const { text, sealed } = await toExport(await readExport(store))
     expect(sealed).toEqual(['a'])
     expect(text).toMatch(/^ {2}# Its credential was typed in, .*\n {2}a:$/m)
     expect(text).not.toContain('c2VjcmV0')
@@ -119,7 +120,7 @@ aliases: { fast: openai/gpt-4o-mini, hidden: { model: v/own, listed: false } }
       `UPDATE catalog_entries SET fields = json_set(fields, '$.pricing', json('[{"prompt":"1","completion":"1","image":"1"}]')) WHERE kind = 'models' AND name = 'v/a'`,
     )
     run("DELETE FROM catalog_entries WHERE kind = 'routes' AND name LIKE 'v/c %'")
-    const { text, document, leftOut } = await exportCatalog(store)
+    const { text, document, leftOut } = await toExport(await readExport(store))
     expect(document.models).toMatchObject({ 'v/a.b': { routes: [{ upstream: 'a' }] } })
     expect([Object.keys(document.upstreams), Object.keys(document.models), document.aliases]).toEqual([
       ['a'],

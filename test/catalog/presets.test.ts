@@ -1,7 +1,8 @@
 /** A preset is kept as it is written, and read where it is used: planned, applied, exported, brought back; and what is wrong with one. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { applyCatalog, revertCatalog } from '../../src/catalog/apply.ts'
-import { exportCatalog } from '../../src/catalog/file.ts'
+import { readExport } from '../../src/catalog/change.ts'
+import { toExport } from '../../src/catalog/file.ts'
 import type { UpstreamRow } from '../../src/store/catalog-rows.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { toUpstream } from '../../src/store/upstream.ts'
@@ -58,12 +59,14 @@ test('what a provider charges counts by its preset, unless that is off', async (
   expect((await inForce()).options.cost).toEqual({ path: 'usage.cost', unit: 'usd' })
   await apply(withUpstream('{ preset: openrouter, cost: off }'))
   expect((await inForce()).options).not.toContainKey('cost')
-  expect((await exportCatalog(store)).document.upstreams).toEqual({ u: { preset: 'openrouter', cost: 'off' } })
+  expect((await toExport(await readExport(store))).document.upstreams).toEqual({
+    u: { preset: 'openrouter', cost: 'off' },
+  })
 })
 
 test('an export says what was written, and a plan of it is empty', async () => {
   await apply(withUpstream(`{ preset: azure, base_url: "https://r.openai.azure.com/openai/v1", api_key: \${KEY} }`))
-  const { text, document, leftOut } = await exportCatalog(store)
+  const { text, document, leftOut } = await toExport(await readExport(store))
   expect(leftOut).toEqual([])
   expect(document.upstreams).toEqual({
     u: { preset: 'azure', base_url: 'https://r.openai.azure.com/openai/v1', api_key: `\${KEY}` },
@@ -100,7 +103,7 @@ test('one of a newer version is not ready, and no export says it', async () => {
     `UPDATE catalog_entries SET fields = json_set(fields, '$.options', json('{"preset":"later"}')) WHERE kind = 'upstreams'`,
   )
   expect((await inForce()).notReady).toBe("this version of Tollgate does not know its preset 'later'")
-  expect((await exportCatalog(store)).leftOut).toEqual([
+  expect((await toExport(await readExport(store))).leftOut).toEqual([
     { name: 'upstreams.u', reason: expect.stringContaining("there is no preset 'later'") },
   ])
 })
