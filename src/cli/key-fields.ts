@@ -1,9 +1,11 @@
 /**
  * What can be set on keys and teams, as commands take it from options by its definition, and tell it and how keys stand out of their documents.
  */
+
 import { type Command, Option } from 'commander'
 import type { KeyDocument, TeamDocument } from '../documents/key.ts'
 import { toShortId } from '../domain/id.ts'
+import { keysOf } from '../domain/json.ts'
 import { eachLimit, LIMITS } from '../domain/limits.ts'
 import { toDay } from '../domain/time.ts'
 import { toChanges } from '../keys/changes.ts'
@@ -12,7 +14,6 @@ import {
   type FieldsOf,
   KEY_FIELDS,
   type KeyChanges,
-  namesOf,
   type SaidOf,
   TEAM_FIELDS,
   type TeamChanges,
@@ -33,7 +34,7 @@ interface Manner {
 }
 
 export function addOptions<Changes>(command: Command, fields: SaidOf<Changes>, { canBeNone }: Manner): Command {
-  for (const name of namesOf(fields)) {
+  for (const name of keysOf(fields)) {
     const { option, none, kind, choices = {}, byDefault } = fields[name]
     const typed = new Option(option.flag, none !== undefined && canBeNone ? `${option.help}; or none` : option.help)
     if (kind === 'choice') typed.choices(Object.keys(choices)).default(byDefault)
@@ -56,7 +57,7 @@ export function toTypedChanges<Changes extends object>(
   nowMs: number,
 ): Partial<Changes> {
   const changes: Partial<Changes> = {}
-  for (const name of namesOf(fields)) {
+  for (const name of keysOf(fields)) {
     const { option, none } = fields[name]
     const typed = new Option(option.flag)
     const texts = [said[typed.attributeName()] ?? []].flat().map(String)
@@ -80,7 +81,7 @@ export const toTeamChanges = (said: Flags, manner: Manner, nowMs: number): TeamC
 export type Fact = readonly [what: string, text: string]
 
 function toFacts<Changes extends object>(fields: FieldsOf<Changes>, values: Changes): Fact[] {
-  return namesOf(fields).map((name): Fact => [fields[name].label, toText(fields[name], values[name])])
+  return keysOf(fields).map((name): Fact => [fields[name].label, toText(fields[name], values[name])])
 }
 
 function toText<Value>({ noneText, toText }: Field<NonNullable<Value>>, value: Value): string {

@@ -1,5 +1,6 @@
 /** What is counted of a call, and by what else it is charged; of a request, what its calls come to. Pure. */
 
+import { keysOf } from './json.ts'
 import type { Usage } from './usage.ts'
 
 /** What a report counts of a call beside its cost. */
@@ -47,7 +48,7 @@ export const NO_COUNTS: Readonly<Counts> = {
   costNanoUsd: 0,
 }
 
-export const COUNTS = Object.keys(NO_COUNTS) as (keyof Counts)[]
+export const COUNTS = keysOf(NO_COUNTS)
 
 type UsageCounts = Omit<Counts, 'costNanoUsd'>
 

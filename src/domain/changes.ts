@@ -2,6 +2,7 @@
  * Changes of the configuration: what each is called in the audit log, what it changed, and which state it was made from. A revision tells
  * the states of one thing apart: an edit may name the one that it was made from, and is refused once another one holds. Pure.
  */
+import { keysOf } from './json.ts'
 import { ServiceError } from './service-error.ts'
 
 /** All of them: a group, a dot, and what is done to one of it; with the words before what it was done to. */
@@ -42,7 +43,7 @@ export const AUDIT_WORDS = {
   'tokens.revoke': 'revoked the token',
 } as const
 export type AuditAction = keyof typeof AUDIT_WORDS
-export const AUDIT_ACTIONS = Object.keys(AUDIT_WORDS) as AuditAction[]
+export const AUDIT_ACTIONS = keysOf(AUDIT_WORDS)
 
 /** By the names of columns, and nothing secret among them. */
 export type Fields = Readonly<Record<string, unknown>>

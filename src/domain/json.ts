@@ -65,6 +65,9 @@ const read = (text: string, reviver: Reviver | undefined): unknown =>
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
+/** Its keys, typed: for a table that has these and no others. */
+export const keysOf = <T extends object>(table: T) => Object.keys(table) as (keyof T & string)[]
+
 export const asObject = (value: unknown): JsonObject | null => (isObject(value) ? value : null)
 
 export const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])

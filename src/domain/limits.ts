@@ -2,6 +2,7 @@
  * What a key, a team or an upstream is held to: rates and slots, and what may be spent. A further limit is an entry of `LIMITS`, by the
  * name of its column: forms, bodies, options and documents have it then, and what has to act on it does not compile before it does.
  */
+import { keysOf } from './json.ts'
 
 export const LIMITS = {
   rpm: {
@@ -31,7 +32,7 @@ export type LimitName = keyof typeof LIMITS
 /** What a key may do, or what an upstream is asked at most; null = no limit. Concurrency counts what is in flight. */
 export type Limits = { [Name in LimitName]: number | null }
 
-export const LIMIT_NAMES = Object.keys(LIMITS) as LimitName[]
+export const LIMIT_NAMES = keysOf(LIMITS)
 
 export const isLimit = (name: string): name is LimitName => name in LIMITS
 

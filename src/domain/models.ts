@@ -1,4 +1,5 @@
 /** What is said of models: where it is from, what a model reads, makes and can, how it thinks, and the public Model object. */
+import { keysOf } from './json.ts'
 import type { ServerState } from './model-server.ts'
 import type { PricingItem } from './usage.ts'
 
@@ -10,7 +11,7 @@ export const ORIGIN_WORDS = {
   admin: 'set by hand',
 } as const
 export type Origin = keyof typeof ORIGIN_WORDS
-export const ORIGINS = Object.keys(ORIGIN_WORDS) as Origin[]
+export const ORIGINS = keysOf(ORIGIN_WORDS)
 
 /** How a model is asked to think: by an effort, by a number of tokens, or not at all. */
 export const THINKING = ['adaptive', 'budget', 'none'] as const
@@ -34,8 +35,8 @@ const INPUT_WORDS = { text: 'text', image: 'images', file: 'files', audio: 'audi
 /** What a model reads or makes. One of embeddings is asked by `/v1/embeddings`, any other by the other endpoints. */
 export const MODALITY_WORDS = { ...INPUT_WORDS, embeddings: 'embeddings' } as const
 export type Modality = keyof typeof MODALITY_WORDS
-export const INPUT_MODALITIES = Object.keys(INPUT_WORDS) as (keyof typeof INPUT_WORDS)[]
-export const MODALITIES = Object.keys(MODALITY_WORDS) as Modality[]
+export const INPUT_MODALITIES = keysOf(INPUT_WORDS)
+export const MODALITIES = keysOf(MODALITY_WORDS)
 
 export const FEATURE_WORDS = {
   tools: 'tools',
@@ -46,7 +47,7 @@ export const FEATURE_WORDS = {
   reasoning: 'reasoning',
 } as const
 export type Feature = keyof typeof FEATURE_WORDS
-export const FEATURES = Object.keys(FEATURE_WORDS) as Feature[]
+export const FEATURES = keysOf(FEATURE_WORDS)
 
 export interface ModelField {
   kind: 'tokens' | 'features' | 'flag'
@@ -82,7 +83,7 @@ export const MODEL_FIELDS: Readonly<Record<ModelFieldName, ModelField>> = {
 
 /** Says something of each. */
 export const eachModelField = <Said>(say: (name: ModelFieldName, field: ModelField) => Said): Said[] =>
-  (Object.keys(MODEL_FIELDS) as ModelFieldName[]).map((name) => say(name, MODEL_FIELDS[name]))
+  keysOf(MODEL_FIELDS).map((name) => say(name, MODEL_FIELDS[name]))
 
 /** What `GET /v1/models` lists. All fields always present, but for `alias_of` and those of models that are answered by a local server. */
 export interface Model {

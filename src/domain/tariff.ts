@@ -2,6 +2,7 @@
  * Which prices of a sheet hold for a call, by its size and by how it was served; by which of them each count is charged; and the most that any
  * such call is charged by. `price.ts` adds up. Pure.
  */
+import { keysOf } from './json.ts'
 import type { PricingItem, Usage } from './usage.ts'
 
 /** Prices are held as integers of 10^-18 USD: a decimal string may have this many places. */
@@ -26,7 +27,7 @@ const CHARGED_BY = {
 } as const satisfies Record<Exclude<keyof Usage, 'toolPrompt'> | 'request', readonly (keyof PricingItem)[]>
 
 export type Kind = keyof typeof CHARGED_BY
-export const KINDS = Object.keys(CHARGED_BY) as Kind[]
+export const KINDS = keysOf(CHARGED_BY)
 /** Those of which as many are charged as were counted: of the rest, a part is charged as another kind. */
 export const COUNTED_KINDS = KINDS.filter((kind) => kind !== 'prompt' && kind !== 'completion' && kind !== 'request')
 /** That of `computeMs` is of a ms: a thousandth of `second`. */
@@ -59,7 +60,7 @@ const NEEDED = {
 
 /** What an item lacks of what a call has used, by the names of those prices. */
 export function lacking(item: PricingItem, usage: Usage): (keyof PricingItem)[] {
-  return (Object.keys(NEEDED) as (keyof typeof NEEDED)[]).flatMap((count) =>
+  return keysOf(NEEDED).flatMap((count) =>
     usage[count] > 0 && NEEDED[count].every((name) => item[name] === undefined) ? NEEDED[count][0] : [],
   )
 }

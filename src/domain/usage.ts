@@ -2,6 +2,7 @@
  * Tokens of one call, in the one shape that price, ledger and receipt share. Dialects fill it from whatever an
  * upstream reports. What was read from a cache and what was written to one may overlap: only where both together are more than `prompt`.
  */
+import { keysOf } from './json.ts'
 export interface Usage {
   /** All tokens read, cached and cache-writing ones included. */
   prompt: number
@@ -69,7 +70,7 @@ export function addUsage(sum: Usage, more: Usage): void {
   for (const field of FIELDS) sum[field] += more[field]
 }
 
-const FIELDS = Object.keys(NO_USAGE) as (keyof Usage)[]
+const FIELDS = keysOf(NO_USAGE)
 
 /** Every price, in the order in which it is told: what it is for, and whether it is of a token each. Null: pages do not tell it. */
 export const PRICES = {
@@ -92,7 +93,7 @@ export const PRICES = {
 } as const
 type PriceName = keyof typeof PRICES
 
-export const PRICE_NAMES = Object.keys(PRICES) as PriceName[]
+export const PRICE_NAMES = keysOf(PRICES)
 
 /** Says something of each price. */
 export const mapPrices = <Value>(of: (name: PriceName) => Value) =>

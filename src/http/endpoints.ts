@@ -4,6 +4,7 @@
  */
 import { Elysia } from 'elysia'
 import { GatewayError, internalError } from '../domain/error.ts'
+import { keysOf } from '../domain/json.ts'
 import type { Key } from '../domain/snapshot.ts'
 import { COUNT_PATHS, ENDPOINT_PATHS, type Endpoint } from '../domain/task.ts'
 import { chat, openAiErrors } from '../formats/chat/chat.ts'
@@ -24,7 +25,7 @@ export const IDLE_SECONDS = 255
 
 const FORMATS: Readonly<Record<Endpoint, Format>> = { chat, messages, responses, completions, embeddings }
 
-const ENDPOINTS = Object.keys(FORMATS) as Endpoint[]
+const ENDPOINTS = keysOf(FORMATS)
 
 /** Their formats tell the errors of the endpoints below which they are. */
 const COUNTING: Readonly<Record<keyof typeof COUNT_PATHS, CountingFormat>> = {
@@ -49,7 +50,7 @@ export function errorFormatOf(request: Request): ErrorFormat {
  */
 export const endpointControllers = (deps: HandleDeps, app: Listener, ipOf: IpOf) => [
   ...ENDPOINTS.map((endpoint) => endpointController(deps, app, ipOf, endpoint)),
-  ...(Object.keys(COUNTING) as (keyof typeof COUNTING)[]).map((name) =>
+  ...keysOf(COUNTING).map((name) =>
     controller(app, ipOf, COUNT_PATHS[name], null, (incoming) => countTokens(deps, COUNTING[name], incoming)),
   ),
 ]

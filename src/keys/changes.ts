@@ -2,7 +2,9 @@
  * What becomes of a key or a team by what is said of it, what is refused, and how the audit log and JSON name it; and ceilings: what an
  * administrator, a token or a command has set on a member's key, the member may lower and not lift. Pure.
  */
+
 import { type Fields, toDefined } from '../domain/changes.ts'
+import { keysOf } from '../domain/json.ts'
 import { type Budget, type Limits, mapLimits, NO_LIMITS } from '../domain/limits.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Access } from '../domain/snapshot.ts'
@@ -13,7 +15,6 @@ import {
   type FieldsOf,
   KEY_FIELDS,
   type KeyChanges,
-  namesOf,
   type SharedChanges,
   TEAM_FIELDS,
   type TeamChanges,
@@ -80,7 +81,7 @@ const merge = (before: Shared['metadata'], said: Record<string, string | null>) 
 }
 
 function requireValid<Changes extends object>(fields: FieldsOf<Changes>, changes: Changes): void {
-  for (const name of namesOf(fields)) {
+  for (const name of keysOf(fields)) {
     const value = changes[name]
     if (value === undefined || value === null) continue
     const problem = fields[name].problemOf?.(value)
@@ -137,7 +138,7 @@ function toBudget(nanoUsd: number | null | undefined, period: Budget['period'] |
 }
 
 /** What of a key can have a ceiling. */
-const BOUNDS = namesOf(KEY_FIELDS).filter((name) => KEY_FIELDS[name].isWithin)
+const BOUNDS = keysOf(KEY_FIELDS).filter((name) => KEY_FIELDS[name].isWithin)
 
 type Bounds = { [Name in keyof KeyChanges]?: NonNullable<KeyChanges[Name]> }
 

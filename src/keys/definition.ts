@@ -442,6 +442,3 @@ export type Body<Changes> = {
   budget_nano_usd?: number | null
   budget_period?: Period | null
 }
-
-/** The fields that there are. */
-export const namesOf = <Changes>(fields: SaidOf<Changes>) => Object.keys(fields) as (keyof Changes & string)[]

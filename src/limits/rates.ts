@@ -2,6 +2,7 @@
  * Rates and concurrency of a key, a team or an upstream: a rate limiter each, which checks first and counts then, so that the
  * caller can check several before anything is counted. Times are ms of a clock that never steps. Pure.
  */
+import { keysOf } from '../domain/json.ts'
 import type { Limits } from '../domain/limits.ts'
 
 export const WINDOW_MS = 60_000
@@ -136,7 +137,7 @@ const RULES: Readonly<Record<keyof Limits, LimitRule>> = {
     check: (limit, { window }, tokens, nowMs) => checkRate('tpm', 'tokens', window, limit, tokens, nowMs),
   },
 }
-const NAMES = Object.keys(RULES) as (keyof Limits)[]
+const NAMES = keysOf(RULES)
 const AT = {
   entry: NAMES.filter((name) => RULES[name].at === 'entry'),
   admission: NAMES.filter((name) => RULES[name].at === 'admission'),

@@ -4,6 +4,7 @@
  */
 
 import type { TokenCounts } from '../domain/call-counts.ts'
+import { keysOf } from '../domain/json.ts'
 import type {
   Dimension,
   FAILURE_FILTERS,
@@ -180,7 +181,7 @@ export interface RequestFilter extends Partial<Record<FilterOfItsName, string>> 
 export const EXACT = {
   ...{ keyId: 'key_id', teamId: 'team_id', upstream: 'upstream', user: 'user', errorCode: 'error_code' },
 } as const satisfies Record<Exclude<keyof RequestFilter, 'ownKeys' | 'model' | 'statuses'>, string>
-export const EXACT_FILTERS = Object.keys(EXACT) as (keyof typeof EXACT)[]
+export const EXACT_FILTERS = keysOf(EXACT)
 
 /** Whether a request is wanted: what a store's own search says, for one that is at hand. */
 export function isWanted(row: StoredRequest, filter: RequestFilter): boolean {

@@ -1,8 +1,10 @@
 /** What is told of a key and of a team alike: what it has spent, and what can be set on it. */
+
 import type { ComponentChildren } from 'preact'
 import type { KeyDocument } from '../../documents/key.ts'
+import { keysOf } from '../../domain/json.ts'
 import { isLimit, LIMIT_NAMES, type Limits } from '../../domain/limits.ts'
-import { columnOf, type FieldsOf, type Kind, namesOf } from '../../keys/definition.ts'
+import { columnOf, type FieldsOf, type Kind } from '../../keys/definition.ts'
 import { Bar, Count, Fact, Money, None, When } from '../ui/figure.tsx'
 import { Headline } from '../ui/resource.tsx'
 import { BUDGET_KINDS, type Budgeted, toBudgetText, toLimitsText } from './words.ts'
@@ -76,7 +78,7 @@ export function SettableFacts<Changes>({ fields, of }: { fields: FieldsOf<Change
   const values = new Map<string, unknown>(Object.entries(of))
   return (
     <>
-      {namesOf(fields).map((name) => {
+      {keysOf(fields).map((name) => {
         // Its name stands above them.
         if (name === 'name') return null
         if (isLimit(name))

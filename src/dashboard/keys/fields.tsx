@@ -1,8 +1,10 @@
 /** What one says of keys and of teams, by the definition of their fields; some of it of upstreams and tokens, too. */
+
 import type { ComponentChildren } from 'preact'
 import { useId, useState } from 'preact/hooks'
+import { keysOf } from '../../domain/json.ts'
 import { isLimit, LIMITS, mapLimits } from '../../domain/limits.ts'
-import { columnOf, type FieldsOf, type Kind, namesOf } from '../../keys/definition.ts'
+import { columnOf, type FieldsOf, type Kind } from '../../keys/definition.ts'
 import { toPrices } from '../figures/figures.ts'
 import { useTeams } from '../teams/data.ts'
 import { type FormState, SelectField, TextField } from '../ui/form.tsx'
@@ -78,7 +80,7 @@ interface FieldsProps<Changes> {
 }
 
 export function SettableFields<Changes>({ form, of: fields, empty, most = {}, kept }: FieldsProps<Changes>) {
-  const inputs = namesOf(fields).map((name) => {
+  const inputs = keysOf(fields).map((name) => {
     const { kind, title, hint } = fields[name]
     const column = columnOf(name)
     const Input = INPUTS[kind]

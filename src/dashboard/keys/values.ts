@@ -2,7 +2,9 @@
  * Between what is typed of keys and teams and what the API takes, field by field of their definition. What is typed is called as the API's
  * columns are. Pure.
  */
+
 import type { KeyDocument, TeamDocument } from '../../documents/key.ts'
+import { keysOf } from '../../domain/json.ts'
 import { PERIODS } from '../../domain/limits.ts'
 import { DAY_MS } from '../../domain/time.ts'
 import { toUsd } from '../../domain/usage.ts'
@@ -13,7 +15,6 @@ import {
   KEY_FIELDS,
   type KeyChanges,
   type Kind,
-  namesOf,
   TEAM_FIELDS,
   type TeamChanges,
 } from '../../keys/definition.ts'
@@ -155,7 +156,7 @@ export function toChangedFields<Body extends object>(body: Body, before: Body): 
 
 /** What is typed of the fields of a definition, and back. */
 function toForm<Changes extends object, Document extends Columns>(fields: FieldsOf<Changes>) {
-  const typings = namesOf(fields).map((name) => {
+  const typings = keysOf(fields).map((name) => {
     const { kind, byDefault, isForEditors = false } = fields[name]
     return { column: columnOf(name), kind, byDefault, isForEditors, ...KINDS[kind] }
   })

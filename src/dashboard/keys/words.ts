@@ -1,8 +1,10 @@
 /** Keys in words, which of them a list shows, and what each took of late. Pure. */
+
 import type { KeyDocument } from '../../documents/key.ts'
+import { keysOf } from '../../domain/json.ts'
 import { eachLimit, isLimit, LIMITS, type Limits } from '../../domain/limits.ts'
 import { DAY_MS } from '../../domain/time.ts'
-import { columnOf, KEY_FIELDS, type Kind, LISTED, namesOf } from '../../keys/definition.ts'
+import { columnOf, KEY_FIELDS, type Kind, LISTED } from '../../keys/definition.ts'
 import { hasWords, toCount, toMoney } from '../figures/figures.ts'
 
 export type Budgeted = Pick<
@@ -72,7 +74,7 @@ export function toCeilingTexts(ceilings: KeyDocument['ceilings']): Record<string
     Object.entries({ ...others, ...(nanoUsd && { budget: { nanoUsd, period } }) }),
   )
   return Object.fromEntries(
-    namesOf(KEY_FIELDS).flatMap((name) => {
+    keysOf(KEY_FIELDS).flatMap((name) => {
       const value = values.get(columnOf(name))
       if (value === undefined) return []
       const { kind, toText } = KEY_FIELDS[name]

@@ -1,5 +1,6 @@
 /** The figures that answer first, and how each compares with the period before; lists of what costs most; what stands beside the charts. */
 import type { ComponentChildren } from 'preact'
+import { keysOf } from '../../domain/json.ts'
 import { TOPS, WANTED_TOPS } from '../../domain/report-filters.ts'
 import { DAY_MS } from '../../domain/time.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
@@ -114,7 +115,7 @@ export function Tops({ of }: { of: Overview }) {
             // Where nobody has a team, their list says nothing.
             .filter(({ shares }) => shares.some(({ id }) => id !== null))
             .map((top) => <Top key={top.by} {...top} of={of} />)}
-      {(Object.keys(WANTED_TOPS) as WantedList[]).map((by) =>
+      {keysOf(WANTED_TOPS).map((by) =>
         query.value.has(`${by}s`) ? <WantedTop key={by} by={by} of={of} /> : <UnwantedTop key={by} by={by} />,
       )}
     </div>

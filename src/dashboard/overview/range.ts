@@ -2,6 +2,7 @@
  * The span of time that the overview shows, in columns: hours, or whole days. What the address says of it, and what is said of it. Days
  * are those of budgets: UTC. Pure.
  */
+import { keysOf } from '../../domain/json.ts'
 import { DAY_MS, dayOf, HOUR_MS } from '../../domain/time.ts'
 import { toDay, toMoment } from '../figures/figures.ts'
 
@@ -13,7 +14,7 @@ const NAMED = {
 
 type Named = keyof typeof NAMED
 
-export const RANGES = (Object.keys(NAMED) as Named[]).map((name) => [name, NAMED[name].title] as const)
+export const RANGES = keysOf(NAMED).map((name) => [name, NAMED[name].title] as const)
 
 /** One that the address names, or one from then until then. */
 export type Wanted = { name: Named } | { name: 'custom'; sinceMs: number; untilMs: number }

@@ -1,5 +1,6 @@
 /** Fields in which one chooses what a report or a list is narrowed to, and links that take it along. */
 import type { ComponentChildren } from 'preact'
+import { keysOf } from '../../domain/json.ts'
 import { REPORT_PARAMETERS } from '../../domain/report-filters.ts'
 import { toHref } from '../address/address.ts'
 import { withQuery } from '../address/match.ts'
@@ -28,7 +29,7 @@ export function Narrow<Name extends ReportFilter>({ of, offered, all, children, 
     const choices = withChosen([['', `All ${toTitle(name).toLowerCase()}`], ...options], of[name])
     return <Choice key={name} {...{ name, label, ...rest }} value={of[name]} options={choices} />
   }
-  const others = (Object.keys(of) as Name[]).filter((name) => !offered.some(([one]) => one === name) && of[name] !== '')
+  const others = keysOf(of).filter((name) => !offered.some(([one]) => one === name) && of[name] !== '')
   return (
     <search class="filters">
       {offered.map(([name, options]) => toChoice(name, options))}

@@ -1,6 +1,7 @@
 /** Requests and their calls in words. Pure. */
 
 import type { ChargeDocument } from '../../documents/request.ts'
+import { keysOf } from '../../domain/json.ts'
 import { REQUEST_FILTERS, REQUEST_STATUSES, type RequestStatus } from '../../domain/report-filters.ts'
 import { toDoubt } from '../../domain/usage.ts'
 import { toExactCount, toPerMillion } from '../figures/figures.ts'
@@ -50,9 +51,7 @@ const DETAILS: Readonly<
 
 export function toTokensText(request: ChargeDocument): string {
   const { prompt_tokens: prompt, completion_tokens: completion, web_searches: searches, compute_ms: ms } = request
-  const counted = (Object.keys(DETAILS) as (keyof typeof DETAILS)[]).map(
-    (name) => [request[name], DETAILS[name]] as const,
-  )
+  const counted = keysOf(DETAILS).map((name) => [request[name], DETAILS[name]] as const)
   const details = [...counted, [searches, 'searches of the web'] as const, [ms, 'ms of compute'] as const]
     .filter(([count]) => count > 0)
     .map(([count, text]) => `${toExactCount(count)} ${text}`)

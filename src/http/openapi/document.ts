@@ -1,5 +1,6 @@
 /** The description of the public API (OpenAPI 3.1). It is the same on every server: nothing that is configured is in it. */
 import { PublicModel } from '../../documents/model.ts'
+import { keysOf } from '../../domain/json.ts'
 import { RequestSchema } from '../../domain/request.ts'
 import { COUNT_PATHS, ENDPOINT_PATHS } from '../../domain/task.ts'
 import { EmbeddingSchema } from '../../formats/embeddings/schema.ts'
@@ -11,7 +12,7 @@ const ok = (description: string, schema: object) => ({ 200: { description, conte
 const toPaths = <Name extends string>(
   paths: Readonly<Record<Name, string>>,
   operations: Readonly<Record<Name, object>>,
-) => Object.fromEntries((Object.keys(paths) as Name[]).map((name) => [paths[name], { post: operations[name] }]))
+) => Object.fromEntries(keysOf(paths).map((name) => [paths[name], { post: operations[name] }]))
 
 const DOCUMENT = {
   openapi: '3.1.1',

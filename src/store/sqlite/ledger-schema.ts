@@ -6,6 +6,7 @@
 import { getTableColumns, sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { LATEST_MS, toFirstId } from '../../domain/id.ts'
+import { keysOf } from '../../domain/json.ts'
 import type { Endpoint, Lane } from '../../domain/task.ts'
 import type { CallReason, ClosedCall, ClosedRow, OpenCall, OpenRow, StoredCall, StoredRequest } from '../ledger-rows.ts'
 import { count } from './schema.ts'
@@ -215,22 +216,20 @@ export const instances = sqliteTable('instances', {
 
 type Value = string | number | null
 
-const fieldsOf = <T extends object>(group: T) => Object.keys(group) as (keyof T & string)[]
-
-const outcome = fieldsOf(outcomeColumns())
+const outcome = keysOf(outcomeColumns())
 /** What the end of a request has beside that of a call. */
 const ofRequests = ['attempts'] as const
 const isOutcome: ReadonlySet<string> = new Set([...outcome, ...ofRequests])
 
 /** What stands in the row of a request when it is opened, and once it is closed. */
-export const OPEN = fieldsOf(getTableColumns(requests)).filter((field): field is keyof OpenRow => !isOutcome.has(field))
+export const OPEN = keysOf(getTableColumns(requests)).filter((field): field is keyof OpenRow => !isOutcome.has(field))
 export const CLOSED: readonly (keyof ClosedRow)[] = [...OPEN, ...outcome, ...ofRequests]
 /** What a call holds, which only grows. */
-export const RESERVED = fieldsOf(reservedColumns())
+export const RESERVED = keysOf(reservedColumns())
 /** What an outcome changes: a fallback may have moved the request to another target than the one it was opened for. */
-export const SETTLED = [...fieldsOf(targetColumns()), ...RESERVED, ...outcome, ...ofRequests] as const
+export const SETTLED = [...keysOf(targetColumns()), ...RESERVED, ...outcome, ...ofRequests] as const
 
-export const OPEN_CALL = fieldsOf(getTableColumns(calls)).filter(
+export const OPEN_CALL = keysOf(getTableColumns(calls)).filter(
   (field): field is keyof OpenCall => !isOutcome.has(field),
 )
 export const CLOSED_CALL: readonly (keyof ClosedCall)[] = [...OPEN_CALL, ...outcome]
@@ -238,7 +237,7 @@ export const CLOSED_CALL: readonly (keyof ClosedCall)[] = [...OPEN_CALL, ...outc
 export const ENDED_CALL: readonly (keyof ClosedCall)[] = outcome
 
 /** What the rollup sums, and what a request has in common with its calls. */
-export const SUMMED_COUNTS = fieldsOf(tokenColumns())
+export const SUMMED_COUNTS = keysOf(tokenColumns())
 export const SUMMED = [...SUMMED_COUNTS, 'costNanoUsd'] as const
 
 const names: Record<string, { name: string; default: unknown }> = {
