@@ -65,7 +65,7 @@ try {
 
   const keys = await run('keys', 'list', '--json')
   check('keys list shows one key', keys.code === 0 && JSON.parse(keys.stdout).keys.length === 1, keys)
-  const audit = await run('audit')
+  const audit = await run('ledger', 'verify')
   check(
     'audit finds ledger and rollup in agreement on 2 requests',
     audit.code === 0 && /\b2 settled/.test(audit.stdout),
@@ -75,7 +75,7 @@ try {
   server.kill('SIGTERM')
   const code = await server.exited
   check('SIGTERM ends the server with 0', code === 0, { code, log: await log })
-  const after = await run('audit')
+  const after = await run('ledger', 'verify')
   check('audit agrees after the stop', after.code === 0, after)
 } catch (error) {
   console.error(`not ok  ${error instanceof Error ? error.message : error}`)

@@ -25,8 +25,8 @@ import { DAY_MS, DISCONNECT_GRACE_MS, TIMER_MS } from './domain/time.ts'
 import type { LogLevel } from './log.ts'
 
 const MIB = 1024 ** 2
-const MOST_DAYS = 36_500
-const LEAST_AUDIT_DAYS = 30
+const MAX_DAYS = 36_500
+const MIN_AUDIT_DAYS = 30
 const MAX_IN_FLIGHT = 8_192
 
 /** The parts of the settings page, in its order. */
@@ -35,6 +35,8 @@ export const SETTING_GROUPS = ['Records and backups', 'Requests', 'Addresses', '
 export interface SettingDefinition<Value> {
   /** Of its flag, without the dashes, and of its row. */
   name: string
+  /** Its name in 0.1.0: the old flag and variable still work, and say the new name. */
+  was?: string
   group: (typeof SETTING_GROUPS)[number]
   /** A noun phrase or an imperative, without a full stop. */
   description: string
@@ -96,25 +98,28 @@ export const SETTINGS = {
     expected: 'process or power',
   }),
   /** Beyond it nothing new is taken. A few segments have room in the least. */
-  maxJournalBytes: setting('journal', 'Records and backups', '<size>', '1G', {
+  maxJournalBytes: setting('max-journal-size', 'Records and backups', '<size>', '1G', {
+    was: 'journal',
     description: 'Maximum journal size on disk, 32M or more',
     read: size(32 * MIB),
     expected: 'a size with its unit, such as 512M or 1G, from 32M on',
   }),
   /** ms; Infinity = forever. */
-  keepMs: setting('keep', 'Records and backups', '<time>', '90d', {
+  keepMs: setting('retention', 'Records and backups', '<time>', '90d', {
+    was: 'keep',
     description: 'How long to keep individual requests, or forever; totals are always kept',
-    read: orForever(time(DAY_MS, MOST_DAYS * DAY_MS)),
+    read: orForever(time(DAY_MS, MAX_DAYS * DAY_MS)),
     expected: 'a time of a day or more with its unit, such as 90d or 12w, or forever',
   }),
   /** ms; Infinity = forever. Nobody erases what they did last month. */
   auditMs: setting('audit-retention', 'Records and backups', '<time>', '400d', {
-    description: `How long to keep entries of the audit log, ${LEAST_AUDIT_DAYS}d or more, or forever`,
-    read: orForever(time(LEAST_AUDIT_DAYS * DAY_MS, MOST_DAYS * DAY_MS)),
-    expected: `a time of ${LEAST_AUDIT_DAYS} days or more with its unit, such as 400d, or forever`,
+    description: `How long to keep entries of the audit log, ${MIN_AUDIT_DAYS}d or more, or forever`,
+    read: orForever(time(MIN_AUDIT_DAYS * DAY_MS, MAX_DAYS * DAY_MS)),
+    expected: `a time of ${MIN_AUDIT_DAYS} days or more with its unit, such as 400d, or forever`,
   }),
   /** ms; 0 = none. */
-  backupMs: setting('backup', 'Records and backups', '<time>', 'off', {
+  backupMs: setting('backup-every', 'Records and backups', '<time>', 'off', {
+    was: 'backup',
     description: 'Back up to backups/ of the data folder at this interval, such as 24h',
     read: orOff(time(60_000, 366 * DAY_MS)),
     expected: 'a time with its unit, such as 24h, from 1m on, or off',
@@ -124,7 +129,8 @@ export const SETTINGS = {
     read: number(1, 1_000),
     expected: 'a whole number from 1 to 1000',
   }),
-  diskBytes: setting<number | null>('disk', 'Records and backups', '<size>', null, {
+  diskBytes: setting<number | null>('disk-budget', 'Records and backups', '<size>', null, {
+    was: 'disk',
     description: 'Disk budget for the data folder; warns at 90%',
     defaultText: 'whole disk',
     none: null,
@@ -154,24 +160,28 @@ export const SETTINGS = {
     expected: 'a size with its unit, such as 512M or 2G, from 64M on',
   }),
   /** From 0 to 1. */
-  share: setting('share', 'Requests', '<percent>', '25%', {
+  share: setting('max-key-share', 'Requests', '<percent>', '25%', {
+    was: 'share',
     description: 'Maximum share of requests and memory per key while other keys are active, or off',
     read: percent,
     expected: 'a share from 1% to 100%, or off',
   }),
   /** ms. */
-  uploadMs: setting('upload', 'Requests', '<time>', '60s', {
+  uploadMs: setting('body-timeout', 'Requests', '<time>', '60s', {
+    was: 'upload',
     description: 'Time limit for receiving a request body',
     read: time(1_000, 3_600_000),
     expected: 'a time with its unit, from 1s to 1h',
   }),
-  maxEventBytes: setting('max-event', 'Requests', '<size>', '4M', {
+  maxEventBytes: setting('max-event-size', 'Requests', '<size>', '4M', {
+    was: 'max-event',
     description: 'Maximum size of one event of an upstream stream; a larger one ends the stream',
     read: size(MIB),
     expected: 'a size with its unit, such as 4M, from 1M on',
   }),
   /** ms. */
-  slowReaderMs: setting('slow-reader', 'Requests', '<time>', '60s', {
+  slowReaderMs: setting('send-timeout', 'Requests', '<time>', '60s', {
+    was: 'slow-reader',
     description: 'Disconnect clients that stop reading for this long',
     read: time(1_000, 3_600_000),
     expected: 'a time with its unit, from 1s to 1h',
@@ -261,7 +271,8 @@ export const SETTINGS = {
     expected: 'info, warn or error',
   }),
   /** How long a call is read on for its usage once its client has left, ms; 0 = not at all. Upstreams may have their own. */
-  disconnectGraceMs: setting('leave', 'Requests', '<time>', '10s', {
+  disconnectGraceMs: setting('disconnect-grace', 'Requests', '<time>', '10s', {
+    was: 'leave',
     description: 'How long to keep reading usage after a client disconnects, or off',
     read: orOff(time(DISCONNECT_GRACE_MS.min, DISCONNECT_GRACE_MS.max)),
     expected: 'a time with its unit, such as 10s, at most 5m, or off',
@@ -338,12 +349,12 @@ function toValue(setting: SettingDefinition<unknown>, sources: ConfigSources): u
 }
 
 function findText(
-  { name, withoutRow }: SettingDefinition<unknown>,
+  { name, was, withoutRow }: SettingDefinition<unknown>,
   { flags, environment, settings }: ConfigSources,
 ): { text: string; place: SettingPlace } | null {
   const places: [text: string | undefined, place: SettingPlace][] = [
     [flags[name], 'flag'],
-    [environment[toVariableName(name)] || undefined, 'environment'],
+    [environment[toVariableName(name)] || (was && environment[toVariableName(was)]) || undefined, 'environment'],
     [withoutRow ? undefined : settings[name], 'setting'],
   ]
   for (const [text, place] of places) if (text !== undefined) return { text, place }

@@ -22,24 +22,24 @@ export type LogEvent =
   | 'upstream_not_ready'
   | 'upstream_down'
   | 'upstream_up'
-  | 'upstream_penalised'
+  | 'upstream_deprioritized'
   | 'upstream_cleared'
-  | 'credential_left_out'
-  | 'credential_back'
+  | 'credential_suspended'
+  | 'credential_restored'
   | 'breaker_opened'
   | 'breaker_closed'
   | 'budget_threshold'
   // Model servers that run here
   | 'process_started'
   | 'process_ready'
-  | 'facts_differ'
+  | 'model_facts_mismatch'
   | 'process_stopped'
   | 'process_failed'
-  | 'process_sick'
+  | 'process_unhealthy'
   | 'process_too_large'
-  | 'process_memory_unkept'
+  | 'process_memory_not_saved'
   | 'process_ignored'
-  | 'process_left'
+  | 'process_orphaned'
   // The ledger
   | 'database_updating'
   | 'ledger_recovered'
@@ -48,27 +48,27 @@ export type LogEvent =
   | 'ledger_row_rejected'
   | 'journal_failed'
   | 'journal_full'
-  | 'journal_kept'
+  | 'journal_retained'
   | 'ledger_pruned'
   | 'retention_failed'
   | 'disk_filling'
-  | 'disk_has_room'
+  | 'disk_recovered'
   | 'disk_unknown'
   | 'checkpoint_failed'
   | 'counting_failed'
   // The server and its configuration
   | 'server_started'
   | 'server_stopping'
-  | 'clock_wrong'
-  | 'data_lost'
-  | 'data_found'
-  | 'backup_made'
+  | 'clock_skew'
+  | 'data_missing'
+  | 'data_recovered'
+  | 'backup_created'
   | 'backup_failed'
-  | 'restore_settled'
+  | 'restore_recovered'
   | 'control_unavailable'
-  | 'files_short'
-  | 'server_full'
-  | 'server_has_room'
+  | 'file_descriptors_low'
+  | 'server_overloaded'
+  | 'server_recovered'
   | 'config_applied'
   | 'config_rejected'
   | 'restart_needed'
@@ -77,7 +77,7 @@ export type LogEvent =
   | 'catalog_overridden'
   | 'upstream_discovered'
   | 'first_key_failed'
-  | 'provider_failed'
+  | 'oidc_failed'
   | 'sign_in_failed'
   | 'proxy_not_trusted'
   // A bug: its line has a trace
@@ -123,9 +123,9 @@ const MAX_GATHERED_BYTES = 4 * 1024 * 1024
 const CHUNK_BYTES = 64 * 1024
 /** Fields whose text clients may choose, and the most characters of it that a line has. */
 const FROM_CLIENTS = ['path', 'method', 'param', 'model', 'endpoint', 'user_agent'] as const
-const MOST_CHARS = 200
+const MAX_CHARS = 200
 /** Lines per interval for refusals of the same key, status and code, or of the same account. Further ones are only counted. */
-const MOST_REFUSALS = 20
+const MAX_REFUSALS = 20
 const REFUSALS_MS = 60_000
 /**
  * Our keys, the shapes in which providers' keys come (Google's begin with `AIza`, `AQ.` or `ya29.`, Amazon's with `AKIA`),
@@ -148,8 +148,8 @@ function cutClientText(fields: LogFields): LogFields {
   let short = fields
   for (const name of FROM_CLIENTS) {
     const text = fields[name]
-    if (typeof text !== 'string' || text.length <= MOST_CHARS) continue
-    short = { ...short, [name]: `${redact(text).slice(0, MOST_CHARS)}…` }
+    if (typeof text !== 'string' || text.length <= MAX_CHARS) continue
+    short = { ...short, [name]: `${redact(text).slice(0, MAX_CHARS)}…` }
   }
   return short
 }
@@ -246,8 +246,8 @@ export function createLog({
   /** Writes how many refusals had no line, and counts from zero. */
   const writeRefusals = () => {
     for (const { level: of, about, count } of refusals.values())
-      if (count > MOST_REFUSALS && isWritten(of))
-        line(of, 'refusals_collapsed', 'further refusals', { ...about, count: count - MOST_REFUSALS })
+      if (count > MAX_REFUSALS && isWritten(of))
+        line(of, 'refusals_collapsed', 'further refusals', { ...about, count: count - MAX_REFUSALS })
     refusals.clear()
   }
 
@@ -261,7 +261,7 @@ export function createLog({
     isCounting = true
     const about = of === 'info' ? { key, http, code } : { method, account, code }
     const same = refusals.getOrInsertComputed(Object.values(about).join(' '), () => ({ level: of, about, count: 0 }))
-    return ++same.count <= MOST_REFUSALS
+    return ++same.count <= MAX_REFUSALS
   }
 
   return {

@@ -65,10 +65,13 @@ test.each<[text: string, mebibytes: number | null]>([
   ['1G', 1_024],
   ['31M', null],
   ['off', null],
-])('a --journal of %p is %p MiB', (text, mebibytes) => {
-  const journal = () => toServeConfig({ flags: { journal: text }, environment: {}, settings: {} }).maxJournalBytes
+])('a --max-journal-size of %p is %p MiB', (text, mebibytes) => {
+  const journal = () =>
+    toServeConfig({ flags: { 'max-journal-size': text }, environment: {}, settings: {} }).maxJournalBytes
   if (mebibytes !== null) return expect(journal()).toBe(mebibytes * 1024 ** 2)
-  expect(journal).toThrow(`--journal is '${text}': expected a size with its unit, such as 512M or 1G, from 32M on.`)
+  expect(journal).toThrow(
+    `--max-journal-size is '${text}': expected a size with its unit, such as 512M or 1G, from 32M on.`,
+  )
 })
 
 test('the smallest --max-buffered has room for the largest body and as much again', () => {
@@ -100,10 +103,17 @@ test.each<[text: string, share: number | null]>([
   ['0%', null],
   ['101%', null],
   ['0.25', null],
-])('a --share of %p is %p', (text, share) => {
-  const read = () => toServeConfig({ flags: { share: text }, environment: {}, settings: {} }).share
+])('a --max-key-share of %p is %p', (text, share) => {
+  const read = () => toServeConfig({ flags: { 'max-key-share': text }, environment: {}, settings: {} }).share
   if (share !== null) return expect(read()).toBe(share)
-  expect(read).toThrow(`--share is '${text}': expected a share from 1% to 100%, or off.`)
+  expect(read).toThrow(`--max-key-share is '${text}': expected a share from 1% to 100%, or off.`)
+})
+
+test('a variable of an old name counts where that of the new one is not set', () => {
+  const grace = (environment: Record<string, string>) =>
+    toServeConfig({ flags: {}, environment, settings: { 'disconnect-grace': '1s' } }).disconnectGraceMs
+  expect(grace({ TOLLGATE_LEAVE: '5s' })).toBe(5_000)
+  expect(grace({ TOLLGATE_LEAVE: '5s', TOLLGATE_DISCONNECT_GRACE: '3s' })).toBe(3_000)
 })
 
 const DAY_MS = 86_400_000
@@ -127,10 +137,10 @@ test.each([
   ['0', null],
   ['90', null],
   ['never', null],
-])('a --keep of %p is %p ms', (text, ms) => {
-  const keep = () => toServeConfig({ flags: { keep: text }, environment: {}, settings: {} }).keepMs
+])('a --retention of %p is %p ms', (text, ms) => {
+  const keep = () => toServeConfig({ flags: { retention: text }, environment: {}, settings: {} }).keepMs
   if (ms !== null) return expect(keep()).toBe(ms)
-  expect(keep).toThrow(`--keep is '${text}': expected a time of a day or more`)
+  expect(keep).toThrow(`--retention is '${text}': expected a time of a day or more`)
 })
 
 test.each([
@@ -139,10 +149,10 @@ test.each([
   ['64M', 64 * 1024 ** 2],
   ['63M', null],
   ['10', null],
-])('a --disk of %p is %p bytes', (text, bytes) => {
-  const disk = () => toServeConfig({ flags: { disk: text }, environment: {}, settings: {} }).diskBytes
+])('a --disk-budget of %p is %p bytes', (text, bytes) => {
+  const disk = () => toServeConfig({ flags: { 'disk-budget': text }, environment: {}, settings: {} }).diskBytes
   if (bytes !== null) return expect(disk()).toBe(bytes)
-  expect(disk).toThrow(`--disk is '${text}': expected a size with its unit`)
+  expect(disk).toThrow(`--disk-budget is '${text}': expected a size with its unit`)
 })
 
 test('the dashboard is on unless a flag or the environment says otherwise', () => {

@@ -4,7 +4,7 @@ import { createLog, type LogFields, redact } from '../src/log.ts'
 
 const LINE = 'x'.repeat(64 * 1024)
 /** 4 MiB of such lines, and the one that goes beyond it. */
-const MOST = 65
+const MAX = 65
 
 test('what may wait for a stalled reader is bounded, also after an earlier stall', async () => {
   let gate = Promise.withResolvers<void>()
@@ -27,8 +27,8 @@ test('what may wait for a stalled reader is bounded, also after an earlier stall
     gate.resolve()
     await log.flush()
     const lines = written.split('\n').length - 1
-    expect(`${stall}: ${lines}`).toBe(`${stall}: ${Math.min(lines, MOST)}`)
-    expect(lines).toBeGreaterThan(MOST - 5)
+    expect(`${stall}: ${lines}`).toBe(`${stall}: ${Math.min(lines, MAX)}`)
+    expect(lines).toBeGreaterThan(MAX - 5)
   }
 })
 

@@ -94,7 +94,7 @@ export class Call implements CallObserver {
 }
 
 /** Also for a key with a lower concurrency: clients disconnect and come back within a moment. */
-const LEAST_OF_A_KEY = 8
+const MIN_OF_A_KEY = 8
 /** A stop does not wait for longer. */
 const DRAIN_MS = 2_000
 
@@ -122,7 +122,7 @@ export class DisconnectedCalls {
   add({ shareId, limits }: Pick<Key, 'shareId' | 'limits'>, reading: Reading): void {
     const readings = this.#readings.getOrInsertComputed(shareId, () => new Set())
     const [oldest] = readings
-    if (oldest && limits.concurrency !== null && readings.size >= Math.max(LEAST_OF_A_KEY, limits.concurrency)) {
+    if (oldest && limits.concurrency !== null && readings.size >= Math.max(MIN_OF_A_KEY, limits.concurrency)) {
       readings.delete(oldest)
       oldest.endWithin(0)
     }
@@ -147,8 +147,8 @@ const STEP_TOKENS = DEFAULT_OUTPUT_TOKENS
 /** A hold grows while so much of it is left, so that it is on record before it is needed. */
 const SPARE_TOKENS = 1_024
 /** Nobody looks again before so many more characters, or so much more time. */
-const LEAST_CHARS = 256
-const LEAST_MS = 20
+const MIN_CHARS = 256
+const MIN_MS = 20
 
 type Decided = GatewayError | null | Promise<GatewayError | null>
 
@@ -305,11 +305,11 @@ export class Hold {
   /** Looks again once it may have written so many tokens more: text has no more of them than characters, but for rare ones. */
   #watch(tokens: number): void {
     const { meter } = this.#call
-    meter.lookAt = meter.written + Math.max(LEAST_CHARS, tokens)
+    meter.lookAt = meter.written + Math.max(MIN_CHARS, tokens)
     if (this.#timer) clearTimeout(this.#timer)
     this.#timer = null
     if (this.#part === null || tokens === Number.POSITIVE_INFINITY || !this.isTimed) return
-    const ms = Math.max(LEAST_MS, (tokens / this.#perSecond) * 1_000)
+    const ms = Math.max(MIN_MS, (tokens / this.#perSecond) * 1_000)
     this.#timer = setTimeout(() => void this.#lookInSilence(), ms)
   }
 

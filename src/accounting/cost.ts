@@ -44,8 +44,8 @@ export const toHeldOutput = (body: AnyRequest, maxOutputLength: number, isSeen: 
   isSeen ? toCap(body, maxOutputLength) : Math.min(capOf(body) ?? maxOutputLength, maxOutputLength)
 
 /** A request that Tollgate has to cap is refused where its budget has no room for so many tokens. */
-const LEAST_CAP = 1_024
-export const toLeastCap = (maxOutputLength: number): number => Math.min(LEAST_CAP, maxOutputLength)
+const MIN_CAP = 1_024
+export const toLeastCap = (maxOutputLength: number): number => Math.min(MIN_CAP, maxOutputLength)
 
 /** Finds the largest cap, from `least` to `most`, whose price is within so much; `least` where none is. */
 export function findCap(least: number, most: number, nanoUsd: number, priceOf: (cap: number) => number): number {
@@ -225,7 +225,7 @@ export function askForAll(
 }
 
 /** Searches that are held for a call that may search: no upstream says beforehand how many it makes, and most make a few. */
-const MOST_SEARCHES = 10
+const MAX_SEARCHES = 10
 
 /**
  * The most that a call of so many tokens costs. All text of a prompt may be written to a cache, and all of an answer be reasoning, or
@@ -244,7 +244,7 @@ export function toMostNanoUsd(
   const { atto } = tariff
   const usage: Usage = { ...NO_USAGE, prompt, completion }
   if (atto.computeMs > 0n) usage.computeMs = toMostComputeMs(upstream, body)
-  if (atto.webSearches > 0n && maySearch({ features }, body)) usage.webSearches = MOST_SEARCHES
+  if (atto.webSearches > 0n && maySearch({ features }, body)) usage.webSearches = MAX_SEARCHES
   if (atto.audioPrompt > atto.prompt || atto.imagePrompt > atto.prompt) {
     const { audio, images } = toMedia(body)
     usage.audioPrompt = Math.min(audio, prompt)

@@ -12,8 +12,8 @@ import { tokensWritten } from '../tokens/estimate.ts'
 const UNBEGUN: ReadonlySet<string | null> = new Set(['headers', 'start', 'queue', 'token'])
 
 /** Fewer tokens, or less time from the first to the last, say nothing of how fast an upstream writes. */
-const LEAST_MEASURED = 16
-const LEAST_MEASURED_MS = 100
+const MIN_MEASURED = 16
+const MIN_MEASURED_MS = 100
 
 export class Meter {
   readonly #monotonicMs: () => number
@@ -108,10 +108,10 @@ export class Meter {
   /** How fast it has written an answer that came to its end; null where that was too short, or too quick, to say. */
   get tokensPerSecond(): number | null {
     const { outcome, usage, firstTokenMs, durationMs, isReported } = this
-    if (outcome !== 'ok' || !isReported || usage === null || usage.completion < LEAST_MEASURED) return null
+    if (outcome !== 'ok' || !isReported || usage === null || usage.completion < MIN_MEASURED) return null
     if (this.#saidPerSecond !== null) return this.#saidPerSecond
     const ms = durationMs !== null && firstTokenMs !== null ? durationMs - firstTokenMs : 0
-    return ms < LEAST_MEASURED_MS ? null : ((usage.completion - 1) / ms) * 1_000
+    return ms < MIN_MEASURED_MS ? null : ((usage.completion - 1) / ms) * 1_000
   }
 
   /** Notes that the call goes out to its upstream now. The last time counts. */

@@ -54,11 +54,11 @@ export const identifyOperator = (request: Request): void =>
 
 const KIB = 1024
 /** Most of a body, which is parsed at once. */
-const MOST_BODY_BYTES: Readonly<Record<Role | 'nobody', number>> = {
+const MAX_BODY_BYTES: Readonly<Record<Role | 'nobody', number>> = {
   ...{ nobody: 16 * KIB, member: 64 * KIB, viewer: 64 * KIB, editor: 256 * KIB, owner: 256 * KIB },
 }
 /** Of a catalogue, by whoever may apply one. */
-const MOST_CATALOG_BYTES = 8 * KIB ** 2
+const MAX_CATALOG_BYTES = 8 * KIB ** 2
 
 const visitors = new WeakMap<Request, Visitor>()
 /** What visitors were found by. */
@@ -92,7 +92,7 @@ export function requireShort(request: Request): void {
   const { principal } = visitorOf(request)
   const isCatalog =
     pathOf(request).startsWith(`${API_PATH}/catalog/`) && rankOf(principal?.role ?? null) >= rankOf('editor')
-  const most = isCatalog ? MOST_CATALOG_BYTES : MOST_BODY_BYTES[principal?.role ?? 'nobody']
+  const most = isCatalog ? MAX_CATALOG_BYTES : MAX_BODY_BYTES[principal?.role ?? 'nobody']
   if (Number(headers.get('content-length')) > most)
     throw new AdminError(413, 'body_too_long', `The body is longer than ${most / KIB} KiB.`)
 }

@@ -37,7 +37,7 @@ import { exactly, PlanQuery } from './schema.ts'
 /** A command exports a catalog of any size. */
 const COMMAND_MS = 120_000
 /** Of a catalogue's text. Three thousand models are as long. */
-const MOST_CHARS = 1024 ** 2
+const MAX_CHARS = 1024 ** 2
 
 const Body = exactly({
   prune: Type.Optional(Type.Boolean({ description: 'Whether what it no longer declares is deleted.' })),
@@ -46,7 +46,7 @@ const Body = exactly({
   ),
   /** One of the two. JSON is YAML. */
   yaml: Type.Optional(
-    Type.String({ maxLength: MOST_CHARS, description: "The text of a catalogue's file; this, or `document`." }),
+    Type.String({ maxLength: MAX_CHARS, description: "The text of a catalogue's file; this, or `document`." }),
   ),
   document: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: 'The same as an object.' })),
 })
@@ -251,7 +251,7 @@ function toText({ yaml, document }: Static<typeof Body>): string {
   const text = yaml ?? JSON.stringify(document)
   if (text === undefined || (yaml !== undefined && document !== undefined))
     throw new ServiceError({ kind: 'invalid', field: 'yaml' }, 'Give the catalogue either as yaml or as document.')
-  if (text.length <= MOST_CHARS) return text
+  if (text.length <= MAX_CHARS) return text
   throw new ServiceError({ kind: 'invalid', field: 'document' }, 'The catalogue is longer than 1 MB.')
 }
 

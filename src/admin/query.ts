@@ -49,11 +49,11 @@ export const toWhere = <Name extends string>(request: Request, names: readonly N
 export const toSeveral = (request: Request, name: string): string[] => new URL(request.url).searchParams.getAll(name)
 
 /** Rows that a command may ask for, where its service allows as many. */
-const MOST_OF_OPERATOR = 100_000
+const MAX_OF_OPERATOR = 100_000
 
 /** Checks how many rows are asked for at most. Throws `invalid`. */
 export function toLimit(limit: number, mostOfPages: number, asker: Asker): number {
-  const most = isOperator(asker) ? MOST_OF_OPERATOR : mostOfPages
+  const most = isOperator(asker) ? MAX_OF_OPERATOR : mostOfPages
   if (limit >= 1 && limit <= most) return limit
   const message = `The field limit is invalid: it must be a whole number from 1 to ${most}.`
   throw new ServiceError({ kind: 'invalid', field: 'limit' }, message)

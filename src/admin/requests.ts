@@ -13,7 +13,7 @@ import { type Asker, toAnswer, type WantedPage } from './deps.ts'
 import { AdminError } from './errors.ts'
 import { Limit, NAMED, one, several, toLimit, toSeveral, toTimeOrNone } from './query.ts'
 
-const MOST_ROWS = 1_000
+const MAX_ROWS = 1_000
 
 const Filter = {
   ...one(...REQUEST_FILTERS),
@@ -104,7 +104,7 @@ export function toWantedPage(
   nowMs: number,
 ): WantedPage {
   const times = { sinceMs: toTimeOrNone('since', since, nowMs), untilMs: toTimeOrNone('until', until, nowMs) }
-  return { ...toWanted(request, filter), ...toDefined({ ...times, before }), limit: toLimit(limit, MOST_ROWS, asker) }
+  return { ...toWanted(request, filter), ...toDefined({ ...times, before }), limit: toLimit(limit, MAX_ROWS, asker) }
 }
 
 export function toWanted(

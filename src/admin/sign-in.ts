@@ -58,7 +58,7 @@ export function sessionController(deps: AdminDeps) {
     .get(
       '/session',
       async ({ visitor: { own, principal } }) => {
-        const how = { ways, passkeys: ways.includes('password') && toRelyingParty(own) !== null }
+        const how = { sign_in_methods: ways, passkeys: ways.includes('password') && toRelyingParty(own) !== null }
         if (principal === null) return { ...NOBODY, is_set_up: isSetUp(await identity.readAdmins(), ways), ...how }
         const { name, role, hasPassword } = principal
         return { name, role, has_password: hasPassword, is_set_up: true, ...how }

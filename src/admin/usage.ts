@@ -12,7 +12,7 @@ import type { AdminDeps } from './deps.ts'
 import { type Asker, toAnswer } from './deps.ts'
 import { Limit, NAMED, one, several, toLimit, toSpan, toTimeOrNone, toWhere } from './query.ts'
 
-const MOST_ROWS = 10_000
+const MAX_ROWS = 10_000
 
 export const UsageQuery = t.Object(
   {
@@ -53,12 +53,12 @@ export function toUsageOptions(request: Request, query: Static<typeof UsageQuery
     by: toDimensions(by),
     ...toSpan(since, until, nowMs),
     where: toWhere(request, USAGE_FILTERS),
-    limit: toLimit(limit, MOST_ROWS, asker),
+    limit: toLimit(limit, MAX_ROWS, asker),
     figures,
   }
 }
 
-const MOST_CODES = 1_000
+const MAX_CODES = 1_000
 
 const FailuresQuery = t.Object(
   {
@@ -81,7 +81,7 @@ export const failuresController = ({ reports, now }: AdminDeps) =>
         by,
         ...toSpan(since, until, now()),
         where: toWhere(request, FAILURE_FILTERS),
-        limit: toLimit(limit, MOST_CODES, asker),
+        limit: toLimit(limit, MAX_CODES, asker),
       } as const
       return toAnswer(await reports.failures(asker, options))
     },
@@ -100,7 +100,7 @@ export const failuresController = ({ reports, now }: AdminDeps) =>
 
 const NO_STEP = 'The field step is invalid: it must be day or hour.'
 
-const MOST_CHANGES = 1_000
+const MAX_CHANGES = 1_000
 
 const AuditQuery = t.Object(
   {
@@ -115,7 +115,7 @@ export const auditController = ({ reports, now }: AdminDeps) =>
     '/audit',
     async ({ asker, query: { since, limit = 50, ...filter } }) => {
       const sinceMs = toTimeOrNone('since', since, now())
-      const options = { ...toDefined({ ...filter, sinceMs }), limit: toLimit(limit, MOST_CHANGES, asker) }
+      const options = { ...toDefined({ ...filter, sinceMs }), limit: toLimit(limit, MAX_CHANGES, asker) }
       return toAnswer(await reports.audit(asker, options))
     },
     {

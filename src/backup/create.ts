@@ -220,7 +220,7 @@ function* slicesOf(path: string): Generator<LedgerRecord[]> {
   }
 }
 
-/** What it holds, and what is wrong with it: the checks of `tollgate audit`. */
+/** What it holds, and what is wrong with it: the checks of `tollgate ledger verify`. */
 export interface Examined extends Held {
   costNanoUsd: number
   findings: Finding[]

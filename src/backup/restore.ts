@@ -25,7 +25,7 @@ export interface RestoreOptions {
   /** Full path of the backup. */
   file: string
   /** Lets keys, secrets, people and tokens in again that were revoked, ended or disabled since. */
-  asItWas?: boolean
+  reinstateRevoked?: boolean
   /** Take it although an audit of it has findings. */
   force?: boolean
   nowMs: number
@@ -49,7 +49,16 @@ export interface Restored extends Examined, Completed {
  * keeps it busy. Then all is as it was.
  */
 export async function restore(options: RestoreOptions): Promise<Restored> {
-  const { dataFolder, file, asItWas = false, force = false, nowMs, busyMs = BUSY_MS, onStage, onHour } = options
+  const {
+    dataFolder,
+    file,
+    reinstateRevoked = false,
+    force = false,
+    nowMs,
+    busyMs = BUSY_MS,
+    onStage,
+    onHour,
+  } = options
   const replacedStore = storeOf(dataFolder)
   requireBackup(file, dataFolder, replacedStore)
   prepareDataFolder(dataFolder)
@@ -59,7 +68,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   const mounted = findMounted(dataFolder)
   if (mounted !== null)
     throw unusable(file, `cannot take its place: ${join(dataFolder, mounted)} is on a disk of its own`)
-  const before = await readReplaced(replacedStore, dataFolder, asItWas, busyMs)
+  const before = await readReplaced(replacedStore, dataFolder, reinstateRevoked, busyMs)
 
   const folder = beginSwap(dataFolder)
   cleanup.defer(() => cancelSwap(dataFolder))
@@ -73,7 +82,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
     const completed = await prepareCopy(copy, file, files, nowMs)
     const examined = await examineCopy(copy, { onHour })
     if (examined.findings.length > 0 && !force) throw toFindings(file, examined)
-    const kept = before && !asItWas ? copy.keepShutOut(before, nowMs) : null
+    const kept = before && !reinstateRevoked ? copy.keepShutOut(before, nowMs) : null
     const { config, identity } = copy.store
     // Whoever has the cookie of one that has ended since would be signed in again.
     await identity.forgetSessions({ createdMs: Number.MAX_SAFE_INTEGER, seenMs: 0 })
@@ -97,7 +106,7 @@ const BUSY_MS = 5_000
 async function readReplaced(
   store: StorePlace,
   dataFolder: string,
-  asItWas: boolean,
+  reinstateRevoked: boolean,
   busyMs: number,
 ): Promise<ShutOut | null> {
   const lost = findLost(dataFolder)
@@ -108,7 +117,7 @@ async function readReplaced(
   } catch (error) {
     // Whoever writes to it now would write to what is replaced.
     if (refusalOf(error)?.reason === 'busy') throw error
-    if (asItWas) return null
+    if (reinstateRevoked) return null
     throw new ServiceError(
       { kind: 'revoked_unknown', dataFolder },
       `Which keys were revoked since the backup cannot be told: ${messageOf(store.explain(error))}`,
@@ -127,13 +136,17 @@ async function prepareCopy(copy: StoreCopy, file: string, files: StoreFiles, now
 /** Into the audit log of the copy. */
 async function note(
   config: ConfigStore,
-  { file, asItWas = false, nowMs }: RestoreOptions,
+  { file, reinstateRevoked = false, nowMs }: RestoreOptions,
   before: Held | null,
   after: Held,
   kept: Kept | null,
 ): Promise<void> {
   const toSide = ({ requests, newestMs }: Held) => ({ requests, newest_ms: newestMs })
-  const keys = { as_it_was: asItWas, kept_revoked: kept?.revoked ?? [], secrets_ended: kept?.secretsEnded ?? 0 }
+  const keys = {
+    reinstate_revoked: reinstateRevoked,
+    kept_revoked: kept?.revoked ?? [],
+    secrets_ended: kept?.secretsEnded ?? 0,
+  }
   const people = { kept_disabled: kept?.people.disabled ?? [], tokens_kept_revoked: kept?.people.tokens ?? [] }
   const is = { ...toSide(after), ...keys, ...people }
   const detail = { name: basename(file), before: before && toSide(before), after: is }

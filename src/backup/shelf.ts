@@ -120,7 +120,7 @@ export function createShelf({ dataFolder, store, everyMs, keep, make, now, log }
     failed[kind] = why
     if (stopped.signal.aborted) return
     if (kind === 'scheduled') failedMs = why === null ? null : now()
-    if (why === null) log.info('backup_made', 'a backup was made', { file })
+    if (why === null) log.info('backup_created', 'a backup was made', { file })
     else log.error('backup_failed', 'a backup failed, or is not as it should be', { file, error: why })
   }
 

@@ -27,7 +27,7 @@ import {
   type Edited,
   findOverridden,
   findUnseen,
-  MOST_KEPT,
+  MAX_KEPT,
   type Overridden,
   requireState,
   type State,
@@ -273,7 +273,7 @@ async function readVersion(store: ConfigStore, number: number): Promise<KeptCata
   if (kept) return kept
   throw new ServiceError(
     { kind: 'version_not_found', number },
-    `There is no version ${number} of the catalogue on record, which keeps the newest ${MOST_KEPT}.`,
+    `There is no version ${number} of the catalogue on record, which keeps the newest ${MAX_KEPT}.`,
   )
 }
 

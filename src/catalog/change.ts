@@ -245,7 +245,7 @@ const toComparable = (layers: CatalogLayers) =>
   )
 
 /** How many states are kept. */
-export const MOST_KEPT = 100
+export const MAX_KEPT = 100
 
 /**
  * What is kept of a change: the state that it makes, and before it what others have changed since the newest one that is kept, as a
@@ -271,15 +271,15 @@ function toVersions(
   }
   keep({ action, subject, layers: after }, before)
   const version = (newest?.number ?? 0) + versions.length
-  return { version, versions, oldestVersion: version - MOST_KEPT + 1 }
+  return { version, versions, oldestVersion: version - MAX_KEPT + 1 }
 }
 
 /** A row of audit stays small; all that was changed is in the history of the catalog. */
-const MOST_TOLD = 100
+const MAX_TOLD = 100
 
 /** How many rows were changed, and the fields of the first of them, by the names of the rows. */
 function toDetail({ changes, created, updated, deleted }: Changes) {
-  const told = changes.slice(0, MOST_TOLD)
+  const told = changes.slice(0, MAX_TOLD)
   const side = (which: 'before' | 'after') =>
     Object.fromEntries(told.filter((one) => Object.keys(one[which]).length > 0).map((one) => [one.name, one[which]]))
   const untold = changes.length - told.length

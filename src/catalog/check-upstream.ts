@@ -40,16 +40,16 @@ export function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
   }
   // Requests that go on as they came are held to a list of names.
   const isListed =
-    toItems(findDialect(dialect)?.defaults.remote.native).length > 0 ||
-    toItems(entry.native ?? preset?.settings?.native).length > 0
+    toItems(findDialect(dialect)?.defaults.remote.passthrough).length > 0 ||
+    toItems(entry.passthrough ?? preset?.settings?.passthrough).length > 0
   for (const [index, name] of toItems(entry.pass).entries()) {
     const problem = typeof name === 'string' ? explainPass(name, isListed) : null
     if (problem) yield issue([...at, 'pass', index], problem)
   }
-  for (const [index, format] of toItems(entry.native).entries())
+  for (const [index, format] of toItems(entry.passthrough).entries())
     if (name && typeof format === 'string' && !dialectOf({ dialect: name }).native.some((one) => one === format))
       yield issue(
-        [...at, 'native', index],
+        [...at, 'passthrough', index],
         `the '${name}' dialect does not speak ${format}: ${toSpoken(dialectOf({ dialect: name }).native)}.`,
       )
   yield* checkSettings(at, entry)
@@ -68,8 +68,11 @@ export function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
   }
   const badIdle = entry.idle === 'off' ? null : explainTime(entry.idle, TIMER_MS, '10m, or off')
   if (badIdle) yield issue([...at, 'idle'], badIdle)
-  const problem = entry.leave === 'off' ? null : explainTime(entry.leave, DISCONNECT_GRACE_MS, '5m at most, or off')
-  if (problem) yield issue([...at, 'leave'], problem)
+  const problem =
+    entry.disconnect_grace === 'off'
+      ? null
+      : explainTime(entry.disconnect_grace, DISCONNECT_GRACE_MS, '5m at most, or off')
+  if (problem) yield issue([...at, 'disconnect_grace'], problem)
 }
 
 const toSpoken = (formats: readonly string[]) =>

@@ -88,7 +88,7 @@ function onlyNamed(listed: readonly ListedModel[], notes: string[]): ListedModel
   const isName = ({ id }: ListedModel) => /^[\x21-\x7e]{1,200}$/.test(id) && !/(^|\/)\.{1,2}(\/|$)/.test(id)
   const wrong = listed.filter((model) => !isName(model))
   if (wrong.length > 0) {
-    const names = toNames(wrong.map(({ id }) => quote(id.slice(0, MOST_CHARS))))
+    const names = toNames(wrong.map(({ id }) => quote(id.slice(0, MAX_CHARS))))
     notes.push(
       `${toCount(wrong.length)} left out, whose names are empty, too long, lead to another path, or hold other than printed letters: ${names}.`,
     )
@@ -110,7 +110,7 @@ function onlyHere(listed: ListedModel[], { local }: DiscoverOptions, notes: stri
 const toCount = (count: number) => `${count} of its models ${count === 1 ? 'is' : 'are'}`
 
 /** Of a name that is none. */
-const MOST_CHARS = 60
+const MAX_CHARS = 60
 
 /** What many names say, where neither the provider nor the known facts do. */
 const OTHER_NAMES =
@@ -273,17 +273,17 @@ const toAbout = ({ parameters, quantization, sizeBytes }: ListedModel): string =
     .filter((word) => word !== undefined)
     .join(', ')
 
-const MOST_NAMED = 5
+const MAX_NAMED = 5
 
 /** The first few of many names. */
-export const toNames = (names: readonly string[], most = MOST_NAMED): string =>
+export const toNames = (names: readonly string[], most = MAX_NAMED): string =>
   `${names.slice(0, most).join(', ')}${names.length > most ? ` and ${names.length - most} more` : ''}`
 
 /** The first few of many sentences. */
 export const toFew = (notes: readonly string[]): string[] =>
-  notes.length <= MOST_NAMED
+  notes.length <= MAX_NAMED
     ? [...notes]
-    : [...notes.slice(0, MOST_NAMED), `There are ${notes.length - MOST_NAMED} more of these notes.`]
+    : [...notes.slice(0, MAX_NAMED), `There are ${notes.length - MAX_NAMED} more of these notes.`]
 
 const toNote = (names: readonly string[], toSentence: (names: string) => string): string[] =>
   names.length === 0 ? [] : [toSentence(toNames(names))]

@@ -104,9 +104,11 @@ const OPTIONS = {
   n: option(flag()),
   user: option(flag()),
   think_tags: option(flag()),
-  native: option(Type.Union([Type.Literal(false), Type.Array(Type.Unsafe<NativeEndpoint>(oneOf(NATIVE_ENDPOINTS)))])),
+  passthrough: option(
+    Type.Union([Type.Literal(false), Type.Array(Type.Unsafe<NativeEndpoint>(oneOf(NATIVE_ENDPOINTS)))]),
+  ),
   pass: option(list(text())),
-  leave: option(measure()),
+  disconnect_grace: option(measure()),
   max_tokens_per_second: option(limit()),
   cost: option(Type.Union([Type.Literal('off'), closed({ path: text(), unit: oneOf(COST_UNITS) })])),
   transport: option(oneOf(TRANSPORTS)),

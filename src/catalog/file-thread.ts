@@ -25,12 +25,12 @@ export interface FileThreadOptions {
   limitMs?: number
 }
 
-const MOST_WAITING = 4
+const MAX_WAITING = 4
 
 export function createFileThread({ idleMs = 30_000, limitMs: usualMs = 10_000 }: FileThreadOptions = {}): FileThread {
   const thread = createThread<FileRequest, FileReply>('catalog/file-worker', { idleMs })
   const ask = async (request: FileRequest, owner: string, limitMs = usualMs): Promise<FileReply> => {
-    const reply = await thread.ask(request, { owner, limitMs, maxWaiting: MOST_WAITING })
+    const reply = await thread.ask(request, { owner, limitMs, maxWaiting: MAX_WAITING })
     if (reply === 'limit') throw notRead(`it takes longer than ${limitMs / 1_000} s. Make it smaller`)
     if (typeof reply === 'string') throw notRead('others of yours are being read, or the server stops. Try again')
     if (reply.kind === 'refused') throw new ServiceError(reply.failure, reply.message)

@@ -54,13 +54,13 @@ function toOnly({ text, name, providers }: FactsText): FactsFile {
 }
 
 /** Nobody reads thousands of problems, and each is a line. */
-const MOST_PROBLEMS = 100
+const MAX_PROBLEMS = 100
 
 function toFew({ failure, message }: ServiceError): { failure: ServiceFailure; message: string } {
   if (failure.kind !== 'catalog_invalid') return { failure, message }
-  const more = failure.problems.length - MOST_PROBLEMS
+  const more = failure.problems.length - MAX_PROBLEMS
   const [title = '', ...lines] = message.split('\n')
-  const told = more > 0 ? [...lines.slice(0, MOST_PROBLEMS), `and ${more} more.`] : lines
-  const problems = failure.problems.slice(0, MOST_PROBLEMS)
+  const told = more > 0 ? [...lines.slice(0, MAX_PROBLEMS), `and ${more} more.`] : lines
+  const problems = failure.problems.slice(0, MAX_PROBLEMS)
   return { failure: { ...failure, problems }, message: [title, ...told].join('\n') }
 }

@@ -4,6 +4,7 @@
  * to has the same rows: known facts and what wildcards stand for are written out. Called by commands, by `serve`, and on a thread.
  */
 
+import { RENAMED_SETTINGS, renameSettings } from '../domain/dialects.ts'
 import { explain, shorten, toPath } from '../domain/explain.ts'
 import { isObject } from '../domain/json.ts'
 import type { MemoryBudgets } from '../domain/model-server.ts'
@@ -46,8 +47,12 @@ export async function parseCatalog(text: string, options: ParseOptions): Promise
   // A running server answers others in between.
   await Bun.sleep(0)
   if (!document.readable) throw toError(document, [], options.name)
-  const { raw } = document
-  if (!isObject(raw)) throw toError(document, [raw === null ? EMPTY : OTHER], options.name)
+  if (!isObject(document.raw)) throw toError(document, [document.raw === null ? EMPTY : OTHER], options.name)
+  const renamed: string[] = []
+  const raw = withNewNames(document.raw, (id, was) => {
+    const at = `${options.name}:${document.lineOf(['upstreams', id, was])}: upstreams.${id}.${was}`
+    renamed.push(`${at} is now ${RENAMED_SETTINGS[was]}. The old name goes away in the next release.`)
+  })
   const root = toEntry(raw)
   const [upstreams, aliases] = [toEntry(root.upstreams), toEntry(root.aliases)]
   const isEntry = (model: [string, unknown]): model is [string, Entry] => isObject(model[1])
@@ -68,8 +73,17 @@ export async function parseCatalog(text: string, options: ParseOptions): Promise
     memory: toMemoryBudgets(file.memory),
     devices: toDevices(upstreams),
     wildcards: countWildcards(models, expansion.models),
-    warnings: toWarnings(file, document, options),
+    warnings: [...renamed, ...toWarnings(file, document, options)],
   }
+}
+
+function withNewNames(raw: object, onRenamed: (id: string, was: keyof typeof RENAMED_SETTINGS) => void): object {
+  if (!('upstreams' in raw) || !isObject(raw.upstreams)) return raw
+  const entries = Object.entries(raw.upstreams).map(([id, entry]) => [
+    id,
+    isObject(entry) ? renameSettings(entry, (was) => onRenamed(id, was)) : entry,
+  ])
+  return { ...raw, upstreams: Object.fromEntries(entries) }
 }
 
 const EMPTY: Issue = { segments: [], message: 'the file is empty: a catalogue has version, upstreams and models.' }

@@ -19,7 +19,7 @@ export type LookUp = (host: string) => Promise<Found>
 export type Resolved = ReadonlyMap<string, Found>
 
 /** At once: upstreams that are used have theirs looked up by the same few threads. */
-const MOST_HOSTS = 50
+const MAX_HOSTS = 50
 
 /**
  * Resolves the hosts of upstreams, before a change that cannot wait.
@@ -34,10 +34,10 @@ export async function resolveHosts(
   const standing = new Set(current.map(toStanding))
   const changed = rows.filter((row) => !standing.has(toStanding(row)))
   const hosts = new Set(changed.flatMap(({ baseUrl }) => (baseUrl === null ? [] : hostOf(baseUrl))))
-  if (hosts.size > MOST_HOSTS)
+  if (hosts.size > MAX_HOSTS)
     throw new ServiceError(
       { kind: 'invalid', field: 'upstreams' },
-      `The field upstreams is invalid: set up at most ${MOST_HOSTS} at other hosts at a time.`,
+      `The field upstreams is invalid: set up at most ${MAX_HOSTS} at other hosts at a time.`,
     )
   return new Map(await Promise.all([...hosts].map(async (host) => [host, await lookUp(host)] as const)))
 }

@@ -1,5 +1,5 @@
 /**
- * `tollgate audit` says whether requests, their calls and the sums of usage agree and nothing is open that should not be: one line a finding and a
+ * `tollgate ledger verify` says whether requests, their calls and the sums of usage agree and nothing is open that should not be: one line a finding and a
  * closing sentence, exit code 1 where there are findings; it works beside a running server. `audit log` lists who changed what of the configuration.
  * `tollgate compact` gives the empty room of the database back to the disk, without a server.
  */
@@ -28,10 +28,22 @@ import {
   withStore,
 } from './io.ts'
 import { createBar } from './terminal.ts'
-import { addParameters, toCount, toMoment } from './values.ts'
+import { addParameters, toCount, toMoment, toRenamedNote } from './values.ts'
 
+export function addLedger(group: Command, context: Context): void {
+  group
+    .command('verify')
+    .description('verify that the ledger is consistent; exits 1 if not')
+    .addHelpText('after', toExamples('ledger verify', 'ledger verify --json'))
+    .action(() => verifyLedger(context))
+}
+
+/** `audit` alone is what `ledger verify` was in 0.1.0: scripts go by its exit codes. */
 export function addAudit(command: Command, context: Context): void {
-  command.addHelpText('after', toExamples('audit', 'audit --json')).action(() => audit(context))
+  command.action(() => {
+    context.stderr(toRenamedNote('tollgate audit', 'tollgate ledger verify'))
+    return verifyLedger(context)
+  })
   const log = command.command('log').description('list changes of keys, teams, the catalog, and settings, newest first')
   addParameters(log, ['since', 'actor', 'action', 'subject', 'limit', 'before'], { defaults: { limit: '50' } })
     .addHelpText('after', toExamples('audit log --since 7d', 'audit log --subject dev --action keys --json'))
@@ -42,7 +54,7 @@ export function addCompact(command: Command, context: Context): void {
   command.addHelpText('after', toExamples('compact', 'compact --data /var/lib/tollgate')).action(() => compact(context))
 }
 
-export function audit(io: Context): Promise<void> {
+export function verifyLedger(io: Context): Promise<void> {
   return withStore(io, { readonly: true }, async ({ audit: ledger }) => {
     const flushed = await flushServer(io.dataFolder)
     const behind = flushed ? { ...flushed, isServed: true } : readBehind(ledger, io.dataFolder)
@@ -66,7 +78,7 @@ const toDocument = ({ findings, fromMs, hours, requests, costNanoUsd }: Audit, {
   hours,
   requests,
   cost_nano_usd: costNanoUsd,
-  waiting,
+  pending_records: waiting,
 })
 
 function toLines(found: Audit, note: string): string {
@@ -157,14 +169,14 @@ function toCells({ at_ms: atMs, actor, actor_name: actorName, action, subject, d
 }
 
 /** A change of more is told in part: all of it is in the JSON. */
-const MOST_TOLD = 20
+const MAX_TOLD = 20
 
 function toNotes({ action, subject, detail }: Row): string[] {
   const [before, after] = [toFields(detail.before), toFields(detail.after)]
   const told = action.startsWith('catalog.') ? toRowChanges(before, after) : toFieldChanges(before, after)
-  const rest = told.length > MOST_TOLD ? [`and ${told.length - MOST_TOLD} more`] : []
+  const rest = told.length > MAX_TOLD ? [`and ${told.length - MAX_TOLD} more`] : []
   const whole = typeof detail.name === 'string' ? '' : toWholeSource(subject)
-  return [whole, toPrintable([...told.slice(0, MOST_TOLD), ...rest].join('; '))]
+  return [whole, toPrintable([...told.slice(0, MAX_TOLD), ...rest].join('; '))]
 }
 
 type Side = ReadonlyMap<string, unknown>

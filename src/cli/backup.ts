@@ -12,6 +12,7 @@ import { CommandError } from './command-error.ts'
 import { flushServer } from './control-client.ts'
 import { type Context, printJson, toExamples, toPrintable, toTime, withStore } from './io.ts'
 import { createBar } from './terminal.ts'
+import { addOldName } from './values.ts'
 
 export function addBackup(command: Command, context: Context): void {
   command
@@ -26,15 +27,16 @@ export function addBackup(command: Command, context: Context): void {
 }
 
 export function addRestore(command: Command, context: Context): void {
+  addOldName(command, '--as-it-was', 'reinstate-revoked', context)
   command
     .argument('<file>', 'a backup, or the tollgate.db of a copied data folder')
-    .option('--as-it-was', 'let in again whom the replaced database had revoked or disabled since')
+    .option('--reinstate-revoked', 'reinstate keys and users revoked or disabled since the backup')
     .option('--force', 'restore it although its ledger does not add up')
     .addHelpText(
       'after',
       toExamples(
         'restore /mnt/backups/today.sqlite',
-        'restore tollgate_data/backups/replaced-…/tollgate.db --as-it-was',
+        'restore tollgate_data/backups/replaced-…/tollgate.db --reinstate-revoked',
       ),
     )
     .action((file: string, flags: RestoreFlags) => restore(file, flags, context))
@@ -124,18 +126,18 @@ const toBackupDocument = (made: Backup) => ({
 })
 
 interface RestoreFlags {
-  asItWas?: boolean
+  reinstateRevoked?: boolean
   force?: boolean
 }
 
-export async function restore(name: string, { asItWas = false, force = false }: RestoreFlags, io: Context) {
+export async function restore(name: string, { reinstateRevoked = false, force = false }: RestoreFlags, io: Context) {
   const { dataFolder } = io
   const file = resolve(io.cwd, name)
   const nowMs = io.nowMs()
   // Whatever is made here is for this user alone.
   process.umask(0o077)
   using progress = createProgress(io)
-  const done = await restoreFile({ dataFolder, file, asItWas, force, nowMs, ...progress })
+  const done = await restoreFile({ dataFolder, file, reinstateRevoked, force, nowMs, ...progress })
   if (io.json) printJson(io, toRestoreDocument(file, done))
   else io.stdout(toRestoreLines(file, done, dataFolder))
 }

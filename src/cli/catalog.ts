@@ -309,7 +309,7 @@ function toNumber(text: string): number {
 }
 
 /** Of a note. */
-const MOST_REFRESHED = 20
+const MAX_REFRESHED = 20
 
 interface RefreshFlags extends DecideFlags {
   from?: string
@@ -350,11 +350,11 @@ export async function refresh(file: string | undefined, flags: RefreshFlags, io:
 function tellPrices({ unpriced, free }: Pick<Refreshed, 'unpriced' | 'free'>, io: Context): void {
   if (free.length > 0)
     io.stderr(
-      `note: by this list they cost nothing from now on, and no budget ends them: ${toNames(free.map(toPrintable), MOST_REFRESHED)}. Whoever knows better gives them prices in the dashboard.\n`,
+      `note: by this list they cost nothing from now on, and no budget ends them: ${toNames(free.map(toPrintable), MAX_REFRESHED)}. Whoever knows better gives them prices in the dashboard.\n`,
     )
   if (unpriced.length > 0)
     io.stderr(
-      `note: still unpriced, and so disabled: ${toNames(unpriced.map(toPrintable), MOST_REFRESHED)}. Give them prices in the dashboard.\n`,
+      `note: still unpriced, and so disabled: ${toNames(unpriced.map(toPrintable), MAX_REFRESHED)}. Give them prices in the dashboard.\n`,
     )
 }
 

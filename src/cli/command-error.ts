@@ -170,7 +170,7 @@ const ADVICE: Record<ServiceFailure['kind'], string | ((details: Details) => str
   backup_not_found: '',
   backup_findings: ' Restore another backup, or this one as it is with --force.',
   revoked_unknown:
-    ' Restore the backup with the keys that were in force then: --as-it-was. Look over them after: tollgate keys list',
+    ' Restore the backup with the keys that were in force then: --reinstate-revoked. Look over them after: tollgate keys list',
   restore_unfinished: ' Start the server, or restore again: either finishes it first.',
   port_in_use: ' Choose another port with --port.',
   port_forbidden: ' Choose a port above 1023 with --port.',

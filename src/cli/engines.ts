@@ -36,9 +36,9 @@ interface InstallFlags {
 }
 
 /** What stays for the ledger. */
-const LEAST_FREE_BYTES = 2 ** 30
+const MIN_FREE_BYTES = 2 ** 30
 /** No build of an engine is larger. */
-const MOST_BYTES = 16 * 2 ** 30
+const MAX_BYTES = 16 * 2 ** 30
 
 async function installEngine({ from, sha256 }: InstallFlags, io: Context): Promise<void> {
   if (from === undefined)
@@ -49,7 +49,7 @@ async function installEngine({ from, sha256 }: InstallFlags, io: Context): Promi
     throw usageError('--from needs --sha256 with 64 hex digits: as whoever publishes the file says them.')
   const { dataFolder, environment, nowMs } = io
   prepareDataFolder(dataFolder)
-  const mostBytes = Math.min(MOST_BYTES, freeBytesOf(dataFolder) - LEAST_FREE_BYTES)
+  const mostBytes = Math.min(MAX_BYTES, freeBytesOf(dataFolder) - MIN_FREE_BYTES)
   const options = { dataFolder, environment, archive: resolve(io.cwd, from), sha256, mostBytes, nowMs: nowMs() }
   const engine = await install(options).catch((error) => {
     throw error instanceof NotInstalled ? new CommandError('engine_unusable', error.message) : error

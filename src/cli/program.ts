@@ -99,9 +99,13 @@ const GROUPS: readonly Group[] = [
     load: async () => (await import('./backup.ts')).addRestore,
   },
   {
+    name: 'ledger',
+    summary: 'verify that the ledger is consistent',
+    load: async () => (await import('./audit.ts')).addLedger,
+  },
+  {
     name: 'audit',
-    summary:
-      'check that requests, their calls and the sums of usage agree, and that nothing is left open; exit 1 if not',
+    summary: 'show the audit log: who changed what',
     load: async () => (await import('./audit.ts')).addAudit,
   },
   {

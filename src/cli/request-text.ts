@@ -136,22 +136,29 @@ function toCallNote({ upstream_model: upstreamModel, status, credential, ...call
   return `asked for ${upstreamModel}${by}${end === '' ? '' : `: ${end}`}`
 }
 
-function toCharges({ calls, worked_out_nano_usd: workedOutNanoUsd, agrees, ...request }: ChargeDocument): string {
+function toCharges({
+  calls,
+  recalculated_nano_usd: recalculatedNanoUsd,
+  matches_ledger: matchesLedger,
+  ...request
+}: ChargeDocument): string {
   const each = calls.map((call) => {
     const basis = toIndented(`Call ${call.number}: ${toBasisText(call)}`, 4).slice(2)
     return `${basis}${toLines(call)}${toDifference(call)}`
   })
-  if (agrees === null) return `${each.join('')}  In progress. A stream may still reserve more.\n`
+  if (matchesLedger === null) return `${each.join('')}  In progress. A stream may still reserve more.\n`
   const sums = [
-    ...(calls.length > 1 ? [['  All calls', workedOutNanoUsd === null ? '-' : `$${toUsd(workedOutNanoUsd)}`]] : []),
+    ...(calls.length > 1
+      ? [['  All calls', recalculatedNanoUsd === null ? '-' : `$${toUsd(recalculatedNanoUsd)}`]]
+      : []),
     ['  In the ledger', `$${toUsd(request.cost_nano_usd)}`],
   ]
   const [head = [], ...rest] = sums
   return each.join('') + toTable(head, rest)
 }
 
-function toDifference({ worked_out_nano_usd: workedOutNanoUsd, cost_nano_usd: cost, basis }: Call): string {
-  if (workedOutNanoUsd === cost || basis === 'open') return ''
+function toDifference({ recalculated_nano_usd: recalculatedNanoUsd, cost_nano_usd: cost, basis }: Call): string {
+  if (recalculatedNanoUsd === cost || basis === 'open') return ''
   return `    This is not what it was charged: $${toUsd(Math.max(0, cost))} is on record.\n`
 }
 

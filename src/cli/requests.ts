@@ -67,7 +67,7 @@ export async function list(flags: ListFlags, io: Context): Promise<void> {
     limit: toCount('--limit', limit),
   }
   const page = await readReport(io, ({ api }) => answerOf(api.requests.get({ query })))
-  const { requests, next, stopped_after: stoppedAfter } = page
+  const { requests, next, scanned: stoppedAfter } = page
   if (io.json) return printJson(io, page)
   if (requests.length > 0) io.stdout(toRequestTable(requests, nowMs, io.paint))
   if (stoppedAfter !== null) io.stderr(`${count(stoppedAfter, 'request')} were looked at, and no more. `)
@@ -82,7 +82,7 @@ export async function show(id: string, io: Context): Promise<void> {
   const charge = await readReport(io, ({ api }) => answerOf(api.requests(idOf(id)).get()))
   if (io.json) printJson(io, charge)
   else io.stdout(toRequestText(charge))
-  if (charge.agrees !== false) return
+  if (charge.matches_ledger !== false) return
   throw new CommandError('charge_differs', 'The charge cannot be worked out again from what is on record of it.')
 }
 

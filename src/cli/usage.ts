@@ -47,16 +47,16 @@ interface UsageFlags extends Partial<Record<UsageFilterName, string[]>> {
   table?: boolean
 }
 
-const MOST_ROWS = 100_000
+const MAX_ROWS = 100_000
 
 /** A report as the admin API answers, its sums exact: a number that is too large for one is a bigint. */
 export interface Usage {
   usage: UsageFields[]
-  rest: UsageFields | null
+  other: UsageFields | null
   total: UsageFields
   since_ms: number
   until_ms: number
-  waiting: number
+  pending_records: number
 }
 
 export async function usage(flags: UsageFlags, io: Context): Promise<void> {
@@ -73,7 +73,7 @@ export async function usage(flags: UsageFlags, io: Context): Promise<void> {
   }))
   const { since_ms, until_ms, usage } = report
   const isMoved = since_ms !== sinceMs || (untilMs !== null && until_ms !== untilMs)
-  io.stderr(toBehindNote({ ...behind, waiting: report.waiting }) + toNotes(report, isMoved))
+  io.stderr(toBehindNote({ ...behind, waiting: report.pending_records }) + toNotes(report, isMoved))
   if (form === 'json') return printJson(io, report)
   if (form === 'csv') return io.stdout(toText(report, by))
   if (usage.length === 0) return io.stderr('Nothing was asked in that time that this is about.\n')
@@ -104,14 +104,14 @@ function toQuery(
 
 function toLimit(text: string): number {
   const limit = /^\d{1,6}$/.test(text.trim()) ? Number(text) : 0
-  if (limit >= 1 && limit <= MOST_ROWS) return limit
-  throw usageError(`--limit '${text}' is no number of rows: write a whole number from 1 to ${MOST_ROWS}.`)
+  if (limit >= 1 && limit <= MAX_ROWS) return limit
+  throw usageError(`--limit '${text}' is no number of rows: write a whole number from 1 to ${MAX_ROWS}.`)
 }
 
-function toNotes({ rest, since_ms, until_ms }: Usage, isMoved: boolean): string {
+function toNotes({ other, since_ms, until_ms }: Usage, isMoved: boolean): string {
   const moved = `requests of before are gone, all but their sums of whole hours, which know no users: this is about ${toTime(since_ms)} to ${toTime(until_ms)} (UTC)`
-  const cut = `the last row stands for ${count(Number(rest?.groups ?? 0), 'more row')}; a larger --limit tells them apart`
-  return (isMoved ? `note: ${moved}.\n` : '') + (rest ? `note: ${cut}.\n` : '')
+  const cut = `the last row stands for ${count(Number(other?.groups ?? 0), 'more row')}; a larger --limit tells them apart`
+  return (isMoved ? `note: ${moved}.\n` : '') + (other ? `note: ${cut}.\n` : '')
 }
 
 /** What stands beneath a table. */
@@ -119,10 +119,10 @@ const toScope = ({ usage, since_ms, until_ms }: Usage, nowMs: number) =>
   `${toTime(since_ms)} to ${until_ms > nowMs ? 'now' : toTime(until_ms)} (UTC). Times are right to within a factor of ${RESOLUTION.toFixed(1)}.\n${usage.some((row) => row.key_id === 'system') ? 'system: what the owner of the data folder asked, with `tollgate ask` and no key.\n' : ''}`
 
 /** `groups` tells the last row, of all that are not told apart, from the others. */
-function toText({ usage, rest, total }: Usage, by: readonly Dimension[]): string {
+function toText({ usage, other, total }: Usage, by: readonly Dimension[]): string {
   const fields = [...Object.keys(toGroupFields(by)), 'groups', ...Object.keys(total)]
   const records = usage.map((row): UsageFields => ({ ...row, groups: 1 }))
-  if (rest) records.push(rest)
+  if (other) records.push(other)
   return toCsv(
     fields,
     records.map((record) => fields.map((field) => record[field] ?? null)),
@@ -163,11 +163,11 @@ interface Terminal {
 }
 
 function toUsageTable(report: Usage, by: readonly Dimension[], { width, paint }: Terminal): string {
-  const { usage: rows, rest, total } = report
+  const { usage: rows, other, total } = report
   const names = toNames(rows, by)
   const first = (text: string) => by.map((_, i) => (i === 0 ? text : ''))
   const lines = rows.map((figures, row) => ({ name: names[row] ?? [], figures }))
-  if (rest) lines.push({ name: first(`${rest.groups} more`), figures: rest })
+  if (other) lines.push({ name: first(`${other.groups} more`), figures: other })
   lines.push({ name: first('total'), figures: total })
 
   const named = by.map((dimension, i) => [

@@ -3,11 +3,12 @@
  * a sentence that shows a right value, and exit code 2. Pure; no floating point touches money.
  */
 
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { REPORT_PARAMETERS, type ReportParameter } from '../domain/report-filters.ts'
 import { toPastMs } from '../domain/time.ts'
 import { Misread, readBudget, readCount, readName } from '../keys/definition.ts'
 import { usageError } from './command-error.ts'
+import type { Context } from './io.ts'
 
 /** Reads the value of an option. What cannot be read is a usage error that names it. */
 export function readOption<Value>(option: string, read: () => Value): Value {
@@ -37,6 +38,29 @@ export function toMoment(option: string, text: string, nowMs: number): number {
 export function toName(text: string | undefined, hint: string): string {
   if (text === undefined) throw usageError(`--name is missing: ${hint}.`)
   return readOption('--name', () => readName(text))
+}
+
+/** What a command says when something is given by its name of 0.1.0. */
+export const toRenamedNote = (was: string, now: string) =>
+  `note: ${was} is now ${now}. The old name goes away in the next release.\n`
+
+/**
+ * Adds the old name of an option, hidden. It works as the new one, and says it.
+ *
+ * @param was its flags, such as `--at <url>`.
+ * @param now the new name, without dashes.
+ */
+export function addOldName(command: Command, was: string, now: string, { stderr }: Pick<Context, 'stderr'>): void {
+  const old = new Option(was).hideHelp()
+  command.addOption(old).on(`option:${old.name()}`, (value?: string) => {
+    stderr(toRenamedNote(`--${old.name()}`, `--${now}`))
+    const option = command.options.find((one) => one.name() === now)
+    if (!option) throw new Error(`no option --${now}`)
+    const name = option.attributeName()
+    const before: unknown = command.getOptionValue(name)
+    const read = option.parseArg && value !== undefined ? option.parseArg(value, before) : (value ?? true)
+    command.setOptionValueWithSource(name, read, 'cli')
+  })
 }
 
 /** Of an option that may be repeated. */

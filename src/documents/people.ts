@@ -114,7 +114,7 @@ export const Who = Type.Object({
     description: 'Whether they have one: whoever comes through a provider alone has none.',
   }),
   is_set_up: Type.Boolean({ description: 'Whether there is an owner who can sign in.' }),
-  ways: Type.Array(wordOf(['password', 'oidc'] as const), { description: 'How people sign in.' }),
+  sign_in_methods: Type.Array(wordOf(['password', 'oidc'] as const), { description: 'How people sign in.' }),
   passkeys: Type.Boolean({
     description: 'Whether those with a password sign in with passkeys, too, at the address that was asked.',
   }),

@@ -2,6 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { COUNTS, type Counts } from '../domain/call-counts.ts'
 import { REQUEST_STATUSES } from '../domain/report-filters.ts'
+import type { Lane } from '../domain/task.ts'
 import type { RequestCharge } from '../ledger/charge.ts'
 import type { RequestPage as Page } from '../ledger/requests.ts'
 import type { SettledRow, StoredRequest } from '../store/ledger-rows.ts'
@@ -16,7 +17,7 @@ const counts = Object.fromEntries(COUNTS.map((name) => [name, Count])) as Record
 
 /** What a request and each of its calls have. */
 const Called = {
-  ...{ upstream: Text, upstream_model: Text, lane: Text, price_id: TextOrNull, created_ms: Time },
+  ...{ upstream: Text, upstream_model: Text, passthrough: Type.Boolean(), price_id: TextOrNull, created_ms: Time },
   ...{ reserved_prompt_tokens: Count, reserved_completion_tokens: Count, reserved_nano_usd: Money },
   ...{ status, http_status: CountOrNull, error_code: TextOrNull, duration_ms: CountOrNull },
   first_token_ms: CountOrNull,
@@ -55,9 +56,15 @@ export const toNames = (rows: Record<keyof Names, readonly { id: string; name: s
   teams: new Map(rows.teams.map(({ id, name }) => [id, name])),
 })
 
+/** The columns of a request or a call, but for `lane`, which is stored as a word. */
+const toCalled = <Row extends { lane: Lane }>({ lane, ...row }: Row) => ({
+  ...toColumns(row),
+  passthrough: lane === 'native',
+})
+
 function toRequestDocument(row: StoredRequest, names: Names): RequestDocument {
   return {
-    ...toColumns(row),
+    ...toCalled(row),
     key: names.keys.get(row.keyId) ?? null,
     team: row.teamId === null ? null : (names.teams.get(row.teamId) ?? null),
   }
@@ -66,14 +73,14 @@ function toRequestDocument(row: StoredRequest, names: Names): RequestDocument {
 export const RequestPage = Type.Object({
   requests: Type.Array(Request),
   next: orNull(Type.String({ description: 'For `before`, of the next page; null where there is none.' })),
-  stopped_after: orNull(Type.Integer({ description: 'So many were looked at, and older ones were not.' })),
+  scanned: orNull(Type.Integer({ description: 'So many were looked at, and older ones were not.' })),
 })
 export type RequestPageDocument = Static<typeof RequestPage>
 
 export const toRequestPageDocument = ({ requests, next, stoppedAfter }: Page, names: Names): RequestPageDocument => ({
   requests: requests.map((row) => toRequestDocument(row, names)),
   next,
-  stopped_after: stoppedAfter,
+  scanned: stoppedAfter,
 })
 
 /** A request that has just ended, and why its upstream failed, for those who follow. */
@@ -99,26 +106,26 @@ const Call = Type.Object({
       unpriced: Type.Array(Text),
     }),
   ),
-  worked_out_nano_usd: MoneyOrNull,
+  recalculated_nano_usd: MoneyOrNull,
 })
 
 /** One request at length: the request, its calls with the arithmetic of their charge, and whether it comes out. */
 export const ExplainedRequest = Type.Object({
   ...Request.properties,
   calls: Type.Array(Call),
-  worked_out_nano_usd: MoneyOrNull,
-  agrees: orNull(Type.Boolean({ description: 'Whether that is what the ledger says.' })),
+  recalculated_nano_usd: MoneyOrNull,
+  matches_ledger: orNull(Type.Boolean({ description: 'Whether that is what the ledger says.' })),
 })
 export type ChargeDocument = Static<typeof ExplainedRequest>
 
 export function toChargeDocument(
-  { request, calls, workedOutNanoUsd, agrees }: RequestCharge,
+  { request, calls, recalculatedNanoUsd, matchesLedger }: RequestCharge,
   names: Names,
 ): ChargeDocument {
   return {
     ...toRequestDocument(request, names),
-    calls: calls.map(({ basis, price, charge, workedOutNanoUsd: callNanoUsd, ...call }) => ({
-      ...toColumns(call),
+    calls: calls.map(({ basis, price, charge, recalculatedNanoUsd: callNanoUsd, ...call }) => ({
+      ...toCalled(call),
       basis,
       price: price && toColumns(price),
       charge: charge && {
@@ -134,10 +141,10 @@ export function toChargeDocument(
         nano_usd: charge.nanoUsd,
         unpriced: [...charge.unpriced],
       },
-      worked_out_nano_usd: callNanoUsd,
+      recalculated_nano_usd: callNanoUsd,
     })),
-    worked_out_nano_usd: workedOutNanoUsd,
-    agrees,
+    recalculated_nano_usd: recalculatedNanoUsd,
+    matches_ledger: matchesLedger,
   }
 }
 

@@ -34,7 +34,7 @@ const Disk = Type.Object({
   /** `filling`: little room is left on the disk, or of the budget; `full`: the budget is used up, or the disk has no room for the journal. */
   state: wordOf(['ok', 'filling', 'full'] as const),
   ...{ used_bytes: Count, reusable_bytes: Count, free_bytes: Count },
-  budget_bytes: orNull(Type.Integer({ description: 'Of `--disk`; null: none.' })),
+  budget_bytes: orNull(Type.Integer({ description: 'Of `--disk-budget`; null: none.' })),
 })
 export type DiskState = Static<typeof Disk>
 
@@ -51,7 +51,7 @@ export const Status = Type.Object({
   reasons: Type.Array(Text, { description: 'Why `readiness` is not `ok`.' }),
   /** `behind`: the oldest record has waited for the database for 10 s; `unavailable`: the journal takes no new requests. */
   ledger: wordOf(['ok', 'behind', 'unavailable'] as const),
-  waiting: Type.Integer({ description: 'Records that the database does not have yet.' }),
+  pending_records: Type.Integer({ description: 'Records that the database does not have yet.' }),
   /** What of the data folder is gone, or no longer what the server writes to. */
   lost: orNull(wordOf(['database', 'journal'] as const)),
   disk: orNull(Disk),

@@ -50,17 +50,17 @@ export const Upstream = Type.Object({
       number: Count,
       from: wordOf(['variable', 'file', 'typed_in'] as const),
       name: TextOrNull,
-      /** `left_out`: the upstream has refused it, or its quota is used up, for now. */
-      status: wordOf(['set', 'not_set', 'left_out'] as const),
+      /** `suspended`: the upstream has refused it, or its quota is used up, for now. */
+      status: wordOf(['set', 'not_set', 'suspended'] as const),
       reason: orNull(Type.String({ description: 'Why it is not used.' })),
-      back_in_ms: orNull(Type.Integer({ description: 'Until a suspended credential is tried again.' })),
+      retry_in_ms: orNull(Type.Integer({ description: 'Until a suspended credential is tried again.' })),
     }),
   ),
   process: orNull(
     Type.Object(
       {
         state: wordOf(SERVER_STATES),
-        ...{ reason: TextOrNull, pid: CountOrNull, answering: Count, waiting: Count, memory_bytes: CountOrNull },
+        ...{ reason: TextOrNull, pid: CountOrNull, answering: Count, queued: Count, memory_bytes: CountOrNull },
       },
       { description: 'null: its server is not started here.' },
     ),
@@ -125,7 +125,7 @@ export function toRow(declared: StoredUpstream, statuses: readonly UpstreamStatu
   const { variable, isSealed: sealed } = upstream
   const known = enabled ? statuses?.find(({ id }) => id === upstream.id) : undefined
   if (known) {
-    const { credential, left_out: _, ...rest } = known
+    const { credential, suspended: _, ...rest } = known
     return {
       ...rest,
       revision,
@@ -154,7 +154,7 @@ export function toRow(declared: StoredUpstream, statuses: readonly UpstreamStatu
 
 /** As far as anybody knows. */
 const NOT_RUNNING: ServerStatus = {
-  ...{ state: 'stopped', reason: null, pid: null, answering: 0, waiting: 0, memory_bytes: null },
+  ...{ state: 'stopped', reason: null, pid: null, answering: 0, queued: 0, memory_bytes: null },
 }
 
 /** Of an upstream that the database has and the server does not know. */
@@ -181,7 +181,7 @@ export function toUpstreamStatuses(
     ...toHealth(upstream, known.get(upstream.id)),
     ...toUpstreamFacts(upstream),
     credential: upstream.credential !== null ? 'set' : upstream.credentials.length > 0 ? 'not_set' : 'none',
-    credentials: toShownCredentials(upstream, known.get(upstream.id)?.left_out ?? []),
+    credentials: toShownCredentials(upstream, known.get(upstream.id)?.suspended ?? []),
     process: upstream.process === null ? null : (servers.status(upstream.id) ?? NOT_RUNNING),
     served: [...(served.get(upstream.id)?.values() ?? [])],
   }))
@@ -206,11 +206,11 @@ function toServed(
   return served
 }
 
-function toShownCredentials(upstream: KnownUpstream, leftOut: UpstreamHealth['left_out']): ShownCredential[] {
+function toShownCredentials(upstream: KnownUpstream, suspended: UpstreamHealth['suspended']): ShownCredential[] {
   return upstream.credentials.map(({ problem, ...source }): ShownCredential => {
-    const out = leftOut.find(({ number }) => number === source.number)
-    if (out) return { ...source, status: 'left_out', reason: out.reason, back_in_ms: out.back_in_ms }
-    return { ...source, status: problem === null ? 'set' : 'not_set', reason: problem, back_in_ms: null }
+    const out = suspended.find(({ number }) => number === source.number)
+    if (out) return { ...source, status: 'suspended', reason: out.reason, retry_in_ms: out.retry_in_ms }
+    return { ...source, status: problem === null ? 'set' : 'not_set', reason: problem, retry_in_ms: null }
   })
 }
 
@@ -290,7 +290,7 @@ export type UpstreamTest = Static<typeof TestedUpstream>
 function toHealth({ id, secrets, notReady }: KnownUpstream, known: UpstreamHealth | undefined): UpstreamHealth {
   if (!known) {
     const state = notReady === null ? 'unknown' : 'not_ready'
-    return { id, state, reason: notReady, left_out: [], last_ok_ms: null, last_error: null, targets: [] }
+    return { id, state, reason: notReady, suspended: [], last_ok_ms: null, last_error: null, targets: [] }
   }
   const clean = (text: string) => secrets.reduce((left, secret) => left.replaceAll(secret, '…'), text)
   const { reason, last_error: error } = known

@@ -18,15 +18,15 @@ declare global {
 export type UsageFields = Record<string, string | number | bigint | null>
 const JsonFields = Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Null()]))
 
-const waiting = Type.Integer({ description: 'Records that the database did not have yet.' })
+const pendingRecords = Type.Integer({ description: 'Records that the database did not have yet.' })
 
 export const Usage = Type.Object({
   usage: Type.Array(JsonFields, { description: 'A row for each group, by what was asked for.' }),
-  rest: orNull(JsonFields),
+  other: orNull(JsonFields),
   total: JsonFields,
   since_ms: Time,
   until_ms: Time,
-  waiting,
+  pending_records: pendingRecords,
 })
 export type UsageDocument = Static<typeof Usage>
 
@@ -43,11 +43,11 @@ export function toUsageDocument(
   }
   return {
     usage: rows.map(({ group, figures }) => toJsonFields({ ...toGroupFields(by, group), ...toFields(figures) })),
-    rest: rest && { groups: rest.groups, ...toJsonFields(toFields(rest.figures)) },
+    other: rest && { groups: rest.groups, ...toJsonFields(toFields(rest.figures)) },
     total: toJsonFields(toFields(total)),
     since_ms: sinceMs,
     until_ms: untilMs,
-    waiting,
+    pending_records: waiting,
   }
 }
 
@@ -99,12 +99,12 @@ export const Failures = Type.Object({
     }),
     { description: 'By time, and then by how many they are.' },
   ),
-  rest: Type.Integer({ description: 'Requests with codes beyond `limit`.' }),
+  other_count: Type.Integer({ description: 'Requests with codes beyond `limit`.' }),
   since_ms: Type.Integer({
     description: 'What it covers begins later than was asked for where requests are no longer on record one by one.',
   }),
   until_ms: Time,
-  waiting,
+  pending_records: pendingRecords,
 })
 export type FailuresDocument = Static<typeof Failures>
 
@@ -115,5 +115,5 @@ export const toFailuresDocument = (
   failures: rows.map(({ atMs, status, errorCode, requests }) => ({
     ...{ at_ms: atMs, status, error_code: errorCode, requests },
   })),
-  ...{ rest, since_ms: sinceMs, until_ms: untilMs, waiting },
+  ...{ other_count: rest, since_ms: sinceMs, until_ms: untilMs, pending_records: waiting },
 })

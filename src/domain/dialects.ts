@@ -57,14 +57,14 @@ export interface UpstreamSettings extends Partial<Record<LimitName, number>> {
   transport?: (typeof TRANSPORTS)[number]
   /** Whether it takes the field `user`. */
   user?: boolean
-  /** The formats whose requests it is sent as they came, and whose answers come back so; false: none of them. */
-  native?: readonly NativeEndpoint[] | false
+  /** The API formats whose requests and responses pass through unchanged; false: none. */
+  passthrough?: readonly NativeEndpoint[] | false
   /** Fields of a request that it is sent though others are not (`domain/fields.ts`); `*` at the end of one for any rest. */
   pass?: string[]
   /** Whether `<think>` blocks in its content are reasoning. */
   think_tags?: boolean
-  /** How long a call is read on for its usage once its client has left, such as `5s`, or `off`. */
-  leave?: string
+  /** How long to keep reading usage after a client disconnects, such as `5s`, or `off`. */
+  disconnect_grace?: string
   /** What a choice has at most, where nobody saw how much was written. */
   max_tokens_per_second?: number
   /** Where chats go below its address, where that is not the usual place; `{model}` in it is its name of the model. */
@@ -108,13 +108,36 @@ export interface UpstreamSettings extends Partial<Record<LimitName, number>> {
   embedding_tokens?: number
 }
 
+/** Settings that had another name in 0.1.0: catalog files and stored versions may still say it. */
+export const RENAMED_SETTINGS = { native: 'passthrough', leave: 'disconnect_grace' } as const satisfies Record<
+  string,
+  keyof UpstreamSettings
+>
+
+/** Moves each old name to the new one, unless that is there, too. @param onRenamed called with each old name. */
+export function renameSettings<T extends object>(
+  entry: T,
+  onRenamed: (was: keyof typeof RENAMED_SETTINGS) => void = () => {},
+): T {
+  if (!Object.keys(RENAMED_SETTINGS).some((was) => was in entry)) return entry
+  const isOld = (name: string): name is keyof typeof RENAMED_SETTINGS =>
+    Object.hasOwn(RENAMED_SETTINGS, name) && !(RENAMED_SETTINGS[name as keyof typeof RENAMED_SETTINGS] in entry)
+  return Object.fromEntries(
+    Object.entries(entry).map(([name, value]) => {
+      if (!isOld(name)) return [name, value]
+      onRenamed(name)
+      return [RENAMED_SETTINGS[name], value]
+    }),
+  ) as T
+}
+
 /** The settings with every default filled in. */
 export type UpstreamOptions = Omit<UpstreamSettings, 'cost'> & { cost?: ReportedCost } & Required<
     Pick<
       UpstreamSettings,
       | 'max_tokens_field'
       | 'n'
-      | 'native'
+      | 'passthrough'
       | 'user'
       | 'think_tags'
       | 'pass'

@@ -56,7 +56,7 @@ export interface ServerStatus {
   reason: string | null
   pid: number | null
   answering: number
-  waiting: number
+  queued: number
   /** What the plan of memory takes it to need; null where nobody knows yet. */
   memory_bytes: number | null
 }

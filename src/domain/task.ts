@@ -142,7 +142,7 @@ export const PART_TYPES: ReadonlySet<unknown> = new Set(['text', 'image_url', 'i
 export const HOPS_HEADER = 'x-tollgate-hops'
 
 /** Tollgate servers in a row. */
-const MOST_HOPS = 8
+const MAX_HOPS = 8
 
 /** What stands in the header between its commas; anything else is dropped. */
 const HOP = /^[\w-]{1,64}$/
@@ -156,10 +156,10 @@ export function addHop(passed: string | undefined, own: string): Decision<string
       'loop_detected',
       'This server sent the request to an upstream that leads back to this server. Correct the base_url of that upstream in the catalog.',
     )
-  if (hops.length >= MOST_HOPS)
+  if (hops.length >= MAX_HOPS)
     return new GatewayError(
       'loop_detected',
-      `The request has passed ${hops.length} Tollgate servers, and at most ${MOST_HOPS} may be chained. Correct the base_url of their upstreams in their catalogs.`,
+      `The request has passed ${hops.length} Tollgate servers, and at most ${MAX_HOPS} may be chained. Correct the base_url of their upstreams in their catalogs.`,
     )
   return [...hops, own].join(',')
 }

@@ -26,7 +26,7 @@ export function toSize(text: string): number | null {
   return Math.round(Number(amount) * UNITS[unit]) || null
 }
 
-/** Writes a size in the units that settings such as `--disk 10G` are given in. */
+/** Writes a size in the units that settings such as `--disk-budget 10G` are given in. */
 export const toSizeText = (bytes: number) =>
   bytes >= UNITS.G ? `${(bytes / UNITS.G).toFixed(1)} GiB` : `${(bytes / UNITS.M).toFixed(1)} MiB`
 

@@ -28,7 +28,7 @@ const CALM_MS = 60_000
 /** One more may come when as many as are let in have had so many good answers each. */
 const ANSWERS = 8
 /** More do not wait: by then another upstream would have answered. */
-const MOST_WAITING = 256
+const MAX_WAITING = 256
 /** How long an answer takes where none was measured. */
 const ANSWER_MS = 5_000
 
@@ -66,7 +66,7 @@ export class AdaptiveConcurrency {
   ): ConcurrencySlot | Promise<ConcurrencySlot> {
     const load = this.#loads.getOrInsertComputed(id, () => ({
       ...{ calls: 0, tokens: 0, width: Number.POSITIVE_INFINITY, calmMs: 0, answerMs: ANSWER_MS },
-      queue: new FairQueue<Waiter>(MOST_WAITING),
+      queue: new FairQueue<Waiter>(MAX_WAITING),
     }))
     this.#letIn(id, load)
     if (load.queue.length === 0 && fits(load, call)) return this.#take(id, load, call)

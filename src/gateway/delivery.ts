@@ -92,7 +92,7 @@ export function toHeaders(
   const all = Object.assign(format.ids(requestId), headers)
   if (begun === null) return all
   all['x-tollgate-upstream'] = begun.target.upstream.id
-  all['x-tollgate-lane'] = begun.answer.isNative ? 'native' : 'translated'
+  all['x-tollgate-passthrough'] = begun.answer.isNative ? 'true' : 'false'
   all['x-tollgate-attempts'] = String(settlement.attempts)
   if (settlement.outputCap !== null) all['x-tollgate-output-cap'] = String(settlement.outputCap)
   if (isUnmet(begun.events)) all['x-tollgate-schema'] = 'unmet'

@@ -284,8 +284,9 @@ export function toPassthrough(task: Task): Passthrough {
 const MAY_BE_LEFT_OUT: ReadonlySet<RefusalReason> = new Set<RefusalReason>(['dear', 'fee', 'unknown'])
 
 function speaks({ endpoint }: NativeRequest, body: CanonicalRequest, target: Target): boolean {
-  const { native } = target.upstream.options
-  const isNative = native !== false && native.includes(endpoint) && dialectOf(target.upstream).native.includes(endpoint)
+  const { passthrough } = target.upstream.options
+  const isNative =
+    passthrough !== false && passthrough.includes(endpoint) && dialectOf(target.upstream).native.includes(endpoint)
   return isNative && !isSplit(body, target) && !isEnforced(body, target)
 }
 

@@ -14,7 +14,7 @@ import { toFan } from './fan-out.ts'
 /** To read so many numbers at once holds the event loop for some 40 ms; in decimals they are long. */
 const MAX_NUMBERS = { float: 200_000, base64: 1_500_000 }
 /** Where nobody says how long a vector is, it may be so long. */
-const MOST_DIMENSIONS = 3_072
+const MAX_DIMENSIONS = 3_072
 /** No text has more tokens than one for so many bytes, or nearly none: what is split by a guess must not be too much. */
 const BYTES_PER_TOKEN = 2
 
@@ -22,7 +22,7 @@ const BYTES_PER_TOKEN = 2
 export function toBatches(body: AnyRequest, { upstream: { options } }: Target): readonly AnyRequest[] {
   if (!(body instanceof EmbeddingsRequest)) return [body]
   const { inputs, encoding, dimensions } = body
-  const mostRead = Math.floor(MAX_NUMBERS[encoding] / (dimensions ?? MOST_DIMENSIONS))
+  const mostRead = Math.floor(MAX_NUMBERS[encoding] / (dimensions ?? MAX_DIMENSIONS))
   const mostInputs = Math.min(options.embedding_inputs, mostRead)
   const mostTokens = options.embedding_tokens ?? Infinity
   const lists: EmbeddingInput[][] = []

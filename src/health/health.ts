@@ -24,7 +24,7 @@ export interface UpstreamHealth {
   /** Why it is neither `healthy` nor `unknown`, in words. */
   reason: string | null
   /** Of several credentials those that are left out for a time, by their numbers; `refused`, or `out_of_quota`. */
-  left_out: { number: number; state: 'refused' | 'out_of_quota'; reason: string; back_in_ms: number }[]
+  suspended: { number: number; state: 'refused' | 'out_of_quota'; reason: string; retry_in_ms: number }[]
   last_ok_ms: number | null
   last_error: { message: string; at_ms: number } | null
   targets: {
@@ -46,9 +46,9 @@ function toUpstreamHealth(state: UpstreamState): UpstreamHealth {
   return {
     id: upstream.id,
     ...toState(state),
-    left_out: state.credentials
+    suspended: state.credentials
       .leftOut(deps.nowMs())
-      .map(({ backInMs, ...out }) => ({ ...out, back_in_ms: Math.ceil(backInMs) })),
+      .map(({ retryInMs, ...out }) => ({ ...out, retry_in_ms: Math.ceil(retryInMs) })),
     last_ok_ms: Number.isFinite(workedMs) ? Math.round(deps.wallMs() - (deps.nowMs() - workedMs)) : null,
     last_error: lastError,
     targets: routes.map(({ model, target }) => toTargetHealth(model, target)),

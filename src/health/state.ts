@@ -17,7 +17,7 @@ interface LeftOutCredential extends Pick<LeftOut, 'state' | 'reason'> {
   /** Of its upstream's, from 1 on. */
   number: number
   /** Until it is tried again. */
-  backInMs: number
+  retryInMs: number
 }
 
 /** While one request finds out whether it is good again, the others go by the rest. */
@@ -88,7 +88,7 @@ class Credentials {
         number,
         state,
         reason,
-        backInMs: Math.max(0, untilMs - nowMs),
+        retryInMs: Math.max(0, untilMs - nowMs),
       }))
       .sort((a, b) => a.number - b.number)
   }
@@ -152,7 +152,7 @@ abstract class Penalised {
   /** Puts it behind others for a while. */
   penalise(kind: 'refused' | 'degraded', reason: string, isOfCall = false): void {
     if (this.penalty === null || this.penalty.kind === 'paused')
-      this.deps.log?.warn('upstream_penalised', 'an upstream has a penalty', { ...this.about, reason })
+      this.deps.log?.warn('upstream_deprioritized', 'an upstream has a penalty', { ...this.about, reason })
     this.hold(kind, reason, PENALTY_MS, isOfCall)
   }
 
@@ -219,9 +219,9 @@ export class UpstreamState extends Penalised {
     const now = credentials.leftOut(deps.nowMs())
     const found = now.find(({ number }) => number === used.credentialNumber)
     if (found && now.length > before)
-      deps.log?.warn('credential_left_out', 'a credential of an upstream is left out for a time', {
+      deps.log?.warn('credential_suspended', 'a credential of an upstream is left out for a time', {
         ...this.about,
-        ...{ credential: found.number, reason: found.reason, back_in_ms: Math.round(found.backInMs) },
+        ...{ credential: found.number, reason: found.reason, retry_in_ms: Math.round(found.retryInMs) },
       })
     if (areLeft)
       this.lastError = { message: `its credential ${used.credentialNumber}: ${failure?.reason}`, at_ms: deps.wallMs() }
@@ -237,7 +237,7 @@ export class UpstreamState extends Penalised {
 
   credentialWorked({ credentialNumber: credential }: Upstream): void {
     if (!this.credentials.worked(credential)) return
-    this.deps.log?.info('credential_back', 'a credential of an upstream works again', { ...this.about, credential })
+    this.deps.log?.info('credential_restored', 'a credential of an upstream works again', { ...this.about, credential })
   }
 
   /** Whether a probe is to come back to it soon. */
@@ -299,7 +299,7 @@ export class TargetState extends Penalised {
   refuse(keyId: string, reason: string): void {
     const nowMs = this.deps.nowMs()
     if (!this.refusedKeys.has(keyId, nowMs))
-      this.deps.log?.warn('upstream_penalised', 'an upstream has a penalty', { ...this.about, key: keyId, reason })
+      this.deps.log?.warn('upstream_deprioritized', 'an upstream has a penalty', { ...this.about, key: keyId, reason })
     this.refusedKeys.note(keyId, nowMs)
     this.refusedReason = reason
   }

@@ -42,7 +42,7 @@ const healthController = (deps: ReadinessDeps) => {
 }
 
 const LONGEST = 400
-const MOST_SEGMENTS = 12
+const MAX_SEGMENTS = 12
 
 /**
  * Finds the served path in whose words a path ends, in letters of either case.
@@ -50,7 +50,7 @@ const MOST_SEGMENTS = 12
  */
 function findMeant(path: string, routes: readonly string[]): { path: string; route: string } | null {
   const segments = path.split('/').filter((segment) => segment !== '')
-  if (path.length > LONGEST || segments.length > MOST_SEGMENTS) return null
+  if (path.length > LONGEST || segments.length > MAX_SEGMENTS) return null
   for (let from = 0; from < segments.length; from++) {
     const rest = `/${segments.slice(from).join('/')}`
     const lower = rest.toLowerCase()

@@ -212,15 +212,15 @@ export const toAdminFields = ({ name, role, teamId, oidcSubject, disabledMs }: S
   ({ name, role, team_id: teamId, oidc_subject: oidcSubject, disabled_ms: disabledMs }) satisfies Fields &
     Record<Exclude<keyof AdminOptions, 'team'>, unknown>
 
-const MOST_CHARS = 200
+const MAX_CHARS = 200
 
 /** A name as it is kept and compared: without case, and in one form of what looks the same (Unicode: NFKC). */
-export const toSignInName = (typed: string): string => typed.trim().normalize('NFKC').toLowerCase().slice(0, MOST_CHARS)
+export const toSignInName = (typed: string): string => typed.trim().normalize('NFKC').toLowerCase().slice(0, MAX_CHARS)
 
 /** The name of somebody new. Throws `invalid`. */
 function requireSignInName(typed: string): string {
   const name = toSignInName(typed)
-  if (name !== '' && typed.trim().length <= MOST_CHARS && !/\s/.test(name) && isVisible(name)) return name
+  if (name !== '' && typed.trim().length <= MAX_CHARS && !/\s/.test(name) && isVisible(name)) return name
   const message = 'The name must have 1 to 200 characters, none of them invisible, and no spaces.'
   throw new ServiceError({ kind: 'invalid', field: 'name' }, message)
 }

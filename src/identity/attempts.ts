@@ -18,9 +18,9 @@ export interface Attempt {
 }
 
 const WINDOW_MS = 15 * 60_000
-const MOST = { both: 5, address: 20, account: 50, code: 20, passkey: 20, provider: 5 }
+const MAX = { both: 5, address: 20, account: 50, code: 20, passkey: 20, provider: 5 }
 /** More are never remembered, but for those of accounts; the oldest are forgotten first. */
-const MOST_REMEMBERED = 10_000
+const MAX_REMEMBERED = 10_000
 
 /** Is told of what fails. */
 export interface AttemptWatch {
@@ -83,22 +83,22 @@ export class Attempts {
     this.#failures.delete(both)
     this.#opened.delete(both)
     this.#opened.add(both)
-    forget(this.#opened, MOST_REMEMBERED)
+    forget(this.#opened, MAX_REMEMBERED)
   }
 
   /** What an attempt is counted for, and how often that may fail. */
   #subjectsOf({ address, by }: Attempt): Subject[] {
     const place = toNetwork(address)
     const failures = this.#failures
-    if (typeof by === 'string') return [{ failures, name: `${by} ${place}`, most: MOST[by] }]
+    if (typeof by === 'string') return [{ failures, name: `${by} ${place}`, most: MAX[by] }]
     const both = toBoth(address, by.password)
-    const own = { failures, name: both, most: MOST.both }
+    const own = { failures, name: both, most: MAX.both }
     if (this.#opened.has(both)) return [own]
     const ofAccount = by.isKnown ? this.#ofAccounts : failures
     return [
       own,
-      { failures, name: `address ${place}`, most: MOST.address },
-      { failures: ofAccount, name: `account ${by.password}`, most: MOST.account },
+      { failures, name: `address ${place}`, most: MAX.address },
+      { failures: ofAccount, name: `account ${by.password}`, most: MAX.account },
     ]
   }
 
@@ -116,7 +116,7 @@ export class Attempts {
     const times = toRecent(subject, nowMs)
     failures.delete(name)
     failures.set(name, [...times, nowMs])
-    forget(this.#failures, MOST_REMEMBERED)
+    forget(this.#failures, MAX_REMEMBERED)
   }
 
   #noteClosed(subjects: readonly Subject[], { address, by, nowMs }: Attempt): void {

@@ -126,7 +126,7 @@ export function createProvider({ settings, log, now, waitMs = WAIT_MS }: Provide
     } catch (error) {
       if (error instanceof ServiceError) throw error
       if (wasRefused(error)) throw new ServiceError({ kind: 'sign_in_failed' }, REFUSED)
-      log.warn('provider_failed', FAILED, toCause(error))
+      log.warn('oidc_failed', FAILED, toCause(error))
       throw isUnavailable(error)
         ? new ServiceError({ kind: 'provider_unavailable' }, UNAVAILABLE)
         : new ServiceError({ kind: 'provider_wrong' }, WRONG)
@@ -172,7 +172,7 @@ const WRONG =
   'What the identity provider says cannot be used. Begin again; whoever runs this server finds the cause in its log.'
 const REFUSED = 'The identity provider has not signed you in. Begin again.'
 
-const MOST_BYTES = 1024 ** 2
+const MAX_BYTES = 1024 ** 2
 
 /** There was no answer, or not all of it. */
 class Unreachable extends Error {}
@@ -182,7 +182,7 @@ async function fetchBounded(url: string, { body, ...options }: CustomFetchOption
   const form = body instanceof URLSearchParams ? body : null
   try {
     const response = await fetch(url, { ...options, body: form })
-    const { text, isWhole } = await readUpTo(response.body, MOST_BYTES)
+    const { text, isWhole } = await readUpTo(response.body, MAX_BYTES)
     if (!isWhole) throw new Error('the answer is longer than a megabyte')
     const { status, headers } = response
     return new Response(text === '' ? null : text, { status, headers })

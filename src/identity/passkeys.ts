@@ -37,9 +37,9 @@ export interface PasskeyDeps {
 }
 
 /** Of each person. */
-const MOST = 20
+const MAX = 20
 /** WebAuthn's own bound of an id, 1,023 bytes, in base64url; and more than any public key takes. */
-const MOST_CHARACTERS = { credentialId: 1_364, publicKey: 2_000 }
+const MAX_CHARACTERS = { credentialId: 1_364, publicKey: 2_000 }
 /** How long a browser waits for somebody to find their authenticator. */
 const ASK_MS = 5 * 60_000
 
@@ -108,7 +108,7 @@ export async function addPasskey(
     throw refused()
   })
   for (const field of ['credentialId', 'publicKey'] as const)
-    if (made[field].length > MOST_CHARACTERS[field]) throw refused()
+    if (made[field].length > MAX_CHARACTERS[field]) throw refused()
   return store.changeIdentity(by, ({ admins, passkeys }) => {
     const all = passkeys()
     const admin = admins.find(({ id }) => id === adminId)
@@ -181,9 +181,9 @@ function requirePassword({ passwordHash }: StoredAdmin): void {
 }
 
 function requireRoom({ length }: readonly StoredPasskey[]): void {
-  if (length < MOST) return
-  const message = `You have ${MOST} passkeys, and more are not kept: remove one first.`
-  throw new ServiceError({ kind: 'too_many_passkeys', most: MOST }, message)
+  if (length < MAX) return
+  const message = `You have ${MAX} passkeys, and more are not kept: remove one first.`
+  throw new ServiceError({ kind: 'too_many_passkeys', most: MAX }, message)
 }
 
 function requireName(name: string): void {

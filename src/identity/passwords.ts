@@ -36,10 +36,10 @@ export async function isPassword(password: string, hash: string | null): Promise
 /** One at a time: each takes 19 MiB and a core, which requests want, too. */
 let last: Promise<unknown> = Promise.resolve()
 let waiting = 0
-const MOST_WAITING = 20
+const MAX_WAITING = 20
 
 async function inTurn<T>(work: () => Promise<T>): Promise<T> {
-  if (waiting >= MOST_WAITING)
+  if (waiting >= MAX_WAITING)
     throw new ServiceError({ kind: 'too_many_attempts', retryAfterMs: 5_000 }, 'Too many are signing in right now.')
   waiting++
   const turn = last.then(work)

@@ -6,7 +6,7 @@ import { hashToken } from '../keys/token.ts'
 import { toNetwork } from './attempts.ts'
 
 export const PENDING_MS = 10 * 60_000
-const MOST = { network: 100, all: 10_000 }
+const MAX = { network: 100, all: 10_000 }
 
 interface Kept<What> {
   what: What
@@ -43,8 +43,8 @@ export class Pending<What> {
       oldest ||= hash
       count++
     }
-    if (count >= MOST.network) this.#kept.delete(oldest)
-    if (this.#kept.size >= MOST.all) this.#kept.delete(this.#kept.keys().next().value ?? '')
+    if (count >= MAX.network) this.#kept.delete(oldest)
+    if (this.#kept.size >= MAX.all) this.#kept.delete(this.#kept.keys().next().value ?? '')
   }
 
   /** What was begun with this cookie; null where there is nothing, or not what is meant, which then stays. */

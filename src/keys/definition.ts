@@ -144,7 +144,7 @@ const toName = (help: string, hint: string): Field<string> => ({
 /** A pattern of an allow-list, such as `openai/*`. */
 const isPattern = (text: string) => /^\S{1,200}$/.test(text)
 /** Each name of a list of models is compared with all of them: with more, one key's lists would take other keys' time. */
-const MOST_PATTERNS = 200
+const MAX_PATTERNS = 200
 
 const MODELS: Field<string[]> = {
   kind: 'patterns',
@@ -165,7 +165,7 @@ const MODELS: Field<string[]> = {
   toText: (patterns) => patterns.join(', '),
   problemOf: (patterns) => {
     if (!patterns.every(isPattern)) return 'each must be a pattern such as openai/*'
-    return patterns.length > MOST_PATTERNS ? `it may have ${MOST_PATTERNS} patterns` : null
+    return patterns.length > MAX_PATTERNS ? `it may have ${MAX_PATTERNS} patterns` : null
   },
   // A `*` of a pattern is matched by a `*` alone: what matches the pattern as a text matches all that the pattern does.
   isWithin: (patterns, most) => patterns.every((pattern) => most.some((other) => matches(other, pattern))),
@@ -259,7 +259,7 @@ const toBudget = (whose: string): Field<Budget> => ({
 })
 
 /** How much may be noted beside a key or a team; the numbers are those of `metadata` in OpenAI's API reference. */
-const MOST_METADATA = { pairs: 16, name: 64, value: 512 }
+const MAX_METADATA = { pairs: 16, name: 64, value: 512 }
 
 const METADATA: Field<Record<string, string | null>> = {
   kind: 'metadata',
@@ -280,7 +280,7 @@ const METADATA: Field<Record<string, string | null>> = {
       .join(', '),
   problemOf: (notes) => {
     const [names, values] = [Object.keys(notes), Object.values(notes)]
-    const { pairs, name, value } = MOST_METADATA
+    const { pairs, name, value } = MAX_METADATA
     if (names.length > pairs) return `it may have ${pairs} names at most`
     if (!names.every((one) => /^[^\s=\p{Cc}]+$/u.test(one) && one.length <= name))
       return `each name must have 1 to ${name} characters, without spaces and =`
@@ -298,7 +298,7 @@ function readNote(text: string): [name: string, value: string | null] {
 }
 
 /** More is somebody's mistake, and every request of the key would be compared with each. */
-const MOST_ALLOWED_IPS = 100
+const MAX_ALLOWED_IPS = 100
 
 const ALLOWED_IPS: Field<string[]> = {
   kind: 'ranges',
@@ -319,7 +319,7 @@ const ALLOWED_IPS: Field<string[]> = {
   noneText: 'everywhere',
   toText: (ranges) => ranges.join(', '),
   problemOf: (ranges) => {
-    if (ranges.length > MOST_ALLOWED_IPS) return `it may have ${MOST_ALLOWED_IPS} ranges`
+    if (ranges.length > MAX_ALLOWED_IPS) return `it may have ${MAX_ALLOWED_IPS} ranges`
     for (const text of ranges) {
       const range = toIpRange(text)
       if ('problem' in range) return `'${text}' ${range.problem}`

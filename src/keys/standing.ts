@@ -4,7 +4,7 @@
  */
 import { BUDGET_WARNING_PERCENT, type Budget, PERIODS, type Period } from '../domain/limits.ts'
 import type { Spender } from '../domain/snapshot.ts'
-import { type InForce, MOST_STEP_MS, toInForce } from '../limits/period.ts'
+import { type InForce, MAX_STEP_MS, toInForce } from '../limits/period.ts'
 import type { LedgerReader, Spending } from '../store/ledger-store.ts'
 
 export interface BudgetStanding {
@@ -61,7 +61,7 @@ export function readSpent(
   nowMs: number,
   id?: string,
 ): Spent {
-  const inForce = toAllInForce(nowMs, reader.latestHour(nowMs + MOST_STEP_MS))
+  const inForce = toAllInForce(nowMs, reader.latestHour(nowMs + MAX_STEP_MS))
   return { inForce, spending: reader.spending(kind, inForce, id) }
 }
 

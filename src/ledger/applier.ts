@@ -12,7 +12,7 @@ const INTERVAL_MS = 200
 const BATCH = 500
 /** What a batch may take of the event loop. Slower stores get smaller ones. */
 const SLICE_MS = 5
-const LEAST_BATCH = 20
+const MIN_BATCH = 20
 /** A store that refuses for longer is worth a line in the log: until then somebody else is only writing. */
 const REFUSED_MS = 1_000
 /** A checkpoint that did not cover everything, or did not make room, is tried again after this. */
@@ -114,7 +114,7 @@ export function createApplier({ journal, store, log, onCommit }: ApplierDeps): A
     const count = batch.records.length
     applied += count
     if (count === limit || tookMs > SLICE_MS) {
-      limit = Math.round(Math.min(BATCH, Math.max(LEAST_BATCH, (count * SLICE_MS) / tookMs)))
+      limit = Math.round(Math.min(BATCH, Math.max(MIN_BATCH, (count * SLICE_MS) / tookMs)))
     }
     onCommit()
     return count
@@ -150,7 +150,7 @@ export function createApplier({ journal, store, log, onCommit }: ApplierDeps): A
         },
         (error) => {
           if (!isKeptTold)
-            log.warn('journal_kept', 'the journal keeps its applied segments for now', { error: String(error) })
+            log.warn('journal_retained', 'the journal keeps its applied segments for now', { error: String(error) })
           isKeptTold = true
         },
       )

@@ -23,16 +23,16 @@ export interface ChargedCall extends Omit<StoredCall, 'requestId' | 'instance'> 
   /** Line by line; null where it is not charged by tokens. Of what was reported: what it would be by the price. */
   charge: Charge | null
   /** What it comes to; null where that cannot be said, or not yet. */
-  workedOutNanoUsd: number | null
+  recalculatedNanoUsd: number | null
 }
 
 export interface RequestCharge {
   request: StoredRequest
   calls: ChargedCall[]
   /** The sum over the calls; null where one of them cannot be worked out. */
-  workedOutNanoUsd: number | null
+  recalculatedNanoUsd: number | null
   /** Whether that is what the ledger says, of the whole and of each call; null while the request is under way. */
-  agrees: boolean | null
+  matchesLedger: boolean | null
 }
 
 /** Works out the charge of a request. */
@@ -46,18 +46,18 @@ export async function readCharge(
     const basis = toBasis(call, price)
     const isCounted = basis === 'tokens' || (basis === 'reported' && price !== null)
     const charge = isCounted ? toCharge(price?.pricing ?? [], toUsage(call), call.mode) : null
-    const workedOutNanoUsd = basis === 'tokens' ? (charge?.nanoUsd ?? null) : toFixed(call, basis)
-    calls.push({ ...call, basis, price, charge, workedOutNanoUsd })
+    const recalculatedNanoUsd = basis === 'tokens' ? (charge?.nanoUsd ?? null) : toFixed(call, basis)
+    calls.push({ ...call, basis, price, charge, recalculatedNanoUsd })
   }
   const sum = calls.reduce<number | null>(
-    (before, { workedOutNanoUsd: next }) => (before === null || next === null ? null : before + next),
+    (before, { recalculatedNanoUsd: next }) => (before === null || next === null ? null : before + next),
     0,
   )
-  const isRight = calls.every((call) => call.workedOutNanoUsd === call.costNanoUsd) && sum === request.costNanoUsd
-  return { request, calls, workedOutNanoUsd: sum, agrees: request.status === 'open' ? null : isRight }
+  const isRight = calls.every((call) => call.recalculatedNanoUsd === call.costNanoUsd) && sum === request.costNanoUsd
+  return { request, calls, recalculatedNanoUsd: sum, matchesLedger: request.status === 'open' ? null : isRight }
 }
 
-type Call = Omit<ChargedCall, 'basis' | 'price' | 'charge' | 'workedOutNanoUsd'>
+type Call = Omit<ChargedCall, 'basis' | 'price' | 'charge' | 'recalculatedNanoUsd'>
 
 function toBasis(call: Call, price: PriceRow | null): Basis {
   if (call.status === 'open') return 'open'

@@ -30,7 +30,7 @@ export interface FailuresReport {
 }
 
 /** Codes that are counted: those that turn up behind them are of the rest. */
-const MOST_CODES = 10_000
+const MAX_CODES = 10_000
 
 /** Throws `key_not_found`, `key_ambiguous`, `team_not_found`, `team_ambiguous`, and `report_too_long` beyond `limitMs`. */
 export async function reportFailures(
@@ -50,7 +50,7 @@ export async function reportFailures(
     for (const cell of page) {
       const known = codes.get(cell.errorCode)
       const code = known ?? { requests: 0, cells: new Map() }
-      if (!known && codes.size >= MOST_CODES) {
+      if (!known && codes.size >= MAX_CODES) {
         rest += cell.requests
         continue
       }

@@ -11,8 +11,8 @@ import type { RequestReader, RequestSearch } from '../store/report-store.ts'
 /** Takes some 10 ms. */
 const SLICE = 20_000
 /** Of a list, less than a second; of a search for an id, a few. */
-const MOST_LISTED_FROM = 1_000_000
-const MOST_SEARCHED = 5_000_000
+const MAX_LISTED_FROM = 1_000_000
+const MAX_SEARCHED = 5_000_000
 export const MAX_LIMIT = 10_000
 
 export interface ListOptions extends RequestSearch {
@@ -37,7 +37,7 @@ type Reader = Pick<RequestReader, 'slice'>
 export async function listRequests(
   reader: Reader,
   { limit, before, ...search }: ListOptions,
-  most = MOST_LISTED_FROM,
+  most = MAX_LISTED_FROM,
 ): Promise<RequestPage> {
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
     throw invalid('limit', `it must be a whole number from 1 to ${MAX_LIMIT}`)
@@ -81,7 +81,7 @@ const MAX_NAMED = 5
 export async function findRequest(
   reader: Pick<RequestReader, 'slice' | 'get' | 'beginning' | 'keptFromMs'>,
   text: string,
-  most = MOST_SEARCHED,
+  most = MAX_SEARCHED,
 ): Promise<StoredRequest> {
   const request = text.trim().slice(0, 200)
   if (/^[0-9a-f]{0,3}$/i.test(request)) throw invalid('id', `'${request}' is too short: give four digits or more`)
@@ -118,11 +118,11 @@ const isMinted = (id: string) => id[12] === '7'
 const removed = (request: string, id: string, keptFromMs: number) =>
   new ServiceError(
     { kind: 'request_removed', request, createdMs: timeOfId(id) },
-    `There is no request '${request}' on record: by its id it is of ${toIso(timeOfId(id))}, and requests are kept for as long as \`serve --keep\` says. Those of before ${toIso(keptFromMs)} were taken away.`,
+    `There is no request '${request}' on record: by its id it is of ${toIso(timeOfId(id))}, and requests are kept for as long as \`serve --retention\` says. Those of before ${toIso(keptFromMs)} were taken away.`,
   )
 
 const toKept = (keptFromMs: number) =>
-  keptFromMs === 0 ? '' : `; those of before ${toIso(keptFromMs)} were taken away, as \`serve --keep\` says`
+  keptFromMs === 0 ? '' : `; those of before ${toIso(keptFromMs)} were taken away, as \`serve --retention\` says`
 
 const toIso = (ms: number) => new Date(ms).toISOString()
 

@@ -1,5 +1,5 @@
 /**
- * Keeps the database from growing for ever: takes away requests, with their calls, that are older than `--keep`; what they come to
+ * Keeps the database from growing for ever: takes away requests, with their calls, that are older than `--retention`; what they come to
  * stays in the rollup. So do keys that had a request; those that ended unused go after that time, and entries of the audit log after
  * `--audit-retention`. In slices of a few ms with pauses between them, so that the ledger's own writer is held up for moments
  * only. `server/storage.ts` starts it. Nothing here is on the way of a request.
@@ -16,11 +16,11 @@ const FIRST_LOOK_MS = 60_000
 /** What a slice may keep other writers out for. */
 const SLICE_MS = 3
 const FIRST_SLICE = 32
-const LEAST_SLICE = 4
-const MOST_SLICE = 512
+const MIN_SLICE = 4
+const MAX_SLICE = 512
 /** So many times longer than a slice took nothing is done: whoever else needs the database, disk or processor has nine tenths of the time. */
 const REST = 9
-const LEAST_REST_MS = 5
+const MIN_REST_MS = 5
 /** Another writer is at work. */
 const BUSY_MS = 20
 /** Slices between checkpoints: some 8 MB of the database's log. */
@@ -28,15 +28,15 @@ const CHECKPOINT_SLICES = 64
 /** A checkpoint that did not cover everything: a report is being read, say. */
 const UNCOVERED_MS = 250
 /** Nor may a reader that never lets go, such as a replication, keep old rows for ever. */
-const MOST_UNCOVERED = 240
+const MAX_UNCOVERED = 240
 /** Free pages that stay, since they are used again soon: so many, or this part of the file. */
-const LEAST_FREE_PAGES = 1_024
+const MIN_FREE_PAGES = 1_024
 const FREE_PART = 0.1
 /**
  * How far a clock is believed to be ahead of the last request that was on record when the server started. Nobody may have asked
  * for months: one that has run for as long since is believed.
  */
-const MOST_AHEAD_MS = 7 * DAY_MS
+const MAX_AHEAD_MS = 7 * DAY_MS
 
 export interface RetentionDeps {
   /** How long requests are kept, ms; Infinity = for ever. */
@@ -91,8 +91,8 @@ export function createRetention(deps: RetentionDeps): Retention {
   const toBelievedMs = () => {
     if (deps.latestMs === 0) return Number.POSITIVE_INFINITY
     const ranMs = monotonicMs() - startedMs
-    const fromMs = ranMs < MOST_AHEAD_MS ? deps.latestMs : Math.max(deps.latestMs, clockAtStartMs)
-    return fromMs + MOST_AHEAD_MS + ranMs
+    const fromMs = ranMs < MAX_AHEAD_MS ? deps.latestMs : Math.max(deps.latestMs, clockAtStartMs)
+    return fromMs + MAX_AHEAD_MS + ranMs
   }
 
   /** Requests of before this time go now: never one whose record a start would apply again. */
@@ -113,19 +113,18 @@ export function createRetention(deps: RetentionDeps): Retention {
       }
       if (++slices % CHECKPOINT_SLICES === 0) await cover()
       if (done.isLast) return
-      await sleep(Math.max(LEAST_REST_MS, done.tookMs * REST))
+      await sleep(Math.max(MIN_REST_MS, done.tookMs * REST))
     }
   }
 
   /** The database's log would grow by what is written until a checkpoint has covered it. */
   const cover = async () => {
-    for (let tries = 0; tries < MOST_UNCOVERED && !isStopped && !(await checkpoint()); tries++)
-      await sleep(UNCOVERED_MS)
+    for (let tries = 0; tries < MAX_UNCOVERED && !isStopped && !(await checkpoint()); tries++) await sleep(UNCOVERED_MS)
   }
 
   const adapt = (lockedMs: number) => {
     const fits = lockedMs > SLICE_MS ? (limit * SLICE_MS) / lockedMs : lockedMs < SLICE_MS / 2 ? limit * 2 : limit
-    limit = Math.round(Math.min(MOST_SLICE, Math.max(LEAST_SLICE, fits)))
+    limit = Math.round(Math.min(MAX_SLICE, Math.max(MIN_SLICE, fits)))
   }
 
   const prune = async (pass: Pass) => {
@@ -163,7 +162,7 @@ export function createRetention(deps: RetentionDeps): Retention {
   const giveBack = async (pass: Pass) => {
     const surplus = () => {
       const { pages, freePages, canShrink } = upkeep.space()
-      return canShrink ? freePages - Math.max(LEAST_FREE_PAGES, Math.ceil(pages * FREE_PART)) : 0
+      return canShrink ? freePages - Math.max(MIN_FREE_PAGES, Math.ceil(pages * FREE_PART)) : 0
     }
     const before = upkeep.space()
     if (surplus() <= 0) return
@@ -194,13 +193,17 @@ export function createRetention(deps: RetentionDeps): Retention {
       const pass = await run()
       const { requests, calls, keys, auditRows, bytes } = pass
       if (hasChanged(pass))
-        log.info('ledger_pruned', 'removed rows older than --keep and --audit-retention; totals of requests stay', {
-          requests,
-          calls,
-          keys,
-          audit_rows: auditRows,
-          freed_bytes: bytes,
-        })
+        log.info(
+          'ledger_pruned',
+          'removed rows older than --retention and --audit-retention; totals of requests stay',
+          {
+            requests,
+            calls,
+            keys,
+            audit_rows: auditRows,
+            freed_bytes: bytes,
+          },
+        )
     } catch (error) {
       log.warn('retention_failed', 'could not remove old rows; this is tried again', {
         error: String(error),

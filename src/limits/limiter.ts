@@ -91,7 +91,7 @@ export const isLimited = (key: Key, team: Team | null): boolean =>
 export interface LimiterOptions {
   /** Called when what a key or team has spent first reaches BUDGET_WARNING_PERCENT of its budget in a period, and 100. */
   onWarning?(warning: BudgetWarning): void
-  /** The latest time that the ledger has a request of, before `MOST_STEP_MS` from now. */
+  /** The latest time that the ledger has a request of, before `MAX_STEP_MS` from now. */
   latestMs?: number
 }
 

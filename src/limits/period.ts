@@ -35,16 +35,16 @@ export const endOf = (period: Period, atMs: number): number | null => RULES[peri
  * So far at most a clock goes back and the period that it had reached stays. One that goes back further was wrong before:
  * what it had reached by mistake must not be in force until it comes, which may be in a hundred years.
  */
-export const MOST_STEP_MS = 7 * DAY_MS
+export const MAX_STEP_MS = 7 * DAY_MS
 
 /**
  * The time that budgets go by: the latest that the clock has shown, however it was set since, so that nothing is granted a
- * second time; but for a clock that has gone back by more than MOST_STEP_MS, which is believed.
+ * second time; but for a clock that has gone back by more than MAX_STEP_MS, which is believed.
  *
  * @param latestMs the latest time that is known of.
  */
 export const toBudgetMs = (wallMs: number, latestMs: number): number =>
-  latestMs - wallMs > MOST_STEP_MS ? wallMs : Math.max(wallMs, latestMs)
+  latestMs - wallMs > MAX_STEP_MS ? wallMs : Math.max(wallMs, latestMs)
 
 /** Which spending counts for the period in force, and when it ends. */
 export interface InForce {
@@ -58,7 +58,7 @@ export interface InForce {
  * Finds the period in force by what the ledger knows. Where the clock was set back, what was spent by it since counts too: it
  * was charged on the period that stayed.
  *
- * @param latestMs the latest time that the ledger has a request of, before `wallMs + MOST_STEP_MS`.
+ * @param latestMs the latest time that the ledger has a request of, before `wallMs + MAX_STEP_MS`.
  */
 export function toInForce(period: Period, wallMs: number, latestMs: number): InForce {
   const resetMs = endOf(period, toBudgetMs(wallMs, latestMs))

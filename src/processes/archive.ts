@@ -13,7 +13,7 @@ export class BadArchive extends Error {
   override name = 'BadArchive'
 }
 
-const MOST_ENTRIES = 20_000
+const MAX_ENTRIES = 20_000
 
 /** @param mostBytes that it may unpack to. Throws a BadArchive; what it has written by then stays in the folder. */
 export async function unpack(path: string, folder: string, mostBytes: number): Promise<void> {
@@ -39,7 +39,7 @@ export async function unpack(path: string, folder: string, mostBytes: number): P
 
 async function feed(path: string, mostBytes: number, tar: Bun.FileSink): Promise<void> {
   // Names and padding take a block or two of each entry.
-  let left = mostBytes + MOST_ENTRIES * 1_024
+  let left = mostBytes + MAX_ENTRIES * 1_024
   // An error of one ends the other; whoever reads hears of it.
   const bytes = pipeline(createReadStream(path), createGunzip(), () => {})
   try {
@@ -70,12 +70,12 @@ function requireTaken(code: number, said: string): void {
 
 function requireWithin(folder: string, mostBytes: number): void {
   const root = realpathSync(folder)
-  let [bytes, entries] = [mostBytes, MOST_ENTRIES]
+  let [bytes, entries] = [mostBytes, MAX_ENTRIES]
   const walk = (within: string) => {
     for (const name of readdirSync(within)) {
       const path = join(within, name)
       const found = lstatSync(path)
-      if (--entries < 0) throw new BadArchive(`has more than ${MOST_ENTRIES} entries`)
+      if (--entries < 0) throw new BadArchive(`has more than ${MAX_ENTRIES} entries`)
       if (found.isSymbolicLink()) {
         if (!leadsInto(path, root)) throw new BadArchive(`has a link that leads out of it, or nowhere: ${name}`)
       } else if (found.isDirectory()) {

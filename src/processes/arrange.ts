@@ -114,7 +114,7 @@ export class Arrangement {
   #leaveSick(model: ManagedModel): void {
     const { clock, log } = this.#deps
     const what = 'a model server fails at everything, and is stopped; the next request starts it again'
-    log.warn('process_sick', what, { upstream: model.upstream.id })
+    log.warn('process_unhealthy', what, { upstream: model.upstream.id })
     model.isLeaving = true
     const { server } = model.supervisor
     clock.after(SICK_GRACE_MS, () => {
@@ -173,7 +173,7 @@ export class Arrangement {
   }
 
   #start({ upstream, line, supervisor }: ManagedModel): void {
-    this.#deps.log.info('process_started', 'a model server is started', { upstream: upstream.id, waiting: line.length })
+    this.#deps.log.info('process_started', 'a model server is started', { upstream: upstream.id, queued: line.length })
     supervisor.start()
   }
 

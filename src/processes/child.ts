@@ -224,7 +224,7 @@ async function keep(
 }
 
 /** What is ended is looked for anew so often, since it may be starting something just then. */
-const MOST_LOOKS = 10
+const MAX_LOOKS = 10
 const LOOK_MS = 10
 
 /**
@@ -235,7 +235,7 @@ const LOOK_MS = 10
  */
 export async function endLeftovers(variable: string, value: string, leastLooks = 1): Promise<number> {
   const ended = new Set<number>()
-  for (let looks = 0; looks < MOST_LOOKS; looks++) {
+  for (let looks = 0; looks < MAX_LOOKS; looks++) {
     if (looks > 0) await Bun.sleep(LOOK_MS)
     const found = await findBy(`${variable}=${value}`)
     if (found.length === 0 && looks + 1 >= leastLooks) break

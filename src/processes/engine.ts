@@ -165,16 +165,16 @@ export async function askDirectly(url: URL, { headers, body, mostBytes, signal }
   }
 }
 
-const MOST_MS = 5_000
+const MAX_MS = 5_000
 /** What it says of itself is a few kilobytes, with the template of its chats. */
-const MOST_BYTES = 4 * 1024 * 1024
+const MAX_BYTES = 4 * 1024 * 1024
 
 /** The same to a server that was started here, by its own key, within 5 s. */
 export const ask = ({ port, key }: Pick<Launched, 'port' | 'key'>, path: string, body?: string): Promise<Answer> =>
   askDirectly(new URL(`http://127.0.0.1:${port}${path}`), {
     headers: { authorization: `Bearer ${key}` },
     ...(body === undefined ? {} : { body }),
-    ...{ mostBytes: MOST_BYTES, signal: AbortSignal.timeout(MOST_MS) },
+    ...{ mostBytes: MAX_BYTES, signal: AbortSignal.timeout(MAX_MS) },
   })
 
 /** `unsure`: it answers, and says nothing by which it could be told apart. `foreign`: it is another one. */

@@ -211,7 +211,7 @@ function findProgram(folder: string): string | null {
 
 const VERSION_MS = 30_000
 /** Of what a program has said, and of that for an administrator. */
-const [MOST_KEPT, MOST_SAID] = [10_000, 300]
+const [MAX_KEPT, MAX_SAID] = [10_000, 300]
 
 /** Has it say its version, for which it loads its libraries. */
 async function requireRuns(program: string, { environment }: InstallOptions): Promise<string> {
@@ -219,11 +219,11 @@ async function requireRuns(program: string, { environment }: InstallOptions): Pr
   const { code, how, isLate } = await runGuarded([program, '--version'], {
     environment: { PATH: environment.PATH ?? '' },
     secret: null,
-    write: (text) => (said = (said + text).slice(-MOST_KEPT)),
+    write: (text) => (said = (said + text).slice(-MAX_KEPT)),
     mostMs: VERSION_MS,
   })
   if (code === 0 && !isLate) return /version: (.+)/.exec(said)?.[1]?.slice(0, 100) ?? 'unknown'
-  const lastLine = said.trim().split('\n').at(-1)?.slice(0, MOST_SAID)
+  const lastLine = said.trim().split('\n').at(-1)?.slice(0, MAX_SAID)
   const why = isLate ? `its --version had not ended after ${VERSION_MS / 1_000} s` : lastLine || `its --version ${how}`
   throw new NotInstalled(
     `Its ${LLAMA_SERVER} does not run on this machine: ${why}. Take a newer build, for ${process.platform} on ${process.arch}; nothing was installed.`,

@@ -219,7 +219,7 @@ export class Fleet {
       reason: supervisor.failure?.reason ?? null,
       pid: supervisor.server?.pid ?? null,
       answering,
-      waiting: line.length,
+      queued: line.length,
       memory_bytes: this.#arrangement.needOf(model),
     }
   }

@@ -19,7 +19,7 @@ export class DamagedModel extends Error {
 /** Read at a time: a header takes from some kB to some MB. */
 const WINDOW_BYTES = 256 * 1024
 /** A header that goes on beyond this is none. */
-const MOST_BYTES = 128 * 1024 * 1024
+const MAX_BYTES = 128 * 1024 * 1024
 
 class Cursor {
   readonly #source: ByteSource
@@ -30,7 +30,7 @@ class Cursor {
 
   constructor(source: ByteSource) {
     this.#source = source
-    this.#end = Math.min(source.size, MOST_BYTES)
+    this.#end = Math.min(source.size, MAX_BYTES)
   }
 
   get offset(): number {
@@ -101,13 +101,13 @@ export interface GgufHeader {
   tensors: number
 }
 
-const MOST_KEYS = 100_000
-const MOST_TENSORS = 1_000_000
+const MAX_KEYS = 100_000
+const MAX_TENSORS = 1_000_000
 /** Chat templates are some kB. */
-const MOST_TEXT = 1_000_000
-const MOST_NUMBERS = 10_000
-const MOST_NESTED = 4
-const MOST_DIMENSIONS = 8
+const MAX_TEXT = 1_000_000
+const MAX_NUMBERS = 10_000
+const MAX_NESTED = 4
+const MAX_DIMENSIONS = 8
 
 /** Throws a DamagedModel. */
 export function readHeader(source: ByteSource): GgufHeader {
@@ -117,11 +117,11 @@ export function readHeader(source: ByteSource): GgufHeader {
   const version = cursor.u32()
   requireVersion(version)
   const [tensors, keys] = [cursor.u64(), cursor.u64()]
-  if (keys > MOST_KEYS || tensors > MOST_TENSORS)
+  if (keys > MAX_KEYS || tensors > MAX_TENSORS)
     throw new DamagedModel(`is damaged: its header counts ${keys} keys and ${tensors} tensors`)
   const values = new Map<string, GgufValue>()
   for (let n = 0; n < keys; n++) {
-    const name = cursor.text(cursor.u64(), MOST_TEXT)
+    const name = cursor.text(cursor.u64(), MAX_TEXT)
     values.set(name, readValue(cursor, cursor.u32(), 0))
   }
   const last = readLastOffset(cursor, tensors) + toAligned(cursor.offset, values.get('general.alignment'))
@@ -136,7 +136,7 @@ export function readHeader(source: ByteSource): GgufHeader {
 const READERS: ((cursor: Cursor) => number | boolean | string)[] = [
   ...[(c: Cursor) => c.u8(), (c: Cursor) => c.i8(), (c: Cursor) => c.u16(), (c: Cursor) => c.i16()],
   ...[(c: Cursor) => c.u32(), (c: Cursor) => c.i32(), (c: Cursor) => c.f32(), (c: Cursor) => c.u8() !== 0],
-  (c) => c.text(c.u64(), MOST_TEXT),
+  (c) => c.text(c.u64(), MAX_TEXT),
 ]
 const LIST = 9
 const WIDE: Record<number, (cursor: Cursor) => number> = { 10: (c) => c.u64(), 11: (c) => c.i64(), 12: (c) => c.f64() }
@@ -154,7 +154,7 @@ function readValue(cursor: Cursor, type: number, depth: number): GgufValue {
 function readList(cursor: Cursor, depth: number): GgufList {
   const [type, length] = [cursor.u32(), cursor.u64()]
   const size = SIZES[type]
-  if (size === undefined || depth > MOST_NESTED) throw new DamagedModel('is damaged: its header has a list of nothing')
+  if (size === undefined || depth > MAX_NESTED) throw new DamagedModel('is damaged: its header has a list of nothing')
   // Texts and lists take eight bytes at least, for their length.
   cursor.require(length * (size || 8))
   if (type === TEXT || type === LIST) {
@@ -163,7 +163,7 @@ function readList(cursor: Cursor, depth: number): GgufList {
       else readList(cursor, depth + 1)
     return { length, numbers: null }
   }
-  if (length > MOST_NUMBERS) {
+  if (length > MAX_NUMBERS) {
     cursor.skip(length * size)
     return { length, numbers: null }
   }
@@ -183,7 +183,7 @@ function readLastOffset(cursor: Cursor, tensors: number): number {
   for (let n = 0; n < tensors; n++) {
     cursor.skip(cursor.u64())
     const dimensions = cursor.u32()
-    if (dimensions > MOST_DIMENSIONS) throw new DamagedModel(`is damaged: a tensor of it has ${dimensions} dimensions`)
+    if (dimensions > MAX_DIMENSIONS) throw new DamagedModel(`is damaged: a tensor of it has ${dimensions} dimensions`)
     // Behind its dimensions, its type.
     cursor.skip(dimensions * 8 + 4)
     last = Math.max(last, cursor.u64())

@@ -109,7 +109,7 @@ export interface MeasuredMemory {
 /** Less than that much more is not worth writing. */
 const STEP = 1.02
 /** Of commands that were once in use. */
-const MOST_KEPT = 200
+const MAX_KEPT = 200
 
 export function readMeasured(path: string, log: Pick<Log, 'warn'>): MeasuredMemory {
   const known = new Map(read(path))
@@ -119,13 +119,13 @@ export function readMeasured(path: string, log: Pick<Log, 'warn'>): MeasuredMemo
       if (bytes <= (known.get(hash) ?? 0) * STEP) return
       known.delete(hash)
       known.set(hash, bytes)
-      for (const [oldest] of known.entries().take(Math.max(0, known.size - MOST_KEPT))) known.delete(oldest)
+      for (const [oldest] of known.entries().take(Math.max(0, known.size - MAX_KEPT))) known.delete(oldest)
       try {
         mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
         writeFileSync(`${path}.new`, JSON.stringify(Object.fromEntries(known)), { mode: 0o600 })
         renameSync(`${path}.new`, path)
       } catch (error) {
-        log.warn('process_memory_unkept', 'what a model server takes of the memory could not be written down', {
+        log.warn('process_memory_not_saved', 'what a model server takes of the memory could not be written down', {
           error: String(error),
         })
       }
@@ -161,7 +161,7 @@ export async function createFleet({ dataFolder, environment, now, log, ...hooks 
   const owner = toOwner(dataFolder)
   const left = await endLeftovers(OWNER_VARIABLE, owner)
   if (left > 0)
-    log.warn('process_left', 'processes of model servers were left by an earlier server, and are ended', {
+    log.warn('process_orphaned', 'processes of model servers were left by an earlier server, and are ended', {
       count: left,
     })
   return new Fleet({

@@ -46,7 +46,7 @@ const FILE_TYPES: Readonly<Record<number, string>> = {
 }
 
 /** A header that says more of these would make an estimate of nonsense. */
-const MOST = 2 ** 31
+const MAX = 2 ** 31
 
 /** Throws a DamagedModel where it does not say what every model says. */
 export function toFacts({ values }: GgufHeader): GgufFacts {
@@ -56,7 +56,7 @@ export function toFacts({ values }: GgufHeader): GgufFacts {
   }
   const number = (key: string) => {
     const value = values.get(key)
-    return typeof value === 'number' && value >= 0 && value <= MOST ? value : null
+    return typeof value === 'number' && value >= 0 && value <= MAX ? value : null
   }
   const architecture = text('general.architecture')
   const [index, count] = [number('split.no'), number('split.count')]

@@ -35,19 +35,19 @@ export interface Lease {
 }
 
 /** More do not wait for one model: by then another one would have answered. */
-const MOST_WAITING = 256
+const MAX_WAITING = 256
 /** Where neither the catalogue says how many a server answers at a time. */
 const SLOTS = 4
 /** So many failures in a row are the server's own; one owner's, only where nobody else has had an answer of it. */
 const SICK = 3
 /** It stays at least for as long as loading it took, within these. */
-const LEAST_KEPT_MS = 1_000
-const MOST_KEPT_MS = 30_000
+const MIN_KEPT_MS = 1_000
+const MAX_KEPT_MS = 30_000
 /** How long an answer takes where none was measured. */
 const ANSWER_MS = 5_000
 
 export class ManagedModel {
-  readonly line = new FairQueue<Ticket>(MOST_WAITING)
+  readonly line = new FairQueue<Ticket>(MAX_WAITING)
   answering = 0
   lastUsedMs = 0
   /** Somebody wants it to run though nobody waits: `preload` only where there is room. */
@@ -99,7 +99,7 @@ export class ManagedModel {
   /** Until when it stays, whoever waits for another one. */
   keptUntilMs(): number {
     const { readyMs, loadMs } = this.supervisor
-    return readyMs + Math.min(MOST_KEPT_MS, Math.max(LEAST_KEPT_MS, loadMs ?? 0))
+    return readyMs + Math.min(MAX_KEPT_MS, Math.max(MIN_KEPT_MS, loadMs ?? 0))
   }
 
   /** As the plan of memory sees it; null where it takes none. */

@@ -84,8 +84,8 @@ export function onlyAt(snapshot: Snapshot, upstream: string): Snapshot {
 const LONGEST = 200
 /** Shorter names are all alike: `o1` is no slip for `o3`. */
 const SHORTEST_NEAR = 5
-const MOST_COMPARED = 1_000
-const MOST_SUGGESTED = 3
+const MAX_COMPARED = 1_000
+const MAX_SUGGESTED = 3
 
 /** Names by what they are without vendor, case and marks. */
 interface Index {
@@ -107,7 +107,7 @@ export function suggestModels(snapshot: Snapshot, key: Key, asked: string): stri
   const found = same.length > 0 ? same : nearIds(key, team, index, plain)
   const whole = toPlain(asked)
   // The vendor that was asked for comes first.
-  return found.sort((a, b) => Number(toPlain(b) === whole) - Number(toPlain(a) === whole)).slice(0, MOST_SUGGESTED)
+  return found.sort((a, b) => Number(toPlain(b) === whole) - Number(toPlain(a) === whole)).slice(0, MAX_SUGGESTED)
 }
 
 function toIndex(snapshot: Snapshot): Index {
@@ -124,7 +124,7 @@ function nearIds(key: Key, team: Team | null, { names, byLength }: Index, plain:
   let compared = 0
   for (const length of [plain.length, plain.length + 1, plain.length - 1]) {
     for (const other of byLength.get(length) ?? []) {
-      if (++compared > MOST_COMPARED || found.length >= MOST_SUGGESTED) return found
+      if (++compared > MAX_COMPARED || found.length >= MAX_SUGGESTED) return found
       if (isOneSlip(plain, other)) found.push(...idsFor(key, team, names.get(other) ?? []))
     }
   }

@@ -12,9 +12,9 @@ import type { Log } from '../log.ts'
 import type { Space } from '../store/ledger-store.ts'
 
 /** What is ready of the journal beside what is being written: without it a full disk would end in refusals. */
-export const LEAST_FREE_BYTES = 2 * SEGMENT_BYTES
-/** Less is short: free on the disk, and left of `--disk`. */
-const LOW_FREE_BYTES = 32 * LEAST_FREE_BYTES
+export const MIN_FREE_BYTES = 2 * SEGMENT_BYTES
+/** Less is short: free on the disk, and left of `--disk-budget`. */
+const LOW_FREE_BYTES = 32 * MIN_FREE_BYTES
 const LOW_PART = 0.1
 
 export interface Measured {
@@ -58,7 +58,7 @@ async function sizeOf(path: string, counted: Set<string>): Promise<number> {
 /** Pure. @param budgetBytes null = none. */
 export function toDiskState({ usedBytes, reusableBytes, freeBytes }: Measured, budgetBytes: number | null): DiskState {
   const left = budgetBytes === null ? Number.POSITIVE_INFINITY : budgetBytes - usedBytes
-  const isFull = freeBytes < LEAST_FREE_BYTES || left <= 0
+  const isFull = freeBytes < MIN_FREE_BYTES || left <= 0
   const isLow = freeBytes < LOW_FREE_BYTES || left + reusableBytes < (budgetBytes ?? 0) * LOW_PART
   return {
     state: isFull ? 'full' : isLow ? 'filling' : 'ok',
@@ -99,7 +99,7 @@ export function watchDisk({ dataFolder, budgetBytes, space, monotonicMs, log }: 
 
   const tell = ({ state, ...figures }: DiskState) => {
     if (state === 'ok') {
-      if (told !== null) log.info('disk_has_room', 'the disk has room again', figures)
+      if (told !== null) log.info('disk_recovered', 'the disk has room again', figures)
       told = null
       return
     }
@@ -109,7 +109,7 @@ export function watchDisk({ dataFolder, budgetBytes, space, monotonicMs, log }: 
     const what = state === 'full' ? 'has used up its room on the disk' : 'has little room left on the disk'
     log.warn(
       'disk_filling',
-      `the data folder ${what}: make room, or keep requests for a shorter time (--keep)`,
+      `the data folder ${what}: make room, or keep requests for a shorter time (--retention)`,
       figures,
     )
   }

@@ -6,7 +6,7 @@ import { type Check, ok, problem, warning } from '../documents/checks.ts'
 import type { DiskState } from '../documents/server.ts'
 import { toSizeText } from '../domain/text.ts'
 import { toAgo, toSpan } from '../domain/time.ts'
-import { LEAST_FREE_BYTES } from './disk.ts'
+import { MIN_FREE_BYTES } from './disk.ts'
 import { toLowLimit } from './open-files.ts'
 import type { Status } from './protocol.ts'
 
@@ -45,18 +45,18 @@ function checkProxy({ untrusted_proxy: proxy }: SaidStatus): Check[] {
 
 /** How full the disk is. */
 export function checkDisk({ state, free_bytes: free, budget_bytes: budget, used_bytes: used }: DiskState): Check {
-  const ofBudget = budget === null ? '' : ` of the ${toSizeText(budget)} of --disk`
+  const ofBudget = budget === null ? '' : ` of the ${toSizeText(budget)} of --disk-budget`
   const message = `${toSizeText(free)} are free on the disk of the data folder, which takes ${toSizeText(used)}${ofBudget}`
-  if (free < LEAST_FREE_BYTES)
+  if (free < MIN_FREE_BYTES)
     return problem(
       'disk',
       `${message}: too little for the journal. Make room, or requests will be refused before long.`,
     )
   if (state === 'ok') return ok('disk', `${message}.`)
-  const raise = budget === null ? '' : 'raise --disk, '
+  const raise = budget === null ? '' : 'raise --disk-budget, '
   return warning(
     'disk',
-    `${message}. Make room soon, ${raise}or keep requests for a shorter time (serve --keep 30d); what is in backups/ may go, too.`,
+    `${message}. Make room soon, ${raise}or keep requests for a shorter time (serve --retention 30d); what is in backups/ may go, too.`,
   )
 }
 
@@ -77,5 +77,5 @@ export function checkBackups(
   if (isLate)
     return warning(name, `${age}, although one is due every ${toSpan(everyMs)}. The log of the server says why.`)
   if (everyMs > 0 || newestMs !== null) return ok(name, `${age}, in backups/ of the data folder.`)
-  return ok(name, 'None is scheduled: serve --backup 24h does that, and `tollgate backup FILE` writes one.')
+  return ok(name, 'None is scheduled: serve --backup-every 24h does that, and `tollgate backup FILE` writes one.')
 }

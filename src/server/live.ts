@@ -11,7 +11,7 @@ import { createProber, type Prober } from '../health/prober.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { SpentOf } from '../limits/budget.ts'
 import { createLimiter } from '../limits/limiter.ts'
-import { MOST_STEP_MS } from '../limits/period.ts'
+import { MAX_STEP_MS } from '../limits/period.ts'
 import type { Log } from '../log.ts'
 import type { Fleet } from '../processes/fleet.ts'
 import type { ConfigStore } from '../store/config-store.ts'
@@ -69,7 +69,7 @@ export async function createLive(deps: LiveDeps) {
   const first = await read(true)
   const wallMs = now()
   const limiter = createLimiter({
-    latestMs: reader.latestHour(wallMs + MOST_STEP_MS),
+    latestMs: reader.latestHour(wallMs + MAX_STEP_MS),
     onWarning: ({ spender, name, spentNanoUsd, budget, percent }) =>
       log.warn('budget_threshold', 'a budget is being used up', {
         [spender.kind]: spender.id,
@@ -167,11 +167,11 @@ const EARLIEST_MS = Date.UTC(2020, 0)
 function logClock(log: Log, wallMs: number, newestMs: number): void {
   const clock = new Date(wallMs).toISOString()
   if (wallMs < EARLIEST_MS)
-    log.warn('clock_wrong', 'the clock of this machine says a time that cannot be: set it', { clock })
+    log.warn('clock_skew', 'the clock of this machine says a time that cannot be: set it', { clock })
   if (newestMs <= wallMs) return
   const newest = new Date(newestMs).toISOString()
   const what = 'the clock of this machine was set back, or was ahead: the ledger has later requests'
-  log.warn('clock_wrong', what, { clock, newest })
+  log.warn('clock_skew', what, { clock, newest })
 }
 
 /** @param before what was said last: the same is not said twice. */

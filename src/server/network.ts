@@ -87,12 +87,12 @@ export async function drain(
 export function createCapacity(config: ServeConfig, { nowMs, log }: { nowMs(): number; log: Log }) {
   const files = toFileLimit(readMaxFiles(), config.maxInFlight)
   const lowLimit = toLowLimit(files)
-  if (lowLimit !== null) log.warn('files_short', lowLimit)
+  if (lowLimit !== null) log.warn('file_descriptors_low', lowLimit)
   const overload = new OverloadState({
     onChange: (reason) =>
       reason === null
-        ? log.info('server_has_room', 'there is room for every request again')
-        : log.warn('server_full', 'requests are refused for want of room', { reason }),
+        ? log.info('server_recovered', 'there is room for every request again')
+        : log.warn('server_overloaded', 'requests are refused for want of room', { reason }),
   })
   const load = new Load({ ...config, maxInFlight: files.max_in_flight, nowMs, overload })
   const uploads = new Uploads(config)

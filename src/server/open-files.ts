@@ -72,7 +72,7 @@ export function watchFiles({ limit, server, log }: FileWatchDeps): () => void {
     if (nowMs - loggedMs < LOG_MS) return
     loggedMs = nowMs
     const message = `open files run out: connections that ask nothing are closed. ${RAISE}, or find out who opens so many`
-    log.warn('files_short', message, { limit })
+    log.warn('file_descriptors_low', message, { limit })
   }
   const timer = setInterval(look, LOOK_MS)
   return () => clearInterval(timer)
@@ -98,7 +98,7 @@ const BYTES_RECEIVED = 128
 const INFO_BYTES = 136
 
 /** Any request with a key is longer: its first line and its key alone are. What has none is answered at once. */
-const LEAST_REQUEST_BYTES = 96
+const MIN_REQUEST_BYTES = 96
 /** A client that means to ask does so within a round trip of its connection. */
 const SILENT_MS = 100
 /** How many files are looked at in one go: less than 5 ms. */
@@ -122,7 +122,7 @@ async function createCloseSilent(maxFiles: number): Promise<CloseSilent> {
   const isSilent = (file: number, port: number): boolean => {
     length[0] = INFO_BYTES
     if (getsockopt(file, IPPROTO_TCP, TCP_INFO, at.info, at.length) !== 0 || length[0] < INFO_BYTES) return false
-    if (info.getBigUint64(BYTES_RECEIVED, true) >= LEAST_REQUEST_BYTES) return false
+    if (info.getBigUint64(BYTES_RECEIVED, true) >= MIN_REQUEST_BYTES) return false
     // The handshake may count as one.
     if (info.getBigUint64(BYTES_ACKED, true) > 1) return false
     if (info.getUint32(LAST_DATA_RECEIVED_MS, true) < SILENT_MS) return false

@@ -17,7 +17,7 @@ export interface FileLimit {
 }
 
 /** Answer of `GET /status`. */
-export interface Status extends Omit<StatusDocument, 'waiting' | 'backups' | 'checks'> {
+export interface Status extends Omit<StatusDocument, 'pending_records' | 'backups' | 'checks'> {
   /** Id of this run of the server: a part of the names of its journal's files, and in its ledger rows. */
   instance: string
   pid: number

@@ -128,7 +128,7 @@ export class ServedFacts {
     const now = new Map(contradictions.map((one) => [JSON.stringify(one), one]))
     for (const [text, one] of now)
       if (!this.#told.has(text))
-        this.#deps.log.warn('facts_differ', 'a model server says otherwise than the catalogue', { ...one })
+        this.#deps.log.warn('model_facts_mismatch', 'a model server says otherwise than the catalogue', { ...one })
     this.#told = new Set(now.keys())
   }
 }

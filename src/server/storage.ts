@@ -116,11 +116,11 @@ function settleRestore(dataFolder: string, log: Log): void {
   const settled = settleSwap(dataFolder)
   if (settled.kind === 'undone')
     log.warn(
-      'restore_settled',
+      'restore_recovered',
       'a restore was broken off before it had changed anything; what it had copied is removed',
     )
   if (settled.kind === 'finished')
-    log.warn('restore_settled', 'a restore that was broken off is finished', { replaced: settled.replaced })
+    log.warn('restore_recovered', 'a restore that was broken off is finished', { replaced: settled.replaced })
 }
 
 const LOOK_MS = 250
@@ -150,10 +150,10 @@ export function watchDataFiles({ dataFolder, store, journal, log }: DataFilesDep
     const lost = !journal.isThere() ? 'journal' : store.isThere() ? null : 'database'
     watched.lost = lost
     if (lost === before) return lost === null
-    if (lost === null) log.info('data_found', 'the data folder is as it was; requests are taken again')
+    if (lost === null) log.info('data_recovered', 'the data folder is as it was; requests are taken again')
     else if (before === null)
       log.error(
-        'data_lost',
+        'data_missing',
         `the ${existsSync(dataFolder) ? lost : 'data folder'} was removed, replaced or emptied while this server uses it: new requests are refused, since nothing of them could be kept. Stop the server, put the data folder back as it was or restore a backup, and start it again`,
         { data: dataFolder },
       )

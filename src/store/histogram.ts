@@ -24,9 +24,9 @@ export function addHistogram(histogram: Histogram, delta: Readonly<Histogram>): 
 }
 
 /** Of a time beyond the age of the world. */
-const MOST_BUCKETS = 256
+const MAX_BUCKETS = 256
 /** What a text is added up in, all 0 in between. */
-const counts = new Float64Array(MOST_BUCKETS)
+const counts = new Float64Array(MAX_BUCKETS)
 
 /**
  * Adds up all histograms in a text of their JSON, such as `{"13":4},{"13":1}`: many times faster than each were parsed, of which a
@@ -53,7 +53,7 @@ function addText(text: string): number {
     if (code >= ZERO && code <= NINE) number = Math.max(0, number) * 10 + code - ZERO
     else if (number >= 0) {
       if (code === QUOTE) bucket = number
-      else if (bucket >= 0 && bucket < MOST_BUCKETS) {
+      else if (bucket >= 0 && bucket < MAX_BUCKETS) {
         counts[bucket] = (counts[bucket] ?? 0) + number
         most = Math.max(most, bucket)
         bucket = -1
@@ -91,7 +91,7 @@ export function addBuckets(buckets: Buckets, delta: readonly number[]): void {
 
 /** The text of a histogram, given as text, with `delta` added. */
 export function mergeBuckets(text: string, delta: readonly number[]): string {
-  const end = Math.max(addText(text) + 1, Math.min(delta.length, MOST_BUCKETS))
+  const end = Math.max(addText(text) + 1, Math.min(delta.length, MAX_BUCKETS))
   let merged = ''
   for (let each = 0; each < end; each++) {
     const count = (counts[each] ?? 0) + (delta[each] ?? 0)

@@ -105,7 +105,7 @@ function toCredentials(
 }
 
 /** How long its calls are read on for their usage once a client has left; null where the catalogue does not say. */
-function toDisconnectGraceMs({ leave }: UpstreamRow['options']): number | null {
-  if (leave === undefined) return null
-  return leave === 'off' ? 0 : toMs(String(leave), DISCONNECT_GRACE_MS)
+function toDisconnectGraceMs({ disconnect_grace: grace }: UpstreamRow['options']): number | null {
+  if (grace === undefined) return null
+  return grace === 'off' ? 0 : toMs(String(grace), DISCONNECT_GRACE_MS)
 }

@@ -186,7 +186,7 @@ export interface Rotated {
 type Resealed = NonNullable<CatalogWrite['resealed']>[number]
 
 /** Somebody types in one after the other all the time. */
-const MOST_ROUNDS = 10
+const MAX_ROUNDS = 10
 
 const busy = () =>
   new ServiceError({ kind: 'secret_busy' }, 'It is being done already, or much is changed meanwhile. Try again.')
@@ -219,7 +219,7 @@ export async function rotateSecret(deps: RotateDeps, by: Actor): Promise<Rotated
   for (let rounds = 0; ; rounds++) {
     const all = (await store.readSealed()).filter(({ id, sealed }) => !isDone(sealed) && !unopened.has(id))
     if (all.length === 0) break
-    if (rounds === MOST_ROUNDS) throw busy()
+    if (rounds === MAX_ROUNDS) throw busy()
     const resealed: Resealed[] = []
     for (const one of all) {
       const [opened] = (await vault.open([one])).get(one.id) ?? []

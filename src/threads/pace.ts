@@ -65,7 +65,7 @@ export class Pace {
 /** A run is followed by so many times its own length of rest: it takes at most a tenth of the loop. */
 const REST = 9
 /** After a long one, such as the first read of thousands of keys, changes still get their turn. */
-const MOST_REST_MS = 1_000
+const MAX_REST_MS = 1_000
 
 interface PaceClock {
   /** A clock that never steps, ms. */
@@ -88,7 +88,7 @@ export function createPaced(work: () => Promise<void>, { monotonicMs, sleep }: P
       await work()
     } finally {
       const endMs = monotonicMs()
-      restedMs = endMs + Math.min(MOST_REST_MS, (endMs - startMs) * REST)
+      restedMs = endMs + Math.min(MAX_REST_MS, (endMs - startMs) * REST)
     }
   }
   const begin = async () => {

@@ -14,7 +14,7 @@ import {
   bytesOfExtras,
   estimatePrompt,
   type Images,
-  TOKENS_PER_MESSAGE as MOST_PER_MESSAGE,
+  TOKENS_PER_MESSAGE as MAX_PER_MESSAGE,
   moreOfImages,
   mostMoreOfImages,
   tokensOfBytes,
@@ -96,7 +96,7 @@ export interface Counter {
   /** Counts a prompt, for a context in doubt. Null where it could not be counted in time. */
   prompt(shareId: string, body: AnyRequest): Promise<number | null>
   /**
-   * Counts all of a prompt, for a budget that is nearly spent; what is beyond MOST_COUNTED_BYTES has a token a byte. Null where it could not
+   * Counts all of a prompt, for a budget that is nearly spent; what is beyond MAX_COUNTED_BYTES has a token a byte. Null where it could not
    * be counted in time.
    */
   bound(shareId: string, body: AnyRequest): Promise<Bound | null>
@@ -119,7 +119,7 @@ const toFrame = ({ messages, names }: Prompt) =>
   messages === 0 ? 0 : messages * TOKENS_PER_MESSAGE + names * TOKENS_PER_NAME + TOKENS_TO_PRIME
 
 /** Of ordinary text, some four tenths of a second. */
-const MOST_COUNTED_BYTES = 1_000_000
+const MAX_COUNTED_BYTES = 1_000_000
 
 export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...options }: CounterOptions = {}): Counter {
   const thread = createThread<CountRequest, CountReply>('tokens/count-worker', {
@@ -157,7 +157,7 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
     const prompt = toPrompt(body)
     const { messages, audio, images, others, otherBytes } = prompt
     const frame = toFrame(prompt)
-    const excerpt = toPromptExcerpt(prompt, MOST_COUNTED_BYTES)
+    const excerpt = toPromptExcerpt(prompt, MAX_COUNTED_BYTES)
     const [counted] = excerpt.texts.length > 0 ? ((await count(shareId, [excerpt.texts])) ?? []) : [0]
     if (counted === undefined) return null
     const rest = excerpt.ofBytes - excerpt.bytes
@@ -167,7 +167,7 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
     return {
       tokens: tokens + frame + audio + images + others + tokensOfBytes(unreadBytes(body)),
       o200k: tokens + frame + beside,
-      other: other + Math.max(frame, messages * MOST_PER_MESSAGE) + beside,
+      other: other + Math.max(frame, messages * MAX_PER_MESSAGE) + beside,
       images: { images, pictures: prompt.pictures },
     }
   }

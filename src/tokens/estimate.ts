@@ -52,9 +52,9 @@ export function measurePrompt(body: AnyRequest): { promptTokens: number; mostPro
 }
 
 /** Guide "Images and vision": gpt-4o-mini counts 2,833 for the base and 5,667 for a tile, its fellows 85 and 170. */
-const MOST_TIMES = 2_833 / 85 + 0.01
+const MAX_TIMES = 2_833 / 85 + 0.01
 /** Other vendors' models count up to 4,784 (Claude), small ones of OpenAI's up to 3,779, whatever the detail. */
-const MOST_PER_IMAGE = 5_000
+const MAX_PER_IMAGE = 5_000
 
 /** So many images, and the tokens that they come to by the figures here. */
 export interface Images {
@@ -63,9 +63,9 @@ export interface Images {
 }
 
 /** What images may come to beyond that on a model that counts otherwise, and on gpt-4o-mini, which counts most. */
-export const moreOfImages = ({ pictures }: Images): number => pictures * MOST_PER_IMAGE
+export const moreOfImages = ({ pictures }: Images): number => pictures * MAX_PER_IMAGE
 export const mostMoreOfImages = ({ images, pictures }: Images): number =>
-  Math.ceil(Math.max(images * (MOST_TIMES - 1), pictures * MOST_PER_IMAGE))
+  Math.ceil(Math.max(images * (MAX_TIMES - 1), pictures * MAX_PER_IMAGE))
 
 /** The most tokens that a prompt may have, without a count. */
 export const worstPrompt = (body: AnyRequest): number => measurePrompt(body).mostPromptTokens + bytesOfExtras(body)

@@ -11,7 +11,7 @@ import type { Prompt } from './prompt.ts'
 export const PROMPT_BYTES = 192_000
 export const CAPTURED_BYTES = 64_000
 /** Most texts: each one has its own cost, however short it is. */
-const MOST_TEXTS = 10_000
+const MAX_TEXTS = 10_000
 
 /**
  * UTF-16 units. No word of the vocabulary is longer than 128, and a run of this length is done in well under a
@@ -81,7 +81,7 @@ export function toPromptExcerpt({ texts, files }: Prompt, limit: number): Excerp
 
 function addTo(excerpt: Excerpt, ofBytes: number, limit: number, take: (room: number) => string) {
   excerpt.ofBytes += ofBytes
-  const room = excerpt.texts.length < MOST_TEXTS ? limit - excerpt.bytes : 0
+  const room = excerpt.texts.length < MAX_TEXTS ? limit - excerpt.bytes : 0
   const text = room > 0 ? take(room) : ''
   if (text === '') return
   excerpt.texts.push(text)

@@ -22,7 +22,7 @@ const MP3_BYTES_PER_SECOND = 8_000
 const SLOWEST_WAV = 1_000
 const FASTEST_WAV = 1_536_000
 /** A WAV file may have other chunks before the one that describes its sound. */
-const MOST_CHUNKS = 20
+const MAX_CHUNKS = 20
 
 /** A file that is not text, such as a PDF, or one that the upstream keeps. */
 export const TOKENS_PER_FILE = 5_000
@@ -72,7 +72,7 @@ export function tokensOfSpeech(base64Chars: number, format: string | undefined):
 
 function bytesPerSecondOf(base64: string): number {
   let at = 12
-  for (let chunk = 0; chunk < MOST_CHUNKS; chunk++) {
+  for (let chunk = 0; chunk < MAX_CHUNKS; chunk++) {
     const bytes = readBase64(base64, at, 20)
     if (bytes.length < 20) break
     if (bytes.toString('latin1', 0, 4) === 'fmt ') {
@@ -93,7 +93,7 @@ interface Size {
 }
 
 /** A JPEG says its size behind segments of metadata; more of them than this and it is not looked for any further. */
-const MOST_SEGMENTS = 200
+const MAX_SEGMENTS = 200
 /** As far as any of the other formats needs to be read. */
 const HEAD_BYTES = 30
 
@@ -120,7 +120,7 @@ function sizeOfWebp(head: Buffer): Size | null {
 /** Walks from segment to segment up to the frame header (ITU T.81, B.1.1). */
 function sizeOfJpeg(base64: string): Size | null {
   let at = 2
-  for (let segment = 0; segment < MOST_SEGMENTS; segment++) {
+  for (let segment = 0; segment < MAX_SEGMENTS; segment++) {
     const bytes = readBase64(base64, at, 9)
     if (bytes.length < 9 || bytes[0] !== 0xff) return null
     const marker = bytes[1] ?? 0

@@ -57,7 +57,7 @@ export async function askModels(
     if (models.length > most)
       throw failed('answer', `${url} names more than ${most} models, which is no list of anybody's: ${NAMED}`)
     if (page.next === null) return askFurther(models, asking)
-    if (page.next.length > MOST_NEXT) throw failed('answer', `${url} names a next page at too great length. ${NAMED}`)
+    if (page.next.length > MAX_NEXT) throw failed('answer', `${url} names a next page at too great length. ${NAMED}`)
     if (seen.has(page.next) || seen.size + 1 >= pages)
       throw failed(
         'answer',
@@ -69,10 +69,10 @@ export async function askModels(
 }
 
 /** Of the name of a page, which goes into an address, and into sentences. */
-const MOST_NEXT = 1_000
+const MAX_NEXT = 1_000
 
 /** So many are asked about one by one: nobody has more on a machine of theirs. */
-const MOST_ASKED = 100
+const MAX_ASKED = 100
 const AT_ONCE = 4
 /** Of each of these answers: what Ollama says of a model is some ten kilobytes, with its licence. */
 const FURTHER_BYTES = 512 * 1024
@@ -83,7 +83,7 @@ async function askFurther(
   asking: Asking & { dialect: Pick<WireFormat, 'headers' | 'models'> },
 ): Promise<ListedModel[]> {
   const { upstream, dialect, signal } = asking
-  const questions = dialect.models.further?.(models.slice(0, MOST_ASKED), upstream) ?? []
+  const questions = dialect.models.further?.(models.slice(0, MAX_ASKED), upstream) ?? []
   const answers: unknown[] = []
   const left = [...questions.entries()]
   const worker = async () => {

@@ -79,8 +79,8 @@ test('each model within a call has a row of its own, and all of them come to wha
   ]
   const own = [100 * 1_000 + 10 * 2_000, 200 * 3_000 + 20 * 5_000]
   const advised = [1_000 * 10_000 + 50 * 20_000 + 20_000_000, 2_000 * 10_000 + 60 * 20_000]
-  const { calls: charged, request, agrees } = await record(calls)
-  expect(agrees).toBe(true)
+  const { calls: charged, request, matchesLedger } = await record(calls)
+  expect(matchesLedger).toBe(true)
   expect(charged).toMatchObject([
     { number: 1, reason: 'first', upstreamModel: 'large-v1', costNanoUsd: own[0], mode: null, unpriced: 0 },
     { number: 2, upstreamModel: 'large-v1', costNanoUsd: own[1], mode: 'fast', unpriced: 0 },
@@ -113,9 +113,9 @@ test('each model within a call has a row of its own, and all of them come to wha
 test('a request of one call has rows beside its own only where another model worked in it', async () => {
   const alone = toCalled(1, toUsage(100, 10), null)
   expect(isAlone([charge(alone, 'ok', toUsage(100, 10), false)])).toBe(true)
-  const { bills, agrees, request } = await record([toCalled(1, toUsage(100, 10), toUsage(5, 1))])
+  const { bills, matchesLedger, request } = await record([toCalled(1, toUsage(100, 10), toUsage(5, 1))])
   expect(isAlone(bills)).toBe(false)
-  expect(agrees).toBe(true)
+  expect(matchesLedger).toBe(true)
   expect(request.attempts).toBe(2)
 })
 

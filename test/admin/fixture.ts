@@ -215,13 +215,13 @@ const EMPTY = { secrets: new Map(), teams: new Map() }
 /** As a server has it that has called none of its upstreams yet. */
 function createServing(store: ConfigStore, vault: Vault, environment: Record<string, string>) {
   let snapshot: Snapshot | null = null
-  const sources = { flags: { port: '4001' }, environment: { TOLLGATE_KEEP: '30d' }, settings: {} }
+  const sources = { flags: { port: '4001' }, environment: { TOLLGATE_RETENTION: '30d' }, settings: {} }
   const backends = createAllBackends({ environment })
   const health = createHealth({ nowMs: () => 0, wallMs: () => HOUR })
   const serving: Serving = {
     status: async () => ({
       ...{ version: 'test', url: 'http://127.0.0.1:4000/v1', started_ms: HOUR, readiness: 'ok', reasons: [] },
-      ...{ ledger: 'ok', waiting: 0, lost: null, disk: null, in_flight: 0, buffered_bytes: 0 },
+      ...{ ledger: 'ok', pending_records: 0, lost: null, disk: null, in_flight: 0, buffered_bytes: 0 },
       backups: { every_ms: 0, keep: 7, failed: null, newest_ms: null },
       checks: [],
     }),

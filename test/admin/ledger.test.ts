@@ -38,7 +38,7 @@ describe('usage', () => {
     expect(JSON.parse(text)).toMatchObject({
       usage: [{ model: 'acme/large' }, { model: 'acme/small' }, { requests: 1 }, { requests: 1 }],
       since_ms: HOUR + 60_000 - 30 * DAY_MS,
-      waiting: 0,
+      pending_records: 0,
     })
     expect(text).toContain(`"cost_nano_usd":${6n * BigInt(Number.MAX_SAFE_INTEGER)},`)
   })
@@ -66,8 +66,8 @@ describe('usage', () => {
     expect(await keysOf('user=x')).toEqual([ann.id])
     expect(await keysOf('model=acme/*')).toHaveLength(3)
     expect(await keysOf(`since=${HOUR + 59_000}`)).toEqual([])
-    const { usage, rest } = await read('/usage?limit=1')
-    expect([usage.length, rest.groups]).toEqual([1, 2])
+    const { usage, other } = await read('/usage?limit=1')
+    expect([usage.length, other.groups]).toEqual([1, 2])
   })
 
   test.each([
@@ -96,7 +96,7 @@ describe('requests', () => {
         {},
         { id: third?.id },
       ],
-      ...{ next: third?.id, stopped_after: null },
+      ...{ next: third?.id, scanned: null },
     })
     expect(first.requests[0]).not.toHaveProperty('first_call')
     const second = await read(`/requests?limit=3&before=${first.next}`)
@@ -173,7 +173,7 @@ describe('failures', () => {
         { at_ms: HOUR - 36 * 3_600_000, status: 'cut', error_code: null, requests: 1 },
         { at_ms: HOUR - 12 * 3_600_000, status: 'failed', error_code: 'upstream_timeout', requests: 1 },
       ],
-      ...{ rest: 0, since_ms: HOUR + 60_000 - 30 * DAY_MS, waiting: 0 },
+      ...{ other_count: 0, since_ms: HOUR + 60_000 - 30 * DAY_MS, pending_records: 0 },
     })
     expect((await read('/failures?step=hour&model=acme/*&since=1h')).failures).toMatchObject([{ at_ms: HOUR }])
   })

@@ -332,7 +332,7 @@ describe('a stranger', () => {
         const url = new URL(`http://here/?${new URLSearchParams({ ...words, state })}`)
         expect((await comeBack(browser, url)).status).toBe(i < 5 ? status : at)
       }
-      const written = (await fixture.logged()).split('provider_failed').length - 1
+      const written = (await fixture.logged()).split('oidc_failed').length - 1
       expect([provider.asked.filter((path) => path === '/token').length, written]).toEqual([
         ...['code' in words ? 5 : 0, status === 503 ? 5 : 0],
       ])
@@ -393,7 +393,7 @@ describe('what the provider says', () => {
     expect(secrets).toHaveLength(6)
     const tables = ['admins', 'admin_sessions', 'audit'].map((table) => rows(`SELECT * FROM ${table}`))
     const stored = `${await fixture.logged()} ${JSON.stringify(tables)}`
-    expect(stored).toContain('provider_failed')
+    expect(stored).toContain('oidc_failed')
     for (const secret of [...secrets, CLIENT.secret]) expect(stored).not.toContain(secret)
   })
 })
@@ -425,7 +425,7 @@ describe('a provider that fails', () => {
 
   test('is left alone for five seconds, however many strangers begin a sign-in', async () => {
     const asked = () => provider.asked.filter((path) => path.startsWith('/.well-known')).length
-    const written = async () => (await fixture.logged()).split('provider_failed').length - 1
+    const written = async () => (await fixture.logged()).split('oidc_failed').length - 1
     provider.interrupt = () => new Response('busy', { status: 503 })
     const begin = async () => (await fixture.createBrowser().ask('GET', '/oidc')).status
     for (let i = 0; i < 20; i++) expect(await begin()).toBe(503)
@@ -474,7 +474,7 @@ describe('a provider that fails', () => {
     const waiting = Array.from({ length: 5 }, () => fixture.createBrowser().ask('GET', '/oidc'))
     expect((await fixture.createBrowser().ask('GET', '/session')).status).toBe(200)
     for (const { status } of await Promise.all(waiting)) expect(status).toBe(503)
-    expect((await fixture.logged()).split('provider_failed')).toHaveLength(2)
+    expect((await fixture.logged()).split('oidc_failed')).toHaveLength(2)
   })
 })
 
@@ -493,7 +493,7 @@ describe('where passwords are switched off', () => {
       const { status, body: answer } = await browser.ask('POST', path, { body })
       expect([path, status, answer.error.kind]).toEqual([path, 403, 'password_off'])
     }
-    expect((await whoIs(browser)).ways).toEqual(['oidc'])
+    expect((await whoIs(browser)).sign_in_methods).toEqual(['oidc'])
     expect((await signIn(browser)).answer.status).toBe(303)
   })
 })

@@ -17,15 +17,17 @@ test('each is told with its value in force and where that is from', async () => 
   const viewer = await fixture.signIn('viewer')
   const listed = await viewer.ask('GET', '/settings')
   expect(find(listed, 'port')).toMatchObject({ value: '4001', from: 'flag', default: '4000', pending: false })
-  expect(find(listed, 'keep')).toMatchObject({ value: '30d', from: 'environment', variable: 'TOLLGATE_KEEP' })
+  expect(find(listed, 'retention')).toMatchObject({ value: '30d', from: 'environment', variable: 'TOLLGATE_RETENTION' })
   expect(find(listed, 'drain')).toMatchObject({ value: '30s', from: 'default', stored: null, needs_restart: true })
-  expect(find(listed, 'disk')).toMatchObject({ value: null, from: 'default', default: null })
+  expect(find(listed, 'disk-budget')).toMatchObject({ value: null, from: 'default', default: null })
 })
 
 test('a change is a row, for the next start, which flag and environment go before', async () => {
-  const changed = await owner.ask('PATCH', '/settings', { body: { drain: '1m', keep: '7d', disk: '10G' } })
+  const changed = await owner.ask('PATCH', '/settings', {
+    body: { drain: '1m', retention: '7d', 'disk-budget': '10G' },
+  })
   expect(find(changed, 'drain')).toMatchObject({ value: '30s', stored: '1m', pending: true })
-  expect(find(changed, 'keep')).toMatchObject({ value: '30d', stored: '7d', pending: false })
+  expect(find(changed, 'retention')).toMatchObject({ value: '30d', stored: '7d', pending: false })
   expect((await owner.ask('GET', '/settings')).body).toEqual(changed.body)
   const settings = await fixture.store.readSettings()
   const sources = { flags: {}, environment: {}, settings }
@@ -39,7 +41,10 @@ test('a change is a row, for the next start, which flag and environment go befor
     ['settings.edit', { before: { drain: '1m' }, after: { drain: null } }],
     [
       'settings.edit',
-      { before: { drain: null, keep: null, disk: null }, after: { drain: '1m', keep: '7d', disk: '10G' } },
+      {
+        before: { drain: null, retention: null, 'disk-budget': null },
+        after: { drain: '1m', retention: '7d', 'disk-budget': '10G' },
+      },
     ],
   ])
 })
@@ -52,9 +57,9 @@ test('what changes nothing is not on record', async () => {
 test.each([
   [
     'a value that no server starts with',
-    { drain: '1m', keep: 'never' },
-    'keep',
-    "The setting keep is 'never': expected a",
+    { drain: '1m', retention: 'never' },
+    'retention',
+    "The setting retention is 'never': expected a",
   ],
   ['a name that is none', { colour: 'red' }, 'colour', "There is no setting 'colour'"],
   ['a row that is no setting', { config_revision: '1' }, 'config_revision', 'There is no setting'],

@@ -32,7 +32,7 @@ async function make() {
   using database = openDatabase(databasePath(data()), { busyMs: 0, readonly: true })
   await backUp(toStore(database, data()), { dataFolder: data(), file: file(), flush: async () => {} })
 }
-const run = (options: { asItWas?: boolean } = {}) =>
+const run = (options: { reinstateRevoked?: boolean } = {}) =>
   restore({ dataFolder: data(), file: file(), nowMs: HOUR, ...options })
 
 const by = { actor: 'cli', nowMs: HOUR }
@@ -101,7 +101,7 @@ test('people come in by what they have now, and not who was shut out since; nobo
 
 test('people come in as they did where that is asked for, once they have signed in again', async () => {
   await change()
-  await run({ asItWas: true })
+  await run({ reinstateRevoked: true })
   expect(await stand()).toEqual({
     admins: [
       ['ann', 'old', null],

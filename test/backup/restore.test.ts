@@ -145,7 +145,7 @@ describe('keys', () => {
 
   test('are as they were where that is asked for', async () => {
     await change()
-    expect((await run({ asItWas: true })).kept).toBeNull()
+    expect((await run({ reinstateRevoked: true })).kept).toBeNull()
     expect(ends().map(({ revoked, ends }) => revoked ?? ends)).toEqual([null, null, null])
   })
 
@@ -156,7 +156,7 @@ describe('keys', () => {
     const before = contents()
     await expect(run()).rejects.toMatchObject({ failure: { kind: 'revoked_unknown' } })
     expect(contents()).toEqual(before)
-    expect((await run({ asItWas: true })).requests).toBe(0)
+    expect((await run({ reinstateRevoked: true })).requests).toBe(0)
     const keys = await use((database) => listKeys(createConfigStore(database), HOUR))
     expect(keys.map(({ name, status }) => `${name} ${status}`)).toEqual([
       'as-before active',
@@ -199,8 +199,8 @@ describe('all stays as it was', () => {
     using other = openDatabase(databasePath(data()), { busyMs: 0 })
     other.query('PRAGMA locking_mode = EXCLUSIVE').all()
     other.run("INSERT INTO settings (key, value, updated_ms) VALUES ('a', 'b', 1)")
-    for (const asItWas of [false, true])
-      await expect(run({ asItWas, busyMs: 0 })).rejects.toMatchObject({ code: 'SQLITE_BUSY' })
+    for (const reinstateRevoked of [false, true])
+      await expect(run({ reinstateRevoked, busyMs: 0 })).rejects.toMatchObject({ code: 'SQLITE_BUSY' })
     expect(existsSync(data('backups'))).toBe(false)
   })
 

@@ -43,7 +43,7 @@ const REPORTS: readonly (readonly string[])[] = [
   ]),
   ['requests', 'list', '--since', '31d', '--errors'],
   ['keys', 'list'],
-  ['audit'],
+  ['ledger', 'verify'],
 ]
 
 /** It looks for the first time a minute after its start. */
@@ -90,7 +90,7 @@ export async function measureOperator(
 async function startKeeping(kept: PastFolder, upstream: string, shape: OperatorShape) {
   const left = () => countRequests(kept.folder)
   const before = left()
-  const keeping = await serve(kept, upstream, ['--keep', '15d'])
+  const keeping = await serve(kept, upstream, ['--retention', '15d'])
   await loadJson(keeping, kept.folder, CONNECTIONS, 4 * shape.seconds)
   console.error('day two: waiting for retention to begin')
   for (const untilMs = performance.now() + BEGINS_MS; left() === before; await Bun.sleep(200))

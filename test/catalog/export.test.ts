@@ -74,7 +74,7 @@ describe('catalog export', () => {
       `version: 1
 upstreams:
   openai: { dialect: openai, base_url: https://api.openai.com/v1/, api_key: \${OPENAI_API_KEY}, deadlines: { idle: 90s, total: 1500ms } }
-  here: { dialect: openai, base_url: http://127.0.0.1:1/v1, local: true, enabled: false, pass: [provider, "mock_*"], leave: off }
+  here: { dialect: openai, base_url: http://127.0.0.1:1/v1, local: true, enabled: false, pass: [provider, "mock_*"], disconnect_grace: off }
 models:
   openai/gpt-4o-mini: { routes: [{ upstream: openai, model: gpt-4o-mini }] }
   openai/gpt-5*: { routes: [{ upstream: openai, model: "gpt-5*" }] }

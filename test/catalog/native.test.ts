@@ -8,28 +8,40 @@ const parse = (upstream: string) =>
 
 test.each([
   [
-    '{ dialect: anthropic, base_url: "https://a.example", native: [responses] }',
+    '{ dialect: anthropic, base_url: "https://a.example", passthrough: [responses] }',
     "the 'anthropic' dialect does not speak responses: it may be 'messages'",
   ],
   [
-    '{ dialect: openai, base_url: "https://a.example", native: [completions, messages] }',
+    '{ dialect: openai, base_url: "https://a.example", passthrough: [completions, messages] }',
     "the 'openai' dialect does not speak messages: it may be 'responses' and 'completions'",
   ],
-  ['{ dialect: gemini, base_url: "https://a.example", native: [responses] }', 'native'],
-  ['{ dialect: openai, base_url: "https://a.example", native: true }', 'native'],
-  ['{ dialect: openai, base_url: "https://a.example", native: [chat] }', 'native'],
+  ['{ dialect: gemini, base_url: "https://a.example", passthrough: [responses] }', 'passthrough'],
+  ['{ dialect: openai, base_url: "https://a.example", passthrough: true }', 'passthrough'],
+  ['{ dialect: openai, base_url: "https://a.example", passthrough: [chat] }', 'passthrough'],
 ])('%s is refused', async (upstream, words) => {
   await expect(parse(upstream)).rejects.toThrow(words)
 })
 
 test.each(['false', '[]', '[responses]', '[responses, completions]'])('native: %s is taken', async (native) => {
-  const { catalog } = await parse(`{ dialect: openai, base_url: "https://a.example", native: ${native} }`)
-  expect(catalog.upstreams[0]?.options.native).toEqual(
+  const { catalog } = await parse(`{ dialect: openai, base_url: "https://a.example", passthrough: ${native} }`)
+  expect(catalog.upstreams[0]?.options.passthrough).toEqual(
     JSON.parse(native.replace(/\w+/g, (word) => (word === 'false' ? word : `"${word}"`))),
   )
 })
 
+test('an upstream may have the names of 0.1.0, each of which gets a warning with its line and the new name', async () => {
+  const upstream =
+    '{ dialect: openai, base_url: "https://a.example", native: [responses], leave: 5s, api_key: file:/x }'
+  const { catalog, warnings } = await parse(upstream)
+  expect(catalog.upstreams[0]?.options).toMatchObject({ passthrough: ['responses'], disconnect_grace: '5s' })
+  expect(warnings.slice(0, 2)).toEqual([
+    'test:2: upstreams.it.native is now passthrough. The old name goes away in the next release.',
+    'test:2: upstreams.it.leave is now disconnect_grace. The old name goes away in the next release.',
+  ])
+  await expect(parse(upstream.replace('{', '{ passthrough: false, '))).rejects.toThrow('native')
+})
+
 test('the presets that speak the Responses API are those whose providers say so', () => {
-  const speaking = Object.entries(allPresets()).filter(([, { settings }]) => settings.native)
+  const speaking = Object.entries(allPresets()).filter(([, { settings }]) => settings.passthrough)
   expect(speaking.map(([name]) => name)).toEqual(['openai', 'azure', 'openrouter', 'xai'])
 })

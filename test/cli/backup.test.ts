@@ -33,7 +33,7 @@ test('a backup says what it holds and how it came to it, and what is restored of
   expect(restored.stdout).toBe(
     `${bench.folder} is as ${path()} has it: ${holds}.\n${ALL_ELSE}\nWhat it replaces is in ${bench.folder}/backups/replaced-2026-11-21T00-00-00Z; delete that once nobody misses it.\n`,
   )
-  expect((await bench.run('audit')).stdout).toContain('2 settled requests')
+  expect((await bench.run('ledger', 'verify')).stdout).toContain('2 settled requests')
 })
 
 const ALL_ELSE = 'All else is as it was then: limits of keys and teams, the catalogue, what budgets have used up.'
@@ -45,8 +45,8 @@ test('a restore says which keys it kept revoked and what is of an earlier time, 
   await bench.run('keys', 'edit', 'ann', '--rpm', '5')
   expect((await bench.run('restore', FILE)).stdout).toContain(`\nRevoked since, and kept so: bob.\n${ALL_ELSE}\nWhat`)
   expect(JSON.parse((await bench.run('keys', 'show', 'ann', '--json')).stdout).rpm).toBe(60)
-  const asItWas = await bench.run('restore', FILE, '--as-it-was')
-  expect(asItWas.stdout).toContain(`${ALL_ELSE}\nKeys that were revoked after it was made let in again: look`)
+  const reinstated = await bench.run('restore', FILE, '--reinstate-revoked')
+  expect(reinstated.stdout).toContain(`${ALL_ELSE}\nKeys that were revoked after it was made let in again: look`)
 })
 
 test('with --json each prints one document', async () => {

@@ -121,9 +121,9 @@ describe('an upstream', () => {
   })
 
   test('one of whose credentials is left out is a warning that names which, why, and until when', async () => {
-    const one = { number: 1, from: 'variable', name: 'ONE', status: 'set', reason: null, back_in_ms: null } as const
+    const one = { number: 1, from: 'variable', name: 'ONE', status: 'set', reason: null, retry_in_ms: null } as const
     const reason = 'it answered 402: its account has to be paid, or its quota is used up'
-    const two = { ...one, number: 2, name: 'TWO', status: 'left_out', reason, back_in_ms: 250_000 } as const
+    const two = { ...one, number: 2, name: 'TWO', status: 'suspended', reason, retry_in_ms: 250_000 } as const
     clinic.serve({ upstreams: [toUpstreamStatus('here'), toUpstreamStatus('keyed', { credentials: [one, two] })] })
     expect((await clinic.examine()).troubles).toEqual([
       `upstream keyed: warning: It is asked, but its credential 2 (TWO) is left out: ${reason}; tried again in 5m.`,

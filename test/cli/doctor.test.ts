@@ -47,7 +47,7 @@ describe('where all is well', () => {
     const { stdout, stderr } = await clinic.run('doctor')
     expect(stderr).toBe('')
     expect(stdout).toMatch(/^ok {7}data_folder +\//)
-    expect(stdout).toContain('tollgate audit')
+    expect(stdout).toContain('tollgate ledger verify')
   })
 
   test('requests that may have cost more than is on record are told of for thirty days, with their models', async () => {
@@ -107,10 +107,10 @@ describe('where all is well', () => {
   test('room is told of: what is free, what the folder takes, and whether that is much of its budget', async () => {
     expect((await clinic.examine()).of('disk')).toMatch(/^ok: .* GiB are free .* which takes \d.*\.$/)
     clinic.serve({ upstreams: UPSTREAMS, disk: toDiskState(MEASURED, 64 * 1024 ** 2) })
-    expect((await clinic.examine()).of('disk')).toMatch(/^ok: .* of the 64\.0 MiB of --disk/)
+    expect((await clinic.examine()).of('disk')).toMatch(/^ok: .* of the 64\.0 MiB of --disk-budget/)
     const size = statSync(clinic.path('tollgate.db')).size
     await clinic.restart({ upstreams: UPSTREAMS, disk: toDiskState(MEASURED, Math.ceil(size * 1.05)) })
-    expect((await clinic.examine()).of('disk')).toMatch(/^warning: .*\. Make room soon, raise --disk, or keep/)
+    expect((await clinic.examine()).of('disk')).toMatch(/^warning: .*\. Make room soon, raise --disk-budget, or keep/)
   })
 
   test.each(['stopped', 'running'])('nothing is made or changed: %s', async (state) => {

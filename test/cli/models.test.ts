@@ -71,7 +71,7 @@ test('the list has context, prices, readiness and what a model can do, and fits 
 
 test('a model at length has what its local server says of it, and how fast that is, where a server knows', async () => {
   const figures = { context_length: 4_096, quantization: 'Q4_K_M', size_bytes: 397_806_592, tokens_per_second: 31.5 }
-  const process = { state: 'ready', reason: null, pid: 1, answering: 0, waiting: 0, memory_bytes: null } as const
+  const process = { state: 'ready', reason: null, pid: 1, answering: 0, queued: 0, memory_bytes: null } as const
   const here = toUpstreamStatus('here', { process, served: [{ upstream_model: 'tiny', ...figures }] })
   const [without] = JSON.parse((await bench.run('models', 'show', 'local/tiny', '--json')).stdout).routes
   expect(without.served).toBeNull()

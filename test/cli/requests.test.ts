@@ -66,7 +66,7 @@ test('the list has a line a request, newest first, and beneath it what went wron
       { id: id('a1'), key_id: keyId, key: 'dev', team: null, cost_nano_usd: 1_500_000, created_ms: HOUR + 1_000 },
     ],
     next: null,
-    stopped_after: null,
+    scanned: null,
   })
   expect(Object.keys(found.requests[0])).not.toContain('first_call')
 })
@@ -164,12 +164,12 @@ test('a charge is shown line by line, with every call in time; exit 1 where it d
         reason: 'fallback',
         credential: null,
         basis: 'tokens',
-        worked_out_nano_usd: 10_200_001,
+        recalculated_nano_usd: 10_200_001,
         charge: { usd: '0.0102000005' },
       },
     ],
-    worked_out_nano_usd: 10_200_001,
-    agrees: true,
+    recalculated_nano_usd: 10_200_001,
+    matches_ledger: true,
   })
 
   price('price-2', { prompt: '0.00002', completion: '0.00001' })

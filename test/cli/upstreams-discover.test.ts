@@ -81,29 +81,29 @@ console.log(JSON.stringify(await findLocalServers({ at: [${JSON.stringify(at)}] 
 
 test('what is found is shown, and added by one word; it is there then, and found as such', async () => {
   const at = engine('Ollama')
-  const found = await bench.run('upstreams', 'discover', '--at', at)
+  const found = await bench.run('upstreams', 'discover', '--url', at)
   expect(found).toMatchObject({ code: 0 })
   expect(found.stdout).toBe(`Ollama at ${at}: add it with: tollgate upstreams add ollama --base-url ${at}\n`)
   const list = async () => JSON.parse((await bench.run('upstreams', 'list', '--json')).stdout).upstreams
   expect(await list()).toEqual([])
-  expect(JSON.parse((await bench.run('upstreams', 'discover', '--at', at, '--enable', '--json')).stdout)).toMatchObject(
-    {
-      ...{ servers: [{ preset: 'ollama', base_url: at, upstream: null }], added: ['ollama'] },
-    },
-  )
+  expect(
+    JSON.parse((await bench.run('upstreams', 'discover', '--url', at, '--enable', '--json')).stdout),
+  ).toMatchObject({
+    ...{ servers: [{ preset: 'ollama', base_url: at, upstream: null }], added: ['ollama'] },
+  })
   expect(await list()).toMatchObject([{ id: 'ollama', base_url: at, local: true }])
   const { models } = JSON.parse((await bench.run('models', 'list', '--json')).stdout)
   // What Ollama's cloud would answer is not among them.
   expect(models.map(({ slug }: { slug: string }) => slug).toSorted()).toEqual([
     ...['local/gemma3:4b', 'local/llama3.2:3b', 'local/loaded:1b', 'local/nomic-embed-text:latest'],
   ])
-  expect((await bench.run('upstreams', 'discover', '--at', at)).stdout).toBe(`Ollama at ${at}: it is ollama here\n`)
+  expect((await bench.run('upstreams', 'discover', '--url', at)).stdout).toBe(`Ollama at ${at}: it is ollama here\n`)
 })
 
 test('a provider whose key is in the environment is only named', async () => {
   bench.environment = { GROQ_API_KEY: 'a secret of groq' }
   const at = serve(() => new Response(''))
-  const found = await bench.run('upstreams', 'discover', '--at', at, '--enable')
+  const found = await bench.run('upstreams', 'discover', '--url', at, '--enable')
   expect(found.stdout).toBe('GROQ_API_KEY is set: add it with: tollgate upstreams add groq\n')
   expect(JSON.parse((await bench.run('upstreams', 'list', '--json')).stdout).upstreams).toEqual([])
 })
@@ -115,10 +115,10 @@ test('a program that poses as a model server puts neither more models into the c
     return (question: string) => Response.json(question.startsWith('GET /api/tags') ? { models } : shown)
   }
   const many = serve(list(Array.from({ length: 1_001 }, (_, n) => `m${n}:1b`)))
-  const refused = await bench.run('upstreams', 'discover', '--at', many, '--enable')
+  const refused = await bench.run('upstreams', 'discover', '--url', many, '--enable')
   expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('names more than 1000 models')])
   const odd = serve(list(['\x1b]0;mine\x07', '../../admin', 'gpt\u202e4', 'a b', '', 'x'.repeat(300), 'fine:1b']))
-  const found = await bench.run('upstreams', 'discover', '--at', odd, '--enable')
+  const found = await bench.run('upstreams', 'discover', '--url', odd, '--enable')
   expect(found.code).toBe(0)
   expect(found.stdout + found.stderr + refused.stderr).toMatch(/^[\n\x20-\x7e]*$/)
   const { models } = JSON.parse((await bench.run('models', 'list', '--json')).stdout)

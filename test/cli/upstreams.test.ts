@@ -73,7 +73,7 @@ const PAID_KEY = {
   name: 'PAID_KEY',
   status: 'set',
   reason: null,
-  back_in_ms: null,
+  retry_in_ms: null,
 } as const
 
 describe('upstreams list', () => {

@@ -167,11 +167,11 @@ describe('--json', () => {
         },
         { team_id: null, team: null, hour_ms: HOUR, cost_nano_usd: 1, estimated_share: 0 },
       ],
-      rest: null,
+      other: null,
       total: { requests: 2, cost_nano_usd: 4, estimated_cost_nano_usd: 3, estimated_share: 0.75 },
       since_ms: Date.UTC(2026, 10, 21),
       until_ms: Date.UTC(2026, 10, 22),
-      waiting: 0,
+      pending_records: 0,
     })
   })
 

@@ -63,9 +63,9 @@ test('of what is made, what it has; and what came with it', () => {
 })
 
 test('a setting without a row has its default', () => {
-  const detail = { before: { keep: null }, after: { keep: '30d' } }
+  const detail = { before: { retention: null }, after: { retention: '30d' } }
   expect(toChanges(entry({ action: 'settings.edit', detail }))[0]?.fields).toEqual([
-    { field: 'keep', before: 'the default', after: '30d' },
+    { field: 'retention', before: 'the default', after: '30d' },
   ])
 })
 

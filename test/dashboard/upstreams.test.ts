@@ -70,19 +70,19 @@ describe('in words', () => {
   })
 
   test.each([
-    [{ status: 'set', back_in_ms: null }, 'good', '2, from TWO'],
-    [{ status: 'not_set', back_in_ms: null }, 'bad', '2, from TWO: not there'],
-    [{ status: 'left_out', back_in_ms: 1_500 }, 'warn', '2, from TWO: left out, tried again in 1.50 s'],
-    [{ status: 'set', back_in_ms: null, from: 'typed_in', name: null }, 'good', '2, typed in'],
+    [{ status: 'set', retry_in_ms: null }, 'good', '2, from TWO'],
+    [{ status: 'not_set', retry_in_ms: null }, 'bad', '2, from TWO: not there'],
+    [{ status: 'suspended', retry_in_ms: 1_500 }, 'warn', '2, from TWO: left out, tried again in 1.50 s'],
+    [{ status: 'set', retry_in_ms: null, from: 'typed_in', name: null }, 'good', '2, typed in'],
   ] as const)('one credential of several: %j', (changes, kind, word) => {
     const credential = { number: 2, from: 'variable', name: 'TWO', reason: null, ...changes } as const
     expect(toCredentialOfSeveral(credential)).toEqual({ kind, word })
   })
 
   test('a model server that is started here, and how many it has', () => {
-    const server = { state: 'ready', reason: null, pid: 1, answering: 2, waiting: 3, memory_bytes: null } as const
+    const server = { state: 'ready', reason: null, pid: 1, answering: 2, queued: 3, memory_bytes: null } as const
     expect(toServer(server)).toEqual({ kind: 'good', word: 'ready, answering 2, 3 waiting' })
-    expect(toServer({ ...server, state: 'stopped', answering: 0, waiting: 0 })).toEqual({
+    expect(toServer({ ...server, state: 'stopped', answering: 0, queued: 0 })).toEqual({
       kind: 'off',
       word: 'stopped',
     })

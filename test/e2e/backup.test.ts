@@ -18,9 +18,9 @@ const chat = ({ baseUrl, key }: RunningBinary) =>
   })
 
 test('a server that is to make backups makes one, which has what it answered and restores elsewhere', async () => {
-  const server = await place.serve(['--first-key', '--probe', 'off', '--backup', '24h', '--log-level', 'info'])
+  const server = await place.serve(['--first-key', '--probe', 'off', '--backup-every', '24h', '--log-level', 'info'])
   expect((await chat(server)).status).toBe(200)
-  await server.logged('"event":"backup_made"')
+  await server.logged('"event":"backup_created"')
   const folder = join(place.folder, 'data/backups')
   const [made = '', ...others] = readdirSync(folder)
   expect(others).toEqual([])
@@ -47,5 +47,5 @@ test('the journal is given up beside somebody who always reads in the log of the
     return !segments().includes('1.log')
   })
   expect(segments()).toContain('2.log')
-  expect(JSON.parse((await place.run('audit', '--json')).stdout)).toMatchObject({ ok: true })
+  expect(JSON.parse((await place.run('ledger', 'verify', '--json')).stdout)).toMatchObject({ ok: true })
 })

@@ -61,9 +61,9 @@ models:
     expect(several.compute_ms).toBeGreaterThan(0)
     for (const { id } of requests) {
       const shown = await place.run('requests', 'show', id, '--json')
-      expect([shown.code, JSON.parse(shown.stdout).agrees]).toEqual([0, true])
+      expect([shown.code, JSON.parse(shown.stdout).matches_ledger]).toEqual([0, true])
     }
-    expect((await place.run('audit')).code).toBe(0)
+    expect((await place.run('ledger', 'verify')).code).toBe(0)
   } finally {
     await place.close()
     await upstream.stop()

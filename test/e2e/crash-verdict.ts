@@ -32,10 +32,10 @@ interface CallRow {
 
 /** Call it once no client asks any more and the server has been started a last time. Drains the server. */
 export async function expectHonestLedger(bench: CrashBench): Promise<void> {
-  const beside = await bench.run('audit', '--json')
+  const beside = await bench.run('ledger', 'verify', '--json')
   expect(beside).toMatchObject({ code: 0, stderr: '' })
   expect(await bench.drain()).toBe(0)
-  const after = await bench.run('audit')
+  const after = await bench.run('ledger', 'verify')
   expect(after).toMatchObject({
     code: 0,
     stderr: '',

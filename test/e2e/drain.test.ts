@@ -102,7 +102,7 @@ const finished = (server: RunningBinary): Record<string, unknown>[] =>
     .map((line) => JSON.parse(line))
 
 test('what does not end within the drain time is told so, and settled as cut by the server', async () => {
-  const server = await serve('--drain', '200ms', '--leave', 'off')
+  const server = await serve('--drain', '200ms', '--disconnect-grace', 'off')
   const running = await chat(server)
   server.signal('SIGTERM')
   const { content, done, error } = toFrames(await running.text())

@@ -89,7 +89,7 @@ const callsNow = () =>
 async function stopAndAudit(server: RunningBinary): Promise<void> {
   server.signal('SIGTERM')
   expect(await server.exited).toBe(0)
-  expect(await place.run('audit')).toMatchObject({ code: 0, stderr: '' })
+  expect(await place.run('ledger', 'verify')).toMatchObject({ code: 0, stderr: '' })
   expect(readdirSync(join(data(), 'journal'))).toEqual([])
 }
 
@@ -173,7 +173,7 @@ describe('a kill between the journal and the database', () => {
     holder.close()
     expect(rowsNow()).toEqual([])
     const left = segments()
-    const told = await place.run('audit')
+    const told = await place.run('ledger', 'verify')
     expect(told).toMatchObject({
       code: 1,
       stdout: expect.stringMatching(/^journal\/\S+ holds 40 records of an instance/),
@@ -195,7 +195,7 @@ describe('a kill between the journal and the database', () => {
     server.signal('SIGKILL')
     await server.exited
     expect(segments().length).toBeGreaterThan(0)
-    expect(await place.run('audit')).toMatchObject({ code: 0, stderr: '' })
+    expect(await place.run('ledger', 'verify')).toMatchObject({ code: 0, stderr: '' })
     await stopAndAudit(await serve())
     expect(rowsNow()).toEqual(rows)
     expectReceipts(receipts)
@@ -294,7 +294,7 @@ test('a kill costs each request what its last call had reserved: another one is 
   server.signal('SIGKILL')
   await server.exited
   expect(await Promise.all(asked)).toEqual([null, null, null])
-  expect((await place.run('audit')).code).toBe(1)
+  expect((await place.run('ledger', 'verify')).code).toBe(1)
 
   const next = await serve()
   await stopAndAudit(next)
@@ -311,7 +311,7 @@ test('a kill costs each request what its last call had reserved: another one is 
 })
 
 test('the bounds of the command line hold', async () => {
-  const server = await serve('--max-in-flight', '3', '--max-buffered', '64M', '--share', 'off')
+  const server = await serve('--max-in-flight', '3', '--max-buffered', '64M', '--max-key-share', 'off')
   const gate = Promise.withResolvers<void>()
   first.script(() => streamAnswer({ after: gate.promise }))
   const large = { model: 'acme/only', stream: true, padding: 'x'.repeat(25_000_000) }

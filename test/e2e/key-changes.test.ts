@@ -47,7 +47,7 @@ test('a new secret works beside the old one, and both end with their key', async
   for (const secret of [key, next]) expect((await ask(secret)).status).toBe(200)
   await place.run('keys', 'revoke', 'ann')
   for (const secret of [key, next]) expect((await ask(secret)).status).toBe(401)
-  const { code } = await place.run('audit')
+  const { code } = await place.run('ledger', 'verify')
   expect(code).toBe(0)
   const shown = await place.run('keys', 'show', id)
   for (const secret of [key, next]) expect(shown.stdout + server.stderr()).not.toContain(secret)

@@ -106,7 +106,7 @@ describe('after a kill', () => {
     expect(await refused.text()).toContain('of which 0.002031 USD is spent and 0 USD is reserved')
     // What is left is left.
     expect((await ask(second, key, { max_tokens: 900 })).status).toBe(200)
-    expect((await place.run('audit')).code).toBe(0)
+    expect((await place.run('ledger', 'verify')).code).toBe(0)
   })
 })
 

@@ -43,7 +43,7 @@ async function leave({ isApplied = false } = {}): Promise<void> {
 
 const filesIn = (folder: string) => readdirSync(folder, { recursive: true }).map(String)
 
-const audit = async () => JSON.parse((await place.run('audit', '--json')).stdout)
+const audit = async () => JSON.parse((await place.run('ledger', 'verify', '--json')).stdout)
 
 describe('while it serves', () => {
   test.each<[what: string, lose: () => void]>([
@@ -56,7 +56,7 @@ describe('while it serves', () => {
   ])('its %s: it says so once, and takes nothing that it could not keep', async (_, lose) => {
     const server = await serve()
     lose()
-    await server.logged('"event":"data_lost"')
+    await server.logged('"event":"data_missing"')
     for (let each = 0; each < 2; each++) {
       const response = await chat(server)
       expect(response.status).toBe(503)
@@ -66,16 +66,16 @@ describe('while it serves', () => {
     server.signal('SIGTERM')
     expect(await server.exited).toBe(0)
     expect(server.stderr().match(/"level":"(error|warn)","event":"\w+"/g)).toEqual([
-      '"level":"error","event":"data_lost"',
+      '"level":"error","event":"data_missing"',
     ])
   })
 
   test('its folder moved away and back: it goes on as before', async () => {
     const server = await serve()
     renameSync(data(), data('../moved'))
-    await server.logged('"event":"data_lost"')
+    await server.logged('"event":"data_missing"')
     renameSync(data('../moved'), data())
-    await server.logged('"event":"data_found"')
+    await server.logged('"event":"data_recovered"')
     expect((await chat(server)).status).toBe(200)
     expect(await readiness(server)).toEqual([200, { status: 'ok' }])
     await applyJournal(data())
@@ -100,7 +100,11 @@ describe('at its start', () => {
     await leave({ isApplied })
     lose()
     const before = filesIn(data())
-    for (const command of [['serve', '--port', '0'], ['keys', 'list'], ['audit']]) {
+    for (const command of [
+      ['serve', '--port', '0'],
+      ['keys', 'list'],
+      ['ledger', 'verify'],
+    ]) {
       const { code, stderr } = await place.run(...command)
       expect(code).toBe(1)
       expect(stderr).toContain(`${data('tollgate.db')} is `)
@@ -118,7 +122,7 @@ describe('at its start', () => {
   ])('a database that is %s is named by every command, with what to do', async (_, says, spoil) => {
     await leave()
     spoil()
-    for (const command of [['serve', '--port', '0'], ['audit'], ['doctor']]) {
+    for (const command of [['serve', '--port', '0'], ['ledger', 'verify'], ['doctor']]) {
       const { code, stdout, stderr } = await place.run(...command)
       expect(code).toBe(1)
       expect(stdout + stderr).toContain(`${data('tollgate.db')} ${says}`)

@@ -101,13 +101,13 @@ test('starts, with its spool applied, its ledger intact, and each charge with th
   writeFileSync(join(data, 'spool', 'old-1.log'), lines.join('') + '\0'.repeat(4_096))
   writeFileSync(join(data, 'spool', 'old-2.log'), toLine('settle', { ...spooled, ...OUTCOME }))
 
-  const command = await place.run('audit')
+  const command = await place.run('ledger', 'verify')
   expect(command.stderr).toContain('Start the server')
 
   const server = await place.serve(['--first-key'])
   expect(readdirSync(join(data, 'spool'))).toEqual([])
   expect(readdirSync(join(data, 'backups'))).toHaveLength(1)
-  expect(await place.run('audit')).toMatchObject({
+  expect(await place.run('ledger', 'verify')).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(
       /^Requests, their calls and the sums of usage agree: .* 5 settled requests, \$0.000011\.\n$/,

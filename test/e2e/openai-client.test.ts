@@ -23,7 +23,7 @@ const place = forAllTests(createWorkplace)
 const upstream = forAllTests(startUpstream)
 beforeAll(async () => {
   const catalog = await place.write('catalog.yaml', toCatalogue({ url: upstream.url }))
-  server = await place.serve(['--first-key', '--retries', '0', '--leave', '1s', '--catalog', catalog], {
+  server = await place.serve(['--first-key', '--retries', '0', '--disconnect-grace', '1s', '--catalog', catalog], {
     environment: { UPSTREAM_KEY: 'x' },
   })
   client = new OpenAI({ baseURL: server.baseUrl, apiKey: String(server.key), maxRetries: 0 })

@@ -90,7 +90,7 @@ export async function createStampedeBench(): Promise<StampedeBench> {
       const spent = owners.flatMap((owner) =>
         owner.budget_nano_usd === null ? [] : [[owner.id, owner.spent_nano_usd]],
       )
-      const audit = await place.run('audit')
+      const audit = await place.run('ledger', 'verify')
       const sqlite = new Database(join(place.folder, 'data/tollgate.db'), { readonly: true })
       const sums = sqlite.query<Omit<Accounts, 'spent' | 'auditCode'>, []>(SUMS).get()
       sqlite.close()

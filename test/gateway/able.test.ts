@@ -19,9 +19,9 @@ const asked = messages.toTask(
 if (asked instanceof Error) throw asked
 const task: Task = asked
 
-const MOST = 1_000
+const MAX = 1_000
 const facts = (...features: Feature[]) => ({
-  ...{ id: 'acme/large', max_output_length: MOST, input_modalities: ['text' as const], supported_features: features },
+  ...{ id: 'acme/large', max_output_length: MAX, input_modalities: ['text' as const], supported_features: features },
 })
 const target = (fields: Partial<ReturnType<typeof toTarget>> = {}, pass: string[] = []) => {
   const plain = toTarget()

@@ -14,13 +14,13 @@ import { forAllTests } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
 import { type Behaviour, errorAnswer, type StreamStep, toDelta } from '../support/upstream-answers.ts'
 
-const MOST = 90_000
+const MAX = 90_000
 const STEP = 4_096
 /** A token each, by every count. */
 const WORD = 'token '
 const inTotal = (nanoUsd: number): Budget => ({ nanoUsd, period: 'total' })
 
-const gateway = forAllTests(() => startDoors({ most: MOST, features: '[tools]', config: { heartbeatMs: 0 } }))
+const gateway = forAllTests(() => startDoors({ most: MAX, features: '[tools]', config: { heartbeatMs: 0 } }))
 
 type Streaming = (typeof STREAMING)[number]
 
@@ -61,9 +61,7 @@ test('a request under a budget that can bear it reaches its upstream byte for by
     await gateway.calm(door)
     const options = {
       text: fc.string({ minLength: 1 }).map((text) => `${text}.`),
-      ...(door.client.endpoint === 'embeddings'
-        ? {}
-        : { stream: fc.boolean(), cap: fc.integer({ min: 1, max: MOST }) }),
+      ...(door.client.endpoint === 'embeddings' ? {} : { stream: fc.boolean(), cap: fc.integer({ min: 1, max: MAX }) }),
       user: fc.constant('ann'),
       more: fc.constantFrom({}, ...MORE[door.client.endpoint]),
     }
@@ -226,7 +224,7 @@ test.each(ENDS)(
   },
 )
 /** No budget here bears that. */
-const tooDear = JSON.stringify({ model: `${CHAT.id}/one`, n: 128, ...CHAT.client.body({ cap: MOST }) })
+const tooDear = JSON.stringify({ model: `${CHAT.id}/one`, n: 128, ...CHAT.client.body({ cap: MAX }) })
 
 test('a rate of tokens counts what a stream has written while it writes', async () => {
   await gateway.calm(CHAT)
@@ -243,7 +241,7 @@ test('a rate of tokens counts what a stream has written while it writes', async 
 })
 
 test('64,000 streamed tokens pass under five dollars a day where they cost one', async () => {
-  const dear = await startDoors({ most: MOST, firstPrice: '{ prompt: "0.000001", completion: "0.000015625" }' })
+  const dear = await startDoors({ most: MAX, firstPrice: '{ prompt: "0.000001", completion: "0.000015625" }' })
   try {
     await dear.calm(CHAT)
     dear.near.script(writing(CHAT, 64_000))
@@ -303,7 +301,7 @@ describe('a model that may think unseen', () => {
   beforeAll(async () => {
     const settings = ', max_tokens_per_second: 20000'
     silent = await startDoors({
-      most: MOST,
+      most: MAX,
       features: '[reasoning]',
       settings,
       firstPrice: price,

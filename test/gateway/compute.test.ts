@@ -63,7 +63,7 @@ describe('a call', () => {
 version: 1
 upstreams:
   one: { ${local}, n: false }
-  patient: { ${local}, leave: 60s }
+  patient: { ${local}, disconnect_grace: 60s }
   hasty: { ${local}, deadlines: { total_whole: 200ms } }
   said: { ${local}, cost: { path: usage.cost, unit: usd } }
 models:

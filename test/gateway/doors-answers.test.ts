@@ -23,7 +23,7 @@ function expectRecorded(door: Door, row: DoorRow | undefined, { headers }: Respo
   })
   expect(Object.fromEntries(headers)).toMatchObject({
     ...{ 'x-request-id': `req_${row?.id}`, 'x-tollgate-upstream': id, 'x-tollgate-attempts': '1' },
-    'x-tollgate-lane': lane,
+    'x-tollgate-passthrough': lane,
     ...(client.endpoint === 'messages' ? { 'request-id': `req_${row?.id}` } : {}),
   })
 }

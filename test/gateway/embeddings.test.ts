@@ -49,7 +49,7 @@ test('a text is made a vector, which costs what its upstream says that it has re
     'x-request-id': `req_${row?.id}`,
     'x-tollgate-upstream': 'paid',
     'x-tollgate-attempts': '1',
-    'x-tollgate-lane': 'translated',
+    'x-tollgate-passthrough': 'false',
   })
   expect(row).toMatchObject({
     ...{ endpoint: 'embeddings', model: 'acme/embed', status: 'ok', http_status: 200, stream: 0, user: 'u-1' },

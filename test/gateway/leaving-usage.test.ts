@@ -32,8 +32,8 @@ function toCatalogue(url: string): string {
 version: 1
 upstreams:
   paid: { dialect: openai, base_url: "${url}" }
-  brief: { dialect: openai, base_url: "${url}", leave: 100ms }
-  slow: { dialect: openai, base_url: "${url}", leave: 100ms, max_tokens_per_second: 100 }
+  brief: { dialect: openai, base_url: "${url}", disconnect_grace: 100ms }
+  slow: { dialect: openai, base_url: "${url}", disconnect_grace: 100ms, max_tokens_per_second: 100 }
   single: { dialect: openai, base_url: "${url}", n: false }
   here: { dialect: openai, base_url: "${url}", local: true }
 models:

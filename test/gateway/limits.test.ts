@@ -248,7 +248,7 @@ describe('an upstream at its limit', () => {
     expect(headersFrom(spared, 'x-tollgate-')).toEqual({
       'x-tollgate-upstream': 'far',
       'x-tollgate-attempts': '1',
-      'x-tollgate-lane': 'translated',
+      'x-tollgate-passthrough': 'false',
     })
     await spared.text()
     expect([near.requests.length, far.requests.length]).toEqual([2, 1])

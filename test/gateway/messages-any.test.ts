@@ -8,7 +8,7 @@ import { checkError, checkMessage, checkMessageStream } from '../support/message
 import { startVendors, VENDORS } from './vendors.ts'
 
 let key = ''
-const vendors = forAllTests(() => startVendors(undefined, 'native: false'))
+const vendors = forAllTests(() => startVendors(undefined, 'passthrough: false'))
 beforeAll(() => {
   key = vendors.app.key()
 })

@@ -35,7 +35,7 @@ async function refused(response: Response): Promise<{ type: string; message: str
 describe('an answer', () => {
   test('whole, is a message with its usage and its receipt', async () => {
     const response = await send()
-    expect(response.headers.get('x-tollgate-lane')).toBe('translated')
+    expect(response.headers.get('x-tollgate-passthrough')).toBe('false')
     expect(checkMessage(await response.text())).toMatchObject({
       model: 'acme/large',
       content: [{ type: 'text', text: 'tok0 tok1 tok2 tok3 tok4 ' }],

@@ -8,7 +8,7 @@ import { type Behaviour, errorAnswer } from '../support/upstream-answers.ts'
 import { startVendors, VENDORS, type Vendor } from './vendors.ts'
 
 let key = ''
-const vendors = forAllTests(() => startVendors(undefined, 'native: false'))
+const vendors = forAllTests(() => startVendors(undefined, 'passthrough: false'))
 beforeAll(() => {
   key = vendors.app.key()
 })
@@ -37,7 +37,7 @@ async function ask(
   const text = await response.text()
   expect({ status: response.status, text, refused: vendors.refused }).toMatchObject({ status: 200 })
   expect(response.headers.get('request-id')).toBe(response.headers.get('x-request-id') ?? '')
-  expect(response.headers.get('x-tollgate-lane')).toBe('translated')
+  expect(response.headers.get('x-tollgate-passthrough')).toBe('false')
   const message = body.stream ? checkMessageStream(text).message : checkMessage(text)
   return { message, by: response.headers.get('x-tollgate-upstream') }
 }

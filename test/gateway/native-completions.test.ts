@@ -17,9 +17,9 @@ beforeEach(async () => {
     catalog: `
 version: 1
 upstreams:
-  coder: { dialect: openai, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, native: [completions] }
-  second: { dialect: openai, base_url: "${upstream.url}/second", api_key: \${UPSTREAM_KEY}, native: [completions] }
-  router: { dialect: openai, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, native: [completions], cost: { path: usage.cost, unit: usd } }
+  coder: { dialect: openai, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, passthrough: [completions] }
+  second: { dialect: openai, base_url: "${upstream.url}/second", api_key: \${UPSTREAM_KEY}, passthrough: [completions] }
+  router: { dialect: openai, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, passthrough: [completions], cost: { path: usage.cost, unit: usd } }
   talker: { dialect: openai, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY} }
 models:
   acme/coder: { name: Coder, ${FACTS}, ${PRICING}, routes: [{ upstream: coder, model: coder-v1 }, { upstream: second, model: coder-v2, priority: 1 }] }
@@ -56,7 +56,7 @@ test('a whole one is passed on but for its id and its model', async () => {
   )
   const id = String(response.headers.get('x-request-id')).slice(4)
   expect(await response.text()).toBe(WHOLE.replace('cmpl-1', `cmpl-${id}`).replace('coder-v1', 'acme/coder'))
-  expect(response.headers.get('x-tollgate-lane')).toBe('native')
+  expect(response.headers.get('x-tollgate-passthrough')).toBe('true')
   const [seen] = upstream.requests
   expect(seen?.body).toBe('{"prompt":"def f(", "model" : "coder-v1","n_probs":2,\n"seed":12345678901234567890 }')
   expect(seen?.path).toBe('/v1/completions')

@@ -29,7 +29,7 @@ test('a stream comes back frame by frame, under the name of its model and an id 
   gateway.upstream.script(toStream(answer))
   const response = await gateway.post(HELLO)
   expect(await response.text()).toBe(ours(toFrames(answer).join(''), idOf(response)))
-  expect(response.headers.get('x-tollgate-lane')).toBe('native')
+  expect(response.headers.get('x-tollgate-passthrough')).toBe('true')
   expect(response.headers.get('request-id')).toBe(`req_${idOf(response)}`)
   expect(await lastRow()).toMatchObject({
     ...{ endpoint: 'messages', lane: 'native', status: 'ok', stream: 1, prompt_tokens: 10, completion_tokens: 7 },
@@ -85,7 +85,7 @@ describe('a request goes on byte for byte', () => {
       gateway.upstream.script(toStream(answer))
       const response = await gateway.post(request)
       const text = await response.text()
-      const isAsItCame = response.headers.get('x-tollgate-lane') === 'native'
+      const isAsItCame = response.headers.get('x-tollgate-passthrough') === 'true'
       expect(isAsItCame).toBe(!/"a".*"a"/s.test(extra))
       if (!isAsItCame) continue
       expect(lastSent()?.body).toBe(request.replace('anthropic/open', 'claude-up'))
@@ -120,7 +120,7 @@ describe('where it is refused there', () => {
     gateway.upstream.script(toStream([START, busy]))
     const response = await gateway.post(HELLO.replace('claude', 'backed'))
     const text = await response.text()
-    expect(response.headers.get('x-tollgate-lane')).toBe('translated')
+    expect(response.headers.get('x-tollgate-passthrough')).toBe('false')
     expect(text).toContain('"text":"tok0')
     expect(text).not.toContain('msg_up')
     expect(await lastRow()).toMatchObject({ lane: 'translated', upstream: 'openai', attempts: 2, status: 'ok' })
@@ -214,7 +214,7 @@ describe('what another key may have left with the provider, or what has no price
     const sent = gateway.upstream.requests.slice(before).map((seen) => seen.body)
     return {
       status: response.status,
-      lane: response.headers.get('x-tollgate-lane'),
+      lane: response.headers.get('x-tollgate-passthrough'),
       text: await response.text(),
       sent,
       body,
@@ -340,7 +340,7 @@ describe.skipIf(!hasRecordings)('what agents really sent', () => {
     const response = await gateway.post(body)
     expect(response.status).toBe(200)
     await response.text()
-    if (response.headers.get('x-tollgate-lane') === 'native')
+    if (response.headers.get('x-tollgate-passthrough') === 'true')
       expect(lastSent()?.body).toBe(body.replace('"model":"anthropic/claude"', '"model":"claude-up"'))
     else expect(body).toMatch(/json_schema|web_search/)
   })

@@ -25,7 +25,7 @@ version: 1
 upstreams:
   anthropic: { dialect: anthropic, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}${settings} }
   open: { dialect: anthropic, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, local: true }
-  anew: { dialect: anthropic, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, native: false }
+  anew: { dialect: anthropic, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, passthrough: false }
   openai: { dialect: openai, base_url: "${other.url}", api_key: \${UPSTREAM_KEY} }
 models:
   anthropic/claude: { name: C, ${FACTS}, ${PRICING}, routes: [{ upstream: anthropic, model: claude-up }] }

@@ -22,8 +22,8 @@ beforeAll(async () => {
     catalog: `
 version: 1
 upstreams:
-  openai: { dialect: openai, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, native: [responses], query: { api-version: v1 } }
-  keeping: { dialect: openai, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, native: [responses], pass: [previous_response_id, file_id] }
+  openai: { dialect: openai, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, passthrough: [responses], query: { api-version: v1 } }
+  keeping: { dialect: openai, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, passthrough: [responses], pass: [previous_response_id, file_id] }
   chats: { dialect: openai, base_url: "${other.url}", api_key: \${UPSTREAM_KEY} }
 models:
   openai/gpt: { name: G, ${FACTS}, ${PRICING}, routes: [{ upstream: openai, model: gpt-up }] }
@@ -88,7 +88,7 @@ test('a stream comes back event by event, under the name of its model and an id 
   upstream.script(toStream(answer))
   const response = await post(HELLO, { 'openai-beta': 'x=1' })
   expect(await response.text()).toBe(ours(toFrames(answer).join(''), idOf(response)))
-  expect(response.headers.get('x-tollgate-lane')).toBe('native')
+  expect(response.headers.get('x-tollgate-passthrough')).toBe('true')
   expect(lastSent()).toMatchObject({
     ...{ path: '/v1/responses?api-version=v1', headers: { 'openai-beta': 'x=1' } },
     body: '{"model":"gpt-up","stream":true,"input":"Hi","store":false}',
@@ -139,7 +139,7 @@ describe('where it fails', () => {
     upstream.script(toStream([...toAnswer('x').slice(0, 2), failed]))
     const response = await post(HELLO.replace('gpt', 'backed'))
     const text = await response.text()
-    expect(response.headers.get('x-tollgate-lane')).toBe('translated')
+    expect(response.headers.get('x-tollgate-passthrough')).toBe('false')
     expect(text).toContain('"delta":"tok0')
     expect(text).not.toContain('resp_up')
     expect(await lastRow()).toMatchObject({ lane: 'translated', upstream: 'chats', attempts: 2, status: 'ok' })
@@ -216,7 +216,7 @@ describe('a search that has no price is not offered to the model', () => {
   ])('%s: %s', async (model, tools, sent) => {
     const response = await post(toBody(model, tools))
     expect(await response.text()).toContain('response.completed')
-    expect(response.headers.get('x-tollgate-lane')).toBe('native')
+    expect(response.headers.get('x-tollgate-passthrough')).toBe('true')
     expect(lastSent()?.body).toBe(
       toBody(model, sent).replace(`openai/${model}`, 'gpt-up').replace(/}$/, ',"store":false}'),
     )
@@ -313,7 +313,7 @@ describe('what the list of names lacks does not go on', () => {
     const before = upstream.requests.length
     const response = await post(asked(fields))
     await response.text()
-    expect([response.status, response.headers.get('x-tollgate-lane')]).toEqual([200, 'translated'])
+    expect([response.status, response.headers.get('x-tollgate-passthrough')]).toEqual([200, 'false'])
     expect(
       upstream.requests
         .slice(before)
@@ -328,7 +328,7 @@ describe('what the list of names lacks does not go on', () => {
   ])('unless it can neither cost, store nor reach anything: %s', async (fields) => {
     const response = await post(asked(fields))
     await response.text()
-    expect(response.headers.get('x-tollgate-lane')).toBe('native')
+    expect(response.headers.get('x-tollgate-passthrough')).toBe('true')
     expect(lastSent()?.body).toBe(asked(fields).replace('openai/backed', 'gpt-up').replace(/}$/, ',"store":false}'))
   })
 
@@ -409,7 +409,7 @@ describe.skipIf(!hasRecordings)('what Codex really sent goes on byte for byte', 
 
   test.each(requests)('%s', async (_, body) => {
     const response = await post(body)
-    expect([response.status, response.headers.get('x-tollgate-lane')]).toEqual([200, 'native'])
+    expect([response.status, response.headers.get('x-tollgate-passthrough')]).toEqual([200, 'true'])
     await response.text()
     expect(lastSent()?.body).toBe(body.replace('"model":"openai/searching"', '"model":"gpt-up"'))
   })

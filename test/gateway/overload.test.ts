@@ -35,11 +35,11 @@ const toHead = (gateway: Gateway, more: string) =>
   `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${gateway.key}\r\ncontent-type: application/json\r\n${more}\r\n\r\n`
 
 describe('of three requests at once', () => {
-  const MOST = 3
+  const MAX = 3
   let gateway: Gateway
   let rows = 0
   beforeAll(async () => {
-    gateway = await startGateway({ config: { maxInFlight: MOST, share: 1 }, deadlines: 'total_whole: 20s' })
+    gateway = await startGateway({ config: { maxInFlight: MAX, share: 1 }, deadlines: 'total_whole: 20s' })
   })
   beforeEach(async () => {
     gateway.upstream.script(obliging)
@@ -121,24 +121,24 @@ describe('of three requests at once', () => {
     ['is left by its client before the first word', () => leaveWhile({ kind: 'silent' }, true, null)],
     ['is left by its client in a stream', () => leaveWhile(() => endlessAnswer(), true, 'x')],
   ])('one that %s leaves its place to the next', async (_, end) => {
-    for (let i = 0; i < MOST + 1; i++) await end()
+    for (let i = 0; i < MAX + 1; i++) await end()
     gateway.app.pass(60_000)
     gateway.upstream.script(obliging)
     // Closes the breaker that failures have opened.
     await (await gateway.chat()).text()
-    await expectExactly(MOST)
+    await expectExactly(MAX)
   })
 
   test('one of a key beyond its own limit takes no place either', async () => {
     const key = gateway.app.key({ rpm: 1 })
     const statuses: number[] = []
-    for (let i = 0; i < MOST + 2; i++) {
+    for (let i = 0; i < MAX + 2; i++) {
       const response = await gateway.chat({}, { headers: { authorization: `Bearer ${key}` } })
       await response.text()
       statuses.push(response.status)
     }
-    expect(statuses).toEqual([200, ...Array(MOST + 1).fill(429)])
-    await expectExactly(MOST)
+    expect(statuses).toEqual([200, ...Array(MAX + 1).fill(429)])
+    await expectExactly(MAX)
   })
 
   test('those without a key are told so even then, and the fourth leaves no row', async () => {
@@ -146,8 +146,8 @@ describe('of three requests at once', () => {
     const gate = Promise.withResolvers<void>()
     upstream.script(() => ({ ...streamAnswer(), after: gate.promise }))
     const calls = upstream.requests.length
-    const held = Array.from({ length: MOST }, () => chat({ stream: true }))
-    await upstream.waitFor((all) => all.length === calls + MOST, 'three calls')
+    const held = Array.from({ length: MAX }, () => chat({ stream: true }))
+    await upstream.waitFor((all) => all.length === calls + MAX, 'three calls')
     expect((await chat({}, { headers: { authorization: 'Bearer sk-tg-wrong' } })).status).toBe(401)
     await expectOverloaded(await chat(), 'under way')
     // One that has not even sent its body.
@@ -156,17 +156,17 @@ describe('of three requests at once', () => {
     socket.write(toHead(gateway, 'content-length: 100'))
     expect(await said).toStartWith('HTTP/1.1 503')
     socket.destroy()
-    expect(app.rows()).toHaveLength(rows + MOST)
+    expect(app.rows()).toHaveLength(rows + MAX)
     gate.resolve()
     for (const response of await Promise.all(held)) await response.text()
   })
 })
 
 // Bodies that are read in one go, and bodies that are counted as they arrive.
-describe.each([100_000, 1_000_000])('of %d bytes in memory', (MOST) => {
+describe.each([100_000, 1_000_000])('of %d bytes in memory', (MAX) => {
   let gateway: Gateway
   beforeAll(async () => {
-    gateway = await startGateway({ config: { maxBufferedBytes: MOST, share: 1 } })
+    gateway = await startGateway({ config: { maxBufferedBytes: MAX, share: 1 } })
   })
   beforeEach(() => gateway.upstream.script(obliging))
   afterAll(async () => {
@@ -193,10 +193,10 @@ describe.each([100_000, 1_000_000])('of %d bytes in memory', (MOST) => {
   test.each([false, true])('a body beyond them is refused without a row, chunked: %p', async (chunked) => {
     const { app, upstream } = gateway
     const [rows, calls] = [await app.count(), upstream.requests.length]
-    await expectOverloaded(await send(MOST, chunked), 'requests under way hold')
+    await expectOverloaded(await send(MAX, chunked), 'requests under way hold')
     expect(app.rows()).toHaveLength(rows)
     expect(upstream.requests).toHaveLength(calls)
-    expect((await send(0.9 * MOST, chunked)).status).toBe(200)
+    expect((await send(0.9 * MAX, chunked)).status).toBe(200)
   })
 
   test.each([false, true])('bodies count together, until their answers are out, chunked: %p', async (chunked) => {
@@ -204,25 +204,25 @@ describe.each([100_000, 1_000_000])('of %d bytes in memory', (MOST) => {
     const gate = Promise.withResolvers<void>()
     upstream.script(() => ({ ...streamAnswer(), after: gate.promise }))
     const [rows, calls] = [await app.count(), upstream.requests.length]
-    const first = gateway.chat({ ...sized(0.6 * MOST), stream: true })
+    const first = gateway.chat({ ...sized(0.6 * MAX), stream: true })
     await upstream.waitFor((all) => all.length === calls + 1, 'the first call')
-    await expectOverloaded(await send(0.6 * MOST, chunked), 'requests under way hold')
+    await expectOverloaded(await send(0.6 * MAX, chunked), 'requests under way hold')
     expect(app.rows()).toHaveLength(rows + 1)
     gate.resolve()
     expect(await (await first).text()).toEndWith('[DONE]\n\n')
     upstream.script(obliging)
-    for (let i = 0; i < 3; i++) expect((await send(0.6 * MOST, chunked)).status).toBe(200)
+    for (let i = 0; i < 3; i++) expect((await send(0.6 * MAX, chunked)).status).toBe(200)
   })
 
   test('a client that leaves in the middle of its body gives them back', async () => {
-    const part = 'x'.repeat(0.45 * MOST)
-    for (const framing of [`content-length: ${0.9 * MOST}`, 'transfer-encoding: chunked']) {
+    const part = 'x'.repeat(0.45 * MAX)
+    for (const framing of [`content-length: ${0.9 * MAX}`, 'transfer-encoding: chunked']) {
       const socket = open(gateway)
       socket.write(`${toHead(gateway, framing)}${part.length.toString(16)}\r\n${part}\r\n`)
       await Bun.sleep(30)
       socket.destroy()
       await Bun.sleep(30)
-      expect((await send(0.9 * MOST, false)).status).toBe(200)
+      expect((await send(0.9 * MAX, false)).status).toBe(200)
     }
   })
 
@@ -244,14 +244,14 @@ describe.each([100_000, 1_000_000])('of %d bytes in memory', (MOST) => {
     expect(row?.cost_nano_usd).toBeGreaterThan(0)
     expect(upstream.requests.at(-1)?.bytesSent).toBeLessThan(20_000_000)
     upstream.script(obliging)
-    expect((await send(0.8 * MOST, false)).status).toBe(200)
+    expect((await send(0.8 * MAX, false)).status).toBe(200)
   })
 
   test('an error is told by its status where its words find no room', async () => {
     const { app, upstream } = gateway
-    upstream.script(errorAnswer(500, 'x'.repeat(0.5 * MOST)))
+    upstream.script(errorAnswer(500, 'x'.repeat(0.5 * MAX)))
     const rows = await app.count()
-    const response = await send(0.7 * MOST, false)
+    const response = await send(0.7 * MAX, false)
     expect(response.status).toBe(502)
     expect(await response.text()).toContain('`paid` answered 500')
     expect((await app.settled(rows + 1)).at(-1)).toMatchObject({ status: 'failed', cost_nano_usd: 0, estimated: 0 })

@@ -41,7 +41,7 @@ interface Told {
 const told = async (): Promise<Told> =>
   (await fetch(`${app.baseUrl}/models/local/a`, { headers: authorization() })).json() as Promise<Told>
 const lengthIs = (length: number) => until('it says so', async () => (await told()).context_length === length)
-const differences = async () => (await app.logLines()).filter(({ event }) => event === 'facts_differ')
+const differences = async () => (await app.logLines()).filter(({ event }) => event === 'model_facts_mismatch')
 
 const chat = async (content: string, more: object = {}) => {
   const body = JSON.stringify({ model: 'local/a', messages: [{ role: 'user', content }], ...more })

@@ -111,8 +111,8 @@ test('one that is refused is left out, its conversations go on by another one, a
   expect(instead).not.toBe(number)
   const after = await ownOfMany(20)
   for (const [index, credential] of before.entries()) if (credential !== mine) expect(after[index]).toBe(credential)
-  const lines = (await app.logLines()).filter(({ event }) => event === 'credential_left_out')
-  expect(lines).toMatchObject([{ upstream: 'many', credential: number, back_in_ms: 300_000 }])
+  const lines = (await app.logLines()).filter(({ event }) => event === 'credential_suspended')
+  expect(lines).toMatchObject([{ upstream: 'many', credential: number, retry_in_ms: 300_000 }])
 })
 
 test('one whose quota is used up comes back to its conversations when its time is over', async () => {
@@ -124,7 +124,7 @@ test('one whose quota is used up comes back to its conversations when its time i
   expect(await sentFor('Mine')).not.toEqual([mine])
   app.pass(2_000)
   expect(await sentFor('Mine')).toEqual([mine])
-  expect((await app.logLines()).map(({ event }) => event)).toContain('credential_back')
+  expect((await app.logLines()).map(({ event }) => event)).toContain('credential_restored')
 })
 
 test('one that is refused still when it is tried again is left out again, for one request alone', async () => {
@@ -152,7 +152,7 @@ test('one whose credit is less than a request may cost is stood in for, and goes
   expect((await sentFor('Mine'))[0]).toBe(mine)
   refused.clear()
   expect(await sentFor('Mine')).toEqual([mine])
-  expect((await app.logLines()).map(({ event }) => event)).not.toContain('credential_left_out')
+  expect((await app.logLines()).map(({ event }) => event)).not.toContain('credential_suspended')
 })
 
 test('a limit of a minute, and what is wrong with the request, is no matter of the credential', async () => {
@@ -192,7 +192,7 @@ test('what is told of them names their numbers, why one is left out and for how 
   const number = KEYS.indexOf(mine as never) + 1
   expect(credentials).toHaveLength(3)
   expect(credentials[number - 1]).toMatchObject({
-    ...{ number, status: 'left_out', back_in_ms: 300_000 },
+    ...{ number, status: 'suspended', retry_in_ms: 300_000 },
     reason: 'it answered 402: its account has to be paid, or its quota is used up',
   })
   expect(credentials[2]).toMatchObject({ from: 'file', name: `\${CREDENTIALS_DIRECTORY}/three` })

@@ -178,7 +178,7 @@ test('a server that refuses for want of room says so, once, until it has been qu
     readiness: 'degraded',
     reasons: [expect.stringContaining('2 requests are under way, the most it takes.')],
   })
-  expect((await app.logLines()).filter(({ event }) => event === 'server_full')).toHaveLength(1)
+  expect((await app.logLines()).filter(({ event }) => event === 'server_overloaded')).toHaveLength(1)
   for (const { socket } of halves) socket.destroy()
   await gateway.stop()
 })

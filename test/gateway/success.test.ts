@@ -49,7 +49,7 @@ test('a whole answer is ours in everything but its words, and costs what it says
     'x-request-id': `req_${row.id}`,
     'x-tollgate-upstream': 'paid',
     'x-tollgate-attempts': '1',
-    'x-tollgate-lane': 'translated',
+    'x-tollgate-passthrough': 'false',
   })
   expect(await response.json()).toEqual({
     id: `chatcmpl-${row.id}`,

@@ -24,23 +24,23 @@ async function ask(secret: string, body: object = {}) {
 
 const budget = (nanoUsd: number) => ({ budget: { nanoUsd, period: 'month' } as const })
 /** A request without a cap may cost a thousand written tokens; it does cost ten read and five written. */
-const [MOST, SPENT] = [costOf(0, 1_000), costOf(10, 5)]
+const [MAX, SPENT] = [costOf(0, 1_000), costOf(10, 5)]
 const spent = (requests: number) =>
   `budget of team \`crew\` has no room for this request: 0.002 USD per month, of which ${(requests * SPENT) / 1e9} USD is spent`
 
 test('a larger budget lets its keys in, a smaller one refuses them, and what is spent stays spent', async () => {
-  team('crew', budget(MOST))
+  team('crew', budget(MAX))
   const [ann = '', bob = ''] = ['ann', 'bob'].map((name) => gateway.app.key({ name, team: 'crew' }))
   expect((await ask(ann)).status).toBe(429)
-  edit('crew', budget(2 * MOST))
+  edit('crew', budget(2 * MAX))
   expect([(await ask(ann)).status, (await ask(bob)).status]).toEqual([200, 200])
-  edit('crew', budget(MOST))
+  edit('crew', budget(MAX))
   expect((await ask(ann)).text).toContain(spent(2))
   // Without one nothing is refused; with one again, what was spent meanwhile counts.
   edit('crew', { budget: null })
   expect((await ask(bob)).status).toBe(200)
   await gateway.app.settled(3)
-  edit('crew', budget(MOST))
+  edit('crew', budget(MAX))
   expect((await ask(bob)).text).toContain(spent(3))
 })
 
@@ -70,8 +70,8 @@ test('models and scope hold for the next request of each of its keys', async () 
 })
 
 test('a key that changes its team leaves behind what it has spent and asked for, and finds what the other team has', async () => {
-  team('crew', { ...budget(10 * MOST), rpm: 9 })
-  team('others', { ...budget(MOST), rpm: 1 })
+  team('crew', { ...budget(10 * MAX), rpm: 9 })
+  team('others', { ...budget(MAX), rpm: 1 })
   const key = gateway.app.key({ name: 'ann', team: 'crew' })
   const move = (to: string) => gateway.app.change((store, by) => editKey(store, 'ann', { team: to }, by))
   const left = async (body = {}) => {
@@ -88,6 +88,6 @@ test('a key that changes its team leaves behind what it has spent and asked for,
   const rows = await gateway.app.settled(4)
   const [first, , third, last] = rows.map(({ team_id }) => team_id)
   expect([first === last, first === third]).toEqual([true, false])
-  edit('crew', budget(MOST))
+  edit('crew', budget(MAX))
   expect((await ask(key)).text).toContain(spent(3))
 })

@@ -85,7 +85,7 @@ export interface Vendors {
   stop(): Promise<void>
 }
 
-/** @param anthropic more settings of Anthropic's upstreams, such as `native: false`. */
+/** @param anthropic more settings of Anthropic's upstreams, such as `passthrough: false`. */
 export async function startVendors(calls: readonly string[] = ['weather', 'clock'], anthropic = ''): Promise<Vendors> {
   const upstreams: Record<string, ScriptedUpstream> = {}
   const refused: Record<string, string[]> = {}
@@ -97,7 +97,7 @@ export async function startVendors(calls: readonly string[] = ['weather', 'clock
     const vendor = name.split('-')[0] as string
     const preset = vendor === 'gemini' ? 'google' : vendor
     // The OpenAI here knows chats alone.
-    const settings = vendor === 'openai' ? 'native: false' : vendor === 'anthropic' ? anthropic : ''
+    const settings = vendor === 'openai' ? 'passthrough: false' : vendor === 'anthropic' ? anthropic : ''
     const more = settings === '' ? '' : `, ${settings}`
     return `  ${name}: { preset: ${preset}, base_url: "${vendor === 'gemini' ? `${url}beta` : url}", api_key: \${KEY}${more} }`
   })

@@ -41,7 +41,7 @@ function setUp(target = toMany('a', 'b')) {
     request.withCredential(at, eachOf(at), conversation, new Set())?.credentialNumber
   return {
     ...{ health, renew, request, target, one, choose },
-    leftOut: () => health.states()[0]?.left_out.map(({ number, reason }) => [number, reason]),
+    leftOut: () => health.states()[0]?.suspended.map(({ number, reason }) => [number, reason]),
     state: () => health.states()[0],
     pass: (byMs: number) => {
       ms += byMs

@@ -697,7 +697,7 @@ describe('the state of an upstream', () => {
       id: 'paid',
       state: 'unknown',
       reason: null,
-      left_out: [],
+      suspended: [],
       last_ok_ms: null,
       last_error: null,
       targets: ['large-v1', 'small-v1'].map((upstream_model) => ({

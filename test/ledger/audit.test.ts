@@ -1,4 +1,4 @@
-/** `tollgate audit` as its user meets it: what it finds, what it lets pass, and its exit code. */
+/** `tollgate ledger verify` as its user meets it: what it finds, what it lets pass, and its exit code. */
 
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
@@ -42,7 +42,7 @@ afterEach(() => {
 })
 
 async function audit() {
-  const { code, stdout } = await bench.run('audit', '--json')
+  const { code, stdout } = await bench.run('ledger', 'verify', '--json')
   const document: Record<string, unknown> = JSON.parse(stdout)
   expect(code).toBe(document.ok ? 0 : 1)
   expect(document.findings).toBeArray()
@@ -50,7 +50,7 @@ async function audit() {
 }
 
 test('a ledger and a rollup that agree are told in one sentence, and exit 0', async () => {
-  expect(await bench.run('audit')).toEqual({
+  expect(await bench.run('ledger', 'verify')).toEqual({
     code: 0,
     stdout: 'Requests, their calls and the sums of usage agree: 2 hours, 3 settled requests, $0.0000015.\n',
     stderr: '',
@@ -163,7 +163,7 @@ describe('a difference is found', () => {
     test(name, async () => {
       database.run(sql)
       expect((await audit()).findings).toEqual(findings)
-      const { code, stdout, stderr } = await bench.run('audit')
+      const { code, stdout, stderr } = await bench.run('ledger', 'verify')
       expect({ code, lines: stdout.trim().split('\n').length }).toEqual({ code: 1, lines: 1 })
       expect(stderr).toBe('error: There is 1 finding. 2 hours, 3 settled requests, $0.0000015 were looked at.\n')
     })
@@ -200,7 +200,9 @@ describe('a request and its additional calls', () => {
       expect((await audit()).findings).toEqual([
         expect.objectContaining({ kind: 'calls', hour_ms, problem, requests: 1, request_id: row.id }),
       ])
-      expect((await bench.run('audit')).stdout).toBe(`2026-11-21 13:00, 1 request such as ${row.id}: ${words}.\n`)
+      expect((await bench.run('ledger', 'verify')).stdout).toBe(
+        `2026-11-21 13:00, 1 request such as ${row.id}: ${words}.\n`,
+      )
     })
   }
 
@@ -212,7 +214,7 @@ describe('a request and its additional calls', () => {
     expect((await audit()).findings).toEqual([
       expect.objectContaining({ kind: 'calls', hour_ms: HOUR, problem: 'orphans', requests: 2, request_id: gone.id }),
     ])
-    expect((await bench.run('audit')).stdout).toContain('2 requests such as')
+    expect((await bench.run('ledger', 'verify')).stdout).toContain('2 requests such as')
   })
 })
 
@@ -252,7 +254,7 @@ test('what waits in the journal of the running server is mentioned; what others 
       { kind: 'rejected', file: 'journal/old.rejected' },
     ],
   })
-  const { stdout } = await bench.run('audit')
+  const { stdout } = await bench.run('ledger', 'verify')
   expect(stdout.match(/^note: .*/gm)).toEqual([
     'note: 4 ledger records wait in the journal; the running server applies them.',
   ])

@@ -55,27 +55,27 @@ function chargeOf(...records: LedgerRecord[]) {
     const request = await reader.get(row.id)
     if (request === null) throw new Error('nothing is on record')
     const { calls, ...rest } = await readCharge(reader, request)
-    return { ...rest, calls: calls.map(({ basis, workedOutNanoUsd }) => [basis, workedOutNanoUsd]) }
+    return { ...rest, calls: calls.map(({ basis, recalculatedNanoUsd }) => [basis, recalculatedNanoUsd]) }
   }
 }
 
 test('tokens of each kind times the price that the row names are what was charged', async () => {
   const read = chargeOf(settling(toSettled(row, { ...USED, costNanoUsd: COST })))
-  expect(await read()).toMatchObject({ calls: [['tokens', COST]], workedOutNanoUsd: COST, agrees: true })
+  expect(await read()).toMatchObject({ calls: [['tokens', COST]], recalculatedNanoUsd: COST, matchesLedger: true })
   folder.database.run('UPDATE requests SET cost_nano_usd = cost_nano_usd + 1')
-  expect(await read()).toMatchObject({ workedOutNanoUsd: COST, agrees: false })
+  expect(await read()).toMatchObject({ recalculatedNanoUsd: COST, matchesLedger: false })
 })
 
 test('what was kept in a cache for an hour is told from what was kept for less', async () => {
   const used = { promptTokens: 8, cachedTokens: 0, cacheWriteTokens: 5, cacheWrite1hTokens: 2, completionTokens: 0 }
   const costNanoUsd = 3 * 100 + 3 * 300 + 2 * 1_000
   const settled = toSettled(row, { ...used, reasoningTokens: 0, priceId: 'price-2', costNanoUsd })
-  expect((await chargeOf(settling(settled))()).agrees).toBe(true)
+  expect((await chargeOf(settling(settled))()).matchesLedger).toBe(true)
 })
 
 test('what an upstream charged by its own word is the charge, whatever its tokens come to by their price', async () => {
   const read = chargeOf(settling(toSettled(row, { ...USED, costNanoUsd: 7, reportedNanoUsd: 7 })))
-  expect(await read()).toMatchObject({ calls: [['reported', 7]], workedOutNanoUsd: 7, agrees: true })
+  expect(await read()).toMatchObject({ calls: [['reported', 7]], recalculatedNanoUsd: 7, matchesLedger: true })
   const { calls } = await readCharge(
     createRequestReader(folder.database),
     (await createRequestReader(folder.database).get(row.id)) as never,
@@ -83,7 +83,7 @@ test('what an upstream charged by its own word is the charge, whatever its token
   expect(calls[0]).toMatchObject({ charge: { nanoUsd: COST }, reportedNanoUsd: 7 })
   expect(calls.map(isFar)).toEqual([true])
   folder.database.run('UPDATE requests SET cost_nano_usd = 8')
-  expect((await read()).agrees).toBe(false)
+  expect((await read()).matchesLedger).toBe(false)
 })
 
 test('it is far off where it differs by more than a hundredth', () => {
@@ -106,7 +106,7 @@ test('searches and the mode in which a call was served are part of what is worke
   )
   const used = { ...USED, cachedTokens: 0, webSearches: 2 }
   const read = chargeOf(settling(toSettled(row, { ...used, mode: 'fast', costNanoUsd: 8 * 50 + 2 * 20_000_000 })))
-  expect(await read()).toMatchObject({ calls: [['tokens', 40_000_400]], agrees: true })
+  expect(await read()).toMatchObject({ calls: [['tokens', 40_000_400]], matchesLedger: true })
 })
 
 test('what another model used within a call is a call of its own, at its own price', async () => {
@@ -122,7 +122,7 @@ test('what another model used within a call is a call of its own, at its own pri
       ['tokens', COST],
       ['tokens', 1_100],
     ],
-    agrees: true,
+    matchesLedger: true,
   })
 })
 
@@ -135,16 +135,16 @@ test('a call that had ended keeps by what it was charged when its server is gone
       ['reported', 7],
       ['reserve', 9_100],
     ],
-    agrees: true,
+    matchesLedger: true,
   })
 })
 
 test('a price that is gone leaves nothing to work out, and one that is not there is free', async () => {
   const read = chargeOf(settling(toSettled(row, { ...USED, costNanoUsd: COST })))
   folder.database.run('DELETE FROM prices')
-  expect(await read()).toMatchObject({ calls: [['unknown', null]], workedOutNanoUsd: null, agrees: false })
+  expect(await read()).toMatchObject({ calls: [['unknown', null]], recalculatedNanoUsd: null, matchesLedger: false })
   folder.database.run('UPDATE requests SET price_id = NULL, cost_nano_usd = 0')
-  expect(await read()).toMatchObject({ calls: [['free', 0]], agrees: true })
+  expect(await read()).toMatchObject({ calls: [['free', 0]], matchesLedger: true })
 })
 
 test('a request under way has no charge yet, and one that a start gave up costs what its calls had reserved', async () => {
@@ -155,7 +155,7 @@ test('a request under way has no charge yet, and one that a start gave up costs 
       ['open', null],
       ['open', null],
     ],
-    agrees: null,
+    matchesLedger: null,
   })
   abandonOthers(folder.database, 'another')
   const calls = [
@@ -163,7 +163,7 @@ test('a request under way has no charge yet, and one that a start gave up costs 
     ['reserve', 9_100],
     ['reserve', 9_100],
   ]
-  expect(await read()).toMatchObject({ calls, workedOutNanoUsd: 27_200, agrees: true })
+  expect(await read()).toMatchObject({ calls, recalculatedNanoUsd: 27_200, matchesLedger: true })
 })
 
 test('what a fallback was made in the place of costs nothing where nobody knows how it ended', async () => {
@@ -179,6 +179,6 @@ test('what a fallback was made in the place of costs nothing where nobody knows 
       ['nothing', 0],
       ['reserve', 9_100],
     ],
-    agrees: true,
+    matchesLedger: true,
   })
 })

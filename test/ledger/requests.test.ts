@@ -146,7 +146,7 @@ describe('a request', () => {
     const what = `There is no request 'req_${old}' on record: by its id it is of 2026-11-21T12:00:00.005Z, and requests are kept`
     expect(await failure(`req_${old}`)).toEqual([
       'request_removed',
-      `${what} for as long as \`serve --keep\` says. ${gone}`,
+      `${what} for as long as \`serve --retention\` says. ${gone}`,
     ])
     expect(await failure(mintId(untilMs))).toEqual(['request_not_found', expect.stringMatching(/on record\.$/)])
     expect(await failure('0'.repeat(32))).toEqual(['request_not_found', expect.stringMatching(/on record\.$/)])

@@ -220,7 +220,7 @@ describe('old rows of the configuration', () => {
     return key
   }
 
-  test('keys that were revoked or have expired go after --keep, and who has read them before sees that', async () => {
+  test('keys that were revoked or have expired go after --retention, and who has read them before sees that', async () => {
     await createKey(config(), { name: 'in force' }, by(HOUR))
     await make('revoked', HOUR + 1)
     await make('expired', HOUR + 2, 'expired')
@@ -235,7 +235,7 @@ describe('old rows of the configuration', () => {
     expect(await retention().pass()).toMatchObject({ keys: 0 })
   })
 
-  test('keys that had a request stay when it goes, since usage names them; so do those of --keep forever', async () => {
+  test('keys that had a request stay when it goes, since usage names them; so do those of --retention forever', async () => {
     const [used, open] = [await make('used', HOUR + 1), await make('under way', HOUR + 1)]
     store().apply([settled(HOUR, { keyId: used.id }), opening(toOpen({ createdMs: HOUR, keyId: open.id }))])
     expect(await retention().pass()).toMatchObject({ requests: 1, keys: 0 })
@@ -292,7 +292,7 @@ test('a server that stops waits for one slice alone, and what is left goes anoth
   expect(await retention().pass()).toMatchObject({ requests: 240 - requests })
 })
 
-test('nothing goes with --keep forever, nor by a clock that is ahead of the ledger by more than a week', async () => {
+test('nothing goes with --retention forever, nor by a clock that is ahead of the ledger by more than a week', async () => {
   store().apply(hourly())
   expect(await retention({ keepMs: Number.POSITIVE_INFINITY }).pass()).toMatchObject({ requests: 0 })
   const newest = HOUR + 480 * HOUR_MS

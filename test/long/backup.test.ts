@@ -43,7 +43,7 @@ async function play(story: (bench: CrashBench, root: string) => Promise<void>): 
 async function lacking(file: string, root: string, answers: readonly Received[]): Promise<Received[]> {
   const data = mkdtempSync(join(root, 'restored-'))
   expect(await run('restore', file, '--data', data)).toMatchObject({ code: 0, stderr: '' })
-  expect(await run('audit', '--data', data)).toMatchObject({ code: 0, stderr: '' })
+  expect(await run('ledger', 'verify', '--data', data)).toMatchObject({ code: 0, stderr: '' })
   using database = new Database(join(data, 'tollgate.db'), { readonly: true })
   const find = database.query<{ status: string; cost: number }, [string]>(
     'SELECT status, cost_nano_usd AS cost FROM requests WHERE id = ?',
@@ -105,7 +105,7 @@ describe(`backups (CRASH_SEED=${SEED}, ${ROUNDS} rounds)`, () => {
         console.log(`backups that were whole: ${whole} of ${ROUNDS}`)
         expect(await bench.run('backup', file)).toMatchObject({ code: 0 })
         expect(readdirSync(folder)).toEqual(['copy.sqlite'])
-        expect(await bench.run('audit')).toMatchObject({ code: 0 })
+        expect(await bench.run('ledger', 'verify')).toMatchObject({ code: 0 })
       }),
     LIMIT_MS,
   )
@@ -129,7 +129,7 @@ describe(`backups (CRASH_SEED=${SEED}, ${ROUNDS} rounds)`, () => {
 
           await runAndKill(bench.between(40, 220), 'restore', file, '--data', bench.data)
           expect(await bench.start()).toBeNull()
-          expect(await bench.run('audit')).toMatchObject({ code: 0, stderr: '' })
+          expect(await bench.run('ledger', 'verify')).toMatchObject({ code: 0, stderr: '' })
           const now = idsOf(bench.data)
           const isRestored = now.length === older.length
           expect(now).toEqual(isRestored ? older : newer)

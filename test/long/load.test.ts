@@ -15,7 +15,7 @@ afterEach(() => place.close())
 
 async function serve(url: string) {
   const catalog = await place.write('catalog.yaml', toCatalogue({ url }))
-  return place.serve(['--first-key', '--probe', 'off', '--leave', '1s', '--catalog', catalog], {
+  return place.serve(['--first-key', '--probe', 'off', '--disconnect-grace', '1s', '--catalog', catalog], {
     environment: { UPSTREAM_KEY: 'x' },
   })
 }

@@ -398,10 +398,10 @@ describe('a fleet of model servers', () => {
     const late = GONE(ask('a', 'x', { patienceMs: 5_000 }))
     client.abort()
     expect(await left).toBe('the client left')
-    expect(fleet.status('a')?.waiting).toBe(1)
+    expect(fleet.status('a')?.queued).toBe(1)
     await clock.pass(5_000)
     expect(await late).toBe('no slot became free within 5 s')
-    expect(fleet.status('a')?.waiting).toBe(0)
+    expect(fleet.status('a')?.queued).toBe(0)
   })
 
   test('turns away, with the time that it would take, who finds the line full of their own', async () => {

@@ -23,7 +23,7 @@ test.if(process.platform === 'linux')(
       await left.exited
       expect(left.signalCode).toBe('SIGKILL')
       expect(other.exitCode ?? other.signalCode).toBeNull()
-      expect(told).toEqual([{ event: 'process_left', count: 1 }])
+      expect(told).toEqual([{ event: 'process_orphaned', count: 1 }])
       await fleet.close()
     } finally {
       other.kill('SIGKILL')

@@ -94,7 +94,7 @@ describe('a server that looks', () => {
     write(1_000)
     await watch.look()
     await watch.look()
-    expect(lines.slice(3)).toEqual(['disk_has_room'])
+    expect(lines.slice(3)).toEqual(['disk_recovered'])
   })
 
   test('tells once of a folder that it cannot measure', async () => {

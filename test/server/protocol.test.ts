@@ -19,7 +19,7 @@ const HEALTH: UpstreamHealth = {
   id: 'paid',
   state: 'down',
   reason: `401: ${CREDENTIAL} is unknown`,
-  left_out: [],
+  suspended: [],
   last_ok_ms: 5,
   last_error: { message: `no such key: ${CREDENTIAL}`, at_ms: 7 },
   targets: [],
@@ -46,7 +46,7 @@ describe('the status of an upstream', () => {
       credentials: [],
       process: null,
       served: [],
-      left_out: [],
+      suspended: [],
       deadlines: {
         headers_ms: 60_000,
         first_token_ms: 300_000,

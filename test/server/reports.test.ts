@@ -35,7 +35,7 @@ test('the thread reads what was settled before it was asked, and is gone with th
   expect(standingOf({ id: row.keyId, budget: { nanoUsd: 1_000, period: 'day' } })).toMatchObject({
     ...{ totalNanoUsd: 500, budget: { spentNanoUsd: 500 }, lastUse: { model: row.model } },
   })
-  expect(JSON.parse(found)).toMatchObject({ usage: [{ model: row.model, requests: 1 }], waiting: 3 })
+  expect(JSON.parse(found)).toMatchObject({ usage: [{ model: row.model, requests: 1 }], pending_records: 3 })
   expect(JSON.parse(page).requests).toMatchObject([{ id: row.id }])
   expect(JSON.parse(charge)).toMatchObject({ id: row.id, calls: [{ number: 1 }] })
   expect(refused).toEqual({ kind: 'request_not_found', request: 'ffffffff' })

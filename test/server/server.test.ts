@@ -97,10 +97,10 @@ test.each([
     commands: { reload: async () => ({ settings: [], variables: [] }), drain() {}, makeBackup: async () => null },
   })
   await server.stop()
-  expect(lines.join('').match(/"event":"clock_wrong"/g) ?? []).toHaveLength(times)
+  expect(lines.join('').match(/"event":"clock_skew"/g) ?? []).toHaveLength(times)
 })
 
-test('a server whose folder has outgrown --disk serves on, says that it is degraded and nothing more, and warns once', async () => {
+test('a server whose folder has outgrown --disk-budget serves on, says that it is degraded and nothing more, and warns once', async () => {
   const lines: string[] = []
   const log = createLog({ now: () => 0, write: async (text) => void lines.push(text.toString()) })
   const dataFolder = dataFolderOf()

@@ -26,7 +26,7 @@ const DISK = {
   budget_bytes: null,
 }
 const upstream = (state: UpstreamHealth['state'], isUsed = true): UpstreamHealth => ({
-  ...{ id: 'ollama', state, reason: 'ECONNREFUSED', left_out: [], last_ok_ms: null, last_error: null },
+  ...{ id: 'ollama', state, reason: 'ECONNREFUSED', suspended: [], last_ok_ms: null, last_error: null },
   targets: isUsed ? [{} as UpstreamHealth['targets'][number]] : [],
 })
 

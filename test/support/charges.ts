@@ -10,7 +10,7 @@ export async function findWrongCharges(path: string): Promise<RequestCharge[]> {
     const reader = createRequestReader(sqlite)
     const { rows } = await reader.slice({}, null, 100_000, 100_000)
     const charges = await Promise.all(rows.map((row) => readCharge(reader, row)))
-    return charges.filter(({ agrees }) => agrees === false)
+    return charges.filter(({ matchesLedger }) => matchesLedger === false)
   } finally {
     sqlite.close()
   }

@@ -130,7 +130,7 @@ const toDone = (words: readonly string[], { prompt, cached = 0, completion }: Co
   })
 
 const responses: UpstreamFormat = {
-  settings: 'dialect: openai, native: [responses]',
+  settings: 'dialect: openai, passthrough: [responses]',
   whole: (words, counts) => ({ kind: 'whole', body: toDone(words, counts) }),
   stream: {
     head: () => [
@@ -172,7 +172,7 @@ const toCompletion = (text: string, finish: string | null, more: object = {}) =>
 })
 
 const completions: UpstreamFormat = {
-  settings: 'dialect: openai, native: [completions]',
+  settings: 'dialect: openai, passthrough: [completions]',
   whole: (words, counts) => ({
     kind: 'whole',
     body: toCompletion(words.join(''), 'stop', { usage: chatUsage(counts) }),

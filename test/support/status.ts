@@ -50,7 +50,7 @@ export const toUpstreamStatus = (id: string, fields: Partial<UpstreamStatus> = {
   credentials: [],
   process: null,
   served: [],
-  left_out: [],
+  suspended: [],
   state: 'healthy',
   reason: null,
   last_ok_ms: null,

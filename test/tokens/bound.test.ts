@@ -13,7 +13,7 @@ const ask = (content: string, more: Partial<CanonicalRequest> = {}): CanonicalRe
   ...more,
 })
 /** By OpenAI's formula, and at most. */
-const [FRAME, MOST_FRAME] = [4 + 3, 8]
+const [FRAME, MAX_FRAME] = [4 + 3, 8]
 
 describe('by its bytes', () => {
   test('a prompt has a token a byte and eight a message, with all that a model reads of it', () => {
@@ -80,7 +80,7 @@ describe('by a count', () => {
     const bound = await counter.bound('key', ask(text))
     expect(bound?.o200k).toBe(exact as number)
     expect(bound?.tokens).toBe(bound?.o200k as number)
-    expect(bound?.other).toBeGreaterThanOrEqual(1.5 * ((bound?.o200k as number) - FRAME) + MOST_FRAME)
+    expect(bound?.other).toBeGreaterThanOrEqual(1.5 * ((bound?.o200k as number) - FRAME) + MAX_FRAME)
     expect(bound?.other).toBeLessThan(text.length / 2)
   })
 

@@ -129,5 +129,5 @@ function toLines(checks: readonly Check[], io: Context): string {
     const text = io.isTerminal(1) ? toIndented(line, width + 11).trimStart() : `${line}\n`
     return `${io.paint.state(status.padEnd(7))}  ${toPrintable(name.padEnd(width))}  ${text}`
   })
-  return `${lines.join('')}Whether every request and every charge adds up: tollgate audit\n`
+  return `${lines.join('')}Whether every request and every charge adds up: tollgate ledger verify\n`
 }

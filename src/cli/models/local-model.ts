@@ -49,9 +49,9 @@ export interface LocalModel {
 const SLOTS = 2
 /** Of the memory of a machine, what a model may take by a context that nobody has asked for. */
 const PART_OF_MEMORY = 0.6
-const LEAST_START_MS = 120_000
+const MIN_START_MS = 120_000
 /** Of what a file calls itself. */
-const MOST_NAME = 100
+const MAX_NAME = 100
 /** A slow disk. */
 const BYTES_PER_MS = 50_000
 
@@ -139,10 +139,10 @@ function toServed(
   if (!isUpstreamId(upstream)) throw usageError(`'${slug}' is too long for a name: choose another one with --name.`)
   const images: Modality[] = projector?.reads.image ? ['image'] : []
   const sounds: Modality[] = projector?.reads.audio ? ['audio'] : []
-  const startMs = Math.max(LEAST_START_MS, bytes / BYTES_PER_MS)
+  const startMs = Math.max(MIN_START_MS, bytes / BYTES_PER_MS)
   return {
     ...{ slug, upstream, slots, device, contextLength: context },
-    name: toPrintable(facts.name ?? basename(path, '.gguf')).slice(0, MOST_NAME),
+    name: toPrintable(facts.name ?? basename(path, '.gguf')).slice(0, MAX_NAME),
     ownedBy: 'local',
     // What it has read takes a part of the context.
     maxOutputLength: Math.max(1, Math.floor(context / 2)),

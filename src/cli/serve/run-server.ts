@@ -5,7 +5,7 @@
 
 import { realpathSync } from 'node:fs'
 import type { MakeBackup } from '../../backup/shelf.ts'
-import { toServeConfig, toSettingTexts, toVariableName, WITHOUT_ROW } from '../../config.ts'
+import { type SettingText, toServeConfig, toSettingTexts } from '../../config.ts'
 import { isBuiltIn } from '../../domain/dialects.ts'
 import { toOidcSettings } from '../../identity/oidc.ts'
 import { createFirstKey } from '../../keys/service.ts'
@@ -26,8 +26,6 @@ interface RunOptions {
   model: string | null
 }
 
-/** Flags that no row of the settings table stands for. */
-const NO_SETTINGS = ['catalog', 'first-key', ...WITHOUT_ROW]
 const STOPPING = 'Stopping, once the answers under way have ended. Again, and it ends at once.\n'
 
 /** Resolves once the server has stopped in good order. Throws a ServiceError where it cannot start. */
@@ -53,9 +51,11 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
   // Wrong words are told before anything is touched.
   toOidcSettings(configure({}))
   installCrashHandlers(log)
-  const isFromRow = (name: string) =>
-    !NO_SETTINGS.includes(name) && options.flags[name] === undefined && !environment[toVariableName(name)]
-  const fromRows = Object.keys(options.flags).filter(isFromRow)
+  const { flags } = options
+  const isUnset = ({ place }: SettingText) => place === 'default'
+  const fromRows = toSettingTexts({ flags, environment, settings: {} })
+    .filter(isUnset)
+    .map(({ name }) => name)
   const served = await createServedCatalog(io, { file: options.catalogFile, fromRows, log })
 
   const commands = {

@@ -1,7 +1,8 @@
 /** `tollgate serve`: an option for each setting that `config.ts` defines. `run-server.ts` runs it. */
 import { type Command, Option } from 'commander'
-import { SETTINGS, type SettingDefinition } from '../../config.ts'
+import { SETTINGS, type SettingDefinition, toVariableName } from '../../config.ts'
 import { type Context, toExamples } from '../io.ts'
+import { addOldName, toRenamedNote } from '../values.ts'
 
 /** The catalogue that was named: by a flag or an argument, else in the environment. */
 export const toCatalogFile = (given: string | undefined, { environment }: Context) =>
@@ -21,6 +22,18 @@ function toOption({ name, argument, byDefault, isList, ...setting }: SettingDefi
   return isList ? option.argParser(toList) : option
 }
 
+const RENAMED = Object.values<SettingDefinition<unknown>>(SETTINGS).flatMap(({ was, name, argument }) =>
+  was === undefined ? [] : [{ was, name, argument }],
+)
+
+/** Says the new name of each variable that was set by its old one. */
+function sayRenamedVariables({ environment, stderr }: Context): void {
+  for (const { was, name } of RENAMED) {
+    const [old, now] = [toVariableName(was), toVariableName(name)]
+    if (environment[old] && !environment[now]) stderr(toRenamedNote(old, now))
+  }
+}
+
 interface ServeFlags {
   catalog?: string
   firstKey?: boolean
@@ -35,6 +48,7 @@ export function addServe(command: Command, context: Context): void {
     .option('--catalog <file>', 'catalog to apply (default <data>/catalog.yaml, ./catalog.yaml, then the built-in one)')
     .option('--first-key', 'make and print a first key even without a terminal')
   for (const setting of Object.values(SETTINGS)) command.addOption(toOption(setting))
+  for (const { was, name, argument } of RENAMED) addOldName(command, `--${was} ${argument}`, name, context)
   command
     .addHelpText(
       'after',
@@ -51,6 +65,7 @@ export function addServe(command: Command, context: Context): void {
         const value: unknown = command.getOptionValue(name)
         return [option.negate ? name : option.name(), typeof value === 'boolean' ? (value ? 'on' : 'off') : value]
       })
+      sayRenamedVariables(context)
       const catalogFile = toCatalogFile(catalog, context)
       const model = path === undefined ? null : await addForServe(path, catalogFile, context)
       const { runServer } = await import('./run-server.ts')

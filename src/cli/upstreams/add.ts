@@ -119,7 +119,7 @@ async function toCredential(
 }
 
 /** More are for `models list --all`. */
-const MOST_UNPRICED = 20
+const MAX_UNPRICED = 20
 
 /** What the API tells of models that were found. */
 interface Found extends Changes {
@@ -139,7 +139,7 @@ function tellFound({ notes, unpriced, left_out: others }: Found, io: Context): v
     )
   if (unpriced.length > 0)
     io.stderr(
-      `note: unpriced, and so disabled until ${unpriced.length === 1 ? 'it has a price' : 'they have prices'}: ${toNames(unpriced.map(toPrintable), MOST_UNPRICED)}. Ask for newer prices with: tollgate catalog refresh. Or give one in the dashboard.\n`,
+      `note: unpriced, and so disabled until ${unpriced.length === 1 ? 'it has a price' : 'they have prices'}: ${toNames(unpriced.map(toPrintable), MAX_UNPRICED)}. Ask for newer prices with: tollgate catalog refresh. Or give one in the dashboard.\n`,
     )
 }
 
@@ -248,16 +248,15 @@ async function addMore(id: string, patterns: string[], { plan = false, yes = fal
 
 export interface DiscoverFlags {
   enable?: boolean
-  at?: string[]
+  url?: string[]
 }
 
-export async function discover({ enable = false, at }: DiscoverFlags, io: Context): Promise<void> {
-  const { servers, providers } = await lookAround(io, at)
+export async function discover({ enable = false, url }: DiscoverFlags, io: Context): Promise<void> {
+  const { servers, providers } = await lookAround(io, url)
   const fresh = servers.filter(isFresh)
   const { added, failed } = enable ? await enableAll(fresh, io) : { added: [], failed: [] }
   if (io.json) printJson(io, { servers, providers, added })
-  else if (servers.length + providers.length === 0)
-    io.stderr('Nothing was found: no model server at the usual ports of this machine, and no variable of a provider.\n')
+  else if (servers.length + providers.length === 0) io.stderr('No local model servers or provider keys found.\n')
   else {
     for (const server of servers) {
       const { name, base_url: baseUrl, upstream } = server

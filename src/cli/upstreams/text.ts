@@ -36,7 +36,7 @@ export const toUnusedCredentials = ({ credentials }: Pick<ShownUpstream, 'creden
     ? []
     : credentials
         .filter(({ status }) => status !== 'set')
-        .map(({ number, name, reason, back_in_ms: ms }) => {
+        .map(({ number, name, reason, retry_in_ms: ms }) => {
           const again =
             ms === null
               ? ''
@@ -55,14 +55,14 @@ function toNotes(row: ShownUpstream, nowMs: number): string[] {
   ]
 }
 
-/** How its model server stands, such as `its server: ready, answering 2, 3 waiting, 4.2 GiB`; null where it has none here. */
+/** How its model server stands, such as `its server: ready, answering 2, 3 queued, 4.2 GiB`; null where it has none here. */
 export function toServerNote({ process: server }: Pick<ShownUpstream, 'process'>): string | null {
   if (server === null) return null
-  const { state, reason, answering, waiting, memory_bytes: bytes } = server
+  const { state, reason, answering, queued, memory_bytes: bytes } = server
   const parts = [
     state,
     answering > 0 && `answering ${answering}`,
-    waiting > 0 && `${waiting} waiting`,
+    queued > 0 && `${queued} queued`,
     bytes !== null && `${(bytes / 2 ** 30).toFixed(1)} GiB`,
   ]
   return `its server: ${parts.filter(Boolean).join(', ')}${reason === null ? '' : `; ${reason}`}`

@@ -18,7 +18,7 @@ import { type AskedServer, fetchFrom, listOffers, readAnswer, toCheapest } from 
 import { CommandError, usageError } from '../command-error.ts'
 import { type Drive, driveServer, findServer, noteServer, type ServerLookup, toPart } from '../control-client.ts'
 import { type Context, printJson, toDescribedTable, toExamples, toPrintable } from '../io.ts'
-import { collect } from '../values.ts'
+import { addOldName, collect } from '../values.ts'
 import type { AddFlags, DiscoverFlags, EditFlags } from './add.ts'
 import { toAdvice, toUpstreamTable } from './text.ts'
 
@@ -56,15 +56,14 @@ export function addUpstreams(group: Command, context: Context): void {
     .action(async (provider: string | undefined, flags: AddFlags) =>
       (await import('./add.ts')).add(provider, flags, context),
     )
-  group
+  const discovering = group
     .command('discover')
-    .description(
-      'look which model servers answer on this machine, and for which providers there is a key in the environment. Loads and changes nothing',
-    )
+    .description('find local model servers and provider keys in the environment; read-only')
     .option('--enable', 'add the servers that are found')
-    .option('--at <url>', 'look there, and not at the usual ports (may be repeated)', collect)
+    .option('--url <url>', 'check this URL instead of the default ports (repeatable)', collect)
     .addHelpText('after', toExamples('upstreams discover', 'upstreams discover --enable'))
     .action(async (flags: DiscoverFlags) => (await import('./add.ts')).discover(flags, context))
+  addOldName(discovering, '--at <url>', 'url', context)
   group
     .command('list')
     .description('list all upstreams: state, breakers, deadlines, last error')

@@ -29,7 +29,7 @@ interface Entry {
 }
 
 /** More are old filters of lists. */
-const MOST_KEPT = 60
+const MAX_KEPT = 60
 /** What is as new as this is not asked for again by a part of a page that opens. */
 const NEW_MS = 1_000
 
@@ -43,7 +43,7 @@ function entryOf(name: string): Entry {
   }
   kept.delete(name)
   kept.set(name, entry)
-  if (kept.size <= MOST_KEPT) return entry
+  if (kept.size <= MAX_KEPT) return entry
   for (const [oldest, { shown }] of kept) {
     if (shown > 0) continue
     kept.delete(oldest)

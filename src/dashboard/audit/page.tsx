@@ -21,7 +21,7 @@ import {
 } from './words.ts'
 
 /** A change of more is folded. */
-const MOST_OPEN = 4
+const MAX_OPEN = 4
 
 const SINCE = [
   ['', 'At any time'],
@@ -131,7 +131,7 @@ function Changes({ of: things }: { of: readonly ChangedThing[] }) {
       <FieldChanges of={fields} />
     </div>
   ))
-  if (count <= MOST_OPEN) return <>{content}</>
+  if (count <= MAX_OPEN) return <>{content}</>
   return (
     <details>
       <summary>{things.length > 1 ? `${things.length} things, ${count} fields` : `${count} fields`}</summary>

@@ -26,7 +26,7 @@ export interface Planned {
 const CHANGES_SHOWN = 100
 
 /** Of more than these one sees the names first. */
-const MOST_UNFOLDED = 8
+const MAX_UNFOLDED = 8
 
 export const Plan = ({ of: { changes, overridden = [], kept = [], ...counts } }: { of: Planned }) => {
   const staying = [
@@ -42,7 +42,7 @@ export const Plan = ({ of: { changes, overridden = [], kept = [], ...counts } }:
       {changes.length > 0 && (
         <ul class="changes">
           {changes.slice(0, CHANGES_SHOWN).map((change) => (
-            <ChangedRow key={change.name} of={change} isFolded={changes.length > MOST_UNFOLDED} />
+            <ChangedRow key={change.name} of={change} isFolded={changes.length > MAX_UNFOLDED} />
           ))}
         </ul>
       )}

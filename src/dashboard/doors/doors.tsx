@@ -177,7 +177,7 @@ function SetUp() {
 /** Finds out who has signed in. */
 export async function loadSession(): Promise<void> {
   const found = await ask(api.session.get())
-  ways.value = found.ways
+  ways.value = found.sign_in_methods
   takesPasskeys.value = found.passkeys
   session.value =
     found.name === null

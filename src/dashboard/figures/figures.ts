@@ -39,7 +39,7 @@ export interface Delta {
 export const SAME: Delta = { direction: 'same', text: 'as before' }
 
 /** Beyond that, what was before was no more than a beginning. */
-const MOST_TIMES = 100
+const MAX_TIMES = 100
 
 /**
  * How a figure compares with the one of the period before: `12 % more`. Null where that says nothing.
@@ -47,7 +47,7 @@ const MOST_TIMES = 100
  * @param least of a change, as a share of 1: less is none.
  */
 export function toDelta(now: number, before: number, { least = 0.005, words = ['more', 'less'] } = {}): Delta | null {
-  if (before === 0 || now > before * MOST_TIMES) return null
+  if (before === 0 || now > before * MAX_TIMES) return null
   const change = (now - before) / before
   if (Math.abs(change) < least) return SAME
   const text = change < 10 ? `${Math.round(Math.abs(change) * 100)} %` : `${Math.round(now / before)} times`

@@ -11,7 +11,7 @@ import { DAYS, toDays } from './words.ts'
 
 const FRESH_MS = 15_000
 const SLOW_MS = 5 * 60_000
-const MOST_ROWS = 10_000
+const MAX_ROWS = 10_000
 
 /** Whether whoever has signed in may make and change those keys that they see. */
 export const mayChangeKeys = () => may('editor') || isMember()
@@ -50,7 +50,7 @@ export const useDays = (ids: readonly string[] | null) =>
     async () => {
       if (ids?.length === 0) return toDays([], Date.now())
       const of = ids === null ? {} : { key: [...ids] }
-      const query = { ...of, by: 'key,day', since: `${DAYS}d`, limit: MOST_ROWS, figures: 'spend' as const }
+      const query = { ...of, by: 'key,day', since: `${DAYS}d`, limit: MAX_ROWS, figures: 'spend' as const }
       const { usage } = await ask(isMember() ? api.own.usage.get({ query }) : api.usage.get({ query }))
       return toDays(usage, Date.now())
     },

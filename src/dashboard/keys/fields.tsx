@@ -131,7 +131,7 @@ function TeamField({ form, name, title, hint }: InputProps) {
 }
 
 /** More would be no choice but a scroll. */
-const MOST_SHOWN = 50
+const MAX_SHOWN = 50
 
 /** Which models a key may use: patterns, and the models that there are with their prices, to be picked. */
 function ModelsField({ form, name, title, hint, most }: InputProps) {
@@ -174,7 +174,7 @@ function ModelsField({ form, name, title, hint, most }: InputProps) {
               />
             )}
             <ul class="picks">
-              {found.slice(0, MOST_SHOWN).map(({ slug, pricing }, index) => (
+              {found.slice(0, MAX_SHOWN).map(({ slug, pricing }, index) => (
                 <li key={slug}>
                   <input
                     type="checkbox"
@@ -189,7 +189,7 @@ function ModelsField({ form, name, title, hint, most }: InputProps) {
                 </li>
               ))}
             </ul>
-            {found.length > MOST_SHOWN && <p class="hint">{found.length - MOST_SHOWN} more: search for them.</p>}
+            {found.length > MAX_SHOWN && <p class="hint">{found.length - MAX_SHOWN} more: search for them.</p>}
             {found.length === 0 && <p class="hint">No model has that in its name.</p>}
           </div>
         </details>

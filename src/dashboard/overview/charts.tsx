@@ -335,19 +335,19 @@ const forget = () =>
   })
 
 /** Of those that come together. */
-const MOST = 3
+const MAX = 3
 
 const MarkLines = ({ of: marks }: { of: readonly Mark[] }) =>
   marks.length === 0 ? null : (
     <ul class="mark-lines">
-      {marks.slice(-MOST).map(({ entry }) => (
+      {marks.slice(-MAX).map(({ entry }) => (
         <li key={entry.id}>
           <span class="mark" aria-hidden="true" />
           <a href={toHref(`/audit?before=${toIdAfter(entry.id)}`)}>{toMoment(entry.at_ms, nowMs.value, 'UTC')}</a>{' '}
           {toActor(entry)} {toDeed(entry)} {toObject(entry)}
         </li>
       ))}
-      {marks.length > MOST && <li class="dim">and {marks.length - MOST} before</li>}
+      {marks.length > MAX && <li class="dim">and {marks.length - MAX} before</li>}
     </ul>
   )
 

@@ -22,7 +22,7 @@ import { type Range, toRange, toSpan, type Wanted } from './range.ts'
 
 const FRESH_MS = 30_000
 const SLOW_MS = 5 * 60_000
-const MOST_ROWS = 10_000
+const MAX_ROWS = 10_000
 /** In each list of what costs most. */
 const FEW = 7
 
@@ -42,7 +42,7 @@ export const useHasRequests = () =>
 async function readOverview(wanted: Wanted, filters: OverviewFilters) {
   const range = toRange(wanted, Date.now())
   const where = { ...toGiven(filters), ...toSpan(range) }
-  const report = (by: string, limit = MOST_ROWS, of = where) => ask(api.usage.get({ query: { ...of, by, limit } }))
+  const report = (by: string, limit = MAX_ROWS, of = where) => ask(api.usage.get({ query: { ...of, by, limit } }))
   const [costs, { usage, total }, earlier, { failures, since_ms: knownFromMs }, standing] = await Promise.all([
     report(`${range.by},model`),
     report(range.by),
@@ -106,7 +106,7 @@ export const useLines = (by: List, overview: Overview, ids: string[]) =>
     overview,
     async () => {
       if (ids.length === 0) return toLines(by, [], overview.range)
-      const { usage } = await readSpend(overview, { by: `${overview.range.by},${by}`, [by]: ids, limit: MOST_ROWS })
+      const { usage } = await readSpend(overview, { by: `${overview.range.by},${by}`, [by]: ids, limit: MAX_ROWS })
       return toLines(by, usage, overview.range)
     },
     SLOW_MS,
@@ -119,7 +119,7 @@ export const useHeat = (overview: Overview) =>
     overview,
     async () => {
       const span = toHeatSpan(overview.range.untilMs, Date.now())
-      const { usage } = await readSpend(overview, { by: 'hour', limit: MOST_ROWS }, span)
+      const { usage } = await readSpend(overview, { by: 'hour', limit: MAX_ROWS }, span)
       return toHeat(usage, span.sinceMs, Date.now())
     },
     SLOW_MS,

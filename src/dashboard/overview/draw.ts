@@ -34,7 +34,7 @@ export const anchored = signal<number | null>(null)
 
 const LABEL_WIDTH = 64
 /** px: less is a press of somebody whose hand is not still. */
-const LEAST_DRAG = 6
+const MIN_DRAG = 6
 const FONT = '12px system-ui, sans-serif'
 
 export interface Drawn {
@@ -134,7 +134,7 @@ function toOptions(
   return {
     ...{ width, height, legend: { show: false }, padding: [8, 20, 0, 0] },
     cursor: {
-      drag: { x: true, y: false, setScale: false, dist: LEAST_DRAG },
+      drag: { x: true, y: false, setScale: false, dist: MIN_DRAG },
       ...{ y: false, points: { show: kind === 'lines' } },
     },
     scales: {

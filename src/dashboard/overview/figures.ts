@@ -51,7 +51,7 @@ function toSeries(amounts: readonly Amount[], range: Pick<Range, 'columns' | 'si
 
 export const OTHER = 'other'
 /** So many are told apart. */
-const MOST = 7
+const MAX = 7
 
 /** Costs in nano-dollars, a series a model: the dearest ones, and what the others come to. @param rows by time and model. */
 export function toCosts(rows: readonly UsageFields[], range: Range): Series[] {
@@ -62,10 +62,10 @@ export function toCosts(rows: readonly UsageFields[], range: Range): Series[] {
   const empty = range.columns.map(() => null)
   const ranked = toSeries(amounts, range, empty)
   // One more is told by its name rather than called other.
-  if (ranked.length <= MOST + 1) return ranked
-  const others = new Set(ranked.slice(MOST).map(({ name }) => name))
+  if (ranked.length <= MAX + 1) return ranked
+  const others = new Set(ranked.slice(MAX).map(({ name }) => name))
   const rest = amounts.filter(({ name }) => others.has(name)).map((amount) => ({ ...amount, name: OTHER }))
-  return [...ranked.slice(0, MOST), ...toSeries(rest, range, empty)]
+  return [...ranked.slice(0, MAX), ...toSeries(rest, range, empty)]
 }
 
 /** How high each series reaches on top of those before it. */
@@ -179,7 +179,7 @@ export const OTHERS = 'others'
 /** Requests are taken away in time; their sums stay. */
 export const UNKNOWN = 'kind no longer known'
 /** So many codes are told apart. */
-const MOST_CODES = 5
+const MAX_CODES = 5
 
 /**
  * The most frequent codes first, then what the others come to: together they are what the columns have.
@@ -197,7 +197,7 @@ export function toFailures(
     name === null ? [] : [{ name, ms, amount }],
   )
   const empty = columns.map(({ requests }) => (requests === 0 ? null : 0))
-  const named = toSeries(amounts, { ...range, columns: columns.map(({ ms }) => ms) }, empty).slice(0, MOST_CODES)
+  const named = toSeries(amounts, { ...range, columns: columns.map(({ ms }) => ms) }, empty).slice(0, MAX_CODES)
   const toRest = (name: string, isKnown: boolean): Series => {
     const values = columns.map(({ ms, requests, failed, cut }, at) => {
       if (requests === 0 || ms >= knownFromMs !== isKnown) return empty[at] ?? null
@@ -301,7 +301,7 @@ export interface Mark {
 }
 
 /** Rows of the audit log that are looked through: as many as it gives at once. */
-const MOST_CHANGES = 1_000
+const MAX_CHANGES = 1_000
 /** Ids run a little ahead of their time. */
 const SLACK_MS = 60_000
 
@@ -309,7 +309,7 @@ const SLACK_MS = 60_000
 export const toMarksQuery = ({ sinceMs, untilMs }: Pick<Range, 'sinceMs' | 'untilMs'>) => ({
   since: String(sinceMs),
   ...(untilMs !== null && { before: toFirstId(untilMs + SLACK_MS).padEnd(32, '0') }),
-  limit: MOST_CHANGES,
+  limit: MAX_CHANGES,
 })
 
 /** Oldest first. */

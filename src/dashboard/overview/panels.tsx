@@ -286,7 +286,7 @@ export function HeatStrip({ of }: { of: Overview }) {
 }
 
 /** Of each list. */
-const MOST = 6
+const MAX = 6
 
 /** What has no name is told of by its id. */
 const ID = /^[0-9a-f]{32}$/
@@ -337,7 +337,7 @@ export function Budgets({ of: { keys, teams } }: { of: Overview }) {
     <Panel title="Budgets">
       {all.length === 0 && <p class="dim">No key and no team has one. A budget ends what costs too much by itself.</p>}
       <ul class="lines">
-        {all.slice(0, MOST).map((one) => (
+        {all.slice(0, MAX).map((one) => (
           <li key={`${one.kind} ${one.id}`}>
             <a href={one.href}>
               {one.name}
@@ -348,7 +348,7 @@ export function Budgets({ of: { keys, teams } }: { of: Overview }) {
           </li>
         ))}
       </ul>
-      {all.length > MOST && <p class="dim">And {all.length - MOST} that are used less.</p>}
+      {all.length > MAX && <p class="dim">And {all.length - MAX} that are used less.</p>}
     </Panel>
   )
 }
@@ -365,7 +365,7 @@ export const Changed = ({ of: { audit } }: { of: Overview }) => (
   <Panel title="What changed">
     {audit.length === 0 && <p class="dim">Nothing yet. Every change of keys, catalogue and settings is told here.</p>}
     <ul class="lines">
-      {audit.slice(0, MOST).map((entry) => (
+      {audit.slice(0, MAX).map((entry) => (
         <li key={entry.id}>
           <span>
             {toActor(entry)} {toDeed(entry)} <ChangedThing of={entry} />

@@ -15,15 +15,15 @@ const LINE = 22
 const TITLE = '600 16px system-ui, sans-serif'
 const TEXT = '13px system-ui, sans-serif'
 /** px: room for a title beside a small plot. */
-const LEAST_WIDTH = 640
+const MIN_WIDTH = 640
 /** px of a part of the legend. */
-const LEAST_COLUMN = 260
+const MIN_COLUMN = 260
 const SWATCH = 10
 
 export function toPng({ title, note, legend, plot }: Pictured): Promise<Blob | null> {
   const scale = devicePixelRatio
-  const width = Math.max(LEAST_WIDTH, plot.width / scale + 2 * PAD)
-  const columns = Math.max(1, Math.floor((width - 2 * PAD) / LEAST_COLUMN))
+  const width = Math.max(MIN_WIDTH, plot.width / scale + 2 * PAD)
+  const columns = Math.max(1, Math.floor((width - 2 * PAD) / MIN_COLUMN))
   const top = PAD + 2 * LINE + 8
   const below = top + plot.height / scale + 12
   const canvas = document.createElement('canvas')

@@ -36,9 +36,9 @@ export interface Range {
 }
 
 /** What is longer is shown by the day. */
-const MOST_HOURS = 48
+const MAX_HOURS = 48
 /** Columns that a picture has room for. */
-const MOST_DAYS = 366
+const MAX_DAYS = 366
 
 /** What an address says: `range=7d`, or `from` and `to`. A week where it says nothing, or nothing that can be shown. */
 export function toWanted(query: Pick<URLSearchParams, 'get'>, nowMs: number): Wanted {
@@ -69,7 +69,7 @@ const toIsoText = (ms: number, dayMs: number) =>
 export function toRange(wanted: Wanted, nowMs: number): Range {
   const { sinceMs, untilMs } = toWhole(wanted, nowMs)
   const spanMs = untilMs - sinceMs
-  const by = spanMs <= MOST_HOURS * HOUR_MS ? 'hour' : 'day'
+  const by = spanMs <= MAX_HOURS * HOUR_MS ? 'hour' : 'day'
   const stepMs = by === 'hour' ? HOUR_MS : DAY_MS
   const columns = Array.from({ length: Math.ceil(spanMs / stepMs) }, (_, at) => sinceMs + at * stepMs)
   const { text, before } =
@@ -94,9 +94,9 @@ function toWhole(wanted: Wanted, nowMs: number): { sinceMs: number; untilMs: num
     const untilMs = dayOf(nowMs) + DAY_MS
     return { sinceMs: untilMs - NAMED[wanted.name].days * DAY_MS, untilMs }
   }
-  if (wanted.untilMs - wanted.sinceMs <= MOST_HOURS * HOUR_MS) return wanted
+  if (wanted.untilMs - wanted.sinceMs <= MAX_HOURS * HOUR_MS) return wanted
   const untilMs = dayOf(wanted.untilMs + DAY_MS - 1)
-  return { sinceMs: Math.max(dayOf(wanted.sinceMs), untilMs - MOST_DAYS * DAY_MS), untilMs }
+  return { sinceMs: Math.max(dayOf(wanted.sinceMs), untilMs - MAX_DAYS * DAY_MS), untilMs }
 }
 
 /** `day`, `7 days`, `hour`, `5 hours`. */

@@ -18,7 +18,7 @@ import { type Column, searched, Table } from '../ui/table.tsx'
 
 const FRESH_MS = 15_000
 const USAGE_MS = 30_000
-const MOST_ROWS = 1_000
+const MAX_ROWS = 1_000
 
 const useTeam = () => useLoaded('own/team', () => ask(api.own.team.get()), { everyMs: FRESH_MS })
 
@@ -120,7 +120,7 @@ type Usage = Awaited<ReturnType<typeof readUsage>>
 
 async function readUsage(wanted: Wanted) {
   const range = toRange(wanted, Date.now())
-  const report = (by: string) => ask(api.own.usage.get({ query: { ...toSpan(range), by, limit: MOST_ROWS } }))
+  const report = (by: string) => ask(api.own.usage.get({ query: { ...toSpan(range), by, limit: MAX_ROWS } }))
   const [byTime, byKey, byModel] = await Promise.all([report(range.by), report('key'), report('model')])
   const rows = new Map(byTime.usage.map((row) => [Number(row[`${range.by}_ms`]), toTotals(row)]))
   return {

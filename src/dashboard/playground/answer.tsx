@@ -225,18 +225,18 @@ function toPretty(json: string): string {
   }
 }
 
-const MOST_SHOWN = 50_000
+const MAX_SHOWN = 50_000
 
-export const isLong = (text: string): boolean => text.length > MOST_SHOWN
+export const isLong = (text: string): boolean => text.length > MAX_SHOWN
 
 export function LongText({ text }: { text: string }) {
   const [isWhole, setWhole] = useState(false)
   if (!isLong(text) || isWhole) return <p class="turn-text">{text}</p>
   return (
     <>
-      <p class="turn-text">{text.slice(0, MOST_SHOWN).toWellFormed()} …</p>
+      <p class="turn-text">{text.slice(0, MAX_SHOWN).toWellFormed()} …</p>
       <div>
-        <Button onClick={() => setWhole(true)}>Show the other {toCount(text.length - MOST_SHOWN)} characters</Button>
+        <Button onClick={() => setWhole(true)}>Show the other {toCount(text.length - MAX_SHOWN)} characters</Button>
       </div>
     </>
   )

@@ -45,10 +45,10 @@ export const SettingsFields = () => (
   </div>
 )
 
-const MOST_SHOWN = 60
+const MAX_SHOWN = 60
 const firstLine = (text: string) => {
   const line = text.trim().split('\n', 1)[0] ?? ''
-  return line.length > MOST_SHOWN ? `${line.slice(0, MOST_SHOWN).toWellFormed()}…` : line
+  return line.length > MAX_SHOWN ? `${line.slice(0, MAX_SHOWN).toWellFormed()}…` : line
 }
 
 interface FoldedProps {

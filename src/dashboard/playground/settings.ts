@@ -33,7 +33,7 @@ export const NUMBERS: readonly NumberField[] = [
 
 export const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 export const VERBOSITIES = ['low', 'medium', 'high']
-const MOST_STOPS = 4
+const MAX_STOPS = 4
 
 interface ReadSettings {
   /** Of the body of a request; without those that are wrong. */
@@ -50,7 +50,7 @@ export function readSettings(settings: Settings): ReadSettings {
     else if (read !== null) fields[field.name] = read
   }
   const stops = toStops(settings.stop)
-  if (stops.length > MOST_STOPS) problems.stop = `At most ${MOST_STOPS}, one a line.`
+  if (stops.length > MAX_STOPS) problems.stop = `At most ${MAX_STOPS}, one a line.`
   else if (stops.length > 0) fields.stop = stops
   if (settings.reasoning_effort !== '') fields.reasoning_effort = settings.reasoning_effort
   if (settings.verbosity !== '') fields.verbosity = settings.verbosity
@@ -167,14 +167,14 @@ interface Tool {
   json: JsonObject
 }
 
-const MOST_TOOLS = 1_024
+const MAX_TOOLS = 1_024
 
 /** A list of tools, or one alone; a function without what stands around it will do. */
 export function readTools(typed: string): { tools: Tool[] } | { problem: string } {
   const read = readJson(typed)
   if ('problem' in read) return read
   const items = Array.isArray(read.value) ? read.value : [read.value]
-  if (items.length > MOST_TOOLS) return { problem: `A request has ${MOST_TOOLS} tools at most.` }
+  if (items.length > MAX_TOOLS) return { problem: `A request has ${MAX_TOOLS} tools at most.` }
   const tools: Tool[] = []
   for (const [at, item] of items.entries()) {
     const tool = readTool(item)

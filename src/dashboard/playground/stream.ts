@@ -156,7 +156,7 @@ const BYTES_PER_TOKEN = 4
 /** What a picture comes to where nothing is known of it. */
 const TOKENS_PER_PICTURE = 765
 /** Of less than that no rate is told. */
-const LEAST_MS = 50
+const MIN_MS = 50
 
 interface AnswerFigures {
   /** Since it was asked; null before the first token. */
@@ -183,7 +183,7 @@ export function toFigures(answer: Answer, pricing: readonly PricingItem[] | null
     firstMs: firstMs === null ? null : firstMs - startedMs,
     tookMs: untilMs - startedMs,
     tokens,
-    tokensPerSecond: writingMs < LEAST_MS || tokens - hidden < 2 ? null : ((tokens - hidden) / writingMs) * 1_000,
+    tokensPerSecond: writingMs < MIN_MS || tokens - hidden < 2 ? null : ((tokens - hidden) / writingMs) * 1_000,
     nanoUsd: usage?.costNanoUsd ?? toCost(answer, pricing, tokens, untilMs),
     isEstimated: usage === null,
   }

@@ -160,9 +160,9 @@ export function isDue(thread: Thread, side: Side): boolean {
 }
 
 /** What the gateway takes. */
-const MOST_BODY_BYTES = 32 * 1024 ** 2
+const MAX_BODY_BYTES = 32 * 1024 ** 2
 /** As much becomes four thirds of it on its way into text. */
-const MOST_PICTURE_BYTES = 23 * 1024 ** 2
+const MAX_PICTURE_BYTES = 23 * 1024 ** 2
 /** Which pictures models take. */
 export const PICTURE_TYPES = ['image/png', 'image/jpeg', 'image/webp', 'image/gif']
 
@@ -226,15 +226,15 @@ export function toCodeBody(
 /** Why a file is no picture for a model; null where it is one. */
 export function checkPicture({ name, type, size }: { name: string; type: string; size: number }): string | null {
   if (!PICTURE_TYPES.includes(type)) return `${name} is no picture that models take: PNG, JPEG, WebP or GIF.`
-  if (size <= MOST_PICTURE_BYTES) return null
+  if (size <= MAX_PICTURE_BYTES) return null
   return `${name} has ${Math.ceil(size / 1024 ** 2)} MB, and a request has room for 23 MB of pictures. Make it smaller.`
 }
 
 /** Why a body is not even sent; null where it may be. */
 export function toTooLong(json: string): string | null {
   // No character takes fewer bytes than one.
-  const bytes = json.length > MOST_BODY_BYTES ? json.length : new TextEncoder().encode(json).length
-  if (bytes <= MOST_BODY_BYTES) return null
+  const bytes = json.length > MAX_BODY_BYTES ? json.length : new TextEncoder().encode(json).length
+  if (bytes <= MAX_BODY_BYTES) return null
   return `This request has ${Math.ceil(bytes / 1024 ** 2)} MB, and 32 MB is the most that is taken. Remove pictures or text.`
 }
 

@@ -109,11 +109,11 @@ const Charge = ({ of: request }: { of: ChargeDocument }) => (
     ))}
     <p>
       On record <strong class="figure-text">{toExactMoney(request.cost_nano_usd)}</strong>
-      {request.agrees === true && ', which is what comes out.'}
-      {request.agrees === false &&
-        (request.worked_out_nano_usd === null
+      {request.matches_ledger === true && ', which is what comes out.'}
+      {request.matches_ledger === false &&
+        (request.recalculated_nano_usd === null
           ? '. It cannot be worked out again from what is on record.'
-          : `. Worked out again it is ${toExactMoney(request.worked_out_nano_usd)}.`)}
+          : `. Worked out again it is ${toExactMoney(request.recalculated_nano_usd)}.`)}
     </p>
   </section>
 )

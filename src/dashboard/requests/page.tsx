@@ -58,9 +58,9 @@ export function RequestsPage() {
           <nav class="pager" aria-label="Older and newer">
             {before !== null && <a href={toHrefWith({ before: null })}>Newest</a>}
             {page.next !== null && <a href={toHrefWith({ before: page.next })}>Older</a>}
-            {page.stopped_after !== null && (
+            {page.scanned !== null && (
               <span class="dim">
-                Among the last <Count count={page.stopped_after} /> there are no more like that; older ones may be.
+                Among the last <Count count={page.scanned} /> there are no more like that; older ones may be.
               </span>
             )}
           </nav>
@@ -208,7 +208,7 @@ const COLUMNS: readonly Column<RequestDocument>[] = [
 
 const PAGE_ROWS = 50
 /** Beyond that, the oldest give way to those that arrive. */
-const MOST_ROWS = 100
+const MAX_ROWS = 100
 /** Of a request that is under way. */
 const FRESH_MS = 3_000
 /** However many end at a time, the page is drawn so often at most. */
@@ -265,7 +265,7 @@ function useLive(filters: RequestFilters, isWanted: boolean, reload: () => void)
       const taken = waiting
       waiting = []
       nowMs.value = Date.now()
-      setArrived(({ of, rows }) => ({ of: address, rows: merge(taken, of === address ? rows : [], MOST_ROWS) }))
+      setArrived(({ of, rows }) => ({ of: address, rows: merge(taken, of === address ? rows : [], MAX_ROWS) }))
     }
     const stop = () => {
       source?.close()
@@ -282,7 +282,7 @@ function useLive(filters: RequestFilters, isWanted: boolean, reload: () => void)
       source = opened
       opened.onopen = beginAnew
       opened.onmessage = ({ data }) => {
-        waiting = [...waiting, JSON.parse(data)].slice(-MOST_ROWS)
+        waiting = [...waiting, JSON.parse(data)].slice(-MAX_ROWS)
         timer ??= setTimeout(take, DRAWN_EVERY_MS)
       }
       opened.addEventListener('dropped', () => {
@@ -311,4 +311,4 @@ function useLive(filters: RequestFilters, isWanted: boolean, reload: () => void)
 }
 
 const toShown = (arrived: readonly RequestDocument[], read: readonly RequestDocument[]) =>
-  merge(arrived, read, MOST_ROWS)
+  merge(arrived, read, MAX_ROWS)

@@ -150,7 +150,7 @@ interface CallBar {
 }
 
 /** A call that took no time is still to be seen. */
-const LEAST = 0.5
+const MIN = 0.5
 
 /** A bar for each call, and how long all of it took, or has taken, in ms. */
 export function toCallBars(request: Timed, calls: readonly Timed[], nowMs: number): { ms: number; bars: CallBar[] } {
@@ -161,8 +161,8 @@ export function toCallBars(request: Timed, calls: readonly Timed[], nowMs: numbe
   const bars = calls.map((call) => {
     const took = endOf(call) - call.created_ms
     const waited = Math.min(call.first_token_ms ?? took, took)
-    const start = Math.min(toPercent(call.created_ms - startMs), 100 - LEAST)
-    const waiting = Math.min(Math.max(LEAST, toPercent(waited)), 100 - start)
+    const start = Math.min(toPercent(call.created_ms - startMs), 100 - MIN)
+    const waiting = Math.min(Math.max(MIN, toPercent(waited)), 100 - start)
     return { start, waiting, answering: Math.min(toPercent(took - waited), 100 - start - waiting) }
   })
   return { ms, bars }

@@ -25,7 +25,7 @@ export function ServerPage() {
             of={[
               ['requests under way', <Count key="requests" count={status.in_flight} />],
               ['memory for them', toBytes(status.buffered_bytes)],
-              ['rows that wait for the database', <Count key="rows" count={status.waiting} />],
+              ['rows that wait for the database', <Count key="rows" count={status.pending_records} />],
             ]}
           />
           <section class="panel narrow">

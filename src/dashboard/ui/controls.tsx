@@ -158,16 +158,16 @@ export function Copyable({ text }: { text: string }) {
 }
 
 /** A browser takes seconds to lay out what is much longer, a picture written as text for one. */
-const MOST_SHOWN = 50_000
+const MAX_SHOWN = 50_000
 
 /** A command or a piece of code, with its button. */
 export const Code = ({ text, label }: { text: string; label: string }) => (
   <div class="code">
     {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
     <pre tabIndex={0}>
-      <code>{text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN).toWellFormed()} …` : text}</code>
+      <code>{text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN).toWellFormed()} …` : text}</code>
     </pre>
-    {text.length > MOST_SHOWN && <p class="hint">This is its beginning. What is copied is all of it.</p>}
+    {text.length > MAX_SHOWN && <p class="hint">This is its beginning. What is copied is all of it.</p>}
     <CopyButton text={text} what={label} />
   </div>
 )

@@ -64,7 +64,7 @@ export function toCredential(credential: ShownUpstream['credential']): Told {
 }
 
 /** One of several, by its number and where it is from, never itself. */
-export function toCredentialOfSeveral({ number, name, status, back_in_ms: ms }: ShownCredential): Told {
+export function toCredentialOfSeveral({ number, name, status, retry_in_ms: ms }: ShownCredential): Told {
   const word = `${number}, ${name === null ? 'typed in' : `from ${name}`}`
   if (status === 'set') return { kind: 'good', word }
   if (status === 'not_set') return { kind: 'bad', word: `${word}: not there` }
@@ -115,13 +115,9 @@ const SERVER_KINDS: Readonly<Record<NonNullable<ShownUpstream['process']>['state
   ...{ stopped: 'off', loading: 'warn', ready: 'good', sleeping: 'off', failed: 'bad' },
 }
 
-/** How a model server stands that is started here: `ready, answering 2, 3 waiting`. */
-export function toServer({ state, answering, waiting }: NonNullable<ShownUpstream['process']>): Told {
-  const parts = [
-    state,
-    answering > 0 && `answering ${toCount(answering)}`,
-    waiting > 0 && `${toCount(waiting)} waiting`,
-  ]
+/** How a model server stands that is started here: `ready, answering 2, 3 queued`. */
+export function toServer({ state, answering, queued }: NonNullable<ShownUpstream['process']>): Told {
+  const parts = [state, answering > 0 && `answering ${toCount(answering)}`, queued > 0 && `${toCount(queued)} queued`]
   return { kind: SERVER_KINDS[state], word: parts.filter(Boolean).join(', ') }
 }
 

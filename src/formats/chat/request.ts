@@ -228,14 +228,14 @@ function toolNameOf(tool: Record<string, unknown>): unknown {
 /** The calls of one assistant message, by id: whether a tool message has answered. */
 type Calls = Map<string, boolean>
 
-const MOST_NAMED = 20
+const MAX_NAMED = 20
 
 function checkAnswered(calls: Calls): GatewayError | null {
   const open = [...calls].filter(([, answered]) => !answered).map(([id]) => shorten(id))
   if (open.length === 0) return null
-  const more = open.length > MOST_NAMED ? `, and ${open.length - MOST_NAMED} more` : ''
+  const more = open.length > MAX_NAMED ? `, and ${open.length - MAX_NAMED} more` : ''
   return invalid(
-    `An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: ${open.slice(0, MOST_NAMED).join(', ')}${more}`,
+    `An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: ${open.slice(0, MAX_NAMED).join(', ')}${more}`,
     'messages',
   )
 }

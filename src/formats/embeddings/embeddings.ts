@@ -47,16 +47,16 @@ function toRefusal(body: unknown): GatewayError {
   return toSchemaRefusal(EmbeddingSchema, given, 'This request is not one for embeddings.')
 }
 
-const MOST_INPUTS = 2_048
+const MAX_INPUTS = 2_048
 
 /** Says what is wrong with the input, of which there are too many kinds for the schema to say it well; null where nothing is. */
 function toInputRefusal(input: unknown): GatewayError | null {
   if (!Array.isArray(input)) return isText(input) ? null : toInvalid(input, 'input')
   if (input.length === 0) return toInvalid(input, 'input')
   const isOfTokens = input.every((each) => typeof each === 'number')
-  if (!isOfTokens && input.length > MOST_INPUTS)
+  if (!isOfTokens && input.length > MAX_INPUTS)
     return invalid(
-      `Invalid 'input': array too long. Expected an array with maximum length ${MOST_INPUTS}, but got an array with length ${input.length} instead.`,
+      `Invalid 'input': array too long. Expected an array with maximum length ${MAX_INPUTS}, but got an array with length ${input.length} instead.`,
       'input',
       'array_above_max_length',
     )

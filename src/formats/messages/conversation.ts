@@ -257,7 +257,7 @@ function toCalls({ at, blocks }: Turn): Decision<Calls | null> {
 type Result = Placed & { block: ToolResultBlock }
 const isResult = (placed: Placed): placed is Result => placed.block.type === 'tool_result'
 
-const MOST_NAMED = 20
+const MAX_NAMED = 20
 
 /** Holds results against the calls before them: each is answered once, at once. Returns the refusal, or null. */
 function answer(calls: Calls | null, results: readonly Result[]): GatewayError | null {
@@ -274,7 +274,7 @@ function answer(calls: Calls | null, results: readonly Result[]): GatewayError |
   if (open.length === 0) return null
   return invalid(
     calls?.at ?? 'messages',
-    `\`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${open.slice(0, MOST_NAMED).join(', ')}. Each \`tool_use\` block must have a corresponding \`tool_result\` block in the next message.`,
+    `\`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${open.slice(0, MAX_NAMED).join(', ')}. Each \`tool_use\` block must have a corresponding \`tool_result\` block in the next message.`,
   )
 }
 

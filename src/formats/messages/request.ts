@@ -55,11 +55,11 @@ function toRefusal(body: unknown, of: 'MessagesSchema' | 'CountSchema'): Gateway
   const schemas = require('./schema.ts') as typeof import('./schema.ts')
   const [problem] = explain(schemas[of], body)
   if (!problem) return new GatewayError('invalid_request', 'This is not a request for a message.')
-  const path = problem.segments.length <= MOST_SEGMENTS ? problem.path.replace(/\[(\d+)\]/g, '.$1') : problem.path
+  const path = problem.segments.length <= MAX_SEGMENTS ? problem.path.replace(/\[(\d+)\]/g, '.$1') : problem.path
   return invalid(path, problem.message)
 }
 
-const MOST_SEGMENTS = 16
+const MAX_SEGMENTS = 16
 
 type Tool = NonNullable<MessagesBody['tools']>[number]
 

@@ -69,10 +69,10 @@ const headers = {
   'x-request-id': { description: 'The id of the request on record.', ...text },
   'x-tollgate-upstream': { description: 'Who has answered.', ...text },
   'x-tollgate-attempts': { description: 'How many calls it took until then.', schema: { type: 'integer' } },
-  'x-tollgate-lane': {
+  'x-tollgate-passthrough': {
     description:
-      'Whether the upstream speaks the format itself and its answer passes (`native`) or is written anew (`translated`).',
-    schema: { type: 'string', enum: ['native', 'translated'] },
+      "Whether the response is the upstream's own, passed through (`true`), or was translated from another API format (`false`).",
+    schema: { type: 'string', enum: ['true', 'false'] },
   },
   'x-tollgate-output-cap': {
     description:

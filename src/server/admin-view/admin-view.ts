@@ -64,13 +64,13 @@ export function toReasons({ ledger, load, overload, disk, health, watch }: Watch
 const LEDGER = {
   ok: null,
   behind: 'Ledger rows have waited for the database for 10 s: it is locked, or its disk is full or slow.',
-  unavailable: 'The journal takes no new requests: its disk is full, or it has grown to --journal.',
+  unavailable: 'The journal takes no new requests: its disk is full, or it has grown to --max-journal-size.',
 } as const
 
 const DISK = {
   ok: null,
-  filling: 'Little room is left on the disk, or of what --disk allows.',
-  full: 'The disk is full, or what --disk allows is used up.',
+  filling: 'Little room is left on the disk, or of what --disk-budget allows.',
+  full: 'The disk is full, or what --disk-budget allows is used up.',
 } as const
 
 /** An upstream that no model leads to may be as it likes. */
@@ -123,7 +123,7 @@ export function createServing(deps: ServingDeps): Serving {
       const newestScheduledMs = all.findLast(({ kind }) => kind === 'scheduled')?.madeMs ?? null
       return {
         ...status,
-        waiting,
+        pending_records: waiting,
         backups: { ...backups, keep: deps.backupKeep, newest_ms: newestMs },
         checks: [
           ...(disk === null ? [] : [checkDisk(disk)]),

@@ -19,7 +19,7 @@ const ALIVE = ':\n\n'
 /** Whoever reads nothing does not hold up a stop for longer. */
 export const END_MS = 200
 /** Pages of all members together, who keep out nobody that sees more than they do, and of one person or token. */
-const MOST = { members: 16, each: 6 }
+const MAX = { members: 16, each: 6 }
 /** How often it is looked whether whoever follows may still do so. */
 const CHECK_MS = 15_000
 
@@ -219,7 +219,7 @@ export function createLiveRequests({ snapshot, checkMs = CHECK_MS }: LiveRequest
     ): Response | null {
       const count = counts.get(id) ?? 0
       const isMember = ownerId !== undefined
-      if (count >= MOST.each || (isMember && members >= MOST.members)) return null
+      if (count >= MAX.each || (isMember && members >= MAX.members)) return null
       const over = new AbortController()
       const look = async () => {
         if (!(await isLetIn().catch(() => false))) over.abort()

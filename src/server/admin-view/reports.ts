@@ -13,7 +13,7 @@ import { createThread, type NoReply, type Thread } from '../../threads/thread.ts
 import type { Question, ReportReply, ReportRequest } from './report.ts'
 
 /** Of one asker at a time: a page asks several at once, and there may be a few pages. */
-const MOST_ASKED = 16
+const MAX_ASKED = 16
 /** How long anybody waits for their turn, ms. */
 const PATIENCE_MS = 30_000
 /**
@@ -54,7 +54,7 @@ export function createReports({ dataFolder, ledger, now, thread = startThread() 
 
   const ask = async (asker: Asker, question: Question) => {
     const before = asked.get(asker.id) ?? 0
-    if (before >= MOST_ASKED) throw new AdminError(429, 'too_many_reports', TOO_MANY, { 'retry-after': '1' })
+    if (before >= MAX_ASKED) throw new AdminError(429, 'too_many_reports', TOO_MANY, { 'retry-after': '1' })
     asked.set(asker.id, before + 1)
     try {
       return await answer(asker, question)
@@ -89,7 +89,7 @@ export function createReports({ dataFolder, ledger, now, thread = startThread() 
 }
 
 const NO_ANSWER = 'the thread of reports has answered another question'
-const TOO_MANY = `You have ${MOST_ASKED} reports under way: wait for one of them.`
+const TOO_MANY = `You have ${MAX_ASKED} reports under way: wait for one of them.`
 
 const startThread = () =>
   createThread<ReportRequest, ReportReply>('server/admin-view/reports-worker', {

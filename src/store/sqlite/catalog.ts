@@ -3,6 +3,7 @@
  * packed text. Used by `config-store.ts`, in its transactions.
  */
 import { and, asc, desc, eq, getTableColumns, lt, sql } from 'drizzle-orm'
+import { renameSettings } from '../../domain/dialects.ts'
 import {
   type CatalogLayers,
   type EntryOf,
@@ -145,7 +146,10 @@ function unpack(kept: typeof catalogVersions.$inferSelect | undefined): KeptCata
   if (!kept) return null
   const { packed, ...version } = kept
   const held: { layers: CatalogLayers } | CatalogRows = JSON.parse(Bun.zstdDecompressSync(packed).toString())
-  return { ...version, layers: 'layers' in held ? held.layers : toLayers(held) }
+  const layers = 'layers' in held ? held.layers : toLayers(held)
+  const toNow = (row: CatalogLayers['upstreams'][number]) =>
+    row.options ? { ...row, options: renameSettings(row.options) } : row
+  return { ...version, layers: { ...layers, upstreams: layers.upstreams.map(toNow) } }
 }
 
 /** From before there were layers: each row had one owner and said all, so that it is an entry of that owner's layer. */

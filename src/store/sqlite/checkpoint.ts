@@ -11,7 +11,7 @@ import type { CheckpointMode, WorkerReply, WorkerRequest } from './worker.ts'
 /** Some 20 MB of WAL where each commit is of a few rows; under load the journal asks for one sooner. */
 const COMMITS_BETWEEN = 1_000
 /** Changes of the configuration are no commits of the ledger, and one may be large: from this size on the WAL is cut to nothing. */
-const MOST_WAL_BYTES = 64 * 1024 ** 2
+const MAX_WAL_BYTES = 64 * 1024 ** 2
 /** Where somebody reads in it, it is tried again once it is so much larger. */
 const GROWN = 1.25
 
@@ -40,7 +40,7 @@ export function checkpointHere(writer: Database): boolean {
 export function createCheckpointer(path: string, log: Log): Checkpointer {
   const thread = createThread<WorkerRequest, WorkerReply>('store/sqlite/worker')
   let commits = 0
-  let cutAtBytes = MOST_WAL_BYTES
+  let cutAtBytes = MAX_WAL_BYTES
   let running: Promise<Reached> | null = null
 
   const checkpoint = async (mode: CheckpointMode): Promise<Reached> => {
@@ -70,7 +70,7 @@ export function createCheckpointer(path: string, log: Log): Checkpointer {
       if (++commits >= COMMITS_BETWEEN && !running) void start()
     },
     noteSize(bytes) {
-      if (bytes < MOST_WAL_BYTES) cutAtBytes = MOST_WAL_BYTES
+      if (bytes < MAX_WAL_BYTES) cutAtBytes = MAX_WAL_BYTES
       if (bytes < cutAtBytes || running) return
       cutAtBytes = bytes * GROWN
       void start('TRUNCATE')

@@ -10,7 +10,7 @@ import { readRevision, type Transaction } from './config-store.ts'
 import { keyModels, keySecrets, keys, teams } from './schema.ts'
 
 /** So many keys may have changed; where more have, all are read, which is one scan. */
-const MOST_CHANGED = 500
+const MAX_CHANGED = 500
 
 /** The keys as of a revision, oldest first. */
 interface Known {
@@ -41,7 +41,7 @@ function createKeyReader(): KeyReader {
 function readKeys(tx: Transaction, revision: number, known: Known | null): StoredKey[] {
   if (known === null || revision < known.revision) return readWhere(tx)
   const changed = readIds(tx, known.revision)
-  if (changed.length > MOST_CHANGED) return readWhere(tx)
+  if (changed.length > MAX_CHANGED) return readWhere(tx)
   return withoutRemoved(tx, replace(known.keys, readSome(tx, changed)))
 }
 

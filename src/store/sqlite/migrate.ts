@@ -36,6 +36,7 @@ import ceilings from '../../../drizzle/0026_ceilings.sql' with { type: 'text' }
 import aRowForEachCall from '../../../drizzle/0027_a_row_for_each_call.sql' with { type: 'text' }
 import catalogLayers from '../../../drizzle/0028_catalog_layers.sql' with { type: 'text' }
 import instances from '../../../drizzle/0029_instances.sql' with { type: 'text' }
+import publicNames from '../../../drizzle/0030_public_names.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 import { BACKUPS, beginPart, filesIn, findLack, finishPart, removeParts } from '../files.ts'
 import { isDiskFull } from '../refusal.ts'
@@ -79,6 +80,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0027_a_row_for_each_call', sql: aRowForEachCall },
   { name: '0028_catalog_layers', sql: catalogLayers },
   { name: '0029_instances', sql: instances },
+  { name: '0030_public_names', sql: publicNames },
 ]
 
 export interface SchemaState {
@@ -156,7 +158,7 @@ const newerSchema = (migrations: string[]) =>
 
 const COPY = /^before-migration-.*\.sqlite$/
 /** Newer ones take the place of the oldest. */
-const MOST_COPIES = 3
+const MAX_COPIES = 3
 
 /** Throws a ServiceError that says how much room is missing; then nothing has changed. */
 function keepCopy(sqlite: Database, dataFolder: string, nowMs: number): void {
@@ -178,7 +180,7 @@ function keepCopy(sqlite: Database, dataFolder: string, nowMs: number): void {
   } finally {
     rmSync(part, { force: true })
   }
-  for (const copy of copiesIn(folder).slice(0, -MOST_COPIES)) rmSync(copy, { force: true })
+  for (const copy of copiesIn(folder).slice(0, -MAX_COPIES)) rmSync(copy, { force: true })
 }
 
 const noRoom = (folder: string, why: string) =>

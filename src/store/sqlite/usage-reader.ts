@@ -24,11 +24,11 @@ import { placeholders, SLACK_MS, SUMMED_COUNTS, toIdAfter } from './ledger-schem
 import { createKeptFrom } from './prune.ts'
 
 /** Of a page, where there is little in an hour. */
-const MOST_HOURS = 24
+const MAX_HOURS = 24
 /** Of hours that go into a page, where the store adds them up: some tens of milliseconds, too. */
-const MOST_SUMS = 40_000
+const MAX_SUMS = 40_000
 /** Of a page: a day has a row for each key, say. */
-const MOST_DAYS = 32
+const MAX_DAYS = 32
 
 export function createUsageReader(sqlite: Database): UsageReader {
   const hourIn = sqlite.query<{ ms: number | null }, [number, number]>(
@@ -49,7 +49,7 @@ export function createUsageReader(sqlite: Database): UsageReader {
 
   async function* pagesOfDays({ fromMs, untilMs }: UsageQuery['span'], statement: UsageStatement) {
     for (let at = dayIn.get(fromMs, untilMs)?.ms ?? null; at !== null; ) {
-      const end = Math.min(at + MOST_DAYS * DAY_MS, untilMs)
+      const end = Math.min(at + MAX_DAYS * DAY_MS, untilMs)
       yield read(statement, at, end).cells
       at = dayIn.get(end, untilMs)?.ms ?? null
     }
@@ -62,8 +62,8 @@ export function createUsageReader(sqlite: Database): UsageReader {
       const { cells, firsts } = read(statement, at, end)
       yield cells
       const size = firsts.reduce<number>((sum, count) => sum + Number(count), 0)
-      if (size > MOST_SUMS) many = Math.max(1, Math.floor(many / 2))
-      else if (size < MOST_SUMS / 4) many = Math.min(MOST_HOURS, many * 2)
+      if (size > MAX_SUMS) many = Math.max(1, Math.floor(many / 2))
+      else if (size < MAX_SUMS / 4) many = Math.min(MAX_HOURS, many * 2)
       at = hourIn.get(end, untilMs)?.ms ?? null
     }
   }
@@ -254,7 +254,7 @@ export function toConditions(from: Source, where: UsageFilter): { conditions: st
 }
 
 /** Times of which most have been seen before. */
-const MOST_KNOWN = 10_000
+const MAX_KNOWN = 10_000
 
 /** Makes histograms of one time each. */
 function createCounter() {
@@ -262,7 +262,7 @@ function createCounter() {
   return (ms: Value): Histogram => {
     const found = known.get(ms)
     if (found) return found
-    if (known.size >= MOST_KNOWN) known.clear()
+    if (known.size >= MAX_KNOWN) known.clear()
     const made = {}
     addDuration(made, ms === null ? null : Number(ms), 1)
     known.set(ms, made)

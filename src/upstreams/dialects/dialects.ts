@@ -70,7 +70,7 @@ export const DEFAULT_OPTIONS: UpstreamOptions = {
   n: true,
   user: true,
   think_tags: false,
-  native: [],
+  passthrough: [],
   pass: [],
   max_tokens_per_second: 400,
   embedding_inputs: 2_048,
@@ -88,7 +88,7 @@ const LOCAL_OPTIONS: UpstreamOptions = {
 export const OWN_FORMAT_OPTIONS: UpstreamOptions = { ...DEFAULT_OPTIONS, n: false }
 
 /** Those that speak the Messages API speak that of its clients. */
-const MESSAGES_OPTIONS: UpstreamOptions = { ...OWN_FORMAT_OPTIONS, native: ['messages'] }
+const MESSAGES_OPTIONS: UpstreamOptions = { ...OWN_FORMAT_OPTIONS, passthrough: ['messages'] }
 
 /** Google refuses more in one call (`BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch`). */
 const GEMINI_OPTIONS: UpstreamOptions = { ...OWN_FORMAT_OPTIONS, embedding_inputs: 100 }
@@ -240,9 +240,9 @@ export const SETTINGS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSe
   tool_choice: OPENAI,
   api_version: ANTHROPIC,
   betas: ANTHROPIC,
-  native: BOTH,
+  passthrough: BOTH,
   pass: OVER_HTTP,
-  leave: OVER_HTTP,
+  disconnect_grace: OVER_HTTP,
   max_tokens_per_second: OVER_HTTP,
   cost: OPENAI,
   transport: OVER_HTTP,

@@ -22,20 +22,20 @@ export const toLogprobFigure = (value: unknown): number =>
   typeof value === 'number' && Number.isFinite(value) ? value : OFF_THE_LIST
 
 /** No model writes faster; a larger number is a slip. */
-const MOST_PER_SECOND = 100_000
+const MAX_PER_SECOND = 100_000
 
 /** Reads a number of tokens a second; undefined where it is none. */
 export const toSpeed = (value: unknown): number | undefined =>
-  typeof value === 'number' && value > 0 && value <= MOST_PER_SECOND ? value : undefined
+  typeof value === 'number' && value > 0 && value <= MAX_PER_SECOND ? value : undefined
 
 /** No model takes more tokens; a larger number is a slip, or a lie. */
-const MOST_TOKENS = 100_000_000
+const MAX_TOKENS = 100_000_000
 
 /** Reads a number of tokens; undefined where it says none, which an oddity tells where it says something else. */
 export function toTokens(value: unknown, what: string, oddities: string[]): number | undefined {
   // Several providers write 0 or null for what they do not say.
   if (value === undefined || value === null || value === 0) return undefined
-  if (typeof value === 'number' && Number.isInteger(value) && value > 0 && value <= MOST_TOKENS) return value
+  if (typeof value === 'number' && Number.isInteger(value) && value > 0 && value <= MAX_TOKENS) return value
   oddities.push(`its ${what} is ${JSON.stringify(value).slice(0, 40)}, which is no number of tokens`)
   return undefined
 }

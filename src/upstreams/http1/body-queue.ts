@@ -6,7 +6,7 @@ import { Pieces } from '../pieces.ts'
 import type { BodyTaker } from '../transport.ts'
 
 /** Of what is kept, in bytes; then whoever brings it should wait. */
-const MOST_KEPT = 256 * 1024
+const MAX_KEPT = 256 * 1024
 
 /** The end of what came whole. */
 const WHOLE = { error: null }
@@ -31,7 +31,7 @@ export abstract class BodyQueue {
   }
 
   get isFull(): boolean {
-    return this.#kept !== null && this.#kept.bytes > MOST_KEPT
+    return this.#kept !== null && this.#kept.bytes > MAX_KEPT
   }
 
   /** Whether nobody wants any more of it. */

@@ -63,14 +63,14 @@ function toMessage({ reasoning, text, calls = [] }: Turn, at: number): Message {
 export const SPEAKERS: readonly Speaker[] = [
   {
     model: 'acme/openai',
-    toUpstream: (url) => `{ preset: openai, native: false, base_url: "${url}", api_key: \${UPSTREAM_KEY} }`,
+    toUpstream: (url) => `{ preset: openai, passthrough: false, base_url: "${url}", api_key: \${UPSTREAM_KEY} }`,
     play: (turns) => playOpenai(turns.map(({ reasoning: _, ...turn }) => turn)),
     stateIn: () => [],
     toState: () => [],
   },
   {
     model: 'acme/openrouter',
-    toUpstream: (url) => `{ preset: openrouter, native: false, base_url: "${url}", api_key: \${UPSTREAM_KEY} }`,
+    toUpstream: (url) => `{ preset: openrouter, passthrough: false, base_url: "${url}", api_key: \${UPSTREAM_KEY} }`,
     play: playOpenrouter,
     stateIn: ({ json }) =>
       listOf(json?.messages).flatMap(({ reasoning_details: details }) =>

@@ -50,7 +50,12 @@ const ROLES = { 'an owner': 'owner', 'a viewer': 'viewer', 'a member': 'member' 
 const DRAWERS = {
   owner: [
     ...['/keys?key={key}', '/models?model={model}', '/models/catalog?version=1', '/upstreams?upstream={upstream}'],
-    ...['/teams?team={team}', '/people?person={person}', '/settings?setting=keep', '/settings/tokens?token={token}'],
+    ...[
+      '/teams?team={team}',
+      '/people?person={person}',
+      '/settings?setting=retention',
+      '/settings/tokens?token={token}',
+    ],
     ...['/?range=30d&users=1&table=cost', '/nothing'],
   ],
   viewer: ['/keys?key={key}', '/models?model={model}', '/upstreams?upstream={upstream}', '/people'],

@@ -57,7 +57,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
   const recordOf = (model: string) => last(model).getByRole('link', { name: /^…/ })
   beforeAll(async () => {
     upstream = await startUpstream()
-    browsing = await startBrowsing(['--retries', '0', '--leave', 'off'])
+    browsing = await startBrowsing(['--retries', '0', '--disconnect-grace', 'off'])
     const file = await browsing.place.write('catalog.yaml', toCatalog(upstream.url))
     expect((await browsing.place.run('catalog', 'apply', file)).stderr).not.toContain('error')
     visit = await browsing.visit()

@@ -84,7 +84,7 @@ export async function playChaos(folder: string, seed: number, shape: StoryShape)
     story.secrets = await server.makeKeys()
     await server.start()
     await letAsk(story, shape, planOf)
-    story.audits.push(await server.run('audit', '--json'))
+    story.audits.push(await server.run('ledger', 'verify', '--json'))
     return story
   } catch (error) {
     await stop()
@@ -179,7 +179,7 @@ async function change(story: Story): Promise<void> {
 }
 
 async function auditBeside({ server, audits }: Story): Promise<void> {
-  audits.push(await server.run('audit', '--json'))
+  audits.push(await server.run('ledger', 'verify', '--json'))
 }
 
 async function drain(story: Story): Promise<void> {

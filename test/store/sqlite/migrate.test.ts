@@ -296,6 +296,33 @@ test('a catalog of rows becomes layers: it says the same at the same prices, and
   expect(again).toEqual({ upstreams, models, routes, aliases })
 })
 
+test('settings and upstreams have the names of today, in the history of the catalog, too', async () => {
+  const at = MIGRATIONS.findIndex(({ name }) => name.endsWith('public_names'))
+  migrate(database, folder.path, NOW, MIGRATIONS.slice(0, at))
+  const entry = (options: object) => ({
+    ...{ id: 'a', dialect: 'openai', baseUrl: 'http://h/v1', apiKeyRef: null, local: false, enabled: true },
+    ...{ deadlines: {}, options, origin: 'file', createdMs: 5, updatedMs: 6 },
+  })
+  const old = entry({ rpm: 3, leave: '5s', native: ['responses'] })
+  const now = entry({ rpm: 3, disconnect_grace: '5s', passthrough: ['responses'] })
+  const layers = { upstreams: [old], models: [], routes: [], aliases: [] }
+  database.run("INSERT INTO catalog_entries VALUES ('upstreams', 'a', 'file', ?)", [JSON.stringify(old)])
+  database.run("INSERT INTO catalog_versions VALUES (1, 1, 'cli', 'catalog.apply', 'c.yaml', 1, 0, 0, ?)", [
+    Bun.zstdCompressSync(JSON.stringify({ layers })),
+  ])
+  for (const [key, value] of Object.entries({ keep: '7d', leave: 'off', port: '4001' }))
+    database.run('INSERT INTO settings VALUES (?, ?, 1)', [key, value])
+
+  migrate(database, folder.path, NOW)
+  const store = createConfigStore(database)
+  const rows: unknown = (await store.readCatalog()).upstreams
+  expect(rows).toEqual([now])
+  const version: unknown = (await store.readVersion(1))?.layers.upstreams
+  expect(version).toEqual([now])
+  expect(await store.readSettings()).toMatchObject({ retention: '7d', 'disconnect-grace': 'off', port: '4001' })
+  expect(await store.readSettings()).not.toHaveProperty('keep')
+})
+
 test('keys that have requests on record are known to have been used', () => {
   const at = MIGRATIONS.findIndex(({ name }) => name.endsWith('key_uses'))
   migrate(database, folder.path, NOW, MIGRATIONS.slice(0, at))

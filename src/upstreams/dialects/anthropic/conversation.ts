@@ -249,7 +249,7 @@ function readDataUrl(url: string, at: string): { mediaType: string; data: string
  * Where the prompt cache begins anew: marks are taken over from wherever a client puts them. The API takes four, and those of
  * an hour before those of five minutes. Pure.
  */
-const MOST_MARKS = 4
+const MAX_MARKS = 4
 
 /** Marks in Anthropic's words, or in OpenAI's. */
 type MarkHolder = CacheMarked & { prompt_cache_breakpoint?: unknown }
@@ -277,7 +277,7 @@ export function keepMarks(body: WireBody): void {
   for (const { content } of body.messages) for (const block of content) addHolders(block, holders)
   const marked = holders.filter((holder) => holder.cache_control !== undefined)
   // The one of the request stands for a mark on its last block.
-  const most = MOST_MARKS - (body.cache_control ? 1 : 0)
+  const most = MAX_MARKS - (body.cache_control ? 1 : 0)
   for (const holder of marked.slice(0, Math.max(0, marked.length - most))) delete holder.cache_control
   let isShort = false
   for (const holder of [...marked, body]) {

@@ -219,7 +219,7 @@ export interface Circumstances {
 }
 
 /** The least that the API takes. */
-const LEAST_BUDGET = 1_024
+const MIN_BUDGET = 1_024
 /** What part of the cap is for thinking, as `@ai-sdk/provider-utils` has it. */
 const SHARES: Record<Effort, number> = { minimal: 0.02, low: 0.1, medium: 0.3, high: 0.6, xhigh: 0.9, max: 0.9 }
 /** Every model that takes an effort knows these. */
@@ -241,9 +241,9 @@ export function toThinking(body: CanonicalRequest, { options, features }: Target
   if (!wish.isOn && !isUnasked) return {}
   if (adaptive) return adaptive
   // A turn that thinks by a budget must begin with what was thought (400 otherwise).
-  if (around.hasForgotten || around.cap <= LEAST_BUDGET) return {}
+  if (around.hasForgotten || around.cap <= MIN_BUDGET) return {}
   const asked = wish.tokens ?? around.cap * SHARES[wish.effort ?? 'medium']
-  const budget = Math.min(Math.max(LEAST_BUDGET, Math.floor(asked)), around.cap - 1)
+  const budget = Math.min(Math.max(MIN_BUDGET, Math.floor(asked)), around.cap - 1)
   return { thinking: { type: 'enabled', budget_tokens: budget } }
 }
 
@@ -263,7 +263,7 @@ const BYTES_PER_TOKEN = 3
 /** About what an image of the largest size has. */
 const IMAGE_TOKENS = 1_600
 /** However long the prompt is: the estimate may be wrong, and the API says best what does not fit. */
-const LEAST_CAP = 4_096
+const MIN_CAP = 4_096
 
 interface Prompt {
   system: readonly TextBlock[]
@@ -272,11 +272,11 @@ interface Prompt {
 }
 
 export function toCap({ system, turns, tools }: Prompt, { contextLength, maxOutputLength }: Target): number {
-  if (maxOutputLength <= LEAST_CAP) return maxOutputLength
+  if (maxOutputLength <= MIN_CAP) return maxOutputLength
   const all = [...system, ...turns.flatMap(({ content }) => content)]
   const bytes = all.reduce((sum, block) => sum + bytesOf(block), Buffer.byteLength(JSON.stringify(tools)))
   const room = contextLength - Math.ceil(bytes / BYTES_PER_TOKEN)
-  return Math.min(maxOutputLength, Math.max(LEAST_CAP, room))
+  return Math.min(maxOutputLength, Math.max(MIN_CAP, room))
 }
 
 function bytesOf(block: Block): number {

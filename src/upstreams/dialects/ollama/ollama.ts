@@ -103,11 +103,11 @@ function readShown(json: unknown, listed: ListedModel): ListedModel {
 }
 
 /** No machine has more of them in its memory; each is compared with each of the list. */
-const MOST_LOADED = 100
+const MAX_LOADED = 100
 
 function readLoaded(json: unknown, listed: ListedModel): ListedModel {
   const loaded = asList(asObject(json)?.models)
-    .slice(0, MOST_LOADED)
+    .slice(0, MAX_LOADED)
     .map(asObject)
     .find((each) => each?.model === listed.id || each?.name === listed.id)
   const contextLength = toTokens(loaded?.context_length, 'context_length', [])

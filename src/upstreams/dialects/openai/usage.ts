@@ -154,7 +154,7 @@ const NUMBER = /^(\d{1,40})(?:\.(\d{1,40}))?(?:e([+-]?\d{1,3}))?$/i
 const PLACES: Readonly<Record<ReportedCost['unit'], number>> = { usd: 0, '1e-10usd': 10 }
 
 /** No call costs more than a million dollars: beyond it a number is nonsense, and sums would stop being exact. */
-const MOST_NANO_USD = 10n ** 15n
+const MAX_NANO_USD = 10n ** 15n
 
 /** Reads a number as JSON has it, in integer nano-dollars; null for what is none, is below zero or beyond all sense. */
 export function toNanoUsd(text: string, unit: ReportedCost['unit']): number | null {
@@ -166,13 +166,13 @@ export function toNanoUsd(text: string, unit: ReportedCost['unit']): number | nu
   const shift = Number(exponent) - places.length - PLACES[unit] + 9
   if (shift > 20) return null
   const nano = shift >= 0 ? digits * 10n ** BigInt(shift) : divide(digits, 10n ** BigInt(-shift))
-  return nano > MOST_NANO_USD ? null : Number(nano)
+  return nano > MAX_NANO_USD ? null : Number(nano)
 }
 
 const divide = (digits: bigint, by: bigint) => (digits + by / 2n) / by
 
 /** A longer text would hold the event loop if it was parsed once more: the nearest double is exact enough. */
-const MOST_PARSED_CHARS = 100_000
+const MAX_PARSED_CHARS = 100_000
 
 /**
  * Finds what an answer says that it costs, at the path of the upstream's setting; null where it says nothing that can be read.
@@ -185,7 +185,7 @@ export function findReported(answer: unknown, text: string, { path, unit }: Repo
   if (typeof value === 'string') return toNanoUsd(value, unit)
   if (typeof value !== 'number') return null
   const found = findDigits(text, names.at(-1) ?? '', value)
-  const written = found ?? (text.length > MOST_PARSED_CHARS ? String(value) : parseDigits(text, names))
+  const written = found ?? (text.length > MAX_PARSED_CHARS ? String(value) : parseDigits(text, names))
   return typeof written === 'string' ? toNanoUsd(written, unit) : null
 }
 

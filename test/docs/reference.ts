@@ -1,0 +1,132 @@
+/** Writes `docs/reference/cli.md` and `config.md` from the definitions: `bun run docs`. A test fails when they are stale. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Command } from 'commander'
+import { createProgram } from '../../src/cli/program.ts'
+import { SETTING_GROUPS, SETTINGS, type SettingDefinition, toVariableName } from '../../src/config.ts'
+
+const NOTE = '<!-- Written by `bun run docs`. Change the definitions in src, not this file. -->'
+
+/** What the program needs of its surroundings to describe itself. */
+const io = {
+  stdout() {},
+  stderr() {},
+  stdoutLeft: async () => true,
+  stdin: async () => null,
+  ask: async () => null,
+  environment: {},
+  nowMs: () => 0,
+  isTerminal: () => false,
+  run: async () => null,
+  columns: () => 80,
+  giveWay: async () => {},
+  cwd: '/',
+}
+
+export const loadProgram = () => createProgram(io)
+
+/** Text in a cell: a pipe ends it, and angle brackets would be HTML. */
+const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll('<', '\\<')
+const code = (text: string) => `\`${text.replaceAll('|', '\\|')}\``
+const capitalize = (text: string) => text.replace(/^[a-z]/, (letter) => letter.toUpperCase())
+
+function toTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
+  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')
+}
+
+/** Those of `serve` have a page of their own. */
+const SETTING_NAMES: ReadonlySet<string> = new Set(Object.values(SETTINGS).map(({ name }) => name))
+
+/** Its name with those of the commands that it belongs to. */
+const pathOf = (command: Command): string => (command.parent ? `${pathOf(command.parent)} ` : '') + command.name()
+
+function toSection(command: Command): string[] {
+  const help = command.createHelp()
+  const commands = help.visibleCommands(command).filter((one) => one.name() !== 'help')
+  const options = help.visibleOptions(command).filter(({ long }) => long !== '--help')
+  const words = command.registeredArguments.map((argument) => {
+    const name = argument.variadic ? `${argument.name()}...` : argument.name()
+    return [argument.required ? `<${name}>` : `[${name}]`, argument.description] as const
+  })
+  // A group whose commands say everything is a heading.
+  const isGroup = commands.length > 0 && words.length === 0 && options.length === 0
+  const usage = [pathOf(command), ...words.map(([word]) => word), options.length > 0 && '[options]'].filter(Boolean)
+  const listed = options.filter(
+    (option) => command.name() !== 'serve' || !SETTING_NAMES.has(option.name().replace(/^no-/, '')),
+  )
+  const terms = [...words, ...listed.map(({ flags, description }) => [flags, description] as const)]
+  const rows = terms.filter(([, text]) => text !== '').map(([term, text]) => [code(term), cell(text)])
+  return [
+    `${isGroup ? '##' : command.parent?.parent ? '###' : '##'} ${pathOf(command)}`,
+    `${capitalize(cell(command.description()))}.`,
+    ...(isGroup ? [] : [`\`\`\`text\n${usage.join(' ')}\n\`\`\``]),
+    ...(rows.length > 0 ? [toTable(['Option', 'Description'], rows)] : []),
+    ...(listed.length < options.length ? ['It also takes every [setting](config.md) as a flag.'] : []),
+    ...commands.flatMap(toSection),
+  ]
+}
+
+export async function toCliReference(): Promise<string> {
+  const program = await loadProgram()
+  const help = program.createHelp()
+  const options = help.visibleOptions(program).map(({ flags, description }) => [code(flags), cell(description)])
+  const commands = help.visibleCommands(program).filter((one) => one.name() !== 'help')
+  const list = commands.map((one) => [`[${one.name()}](#tollgate-${one.name()})`, cell(one.description())])
+  return `${[
+    '# Commands',
+    NOTE,
+    'Every command takes these options:',
+    toTable(['Option', 'Description'], options),
+    toTable(['Command', 'Description'], list),
+    ...commands.flatMap(toSection),
+  ].join('\n\n')}\n`
+}
+
+function toSettingRow({ name, argument, byDefault, description, isList, ...setting }: SettingDefinition<unknown>) {
+  const isOff = argument === null && byDefault === 'on'
+  const flag = argument === null ? `--${isOff ? 'no-' : ''}${name}` : `--${name} ${argument}`
+  const text = `${description}${isList ? ' (repeatable)' : ''}`
+  return [code(flag), code(toVariableName(name)), cell(setting.defaultText ?? byDefault ?? 'none'), cell(text)]
+}
+
+/** Variables that are no setting of `serve`. */
+const VARIABLES = [
+  ['TOLLGATE_DATA', 'Data folder, for every command (default `./tollgate_data`)'],
+  ['TOLLGATE_CATALOG', 'Catalog file, like `--catalog`'],
+  ['TOLLGATE_KEY', 'API key for `tollgate ask`'],
+  ['TOLLGATE_FIRST_KEY', '`1` is `--first-key`'],
+  ['TOLLGATE_SECRET', 'Encryption key for stored credentials, in place of the file in the data folder'],
+  ['TOLLGATE_SECRET_PREVIOUS', 'Encryption key that stored credentials may still be encrypted with'],
+  ['TOLLGATE_OIDC_CLIENT_SECRET', 'Client secret for single sign-on'],
+  ['TOLLGATE_FACTS', 'Model facts to use in place of the built-in ones'],
+] as const
+
+export function toConfigReference(): string {
+  const settings: readonly SettingDefinition<unknown>[] = Object.values(SETTINGS)
+  const groups = SETTING_GROUPS.flatMap((group) => [
+    `## ${group}`,
+    toTable(
+      ['Flag', 'Environment variable', 'Default', 'Description'],
+      settings.filter((one) => one.group === group).map(toSettingRow),
+    ),
+  ])
+  return `${[
+    '# Settings of tollgate serve',
+    NOTE,
+    'A flag wins over its environment variable. The variable wins over the value set in the dashboard or with the admin API, which wins over the default. `tollgate serve --help` lists the same settings.',
+    'Times have a unit: `30s`, `2m`, `24h`, `90d`. So do sizes: `512M`, `1G`.',
+    ...groups,
+    '## Other environment variables',
+    toTable(
+      ['Variable', 'Description'],
+      VARIABLES.map(([name, text]) => [code(name), text]),
+    ),
+  ].join('\n\n')}\n`
+}
+
+export const WRITTEN = { 'cli.md': toCliReference, 'config.md': async () => toConfigReference() } as const
+
+if (import.meta.main)
+  for (const [name, write] of Object.entries(WRITTEN))
+    writeFileSync(join(import.meta.dir, '../../docs/reference', name), await write())
