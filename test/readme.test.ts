@@ -51,7 +51,8 @@ test('every option of `serve`, `keys create` and `usage` is told of', async () =
     await runProgram([...command, '--help'], { ...io, stdout: (text) => void help.push(text) })
   const options = [...help.join('').matchAll(/^ {2}(?:-\w, )?(--[\w-]+)/gm)].map(([, option]) => String(option))
   expect(options).toContain('--max-buffered')
-  const known = readme + reference
+  const written = ['cli.md', 'config.md'].map((name) => readFileSync(join(ROOT, 'docs/reference', name), 'utf8'))
+  const known = readme + reference + written.join('')
   expect(options.filter((option) => !['--help', '--version'].includes(option) && !known.includes(option))).toEqual([])
 })
 

@@ -62,7 +62,7 @@ describe('who is signed in', () => {
         role: 'owner',
         has_password: false,
         is_set_up: true,
-        ways: ['password', 'oidc'],
+        sign_in_methods: ['password', 'oidc'],
         passkeys: false,
       },
     })

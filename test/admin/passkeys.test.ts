@@ -308,7 +308,7 @@ describe('where', () => {
     const other = createFixture({ oidc: settings, ways: ['oidc'] })
     try {
       const browser = other.createBrowser(AT)
-      expect((await browser.ask('GET', '/session')).body).toMatchObject({ ways: ['oidc'], passkeys: false })
+      expect((await browser.ask('GET', '/session')).body).toMatchObject({ sign_in_methods: ['oidc'], passkeys: false })
       expect((await browser.ask('POST', '/session/passkey/options')).body.error.kind).toBe('password_off')
     } finally {
       other.close()

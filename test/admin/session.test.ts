@@ -12,14 +12,21 @@ describe('the first owner', () => {
   test('is made with the code, once, and is signed in', async () => {
     const browser = fixture.createBrowser()
     expect((await browser.ask('GET', '/session')).body).toEqual({
-      ...{ name: null, role: null, has_password: false, is_set_up: false, ways: ['password'], passkeys: false },
+      ...{
+        name: null,
+        role: null,
+        has_password: false,
+        is_set_up: false,
+        sign_in_methods: ['password'],
+        passkeys: false,
+      },
     })
     const code = fixture.setupCode.make(fixture.clock.ms)
     const made = await browser.ask('POST', '/setup', { body: { ...owner, code: ` ${code.toUpperCase()}` } })
     expect([made.status, made.body]).toEqual([200, { name: 'ann@example.com', role: 'owner' }])
     expect((await browser.ask('GET', '/session')).body).toEqual({
       ...made.body,
-      ...{ has_password: true, is_set_up: true, ways: ['password'], passkeys: false },
+      ...{ has_password: true, is_set_up: true, sign_in_methods: ['password'], passkeys: false },
     })
     const again = await fixture.createBrowser().ask('POST', '/setup', { body: { ...owner, name: 'eve', code } })
     expect(again.body.error.kind).toBe('code_wrong')

@@ -202,7 +202,7 @@ aliases:
     [
       'a time to read on that is too long',
       withUpstream('{ dialect: openai, base_url: http://h, disconnect_grace: 6m }'),
-      /:3: upstreams.u.leave: must be a time with its unit, such as 500ms, 60s, 5m at most, or off/,
+      /:3: upstreams.u.disconnect_grace: must be a time with its unit, such as 500ms, 60s, 5m at most, or off/,
     ],
     [
       'a deadline without a unit',

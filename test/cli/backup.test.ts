@@ -45,7 +45,8 @@ test('a restore says which keys it kept revoked and what is of an earlier time, 
   await bench.run('keys', 'edit', 'ann', '--rpm', '5')
   expect((await bench.run('restore', FILE)).stdout).toContain(`\nRevoked since, and kept so: bob.\n${ALL_ELSE}\nWhat`)
   expect(JSON.parse((await bench.run('keys', 'show', 'ann', '--json')).stdout).rpm).toBe(60)
-  const reinstated = await bench.run('restore', FILE, '--reinstate-revoked')
+  const reinstated = await bench.run('restore', FILE, '--as-it-was')
+  expect(reinstated.stderr).toContain('note: --as-it-was is now --reinstate-revoked.')
   expect(reinstated.stdout).toContain(`${ALL_ELSE}\nKeys that were revoked after it was made let in again: look`)
 })
 

@@ -81,7 +81,7 @@ describe('in words', () => {
 
   test('a model server that is started here, and how many it has', () => {
     const server = { state: 'ready', reason: null, pid: 1, answering: 2, queued: 3, memory_bytes: null } as const
-    expect(toServer(server)).toEqual({ kind: 'good', word: 'ready, answering 2, 3 waiting' })
+    expect(toServer(server)).toEqual({ kind: 'good', word: 'ready, answering 2, 3 queued' })
     expect(toServer({ ...server, state: 'stopped', answering: 0, queued: 0 })).toEqual({
       kind: 'off',
       word: 'stopped',

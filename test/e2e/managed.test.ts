@@ -97,7 +97,7 @@ describe('model servers of the executable', () => {
     const listed = async () => (await place.run('upstreams', 'list')).stdout
     await until('it hangs', async () => (await listed()).includes('answering 1'))
     const next = chat(server, 'a')
-    await until('another one waits', async () => (await listed()).includes('1 waiting'))
+    await until('another one waits', async () => (await listed()).includes('1 queued'))
     const stopped = await place.run('upstreams', 'stop', 'a', '--now')
     expect(stopped).toMatchObject({ code: 0, stdout: expect.stringMatching(/^a: stopped, and \w+ again for requests/) })
     expect((await next).status).toBe(200)

@@ -46,7 +46,7 @@ test('who has a group with a role comes in, who has none does not, and no passwo
     role: 'owner',
     is_set_up: true,
     has_password: false,
-    ways: ['oidc'],
+    sign_in_methods: ['oidc'],
     passkeys: false,
   })
 

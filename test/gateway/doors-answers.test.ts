@@ -23,7 +23,7 @@ function expectRecorded(door: Door, row: DoorRow | undefined, { headers }: Respo
   })
   expect(Object.fromEntries(headers)).toMatchObject({
     ...{ 'x-request-id': `req_${row?.id}`, 'x-tollgate-upstream': id, 'x-tollgate-attempts': '1' },
-    'x-tollgate-passthrough': lane,
+    'x-tollgate-passthrough': String(lane === 'native'),
     ...(client.endpoint === 'messages' ? { 'request-id': `req_${row?.id}` } : {}),
   })
 }

@@ -67,7 +67,11 @@ describe.each(WAYS)('$name', ({ door, to, route }) => {
     expect(told.text).toBe(writes ? words.join('') : null)
     if (to.lane === 'translated') stream ? client.check.stream(text) : client.check.whole(text)
     expect(Object.fromEntries(response.headers)).toMatchObject({
-      ...{ 'x-tollgate-upstream': `${to.id}-far`, 'x-tollgate-attempts': '2', 'x-tollgate-passthrough': to.lane },
+      ...{
+        'x-tollgate-upstream': `${to.id}-far`,
+        'x-tollgate-attempts': '2',
+        'x-tollgate-passthrough': String(to.lane === 'native'),
+      },
     })
     expect(gateway.far.requests.length).toBe(calls + 1)
     const completion = writes ? counts.completion : 0

@@ -214,7 +214,7 @@ describe('what another key may have left with the provider, or what has no price
     const sent = gateway.upstream.requests.slice(before).map((seen) => seen.body)
     return {
       status: response.status,
-      lane: response.headers.get('x-tollgate-passthrough'),
+      lane: response.headers.get('x-tollgate-passthrough') === 'true' ? 'native' : 'translated',
       text: await response.text(),
       sent,
       body,

@@ -55,6 +55,11 @@ test('a ledger and a rollup that agree are told in one sentence, and exit 0', as
     stdout: 'Requests, their calls and the sums of usage agree: 2 hours, 3 settled requests, $0.0000015.\n',
     stderr: '',
   })
+  const old = await bench.run('audit')
+  expect([old.code, old.stderr]).toEqual([
+    0,
+    'note: tollgate audit is now tollgate ledger verify. The old name goes away in the next release.\n',
+  ])
   expect(await audit()).toEqual({
     ok: true,
     findings: [],
@@ -62,7 +67,7 @@ test('a ledger and a rollup that agree are told in one sentence, and exit 0', as
     hours: 2,
     requests: 3,
     cost_nano_usd: 1_500,
-    waiting: 0,
+    pending_records: 0,
   })
 })
 
@@ -247,7 +252,7 @@ test('what waits in the journal of the running server is mentioned; what others 
   leave('journal/old.rejected', line())
   unlock = takeLock(bench.folder)
   expect(await audit()).toMatchObject({
-    waiting: 4,
+    pending_records: 4,
     findings: [
       { kind: 'journal', file: 'journal/old-1.log', records: 1 },
       { kind: 'journal', file: 'spool/older-1.log', records: 1 },
@@ -268,7 +273,7 @@ test('what is in the database already waits for nobody', async () => {
   const more = { reservedNanoUsd: 90_000, reservedCompletionTokens: 9_000 }
   const records = [opening(row), growing(row, more), calling(toCall(row, 2)), settling(toSettled(row))]
   writeFileSync(join(bench.folder, 'journal', 'old-1.log'), records.map(toRecordLine).join(''))
-  expect(await audit()).toMatchObject({ ok: true, waiting: 0 })
+  expect(await audit()).toMatchObject({ ok: true, pending_records: 0 })
 })
 
 test('what a request has reserved since is not in the database until that says so', async () => {
@@ -277,9 +282,9 @@ test('what a request has reserved since is not in the database until that says s
   const grown = growing(row, { reservedNanoUsd: 90_000, reservedCompletionTokens: 9_000 })
   writeFileSync(join(bench.folder, 'journal', 'old-1.log'), toRecordLine(grown))
   store.apply([opening(row)])
-  expect((await audit()).waiting).toBe(1)
+  expect((await audit()).pending_records).toBe(1)
   store.apply([grown])
-  expect((await audit()).waiting).toBe(0)
+  expect((await audit()).pending_records).toBe(0)
 })
 
 test('it reads beside a writer and beside a lock, and writes nothing', async () => {
