@@ -1,7 +1,7 @@
 /**
  * What the controllers of the admin API work with: the store, the ledger as it is read, and what the running server goes by.
  */
-import type { BackupShelf } from '../backup/shelf.ts'
+import type { BackupList } from '../backup/backup-list.ts'
 import type { FileThread } from '../catalog/file-thread.ts'
 import type { LocalServer } from '../catalog/providers.ts'
 import type { LookUp } from '../catalog/remote.ts'
@@ -46,7 +46,7 @@ export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'>, Pick<P
   thisMachine: ThisMachine
   facts: PublishedFacts
   live: LiveRequests
-  backups: BackupShelf
+  backups: BackupList
   /** Where a request comes from, for people to read and attempts to be counted by. */
   addressOf(request: Request): string
   changes: ChangeRate

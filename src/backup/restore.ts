@@ -1,6 +1,6 @@
 /**
  * Puts a backup in the place of the database of a data folder. It is copied first, and the copy is checked, brought up to this
- * version and completed; only then does it take the place, and what it replaces is kept (`swap.ts`). The service behind
+ * version and completed; only then does it take the place, and what it replaces is kept (`replace-database.ts`). The service behind
  * `tollgate restore`.
  */
 import { chmodSync, copyFileSync, existsSync, statSync } from 'node:fs'
@@ -18,7 +18,7 @@ import { storeOf } from '../store/open.ts'
 import { refusalOf } from '../store/refusal.ts'
 import type { Held, Kept, ShutOut, StoreCopy, StoreFiles, StorePlace } from '../store/store.ts'
 import { type Completed, completeCopy, type Examined, examineCopy, type Stage, toSecretFile } from './create.ts'
-import { beginSwap, cancelSwap, findMounted, settleSwap, swap } from './swap.ts'
+import { beginSwap, cancelSwap, findMounted, settleSwap, swap } from './replace-database.ts'
 
 export interface RestoreOptions {
   dataFolder: string

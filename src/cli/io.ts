@@ -59,7 +59,7 @@ export async function withStore<T>(
 ): Promise<T> {
   const { dataFolder } = io
   const [{ requireSettled }, { findLost }, { requireReadable }, { storeOf }] = await Promise.all([
-    import('../backup/swap.ts'),
+    import('../backup/replace-database.ts'),
     import('../ledger/mark.ts'),
     import('../store/data-folder.ts'),
     import('../store/open.ts'),

@@ -1,6 +1,6 @@
 /** How a server is doing, its settings and its backups, as the admin API answers. */
 import { type Static, Type } from '@sinclair/typebox'
-import type { ShelvedBackup } from '../backup/shelf.ts'
+import type { ListedBackup } from '../backup/backup-list.ts'
 import { type SettingText, toVariableName } from '../config.ts'
 import { Check } from './checks.ts'
 import { Count, Flag, orNull, Revision, Text, TextOrNull, Time, TimeOrNull, wordOf } from './fields.ts'
@@ -70,7 +70,7 @@ export const Backup = Type.Object({
   made_ms: Time,
 })
 
-export const toBackupDocument = ({ name, kind, bytes, madeMs }: ShelvedBackup): Static<typeof Backup> => ({
+export const toBackupDocument = ({ name, kind, bytes, madeMs }: ListedBackup): Static<typeof Backup> => ({
   ...{ name, kind, bytes },
   made_ms: madeMs,
 })

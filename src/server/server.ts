@@ -3,7 +3,7 @@
  * known beside the database, and only then the network. `cli/serve/run-server.ts` starts it and decides when it stops.
  */
 import { logFinished, Speeds, toAll } from '../accounting/settle.ts'
-import { createShelf, type MakeBackup } from '../backup/shelf.ts'
+import { createBackupList, type MakeBackup } from '../backup/backup-list.ts'
 import type { ServeConfig, SettingText } from '../config.ts'
 import { mintTag, toWallClock } from '../domain/id.ts'
 import { NO_PROCESSES, type ProcessSpecs } from '../domain/model-server.ts'
@@ -131,7 +131,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     untrusted_proxy: admin.untrustedProxy(),
     backups: { every_ms: config.backupMs, failed: shelf.scheduledFailed() },
   })
-  const shelf = createShelf({
+  const shelf = createBackupList({
     ...{ dataFolder, store, everyMs: config.backupMs, keep: config.backupKeep, now, log },
     make: options.commands.makeBackup,
   })

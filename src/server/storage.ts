@@ -5,7 +5,7 @@
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { settleSwap } from '../backup/swap.ts'
+import { settleSwap } from '../backup/replace-database.ts'
 import type { ServeConfig } from '../config.ts'
 import { LATEST_MS } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { createAdminApi } from '../../src/admin/app.ts'
 import type { Serving } from '../../src/admin/deps.ts'
-import { createShelf } from '../../src/backup/shelf.ts'
+import { createBackupList } from '../../src/backup/backup-list.ts'
 import { createFileThread } from '../../src/catalog/file-thread.ts'
 import type { Found } from '../../src/catalog/remote.ts'
 import { loadModelFiles, MODELS_FOLDER } from '../../src/catalog/source.ts'
@@ -94,7 +94,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
   const making = { make: (file: string): Promise<string | null> => Bun.write(file, 'all of it').then(() => null) }
   const make = (file: string) => making.make(file)
   const admin = createAdminApi({
-    backups: createShelf({ dataFolder: folder.path, store, everyMs: 0, keep: 1, make, now, log }),
+    backups: createBackupList({ dataFolder: folder.path, store, everyMs: 0, keep: 1, make, now, log }),
     thisMachine: { findServers: () => findLocalServers({ at: localAt }), isSet: (name) => Boolean(environment[name]) },
     loadModelFiles: () => loadModelFiles(join(folder.path, MODELS_FOLDER)),
     ...{ store, vault, identity, serving, catalogFiles, setupCode, now, log, publicUrls: [PUBLIC_URL] },

@@ -15,7 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { toScheduledName } from '../../src/backup/shelf.ts'
+import { toScheduledName } from '../../src/backup/backup-list.ts'
 import { toRecordLine } from '../../src/ledger/journal-file.ts'
 import { toDiskState } from '../../src/server/disk.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'

@@ -5,7 +5,7 @@
 
 import { accessSync, constants, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { requireSettled } from '../../backup/swap.ts'
+import { requireSettled } from '../../backup/replace-database.ts'
 import { type Check, ok, problem, toFew, warning } from '../../documents/checks.ts'
 import { codeOf, messageOf } from '../../domain/error.ts'
 import { ServiceError } from '../../domain/service-error.ts'

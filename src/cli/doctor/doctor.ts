@@ -4,7 +4,7 @@
  */
 
 import type { Command } from 'commander'
-import { listScheduled } from '../../backup/shelf.ts'
+import { listScheduled } from '../../backup/backup-list.ts'
 import { toServeConfig } from '../../config.ts'
 import { type Check, checkKeys } from '../../documents/checks.ts'
 import { toDeclared, toRow } from '../../documents/upstream.ts'

@@ -4,7 +4,7 @@
  */
 
 import { realpathSync } from 'node:fs'
-import type { MakeBackup } from '../../backup/shelf.ts'
+import type { MakeBackup } from '../../backup/backup-list.ts'
 import { type SettingText, toServeConfig, toSettingTexts } from '../../config.ts'
 import { isBuiltIn } from '../../domain/dialects.ts'
 import { toOidcSettings } from '../../identity/oidc.ts'

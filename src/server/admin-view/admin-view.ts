@@ -4,7 +4,7 @@
  */
 import type { Speeds } from '../../accounting/settle.ts'
 import type { Serving } from '../../admin/deps.ts'
-import type { BackupShelf } from '../../backup/shelf.ts'
+import type { BackupList } from '../../backup/backup-list.ts'
 import type { ServerReadiness } from '../../documents/server.ts'
 import { type FiguresOf, toUpstreamStatuses } from '../../documents/upstream.ts'
 import type { Snapshot } from '../../domain/snapshot.ts'
@@ -102,7 +102,7 @@ export interface ServingDeps extends Pick<Serving, 'settings' | 'test' | 'chat'>
   fleet: Pick<Fleet, 'status' | 'stateOf'>
   speeds: Pick<Speeds, 'of'>
   watched: WatchedParts
-  shelf: Pick<BackupShelf, 'list'>
+  shelf: Pick<BackupList, 'list'>
   /** As of now. */
   run(): RunFacts
   /** How many scheduled backups are kept. */

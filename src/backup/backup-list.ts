@@ -15,7 +15,7 @@ import { BACKUPS, filesIn, removeParts, toStamp } from '../store/files.ts'
 /** Writes a backup. Resolves to what is wrong, also where it wrote one; null where nothing is. Ends with its signal. */
 export type MakeBackup = (file: string, signal: AbortSignal) => Promise<string | null>
 
-export interface ShelvedBackup {
+export interface ListedBackup {
   name: string
   /** `made`: by somebody, here; `other`: somebody has put it there. */
   kind: 'scheduled' | 'made' | 'before_migration' | 'other'
@@ -24,9 +24,9 @@ export interface ShelvedBackup {
   madeMs: number
 }
 
-export interface BackupShelf {
+export interface BackupList {
   /** Oldest first. */
-  list(): Promise<ShelvedBackup[]>
+  list(): Promise<ListedBackup[]>
   /** The name of the one that is being made, and why the last that somebody wanted was not, or is not as it should be. */
   state(): { making: string | null; failed: string | null }
   /** The same of the last scheduled one. */
@@ -36,12 +36,12 @@ export interface BackupShelf {
   /** Makes the scheduled one where it is due. Resolves once it is made, or is not. */
   look(): Promise<void>
   /** Where one of those that are listed lies, for whoever is given it. Throws `backup_not_found`. */
-  take(name: string, by: Actor): Promise<ShelvedBackup & { path: string }>
+  take(name: string, by: Actor): Promise<ListedBackup & { path: string }>
   /** Gives up one that is being made. */
   stop(): Promise<void>
 }
 
-export interface ShelfDeps {
+export interface BackupListDeps {
   dataFolder: string
   store: Pick<ConfigStore, 'changeSettings'>
   /** From one scheduled backup to the next; 0 = never. */
@@ -80,7 +80,7 @@ const LOOK_MS = 10_000
 /** After a failure. */
 const RETRY_MS = 600_000
 
-export function createShelf({ dataFolder, store, everyMs, keep, make, now, log }: ShelfDeps): BackupShelf {
+export function createBackupList({ dataFolder, store, everyMs, keep, make, now, log }: BackupListDeps): BackupList {
   const folder = join(dataFolder, BACKUPS)
   const stopped = new AbortController()
   let making: { name: string; done: Promise<void> } | null = null
@@ -91,7 +91,7 @@ export function createShelf({ dataFolder, store, everyMs, keep, make, now, log }
   /** A scheduled one with a time to come is of a clock that was set back: it is neither the last one nor in the way of others. */
   const past = () => listScheduled(dataFolder).filter(({ madeMs }) => madeMs <= now())
 
-  const list = async (): Promise<ShelvedBackup[]> => {
+  const list = async (): Promise<ListedBackup[]> => {
     const found = await Promise.all((await namesIn(folder)).map((name) => lookAt(folder, name)))
     return found.filter((one) => one !== null).sort((a, b) => a.madeMs - b.madeMs || (a.name < b.name ? -1 : 1))
   }
@@ -189,13 +189,13 @@ async function namesIn(folder: string): Promise<string[]> {
 }
 
 /** Null for what is no file, or is gone. */
-async function lookAt(folder: string, name: string): Promise<ShelvedBackup | null> {
+async function lookAt(folder: string, name: string): Promise<ListedBackup | null> {
   const found = await lstat(join(folder, name)).catch(() => null)
   if (!found?.isFile()) return null
   return { name, kind: kindOf(name), bytes: found.size, madeMs: Math.round(found.mtimeMs) }
 }
 
-function kindOf(name: string): ShelvedBackup['kind'] {
+function kindOf(name: string): ListedBackup['kind'] {
   if (name.startsWith('scheduled-')) return 'scheduled'
   if (name.startsWith('made-')) return 'made'
   return name.startsWith('before-migration-') ? 'before_migration' : 'other'

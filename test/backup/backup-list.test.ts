@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type BackupShelf, createShelf, type MakeBackup, toScheduledName } from '../../src/backup/shelf.ts'
+import { type BackupList, createBackupList, type MakeBackup, toScheduledName } from '../../src/backup/backup-list.ts'
 import { createTestLog } from '../ledger/fixture.ts'
 import { createTestFolder, forEachTest } from '../support/lifetime.ts'
 
@@ -10,7 +10,7 @@ const HOUR = 3_600_000
 const START = Date.UTC(2026, 10, 21, 12)
 
 let nowMs: number
-let schedule: BackupShelf | null
+let schedule: BackupList | null
 afterEach(() => schedule?.stop())
 const data = forEachTest(createTestFolder)
 beforeEach(() => {
@@ -29,7 +29,7 @@ const start = (make = write, keep = 2) => {
       throw new Error('the schedule changes nothing')
     },
   }
-  schedule = createShelf({ dataFolder: data.path, store, everyMs: 24 * HOUR, keep, make, now: () => nowMs, log })
+  schedule = createBackupList({ dataFolder: data.path, store, everyMs: 24 * HOUR, keep, make, now: () => nowMs, log })
   return schedule
 }
 const files = () => (existsSync(join(data.path, 'backups')) ? readdirSync(join(data.path, 'backups')).sort() : [])

@@ -2,7 +2,7 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beginSwap, requireSettled, settleSwap, swap } from '../../src/backup/swap.ts'
+import { beginSwap, requireSettled, settleSwap, swap } from '../../src/backup/replace-database.ts'
 import { createTestFolder, forEachTest } from '../support/lifetime.ts'
 
 const NOW = Date.UTC(2026, 10, 21, 12)
