@@ -11,7 +11,7 @@ import { ServiceError } from '../domain/service-error.ts'
 import { isWhole, type ModelEntry, mergeLayers, NO_LAYERS, type UpstreamEntry } from '../store/catalog-layers.ts'
 import type { SealedCredential, UpstreamRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
-import { isReference, isSameCredentialPlace } from '../store/credential-place.ts'
+import { isReference, isSameCredentialBinding } from '../store/credential-binding.ts'
 import { CLEARED, type Vault } from '../store/vault.ts'
 import { type Edit, type EditBy, type Edited, editCatalog, requireRow, toState } from './change.ts'
 import { requirePriced, requireSoundUpstream } from './check-edit.ts'
@@ -95,7 +95,7 @@ export async function editUpstream(
     if (sealed !== undefined && sealed.length > 0) deps.vault.requireCurrent(sealed)
     const before = findUpstream(rows, id)
     requireRow(by, 'upstreams', before)
-    const isMoving = !isSameCredentialPlace(before, expected)
+    const isMoving = !isSameCredentialBinding(before, expected)
     const own = layers.upstreams.find((entry) => entry.id === id && entry.origin === 'admin')
     const entry: UpstreamEntry = {
       ...withEdit(
@@ -108,7 +108,7 @@ export async function editUpstream(
     }
     const after = toState(withEntry(layers, 'upstreams', entry))
     const row = findUpstream(after.rows, id)
-    if (!isSameCredentialPlace(row, expected)) throw meanwhile(id)
+    if (!isSameCredentialBinding(row, expected)) throw meanwhile(id)
     requireUpstream(row, before, resolved)
     const credential = changes.variable === undefined ? toCredential(before, held, isMoving, sealed) : null
     const isUnchanged = isSame(before, row)

@@ -8,7 +8,7 @@ import { type Ip, type IpRange, isIn, toIp, toIpRange } from '../domain/ip.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { isWhole, toKey, type UpstreamEntry } from '../store/catalog-layers.ts'
 import type { CatalogRows, UpstreamRow } from '../store/catalog-rows.ts'
-import { type CredentialPlace, isSameCredentialPlace } from '../store/credential-place.ts'
+import { type CredentialBinding, isSameCredentialBinding } from '../store/credential-binding.ts'
 import type { State } from './change.ts'
 import { isSame } from './edit.ts'
 
@@ -85,12 +85,12 @@ const toText = (entry: object) => JSON.stringify({ ...entry, updatedMs: 0 })
 /** Throws `invalid` for a reference that does not stand in the rows already, for the same upstream at the same place. */
 export function requireKnownReferences(
   { upstreams }: CatalogRows,
-  wanted: readonly (CredentialPlace & Pick<UpstreamRow, 'id' | 'apiKeyRef'>)[],
+  wanted: readonly (CredentialBinding & Pick<UpstreamRow, 'id' | 'apiKeyRef'>)[],
 ): void {
   for (const row of wanted) {
     const before = upstreams.find(({ id }) => id === row.id)
     const isKnown =
-      before !== undefined && Bun.deepEquals(before.apiKeyRef, row.apiKeyRef) && isSameCredentialPlace(before, row)
+      before !== undefined && Bun.deepEquals(before.apiKeyRef, row.apiKeyRef) && isSameCredentialBinding(before, row)
     if (row.apiKeyRef === null || isKnown) continue
     throw new ServiceError(
       { kind: 'invalid', field: `upstreams.${row.id}.api_key` },

@@ -8,7 +8,7 @@ import type { Deadlines } from '../domain/deadlines.ts'
 import type { UpstreamSettings } from '../domain/dialects.ts'
 import { ORIGINS, type Origin } from '../domain/models.ts'
 import type { AliasRow, CatalogRows, ModelRow, RouteRow, UpstreamRow } from './catalog-rows.ts'
-import { isSameCredentialPlace } from './credential-place.ts'
+import { isSameCredentialBinding } from './credential-binding.ts'
 
 /** A row as one layer has it. */
 type Sparse<Row, Key extends keyof Row> = Pick<Row, Key> & Partial<Row> & { origin: Origin }
@@ -122,7 +122,7 @@ function changeUpstream(row: UpstreamRow, { options = {}, deadlines = {}, ...ent
     options: toChanged(row.options, options),
     deadlines: toChanged(row.deadlines, deadlines),
   }
-  return entry.apiKeyRef !== undefined || isSameCredentialPlace(row, changed)
+  return entry.apiKeyRef !== undefined || isSameCredentialBinding(row, changed)
     ? changed
     : { ...changed, apiKeyRef: null }
 }

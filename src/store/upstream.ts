@@ -9,7 +9,7 @@ import type { CredentialSource, Environment, OpenedCredential, Upstream } from '
 import { DISCONNECT_GRACE_MS, toMs } from '../domain/time.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
 import type { UpstreamRow } from './catalog-rows.ts'
-import { resolveReference, toReferences, toSource } from './credential-place.ts'
+import { resolveReference, toReferences, toSource } from './credential-binding.ts'
 import { findPreset } from './presets.ts'
 
 export const NO_PRICES: Upstream['prices'] = new Map()

@@ -7,12 +7,12 @@ import { ServiceError } from '../domain/service-error.ts'
 import type { Environment, OpenedCredential, OpenedCredentials } from '../domain/snapshot.ts'
 import type { CatalogWrite, SealedCredential, UpstreamRow } from './catalog-rows.ts'
 import type { Actor, ConfigStore } from './config-store.ts'
-import { type CredentialPlace, toCredentialPlace } from './credential-place.ts'
+import { type CredentialBinding, toCredentialBinding } from './credential-binding.ts'
 import { lockIn } from './data-folder.ts'
 import { openSecret, type Secret, type SecretFile } from './secret.ts'
 
 /** What a credential is sealed for. */
-export type SealedFor = CredentialPlace & Pick<UpstreamRow, 'id'>
+export type SealedFor = CredentialBinding & Pick<UpstreamRow, 'id'>
 
 export interface Vault {
   /** Makes the file `secret` where there is none. Throws `secret_unusable`. */
@@ -118,7 +118,7 @@ function toIdOf(secret: SecretFile): string | null {
 const VERSION = '2'
 const IV_BYTES = 12
 
-const toPlaceText = (place: SealedFor) => JSON.stringify([place.id, ...toCredentialPlace(place)])
+const toPlaceText = (place: SealedFor) => JSON.stringify([place.id, ...toCredentialBinding(place)])
 
 const toParameters = (iv: Uint8Array<ArrayBuffer>, place: SealedFor) => ({
   name: 'AES-GCM',

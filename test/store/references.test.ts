@@ -2,7 +2,7 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { isReference, resolveReference } from '../../src/store/credential-place.ts'
+import { isReference, resolveReference } from '../../src/store/credential-binding.ts'
 import { createTestFolder, forEachTest } from '../support/lifetime.ts'
 
 let path: string

@@ -25,7 +25,7 @@ import type {
   SealedCredential,
   UpstreamRow,
 } from '../catalog-rows.ts'
-import { isSameCredentialPlace } from '../credential-place.ts'
+import { isSameCredentialBinding } from '../credential-binding.ts'
 import { CLEARED } from '../vault.ts'
 import type { Transaction } from './config-store.ts'
 import { catalogEntries, catalogVersions, prices, upstreamCredentials } from './schema.ts'
@@ -105,7 +105,7 @@ function keepCredentials(tx: Transaction, before: readonly UpstreamRow[], after:
     if (!sealed.has(was.id)) continue
     const row = rows.get(was.id)
     if (row === undefined || row.apiKeyRef !== null) writeCredentials(tx, was.id, [])
-    else if (!isSameCredentialPlace(was, row)) writeCredentials(tx, was.id, [CLEARED])
+    else if (!isSameCredentialBinding(was, row)) writeCredentials(tx, was.id, [CLEARED])
   }
 }
 

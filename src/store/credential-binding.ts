@@ -10,10 +10,10 @@ import { codeOf } from '../domain/error.ts'
 import type { CredentialSource, Environment, OpenedCredential } from '../domain/snapshot.ts'
 import type { UpstreamRow } from './catalog-rows.ts'
 
-export type CredentialPlace = Pick<UpstreamRow, 'dialect' | 'baseUrl' | 'options'>
+export type CredentialBinding = Pick<UpstreamRow, 'dialect' | 'baseUrl' | 'options'>
 
 /** What makes a place: the same for as long as the credential goes to the same address in the same manner. */
-export function toCredentialPlace({ dialect, baseUrl, options }: CredentialPlace): unknown[] {
+export function toCredentialBinding({ dialect, baseUrl, options }: CredentialBinding): unknown[] {
   const { preset, path, auth, service_account, query, headers } = options
   const more = Object.entries({ preset, path, auth, service_account, query: sorted(query), headers: sorted(headers) })
     .filter(([, value]) => value !== undefined)
@@ -23,8 +23,8 @@ export function toCredentialPlace({ dialect, baseUrl, options }: CredentialPlace
 }
 
 /** Whether a credential would go where it went. */
-export const isSameCredentialPlace = (one: CredentialPlace, other: CredentialPlace): boolean =>
-  Bun.deepEquals(toCredentialPlace(one), toCredentialPlace(other))
+export const isSameCredentialBinding = (one: CredentialBinding, other: CredentialBinding): boolean =>
+  Bun.deepEquals(toCredentialBinding(one), toCredentialBinding(other))
 
 const sorted = (texts: Record<string, string> | undefined) =>
   texts && Object.entries(texts).sort(([a], [b]) => (a < b ? -1 : 1))
