@@ -41,14 +41,14 @@ export function toBill(
   call: BilledCall,
   requestStatus: Outcome['status'],
   counter: Counter,
-  shareId: string,
+  quotaId: string,
 ): Bill | Promise<Bill> {
   const { body, meter } = call
   const status = meter.outcome ?? (requestStatus === 'ok' ? 'ok' : 'cut')
   const reported = toReportedBill(call, status)
   if (reported) return reported
   const heard = toHeard(call, status)?.usage
-  return counter.usage(shareId, body, meter.captured()).then((seen) => {
+  return counter.usage(quotaId, body, meter.captured()).then((seen) => {
     // Who has written what was seen, where several models have, their report alone tells.
     const isTold = meter.isReported && meter.others.length > 0
     const isWhole = status === 'ok' && meter.isReported

@@ -75,8 +75,8 @@ export class CallLog {
   }
 
   /** Whose turns its work on threads takes. */
-  get shareId(): string {
-    return this.#deps.key.shareId
+  get quotaId(): string {
+    return this.#deps.key.quotaId
   }
 
   /** When a call noticed that nobody gets its answer any more, by `performance.now()`; null where none has. */
@@ -137,7 +137,7 @@ export class CallLog {
       const { reservedCompletionTokens } = row ?? this.row
       const grow = (tokens: number) => this.#grow(call, tokens)
       const { counter, reservation } = this.#deps
-      const count = async () => (await counter.usage(this.shareId, body, call.meter.captured())).completion
+      const count = async () => (await counter.usage(this.quotaId, body, call.meter.captured())).completion
       call.hold = new Hold(call, reservedCompletionTokens, reservation.hasBudget, grow, count)
     }
     return call
@@ -224,7 +224,7 @@ export class CallLog {
   /** The same call with the largest cap that the budgets have room for. */
   #toCapped({ target, body, reserve }: Pending): Pending {
     const { reservation, counter } = this.#deps
-    const others = askForAll(counter, this.shareId, this.row, true, this.#calls, this.#pending).nanoUsd
+    const others = askForAll(counter, this.quotaId, this.row, true, this.#calls, this.#pending).nanoUsd
     const prompt = worstPrompt(body)
     const choices = body.n ?? 1
     const most = Math.floor(reserve.reservedCompletionTokens / choices)
@@ -237,7 +237,7 @@ export class CallLog {
   /** Makes room for what all calls have come to or may, those on their way to the record among them. */
   #raise(isMore = false): GatewayError | null | Promise<GatewayError | null> {
     const { reservation, counter } = this.#deps
-    const ask = askForAll(counter, this.shareId, this.row, reservation.hasBudget, this.#calls, this.#pending)
+    const ask = askForAll(counter, this.quotaId, this.row, reservation.hasBudget, this.#calls, this.#pending)
     return reservation.raise({ ...ask, isMore })
   }
 }

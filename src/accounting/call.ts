@@ -32,7 +32,7 @@ export interface PlannedCall {
 }
 
 export interface CallDeps {
-  key: Pick<Key, 'shareId' | 'limits'>
+  key: Pick<Key, 'quotaId' | 'limits'>
   reservation: Pick<Reservation, 'releaseSlot'>
   disconnectedCalls: DisconnectedCalls
   /** A clock that never steps, ms. */
@@ -89,7 +89,7 @@ export class Call implements CallObserver {
   /** Notes that nothing is read of it any more. */
   over(): void {
     this.hold?.end()
-    if (this.#reading !== null) this.#deps.disconnectedCalls.delete(this.#deps.key.shareId, this.#reading)
+    if (this.#reading !== null) this.#deps.disconnectedCalls.delete(this.#deps.key.quotaId, this.#reading)
   }
 }
 
@@ -119,8 +119,8 @@ export class DisconnectedCalls {
    * Counts one in. Where the key has more than it may have requests under way, its oldest is ended; one without such a limit has
    * as many as it finds places for, which they keep.
    */
-  add({ shareId, limits }: Pick<Key, 'shareId' | 'limits'>, reading: Reading): void {
-    const readings = this.#readings.getOrInsertComputed(shareId, () => new Set())
+  add({ quotaId, limits }: Pick<Key, 'quotaId' | 'limits'>, reading: Reading): void {
+    const readings = this.#readings.getOrInsertComputed(quotaId, () => new Set())
     const [oldest] = readings
     if (oldest && limits.concurrency !== null && readings.size >= Math.max(MIN_OF_A_KEY, limits.concurrency)) {
       readings.delete(oldest)
@@ -130,9 +130,9 @@ export class DisconnectedCalls {
   }
 
   /** Counts one out that has ended. Idempotent. */
-  delete(shareId: string, reading: Reading): void {
-    const readings = this.#readings.get(shareId)
-    if (readings?.delete(reading) && readings.size === 0) this.#readings.delete(shareId)
+  delete(quotaId: string, reading: Reading): void {
+    const readings = this.#readings.get(quotaId)
+    if (readings?.delete(reading) && readings.size === 0) this.#readings.delete(quotaId)
   }
 
   /** From now on none is read for long. */

@@ -98,7 +98,7 @@ class PlannedCost implements Counting {
 
   constructor(
     readonly counter: Pick<Counter, 'bound'>,
-    readonly shareId: string,
+    readonly quotaId: string,
     readonly plans: readonly PlannedCalls[],
     readonly join: Join,
     readonly spentNanoUsd: number,
@@ -109,11 +109,11 @@ class PlannedCost implements Counting {
   }
 
   async count(): Promise<Cost | null> {
-    const { counter, shareId, plans, spentNanoUsd } = this
+    const { counter, quotaId, plans, spentNanoUsd } = this
     const likely: number[] = []
     const tokens: number[] = []
     const counted: number[] = []
-    const bounds = await Promise.all(plans.map(({ body }) => counter.bound(shareId, body)))
+    const bounds = await Promise.all(plans.map(({ body }) => counter.bound(quotaId, body)))
     for (const [at, plan] of plans.entries()) {
       const bound = bounds[at]
       if (!bound) return null
@@ -150,7 +150,7 @@ class PlannedCost implements Counting {
  */
 export function askForAny(
   counter: Pick<Counter, 'bound'>,
-  shareId: string,
+  quotaId: string,
   plans: readonly PlannedCalls[],
   mostPromptTokens: number | null,
 ): Ask & { counting?: PlannedCost } {
@@ -161,7 +161,7 @@ export function askForAny(
     if (mostPromptTokens !== null) nanoUsd = Math.max(nanoUsd, priceOf(plan, mostPromptTokens))
   }
   if (mostPromptTokens === null) return { tokens, nanoUsd }
-  return { tokens, nanoUsd, counting: new PlannedCost(counter, shareId, plans, dearest, 0) }
+  return { tokens, nanoUsd, counting: new PlannedCost(counter, quotaId, plans, dearest, 0) }
 }
 
 /** Of one request it is asked for again each time that a hold grows. */
@@ -192,7 +192,7 @@ export interface Pending {
  */
 export function askForAll(
   counter: Pick<Counter, 'bound'>,
-  shareId: string,
+  quotaId: string,
   row: Reserve,
   hasBudget: boolean,
   calls: readonly Call[],
@@ -221,7 +221,7 @@ export function askForAll(
   for (const { target, body, reserve } of pending) add(target, body, reserve)
   if (!hasBudget) return { tokens, nanoUsd: 0 }
   const nanoUsd = spentNanoUsd + sum(plans.map((plan) => priceOf(plan, worstPromptOf(plan.body))))
-  return { tokens, nanoUsd, counting: new PlannedCost(counter, shareId, plans, sum, spentNanoUsd) }
+  return { tokens, nanoUsd, counting: new PlannedCost(counter, quotaId, plans, sum, spentNanoUsd) }
 }
 
 /** Searches that are held for a call that may search: no upstream says beforehand how many it makes, and most make a few. */

@@ -107,7 +107,7 @@ export class Settlement {
     const calls = closing instanceof Promise ? await closing : closing
     const bills: Bill[] = []
     for (const call of calls) {
-      const bill = toBill(call, end.status, counter, log.shareId)
+      const bill = toBill(call, end.status, counter, log.quotaId)
       bills.push(bill instanceof Promise ? await bill : bill)
     }
     const [only] = bills

@@ -24,7 +24,7 @@ export interface Key extends Access {
   /** Of a key that somebody who signs in has made for themselves: who that is. */
   ownerId: string | null
   /** Whose share of the server its requests take, and whose turns: its owner's, else its own. */
-  shareId: string
+  quotaId: string
   expiresMs: number | null
   revokedMs: number | null
   /** Addresses and ranges that it may be used from, as `ip.ts` writes them; empty = everywhere. */

@@ -53,7 +53,7 @@ export class Load {
     if (this.isDraining) return stopping()
     const most = this.options.maxInFlight
     if (this.inFlight >= most) return this.#full(`${most} requests are under way, the most it takes`)
-    const holding = this.#holdings.get(key.shareId) ?? this.#begin(key.shareId)
+    const holding = this.#holdings.get(key.quotaId) ?? this.#begin(key.quotaId)
     const { slots } = holding
     if (this.#isTooMuch(holding, slots + 1, this.inFlight + 1, most)) {
       return overShare(key, `has ${slots} of the ${most} requests under way that this server takes: the others are`)
@@ -133,7 +133,7 @@ export class Load {
   }
 
   /** Whoever has not been there for a while is forgotten first, so that idle keys do not pile up. */
-  #begin(shareId: string): Holding {
+  #begin(quotaId: string): Holding {
     const sinceMs = this.options.nowMs() - RECENT_MS
     if (sinceMs >= this.#sweptMs) {
       this.#sweptMs = sinceMs + RECENT_MS
@@ -141,7 +141,7 @@ export class Load {
         if (slots === 0 && leftMs <= sinceMs) this.#holdings.delete(id)
     }
     const holding: Holding = { slots: 0, bytes: 0, leftMs: Number.NEGATIVE_INFINITY, largest: null }
-    this.#holdings.set(shareId, holding)
+    this.#holdings.set(quotaId, holding)
     return holding
   }
 

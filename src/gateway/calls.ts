@@ -39,7 +39,7 @@ const WRAPPERS: readonly Wrapper[] = [
   { isFor: ({ targets }) => targets.some(({ upstream }) => upstream.each !== null), wrap: withCredentials },
   {
     isFor: ({ body }) => Boolean(body.response_format),
-    wrap: (dispatch, { key }, { checker }) => enforce(dispatch, checker, key.shareId),
+    wrap: (dispatch, { key }, { checker }) => enforce(dispatch, checker, key.quotaId),
   },
   { isFor: ({ body }) => (body.n ?? 1) > 1, wrap: (dispatch, { chars }) => fanOut(dispatch, chars) },
   { isFor: ({ body }) => body instanceof EmbeddingsRequest, wrap: inBatches },

@@ -31,7 +31,7 @@ export interface DispatchDeps {
 
 /** What its calls have to know of a request. */
 export type CallsOf = Pick<Recorded, 'id' | 'calls' | 'isLong' | 'hops'> & {
-  key: Pick<Recorded['key'], 'shareId'>
+  key: Pick<Recorded['key'], 'quotaId'>
   health: Pick<Recorded['health'], 'report'>
   slot: Pick<Recorded['slot'], 'take'>
   waiting: Pick<Recorded['waiting'], 'set'>
@@ -44,7 +44,7 @@ export const createDispatch =
 
 async function makeCall(
   deps: DispatchDeps,
-  { id, calls, health, slot, isLong, key: { shareId }, waiting, hops }: CallsOf,
+  { id, calls, health, slot, isLong, key: { quotaId }, waiting, hops }: CallsOf,
   asked: PlannedCall,
 ): Promise<Answer> {
   const { pace } = deps
@@ -58,7 +58,7 @@ async function makeCall(
     let reserve = calls.reserveOf(planned)
     // Providers say themselves how many they take.
     if (upstream.local) {
-      const asking = { owner: shareId, tokens: tokensOf(reserve, planned) }
+      const asking = { owner: quotaId, tokens: tokensOf(reserve, planned) }
       const entering = deps.concurrency.enter(upstream, asking, signal)
       room = entering instanceof Promise ? await entering : entering
       // Other calls of the request may have been begun meanwhile.
@@ -89,11 +89,11 @@ async function makeCall(
       callId: `${id}-${number}`,
       hops,
       take: slot.take,
-      inTurn: (work) => pace.run(shareId, work),
-      queue: { owner: shareId, onWaiting: waiting.set },
+      inTurn: (work) => pace.run(quotaId, work),
+      queue: { owner: quotaId, onWaiting: waiting.set },
     }
     const backend = deps.backends[upstream.dialect]
-    const answer = await (isLong ? pace.run(shareId, () => inTurn(backend, asking, meter)) : backend.call(asking))
+    const answer = await (isLong ? pace.run(quotaId, () => inTurn(backend, asking, meter)) : backend.call(asking))
     meter.upstreamRequestId = answer.upstreamRequestId
     meter.take(answer.events)
     return answer.rest ? { ...answer, rest: new MeteredStream(answer.rest, begun, signal) } : answer

@@ -56,9 +56,9 @@ export function resolve(deps: ResolveDeps, parsed: Parsed): Decision<Resolved> |
       ? eligible
       : Object.assign(parsed, { model, able, passthrough, eligible, health: deps.health.forRequest(key) })
   const { body } = able
-  if (body instanceof EmbeddingsRequest) return fitInputs(deps.counter, key.shareId, body, fitting).then(resolved)
+  if (body instanceof EmbeddingsRequest) return fitInputs(deps.counter, key.quotaId, body, fitting).then(resolved)
   if (!mayOverflow(able, fitting)) return resolved(fitting)
-  return fitLength(deps.counter, key.shareId, able.body, fitting).then(resolved)
+  return fitLength(deps.counter, key.quotaId, able.body, fitting).then(resolved)
 }
 
 /**
@@ -135,11 +135,11 @@ const TOLERANCE = 1.25
 /** Keeps the targets that the prompt, which is counted for it, may fit; all of them where it cannot be counted. */
 async function fitLength(
   counter: Counter,
-  shareId: string,
+  quotaId: string,
   body: AnyRequest,
   targets: readonly Target[],
 ): Promise<Decision<readonly Target[]>> {
-  const counted = await counter.prompt(shareId, body)
+  const counted = await counter.prompt(quotaId, body)
   if (counted === null) return targets
   const fitting = targets.filter(({ contextLength }) => counted <= contextLength * TOLERANCE)
   if (fitting.length > 0) return fitting
@@ -162,7 +162,7 @@ const MAX_COUNTED = 8
 /** Keeps the targets that can take all of it, or refuses it. */
 async function fitInputs(
   counter: Counter,
-  shareId: string,
+  quotaId: string,
   body: EmbeddingsRequest,
   targets: readonly Target[],
 ): Promise<Decision<readonly Target[]>> {
@@ -173,7 +173,7 @@ async function fitInputs(
   const lengths = able.map(({ contextLength }) => contextLength)
   let longest: Counted = { tokens: 0, least: 0 }
   for (const { input, at } of toLongInputs(body.inputs, Math.min(...lengths))) {
-    const counted = await count(counter, shareId, body, input)
+    const counted = await count(counter, quotaId, body, input)
     const most = Math.max(...lengths)
     if (counted.least > most) return contextOverflow(most, counted.tokens, toParam(body, at))
     if (counted.least > longest.least) longest = counted
@@ -236,12 +236,12 @@ function toLongInputs(inputs: readonly EmbeddingInput[], contextLength: number):
 /** What cannot be counted in time is left to its upstream. */
 async function count(
   counter: Counter,
-  shareId: string,
+  quotaId: string,
   body: EmbeddingsRequest,
   input: EmbeddingInput,
 ): Promise<Counted> {
   if (typeof input !== 'string') return { tokens: input.length, least: input.length }
-  const tokens = (await counter.prompt(shareId, body.of([input]))) ?? 0
+  const tokens = (await counter.prompt(quotaId, body.of([input]))) ?? 0
   return { tokens, least: tokens / TOLERANCE }
 }
 

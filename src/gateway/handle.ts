@@ -80,7 +80,7 @@ export async function countTokens(
     if (!visibleModel(snapshot, key, task.model)) throw modelNotFound(snapshot, key, task.model, 'model')
     const reservation = orThrow(await entered.admit(NOTHING, { monotonicMs: deps.monotonicMs(), wallMs: deps.now() }))
     held.defer(() => reservation.settle(NOTHING))
-    const tokens = (await deps.counter.prompt(key.shareId, task.body)) ?? task.promptTokens
+    const tokens = (await deps.counter.prompt(key.quotaId, task.body)) ?? task.promptTokens
     const headers = { ...format.ids(toRequestId(id)), ...reservation.headers }
     held.dispose()
     return Response.json(format.answer(tokens), { headers })

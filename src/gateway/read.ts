@@ -323,6 +323,6 @@ const toTask = ({ format, incoming: { headers } }: Entered, json: unknown, { tex
 async function toTaskInTurn(pace: ReadDeps['pace'], entered: Entered, body: BodyText): Promise<Decision<Task>> {
   const { key, incoming } = entered
   const { signal } = incoming.request
-  const json = await pace.run(key.shareId, () => (signal.aborted ? clientGone() : parseBody(body)))
-  return json instanceof GatewayError ? json : pace.run(key.shareId, () => toTask(entered, json, body))
+  const json = await pace.run(key.quotaId, () => (signal.aborted ? clientGone() : parseBody(body)))
+  return json instanceof GatewayError ? json : pace.run(key.quotaId, () => toTask(entered, json, body))
 }

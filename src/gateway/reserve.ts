@@ -47,7 +47,7 @@ export async function reserve(deps: ReserveDeps, resolved: Resolved): Promise<De
   if (!first) return noneReady(health, eligible)
   const isBudgeted = Boolean(key.budget || team?.budget)
   const toAsk = (plans: readonly PlannedCalls[]) =>
-    askForAny(deps.counter, key.shareId, plans, isBudgeted ? toMostPrompt(able) : null)
+    askForAny(deps.counter, key.quotaId, plans, isBudgeted ? toMostPrompt(able) : null)
   const plans = isLimited(key, team) ? toPlans(able, targets, isBudgeted) : []
   let ask = plans.length > 0 ? toAsk(plans) : NOTHING
   const admitting = entered.admit(ask, now)

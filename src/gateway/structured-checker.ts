@@ -32,22 +32,22 @@ export class SlowKeys {
   ) {}
 
   /** Notes a slow check. */
-  note(shareId: string, tookMs: number): void {
-    this.#slow.set(shareId, [...this.#of(shareId), { atMs: this.nowMs(), tookMs }])
+  note(quotaId: string, tookMs: number): void {
+    this.#slow.set(quotaId, [...this.#of(quotaId), { atMs: this.nowMs(), tookMs }])
   }
 
   /** Whether a check of the key was slow. */
-  isSlow(shareId: string): boolean {
+  isSlow(quotaId: string): boolean {
     // Nearly always there is none.
-    return this.#slow.has(shareId) && this.#of(shareId).length > 0
+    return this.#slow.has(quotaId) && this.#of(quotaId).length > 0
   }
 
   /** How long until the key may have anything checked; 0 where it may now. */
-  waitMs(shareId: string): number {
-    if (!this.#slow.has(shareId)) return 0
+  waitMs(quotaId: string): number {
+    if (!this.#slow.has(quotaId)) return 0
     let leftMs = this.mostMs
     // What was last is forgotten last: with which one is there too much?
-    for (const { atMs, tookMs } of this.#of(shareId).reverse()) {
+    for (const { atMs, tookMs } of this.#of(quotaId).reverse()) {
       leftMs -= tookMs
       if (leftMs <= 0) return atMs + MEMORY_MS - this.nowMs()
     }
@@ -55,11 +55,11 @@ export class SlowKeys {
   }
 
   /** Those that are remembered. */
-  #of(shareId: string): Slow[] {
-    const all = this.#slow.get(shareId) ?? []
+  #of(quotaId: string): Slow[] {
+    const all = this.#slow.get(quotaId) ?? []
     const sinceMs = this.nowMs() - MEMORY_MS
     const recent = all.filter(({ atMs }) => atMs > sinceMs)
-    if (recent.length === 0) this.#slow.delete(shareId)
+    if (recent.length === 0) this.#slow.delete(quotaId)
     return recent
   }
 }
@@ -69,9 +69,9 @@ export interface Checker {
    * Prepares a key's JSON Schema, given as JSON. Resolves to what is wrong with it, or null. Throws `request_limit` where
    * too many of its schemas wait, or were too slow, and `overloaded` where it cannot be looked at now.
    */
-  prepare(shareId: string, schema: string, signal: EndSignal): Promise<string | null>
+  prepare(quotaId: string, schema: string, signal: EndSignal): Promise<string | null>
   /** Looks for JSON that meets the schema; null = for any JSON object. Nothing is checked once the signal has aborted. */
-  judge(shareId: string, text: string, schema: string | null, signal: EndSignal): Promise<Verdict | 'slow'>
+  judge(quotaId: string, text: string, schema: string | null, signal: EndSignal): Promise<Verdict | 'slow'>
   /** From now on everything takes too long, and what is under way does so at once. */
   close(): void
 }

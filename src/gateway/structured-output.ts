@@ -36,15 +36,15 @@ const MAX_CALLS = 3
  * good enough, and what `checker.prepare` throws.
  */
 export const enforce =
-  (dispatch: Dispatch, checker: Checker, shareId: string): Dispatch =>
+  (dispatch: Dispatch, checker: Checker, quotaId: string): Dispatch =>
   (planned) => {
     const { body } = planned
     if (body instanceof EmbeddingsRequest) return dispatch(planned)
     const plan = toPlan(body, planned.target)
     if (plan.kind === 'pass') return dispatch(planned)
     if (plan.kind === 'remind') return dispatch({ ...planned, body: toReminded(body) })
-    if (plan.kind === 'verify') return verified(planned, textOfSchema(plan.schema), dispatch, checker, shareId)
-    return enforced({ ...planned, body }, plan.wanted, dispatch, checker, shareId)
+    if (plan.kind === 'verify') return verified(planned, textOfSchema(plan.schema), dispatch, checker, quotaId)
+    return enforced({ ...planned, body }, plan.wanted, dispatch, checker, quotaId)
   }
 
 /** Schemas as JSON: each choice of a request asks for the same one. */
@@ -58,10 +58,10 @@ async function enforced(
   wanted: Wanted,
   dispatch: Dispatch,
   checker: Checker,
-  shareId: string,
+  quotaId: string,
 ): Promise<Answer> {
   const schema = wanted.schema === null ? null : textOfSchema(wanted.schema)
-  const wrong = schema === null ? null : await prepare(checker, shareId, schema, planned)
+  const wrong = schema === null ? null : await prepare(checker, quotaId, schema, planned)
   if (wrong === 'unchecked') return dispatch(planned)
   const mustBeWanted = () => {
     if (planned.signal.aborted) throw endOf(planned.signal)
@@ -91,7 +91,7 @@ async function enforced(
     }
     if (isFinal(answer.events)) return answer
     const { thinking, answer: said } = splitThinking(textOf(answer.events))
-    const verdict = await judge(checker, shareId, said, schema, planned.signal)
+    const verdict = await judge(checker, quotaId, said, schema, planned.signal)
     mustBeWanted()
     if (verdict.json !== null && (verdict.problem === null || wanted.schema !== null)) {
       const read: Answer = { ...answer, events: withJson(answer.events, verdict.json, thinking) }
@@ -114,11 +114,11 @@ async function enforced(
  */
 async function prepare(
   checker: Checker,
-  shareId: string,
+  quotaId: string,
   schema: string,
   { target: { features, upstream }, signal }: PlannedCall,
 ): Promise<string | null> {
-  const preparing = checker.prepare(shareId, schema, signal)
+  const preparing = checker.prepare(quotaId, schema, signal)
   if (!upstream.local || !features.includes('structured_outputs')) return preparing
   const wrong = await preparing.catch(() => 'not now')
   return wrong === null ? null : 'unchecked'
@@ -140,14 +140,14 @@ const isRecoverable = (error: unknown) =>
 /** Reads the answer at least, where it cannot be checked in time. */
 async function judge(
   checker: Checker,
-  shareId: string,
+  quotaId: string,
   text: string,
   schema: string | null,
   signal: EndSignal,
 ): Promise<Verdict & { tooSlow: boolean }> {
-  const verdict = await checker.judge(shareId, text, schema, signal)
+  const verdict = await checker.judge(quotaId, text, schema, signal)
   if (verdict !== 'slow') return { ...verdict, tooSlow: false }
-  const read = schema === null ? 'slow' : await checker.judge(shareId, text, '{}', signal)
+  const read = schema === null ? 'slow' : await checker.judge(quotaId, text, '{}', signal)
   const json = read === 'slow' ? null : read.json
   return { json, problem: 'checking it takes too long', tooSlow: true }
 }
@@ -178,17 +178,17 @@ async function verified(
   schema: string,
   dispatch: Dispatch,
   checker: Checker,
-  shareId: string,
+  quotaId: string,
 ): Promise<Answer> {
   const { signal } = planned
   // Compiled while the model writes.
-  const preparing = checker.prepare(shareId, schema, signal).then(
+  const preparing = checker.prepare(quotaId, schema, signal).then(
     (problem) => problem === null,
     () => false,
   )
   const isMet = async (text: string) => {
     if (!(await preparing)) return true
-    const verdict = await checker.judge(shareId, text, schema, signal)
+    const verdict = await checker.judge(quotaId, text, schema, signal)
     // JSON in a code fence, or mended, is not what the client was promised.
     return verdict === 'slow' || (verdict.problem === null && verdict.json === text.trim())
   }

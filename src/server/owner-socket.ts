@@ -130,7 +130,7 @@ export function createControlRoutes({
 
 /** What the owner asks for is on record like any request, under this id, which no key has. Who could make a key of any kind is held to no limit. */
 const SYSTEM: Key = {
-  ...{ id: 'system', name: 'system', scope: 'all', shareId: 'system', limits: NO_LIMITS, budget: null },
+  ...{ id: 'system', name: 'system', scope: 'all', quotaId: 'system', limits: NO_LIMITS, budget: null },
   ...{ teamId: null, ownerId: null, expiresMs: null, revokedMs: null, models: [], allowedIps: [] },
 }
 

@@ -45,7 +45,7 @@ export interface Ceilings extends Partial<Record<LimitName, number>> {
   expires_ms?: number
 }
 
-export interface StoredKey extends Omit<Key, 'shareId'> {
+export interface StoredKey extends Omit<Key, 'quotaId'> {
   ceilings: Ceilings
   /** Whether it is what the playground of its owner is metered by: it has no secret, and no list shows it. */
   hidden: boolean

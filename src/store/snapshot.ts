@@ -127,7 +127,7 @@ const toKey = ({
   ...key
 }: StoredKey): Key => ({
   ...key,
-  shareId: key.ownerId ?? key.id,
+  quotaId: key.ownerId ?? key.id,
 })
 
 const toTeam = ({ maxKeys: _, metadata: __, createdMs: ___, ...team }: StoredTeam): [string, Team] => [team.id, team]

@@ -92,14 +92,14 @@ export interface CapturedOutput {
 
 export interface Counter {
   /** Counts what a call of a key used that reported nothing. Never rejects: where it cannot count in time it estimates by bytes. */
-  usage(shareId: string, body: AnyRequest, captured: CapturedOutput): Promise<Usage>
+  usage(quotaId: string, body: AnyRequest, captured: CapturedOutput): Promise<Usage>
   /** Counts a prompt, for a context in doubt. Null where it could not be counted in time. */
-  prompt(shareId: string, body: AnyRequest): Promise<number | null>
+  prompt(quotaId: string, body: AnyRequest): Promise<number | null>
   /**
    * Counts all of a prompt, for a budget that is nearly spent; what is beyond MAX_COUNTED_BYTES has a token a byte. Null where it could not
    * be counted in time.
    */
-  bound(shareId: string, body: AnyRequest): Promise<Bound | null>
+  bound(quotaId: string, body: AnyRequest): Promise<Bound | null>
   close(): void
 }
 
@@ -145,20 +145,20 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
       return null
     }
   }
-  const countPrompt = async (shareId: string, body: AnyRequest): Promise<number | null> => {
+  const countPrompt = async (quotaId: string, body: AnyRequest): Promise<number | null> => {
     const prompt = toPrompt(body)
     const excerpt = toPromptExcerpt(prompt, PROMPT_BYTES)
-    const sums = excerpt.texts.length > 0 ? await count(shareId, [excerpt.texts]) : [0]
+    const sums = excerpt.texts.length > 0 ? await count(quotaId, [excerpt.texts]) : [0]
     const tokens = sums && extrapolate(sums[0] ?? 0, excerpt)
     if (tokens === null) return null
     return tokens + toFrame(prompt) + prompt.audio + prompt.images + prompt.others
   }
-  const boundPrompt = async (shareId: string, body: AnyRequest): Promise<Bound | null> => {
+  const boundPrompt = async (quotaId: string, body: AnyRequest): Promise<Bound | null> => {
     const prompt = toPrompt(body)
     const { messages, audio, images, others, otherBytes } = prompt
     const frame = toFrame(prompt)
     const excerpt = toPromptExcerpt(prompt, MAX_COUNTED_BYTES)
-    const [counted] = excerpt.texts.length > 0 ? ((await count(shareId, [excerpt.texts])) ?? []) : [0]
+    const [counted] = excerpt.texts.length > 0 ? ((await count(quotaId, [excerpt.texts])) ?? []) : [0]
     if (counted === undefined) return null
     const rest = excerpt.ofBytes - excerpt.bytes
     const tokens = counted + rest
@@ -175,11 +175,11 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
   const countOnce = once(countPrompt)
 
   return {
-    async usage(shareId, body, captured) {
+    async usage(quotaId, body, captured) {
       const [answer, reasoning] = toCapturedExcerpts(captured)
       const [prompt, sums] = await Promise.all([
-        countOnce(shareId, body),
-        answer.bytes + reasoning.bytes > 0 ? count(shareId, [answer.texts, reasoning.texts]) : [0, 0],
+        countOnce(quotaId, body),
+        answer.bytes + reasoning.bytes > 0 ? count(quotaId, [answer.texts, reasoning.texts]) : [0, 0],
       ])
       const tokensOf = (excerpt: Excerpt, tokens: number | undefined) =>
         (tokens === undefined ? null : extrapolate(tokens, excerpt)) ?? tokensOfBytes(excerpt.ofBytes)
@@ -203,13 +203,13 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
 }
 
 /** Several choices and second tries are calls of their own, which read the same messages: these are counted once. */
-function once<T>(count: (shareId: string, body: AnyRequest) => Promise<T | null>): typeof count {
+function once<T>(count: (quotaId: string, body: AnyRequest) => Promise<T | null>): typeof count {
   const counted = new WeakMap<object, { body: AnyRequest; count: Promise<T | null> }>()
-  return (shareId, body) => {
+  return (quotaId, body) => {
     const read = body instanceof EmbeddingsRequest ? body : body.messages
     const known = counted.get(read)
     if (known && readsTheSame(known.body, body)) return known.count
-    const counting = count(shareId, body)
+    const counting = count(quotaId, body)
     counted.set(read, { body, count: counting })
     // What was not to be had in time may be had the next time.
     void counting.then((found) => found === null && counted.delete(read))

@@ -55,7 +55,7 @@ test.each([
       calls,
       health: { report() {} },
       slot: { take: () => null },
-      key: { shareId: 'k' },
+      key: { quotaId: 'k' },
       waiting: { set() {} },
       isLong: true,
       hops: 'a',

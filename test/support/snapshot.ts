@@ -13,7 +13,7 @@ export const toKey = (fields: Partial<Key> = {}): Key => ({
   expiresMs: null,
   revokedMs: null,
   ownerId: null,
-  shareId: fields.ownerId ?? fields.id ?? 'k1',
+  quotaId: fields.ownerId ?? fields.id ?? 'k1',
   models: [],
   allowedIps: [],
   limits: NO_LIMITS,

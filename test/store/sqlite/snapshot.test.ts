@@ -178,8 +178,8 @@ test('keys and teams arrive with their limits and budgets', async () => {
       // Without a period it is one for good.
       budget: { nanoUsd: 5, period: 'total' },
     },
-    { id: 'k2', teamId: null, limits: NO_LIMITS, budget: { nanoUsd: 7, period: 'day' }, shareId: 'k2' },
-    { id: 'k3', budget: null, shareId: 'mia' },
+    { id: 'k2', teamId: null, limits: NO_LIMITS, budget: { nanoUsd: 7, period: 'day' }, quotaId: 'k2' },
+    { id: 'k3', budget: null, quotaId: 'mia' },
   ])
 })
 
