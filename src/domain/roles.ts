@@ -14,8 +14,8 @@ export const TOKEN_SCOPES = ['read', 'write'] as const
 export type TokenScope = (typeof TOKEN_SCOPES)[number]
 
 /** How people sign in: by a name and a password, or through an identity provider (OpenID Connect). */
-export const WAYS = ['password', 'oidc'] as const
-export type Way = (typeof WAYS)[number]
+export const SIGN_IN_METHODS = ['password', 'oidc'] as const
+export type SignInMethod = (typeof SIGN_IN_METHODS)[number]
 
 export interface ClaimRole {
   /** What a claim must hold, letter by letter. */

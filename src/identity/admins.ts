@@ -4,7 +4,7 @@
  */
 import { type Difference, type Fields, requireRevision, toDifference } from '../domain/changes.ts'
 import { mintId } from '../domain/id.ts'
-import { type Role, WAYS, type Way } from '../domain/roles.ts'
+import { type Role, SIGN_IN_METHODS, type SignInMethod } from '../domain/roles.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { isVisible } from '../domain/text.ts'
 import { findTeam } from '../keys/find.ts'
@@ -77,7 +77,7 @@ export function editAdmin(
   which: string,
   changes: AdminChanges,
   by: Actor,
-  ways: readonly Way[] = WAYS,
+  ways: readonly SignInMethod[] = SIGN_IN_METHODS,
 ): Promise<EditedAdmin> {
   return store.changeIdentity<EditedAdmin>(by, ({ admins, keyRows }) => {
     const found = findAdmin(admins, which)
@@ -193,13 +193,13 @@ export function toTeamId(role: Role, team: string | null, keyRows: () => KeyRows
 }
 
 /** Whether somebody can sign in as an owner by one of these ways. */
-export const isOwnerAt = (ways: readonly Way[], admin: StoredAdmin): boolean =>
+export const isOwnerAt = (ways: readonly SignInMethod[], admin: StoredAdmin): boolean =>
   admin.role === 'owner' &&
   admin.disabledMs === null &&
   ways.some((way) => (way === 'password' ? admin.passwordHash : admin.oidcSubject) !== null)
 
 /** Throws `last_owner` where nobody would be left who may change administrators. */
-function requireOwner(admins: readonly StoredAdmin[], changed: StoredAdmin, ways: readonly Way[]): void {
+function requireOwner(admins: readonly StoredAdmin[], changed: StoredAdmin, ways: readonly SignInMethod[]): void {
   const after = admins.map((admin) => (admin.id === changed.id ? changed : admin))
   if (!admins.some((admin) => isOwnerAt(ways, admin)) || after.some((admin) => isOwnerAt(ways, admin))) return
   throw new ServiceError({ kind: 'last_owner' }, 'There would be no owner left who can sign in.')

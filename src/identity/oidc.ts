@@ -3,7 +3,7 @@
  * what they may do here. They are known by issuer and subject; role and team follow the claims at each sign-in.
  */
 import { type ServeConfig, toVariableName } from '../config.ts'
-import type { ClaimRole, Way } from '../domain/roles.ts'
+import type { ClaimRole, SignInMethod } from '../domain/roles.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { IdentityStore, StoredAdmin } from '../store/identity-store.ts'
 import { decideAdmin, decideEdit, isSameMailbox, toCreation, toSignInName, toTeamId } from './admins.ts'
@@ -51,7 +51,7 @@ const SECRET_VARIABLE = toVariableName('oidc-client-secret')
 const toBadConfig = (problems: readonly string[]) =>
   new ServiceError({ kind: 'bad_config', problems }, problems.join('\n'))
 
-export const toWays = ({ passwordSignIn }: Given, oidc: OidcSettings | null): Way[] => [
+export const toSignInMethods = ({ passwordSignIn }: Given, oidc: OidcSettings | null): SignInMethod[] => [
   ...(passwordSignIn ? (['password'] as const) : []),
   ...(oidc === null ? [] : (['oidc'] as const)),
 ]

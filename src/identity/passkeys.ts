@@ -13,7 +13,7 @@ import type {
 import { toDifference } from '../domain/changes.ts'
 import { mintId } from '../domain/id.ts'
 import { once } from '../domain/once.ts'
-import type { Way } from '../domain/roles.ts'
+import type { SignInMethod } from '../domain/roles.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { isName, NAME_RULE } from '../keys/definition.ts'
 import type { Actor } from '../store/config-store.ts'
@@ -32,7 +32,7 @@ export interface PasskeyDeps {
   store: IdentityStore
   attempts: Attempts
   /** How people sign in here. */
-  ways: readonly Way[]
+  ways: readonly SignInMethod[]
   pendingPasskeys: Pending<PendingPasskey>
 }
 

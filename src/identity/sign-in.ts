@@ -3,7 +3,7 @@
  * puts into a cookie; the session that was there before ends. Failures are counted (`attempts.ts`), and tell nobody what was wrong.
  */
 import { mintId } from '../domain/id.ts'
-import type { Way } from '../domain/roles.ts'
+import type { SignInMethod } from '../domain/roles.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { hashToken } from '../keys/token.ts'
 import type { Actor } from '../store/config-store.ts'
@@ -19,7 +19,7 @@ export interface SignInDeps {
   attempts: Attempts
   setupCode: SetupCode
   /** How people sign in here. */
-  ways: readonly Way[]
+  ways: readonly SignInMethod[]
 }
 
 /** Where somebody is, and with what; and the session that the same browser had. */
@@ -42,11 +42,11 @@ export interface Credentials {
 }
 
 /** Whether somebody can sign in as an owner: before, the setup code makes the first. */
-export const isSetUp = (admins: readonly StoredAdmin[], ways: readonly Way[]): boolean =>
+export const isSetUp = (admins: readonly StoredAdmin[], ways: readonly SignInMethod[]): boolean =>
   admins.some((admin) => isOwnerAt(ways, admin))
 
 /** Throws `password_off` where nobody signs in with a password, nor then with a passkey, which stands in for one. */
-export function requirePasswords(ways: readonly Way[]): void {
+export function requirePasswords(ways: readonly SignInMethod[]): void {
   if (ways.includes('password')) return
   const message =
     'Nobody signs in with a password or a passkey here: use the identity provider. Where that fails for good, whoever runs this server starts it with --password-sign-in on; a code of `tollgate admin reset` then lets in who has no password.'

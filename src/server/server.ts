@@ -12,7 +12,7 @@ import { AdaptiveConcurrency } from '../gateway/adaptive-concurrency.ts'
 import { createChecker } from '../gateway/structured-checker.ts'
 import { type AppDeps, createApp } from '../http/app.ts'
 import { createPlayground } from '../http/endpoints.ts'
-import { toOidcSettings, toWays } from '../identity/oidc.ts'
+import { toOidcSettings, toSignInMethods } from '../identity/oidc.ts'
 import { requirePasswords } from '../identity/sign-in.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Log } from '../log.ts'
@@ -94,7 +94,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const settings = await store.readSettings()
   const config = options.configure(settings)
   const oidcSettings = toOidcSettings(config)
-  const ways = toWays(config, oidcSettings)
+  const ways = toSignInMethods(config, oidcSettings)
   await options.prepare(store, settings)
 
   const { ledger, reader, files: dataFiles, disk } = storage.openLedger(config)

@@ -8,7 +8,7 @@ import type { Found } from '../../src/catalog/remote.ts'
 import { loadModelFiles, MODELS_FOLDER } from '../../src/catalog/source.ts'
 import { toSettingTexts } from '../../src/config.ts'
 import { toUpstreamStatuses } from '../../src/documents/upstream.ts'
-import type { Role, Way } from '../../src/domain/roles.ts'
+import type { Role, SignInMethod } from '../../src/domain/roles.ts'
 import type { Snapshot } from '../../src/domain/snapshot.ts'
 import { createHealth } from '../../src/health/health.ts'
 import { ANY_KEY, listModels } from '../../src/http/models.ts'
@@ -59,7 +59,7 @@ export interface FixtureOptions {
   oidc?: OidcSettings
   /** How long that is waited for. */
   waitMs?: number
-  ways?: readonly Way[]
+  ways?: readonly SignInMethod[]
 }
 
 export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: FixtureOptions = {}) {

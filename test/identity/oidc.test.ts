@@ -1,7 +1,7 @@
 /** Sign-in through an identity provider: what it is set up with, and what is kept of who is on the way. */
 import { describe, expect, test } from 'bun:test'
 import { toServeConfig } from '../../src/config.ts'
-import { toOidcSettings, toWays } from '../../src/identity/oidc.ts'
+import { toOidcSettings, toSignInMethods } from '../../src/identity/oidc.ts'
 
 describe('settings', () => {
   const flags = { 'oidc-issuer': 'https://login.example.com', 'oidc-client-id': 'tollgate', 'oidc-role': 'a=owner' }
@@ -15,7 +15,7 @@ describe('settings', () => {
       ...{ issuer: 'https://login.example.com', clientId: 'tollgate', clientSecret: 'secret', claim: 'groups' },
       roles: [{ value: 'a', role: 'owner', team: null }],
     })
-    expect(toWays(whole, toOidcSettings(whole))).toEqual(['password', 'oidc'])
+    expect(toSignInMethods(whole, toOidcSettings(whole))).toEqual(['password', 'oidc'])
     expect(() => toOidcSettings(read({ 'oidc-issuer': 'https://login.example.com' }, {}))).toThrow(
       /^--oidc-client-id is missing.*\nTOLLGATE_OIDC_CLIENT_SECRET is missing.*\n--oidc-role is missing/,
     )
@@ -24,9 +24,9 @@ describe('settings', () => {
 
   test('that let nobody in at all are refused', () => {
     const none = read({}, {})
-    expect([toOidcSettings(none), toWays(none, null)]).toEqual([null, ['password']])
+    expect([toOidcSettings(none), toSignInMethods(none, null)]).toEqual([null, ['password']])
     expect(() => toOidcSettings(read({ 'password-sign-in': 'off' }, {}))).toThrow('nobody could sign in')
     const alone = read({ ...flags, 'password-sign-in': 'off' }, environment)
-    expect(toWays(alone, toOidcSettings(alone))).toEqual(['oidc'])
+    expect(toSignInMethods(alone, toOidcSettings(alone))).toEqual(['oidc'])
   })
 })

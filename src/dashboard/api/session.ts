@@ -1,6 +1,6 @@
 /** Who has signed in, and what they may do. */
 import { signal } from '@preact/signals'
-import { ROLES, type Role, type Way } from '../../domain/roles.ts'
+import { ROLES, type Role, type SignInMethod } from '../../domain/roles.ts'
 
 type Session =
   | { state: 'unknown' }
@@ -16,7 +16,7 @@ export function endSession(): void {
 }
 
 /** How people sign in here. */
-export const ways = signal<readonly Way[]>(['password'])
+export const ways = signal<readonly SignInMethod[]>(['password'])
 
 /** Null for nobody. */
 export const roleOf = (): Role | null => (session.value.state === 'in' ? session.value.role : null)

@@ -68,7 +68,7 @@ function Facts({ of: person }: { of: Person }) {
       </Fact>
       {person.team_id !== null && <Fact name="Team">{team?.name ?? <Id id={person.team_id} />}</Fact>}
       <Fact name="Signs in">
-        {toWays(person)}
+        {toSignInMethods(person)}
         {person.has_password && person.disabled_ms === null && (
           <p class="hint">
             Lost? Where the server runs, <code>tollgate admin reset {person.name}</code> prints a code for a new one.
@@ -84,7 +84,7 @@ function Facts({ of: person }: { of: Person }) {
 export const isMe = ({ name }: Pick<Person, 'name'>) => session.value.state === 'in' && session.value.name === name
 
 /** Such as `with a password`. */
-function toWays({ has_password, oidc, passkeys }: Pick<Person, 'has_password' | 'oidc' | 'passkeys'>): string {
+function toSignInMethods({ has_password, oidc, passkeys }: Pick<Person, 'has_password' | 'oidc' | 'passkeys'>): string {
   const found = [
     ...(oidc ? ['through the identity provider'] : []),
     ...(has_password ? ['with a password'] : []),

@@ -7,7 +7,7 @@ import type { AdminDeps, Serving } from '../../admin/deps.ts'
 import { AdminError } from '../../admin/errors.ts'
 import type { FileThread } from '../../catalog/file-thread.ts'
 import { once } from '../../domain/once.ts'
-import { WAYS } from '../../domain/roles.ts'
+import { SIGN_IN_METHODS } from '../../domain/roles.ts'
 import type { Environment, Upstream } from '../../domain/snapshot.ts'
 import { createAttempts } from '../../identity/attempts.ts'
 import { SetupCode } from '../../identity/passwords.ts'
@@ -95,7 +95,7 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
     catalogFiles: CATALOG_FILES,
     now,
     oidc: null,
-    ways: WAYS,
+    ways: SIGN_IN_METHODS,
     publicUrls: [],
     log: NO_LOG,
     live: { follow: () => refuse(), followByCommand: () => refuse(), keepOpen() {} },
