@@ -8,7 +8,7 @@ import { reasonToRefuse } from '../domain/fields.ts'
 import { chargeBy } from '../domain/price.ts'
 import type { AnyRequest } from '../domain/request.ts'
 import type { Target, Upstream } from '../domain/snapshot.ts'
-import { isTimed, toMostTariff } from '../domain/tariff.ts'
+import { isTimed, toMaxTariff } from '../domain/tariff.ts'
 import { EmbeddingsRequest } from '../domain/task.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Cost, Counting } from '../limits/budget.ts'
@@ -146,21 +146,21 @@ class PlannedCost implements Counting {
 /**
  * What a request asks for that one of several targets answers: the most of any of them.
  *
- * @param mostPromptTokens what it reads at most; null where it is under no budget.
+ * @param maxPromptTokens what it reads at most; null where it is under no budget.
  */
 export function askForAny(
   counter: Pick<Counter, 'bound'>,
   quotaId: string,
   plans: readonly PlannedCalls[],
-  mostPromptTokens: number | null,
+  maxPromptTokens: number | null,
 ): Ask & { counting?: PlannedCost } {
   let tokens = 0
   let nanoUsd = 0
   for (const plan of plans) {
     tokens = Math.max(tokens, (plan.promptTokens + plan.likelyTokens) * plan.calls)
-    if (mostPromptTokens !== null) nanoUsd = Math.max(nanoUsd, priceOf(plan, mostPromptTokens))
+    if (maxPromptTokens !== null) nanoUsd = Math.max(nanoUsd, priceOf(plan, maxPromptTokens))
   }
-  if (mostPromptTokens === null) return { tokens, nanoUsd }
+  if (maxPromptTokens === null) return { tokens, nanoUsd }
   return { tokens, nanoUsd, counting: new PlannedCost(counter, quotaId, plans, dearest, 0) }
 }
 
@@ -239,7 +239,7 @@ export function toMostNanoUsd(
   body: AnyRequest,
 ): number {
   if (pricing.length === 0) return 0
-  const tariff = toMostTariff(pricing, prompt)
+  const tariff = toMaxTariff(pricing, prompt)
   if (!tariff) return 0
   const { atto } = tariff
   const usage: Usage = { ...NO_USAGE, prompt, completion }

@@ -4,7 +4,7 @@ import type { Static } from '@sinclair/typebox'
 import { Elysia, t } from 'elysia'
 import { ExplainedRequest, RequestPage } from '../documents/request.ts'
 import { toDefined } from '../domain/changes.ts'
-import { REPORT_PARAMETERS, REQUEST_FILTERS, REQUEST_STATUSES, UNWELL } from '../domain/report-filters.ts'
+import { ERROR_STATUSES, REPORT_PARAMETERS, REQUEST_FILTERS, REQUEST_STATUSES } from '../domain/report-filters.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { toRequestFilter, type WantedRequests } from '../ledger/report-filter.ts'
 import { access, isOperator, isStillLetIn, type Route } from './access.ts'
@@ -113,7 +113,7 @@ export function toWanted(
 ): WantedRequests {
   const filter = { ...others, ...toDefined({ errorCode }) }
   const named = toSeveral(request, 'status')
-  if (named.length === 0) return { ...filter, ...(errors ? { statuses: UNWELL } : {}) }
+  if (named.length === 0) return { ...filter, ...(errors ? { statuses: ERROR_STATUSES } : {}) }
   if (errors) throw invalidStatus('errors and status say the same: give one of them')
   const statuses = named
     .flatMap((text) => text.split(','))

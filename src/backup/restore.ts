@@ -16,7 +16,7 @@ import { isServed, prepareDataFolder, takeLock } from '../store/data-folder.ts'
 import { freeBytesOf, syncPath, toMebibytes } from '../store/files.ts'
 import { storeOf } from '../store/open.ts'
 import { refusalOf } from '../store/refusal.ts'
-import type { Held, Kept, ShutOut, StoreCopy, StoreFiles, StorePlace } from '../store/store.ts'
+import type { Held, Kept, Revocations, StoreCopy, StoreFiles, StorePlace } from '../store/store.ts'
 import { type Completed, completeCopy, type Examined, examineCopy, type Stage, toSecretFile } from './create.ts'
 import { beginSwap, cancelSwap, findMounted, settleSwap, swap } from './replace-database.ts'
 
@@ -82,7 +82,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
     const completed = await prepareCopy(copy, file, files, nowMs)
     const examined = await examineCopy(copy, { onHour })
     if (examined.findings.length > 0 && !force) throw toFindings(file, examined)
-    const kept = before && !reinstateRevoked ? copy.keepShutOut(before, nowMs) : null
+    const kept = before && !reinstateRevoked ? copy.keepRevocations(before, nowMs) : null
     const { config, identity } = copy.store
     // Whoever has the cookie of one that has ended since would be signed in again.
     await identity.forgetSessions({ createdMs: Number.MAX_SAFE_INTEGER, seenMs: 0 })
@@ -108,12 +108,12 @@ async function readReplaced(
   dataFolder: string,
   reinstateRevoked: boolean,
   busyMs: number,
-): Promise<ShutOut | null> {
+): Promise<Revocations | null> {
   const lost = findLost(dataFolder)
   if (lost === null && !store.exists()) return null
   try {
     if (lost !== null) throw new Error('the database is gone, or empty.')
-    return await store.readShutOut(busyMs)
+    return await store.readRevocations(busyMs)
   } catch (error) {
     // Whoever writes to it now would write to what is replaced.
     if (refusalOf(error)?.reason === 'busy') throw error

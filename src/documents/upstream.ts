@@ -122,7 +122,7 @@ export const toUpstreamDocuments = (
 /** Joins one with what the server says of it; without a server, `state` is all that this process can tell. */
 export function toRow(declared: StoredUpstream, statuses: readonly UpstreamStatus[] | null): ShownUpstream {
   const { upstream, revision, enabled, origin } = declared
-  const { variable, isSealed: sealed } = upstream
+  const { variable, hasStoredCredential: sealed } = upstream
   const known = enabled ? statuses?.find(({ id }) => id === upstream.id) : undefined
   if (known) {
     const { credential, suspended: _, ...rest } = known

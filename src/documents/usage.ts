@@ -1,6 +1,6 @@
 /** Reports of usage and of failures under their columns' names, as `usage --json` and `--csv` print the former and the admin API answers. */
 import { type Static, Type } from '@sinclair/typebox'
-import { type Dimension, isNamed, isTime, UNWELL } from '../domain/report-filters.ts'
+import { type Dimension, ERROR_STATUSES, isNamed, isTime } from '../domain/report-filters.ts'
 import type { FailuresReport } from '../ledger/failures.ts'
 import type { UsageGroup } from '../ledger/report-filter.ts'
 import type { UsageReport } from '../ledger/usage.ts'
@@ -95,7 +95,7 @@ export const Failures = Type.Object({
   failures: Type.Array(
     Type.Object({
       at_ms: Type.Integer({ description: 'When the hour or the day begins, ms since 1970.' }),
-      ...{ status: wordOf(UNWELL), error_code: TextOrNull, requests: Count },
+      ...{ status: wordOf(ERROR_STATUSES), error_code: TextOrNull, requests: Count },
     }),
     { description: 'By time, and then by how many they are.' },
   ),

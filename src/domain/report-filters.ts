@@ -25,7 +25,7 @@ export const REQUEST_STATUSES = ['ok', 'failed', 'cut', 'abandoned', 'open'] as 
 export type RequestStatus = (typeof REQUEST_STATUSES)[number]
 
 /** Those that did not succeed. */
-export const UNWELL = ['failed', 'cut', 'abandoned'] as const satisfies RequestStatus[]
+export const ERROR_STATUSES = ['failed', 'cut', 'abandoned'] as const satisfies RequestStatus[]
 
 interface Parameter {
   /** What columns, lists and filters call it, with an `s` for all of them. */
@@ -54,7 +54,7 @@ export const REPORT_PARAMETERS = {
   user: { title: 'User', argument: '<user>', description: 'User, as named by the client' },
   error_code: { title: 'Error', argument: '<code>', description: 'Error code, such as upstream_timeout' },
   status: { argument: '<status>', description: `Status: ${REQUEST_STATUSES.join(', ')}, or several with commas` },
-  errors: { argument: null, description: `Only requests that did not succeed: ${UNWELL.join(', ')}` },
+  errors: { argument: null, description: `Only requests that did not succeed: ${ERROR_STATUSES.join(', ')}` },
   since: {
     argument: '<time>',
     description: 'Start: 7d or 24h (ago), or a date such as 2027-01-31 or 2027-01-31T12:30 (UTC)',

@@ -7,7 +7,7 @@
  */
 import { type Static, type StringOptions, type TSchema, Type } from '@sinclair/typebox'
 import type { EmbeddingsRequest } from './task.ts'
-import { PART_TYPES, type UNASKED_THOUGHTS } from './task.ts'
+import { PART_TYPES, type UNREQUESTED_REASONING } from './task.ts'
 
 /** A field that may be left out; null means the same. */
 const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
@@ -287,7 +287,7 @@ export type BeyondReference = CacheMarked & {
 /** As clients of chats send it, or what a format makes of a request of its own. */
 export type CanonicalRequest = Static<typeof RequestSchema> &
   BeyondReference & {
-    readonly [UNASKED_THOUGHTS]?: true
+    readonly [UNREQUESTED_REASONING]?: true
   }
 /** What a model is asked for: an answer to a chat, or embeddings, which have nothing else of a chat's. */
 export type AnyRequest = CanonicalRequest | (EmbeddingsRequest & NothingElse)

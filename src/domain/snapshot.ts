@@ -71,7 +71,7 @@ export interface Upstream {
   /** The variable that its credential is in; null where it needs none, or it comes from elsewhere. */
   variable: string | null
   /** Whether its credential was typed in, or is to be: it is kept sealed. */
-  isSealed: boolean
+  hasStoredCredential: boolean
   /** The resolved credential, of several the first; null where the upstream needs none or none did resolve. */
   credential: string | null
   /** Which of its credentials that is, from 1 on. */

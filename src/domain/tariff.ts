@@ -101,7 +101,7 @@ interface Sheet {
   modes: ReadonlyMap<string, Tariff[]>
   /** The sizes of prompts beyond which some item holds. */
   sizes: readonly number[]
-  /** What `toMostTariff` has found, by how many of these sizes are passed. */
+  /** What `toMaxTariff` has found, by how many of these sizes are passed. */
   most: Tariff[]
 }
 
@@ -130,7 +130,7 @@ export function toTariff(
  * The most that a call with such a prompt is charged by, however it is served: `prompt` is the price of the dearest thing that may be
  * done with text that is read, a cache included, `completion` that of the dearest text that is written, and so on. Found once a sheet.
  */
-export function toMostTariff(pricing: readonly PricingItem[], promptTokens: number): Tariff | undefined {
+export function toMaxTariff(pricing: readonly PricingItem[], promptTokens: number): Tariff | undefined {
   const sheet = sheetOf(pricing)
   let level = 0
   for (const size of sheet.sizes) if (promptTokens > size) level++

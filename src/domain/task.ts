@@ -117,7 +117,7 @@ interface TaskFacts {
   /** Tokens of the prompt, estimated from bytes. */
   promptTokens: number
   /** The same at most: a token a byte of what the estimate reads. */
-  mostPromptTokens: number
+  maxPromptTokens: number
   /** Who it is for, as the client names them; null where it does not. */
   user: string | null
   /** What does not change as a conversation goes on: requests of one conversation stay with one target. Worked out on demand. */
@@ -128,7 +128,7 @@ interface TaskFacts {
  * Says in a canonical request that its client reads no thoughts because it has not asked for any, though the model may think. No name
  * that a client could give a field.
  */
-export const UNASKED_THOUGHTS: unique symbol = Symbol('unasked thoughts')
+export const UNREQUESTED_REASONING: unique symbol = Symbol('unasked thoughts')
 
 /** The types of the parts of a message's content that are described here; others are for the upstream, whatever they hold. */
 export const PART_TYPES: ReadonlySet<unknown> = new Set(['text', 'image_url', 'input_audio', 'file', 'refusal'])

@@ -111,7 +111,7 @@ const toEstimate = (promptTokens: number, body: AnyRequest, target: Target, isBu
 const isSeen = (body: AnyRequest, target: Target, isBudgeted: boolean): boolean =>
   !isBudgeted || (body.stream === true && !isEnforced(body, target))
 
-const toMostPrompt = ({ mostPromptTokens, body }: Task): number => mostPromptTokens + bytesOfExtras(body)
+const toMostPrompt = ({ maxPromptTokens, body }: Task): number => maxPromptTokens + bytesOfExtras(body)
 
 /** What the request may use, by the targets that differ in that. */
 function toPlans({ body, promptTokens }: Task, targets: readonly Target[], isBudgeted: boolean): PlannedCalls[] {
@@ -143,7 +143,7 @@ async function findOutputCap(
   entered: EnteredRequest,
   { counting }: ReturnType<typeof askForAny>,
   plans: readonly PlannedCalls[],
-  mostPromptTokens: number,
+  maxPromptTokens: number,
   now: Moment,
 ): Promise<number> {
   // What the prompt takes leaves less for the answer.
@@ -152,7 +152,7 @@ async function findOutputCap(
   if (!first || !counting) return 0
   const { target, body } = first
   const most = target.maxOutputLength
-  const prompt = counting.likelyPromptTokens ?? mostPromptTokens
+  const prompt = counting.likelyPromptTokens ?? maxPromptTokens
   const priceAt = (cap: number) => toMostNanoUsd(target, prompt, cap * toChoices(body, target), body) * first.calls
   return findCap(toLeastCap(most), most, entered.room(now), priceAt)
 }

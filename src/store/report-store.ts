@@ -7,10 +7,10 @@ import type { TokenCounts } from '../domain/call-counts.ts'
 import { keysOf } from '../domain/json.ts'
 import type {
   Dimension,
+  ERROR_STATUSES,
   FAILURE_FILTERS,
   REQUEST_FILTERS,
   RequestStatus,
-  UNWELL,
   USAGE_FILTERS,
 } from '../domain/report-filters.ts'
 import { matches } from '../domain/text.ts'
@@ -131,7 +131,7 @@ export function toDaily(by: readonly Dimension[], where: UsageFilter): DailySums
 export const toGroupId = (of: UsageCell['of']): string => (of.length === 1 ? String(of[0]) : JSON.stringify(of))
 
 /** How a request ended that did not end well. */
-type UnwellStatus = (typeof UNWELL)[number]
+type ErrorStatus = (typeof ERROR_STATUSES)[number]
 
 /** By what failures are filtered: users and endpoints are not among it. */
 export type FailureFilter = Pick<UsageFilter, 'ownKeys' | (typeof FAILURE_FILTERS)[number]>
@@ -146,7 +146,7 @@ interface FailureQuery {
 /** Requests of one hour or day that ended in the same way. Of a group there may be several: they are to be added up. */
 export interface FailureCell {
   atMs: number
-  status: UnwellStatus
+  status: ErrorStatus
   /** Such as `upstream_timeout`; null where none is on record. */
   errorCode: string | null
   requests: number

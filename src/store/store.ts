@@ -20,7 +20,7 @@ export interface StorePlace {
   /** Opens a file as a backup has it, or a copy of one. Whoever opens it is alone with it. */
   openCopy(file: string, options?: { readonly?: boolean }): Promise<StoreCopy>
   /** Reads of a store that a copy is to replace, whatever its version, who was shut out of it. Waits so long for whoever writes. */
-  readShutOut(busyMs: number): Promise<ShutOut>
+  readRevocations(busyMs: number): Promise<Revocations>
   /** What keeps a file from being a backup, by its first bytes; null where nothing does. Throws what the system says. */
   explainFile(file: string): string | null
   /** Turns what an open store threw into a ServiceError where its file is to blame; anything else is returned as it is. */
@@ -106,7 +106,7 @@ export interface StoreCopy extends Disposable {
   /** Brings it to this version. Throws `schema_newer`; false where it is no store of ours. */
   update(nowMs: number): boolean
   /** Lets nobody in whom the other store would not have let in by the same proof. */
-  keepShutOut(other: ShutOut, nowMs: number): Kept
+  keepRevocations(other: Revocations, nowMs: number): Kept
 }
 
 /** What a ledger holds. */
@@ -117,7 +117,7 @@ export interface Held {
 }
 
 /** Who is let into a store, and who no more. */
-export interface ShutOut {
+export interface Revocations {
   held: Held
   keys: KnownKeys
   people: KnownPeople

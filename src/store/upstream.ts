@@ -78,13 +78,18 @@ function toOptions(defaults: UpstreamOptions, { cost, ...said }: UpstreamSetting
   return { ...defaults, ...said, ...(cost === undefined || cost === 'off' ? {} : { cost }) }
 }
 
-type OneCredential = Pick<Upstream, 'variable' | 'isSealed' | 'credential' | 'credentialNumber'>
+type OneCredential = Pick<Upstream, 'variable' | 'hasStoredCredential' | 'credential' | 'credentialNumber'>
 
-const NO_CREDENTIAL: OneCredential = { variable: null, isSealed: false, credential: null, credentialNumber: 1 }
+const NO_CREDENTIAL: OneCredential = {
+  variable: null,
+  hasStoredCredential: false,
+  credential: null,
+  credentialNumber: 1,
+}
 
 const toOne = ({ from, name, number }: CredentialSource, credential: string | null): OneCredential => ({
   variable: from === 'variable' ? name : null,
-  isSealed: from === 'typed_in',
+  hasStoredCredential: from === 'typed_in',
   credential,
   credentialNumber: number,
 })

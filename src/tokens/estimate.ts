@@ -38,7 +38,7 @@ export function estimate(body: AnyRequest, maxOutputLength: number): Estimate {
 export const estimatePrompt = (body: AnyRequest): number => measurePrompt(body).promptTokens
 
 /** Estimates the tokens that a request reads, and says how many they are at most: no vocabulary makes two of a byte. */
-export function measurePrompt(body: AnyRequest): { promptTokens: number; mostPromptTokens: number } {
+export function measurePrompt(body: AnyRequest): { promptTokens: number; maxPromptTokens: number } {
   const prompt = toPrompt(body)
   const { texts, files, messages, inputs, audio, images, others, otherBytes } = prompt
   let bytes = 0
@@ -47,7 +47,7 @@ export function measurePrompt(body: AnyRequest): { promptTokens: number; mostPro
   const beside = messages * TOKENS_PER_MESSAGE + inputs * TOKENS_PER_INPUT + audio + images
   return {
     promptTokens: tokensOfBytes(bytes) + beside + others,
-    mostPromptTokens: bytes + beside + Math.max(others, otherBytes) + mostMoreOfImages(prompt),
+    maxPromptTokens: bytes + beside + Math.max(others, otherBytes) + mostMoreOfImages(prompt),
   }
 }
 
@@ -68,7 +68,7 @@ export const mostMoreOfImages = ({ images, pictures }: Images): number =>
   Math.ceil(Math.max(images * (MAX_TIMES - 1), pictures * MAX_PER_IMAGE))
 
 /** The most tokens that a prompt may have, without a count. */
-export const worstPrompt = (body: AnyRequest): number => measurePrompt(body).mostPromptTokens + bytesOfExtras(body)
+export const worstPrompt = (body: AnyRequest): number => measurePrompt(body).maxPromptTokens + bytesOfExtras(body)
 
 const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
   ...['role', 'content', 'name', 'refusal', 'tool_calls', 'tool_call_id', 'function_call', 'audio'],

@@ -34,7 +34,7 @@ export function createTokens({ now }: TokenDeps): Authority {
   const renew = (credential: string, upstream: Upstream): Promise<Token> => {
     const underWay = fetching.get(credential)
     if (underWay) return underWay
-    const fetched = fetchToken(credential, upstream.isSealed, now).then((token) => {
+    const fetched = fetchToken(credential, upstream.hasStoredCredential, now).then((token) => {
       tokens.set(credential, token)
       return token
     })
@@ -60,8 +60,8 @@ export function createTokens({ now }: TokenDeps): Authority {
 const toHeaders = ({ value }: Token) => ({ authorization: `Bearer ${value}` })
 
 /** Throws an UpstreamError: `status` 401 where the account is at fault. */
-async function fetchToken(credential: string, isSealed: boolean, now: () => number): Promise<Token> {
-  const account = await readAccount(credential, isSealed)
+async function fetchToken(credential: string, hasStoredCredential: boolean, now: () => number): Promise<Token> {
+  const account = await readAccount(credential, hasStoredCredential)
   const askedMs = now()
   const assertion = await toAssertion(account, Math.floor(askedMs / 1_000))
   const { status, body } = await exchange(account.tokenUri, assertion)
@@ -77,9 +77,9 @@ async function fetchToken(credential: string, isSealed: boolean, now: () => numb
   throw refusal(`is refused a token (${status}${why && `, ${redact(why).slice(0, 200)}`})`)
 }
 
-async function readAccount(credential: string, isSealed: boolean): Promise<ServiceAccount> {
+async function readAccount(credential: string, hasStoredCredential: boolean): Promise<ServiceAccount> {
   // Who types a credential in from afar reads no files of this machine by it, and reaches no address but Google's.
-  if (isSealed && !isJson(credential))
+  if (hasStoredCredential && !isJson(credential))
     throw refusal('is a path, which nobody may type in: type the JSON of its file in')
   let text = credential
   try {
@@ -89,7 +89,7 @@ async function readAccount(credential: string, isSealed: boolean): Promise<Servi
   }
   const account = readServiceAccount(text)
   if (typeof account === 'string') throw refusal(`stands in a file that ${account}`)
-  if (isSealed && account.tokenUri !== TOKEN_URI) throw refusal(`has another token_uri than ${TOKEN_URI}`)
+  if (hasStoredCredential && account.tokenUri !== TOKEN_URI) throw refusal(`has another token_uri than ${TOKEN_URI}`)
   return account
 }
 

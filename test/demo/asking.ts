@@ -36,7 +36,7 @@ export const toCall = (
       prices: new Map(),
       options: { ...DEFAULT_OPTIONS, pace_ms: more.paceMs ?? 0 },
       variable: null,
-      isSealed: false,
+      hasStoredCredential: false,
       credential: null,
       credentialNumber: 1,
       secrets: [],

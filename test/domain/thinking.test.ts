@@ -1,7 +1,7 @@
 /** What a client asks of a model's thinking, whichever words it has for it. */
 import { expect, test } from 'bun:test'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
-import { UNASKED_THOUGHTS } from '../../src/domain/task.ts'
+import { UNREQUESTED_REASONING } from '../../src/domain/task.ts'
 import { type ThinkingWish, toThinkingWish } from '../../src/upstreams/dialects/thinking.ts'
 
 const NOTHING: ThinkingWish = { isOn: null, effort: null, tokens: null, isHidden: false }
@@ -9,7 +9,7 @@ const YES = { isOn: true }
 const NO = { isOn: false, isHidden: true }
 
 test('a client that has not asked for thoughts reads none, whatever the model is told', () => {
-  const body = { model: 'm', messages: [], reasoning_effort: 'high' as const, [UNASKED_THOUGHTS]: true as const }
+  const body = { model: 'm', messages: [], reasoning_effort: 'high' as const, [UNREQUESTED_REASONING]: true as const }
   expect(toThinkingWish(body)).toEqual({ ...NOTHING, ...YES, effort: 'high', isHidden: true })
 })
 

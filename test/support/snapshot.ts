@@ -44,7 +44,7 @@ export function toTarget(fields: Partial<Upstream> = {}): Target {
     prices: new Map(),
     options: DEFAULT_OPTIONS,
     variable: null,
-    isSealed: false,
+    hasStoredCredential: false,
     credential: null,
     credentialNumber: 1,
     secrets: [fields.credential ?? []].flat(),

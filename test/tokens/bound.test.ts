@@ -19,7 +19,7 @@ describe('by its bytes', () => {
   test('a prompt has a token a byte and eight a message, with all that a model reads of it', () => {
     const tools = [{ type: 'function' as const, function: { name: 'f', parameters: { type: 'object' } } }]
     const body = ask('中文 abc', { tools })
-    expect(measurePrompt(body).mostPromptTokens).toBe(10 + JSON.stringify(tools).length + 8)
+    expect(measurePrompt(body).maxPromptTokens).toBe(10 + JSON.stringify(tools).length + 8)
   })
 
   test('a file that is not text has a token a byte, and no fewer than any file', () => {
@@ -32,14 +32,14 @@ describe('by its bytes', () => {
         },
       ],
     })
-    expect([100, 9_000].map((bytes) => measurePrompt(pdf(bytes)).mostPromptTokens)).toEqual([5_008, 9_008])
+    expect([100, 9_000].map((bytes) => measurePrompt(pdf(bytes)).maxPromptTokens)).toEqual([5_008, 9_008])
   })
 
   test('a document in a part that is not known has one as well, a video as many as any', () => {
     const most = (type: string, mediaType: string) => {
       const part = { type, url: `data:${mediaType};base64,${Buffer.alloc(900_000).toString('base64')}` }
       const body = { model: 'm', messages: [{ role: 'user', content: [part] }] } as unknown as CanonicalRequest
-      return measurePrompt(body).mostPromptTokens - 8 - `type${type}url`.length
+      return measurePrompt(body).maxPromptTokens - 8 - `type${type}url`.length
     }
     expect(most('document', 'application/pdf')).toBe(900_000)
     expect(most('video_url', '')).toBe(9_000)
@@ -62,7 +62,7 @@ test('an image has as many tokens as any model counts, by a count as its own mod
   const body = { model: 'm', messages: [{ role: 'user', content }] } as unknown as CanonicalRequest
   const ours = 85 + 85 + 6 * 170
   const mini = 2_833 + 2_833 + 6 * 5_667
-  expect(measurePrompt(body).mostPromptTokens).toBeGreaterThanOrEqual(mini)
+  expect(measurePrompt(body).maxPromptTokens).toBeGreaterThanOrEqual(mini)
   const bound = await counter.bound('key', body)
   const on = (model: string) => (bound === null ? 0 : tokensOn(model, bound))
   expect(on('gpt-4o')).toBe(ours + FRAME)

@@ -32,7 +32,7 @@ const MAX_USER_CHARS = 256
 /** The task of a request that was checked. */
 export function toTask(body: CanonicalRequest): ChatTask {
   const beyondStrict = findBeyondStrict(body)
-  const { promptTokens, mostPromptTokens } = measurePrompt(body)
+  const { promptTokens, maxPromptTokens } = measurePrompt(body)
   const task: ChatTask = {
     endpoint: 'chat',
     model: body.model,
@@ -40,7 +40,7 @@ export function toTask(body: CanonicalRequest): ChatTask {
     stream: body.stream === true,
     cap: body.max_completion_tokens ?? body.max_tokens ?? null,
     promptTokens,
-    mostPromptTokens,
+    maxPromptTokens,
     user: body.user?.slice(0, MAX_USER_CHARS) ?? null,
     affinity: () => toAffinity(body.messages),
   }

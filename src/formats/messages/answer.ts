@@ -7,7 +7,7 @@
 import type { GatewayError } from '../../domain/error.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
 import { toLine } from '../../domain/json.ts'
-import { type ChatTask, UNASKED_THOUGHTS } from '../../domain/task.ts'
+import { type ChatTask, UNREQUESTED_REASONING } from '../../domain/task.ts'
 import { NO_USAGE, type Receipt, type Usage } from '../../domain/usage.ts'
 import { toInputObject } from '../../upstreams/dialects/tool-calls.ts'
 import { type Identity, KEEP_ALIVE, type Writer, withCost } from '../format.ts'
@@ -55,7 +55,7 @@ export function toMessageJson(
   receipt: Receipt,
 ): string {
   const content = new Content()
-  const blocks = new Blocks(content, body[UNASKED_THOUGHTS] === true)
+  const blocks = new Blocks(content, body[UNREQUESTED_REASONING] === true)
   let isPriority = false
   for (const event of events) {
     if (event.kind === 'origin') isPriority = event.origin.service_tier === 'priority'
@@ -123,7 +123,7 @@ export class MessagesWriter implements Writer, BlockListener {
     private readonly task: ChatTask,
     private readonly identity: Identity,
   ) {
-    this.#blocks = new Blocks(this, task.body[UNASKED_THOUGHTS] === true)
+    this.#blocks = new Blocks(this, task.body[UNREQUESTED_REASONING] === true)
   }
 
   /** Clients read no event before `message_start`. */

@@ -7,7 +7,7 @@ import { type Decision, GatewayError } from '../../domain/error.ts'
 import { explain } from '../../domain/explain.ts'
 import { asObject, asText } from '../../domain/json.ts'
 import type { CanonicalRequest, ToolChoice } from '../../domain/request.ts'
-import { UNASKED_THOUGHTS } from '../../domain/task.ts'
+import { UNREQUESTED_REASONING } from '../../domain/task.ts'
 import { toThinkingWish } from '../../upstreams/dialects/thinking.ts'
 import { createBodyCheck, withoutNulls } from '../checked-body.ts'
 import { countChecker, messagesChecker } from '../checker.macro.ts' with { type: 'macro' }
@@ -186,8 +186,8 @@ export function toPromptOnly(body: CountBody): Decision<CanonicalRequest> {
  */
 function toThinking({ thinking, output_config: config }: CountBody): object {
   const effort = config?.effort
-  if (!thinking) return { [UNASKED_THOUGHTS]: true, ...(effort ? { reasoning_effort: effort } : {}) }
-  if (thinking.type === 'disabled') return { [UNASKED_THOUGHTS]: true, thinking: { type: 'disabled' } }
+  if (!thinking) return { [UNREQUESTED_REASONING]: true, ...(effort ? { reasoning_effort: effort } : {}) }
+  if (thinking.type === 'disabled') return { [UNREQUESTED_REASONING]: true, thinking: { type: 'disabled' } }
   if (thinking.type === 'enabled') {
     const { isOn, effort: amount } = toThinkingWish({ model: '', messages: [], ...{ thinking } })
     return { thinking, ...(isOn ? { reasoning_effort: effort ?? amount ?? 'high' } : {}) }

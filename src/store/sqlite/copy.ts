@@ -3,7 +3,7 @@ import { Database } from 'bun:sqlite'
 import type { StoreCopy } from '../store.ts'
 import { createLedgerWriter } from './ledger-apply.ts'
 import { migrate, readSchemaState } from './migrate.ts'
-import { keepShutOut } from './shut-out.ts'
+import { keepRevocations } from './revocations.ts'
 import { toStore } from './store.ts'
 
 /** No server has its folder. */
@@ -29,7 +29,7 @@ export function openCopy(file: string, { readonly = false } = {}): StoreCopy {
       sqlite.run('PRAGMA foreign_keys = ON')
       return true
     },
-    keepShutOut: (other, nowMs) => keepShutOut(sqlite, other, nowMs),
+    keepRevocations: (other, nowMs) => keepRevocations(sqlite, other, nowMs),
     [Symbol.dispose]: () => sqlite.close(),
   }
 }

@@ -24,7 +24,7 @@ export function sqliteAt(dataFolder: string): StorePlace {
     open: (options = {}) => toStore(open(dataFolder, options), dataFolder),
     serve: async (options) => (await import('./served.ts')).openServed(path, dataFolder, options),
     openCopy: async (file, options) => (await import('./copy.ts')).openCopy(file, options),
-    readShutOut: async (busyMs) => (await import('./shut-out.ts')).readShutOut(path, busyMs),
+    readRevocations: async (busyMs) => (await import('./revocations.ts')).readRevocations(path, busyMs),
     explainFile: (file) => (readHeader(file) === null ? 'is not a database' : null),
     explain: (error) => toDatabaseTrouble(path, error),
   }

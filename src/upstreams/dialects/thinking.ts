@@ -7,7 +7,7 @@
 import { asObject } from '../../domain/json.ts'
 import { EFFORTS, type Effort } from '../../domain/models.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
-import { UNASKED_THOUGHTS } from '../../domain/task.ts'
+import { UNREQUESTED_REASONING } from '../../domain/task.ts'
 
 export interface ThinkingWish {
   /** Whether to think at all; null where the client leaves that to the model. A no counts before all else that is said. */
@@ -30,7 +30,8 @@ export function toThinkingWish(body: CanonicalRequest): ThinkingWish {
   const number = reasoning?.max_tokens ?? thinking?.budget_tokens
   const isOff = said === 'none' || number === 0 || reasoning?.enabled === false || thinking?.type === 'disabled'
   if (isOff) return { isOn: false, effort: null, tokens: null, isHidden: true }
-  const isHidden = body[UNASKED_THOUGHTS] === true || reasoning?.exclude === true || thinking?.display === 'omitted'
+  const isHidden =
+    body[UNREQUESTED_REASONING] === true || reasoning?.exclude === true || thinking?.display === 'omitted'
   const tokens = typeof number === 'number' && number > 0 ? Math.max(1, Math.round(number)) : null
   const effort = EFFORTS.find((one) => one === said) ?? (tokens === null ? null : toEffort(tokens))
   const isOn = effort !== null || reasoning?.enabled === true || typeof thinking?.type === 'string'

@@ -78,8 +78,8 @@ describe('a task', () => {
   })
 
   test('is estimated by its bytes and its tokens, and two marks an input', () => {
-    expect(toTask({ input: ['12345678', 'é'] })).toMatchObject({ promptTokens: 3 + 4, mostPromptTokens: 10 + 4 })
-    expect(toTask({ input: [[1, 2, 3]] })).toMatchObject({ promptTokens: 3 + 2, mostPromptTokens: 3 + 2 })
+    expect(toTask({ input: ['12345678', 'é'] })).toMatchObject({ promptTokens: 3 + 4, maxPromptTokens: 10 + 4 })
+    expect(toTask({ input: [[1, 2, 3]] })).toMatchObject({ promptTokens: 3 + 2, maxPromptTokens: 3 + 2 })
   })
 
   test('keeps fields that only upstreams know, and none that is asked of chats or written otherwise', () => {

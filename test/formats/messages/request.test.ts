@@ -1,6 +1,6 @@
 /** What a request to `/v1/messages` becomes: the chat messages, tools and settings that any upstream is asked with. */
 import { describe, expect, test } from 'bun:test'
-import { UNASKED_THOUGHTS } from '../../../src/domain/task.ts'
+import { UNREQUESTED_REASONING } from '../../../src/domain/task.ts'
 import { messages as format } from '../../../src/formats/messages/messages.ts'
 import { encodeState } from '../../../src/upstreams/dialects/thought-state.ts'
 
@@ -239,7 +239,7 @@ describe('settings', () => {
       {},
     ],
   ])('%j are %j', (changes, expected) => {
-    const { model, messages, max_tokens, [UNASKED_THOUGHTS]: isUnasked, ...rest } = toBody(changes)
+    const { model, messages, max_tokens, [UNREQUESTED_REASONING]: isUnasked, ...rest } = toBody(changes)
     expect({ model, max_tokens }).toEqual({ model: 'm', max_tokens: 10 })
     expect(rest as object).toEqual(expected)
     const isAsked = 'thinking' in changes && changes.thinking?.type !== 'disabled'
@@ -300,7 +300,7 @@ describe('tools', () => {
       model,
       messages,
       max_tokens,
-      [UNASKED_THOUGHTS]: _,
+      [UNREQUESTED_REASONING]: _,
       ...rest
     } = toBody({
       tools: [{ name: 'f', input_schema }],

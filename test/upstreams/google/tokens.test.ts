@@ -33,8 +33,8 @@ afterAll(async () => {
 const REQUEST = { path: '/models', body: '' }
 
 const options = { ...OWN_FORMAT_OPTIONS, service_account: true }
-const toUpstream = (credential: string | null, isSealed = false) =>
-  toTarget({ dialect: 'gemini', credential, isSealed, options }).upstream
+const toUpstream = (credential: string | null, hasStoredCredential = false) =>
+  toTarget({ dialect: 'gemini', credential, hasStoredCredential, options }).upstream
 const create = () => createTokens({ now: () => nowMs })
 const bearer = (number: number) => ({ authorization: `Bearer token-number-${number}` })
 

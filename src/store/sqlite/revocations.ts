@@ -4,11 +4,11 @@
  * now. Reads and writes tables that every version has had.
  */
 import { Database } from 'bun:sqlite'
-import type { Held, Kept, KnownAdmin, KnownKeys, KnownPeople, ShutOut } from '../store.ts'
+import type { Held, Kept, KnownAdmin, KnownKeys, KnownPeople, Revocations } from '../store.ts'
 import { countRequests, readNewestMs } from './ledger-reader.ts'
 
 /** Throws what SQLite says where the tables cannot be read. */
-export function readShutOut(path: string, busyMs: number): ShutOut {
+export function readRevocations(path: string, busyMs: number): Revocations {
   using sqlite = new Database(path, { readonly: true })
   sqlite.run(`PRAGMA busy_timeout = ${busyMs}`)
   return { held: readHeld(sqlite), keys: readKeys(sqlite), people: readPeople(sqlite) }
@@ -29,8 +29,8 @@ function readKeys(sqlite: Database): KnownKeys {
   }
 }
 
-/** See `StoreCopy.keepShutOut`. */
-export const keepShutOut = (copy: Database, { keys, people }: ShutOut, nowMs: number): Kept => ({
+/** See `StoreCopy.keepRevocations`. */
+export const keepRevocations = (copy: Database, { keys, people }: Revocations, nowMs: number): Kept => ({
   ...keepKeysOut(copy, keys, nowMs),
   people: keepPeopleOut(copy, people),
 })
