@@ -20,7 +20,7 @@ import type { OidcDeps } from '../identity/oidc.ts'
 import type { PasskeyDeps } from '../identity/passkeys.ts'
 import type { SignInDeps } from '../identity/sign-in.ts'
 import type { AuditOptions } from '../keys/audit-log.ts'
-import type { Standing } from '../keys/standing.ts'
+import type { SpendStatus } from '../keys/spend-status.ts'
 import type { FailuresOptions } from '../ledger/failures.ts'
 import type { WantedRequests } from '../ledger/report-filter.ts'
 import type { ListOptions } from '../ledger/requests.ts'
@@ -128,11 +128,11 @@ export type WantedPage = WantedRequests & Pick<ListOptions, 'limit' | 'before' |
 
 export interface Reports {
   /** How all keys, or all teams, stand; or the one of that id. */
-  standings(
+  spendStatuses(
     asker: Asker,
     kind: 'key' | 'team',
     id?: string,
-  ): Promise<(owner: { id: string; budget: Budget | null }) => Standing>
+  ): Promise<(owner: { id: string; budget: Budget | null }) => SpendStatus>
   /** Throws what `reportUsage` throws. */
   usage(asker: Asker, options: Omit<UsageOptions, 'limitMs'>): Promise<Json<UsageDocument>>
   /** Throws what `reportFailures` throws. */

@@ -27,7 +27,7 @@ import {
   rotateKey,
   showKey,
 } from '../keys/service.ts'
-import { toFirstStanding } from '../keys/standing.ts'
+import { toFirstSpendStatus } from '../keys/spend-status.ts'
 import type { Actor, KeyStore } from '../store/config-store.ts'
 import { access, type Least, type Route } from './access.ts'
 import { actors, inForce } from './changes.ts'
@@ -117,7 +117,7 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
   const say = (least: Least, route: Omit<Route, 'least'>, own: Route['errors'] = []): Route =>
     isOwn ? toOwn({ ...route, errors: [...(route.errors ?? []), ...own] }) : { ...route, least }
   const tell = async (asker: Asker, principal: Principal, key: ListedKey) =>
-    toKeyDocument(key, (await reports.standings(asker, 'key', key.id))(key), await of(principal).readNames())
+    toKeyDocument(key, (await reports.spendStatuses(asker, 'key', key.id))(key), await of(principal).readNames())
 
   return new Elysia({ name })
     .use(access())
@@ -126,12 +126,12 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
       '/keys',
       async ({ asker, principal, query: { hidden = false } }) => {
         const { store, readNames } = of(principal)
-        const [keys, standingOf, names] = await Promise.all([
+        const [keys, statusOf, names] = await Promise.all([
           hidden ? listAllKeys(store, now()) : listKeys(store, now()),
-          reports.standings(asker, 'key'),
+          reports.spendStatuses(asker, 'key'),
           readNames(),
         ])
-        return { keys: keys.map((key) => toKeyDocument(key, standingOf(key), names)) }
+        return { keys: keys.map((key) => toKeyDocument(key, statusOf(key), names)) }
       },
       {
         route: say(read, {
@@ -146,7 +146,7 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
       async ({ principal, body }) => {
         const { create, readNames } = of(principal)
         const { key, secret } = await create({ ...toChanges(body), name: body.name }, by(principal))
-        const document = toKeyDocument(key, toFirstStanding(key, now()), await readNames())
+        const document = toKeyDocument(key, toFirstSpendStatus(key, now()), await readNames())
         return { ...document, key: secret, unmatched: await findUnmatched(key, serving, isOwn) }
       },
       {

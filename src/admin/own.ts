@@ -37,7 +37,7 @@ export function ownController(deps: AdminDeps) {
         // What is noted beside a team is for those who make teams.
         const { metadata: _, ...document } = toTeamDocument(
           team,
-          (await reports.standings(principal, 'team', team.id))(team),
+          (await reports.spendStatuses(principal, 'team', team.id))(team),
         )
         return document
       },

@@ -67,8 +67,8 @@ export const statusController = ({ store, reports, serving, now }: AdminDeps) =>
       const [status, rows, key, team] = await Promise.all([
         serving.status(),
         store.readKeys(),
-        reports.standings(asker, 'key'),
-        reports.standings(asker, 'team'),
+        reports.spendStatuses(asker, 'key'),
+        reports.spendStatuses(asker, 'team'),
       ])
       return { ...status, checks: [...status.checks, ...checkKeys(rows, (kind) => ({ key, team })[kind], now())] }
     },

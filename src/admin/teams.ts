@@ -7,7 +7,7 @@ import { readNames } from '../identity/admins.ts'
 import { toChanges } from '../keys/changes.ts'
 import { TEAM_FIELDS, type TeamChanges } from '../keys/definition.ts'
 import { createTeam, editTeam, listTeams, showTeam } from '../keys/service.ts'
-import { toFirstStanding } from '../keys/standing.ts'
+import { toFirstSpendStatus } from '../keys/spend-status.ts'
 import type { StoredTeam } from '../store/config-store.ts'
 import { access } from './access.ts'
 import { actors, inForce } from './changes.ts'
@@ -19,8 +19,8 @@ const { Made, Patch } = toBodies<TeamChanges>(TEAM_FIELDS)
 
 export function teamsController(deps: AdminDeps) {
   const { store, identity, reports, serving, now } = deps
-  const standing = async (asker: Asker, team: StoredTeam) =>
-    toTeamDocument(team, (await reports.standings(asker, 'team', team.id))(team))
+  const status = async (asker: Asker, team: StoredTeam) =>
+    toTeamDocument(team, (await reports.spendStatuses(asker, 'team', team.id))(team))
   const by = actors(deps)
 
   return new Elysia({ name: 'teams' })
@@ -29,8 +29,8 @@ export function teamsController(deps: AdminDeps) {
     .get(
       '/teams',
       async ({ asker }) => {
-        const [teams, standingOf] = await Promise.all([listTeams(store), reports.standings(asker, 'team')])
-        return { teams: teams.map((team) => toTeamDocument(team, standingOf(team))) }
+        const [teams, statusOf] = await Promise.all([listTeams(store), reports.spendStatuses(asker, 'team')])
+        return { teams: teams.map((team) => toTeamDocument(team, statusOf(team))) }
       },
       { route: { least: 'viewer', summary: 'Lists teams', answer: Type.Object({ teams: Type.Array(Team) }) } },
     )
@@ -38,7 +38,10 @@ export function teamsController(deps: AdminDeps) {
       '/teams',
       async ({ principal, body }) => {
         const team = await createTeam(store, { ...toChanges(body), name: body.name }, by(principal))
-        return { ...toTeamDocument(team, toFirstStanding(team, now())), unmatched: await findUnmatched(team, serving) }
+        return {
+          ...toTeamDocument(team, toFirstSpendStatus(team, now())),
+          unmatched: await findUnmatched(team, serving),
+        }
       },
       {
         route: {
@@ -54,12 +57,12 @@ export function teamsController(deps: AdminDeps) {
       '/teams/:id',
       async ({ asker, params: { id } }) => {
         const { team, keys } = await showTeam(store, id, now())
-        const [document, standingOf, names] = await Promise.all([
-          standing(asker, team),
-          reports.standings(asker, 'key'),
+        const [document, statusOf, names] = await Promise.all([
+          status(asker, team),
+          reports.spendStatuses(asker, 'key'),
           readNames(identity),
         ])
-        return { ...document, keys: keys.map((key) => toKeyDocument(key, standingOf(key), names)) }
+        return { ...document, keys: keys.map((key) => toKeyDocument(key, statusOf(key), names)) }
       },
       {
         route: {
@@ -76,7 +79,7 @@ export function teamsController(deps: AdminDeps) {
         const { team, difference } = await editTeam(store, id, toChanges(body), by(principal, request))
         const changed = Object.keys(difference?.after ?? {})
         const unmatched = await findUnmatched(team, serving, false, changed)
-        return { ...(await standing(asker, team)), changed, unmatched }
+        return { ...(await status(asker, team)), changed, unmatched }
       },
       {
         route: {

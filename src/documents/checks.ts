@@ -4,7 +4,7 @@ import { count } from '../domain/text.ts'
 import { DAY_MS, toDay } from '../domain/time.ts'
 import { toBudgetText } from '../keys/definition.ts'
 import { isLiving } from '../keys/find.ts'
-import type { BudgetStanding, readStandings } from '../keys/standing.ts'
+import type { BudgetStatus, readSpendStatuses } from '../keys/spend-status.ts'
 import type { KeyRows, StoredKey } from '../store/config-store.ts'
 import { Text, wordOf } from './fields.ts'
 
@@ -26,7 +26,7 @@ const END_MS = 7 * DAY_MS
 /** @param read how all keys, or all teams, stand. */
 export function checkKeys(
   { keys, teams }: KeyRows,
-  read: (kind: 'key' | 'team') => ReturnType<typeof readStandings>,
+  read: (kind: 'key' | 'team') => ReturnType<typeof readSpendStatuses>,
   nowMs: number,
 ): Check[] {
   const inForce = keys.filter((key) => isLiving(key, nowMs))
@@ -35,8 +35,8 @@ export function checkKeys(
     return [warning('keys', 'No key lets anybody in. Make one with: tollgate keys create --name NAME')]
   const [ofKey, ofTeam] = [read('key'), read('team')]
   const budgets = [
-    ...inForce.map((key) => ({ whose: `key ${key.name}`, standing: ofKey(key).budget })),
-    ...teams.map((team) => ({ whose: `team ${team.name}`, standing: ofTeam(team).budget })),
+    ...inForce.map((key) => ({ whose: `key ${key.name}`, status: ofKey(key).budget })),
+    ...teams.map((team) => ({ whose: `team ${team.name}`, status: ofTeam(team).budget })),
   ]
   const found = [
     ...toEnds(keys, 'expired', (endMs) => endMs <= nowMs && endMs > nowMs - END_MS),
@@ -57,13 +57,13 @@ function toEnds(keys: readonly StoredKey[], what: string, isMeant: (endMs: numbe
 }
 
 function toSpent(
-  budgets: readonly { whose: string; standing: BudgetStanding | null }[],
-  state: BudgetStanding['state'],
+  budgets: readonly { whose: string; status: BudgetStatus | null }[],
+  state: BudgetStatus['state'],
   what: string,
 ): Check[] {
-  const meant = budgets.flatMap(({ whose, standing }) => (standing?.state === state ? [{ whose, standing }] : []))
+  const meant = budgets.flatMap(({ whose, status }) => (status?.state === state ? [{ whose, status }] : []))
   if (meant.length === 0) return []
-  const names = meant.map(({ whose, standing: { budget, percent, resetMs } }) => {
+  const names = meant.map(({ whose, status: { budget, percent, resetMs } }) => {
     const next = resetMs === null ? 'never resets' : `until ${toDay(resetMs)}`
     return `${whose} ${what} (${percent} % of ${toBudgetText(budget)}, ${next})`
   })

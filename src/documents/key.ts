@@ -5,7 +5,7 @@ import { mapLimits, PERIODS } from '../domain/limits.ts'
 import { toKeyFields, toTeamFields } from '../keys/changes.ts'
 import { LISTED } from '../keys/definition.ts'
 import type { ListedKey } from '../keys/service.ts'
-import type { Standing } from '../keys/standing.ts'
+import type { SpendStatus } from '../keys/spend-status.ts'
 import type { StoredTeam } from '../store/config-store.ts'
 import {
   Count,
@@ -40,12 +40,12 @@ const Shared = {
 }
 
 /** What is spent; the fields of a budget are null without one. */
-const toStandingFields = ({ budget: standing, monthNanoUsd, totalNanoUsd }: Standing) => ({
-  budget_nano_usd: standing?.budget.nanoUsd ?? null,
-  budget_period: standing?.budget.period ?? null,
-  spent_nano_usd: standing?.spentNanoUsd ?? null,
-  budget_reset_ms: standing?.resetMs ?? null,
-  budget_state: standing?.state ?? null,
+const toSpendFields = ({ budget: status, monthNanoUsd, totalNanoUsd }: SpendStatus) => ({
+  budget_nano_usd: status?.budget.nanoUsd ?? null,
+  budget_period: status?.budget.period ?? null,
+  spent_nano_usd: status?.spentNanoUsd ?? null,
+  budget_reset_ms: status?.resetMs ?? null,
+  budget_state: status?.state ?? null,
   spent_month_nano_usd: monthNanoUsd,
   spent_total_nano_usd: totalNanoUsd,
 })
@@ -97,7 +97,7 @@ export const Changed = Type.Array(Text, {
 })
 
 /** @param names of those who may be its owner, by their ids. */
-export function toKeyDocument(key: ListedKey, standing: Standing, names: ReadonlyMap<string, string>): KeyDocument {
+export function toKeyDocument(key: ListedKey, status: SpendStatus, names: ReadonlyMap<string, string>): KeyDocument {
   const all: Pick<KeyDocument, keyof ReturnType<typeof toKeyFields>> = toKeyFields(key)
   const { name, ...fields } = all
   return {
@@ -111,9 +111,9 @@ export function toKeyDocument(key: ListedKey, standing: Standing, names: Readonl
     owner_id: key.ownerId,
     owner: key.ownerId === null ? null : (names.get(key.ownerId) ?? null),
     hidden: key.hidden,
-    ...toStandingFields(standing),
-    last_used_ms: standing.lastUse?.atMs ?? null,
-    last_model: standing.lastUse?.model ?? null,
+    ...toSpendFields(status),
+    last_used_ms: status.lastUse?.atMs ?? null,
+    last_model: status.lastUse?.model ?? null,
     secrets: key.secrets.map(({ lastFour, createdMs, expiresMs }) => ({
       last_four: lastFour,
       created_ms: createdMs,
@@ -130,13 +130,13 @@ export type TeamDocument = Static<typeof Team>
 /** A team as its members see it. */
 export const OwnTeam = Type.Omit(Team, ['metadata'])
 
-export function toTeamDocument(team: StoredTeam, standing: Standing): TeamDocument {
+export function toTeamDocument(team: StoredTeam, status: SpendStatus): TeamDocument {
   const fields: Pick<TeamDocument, keyof ReturnType<typeof toTeamFields>> = toTeamFields(team)
   return {
     id: team.id,
     revision: toRevision(fields),
     ...fields,
-    ...toStandingFields(standing),
+    ...toSpendFields(status),
     created_ms: team.createdMs,
   }
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { checkKeys } from '../../src/documents/checks.ts'
 import type { Budget } from '../../src/domain/limits.ts'
 import { decideKey, type KeyOptions, type ListedKey } from '../../src/keys/service.ts'
-import { readStandings } from '../../src/keys/standing.ts'
+import { readSpendStatuses } from '../../src/keys/spend-status.ts'
 
 const NOW = Date.UTC(2026, 10, 21)
 const DAY = 86_400_000
@@ -16,7 +16,7 @@ const toKey = (options: Partial<KeyOptions>): ListedKey =>
 function look(keys: ListedKey[], spent = 0) {
   const nanoUsd = { day: spent, week: spent, month: spent, total: spent }
   const spending = () => new Map(keys.map(({ id }) => [id, { nanoUsd, lastUse: null }]))
-  const read = (kind: 'key' | 'team') => readStandings({ spending, latestHour: () => 0 }, kind, NOW)
+  const read = (kind: 'key' | 'team') => readSpendStatuses({ spending, latestHour: () => 0 }, kind, NOW)
   return checkKeys({ keys, teams: [] }, read, NOW).map((check) => Object.values(check).join(': '))
 }
 

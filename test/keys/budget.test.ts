@@ -1,6 +1,6 @@
 /** How a budget stands: from where on it is a warning. */
 import { describe, expect, test } from 'bun:test'
-import { toBudgetStanding } from '../../src/keys/standing.ts'
+import { toBudgetStatus } from '../../src/keys/spend-status.ts'
 
 describe('the state changes at 80 and at 100 percent, exactly', () => {
   const scenarios: [number, number, string, number][] = [
@@ -15,11 +15,11 @@ describe('the state changes at 80 and at 100 percent, exactly', () => {
   for (const [spent, nanoUsd, state, percent] of scenarios) {
     test(`${spent} of ${nanoUsd} is ${state}`, () => {
       const budget = { nanoUsd, period: 'day' } as const
-      const standing = { budget, spentNanoUsd: spent, percent, resetMs: 5, state }
-      expect<unknown>(toBudgetStanding(budget, spent, 5)).toEqual(standing)
+      const status = { budget, spentNanoUsd: spent, percent, resetMs: 5, state }
+      expect<unknown>(toBudgetStatus(budget, spent, 5)).toEqual(status)
     })
   }
   test('and a budget of nothing is spent', () => {
-    expect(toBudgetStanding({ nanoUsd: 0, period: 'total' }, 0, null)).toMatchObject({ state: 'spent' })
+    expect(toBudgetStatus({ nanoUsd: 0, period: 'total' }, 0, null)).toMatchObject({ state: 'spent' })
   })
 })

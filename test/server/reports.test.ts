@@ -25,14 +25,14 @@ test('the thread reads what was settled before it was asked, and is gone with th
   }
   const reports = createReports({ dataFolder: folder.path, ledger: { flush }, now: () => HOUR + 5_000 })
   const usage = { ...USAGE, by: ['model'] } as const
-  const [standingOf, found, page, charge, refused] = await Promise.all([
-    reports.standings(ANN, 'key'),
+  const [statusOf, found, page, charge, refused] = await Promise.all([
+    reports.spendStatuses(ANN, 'key'),
     reports.usage(ANN, usage),
     reports.requests(ANN, { limit: 10 }),
     reports.request(ANN, row.id),
     reports.request(ANN, 'ffffffff').catch((error) => error.failure),
   ])
-  expect(standingOf({ id: row.keyId, budget: { nanoUsd: 1_000, period: 'day' } })).toMatchObject({
+  expect(statusOf({ id: row.keyId, budget: { nanoUsd: 1_000, period: 'day' } })).toMatchObject({
     ...{ totalNanoUsd: 500, budget: { spentNanoUsd: 500 }, lastUse: { model: row.model } },
   })
   expect(JSON.parse(found)).toMatchObject({ usage: [{ model: row.model, requests: 1 }], pending_records: 3 })

@@ -9,7 +9,7 @@ import { toServeConfig } from '../../config.ts'
 import { type Check, checkKeys } from '../../documents/checks.ts'
 import { toDeclared, toRow } from '../../documents/upstream.ts'
 import { count } from '../../domain/text.ts'
-import { readStandings } from '../../keys/standing.ts'
+import { readSpendStatuses } from '../../keys/spend-status.ts'
 import { measureDisk, toDiskState } from '../../server/disk.ts'
 import { checkBackups, checkDisk } from '../../server/findings.ts'
 import { toSnapshot } from '../../store/snapshot.ts'
@@ -118,7 +118,7 @@ async function checkCatalog(store: Store, found: ServerLookup, io: Context): Pro
 async function checkAllKeys(store: Store, nowMs: number): Promise<Check[]> {
   const reader = store.ledger
   const rows = await store.config.readKeys()
-  return checkKeys(rows, (kind) => readStandings(reader, kind, nowMs), nowMs)
+  return checkKeys(rows, (kind) => readSpendStatuses(reader, kind, nowMs), nowMs)
 }
 
 /** A line a check, which is several of a terminal. */

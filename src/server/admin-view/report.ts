@@ -10,7 +10,7 @@ import { toFailuresDocument, toUsageDocument } from '../../documents/usage.ts'
 import { toDefined } from '../../domain/changes.ts'
 import { ServiceError, type ServiceFailure } from '../../domain/service-error.ts'
 import { type AuditOptions, listAudit } from '../../keys/audit-log.ts'
-import { readSpent, type Spent } from '../../keys/standing.ts'
+import { readSpent, type Spent } from '../../keys/spend-status.ts'
 import { readCharge } from '../../ledger/charge.ts'
 import { type FailuresOptions, reportFailures } from '../../ledger/failures.ts'
 import { findOwnRequest, toOwnFilter, toOwnRows, toRequestFilter } from '../../ledger/report-filter.ts'
@@ -21,7 +21,7 @@ import { openStore, toStoreUrl } from '../../store/open.ts'
 import type { Store } from '../../store/store.ts'
 
 export type Question =
-  | { kind: 'standings'; of: 'key' | 'team'; id: string | undefined }
+  | { kind: 'spendStatuses'; of: 'key' | 'team'; id: string | undefined }
   | { kind: 'usage'; options: UsageOptions }
   | { kind: 'failures'; options: FailuresOptions }
   | { kind: 'requests'; wanted: WantedPage }
@@ -78,7 +78,7 @@ async function answer({ dataFolder, question, ownerId, nowMs, waiting, looks }: 
     const limited = <Rows extends KeyRows>(rows: Rows) => (ownerId === undefined ? rows : toOwnRows(rows, ownerId))
     const toFilter = (rows: KeyRows) => (ownerId === undefined ? {} : toOwnFilter(rows))
     switch (question.kind) {
-      case 'standings':
+      case 'spendStatuses':
         return { kind: 'spent', spent: readSpent(opened.ledger, question.of, nowMs, question.id) }
       case 'usage': {
         const rows = limited(await readRows(opened))

@@ -7,7 +7,7 @@ import type { Asker, Json, Reports } from '../../admin/deps.ts'
 import { AdminError } from '../../admin/errors.ts'
 import { toDefined } from '../../domain/changes.ts'
 import { ServiceError } from '../../domain/service-error.ts'
-import { toStandings } from '../../keys/standing.ts'
+import { toSpendStatuses } from '../../keys/spend-status.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { createThread, type NoReply, type Thread } from '../../threads/thread.ts'
 import type { Question, ReportReply, ReportRequest } from './report.ts'
@@ -72,10 +72,10 @@ export function createReports({ dataFolder, ledger, now, thread = startThread() 
   }
 
   const reports: Reports = {
-    async standings(asker, of, id) {
-      const reply = await ask(asker, { kind: 'standings', of, id })
+    async spendStatuses(asker, of, id) {
+      const reply = await ask(asker, { kind: 'spendStatuses', of, id })
       if (reply.kind !== 'spent') throw new Error(NO_ANSWER)
-      return toStandings(reply.spent)
+      return toSpendStatuses(reply.spent)
     },
     usage: (asker, options) =>
       askDocument(asker, { kind: 'usage', options: { ...options, limitMs: boundsOf(asker).usageMs } }),

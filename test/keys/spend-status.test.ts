@@ -1,7 +1,7 @@
 /** How keys stand: which spans the ledger is asked for, and what is made of its answer. */
 import { expect, test } from 'bun:test'
 import type { Period } from '../../src/domain/limits.ts'
-import { readStandings, toFirstStanding } from '../../src/keys/standing.ts'
+import { readSpendStatuses, toFirstSpendStatus } from '../../src/keys/spend-status.ts'
 import type { Span, Spending } from '../../src/store/ledger-store.ts'
 
 const NOW = Date.UTC(2026, 10, 21, 13)
@@ -14,12 +14,12 @@ function read(latestMs = NOW, id?: string) {
     asked.push({ spans, id: only })
     return new Map([['k', SPENDING]])
   }
-  return { standingOf: readStandings({ spending, latestHour: () => latestMs }, 'key', NOW, id), asked }
+  return { statusOf: readSpendStatuses({ spending, latestHour: () => latestMs }, 'key', NOW, id), asked }
 }
 
 test('the ledger is asked once, whoever is asked about: for the periods in force', () => {
-  const { standingOf, asked } = read(NOW, 'k')
-  for (let i = 0; i < 3; i++) standingOf({ id: 'k', budget: null })
+  const { statusOf, asked } = read(NOW, 'k')
+  for (let i = 0; i < 3; i++) statusOf({ id: 'k', budget: null })
   const spans = {
     day: { fromMs: Date.UTC(2026, 10, 21), untilMs: Date.UTC(2026, 10, 22) },
     week: { fromMs: Date.UTC(2026, 10, 16), untilMs: Date.UTC(2026, 10, 23) },
@@ -43,17 +43,17 @@ test.each([
   ['month', 300, Date.UTC(2026, 11, 1)],
   ['total', 4_000, null],
 ] as const)('a budget per %s stands at what was spent in that, until the next one', (period, spentNanoUsd, resetMs) => {
-  const standing = read().standingOf({ id: 'k', budget: { nanoUsd: 5_000, period } })
-  expect(standing).toMatchObject({ budget: { spentNanoUsd, resetMs }, monthNanoUsd: 300, totalNanoUsd: 4_000 })
+  const status = read().statusOf({ id: 'k', budget: { nanoUsd: 5_000, period } })
+  expect(status).toMatchObject({ budget: { spentNanoUsd, resetMs }, monthNanoUsd: 300, totalNanoUsd: 4_000 })
 })
 
 test('without a budget there is what was spent and the last use, and of who never asked nothing', () => {
-  const { standingOf } = read()
+  const { statusOf } = read()
   const spent = { budget: null, monthNanoUsd: 300, totalNanoUsd: 4_000, lastUse: LAST_USE }
-  expect(standingOf({ id: 'k', budget: null })).toEqual(spent)
+  expect(statusOf({ id: 'k', budget: null })).toEqual(spent)
   const budget = { nanoUsd: 5, period: 'day' } as const
-  expect(standingOf({ id: 'other', budget })).toEqual(toFirstStanding({ budget }, NOW))
-  expect(toFirstStanding({ budget }, NOW)).toMatchObject({
+  expect(statusOf({ id: 'other', budget })).toEqual(toFirstSpendStatus({ budget }, NOW))
+  expect(toFirstSpendStatus({ budget }, NOW)).toMatchObject({
     budget: { spentNanoUsd: 0 },
     totalNanoUsd: 0,
     lastUse: null,

@@ -7,7 +7,7 @@ import type { Spender } from '../domain/snapshot.ts'
 import { type InForce, MAX_STEP_MS, toInForce } from '../limits/period.ts'
 import type { LedgerReader, Spending } from '../store/ledger-store.ts'
 
-export interface BudgetStanding {
+export interface BudgetStatus {
   budget: Budget
   /** Spent in the current period, what requests under way have reserved included. */
   spentNanoUsd: number
@@ -24,16 +24,16 @@ export interface BudgetStanding {
  * @param spentNanoUsd in the period in force.
  * @param resetMs when that ends.
  */
-export function toBudgetStanding(budget: Budget, spentNanoUsd: number, resetMs: number | null): BudgetStanding {
+export function toBudgetStatus(budget: Budget, spentNanoUsd: number, resetMs: number | null): BudgetStatus {
   // BigInt: a hundred times a large sum is beyond what a number holds exactly. A budget of nothing is spent.
   const percent = budget.nanoUsd > 0 ? Number((BigInt(spentNanoUsd) * 100n) / BigInt(budget.nanoUsd)) : 100
   const state = percent >= 100 ? 'spent' : percent >= BUDGET_WARNING_PERCENT ? 'warning' : 'ok'
   return { budget, spentNanoUsd, percent, resetMs, state }
 }
 
-export interface Standing extends Pick<Spending, 'lastUse'> {
+export interface SpendStatus extends Pick<Spending, 'lastUse'> {
   /** Null where there is none. */
-  budget: BudgetStanding | null
+  budget: BudgetStatus | null
   /** Nano-dollars of the calendar month (UTC) and ever, what requests under way have reserved included. */
   monthNanoUsd: number
   totalNanoUsd: number
@@ -66,17 +66,17 @@ export function readSpent(
 }
 
 /** From what they have spent to how they stand. */
-export const toStandings =
+export const toSpendStatuses =
   ({ inForce, spending }: Spent) =>
-  (owner: Owner): Standing =>
-    toStanding(owner, spending.get(owner.id) ?? NOTHING, inForce)
+  (owner: Owner): SpendStatus =>
+    toSpendStatus(owner, spending.get(owner.id) ?? NOTHING, inForce)
 
 /** Both at once. */
-export const readStandings = (...asked: Parameters<typeof readSpent>) => toStandings(readSpent(...asked))
+export const readSpendStatuses = (...asked: Parameters<typeof readSpent>) => toSpendStatuses(readSpent(...asked))
 
 /** How a key or a team stands that has just been made. */
-export const toFirstStanding = (owner: Pick<Owner, 'budget'>, nowMs: number): Standing =>
-  toStanding(owner, NOTHING, toAllInForce(nowMs, nowMs))
+export const toFirstSpendStatus = (owner: Pick<Owner, 'budget'>, nowMs: number): SpendStatus =>
+  toSpendStatus(owner, NOTHING, toAllInForce(nowMs, nowMs))
 
 const NOTHING: Spending = { nanoUsd: { day: 0, week: 0, month: 0, total: 0 }, lastUse: null }
 
@@ -85,12 +85,12 @@ type AllInForce = Readonly<Record<Period, InForce>>
 const toAllInForce = (nowMs: number, latestMs: number) =>
   Object.fromEntries(PERIODS.map((period) => [period, toInForce(period, nowMs, latestMs)])) as AllInForce
 
-const toStanding = (
+const toSpendStatus = (
   { budget }: Pick<Owner, 'budget'>,
   { nanoUsd, lastUse }: Spending,
   inForce: AllInForce,
-): Standing => ({
-  budget: budget && toBudgetStanding(budget, nanoUsd[budget.period], inForce[budget.period].resetMs),
+): SpendStatus => ({
+  budget: budget && toBudgetStatus(budget, nanoUsd[budget.period], inForce[budget.period].resetMs),
   monthNanoUsd: nanoUsd.month,
   totalNanoUsd: nanoUsd.total,
   lastUse,
