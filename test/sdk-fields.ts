@@ -8,7 +8,7 @@ import { GatewayError } from '../src/domain/error.ts'
 import { isRouting, type RefusalReason } from '../src/domain/fields.ts'
 import { messages } from '../src/formats/messages/messages.ts'
 import { responses } from '../src/formats/responses/responses.ts'
-import { findNativeRestricted, findRestricted, PASSED_LISTS } from '../src/routing/restricted-fields.ts'
+import { findPassthroughRestricted, findRestricted, PASSED_LISTS } from '../src/routing/restricted-fields.ts'
 import { openSdkTypes, type SdkTypes } from './support/sdk-types.ts'
 
 const REFERENCE = join(import.meta.dir, '../src/REFERENCE.md')
@@ -40,7 +40,7 @@ const HEADERS: ReadonlySet<string> = new Set(['betas', 'user_profile_id', 'works
 const VALUE = 'Msg_1'
 
 const doubtsOf = (endpoint: Format, json: Record<string, unknown>) =>
-  findNativeRestricted({ endpoint, text: '', headers: {}, json })
+  findPassthroughRestricted({ endpoint, text: '', headers: {}, json })
 
 /** In an item of the conversation. */
 function wayWithin(format: Format, fields: Record<string, unknown>): Way {

@@ -46,7 +46,8 @@ const reserveIn = ({ reservedPromptTokens, reservedCompletionTokens, reservedNan
   ...{ reservedPromptTokens, reservedCompletionTokens, reservedNanoUsd },
 })
 
-const laneOf = ({ native }: Pick<PlannedCall, 'native'>): Lane => (native === null ? 'translated' : 'native')
+const laneOf = ({ passthrough }: Pick<PlannedCall, 'passthrough'>): Lane =>
+  passthrough === null ? 'translated' : 'native'
 
 export class CallLog {
   readonly #deps: CallLogDeps

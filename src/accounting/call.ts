@@ -8,7 +8,7 @@ import type { GatewayError } from '../domain/error.ts'
 import type { AnyRequest } from '../domain/request.ts'
 import type { Key, Target, Upstream } from '../domain/snapshot.ts'
 import { isTimed } from '../domain/tariff.ts'
-import type { Lane, NativeRequest } from '../domain/task.ts'
+import type { Lane, PassthroughRequest } from '../domain/task.ts'
 import type { Reservation } from '../limits/limiter.ts'
 import type { CallReason, OpenCall } from '../store/ledger-rows.ts'
 import { DEFAULT_OUTPUT_TOKENS, toMostOutput } from '../tokens/estimate.ts'
@@ -24,7 +24,7 @@ export interface PlannedCall {
   /** The canonical request. Whoever wraps a dispatch changes copies of it. */
   body: AnyRequest
   /** What goes on as it came in place of that; null where the call is translated. */
-  native: NativeRequest | null
+  passthrough: PassthroughRequest | null
   /** `retry` and `fallback` after a call that failed, `limit` where a limit of ours kept the one before from being made. */
   reason: CallReason
   /** Aborts when the answer is no longer wanted. */

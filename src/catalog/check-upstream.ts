@@ -47,10 +47,10 @@ export function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
     if (problem) yield issue([...at, 'pass', index], problem)
   }
   for (const [index, format] of toItems(entry.passthrough).entries())
-    if (name && typeof format === 'string' && !dialectOf({ dialect: name }).native.some((one) => one === format))
+    if (name && typeof format === 'string' && !dialectOf({ dialect: name }).passthrough.some((one) => one === format))
       yield issue(
         [...at, 'passthrough', index],
-        `the '${name}' dialect does not speak ${format}: ${toSpoken(dialectOf({ dialect: name }).native)}.`,
+        `the '${name}' dialect does not speak ${format}: ${toSpoken(dialectOf({ dialect: name }).passthrough)}.`,
       )
   yield* checkSettings(at, entry)
   yield* checkProcess(at, entry)

@@ -37,8 +37,8 @@ export interface ReportedCost {
 export const DEVELOPER_ROLES = ['developer', 'system'] as const
 
 /** Formats of clients that some upstreams speak themselves: such a request goes on as it came. */
-export const NATIVE_ENDPOINTS = ['messages', 'responses', 'completions'] as const
-export type NativeEndpoint = (typeof NATIVE_ENDPOINTS)[number]
+export const PASSTHROUGH_ENDPOINTS = ['messages', 'responses', 'completions'] as const
+export type PassthroughEndpoint = (typeof PASSTHROUGH_ENDPOINTS)[number]
 
 /** What is particular about an upstream, as the catalogue states it. */
 /** The limits are what its provider allows, all keys together. */
@@ -58,7 +58,7 @@ export interface UpstreamSettings extends Partial<Record<LimitName, number>> {
   /** Whether it takes the field `user`. */
   user?: boolean
   /** The API formats whose requests and responses pass through unchanged; false: none. */
-  passthrough?: readonly NativeEndpoint[] | false
+  passthrough?: readonly PassthroughEndpoint[] | false
   /** Fields of a request that it is sent though others are not (`domain/fields.ts`); `*` at the end of one for any rest. */
   pass?: string[]
   /** Whether `<think>` blocks in its content are reasoning. */

@@ -140,5 +140,5 @@ export interface Answer {
   /** How the upstream calls the request; null where it does not say. */
   upstreamRequestId: string | null
   /** Whether its events have the upstream's own words beside them, to be passed on in place of ours. */
-  isNative?: true
+  isPassthrough?: true
 }

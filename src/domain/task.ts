@@ -3,7 +3,7 @@
  * makes it. A request for embeddings is here too; `request.ts` has that for chat.
  */
 
-import type { NativeEndpoint } from './dialects.ts'
+import type { PassthroughEndpoint } from './dialects.ts'
 import { type Decision, GatewayError } from './error.ts'
 import type { JsonObject } from './json.ts'
 import type { CanonicalRequest } from './request.ts'
@@ -71,8 +71,8 @@ export interface RawRequest {
 }
 
 /** A request that may go on as it came, to upstreams that speak its client's format. */
-export interface NativeRequest extends RawRequest {
-  endpoint: NativeEndpoint
+export interface PassthroughRequest extends RawRequest {
+  endpoint: PassthroughEndpoint
   /** The text, parsed. No object in it has a name twice. */
   json: JsonObject
 }
@@ -82,7 +82,7 @@ export interface ChatTask extends TaskFacts {
   /** The canonical request. */
   body: CanonicalRequest
   /** What may go on as it came; left out where nothing may, as of chats. */
-  native?: NativeRequest
+  passthrough?: PassthroughRequest
   /** Why it can go on as it came alone; left out where it can be written anew. */
   untranslatable?: GatewayError
   /**

@@ -5,15 +5,15 @@
 import { type Decision, GatewayError } from '../domain/error.ts'
 import { asObject, type JsonObject, toLine } from '../domain/json.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
-import type { ChatTask, NativeRequest, RawRequest } from '../domain/task.ts'
+import type { ChatTask, PassthroughRequest, RawRequest } from '../domain/task.ts'
 import { measurePrompt } from '../tokens/estimate.ts'
-import { toNative } from '../upstreams/dialects/passthrough.ts'
+import { toPassthroughRequest } from '../upstreams/dialects/passthrough.ts'
 import { openAiErrors } from './chat/chat.ts'
 import { checkModel, invalid, notAnObject } from './checked-body.ts'
 import { type Format, KEEP_ALIVE } from './format.ts'
-import { toNativeFormat, withNative } from './native.ts'
+import { toPassthroughWriters, withPassthrough } from './passthrough.ts'
 
-const native = toNativeFormat({
+const passthrough = toPassthroughWriters({
   prefix: 'cmpl-',
   keepAlive: KEEP_ALIVE,
   failure: (error) => `data: ${toLine(error.toBody())}\n\n`,
@@ -22,9 +22,9 @@ const native = toNativeFormat({
 export const completions: Format = {
   ...openAiErrors,
   toTask,
-  native,
-  whole: (_, identity, events) => native.whole(identity, events),
-  writer: (_, identity) => native.writer(identity),
+  passthrough,
+  whole: (_, identity, events) => passthrough.whole(identity, events),
+  writer: (_, identity) => passthrough.writer(identity),
 }
 
 /** As of chats. */
@@ -35,7 +35,7 @@ const MAX_USER_CHARS = 256
 function toTask(body: unknown, raw: RawRequest): Decision<ChatTask> {
   const json = asObject(body)
   if (json === null) return notAnObject('{"model": …, "prompt": …}')
-  const request = toNative('completions', json, raw)
+  const request = toPassthroughRequest('completions', json, raw)
   if (request === null)
     return new GatewayError(
       'invalid_request',
@@ -87,7 +87,7 @@ const noCompletions = (model: string) =>
     { code: 'unsupported_endpoint', param: 'model' },
   )
 
-function toCheckedTask(json: JsonObject, request: NativeRequest): ChatTask {
+function toCheckedTask(json: JsonObject, request: PassthroughRequest): ChatTask {
   const { model, prompt, suffix, max_tokens: cap, n, stream, stream_options: options, user } = json
   const prompts = toPrompts(prompt) ?? []
   const texts = typeof suffix === 'string' ? [...prompts, suffix] : prompts
@@ -110,5 +110,5 @@ function toCheckedTask(json: JsonObject, request: NativeRequest): ChatTask {
     untranslatable: noCompletions(body.model),
     affinity: () => (prompts[0] ?? '').slice(0, MAX_AFFINITY_CHARS),
   }
-  return withNative(task, request)
+  return withPassthrough(task, request)
 }

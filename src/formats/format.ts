@@ -22,7 +22,7 @@ export interface Format extends ErrorFormat {
   /** Returns what writes a streamed one. */
   writer(task: Task, identity: Identity): Writer
   /** How an answer is passed on that came in the upstream's own words; left out where none does. */
-  readonly native?: NativeFormat
+  readonly passthrough?: PassthroughWriters
 }
 
 /** What a client that only asks how many tokens a request has sends, and is told. */
@@ -31,7 +31,7 @@ export interface CountingFormat extends Pick<Format, 'toTask' | 'ids'> {
 }
 
 /** Passes on what an upstream has said in the format itself, under our names for the answer and the model. */
-export interface NativeFormat {
+export interface PassthroughWriters {
   whole(identity: Identity, events: readonly AnswerEvent[]): string
   writer(identity: Identity): PassingWriter
 }

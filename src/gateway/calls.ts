@@ -9,7 +9,7 @@ import { endOf, GatewayError, LOOP_STATUS, toRetryAfter, UpstreamError } from '.
 import { type Answer, type AnswerEvent, type AnswerStream, isContent } from '../domain/events.ts'
 import type { AnyRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
-import type { NativeRequest } from '../domain/task.ts'
+import type { PassthroughRequest } from '../domain/task.ts'
 import { EmbeddingsRequest } from '../domain/task.ts'
 import type { RequestHealth } from '../health/health.ts'
 import type { CallReason } from '../store/ledger-rows.ts'
@@ -77,7 +77,7 @@ export function call(deps: CallDeps, request: Recorded): Promise<Begun> {
   const { health, targets, body, passthrough, slot, signal } = request
   let dispatch = createDispatch(deps, request)
   for (const { isFor, wrap } of WRAPPERS) if (isFor(request)) dispatch = wrap(dispatch, request, deps)
-  return attempt(deps.retry, { health, dispatch, targets, body, native: passthrough.of, take: slot.take, signal })
+  return attempt(deps.retry, { health, dispatch, targets, body, passthrough: passthrough.of, take: slot.take, signal })
 }
 
 export interface AttemptOptions {
@@ -93,7 +93,7 @@ export interface Attempted {
   targets: readonly Target[]
   body: AnyRequest
   /** What a target is sent as it came; null where that is written anew. */
-  native(target: Target): NativeRequest | null
+  passthrough(target: Target): PassthroughRequest | null
   /** Takes memory for what is kept of an answer that has not begun. */
   take: TakeRoom
   signal: EndSignal
@@ -108,7 +108,7 @@ const MAX_PAUSE_MS = 10_000
  */
 export async function attempt(
   { retries, backoffMs }: AttemptOptions,
-  { health, dispatch, targets, body, native, take, signal }: Attempted,
+  { health, dispatch, targets, body, passthrough, take, signal }: Attempted,
 ): Promise<Begun> {
   const failures: UpstreamError[] = []
   let left = targets
@@ -127,7 +127,7 @@ export async function attempt(
       }
       const reason = toReason(failures.at(-1), round)
       try {
-        const answer = await dispatch({ target, body, native: native(target), reason, signal })
+        const answer = await dispatch({ target, body, passthrough: passthrough(target), reason, signal })
         const events =
           answer.rest && !answer.events.some(isContent)
             ? await readOn(answer, answer.rest, take, signal)

@@ -92,7 +92,7 @@ export function toHeaders(
   const all = Object.assign(format.ids(requestId), headers)
   if (begun === null) return all
   all['x-tollgate-upstream'] = begun.target.upstream.id
-  all['x-tollgate-passthrough'] = begun.answer.isNative ? 'true' : 'false'
+  all['x-tollgate-passthrough'] = begun.answer.isPassthrough ? 'true' : 'false'
   all['x-tollgate-attempts'] = String(settlement.attempts)
   if (settlement.outputCap !== null) all['x-tollgate-output-cap'] = String(settlement.outputCap)
   if (isUnmet(begun.events)) all['x-tollgate-schema'] = 'unmet'
@@ -115,8 +115,8 @@ export async function deliverWhole(delivery: Delivery, opening: Promise<Begun>):
     const { format, task, identity } = delivery
     const { answer, events } = begun
     const written =
-      answer.isNative && format.native
-        ? format.native.whole(identity, events)
+      answer.isPassthrough && format.passthrough
+        ? format.passthrough.whole(identity, events)
         : format.whole(task, identity, events, receipt)
     const json = typeof written === 'string' ? written : await joinInTurns(written)
     delivery.held.dispose()

@@ -49,7 +49,7 @@ async function makeCall(
 ): Promise<Answer> {
   const { pace } = deps
   const planned = toWithin(asked)
-  const { native, target, signal, used = null } = planned
+  const { passthrough, target, signal, used = null } = planned
   const { upstream } = target
   let permit: Permit | null = null
   let call: Call | null = null
@@ -81,7 +81,7 @@ async function makeCall(
     if (ending) hold?.begin(ending)
     const asking: BackendCall = {
       body,
-      native,
+      passthrough,
       target: used === null ? target : { ...target, upstream: used },
       signal: ending?.signal ?? signal,
       deadlines: upstream.deadlines,

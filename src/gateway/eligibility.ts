@@ -8,11 +8,11 @@ import type { RefusalReason } from '../domain/fields.ts'
 import { asList } from '../domain/json.ts'
 import type { AnyRequest, CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
-import { type EmbeddingInput, EmbeddingsRequest, type NativeRequest, type Task } from '../domain/task.ts'
+import { type EmbeddingInput, EmbeddingsRequest, type PassthroughRequest, type Task } from '../domain/task.ts'
 import type { Health } from '../health/health.ts'
 import {
   checkRestricted,
-  findNativeRestricted,
+  findPassthroughRestricted,
   findRestricted,
   mayBeSent,
   type RestrictedField,
@@ -250,7 +250,7 @@ const toParam = ({ inputs }: EmbeddingsRequest, at: number) => (inputs.length ==
 /** Which targets are sent one request as it came: those that speak its client's format, where nothing about it has to be seen to. */
 export interface Passthrough {
   /** What a target is sent as it came; null where that is translated. */
-  of(target: Target): NativeRequest | null
+  of(target: Target): PassthroughRequest | null
   /** The refusal of what a target may not be sent either way, though it would be as it came; null where there is none. */
   refusal(target: Target): GatewayError | null
 }
@@ -258,36 +258,36 @@ export interface Passthrough {
 const TRANSLATED: Passthrough = { of: () => null, refusal: () => null }
 
 export function toPassthrough(task: Task): Passthrough {
-  if (task.endpoint === 'embeddings' || !task.native) return TRANSLATED
-  const { native, untranslatable, body } = task
-  const found = findNativeRestricted(native)
+  if (task.endpoint === 'embeddings' || !task.passthrough) return TRANSLATED
+  const { passthrough, untranslatable, body } = task
+  const found = findPassthroughRestricted(passthrough)
   // What costs more than is known, what is not known, and tools of the provider may be left out where the request is written anew, if
   // anybody writes it.
   const never = found.filter(
     (each) => untranslatable !== undefined || (toolOf(each) === null && !MAY_BE_LEFT_OUT.has(each.reason)),
   )
   // A text for all targets that may not be sent the same: it is as long as the request.
-  const known = new Map<string, NativeRequest | null>()
+  const known = new Map<string, PassthroughRequest | null>()
   return {
     of(target) {
-      if (!speaks(native, body, target)) return null
+      if (!speaks(passthrough, body, target)) return null
       const restricted = found.filter((each) => !mayBeSent(each, target, 'native'))
-      if (restricted.length === 0) return native
+      if (restricted.length === 0) return passthrough
       return known.getOrInsertComputed(restricted.map(({ param }) => param).join(), () =>
-        withoutRestricted(native, restricted),
+        withoutRestricted(passthrough, restricted),
       )
     },
-    refusal: (target) => (speaks(native, body, target) ? checkRestricted(never, target, 'native') : null),
+    refusal: (target) => (speaks(passthrough, body, target) ? checkRestricted(never, target, 'native') : null),
   }
 }
 
 const MAY_BE_LEFT_OUT: ReadonlySet<RefusalReason> = new Set<RefusalReason>(['dear', 'fee', 'unknown'])
 
-function speaks({ endpoint }: NativeRequest, body: CanonicalRequest, target: Target): boolean {
+function speaks({ endpoint }: PassthroughRequest, body: CanonicalRequest, target: Target): boolean {
   const { passthrough } = target.upstream.options
-  const isNative =
-    passthrough !== false && passthrough.includes(endpoint) && dialectOf(target.upstream).native.includes(endpoint)
-  return isNative && !isSplit(body, target) && !isEnforced(body, target)
+  const isPassthrough =
+    passthrough !== false && passthrough.includes(endpoint) && dialectOf(target.upstream).passthrough.includes(endpoint)
+  return isPassthrough && !isSplit(body, target) && !isEnforced(body, target)
 }
 
 /** Which tool it is about; null where it is about the request. */
@@ -300,15 +300,18 @@ const toolOf = ({ param }: RestrictedField): number | null => {
  * Codex offers every model a search of the web, and some models know this format alone: tools that must not go on are left out,
  * where the request does not insist on them. Null where that leaves something in doubt.
  */
-function withoutRestricted(native: NativeRequest, restricted: readonly RestrictedField[]): NativeRequest | null {
-  if (native.endpoint !== 'responses') return null
+function withoutRestricted(
+  passthrough: PassthroughRequest,
+  restricted: readonly RestrictedField[],
+): PassthroughRequest | null {
+  if (passthrough.endpoint !== 'responses') return null
   const tools = new Set<number>()
   for (const each of restricted) {
     const tool = toolOf(each)
     if (tool === null) return null
     tools.add(tool)
   }
-  const { tool_choice: choice } = native.json
+  const { tool_choice: choice } = passthrough.json
   const mayChoose = choice == null || choice === 'auto' || choice === 'none'
-  return mayChoose && tools.size < asList(native.json.tools).length ? withoutTools(native, tools) : null
+  return mayChoose && tools.size < asList(passthrough.json.tools).length ? withoutTools(passthrough, tools) : null
 }

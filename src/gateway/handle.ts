@@ -143,7 +143,7 @@ function deliver(deps: HandleDeps, format: Format, recorded: Recorded): Promise<
     requestId: toRequestId(id),
     format,
     // The text that it came as is as long as all the rest, and nobody needs it any more.
-    task: withoutNative(task),
+    task: withoutPassthrough(task),
     identity: { id, created: Math.floor(createdMs / 1000), model: model.facts.id },
     settlement: new Settlement({ ledger, counter, calls, reservation, onFinished }),
     signal,
@@ -157,9 +157,9 @@ function deliver(deps: HandleDeps, format: Format, recorded: Recorded): Promise<
   return task.stream ? deliverStream(delivery, opening, deps) : deliverWhole(delivery, opening)
 }
 
-function withoutNative(task: Task): Task {
-  if (task.endpoint === 'embeddings' || !task.native) return task
-  const { native: _, ...rest } = task
+function withoutPassthrough(task: Task): Task {
+  if (task.endpoint === 'embeddings' || !task.passthrough) return task
+  const { passthrough: _, ...rest } = task
   return rest
 }
 

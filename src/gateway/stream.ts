@@ -117,8 +117,8 @@ class ResponseStream implements PassthroughSink {
 
   async #write({ answer, events }: Begun, sink: Sink): Promise<void> {
     const { settlement, format, identity } = this.delivery
-    if (answer.isNative && format.native) {
-      this.#passing = format.native.writer(identity)
+    if (answer.isPassthrough && format.passthrough) {
+      this.#passing = format.passthrough.writer(identity)
       this.#writer = this.#passing
       this.#sink = sink
     }

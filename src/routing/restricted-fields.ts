@@ -4,7 +4,7 @@
  * at anything, everything. Found once a request, then asked about each of its targets. Pure.
  */
 
-import type { NativeEndpoint } from '../domain/dialects.ts'
+import type { PassthroughEndpoint } from '../domain/dialects.ts'
 import { GatewayError } from '../domain/error.ts'
 import {
   isHeldBack,
@@ -18,7 +18,7 @@ import { asList, asObject, type JsonObject, valuesWithin } from '../domain/json.
 import type { AnyRequest, CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import { costsTimeAlone, hasMode } from '../domain/tariff.ts'
-import type { Lane, NativeRequest } from '../domain/task.ts'
+import type { Lane, PassthroughRequest } from '../domain/task.ts'
 import { EmbeddingsRequest } from '../domain/task.ts'
 import { toMode } from '../domain/usage.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
@@ -152,7 +152,7 @@ const WHY: Readonly<Record<RefusalReason, string>> = {
  * Lists what is in doubt: fields of the request and of its tools, tools that cost, what names stored objects at any depth, and what the
  * format's list of names lacks.
  */
-export function findNativeRestricted({ endpoint, json }: NativeRequest): readonly RestrictedField[] {
+export function findPassthroughRestricted({ endpoint, json }: PassthroughRequest): readonly RestrictedField[] {
   // What a completion is asked to go on with.
   const of = endpoint === 'completions' ? { ...json, prompt: null } : json
   const found = addRestricted(of, '', null) ?? []
@@ -298,7 +298,7 @@ interface PassedLists {
 }
 
 /** Legacy completions are for engines of one's own, whose extensions travel on. */
-export const PASSED_LISTS: Readonly<Record<Exclude<NativeEndpoint, 'completions'>, PassedLists>> = {
+export const PASSED_LISTS: Readonly<Record<Exclude<PassthroughEndpoint, 'completions'>, PassedLists>> = {
   messages: {
     fields:
       'cache_control context_management max_tokens messages metadata model output_config output_format stop_sequences stream system temperature thinking tool_choice tools top_k top_p',
@@ -330,7 +330,7 @@ interface PassedNames {
 const made = new Map<string, PassedNames>()
 
 /** Null of a format whose names are not held to a list. */
-function passedNamesOf(endpoint: NativeEndpoint): PassedNames | null {
+function passedNamesOf(endpoint: PassthroughEndpoint): PassedNames | null {
   if (endpoint === 'completions') return null
   return made.getOrInsertComputed(endpoint, () => {
     const { fields, within, tools, types } = PASSED_LISTS[endpoint]

@@ -8,7 +8,7 @@ import type { EndSignal } from '../domain/end-signal.ts'
 import type { Answer } from '../domain/events.ts'
 import type { AnyRequest } from '../domain/request.ts'
 import type { Target, Upstream } from '../domain/snapshot.ts'
-import type { NativeRequest } from '../domain/task.ts'
+import type { PassthroughRequest } from '../domain/task.ts'
 import type { WireRequest } from './dialects/dialect.ts'
 import type { TakeRoom } from './transport.ts'
 
@@ -16,7 +16,7 @@ export interface BackendCall {
   /** The canonical request. A backend reads it and never changes it. */
   body: AnyRequest
   /** What goes on as it came in place of that; null where the call is translated. */
-  native: NativeRequest | null
+  passthrough: PassthroughRequest | null
   target: Target
   /**
    * Aborts when the client has left or the server stops, which the backend may tell the observer, and then go on for as long as that

@@ -121,7 +121,7 @@ export class HttpCall {
         this.deadline.enter('first_token', this.#call.deadlines.firstToken)
         if (mediaTypeOf(response) === this.#streamType) return this.#toStream(response)
         this.#mustBeJson(response)
-        if (this.#call.native) throw new UpstreamError('broken', 'answered a stream with a whole answer')
+        if (this.#call.passthrough) throw new UpstreamError('broken', 'answered a stream with a whole answer')
       }
       text = await this.#readWhole(response)
     } catch (error) {
@@ -140,8 +140,8 @@ export class HttpCall {
 
   /** Whether its events may have the likeliest tokens of each place. */
   get wantsLogprobs(): boolean {
-    const { body, native } = this.#call
-    return body.logprobs === true || Boolean(native?.json.logprobs)
+    const { body, passthrough } = this.#call
+    return body.logprobs === true || Boolean(passthrough?.json.logprobs)
   }
 
   abort(error: UpstreamError): void {
@@ -263,7 +263,7 @@ export class HttpCall {
 
   #toAnswer(events: readonly AnswerEvent[], rest: AnswerStream | null, response: Incoming): Answer {
     const answer: Answer = { events, rest, upstreamRequestId: this.#requestIdOf(response) }
-    if (this.#call.native) answer.isNative = true
+    if (this.#call.passthrough) answer.isPassthrough = true
     return answer
   }
 
@@ -296,12 +296,12 @@ interface CallFormat {
   reader: Pick<WireFormat, 'whole' | 'decoder'>
 }
 
-function toCallFormat(dialect: WireFormat, { native, body, target }: BackendCall): CallFormat {
+function toCallFormat(dialect: WireFormat, { passthrough, body, target }: BackendCall): CallFormat {
   if (body instanceof EmbeddingsRequest) return toEmbeddingFormat(dialect, body, target)
-  if (native === null) return { wire: dialect.request(body, target), reader: dialect }
-  const passthrough = dialect.native[native.endpoint]
-  if (passthrough === undefined) throw new Error(`its dialect passes nothing of ${native.endpoint}`)
-  return { wire: passthrough.request(native, body, target), reader: passthrough }
+  if (passthrough === null) return { wire: dialect.request(body, target), reader: dialect }
+  const format = dialect.passthrough[passthrough.endpoint]
+  if (format === undefined) throw new Error(`no passthrough format for ${passthrough.endpoint}`)
+  return { wire: format.request(passthrough, body, target), reader: format }
 }
 
 function toEmbeddingFormat({ embeddings, decoder }: WireFormat, asked: EmbeddingsRequest, target: Target): CallFormat {

@@ -21,7 +21,7 @@ export const toCall = (
   more: { paceMs?: number; signal?: AbortSignal } = {},
 ): BackendCall & { body: CanonicalRequest } => ({
   body: { model: 'tollgate/demo', messages: [{ role: 'user', content: 'Say hello, please.' }], ...body },
-  native: null,
+  passthrough: null,
   target: {
     origin: 'builtin',
     model: 'tollgate/demo',

@@ -67,7 +67,7 @@ async function play(
   try {
     const { target, events } = await attempt(
       { retries, backoffMs },
-      { health, dispatch, targets, body, native: () => null, take, signal },
+      { health, dispatch, targets, body, passthrough: () => null, take, signal },
     )
     return { calls, reported, value: target.upstream.id, events, error: null }
   } catch (error) {

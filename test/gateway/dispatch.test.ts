@@ -62,7 +62,7 @@ test.each([
     },
   )
   const body = { model: 'm', messages: [{ role: 'user' as const, content: 'Hi' }] }
-  await expect(dispatch({ target, body, native: null, reason: 'first', signal })).rejects.toMatchObject({
+  await expect(dispatch({ target, body, passthrough: null, reason: 'first', signal })).rejects.toMatchObject({
     kind: 'aborted',
   })
   const [begun] = await calls.close()

@@ -63,7 +63,7 @@ async function run(calls: Scripted[], { format = toFormat(true), features = [], 
   const controller = new AbortController()
   const ask: ChatCall = {
     target: { ...toTarget(), features },
-    native: null,
+    passthrough: null,
     body: {
       model: 'acme/large',
       messages: [{ role: 'user', content: 'Who?' }],
@@ -287,7 +287,7 @@ describe('a hostile schema', () => {
       dispatch({
         target,
         body: { model: 'm', messages: [{ role: 'user', content: 'Who?' }], response_format: toFormat(strict, of) },
-        native: null,
+        passthrough: null,
         reason: 'first',
         signal: new AbortController().signal,
       })

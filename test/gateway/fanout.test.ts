@@ -304,7 +304,7 @@ describe('of the calls to a target that writes one choice', () => {
   const asking = (count: number, stream: boolean): PlannedCall => ({
     target: toTarget({ options: { ...DEFAULT_OPTIONS, n: false } }),
     body: { model: 'acme/single', messages: [{ role: 'user', content: 'Hi' }], n: count, stream },
-    native: null,
+    passthrough: null,
     reason: 'first',
     signal: new AbortController().signal,
   })

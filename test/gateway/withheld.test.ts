@@ -29,7 +29,7 @@ const DOORS: Record<string, { format: Format; asked: object; said: string; end: 
   },
 }
 
-async function deliver(door: string, isNative: boolean): Promise<string> {
+async function deliver(door: string, isPassthrough: boolean): Promise<string> {
   const { format, asked, said, end } = DOORS[door] ?? {}
   const body = { model: 'a/b', stream: true, ...asked }
   const task = format?.toTask(body, { text: JSON.stringify(body), headers: {} })
@@ -40,7 +40,7 @@ async function deliver(door: string, isNative: boolean): Promise<string> {
     settle: () => Promise.reject(full),
   }
   const raw = (data = '', isTail = false): AnswerEvent[] =>
-    isNative ? [{ kind: 'raw', name: null, data, origin: null, isContent: !isTail, isTail }] : []
+    isPassthrough ? [{ kind: 'raw', name: null, data, origin: null, isContent: !isTail, isTail }] : []
   const events: AnswerEvent[] = [
     ...raw(said),
     { kind: 'text', choice: 0, text: 'Hi' },
@@ -48,7 +48,7 @@ async function deliver(door: string, isNative: boolean): Promise<string> {
     { kind: 'finish', choice: 0, reason: 'stop' },
     { kind: 'done' },
   ]
-  const answer = { events, rest: null, upstreamRequestId: null, ...(isNative ? { isNative } : {}) }
+  const answer = { events, rest: null, upstreamRequestId: null, ...(isPassthrough ? { isPassthrough } : {}) }
   const { signal } = new AbortController()
   const response = await deliverStream(
     {
@@ -69,8 +69,8 @@ test.each([
   ['responses', false],
   ['responses', true],
   ['completions', true],
-])('%s, as it came: %p', async (door, isNative) => {
-  const text = await deliver(door, isNative)
+])('%s, as it came: %p', async (door, isPassthrough) => {
+  const text = await deliver(door, isPassthrough)
   const { end = '', failed = '' } = DOORS[door] ?? {}
   expect(text).not.toContain(end.replace(/[{}]/g, '') || 'no such door')
   expect(text.trim().split('\n\n').at(-1)).toContain(failed)

@@ -1,10 +1,10 @@
 /** What keeps a request from going on as it came: found in one look at each value, and told in few words. */
 import { expect, test } from 'bun:test'
-import { findNativeRestricted } from '../../src/routing/restricted-fields.ts'
+import { findPassthroughRestricted } from '../../src/routing/restricted-fields.ts'
 
 const doubtsOf = (message: object) => {
   const json = { model: 'm', max_tokens: 1, messages: [{ role: 'user', content: 'Hi', ...message }] }
-  return findNativeRestricted({ endpoint: 'messages', text: '', headers: {}, json })
+  return findPassthroughRestricted({ endpoint: 'messages', text: '', headers: {}, json })
 }
 
 test('a value below many unknown names is looked at a few times, not once for each name', () => {

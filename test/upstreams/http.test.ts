@@ -29,7 +29,7 @@ function ask(
   const { deadlines } = target.upstream
   return createHttpBackend(dialect, transport).call({
     body,
-    native: null,
+    passthrough: null,
     target,
     signal,
     observer: { sent() {}, left: () => 0 },
@@ -184,7 +184,7 @@ test('without files of our own left a call waits for one, and then says who lack
     const observer = { sent() {}, left: () => 0 }
     const call = ({ signal } = new AbortController()) =>
       createAllBackends()
-        .openai.call({ body, native: null, target, signal, observer, deadlines, callId: 'x-1', hops: 'a', take: () => null, inTurn: async (work) => work() })
+        .openai.call({ body, passthrough: null, target, signal, observer, deadlines, callId: 'x-1', hops: 'a', take: () => null, inTurn: async (work) => work() })
         .then(({ events }) => events[0].kind, ({ name, kind }) => name + ' ' + kind)
     await createAllBackends().openai.probe(target.upstream, new AbortController().signal)
     const files = []

@@ -33,7 +33,7 @@ async function open(pieces: readonly Uint8Array[]) {
   const { upstream: settings, ...target } = toTarget({ baseUrl: upstream.url, dialect: 'anthropic' })
   const { rest } = await createHttpBackend(anthropic, transport).call({
     body: { model: 'm', messages: [{ role: 'user', content: 'Hi' }], max_tokens: 100, stream: true },
-    native: { endpoint: 'messages', text: JSON.stringify(REQUEST), headers: {}, json: REQUEST },
+    passthrough: { endpoint: 'messages', text: JSON.stringify(REQUEST), headers: {}, json: REQUEST },
     target: { ...target, upstream: settings },
     signal: new AbortController().signal,
     observer: { sent() {}, left: () => 0 },

@@ -21,7 +21,7 @@ async function open(script: Script, deadlines = {}, options: HttpOptions = {}, f
   const target = toTarget({ baseUrl: upstream.url, deadlines: { ...DEFAULT_DEADLINES, ...deadlines } })
   const answer = await createHttpBackend(openai, transport, options).call({
     body: { model: 'm', messages: [{ role: 'user', content: 'Hi' }], stream: true, ...fields },
-    native: null,
+    passthrough: null,
     target,
     signal: client.signal,
     observer: { sent() {}, left: () => 0 },

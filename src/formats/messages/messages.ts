@@ -3,10 +3,10 @@ import { GatewayError } from '../../domain/error.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
 import type { ChatTask } from '../../domain/task.ts'
 import { measurePrompt } from '../../tokens/estimate.ts'
-import { toNative } from '../../upstreams/dialects/passthrough.ts'
+import { toPassthroughRequest } from '../../upstreams/dialects/passthrough.ts'
 import { toAffinity } from '../chat/chat.ts'
 import type { CountingFormat, Format } from '../format.ts'
-import { toNativeFormat, withNative } from '../native.ts'
+import { toPassthroughWriters, withPassthrough } from '../passthrough.ts'
 import { MessagesWriter, PING, toErrorFrame, toMessageJson } from './answer.ts'
 import { anthropicErrors } from './errors.ts'
 import { toCanonical, toPromptOnly, validateCount, validateMessages } from './request.ts'
@@ -18,9 +18,9 @@ export const messages = {
     if (request instanceof GatewayError) return request
     const canonical = toCanonical(request)
     if (canonical instanceof GatewayError) return canonical
-    return withNative(toTask(canonical), toNative('messages', body, raw))
+    return withPassthrough(toTask(canonical), toPassthroughRequest('messages', body, raw))
   },
-  native: toNativeFormat({ prefix: 'msg_', keepAlive: PING, failure: toErrorFrame }),
+  passthrough: toPassthroughWriters({ prefix: 'msg_', keepAlive: PING, failure: toErrorFrame }),
   whole: (task: ChatTask, identity, events, receipt) => toMessageJson(task, identity, events, receipt),
   writer: (task: ChatTask, identity) => new MessagesWriter(task, identity),
 } satisfies Format

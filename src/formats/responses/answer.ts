@@ -11,7 +11,7 @@ import { asObject, type JsonObject, toLine, tryJson } from '../../domain/json.ts
 import type { ChatTask } from '../../domain/task.ts'
 import type { Receipt } from '../../domain/usage.ts'
 import { type Identity, KEEP_ALIVE, type Writer, withCost } from '../format.ts'
-import type { Passed } from '../native.ts'
+import type { Passed } from '../passthrough.ts'
 import { toFailure } from './errors.ts'
 import {
   CallItem,
@@ -277,7 +277,7 @@ export class ResponsesWriter implements Writer {
 }
 
 /** The response as it was begun, failed, under the number after the last one. */
-export function toNativeFailure(error: GatewayError, { identity, opening, last }: Passed): string {
+export function toPassthroughFailure(error: GatewayError, { identity, opening, last }: Passed): string {
   const { id, created, model } = identity
   const begun = asObject(read(opening).response) ?? { id: `resp_${id}`, object: 'response', created_at: created, model }
   const number = read(last).sequence_number

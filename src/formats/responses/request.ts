@@ -3,12 +3,12 @@ import { type Decision, GatewayError } from '../../domain/error.ts'
 import { asList, asObject, type JsonObject, toLine } from '../../domain/json.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
 import type { ChatTask, RawRequest } from '../../domain/task.ts'
-import { toNative } from '../../upstreams/dialects/passthrough.ts'
+import { toPassthroughRequest } from '../../upstreams/dialects/passthrough.ts'
 import { toTask as toChatTask } from '../chat/chat.ts'
 import { checkSchemas } from '../chat/request.ts'
 import { checkModel, createBodyCheck, notAnObject, toSchemaRefusal, withoutNulls } from '../checked-body.ts'
 import { responsesChecker } from '../checker.macro.ts' with { type: 'macro' }
-import { withNative } from '../native.ts'
+import { withPassthrough } from '../passthrough.ts'
 import { toOwnParam, unsupported } from './errors.ts'
 import { toMessages } from './input.ts'
 import type { ResponsesRequest } from './schema.ts'
@@ -130,11 +130,11 @@ export function toTask(body: unknown, raw: RawRequest): Decision<ChatTask> {
   const request = validate(body)
   if (request instanceof GatewayError) return request
   const kept = checkKept(request) ?? checkCompaction(request)
-  const native = toNative('responses', body, raw)
+  const passthrough = toPassthroughRequest('responses', body, raw)
   const task = translate(request)
   // It may make no sense without what is kept.
-  if (task instanceof GatewayError || (kept && !native)) return kept ?? task
-  return withNative(kept ? { ...task, untranslatable: kept } : task, native)
+  if (task instanceof GatewayError || (kept && !passthrough)) return kept ?? task
+  return withPassthrough(kept ? { ...task, untranslatable: kept } : task, passthrough)
 }
 
 /** A request that only asks how many tokens it has: it may have instructions or tools alone. */

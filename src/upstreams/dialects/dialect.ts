@@ -3,12 +3,12 @@
  * format says of itself beside, `dialects.ts` has. Types only.
  */
 
-import type { NativeEndpoint } from '../../domain/dialects.ts'
+import type { PassthroughEndpoint } from '../../domain/dialects.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
 import type { ListedModel } from '../../domain/model-server.ts'
 import type { AnyRequest, CanonicalRequest } from '../../domain/request.ts'
 import type { Target, Upstream } from '../../domain/snapshot.ts'
-import type { EmbeddingsRequest, NativeRequest } from '../../domain/task.ts'
+import type { EmbeddingsRequest, PassthroughRequest } from '../../domain/task.ts'
 import type { Readiness } from '../backend.ts'
 import type { SseEvent } from '../framing.ts'
 import type { ErrorReader } from './errors.ts'
@@ -125,7 +125,7 @@ export interface WireFormat {
   whole(json: unknown, expected: Expected, text?: string): AnswerEvent[]
   decoder(expected: Expected): Decoder
   /** By the formats of clients whose requests go on as they came. */
-  readonly native: { readonly [Endpoint in NativeEndpoint]?: PassthroughFormat }
+  readonly passthrough: { readonly [Endpoint in PassthroughEndpoint]?: PassthroughFormat }
   /** How it is asked for embeddings; null where it has none. */
   readonly embeddings: EmbeddingFormat | null
   readonly errors: ErrorReader
@@ -137,5 +137,5 @@ export interface WireFormat {
  */
 export interface PassthroughFormat extends Pick<WireFormat, 'whole' | 'decoder'> {
   /** @param body the canonical form of the request, with the output cap that it may need. */
-  request(native: NativeRequest, body: CanonicalRequest, target: Target): WireRequest
+  request(passthrough: PassthroughRequest, body: CanonicalRequest, target: Target): WireRequest
 }

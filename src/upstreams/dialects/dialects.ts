@@ -5,7 +5,7 @@
 
 import {
   type DialectName,
-  type NativeEndpoint,
+  type PassthroughEndpoint,
   type UpstreamOptions,
   type UpstreamSettings,
   USUAL_DIALECT,
@@ -28,7 +28,7 @@ export interface Dialect {
   /** What holds for its upstreams where the catalog says nothing. */
   readonly defaults: Readonly<Record<'remote' | 'local', UpstreamOptions>>
   /** Formats of clients that its upstreams may speak themselves: such a request goes on as it came. */
-  readonly native: readonly NativeEndpoint[]
+  readonly passthrough: readonly PassthroughEndpoint[]
   /** Who gives leave for each request, where the headers that are always the same do not; null for nobody. */
   authority(upstream: Pick<Upstream, 'credential' | 'options'>): AuthorityName | null
   readonly output: StructuredOutput
@@ -122,7 +122,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     exampleUrl: 'https://api.openai.com/v1',
     localPath: '/v1',
     defaults: { remote: DEFAULT_OPTIONS, local: LOCAL_OPTIONS },
-    native: ['responses', 'completions'],
+    passthrough: ['responses', 'completions'],
     authority: byAccount,
     // llama-server, vLLM and LM Studio do.
     output: { ...ANY_OUTPUT, hasLocalGrammars: true },
@@ -137,7 +137,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     exampleUrl: 'https://api.anthropic.com',
     localPath: '',
     defaults: toBoth(MESSAGES_OPTIONS),
-    native: ['messages'],
+    passthrough: ['messages'],
     authority: byAccount,
     output: { ...ANY_OUTPUT, hasJsonMode: false, heldOf: toHeld },
     embeds: 'nothing',
@@ -151,7 +151,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     exampleUrl: 'https://generativelanguage.googleapis.com/v1beta',
     localPath: '/v1beta',
     defaults: toBoth(GEMINI_OPTIONS),
-    native: [],
+    passthrough: [],
     authority: byAccount,
     output: { ...ANY_OUTPUT, takesBesideTools: isSinceGemini3 },
     embeds: 'texts',
@@ -165,7 +165,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     exampleUrl: 'http://127.0.0.1:11434',
     localPath: '',
     defaults: toBoth(OWN_FORMAT_OPTIONS),
-    native: [],
+    passthrough: [],
     authority: byCredential,
     output: { ...ANY_OUTPUT, hasLocalGrammars: true },
     embeds: 'texts',
@@ -180,7 +180,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     exampleUrl: '',
     localPath: '',
     defaults: toBoth(DEFAULT_OPTIONS),
-    native: [],
+    passthrough: [],
     authority: byCredential,
     output: ANY_OUTPUT,
     embeds: 'texts and tokens',

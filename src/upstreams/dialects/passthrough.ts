@@ -3,14 +3,14 @@
  * its client's to choose, and an upstream's own words before the events that are read of them. Pure.
  */
 
-import type { NativeEndpoint } from '../../domain/dialects.ts'
+import type { PassthroughEndpoint } from '../../domain/dialects.ts'
 import type { AnswerEvent, RawEvent } from '../../domain/events.ts'
 import { isPassed, isRouting, toPlainName } from '../../domain/fields.ts'
 import { asList, asObject } from '../../domain/json.ts'
 import { type Edits, findMembers, JsonScan, splice, spliceItems, survey } from '../../domain/json-text.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
 import type { Target } from '../../domain/snapshot.ts'
-import type { NativeRequest, RawRequest } from '../../domain/task.ts'
+import type { PassthroughRequest, RawRequest } from '../../domain/task.ts'
 import type { SseEvent } from '../framing.ts'
 import type { Decoder, Expected, PassthroughFormat, PlainReader } from './dialect.ts'
 import type { JsonDecoder } from './json-decoder.ts'
@@ -19,7 +19,11 @@ import type { JsonDecoder } from './json-decoder.ts'
  * Makes it of a body that was read; null for one that has to be written anew: an object that has a name twice may be read
  * otherwise where it goes than it was here.
  */
-export function toNative(endpoint: NativeEndpoint, body: unknown, { text, headers }: RawRequest): NativeRequest | null {
+export function toPassthroughRequest(
+  endpoint: PassthroughEndpoint,
+  body: unknown,
+  { text, headers }: RawRequest,
+): PassthroughRequest | null {
   const json = asObject(body)
   return json === null || saysTwice(text, json) ? null : { endpoint, text, headers, json }
 }
@@ -49,8 +53,8 @@ const OF_CHATS: ReadonlySet<string> = new Set(['n', 'max_tokens', 'max_completio
  * The text of a request for a target. Left out are fields by which its upstream would choose another model, price, address or cap, and
  * those that it might take for one of the format's own, unless its `pass` names them.
  */
-export function toNativeText(
-  { text, json }: NativeRequest,
+export function toPassthroughText(
+  { text, json }: PassthroughRequest,
   { upstream, upstreamModel }: Target,
   own: OwnFields,
   edits: Edits,
@@ -69,7 +73,7 @@ export function toNativeText(
  * writes.
  * @param body the canonical form, which has it.
  */
-export function toCapEdit({ json }: NativeRequest, body: CanonicalRequest, name: string): Record<string, string> {
+export function toCapEdit({ json }: PassthroughRequest, body: CanonicalRequest, name: string): Record<string, string> {
   const cap = body.max_completion_tokens ?? body.max_tokens
   const given = json[name]
   if (cap == null || (typeof given === 'number' && given <= cap)) return {}
@@ -77,12 +81,12 @@ export function toCapEdit({ json }: NativeRequest, body: CanonicalRequest, name:
 }
 
 /** The request without some of its tools. */
-export function withoutTools(native: NativeRequest, indexes: ReadonlySet<number>): NativeRequest {
-  const { text, json } = native
+export function withoutTools(passthrough: PassthroughRequest, indexes: ReadonlySet<number>): PassthroughRequest {
+  const { text, json } = passthrough
   const held = findMembers(text)?.find(({ name }) => name === 'tools')
   const kept = held && spliceItems(text, held.from, (_, at) => (indexes.has(at) ? [] : null))
   return {
-    ...native,
+    ...passthrough,
     text: kept ? splice(text, { tools: kept }) : text,
     json: { ...json, tools: asList(json.tools).filter((_, at) => !indexes.has(at)) },
   }
@@ -92,7 +96,7 @@ export function withoutTools(native: NativeRequest, indexes: ReadonlySet<number>
 const HEADER = /^[\w.,:=+ -]{1,1000}$/
 
 /** A header of the client's that goes on; null where it has none, or no such one. */
-export function toNativeHeader({ headers }: Pick<NativeRequest, 'headers'>, name: string): string | null {
+export function toPassthroughHeader({ headers }: Pick<PassthroughRequest, 'headers'>, name: string): string | null {
   const value = headers[name]
   return value !== undefined && HEADER.test(value) ? value : null
 }

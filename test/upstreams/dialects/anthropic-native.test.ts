@@ -13,7 +13,7 @@ const expected = {
 }
 
 function lane(): PassthroughFormat {
-  const found = anthropic.native?.messages
+  const found = anthropic.passthrough?.messages
   if (!found) throw new Error('it has no lane')
   return found
 }

@@ -6,7 +6,7 @@ import { createPicker } from '../../support/random.ts'
 import { toTarget } from '../../support/snapshot.ts'
 
 const expected = { target: toTarget(), ...{ choices: 1, logprobs: false, callId: 'x-1', body: {} } }
-const lane = openai.native?.responses
+const lane = openai.passthrough?.responses
 
 const toFrame = (event: { type: string }) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
 const TYPE = 'response.output_text.delta'

@@ -34,7 +34,7 @@ export const anthropic: WireFormat = {
 
   framing: 'events',
 
-  native: { messages },
+  passthrough: { messages },
 
   embeddings: null,
 

@@ -171,14 +171,14 @@ function toBlock(part: JsonObject, at: string): SaidBlock | null {
     case 'image':
     case 'document':
     case 'search_result':
-      return toNative(part, at)
+      return toPassthroughRequest(part, at)
     default:
       throw unsupportedValue(at, `it takes no part of the type '${asText(part.type)}'.`)
   }
 }
 
 /** A block as this format itself writes it: what the API has to say about the rest of it, it says best. */
-function toNative({ cache_control: _, ...part }: JsonObject, at: string): SaidBlock {
+function toPassthroughRequest({ cache_control: _, ...part }: JsonObject, at: string): SaidBlock {
   if (part.type === 'search_result') {
     const content = asList(part.content).flatMap((each) => toTexts(asText(asObject(each)?.text)))
     if (content.length === 0) throw unsupportedValue(`${at}.content`, 'a search result needs texts.')

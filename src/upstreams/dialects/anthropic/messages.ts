@@ -4,17 +4,17 @@ import { asList, asObject, asText } from '../../../domain/json.ts'
 import { type Edits, findMembers, spliceItems } from '../../../domain/json-text.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Target } from '../../../domain/snapshot.ts'
-import type { NativeRequest } from '../../../domain/task.ts'
+import type { PassthroughRequest } from '../../../domain/task.ts'
 import type { SseEvent } from '../../framing.ts'
 import type { PassthroughFormat, WireRequest } from '../dialect.ts'
 import {
   PlainDeltas,
   type Told,
   toCapEdit,
-  toNativeHeader,
-  toNativeText,
   toOwnFields,
   toPassing,
+  toPassthroughHeader,
+  toPassthroughText,
   typeOf,
 } from '../passthrough.ts'
 import { decodeState, isEncodedState, toThoughtIssuer } from '../thought-state.ts'
@@ -53,25 +53,25 @@ export const messages: PassthroughFormat = {
   ),
 }
 
-function toRequest(native: NativeRequest, body: CanonicalRequest, target: Target): WireRequest {
+function toRequest(passthrough: PassthroughRequest, body: CanonicalRequest, target: Target): WireRequest {
   const { upstream } = target
-  const edits: Record<string, string | null> = toCapEdit(native, body, 'max_tokens')
-  const decoded = decodeMessages(native, toThoughtIssuer(target))
+  const edits: Record<string, string | null> = toCapEdit(passthrough, body, 'max_tokens')
+  const decoded = decodeMessages(passthrough, toThoughtIssuer(target))
   if (decoded !== null) edits.messages = decoded
   const ofHost: Edits = isVertex(upstream) ? { model: null, anthropic_version: JSON.stringify(VERTEX_VERSION) } : {}
   return {
     path: toMessagesPath(target, body.stream === true),
-    body: toNativeText(native, target, OWN, { ...edits, ...ofHost }),
-    headers: toHeaders(native, target),
+    body: toPassthroughText(passthrough, target, OWN, { ...edits, ...ofHost }),
+    headers: toHeaders(passthrough, target),
   }
 }
 
 /** The client's own version and betas, and those that the upstream is always asked for. */
-function toHeaders(native: NativeRequest, { upstream }: Target): Record<string, string> {
+function toHeaders(passthrough: PassthroughRequest, { upstream }: Target): Record<string, string> {
   const headers: Record<string, string> = {}
-  const version = toNativeHeader(native, 'anthropic-version')
+  const version = toPassthroughHeader(passthrough, 'anthropic-version')
   if (version !== null && !isVertex(upstream)) headers['anthropic-version'] = version
-  const betas = toNativeHeader(native, 'anthropic-beta')
+  const betas = toPassthroughHeader(passthrough, 'anthropic-beta')
   if (betas !== null)
     headers['anthropic-beta'] = [...new Set([...betas.split(/[, ]+/), ...(upstream.options.betas ?? [])])]
       .filter((beta) => beta !== '')
@@ -94,7 +94,7 @@ function tell(type: string, { data }: SseEvent, read: readonly AnswerEvent[]): T
  * and left out anywhere else, for nobody else knows the signature. Pure.
  */
 /** The text of the request's messages, where any of them has such a thought; else null. */
-function decodeMessages({ text, json }: NativeRequest, signer: string): string | null {
+function decodeMessages({ text, json }: PassthroughRequest, signer: string): string | null {
   const messages = asList(json.messages)
   const held = messages.some(hasState) && findMembers(text)?.findLast(({ name }) => name === 'messages')
   if (!held) return null

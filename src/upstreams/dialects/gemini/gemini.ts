@@ -39,7 +39,7 @@ export const gemini: WireFormat = {
 
   framing: 'events',
 
-  native: {},
+  passthrough: {},
 
   embeddings: { request: toEmbeddingRequest, whole: readEmbeddings },
 

@@ -30,7 +30,7 @@ export const ollama: WireFormat = {
 
   decoder: (expected) => new AnswerDecoder(expected),
 
-  native: {},
+  passthrough: {},
 
   embeddings: { request: toEmbeddingRequest, whole: readEmbeddings },
 

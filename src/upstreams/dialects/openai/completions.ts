@@ -5,13 +5,13 @@
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
-import type { NativeRequest } from '../../../domain/task.ts'
+import type { PassthroughRequest } from '../../../domain/task.ts'
 import { toMode } from '../../../domain/usage.ts'
 import { toQuery } from '../../auth.ts'
 import type { SseEvent } from '../../framing.ts'
 import type { PassthroughFormat } from '../dialect.ts'
 import { JsonDecoder } from '../json-decoder.ts'
-import { toCapEdit, toNativeText, toOwnFields, toPassing } from '../passthrough.ts'
+import { toCapEdit, toOwnFields, toPassing, toPassthroughText } from '../passthrough.ts'
 import { openAiErrors } from './errors.ts'
 import { toBetaHeaders } from './responses.ts'
 import { findCharge, toUsageEvent } from './usage.ts'
@@ -21,18 +21,18 @@ const OF_COMPLETIONS = toOwnFields(
 )
 
 export const completions: PassthroughFormat = {
-  request(native, body, target) {
+  request(passthrough, body, target) {
     const { options } = target.upstream
     // Usage is always asked for: a stream without it could only be billed by an estimate.
-    const asked = JSON.stringify({ ...asObject(native.json.stream_options), include_usage: true })
+    const asked = JSON.stringify({ ...asObject(passthrough.json.stream_options), include_usage: true })
     const isAsked = body.stream && options.stream_options !== false
     return {
       path: `/completions${toQuery(options)}`,
-      body: toNativeText(native, target, OF_COMPLETIONS, {
-        ...(isAsked && !wantsUsage(native) ? { stream_options: asked } : {}),
-        ...toCapEdit(native, body, 'max_tokens'),
+      body: toPassthroughText(passthrough, target, OF_COMPLETIONS, {
+        ...(isAsked && !wantsUsage(passthrough) ? { stream_options: asked } : {}),
+        ...toCapEdit(passthrough, body, 'max_tokens'),
       }),
-      headers: toBetaHeaders(native),
+      headers: toBetaHeaders(passthrough),
     }
   },
 
@@ -49,7 +49,7 @@ export const completions: PassthroughFormat = {
   ),
 }
 
-const wantsUsage = ({ json }: NativeRequest) => asObject(json.stream_options)?.include_usage === true
+const wantsUsage = ({ json }: PassthroughRequest) => asObject(json.stream_options)?.include_usage === true
 
 class CompletionDecoder extends JsonDecoder {
   protected readonly errors = openAiErrors

@@ -31,7 +31,7 @@ export const openai: WireFormat = {
 
   framing: 'events',
 
-  native: { responses, completions },
+  passthrough: { responses, completions },
 
   embeddings: {
     request: (asked, target) => ({

@@ -6,14 +6,22 @@ import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, FinishReason } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import { findMembers, spliceItems } from '../../../domain/json-text.ts'
-import type { NativeRequest } from '../../../domain/task.ts'
+import type { PassthroughRequest } from '../../../domain/task.ts'
 import { MAX_SEARCHES, toMode } from '../../../domain/usage.ts'
 import { toQuery } from '../../auth.ts'
 import type { SseEvent } from '../../framing.ts'
 import type { PassthroughFormat } from '../dialect.ts'
 import { type ErrorReader, toBareError } from '../errors.ts'
 import { JsonDecoder } from '../json-decoder.ts'
-import { PlainDeltas, toCapEdit, toNativeHeader, toNativeText, toOwnFields, toPassing, typeOf } from '../passthrough.ts'
+import {
+  PlainDeltas,
+  toCapEdit,
+  toOwnFields,
+  toPassing,
+  toPassthroughHeader,
+  toPassthroughText,
+  typeOf,
+} from '../passthrough.ts'
 import { isEncodedState } from '../thought-state.ts'
 import { openAiErrors } from './errors.ts'
 import { findCharge, findUsage } from './usage.ts'
@@ -36,15 +44,15 @@ const TEXT = new PlainDeltas({
 })
 
 export const responses: PassthroughFormat = {
-  request: (native, body, target) => ({
+  request: (passthrough, body, target) => ({
     path: `/responses${toQuery(target.upstream.options)}`,
     // Nothing is kept: by what is, one key would find what another has said.
-    body: toNativeText(native, target, OF_RESPONSES, {
+    body: toPassthroughText(passthrough, target, OF_RESPONSES, {
       store: 'false',
-      ...toInputEdit(native),
-      ...toCapEdit(native, body, 'max_output_tokens'),
+      ...toInputEdit(passthrough),
+      ...toCapEdit(passthrough, body, 'max_output_tokens'),
     }),
-    headers: toBetaHeaders(native),
+    headers: toBetaHeaders(passthrough),
   }),
 
   ...toPassing(
@@ -64,7 +72,7 @@ const OF_THE_WHOLE: ReadonlySet<string> = new Set(
 )
 
 /** Thoughts that nobody there could read are left out. */
-function toInputEdit({ text, json }: NativeRequest): Record<string, string> {
+function toInputEdit({ text, json }: PassthroughRequest): Record<string, string> {
   const isLost = asList(json.input).map((item) => isOfOthers(item) || isKept(item))
   const held = isLost.includes(true) && findMembers(text)?.find(({ name }) => name === 'input')
   const kept = held && spliceItems(text, held.from, (_, at) => (isLost[at] ? [] : null))
@@ -88,8 +96,8 @@ function isKept(item: unknown): boolean {
   return typeof id === 'string' && !encoded && asList(content).length === 0
 }
 
-export function toBetaHeaders(native: NativeRequest): Record<string, string> {
-  const betas = toNativeHeader(native, 'openai-beta')
+export function toBetaHeaders(passthrough: PassthroughRequest): Record<string, string> {
+  const betas = toPassthroughHeader(passthrough, 'openai-beta')
   return betas === null ? {} : { 'openai-beta': betas }
 }
 

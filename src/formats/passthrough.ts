@@ -9,7 +9,7 @@ import { type Edits, splice, spliceWithin } from '../domain/json-text.ts'
 import type { ChatTask } from '../domain/task.ts'
 import { tokensOfBytes } from '../tokens/estimate.ts'
 import { noteUnread } from '../tokens/prompt.ts'
-import { type Identity, KEEP_ALIVE, type NativeFormat, type PassingWriter } from './format.ts'
+import { type Identity, KEEP_ALIVE, type PassingWriter, type PassthroughWriters } from './format.ts'
 
 /** What of a stream has left, for whoever has to end it. */
 export interface Passed {
@@ -20,7 +20,7 @@ export interface Passed {
   last: string | null
 }
 
-interface NativeWords {
+interface PassthroughTexts {
   /** What stands before the request's id in the answer's. */
   prefix: string
   /** What says that a stream lives once it has begun. */
@@ -28,15 +28,15 @@ interface NativeWords {
   failure(error: GatewayError, passed: Passed): string
 }
 
-export const toNativeFormat = (words: NativeWords): NativeFormat => ({
+export const toPassthroughWriters = (words: PassthroughTexts): PassthroughWriters => ({
   whole(identity, events) {
     const said = events.find((event) => event.kind === 'raw')
     return said ? renamed(said, toNames(words, identity)) : ''
   },
-  writer: (identity) => new NativeWriter(words, identity),
+  writer: (identity) => new PassthroughWriter(words, identity),
 })
 
-const toNames = ({ prefix }: NativeWords, { id, model }: Identity): Edits => ({
+const toNames = ({ prefix }: PassthroughTexts, { id, model }: Identity): Edits => ({
   id: JSON.stringify(`${prefix}${id}`),
   model: JSON.stringify(model),
 })
@@ -46,7 +46,7 @@ function renamed({ data, origin }: RawEvent, names: Edits): string {
   return origin === '' ? splice(data, names) : spliceWithin(data, origin, names)
 }
 
-class NativeWriter implements PassingWriter {
+class PassthroughWriter implements PassingWriter {
   readonly #names: Edits
   /** The end, as far as it came. */
   #tail = ''
@@ -55,7 +55,7 @@ class NativeWriter implements PassingWriter {
   #last: RawEvent | string | null = null
 
   constructor(
-    private readonly words: NativeWords,
+    private readonly words: PassthroughTexts,
     private readonly identity: Identity,
   ) {
     this.#names = toNames(words, identity)
@@ -118,8 +118,8 @@ function toFrame(name: string | null, data: string): string {
 }
 
 /** The task with the request as it came, if that may go on so, and with what of it nobody has read counted by its bytes. */
-export function withNative(task: ChatTask, native: ChatTask['native'] | null): ChatTask {
-  if (!native) return task
-  const bytes = noteUnread(task.body, native.text)
-  return { ...task, native, promptTokens: task.promptTokens + tokensOfBytes(bytes) }
+export function withPassthrough(task: ChatTask, passthrough: ChatTask['passthrough'] | null): ChatTask {
+  if (!passthrough) return task
+  const bytes = noteUnread(task.body, passthrough.text)
+  return { ...task, passthrough, promptTokens: task.promptTokens + tokensOfBytes(bytes) }
 }
