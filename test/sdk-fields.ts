@@ -1,7 +1,6 @@
 /**
- * Writes the tables of the reference that say what of Messages and Responses goes on as it came: for every field and tool that the
- * official client libraries' types have, what the code does with it. `bun test/sdk-fields.ts` writes them into the reference and names
- * what has changed; a test compares them.
+ * Writes the lists of docs/reference/passthrough.md: what happens to every field and tool of Messages and Responses that the official
+ * client libraries' types have. `bun test/sdk-fields.ts` writes them and names what is new; a test compares them.
  */
 import { join } from 'node:path'
 import { GatewayError } from '../src/domain/error.ts'
@@ -11,26 +10,26 @@ import { responses } from '../src/formats/responses/responses.ts'
 import { findPassthroughRestricted, findRestricted, PASSED_LISTS } from '../src/routing/restricted-fields.ts'
 import { openSdkTypes, type SdkTypes } from './support/sdk-types.ts'
 
-const REFERENCE = join(import.meta.dir, '../src/REFERENCE.md')
+const PAGE = join(import.meta.dir, '../docs/reference/passthrough.md')
 
 type Format = keyof typeof PASSED_LISTS
 type Way = 'passes' | 'kept' | 'searches' | 'tool' | 'left out' | 'never' | 'header' | RefusalReason
 
-/** What each way is called, in the order of the tables. */
+/** What each way is called, in the order of the lists. */
 const WAYS: Readonly<Record<Way, string>> = {
-  passes: 'goes on',
-  dear: 'goes on where its price is known, else the request is written anew without it',
-  kept: 'goes on where its price is known, else refused (400)',
-  searches: 'goes on where the model searches and its price is known, else left out',
-  unknown: 'the request is written anew without it',
-  fee: 'the request is written anew without it',
-  tool: 'left out',
-  'left out': 'left out',
-  header: 'headers: of them only `betas` go on',
-  stored: 'refused (400): it names what is stored with the provider',
-  later: 'refused (400): its answer would have to be kept',
-  account: "refused (400): it chooses an account of the provider's, or what that may do",
-  never: 'refused (400), whatever the upstream and `pass`',
+  passes: 'Passed through',
+  dear: 'Passed through if the price is known; otherwise the request is translated without it',
+  kept: 'Passed through if the price is known; otherwise refused (400)',
+  searches: 'Passed through if the model can search and the price is known; otherwise dropped',
+  unknown: 'The request is translated without it',
+  fee: 'The request is translated without it',
+  tool: 'Dropped',
+  'left out': 'Dropped',
+  header: 'Headers, of which only `betas` is passed through',
+  stored: 'Refused (400), because it refers to data stored at the provider',
+  later: 'Refused (400), because the response would have to be stored',
+  account: 'Refused (400), because it selects an account at the provider or its permissions',
+  never: 'Refused (400) for every upstream, even with `pass`',
 }
 
 /** Parameters that the client libraries send as headers. */
@@ -69,9 +68,9 @@ function wayOfTool(format: Format, type: string): Way {
   return doubt.price ? 'searches' : 'tool'
 }
 
-/** The tables, by what the types have and by what the code does with it. */
-export async function toTables(types: SdkTypes): Promise<string> {
-  const tables: string[] = []
+/** The lists, by what the types have and by what the code does with it. */
+export async function toAllLists(types: SdkTypes): Promise<string> {
+  const all: string[] = []
   for (const [format, title] of [
     ['messages', 'Messages'],
     ['responses', 'Responses'],
@@ -83,53 +82,60 @@ export async function toTables(types: SdkTypes): Promise<string> {
     const lists = PASSED_LISTS[format]
     const held = (name: string) => wayWithin(format, { [name]: VALUE })
     const heldType = (type: string) => wayWithin(format, { type })
-    tables.push(
-      toTable(`field of ${title}`, [...fields, ...lists.fields.split(' ')], (name) => wayOfField(format, name)),
-      toTable(`tool of ${title}`, [...tools, ...lists.tools.split(' ')], (type) => wayOfTool(format, type)),
-      toTable(
-        `field within, of ${title}`,
+    all.push(
+      toLists(`Fields of ${title}`, [...fields, ...lists.fields.split(' ')], (name) => wayOfField(format, name)),
+      toLists(`Tools of ${title}`, [...tools, ...lists.tools.split(' ')], (type) => wayOfTool(format, type)),
+      toLists(
+        `Nested fields of ${title}`,
         [...within.keys()].filter((name) => name !== 'type' && held(name) !== 'passes'),
         held,
       ),
-      toTable(
-        `other \`type\` of ${title}`,
+      toLists(
+        `Other values of \`type\` in ${title}`,
         [...words.keys()].filter((type) => !tools.includes(type) && heldType(type) !== 'passes'),
         heldType,
       ),
     )
   }
-  return tables.join('\n\n')
+  return all.join('\n\n')
 }
 
-function toTable(title: string, names: string[], wayOf: (name: string) => Way): string {
+function toLists(title: string, names: string[], wayOf: (name: string) => Way): string {
   const byText = new Map<string, string[]>(Object.values(WAYS).map((text) => [text, []]))
-  for (const name of [...new Set(names)].sort()) byText.get(WAYS[wayOf(name)])?.push(`\`${name}\``)
-  const rows = [...byText].flatMap(([text, all]) => (all.length > 0 ? [[all.join(', '), text]] : []))
-  const widths = [0, 1].map((at) => Math.max(...[[title, ''], ...rows].map((row) => row[at]?.length ?? 0), 3))
-  const line = (cells: string[]) => `| ${cells.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join(' | ')} |`
-  return [line([title, '']), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n')
+  for (const name of [...new Set(names)].sort()) byText.get(WAYS[wayOf(name)])?.push(name)
+  const lists = [...byText].filter(([, some]) => some.length > 0)
+  return [`### ${title}`, ...lists.map(([text, some]) => `${text}:\n\n\`\`\`text\n${toLines(some)}\n\`\`\``)].join(
+    '\n\n',
+  )
 }
 
-const BEGIN = '<!-- What goes on as it came: written by test/sdk-fields.ts -->\n\n'
-const END = '\n\n<!-- until here -->'
+/** Between commas, in lines of at most 100 characters. */
+const toLines = (names: string[]): string =>
+  names
+    .join(', ')
+    .replace(/(.{1,99}(?:,|$)) ?/g, '$1\n')
+    .trimEnd()
 
-/** The tables as they stand in the reference. */
-export async function readTables(): Promise<string> {
-  const text = await Bun.file(REFERENCE).text()
+const BEGIN = '<!-- Written by `bun test/sdk-fields.ts` from here. -->\n\n'
+const END = '\n\n<!-- To here. -->'
+
+/** The lists as they are in the docs. */
+export async function readWritten(): Promise<string> {
+  const text = await Bun.file(PAGE).text()
   return text.slice(text.indexOf(BEGIN) + BEGIN.length, text.indexOf(END))
 }
 
 if (import.meta.main) {
   const types = await openSdkTypes()
-  const tables = await toTables(types)
+  const lists = await toAllLists(types)
   await types.close()
-  const before = await readTables()
-  const text = await Bun.file(REFERENCE).text()
+  const before = await readWritten()
+  const text = await Bun.file(PAGE).text()
   await Bun.write(
-    REFERENCE,
-    text.replace(before, () => tables),
+    PAGE,
+    text.replace(`${BEGIN}${before}`, () => `${BEGIN}${lists}`),
   )
-  const names = (of: string) => new Set(of.match(/`\w+`/g))
-  const added = names(tables).difference(names(before))
-  console.log(added.size === 0 ? 'The tables have no new name.' : `New: ${[...added].join(', ')}`)
+  const names = (of: string) => new Set(of.match(/\w+/g))
+  const added = names(lists).difference(names(before))
+  console.log(added.size === 0 ? 'The lists have no new name.' : `New: ${[...added].join(', ')}`)
 }
