@@ -1,32 +1,31 @@
-/** What is counted of a call, and by what else it is charged; of a request, what its calls come to. Pure. */
+/** Counts that a call is charged by, and their totals per request. */
 
 import { keysOf } from './json.ts'
 import type { Usage } from './usage.ts'
 
-/** What a report counts of a call beside its cost. */
 export interface TokenCounts {
   promptTokens: number
   cachedTokens: number
   cacheWriteTokens: number
-  /** Those of them that were to be kept for an hour. */
+  /** Part of `cacheWriteTokens` with a lifetime of one hour. */
   cacheWrite1hTokens: number
   completionTokens: number
   reasoningTokens: number
   audioPromptTokens: number
   audioCompletionTokens: number
-  /** Of images, in the prompt and in the answer. */
+  /** Images in prompt and response. */
   imageTokens: number
-  /** Those of them that are in the answer. */
+  /** Part of `imageTokens` in the response. */
   imageCompletionTokens: number
-  /** Of the prompt, what tools of the provider read into it. */
+  /** Part of the prompt that provider tools added. */
   toolPromptTokens: number
-  /** Of the web, by the provider: a fee each. */
+  /** Web searches by the provider, charged per search. */
   webSearches: number
 }
 
-/** What of a request is the sum over its calls. */
+/** Sums over the calls of a request. */
 export interface Counts extends TokenCounts {
-  /** How long a server was at work on it, where that has a price. */
+  /** Server time, for models with a price per second. */
   computeMs: number
   costNanoUsd: number
 }
@@ -53,8 +52,8 @@ export const COUNTS = keysOf(NO_COUNTS)
 type UsageCounts = Omit<Counts, 'costNanoUsd'>
 
 /**
- * The columns of what was used. Field by field: every request that ends goes through it, and a loop over a table takes ten times as long.
- * A further kind of usage does not compile in `toUsage` before it has a column, which does not compile here.
+ * Written field by field because a loop over a table takes ten times as long, and this runs for every request.
+ * A new kind of usage does not compile in `toUsage` until it has a column here.
  */
 export const toCounts = (usage: Usage): UsageCounts => ({
   promptTokens: usage.prompt,
@@ -72,7 +71,6 @@ export const toCounts = (usage: Usage): UsageCounts => ({
   computeMs: usage.computeMs,
 })
 
-/** The usage that columns hold. */
 export const toUsage = (counts: Readonly<UsageCounts>): Usage => ({
   prompt: counts.promptTokens,
   cacheRead: counts.cachedTokens,
@@ -89,26 +87,25 @@ export const toUsage = (counts: Readonly<UsageCounts>): Usage => ({
   computeMs: counts.computeMs,
 })
 
-/** What all of these come to. */
 export function sumOfCounts(all: readonly Counts[]): Counts {
   const sum: Counts = { ...NO_COUNTS }
   for (const counts of all) for (const field of COUNTS) sum[field] += counts[field]
   return sum
 }
 
-/** By what else than its counts a call is charged: columns of its row. */
+/** Columns of a call that, besides the counts, decide its charge. */
 export interface Terms {
-  /** How its upstream said that it served it, such as `flex`; null for as most are. */
+  /** Service mode reported by the upstream, such as `flex`; null for the usual one. */
   mode: string | null
-  /** What its upstream charged by its own word, where that counts: then it is the cost. */
+  /** Cost reported by the upstream; it is the charge if the upstream is set to charge so. */
   reportedNanoUsd: number | null
-  /** 1 where something of it has no price, or the mode has none: the cost may not be what it was. */
+  /** 1 if part of the usage, or the mode, has no price: the actual cost may differ. */
   unpriced: number
 }
 
 export const USUAL_TERMS: Terms = { mode: null, reportedNanoUsd: null, unpriced: 0 }
 
-/** The terms of several calls as the row of their request says them: the mode of the last, and what all of those charged that said so. */
+/** The terms of a request: the last call's mode, and the sum of the reported costs. */
 export function joinTerms(all: readonly Terms[]): Terms {
   const reported = all.flatMap(({ reportedNanoUsd }) => reportedNanoUsd ?? [])
   return {

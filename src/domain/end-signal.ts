@@ -1,17 +1,14 @@
-/** Why work on a request ends before it is done, and what says so. */
+/** Why work on a request ends early, and the signal that says so. */
 
 /**
- * - `disconnected`: the client has left
- * - `stopped`: the server stops
- * - `superseded`: nobody wants the answer of a call any more: another call of its request has failed, or a budget has no room for the rest
- * - `deadline`: a deadline of ours has passed
+ * - `disconnected`: the client disconnected
+ * - `stopped`: the server is shutting down
+ * - `superseded`: another call of the request failed, or the budget has no room for the rest
+ * - `deadline`: a timeout of ours passed
  */
 export type EndReason = 'disconnected' | 'stopped' | 'superseded' | 'deadline'
 
-/**
- * What is read of an `AbortSignal`, which is one: whoever has the work ended decides when, whoever does it listens. Its reason is an
- * EndReason, but for the signal of a client's connection (`endReasonOf`).
- */
+/** The part of `AbortSignal` that workers need. The reason is an EndReason, except on the signal of a client's connection (`endReasonOf`). */
 export interface EndSignal {
   readonly aborted: boolean
   readonly reason: unknown
@@ -19,7 +16,7 @@ export interface EndSignal {
   removeEventListener(type: 'abort', listener: () => void): void
 }
 
-/** Whether a call that ends so is read on for its usage, for as long as its disconnect grace says. */
+/** Whether usage is still read after such an end, for up to the disconnect grace. */
 const READS_ON: Readonly<Record<EndReason, boolean>> = {
   disconnected: true,
   stopped: true,
@@ -27,7 +24,7 @@ const READS_ON: Readonly<Record<EndReason, boolean>> = {
   deadline: false,
 }
 
-/** Why a signal has aborted; null where it has not. A connection that has ended says nothing but that its client has left. */
+/** Why a signal has aborted; null if it has not. An aborted connection without a reason means that the client disconnected. */
 export function endReasonOf({ aborted, reason }: EndSignal): EndReason | null {
   if (!aborted) return null
   return isEndReason(reason) ? reason : 'disconnected'
@@ -35,13 +32,13 @@ export function endReasonOf({ aborted, reason }: EndSignal): EndReason | null {
 
 const isEndReason = (reason: unknown): reason is EndReason => typeof reason === 'string' && reason in READS_ON
 
-/** Whether a call whose signal has aborted may be read on for its usage. */
+/** Whether usage of an aborted call may still be read. */
 export function mayReadOn(signal: EndSignal): boolean {
   const reason = endReasonOf(signal)
   return reason !== null && READS_ON[reason]
 }
 
-/** A part of the work, which ends with all of it or before. */
+/** Part of the work; ends with the whole or earlier. */
 export interface Part {
   readonly signal: AbortSignal
   end(reason: EndReason): void

@@ -1,6 +1,5 @@
 /**
- * Every failure that Tollgate names, and the one table that turns its kind into status, type and code, in the words of
- * OpenAI's error guide where it has some. Whoever throws knows the kind and the sentence; only `http/app.ts` turns an
+ * Every API error, and the table from its kind to status, type, and code, in the words of OpenAI's error guide where it has some. Only `http/app.ts` turns an
  * error into bytes.
  */
 import { type EndReason, type EndSignal, endReasonOf, mayReadOn } from './end-signal.ts'
@@ -28,7 +27,7 @@ const failed = (status: number, code: string | null): Row => ({ status, type: 's
 
 /** OpenAI's and Anthropic's client libraries obey it. */
 const NO_RETRY = { 'x-should-retry': 'false' }
-/** Claude Code sends a wrong key again for minutes, without a word, unless it is told that this is no use. */
+/** Claude Code silently retries a wrong key for minutes without this. */
 const CHALLENGE = { 'www-authenticate': 'Bearer', ...NO_RETRY }
 
 /** Loop Detected (RFC 5842, section 7.2). */
@@ -37,62 +36,62 @@ export const LOOP_STATUS = 508
 const TABLE = {
   no_key: { ...invalid(401, null), headers: CHALLENGE },
   invalid_key: { ...invalid(401, 'invalid_api_key'), headers: CHALLENGE },
-  /** The key may not be used from where the client is. */
+  /** The key may not be used from the client's address. */
   ip_not_allowed: { ...invalid(403, 'ip_not_allowed'), headers: NO_RETRY },
   model_not_found: invalid(404, 'model_not_found'),
   unknown_url: invalid(404, null),
   method_not_supported: invalid(405, 'method_not_supported'),
-  /** Which protocol there is instead stands in a header, as RFC 9110, section 15.5.22, has it. */
+  /** The header names the supported protocol (RFC 9110, section 15.5.22). */
   websocket_not_supported: { ...invalid(426, 'websocket_not_supported'), headers: { upgrade: 'HTTP/1.1' } },
   request_too_large: invalid(413, 'request_too_large'),
   unsupported_content_type: invalid(400, 'unsupported_content_type'),
   invalid_request: invalid(400, null),
   upstream_rejected: invalid(400, null),
-  /** A key's own limits: of requests (or how many at a time), and of tokens. */
+  /** A key's own limits: requests (rate or concurrency), and tokens. */
   request_limit: rateLimit('requests', 'rate_limit_exceeded'),
   token_limit: rateLimit('tokens', 'rate_limit_exceeded'),
   insufficient_quota: { ...rateLimit('insufficient_quota', 'insufficient_quota'), headers: NO_RETRY },
   upstream_rate_limited: rateLimit('requests', 'upstream_rate_limited'),
   model_not_ready: unavailable('model_not_ready', 5),
-  /** A key holds as much of the server as it may while others are there. */
+  /** The key has reached its fair-share limit. */
   over_share: { ...rateLimit('requests', 'rate_limit_exceeded'), headers: { 'retry-after': '1' } },
   overloaded: unavailable('server_is_overloaded', 1),
   ledger_unavailable: unavailable('ledger_unavailable', 5),
-  /** The server stopped before the answer was complete. Codex gives up at `server_is_overloaded` and tries again at any other. */
+  /** The server stopped before the response was complete. Codex gives up at `server_is_overloaded` but retries other codes. */
   stopped: unavailable('server_stopping', 1),
   upstream_failed: failed(502, 'upstream_failed'),
   upstream_timeout: failed(504, 'upstream_timeout'),
-  /** An upstream leads back to a server that the request has passed: whoever set it up has to correct its address. */
+  /** An upstream leads back to a server that the request has passed: its URL must be corrected. */
   loop_detected: { ...failed(LOOP_STATUS, 'loop_detected'), headers: NO_RETRY },
-  /** A model did not write what `response_format` asks for, and was told so twice. */
+  /** The model did not return what `response_format` asks for, even after two corrections. */
   schema_not_met: { ...failed(502, 'schema_not_met'), headers: NO_RETRY },
   internal: failed(500, null),
-  /** The body was too long on its way. */
+  /** The request body took too long. */
   slow_upload: invalid(408, 'slow_upload'),
-  /** The client left its answer unread for too long: a stream that says so instead of ending as if it were whole. */
+  /** The client left its response unread too long; the stream ends with this error so that it does not look complete. */
   slow_reader: invalid(408, 'slow_reader'),
-  /** The client left before its answer: nobody reads this status, the log line and the ledger do. */
+  /** The client disconnected: only the log and the ledger see this status. */
   client_closed: invalid(499, 'client_closed_request'),
 } satisfies Record<string, Row>
 
 export type ErrorKind = keyof typeof TABLE
 
 export interface ErrorDetail {
-  /** Dotted path of the field at fault, such as `messages[2].content`. */
+  /** Dotted path of the invalid field, such as `messages[2].content`. */
   param?: string | null
-  /** Replaces the table's code, for the kinds that stand for many codes (`invalid_request`, `upstream_rejected`). */
+  /** Replaces the table's code, for kinds with many codes (`invalid_request`, `upstream_rejected`). */
   code?: string | null
   /** Replaces the table's status, for `upstream_rejected`. */
   status?: number
   headers?: Record<string, string>
-  /** What clients of Anthropic's API read in `error.details`: an `error_code` and what belongs to it. */
+  /** `error.details` in Anthropic's format: an `error_code` and its data. */
   details?: Readonly<Record<string, unknown>>
-  /** What its log line says beside, and its answer does not. */
+  /** Extra fields of the log line only. */
   logged?: Readonly<Record<string, string>>
   cause?: unknown
 }
 
-/** The contract's error object, as it stands in a body and in a stream's error frame. */
+/** OpenAI's error object, in a body or a stream's error frame. */
 export interface ErrorBody {
   error: {
     message: string
@@ -102,7 +101,7 @@ export interface ErrorBody {
   }
 }
 
-/** A failure that the client is told about. `message` is public: it must never hold a secret or a stack. */
+/** An error that the client sees. `message` is public: never a secret or a stack. */
 export class GatewayError extends Error {
   readonly kind: ErrorKind
   readonly status: number
@@ -112,7 +111,7 @@ export class GatewayError extends Error {
   readonly headers: Record<string, string>
   readonly details: ErrorDetail['details']
   readonly logged: ErrorDetail['logged']
-  /** `req_…` of the request that it ended, once that is known. */
+  /** `req_…` of the failed request, once known. */
   requestId: string | null = null
 
   constructor(kind: ErrorKind, message: string, detail: ErrorDetail = {}) {
@@ -135,16 +134,16 @@ export class GatewayError extends Error {
   }
 }
 
-/** What a pure deciding step returns: the value, or the refusal that ends the request. */
+/** Result of a step: the value, or the error that ends the request. */
 export type Decision<T> = T | GatewayError
 
 /**
  * How a call to an upstream failed.
- * - `connection`: no answer, or the connection broke
- * - `deadline`: ours passed; `deadline` names it
- * - `status`: the upstream answered with an error status, or an error inside a stream
- * - `broken`: it answered something that is not a completion, or a stream ended in the middle
- * - `aborted`: for a reason that is nobody's fault upstream; `end` names it
+ * - `connection`: no response, or the connection broke
+ * - `deadline`: a timeout of ours; `deadline` names it
+ * - `status`: an error status, or an error inside a stream
+ * - `broken`: an invalid response, or an interrupted stream
+ * - `aborted`: ended by us; `end` says why
  */
 export type UpstreamErrorKind = 'connection' | 'deadline' | 'status' | 'broken' | 'aborted'
 
@@ -163,26 +162,26 @@ export interface UpstreamErrorDetail {
   cause?: unknown
 }
 
-/** A failed call. `message` is the upstream's or ours, with the upstream's credential already taken out. */
+/** A failed call. `message` is the upstream's or ours, with the credential removed. */
 export class UpstreamError extends Error {
   readonly kind: UpstreamErrorKind
   readonly status: number | null
   readonly code: string | null
   readonly param: string | null
   readonly deadline: string | null
-  /** Why we have ended it; null where we have not. */
+  /** Why we ended it; null if we did not. */
   readonly end: EndReason | null
   readonly retryable: boolean
   readonly retryAfterMs: number | null
-  /** Whether a limit of our own left no place, or the client left while the call waited: it was not sent. */
+  /** Not sent: our own limit was reached, or the client disconnected while the call was queued. */
   readonly isOwnLimit: boolean
-  /** Whether it wrote more than is read: it has worked, and charges for it, and others would write as much. */
+  /** The response exceeded our size limit: it is charged, and other upstreams would return as much. */
   readonly isTooLong: boolean
-  /** Whether it is well and has no room for one more just now. */
+  /** Healthy, but at capacity. */
   readonly isBusy: boolean
-  /** Whether it has worked, and what its model wrote could not be read: it is well, and once more it may do. */
+  /** The upstream worked, but its model's output could not be parsed: a retry may help. */
   readonly isSpoiled: boolean
-  /** Id of the upstream that failed, once somebody who knows it has said so. */
+  /** ID of the failed upstream, once known. */
   upstream: string | null = null
 
   constructor(kind: UpstreamErrorKind, message: string, detail: UpstreamErrorDetail = {}) {
@@ -203,52 +202,49 @@ export class UpstreamError extends Error {
   }
 }
 
-/** What a client is told where `cause` is a fault of ours: the log has it under the request's id, the answer never. */
+/** For bugs of ours: only the log has `cause`, under the request ID. */
 export const internalError = (cause: unknown) =>
-  new GatewayError('internal', "Internal error: the server's log has the cause under this request id.", { cause })
+  new GatewayError('internal', 'Internal error. See the server log for this request ID.', { cause })
 
-/** What ends a call by us, in words. */
 const ENDED: Readonly<Record<EndReason, string>> = {
-  disconnected: 'the client left',
-  stopped: 'the server stops',
-  superseded: 'the answer is no longer wanted',
-  deadline: 'it took too long',
+  disconnected: 'the client disconnected',
+  stopped: 'the server is shutting down',
+  superseded: 'the response is no longer needed',
+  deadline: 'it timed out',
 }
 
-/** What ends a call before its answer. @param message where more is known. */
+/** Ends a call before its response. @param message replaces the default. */
 export const endedBy = (end: EndReason, message = ENDED[end]) =>
   new UpstreamError('aborted', message, { retryable: false, end })
 
-/** What ends a call whose signal has aborted. */
+/** The error of a call whose signal has aborted. */
 export const endOf = (signal: EndSignal) => endedBy(endReasonOf(signal) ?? 'disconnected')
 
-/** The same before it was sent: nothing is paid for it, unless another call of the request is the reason. */
+/** The same before it was sent: it is free, unless another call of the request is the reason. */
 export function endOfUnsent(signal: EndSignal): UpstreamError {
   const end = endReasonOf(signal) ?? 'disconnected'
   return new UpstreamError('aborted', ENDED[end], { retryable: false, isOwnLimit: mayReadOn(signal), end })
 }
 
-/** What ends a call whose answer is longer than what is read. */
 export const tooLong = (message: string) => new UpstreamError('broken', message, { retryable: false, isTooLong: true })
 
 /**
- * What a call is told that waited in a queue of ours for so long: it was not sent.
- * @param retryAfterMs how long the queue is expected to take now.
+ * A queue timeout: the call was not sent.
+ * @param retryAfterMs expected duration of the queue.
  */
 export const queuedTooLong = (waitedMs: number, retryAfterMs: number) =>
   new UpstreamError('deadline', `no slot became free within ${waitedMs / 1_000} s`, {
     ...{ deadline: 'queue', isOwnLimit: true, retryable: false, retryAfterMs },
   })
 
-/** What an error says, whatever was thrown. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** The code that the system or a library has given an error, such as `ENOENT` or `SQLITE_BUSY`; '' where it has none. */
+/** The system's or library's error code, such as `ENOENT` or `SQLITE_BUSY`; '' if none. */
 export const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 
-/** Its code, or else what it calls itself. */
+/** The code, or else the error's name. */
 export const nameOf = (error: unknown): string => codeOf(error) || (error instanceof Error ? error.name : 'unknown')
 
-/** The header `retry-after` for a wait: whole seconds, from 1 to the 60 that client libraries obey. */
+/** Value of `retry-after`: whole seconds, from 1 to the 60 that client libraries obey. */
 export const toRetryAfter = (ms: number): string => String(Math.min(60, Math.max(1, Math.ceil(ms / 1_000))))

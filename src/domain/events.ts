@@ -1,12 +1,10 @@
 /**
- * An answer as everything behind a dialect sees it: typed events that can be trusted. A dialect (or the demo) makes them,
- * reading what an upstream sent once; the meter, fan-out, enforcement and the writers of formats take them as they are and
- * never look at JSON. Types only.
+ * A response as typed, validated events. A dialect (or the demo) creates them from what an upstream sent; metering, fan-out, enforcement, and format writers
+ * trust them and never parse JSON.
  *
- * What holds of every answer: choices are numbered from 0, none is beyond what the call asked for; text never ends inside
- * of a character, and what is no character is U+FFFD; the tools of a choice are numbered from 0 without gaps, each begun
- * once, with an id and a name, before its arguments; each choice has one `finish`, after all it says; `usage` may come more than
- * once, the last one counts, and it is what the upstream knew of what came before it; `done` or `failure` comes last, once.
+ * Guarantees: choices are numbered from 0 and never exceed what was requested; text never ends within a character, and invalid bytes are U+FFFD; the tools of a
+ * choice are numbered from 0 without gaps, each begun once, with ID and name, before its arguments; each choice has one `finish`, after its content; `usage`
+ * may repeat: the last one counts, and covers all that precedes it; `done` or `failure` comes last, once.
  */
 
 import type { UpstreamError } from './error.ts'
@@ -15,130 +13,124 @@ import type { ModelUsage, Usage } from './usage.ts'
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'function_call'
 
-/** A token with its log probability; -9999 where it has none. */
+/** A token with its log probability; -9999 if there is none. */
 export interface Logprob {
   token: string
   logprob: number
-  /** Its UTF-8 bytes; null where they are not known. */
+  /** UTF-8 bytes; null if unknown. */
   bytes: number[] | null
 }
 
-/** A token of an answer, with the likeliest ones at its place. */
 export interface TokenLogprob extends Logprob {
   top_logprobs: Logprob[]
 }
 
-/** Of the text and of the refusal that the event with them says; at least one of them is not null. */
+/** For the text or refusal of the same event; at least one is not null. */
 export interface Logprobs {
   content: TokenLogprob[] | null
   refusal: TokenLogprob[] | null
 }
 
-/** What an upstream says about itself that clients may read. */
+/** What clients may see about the upstream. */
 export interface AnswerOrigin {
   service_tier?: 'auto' | 'default' | 'flex' | 'scale' | 'priority' | 'fast'
   system_fingerprint?: string
-  /** What the client's `moderation` has found. */
+  /** Result of the client's `moderation`. */
   moderation?: object
 }
 
-/** `function_call` is the call of the legacy `functions`, one a choice; all others are tool calls. */
+/** `function_call` is a call of the legacy `functions`, one per choice; all others are tool calls. */
 export type ToolKind = 'function' | 'custom' | 'function_call'
 
-/** One event of a stream, or a whole answer. */
+/** One event of a stream, or a whole response. */
 export interface RawEvent {
   kind: 'raw'
-  /** Of the event; null where it has none. */
+  /** Event name; null if it has none. */
   name: string | null
-  /** JSON, or what else it holds. */
+  /** JSON or other text. */
   data: string
-  /** Where in it the answer's `id` and `model` stand: in a field of this name, or in the outermost object (''); null: nowhere. */
+  /** The field that holds the response's `id` and `model`; '': the outermost object; null: none. */
   origin: string | null
-  /** Whether it has what clients read though nothing else was read of it. */
+  /** True if it has client content although nothing else was parsed. */
   isContent: boolean
-  /** Whether it belongs to the end that waits for the ledger. */
+  /** True if it belongs to the end, which waits for the ledger. */
   isTail: boolean
 }
 
 export type AnswerEvent =
-  /** A piece of content. `json`, where it is there, is `text` as a JSON string that is one line to everyone. */
+  /** Content. `json`, if present, is `text` as a JSON string without any line breaks. */
   | { kind: 'text'; choice: number; text: string; json?: string; logprobs?: Logprobs }
-  /** A piece of reasoning. `details` are items of `reasoning_details`, each with an integer `index`; `text` may be empty then. */
+  /** Reasoning. `details` are items of `reasoning_details`, each with an integer `index`; `text` may then be empty. */
   | { kind: 'reasoning'; choice: number; text: string; details?: readonly object[]; logprobs?: Logprobs }
   | { kind: 'refusal'; choice: number; text: string; logprobs?: Logprobs }
   /** A tool call begins. */
   | { kind: 'tool'; choice: number; index: number; id: string; name: string; type: ToolKind }
-  /** A piece of its arguments, or of a custom tool's input. */
+  /** Arguments, or a custom tool's input. */
   | { kind: 'arguments'; choice: number; index: number; text: string }
   /** Items of `annotations`, each with an integer `index`. */
   | { kind: 'annotations'; choice: number; items: readonly object[] }
   | { kind: 'audio'; choice: number; audio: object }
-  /** Pictures: items of `images`, each with an integer `index` and its bytes in a `data:` URL. */
+  /** Items of `images`, each with an integer `index` and its bytes in a `data:` URL. */
   | { kind: 'images'; choice: number; items: readonly object[] }
   | { kind: 'finish'; choice: number; reason: FinishReason }
-  /** All vectors of an answer, in the order of the inputs, each as long as the others. */
+  /** All vectors in the order of the inputs, all of the same length. */
   | { kind: 'embeddings'; vectors: readonly Vector[] }
   | { kind: 'origin'; origin: AnswerOrigin }
-  /** The model has begun to think, or a tool of the provider to work, and there is nothing to read yet. */
+  /** The model began to reason, or a provider tool to work; nothing to read yet. */
   | { kind: 'working' }
-  /**
-   * `others`, where other models worked within the call: what they used is not among `usage`. `tokensPerSecond`: how fast the answer
-   * was written, where the upstream has measured that.
-   */
+  /** `others`: usage of other models within the call, not included in `usage`. `tokensPerSecond`: output rate, if the upstream measures it. */
   | { kind: 'usage'; usage: Usage; others?: readonly ModelUsage[]; tokensPerSecond?: number }
-  /** How the upstream serves the call, where that may have a price of its own: see `toMode`. The last one counts. */
+  /** Service mode of the call, which may have its own price: see `toMode`. The last one counts. */
   | { kind: 'mode'; mode: string | null }
-  /** What the upstream charges for the call by its own word, in integer nano-dollars. The last one counts, if nothing is said after it. */
+  /** Cost reported by the upstream, in integer nano-dollars. The last one counts, unless more content follows. */
   | { kind: 'charged'; nanoUsd: number }
-  /** The upstream's own words, as they came, where they are passed on: before the events that were read of them. */
+  /** The upstream's original data, for passthrough; precedes the events parsed from it. */
   | RawEvent
-  /** From the gateway: the choice does not meet the schema that the client asked for. */
+  /** From the gateway: the choice does not match the client's schema. */
   | { kind: 'unmet'; choice: number }
-  /** The upstream's own word that the answer is complete. */
+  /** The upstream says that the response is complete. */
   | { kind: 'done' }
-  /** It is not, and nothing more comes. */
+  /** The response is incomplete; nothing follows. */
   | { kind: 'failure'; error: UpstreamError }
 
-/** Whether clients read it: an answer has begun with the first of these events. */
+/** True for client content: the first such event begins a response. */
 export const isContent = (event: AnswerEvent) => (event.kind === 'raw' ? event.isContent : !NO_CONTENT.has(event.kind))
 const NO_CONTENT: ReadonlySet<AnswerEvent['kind']> = new Set([
   ...(['origin', 'working', 'usage', 'mode', 'charged', 'finish', 'unmet', 'done', 'failure'] as const),
 ])
 
-/** Takes a batch of events. False: no more for now. A promise: no more until it resolves, and then by what it resolves to. */
+/** Takes a batch of events. False: stop for now. A promise: wait, then as it resolves. */
 export type Take = (events: readonly AnswerEvent[]) => boolean | Promise<boolean>
 
 /**
- * Takes what passes as it came: whole events of a stream, in the framing of server-sent events, that are pieces of text of the first
- * choice and nothing else, and that text. An object, and no function: what each of many streams keeps in a place of its own has gone
- * from the caches when its next chunk comes. Answers as `Take` does.
+ * Takes whole SSE events that are only text of the first choice, for passthrough. An object rather than a function: per-stream closures would be evicted from
+ * the CPU caches between chunks. Returns as `Take` does.
  */
 export interface PassthroughSink {
   pass(frames: string, text: string): boolean | Promise<boolean>
 }
 
-/** The events of an answer that are still to come. */
+/** The events still to come. */
 export interface AnswerStream {
   /**
-   * Reads on and hands over each batch as it comes, one at a time. Resolves once its taker wants no more, or after the batch that
-   * ends in `done` or `failure`; called again after that, it goes on where it was. Throws what its taker throws, and what is no
-   * failure of an upstream, such as a refusal of ours.
+   * Delivers batches one at a time. Resolves once the taker stops, or after `done` or `failure`; can be called again to continue. Throws what the taker throws,
+   * and errors that are not the upstream's, such as our own rejections.
    *
-   * @param sink takes what passes as it came, where that is asked for and all there is; else `take` has it as events.
+   * @param sink takes passthrough text if possible; otherwise `take` gets events.
    */
   pump(take: Take, sink?: PassthroughSink): Promise<void>
-  /** Gives up the call if it is not over. Idempotent. */
+  /** Cancels the call if it is still running. Idempotent. */
   close(): void
 }
 
-/** What a backend gives back once it knows that there is an answer. */
+/** What a backend returns once a response has begun. */
 export interface Answer {
-  /** What has come already: of a whole answer all of it, up to `done`. */
+  /** The events so far; of a complete response all of them, including `done`. */
   events: readonly AnswerEvent[]
-  /** Null where all of it has come. */
+  /** Null if the response is complete. */
   rest: AnswerStream | null
-  /** How the upstream calls the request; null where it does not say. */
+  /** The upstream's request ID; null if it gives none. */
   upstreamRequestId: string | null
-  /** Whether its events have the upstream's own words beside them, to be passed on in place of ours. */
+  /** True if its events carry the upstream's original data to pass on. */
   isPassthrough?: true
 }

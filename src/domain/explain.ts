@@ -1,7 +1,6 @@
 /**
- * Says what is wrong with a value that a TypeBox schema refuses, in the sentences and codes that OpenAI's API has for it. The errors are
- * TypeBox's own, so that a value has a problem here exactly when `Value.Check` refuses it; of a union that refuses a value, the branch
- * that was meant is looked for. What it quotes comes from clients, so everything quoted is shortened. Pure.
+ * Explains why a TypeBox schema rejects a value, in the sentences and codes of OpenAI's API. Errors are TypeBox's own; for a union, the branch that was
+ * probably meant is explained. Quoted client text is shortened.
  */
 import { Kind, type TSchema } from '@sinclair/typebox'
 import { Errors, ValueErrorType } from '@sinclair/typebox/errors'
@@ -11,9 +10,9 @@ export interface Problem {
   /** `messages[0].content[1].text`; empty for the value itself. */
   path: string
   segments: (string | number)[]
-  /** As OpenAI's API has it, such as `invalid_type`. */
+  /** As in OpenAI's API, such as `invalid_type`. */
   code: string
-  /** One sentence. It may quote the value, shortened. */
+  /** One sentence; may quote the value, shortened. */
   message: string
 }
 
@@ -23,7 +22,7 @@ const LONGEST_QUOTE = 100
 const isNull = (schema: TSchema) => schema[Kind] === 'Null'
 const isLiteral = (schema: TSchema | undefined) => schema?.[Kind] === 'Literal'
 
-/** Flattens a union of unions into its alternatives; any other schema is its own only one. */
+/** Flattens nested unions; any other schema is its own only alternative. */
 export function toAlternatives(schema: TSchema): TSchema[] {
   return schema[Kind] === 'Union' ? schema.anyOf.flatMap(toAlternatives) : [schema]
 }
@@ -33,30 +32,29 @@ export function toPath(segments: readonly (string | number)[]): string {
   let path = ''
   for (const segment of segments) {
     if (typeof segment === 'number') path += `[${segment}]`
-    // A client may have made the name of a field as long as it likes.
+    // Field names from clients may be of any length.
     else path += path === '' ? shorten(segment) : `.${shorten(segment)}`
   }
   return path
 }
 
-/** Cuts a text to what fits in a sentence, never in the middle of a surrogate pair. */
+/** Shortens a text, never within a surrogate pair. */
 export function shorten(text: string): string {
   return text.length <= LONGEST_QUOTE ? text : `${text.slice(0, LONGEST_QUOTE).toWellFormed()}…`
 }
 
-/** Quotes a user's value. */
 export function quote(value: unknown): string {
   return typeof value === 'string' ? `'${shorten(value)}'` : shorten(String(value))
 }
 
-/** Joins words as English does: `a`, `a or b`, `a, b, or c`. */
+/** Joins words as in English: `a`, `a or b`, `a, b, or c`. */
 export function toList(words: string[], conjunction: 'and' | 'or'): string {
   const last = words.at(-1) ?? ''
   if (words.length < 3) return words.join(` ${conjunction} `)
   return `${words.slice(0, -1).join(', ')}, ${conjunction} ${last}`
 }
 
-/** Puts the article before a noun; a quoted value, a number or `null` takes none. */
+/** Adds the article to a noun; quoted values, numbers, and `null` take none. */
 export function toArticle(noun: string): string {
   if (noun === 'null' || noun === 'undefined' || !/^[a-z]/.test(noun)) return noun
   return `${/^[aeiou]/.test(noun) ? 'an' : 'a'} ${noun}`
@@ -81,7 +79,7 @@ const NOUNS: Record<string, string> = {
   Record: 'object',
 }
 
-/** Names what a schema wants, without an article: `string`, `array of objects`, `'auto'`. */
+/** Names the expected type without an article: `string`, `array of objects`, `'auto'`. */
 function expectationOf(schema: TSchema): string {
   if (isLiteral(schema)) return quote(schema.const)
   if (schema[Kind] !== 'Array') return NOUNS[schema[Kind]] ?? 'value'
@@ -117,7 +115,7 @@ function invalidType(branches: TSchema[], value: unknown, at: Segments): Problem
   return problem(at, 'invalid_type', `Invalid type${forPath(at)}: expected ${expected}, but got ${got} instead.`)
 }
 
-/** Says what bound of its schema a value is beyond; null for an error that has no sentence. */
+/** Explains which bound the value violates; null for errors without a sentence. */
 function brokenBound({ type, schema, value }: Refusal, quotes: boolean, at: Segments): Problem | null {
   const where = at.length === 0 ? '' : ` '${shorten(toPath(at))}'`
   const say = (code: string, what: string, expected: string, got: string) =>
@@ -165,7 +163,7 @@ function brokenBound({ type, schema, value }: Refusal, quotes: boolean, at: Segm
   }
 }
 
-/** Of TypeBox's errors; `path` is a JSON pointer (RFC 6901) from the whole value. */
+/** A TypeBox error; `path` is a JSON pointer (RFC 6901) from the whole value. */
 interface Refusal {
   type: ValueErrorType
   schema: TSchema
@@ -173,7 +171,7 @@ interface Refusal {
   value: unknown
 }
 
-/** A value of another JSON type, or none of the values that there are. */
+/** Errors that mean: wrong JSON type, or none of the allowed values. */
 const MISTYPED = new Set([
   ValueErrorType.Array,
   ValueErrorType.Boolean,
@@ -187,14 +185,14 @@ const MISTYPED = new Set([
 ])
 
 /**
- * Returns the first problem of the value, or every one of them with `all`. Empty where the schema accepts it.
- * @param quotes false: no text of the value is quoted, for what may be a secret at the wrong place.
+ * Returns the first problem, or all of them with `all`; empty if the schema accepts the value.
+ * @param quotes false: never quote the value, which may be a misplaced secret.
  */
 export function explain(schema: TSchema, value: unknown, { all = false, quotes = true } = {}): Problem[] {
   const problems: Problem[] = []
   const told = new Set<string>()
   for (const refusal of refusals(schema, value, '')) {
-    // What is wrong with 129 tools is that they are 129.
+    // For 129 tools, only the count is a problem.
     if (isWithin(told, refusal.path)) continue
     told.add(refusal.path)
     problems.push(toProblem(refusal, quotes, toSegments(refusal.path, value)))
@@ -203,12 +201,12 @@ export function explain(schema: TSchema, value: unknown, { all = false, quotes =
   return problems
 }
 
-/** In the order of the schema's properties, and only then fields that are not known. */
+/** In schema order, then unknown fields. */
 function* refusals(schema: TSchema, value: unknown, at: string): Generator<Refusal> {
   const last: Refusal[] = []
   for (const error of Errors(schema, value)) {
     const refusal = { type: error.type, schema: error.schema, path: at + error.path, value: error.value }
-    // What is required and missing mostly comes again at its place, as `undefined`.
+    // A missing required field usually comes again at its place, as `undefined`.
     if (LAST.has(error.type)) last.push(refusal)
     else if (error.type === ValueErrorType.Union) yield* ofMeantBranch(refusal)
     else yield refusal
@@ -218,7 +216,7 @@ function* refusals(schema: TSchema, value: unknown, at: string): Generator<Refus
 
 const LAST = new Set([ValueErrorType.ObjectRequiredProperty, ValueErrorType.ObjectAdditionalProperties])
 
-/** What is wrong with a value of a union by the branch that it was meant for: the one that its tag names, or that has its type. */
+/** Errors of the union branch that was probably meant: the one named by the tag, or with the value's type. */
 function* ofMeantBranch(refusal: Refusal): Generator<Refusal> {
   const { schema, value, path } = refusal
   const branches = toAlternatives(schema)
@@ -239,16 +237,13 @@ const isObjectSchema = (schema: TSchema) => schema[Kind] === 'Object' || schema[
 
 const isTextual = (schema: TSchema | undefined) => isLiteral(schema) || schema?.[Kind] === 'String'
 
-/** Whether a branch that refuses a value does so for what is in it, not for its type. */
+/** True if a branch rejects the value's content, not its type. */
 function hasType(branch: TSchema, value: unknown): boolean {
   const first = Errors(branch, value).First()
   return first !== undefined && !(first.path === '' && MISTYPED.has(first.type))
 }
 
-/**
- * The property by which several object branches tell themselves apart (`type`, `role`): a literal in each of them, or a text
- * in one that stands for all others.
- */
+/** The property that tells object branches apart (`type`, `role`): a literal in each, or a string in one catch-all branch. */
 function sharedTag(branches: TSchema[]): string | null {
   const isTag = (name: string) =>
     branches.some(({ properties }) => isLiteral(properties?.[name])) &&
@@ -267,14 +262,14 @@ function toProblem(refusal: Refusal, quotes: boolean, at: Segments): Problem {
   return isOther ? invalidValue(literals, value, quotes, at) : invalidType(branches, value, at)
 }
 
-/** Whether a path is among others, or inside of one of them. */
+/** True if the path or one of its parents is listed. */
 function isWithin(paths: ReadonlySet<string>, path: string): boolean {
   for (let end = path.length; end > 0; end = path.lastIndexOf('/', end - 1))
     if (paths.has(path.slice(0, end))) return true
   return paths.has('')
 }
 
-/** Reads a pointer; a step into an array is a number. */
+/** Parses a JSON pointer; array steps become numbers. */
 function toSegments(pointer: string, value: unknown): Segments {
   const segments: Segments = []
   let inside = value

@@ -1,18 +1,17 @@
 /**
- * Which top-level fields of a request are not a client's to send. Fields that this server does not know travel on to
- * upstreams that speak the format, and many of those are gateways, providers or engines with fields of their own: by some
- * another model, price, address or key would be chosen, by others somebody else's stored data be read. The names are those
- * that LiteLLM, OpenRouter, Vercel's, Cloudflare's, Portkey's and Helicone's gateways, Bifrost, TensorZero, Azure, vLLM and
- * the providers read from a body. An upstream's option `pass` names those that it may be sent all the same. Pure.
+ * Top-level request fields that clients may not set. Unknown fields are passed to upstreams of the same format, many of which are gateways or engines with
+ * fields of their own: some choose another model, price, address, or key, others read someone else's stored data. The names are those that LiteLLM, OpenRouter,
+ * Vercel's, Cloudflare's, Portkey's and Helicone's gateways, Bifrost, TensorZero, Azure, vLLM, and the providers read from a body. An upstream's option `pass`
+ * allows some of them.
  */
 import { toRequestNames } from './request-names.macro.ts' with { type: 'macro' }
 
-/** No name that is looked for is longer. */
+/** No name in the lists is longer. */
 const MAX_CHARS = 64
 
 /**
- * Reduces a name to letters and digits without case. Receivers differ in what they take for the same name: Go's
- * `encoding/json` folds case, `ſ` and the Kelvin sign included, and others read `apiBase`, `api-base` and `api_base` alike.
+ * Reduces a name to lowercase letters and digits. Receivers differ in which names they treat as equal: Go's `encoding/json` folds case, including `ſ` and the
+ * Kelvin sign, and others read `apiBase`, `api-base`, and `api_base` alike.
  */
 export const toPlainName = (name: string): string =>
   name
@@ -21,7 +20,7 @@ export const toPlainName = (name: string): string =>
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '')
 
-/** Made on first need, as what else is worked out of all names: nearly no request has an unknown one. */
+/** Created on first use: hardly any request has an unknown name. */
 let plainNames: ReadonlySet<string> | null = null
 
 function isPlainName(plain: string): boolean {
@@ -29,50 +28,47 @@ function isPlainName(plain: string): boolean {
   return plainNames.has(plain)
 }
 
-/**
- * Whether a name is one of the request's own, written otherwise (`Model`, `maxTokens`): nobody here has looked at what it
- * holds, and a receiver may read it in place of the right one.
- */
+/** True for a known name in another spelling (`Model`, `maxTokens`): its value was not checked, and a receiver may prefer it. */
 export const isMiswritten = (name: string): boolean =>
   !REQUEST_NAMES.has(name) && !USUAL_NAME.test(name) && isPlainName(toPlainName(name))
 
-/** As all of them are written; no receiver takes two such names for one. */
+/** The usual spelling; no receiver confuses two such names. */
 const USUAL_NAME = /^[a-z0-9_]*$/
 
-/** Beginnings, and parts, of names by which a gateway is told what to do. */
+/** Prefixes and parts of names that control a gateway. */
 const ROUTING_FAMILY =
   /^(?:model|litellm|portkey|helicone|tensorzero|azure|aws|vertex|bedrock|sagemaker|watsonx|s3|gcs|langfuse|langsmith|arize|posthog|humanloop|wandb|mock)|fallback|costper|credential/
 
 const ROUTING: ReadonlySet<string> = new Set(
   [
-    // Another model, provider or route of a gateway's
+    // Another model, provider, or route of a gateway
     'provider providers provider_options provider_specific_header route router routing routing_strategy order preset tags',
     'gateway config user_config strategy targets override_params custom_llm_provider custom_provider engine deployment',
     'deployments deployment_id deployment_name specific_deployment base_model compound_custom plugins transforms prompt_id',
     'prompt_version prompt_label prompt_variables guardrails disable_global_guardrails region region_name location',
     'allowed_model_region allowed_openai_params drop_params additional_drop_params use_litellm_proxy tiered_pricing pricing',
-    // Another adapter of the model's, or another replica
+    // Another adapter or replica of the model
     'adapter adapter_id adapter_source lora_path data_parallel_rank routed_dp_rank bootstrap_host bootstrap_port bootstrap_room',
     // Another address or key
     'api_base api_key api_keys api_type api_version base_url api_url api_host host endpoint endpoint_url target_url url',
     'custom_host deployment_url proxy organization project project_id tenant_id client_id client_secret auth authorization',
     'access_token virtual_key byok headers extra_headers default_headers extra_query default_query kv_transfer_params',
     'callbacks success_callback failure_callback',
-    // Whatever the receiver merges into the request that it makes
+    // Merged by the receiver into its own request
     'extra_body extra_params extra_fields',
-    // More calls than one, or another turn in a queue
+    // More calls, or another place in a queue
     'retry retries num_retries max_retries retry_policy retry_strategy timeout request_timeout stream_timeout force_timeout',
     'priority weight fastest_response cooldown_time rpm tpm max_parallel_requests max_budget budget_duration',
-    // Another cap than the one that is reserved: llama-server takes `n_predict` before `max_tokens`
+    // An output cap other than the reserved one: llama-server prefers `n_predict` over `max_tokens`
     'n_predict num_predict max_new_tokens max_output_tokens max_tokens_to_sample max_gen_len',
-    // More choices than are reserved: llama-server takes `n_cmpl` before `n`
+    // More choices than reserved: llama-server prefers `n_cmpl` over `n`
     'n_cmpl best_of',
-    // Answers that were made for somebody else
+    // Responses cached for someone else
     'cache caching caching_groups cache_key preset_cache_key',
   ].flatMap((line) => line.split(' ').map(toPlainName)),
 )
 
-/** Whether a field tells a receiver to choose otherwise; such fields are left out. False for the request's own. */
+/** True for fields that change a receiver's routing, which are removed. False for the request's own fields. */
 export function isRouting(name: string): boolean {
   if (REQUEST_FIELDS.has(name)) return false
   const plain = toPlainName(name)
@@ -80,9 +76,13 @@ export function isRouting(name: string): boolean {
 }
 
 /**
- * Why a field is refused: `stored`, it names what lies with the provider, where all keys are one account; `later`, its
- * answer would not come in the response; `account`, it chooses whose account is used or what that may do; `dear`, it raises the
- * price; `fee`, what it asks for is charged beside the tokens; `unknown`, nobody here knows what it does.
+ * Why a field is rejected.
+ * - `stored`: names data stored at the provider, where all keys share one account
+ * - `later`: the result would not be in the response
+ * - `account`: chooses an account, or its permissions
+ * - `dear`: raises the price
+ * - `fee`: costs a fee besides the tokens
+ * - `unknown`: not in our lists
  */
 export type RefusalReason = 'stored' | 'later' | 'account' | 'dear' | 'fee' | 'unknown'
 
@@ -107,12 +107,12 @@ const REFUSED: ReadonlyMap<string, RefusalReason> = new Map(
 )
 
 /**
- * Tools that run at the provider, by how their types begin; those that are not here cost no more than their tokens. A `price` is the
- * one by which a sheet may charge their use.
+ * Tools that run at the provider, by the prefix of their type; unlisted tools cost only their tokens. `price` is the price list entry that may charge their
+ * use.
  */
 const TOOLS: readonly { begins: RegExp; name: string; reason: RefusalReason; price?: 'web_search' }[] = [
   { begins: /^(?:openrouter)?websearch/, name: 'web_search', reason: 'fee', price: 'web_search' },
-  // Pictures, a shell, other models: https://openrouter.ai/docs/guides/features/server-tools
+  // Images, a shell, other models: https://openrouter.ai/docs/guides/features/server-tools
   { begins: /^openrouter(?!datetime)/, name: 'openrouter', reason: 'fee' },
   { begins: /^xsearch/, name: 'x_search', reason: 'fee' },
   { begins: /^codeexecution/, name: 'code_execution', reason: 'fee' },
@@ -126,7 +126,7 @@ const TOOLS: readonly { begins: RegExp; name: string; reason: RefusalReason; pri
   { begins: /^mcp/, name: 'mcp_servers', reason: 'stored' },
 ]
 
-/** Why a tool of this type is refused, and what `pass` calls it; null where it is not. */
+/** Why a tool of this type is rejected, and its name in `pass`; null if it is allowed. */
 export function reasonToRefuseTool(type: string): Omit<(typeof TOOLS)[number], 'begins'> | null {
   const plain = toPlainName(type)
   const found = TOOLS.find(({ begins }) => begins.test(plain))
@@ -135,7 +135,7 @@ export function reasonToRefuseTool(type: string): Omit<(typeof TOOLS)[number], '
   return told
 }
 
-/** Whether names that the schema knows have to be looked at: nearly none. Found out for each at its first use. */
+/** Whether a known name must be checked (few must); cached per name. */
 const suspected = new Map<string, boolean>()
 
 function isSuspected(name: string): boolean {
@@ -147,14 +147,14 @@ function isSuspected(name: string): boolean {
   return found
 }
 
-/** Values that ask for nothing beyond the usual. */
+/** Values that request nothing special. */
 const USUAL: Readonly<Record<string, readonly unknown[]>> = {
   servicetier: ['auto', 'default', 'flex', 'standard_only'],
   speed: ['standard'],
   inferencegeo: ['global'],
 }
 
-/** Why a field with this value is refused; null where it is not. */
+/** Why a field with this value is rejected; null if it is allowed. */
 export function reasonToRefuse(name: string, value: unknown): RefusalReason | null {
   if (!isSuspected(name)) return null
   const plain = toPlainName(name)
@@ -163,10 +163,10 @@ export function reasonToRefuse(name: string, value: unknown): RefusalReason | nu
   return reason
 }
 
-/** Whether an upstream's `pass` has to name a field before the upstream is sent it. */
+/** True if an upstream receives the field only when its `pass` names it. */
 export const isHeldBack = (name: string): boolean => isRouting(name) || REFUSED.has(toPlainName(name))
 
-/** @param pass names as the catalogue has them; one that ends in `*` stands for all that begin so. */
+/** @param pass names in the catalog; a trailing `*` matches any rest. */
 export function isPassed(pass: readonly string[], name: string): boolean {
   if (pass.length === 0) return false
   const plain = toPlainName(name)
@@ -177,7 +177,7 @@ const { fields, nullable, all } = toRequestNames()
 
 /** Fields of the request itself. */
 export const REQUEST_FIELDS: ReadonlySet<string> = new Set(fields)
-/** Fields that some message may leave out. */
+/** Fields that some message may omit. */
 export const NULLABLE_OF_MESSAGES: ReadonlySet<string> = new Set(nullable)
-/** All names that the schema knows, at whatever depth. */
+/** All names in the schema, at any depth. */
 const REQUEST_NAMES: ReadonlySet<string> = new Set(all)

@@ -1,22 +1,21 @@
 /**
- * IP addresses and ranges of them (CIDR): read, compared, and written in one form (RFC 4632, RFC 5952). An IPv4 address that
- * comes as an IPv6 one (`::ffff:10.0.0.1`) is the IPv4 one. `node:net` has a list of ranges, too, and takes longer to load
- * than all else that a start does. Pure.
+ * IP addresses and CIDR ranges: parsing, matching, and canonical form (RFC 4632, RFC 5952). IPv4-mapped IPv6 addresses (`::ffff:10.0.0.1`) become IPv4.
+ * `node:net` also has ranges, but takes longer to load than everything else at startup.
  */
 
-/** Its bits, 16 a number: two numbers of IPv4, eight of IPv6. */
+/** 16-bit groups: two for IPv4, eight for IPv6. */
 export type Ip = readonly number[]
 
-/** All addresses that have their first `bits` bits in common with `first`, whose others are 0. */
+/** All addresses that share the first `bits` bits of `first`, whose other bits are 0. */
 export interface IpRange {
   first: Ip
   bits: number
 }
 
-/** Reads an address as `203.0.113.7` or `2001:db8::7`; null for anything else, such as a name, a port or a zone with it. */
+/** Parses `203.0.113.7` or `2001:db8::7`; null for anything else, including names, ports, and zones. */
 export const toIp = (text: string): Ip | null => (text.includes(':') ? toIpV6(text) : toIpV4(text))
 
-/** Without leading zeros, which are octal to some. */
+/** No leading zeros: some read them as octal. */
 const IP_V4 = /^(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})$/
 
 function toIpV4(text: string): Ip | null {
@@ -24,7 +23,7 @@ function toIpV4(text: string): Ip | null {
   return Math.max(a, b, c, d) > 255 ? null : [a * 256 + b, c * 256 + d]
 }
 
-/** By the URL standard's parser, which writes what it has read as RFC 5952 says. */
+/** Uses the URL standard's parser, which writes addresses in the form of RFC 5952. */
 function toIpV6(text: string): Ip | null {
   const host = /^[\da-f:.]{2,45}$/i.test(text) ? URL.parse(`http://[${text}]/`)?.hostname : undefined
   if (host === undefined) return null
@@ -35,49 +34,46 @@ function toIpV6(text: string): Ip | null {
 
 const toGroups = (text: string) => (text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16)))
 
-/** What an IPv4 address as an IPv6 one begins with (RFC 4291, section 2.5.5.2). */
+/** Prefix of IPv4-mapped addresses (RFC 4291, section 2.5.5.2). */
 const MAPPED = [0, 0, 0, 0, 0, 0xffff]
 const MAPPED_BITS = 96
 
-/**
- * Reads a range such as `10.0.0.0/8`, or one address. What is none is told in the end of a sentence that begins with the text
- * and says what to write.
- */
+/** Parses a range such as `10.0.0.0/8`, or a single address. A problem continues a sentence that begins with the text, and says what to write. */
 export function toIpRange(text: string): IpRange | { problem: string } {
   const [, address = text, digits] = /^([^/]*)\/(\d{1,3})$/.exec(text) ?? []
   const ip = toIp(address)
   if (ip === null)
-    return { problem: 'is no IP address or range: write one such as 203.0.113.7, 10.0.0.0/8 or 2001:db8::/32' }
+    return { problem: 'is not an IP address or range: use e.g. 203.0.113.7, 10.0.0.0/8, or 2001:db8::/32' }
   const most = ip.length * 16
   const bits = digits === undefined ? most : Number(digits) - (most === 32 && address.includes(':') ? MAPPED_BITS : 0)
   if (bits < 0 || bits > most)
-    return { problem: `has no such prefix: write ${toIpText(ip)}/N, N from 0 to ${most}, or the address alone` }
+    return { problem: `has an invalid prefix: use ${toIpText(ip)}/N with N from 0 to ${most}, or only the address` }
   const first = ip.map((group, i) => group & toMask(bits - i * 16))
   const range = { first, bits }
   if (first.every((group, i) => group === ip[i])) return range
   return {
-    problem: `goes on behind its prefix: write ${toIpRangeText(range)}, or ${toIpText(ip)} for that address alone`,
+    problem: `has bits set after its prefix: use ${toIpRangeText(range)}, or ${toIpText(ip)} for that one address`,
   }
 }
 
-/** Of 16 bits, the first few. */
+/** Mask of the first bits of a 16-bit group. */
 const toMask = (bits: number) => 0xffff & ~(0xffff >> Math.min(16, Math.max(0, bits)))
 
-/** Whether an address is in a range. None is of the other version. */
+/** Never true for addresses of the other IP version. */
 export function isIn({ first, bits }: IpRange, ip: Ip): boolean {
   if (first.length !== ip.length) return false
   return first.every((group, i) => group === ((ip[i] ?? 0) & toMask(bits - i * 16)))
 }
 
-/** Writes an address in its one form. */
+/** The canonical form. */
 export function toIpText(ip: Ip): string {
   if (ip.length === 2) return ip.flatMap((group) => [group >> 8, group & 255]).join('.')
   return new URL(`http://[${ip.map((group) => group.toString(16)).join(':')}]/`).hostname.slice(1, -1)
 }
 
-/** Writes a range in its one form; that of one address is the address. */
+/** The canonical form; a range of one address is written as the address. */
 export const toIpRangeText = ({ first, bits }: IpRange) =>
   bits === first.length * 16 ? toIpText(first) : `${toIpText(first)}/${bits}`
 
-/** Whether a host is an IP address, without brackets around it. No name has a colon. */
+/** True if a host, written without brackets, is an IP address; names have no colons. */
 export const isAddress = (host: string): boolean => host.includes(':') || toIpV4(host) !== null

@@ -1,19 +1,18 @@
 /**
- * JSON as its text, never parsed here: what reading one would cost, found in one pass before it is parsed, for a few megabytes may hold millions
- * of values or be nested too deeply to be written again; single fields changed within it and nothing else of it, so that numbers of any length,
- * the order of fields, their spaces and escapes stay as they came; and the text that a large value was parsed from. Pure.
+ * Works on JSON text without parsing it: measures the cost of parsing in one pass (a few megabytes may hold millions of values, or be nested too deeply to be
+ * written again), edits single fields while all other bytes stay as they are, and remembers the source text of large values.
  */
 import type { JsonObject } from './json.ts'
 
-/** The most that a text may have of each. */
+/** Maximum counts per text. */
 export interface JsonLimits {
-  /** How deeply lists and objects may be nested. */
+  /** Nesting depth of lists and objects. */
   depth: number
-  /** Lists, objects, texts, numbers and words, whatever holds them; names of fields are none. */
+  /** Lists, objects, strings, numbers, and literals at any depth; field names don't count. */
   values: number
-  /** Backslashes in texts and names: a parser takes those apart letter by letter. */
+  /** Backslashes in strings and names, which parsers process one by one. */
   escapes: number
-  /** Characters outside of texts and names: a number may be as long as it likes. */
+  /** Characters outside of strings and names: a number may be of any length. */
   bare: number
 }
 
@@ -23,51 +22,51 @@ export const QUOTE = 0x22
 export const COMMA = 0x2c
 export const COLON = 0x3a
 export const BACKSLASH = 0x5c
-/** `[` and `{` differ in this bit, and so do `]` and `}`. */
+/** This bit distinguishes `{` from `[`, and `}` from `]`. */
 export const OBJECT_BIT = 0x20
 export const OPENING = 0x7b
 export const CLOSING = 0x7d
 
-/** Most texts are shorter: up to here it is quicker to look at each letter than to have the end searched for. */
+/** Up to this length, checking each character is faster than searching for the end; most strings are shorter. */
 export const SHORT = 32
 
 export class JsonScan {
-  /** As many as were found so far. */
+  /** Found so far. */
   values = 1
-  /** Names of fields. */
+  /** Field names. */
   names = 0
-  /** Where the longest list or object that the outermost object holds stands. */
+  /** Position of the longest list or object directly within the outermost object. */
   longest: { from: number; to: number } | null = null
-  /** Whether the outermost list or object has ended. */
+  /** True once the outermost list or object has ended. */
   isClosed = false
   private readonly limits: JsonLimits
   private depth = 0
-  /** Of the pieces before, in characters. */
+  /** Length of the pieces before, in characters. */
   private taken = 0
-  /** Where what the outermost one holds was opened. */
+  /** Where the current child of the outermost value began. */
   private heldFrom = 0
   private escapes = 0
   private bare = 0
   private isInText = false
-  /** Whether the last piece ended with a backslash. */
+  /** True if the last piece ended with a backslash. */
   private isEscaped = false
-  /** Whether it ended within a list or object that nothing stands in yet. */
+  /** True if it ended within a list or object that is still empty. */
   private isEmpty = false
 
   constructor(limits = UNLIMITED) {
     this.limits = limits
   }
 
-  /** Reads on. Returns what there is too much of, or null. */
+  /** Scans the next piece. Returns the limit that was exceeded, or null. */
   take(piece: string): keyof JsonLimits | null {
     const { limits } = this
     const end = piece.length
     let { depth, values, escapes, isInText } = this
     let at = this.isEscaped ? 1 : 0
     let bareFrom = at
-    // Behind the list or object that was opened last, as long as nothing but space may have come since.
+    // After the last opening bracket, while only whitespace has followed.
     let openedAt = this.isEmpty ? 0 : -1
-    // The next ones from `at` on, where they have been searched for.
+    // Next positions from `at` on, if searched for.
     let quote = -1
     let backslash = -1
     while (at < end) {
@@ -108,7 +107,7 @@ export class JsonScan {
       } else if ((code | OBJECT_BIT) === OPENING) {
         if (++depth > limits.depth) return 'depth'
         if (depth === 2) this.heldFrom = this.taken + at - 1
-        // For the first that stands in it, if one does: the others have a comma before them.
+        // For its first item, if there is one: all others follow a comma.
         if (values++ > limits.values) return 'values'
         openedAt = at
       } else if ((code | OBJECT_BIT) === CLOSING) {
@@ -137,7 +136,7 @@ export class JsonScan {
   }
 }
 
-/** Where it stands from there on, or the end. */
+/** Position from there on, or the end of the text. */
 export function indexOf(text: string, what: string, from: number): number {
   const found = text.indexOf(what, from)
   return found === -1 ? text.length : found
@@ -145,25 +144,24 @@ export function indexOf(text: string, what: string, from: number): number {
 
 const isBlank = (text: string, from: number, to: number) => from >= to || text.slice(from, to).trim() === ''
 
-/** A field and its value, as they stand in the text of their object. */
+/** A field and its value in the text of an object. */
 export interface Member {
   name: string
-  /** Where its value begins and ends. */
+  /** Bounds of the value. */
   from: number
   to: number
-  /** Where it is parted from the one before it and the one behind it. */
+  /** Bounds including whitespace, between the separators. */
   begins: number
   ends: number
 }
 
-/** What becomes of fields, by their names: the JSON of a new value, or null to leave it out. */
+/** By field name: the new value's JSON, or null to remove the field. */
 export type Edits = Readonly<Record<string, string | null>>
 
 /**
- * Sets and leaves out fields of an object, wherever their name stands, and adds those at its end that it does not have. What is no
- * object stays as it is.
+ * Sets and removes fields of an object; new fields are appended. Anything but an object stays as it is.
  *
- * @param at where the object begins in the text, or space before it.
+ * @param at where the object begins in the text, or whitespace before it.
  */
 export function splice(text: string, edits: Edits, at = 0): string {
   const members = findMembers(text, at)
@@ -183,13 +181,13 @@ export function splice(text: string, edits: Edits, at = 0): string {
   return text.slice(0, opened) + kept.join(',') + text.slice(closed)
 }
 
-/** The same within an object that a field of the text's object holds; where that has none, nothing changes. */
+/** The same within an object in a field; unchanged if there is none. */
 export function spliceWithin(text: string, field: string, edits: Edits): string {
   const held = findMembers(text)?.findLast(({ name }) => name === field)
   return held ? splice(text, edits, held.from) : text
 }
 
-/** The fields of the object that begins there, as often as each stands; null where none begins. */
+/** The fields of the object that begins there, duplicates included; null if none begins there. */
 export function findMembers(text: string, at = 0): Member[] | null {
   let next = skipSpace(text, at)
   if (text[next] !== '{') return null
@@ -212,10 +210,10 @@ export function findMembers(text: string, at = 0): Member[] | null {
   }
 }
 
-/** An item of a list, as it stands in its text. */
+/** An item of a list in its text. */
 export type Item = Omit<Member, 'name'>
 
-/** The items of the list that begins there; null where none begins. */
+/** The items of the list that begins there; null if none begins there. */
 function findItems(text: string, at: number): Item[] | null {
   let next = skipSpace(text, at)
   if (text[next] !== '[') return null
@@ -235,9 +233,9 @@ function findItems(text: string, at: number): Item[] | null {
 }
 
 /**
- * Changes items of a list, and nothing else of it.
- * @param change gives what stands in place of an item: any number of values, or null for the item as it is.
- * @returns the text of the list alone.
+ * Replaces items of a list.
+ * @param change returns the values to put in place of an item, or null to keep it.
+ * @returns the list's text only.
  */
 export function spliceItems(
   text: string,
@@ -258,7 +256,7 @@ function readName(text: string, from: number, to: number): string {
   return bare.includes('\\') ? (JSON.parse(text.slice(from, to)) as string) : bare
 }
 
-/** @param at of its first quote. */
+/** @param at of the opening quote. */
 function endOfText(text: string, at: number): number {
   for (let quote = text.indexOf('"', at + 1); quote !== -1; quote = text.indexOf('"', quote + 1)) {
     let before = quote - 1
@@ -300,7 +298,7 @@ function skipSpace(text: string, at: number): number {
 
 const isSpace = (code: number) => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
 
-/** What `JsonScan` found: names of fields in all, and where the longest list or object of the outermost object stands. */
+/** What `JsonScan` found: the total number of field names, and the longest child of the outermost object. */
 export interface Layout {
   names: number
   longest: { from: number; to: number } | null
@@ -308,16 +306,15 @@ export interface Layout {
 
 const texts = new WeakMap<object, string>()
 
-/** The text of a value, where that is known. */
+/** Source text of a value, if known. */
 export const sourceTextOf = (value: object): string | undefined => texts.get(value)
 
-/** Lets go of the text of a value: it keeps all that it was cut out of in memory. */
+/** Drops the source text: as a slice it keeps the whole text in memory. */
 export const forgetText = (value: object): void => void texts.delete(value)
 
 /**
- * Notes the text of the longest list or object that a parsed text has in this field. Not where any name stands twice in an
- * object: its reader may take the other value than we did. And not where it holds a number, which may be thousands of digits
- * long, or none that we could write.
+ * Stores the source text of the longest list or object, if it is the value of this field. Not stored if a name is repeated within an object, since receivers
+ * may use the other value, or if it contains a number, which may have thousands of digits.
  */
 export function noteText(json: JsonObject, field: string, text: string, { names, longest }: Layout): void {
   const value = json[field]
@@ -331,18 +328,15 @@ export function noteText(json: JsonObject, field: string, text: string, { names,
 }
 
 /**
- * Whether the value that begins there is the one of this field, its name written without escapes. What stands before the name
- * tells it from the end of a longer one: a quote within a name has a backslash before it.
+ * True if the value at this position belongs to this field, whose name is written without escapes. The character before the name rules out the end of a longer
+ * name: a quote within a name follows a backslash.
  */
 function isNamed(text: string, field: string, from: number): boolean {
   const [, name] = /[{,\s]"(\w+)"\s*:\s*$/.exec(text.slice(Math.max(0, from - 64), from)) ?? []
   return name === field
 }
 
-/**
- * How many fields all objects within have, and whether there is a number. Does not recurse, for a request may be deep; and each
- * large request pays for it, so that no letter of a name is looked at.
- */
+/** Counts the fields of all objects within, and looks for numbers. Iterative, since requests may be deep; does not read names, for speed. */
 export function survey(root: object): { names: number; hasNumber: boolean } {
   let names = 0
   let hasNumber = false

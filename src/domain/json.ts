@@ -1,6 +1,6 @@
 /**
- * Reads JSON that others wrote: no shape is taken for granted, and the numbers that JSON lacks do not end the reading. A long text is
- * parsed slice by slice, so that others have the event loop between two of them. Writes JSON that is one line to everyone.
+ * Parses untrusted JSON, tolerates `NaN` and `Infinity`, and parses long texts in slices that give others the event loop in between. Also writes JSON without
+ * any character that is read as a line break.
  */
 import {
   BACKSLASH,
@@ -18,25 +18,25 @@ import {
 
 export type JsonObject = Record<string, unknown>
 
-/** Bare `NaN` and `Infinity`, as Python's `json` writes them; quotes, and escapes, which may hold one, tell them from words. */
+/** Bare `NaN` and `Infinity`, as Python's `json` writes them. Quotes and escapes are matched so that strings are skipped. */
 const NOT_NUMBERS = /\\.|"|-?\bInfinity\b|\bNaN\b/gs
 
-/** Deeper JSON can be read but not written again: the runtime's writer is recursive, and takes a second to give up. */
+/** Deeper JSON can be parsed but not written: the runtime's writer is recursive, and takes a second to give up. */
 const MAX_DEPTH = 10_000
 const READ_LIMITS: JsonLimits = { depth: MAX_DEPTH, values: Infinity, escapes: Infinity, bare: Infinity }
 
-/** Makes another value of one, which stood there as `source` where it is no list or object. */
+/** Maps a value to another; primitives come with their `source` text. */
 export type Reviver = (name: string, value: unknown, context: { source?: string }) => unknown
 
-/** Parses JSON text; a number that is none becomes null. Throws a SyntaxError, also for what is nested too deeply. */
+/** Parses JSON; `NaN` and `Infinity` become null. Throws a SyntaxError, also for too deep nesting. */
 export function parseJson(text: string, reviver?: Reviver): unknown {
-  // A level takes two characters at least, so that nearly everything is let through unseen.
+  // A level takes at least two characters, so most texts skip the scan.
   if (text.length > 2 * MAX_DEPTH && new JsonScan(READ_LIMITS).take(text) !== null)
     throw new SyntaxError(`It is nested more than ${MAX_DEPTH} levels deep.`)
   return parse(text, reviver)
 }
 
-/** The same; undefined for what is no JSON. */
+/** The same; undefined for invalid JSON. */
 export function tryJson(text: string): unknown {
   try {
     return parseJson(text)
@@ -65,27 +65,27 @@ const read = (text: string, reviver: Reviver | undefined): unknown =>
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Its keys, typed: for a table that has these and no others. */
+/** Typed keys: for tables without any others. */
 export const keysOf = <T extends object>(table: T) => Object.keys(table) as (keyof T & string)[]
 
 export const asObject = (value: unknown): JsonObject | null => (isObject(value) ? value : null)
 
 export const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
-/** A text that says something, or ''. */
+/** The text, or ''. */
 export const asText = (value: unknown): string => (typeof value === 'string' ? value : '')
 
-/** What some clients take for the end of a line, though JSON and server-sent events do not (openai-python splits there). */
+/** Some clients treat these as line breaks, although JSON and server-sent events do not (openai-python splits there). */
 const LINE_ENDS = /[\u0085\u2028\u2029]/g
 const ESCAPED: Record<string, string> = { '\u0085': '\\u0085', '\u2028': '\\u2028', '\u2029': '\\u2029' }
 
-/** Writes JSON that is one line to everyone. */
+/** JSON without any line breaks. */
 export const toLine = (value: unknown) => JSON.stringify(value).replace(LINE_ENDS, toEscaped)
 const toEscaped = (found: string) => ESCAPED[found] ?? ''
 
 /**
- * Gives every value within one, at any depth, with the name of its field: lists and objects, too. '' for what stands in a list.
- * Copies nothing and does not recurse: it may be as large and as deep as a request.
+ * Yields every nested value with its field name ('' for list items), including lists and objects. Iterative and without copies: values may be as large and deep
+ * as a request.
  */
 export function* valuesWithin(root: object): Generator<[name: string, value: unknown]> {
   const open: object[] = [root]
@@ -99,12 +99,12 @@ export function* valuesWithin(root: object): Generator<[name: string, value: unk
   }
 }
 
-/** From so many characters on a slice ends as soon as it can. */
+/** A slice ends at the first opportunity after this many characters. */
 export const SLICE_CHARS = 100_000
-/** The most of one slice: parsing it takes some 50 ms. A list of the shortest values has fewer. */
+/** Limits per slice: about 50 ms of parsing. A list of the shortest values stays below. */
 const OF_SLICE: Omit<JsonLimits, 'depth'> = { values: 100_000, escapes: 1_000_000, bare: 4 * 1024 * 1024 }
 
-/** A list or object that is open; where in the text the last name of an object stands. */
+/** An open list or object, with the position of an object's last name. */
 interface Open {
   isList: boolean
   nameFrom: number
@@ -112,18 +112,18 @@ interface Open {
 }
 
 export class SlicedJson {
-  /** What was parsed so far. */
+  /** Parsed so far. */
   root: unknown
-  /** Lists, objects and what stands behind commas, so far. */
+  /** Lists, objects, and items after commas, so far. */
   values = 0
-  /** Names of fields so far. */
+  /** Field names so far. */
   names = 0
   readonly #text: string
   readonly #limits: Pick<JsonLimits, 'depth' | 'values'>
   readonly #sliceChars: number
   readonly #open: Open[] = []
   #at = 0
-  /** The next ones, where they have been searched for. */
+  /** Next positions, if searched for. */
   #quote = -1
   #backslash = -1
 
@@ -137,7 +137,7 @@ export class SlicedJson {
     return this.#at > this.#text.length
   }
 
-  /** Parses the next slice. Returns what there is too much of, or null. Throws a SyntaxError for what is no JSON. */
+  /** Parses the next slice. Returns the limit that was exceeded, or null. Throws a SyntaxError. */
   next(): keyof JsonLimits | null {
     const from = this.#at
     const before = this.#open.map(({ isList, nameFrom, nameTo }, at): string => {
@@ -146,14 +146,14 @@ export class SlicedJson {
     })
     const excess = this.#findEnd(from)
     if (excess) return excess
-    // What is open at the end of the text stays so.
+    // At the end of the text, open brackets stay open.
     const after = this.isDone ? [] : this.#open.map(({ isList }) => (isList ? ']' : '}')).reverse()
     const piece = parseJson(before.join('') + this.#text.slice(from, this.#at - 1) + after.join(''))
     this.root = before.length === 0 ? piece : addSlice(this.root, piece, before)
     return null
   }
 
-  /** Goes on to behind the comma that ends the slice, or as far behind the end of the text. */
+  /** Moves past the comma that ends the slice, or past the end of the text. */
   #findEnd(from: number): keyof JsonLimits | null {
     const text = this.#text
     const open = this.#open
@@ -205,7 +205,7 @@ export class SlicedJson {
     return bare + at - bareFrom > OF_SLICE.bare ? 'bare' : null
   }
 
-  /** Where the next quote or backslash stands, or the end. */
+  /** Next quote or backslash, or the end. */
   #nextMark(at: number): number {
     if (this.#quote < at) this.#quote = indexOf(this.#text, '"', at)
     if (this.#backslash < at) this.#backslash = indexOf(this.#text, '\\', at)
@@ -215,7 +215,7 @@ export class SlicedJson {
 
 const endsRun = (code: number) => code === QUOTE || code === BACKSLASH
 
-/** Adds a slice to what was parsed before it, along the lists and objects that were open between the two. */
+/** Merges a slice into the result, along the lists and objects that are open between the two. */
 function addSlice(root: unknown, piece: unknown, [open = '', ...within]: readonly string[]): unknown {
   if (open.startsWith('[')) {
     if (!Array.isArray(root) || !Array.isArray(piece)) throw notJson()
@@ -228,10 +228,10 @@ function addSlice(root: unknown, piece: unknown, [open = '', ...within]: readonl
   if (held === null || more === null || !Object.hasOwn(held, name)) throw notJson()
   addSlice(held[name], more[name], within)
   const { [name]: _, ...others } = more
-  // A name may be one that objects inherit by.
+  // The name may be an inherited one, such as `__proto__`.
   for (const [other, value] of Object.entries(others))
     Object.defineProperty(held, other, { value, configurable: true, enumerable: true, writable: true })
   return held
 }
 
-const notJson = () => new SyntaxError('It has a name twice.')
+const notJson = () => new SyntaxError('It has a duplicate name.')

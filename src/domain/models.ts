@@ -1,38 +1,38 @@
-/** What is said of models: where it is from, what a model reads, makes and can, how it thinks, and the public Model object. */
+/** Facts about models: origin, modalities, features, reasoning, and the public Model object. */
 import { keysOf } from './json.ts'
 import type { ServerState } from './model-server.ts'
 import type { PricingItem } from './usage.ts'
 
-/** The layers of the catalog, weakest first: what a later one says counts. `admin` is what was changed by hand. */
+/** Catalog layers, weakest first: later ones override. `admin`: manual changes. */
 export const ORIGIN_WORDS = {
-  builtin: 'built in',
-  discovered: 'found on this machine',
-  file: 'a catalogue file',
-  admin: 'set by hand',
+  builtin: 'built-in',
+  discovered: 'discovered on this machine',
+  file: 'catalog file',
+  admin: 'set manually',
 } as const
 export type Origin = keyof typeof ORIGIN_WORDS
 export const ORIGINS = keysOf(ORIGIN_WORDS)
 
-/** How a model is asked to think: by an effort, by a number of tokens, or not at all. */
+/** How reasoning is requested: by effort, by a token budget, or not at all. */
 export const THINKING = ['adaptive', 'budget', 'none'] as const
 export const EFFORTS = ['minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 export type Effort = (typeof EFFORTS)[number]
 
-/** What is particular about a model where a route leads to it, as the catalog states it. */
+/** Catalog settings of a model on one route. */
 export interface RouteSettings {
   thinking?: (typeof THINKING)[number]
-  /** The efforts that it knows; another one becomes the nearest of them. */
+  /** Efforts that it accepts; others become the nearest one. */
   efforts?: Effort[]
-  /** Whether it can be told not to think. */
+  /** True if reasoning can be disabled. */
   thinking_off?: boolean
-  /** Whether it thinks where nobody asks it to. */
+  /** True if it reasons by default. */
   thinking_unasked?: boolean
-  /** Whether it takes `temperature`, `top_p` and `top_k`. */
+  /** True if it accepts `temperature`, `top_p`, and `top_k`. */
   sampling?: boolean
 }
 
 const INPUT_WORDS = { text: 'text', image: 'images', file: 'files', audio: 'audio', video: 'video' } as const
-/** What a model reads or makes. One of embeddings is asked by `/v1/embeddings`, any other by the other endpoints. */
+/** Input and output modalities. Models with `embeddings` are called at `/v1/embeddings`, all others at the other endpoints. */
 export const MODALITY_WORDS = { ...INPUT_WORDS, embeddings: 'embeddings' } as const
 export type Modality = keyof typeof MODALITY_WORDS
 export const INPUT_MODALITIES = keysOf(INPUT_WORDS)
@@ -51,43 +51,46 @@ export const FEATURES = keysOf(FEATURE_WORDS)
 
 export interface ModelField {
   kind: 'tokens' | 'features' | 'flag'
-  /** What it means: for whoever reads the admin API. */
+  /** For the admin API. */
   says: string
   /** In forms. */
   label: string
-  /** Its name among the facts of a model's page; none: it stands above them. */
+  /** Label among the facts on a model's page; absent: shown above them. */
   fact?: string
-  /** What no means, of a flag. */
+  /** Meaning of "no", for flags. */
   no?: string
 }
 export type ModelFieldName = 'context_length' | 'max_output_length' | 'supported_features' | 'enabled' | 'listed'
 
-/** What is said of a model by hand, beside its prices. */
+/** Facts of a model that can be edited, besides prices. */
 export const MODEL_FIELDS: Readonly<Record<ModelFieldName, ModelField>> = {
   context_length: {
-    ...{ kind: 'tokens', says: 'Tokens that prompt and answer have together, at most.', label: 'Context, tokens' },
+    ...{
+      kind: 'tokens',
+      says: 'Context window: maximum tokens of prompt and response together.',
+      label: 'Context window, tokens',
+    },
   },
   max_output_length: {
-    ...{ kind: 'tokens', says: 'Tokens that an answer has, at most.' },
-    ...{ label: 'Longest answer, tokens', fact: 'Answers' },
+    ...{ kind: 'tokens', says: 'Maximum output tokens.' },
+    ...{ label: 'Max output tokens', fact: 'Max output' },
   },
   supported_features: {
-    ...{ kind: 'features', says: 'What it can do, such as `tools`.', label: 'What it can', fact: 'Can' },
+    ...{ kind: 'features', says: 'Capabilities, such as `tools`.', label: 'Capabilities', fact: 'Capabilities' },
   },
-  enabled: { kind: 'flag', says: 'False: it cannot be called.', label: 'Can be asked', no: 'it is disabled' },
+  enabled: { kind: 'flag', says: 'False: it cannot be called.', label: 'Enabled', no: 'disabled' },
   listed: {
-    ...{ kind: 'flag', says: 'Whether lists of models show it.', label: 'In lists of models' },
-    ...{ fact: 'Listed', no: 'it can be asked, and is left out of lists of models' },
+    ...{ kind: 'flag', says: 'True if model lists show it.', label: 'Show in model lists' },
+    ...{ fact: 'Listed', no: 'hidden from model lists, but can be called' },
   },
 }
 
-/** Says something of each. */
 export const eachModelField = <Said>(say: (name: ModelFieldName, field: ModelField) => Said): Said[] =>
   keysOf(MODEL_FIELDS).map((name) => say(name, MODEL_FIELDS[name]))
 
-/** What `GET /v1/models` lists. All fields always present, but for `alias_of` and those of models that are answered by a local server. */
+/** Entry of `GET /v1/models`. All fields are always present, except `alias_of` and those of models on local servers. */
 export interface Model {
-  /** The slug, or the alias. */
+  /** Model ID or alias. */
   id: string
   object: 'model'
   owned_by: string
@@ -100,15 +103,15 @@ export interface Model {
   output_modalities: Modality[]
   supported_features: Feature[]
   pricing: (PricingItem & { input_cache_read: string })[]
-  /** The slug of the model that an alias stands for. */
+  /** Model ID that the alias stands for. */
   alias_of?: string
   is_ready: boolean
-  /** How the weights are kept that its server has, such as `Q4_K_M`, where that says it. */
+  /** Quantization on its server, such as `Q4_K_M`, if reported. */
   quantization?: string
-  /** Of the file of those, where its server says it. */
+  /** Size of the weights' file, if reported. */
   size_bytes?: number
-  /** Where its server is started here. */
+  /** For servers that Tollgate starts. */
   state?: ServerState
-  /** How fast an answer was written of late, by a local server; null before any was measured. */
+  /** Recent output rate of a local server; null before the first measurement. */
   tokens_per_second?: number | null
 }

@@ -1,9 +1,9 @@
-/** What is made when it is first asked for. */
+/** Lazily created value. */
 
 export interface Once<T> {
-  /** Makes it, for all who ask meanwhile and after. What failed is forgotten: whoever comes next may have more luck. */
+  /** Creates the value, shared by concurrent and later callers; after a failure, the next call tries again. */
   get(): Promise<T>
-  /** What is there, or is being made; null where nobody has asked. */
+  /** The current value or attempt; null before the first `get`. */
   begun(): Promise<T> | null
 }
 

@@ -1,6 +1,6 @@
 /**
- * Exact money: what a call costs in integer nano-dollars, from decimal strings and BigInt, rounded once, half up, and the
- * same written out for whoever asks how it came about. No floating point touches it. Pure.
+ * Exact cost of a call in integer nano-dollars, from decimal strings by BigInt, rounded once, half up; and the calculation line by line. No floating point is
+ * used.
  */
 import {
   COUNTED_KINDS,
@@ -21,10 +21,10 @@ const ATTO_PER_NANO = 1_000_000_000n
 const PICO_PER_NANO = 1_000
 
 /**
- * Charges one call. A missing price of a kind of tokens costs as `prompt` or `completion`, that of audio in an answer as
- * `audio`, where there is one; of several items the last one whose condition holds counts. No pricing = free.
+ * Charges one call. Without a price of their own, tokens are charged as `prompt` or `completion`, and output audio as `audio` if that has a price. Of several
+ * items the last whose condition holds applies. No pricing = free.
  *
- * @param mode how its upstream served it; null for as most are.
+ * @param mode service mode reported by the upstream; null for the usual one.
  */
 export function costNanoUsd(pricing: readonly PricingItem[], usage: Usage, mode: string | null = null): number {
   if (pricing.length === 0) return 0
@@ -32,25 +32,25 @@ export function costNanoUsd(pricing: readonly PricingItem[], usage: Usage, mode:
   return tariff ? chargeBy(tariff, usage) : 0
 }
 
-/** What such a call costs by these prices, in integer nano-dollars. */
+/** Cost at these prices, in integer nano-dollars. */
 export function chargeBy(tariff: Tariff, usage: Usage): number {
   const plain = toPlain(usage)
   const written = toWritten(usage)
   const pico = tariff.pico === null ? Number.POSITIVE_INFINITY : toPico(tariff.pico, plain, written, usage)
-  // Whole numbers up to here are exact, and none of the parts is larger than their sum.
+  // Integers up to this are exact, and no part exceeds the sum.
   if (pico < Number.MAX_SAFE_INTEGER - PICO_PER_NANO) return roundHalfUp(pico)
   const atto = toAttoSum(tariff.atto, toCounts(usage))
   return Number((atto + ATTO_PER_NANO / 2n) / ATTO_PER_NANO)
 }
 
-/** What a charge leaves out, or reckons by a price that is not its own. */
+/** Usage that a charge omits, or charges at another kind's price. */
 export type Unpriced = keyof PricingItem
 
 const NONE: readonly Unpriced[] = []
 
 /**
- * Names what of a call has no price, by the names that those prices have in the catalogue; `mode`: the sheet has none for calls that
- * are served so, or for any of such a size. Of nothing that is free as a whole, or costs its time alone.
+ * Usage without a price, by the price's name in the catalog; `mode`: the price list has none for this mode, or for this mode and size. Empty for calls that are
+ * free, or charged by time only.
  */
 export function findUnpriced(
   pricing: readonly PricingItem[],
@@ -67,14 +67,14 @@ export function findUnpriced(
   return [...(mode !== null && item.mode !== mode ? (['mode'] as const) : []), ...lacking(item, usage)]
 }
 
-/** Tokens of the prompt that have no kind of their own. Where more were cached than there are, some were both read and written. */
+/** Prompt tokens without a kind of their own. If more are cached than there are, some were both read and written. */
 function toPlain({ prompt, cacheRead, cacheWrite, cacheWrite1h, audioPrompt, imagePrompt }: Usage): number {
   const written = cacheWrite + cacheWrite1h
   const cached = cacheRead + written > prompt ? Math.max(cacheRead, written) : cacheRead + written
   return Math.max(0, prompt - cached - audioPrompt - imagePrompt)
 }
 
-/** The same of the answer. */
+/** The same for the response. */
 const toWritten = ({ completion, reasoning, audioCompletion, imageCompletion }: Usage) =>
   Math.max(0, completion - reasoning - audioCompletion - imageCompletion)
 
@@ -85,33 +85,33 @@ const toCounts = (usage: Usage): Record<Kind, number> => ({
   request: 1,
 })
 
-/** One product of the sum that a call costs. */
+/** One line of a charge: count × price. */
 export interface ChargeLine {
-  /** What is counted: tokens of a kind that no other line counts, searches of the web, ms of compute, or the call itself (`request`). */
+  /** What is counted: tokens of one kind, web searches, ms of compute, or the call itself (`request`); each is in one line only. */
   kind: Kind
   count: number
-  /** The name in the catalogue of the price that it is charged by: of a kind without a price of its own, another one's. */
+  /** Name of the price in the catalog, which may be another kind's. */
   price: keyof PricingItem
-  /** USD for each, as the catalogue has it: of compute, for a second. */
+  /** USD per unit, as in the catalog: of compute, per second. */
   usdEach: string
   /** Exact USD of the line. */
   usd: string
 }
 
-/** A charge, written out. */
+/** A charge line by line. */
 export interface Charge {
-  /** The item whose condition held; null where nothing has a price. */
+  /** The item that applied; null if nothing has a price. */
   item: PricingItem | null
   lines: ChargeLine[]
   /** Exact USD of all lines. */
   usd: string
-  /** The same, rounded: what `costNanoUsd` says. */
+  /** Rounded: the result of `costNanoUsd`. */
   nanoUsd: number
-  /** What it leaves out: see `findUnpriced`. */
+  /** See `findUnpriced`. */
   unpriced: readonly Unpriced[]
 }
 
-/** Writes out how the cost of a call comes about. Lines without a count are left out. */
+/** Calculates a charge line by line, without zero counts. */
 export function toCharge(pricing: readonly PricingItem[], usage: Usage, mode: string | null = null): Charge {
   const nanoUsd = costNanoUsd(pricing, usage, mode)
   const unpriced = findUnpriced(pricing, usage, mode)
@@ -128,7 +128,7 @@ export function toCharge(pricing: readonly PricingItem[], usage: Usage, mode: st
   return { item, lines, usd: fromAtto(toAttoSum(atto, counts)), nanoUsd, unpriced }
 }
 
-/** Writes units of 10^-18 as a decimal without zeros that say nothing. */
+/** Writes units of 10^-18 as a decimal without trailing zeros. */
 function fromAtto(atto: bigint): string {
   const digits = String(atto).padStart(MAX_DECIMALS + 1, '0')
   const fraction = digits.slice(-MAX_DECIMALS).replace(/0+$/, '')
@@ -141,7 +141,7 @@ function toPico(price: Prices<number>, plain: number, written: number, usage: Us
   return pico
 }
 
-/** Whole nano-dollars. The remainder of whole numbers is exact; their quotient would not be. */
+/** Rounds to whole nano-dollars. The remainder of integers is exact; their quotient would not be. */
 function roundHalfUp(pico: number): number {
   const more = pico + PICO_PER_NANO / 2
   return (more - (more % PICO_PER_NANO)) / PICO_PER_NANO

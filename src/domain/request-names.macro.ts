@@ -1,8 +1,8 @@
-/** Run while the code is built or loaded, as a macro of Bun's: what it returns stands in the code then. */
+/** A Bun macro: runs while the code is bundled or loaded, and is replaced by its result. */
 import { Kind, type TObject, type TSchema } from '@sinclair/typebox'
 import { RequestSchema } from './request.ts'
 
-/** The names that the schema of a request knows. */
+/** All field names in the schema of a request. */
 export function toRequestNames(): { fields: string[]; nullable: string[]; all: string[] } {
   const { properties } = RequestSchema
   const names = new Set<string>()
@@ -16,7 +16,7 @@ export function toRequestNames(): { fields: string[]; nullable: string[]; all: s
   }
 }
 
-/** @param seen what was gone through: many schemas stand in several places. */
+/** @param seen schemas already visited: many occur in several places. */
 function addNames(schema: TSchema, names: Set<string>, seen: Set<TSchema>): void {
   if (seen.has(schema)) return
   seen.add(schema)

@@ -1,49 +1,47 @@
 /**
- * A request as everything behind the formats sees it: the chat request of OpenAI's API reference, so that nothing is lost
- * between vendors and little has to be translated. `formats/chat` holds a body against this schema; routing, limits,
- * accounting, the demo and the dialects read the types that are derived from it. An optional field may also be null, which
- * means absent. Fields that are not named here are allowed, and so are parts of content of other types: they travel on to
- * upstreams of that format, but for those in `fields.ts`.
+ * The canonical request: the chat request of OpenAI's API reference, so that nothing is lost between vendors and little must be translated. `formats/chat`
+ * validates bodies against this schema; everything behind it uses the types derived from it. Optional fields may also be null, which means absent. Unknown
+ * fields and content parts are allowed and sent to upstreams of that format, except those in `fields.ts`.
  */
 import { type Static, type StringOptions, type TSchema, Type } from '@sinclair/typebox'
 import type { EmbeddingsRequest } from './task.ts'
 import { PART_TYPES, type UNREQUESTED_REASONING } from './task.ts'
 
-/** A field that may be left out; null means the same. */
+/** An optional field; null means absent. */
 const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
 
 const oneOf = <T extends string>(...values: T[]) => Type.Union(values.map((value) => Type.Literal(value)))
 
 const text = (options?: StringOptions) => Type.String(options)
 
-/** Adds to the type of a schema what that lets through, whatever it holds. */
+/** Adds fields to a schema's type that are accepted without validation. */
 const beyond =
   <More extends object>() =>
   <T extends TSchema>(schema: T) =>
     schema as T & { static: More }
 
-/** Whatever may be marked as a place where a prompt cache begins anew, in Anthropic's words: a message, a part, a tool, the request. */
+/** Anthropic's prompt cache breakpoint on a message, part, tool, or request. */
 export type CacheMarked = { cache_control?: unknown }
 const marked = beyond<CacheMarked>()
 
 const textOr = <T extends TSchema[]>(...parts: [...T]) =>
   Type.Union([text(), Type.Array(Type.Union(parts), { minItems: 1 })])
 
-/** Clients send fewer. Upstreams that take fewer, such as OpenAI with 128 tools and 4 stop texts, refuse more in their own words. */
+/** More than clients send. Upstreams with lower limits, such as OpenAI with 128 tools and 4 stop sequences, report them in their own words. */
 const MAX_TOOLS = 1_024
 const MAX_STOPS = 256
 
-/** What tools, functions and schemas may be called, as OpenAI's API has it. */
+/** Name of a tool, function, or schema, by OpenAI's rules. */
 const Name = text({ maxLength: 64, pattern: '^[a-zA-Z0-9_-]+$' })
 
-/** Any object: a client's own JSON Schema, for example. */
+/** Any object, such as a client's JSON Schema. */
 const JsonObject = Type.Record(Type.String(), Type.Unknown())
 
-/** Where a prompt cache may begin anew. */
+/** A prompt cache breakpoint. */
 const breakpoint = { prompt_cache_breakpoint: optional(Type.Object({ mode: oneOf('explicit') })) }
 
 const TextPart = marked(Type.Object({ type: Type.Literal('text'), text: text(), ...breakpoint }))
-/** Its `url` may be a `data:` URL. */
+/** `url` may be a `data:` URL. */
 const ImagePart = marked(
   Type.Object({
     type: Type.Literal('image_url'),
@@ -51,7 +49,7 @@ const ImagePart = marked(
     ...breakpoint,
   }),
 )
-/** In base64. */
+/** Base64. */
 const AudioPart = marked(
   Type.Object({
     type: Type.Literal('input_audio'),
@@ -69,8 +67,8 @@ const FilePart = marked(
 const RefusalPart = marked(Type.Object({ type: Type.Literal('refusal'), refusal: text() }))
 
 /**
- * A part of a type that is not known here, such as `video_url`: whatever it holds, it is for the upstream. Its type is given
- * here as a word that is none, so that the known ones are told apart by theirs.
+ * A part of an unknown type, such as `video_url`, with any content, for the upstream. Its type is declared as an impossible word, so that the known types can
+ * be narrowed.
  */
 export interface OtherPart extends CacheMarked {
   type: '(other)'
@@ -80,7 +78,7 @@ const OtherPart = Type.Unsafe<OtherPart>(
 )
 
 const FunctionCall = Type.Object({ name: text(), arguments: text() })
-/** A call that an earlier answer made, as a client sends it back. */
+/** A call from an earlier response, as sent back by the client. */
 const called = beyond<{ extra_content?: unknown }>()
 const ToolCall = Type.Union([
   called(Type.Object({ id: text(), type: Type.Literal('function'), function: FunctionCall })),
@@ -96,10 +94,10 @@ const UserMessage = marked(
     name: optional(text()),
   }),
 )
-/** `developer` is what a system message is called for models that reason. */
+/** `developer` is the system role of reasoning models. */
 const instructions = <Role extends string>(role: Role) =>
   marked(Type.Object({ role: Type.Literal(role), content: textOr(TextPart, OtherPart), name: optional(text()) }))
-/** Pictures that an earlier answer drew, as OpenRouter's clients send them back. */
+/** Images from an earlier response, as OpenRouter's clients send them back. */
 type DrawnImages = { images?: unknown }
 const AssistantMessage = beyond<CacheMarked & DrawnImages>()(
   Type.Object({
@@ -110,7 +108,7 @@ const AssistantMessage = beyond<CacheMarked & DrawnImages>()(
     audio: optional(Type.Object({ id: text() })),
     tool_calls: optional(Type.Array(ToolCall, { maxItems: MAX_TOOLS })),
     function_call: optional(FunctionCall),
-    // What answers carry, and clients send back with them; the first two are the same text under two names.
+    // Fields of responses that clients send back; the first two are the same text under two names.
     reasoning: optional(text()),
     reasoning_content: optional(text()),
     reasoning_details: optional(Type.Array(Type.Unknown())),
@@ -120,12 +118,12 @@ const AssistantMessage = beyond<CacheMarked & DrawnImages>()(
 const ToolMessage = beyond<CacheMarked & { is_error?: unknown }>()(
   Type.Object({
     role: Type.Literal('tool'),
-    // OpenAI has no pictures here; tools that take them of a screen or a chart answer with them.
+    // OpenAI allows no images here, but tools that take screenshots or charts return them.
     content: textOr(TextPart, ImagePart, OtherPart),
     tool_call_id: text(),
   }),
 )
-/** The result of a legacy function call. */
+/** Result of a legacy function call. */
 const FunctionMessage = marked(
   Type.Object({
     role: Type.Literal('function'),
@@ -203,24 +201,24 @@ const UserLocation = Type.Object({ type: Type.Literal('approximate'), approximat
 
 const penalty = optional(Type.Number({ minimum: -2, maximum: 2 }))
 
-/** No client sends nearly as many; each of them is looked at several times. */
+/** Far more than clients send; each field is looked at several times. */
 const MAX_FIELDS = 256
 
 export const RequestSchema = Type.Object(
   {
     model: text({ minLength: 1 }),
     messages: Type.Array(Message, { minItems: 1 }),
-    // Two names of one cap on what a choice may write, in tokens.
+    // Two names of the output cap per choice, in tokens.
     max_completion_tokens: optional(Type.Integer({ minimum: 1 })),
     max_tokens: optional(Type.Integer({ minimum: 1 })),
     temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
     top_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
-    // How many choices are asked for; 1 where it is absent.
+    // Number of choices; default 1.
     n: optional(Type.Integer({ minimum: 1, maximum: 128 })),
     stop: optional(Type.Union([text(), Type.Array(text(), { minItems: 1, maxItems: MAX_STOPS })])),
     frequency_penalty: penalty,
     presence_penalty: penalty,
-    // By a token's number.
+    // By token number.
     logit_bias: optional(Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 }))),
     logprobs: optional(Type.Boolean()),
     top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
@@ -232,13 +230,13 @@ export const RequestSchema = Type.Object(
     tools: optional(Type.Array(Tool, { maxItems: MAX_TOOLS })),
     tool_choice: optional(ToolChoice),
     parallel_tool_calls: optional(Type.Boolean()),
-    // What `tools` and `tool_choice` were before.
+    // Legacy forms of `tools` and `tool_choice`.
     functions: optional(Type.Array(LegacyFunction, { minItems: 1, maxItems: MAX_TOOLS })),
     function_call: optional(Type.Union([oneOf('none', 'auto'), Named])),
     response_format: optional(ResponseFormat),
     reasoning_effort: optional(oneOf('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')),
     verbosity: optional(oneOf('low', 'medium', 'high')),
-    // OpenAI has no `image` here: clients of catalogues with models that draw send it.
+    // OpenAI has no `image` here; clients of image models send it.
     modalities: optional(Type.Array(oneOf('text', 'audio', 'image'))),
     audio: optional(
       Type.Object({
@@ -247,7 +245,7 @@ export const RequestSchema = Type.Object(
       }),
     ),
     prediction: optional(Type.Object({ type: Type.Literal('content'), content: textOr(TextPart) })),
-    // OpenAI takes 16 short texts; other servers take objects and numbers, too.
+    // OpenAI takes 16 short strings; other servers also take objects and numbers.
     metadata: optional(JsonObject),
     store: optional(Type.Boolean()),
     service_tier: optional(oneOf('auto', 'default', 'flex', 'scale', 'priority', 'fast')),
@@ -270,26 +268,26 @@ export const RequestSchema = Type.Object(
 )
 
 /**
- * What clients ask for beyond OpenAI's reference and some upstreams know. Nothing is held to a schema here: a dialect that reads a field
- * looks at what it holds; one that speaks OpenAI's format sends it on as it came.
+ * Fields beyond OpenAI's reference that some upstreams support. They are not validated here: dialects that read one check its value, and OpenAI-format dialects
+ * pass it through.
  */
 export type BeyondReference = CacheMarked & {
-  /** OpenRouter's and Anthropic's ways to ask for thoughts, which `toThinkingWish` reads. */
+  /** OpenRouter's and Anthropic's reasoning options, read by `toThinkingWish`. */
   reasoning?: unknown
   thinking?: unknown
   top_k?: unknown
   min_p?: unknown
-  /** Gemini's, in its own words. */
+  /** Gemini's own fields. */
   safety_settings?: unknown
   cached_content?: unknown
 }
 
-/** As clients of chats send it, or what a format makes of a request of its own. */
+/** A chat request, or another format's request converted to one. */
 export type CanonicalRequest = Static<typeof RequestSchema> &
   BeyondReference & {
     readonly [UNREQUESTED_REASONING]?: true
   }
-/** What a model is asked for: an answer to a chat, or embeddings, which have nothing else of a chat's. */
+/** A chat request, or an embeddings request without any other field of a chat. */
 export type AnyRequest = CanonicalRequest | (EmbeddingsRequest & NothingElse)
 type NothingElse = {
   readonly [Name in Exclude<keyof CanonicalRequest, keyof EmbeddingsRequest | 'messages'>]?: undefined

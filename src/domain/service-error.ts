@@ -1,10 +1,6 @@
-/**
- * What keeps an operation of an administrator, or a start of the server, from being done: thrown by the services (keys,
- * teams, catalogue), the stores and the server, and put into words with advice by whoever presents it (`cli/`). A kind
- * is a name that scripts rely on.
- */
+/** Errors of administrative operations and server start, thrown by services, stores, and the server; `cli/` adds advice. Scripts rely on the kinds. */
 
-/** One problem of a catalogue: the line, from 1, the field such as `upstreams.openai.base_url` ('' = the file), a sentence. */
+/** A problem in a catalog: line (from 1), field such as `upstreams.openai.base_url` ('' = the file), and a sentence. */
 export interface CatalogProblem {
   line: number
   path: string
@@ -12,95 +8,95 @@ export interface CatalogProblem {
 }
 
 export type ServiceFailure =
-  /** A field of what was asked for breaks a rule. */
+  /** An invalid field of the request. */
   | { kind: 'invalid'; field: string }
   | { kind: 'key_not_found'; key: string }
   | { kind: 'key_ambiguous'; key: string }
   | { kind: 'key_exists'; key: string; id: string }
   | { kind: 'key_revoked'; key: string; id: string }
   | { kind: 'key_expired'; key: string }
-  /** It is what a playground is metered by. */
+  /** The key that meters a playground. */
   | { kind: 'key_hidden'; key: string }
   | { kind: 'team_not_found'; team: string }
   | { kind: 'team_ambiguous'; team: string }
   | { kind: 'team_exists'; team: string; id: string }
   | { kind: 'too_many_keys'; most: number }
-  /** What was asked for is for members, who have one. */
+  /** For members only, who have a team. */
   | { kind: 'no_team' }
   | { kind: 'admin_not_found'; admin: string }
   | { kind: 'admin_exists'; admin: string }
-  /** It would leave nobody who may change administrators. */
+  /** There would be no one left who can manage users. */
   | { kind: 'last_owner' }
-  /** There is an owner already: whoever is one makes the others. */
+  /** There is an owner, who invites all others. */
   | { kind: 'already_set_up' }
   | { kind: 'code_wrong' }
-  /** Name or password: nobody is told which. */
+  /** Wrong name or password: which of them is not revealed. */
   | { kind: 'sign_in_failed' }
-  /** Nobody signs in with a password here, nor with a passkey. */
+  /** Passwords and passkeys are disabled. */
   | { kind: 'password_off' }
-  /** Nothing waits for whoever comes back from an identity provider. */
+  /** No pending sign-in matches the browser's return from the identity provider. */
   | { kind: 'sign_in_ended' }
-  /** What a passkey was to answer to has ended, or was answered already. */
+  /** The passkey challenge has expired or was used. */
   | { kind: 'challenge_ended' }
   | { kind: 'passkey_not_found' }
   | { kind: 'too_many_passkeys'; most: number }
   | { kind: 'provider_unavailable' }
-  /** An identity provider has said what cannot be used. */
+  /** The identity provider's response is unusable. */
   | { kind: 'provider_wrong' }
-  /** By what an identity provider says of somebody, they may do nothing here. */
+  /** The identity provider's claims grant no role here. */
   | { kind: 'no_role' }
   | { kind: 'admin_disabled'; admin: string }
   | { kind: 'too_many_attempts'; retryAfterMs: number }
   | { kind: 'session_not_found' }
-  /** An edit was made from an older state; `current` is the present one, by the names of columns. */
+  /** The edit was based on an older state; `current` is the present one, by column name. */
   | { kind: 'revision_conflict'; revision: string; current: Readonly<Record<string, unknown>> }
-  /** A member may not lift what somebody else has set on a key of theirs. */
+  /** A member may not raise a limit that an administrator set on their key. */
   | { kind: 'above_ceiling'; field: string; ceiling: unknown }
   | { kind: 'token_not_found'; token: string }
   | { kind: 'token_ambiguous'; token: string }
   | { kind: 'token_exists'; token: string; id: string }
   | { kind: 'request_not_found'; request: string }
-  /** By its id it is older than what is kept of the ledger, if it ever was on record. */
+  /** The request's ID is older than the retained ledger. */
   | { kind: 'request_removed'; request: string; createdMs: number }
   | { kind: 'request_ambiguous'; request: string }
   | { kind: 'model_not_found'; model: string }
-  /** A provider was asked for its list of models, and: refused the credential; has none; sent something else; did not answer. */
+  /** The provider rejected the credential, has no list of models, sent something else, or did not respond. */
   | { kind: 'list_failed'; why: 'credential' | 'none' | 'answer' | 'unreachable' }
   | { kind: 'provider_unknown' }
-  /** A list of public facts that cannot be read, or is none. */
+  /** A list of public model facts that is unreadable or invalid. */
   | { kind: 'facts_unusable' }
   | { kind: 'upstream_not_found'; upstream: string }
   | { kind: 'upstream_disabled'; upstream: string }
   | { kind: 'upstream_exists'; upstream: string }
   | { kind: 'route_not_found' }
-  /** It is not an administrator's, and would come back if it were deleted. */
+  /** Not owned by the administrator layer: it would reappear after being deleted. */
   | { kind: 'declared_elsewhere'; origin: string }
-  /** What it was like before it was changed is not on record. */
+  /** Its state before the manual change is not recorded. */
   | { kind: 'no_earlier_state'; model: string }
-  /** Somebody else was faster. */
+  /** Someone else changed it first. */
   | { kind: 'catalog_changed' }
   | { kind: 'catalog_unreadable'; path: string }
   | { kind: 'catalog_invalid'; name: string; problems: readonly CatalogProblem[] }
-  /** It took too long to read, or too many are read. */
+  /** Reading took too long, or too many are being read. */
   | { kind: 'catalog_not_read' }
-  /** What whoever is no owner may not do, though they may do the like. */
+  /** Only owners may do this. */
   | { kind: 'owners_only' }
-  /** The built-in catalogue was to replace what a file has declared. */
+  /** The built-in catalog would replace what a file has declared. */
   | { kind: 'catalog_missing' }
-  /** There is no such state of the catalogue, or it is not kept any more. */
+  /** Unknown catalog version, or no longer kept. */
   | { kind: 'version_not_found'; number: number }
-  /** The file that opens credentials. */
+  /** The encryption key of credentials. */
   | { kind: 'secret_unusable'; path: string }
   | { kind: 'secret_unchanged' }
   | { kind: 'secret_busy' }
   | { kind: 'bad_config'; problems: readonly string[] }
   | { kind: 'data_unwritable'; dataFolder: string }
   | { kind: 'data_unreadable'; dataFolder: string }
-  /** What should be a data folder is a file. */
+  /** A file is in the data folder's place. */
   | { kind: 'no_folder' }
   | { kind: 'no_database'; dataFolder: string }
   | { kind: 'database_unusable'; path: string }
-  /** What may be told from what it has left: `ledger/mark.ts`. */
+  /** Known from what the database left behind: `ledger/mark.ts`. */
   | { kind: 'database_lost'; dataFolder: string }
   | { kind: 'database_unwritable'; path: string }
   | { kind: 'report_too_long' }
@@ -108,20 +104,20 @@ export type ServiceFailure =
   | { kind: 'schema_newer'; migrations: readonly string[] }
   | { kind: 'migration_failed'; migration: string; table: string }
   | { kind: 'already_served'; dataFolder: string }
-  /** The disk of a folder could not hold what an operation makes there. */
+  /** Not enough disk space for what the operation writes. */
   | { kind: 'no_room'; folder: string }
   | { kind: 'backup_exists' | 'backup_unwritable' | 'backup_damaged' | 'backup_unusable'; path: string }
-  /** One is being made: another has to wait. */
+  /** A backup is being created; another must wait. */
   | { kind: 'backup_under_way' }
   | { kind: 'backup_not_found'; name: string }
-  /** An audit of a backup that was to be restored has findings. */
+  /** A verification of the backup has findings. */
   | { kind: 'backup_findings'; path: string }
-  /** Nobody can tell what the database that was to be replaced has revoked. */
+  /** Revocations in the database to be replaced cannot be read. */
   | { kind: 'revoked_unknown'; dataFolder: string }
   | { kind: 'restore_unfinished'; dataFolder: string }
   | { kind: 'port_in_use' | 'port_forbidden' | 'no_such_address' | 'not_listening'; host: string; port: number }
 
-/** `message` says what happened in whole sentences, for logs and for those who present it; what to do is left to them. */
+/** `message` says what happened in whole sentences; whoever presents it adds what to do. */
 export class ServiceError extends Error {
   constructor(
     readonly failure: ServiceFailure,

@@ -1,4 +1,4 @@
-/** How the text of a setting is read, by what it is: each gives null for what cannot be read so. Pure. */
+/** Parsers of setting values, by type; each returns null for invalid text. */
 import { type IpRange, toIpRange } from './ip.ts'
 import { toMs } from './time.ts'
 
@@ -33,13 +33,13 @@ export function orForever(read: Read<number>): Read<number> {
   return (text) => (text === 'forever' ? Number.POSITIVE_INFINITY : read(text))
 }
 
-/** Origins as browsers write them: no path, and no port that is the scheme's own. */
+/** Origins as browsers write them: no path, no default port. */
 export function toOrigins(text: string): string[] | null {
   const origins = text.split(',').map((item) => toOrigin(item.trim()))
   return origins.includes(null) ? null : origins.filter((origin) => origin !== null)
 }
 
-/** Over plain HTTP others would read along when somebody signs in. */
+/** HTTPS only, because sign-in over plain HTTP can be intercepted. */
 export function toPublicUrls(text: string): string[] | null {
   const origins = toOrigins(text)
   return origins?.every((origin) => origin.startsWith('https://')) ? origins : null
@@ -48,12 +48,12 @@ export function toPublicUrls(text: string): string[] | null {
 function toOrigin(text: string): string | null {
   if (text === '*') return text
   const url = text.includes('*') ? null : URL.parse(text)
-  // Applications have schemes of their own (`app://localhost`, `chrome-extension://<id>`), whose origin the standard leaves open.
+  // Applications have their own schemes (`app://localhost`, `chrome-extension://<id>`), whose origin the standard leaves open.
   if (url === null || url.host === '' || !['', '/'].includes(url.pathname)) return null
   return url.username === '' && url.search === '' && url.hash === '' ? `${url.protocol}//${url.host}` : null
 }
 
-/** As it was given: providers compare it letter by letter, a slash at the end included. */
+/** Unchanged: providers compare it exactly, including a trailing slash. */
 export function toIssuer(text: string): string | null {
   const url = URL.parse(text)
   if (url === null || url.username !== '' || url.search !== '' || url.hash !== '') return null

@@ -1,7 +1,6 @@
 /**
- * The immutable in-memory view of the configuration that every request reads: keys by hash, models by slug, and for
- * each model its targets. Swapped whole after each change, so no request ever sees half a change, and none ever waits
- * for the disk to learn who may call what. A store builds it. Types only.
+ * Immutable in-memory configuration that every request reads: keys by hash, models by ID with their targets. Replaced as a whole after each change, so that a
+ * request never sees half a change, and never waits for the disk.
  */
 import type { Deadlines } from './deadlines.ts'
 import type { DialectName, UpstreamOptions } from './dialects.ts'
@@ -9,11 +8,11 @@ import type { Budget, Limits } from './limits.ts'
 import type { Feature, Model, Origin, RouteSettings } from './models.ts'
 import type { PricingItem } from './usage.ts'
 
-/** Which models may be used, and by which upstreams. */
+/** Allowed models and upstreams. */
 export interface Access {
-  /** `local`: only by those that cost no money. */
+  /** `local`: only free upstreams. */
   scope: 'all' | 'local'
-  /** Patterns over resolved slugs; empty = every model. */
+  /** Patterns over resolved model IDs; empty = all models. */
   models: string[]
 }
 
@@ -21,19 +20,19 @@ export interface Key extends Access {
   id: string
   name: string
   teamId: string | null
-  /** Of a key that somebody who signs in has made for themselves: who that is. */
+  /** The user who created the key for themselves. */
   ownerId: string | null
-  /** Whose share of the server its requests take, and whose turns: its owner's, else its own. */
+  /** Whose fair-share limit and queue turns its requests count toward: its owner's, or else its own. */
   quotaId: string
   expiresMs: number | null
   revokedMs: number | null
-  /** Addresses and ranges that it may be used from, as `ip.ts` writes them; empty = everywhere. */
+  /** IP addresses and ranges in the form of `ip.ts`; empty = any. */
   allowedIps: string[]
   limits: Limits
   budget: Budget | null
 }
 
-/** Keys that share limits and a budget. A request of one of them passes by its own rules and by these. */
+/** Keys that share limits and a budget, which apply in addition to each key's own. */
 export interface Team extends Access {
   id: string
   name: string
@@ -41,13 +40,13 @@ export interface Team extends Access {
   budget: Budget | null
 }
 
-/** A key or a team: whose limits and budget, and whose spending. */
+/** A key or team, with limits, a budget, and spend. */
 export interface Spender {
   kind: 'key' | 'team'
   id: string
 }
 
-/** A secret in force, and the key that it opens. */
+/** An active secret and its key. */
 export interface Secret {
   key: Key
   lastFour: string
@@ -56,78 +55,78 @@ export interface Secret {
 
 export interface Upstream {
   id: string
-  /** A newer version may have written one that this version does not know; such an upstream is not ready. */
+  /** May be unknown, if a newer version wrote it; then the upstream is not ready. */
   dialect: DialectName
   baseUrl: string | null
   local: boolean
   deadlines: Deadlines
-  /** How long its calls are read on once a client has left, ms; null = as the server's setting says. */
+  /** How long usage is read after a client disconnects, ms; null = the server's setting. */
   disconnectGraceMs: number | null
-  /** What its provider allows, all keys together. */
+  /** Limits of the provider, shared by all keys. */
   limits: Limits
-  /** What its models cost that have a route, by its own names for them. */
+  /** Prices of models that have a route, by the upstream's names. */
   prices: ReadonlyMap<string, ModelPrice>
   options: UpstreamOptions
-  /** The variable that its credential is in; null where it needs none, or it comes from elsewhere. */
+  /** Variable that holds its credential; null if it needs none, or it comes from elsewhere. */
   variable: string | null
-  /** Whether its credential was typed in, or is to be: it is kept sealed. */
+  /** True if its credential is stored encrypted, or will be. */
   hasStoredCredential: boolean
-  /** The resolved credential, of several the first; null where the upstream needs none or none did resolve. */
+  /** The resolved credential (the first of several); null if none is needed or none resolved. */
   credential: string | null
-  /** Which of its credentials that is, from 1 on. */
+  /** Which of its credentials this is, from 1. */
   credentialNumber: number
-  /** Every credential that resolved: nothing that it says may have one in it. */
+  /** All resolved credentials, to be redacted from anything the upstream says. */
   secrets: readonly string[]
-  /** Where its credentials come from, in their order; none where it needs none. */
+  /** Sources of its credentials, in order; empty if it needs none. */
   credentials: readonly CredentialSource[]
-  /** Where several resolved: the upstream once with each of them. */
+  /** If several credentials resolved: the upstream once with each. */
   each: readonly Upstream[] | null
-  /** Where its server is started here: of what it is run by (`ProcessSpec.hash`). */
+  /** If Tollgate starts its server: `ProcessSpec.hash`. */
   process: string | null
-  /** Why this upstream cannot be called, in words for an administrator; null when it can. */
+  /** Why it cannot be called, for administrators; null if it can. */
   notReady: string | null
 }
 
-/** By what a call is charged; empty = nothing. */
+/** Price of a call; empty = free. */
 export interface ModelPrice {
   pricing: PricingItem[]
   priceId: string | null
 }
 
-/** Where a credential comes from, without a word of it. */
+/** Source of a credential, without its value. */
 export interface CredentialSource {
-  /** From 1 on. */
+  /** From 1. */
   number: number
   from: 'variable' | 'file' | 'typed_in'
-  /** The variable's name, or the file's path as it was named; null for one that was typed in. */
+  /** Variable name, or file path as configured; null if stored. */
   name: string | null
-  /** Why there is none, in words that go on a sentence; null where there is. */
+  /** Why it did not resolve, as the end of a sentence; null if it did. */
   problem: string | null
 }
 
-/** A route resolved to everything that a call needs. Its price is its own, else nothing on a local upstream, else its model's. */
+/** A route with everything that a call needs. Its price is its own, else free on a local upstream, else its model's. */
 export interface Target extends ModelPrice {
   model: string
   upstream: Upstream
   upstreamModel: string
   priority: number
   weight: number
-  /** Both as its route says, and never more than its model has. */
+  /** From the route, never more than the model's. */
   maxOutputLength: number
   contextLength: number
-  /** What it does by itself, of what its model does; the gateway adds enforcement where `json_mode` or `structured_outputs` is missing. */
+  /** Features of the model that the route supports itself; the gateway adds enforcement for missing `json_mode` or `structured_outputs`. */
   features: readonly Feature[]
-  /** How its upstream's model is asked, where the catalogue says so. */
+  /** How to call the upstream's model, if the catalog says so. */
   options: RouteSettings
   /** Of its route. */
   origin: Origin
 }
 
-/** The facts of a model, as its row tells them, or its own server, and its enabled targets in order of priority. */
+/** Facts from the model's row or its server, and its enabled targets by priority. */
 export interface CatalogModel {
-  /** False where the catalogue hides it from lists of models: it can still be asked for. */
+  /** False: hidden from model lists, but can be called. */
   listed: boolean
-  /** One that a wildcard stands for: lists show it where some upstream has what it takes to be asked. */
+  /** True if created by a wildcard: listed only if one of its upstreams is ready. */
   fromWildcard: boolean
   origin: Origin
   facts: Omit<Model, 'is_ready' | 'state' | 'tokens_per_second' | 'pricing'> & { pricing: PricingItem[] }
@@ -136,16 +135,16 @@ export interface CatalogModel {
 
 /** Another name for a model. */
 export interface Alias {
-  /** The model's slug. Nothing says that there is such a model. */
+  /** The model's ID; the model may not exist. */
   model: string
-  /** False where the catalogue hides it from lists of models. */
+  /** False: hidden from model lists. */
   listed: boolean
 }
 
 export interface Snapshot {
   revision: number
   secrets: ReadonlyMap<string, Secret>
-  /** The keys without a secret by which playgrounds are metered, by their owners' ids. */
+  /** Keys without a secret that meter playgrounds, by owner ID. */
   playgrounds: ReadonlyMap<string, Key>
   teams: ReadonlyMap<string, Team>
   models: ReadonlyMap<string, CatalogModel>
@@ -153,10 +152,10 @@ export interface Snapshot {
   upstreams: ReadonlyMap<string, Upstream>
 }
 
-/** A credential that was kept sealed, or why it cannot be used, in words that go on a sentence. */
+/** A decrypted credential, or why it is unusable, as the end of a sentence. */
 export type OpenedCredential = { credential: string } | { problem: string }
 
-/** By the ids of upstreams, those of each in their order. */
+/** By upstream ID, in order. */
 export type OpenedCredentials = ReadonlyMap<string, readonly OpenedCredential[]>
 
 export type Environment = Readonly<Record<string, string | undefined>>

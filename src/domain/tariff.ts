@@ -1,15 +1,12 @@
-/**
- * Which prices of a sheet hold for a call, by its size and by how it was served; by which of them each count is charged; and the most that any
- * such call is charged by. `price.ts` adds up. Pure.
- */
+/** Selects the prices that apply to a call by size and mode, the price of each count, and the maximum price; `price.ts` adds up. */
 import { keysOf } from './json.ts'
 import type { PricingItem, Usage } from './usage.ts'
 
-/** Prices are held as integers of 10^-18 USD: a decimal string may have this many places. */
+/** Prices are integers of 10^-18 USD: decimal strings may have this many places. */
 export const MAX_DECIMALS = 18
 const MS_PER_SECOND = 1_000n
 
-/** By which price of an item each count is charged: the first of these names that the item has. The last three are free without one. */
+/** Prices of each count, by preference: the first that the item has applies. The last three are free without one. */
 const CHARGED_BY = {
   prompt: ['prompt'],
   cacheRead: ['input_cache_read', 'prompt'],
@@ -28,26 +25,24 @@ const CHARGED_BY = {
 
 export type Kind = keyof typeof CHARGED_BY
 export const KINDS = keysOf(CHARGED_BY)
-/** Those of which as many are charged as were counted: of the rest, a part is charged as another kind. */
+/** Kinds that are charged exactly as counted; parts of the others are charged as another kind. */
 export const COUNTED_KINDS = KINDS.filter((kind) => kind !== 'prompt' && kind !== 'completion' && kind !== 'request')
-/** That of `computeMs` is of a ms: a thousandth of `second`. */
+/** Of `computeMs` per ms: a thousandth of `second`. */
 export type Prices<T> = Record<Kind, T>
 
 const toEach = <T>(of: (kind: Kind) => T): Prices<T> =>
   Object.fromEntries(KINDS.map((kind) => [kind, of(kind)])) as Prices<T>
 
-/** The name of the price that a kind is charged by; null where the item has none for it. */
+/** Price that a kind is charged by; null if the item has none. */
 export function priceOf(item: PricingItem, kind: Kind): keyof PricingItem | null {
   return CHARGED_BY[kind].find((name) => item[name] !== undefined) ?? null
 }
 
-/** The name of a kind's own price. */
 const ownPriceOf = (kind: Kind): keyof PricingItem => CHARGED_BY[kind][0]
 
 /**
- * Counts that cost more than what they are charged as without a price of their own, wherever they have one: audio and images that are
- * written are far from text, what is written to a cache costs more than what is only read (at Anthropic a quarter more, for an hour
- * twice as much), and searches are charged as nothing.
+ * Counts that would be undercharged without a price of their own: output audio and images cost far more than text, cache writes more than cache reads (at
+ * Anthropic 25% more, for an hour twice as much), and searches would be free.
  */
 const NEEDED = {
   cacheWrite: ['input_cache_write'],
@@ -58,30 +53,30 @@ const NEEDED = {
   imageCompletion: ['image_token_completion'],
 } as const satisfies Partial<Record<keyof Usage, readonly (keyof PricingItem)[]>>
 
-/** What an item lacks of what a call has used, by the names of those prices. */
+/** Prices that an item lacks for this usage. */
 export function lacking(item: PricingItem, usage: Usage): (keyof PricingItem)[] {
   return keysOf(NEEDED).flatMap((count) =>
     usage[count] > 0 && NEEDED[count].every((name) => item[name] === undefined) ? NEEDED[count][0] : [],
   )
 }
 
-/** What a call is charged by: an item, in numbers. */
+/** A pricing item in numbers. */
 export interface Tariff {
   item: PricingItem
   moreThan: number
   atto: Prices<bigint>
-  /** The same in units of 10^-12 where they are whole, as nearly all are: sums of those are much quicker, and as exact. */
+  /** The same in 10^-12 where whole, as nearly always: sums are much faster, and equally exact. */
   pico: Prices<number> | null
 }
 
-/** Parses a plain decimal such as `0.00000015` to units of 10^-18. Throws on anything else. */
+/** Parses a decimal such as `0.00000015` to units of 10^-18. Throws on anything else. */
 export function toAtto(decimal: string): bigint {
   const match = /^(\d+)(?:\.(\d{1,18}))?$/.exec(decimal)
   if (!match) throw new RangeError(`not a price: ${decimal}`)
   return BigInt((match[1] ?? '0') + (match[2] ?? '').padEnd(MAX_DECIMALS, '0'))
 }
 
-/** The prices of an item, of each kind that by which it is charged. */
+/** Prices of each kind. */
 const toPrices = (item: PricingItem): Prices<bigint> =>
   toEach((kind) => {
     const price = priceOf(item, kind)
@@ -91,23 +86,23 @@ const toPrices = (item: PricingItem): Prices<bigint> =>
 
 const ATTO_PER_PICO = 1_000_000n
 
-/** The same in units of 10^-12; null where they are not whole. */
+/** In units of 10^-12; null if not whole. */
 const toPicoPrices = (atto: Prices<bigint>): Prices<number> | null =>
   KINDS.every((kind) => atto[kind] % ATTO_PER_PICO === 0n) ? toEach((kind) => Number(atto[kind] / ATTO_PER_PICO)) : null
 
-/** Items by how a call is served, each list in order. */
+/** Items by mode, each list in order. */
 interface Sheet {
   usual: Tariff[]
   modes: ReadonlyMap<string, Tariff[]>
-  /** The sizes of prompts beyond which some item holds. */
+  /** Prompt sizes beyond which an item applies. */
   sizes: readonly number[]
-  /** What `toMaxTariff` has found, by how many of these sizes are passed. */
+  /** Results of `toMaxTariff`, by how many of these sizes are exceeded. */
   most: Tariff[]
 }
 
 /**
- * What a call is charged by: of the items of its mode, or without one, the last whose condition holds. A mode that the sheet does not
- * have for such a call, such as two at once, costs the dearest of what it has for any part of it, and what is usual: price by price.
+ * Tariff of a call: the last item of its mode (or without one) whose condition holds. An unlisted mode, such as two at once, costs the highest, price by price,
+ * of the usual tariff and all listed modes that are parts of it.
  */
 export function toTariff(
   pricing: readonly PricingItem[],
@@ -127,8 +122,8 @@ export function toTariff(
 }
 
 /**
- * The most that a call with such a prompt is charged by, however it is served: `prompt` is the price of the dearest thing that may be
- * done with text that is read, a cache included, `completion` that of the dearest text that is written, and so on. Found once a sheet.
+ * Upper bound of the tariff for such a prompt in any mode: `prompt` is the highest price of reading text, cache included, `completion` that of writing text,
+ * and so on. Cached per price list.
  */
 export function toMaxTariff(pricing: readonly PricingItem[], promptTokens: number): Tariff | undefined {
   const sheet = sheetOf(pricing)
@@ -145,10 +140,10 @@ export function toMaxTariff(pricing: readonly PricingItem[], promptTokens: numbe
   return most
 }
 
-/** Whether some calls are charged by the time that they take. */
+/** True if some calls are charged by duration. */
 export const isTimed = (pricing: readonly PricingItem[]): boolean => pricing.some(({ second }) => second !== undefined)
 
-/** Whether a call costs nothing but its time, whatever is done in it. */
+/** True if calls cost nothing but their duration. */
 export function costsTimeAlone(pricing: readonly PricingItem[]): boolean {
   const { usual, modes } = sheetOf(pricing)
   const all = [usual, ...modes.values()].flat()
@@ -163,10 +158,10 @@ function pick(tariffs: Tariff[], promptTokens: number): Tariff | undefined {
 const pickMode = (tariffs: Tariff[] | undefined, promptTokens: number): Tariff | undefined =>
   tariffs?.findLast(({ moreThan }) => promptTokens > moreThan)
 
-/** Whether the sheet has prices of their own for calls that are served so. */
+/** True if the price list has prices for this mode. */
 export const hasMode = (pricing: readonly PricingItem[], mode: string): boolean => sheetOf(pricing).modes.has(mode)
 
-/** Of each kind the highest price among these, under its own name where one of them has it, or where no other name would give it. */
+/** The highest price of each kind, under its own name if one of them has it, or if no other name would give it. */
 function toDearest(tariffs: readonly Tariff[]): Tariff {
   const [first] = tariffs
   if (first && tariffs.length === 1) return first
@@ -202,7 +197,7 @@ function toMost({ item, moreThan, atto }: Tariff): Tariff {
 
 const larger = (one: bigint, other: bigint) => (one > other ? one : other)
 
-/** Parsed pricing, kept as long as the snapshot that holds the strings. */
+/** Parsed pricing, cached as long as the snapshot that holds it. */
 const parsed = new WeakMap<readonly PricingItem[], Sheet>()
 
 function sheetOf(pricing: readonly PricingItem[]): Sheet {

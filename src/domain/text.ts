@@ -1,36 +1,33 @@
-/**
- * Texts that people write and read: counts, sizes, patterns of names, names that can be told apart, tables as CSV; and bodies that
- * somebody else sends, up to a limit.
- */
+/** Text helpers: counts, sizes, name patterns, invisible characters, CSV, and bodies read up to a limit. */
 
-/** Writes a count with its noun: `1 row`, `2 rows`. */
+/** `1 row`, `2 rows`. */
 export const count = (n: number, noun: string) => `${n} ${noun}${n === 1 ? '' : 's'}`
 
-/** Controls, what only joins or turns what is around it, and what shows nothing (Unicode: Cc, Cf, Cs, Zl, Zp, Default_Ignorable_Code_Point). */
+/** Control, joining, direction, and invisible characters (Unicode: Cc, Cf, Cs, Zl, Zp, Default_Ignorable_Code_Point). */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u
 
-/** Some of those are parts of pictures. */
+/** Some of those are parts of emoji. */
 const EMOJI = /\p{RGI_Emoji}/gv
 
-/** Letters that look alike in two scripts are not told apart. */
+/** Letters that look alike in two scripts are accepted. */
 export const isVisible = (text: string): boolean => !INVISIBLE.test(text.replaceAll(EMOJI, ''))
 
 const UNITS = { K: 2 ** 10, M: 2 ** 20, G: 2 ** 30, T: 2 ** 40 } as const
 type Unit = keyof typeof UNITS
 const isUnit = (text: string): text is Unit => Object.hasOwn(UNITS, text)
 
-/** Reads a size such as `22G`, `1.5G`, `512M` or `8GiB` into bytes, by powers of 1,024; null where it is none, or nothing. */
+/** Parses a size such as `22G`, `1.5G`, `512M`, or `8GiB` to bytes, by powers of 1,024; null if invalid or zero. */
 export function toSize(text: string): number | null {
   const [, amount, unit = ''] = /^(\d{1,6}(?:\.\d{1,3})?)\s?([KMGT])(?:i?B)?$/.exec(text) ?? []
   if (amount === undefined || !isUnit(unit)) return null
   return Math.round(Number(amount) * UNITS[unit]) || null
 }
 
-/** Writes a size in the units that settings such as `--disk-budget 10G` are given in. */
+/** In the units of settings such as `--disk-budget 10G`. */
 export const toSizeText = (bytes: number) =>
   bytes >= UNITS.G ? `${(bytes / UNITS.G).toFixed(1)} GiB` : `${(bytes / UNITS.M).toFixed(1)} MiB`
 
-/** Matches a pattern in which `*` stands for any run of characters, `/` included. Linear, whatever the pattern. */
+/** `*` matches any run of characters, including `/`. Linear for any pattern. */
 export function matches(pattern: string, slug: string): boolean {
   const [head = '', ...rest] = pattern.split('*')
   if (!slug.startsWith(head)) return false
@@ -45,19 +42,19 @@ export function matches(pattern: string, slug: string): boolean {
   return slug.length - at >= tail.length && slug.endsWith(tail)
 }
 
-/** What may stand in a cell; null is an empty one. */
+/** null is an empty cell. */
 export type CsvCell = string | number | bigint | null
 
 /**
- * Texts that a spreadsheet would run: names of keys, users and models are other people's. An apostrophe before them makes them text
- * (OWASP, CSV injection); full-width signs count as well.
+ * Texts that a spreadsheet would run as formulas: names come from other people. A leading apostrophe makes them text (OWASP, CSV injection); full-width signs
+ * count too.
  */
 const FORMULA = /^\s*[=+\-@＝＋－＠|]/u
 
-/** Commands to a terminal, line breaks and tabs among them, and what turns the direction of a text around. */
+/** Terminal control characters, including line breaks and tabs, and direction changes. */
 const CONTROL = /[\p{Cc}\p{Bidi_Control}]/gu
 
-/** A record a line, under the headings. In texts `?` stands for each control character, as in the tables of a terminal. */
+/** One record per line, after the headings. Control characters become `?`, as in terminal tables. */
 export const toCsv = (headings: readonly string[], rows: readonly (readonly CsvCell[])[]): string =>
   [headings, ...rows].map((row) => `${row.map(toText).join(',')}\r\n`).join('')
 
@@ -70,7 +67,7 @@ function toText(cell: CsvCell): string {
 
 const quote = (text: string) => `"${text.replaceAll('"', '""')}"`
 
-/** What was read of a body as text, and whether that is all of it. Of a longer one nothing more is read. */
+/** Reads a body as text up to a limit; `isWhole` is false if it is longer. */
 export async function readUpTo(
   body: AsyncIterable<Uint8Array> | null,
   mostBytes: number,

@@ -79,7 +79,7 @@ test('a model at length has what its local server says of it, and how fast that 
   const { routes } = JSON.parse((await bench.run('models', 'show', 'local/tiny', '--json')).stdout)
   expect(routes[0].served).toEqual({ state: 'ready', ...figures })
   expect((await bench.run('models', 'show', 'local/tiny')).stdout.replace(/\s+/g, ' ')).toContain(
-    'its server: ready, 4096 tokens of context, Q4_K_M, 0.4 GB, 31.5 tokens a second',
+    'its server: ready, 4096-token context, Q4_K_M, 0.4 GB, 31.5 tokens/s',
   )
 })
 

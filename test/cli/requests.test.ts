@@ -253,9 +253,9 @@ test('a request says how it was served, what has no price, and what its upstream
   expect(marked).toMatchObject({ code: 0, stderr: '' })
   const words = marked.stdout.replace(/\s+/g, ' ')
   expect(words).toContain('served as priority searches 2 of the web unpriced not all of it has a price')
-  expect(words).toContain('this may not be what it cost: there is no price for the mode priority, web_search')
+  expect(words).toContain('the actual cost may differ: there is no price for the mode priority, web_search')
   const flex = (await bench.run('requests', 'show', '00d3')).stdout.replace(/\s+/g, ' ')
-  expect(flex).toContain('this may have cost less: there is no price for the mode flex')
+  expect(flex).toContain('the actual cost may be lower: there is no price for the mode flex')
   const reported = await bench.run('requests', 'show', '00d2')
   expect(reported).toMatchObject({ code: 0, stderr: '' })
   expect(reported.stdout.replace(/\s+/g, ' ')).toContain(

@@ -22,7 +22,7 @@ test('a field is told as it was and as it will be', () => {
     { field: 'enabled', before: 'yes', after: 'no' },
     { field: 'api key', before: 'typed in', after: null },
     { field: 'supported features', before: null, after: 'tools, reasoning' },
-    { field: 'origin', before: null, after: 'set by hand' },
+    { field: 'origin', before: null, after: 'set manually' },
   ])
 })
 
@@ -48,8 +48,6 @@ test('how much changed', () => {
 })
 
 test('why there is a version', () => {
-  expect(toVersionText({ action: 'catalog.apply', subject: 'catalog.yaml' })).toBe(
-    'Applied the catalogue: catalog.yaml',
-  )
+  expect(toVersionText({ action: 'catalog.apply', subject: 'catalog.yaml' })).toBe('Applied the catalog: catalog.yaml')
   expect(toVersionText({ action: 'newer.thing', subject: 'x' })).toBe('Newer: thing: x')
 })

@@ -47,7 +47,7 @@ describe('in words', () => {
   test('limits', () => {
     expect(toLimitsText(key())).toBe('')
     expect(toLimitsText(key({ rpm: 60, tpm: 100_000, concurrency: 4 }))).toBe(
-      '60 requests per minute; 100k tokens per minute; 4 at a time',
+      '60 requests per minute; 100k tokens per minute; 4 concurrent requests',
     )
     expect(toShortLimits(key({ rpm: 60 }))).toBe('60 rpm')
     expect(toShortLimits(key({ rpm: 60, tpm: 5, concurrency: 1 }))).toBe('60 rpm +2')

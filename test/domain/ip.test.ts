@@ -24,12 +24,12 @@ test.each([
 ])('%p is kept as %p', (text, form) => expect(read(text)).toBe(form))
 
 test.each([
-  ['10.1.2.3/8', 'goes on behind its prefix: write 10.0.0.0/8, or 10.1.2.3 for that address alone'],
-  ['2001:db8::1/32', 'goes on behind its prefix: write 2001:db8::/32, or 2001:db8::1 for that address alone'],
-  ['10.0.0.0/33', 'has no such prefix: write 10.0.0.0/N, N from 0 to 32, or the address alone'],
-  ['::/129', 'has no such prefix: write ::/N, N from 0 to 128, or the address alone'],
+  ['10.1.2.3/8', 'has bits set after its prefix: use 10.0.0.0/8, or 10.1.2.3 for that one address'],
+  ['2001:db8::1/32', 'has bits set after its prefix: use 2001:db8::/32, or 2001:db8::1 for that one address'],
+  ['10.0.0.0/33', 'has an invalid prefix: use 10.0.0.0/N with N from 0 to 32, or only the address'],
+  ['::/129', 'has an invalid prefix: use ::/N with N from 0 to 128, or only the address'],
   // Part of it would be IPv4, part not.
-  ['::ffff:0:0/95', 'has no such prefix: write 0.0.0.0/N, N from 0 to 32, or the address alone'],
+  ['::ffff:0:0/95', 'has an invalid prefix: use 0.0.0.0/N with N from 0 to 32, or only the address'],
 ])('%p %s', (text, problem) => expect(read(text)).toBe(problem))
 
 test.each([
@@ -37,7 +37,7 @@ test.each([
   ...['10.0.0.0/', '10.0.0.0/-1', '10.0.0.0/ 8', '10.0.0.0/8/8', ' 10.0.0.0', '10.0.0.1:80', '10.0.0.0-10.0.0.9'],
   ...[':', ':::', '1::2::3', '[::1]', '::1%eth0', 'fe80::g', '1:2:3:4:5:6:7:8:9', '::1]/@[::1', 'example.com', '*'],
 ])('%p is no range', (text) =>
-  expect(read(text)).toBe('is no IP address or range: write one such as 203.0.113.7, 10.0.0.0/8 or 2001:db8::/32'),
+  expect(read(text)).toBe('is not an IP address or range: use e.g. 203.0.113.7, 10.0.0.0/8, or 2001:db8::/32'),
 )
 
 describe('an address', () => {

@@ -49,7 +49,7 @@ test('a client that leaves while it is waited for ends the writing', async () =>
   const waiting = sink.write('text')
   client.abort()
   await expect(waiting ?? Promise.resolve()).rejects.toMatchObject({ kind: 'aborted' })
-  expect(() => sink.write('more')).toThrow('the client left')
+  expect(() => sink.write('more')).toThrow('the client disconnected')
 })
 
 test('a server that stops waits for no reader, and still says its last words', async () => {

@@ -397,7 +397,7 @@ describe('a fleet of model servers', () => {
     const left = GONE(ask('a', 'x', { signal: client.signal }))
     const late = GONE(ask('a', 'x', { patienceMs: 5_000 }))
     client.abort()
-    expect(await left).toBe('the client left')
+    expect(await left).toBe('the client disconnected')
     expect(fleet.status('a')?.queued).toBe(1)
     await clock.pass(5_000)
     expect(await late).toBe('no slot became free within 5 s')

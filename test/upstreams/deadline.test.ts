@@ -116,7 +116,7 @@ test('or is read on as long as whoever pays for it says, who is asked once and m
   await Bun.sleep(TWO_TICKS_MS)
   expect(asked).toEqual([deadline])
   deadline.endWithin(0)
-  expect(await passed.promise).toMatchObject({ kind: 'aborted', message: 'the client left' })
+  expect(await passed.promise).toMatchObject({ kind: 'aborted', message: 'the client disconnected' })
 })
 
 test('a reason of ours ends the call at once, and nobody is asked', async () => {

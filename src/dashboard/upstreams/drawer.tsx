@@ -161,7 +161,7 @@ function Facts({ of: upstream }: { of: ShownUpstream }) {
         <Fact name="Limits">{toLimitsText(upstream.limits) || 'none'}</Fact>
         <Fact name="Deadlines">
           {Object.values(DEADLINES)
-            .map(({ told, field }) => `${told} ${toLatency(deadlines[`${field}_ms`])}`)
+            .map(({ label, field }) => `${label} ${toLatency(deadlines[`${field}_ms`])}`)
             .join(', ')}
         </Fact>
         <Fact name="From">{toOriginWord(origin)}</Fact>
