@@ -9,7 +9,7 @@ export const DEADLINES = {
   firstToken: { field: 'first_token', word: 'first token', label: 'first token', ms: 300_000 },
   idle: { field: 'idle', word: 'idle', label: 'between tokens', ms: 120_000 },
   total: { field: 'total', word: 'total', label: 'total, streaming', ms: 3_600_000 },
-  totalWhole: { field: 'total_whole', word: 'total without streaming', label: 'total, not streaming', ms: 600_000 },
+  totalWhole: { field: 'total_whole', word: 'non-streaming', label: 'total, not streaming', ms: 600_000 },
 } as const
 
 type Deadline = keyof typeof DEADLINES

@@ -1,6 +1,6 @@
 /**
- * The catalog in layers, weakest first: built in < discovered < file < by hand (`ORIGINS`). A layer has entries; those of the first
- * three say all of a row, one by hand says what was set, or all of a row that was made by hand. What counts is merged from them. Pure.
+ * Catalog layers, weakest first: built-in < discovered < file < manual (`ORIGINS`). Entries of the first three are whole rows; a manual entry has only the
+ * changed fields, or a whole row that was created manually. The effective rows are merged from them.
  */
 
 import { type FieldChanges, toChanged } from '../domain/changes.ts'
@@ -10,11 +10,10 @@ import { ORIGINS, type Origin } from '../domain/models.ts'
 import type { AliasRow, CatalogRows, ModelRow, RouteRow, UpstreamRow } from './catalog-rows.ts'
 import { isSameCredentialBinding } from './credential-binding.ts'
 
-/** A row as one layer has it. */
 type Sparse<Row, Key extends keyof Row> = Pick<Row, Key> & Partial<Row> & { origin: Origin }
 
 export type UpstreamEntry = Omit<Sparse<UpstreamRow, 'id'>, 'options' | 'deadlines'> & {
-  /** Of an entry that changes a row, null takes a field away. */
+  /** In an entry that changes a row, null removes a field. */
   options?: FieldChanges<UpstreamSettings>
   deadlines?: FieldChanges<Deadlines>
 }
@@ -24,7 +23,7 @@ export type RouteEntry = Omit<Sparse<RouteRow, 'model' | 'upstream' | 'upstreamM
 }
 export type AliasEntry = Sparse<AliasRow, 'alias'>
 
-/** The entries of all layers, each kind in the order in which they were made; of one name there is one in each layer. */
+/** All entries, each kind in order of creation; each layer has at most one per name. */
 export interface CatalogLayers {
   upstreams: UpstreamEntry[]
   models: ModelEntry[]
@@ -38,7 +37,7 @@ type RowOf<K extends Kind> = CatalogRows[K][number]
 
 export const NO_LAYERS: CatalogLayers = { upstreams: [], models: [], routes: [], aliases: [] }
 
-/** What entries and rows of a kind are named by; of one name, in each layer there is one. */
+/** The name of an entry within its layer. */
 export const NAMES: { readonly [K in Kind]: (entry: EntryOf<K>) => string } = {
   upstreams: ({ id }) => id,
   models: ({ slug }) => slug,
@@ -48,7 +47,6 @@ export const NAMES: { readonly [K in Kind]: (entry: EntryOf<K>) => string } = {
 
 export const KIND_NAMES = ['upstreams', 'models', 'routes', 'aliases'] as const satisfies Kind[]
 
-/** Makes layers kind by kind. */
 export const mapKinds = (entriesOf: <K extends Kind>(kind: K) => EntryOf<K>[]): CatalogLayers => ({
   upstreams: entriesOf('upstreams'),
   models: entriesOf('models'),
@@ -56,15 +54,15 @@ export const mapKinds = (entriesOf: <K extends Kind>(kind: K) => EntryOf<K>[]): 
   aliases: entriesOf('aliases'),
 })
 
-/** By which an entry is found among those of its kind: its layer, and its name there. */
+/** Unique among the entries of its kind: layer and name. */
 export const toKey = <K extends Kind>(kind: K, entry: EntryOf<K>): string => `${entry.origin} ${NAMES[kind](entry)}`
 
-/** What every row of a kind says, and no entry that changes one. */
+/** A field that all whole rows have, and no partial entry. */
 const MARKS = { upstreams: 'createdMs', models: 'createdMs', routes: 'fromList', aliases: 'model' } as const satisfies {
   [K in Kind]: keyof RowOf<K>
 }
 
-/** What a row is that was kept before it had a field. A new field stands here, unless all rows are migrated. */
+/** Defaults of fields that older stored rows lack. Add new fields here, unless a migration fills them. */
 const BEFORE = {
   upstreams: {},
   models: { fromList: [] },
@@ -72,14 +70,13 @@ const BEFORE = {
   aliases: {},
 } satisfies { [K in Kind]: Partial<RowOf<K>> }
 
-/** A row that was kept earlier, with what it did not know. */
 export const withLaterFields = <K extends Kind>(kind: K, row: EntryOf<K>): EntryOf<K> => ({ ...BEFORE[kind], ...row })
 
-/** Whether an entry says all of its row. */
+/** True if an entry is a whole row. */
 export const isWhole = <K extends Kind>(kind: K, entry: EntryOf<K>): entry is EntryOf<K> & RowOf<K> =>
   entry.origin !== 'admin' || Object.hasOwn(entry, MARKS[kind])
 
-/** The rows that count. A route is one where there are its model and its upstream. */
+/** The effective rows; routes only if their model and upstream exist. */
 export function mergeLayers(layers: CatalogLayers): CatalogRows {
   const upstreams = merge('upstreams', layers.upstreams, changeUpstream)
   const models = merge('models', layers.models, (row, entry) => ({ ...row, ...entry })).map(withinContext)
@@ -99,11 +96,11 @@ export function mergeLayers(layers: CatalogLayers): CatalogRows {
   }
 }
 
-/** What is written stands in the context: layers that each keep to that may not do so together. */
+/** Output counts toward the context window; layers that are each within it may exceed it together. */
 const withinContext = (row: ModelRow): ModelRow =>
   row.maxOutputLength <= row.contextLength ? row : { ...row, maxOutputLength: row.contextLength }
 
-/** A route is no longer than its model, whichever layers say so. */
+/** A route cannot exceed its model's limits, whichever layers set them. */
 function withinModel(route: RouteRow, model: ModelRow): RouteRow {
   const isLonger = (route.contextLength ?? 0) > model.contextLength
   const writesMore = (route.maxOutputLength ?? 0) > model.maxOutputLength
@@ -115,7 +112,7 @@ function withinModel(route: RouteRow, model: ModelRow): RouteRow {
   }
 }
 
-/** A credential goes to the place that its layer has it for: what moves the row, and says none, has none. */
+/** A credential belongs to its layer's binding: an entry that moves the upstream without naming a credential drops it. */
 function changeUpstream(row: UpstreamRow, { options = {}, deadlines = {}, ...entry }: UpstreamEntry): UpstreamRow {
   const changed: UpstreamRow = {
     ...{ ...row, ...entry },
@@ -143,6 +140,6 @@ function merge<K extends Kind>(
   })
 }
 
-/** What is below a row that was changed by hand: the strongest entry of another layer. */
+/** The strongest entry below the manual one. */
 export const findBelow = <Entry extends { origin: Origin }>(own: readonly Entry[]): Entry | undefined =>
   own.filter(({ origin }) => origin !== 'admin').sort((a, b) => rankOf(b) - rankOf(a))[0]

@@ -1,6 +1,6 @@
 /**
- * The catalog as a store gives it: the rows that count (`catalog-layers.ts` has what they are merged from), the prices and versions that were, and what is written of all that at once. Types
- * only; `config-store.ts` says what a store does with them.
+ * Catalog data of a store: effective rows (merged from `catalog-layers.ts`), price history, versions, and combined writes. `config-store.ts` has the
+ * operations.
  */
 import type { Deadlines } from '../domain/deadlines.ts'
 import type { DialectName, UpstreamSettings } from '../domain/dialects.ts'
@@ -11,11 +11,11 @@ import type { CatalogLayers } from './catalog-layers.ts'
 export interface UpstreamRow {
   id: string
   dialect: DialectName
-  /** Without a slash at its end; null where the dialect needs none. */
+  /** No trailing slash; null if the dialect needs none. */
   baseUrl: string | null
   /**
-   * A reference such as `${OPENAI_API_KEY}` or `file:/run/secrets/openai`, resolved by the server, or several. Never a secret itself:
-   * one that was typed in is kept apart.
+   * One or more references such as `${OPENAI_API_KEY}` or `file:/run/secrets/openai`, resolved by the server. Never a secret: stored credentials are kept
+   * separately.
    */
   apiKeyRef: string | readonly string[] | null
   local: boolean
@@ -27,14 +27,14 @@ export interface UpstreamRow {
   updatedMs: number
 }
 
-/** A credential that was typed in for an upstream, as `vault.ts` seals it for where that is; '' = it is to be typed in again. */
+/** A stored credential, encrypted by `vault.ts` for its upstream's binding; '' = must be entered again. */
 export interface SealedCredential extends Pick<UpstreamRow, 'id' | 'dialect' | 'baseUrl' | 'options'> {
-  /** Of those of its upstream, from 1 on. */
+  /** Of its upstream's credentials, from 1. */
   number: number
   sealed: string
 }
 
-/** What a provider's own list can say of a model; of what it can, each feature by itself. */
+/** Facts of a model that its provider's list can state. */
 export type ListedFact =
   | 'contextLength'
   | 'maxOutputLength'
@@ -55,33 +55,33 @@ export interface ModelRow {
   pricing: PricingItem[]
   priceId: string | null
   enabled: boolean
-  /** False where the catalogue hides it from lists of models: it can still be asked for. */
+  /** False: hidden from model lists, but can be called. */
   listed: boolean
-  /** Whether it is one of those that a wildcard stands for. */
+  /** True if created by a wildcard. */
   fromWildcard: boolean
-  /** What of it its provider's own list has said, over which no public facts win. */
+  /** Facts from the provider's own list, which override public facts. */
   fromList: ListedFact[]
   origin: Origin
   createdMs: number
   updatedMs: number
 }
 
-/** Named by model, upstream and upstreamModel together. */
+/** Identified by model, upstream, and upstreamModel together. */
 export interface RouteRow {
   model: string
   upstream: string
   upstreamModel: string
   priority: number
   weight: number
-  /** Null where the route costs what its model costs. */
+  /** null: the model's price. */
   pricing: PricingItem[] | null
   priceId: string | null
-  /** Null where the route can do what its model can. */
+  /** null: as the model. */
   contextLength: number | null
   maxOutputLength: number | null
   supportedFeatures: Feature[] | null
   options: RouteSettings
-  /** As of a model; of a route, its price alone counts. */
+  /** As for a model; of a route only the price matters. */
   fromList: ListedFact[]
   enabled: boolean
   origin: Origin
@@ -94,17 +94,17 @@ export interface AliasRow {
   origin: Origin
 }
 
-/** Only ever added: a ledger row names the price that it was charged by. */
+/** Never changed or removed: ledger rows refer to them. */
 export interface PriceRow {
   id: string
   model: string
-  /** Set for a price that belongs to one route. */
+  /** Set for the price of one route. */
   upstream: string | null
   pricing: PricingItem[]
   createdMs: number
 }
 
-/** The rows that count, each kind in the order in which they were made. */
+/** The effective rows, each kind in order of creation. */
 export interface CatalogRows {
   upstreams: UpstreamRow[]
   models: ModelRow[]
@@ -112,15 +112,15 @@ export interface CatalogRows {
   aliases: AliasRow[]
 }
 
-/** How the catalogue was changed, of which its rows as they stood afterwards are kept. */
+/** A change of the catalog, after which its rows are kept as a version. */
 export interface CatalogVersion {
-  /** From 1 on, and never given twice. */
+  /** From 1, never reused. */
   number: number
   atMs: number
   actor: string
   action: string
   subject: string
-  /** How many rows were changed, over all kinds. */
+  /** Changed rows of all kinds. */
   created: number
   updated: number
   deleted: number
@@ -130,26 +130,21 @@ export interface KeptCatalog extends CatalogVersion {
   layers: CatalogLayers
 }
 
-/** What is kept of earlier states. */
 export interface CatalogHistory {
   newest(): KeptCatalog | null
   find(number: number): KeptCatalog | null
 }
 
-/**
- * A credential that was typed in stays with its upstream for as long as that is at the same place (`place.ts`), after which it is to be
- * typed in again, and has no reference.
- */
+/** A stored credential stays with its upstream while the binding is unchanged (`credential-binding.ts`); after that it must be entered again. */
 export interface CatalogWrite {
-  /** What the layers are from now on, all of them; absent: as they are. */
+  /** All layers from now on; absent: unchanged. */
   layers?: CatalogLayers
   prices?: readonly PriceRow[]
-  /** Credentials that were typed in, all of an upstream's, by the ids of upstreams as they are after this write. */
+  /** All stored credentials of an upstream, by its ID after this write. */
   credentials?: readonly { id: string; sealed: readonly string[] }[]
-  /** The same ones, sealed by another secret; not where one was changed since. */
+  /** Credentials re-encrypted with another key; skipped if changed since. */
   resealed?: readonly { id: string; number: number; before: string; sealed: string }[]
-  /** What is kept from now on. */
   versions?: readonly KeptCatalog[]
-  /** Versions of a lower number are forgotten. */
+  /** Versions with a lower number are deleted. */
   oldestVersion?: number
 }

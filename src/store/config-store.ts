@@ -1,11 +1,9 @@
 /**
- * The contract of a store of configuration: keys with their secrets, teams, the catalogue's rows, settings, and a record
- * of who changed what. The services in `keys/` and `catalog/` and the server work with any store that passes the suite
- * in `test/store/`; `sqlite/` is the first. Types only.
+ * The contract of a configuration store: keys with secrets, teams, catalog, settings, and audit log. Every implementation must pass the suite in `test/store/`;
+ * `sqlite/` is one.
  *
- * A change is decided by a pure, synchronous function over rows that nobody else changes meanwhile, and is one
- * transaction: what was decided, its audit row, and the revision + 1 by which running servers notice. What the function
- * throws undoes everything and reaches the caller.
+ * A change is decided by a synchronous function over rows that no one else changes meanwhile, in one transaction: its rows, its audit row, and the revision +
+ * 1, which running servers notice. If the function throws, nothing is changed.
  */
 import type { AuditAction } from '../domain/changes.ts'
 import type { LimitName, Period } from '../domain/limits.ts'
@@ -23,18 +21,15 @@ import type {
 } from './catalog-rows.ts'
 
 export interface StoredSecret {
-  /** SHA-256 of the whole secret, 64 lower-case hex digits. */
+  /** SHA-256 of the whole secret, 64 lowercase hex digits. */
   hash: string
   lastFour: string
   createdMs: number
-  /** The end of a rotation's overlap. */
+  /** End of a rotation's overlap. */
   expiresMs: number | null
 }
 
-/**
- * Bounds that somebody else than its owner has set on a member's key, by the names of columns. The owner may lower them and not lift them; a
- * bound that is not here is the owner's to change.
- */
+/** Limits that an administrator set on a member's key, by column name: its owner may lower them but not lift them. All other limits are the owner's. */
 export interface Ceilings extends Partial<Record<LimitName, number>> {
   scope?: 'local'
   models?: string[]
@@ -47,7 +42,7 @@ export interface Ceilings extends Partial<Record<LimitName, number>> {
 
 export interface StoredKey extends Omit<Key, 'quotaId'> {
   ceilings: Ceilings
-  /** Whether it is what the playground of its owner is metered by: it has no secret, and no list shows it. */
+  /** True for the key that meters its owner's playground: it has no secret and is never listed. */
   hidden: boolean
   metadata: Record<string, string>
   createdMs: number
@@ -56,7 +51,7 @@ export interface StoredKey extends Omit<Key, 'quotaId'> {
 }
 
 export interface StoredTeam extends Team {
-  /** How many keys each of its members may have; null = any number. */
+  /** Maximum keys per member; null = unlimited. */
   maxKeys: number | null
   metadata: Record<string, string>
   createdMs: number
@@ -68,116 +63,112 @@ export interface KeyRows {
   teams: StoredTeam[]
 }
 
-/** Each becomes as it is given, whole; what is not given stays. No change deletes any: the ledger names them. */
+/** Each row replaces the stored one; rows are never deleted, since the ledger refers to them. */
 export type KeyWrite = Partial<KeyRows>
 
-/** All that a server serves by, as of one moment. */
+/** A consistent state of everything that a server needs. */
 export interface Configuration extends KeyRows, CatalogRows {
   /** 0 before the first change. */
   revision: number
   sealed: SealedCredential[]
 }
 
-/** Rows of the settings table, by key. */
+/** By key. */
 export type Settings = Readonly<Record<string, string>>
 
-/** Rows become as they are given; null takes one away. */
+/** null removes a row. */
 export type SettingsWrite = Readonly<Record<string, string | null>>
 
-/** Who changes something, and when. */
+/** Who makes a change, and when. */
 export interface Actor {
-  /** For the audit row: `cli`, `server`, or an administrator's id. */
+  /** For the audit row: `cli`, `server`, or a user's ID. */
   actor: string
   nowMs: number
-  /** Of the state that an edit was made from (`domain/changes.ts`); absent: whatever it is now. */
+  /** State that the edit is based on (`domain/changes.ts`); absent: any. */
   revision?: string
 }
 
-/** What was done, for the audit row. */
+/** For the audit row. */
 export interface AuditEntry {
   action: AuditAction
   subject: string
-  /** `before` and `after` of what changed (`domain/changes.ts`), and what else tells of it: nothing secret. */
+  /** `before` and `after` (`domain/changes.ts`), and other details; never secrets. */
   detail: Record<string, unknown>
 }
 
 export interface Decided<Write, T> {
   value: T
-  /** Written in any case; of itself it changes no configuration. */
+  /** Always written; no new revision. */
   settings?: Settings
-  /** Null where nothing is to change: no audit row, no new revision. */
+  /** null: no change, so no audit row and no new revision. */
   change: (AuditEntry & { write: Write }) | null
 }
 
 export interface AuditRow extends Omit<AuditEntry, 'action'> {
   id: string
-  /** Mostly one of ours: a version before or after this one may have had another. */
+  /** Usually an AuditAction; other versions may have had others. */
   action: string
   atMs: number
   actor: string
 }
 
-/** Which audit rows are wanted; what is left out does not matter. */
+/** All conditions are optional. */
 export interface AuditQuery {
   sinceMs?: number
-  /** By any of these. */
+  /** Any of these. */
   actors?: readonly string[]
-  /** Such as `keys.edit`, or what stands before the dot. */
+  /** Such as `keys.edit`, or a group such as `keys`. */
   action?: string
-  /** Of any of these. */
+  /** Any of these. */
   subjects?: readonly string[]
-  /** Older than the row of this id. */
+  /** Rows older than this ID. */
   before?: string
-  /** At most so many. */
   limit?: number
 }
 
 export interface Watch {
-  /** False while the last look failed: the configuration in force may be old. */
+  /** False while the last poll failed: the active configuration may be outdated. */
   healthy(): boolean
   stop(): void
 }
 
-/** What the services of keys and teams work with: all of them, or a member's own. */
+/** For the services of keys and teams: all keys, or a member's own. */
 export interface KeyStore extends Pick<ConfigStore, 'readKeys' | 'changeKeys'> {
-  /** Whether they are a member's own, who changes them: what that member sets is no ceiling. */
+  /** True for a member's own keys: their changes set no ceilings. */
   isOwn?: boolean
 }
 
 export interface ConfigStore {
-  /** Everything, as of one moment. */
+  /** A consistent state. */
   read(): Promise<Configuration>
-  /** That of `read`, by itself. */
   readRevision(): Promise<number>
   readKeys(): Promise<KeyRows>
-  /** The rows that count. */
+  /** The effective rows. */
   readCatalog(): Promise<CatalogRows>
-  /** What they are merged from. */
   readLayers(): Promise<CatalogLayers>
-  /** Credentials that administrators have typed in; the rows do not have them. */
+  /** Stored credentials, which the rows don't contain. */
   readSealed(): Promise<SealedCredential[]>
   readSettings(): Promise<Settings>
   /** Oldest first. */
   readVersions(): Promise<CatalogVersion[]>
-  /** Null where it is not kept any more, or never was. */
+  /** Null if unknown or no longer kept. */
   readVersion(number: number): Promise<KeptCatalog | null>
-  /** Newest first, in the order of the changes: their times are when each began. */
+  /** Newest first, in the order of the changes (`atMs` is when each began). */
   readAudit(query?: AuditQuery): Promise<AuditRow[]>
-  /** Every price that a model has had, on whatever route, newest first. */
+  /** All past and present prices of a model on any route, newest first. */
   readPrices(model: string): Promise<PriceRow[]>
   changeKeys<T>(by: Actor, decide: (rows: KeyRows) => Decided<KeyWrite, T>): Promise<T>
   changeCatalog<T>(
     by: Actor,
     decide: (layers: CatalogLayers, history: CatalogHistory) => Decided<CatalogWrite, T>,
   ): Promise<T>
-  /** Of itself it is no new revision: a server reads them when it starts. */
+  /** No new revision: servers read settings at startup. */
   changeSettings<T>(by: Actor, decide: (rows: Settings) => Decided<SettingsWrite, T>): Promise<T>
   /**
-   * Calls `onChange` with a new revision, whoever made it, well within a tenth of a second, or once the call before has resolved: of
-   * several revisions made meanwhile, with the newest. Where that fails it is
-   * called again, and the log hears of the first failure and of the recovery.
+   * Calls `onChange` with the new revision, whoever made it, within 0.1 s, or once the previous call has resolved (then only with the newest). A failed call is
+   * repeated; the first failure and the recovery are logged.
    *
-   * @param revision the one that is known already.
+   * @param revision the one already known.
    */
   watch(revision: number, onChange: (revision: number) => Promise<void>, log?: Log): Watch
 }

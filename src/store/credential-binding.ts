@@ -1,8 +1,7 @@
 /**
- * Where the credential of an upstream comes from, and where it goes. It comes from a reference: `${NAME}` is a variable of the
- * server, `file:PATH` a file of its machine, such as a container or systemd mounts, which may begin with the variable of a folder:
- * `file:${CREDENTIALS_DIRECTORY}/openai`. Files are read when the configuration is: at the start, at a reload, after a change.
- * It goes to a place: whoever changes that has to have the credential.
+ * Where an upstream's credential comes from, and what it may be sent to. References: `${NAME}` is a variable of the server, `file:PATH` a file such as a
+ * container or systemd mounts, whose path may begin with a folder's variable: `file:${CREDENTIALS_DIRECTORY}/openai`. Files are read when the configuration is:
+ * at startup, on reload, and after a change. A stored credential is valid only for its binding; changing that requires the credential again.
  */
 
 import { readFileSync, statSync } from 'node:fs'
@@ -12,17 +11,16 @@ import type { UpstreamRow } from './catalog-rows.ts'
 
 export type CredentialBinding = Pick<UpstreamRow, 'dialect' | 'baseUrl' | 'options'>
 
-/** What makes a place: the same for as long as the credential goes to the same address in the same manner. */
+/** All that determines where and how the credential is sent. */
 export function toCredentialBinding({ dialect, baseUrl, options }: CredentialBinding): unknown[] {
   const { preset, path, auth, service_account, query, headers } = options
   const more = Object.entries({ preset, path, auth, service_account, query: sorted(query), headers: sorted(headers) })
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => [name, value])
-  // Credentials of upstreams that say none of it were sealed when there was none of it to say.
+  // Older credentials were encrypted without these fields, so the form must not change if there are none.
   return more.length === 0 ? [dialect, baseUrl] : [dialect, baseUrl, more]
 }
 
-/** Whether a credential would go where it went. */
 export const isSameCredentialBinding = (one: CredentialBinding, other: CredentialBinding): boolean =>
   Bun.deepEquals(toCredentialBinding(one), toCredentialBinding(other))
 
@@ -32,16 +30,14 @@ const sorted = (texts: Record<string, string> | undefined) =>
 const VARIABLE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/
 const FILE = /^file:((?:\$\{([A-Za-z_][A-Za-z0-9_]*)\})?\/[^\0\n]*)$/
 
-/** The variable's name in a reference such as `${OPENAI_API_KEY}`, or null where the text is no such reference. */
+/** Variable name of a reference such as `${OPENAI_API_KEY}`; null for anything else. */
 export const toVariable = (reference: string): string | null => VARIABLE.exec(reference)?.[1] ?? null
 
 export const isReference = (text: string): boolean => VARIABLE.test(text) || FILE.test(text)
 
-/** Every reference that a row or an entry has. */
 export const toReferences = (ref: string | readonly string[] | null | undefined): readonly string[] =>
   [ref ?? []].flat()
 
-/** What a reference names. */
 export function toSource(reference: string): Pick<CredentialSource, 'from' | 'name'> {
   const variable = toVariable(reference)
   return variable === null
@@ -49,7 +45,7 @@ export function toSource(reference: string): Pick<CredentialSource, 'from' | 'na
     : { from: 'variable', name: variable }
 }
 
-/** @param where that environment is, in words for an administrator. */
+/** @param where the environment is, for messages. */
 export function resolveReference(reference: string, environment: Environment, where: string): OpenedCredential {
   const variable = toVariable(reference)
   if (variable === null) return readFile(reference, environment, where)
@@ -57,7 +53,7 @@ export function resolveReference(reference: string, environment: Environment, wh
   return credential ? { credential } : { problem: `the variable ${variable} is not set ${where}` }
 }
 
-/** No credential is longer; a service account's has 2,400 characters. */
+/** Far more than any credential: a service account's has 2,400 characters. */
 const MAX_BYTES = 64 * 1024
 
 function readFile(reference: string, environment: Environment, where: string): OpenedCredential {
@@ -68,14 +64,14 @@ function readFile(reference: string, environment: Environment, where: string): O
   const toProblem = (why: string) => ({ problem: `the file ${path} ${why}` })
   try {
     const stat = statSync(path)
-    if (!stat.isFile()) return toProblem('is no file')
+    if (!stat.isFile()) return toProblem('is not a file')
     if (stat.size > MAX_BYTES) return toProblem('is too long for a credential')
-    // Containers mount theirs so that everybody in there may read them.
-    if (stat.mode & 0o002) return toProblem('may be written by everybody: take that right away with chmod o-w')
-    // A line break at its end is the editor's.
+    // Containers mount secrets world-readable.
+    if (stat.mode & 0o002) return toProblem('is world-writable: fix with chmod o-w')
+    // Editors add a final line break.
     const text = readFileSync(path, 'utf8').trim()
     if (text === '') return toProblem('is empty')
-    if (!/^[\x21-\x7e]+$/.test(text) && !text.startsWith('{')) return toProblem('holds more than one credential alone')
+    if (!/^[\x21-\x7e]+$/.test(text) && !text.startsWith('{')) return toProblem('must hold exactly one credential')
     return { credential: text }
   } catch (error) {
     return toProblem(PROBLEMS[codeOf(error)] ?? `cannot be read (${codeOf(error)})`)
@@ -83,7 +79,7 @@ function readFile(reference: string, environment: Environment, where: string): O
 }
 
 const PROBLEMS: Readonly<Record<string, string>> = {
-  ENOENT: 'is not there',
-  ENOTDIR: 'is not there',
-  EACCES: 'may not be read by the user of this process',
+  ENOENT: 'does not exist',
+  ENOTDIR: 'does not exist',
+  EACCES: 'is not readable by the user of this process',
 }

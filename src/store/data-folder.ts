@@ -1,6 +1,5 @@
 /**
- * What of a data folder is this machine's alone, whatever store an installation has: the folder itself, and the lock of the server that
- * uses it. The lock, not the port, stops a second server on the same data.
+ * The data folder itself, and the lock of the server that uses it, for any kind of store. The lock, not the port, prevents a second server on the same data.
  */
 import { accessSync, chmodSync, constants, existsSync, lchownSync, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,10 +7,7 @@ import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { isLocked, lockFile } from './sqlite/lock-file.ts'
 
-/**
- * Makes the data folder, for its owner alone, or checks that the one that is there can be written; whoever made that
- * chose its mode. Throws a ServiceError that says why not.
- */
+/** Creates the data folder with access for its owner only, or checks that an existing one is writable. Throws a ServiceError if not. */
 export function prepareDataFolder(dataFolder: string): void {
   try {
     const made = mkdirSync(dataFolder, { recursive: true, mode: 0o700 })
@@ -22,8 +18,8 @@ export function prepareDataFolder(dataFolder: string): void {
     const found = statSync(dataFolder)
     if (!found.isDirectory()) throw new Error('it is a file')
     accessSync(dataFolder, constants.W_OK | constants.X_OK)
-    // Root may write anywhere, also where the owner asked for the opposite.
-    if ((found.mode & constants.S_IWUSR) === 0) throw new Error('it cannot be written')
+    // Root can write anywhere, even if the owner forbade it.
+    if ((found.mode & constants.S_IWUSR) === 0) throw new Error('it is not writable')
   } catch (cause) {
     throw new ServiceError(
       { kind: 'data_unwritable', dataFolder },
@@ -34,15 +30,12 @@ export function prepareDataFolder(dataFolder: string): void {
 
 function reasonOf(cause: unknown): string {
   const code = codeOf(cause)
-  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') return 'it cannot be written'
-  if (code === 'EEXIST' || code === 'ENOTDIR') return 'there is a file of that name'
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') return 'it is not writable'
+  if (code === 'EEXIST' || code === 'ENOTDIR') return 'a file has that name'
   return messageOf(cause)
 }
 
-/**
- * Throws a ServiceError that says why, where a command cannot look into a data folder. One that is not there has no database,
- * which is for others to say.
- */
+/** Throws a ServiceError if a command cannot read the data folder; a missing folder is left to others to report. */
 export function requireReadable(dataFolder: string): void {
   try {
     if (!statSync(dataFolder).isDirectory()) throw new ServiceError({ kind: 'no_folder' }, `${dataFolder} is a file.`)
@@ -50,29 +43,29 @@ export function requireReadable(dataFolder: string): void {
   } catch (error) {
     const code = codeOf(error)
     if (code === 'EACCES' || code === 'EPERM')
-      throw new ServiceError({ kind: 'data_unreadable', dataFolder }, `This user may not look into ${dataFolder}.`)
+      throw new ServiceError({ kind: 'data_unreadable', dataFolder }, `This user cannot read ${dataFolder}.`)
     if (code !== 'ENOENT' && code !== 'ENOTDIR') throw error
   }
 }
 
 const LOCK = 'serve.lock'
 
-/** Takes a lock of a data folder by its name, for this process alone. Returns how it is given back; null where somebody has it. */
+/** Takes an exclusive lock by name. Returns the release function; null if it is taken. */
 export const lockIn = (dataFolder: string, name: string): (() => void) | null => lockFile(join(dataFolder, name))
 
-/** Takes the lock, or throws a ServiceError where another server has it. Returns how it is given back. */
+/** Returns the release function. Throws a ServiceError if another server has the lock. */
 export function takeLock(dataFolder: string): () => void {
   const unlock = lockIn(dataFolder, LOCK)
   if (unlock !== null) return unlock
   throw new ServiceError({ kind: 'already_served', dataFolder }, `Another Tollgate is serving ${dataFolder}.`)
 }
 
-/** Gives what root has made to whom a folder belongs: a server of that user could not use it otherwise. Follows no link: that user may have made it. */
+/** Gives files created by root to the folder's owner, whose server could not use them otherwise. Follows no links: the owner may have planted them. */
 export function giveToOwner(folder: string, paths: readonly string[]): void {
   if (process.getuid?.() !== 0) return
   const { uid, gid } = statSync(folder)
   for (const path of paths) if (existsSync(path)) lchownSync(path, uid, gid)
 }
 
-/** Tells whether a server is running on this data folder, without getting in its way. */
+/** True if a server is running on this data folder; does not disturb it. */
 export const isServed = (dataFolder: string): boolean => isLocked(join(dataFolder, LOCK))

@@ -1,7 +1,6 @@
 /**
- * Files that are there whole or not at all, and the disk below them. A copy of a database, or any other file, is written beside its final name
- * and takes it once it is on the disk. What has no final name yet is nobody's: a kill or a full disk leaves such a part, which is
- * removed later.
+ * Atomic file writes, and disk space. A file is written under a temporary name and renamed once it is on disk; a part left by a kill or a full disk is removed
+ * later.
  */
 import {
   chmodSync,
@@ -22,7 +21,7 @@ import { ServiceError } from '../domain/service-error.ts'
 import { DAY_MS } from '../domain/time.ts'
 import type { Space } from './ledger-store.ts'
 
-/** Has a file, or the entries of a folder, survive a power cut. */
+/** Makes a file, or a folder's entries, survive a power failure. */
 export function syncPath(path: string): void {
   const file = openSync(path, 'r')
   try {
@@ -32,7 +31,7 @@ export function syncPath(path: string): void {
   }
 }
 
-/** What this user may still write on the disk of a folder, in bytes. */
+/** Bytes that this user can still write. */
 export function freeBytesOf(folder: string): number {
   const { bavail, bsize } = statfsSync(folder)
   return bavail * bsize
@@ -41,7 +40,7 @@ export function freeBytesOf(folder: string): number {
 /** Such as `12 MiB`, rounded up. */
 export const toMebibytes = (bytes: number): string => `${Math.ceil(bytes / 1024 ** 2)} MiB`
 
-/** Names in a folder, in order; none where it is no folder, or is not for us. */
+/** Sorted names in a folder; empty if it is missing or unreadable. */
 export function filesIn(folder: string): string[] {
   try {
     return readdirSync(folder).sort()
@@ -50,31 +49,31 @@ export function filesIn(folder: string): string[] {
   }
 }
 
-/** Of a data folder: backups of its schedule, copies from before migrations, and what a restore has replaced. */
+/** Folder for scheduled backups, copies from before migrations, and databases replaced by a restore. */
 export const BACKUPS = 'backups'
 
-/** A time as a part of a name, UTC: `2027-01-31T12-00-00Z`. */
+/** A UTC time as part of a file name: `2027-01-31T12-00-00Z`. */
 export const toStamp = (ms: number) => new Date(ms).toISOString().replace(/\.\d+/, '').replaceAll(':', '-')
 
-/** On the disk of the data folder so much stays for the journal, which would else find no room meanwhile. */
+/** Reserved for the journal on the data folder's disk. */
 const SPARED_BYTES = 64 * 1024 * 1024
 
-/** Says how much room the disk of a folder lacks for a copy of a store that takes so much; null where it lacks none. */
+/** Why the folder's disk has too little space for a copy; null if it has enough. */
 export function findLack({ pages, freePages, pageBytes }: Space, folder: string, dataFolder: string): string | null {
   const spared = statSync(folder).dev === statSync(dataFolder).dev ? SPARED_BYTES : 0
   const needed = (pages - freePages) * pageBytes + spared
   const free = freeBytesOf(folder)
   if (free >= needed) return null
   const [takes, has, lacks] = [needed, free, needed - free].map(toMebibytes)
-  return `the disk is too full: it takes ${takes}, ${has} are free, ${lacks} are missing`
+  return `not enough disk space: ${takes} needed, ${has} free, ${lacks} missing`
 }
 
-/** By the process that writes it; SQLite puts files of its own beside one that it changes. */
+/** Named after the process; SQLite adds files of its own. */
 const PART = /\.(\d+)\.part(?:-\w+)?$/
 
 /**
- * Makes an empty file beside `file`, for its owner alone, and removes what killed runs have left there: of the same file at once, of
- * others after a day, since other machines may write into the folder, too.
+ * Creates an empty part next to `file`, readable by its owner only. Also removes parts of killed runs: those of the same file at once, others after a day,
+ * since other machines may write there too.
  */
 export function beginPart(file: string): string {
   removeParts(dirname(file), (name, ageMs) => name === basename(file) || ageMs > DAY_MS)
@@ -90,9 +89,9 @@ export function beginPart(file: string): string {
 }
 
 /**
- * Removes the parts in a folder that no process of this machine writes any more.
+ * Removes parts that no process of this machine writes any more.
  *
- * @param isMeant is given the name of the file that it was to be, and since when it has not changed.
+ * @param isMeant gets the final file name, and the time since the last change.
  */
 export function removeParts(folder: string, isMeant = (_name: string, _ageMs: number) => true): void {
   for (const part of filesIn(folder)) {
@@ -105,9 +104,9 @@ export function removeParts(folder: string, isMeant = (_name: string, _ageMs: nu
 }
 
 /**
- * Writes a file whole or not at all: what is there stays until then. Throws what the disk says.
+ * Writes a file atomically. Throws the system's error.
  *
- * @param how its mode; `isNew`: not over another one, which is left as it is.
+ * @param how mode; `isNew`: keep an existing file.
  */
 export function putFile(path: string, text: string, { mode, isNew = false }: { mode: number; isNew?: boolean }): void {
   const part = `${path}.${process.pid}.part`
@@ -132,7 +131,7 @@ function linkIfFree(part: string, path: string): void {
   }
 }
 
-/** Gives a part its final name, once all of it is on the disk. Throws a ServiceError where somebody else has taken the name. */
+/** Gives a part its final name. Throws a ServiceError if the name is taken. */
 export function finishPart(part: string, file: string, force: boolean): void {
   syncPath(part)
   if (force) renameSync(part, file)
@@ -140,7 +139,7 @@ export function finishPart(part: string, file: string, force: boolean): void {
   syncPath(dirname(file))
 }
 
-/** A link fails where the name is taken, as a rename would not. Not every file system has links. */
+/** Unlike a rename, a link fails if the name is taken; not every file system has links. */
 function takeName(part: string, file: string): void {
   try {
     linkSync(part, file)
@@ -161,10 +160,7 @@ function isAlive(pid: number): boolean {
 
 const statOf = (path: string) => statSync(path, { throwIfNoEntry: false })
 
-/** Says that a backup cannot be written, and why. */
 export const unwritable = (path: string, why: string) =>
-  new ServiceError({ kind: 'backup_unwritable', path }, `No backup can be written to ${path}: ${why}.`)
+  new ServiceError({ kind: 'backup_unwritable', path }, `Cannot write a backup to ${path}: ${why}.`)
 
-/** Says that the name of a backup is taken. */
-export const exists = (path: string) =>
-  new ServiceError({ kind: 'backup_exists', path }, `There is a file ${path} already.`)
+export const exists = (path: string) => new ServiceError({ kind: 'backup_exists', path }, `${path} already exists.`)

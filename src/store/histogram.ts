@@ -1,36 +1,32 @@
-/**
- * A log-scale histogram of durations, sparse, so that SQL and people can read its JSON (`{"13": 4}`): bucket b holds times from
- * 2^(b/2) ms up to 2^((b+1)/2) ms, so that an hour is in bucket 43. The rollup keeps two of them a cell. Pure.
- */
+/** A sparse log-scale histogram of durations, as readable JSON (`{"13": 4}`): bucket b holds 2^(b/2) ms up to 2^((b+1)/2) ms, so an hour is in bucket 43. */
 export type Histogram = Record<string, number>
 
-/** Bucket of a duration; under 1 ms is bucket 0. */
+/** Below 1 ms: bucket 0. */
 export function toBucket(ms: number): number {
   return ms < 1 ? 0 : Math.floor(2 * Math.log2(ms))
 }
 
-/** Where a bucket begins, in ms. */
+/** In ms. */
 const startOf = (bucket: number) => 2 ** (bucket / 2)
 
-/** Adds `by` to the bucket of `ms`, in place; unknown durations count nowhere. Empty buckets vanish. */
+/** Adds `by` in place; null durations are ignored. Empty buckets are removed. */
 export function addDuration(histogram: Histogram, ms: number | null, by: number): void {
   if (ms === null) return
   addCount(histogram, String(toBucket(ms)), by)
 }
 
-/** Adds every bucket of `delta`, in place. */
+/** In place. */
 export function addHistogram(histogram: Histogram, delta: Readonly<Histogram>): void {
   for (const bucket in delta) addCount(histogram, bucket, delta[bucket] ?? 0)
 }
 
-/** Of a time beyond the age of the world. */
+/** Longer than the age of the universe. */
 const MAX_BUCKETS = 256
-/** What a text is added up in, all 0 in between. */
+/** Reused between calls; all 0 in between. */
 const counts = new Float64Array(MAX_BUCKETS)
 
 /**
- * Adds up all histograms in a text of their JSON, such as `{"13":4},{"13":1}`: many times faster than each were parsed, of which a
- * report has tens of thousands. What is none is passed over.
+ * Sums all histograms in a text such as `{"13":4},{"13":1}`, many times faster than parsing each (a report has tens of thousands). Anything else is skipped.
  */
 export function sumHistograms(text: string): Histogram {
   const most = addText(text)
@@ -43,7 +39,7 @@ export function sumHistograms(text: string): Histogram {
   return sum
 }
 
-/** Adds what a text has of histograms to the counts. Returns the last bucket that it has. */
+/** Returns the highest bucket found. */
 function addText(text: string): number {
   let most = -1
   let bucket = -1
@@ -72,10 +68,9 @@ function addCount(histogram: Histogram, bucket: string, by: number): void {
   else histogram[bucket] = count
 }
 
-/** Counts by their bucket, with 0 or nothing where there are none: a histogram that others are added to by the thousand. */
+/** Counts by bucket index: faster to add to. */
 export type Buckets = number[]
 
-/** As `addDuration`. */
 export function countDuration(buckets: Buckets, ms: number | null, by: number): void {
   if (ms === null) return
   const bucket = toBucket(ms)
@@ -83,13 +78,13 @@ export function countDuration(buckets: Buckets, ms: number | null, by: number): 
   buckets[bucket] = (buckets[bucket] ?? 0) + by
 }
 
-/** Adds `delta`, in place. */
+/** In place. */
 export function addBuckets(buckets: Buckets, delta: readonly number[]): void {
   while (buckets.length < delta.length) buckets.push(0)
   for (let each = 0; each < delta.length; each++) buckets[each] = (buckets[each] ?? 0) + (delta[each] ?? 0)
 }
 
-/** The text of a histogram, given as text, with `delta` added. */
+/** Adds `delta` to a histogram given as text. */
 export function mergeBuckets(text: string, delta: readonly number[]): string {
   const end = Math.max(addText(text) + 1, Math.min(delta.length, MAX_BUCKETS))
   let merged = ''
@@ -101,14 +96,14 @@ export function mergeBuckets(text: string, delta: readonly number[]): string {
   return `{${merged}}`
 }
 
-/** A percentile lies in the bucket of the true one: it is wrong by this factor at most. */
+/** Maximum error factor of a percentile: it lies in the bucket of the true one. */
 export const RESOLUTION = Math.SQRT2
 
 /**
- * The time, in whole ms, that this share of all stayed under; within a bucket they count as spread evenly over its logarithm.
+ * A percentile in whole ms, interpolated on the log scale within a bucket.
  *
  * @param share above 0, such as 0.95.
- * @returns null where nothing was counted.
+ * @returns null if nothing was counted.
  */
 export function toPercentile(histogram: Histogram, share: number): number | null {
   const buckets = Object.entries(histogram).sort(([a], [b]) => Number(a) - Number(b))

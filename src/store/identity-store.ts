@@ -1,23 +1,22 @@
 /**
- * The contract of a store of those who sign in: administrators and members, their sessions and passkeys, and tokens for scripts. `identity/`
- * works with any; `sqlite/` has the first. Types only. A change is decided as those of `config-store.ts` are, in one transaction
- * with its audit row; it is a new revision of the configuration only where keys change.
+ * The contract of a store of users, sessions, passkeys, and tokens for scripts. Changes work as in `config-store.ts`, in one transaction with the audit row;
+ * only changes of keys are a new revision.
  */
 import type { Role, TokenScope } from '../domain/roles.ts'
 import type { Actor, Decided, KeyRows, KeyWrite } from './config-store.ts'
 
 export interface StoredAdmin {
   id: string
-  /** What they sign in with, in lower case. */
+  /** Sign-in name, lowercase. */
   name: string
   role: Role
-  /** Of a member: whose keys are of that team. */
+  /** Of a member: the team of their keys. */
   teamId: string | null
-  /** argon2id as a PHC string; null for who has not set one. */
+  /** argon2id as a PHC string; null if not set. */
   passwordHash: string | null
-  /** Issuer and subject, with a space between, of who signs in by OpenID Connect. */
+  /** Issuer and subject of OpenID Connect, separated by a space. */
   oidcSubject: string | null
-  /** SHA-256 of a code that lets them set a password, once. */
+  /** SHA-256 of a one-time code to set a password. */
   codeHash: string | null
   codeExpiresMs: number | null
   createdMs: number
@@ -27,29 +26,29 @@ export interface StoredAdmin {
 export interface StoredSession {
   id: string
   adminId: string
-  /** SHA-256 of what is in the cookie. */
+  /** SHA-256 of the cookie. */
   hash: string
   address: string
   agent: string
   createdMs: number
-  /** Of its last use, to the minute. */
+  /** Last use, to the minute. */
   seenMs: number
 }
 
-/** A key pair of somebody's authenticator (W3C WebAuthn), of which this is the half that proves the other. */
+/** Public half of a WebAuthn key pair. */
 export interface StoredPasskey {
   id: string
   adminId: string
   name: string
-  /** The authenticator's own id of it, in base64url. */
+  /** The authenticator's ID, base64url. */
   credentialId: string
-  /** As COSE has it (RFC 9052), in base64url. */
+  /** COSE (RFC 9052), base64url. */
   publicKey: string
-  /** How often it was used, by the authenticator's count; 0 = it keeps none. */
+  /** The authenticator's use counter; 0 = it keeps none. */
   counter: number
   /** How browsers reach the authenticator, such as `internal`. */
   transports: readonly string[]
-  /** The name of the host that it is for: browsers use it nowhere else. */
+  /** Host name for which browsers use it. */
   rpId: string
   createdMs: number
   usedMs: number | null
@@ -59,7 +58,7 @@ export interface StoredToken {
   id: string
   name: string
   scope: TokenScope
-  /** SHA-256 of the whole token, 64 lower-case hex digits. */
+  /** SHA-256 of the whole token, 64 lowercase hex digits. */
   hash: string
   lastFour: string
   createdMs: number
@@ -71,21 +70,21 @@ export interface StoredToken {
 export interface IdentityRows {
   admins: StoredAdmin[]
   tokens: StoredToken[]
-  /** Read where they are asked for. */
+  /** Read on demand. */
   passkeys(): StoredPasskey[]
-  /** Read where they are asked for: there may be thousands. */
+  /** Read on demand: there may be thousands. */
   keyRows(): KeyRows
 }
 
-/** Admins, passkeys, tokens, keys and teams become as they are given, whole; what is not given stays. */
+/** Rows replace the stored ones; omitted ones stay. */
 export interface IdentityWrite extends KeyWrite {
   admins?: StoredAdmin[]
   tokens?: StoredToken[]
   passkeys?: StoredPasskey[]
-  /** Passkeys that are removed, by their ids. */
+  /** IDs of passkeys to remove. */
   remove?: readonly string[]
   begin?: StoredSession
-  /** Sessions that end: those of these ids, and all of these administrators but for the one that is kept. */
+  /** Ends sessions by ID, and all sessions of these users except `keep`. */
   end?: { ids?: readonly string[]; of?: readonly string[]; keep?: string }
 }
 
@@ -93,20 +92,19 @@ export interface IdentityStore {
   readAdmins(): Promise<StoredAdmin[]>
   /** Oldest first. */
   readTokens(): Promise<StoredToken[]>
-  /** Oldest first; of everybody where nobody is named. */
+  /** Oldest first; of all users by default. */
   readPasskeys(adminId?: string): Promise<StoredPasskey[]>
-  /** How many each administrator has who has any, by their ids. */
+  /** By user ID; users without passkeys are missing. */
   countPasskeys(): Promise<ReadonlyMap<string, number>>
-  /** By the authenticator's id of it, with whose it is. */
+  /** By the authenticator's ID. */
   findPasskey(credentialId: string): Promise<{ passkey: StoredPasskey; admin: StoredAdmin } | null>
   findToken(hash: string): Promise<StoredToken | null>
-  /** With whose it is. */
   findSession(hash: string): Promise<{ session: StoredSession; admin: StoredAdmin } | null>
-  /** Latest use first; of everybody where nobody is named. */
+  /** Most recently used first; of all users by default. */
   readSessions(adminId?: string): Promise<StoredSession[]>
-  /** Notes the use of a session: no audit row. */
+  /** Records the use of a session, without an audit row. */
   sawSession(id: string, nowMs: number): Promise<void>
-  /** Forgets sessions begun, or last seen, before these times: no audit row. */
+  /** Deletes sessions begun, or last used, before these times; no audit row. */
   forgetSessions(before: { createdMs: number; seenMs: number }): Promise<void>
   changeIdentity<T>(by: Actor, decide: (rows: IdentityRows) => Decided<IdentityWrite, T>): Promise<T>
 }

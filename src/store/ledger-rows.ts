@@ -1,7 +1,6 @@
 /**
- * The rows of the ledger, in no store's words: whole, so that applying one twice or out of order changes nothing. A line of the
- * journal holds exactly one record of them. And what becomes of requests and calls that nobody will settle: they cost what they had
- * reserved. Pure.
+ * Rows of the ledger, for any store. They are complete, so that applying one twice or out of order changes nothing; a journal line holds one record of them.
+ * Requests and calls that will never be settled cost what they reserved.
  */
 import {
   COUNTS,
@@ -14,23 +13,23 @@ import {
 } from '../domain/call-counts.ts'
 import type { Endpoint, Lane } from '../domain/task.ts'
 
-/** Where a call goes. Of a request it is the last call that was made. */
+/** Target of a call; of a request: its last call. */
 export interface CallTarget {
   upstream: string
   upstreamModel: string
-  /** `native`: the upstream's bytes were passed on; `translated`: read as events and written anew. */
+  /** `native`: passed through; `translated`: parsed and rewritten. */
   lane: Lane
   priceId: string | null
 }
 
-/** What a call holds until it has ended; it only grows. Of a request it is what its first call holds. */
+/** Reserved by a call until it ends; only grows. Of a request: by its first call. */
 export interface Reserve {
   reservedPromptTokens: number
   reservedCompletionTokens: number
   reservedNanoUsd: number
 }
 
-/** How a call or a request ended. Of a request, tokens and cost are the sums over its calls; `estimated` where some count is ours. */
+/** Outcome of a call or request; a request has the totals of its calls. `estimated`: some counts are ours. */
 export interface Outcome<Status = 'ok' | 'failed' | 'cut'> extends Counts, Terms {
   status: Status
   httpStatus: number | null
@@ -39,19 +38,19 @@ export interface Outcome<Status = 'ok' | 'failed' | 'cut'> extends Counts, Terms
   firstTokenMs: number | null
   estimated: number
   upstreamRequestId: string | null
-  /** By which of its upstream's credentials it went, from 1 on; null where that has one or none. Of a request it is that of its last call. */
+  /** Number of the upstream's credential, from 1; null if it has one or none. Of a request: the last call's. */
   credential: number | null
 }
 
-/** `abandoned`: given up at a start, because its instance is gone. */
+/** `abandoned`: given up at startup, because its instance is gone. */
 export type ClosedStatus = Outcome['status'] | 'abandoned'
 
-/** A request as it stands before any upstream sees it. What it reserved is what it costs if nobody ever settles it. */
+/** A request before it is sent upstream. If never settled, it costs what it reserved. */
 export interface OpenRow extends CallTarget, Reserve {
   id: string
   instance: string
   keyId: string
-  /** The team that the key had when the request was admitted: what it costs stays that team's. */
+  /** The key's team when the request was admitted, which keeps the cost. */
   teamId: string | null
   model: string
   endpoint: Endpoint
@@ -61,25 +60,22 @@ export interface OpenRow extends CallTarget, Reserve {
 }
 
 interface Request<Status> extends OpenRow, Outcome<Status> {
-  /** How many calls it took. */
+  /** Number of calls. */
   attempts: number
 }
 
 export interface SettledRow extends Request<Outcome['status']> {}
 export interface ClosedRow extends Request<ClosedStatus> {}
-/** A request as it is on record, however it stands. */
+/** A stored request in any state. */
 export interface StoredRequest extends Request<ClosedStatus | 'open'> {}
 
-/**
- * Why a call is made. `limit`: a limit of ours kept the one before from being made. `within`: the upstream made it of another model,
- * within a call of ours that it has charged for.
- */
+/** Why a call is made. `limit`: our limit prevented the previous one. `within`: the upstream called another model within a call that it charged for. */
 export type CallReason = 'first' | 'retry' | 'fallback' | 'limit' | 'fan_out' | 'schema' | 'within'
 
-/** A call of a request as it stands before it is made. */
+/** A call before it is made. */
 export interface OpenCall extends CallTarget, Reserve {
   requestId: string
-  /** From 1 on. */
+  /** From 1. */
   number: number
   instance: string
   reason: CallReason
@@ -90,17 +86,14 @@ export interface SettledCall extends OpenCall, Outcome {}
 export interface ClosedCall extends OpenCall, Outcome<ClosedStatus> {}
 export interface StoredCall extends OpenCall, Outcome<ClosedStatus | 'open'> {}
 
-/**
- * A request or an additional call that is open, with what it holds by now: never less than before. Whoever knows it already changes its
- * reserve alone. `heldNanoUsd` is what it held before.
- */
+/** An open request or extra call with its current reserve, which only grows. `heldNanoUsd` is the previous reserve. */
 export type Growth =
   | { kind: 'open'; row: OpenRow; heldNanoUsd: number }
   | { kind: 'call'; call: OpenCall; heldNanoUsd: number }
 
 /**
- * A request of one call is one row. Of one that takes several, each call after the first is recorded before it is made, with how those
- * before it have ended that no record before says; its outcome says all of them, by number.
+ * A request with one call is one row. Each further call is recorded before it is made, with the outcomes of earlier calls that no record has yet; the final
+ * outcome has all calls by number.
  */
 export type LedgerRecord =
   | { kind: 'open'; row: OpenRow }
@@ -112,7 +105,7 @@ const targetOf = ({ upstream, upstreamModel, lane, priceId }: CallTarget): CallT
   ...{ upstream, upstreamModel, lane, priceId },
 })
 
-/** The first call of a request, as its row has it: until it is closed, the row is of that call. */
+/** A request's first call, taken from its row. */
 export const toFirstCall = (row: OpenRow, target: CallTarget = row): OpenCall => ({
   ...{ requestId: row.id, number: 1, instance: row.instance, reason: 'first', createdMs: row.createdMs },
   ...targetOf(target),
@@ -121,7 +114,7 @@ export const toFirstCall = (row: OpenRow, target: CallTarget = row): OpenCall =>
   reservedNanoUsd: row.reservedNanoUsd,
 })
 
-/** The only call of a request, as its row has it. */
+/** A request's only call, taken from its row. */
 export function toOnlyCall({
   id,
   keyId,
@@ -137,10 +130,9 @@ export function toOnlyCall({
 }
 
 /**
- * A request that no living instance will settle, with its calls where it has several: it costs what those of them came to that are on
- * record as ended, and of the others what they had reserved. It names the target of the last of them.
+ * A request that no running instance will settle: calls that ended cost what is recorded, others what they reserved. Its target is the last call's.
  *
- * @param stored the calls that are on record: the first one where it has ended, or was given up before.
+ * @param stored recorded calls; the first only if it has ended or was abandoned.
  */
 export function toAbandoned(
   row: OpenRow & Partial<Pick<ClosedRow, 'attempts'>>,
@@ -148,7 +140,7 @@ export function toAbandoned(
 ): { row: ClosedRow; calls: ClosedCall[] } {
   const known = stored.find(({ number }) => number === 1)
   const others = stored.filter(({ number }) => number > 1)
-  // Once it was given up with several, the row names the last one's target.
+  // A request abandoned with several calls has the last one's target in its row.
   const first = { ...known, ...toFirstCall(row, known && (row.attempts ?? 1) > 1 ? known : row) }
   const calls = [first, ...others].map(toAbandonedCall)
   const sums = { ...sumOfCounts(calls), ...joinTerms(calls) }
@@ -156,7 +148,7 @@ export function toAbandoned(
   return { row: { ...row, ...end }, calls: calls.length > 1 ? calls : [] }
 }
 
-/** A call that nobody will settle: as it ended, where that is on record. */
+/** A call that will not be settled; unchanged if it has ended. */
 export function toAbandonedCall(call: OpenCall & Partial<StoredCall>): ClosedCall {
   const { status = 'open' } = call
   if (status !== 'open' && status !== 'abandoned') return { ...GIVEN_UP, ...call, status }
@@ -168,7 +160,7 @@ export function toAbandonedCall(call: OpenCall & Partial<StoredCall>): ClosedCal
   }
 }
 
-/** What is on record of a call that nobody has the outcome of, or that was never made. */
+/** A call without an outcome, or that was never made. */
 const NOTHING_USED = {
   ...{ httpStatus: null, durationMs: null, firstTokenMs: null },
   ...{ ...NO_COUNTS, estimated: 0, ...USUAL_TERMS },
@@ -177,25 +169,25 @@ const NOTHING_USED = {
 
 const GIVEN_UP = { ...NOTHING_USED, status: 'abandoned', errorCode: 'abandoned', estimated: 1 } as const
 
-/** The end of a request that was turned away although its row was written: nothing was asked of anybody. */
+/** Outcome of a request that was rejected although its row was written: no upstream was called. */
 export function toRefused(row: OpenRow): SettledRow {
   const end = { status: 'failed', httpStatus: 503, errorCode: 'ledger_unavailable', attempts: 1 } as const
   return { ...row, ...NOTHING_USED, ...end }
 }
 
-/** A record as versions wrote it that kept the first call of several within the row of its request, and what had ended within the next call. */
+/** Records of older versions, which kept the first call in the request's row, and earlier outcomes in the next call. */
 type FormerRecord =
   | { kind: 'open'; row: OpenRow }
   | { kind: 'call'; call: OpenCall & { endedBefore?: string | null } }
   | { kind: 'settle'; row: SettledRow & { firstCall?: string | null }; calls?: readonly SettledCall[] }
 
-/** Reads a record of whatever version. */
+/** Reads a record of any version. */
 export function toCurrentRecord(record: LedgerRecord | FormerRecord): LedgerRecord {
   if (record.kind === 'call' && 'endedBefore' in record.call) {
     const { endedBefore, ...call } = record.call
     if (!endedBefore) return { ...record, call }
     const told: { number: number; status: Outcome['status'] }[] = JSON.parse(endedBefore)
-    // Where they went nobody says here: the rows that they have do.
+    // The targets are unknown here; existing rows have them.
     const ended = told.map((one) => ({ ...call, ...NOTHING_USED, errorCode: null, ...toFields(one) }))
     return { ...record, call, ended: ended.map((one) => (one.number === 1 ? { ...one, reason: 'first' } : one)) }
   }
@@ -207,7 +199,7 @@ export function toCurrentRecord(record: LedgerRecord | FormerRecord): LedgerReco
   return { ...record, row: rest, calls: withFirstCall(rest, calls, firstCall ? toFields(JSON.parse(firstCall)) : {}) }
 }
 
-/** Adds the first call to the others, where it is not among them: it used what they have not. @param said where it went and how it ended. */
+/** Adds the first call if it is missing: it used what the others did not. @param said its target and outcome. */
 export function withFirstCall(
   row: SettledRow,
   calls: readonly SettledCall[],
@@ -220,7 +212,7 @@ export function withFirstCall(
   return [first, ...calls]
 }
 
-/** From the names of columns, such as `http_status`, to those of fields. */
+/** From column names, such as `http_status`, to field names. */
 const toFields = <T extends object>(columns: T): T =>
   Object.fromEntries(
     Object.entries(columns).map(([name, value]) => [

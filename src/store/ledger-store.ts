@@ -1,12 +1,9 @@
-/**
- * The contract of a store of the ledger, where it comes to rest once its journal has it: applying records, reading what limits need,
- * auditing, and letting go of old rows. `ledger/` works with any; `sqlite/ledger-*.ts` is the first.
- */
+/** The contract of a ledger store, to which the journal is applied: writing, reading for limits, verification, and retention. */
 import type { Period } from '../domain/limits.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import type { LedgerRecord, OpenRow } from './ledger-rows.ts'
 
-/** A record that no store takes, and why. */
+/** A record that the store cannot take, and why. */
 export interface Rejected {
   record: LedgerRecord
   error: unknown
@@ -14,84 +11,80 @@ export interface Rejected {
 
 export interface LedgerWriter {
   /**
-   * Applies records in one transaction. Order-free and idempotent: what is there already changes nothing. One row that does
-   * not fit is returned and costs the others nothing. Throws a StoreRefusal, and then has taken none of them.
+   * Applies records in one transaction, in any order, idempotently. Rows that don't fit are returned without affecting others. Throws a StoreRefusal, and then
+   * has applied nothing.
    */
   apply(records: readonly LedgerRecord[]): Rejected[] | Promise<Rejected[]>
-  /** Gives up what instances have left open that have no lease by then, and tells how many requests. Throws a StoreRefusal. */
+  /** Abandons the open requests of instances whose lease has expired; returns how many. Throws a StoreRefusal. */
   abandonGone(nowMs: number): number | Promise<number>
 }
 
 export interface LedgerStore extends LedgerWriter {
-  /** Resolves true once all that was applied before the call outlives the machine, so that a journal may forget it. */
+  /** Resolves true once all that was applied before survives a power failure, so that the journal may drop it. */
   checkpoint(): Promise<boolean>
 }
 
 /**
- * Runs of servers: what one has open in the ledger is its own for as long as its lease runs, and nobody else gives it up. One that is
- * alone holds it without end, until the next is alone; those that share a store each renew theirs.
+ * Runs of servers: an instance's open requests are not abandoned while its lease lasts. A sole server has an endless lease until the next one starts; servers
+ * that share a store renew theirs.
  */
 export interface Leases {
   /**
-   * Begins a run, which holds its lease until `untilMs`. Throws a StoreRefusal.
+   * Begins a run with a lease until `untilMs`. Throws a StoreRefusal.
    *
-   * @param isAlone whether no other can be at work in this store, since whoever asks holds the lock of its data: all leases before this
-   * one are over at once.
-   * @returns the epoch of the run, which is later than that of every run before it.
+   * @param isAlone true if the caller holds the lock of the data: all earlier leases end at once.
+   * @returns the run's epoch, higher than all before.
    */
   begin(instance: string, span: Span, isAlone: boolean): number
-  /** Returns false where it is over: what the instance had open may have been given up. Throws a StoreRefusal. */
+  /** False if the lease has expired: the instance's open requests may have been abandoned. Throws a StoreRefusal. */
   renew(instance: string, untilMs: number): boolean
 }
 
-/** A span of time: `fromMs` is in it, `untilMs` no more. */
+/** Includes `fromMs`, excludes `untilMs`. */
 export interface Span {
   fromMs: number
   untilMs: number
 }
 
-/** What a key or a team has spent, and when it was last used. */
 export interface Spending {
-  /** Nano-dollars of each span that was asked for: settled requests at their cost, open ones at all that they have reserved. */
+  /** Nano-dollars per span: settled requests at their cost, open ones at their reservation. */
   nanoUsd: Record<Period, number>
-  /** When the newest request of a key came, and for which model; of a team always null. */
+  /** Time and model of a key's newest request; null for teams. */
   lastUse: { atMs: number; model: string } | null
 }
 
-/** Reads what limits and lists must know. In one process with its store, and so at once. */
+/** What limits and lists read, synchronously. */
 export interface LedgerReader {
   /**
-   * Nano-dollars spent on requests created from `fromMs` on and before `untilMs`, of a key or of whoever was in a team then:
-   * settled ones at their cost, open ones at all that they have reserved. Both are the first ms of a UTC hour.
+   * Nano-dollars of requests created in the span, by a key or by the members of a team at that time: settled ones at their cost, open ones at their
+   * reservation. Spans begin and end at UTC hours.
    */
   spent(spender: Spender, span: Span): number
-  /** Of those, the open ones: what each has reserved, by its id. */
+  /** The open ones of those: reservation by request ID. */
   underWay(spender: Spender, span: Span): Map<string, number>
   /**
-   * The same of all keys or teams that ever asked for anything, by their ids, in one pass over the sums of days, in which all spans begin and
-   * end: for lists.
+   * The same for all keys or teams with any request, from daily totals in one pass; spans begin and end at UTC days.
    *
-   * @param id of this one alone.
+   * @param id only this one.
    */
   spending(kind: Spender['kind'], spans: Readonly<Record<Period, Span>>, id?: string): Map<string, Spending>
-  /** The newest hour before `untilMs` that a request was settled in, as its first ms; 0 where there is none. */
+  /** Start of the newest hour before `untilMs` with a settled request, ms; 0 if none. */
   latestHour(untilMs: number): number
   /**
-   * Requests since `sinceMs`, which is a minute ago, and their calls, each oldest first, with the tokens that they used;
-   * where that is not known, what they had reserved. A clock that was set back has left requests in the future: those of
-   * the next minute are among them, later ones, which may be any number, are not.
+   * Requests of the last minute (since `sinceMs`) and their calls, oldest first, with tokens used, or reserved if unknown. After a clock was set back, includes
+   * the next minute, but nothing later.
    */
   recent(sinceMs: number): RecentRequest[]
-  /** Requests on record. */
+  /** All stored requests. */
   count(): number
-  /** What is on record of a request; null where nothing is. */
+  /** Null if not stored. */
   counted(requestId: string): CountedRequest | null
 }
 
-/** A request, and what the store counts for it: its cost, or all that it and its calls have reserved. */
+/** A request and what counts toward budgets: its cost, or all that it and its calls reserved. */
 export type CountedRequest = Pick<OpenRow, 'keyId' | 'teamId' | 'createdMs'> & { isOpen: boolean; nanoUsd: number }
 
-/** A request, as its key and the team that this had then know it, or a call, as its upstream does: the others' names are null. */
+/** A request, counted for its key and team, or a call, counted for its upstream; the other fields are null. */
 export interface RecentRequest {
   keyId: string | null
   teamId: string | null
@@ -100,39 +93,37 @@ export interface RecentRequest {
   createdMs: number
 }
 
-/** Reads the whole ledger, for an audit, one hour at a time and each hour consistent in itself. Never writes. */
+/** Reads the whole ledger for verification, hour by hour, each hour consistently. Never writes. */
 export interface LedgerAudit {
-  /** The hours that rows, calls or the rollup have anything of, as their first ms, earliest first: whatever the clock said. */
+  /** Starts of all hours with rows, calls, or totals, ascending. */
   hours(): number[]
-  /** What rows and rollup say of an hour, cell by cell; of one before `fromMs`, whose rows have been taken away, nothing. */
+  /** Compares rows and totals of an hour; empty before `fromMs`, where rows were removed. */
   cells(hourMs: number): AuditCell[]
-  /** The first ms of the hour from which on no row was taken away; 0 where none was. */
+  /** Start of the first hour from which no row was removed; 0 if none ever was. */
   fromMs(): number
-  /** The days that the rollup has sums of, as their first ms. */
+  /** Starts of all days with totals. */
   days(): number[]
-  /** Where the sums of a day are not those of its hours. */
+  /** Differences between a day's totals and its hours'. */
   dayProblems(dayMs: number): DayProblem[]
-  /** Where requests and their additional calls contradict each other. */
+  /** Contradictions between requests and their extra calls. */
   callProblems(hourMs: number): CallProblem[]
-  /** Rows that are open, by instance. */
+  /** Open rows by instance. */
   open(): OpenRows[]
-  /** The instance that serves now: what it has open, or in its journal, is on its way. */
+  /** The running instance, whose open rows and journal are not findings. */
   living(): string | null
-  /** The instance of the latest run; null where none is noted. */
+  /** The latest instance; null if none. */
   lastInstance(): string | null
   /** How many of these records are not applied. */
   missing(records: readonly LedgerRecord[]): number
-  /** Requests on record. */
   count(): number
-  /** Whether a request is on record. */
   has(requestId: string): boolean
-  /** When the newest request was made, ms; null where there is none. */
+  /** When the newest request was created, ms; null if none. */
   newestMs(): number | null
 }
 
 export interface AuditCell {
   place: { key_id: string; team_id: string; model: string; upstream: string; endpoint: string }
-  /** Whether the rollup has it and no row does. */
+  /** True if only the totals have it. */
   orphan: boolean
   requests: number
   costNanoUsd: number
@@ -146,18 +137,15 @@ export interface CellDifference {
 }
 
 export interface DayProblem {
-  /** Of what, such as `key`, and of which; within a model or a team, such as `key of model`, of both: `acme/large key-a`. */
+  /** The dimension, such as `key`, and its value; within a model or team, such as `key of model`, both: `acme/large key-a`. */
   dimension: string
   value: string
 }
 
 export interface CallProblem {
-  /**
-   * `orphans`: calls without their request. `attempts`: a request took another number of calls than are on record.
-   * `sums`: the tokens or the cost of its calls do not add up to those of a request.
-   */
+  /** `orphans`: calls without a request. `attempts`: the number of calls differs. `sums`: the calls' tokens or cost differ from the request's. */
   problem: 'orphans' | 'attempts' | 'sums'
-  /** How many requests that concerns, and the first of them. */
+  /** Affected requests, and the first of them. */
   requests: number
   request_id: string
 }
@@ -169,59 +157,58 @@ export interface OpenRows {
   oldest_ms: number
 }
 
-/** How long a slice took, ms. */
+/** Duration of a slice, ms. */
 export interface Took {
-  /** For how long other writers were kept out. */
+  /** How long other writers were blocked. */
   lockedMs: number
-  /** All of it, with what was read before. */
+  /** Total, including reads. */
   tookMs: number
 }
 
 export interface LedgerUpkeep {
-  /** Takes settled requests away, with their calls; their sums stay in the rollup. */
+  /** Removes settled requests with their calls; totals stay. */
   prune(slice: PruneSlice): Promise<(Pruned & Took) | 'busy'>
-  /** Removes old rows of the configuration. Fewer than the limit: there are no more. */
+  /** Removes old configuration rows; fewer than the limit means done. */
   drop(old: OldRows): Promise<({ rows: number } & Took) | 'busy'>
-  /** Gives up to so many free pages back to the disk. */
+  /** Returns up to `pages` free pages to the disk. */
   giveBack(pages: number): Promise<Took | 'busy'>
   space(): Space
-  /** The time of the oldest request on record, ms; null where there is none. */
+  /** Time of the oldest request, ms; null if none. */
   oldestMs(): number | null
-  /** Ids of requests from before a time that are under way, as far as the database knows. */
+  /** IDs of requests created before `ms` that are open in the database. */
   openBefore(ms: number): string[]
 }
 
 export interface OldRows {
-  /** `keys`: that were revoked, or expired, before a time and have no request and no usage. `audit`: entries of the audit log. */
+  /** `keys`: revoked or expired before `untilMs`, without requests or usage. `audit`: audit log entries. */
   what: 'keys' | 'audit'
   untilMs: number
-  /** Rows to remove. */
   limit: number
 }
 
 export interface PruneSlice {
-  /** The first ms of a UTC hour: requests created before it go. */
+  /** Start of a UTC hour: requests created before it are removed. */
   untilMs: number
-  /** Where the slice before ended; '' for the first one. */
+  /** Where the previous slice ended; '' for the first. */
   after: string
   /** Requests to look at. */
   limit: number
-  /** Ids of requests that stay, even if they end meanwhile. */
+  /** IDs of requests to keep, even if they end meanwhile. */
   spared: readonly string[]
 }
 
 export interface Pruned {
   requests: number
   calls: number
-  /** `after` of the next slice; null where this was the last one. */
+  /** `after` of the next slice; null if done. */
   next: string | null
 }
 
 export interface Space {
   pageBytes: number
   pages: number
-  /** Of these, pages that hold nothing: they are used again before the file grows. */
+  /** Unused pages, which are reused before the file grows. */
   freePages: number
-  /** Whether free pages may be given back while the store is in use. */
+  /** True if free pages can be returned while the store is in use. */
   canShrink: boolean
 }

@@ -1,12 +1,12 @@
-/** A store that takes nothing, whatever it is asked: in no database's words. */
+/** Errors of a store that accepts nothing for now, independent of the database. */
 import { codeOf } from '../domain/error.ts'
 import { isFullCode, reasonOfCode } from './sqlite/errors.ts'
 
-/** The store as a whole takes nothing at the moment: locked, full, broken. What it was given may be given again. */
+/** The store accepts nothing for now; the same may be tried again later. */
 export class StoreRefusal extends Error {
-  /** `busy`: another writer is at work; `full`: there is no room; `broken`: anything else. */
+  /** `busy`: another writer is active; `full`: no space; `broken`: anything else. */
   readonly reason: 'busy' | 'full' | 'broken'
-  /** The store's own word for it. */
+  /** The database's error code. */
   readonly code: string
 
   constructor(reason: StoreRefusal['reason'], cause: unknown) {
@@ -16,13 +16,13 @@ export class StoreRefusal extends Error {
   }
 }
 
-/** What a store refused, where that is what was thrown; null for anything else. */
+/** Null for other errors. */
 export function refusalOf(error: unknown): StoreRefusal | null {
   if (error instanceof StoreRefusal) return error
   const reason = reasonOfCode(codeOf(error))
   return reason && new StoreRefusal(reason, error)
 }
 
-/** Whether a copy failed because its disk got full meanwhile. */
+/** True if a copy failed because its disk is full. */
 export const isDiskFull = (error: unknown): boolean =>
   isFullCode(codeOf(error)) || /^(ENOSPC|EDQUOT|EFBIG)/.test(codeOf(error))

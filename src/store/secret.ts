@@ -1,6 +1,6 @@
 /**
- * What seals the credentials that were typed in: the variable TOLLGATE_SECRET, else the data folder's file `secret`, which is made when
- * it is first needed and has one line; while it is being replaced, one more for what it replaces. The first one seals, all of them open.
+ * Keys that encrypt stored credentials: the variable TOLLGATE_SECRET, or else the data folder's file `secret`, which is created on first use with one line per
+ * key. During a rotation it has a second line for the old key. The first key encrypts; all decrypt.
  */
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,28 +11,28 @@ import { putFile, syncPath } from './files.ts'
 
 export interface Secret {
   bytes: Uint8Array<ArrayBuffer>
-  /** By which what it has sealed knows it, 8 hex digits; nothing leads back from it. */
+  /** Stored with what it encrypted: 8 hex digits, from which the key cannot be derived. */
   id: string
 }
 
 export interface SecretFile {
-  /** The first one seals; none where nothing was ever sealed, or the file is gone. Throws `secret_unusable`. */
+  /** The first one encrypts; empty if nothing was ever encrypted, or the file is gone. Throws `secret_unusable`. */
   read(): Secret[]
-  /** As `read`, and makes the file where there is none at all. */
+  /** Like `read`, but creates a missing file. */
   need(): Secret[]
-  /** Makes a new one, which seals from now on, beside those that there are; not where the variable has it, or one is new already. */
+  /** Adds a new first key, unless the variable provides it or a rotation is in progress. */
   renew(): void
-  /** All but the one that seals are forgotten. */
+  /** Drops all but the first key. */
   forget(): void
-  /** Where it is, in words that go on a sentence. */
+  /** Location, as part of a sentence. */
   readonly where: string
 }
 
 const VARIABLE = 'TOLLGATE_SECRET'
-/** What TOLLGATE_SECRET was before, for as long as something is sealed with that. */
+/** The previous TOLLGATE_SECRET, while credentials are still encrypted with it. */
 const PREVIOUS = 'TOLLGATE_SECRET_PREVIOUS'
 const SECRET_BYTES = 32
-/** Nobody guesses a text of so many characters that was made by chance. */
+/** Too long to guess, if random. */
 const MIN_CHARS = 32
 
 export function openSecret(dataFolder: string, environment: Environment): SecretFile {
@@ -57,9 +57,9 @@ export function openSecret(dataFolder: string, environment: Environment): Secret
     },
     renew() {
       const lines = readLines(path).map(toSecret)
-      // From a variable back to a file.
+      // Switches from the variable to the file.
       if (own === null && lines.length === 0 && previous !== null) make()
-      // Two are there where a renewal was cut off.
+      // Two are there if a rotation was interrupted.
       if (own === null && lines.length === 1) replace([mint(), ...lines])
     },
     forget() {
@@ -81,31 +81,33 @@ const mint = () => toSecret(crypto.getRandomValues(new Uint8Array(SECRET_BYTES))
 function fromVariable(name: string, text: string | null): Secret | null {
   if (text === null) return null
   if (text.length >= MIN_CHARS) return toSecret(new TextEncoder().encode(text))
-  throw unusable(name, `${name} is too short: give it ${MIN_CHARS} characters or more, as by: openssl rand -hex 32.`)
+  throw unusable(name, `${name} is too short: use at least ${MIN_CHARS} characters, e.g. from: openssl rand -hex 32.`)
 }
 
-/** None where there is no file. */
 function readLines(path: string): Uint8Array<ArrayBuffer>[] {
   let text: string
   try {
     text = readFileSync(path, 'utf8').trim()
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return []
-    throw unusable(path, `The file ${path} cannot be read: ${messageOf(error)}.`)
+    throw unusable(path, `Cannot read ${path}: ${messageOf(error)}.`)
   }
   const lines = text.split('\n')
   if (lines.every((line) => /^[\da-f]{64}$/.test(line)))
     return lines.map((line) => new Uint8Array(Buffer.from(line, 'hex')))
-  throw unusable(path, `The file ${path} is not as Tollgate has made it. Put it back from a copy.`)
+  throw unusable(
+    path,
+    `${path} is damaged: it is not an encryption key that Tollgate created. Restore it from a backup.`,
+  )
 }
 
-/** @param isNew never over another one. */
+/** @param isNew never replaces a file. */
 function write(path: string, secrets: readonly Secret[], isNew: boolean): void {
   const lines = secrets.map(({ bytes }) => `${Buffer.from(bytes).toString('hex')}\n`)
   try {
     putFile(path, lines.join(''), { mode: 0o600, isNew })
   } catch (error) {
-    throw unusable(path, `The file ${path} cannot be written: ${messageOf(error)}.`)
+    throw unusable(path, `Cannot write ${path}: ${messageOf(error)}.`)
   }
 }
 

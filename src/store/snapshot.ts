@@ -1,7 +1,6 @@
 /**
- * From the rows of a store to the immutable view that every request reads: keys by the hash of each secret, models by slug with their
- * targets, upstreams as calls go by them. Built anew after each change of the configuration and swapped whole. Called by `server/` and
- * by commands.
+ * Builds the immutable snapshot that requests read from a store's rows: keys by secret hash, models by ID with targets, and upstreams. Rebuilt and replaced
+ * after each configuration change.
  */
 
 import { isBuiltIn } from '../domain/dialects.ts'
@@ -26,8 +25,8 @@ const NOTHING_OPENED: OpenedCredentials = new Map()
 
 /**
  * @param environment resolves `${NAME}` references.
- * @param opened the credentials that were typed in.
- * @param processes the commands that model servers may be started by; left out where nobody is to start one.
+ * @param opened decrypted stored credentials.
+ * @param processes commands of model servers; absent if none may be started.
  */
 export function toSnapshot(
   rows: Configuration,
@@ -44,7 +43,7 @@ export function toSnapshot(
   }
 }
 
-/** What of it comes from the catalogue. */
+/** The part from the catalog. */
 export function toCatalog(
   rows: CatalogRows,
   environment: Environment,
@@ -69,13 +68,13 @@ export function toCatalog(
   }
 }
 
-/** A route's own price, else nothing on a local upstream, else its model's. */
+/** A route's own price, else free on a local upstream, else the model's. */
 function toPrice(route: RouteRow, model: ModelRow, isLocal: boolean): ModelPrice {
   if (route.pricing) return { pricing: route.pricing, priceId: route.priceId }
   return isLocal ? { pricing: [], priceId: null } : { pricing: model.pricing, priceId: model.priceId }
 }
 
-/** What models cost at each upstream, by their names there: also those that nobody may ask for now. */
+/** Prices at each upstream by its model names, including disabled ones. */
 function toPrices({ upstreams, models, routes }: CatalogRows): Map<string, Map<string, ModelPrice>> {
   const local = new Set(upstreams.flatMap((row) => (row.local ? row.id : [])))
   const rows = new Map(models.map((row) => [row.slug, row]))
@@ -84,7 +83,7 @@ function toPrices({ upstreams, models, routes }: CatalogRows): Map<string, Map<s
     const model = rows.get(route.model)
     if (!model) continue
     const isLocal = local.has(route.upstream)
-    // What nobody knows the price of is not free.
+    // A model without a known price is not free.
     if (!isLocal && route.pricing === null && model.pricing.length === 0) continue
     const price = toPrice(route, model, isLocal)
     prices.getOrInsertComputed(route.upstream, () => new Map()).getOrInsertComputed(route.upstreamModel, () => price)
@@ -92,19 +91,18 @@ function toPrices({ upstreams, models, routes }: CatalogRows): Map<string, Map<s
   return prices
 }
 
-/** Why the server of an upstream cannot be started, in words for an administrator. */
+/** Why an upstream's server cannot be started, for administrators. */
 function whyNotRun({ id, process }: Upstream, { byUpstream }: ProcessSpecs): string | null {
   const spec = byUpstream.get(id)
   if (process === null || spec?.hash === process) return null
   return spec
-    ? 'its process in the file is another one than in the catalogue: apply the file, with --discard-edits where the upstream was changed by hand'
-    : 'its process is not run: a command counts in the file that serve --catalog names, and in those of models.d in the data folder that nobody but its owner may write'
+    ? 'its process in the file differs from the catalog: apply the file (with --discard-edits if the upstream was changed manually)'
+    : 'its process is not run: commands are only taken from the file that serve --catalog names, and from files in models.d of the data folder that only their owner can write'
 }
 
-/** Of keys that a store has read before and gives again: nobody changes those. */
+/** Cache for keys that a store returns again: rows are never changed in place. */
 const SECRETS = new WeakMap<StoredKey, [hash: string, Secret][]>()
 
-/** A key once for each of its secrets, by its hash. */
 function toSecrets(stored: StoredKey): [hash: string, Secret][] {
   const known = SECRETS.get(stored)
   if (known) return known
@@ -132,7 +130,7 @@ const toKey = ({
 
 const toTeam = ({ maxKeys: _, metadata: __, createdMs: ___, ...team }: StoredTeam): [string, Team] => [team.id, team]
 
-/** The enabled models, by slug; a route counts where it and its upstream are enabled. */
+/** Enabled models by ID, with routes that are enabled and whose upstream is. */
 function toModels(
   modelRows: ModelRow[],
   routeRows: RouteRow[],
@@ -146,7 +144,7 @@ function toModels(
     if (route.enabled && row && upstream && isPriced(route, row, upstream))
       bySlug.get(row.slug)?.targets.push(toTarget(route, row, upstream))
   }
-  // A stable sort: routes of one priority stay in the order of their rows.
+  // Stable: routes of equal priority keep the order of their rows.
   for (const model of bySlug.values()) model.targets.sort((a, b) => a.priority - b.priority)
   return bySlug
 }
@@ -173,11 +171,11 @@ function toModel(row: ModelRow): CatalogModel {
   }
 }
 
-/** What costs money is not asked for while nobody knows how much. */
+/** Models that cost money are not called until they have a price. */
 const isPriced = ({ pricing }: RouteRow, model: ModelRow, upstream: Upstream): boolean =>
   pricing !== null || upstream.local || isBuiltIn(upstream) || model.pricing.length > 0
 
-/** A route may be weaker than its model and never stronger: the model's facts are what a client is promised. */
+/** A route may have lower limits than its model, never higher: clients rely on the model's facts. */
 function toTarget(route: RouteRow, model: ModelRow, upstream: Upstream): Target {
   const contextLength = Math.min(route.contextLength ?? model.contextLength, model.contextLength)
   const { supportedFeatures } = route
@@ -188,7 +186,7 @@ function toTarget(route: RouteRow, model: ModelRow, upstream: Upstream): Target 
     priority: route.priority,
     weight: route.weight,
     ...toPrice(route, model, upstream.local),
-    // What is written stands in the context, too.
+    // Output counts toward the context window.
     maxOutputLength: Math.min(route.maxOutputLength ?? model.maxOutputLength, model.maxOutputLength, contextLength),
     contextLength,
     features: supportedFeatures

@@ -1,45 +1,42 @@
-/**
- * The contract of a store: all that an installation keeps, in no database's words. `open.ts` says where one is; `sqlite/` is the first.
- * Types only.
- */
+/** The contract of a store: all that an installation keeps, for any database. `open.ts` finds one; `sqlite/` implements it. */
 import type { Log } from '../log.ts'
 import type { ConfigStore } from './config-store.ts'
 import type { IdentityStore } from './identity-store.ts'
 import type { Leases, LedgerAudit, LedgerReader, LedgerUpkeep, LedgerWriter, Space } from './ledger-store.ts'
 import type { FailureReader, RequestReader, UsageReader } from './report-store.ts'
 
-/** Where a store is, before anybody has opened it. */
+/** A store before it is opened. */
 export interface StorePlace {
-  /** Its files in the data folder, where it has any: what a restore puts away. */
+  /** Files in the data folder, if any, which a restore replaces. */
   readonly files: StoreFiles
   exists(): boolean
-  /** Opens it for a command or a report. Throws a ServiceError where a server has not made one yet, or it is of another version. */
+  /** For a command or report. Throws a ServiceError if no server has created it yet, or its version differs. */
   open(options?: StoreOptions): Store
-  /** Makes it, or brings it to this version, for a server that holds the lock of its data folder. */
+  /** Creates it or migrates it to this version, for a server that holds the data folder's lock. */
   serve(options: ServeOptions): Promise<ServedStore>
-  /** Opens a file as a backup has it, or a copy of one. Whoever opens it is alone with it. */
+  /** Opens a backup, or a copy of one; no one else may use it. */
   openCopy(file: string, options?: { readonly?: boolean }): Promise<StoreCopy>
-  /** Reads of a store that a copy is to replace, whatever its version, who was shut out of it. Waits so long for whoever writes. */
+  /** Reads revocations from a store of any version, which a copy is to replace. Waits up to `busyMs` for a writer. */
   readRevocations(busyMs: number): Promise<Revocations>
-  /** What keeps a file from being a backup, by its first bytes; null where nothing does. Throws what the system says. */
+  /** Why a file cannot be a backup, by its first bytes; null if it can. Throws the system's error. */
   explainFile(file: string): string | null
-  /** Turns what an open store threw into a ServiceError where its file is to blame; anything else is returned as it is. */
+  /** Converts a database error to a ServiceError if the file is to blame; returns others unchanged. */
   explain(error: unknown): unknown
 }
 
-/** Names of files in a data folder. A plain copy of the folder has the newest changes in the log. */
+/** Names in the data folder. In a plain copy of the folder, the log has the newest changes. */
 export interface StoreFiles {
   main: string
   log: string
-  /** What belongs to the main file and has no meaning without it, the log among it. */
+  /** Files that belong to the main one and mean nothing without it, including the log. */
   beside: readonly string[]
 }
 
 export interface StoreOptions {
   readonly?: boolean
-  /** For one look, in a process that goes on: nothing of it is left once it is closed. */
+  /** For one read in a long-running process: releases all resources on close. */
   isLook?: boolean
-  /** For a look at whatever is there, of any version and state, which makes and changes nothing: beside a server, or with none. */
+  /** Reads a store of any version or state without any change, with a server running or not. */
   untouched?: 'served' | 'at_rest'
 }
 
@@ -51,19 +48,18 @@ export interface Store {
   readonly usage: UsageReader
   readonly failures: FailureReader
   readonly audit: LedgerAudit
-  /** Tells it from another one that has taken its place. */
+  /** Distinguishes it from a store that has replaced it. */
   identify(): string
-  /** What it takes of the disk. */
+  /** Disk usage. */
   space(): Space
-  /** What is wrong with how it is stored; null where it is whole. @param how quick: not whether its indexes have what its tables have. */
+  /** Describes damage; null if none. @param how `quick` skips comparing indexes with tables. */
   findDamage(how: 'quick' | 'all'): string | null
-  /** Counts the migrations it has. Throws `no_database` where it is empty, `schema_outdated`, `schema_newer`. */
+  /** Returns the number of migrations. Throws `no_database` if empty, `schema_outdated`, `schema_newer`. */
   requireCurrent(): number
-  /** Writes all of it, as of one moment, into a file that is empty. Throws what the store says. */
+  /** Writes a consistent copy into an empty file. Throws the database's error. */
   copyTo(file: string): void
-  /** Gives its empty room back to the disk, where no server uses it. Throws `already_served`, `no_room`. */
+  /** Returns unused space to the disk; no server may be running. Throws `already_served`, `no_room`. */
   compact(): { before_bytes: number; after_bytes: number }
-  /** Whoever opened it closes it. */
   close(): void
 }
 
@@ -74,10 +70,10 @@ export interface ServeOptions {
   log: Log
 }
 
-/** Where all that was committed before has come, so that it outlives the machine. */
+/** Where all earlier commits are durable. */
 export type Reached = 'file' | 'log' | 'nowhere'
 
-/** What a server needs of its store, which it alone serves from this data folder. */
+/** What a server needs of its store. */
 export interface ServedStore {
   readonly config: ConfigStore
   readonly identity: IdentityStore
@@ -85,58 +81,57 @@ export interface ServedStore {
   readonly writer: LedgerWriter
   readonly leases: Leases
   readonly upkeep: LedgerUpkeep
-  /** By what the newest migration calls the rows of the ledger: a journal says it. */
+  /** Name of the newest migration, which journals record. */
   readonly schema: string
-  /** From here on nothing waits within the store: the event loop would wait with it. */
+  /** From now on no operation waits for a lock, since that would block the event loop. */
   begin(): void
-  /** Whether what is written to is still what others would open. */
+  /** False if the open files were deleted or replaced. */
   isThere(): boolean
-  /** `log`: somebody reads in it all the time, such as a replication. `nowhere`: that cannot be said. */
+  /** `log`: a reader, such as a replication, keeps the log in use. `nowhere`: unknown. */
   checkpoint(): Promise<Reached>
-  /** Counts a transaction, so that a checkpoint comes in time. */
+  /** Counts a transaction, to schedule checkpoints. */
   noteCommit(): void
   close(): void
 }
 
-/** A copy of a store in one file: no server has it. */
+/** A copy of a store in one file, which no server uses. */
 export interface StoreCopy extends Disposable {
-  /** Its parts. */
   readonly store: Store
   readonly writer: LedgerWriter
-  /** Brings it to this version. Throws `schema_newer`; false where it is no store of ours. */
+  /** Migrates it to this version. Throws `schema_newer`; false if it is not a Tollgate store. */
   update(nowMs: number): boolean
-  /** Lets nobody in whom the other store would not have let in by the same proof. */
+  /** Applies the other store's revocations to this copy. */
   keepRevocations(other: Revocations, nowMs: number): Kept
 }
 
-/** What a ledger holds. */
+/** Content of a ledger. */
 export interface Held {
   requests: number
-  /** When its newest request was made, ms; null where it has none. */
+  /** When the newest request was created, ms; null if none. */
   newestMs: number | null
 }
 
-/** Who is let into a store, and who no more. */
+/** What a store has revoked or disabled. */
 export interface Revocations {
   held: Held
   keys: KnownKeys
   people: KnownPeople
 }
 
-/** When each key was revoked, and until when each of its secrets works; null = no end. */
+/** When each key was revoked, and when each secret expires; null = never. */
 export interface KnownKeys {
   revokedMs: ReadonlyMap<string, number | null>
   secretEndsMs: ReadonlyMap<string, number | null>
-  /** Keys that had ended before then may be missing: retention removes them. 0 = none was removed. */
+  /** Keys that ended before this time may have been removed by retention; 0 = none. */
   keysFromMs: number
 }
 
-/** How people and scripts come in; nothing, where a store is older than that. */
+/** Users and tokens; empty for stores from before there were any. */
 export interface KnownPeople {
   admins: readonly KnownAdmin[]
-  /** When each token was revoked, by its id. */
+  /** Revocation time by token ID. */
   tokens: ReadonlyMap<string, number | null>
-  /** By their columns. */
+  /** By column. */
   passkeys: readonly Record<string, string | number | null>[]
 }
 
@@ -148,13 +143,13 @@ export interface KnownAdmin {
   disabled_ms: number | null
 }
 
-/** Who was kept from coming back, by name. */
+/** Names of what stays revoked or disabled. */
 export interface Kept {
   /** Keys that stay revoked. */
   revoked: string[]
-  /** Secrets that stay ended. */
+  /** Secrets that stay expired. */
   secretsEnded: number
-  /** Keys that are in force and have no secret left: another one was made after the backup. */
+  /** Active keys without any secret left: they were rotated after the backup. */
   withoutSecret: string[]
   people: { disabled: string[]; tokens: string[] }
 }

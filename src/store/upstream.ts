@@ -1,7 +1,4 @@
-/**
- * From the row of an upstream to what calls go by: with every default and its preset's settings filled in, and its credentials found
- * out. Called for each snapshot, and by whoever asks one upstream alone. Of the machine it reads the files that credentials are in.
- */
+/** Converts an upstream's row to what calls need: defaults and preset applied, credentials resolved (which may read files). */
 import { DEFAULT_DEADLINES, LOCAL_HEADERS_MS } from '../domain/deadlines.ts'
 import { DIALECTS, type UpstreamOptions, type UpstreamSettings } from '../domain/dialects.ts'
 import { mapLimits } from '../domain/limits.ts'
@@ -15,9 +12,9 @@ import { findPreset } from './presets.ts'
 export const NO_PRICES: Upstream['prices'] = new Map()
 
 /**
- * Converts an upstream, enabled or not.
- * @param where that environment is, in words for an administrator.
- * @param opened its credentials, where some were typed in.
+ * Also for disabled upstreams.
+ * @param where the environment is, for messages.
+ * @param opened its stored credentials, decrypted.
  */
 export function toUpstream(
   row: UpstreamRow,
@@ -32,7 +29,7 @@ export function toUpstream(
   const found = toCredentials(row, environment, where, opened)
   const usable = found.flatMap(({ source, value }) => (value === null ? [] : toOne(source, value)))
   const [first = found[0] ? toOne(found[0].source, null) : NO_CREDENTIAL] = usable
-  // One that was moved elsewhere by hand is not started here any more.
+  // An upstream that was moved to a URL manually is no longer started here.
   const process = row.baseUrl === null ? (row.options.process ?? null) : null
   const lacking = found.length > 0 && usable.length === 0 ? (found[0]?.source.problem ?? null) : null
   const upstream: Upstream = {
@@ -48,7 +45,7 @@ export function toUpstream(
     disconnectGraceMs: toDisconnectGraceMs(row.options),
     limits: {
       ...mapLimits((name) => row.options[name] ?? null),
-      // Before a server of our own those wait for whom it has no place.
+      // For servers that Tollgate starts, excess requests are queued, not rejected.
       ...(process === null ? {} : { concurrency: null }),
     },
     prices: NO_PRICES,
@@ -62,10 +59,10 @@ export function toUpstream(
     each: null,
     process,
     notReady: isForeign
-      ? `this version of Tollgate does not know its preset '${row.options.preset}'`
+      ? `this version of Tollgate doesn't support its preset '${row.options.preset}'`
       : isKnown
         ? lacking
-        : `this version of Tollgate does not know its dialect '${row.dialect}'`,
+        : `this version of Tollgate doesn't support its dialect '${row.dialect}'`,
   }
   if (usable.length < 2) return upstream
   const each: Upstream[] = []
@@ -73,7 +70,7 @@ export function toUpstream(
   return { ...upstream, each }
 }
 
-/** What is off is as if nothing were said. */
+/** `off` means unset. */
 function toOptions(defaults: UpstreamOptions, { cost, ...said }: UpstreamSettings): UpstreamOptions {
   return { ...defaults, ...said, ...(cost === undefined || cost === 'off' ? {} : { cost }) }
 }
@@ -109,7 +106,7 @@ function toCredentials(
   })
 }
 
-/** How long its calls are read on for their usage once a client has left; null where the catalogue does not say. */
+/** ms; null if the catalog has none. */
 function toDisconnectGraceMs({ disconnect_grace: grace }: UpstreamRow['options']): number | null {
   if (grace === undefined) return null
   return grace === 'off' ? 0 : toMs(String(grace), DISCONNECT_GRACE_MS)

@@ -1,7 +1,6 @@
 /**
- * Credentials of upstreams that administrators have typed in: sealed by AES-256-GCM (NIST SP 800-38D) under a key of `secret.ts`, which
- * no backup has unless that is asked for. Each is sealed for its upstream and for where that is: in another
- * row, or after a change of the address, it does not open. Opened when the configuration is read, and never for a request.
+ * Stored credentials, encrypted with AES-256-GCM (NIST SP 800-38D) under a key of `secret.ts`, which backups contain only on request. Each is bound to its
+ * upstream and address: it does not decrypt in another row, or after a change of the address. Decrypted with the configuration, never per request.
  */
 import { ServiceError } from '../domain/service-error.ts'
 import type { Environment, OpenedCredential, OpenedCredentials } from '../domain/snapshot.ts'
@@ -11,35 +10,39 @@ import { type CredentialBinding, toCredentialBinding } from './credential-bindin
 import { lockIn } from './data-folder.ts'
 import { openSecret, type Secret, type SecretFile } from './secret.ts'
 
-/** What a credential is sealed for. */
+/** The upstream and binding that a credential is encrypted for. */
 export type SealedFor = CredentialBinding & Pick<UpstreamRow, 'id'>
 
 export interface Vault {
-  /** Makes the file `secret` where there is none. Throws `secret_unusable`. */
+  /** Creates the file `secret` if missing. Throws `secret_unusable`. */
   seal(credential: string, place: SealedFor): Promise<string>
-  /** Throws `catalog_changed` where one was sealed by what does not seal any more: whoever writes it now has to seal it again. */
+  /** Throws `catalog_changed` if one was encrypted with a replaced key, and must be encrypted again. */
   requireCurrent(sealed: readonly string[]): void
-  /** Opens each, or says why it does not open. What was opened once stays so without the file. */
+  /** Decrypts each, or says why not. Results are cached, even after the file is gone. */
   open(sealed: readonly SealedCredential[]): Promise<OpenedCredentials>
   readonly secret: SecretFile
 }
 
-/** Stands in the place of a credential that has lost its upstream's trust: it is to be typed in again. */
+/** Replaces a credential whose upstream's address changed: it must be entered again. */
 export const CLEARED = ''
 
-const NOT_GIVEN = 'its credential was taken away when its address changed: type it in again'
+const NOT_GIVEN = 'its credential was removed when its address changed: enter it again'
 
-/** @param environment says whether a variable has the secret. */
+/** @param environment may provide the key. */
 export function createVault(dataFolder: string, environment: Environment = {}): Vault {
   const secret = openSecret(dataFolder, environment)
-  /** By what is sealed and for what. */
+  /** By ciphertext and binding. */
   let known = new Map<string, string>()
 
   return {
     secret,
     async seal(credential, place) {
       const [first] = secret.need()
-      if (!first) throw new ServiceError({ kind: 'secret_unusable', path: 'secret' }, `${secret.where} is gone.`)
+      if (!first)
+        throw new ServiceError(
+          { kind: 'secret_unusable', path: 'secret' },
+          `The encryption key is missing: ${secret.where}.`,
+        )
       const key = await toKey(first)
       const iv = crypto.getRandomValues(new Uint8Array(IV_BYTES))
       const bytes = await crypto.subtle.encrypt(toParameters(iv, place), key, new TextEncoder().encode(credential))
@@ -48,7 +51,7 @@ export function createVault(dataFolder: string, environment: Environment = {}): 
     requireCurrent(sealed) {
       const [first] = secret.read()
       if (sealed.every((text) => text === CLEARED || isSealedBy(text, first))) return
-      throw new ServiceError({ kind: 'catalog_changed' }, 'What seals credentials was changed meanwhile. Try again.')
+      throw new ServiceError({ kind: 'catalog_changed' }, 'The encryption key was rotated meanwhile. Try again.')
     },
     async open(all) {
       const next = new Map<string, string>()
@@ -73,27 +76,27 @@ export function createVault(dataFolder: string, environment: Environment = {}): 
   }
 }
 
-/** Whether it is what seals now that has sealed it. */
+/** True if encrypted with the current key. */
 const isSealedBy = (sealed: string, secret: Secret | undefined): boolean =>
   secret !== undefined && sealed.startsWith(`${VERSION}.${secret.id}.`)
 
 const WRONG =
-  "its credential does not open: it was sealed with another file 'secret', or for another address. Put that file back, or type it in again"
+  "its credential can't be decrypted: it was encrypted with another file 'secret', or for another address. Restore that file, or enter the credential again"
 
-const lower = (sentence: string) => sentence.replace(/^T(?!OLL)/, 't').replace(/\.$/, '')
+const lower = (sentence: string) => sentence.replace(/^C/, 'c').replace(/\.$/, '')
 
-/** How credentials that were typed in stand before one process, by its own environment. */
+/** State of the stored credentials, as seen by one process. */
 export interface VaultState {
-  /** What seals, and opens, in words that go on a sentence. */
+  /** Location of the key, as part of a sentence. */
   where: string
-  /** By which what it seals is known; null where there is none yet, or it cannot be read. */
+  /** ID of the current key; null if there is none or it is unreadable. */
   sealed_by: string | null
   credentials: number
-  /** Those that do not open. */
+  /** Credentials that don't decrypt. */
   problems: { upstream: string; problem: string }[]
 }
 
-/** Opens all of them anew, whatever was opened before. */
+/** Decrypts all without the cache. */
 export async function inspectVault(
   store: Pick<ConfigStore, 'readSealed'>,
   dataFolder: string,
@@ -128,7 +131,7 @@ const toParameters = (iv: Uint8Array<ArrayBuffer>, place: SealedFor) => ({
 
 type Keys = readonly { id: string; key: Promise<CryptoKey> }[]
 
-/** Those that open, read when the first is wanted. Throws `secret_unusable`, also where there is none. */
+/** Reads the keys on first use. Throws `secret_unusable`, also if there are none. */
 function toKeys(secret: SecretFile): () => Keys {
   let keys: Keys | null = null
   return () => {
@@ -136,14 +139,14 @@ function toKeys(secret: SecretFile): () => Keys {
     if (keys.length > 0) return keys
     throw new ServiceError(
       { kind: 'secret_unusable', path: 'secret' },
-      `The file ${secret.where.replace(/^the file /, '')} is gone, with which credentials are opened. Put it back, give TOLLGATE_SECRET as the server has it, or type them in again.`,
+      `${secret.where.replace(/^the file /, '')}, the encryption key of stored credentials, is missing. Restore it, set TOLLGATE_SECRET as for the server, or enter the credentials again.`,
     )
   }
 }
 
-/** Null where none of the keys opens it. */
+/** Null if no key fits. */
 async function unseal(one: SealedCredential, keys: Keys): Promise<string | null> {
-  // The first version did not say which one had sealed it.
+  // Version 1 did not store the key's ID.
   const [version, second = '', third = ''] = one.sealed.split('.')
   if (version !== VERSION && version !== '1') return null
   const bytes = new Uint8Array(Buffer.from(version === '1' ? second : third, 'base64url'))
@@ -154,13 +157,13 @@ async function unseal(one: SealedCredential, keys: Keys): Promise<string | null>
       const opened = await crypto.subtle.decrypt(toParameters(iv, one), await key, bytes.slice(IV_BYTES))
       return new TextDecoder().decode(opened)
     } catch {
-      // Another one may.
+      // Another key may fit.
     }
   }
   return null
 }
 
-/** A key of its own (HKDF, RFC 5869): the same secret may have other uses one day. */
+/** Derives a key (HKDF, RFC 5869), so that the same secret can have other uses. */
 async function toKey({ bytes }: Secret): Promise<CryptoKey> {
   const base = await crypto.subtle.importKey('raw', bytes, 'HKDF', false, ['deriveKey'])
   const info = new TextEncoder().encode('tollgate credentials of upstreams')
@@ -172,24 +175,24 @@ export interface RotateDeps {
   dataFolder: string
   store: ConfigStore
   vault: Vault
-  /** Called between its steps: for tests, which end it there. */
+  /** For tests that stop between steps. */
   onStep?(step: 'renewed' | 'opened' | 'sealed' | 'forgotten'): unknown
 }
 
 export interface Rotated {
-  /** How many were sealed anew. */
+  /** Re-encrypted. */
   credentials: number
-  /** Upstreams whose credentials did not open, and are to be typed in again. */
+  /** Upstreams whose credentials don't decrypt and must be entered again. */
   unopened: string[]
 }
 
 type Resealed = NonNullable<CatalogWrite['resealed']>[number]
 
-/** Somebody types in one after the other all the time. */
+/** Gives up if credentials keep being added. */
 const MAX_ROUNDS = 10
 
 const busy = () =>
-  new ServiceError({ kind: 'secret_busy' }, 'It is being done already, or much is changed meanwhile. Try again.')
+  new ServiceError({ kind: 'secret_busy' }, 'A rotation is in progress, or credentials keep changing. Try again.')
 
 /** Throws `secret_unchanged`, `secret_busy`, `secret_unusable`. */
 export async function rotateSecret(deps: RotateDeps, by: Actor): Promise<Rotated> {
@@ -201,7 +204,10 @@ export async function rotateSecret(deps: RotateDeps, by: Actor): Promise<Rotated
   cleanup.defer(unlock)
   const before = secret.read()
   if (before.length === 0)
-    throw new ServiceError({ kind: 'secret_unchanged' }, 'Nothing was typed in yet: there is no secret to replace.')
+    throw new ServiceError(
+      { kind: 'secret_unchanged' },
+      'No credentials are stored yet, so there is no encryption key to rotate.',
+    )
   secret.renew()
   onStep?.('renewed')
   const [current, ...others] = secret.read()
@@ -209,13 +215,13 @@ export async function rotateSecret(deps: RotateDeps, by: Actor): Promise<Rotated
   if (others.length === 0 && (await store.readSealed()).every(({ sealed }) => isDone(sealed)))
     throw new ServiceError(
       { kind: 'secret_unchanged' },
-      'TOLLGATE_SECRET is what seals already. Put a new one there, and this one into TOLLGATE_SECRET_PREVIOUS, and start the server with both.',
+      'All credentials are encrypted with TOLLGATE_SECRET already. To rotate it, move it to TOLLGATE_SECRET_PREVIOUS, set a new TOLLGATE_SECRET, and start the server with both.',
     )
-  // Who writes what the old secret has sealed, and began before there was another one, has written it down after this.
+  // Waits for writers that started before the new key and still write credentials encrypted with the old one.
   await store.changeSettings(by, () => ({ value: null, change: null }))
   let credentials = 0
   const unopened = new Set<string>()
-  // What others write meanwhile by the old secret is found the next time round; once it is replaced, they are refused.
+  // Credentials that others write with the old key are found in the next round; once it is replaced, they are rejected.
   for (let rounds = 0; ; rounds++) {
     const all = (await store.readSealed()).filter(({ id, sealed }) => !isDone(sealed) && !unopened.has(id))
     if (all.length === 0) break

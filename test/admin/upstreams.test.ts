@@ -91,7 +91,7 @@ test('several credentials are typed in as a list, and shown by their numbers; on
   for (const foreign of [`\${PAID_KEY}`, 'file:/etc/hostname', `file:\${HOME}/.key`])
     expect(await patch('mine', { api_key: [SECRET, foreign] })).toMatchObject({ status: 400 })
   expect((await patch('mine', { base_url: 'https://elsewhere.example.com' })).body.upstream.credentials).toMatchObject([
-    { number: 1, status: 'not_set', reason: expect.stringContaining('type it in again') },
+    { number: 1, status: 'not_set', reason: expect.stringContaining('enter it again') },
   ])
 })
 
@@ -122,7 +122,7 @@ describe('a provider by its name', () => {
     for (const preset of ['mistral', 'google', null]) {
       const base_url = preset === null ? { base_url: 'https://api.groq.com/openai/v1' } : {}
       expect((await patch('mine', { preset, ...base_url })).status).toBe(200)
-      expect([preset, await credentialOf('mine')]).toEqual([preset, expect.stringContaining('type it in again')])
+      expect([preset, await credentialOf('mine')]).toEqual([preset, expect.stringContaining('enter it again')])
       await patch('mine', { api_key: SECRET })
       expect(await credentialOf('mine')).toBe(SECRET)
     }
@@ -178,10 +178,10 @@ describe('a credential', () => {
     for (const id of ['mine', 'paid']) {
       const { body } = await patch(id, { base_url: 'https://evil.example.com/v1' })
       expect(body.upstream).toMatchObject({ state: 'not_ready', credential: { variable: null, status: 'not_set' } })
-      expect(await credentialOf(id)).toContain('type it in again')
+      expect(await credentialOf(id)).toContain('enter it again')
       // And back: it is gone.
       await patch(id, { base_url: id === 'mine' ? NEW.base_url : 'https://api.example.com/v1' })
-      expect(await credentialOf(id)).toContain('type it in again')
+      expect(await credentialOf(id)).toContain('enter it again')
       await patch(id, { api_key: SECRET })
       expect(await credentialOf(id)).toBe(SECRET)
     }
@@ -202,7 +202,7 @@ describe('a credential', () => {
       'https://api.new.example.com:8443/v1',
     ]) {
       await patch('mine', { base_url })
-      expect([base_url, await credentialOf('mine')]).toEqual([base_url, expect.stringContaining('type it in')])
+      expect([base_url, await credentialOf('mine')]).toEqual([base_url, expect.stringContaining('enter it again')])
       await patch('mine', { base_url: NEW.base_url, api_key: SECRET })
     }
   })
@@ -222,7 +222,7 @@ describe('a credential', () => {
     const yaml =
       'version: 1\nupstreams:\n  mine: { dialect: openai, base_url: https://other.example.com }\nmodels: {}\n'
     await ask('POST', '/catalog/apply', { yaml, discard_edits: true })
-    expect(await credentialOf('mine')).toContain('type it in again')
+    expect(await credentialOf('mine')).toContain('enter it again')
   })
 
   test('of a variable that a file names goes to no address but that file’s, whatever was set by hand', async () => {
@@ -304,7 +304,7 @@ describe('a credential', () => {
       const [[id, opened]] = [...(await createVault(fixture.folder.path).open(await fixture.store.readSealed()))] as [
         [string, object],
       ]
-      expect([id, opened]).toEqual(['mine', [{ problem: expect.stringMatching(/put|type/i) }]])
+      expect([id, opened]).toEqual(['mine', [{ problem: expect.stringMatching(/restore|enter/i) }]])
     }
     // Whoever types one in with such a file is told, and the file stays.
     const { status, body } = await patch('mine', { api_key: SECRET })

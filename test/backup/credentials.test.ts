@@ -47,7 +47,9 @@ test('a backup has neither the credential nor what opens it, and says so once it
   expect(readFileSync(file()).includes(SECRET)).toBe(false)
   expect(readFileSync(file()).includes(readFileSync(join(folder.path, 'secret'), 'utf8').trim())).toBe(false)
   expect(existsSync(`${file()}.secret`)).toBe(false)
-  expect(await openRestored()).toEqual({ problem: expect.stringContaining('secret is gone') })
+  expect(await openRestored()).toEqual({
+    problem: expect.stringContaining('secret, the encryption key of stored credentials, is missing'),
+  })
 })
 
 test('with its secret beside it, it opens where it is restored', async () => {

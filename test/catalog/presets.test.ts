@@ -102,7 +102,7 @@ test('one of a newer version is not ready, and no export says it', async () => {
   folder.database.run(
     `UPDATE catalog_entries SET fields = json_set(fields, '$.options', json('{"preset":"later"}')) WHERE kind = 'upstreams'`,
   )
-  expect((await inForce()).notReady).toBe("this version of Tollgate does not know its preset 'later'")
+  expect((await inForce()).notReady).toBe("this version of Tollgate doesn't support its preset 'later'")
   expect((await toExport(await readExport(store))).leftOut).toEqual([
     { name: 'upstreams.u', reason: expect.stringContaining("there is no preset 'later'") },
   ])

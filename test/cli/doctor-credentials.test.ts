@@ -44,9 +44,9 @@ test('one that does not open is a problem, although a server still has it', asyn
   await typeIn()
   clinic.serve({ upstreams: [toUpstreamStatus('here'), toUpstreamStatus('keyed')] })
   for (const [spoil, words] of [
-    [() => writeFileSync(clinic.path('secret'), `${'0'.repeat(64)}\n`), "sealed with another file 'secret'"],
-    [() => writeFileSync(clinic.path('secret'), ''), 'is not as Tollgate has made it'],
-    [() => rmSync(clinic.path('secret')), 'secret is gone'],
+    [() => writeFileSync(clinic.path('secret'), `${'0'.repeat(64)}\n`), "encrypted with another file 'secret'"],
+    [() => writeFileSync(clinic.path('secret'), ''), 'is damaged: it is not an encryption key that Tollgate created'],
+    [() => rmSync(clinic.path('secret')), 'secret, the encryption key of stored credentials, is missing'],
   ] as const) {
     spoil()
     const { code, of } = await clinic.examine()

@@ -217,9 +217,12 @@ describe('the database', () => {
   })
 
   test.each([
-    ["INSERT INTO migrations VALUES ('9999_tomorrow', 0)", /^problem: .* newer Tollgate \(it has 9999_tomorrow\)/],
+    [
+      "INSERT INTO migrations VALUES ('9999_tomorrow', 0)",
+      /^problem: .* newer Tollgate \(unknown migrations: 9999_tomorrow\)/,
+    ],
     ['DELETE FROM migrations WHERE name = (SELECT MAX(name) FROM migrations)', /^problem: .* older Tollgate/],
-    ['DROP TABLE migrations', /^problem: \/.*tollgate\.db is a database, but not one of/],
+    ['DROP TABLE migrations', /^problem: \/.*tollgate\.db is not a Tollgate database/],
   ])('of another version is told so: %s', async (sql, expected) => {
     clinic.database().run(sql)
     const { of } = await clinic.examine()

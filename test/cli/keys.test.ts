@@ -119,7 +119,7 @@ describe('keys list', () => {
     expect(stdout.split('\n').filter((line) => Bun.stringWidth(line) > 80)).toEqual([])
     expect(stdout).toMatch(/\n[0-9a-f]{8} {2}the key of somebo… {2}….{4} {2}2027-02-19 {2}\$0.00 of \$1234\/month/)
     const rules = stdout.split('\n').slice(2).join(' ').replace(/\s+/g, ' ')
-    expect(rules).toContain(' provider-11/some-model-*; 5 rpm; 6 tpm; 7 at a time; team Blue ')
+    expect(rules).toContain(' provider-11/some-model-*; 5 rpm; 6 tpm; 7 concurrent; team Blue ')
   })
 })
 
@@ -176,12 +176,7 @@ describe('wrong words', () => {
     ['an unknown team', ['keys', 'create', '--name', 'x', '--team', 'Red'], 1, /no team 'Red'.*tollgate teams list/],
     ['an unknown key', ['keys', 'revoke', 'x'], 1, /There is no key 'x'.*tollgate keys list/],
     ['a folder without a name', ['keys', 'list', '--data', ''], 2, /--data is empty: name a folder\./],
-    [
-      'a folder without a database',
-      ['keys', 'list', '--data', 'nowhere'],
-      1,
-      /There is no Tollgate database.*tollgate serve/,
-    ],
+    ['a folder without a database', ['keys', 'list', '--data', 'nowhere'], 1, /No Tollgate database.*tollgate serve/],
   ]
   for (const [name, argv, code, sentence] of scenarios) {
     test(`are told: ${name}`, async () => {

@@ -92,7 +92,7 @@ test('teams list says beneath each what all of its keys are held to, and have sp
   await bench.run('teams', 'create', '--name', 'Free')
   const { stdout } = await bench.run('teams', 'list')
   expect(stdout).toMatch(
-    /^ID +NAME +BUDGET +CREATED\n\S+ +Blue +\$0.00 of \$200\/month.*\n {10}local only; openai\/\*; 600 rpm; 100000 tpm; 20 at a time\n {10}\$0.00 this month, \$0.00 in total\n\S+ +Free +- +2026-11-21 12:30\n {10}\$0.00 this month.*\n$/,
+    /^ID +NAME +BUDGET +CREATED\n\S+ +Blue +\$0.00 of \$200\/month.*\n {10}local only; openai\/\*; 600 rpm; 100000 tpm; 20 concurrent\n {10}\$0.00 this month, \$0.00 in total\n\S+ +Free +- +2026-11-21 12:30\n {10}\$0.00 this month.*\n$/,
   )
 })
 

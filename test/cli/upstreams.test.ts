@@ -94,7 +94,7 @@ describe('upstreams list', () => {
 
     const { code, stdout, stderr } = await bench.run('upstreams', 'list')
     expect([code, stderr]).toEqual([0, ''])
-    const deadlines = 'openai; headers 1m, first token 5m, idle 90s, total 1h, whole 1500ms'
+    const deadlines = 'openai; headers 1m, first token 5m, idle 90s, total 1h, non-streaming 1500ms'
     expect(said('paid', stdout)).toBe(`paid healthy PAID_KEY set http://127.0.0.1:1/v1 ${deadlines}`)
     expect(said('here', stdout)).toStartWith(
       'here down - http://127.0.0.1:1/v1 no answer; last error: connection refused (3 min ago) breakers: 1 of 1 not closed: local/tiny open for 9s for 2 keys only openai; ',
@@ -134,7 +134,7 @@ describe('upstreams list', () => {
       `UPDATE catalog_entries SET fields = json_set(fields, '$.dialect', 'unheard-of') WHERE kind = 'upstreams'`,
     )
     sqlite.close()
-    const reason = "this version of Tollgate does not know its dialect 'unheard-of'"
+    const reason = "this version of Tollgate doesn't support its dialect 'unheard-of'"
     const { stdout } = await bench.run('upstreams', 'list')
     expect(said('paid', stdout)).toMatch(new RegExp(` unknown PAID_KEY not set .* ${reason} unheard-of; `))
     expect(said('here', stdout)).toMatch(new RegExp(` unknown - .* ${reason} unheard-of; `))

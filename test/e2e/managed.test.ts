@@ -187,9 +187,7 @@ describe('model servers of the executable', () => {
     const server = await place.serve(['--first-key'])
     expect((await chat(server, 'a')).status).toBe(503)
     const listed = await place.run('upstreams', 'list', '--json')
-    expect(listed.stdout).toMatch(
-      /its process is not run: .*--catalog names, .*models\.d .*nobody but its owner may write/,
-    )
+    expect(listed.stdout).toMatch(/its process is not run: .*--catalog names, .*models\.d .*only their owner can write/)
     await server.logged('name this file with --catalog')
     const exported = await place.run('catalog', 'export', '--json')
     expect(exported.stdout).toContain('sha256:')

@@ -56,12 +56,12 @@ test('the JSON of a service account is taken whole', () => {
 })
 
 test.each<[string, () => void, RegExp]>([
-  ['that is not there', () => {}, /is not there$/],
+  ['that is not there', () => {}, /does not exist$/],
   ['that is empty', () => write('\n'), /is empty$/],
-  ['that is a folder', () => mkdirSync(path), /is no file$/],
-  ['with two lines', () => write('sk-one\nsk-two\n'), /holds more than one credential alone$/],
+  ['that is a folder', () => mkdirSync(path), /is not a file$/],
+  ['with two lines', () => write('sk-one\nsk-two\n'), /must hold exactly one credential$/],
   ['that is too long', () => write('x'.repeat(65 * 1024)), /too long/],
-  ['that everybody may write', () => write('sk-in-a-file', 0o666), /may be written by everybody/],
+  ['that everybody may write', () => write('sk-in-a-file', 0o666), /is world-writable: fix with chmod o-w$/],
 ])('of a file %s it is said what is wrong, and nothing of what it holds', (_, make, problem) => {
   make()
   const found = resolve(`file:${path}`)

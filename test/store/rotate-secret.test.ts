@@ -54,7 +54,7 @@ test('a new secret opens all, the old one none of it, and only the sealed texts 
   const [row] = await store.readAudit({ action: 'database.reseal' })
   expect(JSON.stringify(row)).not.toContain(secret().trim())
   writeFileSync(path, old)
-  expect(await openAll()).toEqual(KEYS.map(() => ({ problem: expect.stringContaining('does not open') })))
+  expect(await openAll()).toEqual(KEYS.map(() => ({ problem: expect.stringContaining("can't be decrypted") })))
 })
 
 test.each(['renewed', 'opened', 'sealed', 'forgotten'])(
@@ -128,12 +128,14 @@ test('a variable has the secret, and no file is made', async () => {
   await typeIn(FIRST)
   expect(existsSync(path)).toBe(false)
   expect(await openAll(FIRST)).toEqual(opened)
-  expect(await openAll(SECOND)).toEqual(KEYS.map(() => ({ problem: expect.stringContaining('does not open') })))
+  expect(await openAll(SECOND)).toEqual(KEYS.map(() => ({ problem: expect.stringContaining("can't be decrypted") })))
 })
 
 test('one variable takes over from another, which is named beside it until then', async () => {
   await typeIn(FIRST)
-  await expect(rotate(FIRST)).rejects.toThrow('Put a new one there, and this one into TOLLGATE_SECRET_PREVIOUS')
+  await expect(rotate(FIRST)).rejects.toThrow(
+    'To rotate it, move it to TOLLGATE_SECRET_PREVIOUS, set a new TOLLGATE_SECRET',
+  )
   const both = { ...SECOND, TOLLGATE_SECRET_PREVIOUS: FIRST.TOLLGATE_SECRET }
   expect(await openAll(both)).toEqual(opened)
   expect(await rotate(both)).toMatchObject({ credentials: 2 })
@@ -150,7 +152,7 @@ test('a variable takes over from the file, which is gone then, and a file from a
 })
 
 test('a variable that is short, or nothing to replace, is refused in words that say what to do', async () => {
-  await expect(rotate()).rejects.toThrow('Nothing was typed in yet')
+  await expect(rotate()).rejects.toThrow('No credentials are stored yet')
   await expect(typeIn({ TOLLGATE_SECRET: 'short-one' })).rejects.toThrow(/^TOLLGATE_SECRET is too short: .*openssl/)
   await typeIn()
   const held = await openAll({ TOLLGATE_SECRET: 'short-one' })

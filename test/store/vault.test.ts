@@ -65,8 +65,8 @@ test('what was changed, cut or never sealed does not open', async () => {
   const sealed = await createVault(folder.path).seal(CREDENTIAL, PLACE)
   const flipped = `${sealed.slice(0, -2)}${sealed.at(-2) === 'A' ? 'B' : 'A'}${sealed.at(-1)}`
   for (const wrong of [flipped, sealed.slice(0, 20), '1.', '1', 'abc', `3${sealed.slice(1)}`, '1.\u0000'])
-    expect([wrong, await openOne(wrong)]).toEqual([wrong, { problem: expect.stringContaining('does not open') }])
-  expect(await openOne('')).toEqual({ problem: expect.stringContaining('type it in again') })
+    expect([wrong, await openOne(wrong)]).toEqual([wrong, { problem: expect.stringContaining("can't be decrypted") }])
+  expect(await openOne('')).toEqual({ problem: expect.stringContaining('enter it again') })
 })
 
 const putFolder = () => {
@@ -75,10 +75,10 @@ const putFolder = () => {
 }
 
 test.each([
-  ['lost', () => rmSync(path), 'secret is gone'],
+  ['lost', () => rmSync(path), 'secret, the encryption key of stored credentials, is missing'],
   ['another one', () => writeFileSync(path, `${'ab'.repeat(32)}\n`), 'another file'],
-  ['empty', () => writeFileSync(path, ''), 'is not as Tollgate has made it'],
-  ['no file', putFolder, 'cannot be read'],
+  ['empty', () => writeFileSync(path, ''), 'is damaged: it is not an encryption key that Tollgate created'],
+  ['no file', putFolder, 'cannot read'],
 ])('a secret that is %s is told of, and a server that runs goes on', async (_, spoil, words) => {
   const vault = createVault(folder.path)
   const sealed = await vault.seal(CREDENTIAL, PLACE)

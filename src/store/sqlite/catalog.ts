@@ -1,7 +1,4 @@
-/**
- * The catalog in its tables: the entries of its layers, the credentials that were typed in, and the states that are kept, each as one
- * packed text. Used by `config-store.ts`, in its transactions.
- */
+/** Catalog tables: layer entries, stored credentials, and versions (each compressed into one value). */
 import { and, asc, desc, eq, getTableColumns, lt, sql } from 'drizzle-orm'
 import { renameSettings } from '../../domain/dialects.ts'
 import {
@@ -92,12 +89,12 @@ function writeKind<K extends Kind>(tx: Transaction, kind: K, before: CatalogLaye
   for (const entries of toGroups(changed))
     tx.insert(catalogEntries)
       .values(entries.map((entry) => ({ kind, name: NAMES[kind](entry), origin: entry.origin, fields: entry })))
-      // What is changed keeps its place.
+      // Changed entries keep their position.
       .onConflictDoUpdate({ target: [isKind, name, origin], set: { fields: sql`excluded.${sql.raw(fields.name)}` } })
       .run()
 }
 
-/** What was typed in stays where there are no references and it goes where it went; else it is to be typed in again. */
+/** Keeps stored credentials while there are no references and the binding is unchanged; otherwise they must be entered again. */
 function keepCredentials(tx: Transaction, before: readonly UpstreamRow[], after: readonly UpstreamRow[]): void {
   const rows = new Map(after.map((row) => [row.id, row]))
   const sealed = new Set(readSealed(tx, before).map(({ id }) => id))
@@ -109,14 +106,13 @@ function keepCredentials(tx: Transaction, before: readonly UpstreamRow[], after:
   }
 }
 
-/** All that an upstream has from now on. */
 function writeCredentials(tx: Transaction, upstream: string, sealed: readonly string[]): void {
   tx.delete(upstreamCredentials).where(eq(upstreamCredentials.upstream, upstream)).run()
   const rows = sealed.map((text, index) => ({ upstream, number: index + 1, sealed: text }))
   if (rows.length > 0) tx.insert(upstreamCredentials).values(rows).run()
 }
 
-/** How many rows a statement makes: one for each would have each compiled. */
+/** Rows per statement: compiling one per row would be slow. */
 const GROUP = 100
 
 const toGroups = <Row>(rows: readonly Row[]): Row[][] =>
@@ -152,6 +148,6 @@ function unpack(kept: typeof catalogVersions.$inferSelect | undefined): KeptCata
   return { ...version, layers: { ...layers, upstreams: layers.upstreams.map(toNow) } }
 }
 
-/** From before there were layers: each row had one owner and said all, so that it is an entry of that owner's layer. */
+/** Versions from before layers: each row had one owner and all fields, so it is an entry of that owner's layer. */
 const toLayers = (rows: CatalogLayers): CatalogLayers =>
   mapKinds((kind) => rows[kind].map((row) => withLaterFields(kind, row)))

@@ -1,31 +1,26 @@
-/**
- * Decides when the server's WAL is checkpointed: after a number of commits or at a size, never on the event loop. The thread that
- * does it is started on first need, so that a quiet server does not pay for one.
- */
+/** Checkpoints the server's WAL after a number of commits or at a size, on a thread that is started on first need. */
 import type { Database } from 'bun:sqlite'
 import type { Log } from '../../log.ts'
 import { createThread } from '../../threads/thread.ts'
 import type { Reached } from '../store.ts'
 import type { CheckpointMode, WorkerReply, WorkerRequest } from './worker.ts'
 
-/** Some 20 MB of WAL where each commit is of a few rows; under load the journal asks for one sooner. */
+/** About 20 MB of WAL for small commits; under load the journal requests checkpoints sooner. */
 const COMMITS_BETWEEN = 1_000
-/** Changes of the configuration are no commits of the ledger, and one may be large: from this size on the WAL is cut to nothing. */
+/** Configuration changes are not counted and may be large: at this size the WAL is truncated. */
 const MAX_WAL_BYTES = 64 * 1024 ** 2
-/** Where somebody reads in it, it is tried again once it is so much larger. */
+/** Growth before the next try, if a reader blocked the last one. */
 const GROWN = 1.25
 
 export interface Checkpointer {
-  /** Counts a commit. */
   note(): void
-  /** Takes notice of how large the WAL is now. */
   noteSize(bytes: number): void
-  /** Runs one now, or joins the one that is under way and runs another. */
+  /** Runs a checkpoint, or waits for the current one and runs another. */
   run(): Promise<Reached>
   close(): void
 }
 
-/** Runs one here, for a start that has nobody to keep waiting yet. Tells whether it covered everything. */
+/** For startup, before the event loop matters. True if it covered everything. */
 export function checkpointHere(writer: Database): boolean {
   try {
     const row = writer
@@ -48,11 +43,11 @@ export function createCheckpointer(path: string, log: Log): Checkpointer {
       const reply = await thread.ask({ path, kind: 'checkpoint', mode }, { owner: path })
       if (typeof reply === 'string') return 'nowhere'
       if (reply.kind === 'reached') return reply.reached
-      log.warn('checkpoint_failed', 'a checkpoint failed', {
+      log.warn('checkpoint_failed', 'checkpoint failed', {
         error: reply.kind === 'failed' ? reply.error : reply.kind,
       })
     } catch (error) {
-      log.warn('checkpoint_failed', 'the checkpoint thread failed', { error: String(error) })
+      log.warn('checkpoint_failed', 'checkpoint thread failed', { error: String(error) })
     }
     return 'nowhere'
   }
@@ -77,7 +72,7 @@ export function createCheckpointer(path: string, log: Log): Checkpointer {
     },
     async run() {
       await running
-      // Of several who waited, the first starts one that covers them all.
+      // The first of several waiting callers starts one for all.
       return running ?? start()
     },
     close: thread.close,

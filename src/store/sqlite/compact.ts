@@ -1,6 +1,6 @@
 /**
- * Writes a database anew, without its empty pages, so that from then on it gets shorter by itself (`prune.ts`): one that
- * an older version made cannot. It takes as long as the file is large, and room for two more of it: never done without being asked.
+ * Rewrites a database without free pages, after which it can shrink automatically (`prune.ts`); databases of older versions can't. Takes long and needs twice
+ * the file's size in free space, so it runs only on request.
  */
 import type { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
@@ -17,10 +17,10 @@ export interface Compacted {
 }
 
 /**
- * Compacts the database of a data folder that no server uses. A kill in the middle leaves it as it was.
+ * Compacts the database of a data folder without a running server. A kill leaves it unchanged.
  *
- * @param sqlite an open connection to it, and the only one that is used meanwhile.
- * @throws ServiceError `already_served`; `no_room` where the disk could not hold what it takes.
+ * @param sqlite the only connection in use.
+ * @throws ServiceError `already_served`, `no_room`.
  */
 export function compactDatabase(sqlite: Database, dataFolder: string): Compacted {
   const unlock = takeLock(dataFolder)
@@ -29,7 +29,7 @@ export function compactDatabase(sqlite: Database, dataFolder: string): Compacted
     const before_bytes = statSync(path).size
     const { pages, freePages, pageBytes } = readSpace(sqlite)
     requireRoom(dataFolder, (pages - freePages) * pageBytes)
-    // Takes effect with the VACUUM that follows, and only then (sqlite.org/pragma.html#pragma_auto_vacuum).
+    // Takes effect only with the VACUUM that follows (sqlite.org/pragma.html#pragma_auto_vacuum).
     sqlite.run('PRAGMA auto_vacuum = INCREMENTAL')
     sqlite.run('VACUUM')
     sqlite.query('PRAGMA wal_checkpoint(TRUNCATE)').get()
@@ -39,7 +39,7 @@ export function compactDatabase(sqlite: Database, dataFolder: string): Compacted
   }
 }
 
-/** SQLite makes a copy among the temporary files, then takes it over through the database's log. */
+/** SQLite copies to a temporary file, and then back through the WAL. */
 function requireRoom(dataFolder: string, bytes: number): void {
   const temporary =
     process.env.SQLITE_TMPDIR ?? process.env.TMPDIR ?? ['/var/tmp', tmpdir()].find(isFolder) ?? dataFolder

@@ -1,7 +1,6 @@
 /**
- * The store of configuration in SQLite: contract in `../config-store.ts`. A change is one transaction of what was decided, its audit row
- * and, where servers are to notice, a new revision. Works on the connection that it is given, the server's writer among them, so
- * that nothing here waits between the begin of a transaction and its end.
+ * The configuration store in SQLite; contract in `../config-store.ts`. It may use the server's writer, so nothing may wait between the begin and end of a
+ * transaction.
  */
 
 import type { Database } from 'bun:sqlite'
@@ -16,7 +15,6 @@ import { toKeyReader, writeKeys } from './key-rows.ts'
 import * as schema from './schema.ts'
 import { audit, prices, settings } from './schema.ts'
 
-/** The tables of an open database, as drizzle sees them. */
 export const toTables = (sqlite: Database) => drizzle(sqlite, { schema })
 
 type Connection = ReturnType<typeof toTables>
@@ -50,7 +48,7 @@ export function createConfigStore(sqlite: Database): ConfigStore {
         .select()
         .from(audit)
         .where(and(...toConditions(query)))
-        // Ids are in the order of the changes.
+        // IDs are in the order of the changes.
         .orderBy(desc(audit.id))
         .limit(query.limit ?? -1)
         .all(),
@@ -97,11 +95,11 @@ const toConditions = ({ sinceMs, actors, action, subjects, before }: AuditQuery)
   before === undefined ? undefined : lt(audit.id, before),
 ]
 
-/** Other writers are done within moments; a slice of retention takes a few ms. */
+/** Other writers need moments; a retention slice takes a few ms. */
 const PATIENCE_MS = 1_000
 const AGAIN_MS = 5
 
-/** Tries again where the database is locked: a server's connection never waits inside SQLite. */
+/** Retries while the database is locked: a server's connection never waits inside SQLite. */
 export async function untilFree<T>(work: () => T): Promise<T> {
   const endMs = performance.now() + PATIENCE_MS
   for (;;) {
@@ -119,7 +117,7 @@ interface ChangeSteps<Rows, Write, T> {
   read(tx: Transaction): Rows
   decide(rows: Rows): Decided<Write, T>
   write(tx: Transaction, what: Write): void
-  /** Whether running servers are to take it in; else it is on record alone. */
+  /** True if running servers must notice the change. */
   isNews?(what: Write): boolean
 }
 
@@ -162,11 +160,11 @@ function writeSettings(tx: Transaction, rows: SettingsWrite, updatedMs: number):
   }
 }
 
-/** An id behind all others: of two commands at a time, the one that began first may change something last. */
+/** Higher than all others, even if the change of another command began later. */
 function toAuditId(tx: Transaction, nowMs: number): string {
   const last = tx.select({ id: audit.id }).from(audit).orderBy(desc(audit.id)).limit(1).get()
   const id = mintId(nowMs)
-  // Ids of one ms are in order as long as none of another time is minted between them.
+  // IDs of one ms are in order as long as no other time is minted in between.
   return last === undefined || id > last.id ? id : mintId(timeOfId(last.id) + 1)
 }
 
@@ -183,17 +181,16 @@ function bumpRevision(tx: Transaction, nowMs: number): void {
     .run()
 }
 
-/** How often each connection has changed the configuration by itself: of its own commits SQLite tells it nothing. */
+/** Changes per connection: SQLite does not report a connection's own commits to it. */
 const ownChanges = new WeakMap<Database, number>()
 
 const countOwnChanges = (sqlite: Database): number => ownChanges.get(sqlite) ?? 0
 
-/** Notes a change that has been committed. */
 const noteOwnChange = (sqlite: Database) => void ownChanges.set(sqlite, countOwnChanges(sqlite) + 1)
 
 const POLL_MS = 25
 
-/** Polls until it is stopped; see `ConfigStore.watch`. */
+/** Polls until stopped; see `ConfigStore.watch`. */
 export function createWatch(
   writer: Database,
   revision: number,
@@ -224,11 +221,11 @@ export function createWatch(
     isBusy = true
     try {
       await look()
-      if (!healthy) log?.info('config_readable', 'changes of the configuration are taken in again')
+      if (!healthy) log?.info('config_readable', 'configuration changes are applied again')
       healthy = true
     } catch (error) {
       if (healthy && !isStopped)
-        log?.error('config_unreadable', 'a change of the configuration cannot be read; what was in force stays', {
+        log?.error('config_unreadable', 'cannot read a configuration change; the previous configuration stays active', {
           error: String(error),
         })
       healthy = false

@@ -1,4 +1,4 @@
-/** A copy of a database in one file, such as a backup: contract in `../store.ts`. */
+/** A copy of a database in one file, such as a backup; contract in `../store.ts`. */
 import { Database } from 'bun:sqlite'
 import type { StoreCopy } from '../store.ts'
 import { createLedgerWriter } from './ledger-apply.ts'
@@ -6,15 +6,15 @@ import { migrate, readSchemaState } from './migrate.ts'
 import { keepRevocations } from './revocations.ts'
 import { toStore } from './store.ts'
 
-/** No server has its folder. */
+/** A folder that no server uses. */
 const NOWHERE = '/nonexistent'
 
 export function openCopy(file: string, { readonly = false } = {}): StoreCopy {
   const sqlite = new Database(file, readonly ? { readonly } : { readwrite: true })
   if (!readonly) {
-    // What a plain copy of files has brought in its log becomes a part of the one file.
+    // Merges the WAL of a plain file copy into the file.
     sqlite.run('PRAGMA journal_mode = DELETE')
-    // A kill loses it anyway, so that it needs no journal of its own; whoever closes it syncs it.
+    // A kill discards the copy anyway, and it is synced at the end.
     sqlite.run('PRAGMA journal_mode = MEMORY')
     sqlite.run('PRAGMA synchronous = OFF')
   }

@@ -1,18 +1,16 @@
-/** What SQLite's error codes mean for whoever asked, in a store's words. Light: every command loads it. Pure. */
+/** Meaning of SQLite's error codes. Keep it small: every command loads it. */
 import { codeOf, messageOf } from '../../domain/error.ts'
 import { ServiceError } from '../../domain/service-error.ts'
 
-/** Why the database as a whole takes nothing; null where something else is to blame, such as one bad row. */
+/** Why the whole database is unavailable; null for errors such as a bad row. */
 export function reasonOfCode(code: string): 'busy' | 'full' | 'broken' | null {
   if (/^SQLITE_(BUSY|LOCKED)/.test(code)) return 'busy'
   if (/^SQLITE_(FULL|IOERR_SHMSIZE)/.test(code)) return 'full'
   return /^SQLITE_(IOERR|READONLY|CANTOPEN|NOMEM|CORRUPT|NOTADB|PROTOCOL|PERM|AUTH)/.test(code) ? 'broken' : null
 }
 
-/** Whether somebody else is at work on the database. */
 export const isBusy = (error: unknown): boolean => reasonOfCode(codeOf(error)) === 'busy'
 
-/** Whether the disk had no room for what was written to it. */
 export const isFullCode = (code: string): boolean => /^SQLITE_(FULL|IOERR_WRITE)/.test(code)
 
 const UNUSABLE: readonly [code: RegExp, what: string][] = [
@@ -20,14 +18,14 @@ const UNUSABLE: readonly [code: RegExp, what: string][] = [
   [/^SQLITE_(CORRUPT|FORMAT)/, 'is damaged'],
   [/^SQLITE_IOERR/, 'cannot be read or written'],
 ]
-/** A statement of ours that does not fit the tables, of which the migrations say that they are there. */
+/** A statement that does not fit the tables, although the migrations say they exist. */
 const NO_SUCH = /^no such (table|column)|has no column named/
 
-/** Turns what SQLite threw into a ServiceError where the file is to blame; anything else is returned as it is. */
+/** Returns a ServiceError if the file is to blame; otherwise the error itself. */
 export function toDatabaseTrouble(path: string, error: unknown): unknown {
   const code = codeOf(error)
   const said = messageOf(error)
-  // Room is all that is missing.
+  // Only disk space is missing.
   if (reasonOfCode(code) === 'full') return error
   const what = UNUSABLE.find(([pattern]) => pattern.test(code))?.[1]
   if (what) return new ServiceError({ kind: 'database_unusable', path }, `${path} ${what} (${said}).`)

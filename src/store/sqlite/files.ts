@@ -1,4 +1,4 @@
-/** The files of a database in a data folder, by their names and their first bytes. Light: every start loads it. */
+/** Names and headers of a database's files. Keep it small: every start loads it. */
 import { closeSync, openSync, readSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { StoreFiles } from '../store.ts'
@@ -7,13 +7,12 @@ const MAIN = 'tollgate.db'
 
 export const FILES: StoreFiles = { main: MAIN, log: `${MAIN}-wal`, beside: [`${MAIN}-wal`, `${MAIN}-shm`] }
 
-/** Path of the database in a data folder. */
 export const databasePath = (dataFolder: string) => join(dataFolder, MAIN)
 
 const HEADER_BYTES = 32
 const MAGIC = 'SQLite format 3\0'
 
-/** What a database begins with (https://sqlite.org/fileformat2.html, 1.3); null where it does not. Throws what the system says. */
+/** The database header (https://sqlite.org/fileformat2.html, 1.3); null for other files. Throws the system's error. */
 export function readHeader(path: string): Buffer | null {
   const file = openSync(path, 'r')
   try {
@@ -26,20 +25,20 @@ export function readHeader(path: string): Buffer | null {
 }
 
 /**
- * Looks whether the files of an open database are still those that its folder shows: one that was deleted or replaced goes on taking what
- * is written to it. The database is in WAL mode: its side files stay the same for as long as it is open.
+ * Checks that an open database's files are still those in its folder: deleted or replaced ones keep accepting writes. In WAL mode the side files stay the same
+ * while it is open.
  *
- * @param onLog hears how large the log is at each look that finds all there.
+ * @param onLog gets the log's size at each successful check.
  */
 export function watchFiles(path: string, onLog: (bytes: number) => void): () => boolean {
   const log = `${path}-wal`
   const files = [path, log, `${path}-shm`].map((each) => ({ path: each, id: identify(each).id }))
-  /** What it was when it was last seen whole. */
+  /** Size at the last successful check. */
   let bytes = 0
   return () => {
     if (!files.every(({ path, id }) => identify(path).id === id)) return false
     const { size } = identify(path)
-    // It gets shorter where free pages are given back.
+    // It shrinks when free pages are returned.
     if (size < bytes && (size === 0 || size < bytesByHeader(path))) return false
     bytes = size
     onLog(identify(log).size)
@@ -47,7 +46,7 @@ export function watchFiles(path: string, onLog: (bytes: number) => void): () => 
   }
 }
 
-/** What a database says itself to be long. */
+/** Size according to the header. */
 function bytesByHeader(path: string): number {
   const header = readHeader(path)
   if (header === null) return Number.POSITIVE_INFINITY

@@ -1,7 +1,4 @@
-/**
- * The rows of keys and teams, read and written in the transactions of `config-store.ts`. Whoever reads them again reads only the
- * keys that were written since: of ten thousand, all would take a server's loop a tenth of a second with each change.
- */
+/** Rows of keys and teams. Repeated reads load only keys changed since: reading ten thousand after each change would block the event loop for 0.1 s. */
 import type { Database } from 'bun:sqlite'
 import { asc, count, eq, gt, inArray, type SQL, sql } from 'drizzle-orm'
 import { type Budget, type Limits, PERIODS, type Period } from '../../domain/limits.ts'
@@ -9,10 +6,10 @@ import type { KeyRows, KeyWrite, StoredKey, StoredTeam } from '../config-store.t
 import { readRevision, type Transaction } from './config-store.ts'
 import { keyModels, keySecrets, keys, teams } from './schema.ts'
 
-/** So many keys may have changed; where more have, all are read, which is one scan. */
+/** Above this, one scan of all keys is faster. */
 const MAX_CHANGED = 500
 
-/** The keys as of a revision, oldest first. */
+/** All keys as of a revision, oldest first. */
 interface Known {
   revision: number
   keys: readonly StoredKey[]
@@ -22,7 +19,7 @@ type KeyReader = (tx: Transaction) => KeyRows
 
 const readers = new WeakMap<Database, KeyReader>()
 
-/** Reads keys and teams of a database again and again, and keeps the keys that it has read: nobody changes those. All stores share it. */
+/** Reads keys and teams, with a cache per database; cached rows must not be modified. */
 export const toKeyReader = (sqlite: Database): KeyReader => readers.getOrInsertComputed(sqlite, createKeyReader)
 
 function createKeyReader(): KeyReader {
@@ -45,7 +42,7 @@ function readKeys(tx: Transaction, revision: number, known: Known | null): Store
   return withoutRemoved(tx, replace(known.keys, readSome(tx, changed)))
 }
 
-/** Retention removes keys of which nothing is left to tell: to know their number costs next to nothing. */
+/** Retention may have removed keys; checking the count is nearly free. */
 function withoutRemoved(tx: Transaction, all: StoredKey[]): StoredKey[] {
   if (tx.select({ keys: count() }).from(keys).get()?.keys === all.length) return all
   const ids = new Set(
@@ -70,7 +67,7 @@ const readSome = (tx: Transaction, ids: string[]): StoredKey[] =>
   readWhere(tx, inArray(keys.id, ids), inArray(keyModels.keyId, ids), inArray(keySecrets.keyId, ids))
 
 function readWhere(tx: Transaction, these?: SQL, theirModels?: SQL, theirSecrets?: SQL): StoredKey[] {
-  // By age, so that the same tables give the same order, whatever an index would make of it.
+  // By age, so that the order does not depend on indexes.
   const modelRows = tx.select().from(keyModels).where(theirModels).orderBy(sql`rowid`).all()
   const patterns = Map.groupBy(modelRows, ({ keyId }) => keyId)
   const secretRows = tx
@@ -88,7 +85,7 @@ function readWhere(tx: Transaction, these?: SQL, theirModels?: SQL, theirSecrets
   }))
 }
 
-/** Puts each in the place of its older self, and new ones among them. */
+/** Replaces changed keys and inserts new ones. */
 function replace(known: readonly StoredKey[], changed: readonly StoredKey[]): StoredKey[] {
   const byId = new Map([...known, ...changed].map((key) => [key.id, key]))
   return [...byId.values()].sort(byAge)
@@ -101,7 +98,7 @@ interface LimitColumns extends Limits {
   budgetPeriod: Period | null
 }
 
-/** The row of a key or a team, with what it is limited to in place of its columns. */
+/** Converts limit columns to `limits` and `budget`. */
 function withLimits<Row extends LimitColumns>(row: Row) {
   const { rpm, tpm, concurrency, budgetNanoUsd, budgetPeriod, ...rest } = row
   return {
@@ -111,10 +108,10 @@ function withLimits<Row extends LimitColumns>(row: Row) {
   }
 }
 
-/** Throws for a period that this version does not know: a newer one may have written it. */
+/** Throws for a period that only a newer version knows. */
 function toBudget(nanoUsd: number | null, period: Period | null): Budget | null {
   if (nanoUsd === null) return null
-  if (period !== null && !PERIODS.includes(period)) throw new Error(`there is no budget period '${period}'`)
+  if (period !== null && !PERIODS.includes(period)) throw new Error(`unknown budget period '${period}'`)
   return { nanoUsd, period: period ?? 'total' }
 }
 
@@ -124,7 +121,7 @@ const toLimitColumns = ({ limits, budget }: Pick<StoredTeam, 'limits' | 'budget'
   budgetPeriod: budget?.period ?? null,
 })
 
-/** Writes what the next revision has. */
+/** Writes rows of the next revision. */
 export function writeKeys(tx: Transaction, write: KeyWrite): void {
   const revision = readRevision(tx) + 1
   for (const team of write.teams ?? []) writeTeam(tx, team)

@@ -1,7 +1,6 @@
 /**
- * Applies ledger records to the database: the one place where the ledger is written. Applying is idempotent and does not depend on the
- * order, so that a journal can be replayed as often as it takes. How a request stands decides for its calls: they
- * end with it, in one transaction, and what comes after that is late and changes nothing.
+ * The only writer of the ledger. Idempotent and independent of order, so that a journal can be replayed any number of times. A request's calls are settled with
+ * it in one transaction; later records of them change nothing.
  */
 import type { Changes, Database, SQLQueryBindings, Statement } from 'bun:sqlite'
 import {
@@ -32,20 +31,17 @@ import {
   values,
 } from './ledger-schema.ts'
 
-/**
- * Binds a list as one argument, which `bun:sqlite` takes as well as many, though its types do not say so: to spread the 43 values of a
- * row costs a quarter of what writing it does.
- */
+/** Binds a list as one argument, which `bun:sqlite` supports although its types don't say so: spreading the 43 values costs a quarter of the write. */
 const run = (statement: Statement, list: readonly (string | number | null)[]): Changes =>
   statement.run(list as unknown as SQLQueryBindings)
 
-/** How a request stands: one that was given up still takes its outcome, and calls that turn up late. */
+/** State of a request; an abandoned one still accepts its outcome and late calls. */
 type Found = ClosedRow | (OpenRow & { status: 'open' })
 
-/** Whose lease has ended. Parameter: the time. */
+/** Expired leases. Parameter: the time. */
 const IS_GONE = 'instance NOT IN (SELECT id FROM instances WHERE lease_ends_ms > ?)'
 
-/** Works at once. */
+/** Synchronous. */
 export function createLedgerWriter(sqlite: Database) {
   const rollup = createRollup(sqlite)
   const uses = createKeyUses(sqlite)
@@ -91,19 +87,18 @@ export function createLedgerWriter(sqlite: Database) {
   )
   const forgetGone = sqlite.query('DELETE FROM instances WHERE lease_ends_ms <= ?')
 
-  /** Makes these all the calls that the request has. */
   const replaceCalls = (requestId: string, rows: readonly ClosedCall[]) => {
     removeCalls.run(requestId)
     for (const row of rows) run(insertClosedCall, values(row, CLOSED_CALL))
   }
 
-  /** The rollup goes by these, which a journal of an older version does not have. */
+  /** Fills fields that the rollup needs and old journals lack. */
   const toCurrent = <T extends OpenRow>(row: T): T =>
     row.teamId !== undefined && row.endpoint !== undefined
       ? row
       : { ...row, endpoint: row.endpoint ?? 'chat', teamId: row.teamId ?? findTeam.get(row.keyId)?.teamId ?? null }
 
-  /** @param isNew whether no row of it is to be expected: then one INSERT is nearly always all. */
+  /** @param isNew true if no row is expected, so that one INSERT usually suffices. */
   const close = (row: ClosedRow, calls: readonly ClosedCall[] = [], isNew = false) => {
     if (isNew && run(insertClosed, values(row, CLOSED)).changes > 0) replaceCalls(row.id, calls)
     else if (run(closeOpen, [...values(row, SETTLED), row.id]).changes > 0) {
@@ -143,7 +138,6 @@ export function createLedgerWriter(sqlite: Database) {
     row.reservedCompletionTokens,
   ]
 
-  /** Has a request that is on record hold more. */
   const growRequest = ({ row }: Extract<Growth, { kind: 'open' }>) => {
     if (run(growOpen, growing(row, [row.id])).changes > 0) return
     const found = find.get(row.id)
@@ -152,11 +146,11 @@ export function createLedgerWriter(sqlite: Database) {
     abandon({ ...found, reservedPromptTokens, reservedCompletionTokens, reservedNanoUsd })
   }
 
-  /** Calls that are open although their request is not, or is not there. */
+  /** Closes open calls whose request is closed or missing. */
   const closeStray = (requestId: string) => {
     const request = find.get(requestId)
     if (!request) return replaceCalls(requestId, findCalls.all(requestId).map(toAbandonedCall))
-    // What a settled request does not name was never made.
+    // A call that a settled request does not name was never made.
     if (request.status !== 'open') removeOpenCalls.run(requestId)
   }
 
@@ -171,13 +165,13 @@ export function createLedgerWriter(sqlite: Database) {
     } catch (error) {
       rollup.clear()
       uses.clear()
-      // A full disk has already rolled back by itself.
+      // A full disk has already rolled back.
       if (sqlite.inTransaction) sqlite.run('ROLLBACK')
       throw refusalOf(error) ?? error
     }
   }
 
-  /** @param settled requests whose outcome is among the same records: it says all that these would. */
+  /** @param settled requests settled by the same records, whose outcome makes these redundant. */
   const apply = (record: LedgerRecord, settled: ReadonlyMap<string, boolean>) => {
     if (record.kind === 'call') {
       if (!settled.has(record.call.requestId)) openCall(record)
@@ -223,7 +217,6 @@ export function createLedgerWriter(sqlite: Database) {
   } satisfies LedgerWriter
 }
 
-/** See `Leases`. */
 export function createLeases(sqlite: Database): Leases {
   const endAll = sqlite.query('UPDATE instances SET lease_ends_ms = MIN(lease_ends_ms, ?)')
   const insert = sqlite.query<{ epoch: number }, [string, number, number]>(
@@ -253,7 +246,7 @@ export function createLeases(sqlite: Database): Leases {
 
 const NOTHING_SETTLED: ReadonlyMap<string, boolean> = new Map()
 
-/** Requests that some of the records settle, and whether they were opened by an earlier one. */
+/** Requests settled by these records, and whether an earlier one opened them. */
 function toSettled(records: readonly LedgerRecord[]): ReadonlyMap<string, boolean> {
   const opened = new Set<string>()
   const settled = new Map<string, boolean>()

@@ -1,7 +1,4 @@
-/**
- * Reads requests, calls and rollup for an audit. Only reads, so it runs beside a live server: each comparison of an hour is
- * one statement, consistent in itself, and no snapshot is held between them. `ledger/audit.ts` says what is found.
- */
+/** Compares requests, calls, and rollup. Safe next to a running server: each comparison is one read-only statement, and no snapshot is held between them. */
 import type { Database } from 'bun:sqlite'
 import { LATEST_MS, timeOfId, toFirstId } from '../../domain/id.ts'
 import { DAY_MS, HOUR_MS, hourOf } from '../../domain/time.ts'
@@ -14,7 +11,7 @@ import { column, SLACK_MS, SUMMED, toIdAfter } from './ledger-schema.ts'
 
 const FIELDS = [...MEASURES.map(({ name }) => name), ...HISTOGRAMS.map(([name]) => name)]
 
-/** -1 stands for a text that is no histogram. */
+/** -1: not a histogram. */
 const countOf = (histogram: string) =>
   `CASE WHEN json_valid(${histogram}) THEN (SELECT COALESCE(SUM(value), 0) FROM json_each(${histogram})) ELSE -1 END`
 
@@ -27,10 +24,10 @@ const BOTH = FIELDS.map(
   (name) => `COALESCE(ledger.${name}, 0) AS ledger_${name}, COALESCE(rollup.${name}, 0) AS rollup_${name}`,
 )
 
-/** Retention moves it on with the rows that it takes away: read in the same statement as they are, it is never late. */
+/** Retention moves it in the same transaction as the rows it removes, so it must be read in the same statement as they are. */
 const FROM = `(SELECT COALESCE(MAX(CAST(value AS INTEGER)), 0) FROM settings WHERE key = 'ledger_from')`
 
-/** Parameters: first id, id after the last, hour, hour after it. */
+/** Parameters: first ID, ID after the last, hour, next hour. */
 const COMPARE = `
   WITH settled AS (
     SELECT *, COALESCE(team_id, '') AS team FROM requests
@@ -46,12 +43,12 @@ const COMPARE = `
   WHERE ?3 >= ${FROM}
   ORDER BY ${PLACE.join(', ')}`
 
-/** What a request has is the sum of what its calls have. */
+/** A request has the totals of its calls. */
 const sums = SUMMED.map(column)
 
 /**
- * Open calls are under way, or another finding. Requests without a call are looked at one by one only where they say
- * that they had several. Parameters: first id, id after the last.
+ * Open calls are in flight or a separate finding. Requests without calls are checked one by one only if they claim several. Parameters: first ID, ID after the
+ * last.
  */
 const CHECK_CALLS = `
   WITH listed AS (
@@ -74,14 +71,11 @@ const NAMES = MEASURES.map(({ name }) => name)
 const ADDED = NAMES.map((name) => `SUM(${name}) AS ${name}`).join(', ')
 const TAKEN = NAMES.map((name) => `-${name}`).join(', ')
 
-/** The hours of a day, once for what is of a key and once for all else, which is little. */
+/** Split in two, since most rows differ by key. */
 const summed = (place: string) =>
   `SELECT ${place}, ${ADDED} FROM usage_hourly WHERE hour_ms >= ?1 AND hour_ms < ?2 GROUP BY ${place}`
 
-/**
- * One statement: hours and days are written together. Of each value it adds up hours and takes off the day, which is one row; a join would
- * have to find thousands of values in each other. Parameters: day, day after it.
- */
+/** One statement, since hours and days are written together: adds hours and subtracts the day, which is much faster than a join. Parameters: day, next day. */
 const CHECK_DAY = `
   WITH keys AS MATERIALIZED (${summed('key_id, team_id, model')}),
   others AS MATERIALIZED (${summed('team_id, model, upstream, endpoint')})
@@ -102,12 +96,12 @@ const OPEN_ROWS = (['requests', 'calls'] as const)
   )
   .join(' UNION ALL ')
 
-/** From one row to the first one of a later hour: as many steps as there are hours with rows, however far apart they are. */
+/** Jumps from a row to the first of a later hour: one step per hour with rows, even across long gaps. */
 function addHours(hours: Set<number>, next: Next): void {
   for (let row = next.get(''); row !== null; ) {
     const hourMs = hourOf(timeOfId(row.id))
     hours.add(hourOf(row.created_ms))
-    // A row that ran ahead of its id's time has others behind it that did not.
+    // An ID ahead of its row's time precedes rows of earlier times.
     if (!(hourMs <= LATEST_MS)) break
     hours.add(hourMs)
     row = next.get(toIdAfter(hourMs + HOUR_MS))
@@ -145,7 +139,7 @@ export function createLedgerAudit(sqlite: Database, dataFolder: string): LedgerA
     if (record.kind === 'settle') return true
     const stored = record.kind === 'call' ? callOf.get(record.call.requestId, record.call.number) : request
     if (!stored) return true
-    // It is there, and may hold less than the record says.
+    // Stored, but possibly with a smaller reserve.
     const { reservedNanoUsd } = record.kind === 'call' ? record.call : record.row
     return 'heldNanoUsd' in record && stored.nanoUsd < reservedNanoUsd
   }

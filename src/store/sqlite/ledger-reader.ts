@@ -1,20 +1,16 @@
-/**
- * Reads from the ledger what limits must know of the past: what a key or a team has spent, for budgets and for lists,
- * and the requests of the last minute, for the rates of a server that has just started. It goes by keys and indexes, never
- * through all requests.
- */
+/** Reads past spend and recent requests for limits, by keys and indexes, never by scanning all requests. */
 import type { Database } from 'bun:sqlite'
 import { toFirstId } from '../../domain/id.ts'
 import { PERIODS, type Period } from '../../domain/limits.ts'
 import type { Spender } from '../../domain/snapshot.ts'
 import type { CountedRequest, LedgerReader, RecentRequest, Span, Spending } from '../ledger-store.ts'
 
-/** A sum over the calls of an open request after the first, such as of what they have reserved; the first one's part is in its row. */
+/** A sum over an open request's calls after the first, whose part is in the request's row. */
 const ofAdditionalCalls = (sum: string) =>
   `(SELECT COALESCE(SUM(${sum}), 0) FROM calls WHERE calls.request_id = requests.id AND number > 1)`
 
-/** One statement, so that a request which settles meanwhile is counted once. Parameters: id of key or team, fromMs, untilMs. */
-// The index of teams has none but them, and is used only where that is said.
+/** One statement, so that a request settled meanwhile counts once. Parameters: ID of key or team, fromMs, untilMs. */
+// The partial index of teams is used only with this condition.
 const spentBy = (owner: string) => `
   SELECT (
     SELECT COALESCE(SUM(cost_nano_usd), 0) FROM usage_hourly WHERE ${owner} = ?1 AND ${owner} <> '' AND hour_ms >= ?2 AND hour_ms < ?3
@@ -23,17 +19,17 @@ const spentBy = (owner: string) => `
     FROM requests WHERE status = 'open' AND ${owner} = ?1 AND created_ms >= ?2 AND created_ms < ?3
   ) AS nanoUsd`
 
-/** The open ones among them. Parameters as above. */
+/** The open ones. Parameters as above. */
 const underWayOf = (owner: string) => `
   SELECT id, reserved_nano_usd + ${ofAdditionalCalls('calls.reserved_nano_usd')} AS nanoUsd
   FROM requests WHERE status = 'open' AND ${owner} = ?1 AND created_ms >= ?2 AND created_ms < ?3`
 
-/** An abandoned row has its reserves as its tokens. */
+/** Abandoned rows have their reserves as tokens. */
 const tokens = (additional = '0') => `created_ms AS createdMs, CASE status
   WHEN 'open' THEN reserved_prompt_tokens + reserved_completion_tokens + ${additional}
   ELSE prompt_tokens + completion_tokens END AS tokens`
 
-/** Parameters: first id, id after the last, sinceMs. */
+/** Parameters: first ID, ID after the last, sinceMs. */
 const RECENT = `
   SELECT key_id AS keyId, team_id AS teamId, NULL AS upstream,
     ${tokens(ofAdditionalCalls('calls.reserved_prompt_tokens + calls.reserved_completion_tokens'))}
@@ -41,9 +37,8 @@ const RECENT = `
   ORDER BY created_ms, id`
 
 /**
- * The row of a request stands for its only call. What was refused for the limits of an upstream was no call: the refusals of a minute
- * would keep it shut after a start. A call may belong to a request that began a while before. Parameters as above, the ids from
- * further back.
+ * A request's row stands for its only call. Rejections by an upstream limit were not calls, and would block it after a restart. Calls may belong to older
+ * requests. Parameters as above, with an earlier first ID.
  */
 const RECENT_CALLS = `
   SELECT NULL AS keyId, NULL AS teamId, upstream, ${tokens()} FROM requests WHERE id >= ?1 AND id < ?2 AND created_ms >= ?3
@@ -60,7 +55,7 @@ const COUNTED_REQUEST = `
     END AS nanoUsd
   FROM requests WHERE id = ?`
 
-/** The statements as they are prepared; a test reads their plans. */
+/** Exported for a test of query plans. */
 export const SPEND_QUERIES = {
   key: spentBy('key_id'),
   team: spentBy('team_id'),
@@ -70,15 +65,14 @@ export const SPEND_QUERIES = {
   recentCalls: RECENT_CALLS,
 }
 
-/** By the rollup, which is short, and the index of open rows. */
+/** From the rollup, which is small, and the index of open rows. */
 const COUNT = `
   SELECT (SELECT COALESCE(SUM(requests), 0) FROM usage_hourly) + (SELECT COUNT(*) FROM requests WHERE status = 'open') AS requests`
 
-/** Counts the requests on record. */
 export const countRequests = (sqlite: Database): number =>
   sqlite.query<{ requests: number }, []>(COUNT).get()?.requests ?? 0
 
-/** Ids begin with their time, so that the last one is the newest. */
+/** IDs begin with their time, so the last is the newest. */
 export const readNewestMs = (sqlite: Database): number | null =>
   sqlite.query<{ ms: number }, []>('SELECT created_ms AS ms FROM requests ORDER BY id DESC LIMIT 1').get()?.ms ?? null
 
@@ -132,10 +126,9 @@ const SUMS = PERIODS.map(
 ).join(', ')
 
 /**
- * One statement, so that a request which settles meanwhile is counted once: by the sums of days and the index of open rows, of which
- * there may be a row each.
+ * One statement, so that a request settled meanwhile counts once.
  *
- * @param only a condition on the id, which is the parameter behind the spans.
+ * @param only a condition on the ID, the parameter after the spans.
  */
 const spendingOf = (owner: 'key_id' | 'team_id', settled: string, only = '') => `
   SELECT id, ${SUMS} FROM (${settled}) GROUP BY id
@@ -149,13 +142,13 @@ const spendingOf = (owner: 'key_id' | 'team_id', settled: string, only = '') => 
 
 const only = (owner: string) => ` AND ${owner} = ?${2 * PERIODS.length + 1}`
 
-/** Of all a row for each of its days; of one, a row for each of its hours, which an index has next to each other. */
+/** All: one row per day; a single one: one row per hour, adjacent in an index. */
 const daysOf = (kind: Spender['kind']) =>
   `SELECT value AS id, day_ms AS ms, cost_nano_usd AS nano_usd FROM usage_daily WHERE dimension = '${kind}' AND value <> ''`
 const hoursOf = (owner: string) =>
   `SELECT ${owner} AS id, hour_ms AS ms, cost_nano_usd AS nano_usd FROM usage_hourly WHERE ${owner} <> ''${only(owner)}`
 
-/** The statements as they are prepared; a test reads their plans. */
+/** Exported for a test of query plans. */
 export const SPENDING_QUERIES = {
   key: { all: spendingOf('key_id', daysOf('key')), one: spendingOf('key_id', hoursOf('key_id'), only('key_id')) },
   team: { all: spendingOf('team_id', daysOf('team')), one: spendingOf('team_id', hoursOf('team_id'), only('team_id')) },
@@ -169,7 +162,6 @@ interface LastUse {
   model: string
 }
 
-/** See `LedgerReader.spending`. */
 function readSpending(
   sqlite: Database,
   kind: Spender['kind'],

@@ -1,7 +1,6 @@
 /**
- * Sums settled rows by the hour and by the day, and notes when each key was last used, inside the transaction that settles them. A batch
- * of rows mostly falls into few cells (hour, key, team, model, upstream, endpoint), so deltas are gathered in memory and each
- * cell is written once. `ledger-apply.ts` calls it; `ledger-audit.ts` holds the same measures against the rows.
+ * Hourly and daily totals of settled rows, and the last use of keys, updated in the transaction that settles them. A batch has few distinct cells (hour, key,
+ * team, model, upstream, endpoint), so deltas are collected in memory and each cell is written once.
  */
 import type { Database } from 'bun:sqlite'
 import { dayOf, hourOf } from '../../domain/time.ts'
@@ -11,11 +10,11 @@ import { DAILY, type Daily, SCOPES, type Scope, WITHIN } from '../report-store.t
 import { column, placeholders, type SUMMED, SUMMED_COUNTS } from './ledger-schema.ts'
 
 interface Rollup {
-  /** Counts a row (`sign` 1), or takes back what it counted before (-1). Call it inside the transaction of the row. */
+  /** Adds a row (`sign` 1) or subtracts it (-1). Must be in the row's transaction. */
   add(row: ClosedRow, sign: 1 | -1): void
-  /** Writes the gathered deltas. Call it inside the transaction of the rows. */
+  /** Writes the deltas. Must be in the rows' transaction. */
   flush(): void
-  /** Forgets the gathered deltas, after a rollback. */
+  /** Drops the deltas, after a rollback. */
   clear(): void
 }
 
@@ -26,7 +25,7 @@ interface Cell extends Sums {
 
 export function createRollup(sqlite: Database): Rollup {
   const cells = new Map<string, Cell>()
-  /** Of the row before: most rows of a batch are of one cell. */
+  /** Most rows of a batch share the previous row's cell. */
   let latest: Cell | null = null
   const write = createSumWriter(sqlite, 'usage_hourly', ['hour_ms', ...PLACE])
   const days = createDays(sqlite)
@@ -48,7 +47,7 @@ export function createRollup(sqlite: Database): Rollup {
   }
 
   const flush = () => {
-    // In the order of the tables: a page that is written to is left for good before the next one.
+    // In table order, so that each page is written once.
     for (const cell of [...cells.values()].sort(byPlace)) {
       write([cell.hourMs, ...cell.place], cell)
       days.add(cell.hourMs, cell.place, cell)
@@ -59,7 +58,7 @@ export function createRollup(sqlite: Database): Rollup {
 
   return {
     add(row, sign) {
-      // SQLite adds up exactly far beyond what a number holds.
+      // SQLite adds exactly far beyond JavaScript's safe integers.
       if (Math.abs(cellOf(row).sums[COST] ?? 0) + row.costNanoUsd > Number.MAX_SAFE_INTEGER) flush()
       const cell = cellOf(row)
       for (let i = 0; i < MEASURES.length; i++) cell.sums[i] = (cell.sums[i] ?? 0) + sign * (MEASURES[i]?.of(row) ?? 0)
@@ -83,13 +82,13 @@ const isOf = (row: ClosedRow, hourMs: number, { hourMs: hour, place: [key, team,
 
 function createDays(sqlite: Database) {
   const write = createSumWriter(sqlite, 'usage_daily', ['dimension', 'day_ms', 'value'])
-  /** Of one day, by their value. */
+  /** Totals of one day, by value. */
   const days = DAY_SUMS.map((of) => ({ ...of, values: new Map<string, Sums>() }))
   let dayMs = 0
 
   const add = ({ dimension, values }: (typeof days)[number], value: string, cell: Sums): void => {
     let sum = values.get(value)
-    // SQLite adds up exactly far beyond what a number holds.
+    // SQLite adds exactly far beyond JavaScript's safe integers.
     if (sum && Math.abs(sum.sums[COST] ?? 0) + Math.abs(cell.sums[COST] ?? 0) > Number.MAX_SAFE_INTEGER) {
       write([dimension, dayMs, value], sum)
       sum = undefined
@@ -111,26 +110,24 @@ function createDays(sqlite: Database) {
   }
 
   return {
-    /** @param place what the cell is of, in the order of DAILY. */
+    /** @param place the cell's dimensions, in the order of DAILY. */
     add(hourMs: number, place: readonly string[], cell: Sums): void {
-      // Hardly a batch is of two days.
+      // A batch is hardly ever of two days.
       if (dayOf(hourMs) !== dayMs) flush()
       dayMs = dayOf(hourMs)
       for (const day of days) {
         const value = place[day.of] ?? ''
         const scope = day.scope === null ? null : place[day.scope]
-        // What has no team is within none.
+        // Rows without a team have no totals within one.
         if (scope !== '') add(day, scope === null ? value : scope + BETWEEN + value, cell)
       }
     },
-    /** Writes what was gathered. Call it inside the transaction of the cells. */
     flush,
-    /** Forgets it, after a rollback. */
     clear,
   }
 }
 
-/** A column that sums something: what a row adds to it, and the same in SQL. */
+/** A summed column: a row's contribution, also in SQL. */
 interface Measure {
   name: string
   of(row: ClosedRow): number
@@ -159,23 +156,23 @@ export const MEASURES: readonly Measure[] = [
   },
 ]
 
-/** Where in a list of sums the cost stands. */
+/** Index of the cost. */
 const COST = MEASURES.findIndex(({ name }) => name === 'cost_nano_usd')
 
-/** What a cell is of, as columns of `usage_hourly`; in `requests` a key without a team has none. */
+/** Dimensions of a cell, as columns of `usage_hourly`; '' for no team. */
 export const PLACE = ['key_id', 'team_id', 'model', 'upstream', 'endpoint'] as const
 
-/** What days are summed by: the dimension that a row says, and where in a place that stands which it is of, and is within, if it is. */
+/** A daily dimension, with the indexes in PLACE of its value and, for pairs, of its scope. */
 interface DaySums {
   dimension: string
   of: number
   scope: number | null
 }
 
-/** How sums within a model, or a team, are named: `key of model`. */
+/** Name of a dimension within a scope: `key of model`. */
 export const toPair = (of: Daily, scope: Scope) => `${of} of ${scope}`
 
-/** In a value, between the model, or the team, and what is summed within it. Names of models have none, nor has an id. */
+/** Separates scope and value; occurs in no model ID or other ID. */
 export const BETWEEN = ' '
 
 export const DAY_SUMS: readonly DaySums[] = [
@@ -189,7 +186,7 @@ export const DAY_SUMS: readonly DaySums[] = [
   ),
 ]
 
-/** Histograms of a cell, and the column of the ledger whose known values each counts. */
+/** Histograms of a cell, and the ledger column each counts. */
 export const HISTOGRAMS = [
   ['first_token_histogram', 'first_token_ms'],
   ['duration_histogram', 'duration_ms'],
@@ -204,7 +201,7 @@ interface Sums {
 
 const createSums = (): Sums => ({ sums: MEASURES.map(() => 0), firstToken: [], duration: [] })
 
-/** Adds `delta`, in place. */
+/** In place. */
 function addSums(sum: Sums, delta: Sums): void {
   for (let i = 0; i < sum.sums.length; i++) sum.sums[i] = (sum.sums[i] ?? 0) + (delta.sums[i] ?? 0)
   addBuckets(sum.firstToken, delta.firstToken)
@@ -212,9 +209,9 @@ function addSums(sum: Sums, delta: Sums): void {
 }
 
 /**
- * Writes sums into rows of a table, on top of what they have.
+ * Adds sums to the rows of a table.
  *
- * @param place the columns of its primary key, whose values come with the sums.
+ * @param place columns of its primary key.
  */
 function createSumWriter(sqlite: Database, table: 'usage_hourly' | 'usage_daily', place: readonly string[]) {
   const where = place.map((name) => `${name} = ?`).join(' AND ')
@@ -237,7 +234,7 @@ function createSumWriter(sqlite: Database, table: 'usage_hourly' | 'usage_daily'
       mergeBuckets(stored?.first ?? '{}', firstToken),
       mergeBuckets(stored?.whole ?? '{}', duration),
     )
-    // A fallback settled elsewhere what had been abandoned here.
+    // An abandoned request may have been settled in another cell.
     if ((sums[0] ?? 0) <= 0) removeEmpty.run(...of)
   }
 }
@@ -246,15 +243,13 @@ type Use = Pick<OpenRow, 'keyId' | 'createdMs' | 'model'>
 
 interface KeyUses {
   note(row: Use): void
-  /** Writes what was noted. Call it inside the transaction of the rows. */
   flush(): void
-  /** Forgets what was noted, after a rollback. */
   clear(): void
 }
 
 export function createKeyUses(sqlite: Database): KeyUses {
   const uses = new Map<string, Use>()
-  // Of two in one millisecond it is always the same one.
+  // Deterministic for two uses in one millisecond.
   const upsert = sqlite.query(
     `INSERT INTO key_uses (key_id, last_used_ms, last_model) VALUES (?, ?, ?)
      ON CONFLICT (key_id) DO UPDATE SET last_used_ms = excluded.last_used_ms, last_model = excluded.last_model

@@ -1,7 +1,6 @@
 /**
- * The tables of the ledger, and their columns as statements want them. They are WITHOUT ROWID, which drizzle cannot say: the generated
- * migration was given the words by hand (one B-tree instead of two: a third less WAL and CPU a row); a test keeps it so. They have no
- * foreign keys: a row of money outlives the configuration that it names.
+ * Ledger tables. They are WITHOUT ROWID, which drizzle cannot express: it was added to the generated migration manually, and a test checks it (one B-tree
+ * instead of two saves a third of WAL and CPU per row). No foreign keys, since cost records outlive the configuration.
  */
 import { getTableColumns, sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
@@ -11,37 +10,36 @@ import type { Endpoint, Lane } from '../../domain/task.ts'
 import type { CallReason, ClosedCall, ClosedRow, OpenCall, OpenRow, StoredCall, StoredRequest } from '../ledger-rows.ts'
 import { count } from './schema.ts'
 
-/** What is counted of a call, and charged. */
 export const tokenColumns = () => ({
   promptTokens: count('prompt_tokens'),
   cachedTokens: count('cached_tokens'),
   cacheWriteTokens: count('cache_write_tokens'),
-  /** Those of them that were to be kept for an hour. */
+  /** Part of `cacheWriteTokens` with a lifetime of one hour. */
   cacheWrite1hTokens: count('cache_write_1h_tokens'),
   completionTokens: count('completion_tokens'),
   reasoningTokens: count('reasoning_tokens'),
   audioPromptTokens: count('audio_prompt_tokens'),
   audioCompletionTokens: count('audio_completion_tokens'),
-  /** Of images, in the prompt and in the answer. */
+  /** In prompt and response. */
   imageTokens: count('image_tokens'),
-  /** Those of them that are in the answer. */
+  /** Part of `imageTokens` in the response. */
   imageCompletionTokens: count('image_completion_tokens'),
-  /** Of the prompt, what tools of the provider read into it. */
+  /** Part of the prompt that provider tools added. */
   toolPromptTokens: count('tool_prompt_tokens'),
-  /** Of the web, by the provider: a fee each. */
+  /** Charged per search. */
   webSearches: count('web_searches'),
 })
 
-/** Where a call goes. Of a request it is the last call that was made. */
+/** Target of a call; of a request: its last call. */
 export const targetColumns = () => ({
   upstream: text('upstream').notNull(),
   upstreamModel: text('upstream_model').notNull(),
-  /** `native`: the upstream's bytes were passed on; `translated`: read as events and written anew. */
+  /** `native`: passed through; `translated`: parsed and rewritten. */
   lane: text('lane').$type<Lane>().notNull().default('translated'),
   priceId: text('price_id'),
 })
 
-/** How a call, or a request, ended. The ledger's lists of columns follow from these groups: a column stands here alone. */
+/** Columns belong to these groups, from which the ledger's column lists follow. */
 export const outcomeColumns = () => ({
   status: text('status').$type<'open' | 'ok' | 'failed' | 'cut' | 'abandoned'>().notNull(),
   httpStatus: integer('http_status'),
@@ -49,18 +47,18 @@ export const outcomeColumns = () => ({
   durationMs: integer('duration_ms'),
   firstTokenMs: integer('first_token_ms'),
   ...tokenColumns(),
-  /** How long a server was at work on it, where that has a price: see `accounting/bill.ts`. */
+  /** Server time, for models with a price per second: see `accounting/bill.ts`. */
   computeMs: count('compute_ms'),
   estimated: count('estimated'),
   costNanoUsd: count('cost_nano_usd'),
-  /** How the upstream said that it served it, such as `flex`; null for as most are. Of a request it is that of its last call. */
+  /** Service mode such as `flex`; null for the usual one. Of a request: the last call's. */
   mode: text('mode'),
-  /** What the upstream charged by its own word, where that is what counts: then it is the cost. */
+  /** Cost reported by the upstream, if that is charged. */
   reportedNanoUsd: integer('reported_nano_usd'),
-  /** 1 where something has no price that was counted, or the mode has none: the cost may not be what it was. */
+  /** 1 if some usage or the mode has no price: the actual cost may differ. */
   unpriced: count('unpriced'),
   upstreamRequestId: text('upstream_request_id'),
-  /** By which of its upstream's credentials it went, from 1 on; null where that has one or none. Of a request it is that of its last call. */
+  /** Number of the upstream's credential, from 1; null if it has one or none. Of a request: the last call's. */
   credential: integer('credential'),
 })
 
@@ -69,7 +67,7 @@ const reserveColumns = () => ({
   ...reservedColumns(),
 })
 
-/** What a call holds until it has ended. */
+/** Reserved until the call ends. */
 export const reservedColumns = () => ({
   reservedPromptTokens: count('reserved_prompt_tokens'),
   reservedCompletionTokens: count('reserved_completion_tokens'),
@@ -77,19 +75,18 @@ export const reservedColumns = () => ({
 })
 
 /**
- * Of requests that did not end well. An index has only those: a query uses it that says the same, letter by letter. A list of three
- * would be a table of its own to SQLite, made anew for every row that is written: 2 µs each.
+ * Requests with errors. The partial index is used only by queries with exactly this text; `IN` would build a temporary table for every written row, 2 µs each.
  */
 export const UNWELL_SQL = `status <> 'ok' AND status <> 'open'`
 
-/** The ledger: a row for each request. Of most it is that of their only call, too; tokens and cost are the sums over all. */
+/** One row per request, which also stands for its only call; tokens and cost are totals. */
 export const requests = sqliteTable(
   'requests',
   {
     id: text('id').primaryKey(),
     instance: text('instance').notNull(),
     keyId: text('key_id').notNull(),
-    /** The team that the key had when the request was admitted: what it costs stays that team's. */
+    /** The key's team when the request was admitted, which keeps the cost. */
     teamId: text('team_id'),
     model: text('model').notNull(),
     endpoint: text('endpoint').$type<Endpoint>().notNull().default('chat'),
@@ -102,7 +99,7 @@ export const requests = sqliteTable(
   },
   (table) => [
     index('requests_open').on(table.instance).where(sql`${table.status} = 'open'`),
-    // With all that failures are told apart and filtered by, so that they are counted from it alone.
+    // Covers all columns by which failures are grouped and filtered.
     index('requests_unwell')
       .on(table.createdMs, table.errorCode, table.status, table.keyId, table.teamId, table.model, table.upstream)
       .where(sql.raw(UNWELL_SQL)),
@@ -110,8 +107,7 @@ export const requests = sqliteTable(
 )
 
 /**
- * Each call of a request that took several, the first one too; written before it is made. Of a request under way the first one has a
- * row only once it has ended: what it holds stands in the request's.
+ * Calls of requests with several, including the first; written before they are made. While the request is open, the first gets a row only once it has ended.
  */
 export const calls = sqliteTable(
   'calls',
@@ -130,7 +126,7 @@ export const calls = sqliteTable(
   ],
 )
 
-/** The rows that a store is asked for say what these tables have, no more and no less: else this does not compile. */
+/** Compile-time check that rows and tables have the same columns. */
 type Holds<Row, Columns extends Row> = Columns
 export type Checked = [
   Holds<StoredRequest, typeof requests.$inferSelect>,
@@ -139,30 +135,29 @@ export type Checked = [
   Holds<typeof calls.$inferSelect, StoredCall>,
 ]
 
-/** What settled requests come to. */
 const sumColumns = () => ({
   requests: count('requests'),
-  /** Requests that ended `failed` or `abandoned`. */
+  /** Status `failed` or `abandoned`. */
   errors: count('errors'),
   cuts: count('cuts'),
   ...tokenColumns(),
-  /** Requests of which something has no price. */
+  /** Requests with usage that has no price. */
   unpriced: count('unpriced'),
   costNanoUsd: count('cost_nano_usd'),
-  /** Part of `cost_nano_usd` that rests on estimated tokens. */
+  /** Part of `cost_nano_usd` based on estimated tokens. */
   estimatedCostNanoUsd: count('estimated_cost_nano_usd'),
-  /** `{"<bucket>": count}`; bucket b holds times from 2^(b/2) ms up to 2^((b+1)/2) ms (`store/histogram.ts`). */
+  /** `{"<bucket>": count}` (`store/histogram.ts`). */
   firstTokenHistogram: text('first_token_histogram').notNull().default('{}'),
   durationHistogram: text('duration_histogram').notNull().default('{}'),
 })
 
-/** Sums of settled requests, by the UTC hour in which each was created. */
+/** Totals of settled requests by UTC hour of creation. */
 export const usageHourly = sqliteTable(
   'usage_hourly',
   {
     hourMs: integer('hour_ms').notNull(),
     keyId: text('key_id').notNull(),
-    /** Empty for a key without a team. */
+    /** '' for keys without a team. */
     teamId: text('team_id').notNull().default(''),
     model: text('model').notNull(),
     upstream: text('upstream').notNull(),
@@ -173,42 +168,38 @@ export const usageHourly = sqliteTable(
     primaryKey({
       columns: [table.hourMs, table.keyId, table.teamId, table.model, table.upstream, table.endpoint],
     }),
-    // With the cost, so that what thousands of keys have spent is read from it alone.
+    // Covers the cost, so that the spend of thousands of keys is read from the index.
     index('usage_hourly_key').on(table.keyId, table.hourMs, table.costNanoUsd),
-    // Most keys have no team: a third of the table's indexes would be of those.
+    // Partial, since most keys have no team.
     index('usage_hourly_team').on(table.teamId, table.hourMs).where(sql`${table.teamId} <> ''`),
   ],
 )
 
-/**
- * The same by the UTC day, of one thing at a time: of each key, each team, each model …, and of each key, each team and each upstream within
- * one model, or one team. It is short where an hour has a row for every key with every model on every upstream, and what people look at most
- * is read from it alone.
- */
+/** Totals by UTC day of one dimension, and of key, team, and upstream within one model or team. Small, and enough for the most frequent reports. */
 export const usageDaily = sqliteTable(
   'usage_daily',
   {
-    /** One of `DAILY` (`../report-store.ts`), or of those `WITHIN` another, such as `key of model`. */
+    /** One of `DAILY` (`../report-store.ts`), or a pair such as `key of model`. */
     dimension: text('dimension').notNull(),
     dayMs: integer('day_ms').notNull(),
-    /** Which one of those the row is of: empty for a key without a team. Within another one, that comes first: `acme/large <id of key>`. */
+    /** Value of the dimension; '' for keys without a team. In pairs, the scope comes first: `acme/large <key ID>`. */
     value: text('value').notNull(),
     ...sumColumns(),
   },
   (table) => [primaryKey({ columns: [table.dimension, table.dayMs, table.value] })],
 )
 
-/** When each key was last used. It outlives the requests that it is of. */
+/** Outlives the requests. */
 export const keyUses = sqliteTable('key_uses', {
   keyId: text('key_id').primaryKey(),
   lastUsedMs: integer('last_used_ms').notNull(),
   lastModel: text('last_model').notNull(),
 })
 
-/** Runs of servers: what one has open is given up once its lease has ended. */
+/** Runs of servers: open requests are abandoned once the lease has expired. */
 export const instances = sqliteTable('instances', {
   id: text('id').primaryKey(),
-  /** Later than that of every run before it. */
+  /** Higher than all earlier ones. */
   epoch: integer('epoch').notNull().unique(),
   startedMs: integer('started_ms').notNull(),
   leaseEndsMs: integer('lease_ends_ms').notNull(),
@@ -217,26 +208,24 @@ export const instances = sqliteTable('instances', {
 type Value = string | number | null
 
 const outcome = keysOf(outcomeColumns())
-/** What the end of a request has beside that of a call. */
+/** Fields of a request's outcome only. */
 const ofRequests = ['attempts'] as const
 const isOutcome: ReadonlySet<string> = new Set([...outcome, ...ofRequests])
 
-/** What stands in the row of a request when it is opened, and once it is closed. */
+/** Fields of a request's row when opened, and when closed. */
 export const OPEN = keysOf(getTableColumns(requests)).filter((field): field is keyof OpenRow => !isOutcome.has(field))
 export const CLOSED: readonly (keyof ClosedRow)[] = [...OPEN, ...outcome, ...ofRequests]
-/** What a call holds, which only grows. */
 export const RESERVED = keysOf(reservedColumns())
-/** What an outcome changes: a fallback may have moved the request to another target than the one it was opened for. */
+/** Changed by the outcome, since a fallback may have moved the request to another target. */
 export const SETTLED = [...keysOf(targetColumns()), ...RESERVED, ...outcome, ...ofRequests] as const
 
 export const OPEN_CALL = keysOf(getTableColumns(calls)).filter(
   (field): field is keyof OpenCall => !isOutcome.has(field),
 )
 export const CLOSED_CALL: readonly (keyof ClosedCall)[] = [...OPEN_CALL, ...outcome]
-/** How a call ended. */
 export const ENDED_CALL: readonly (keyof ClosedCall)[] = outcome
 
-/** What the rollup sums, and what a request has in common with its calls. */
+/** Summed by the rollup, and shared by requests and calls. */
 export const SUMMED_COUNTS = keysOf(tokenColumns())
 export const SUMMED = [...SUMMED_COUNTS, 'costNanoUsd'] as const
 
@@ -245,13 +234,12 @@ const names: Record<string, { name: string; default: unknown }> = {
   ...getTableColumns(requests),
 }
 
-/** The column of a field. */
 export const column = (field: string): string => names[field]?.name ?? field
-/** A list of columns that gives a row by its fields. */
+/** Columns, renamed to their fields. */
 export const selection = (fields: readonly string[]) => fields.map((field) => `${column(field)} AS ${field}`).join(', ')
 export const placeholders = (fields: readonly unknown[]) => fields.map(() => '?').join(', ')
 
-/** Adds a row where there is none yet. */
+/** Inserts a row if there is none. */
 export function insertion(
   table: 'requests' | 'calls',
   fields: readonly string[],
@@ -263,7 +251,7 @@ export function insertion(
   return `INSERT INTO ${table} (${names}${name}) VALUES (${placeholders(fields)}${value}) ON CONFLICT ${conflict}`
 }
 
-/** A row's values, in the order of a list of its fields. What an older version did not write has the column's default. */
+/** Values in field order; undefined becomes the column's default. */
 export function values<T extends string>(row: Record<T, Value>, fields: readonly T[]): Value[] {
   const out = new Array<Value>(fields.length)
   for (let i = 0; i < fields.length; i++) {
@@ -274,14 +262,10 @@ export function values<T extends string>(row: Record<T, Value>, fields: readonly
   return out
 }
 
-/**
- * The time in an id is `created_ms`. An id minted among thousands in one millisecond runs a little ahead: a range of ids is made
- * wider by this than the span of time that is meant, and `created_ms` decides.
- */
+/** IDs contain `created_ms`, but under load may run slightly ahead: ID ranges are widened by this, and `created_ms` decides. */
 export const SLACK_MS = 60_000
 
-/** Sorts after every id. */
+/** Sorts after every ID. */
 export const AFTER_ALL = 'g'
 
-/** An id that sorts after all of before this time. */
 export const toIdAfter = (ms: number) => (ms > LATEST_MS ? AFTER_ALL : toFirstId(ms))

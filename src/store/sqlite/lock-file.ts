@@ -1,19 +1,16 @@
-/**
- * A lock that is free the moment its holder dies, however it dies: a SQLite file under BEGIN EXCLUSIVE. `../data-folder.ts` says what
- * is locked so.
- */
+/** A lock that is freed when its holder dies: a SQLite file under BEGIN EXCLUSIVE. See `../data-folder.ts`. */
 import { Database } from 'bun:sqlite'
 import { isBusy } from './errors.ts'
 
-/** Long enough for `audit`, which looks for an instant whether the lock is held. */
+/** Outlasts the moment in which another process checks the lock. */
 const PATIENCE_MS = 250
 
-/** Returns how it is given back; null where another process, or another part of this one, has it. */
+/** Returns the release function; null if it is taken, even by this process. */
 export function lockFile(path: string): (() => void) | null {
   const lock = new Database(path, { create: true, readwrite: true })
   try {
     lock.run(`PRAGMA busy_timeout = ${PATIENCE_MS}`)
-    // Nothing is ever written: a journal would only need room on a full disk and outlive a killed holder.
+    // Nothing is written: a journal file would need disk space and outlive a killed holder.
     lock.run('PRAGMA journal_mode = MEMORY')
     lock.run('BEGIN EXCLUSIVE')
   } catch (error) {
@@ -24,7 +21,7 @@ export function lockFile(path: string): (() => void) | null {
   return () => lock.close()
 }
 
-/** Tells whether somebody has it, without getting in their way. */
+/** Does not disturb the holder. */
 export function isLocked(path: string): boolean {
   try {
     using lock = new Database(path, { readonly: true })

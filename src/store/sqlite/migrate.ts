@@ -1,7 +1,6 @@
 /**
- * Runs the generated migrations by name, each in a transaction of its own, and never at the cost of data: an existing
- * database is copied to `backups/` first, foreign keys are off before the transaction begins (inside it the pragma does
- * nothing, and a rebuilt table would take its children with it) and checked before it commits.
+ * Runs the generated migrations, each in its own transaction. An existing database is first copied to `backups/`. Foreign keys are off before each transaction
+ * (inside it the pragma has no effect, and a rebuilt table would delete its children), and checked before commit.
  */
 import type { Database } from 'bun:sqlite'
 import { mkdirSync, rmSync } from 'node:fs'
@@ -48,7 +47,7 @@ export interface Migration {
   sql: string
 }
 
-/** Every file of `drizzle/`, in order. A test keeps this list equal to the folder. */
+/** A test compares this list with the folder `drizzle/`. */
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0000_initial', sql: initial },
   { name: '0001_route_facts', sql: routeFacts },
@@ -86,11 +85,10 @@ export const MIGRATIONS: readonly Migration[] = [
 export interface SchemaState {
   applied: string[]
   missing: Migration[]
-  /** Migrations that this binary does not know: the database was used by a newer one. */
+  /** Migrations of a newer Tollgate. */
   unknown: string[]
 }
 
-/** Compares what the database has with what this binary brings. */
 export function readSchemaState(sqlite: Database, known: readonly Migration[] = MIGRATIONS): SchemaState {
   const hasTable = sqlite.query("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migrations'").get()
   const applied = hasTable
@@ -108,9 +106,9 @@ export function readSchemaState(sqlite: Database, known: readonly Migration[] = 
 }
 
 /**
- * Brings the database to this binary's schema. Refuses one that a newer binary has used.
+ * Migrates to this schema; rejects one of a newer Tollgate.
  *
- * @param dataFolder where a copy is kept first; null for what is a copy itself.
+ * @param dataFolder where a copy is kept first; null for copies.
  */
 export function migrate(
   sqlite: Database,
@@ -126,7 +124,7 @@ export function migrate(
   for (const migration of state.missing) apply(sqlite, migration, nowMs)
 }
 
-/** Refuses to let a command work on another schema version: only `serve` migrates. Counts the migrations. */
+/** Commands don't migrate: only `serve` does. Returns the number of migrations. */
 export function requireCurrentSchema(sqlite: Database): number {
   const state = readSchemaState(sqlite)
   if (state.unknown.length > 0) throw newerSchema(state.unknown)
@@ -136,36 +134,35 @@ export function requireCurrentSchema(sqlite: Database): number {
     const { filename } = sqlite
     throw new ServiceError({ kind: 'no_database', dataFolder: dirname(filename) }, `${filename} is empty.`)
   }
-  throw new ServiceError({ kind: 'schema_outdated' }, 'This database was made by an older Tollgate.')
+  throw new ServiceError({ kind: 'schema_outdated' }, 'This database is from an older Tollgate.')
 }
 
-/** Its file, also where it was opened by a URI. */
+/** Also for databases opened by URI. */
 const pathOf = (sqlite: Database): string =>
   sqlite.query<{ file: string }, []>("SELECT file FROM pragma_database_list WHERE name = 'main'").get()?.file ?? ''
 
-/** Refuses a database that has tables, and no word of our migrations. */
+/** Rejects a database that has tables but none of our migrations. */
 function requireEmpty(sqlite: Database): void {
   if (sqlite.query("SELECT 1 FROM sqlite_schema WHERE type = 'table'").get() === null) return
   const path = pathOf(sqlite)
-  throw new ServiceError({ kind: 'database_unusable', path }, `${path} is a database, but not one of Tollgate's.`)
+  throw new ServiceError({ kind: 'database_unusable', path }, `${path} is not a Tollgate database.`)
 }
 
 const newerSchema = (migrations: string[]) =>
   new ServiceError(
     { kind: 'schema_newer', migrations },
-    `This database was used by a newer Tollgate (it has ${migrations.join(', ')}).`,
+    `This database was used by a newer Tollgate (unknown migrations: ${migrations.join(', ')}).`,
   )
 
 const COPY = /^before-migration-.*\.sqlite$/
-/** Newer ones take the place of the oldest. */
 const MAX_COPIES = 3
 
-/** Throws a ServiceError that says how much room is missing; then nothing has changed. */
+/** Throws a ServiceError if there is not enough space; then nothing has changed. */
 function keepCopy(sqlite: Database, dataFolder: string, nowMs: number): void {
   const folder = join(dataFolder, BACKUPS)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   removeParts(folder)
-  // Versions before this one wrote a copy under its final name at once, and SQLite writes its beginning last.
+  // Older versions wrote copies under the final name; SQLite writes the header last.
   for (const copy of copiesIn(folder).filter((copy) => readHeader(copy) === null))
     for (const path of [copy, `${copy}-journal`]) rmSync(path, { force: true })
   const file = join(folder, `before-migration-${new Date(nowMs).toISOString().replace(/[:.]/g, '-')}.sqlite`)
@@ -176,7 +173,7 @@ function keepCopy(sqlite: Database, dataFolder: string, nowMs: number): void {
     sqlite.query('VACUUM INTO ?').run(part)
     finishPart(part, file, true)
   } catch (error) {
-    throw isDiskFull(error) ? noRoom(folder, 'the disk is too full') : error
+    throw isDiskFull(error) ? noRoom(folder, 'the disk is full') : error
   } finally {
     rmSync(part, { force: true })
   }
@@ -186,7 +183,7 @@ function keepCopy(sqlite: Database, dataFolder: string, nowMs: number): void {
 const noRoom = (folder: string, why: string) =>
   new ServiceError(
     { kind: 'no_room', folder },
-    `The database must be copied before this version changes its schema, and ${why}. Nothing was changed.`,
+    `Cannot back up the database before migrating it: ${why}. Nothing was changed.`,
   )
 
 /** Oldest first. */

@@ -1,38 +1,34 @@
-/**
- * Takes old rows out of the ledger and the configuration, and gives freed pages back to the disk, a slice at a time: each is one short
- * transaction, complete in itself, so that a kill between two of them, or in one, loses nothing. `worker.ts` runs them.
- */
+/** Deletes old rows and returns free pages to the disk in slices: short transactions that are complete in themselves, so that a kill loses nothing. */
 import type { Database } from 'bun:sqlite'
 import { toFirstId } from '../../domain/id.ts'
 import { HOUR_MS, hourOf } from '../../domain/time.ts'
 import type { OldRows, Pruned, PruneSlice, Space, Took } from '../ledger-store.ts'
 
-/** Rows that go: what is open stays, and so does what an id from before its time belongs to. Parameters: see `pruneSlice`. */
+/** Rows to delete: not open, and not with an ID ahead of its time. Parameters: see `pruneSlice`. */
 const GOES = `id > ?1 AND id <= ?2 AND status <> 'open' AND created_ms < ?3 AND id NOT IN (SELECT value FROM json_each(?4))`
 
-/** Calls go with their request; of those that have none, what somebody may still settle stays. */
+/** Deletes calls with their request; calls without one only if they can no longer be settled. */
 const REMOVE_CALLS = `
   DELETE FROM calls WHERE request_id > ?1 AND request_id <= ?2 AND CASE
     WHEN EXISTS (SELECT 1 FROM requests WHERE id = request_id)
     THEN EXISTS (SELECT 1 FROM requests WHERE id = request_id AND ${GOES})
     ELSE status <> 'open' AND created_ms < ?3 END`
 
-/** Hours before this one are in the rollup alone, in whole or in part. Never goes back. */
+/** Hours before it are only, or partly, in the rollup. Never decreases. */
 const MOVE_LEDGER_FROM = `
   INSERT INTO settings (key, value, updated_ms) VALUES ('ledger_from', ?1, ?2)
   ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_ms = excluded.updated_ms
   WHERE CAST(settings.value AS INTEGER) < CAST(excluded.value AS INTEGER)`
 
-/** Reads it as it is each time; 0 where nothing was ever taken away. */
+/** Rereads the value each time; 0 if nothing was ever deleted. */
 export function createKeptFrom(sqlite: Database): () => Promise<number> {
   const from = sqlite.query<{ value: string }, []>(`SELECT value FROM settings WHERE key = 'ledger_from'`)
   return async () => Number(from.get()?.value ?? 0)
 }
 
 /**
- * Looks at the next `limit` requests of before `untilMs`, which begins an hour, and takes those away that are settled, with their
- * calls. In the same transaction `settings.ledger_from` moves past their hours. Throws what SQLite says, and then nothing has
- * changed.
+ * Scans the next `limit` requests before `untilMs` (start of an hour), and deletes the settled ones with their calls; `settings.ledger_from` moves in the same
+ * transaction. Throws SQLite's error, and then nothing has changed.
  */
 export function pruneSlice(
   sqlite: Database,
@@ -41,7 +37,7 @@ export function pruneSlice(
 ): Pruned & Pick<Took, 'lockedMs'> {
   const end = toFirstId(untilMs)
   const staying = JSON.stringify(spared)
-  // Read before the write lock is taken: whatever has to come from the disk keeps no other writer waiting.
+  // Loads pages from disk before the write lock blocks others.
   const rows = sqlite
     .query<{ id: string }, [string, string, number]>(
       'SELECT id, status, created_ms FROM requests WHERE id > ? AND id < ? ORDER BY id LIMIT ?',
@@ -67,7 +63,6 @@ export function pruneSlice(
   return { ...pruned, next: last === end ? null : last, lockedMs: performance.now() - startMs }
 }
 
-/** The pages of the file, and those of them that hold nothing. */
 export function readSpace(sqlite: Database): Space {
   const read = (pragma: string) => Number(Object.values(sqlite.query<object, []>(`PRAGMA ${pragma}`).get() ?? {})[0])
   return {
@@ -78,23 +73,20 @@ export function readSpace(sqlite: Database): Space {
   }
 }
 
-/**
- * Gives back up to `pages` free pages: the file gets shorter with the next checkpoint. Of a database that was not made for it
- * (`canShrink`) none.
- */
+/** Returns up to `pages` free pages; the file shrinks at the next checkpoint. No effect without `canShrink`. */
 export function vacuumSlice(sqlite: Database, pages: number): Pick<Took, 'lockedMs'> {
   const startMs = performance.now()
-  // Stepped to its end: `run` would stop at the first page.
+  // `run` would stop after the first page.
   sqlite.query(`PRAGMA incremental_vacuum(${pages})`).all()
   return { lockedMs: performance.now() - startMs }
 }
 
-/** Of a request that was ever recorded, one of the two tables names its key for ever: that row stays, with its name. */
+/** Keys with recorded requests are in one of these tables, and keep their row and name. */
 const IS_OLD_KEY = `(revoked_ms < ?1 OR expires_ms < ?1)
   AND NOT EXISTS (SELECT 1 FROM key_uses WHERE key_id = keys.id)
   AND NOT EXISTS (SELECT 1 FROM usage_hourly WHERE key_id = keys.id)`
 
-/** Keys that had ended by then may be missing: a restore must not let them in again. Never goes back. */
+/** Keys that ended before it may be deleted, and a restore must not reactivate them. Never decreases. */
 const MOVE_KEYS_FROM = `
   INSERT INTO settings (key, value, updated_ms) VALUES ('keys_from', ?1, ?2)
   ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_ms = excluded.updated_ms
@@ -105,7 +97,7 @@ const NEXT_REVISION = `
 
 type Removed = { rows: number } & Pick<Took, 'lockedMs'>
 
-/** Throws what SQLite says, and then nothing has changed. */
+/** Throws SQLite's error, and then nothing has changed. */
 export const dropSlice = (sqlite: Database, { what, untilMs, limit }: OldRows, nowMs: number): Removed =>
   what === 'keys' ? dropKeys(sqlite, untilMs, limit, nowMs) : dropAudit(sqlite, untilMs, limit)
 

@@ -1,6 +1,6 @@
 /**
- * Reads requests by their ids, which begin with their time: what is older is further back in the primary key, and nothing else is an index
- * here; and counts those that did not end well, from an index that has nothing but those. Only reads. Contract in `../report-store.ts`.
+ * Reads requests by ID, which begins with their time (there is no other index), and counts failures from a partial index. Read-only; contract in
+ * `../report-store.ts`.
  */
 import type { Database } from 'bun:sqlite'
 import { eq, getTableColumns } from 'drizzle-orm'
@@ -36,7 +36,7 @@ const CALL = selection(Object.keys(getTableColumns(calls)))
 
 type Value = string | number
 
-/** What is asked of a row, as SQL with a value for each `?`. */
+/** Conditions with a value for each `?`. */
 function toSearchConditions(search: RequestSearch): { sql: string; values: Value[] } {
   const conditions: string[] = []
   const values: Value[] = []
@@ -92,7 +92,7 @@ export function createRequestReader(sqlite: Database): RequestReader {
   }
 }
 
-/** Parameters: fromMs, untilMs, stepMs, and the values of the filter. */
+/** Parameters: fromMs, untilMs, stepMs, and the filter's values. */
 export function toFailureStatement(where: FailureFilter): { sql: string; values: string[] } {
   const { conditions, values } = toConditions('requests', where)
   const which = [UNWELL_SQL, 'created_ms >= ?1 AND created_ms < ?2', ...conditions].join(' AND ')
@@ -102,7 +102,7 @@ export function toFailureStatement(where: FailureFilter): { sql: string; values:
   return { sql, values }
 }
 
-/** The first that is in a span. */
+/** The first in a span. */
 export const NEXT_FAILURE = `SELECT MIN(created_ms) AS ms FROM requests WHERE ${UNWELL_SQL} AND created_ms >= ?1 AND created_ms < ?2`
 
 export function createFailureReader(sqlite: Database): FailureReader {

@@ -1,13 +1,12 @@
 /**
- * What a restore must not bring back: keys that the database which it replaces had revoked, and secrets that it had ended or no longer knows of a
- * key that it has; sessions, people who were disabled since, tokens that were revoked since, and passwords, codes and passkeys that are others by
- * now. Reads and writes tables that every version has had.
+ * Revocations that a restore must keep: keys revoked and secrets ended or removed since the backup, sessions, disabled users, revoked tokens, and replaced
+ * passwords, codes, and passkeys. Uses only tables and columns that every version has.
  */
 import { Database } from 'bun:sqlite'
 import type { Held, Kept, KnownAdmin, KnownKeys, KnownPeople, Revocations } from '../store.ts'
 import { countRequests, readNewestMs } from './ledger-reader.ts'
 
-/** Throws what SQLite says where the tables cannot be read. */
+/** Throws SQLite's error if the tables cannot be read. */
 export function readRevocations(path: string, busyMs: number): Revocations {
   using sqlite = new Database(path, { readonly: true })
   sqlite.run(`PRAGMA busy_timeout = ${busyMs}`)
@@ -29,13 +28,11 @@ function readKeys(sqlite: Database): KnownKeys {
   }
 }
 
-/** See `StoreCopy.keepRevocations`. */
 export const keepRevocations = (copy: Database, { keys, people }: Revocations, nowMs: number): Kept => ({
   ...keepKeysOut(copy, keys, nowMs),
   people: keepPeopleOut(copy, people),
 })
 
-/** Has the keys of a copy let nobody in whom the other database would not have let in by the same secret. */
 function keepKeysOut(copy: Database, known: KnownKeys, nowMs: number): Omit<Kept, 'people'> {
   const revoke = copy.query('UPDATE keys SET revoked_ms = ? WHERE id = ?')
   const end = copy.query('UPDATE key_secrets SET expires_ms = ? WHERE hash = ?')
@@ -44,7 +41,7 @@ function keepKeysOut(copy: Database, known: KnownKeys, nowMs: number): Omit<Kept
       'SELECT id, name, created_ms AS createdMs FROM keys WHERE revoked_ms IS NULL ORDER BY id',
     )
     .all()
-  // For a restore after this one.
+  // For later restores.
   if (known.keysFromMs > 0)
     copy
       .query(
@@ -100,7 +97,6 @@ function readPeople(sqlite: Database): KnownPeople {
   }
 }
 
-/** Has the people whom the other database knows come in to a copy as they do there, or not at all. */
 function keepPeopleOut(copy: Database, known: KnownPeople): Kept['people'] {
   const kept: Kept['people'] = { disabled: [], tokens: [] }
   const admin = copy.query<{ name: string; disabled_ms: number | null }, [string]>(

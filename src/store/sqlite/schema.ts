@@ -1,7 +1,6 @@
 /**
- * The tables of the one SQLite file; those of the ledger are in `ledger-schema.ts`. drizzle-kit turns both into `drizzle/`;
- * migrations there are only ever added. Times are integer milliseconds, money is integer nano-dollars, ids are UUIDv7 as 32 hex
- * digits; those of prices and of runs of the server ("instance") are shorter.
+ * Tables, except those of the ledger (`ledger-schema.ts`). drizzle-kit generates `drizzle/` from both; migrations are only added. Times are in ms, money in
+ * nano-dollars, IDs are UUIDv7 as 32 hex digits, or shorter for prices and runs of the server (`instance`).
  */
 import { blob, index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { LimitName, Period } from '../../domain/limits.ts'
@@ -12,7 +11,7 @@ import type { EntryOf, Kind } from '../catalog-layers.ts'
 import type { Ceilings } from '../config-store.ts'
 
 export const count = (name: string) => integer(name).notNull().default(0)
-/** Of keys and of teams: what both are held to. */
+/** Common to keys and teams. */
 const limits = () => ({
   ...({ rpm: integer('rpm'), tpm: integer('tpm'), concurrency: integer('concurrency') } satisfies Record<
     LimitName,
@@ -23,28 +22,28 @@ const limits = () => ({
 })
 const flag = (name: string) => integer(name, { mode: 'boolean' })
 
-/** The layers of the catalog (`catalog-layers.ts`): one entry of each kind and name in each. */
+/** Catalog layers (`catalog-layers.ts`): at most one entry per kind, name, and layer. */
 export const catalogEntries = sqliteTable(
   'catalog_entries',
   {
     kind: text('kind').$type<Kind>().notNull(),
-    /** As `NAMES` has it. */
+    /** As in `NAMES`. */
     name: text('name').notNull(),
     origin: text('origin').$type<Origin>().notNull(),
-    /** All that it says, its names among it. References such as `${OPENAI_API_KEY}` are resolved by the server; never a secret itself. */
+    /** All fields, including the names. References such as `${OPENAI_API_KEY}` are resolved by the server; never a secret. */
     fields: text('fields', { mode: 'json' }).$type<EntryOf<Kind>>().notNull(),
   },
   (table) => [primaryKey({ columns: [table.kind, table.name, table.origin] })],
 )
 
-/** Credentials that administrators have typed in: of several of an upstream, each conversation has its own. */
+/** Stored credentials of an upstream, one or more. */
 export const upstreamCredentials = sqliteTable(
   'upstream_credentials',
   {
     upstream: text('upstream').notNull(),
-    /** From 1 on. */
+    /** From 1. */
     number: integer('number').notNull(),
-    /** AES-GCM under the data folder's `secret`; '' = it is to be typed in again. */
+    /** AES-GCM under the data folder's `secret`; '' = must be entered again. */
     sealed: text('sealed').notNull(),
   },
   (table) => [primaryKey({ columns: [table.upstream, table.number] })],
@@ -54,10 +53,10 @@ export const teams = sqliteTable('teams', {
   id: text('id').primaryKey(),
   name: text('name').notNull().unique(),
   scope: text('scope').$type<'all' | 'local'>().notNull().default('all'),
-  /** Allow-list patterns; a team without any may use every model of its scope. */
+  /** Patterns; empty: all models of the scope. */
   models: text('models', { mode: 'json' }).$type<string[]>().notNull().default([]),
   ...limits(),
-  /** How many keys each of its members may have. */
+  /** Per member. */
   maxKeys: integer('max_keys').default(10),
   metadata: text('metadata', { mode: 'json' }).$type<Record<string, string>>().notNull(),
   createdMs: integer('created_ms').notNull(),
@@ -70,43 +69,43 @@ export const keys = sqliteTable(
     name: text('name').notNull(),
     scope: text('scope').$type<'all' | 'local'>().notNull().default('all'),
     teamId: text('team_id').references(() => teams.id),
-    /** The id, in `admins`, of who has made it for themselves. */
+    /** In `admins`: the user who created it for themselves. */
     ownerId: text('owner_id'),
-    /** Whether it is what the playground of its owner is metered by: it has no secret, and no list shows it. */
+    /** True for the key that meters its owner's playground: it has no secret and is never listed. */
     hidden: flag('hidden').notNull().default(false),
     expiresMs: integer('expires_ms'),
     ...limits(),
-    /** Addresses and ranges; a key without any may be used from everywhere. */
+    /** Addresses and ranges; empty: any. */
     allowedIps: text('allowed_ips', { mode: 'json' }).$type<string[]>().notNull().default([]),
-    /** Of a member's key: what others have set, and its owner may not lift. */
+    /** Of a member's key: limits that its owner may not raise. */
     ceilings: text('ceilings', { mode: 'json' }).$type<Ceilings>().notNull().default({}),
     metadata: text('metadata', { mode: 'json' }).$type<Record<string, string>>().notNull(),
     createdMs: integer('created_ms').notNull(),
     revokedMs: integer('revoked_ms'),
-    /** Of the configuration, when this row or one of its secrets or patterns was written last: a server reads what is later. */
+    /** Configuration revision of the last write of this row, its secrets, or its patterns: servers read what is newer. */
     revision: integer('revision').notNull().default(0),
   },
   (table) => [index('keys_revision').on(table.revision)],
 )
 
-/** The secrets of a key, one at a time but for the overlap of a rotation. */
+/** Several only during the overlap of a rotation. */
 export const keySecrets = sqliteTable(
   'key_secrets',
   {
-    /** SHA-256 of the whole secret, 64 lower-case hex digits. */
+    /** SHA-256 of the whole secret, 64 lowercase hex digits. */
     hash: text('hash').primaryKey(),
     keyId: text('key_id')
       .notNull()
       .references(() => keys.id),
     lastFour: text('last_four').notNull(),
     createdMs: integer('created_ms').notNull(),
-    /** The end of a rotation's overlap. */
+    /** End of a rotation's overlap. */
     expiresMs: integer('expires_ms'),
   },
   (table) => [index('key_secrets_key').on(table.keyId)],
 )
 
-/** Allow-list patterns; a key without any may use every model of its scope. */
+/** Patterns; none: all models of the scope. */
 export const keyModels = sqliteTable(
   'key_models',
   {
@@ -118,13 +117,13 @@ export const keyModels = sqliteTable(
   (table) => [primaryKey({ columns: [table.keyId, table.pattern] })],
 )
 
-/** What was charged, ever: rows are added and never changed, and a ledger row names the one it was charged by. */
+/** All prices ever charged: never changed, since ledger rows refer to them. */
 export const prices = sqliteTable(
   'prices',
   {
     id: text('id').primaryKey(),
     model: text('model').notNull(),
-    /** Set for a price that belongs to one route. */
+    /** Set for the price of one route. */
     upstream: text('upstream'),
     pricing: text('pricing', { mode: 'json' }).$type<PricingItem[]>().notNull(),
     createdMs: integer('created_ms').notNull(),
@@ -132,7 +131,7 @@ export const prices = sqliteTable(
   (table) => [index('prices_model').on(table.model)],
 )
 
-/** The catalogue as it stood after each change that was applied to it; only the newest are kept. */
+/** The catalog after each change; only the newest are kept. */
 export const catalogVersions = sqliteTable('catalog_versions', {
   number: integer('number').primaryKey(),
   atMs: integer('at_ms').notNull(),
@@ -142,7 +141,7 @@ export const catalogVersions = sqliteTable('catalog_versions', {
   created: count('created'),
   updated: count('updated'),
   deleted: count('deleted'),
-  /** All entries of its layers as JSON, packed (zstd). */
+  /** All layer entries as JSON, zstd-compressed. */
   packed: blob('rows', { mode: 'buffer' }).notNull(),
 })
 
@@ -155,9 +154,9 @@ export const settings = sqliteTable('settings', {
 export const audit = sqliteTable('audit', {
   id: text('id').primaryKey(),
   atMs: integer('at_ms').notNull(),
-  /** Who: `cli`, `file`, `server`, `setup`, `oidc` (an identity provider), or the id of an administrator or a token. */
+  /** `cli`, `file`, `server`, `setup`, `oidc` (identity provider), or the ID of a user or token. */
   actor: text('actor').notNull(),
-  /** What: `keys.create`, `catalog.apply`, … */
+  /** `keys.create`, `catalog.apply`, … */
   action: text('action').notNull(),
   subject: text('subject').notNull(),
   detail: text('detail', { mode: 'json' }).$type<Record<string, unknown>>().notNull(),
@@ -170,16 +169,16 @@ export const migrations = sqliteTable('migrations', {
 
 export const admins = sqliteTable('admins', {
   id: text('id').primaryKey(),
-  /** What they sign in with; compared without case. */
+  /** Sign-in name, compared without case. */
   name: text('name').notNull().unique(),
   role: text('role').$type<Role>().notNull(),
-  /** Of a member: whose keys are of that team. */
+  /** Of a member: the team of their keys. */
   teamId: text('team_id').references(() => teams.id),
-  /** argon2id as a PHC string; null for who has not set one. */
+  /** argon2id as a PHC string; null if not set. */
   passwordHash: text('password_hash'),
-  /** Issuer and subject, with a space between, of who signs in by OpenID Connect. */
+  /** Issuer and subject of OpenID Connect, separated by a space. */
   oidcSubject: text('oidc_subject').unique(),
-  /** SHA-256 of a code that lets them set a password, once. */
+  /** SHA-256 of a one-time code to set a password. */
   codeHash: text('code_hash'),
   codeExpiresMs: integer('code_expires_ms'),
   createdMs: integer('created_ms').notNull(),
@@ -193,13 +192,13 @@ export const adminSessions = sqliteTable(
     adminId: text('admin_id')
       .notNull()
       .references(() => admins.id),
-    /** SHA-256 of what is in the cookie. */
+    /** SHA-256 of the cookie. */
     hash: text('hash').notNull().unique(),
-    /** Where it was begun, and with what: for the list in which its owner may end it. */
+    /** Shown to the owner in the list of sessions. */
     address: text('address').notNull(),
     agent: text('agent').notNull(),
     createdMs: integer('created_ms').notNull(),
-    /** Of its last use, to the minute. */
+    /** Last use, to the minute. */
     seenMs: integer('seen_ms').notNull(),
   },
   (table) => [index('admin_sessions_admin').on(table.adminId)],
@@ -213,15 +212,15 @@ export const adminPasskeys = sqliteTable(
       .notNull()
       .references(() => admins.id),
     name: text('name').notNull(),
-    /** The authenticator's own id of it, in base64url. */
+    /** The authenticator's ID, base64url. */
     credentialId: text('credential_id').notNull().unique(),
-    /** As COSE has it (RFC 9052), in base64url. */
+    /** COSE (RFC 9052), base64url. */
     publicKey: text('public_key').notNull(),
-    /** How often it was used, by the authenticator's count; 0 = it keeps none. */
+    /** The authenticator's use counter; 0 = it keeps none. */
     counter: integer('counter').notNull(),
     /** How browsers reach the authenticator, such as `internal`. */
     transports: text('transports', { mode: 'json' }).$type<readonly string[]>().notNull(),
-    /** The name of the host that it is for: browsers use it nowhere else. */
+    /** Host name for which browsers use it. */
     rpId: text('rp_id').notNull(),
     createdMs: integer('created_ms').notNull(),
     usedMs: integer('used_ms'),
@@ -233,7 +232,7 @@ export const adminTokens = sqliteTable('admin_tokens', {
   id: text('id').primaryKey(),
   name: text('name').notNull(),
   scope: text('scope').$type<TokenScope>().notNull(),
-  /** SHA-256 of the whole token, 64 lower-case hex digits. */
+  /** SHA-256 of the whole token, 64 lowercase hex digits. */
   hash: text('hash').notNull().unique(),
   lastFour: text('last_four').notNull(),
   createdMs: integer('created_ms').notNull(),

@@ -1,4 +1,4 @@
-/** The database of a running server, which has it to itself: contract in `../store.ts`. */
+/** The database of a running server, its only user; contract in `../store.ts`. */
 import type { ServedStore, ServeOptions } from '../store.ts'
 import { type Checkpointer, checkpointHere, createCheckpointer } from './checkpoint.ts'
 import { createConfigStore } from './config-store.ts'
@@ -16,7 +16,7 @@ export function openServed(path: string, dataFolder: string, { startedMs, now, l
   opening.defer(() => writer.close())
   const { applied, missing } = readSchemaState(writer)
   if (applied.length > 0 && missing.length > 0)
-    log.warn('database_updating', 'updating the database to this version; a million requests may take half a minute', {
+    log.warn('database_updating', 'migrating the database; a million requests take up to half a minute', {
       migrations: missing.length,
     })
   migrate(writer, dataFolder, startedMs)

@@ -1,4 +1,4 @@
-/** The first store, in the SQLite file of a data folder: contract in `../store.ts`. `../open.ts` finds it. */
+/** The store in the SQLite file of a data folder; contract in `../store.ts`. */
 import type { Database } from 'bun:sqlite'
 import { existsSync, statSync } from 'node:fs'
 import type { ConfigStore } from '../config-store.ts'
@@ -35,7 +35,7 @@ function open(dataFolder: string, { readonly = false, isLook = false, untouched 
   return isLook ? openForLook(dataFolder) : openForCommand(dataFolder, { readonly }).sqlite
 }
 
-/** Each part is made when it is asked for: a command needs one or two. */
+/** Parts are created on access: a command needs one or two. */
 export function toStore(sqlite: Database, dataFolder: string): Store {
   let config: ConfigStore | null = null
   return {
@@ -74,5 +74,5 @@ export function toStore(sqlite: Database, dataFolder: string): Store {
 function findDamage(sqlite: Database, how: 'quick' | 'all'): string | null {
   const check = how === 'quick' ? 'quick_check' : 'integrity_check'
   const said = sqlite.query<Record<string, string>, []>(`PRAGMA ${check}(1)`).get()?.[check]
-  return said === 'ok' ? null : (said ?? 'the check says nothing')
+  return said === 'ok' ? null : (said ?? 'the check returned nothing')
 }

@@ -1,4 +1,4 @@
-/** Has the slices of retention done on their thread, which is started on first need and ended when it has nothing to do. */
+/** Runs retention slices on a thread that is started on demand and ended when idle. */
 import type { Database } from 'bun:sqlite'
 import { timeOfId, toFirstId } from '../../domain/id.ts'
 import { createThread } from '../../threads/thread.ts'
@@ -9,10 +9,9 @@ import type { WorkerReply, WorkerRequest } from './worker.ts'
 const IDLE_MS = 10_000
 
 /**
- * @param sqlite a connection of this thread, for what is read at once.
- * @param now the wall clock, ms.
- * @returns its slices reject with what the thread says. Close it only once none is under way: a thread that is ended within a
- * transaction would leave the database locked.
+ * @param sqlite a connection for quick reads.
+ * @param now wall clock, ms.
+ * @returns slices reject with the thread's error. Close it only when none is running: a thread ended within a transaction would leave the database locked.
  */
 export function createLedgerUpkeep(
   path: string,
@@ -20,7 +19,7 @@ export function createLedgerUpkeep(
   now: () => number,
 ): LedgerUpkeep & { close(): void } {
   const thread = createThread<WorkerRequest, WorkerReply>('store/sqlite/worker', { idleMs: IDLE_MS })
-  // By its ids alone it would go through all that is old; where that index is not there, this throws.
+  // By ID alone it would scan all old rows; throws if the index is missing.
   const open = sqlite.query<{ id: string }, [string]>(
     `SELECT id FROM requests INDEXED BY requests_open WHERE status = 'open' AND id < ?`,
   )

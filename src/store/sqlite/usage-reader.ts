@@ -1,6 +1,6 @@
 /**
- * Reads usage for reports, from sums or from the requests themselves, a page a statement: a snapshot that were held for a whole
- * report would keep the log of a busy server from being emptied. Only reads. `ledger/usage.ts` says what is asked for.
+ * Reads usage from totals or requests, one page per statement: a snapshot held for a whole report would keep the WAL of a busy server from being reset.
+ * Read-only.
  */
 import { Database } from 'bun:sqlite'
 import { timeOfId, toFirstId } from '../../domain/id.ts'
@@ -23,11 +23,11 @@ import { BETWEEN, HISTOGRAMS, MEASURES, toPair } from './ledger-rollup.ts'
 import { placeholders, SLACK_MS, SUMMED_COUNTS, toIdAfter } from './ledger-schema.ts'
 import { createKeptFrom } from './prune.ts'
 
-/** Of a page, where there is little in an hour. */
+/** Per page, if hours have few rows. */
 const MAX_HOURS = 24
-/** Of hours that go into a page, where the store adds them up: some tens of milliseconds, too. */
+/** Hourly totals per page: some tens of milliseconds. */
 const MAX_SUMS = 40_000
-/** Of a page: a day has a row for each key, say. */
+/** Days per page; a day has about one row per key. */
 const MAX_DAYS = 32
 
 export function createUsageReader(sqlite: Database): UsageReader {
@@ -72,7 +72,7 @@ export function createUsageReader(sqlite: Database): UsageReader {
     const end = toIdAfter(untilMs + SLACK_MS)
     let at = toFirstId(fromMs - SLACK_MS)
     for (let found = idIn.get(at, end); found !== null; found = idIn.get(at, end)) {
-      // Where a filter leaves little, an hour at a time bounds what one statement goes through.
+      // With a selective filter, an hour limits the rows that one statement scans.
       const hourMs = hourOf(timeOfId(found.id))
       const [stop = end] = [toIdAfter(hourMs + HOUR_MS), end].sort()
       let cursor = at
@@ -103,22 +103,22 @@ type Value = string | number | bigint | Uint8Array | null
 
 interface UsageStatement {
   sql: string
-  /** Behind those of the span: the model or the team that sums are within; those of the filter. */
+  /** After the span's: the model or team of pairs, then the filter's. */
   values: string[]
-  /** A row's first column is, of requests, where a next page goes on; else how many sums it is made of. */
+  /** A row's first column: for requests, where the next page starts; otherwise the number of totals in it. */
   toCell(row: readonly Value[]): UsageCell
 }
 
-/** What a report counts beside money, in the order in which a statement selects it. */
+/** In the order of the columns. */
 const COUNTS: readonly UsageCount[] = ['requests', 'errors', 'cuts', ...SUMMED_COUNTS, 'unpriced']
 const MONEY = ['cost_nano_usd', 'estimated_cost_nano_usd']
 
-/** Sums of days stand in two places: of all requests, and within one model or team. */
+/** Daily totals come from all requests, or from pairs: within one model or team. */
 type Source = UsageQuery['from'] | 'pairs'
 
 const toTimes = (atMs: string) => ({ hour: `${atMs} - ${atMs} % 3600000`, day: `${atMs} - ${atMs} % 86400000` })
 
-/** Of one thing at a time, whichever that is. */
+/** One dimension at a time. */
 const ofDays = (value: string) => ({
   ...{ key: value, team: value, model: value, upstream: value, endpoint: value },
   user: "''",
@@ -148,16 +148,13 @@ const EXPRESSIONS: Record<Source, Record<Dimension, string>> = {
   },
 }
 
-/** Requests of a page: some tens of milliseconds. */
+/** Requests per page: some tens of milliseconds. */
 const PAGE = 10_000
 
-/**
- * Parameters of sums: fromMs, untilMs; of pairs also the model or the team. Of requests: id before the first, id after the last, fromMs,
- * untilMs.
- */
+/** Parameters of totals: fromMs, untilMs; of pairs also the model or team. Of requests: ID before the first, ID after the last, fromMs, untilMs. */
 const FROM: Record<Source, (dimension: string) => string> = {
   days: (dimension) => `FROM usage_daily WHERE dimension = '${dimension}' AND day_ms >= ?1 AND day_ms < ?2`,
-  // One day after the other, since in each there are other models beside it.
+  // Day by day, since each day also has other models.
   pairs: (dimension) =>
     `FROM usage_daily WHERE dimension = '${dimension}' AND day_ms IN (
       SELECT day_ms FROM usage_daily WHERE dimension = 'endpoint' AND day_ms >= ?1 AND day_ms < ?2
@@ -167,14 +164,14 @@ const FROM: Record<Source, (dimension: string) => string> = {
     `FROM requests WHERE id > ?1 AND id < ?2 AND created_ms >= ?3 AND created_ms < ?4 AND status <> 'open'`,
 }
 
-/** The letter behind it. */
+/** The next character. */
 const BEHIND = String.fromCharCode(BETWEEN.charCodeAt(0) + 1)
 
-/** Money is read in two halves: a sum of it may be beyond what a number holds exactly. */
+/** Money is read in two halves, since a sum may exceed a safe integer. */
 const HALF = 30
 const toHalves = (sql: string) => `(${sql}) >> ${HALF}, (${sql}) & ${2 ** HALF - 1}`
 
-/** The figures that a statement selects, each as `of` reads it; what is not wanted is null. */
+/** Selected columns; unwanted ones are null. */
 const toMeasures = (figures: UsageFigures, of: (measure: (typeof MEASURES)[number]) => string) =>
   MEASURES.map((measure) => (figures === 'all' || SPEND.has(measure.name) ? of(measure) : 'NULL')).join(', ')
 
@@ -182,21 +179,19 @@ const SPEND: ReadonlySet<string> = new Set(['requests', ...MONEY])
 
 const isMoney = ({ name }: { name: string }) => MONEY.includes(name)
 
-/** Of one request. */
 const toEach = (figures: UsageFigures) =>
   `${toMeasures(figures, (one) => (isMoney(one) ? toHalves(one.sql) : one.sql))}, ${toLatencies(figures, (_, counted) => counted)}`
 
-/** What sums come to by the group: its histograms stand in one text. */
+/** Sums of a group; histograms are concatenated into one text. */
 const toAdded = (figures: UsageFigures) =>
   `${toMeasures(figures, (one) =>
     isMoney(one) ? `SUM(${one.name} >> ${HALF}), SUM(${one.name} & ${2 ** HALF - 1})` : `SUM(${one.name})`,
   )}, ${toLatencies(figures, (name) => `group_concat(${name})`)}`
 
-/** The same where each of them is a group of its own. */
+/** For rows that are groups of their own. */
 const toAlone = (figures: UsageFigures) =>
   `${toMeasures(figures, (one) => (isMoney(one) ? toHalves(one.name) : one.name))}, ${toLatencies(figures, (name) => name)}`
 
-/** What the latencies of a row, or of many, are read from. */
 const toLatencies = (figures: UsageFigures, of: (name: string, counted: string) => string) =>
   HISTOGRAMS.map(([name, counted]) => (figures === 'all' ? of(name, counted) : 'NULL')).join(', ')
 
@@ -235,7 +230,7 @@ const toDimension = (daily: DailySums | null) =>
 const toSum = (high: Value | undefined, low: Value | undefined) =>
   (BigInt(Number(high)) << BigInt(HALF)) + BigInt(Number(low))
 
-/** Any of the values of a list will do, of each list that is there. */
+/** A row must match one value of each list. */
 export function toConditions(from: Source, where: UsageFilter): { conditions: string[]; values: string[] } {
   const of = EXPRESSIONS[from]
   const among = (expression: string, wanted: readonly string[] = []) =>
@@ -244,7 +239,7 @@ export function toConditions(from: Source, where: UsageFilter): { conditions: st
   const all = [
     ...(where.ownKeys ? [{ condition: `${of.key} IN (${placeholders(where.ownKeys)})`, values: where.ownKeys }] : []),
     ...USAGE_FILTERS.flatMap((name) => (name === 'model' ? [] : among(of[name], where[name]))),
-    // The index of teams has no rows without one, and is used only where that is said.
+    // The partial index of teams is used only with this condition.
     ...((where.team ?? []).length === 0 ? [] : [{ condition: `${of.team} <> ''`, values: [] }]),
     ...(patterns.length === 0
       ? []
@@ -253,10 +248,9 @@ export function toConditions(from: Source, where: UsageFilter): { conditions: st
   return { conditions: all.map(({ condition }) => condition), values: all.flatMap(({ values }) => values) }
 }
 
-/** Times of which most have been seen before. */
 const MAX_KNOWN = 10_000
 
-/** Makes histograms of one time each. */
+/** Histograms of a single time each, cached. */
 function createCounter() {
   const known = new Map<Value, Histogram>()
   return (ms: Value): Histogram => {
@@ -272,7 +266,7 @@ function createCounter() {
 
 function createRanking(): Ranking {
   const sqlite = new Database('')
-  // A sum beyond this is no longer exact, and still ranks right.
+  // Larger sums are inexact, but rank correctly.
   sqlite.run('CREATE TABLE groups (id TEXT PRIMARY KEY, cost REAL NOT NULL, requests INTEGER NOT NULL) WITHOUT ROWID')
   const insert = sqlite.query(
     `INSERT INTO groups VALUES (?, ?, ?)

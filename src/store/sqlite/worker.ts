@@ -1,7 +1,4 @@
-/**
- * What the server's database is kept in order by, on threads of their own, so that no disk ever stops the event loop: checkpoints,
- * and slices of retention, which never wait for another writer. Talks to `checkpoint.ts` and `upkeep.ts` alone.
- */
+/** Database maintenance on threads, so that no disk blocks the event loop: checkpoints, and retention slices, which never wait for other writers. */
 import { Database } from 'bun:sqlite'
 import { syncPath } from '../files.ts'
 import type { OldRows, Pruned, PruneSlice, Took } from '../ledger-store.ts'
@@ -35,8 +32,8 @@ function reply(request: WorkerRequest): WorkerReply {
   const startMs = performance.now()
   const timed = <T extends object>(done: T) => ({ ...done, tookMs: performance.now() - startMs })
   try {
-    // Closed before the answer: a connection kept would be closed some time after the thread was ended, and where it is
-    // the last one, SQLite then removes the WAL from a folder that others may be using, or removing, by now.
+    // Closed before the reply: a connection closed later, with the thread, may be the last one, and SQLite would then remove the WAL from a folder that others
+    // may be using or removing by then.
     using database = connect(request)
     switch (request.kind) {
       case 'checkpoint':
@@ -54,13 +51,13 @@ function reply(request: WorkerRequest): WorkerReply {
   }
 }
 
-/** RESTART holds the write lock while it waits for readers: less than the ledger's patience, and the WAL grows on. */
+/** RESTART holds the write lock while waiting for readers: shorter than the ledger's patience. */
 const CHECKPOINT_BUSY_MS = 20
 
 function connect({ path, kind }: WorkerRequest): Database {
   const connection = new Database(path, { readwrite: true })
   connection.run(`PRAGMA busy_timeout = ${kind === 'checkpoint' ? CHECKPOINT_BUSY_MS : 0}`)
-  // A commit that waits for the disk would keep the ledger waiting: the checkpoint syncs.
+  // The checkpoint syncs: commits must not wait for the disk.
   connection.run('PRAGMA synchronous = NORMAL')
   connection.run('PRAGMA wal_autocheckpoint = 0')
   return connection
@@ -69,15 +66,15 @@ function connect({ path, kind }: WorkerRequest): Database {
 export type CheckpointMode = 'RESTART' | 'TRUNCATE'
 
 /**
- * PASSIVE does nearly all of the work without a lock; RESTART then holds the write lock for a moment, so that the next
- * writer begins the WAL from its start instead of letting it grow. TRUNCATE gives its room back to the disk, too.
+ * PASSIVE does most of the work without a lock; RESTART then takes the write lock briefly, so that the next writer starts the WAL over. TRUNCATE also frees its
+ * space.
  */
 function checkpoint(database: Database, { path, mode }: { path: string; mode: CheckpointMode }): 'file' | 'log' {
   const run = (how: 'PASSIVE' | CheckpointMode) =>
     database.query<{ busy: number }, []>(`PRAGMA wal_checkpoint(${how})`).get()
   run('PASSIVE')
   if (run(mode)?.busy === 0) return 'file'
-  // SQLite has no lock on the log itself, so that closing it here ends none.
+  // Safe to close: SQLite has no locks on the log file itself.
   syncPath(`${path}-wal`)
   return 'log'
 }

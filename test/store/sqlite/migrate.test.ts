@@ -450,7 +450,7 @@ describe('an existing database', () => {
         const small = openDatabase(join(disk.folder, 'tollgate.db'), { busyMs: 0 })
         migrate(small, disk.folder, NOW)
         expect(() => migrate(small, disk.folder, NOW, next('ALTER TABLE keys ADD COLUMN note text'))).toThrow(
-          /must be copied .* the disk is too full: it takes \d+ MiB, \d+ MiB are free, \d+ MiB are missing\. Nothing was changed\./,
+          /Cannot back up the database before migrating it: not enough disk space: \d+ MiB needed, \d+ MiB free, \d+ MiB missing\. Nothing was changed\./,
         )
         expect(readSchemaState(small).missing).toEqual([])
         expect(readdirSync(join(disk.folder, 'backups'))).toEqual([])
@@ -503,7 +503,7 @@ describe('an existing database', () => {
   test('of a newer Tollgate is refused, by the server and by commands', () => {
     migrate(database, folder.path, NOW, next('CREATE TABLE future (a)'))
     for (const use of [() => migrate(database, folder.path, NOW), () => requireCurrentSchema(database)]) {
-      expect(use).toThrow(/used by a newer Tollgate \(it has 9999_next\)/)
+      expect(use).toThrow(/used by a newer Tollgate \(unknown migrations: 9999_next\)/)
     }
   })
 })
@@ -511,5 +511,5 @@ describe('an existing database', () => {
 test('a command refuses a database that the server has not brought up to date', () => {
   expect(() => requireCurrentSchema(database)).toThrow('is empty')
   migrate(database, folder.path, NOW, MIGRATIONS.slice(0, 1))
-  expect(() => requireCurrentSchema(database)).toThrow('This database was made by an older Tollgate.')
+  expect(() => requireCurrentSchema(database)).toThrow('This database is from an older Tollgate.')
 })

@@ -32,7 +32,7 @@ test('a folder that its owner made read-only is refused, also to root, and stays
   const folder = join(parent.path, 'data')
   mkdirSync(folder)
   chmodSync(folder, 0o500)
-  expect(() => prepareDataFolder(folder)).toThrow(`Cannot use ${folder} as the data folder: it cannot be written.`)
+  expect(() => prepareDataFolder(folder)).toThrow(`Cannot use ${folder} as the data folder: it is not writable.`)
   expect(modeOf(folder)).toBe('500')
 })
 
@@ -44,7 +44,7 @@ test("another user's folder is named as one, and so is a file", () => {
   // Root may look anywhere.
   if (me === 0) process.seteuid?.(65_534)
   try {
-    expect(() => requireReadable(folder)).toThrow(`This user may not look into ${folder}.`)
+    expect(() => requireReadable(folder)).toThrow(`This user cannot read ${folder}.`)
   } finally {
     if (me === 0) process.seteuid?.(0)
   }

@@ -189,7 +189,7 @@ test('a budget period that this version does not know is refused, and never coun
     .values({ id: 't', name: 'crew', createdMs: 1, budgetNanoUsd: 5, budgetPeriod: 'month', metadata: {} })
     .run()
   folder.database.run("UPDATE teams SET budget_period = 'quarter'")
-  await expect(load()).rejects.toThrow("there is no budget period 'quarter'")
+  await expect(load()).rejects.toThrow("unknown budget period 'quarter'")
 })
 
 test('an upstream of a dialect that this version does not know is not ready, and all others are', async () => {
@@ -201,7 +201,7 @@ test('an upstream of a dialect that this version does not know is not ready, and
     `\${KEY}`,
   ])
   const { upstreams, models: found } = await load()
-  const notReady = "this version of Tollgate does not know its dialect 'unheard-of'"
+  const notReady = "this version of Tollgate doesn't support its dialect 'unheard-of'"
   expect(upstreams.get('paid')).toMatchObject({ notReady, credential: null, variable: 'KEY' })
   expect(upstreams.get('here')).toMatchObject({ notReady: null, variable: null })
   expect(found.get('v/m')?.targets[0]?.upstream.notReady).toBe(notReady)
