@@ -1,6 +1,6 @@
 /**
- * What a call costs: by what its upstream reported, or else by a count of what it sent, marked as ours. Where a call was
- * broken off before it was reported, what nobody saw is charged by the time that it took: hanging up early is no discount.
+ * What a call costs: by its upstream's report, or by our own count, marked as estimated. If a call was interrupted
+ * before a report, unseen output is charged by time, so that disconnecting early is no discount.
  */
 import { joinTerms, toCounts } from '../domain/call-counts.ts'
 import { asObject } from '../domain/json.ts'
@@ -15,27 +15,27 @@ import { dialectOf } from '../upstreams/dialects/dialects.ts'
 import type { Call } from './call.ts'
 import type { Meter } from './meter.ts'
 
-/** What one call used and costs, rounded once. */
+/** Of one call; rounded once. */
 export interface Bill {
   status: Outcome['status']
   usage: Usage
-  /** Some count of `usage` is ours and not the upstream's. */
+  /** Whether a count in `usage` is ours. */
   estimated: boolean
   costNanoUsd: number
-  /** How it was served; null for as most are. */
+  /** Service mode; null for the default. */
   mode: string | null
-  /** What the upstream charged by its own word; null where the price sheet counts. */
+  /** The upstream's own charge; null if the price list applies. */
   reportedNanoUsd: number | null
-  /** Whether something of it has no price: it may not be what it cost. */
+  /** Whether some usage has no price, so that the actual cost may differ. */
   isUnpriced: boolean
-  /** What other models come to within the call: not contained in the rest. */
+  /** Usage of other models within the call; not included in the rest. */
   within: readonly WithinBill[]
 }
 
 /**
- * Bills one call. A call that its upstream failed at before the first word costs nothing; one that was broken off costs what
- * it had come to; a figure that is missing is counted. Only what must be counted makes it wait.
- * @param requestStatus how its request ends: that of a call that nobody has ended.
+ * A call that failed before the first token costs nothing; an interrupted one costs what it used so far; missing
+ * figures are counted, which makes it asynchronous.
+ * @param requestStatus how its request ends; applies to a call that never ended.
  */
 export function toBill(
   call: BilledCall,
@@ -49,13 +49,13 @@ export function toBill(
   if (reported) return reported
   const heard = toHeard(call, status)?.usage
   return counter.usage(quotaId, body, meter.captured()).then((seen) => {
-    // Who has written what was seen, where several models have, their report alone tells.
+    // If several models wrote, only the report tells which.
     const isTold = meter.isReported && meter.others.length > 0
     const isWhole = status === 'ok' && meter.isReported
-    // A whole report that came here lacks the prompt alone.
+    // A complete report that reaches this point lacks only the prompt.
     const lacking = isWhole ? { ...seen, completion: 0, reasoning: 0, audioCompletion: 0 } : seen
     const known = heard ? (isTold ? heard : toLarger(heard, lacking)) : withSearch(call, seen)
-    // What is reported before the first word is what was read, and not what is being thought.
+    // A report before the first token covers only the input.
     const isHeard = status === 'ok' || (meter.isReported && meter.firstTokenMs !== null)
     return charge(call, status, isHeard ? known : withUnseen(call, known), true)
   })
@@ -63,7 +63,7 @@ export function toBill(
 
 type BilledCall = Pick<Call, 'target' | 'body' | 'meter' | 'lane'> & Partial<Pick<Call, 'hold'>>
 
-/** Bills a call that needs no count of ours: it is unpaid, or its upstream has reported all of it. Null for any other. */
+/** Null if it must be counted: neither unpaid nor fully reported. */
 export function toReportedBill(call: BilledCall, status: Outcome['status']): Bill | null {
   if (call.meter.isUnpaid) return { ...NOTHING, status }
   const heard = status === 'ok' && call.meter.isReported ? toHeard(call, status) : null
@@ -71,14 +71,11 @@ export function toReportedBill(call: BilledCall, status: Outcome['status']): Bil
   return heard && charge(call, status, heard.usage, heard.estimated)
 }
 
-/** Whether a report counts what was written and not what was read, as one does that has lost Anthropic's first event. */
+/** True if a report has output but no input, as when Anthropic's first event was lost. */
 const lacksPrompt = ({ usage, chargedNanoUsd }: Pick<Meter, 'usage' | 'chargedNanoUsd'>): boolean =>
   chargedNanoUsd === null && usage !== null && usage.prompt === 0 && usage.completion > 0
 
-/**
- * What the upstream has reported, and whether some of it is a guess of ours: for how long a cache keeps what was written to it, and
- * that it has searched.
- */
+/** The reported usage, and whether we guessed a part of it: the lifetime of cache writes, or a web search. */
 function toHeard(call: BilledCall, status: Outcome['status']): { usage: Usage; estimated: boolean } | null {
   const { usage, chargedNanoUsd } = call.meter
   if (usage === null) return null
@@ -89,9 +86,9 @@ function toHeard(call: BilledCall, status: Outcome['status']): { usage: Usage; e
 }
 
 /**
- * Adds the search that a call has made and its upstream does not count: OpenAI's models that search the web do so once before they
- * answer (https://platform.openai.com/docs/guides/tools-web-search?api-mode=chat), have a fee for it, and say it by what they cite alone.
- * Its Responses API, which passes as it came, tells each one.
+ * OpenAI's chat search models search once per response, for a fee, and show it only by their citations
+ * (https://platform.openai.com/docs/guides/tools-web-search?api-mode=chat). The passed-through Responses API reports
+ * each search.
  */
 function withSearch({ target, body, meter, lane }: BilledCall, usage: Usage): Usage {
   const isPriced = lane === 'translated' && dialectOf(target.upstream).searches === 'cited' && target.pricing.length > 0
@@ -101,14 +98,14 @@ function withSearch({ target, body, meter, lane }: BilledCall, usage: Usage): Us
 }
 
 /**
- * Adds what the call may have written and nobody saw, of a whole answer and of a model that thinks in silence: as much as
- * an upstream writes in that time, within the cap that it was sent.
+ * Adds output that nobody saw (of a whole response, or hidden reasoning): as much as an upstream writes in that time,
+ * up to its cap.
  */
 function withUnseen({ target, body, meter, hold }: BilledCall, known: Usage): Usage {
   const thinks = target.features.includes('reasoning') && !meter.hasReasoned
   if (body.stream && !thinks && !meter.isTooLong) return known
   const perSecond = target.upstream.options.max_tokens_per_second * (body.n ?? 1)
-  // Under a budget its hold has grown with the time: no more is charged than was held.
+  // Under a budget the hold grew with time: never charge more than was held.
   const held = hold?.isBudgeted ? hold.tokens : toMostOutput(body, target.maxOutputLength)
   const most = Math.min(held, Math.ceil((meter.elapsedMs / 1_000) * perSecond))
   const unseen = Math.max(0, most - known.completion)
@@ -119,12 +116,12 @@ function withUnseen({ target, body, meter, hold }: BilledCall, known: Usage): Us
   }
 }
 
-/** As JSON has it in an object: within a text its quotes would be escaped. */
+/** Unescaped, so it can't occur within a JSON string. */
 const FOR_AN_HOUR = '"ttl":"1h"'
 
 /**
- * Whether what a call wrote to a cache costs as kept for an hour: its upstream does not say how long it keeps it (Anthropic's own API
- * does), and its client has asked for an hour. Few calls write, so that few are looked at.
+ * Whether cache writes are charged at the one-hour price: the client asked for an hour, and the upstream doesn't report
+ * lifetimes (Anthropic's own API does).
  */
 const isKeptForHour = ({ target, body }: Pick<Call, 'target' | 'body'>, { cacheWrite, cacheWrite1h }: Usage): boolean =>
   cacheWrite > 0 &&
@@ -135,13 +132,13 @@ const isKeptForHour = ({ target, body }: Pick<Call, 'target' | 'body'>, { cacheW
 
 const toKeptForHour = (usage: Usage): Usage => ({ ...usage, cacheWrite: 0, cacheWrite1h: usage.cacheWrite })
 
-/** What costs nothing: it was never answered. */
+/** An unanswered call. */
 const NOTHING: Omit<Bill, 'status'> = {
   ...{ usage: NO_USAGE, estimated: false, costNanoUsd: 0, mode: null, reportedNanoUsd: null, isUnpriced: false },
   within: [],
 }
 
-/** By what the upstream charged for a whole answer, where it has said so and its word counts; else by the price sheet. */
+/** By the upstream's own charge for a complete response, else by the price list. */
 export function charge(
   call: Pick<Call, 'target' | 'body' | 'meter'>,
   status: Outcome['status'],
@@ -169,7 +166,7 @@ export function charge(
   }
 }
 
-/** What a row of the ledger says of a bill. */
+/** The columns of a ledger row. */
 export const toBilled = ({
   usage,
   estimated,
@@ -186,7 +183,7 @@ export const toBilled = ({
   unpriced: isUnpriced ? 1 : 0,
 })
 
-/** The larger figure counts: some upstreams report while nearly nothing is written, and no more. */
+/** Some upstreams report early and then no more, so the larger figure counts. */
 function toLarger(reported: Usage, counted: Usage): Usage {
   const { prompt, audioPrompt, imagePrompt } = reported.prompt > 0 ? reported : counted
   return {
@@ -198,13 +195,13 @@ function toLarger(reported: Usage, counted: Usage): Usage {
   }
 }
 
-/** What one of them comes to. It ends as the call does, and is recorded as a call of its own. */
+/** Recorded as a call of its own with the outcome of the call that contains it. */
 export interface WithinBill extends Omit<Bill, 'status' | 'within'> {
   upstreamModel: string
   priceId: string | null
 }
 
-/** Bills each of them. One that has no price here is charged as the model that was called, and marked. */
+/** A model without a price here is charged as the model that was called, and marked. */
 function toWithin(target: Target, others: readonly ModelUsage[], mode: string | null): WithinBill[] {
   return others.map(({ model, usage }) => {
     const price = findPrice(target, model)
@@ -217,10 +214,10 @@ function toWithin(target: Target, others: readonly ModelUsage[], mode: string | 
   })
 }
 
-/** A row of the ledger is of bounded length. */
+/** Bounds the length of ledger rows. */
 const MAX_NAME = 200
 
-/** The price of a model that its upstream names: also where one name has a date behind it and the other has none. */
+/** Ignores a date suffix that only one of the names has. */
 function findPrice({ upstream }: Target, model: string): ModelPrice | null {
   const known = upstream.prices.get(model)
   if (known) return known
@@ -231,7 +228,7 @@ function findPrice({ upstream }: Target, model: string): ModelPrice | null {
 
 const toUndated = (model: string) => model.replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2})$/, '')
 
-/** All that was used, of whatever model, for a charge that is of the call as a whole. */
+/** Sum over all models, for a charge of the whole call. */
 function joinUsage(usage: Usage, others: readonly ModelUsage[]): Usage {
   if (others.length === 0) return usage
   const sum = { ...usage }
@@ -240,8 +237,8 @@ function joinUsage(usage: Usage, others: readonly ModelUsage[]): Usage {
 }
 
 /**
- * The most that a call may be charged for: its deadline. A schema that is enforced here has a stream asked for as a whole answer, so
- * that the later of the two counts for a stream.
+ * Upper bound of billable time: the deadline. A stream with an enforced schema is sent as a whole request, so the
+ * longer deadline applies.
  */
 export const toMostComputeMs = (
   { deadlines: { total, totalWhole } }: Pick<Upstream, 'deadlines'>,
@@ -249,17 +246,15 @@ export const toMostComputeMs = (
 ): number => (stream ? Math.max(total, totalWhole) : totalWhole)
 
 /**
- * How much compute a call is charged for, to its end or so far, where its price sheet has a price of a second: the time that its upstream
- * was at work on it, and no more than was held for it, though a deadline be noticed late. It begins when the request goes out to the
- * server, so that waiting for a slot or for a model to load is none of it, and again where it is sent once more over another connection.
- * It ends with the answer, as it was read: a client that reads slowly keeps the server's slot, and pays for that. A call that is left,
- * aborted or given up ends then, or once it is read no more. Every other call of a request has time of its own. A local
- * server that Tollgate does not start may queue requests, which Tollgate cannot see: that time counts.
+ * Compute time of a call so far, ms, at most what was held for it: from sending the request (again, if resent over
+ * another connection) until the response was read, disconnected, or aborted. Excludes Tollgate's queues and model
+ * loading, includes a slow client, which keeps the server's slot, and queues inside local servers that Tollgate doesn't
+ * manage.
  */
 export const toComputeMs = ({ target, body, meter }: Pick<Call, 'target' | 'body' | 'meter'>): number =>
   Math.min(meter.workedMs, toMostComputeMs(target.upstream, body))
 
-/** The sums over the calls of a request, and over what other models come to within them: each is rounded separately. */
+/** Sums the calls of a request and the models within them, each rounded separately. */
 export function addBills(bills: readonly Bill[]): Omit<Bill, 'status' | 'within'> {
   const sum = { usage: { ...NO_USAGE }, estimated: false, costNanoUsd: 0 }
   for (const { usage, estimated, costNanoUsd } of bills.flatMap((bill) => [bill, ...bill.within])) {
@@ -271,7 +266,7 @@ export function addBills(bills: readonly Bill[]): Omit<Bill, 'status' | 'within'
   return { ...sum, ...terms, isUnpriced: unpriced > 0 }
 }
 
-/** What a call that has ended is charged; null where it is under way, or where what it came to must first be counted. */
+/** Null if the call is running, or must be counted first. */
 export function toEndedBill(call: Call): Bill | null {
   const { outcome } = call.meter
   return outcome && toReportedBill(call, outcome)

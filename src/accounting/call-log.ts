@@ -1,7 +1,6 @@
 /**
- * The calls of one request. A call is on record before it is made: the first one stands inline in the row that the gateway
- * has opened, an additional one gets a row of `calls` here, and room in the budget. What each of them used is read off its
- * meter when the request is settled.
+ * The calls of one request. Each is recorded before it is sent: the first in the request's row, others in rows of
+ * `calls`, with budget reserved. Usage is read from their meters at settlement.
  */
 import type { EndSignal } from '../domain/end-signal.ts'
 import { endedBy, type GatewayError } from '../domain/error.ts'
@@ -29,13 +28,13 @@ import { toEndedCall } from './settle.ts'
 export interface CallLogDeps extends CallDeps {
   ledger: Pick<Ledger, 'openCall' | 'grow'>
   row: OpenRow
-  /** The target that `row` was opened for. */
+  /** The target of `row`. */
   first: Target
   reservation: Pick<Reservation, 'raise' | 'room' | 'hasBudget' | 'releaseSlot'>
-  /** Whether its client has given no cap, and the one of ours that its first target is sent; null for none. */
+  /** Whether the client gave no output cap, and our own cap for the first target; null for none. */
   isUncapped: boolean
   outputCap: number | null
-  /** Aborts when the client leaves or the server stops. */
+  /** Aborts when the client disconnects or the server stops. */
   signal: EndSignal
   counter: Pick<Counter, 'bound' | 'usage'>
   /** Wall clock, ms. */
@@ -52,16 +51,16 @@ const laneOf = ({ passthrough }: Pick<PlannedCall, 'passthrough'>): Lane =>
 export class CallLog {
   readonly #deps: CallLogDeps
   readonly #calls: Call[] = []
-  /** The request's row, with what its first call holds by now. */
+  /** With the current hold of the first call. */
   row: OpenRow
-  /** The cap of ours that a call was last sent, because the budget had no room for all that the model writes; null for none. */
+  /** Our own cap of the last call, if the budget couldn't cover all that the model may write; null for none. */
   outputCap: number | null
   readonly #recording: Promise<void>[] = []
   readonly #pending = new Set<Pending>()
-  /** Numbers of calls of which one that is on record says how they ended. */
+  /** Numbers of calls whose outcome is recorded with a later call. */
   readonly #told = new Set<number>()
   #isClosed = false
-  /** How many calls were begun; a first target that was passed over counts as one. */
+  /** Calls begun, including a first target that was skipped. */
   count = 0
 
   constructor(deps: CallLogDeps) {
@@ -70,23 +69,23 @@ export class CallLog {
     this.outputCap = deps.outputCap
   }
 
-  /** Id of the upstream that was tried last. */
+  /** ID of the upstream tried last. */
   get upstream(): string {
     return this.#calls.at(-1)?.target.upstream.id ?? this.row.upstream
   }
 
-  /** Whose turns its work on threads takes. */
+  /** Owner of its work on threads. */
   get quotaId(): string {
     return this.#deps.key.quotaId
   }
 
-  /** When a call noticed that nobody gets its answer any more, by `performance.now()`; null where none has. */
+  /** When a call noticed the disconnect or the stop, by `performance.now()`; else null. */
   get leftMs(): number | null {
     for (const { leftMs } of this.#calls) if (leftMs !== null) return leftMs
     return null
   }
 
-  /** What a call may at most use and cost, if it is begun next. */
+  /** Reserve of a call if begun next. */
   reserveOf({ target, body }: Pick<PlannedCall, 'target' | 'body'>): Reserve {
     if (this.count === 0 && target === this.#deps.first) return reserveIn(this.row)
     const isSeen = body.stream === true || !this.#deps.reservation.hasBudget
@@ -95,8 +94,8 @@ export class CallLog {
   }
 
   /**
-   * Gives the call once it is on record. Throws `ledger_unavailable`; `insufficient_quota` where a budget has no room for
-   * one more; `aborted` where nobody waits any more.
+   * Resolves once the call is recorded. Throws `ledger_unavailable`; `insufficient_quota` if a budget can't cover
+   * another call; `aborted` if no one waits for it.
    */
   begin(planned: PlannedCall, reserve: Reserve): Call | Promise<Call> {
     if (this.#isClosed || planned.signal.aborted) throw endedBy('superseded')
@@ -105,7 +104,7 @@ export class CallLog {
     const { first } = this.#deps
     const isPassedOver = this.count === 0 && target !== first
     if (isPassedOver) {
-      // The row names a target that was not called after all: its provider's limit was reached, or its breaker opened.
+      // The row names a target that was not called: it was rate limited, or its breaker opened.
       const call = this.#add(first, body, this.row.lane, null)
       this.#calls.push(call)
       call.meter.end('failed', endedBy('superseded'))
@@ -116,10 +115,7 @@ export class CallLog {
     return call
   }
 
-  /**
-   * Lets no additional call begin and returns all that were, once those on their way to the record are there and those that
-   * are read on for their usage alone have ended.
-   */
+  /** Prevents further calls, and returns all once they are recorded and usage-only reading has ended. */
   close(): readonly Call[] | Promise<readonly Call[]> {
     this.#isClosed = true
     const isReadOn = this.#deps.signal.aborted && this.#calls.some(({ meter }) => meter.outcome === null)
@@ -144,7 +140,7 @@ export class CallLog {
     return call
   }
 
-  /** Has a call hold so many more tokens, if the budgets have room for them: on record, without anybody waiting for that. */
+  /** Raises a call's hold, if the budgets allow; recorded without waiting for the write. */
   #grow(call: Call, tokens: number): GatewayError | null | Promise<GatewayError | null> {
     const before = call.row ?? this.row
     const { reservedPromptTokens: promptTokens, reservedNanoUsd: heldNanoUsd } = before
@@ -216,13 +212,13 @@ export class CallLog {
     this.#calls.push(call)
   }
 
-  /** Whether a call that the budgets have no room for may be sent a cap, or a smaller one: of several choices each has its own share. */
+  /** Whether a call over budget may get an output cap. Not for parallel choices, which have their own shares. */
   #mayCap({ body, reason }: Pick<PlannedCall, 'body' | 'reason'>): boolean {
     const { isUncapped, reservation } = this.#deps
     return isUncapped && reservation.hasBudget && !body.stream && reason !== 'fan_out'
   }
 
-  /** The same call with the largest cap that the budgets have room for. */
+  /** The call with the largest cap that the budgets can cover. */
   #toCapped({ target, body, reserve }: Pending): Pending {
     const { reservation, counter } = this.#deps
     const others = askForAll(counter, this.quotaId, this.row, true, this.#calls, this.#pending).nanoUsd
@@ -235,7 +231,7 @@ export class CallLog {
     return { target, body: withCap(body, cap, target), reserve: toReserve(target, estimate, body) }
   }
 
-  /** Makes room for what all calls have come to or may, those on their way to the record among them. */
+  /** Reserves the actual or maximum cost of all calls, pending ones included. */
   #raise(isMore = false): GatewayError | null | Promise<GatewayError | null> {
     const { reservation, counter } = this.#deps
     const ask = askForAll(counter, this.quotaId, this.row, reservation.hasBudget, this.#calls, this.#pending)

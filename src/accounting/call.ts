@@ -1,7 +1,4 @@
-/**
- * One call to an upstream, from its plan to its end, what a stream holds for what it writes, and the calls that are read on for their usage
- * after their client has disconnected. `call-log.ts` has the calls of a request.
- */
+/** One call to an upstream, the growing hold of a stream, and calls read for usage after a client disconnects. */
 
 import type { EndSignal, Part } from '../domain/end-signal.ts'
 import type { GatewayError } from '../domain/error.ts'
@@ -16,18 +13,17 @@ import { tokensOfSpeech } from '../tokens/media.ts'
 import type { CallObserver, Reading } from '../upstreams/backend.ts'
 import { Meter } from './meter.ts'
 
-/** One call to be made. */
 export interface PlannedCall {
   target: Target
-  /** The target's upstream with one of its several credentials; absent where it has one or none. */
+  /** With one of several credentials; absent if it has one or none. */
   used?: Upstream | null
-  /** The canonical request. Whoever wraps a dispatch changes copies of it. */
+  /** Canonical. Wrappers of a dispatch change copies of it. */
   body: AnyRequest
-  /** What goes on as it came in place of that; null where the call is translated. */
+  /** What is passed through instead; null if translated. */
   passthrough: PassthroughRequest | null
-  /** `retry` and `fallback` after a call that failed, `limit` where a limit of ours kept the one before from being made. */
+  /** `retry` and `fallback` after a failed call, `limit` after one rejected by our own limits. */
   reason: CallReason
-  /** Aborts when the answer is no longer wanted. */
+  /** Aborts when the response is no longer wanted. */
   signal: EndSignal
 }
 
@@ -35,23 +31,22 @@ export interface CallDeps {
   key: Pick<Key, 'quotaId' | 'limits'>
   reservation: Pick<Reservation, 'releaseSlot'>
   disconnectedCalls: DisconnectedCalls
-  /** A clock that never steps, ms. */
+  /** Monotonic clock, ms. */
   monotonicMs(): number
 }
 
-/** Whom it goes to, what its meter reads, and how it is read on once nobody gets its answer any more: its backend tells it of that. */
 export class Call implements CallObserver {
   readonly #deps: CallDeps
   readonly meter: Meter
-  /** When it noticed that its client had left or the server stops, by `performance.now()`; null where it has not. */
+  /** When it noticed the disconnect or the stop, by `performance.now()`; else null. */
   leftMs: number | null = null
   #reading: Reading | null = null
-  /** What it holds while it writes; null where that is all from the start. */
+  /** Null if everything was held from the start. */
   hold: Hold | null = null
 
   /**
-   * @param number from 1 on.
-   * @param row its row in `calls`, as it stands by now; null for the first call.
+   * @param number from 1.
+   * @param row its current row in `calls`; null for the first call.
    */
   constructor(
     deps: CallDeps,
@@ -65,17 +60,17 @@ export class Call implements CallObserver {
     this.meter = new Meter(deps.monotonicMs)
   }
 
-  /** How long it goes on for its usage when its client leaves or the server stops, ms; 0 = not at all. */
+  /** How long to read usage after a disconnect or a stop, ms; 0 = not at all. */
   get readOnMs(): number {
     return this.#deps.disconnectedCalls.readOnMs(this.target.upstream)
   }
 
-  /** See `CallObserver`. Whose time costs nothing is not timed. */
+  /** Only timed if its time has a price. */
   sent(): void {
     if (isTimed(this.target.pricing)) this.meter.sent()
   }
 
-  /** See `CallObserver`. The request's slot is free from now on. */
+  /** Frees the request's slot. */
   left(reading: Reading): number {
     const { key, reservation, disconnectedCalls } = this.#deps
     this.leftMs = performance.now()
@@ -86,39 +81,36 @@ export class Call implements CallObserver {
     return ms
   }
 
-  /** Notes that nothing is read of it any more. */
+  /** Nothing more is read of it. */
   over(): void {
     this.hold?.end()
     if (this.#reading !== null) this.#deps.disconnectedCalls.delete(this.#deps.key.quotaId, this.#reading)
   }
 }
 
-/** Also for a key with a lower concurrency: clients disconnect and come back within a moment. */
+/** Even for a key with a lower concurrency limit, since clients disconnect and reconnect quickly. */
 const MIN_OF_A_KEY = 8
-/** A stop does not wait for longer. */
+/** Limits how long a shutdown waits. */
 const DRAIN_MS = 2_000
 
 export class DisconnectedCalls {
   readonly #disconnectGraceMs: number
-  /** By whose share they are, oldest first. */
+  /** By quota ID, oldest first. */
   readonly #readings = new Map<string, Set<Reading>>()
   #isDraining = false
 
-  /** @param disconnectGraceMs how long, where an upstream has no setting of its own; 0 = not at all. */
+  /** @param disconnectGraceMs the default for upstreams; 0 = not at all. */
   constructor({ disconnectGraceMs }: { disconnectGraceMs: number }) {
     this.#disconnectGraceMs = disconnectGraceMs
   }
 
-  /** How long calls to this upstream are read on, ms. A local one costs nothing, and has better to do. */
+  /** Ms. Not for local upstreams by default: they cost nothing, and their capacity is needed. */
   readOnMs({ disconnectGraceMs, local }: Pick<Upstream, 'disconnectGraceMs' | 'local'>): number {
     const ms = disconnectGraceMs ?? (local ? 0 : this.#disconnectGraceMs)
     return this.#isDraining ? Math.min(ms, DRAIN_MS) : ms
   }
 
-  /**
-   * Counts one in. Where the key has more than it may have requests under way, its oldest is ended; one without such a limit has
-   * as many as it finds places for, which they keep.
-   */
+  /** If the key has a concurrency limit and exceeds it, its oldest reading is ended. */
   add({ quotaId, limits }: Pick<Key, 'quotaId' | 'limits'>, reading: Reading): void {
     const readings = this.#readings.getOrInsertComputed(quotaId, () => new Set())
     const [oldest] = readings
@@ -129,56 +121,56 @@ export class DisconnectedCalls {
     readings.add(reading)
   }
 
-  /** Counts one out that has ended. Idempotent. */
+  /** Idempotent. */
   delete(quotaId: string, reading: Reading): void {
     const readings = this.#readings.get(quotaId)
     if (readings?.delete(reading) && readings.size === 0) this.#readings.delete(quotaId)
   }
 
-  /** From now on none is read for long. */
+  /** Shortens all readings, for a shutdown. */
   drain(): void {
     this.#isDraining = true
     for (const readings of this.#readings.values()) for (const reading of readings) reading.endWithin(DRAIN_MS)
   }
 }
 
-/** Of each choice. */
+/** Per choice. */
 const STEP_TOKENS = DEFAULT_OUTPUT_TOKENS
-/** A hold grows while so much of it is left, so that it is on record before it is needed. */
+/** A hold grows while this much of it is left, so that it is recorded before it is used. */
 const SPARE_TOKENS = 1_024
-/** Nobody looks again before so many more characters, or so much more time. */
+/** Minimum text and time between two checks. */
 const MIN_CHARS = 256
 const MIN_MS = 20
 
 type Decided = GatewayError | null | Promise<GatewayError | null>
 
 /**
- * What a stream holds where its client has given no cap: at first 4,096 tokens a choice, or all that the model writes, and more in steps of
- * as many while it goes on, or while a model under a budget may think unseen. What is held is on record: a kill charges that. Where a budget
- * has no room for a step, there is a smaller one; without room for that, the stream ends once it has used up what it holds, by a count.
+ * The tokens a stream holds if its client gave no cap: 4,096 per choice, or the model's limit, and more in such steps
+ * as it writes, or, under a budget, as it may reason unseen. Holds are recorded: a crash charges them. If a budget
+ * can't cover a step, a smaller one is tried; failing that, the stream ends once a count says the hold is used up.
  */
 export class Hold {
   readonly #call: Call
-  /** Whether time counts: under a budget alone is anything lost by it. */
+  /** Time matters only under a budget. */
   readonly isBudgeted: boolean
   readonly #grow: (tokens: number) => Decided
   readonly #count: () => Promise<number>
-  /** By how much the estimate of what it wrote was more than its count. */
+  /** How much the estimate of its output exceeded the count. */
   #excess = 0
   readonly #most: number
   readonly #choices: number
   #part: Pick<Part, 'end'> | null = null
   #growing: Promise<GatewayError | null> | null = null
   #timer: Timer | null = null
-  /** Tokens, all choices together. */
+  /** All choices together. */
   tokens: number
   /** Why the stream ends; null while it may go on. */
   refusal: GatewayError | null = null
 
   /**
-   * @param tokens what the call was begun with.
-   * @param grow makes it so many more, on record and of the budgets, or says why not.
-   * @param count counts the tokens of what was written so far.
+   * @param tokens held from the start.
+   * @param grow holds this many more, recorded and reserved, or returns an error.
+   * @param count counts the tokens written so far.
    */
   constructor(
     call: Call,
@@ -197,20 +189,19 @@ export class Hold {
     this.#goOn(0, SPARE_TOKENS * this.#choices)
   }
 
-  /** Whether its model may think without a word, and time goes by meanwhile. */
+  /** Whether unseen reasoning must be assumed as time passes. */
   get isTimed(): boolean {
     const { target, meter } = this.#call
     const isQuiet = target.features.includes('reasoning') && !meter.hasReasoned
     return this.isBudgeted && isQuiet && meter.answeredMs === null && meter.outcome === null
   }
 
-  /** The call is on its way. `part` ends it where it may not go on and says nothing. */
+  /** `part` ends the call if it may not go on while it sends nothing. */
   begin(part: Pick<Part, 'end'>): void {
     this.#part = part
     this.#goOn(0, SPARE_TOKENS * this.#choices)
   }
 
-  /** The call is over. */
   end(): void {
     if (this.#timer) clearTimeout(this.#timer)
     this.#timer = null
@@ -218,7 +209,7 @@ export class Hold {
     this.#call.meter.lookAt = this.refusal ? 0 : Number.POSITIVE_INFINITY
   }
 
-  /** Grows where that is due. Returns why the stream ends; null where it goes on. */
+  /** Grows if due. Returns why the stream ends, else null. */
   look(): Decided {
     if (this.refusal || this.#call.meter.outcome !== null) return this.refusal
     if (this.#growing) return this.#growing
@@ -230,7 +221,7 @@ export class Hold {
     return this.#goOn(used, spare)
   }
 
-  /** Nobody lets anything else of the call be decided meanwhile. */
+  /** No other decision about the call is made meanwhile. */
   #orLess(decided: Decided, used: number, spare: number): Decided {
     const first = (error: GatewayError | null): Decided =>
       error === null ? null : this.#growTo(Math.max(this.tokens, used) + spare)
@@ -246,15 +237,15 @@ export class Hold {
 
   #decide(error: GatewayError | null, used: number, spare: number): Decided {
     if (error === null) return this.#goOn(used, spare)
-    // Others may end before all of it is used, and leave room.
+    // Other requests may end and free budget before this hold is used up.
     return this.tokens > used ? this.#goOn(used, 0) : this.#endByCount(error)
   }
 
-  /** Ends it, unless it has used less by a count than by the estimate. */
+  /** Ends it, unless the count is lower than the estimate. */
   async #endByCount(error: GatewayError): Promise<GatewayError | null> {
     const said = this.#said()
     const counted = await this.#count()
-    // It may have ended while something was counted.
+    // The call may have ended during counting.
     if (this.#call.meter.outcome !== null) return null
     this.#excess = said - counted
     const used = this.#used()
@@ -273,13 +264,13 @@ export class Hold {
     return decided instanceof Promise ? decided.then(done) : done(decided)
   }
 
-  /** What it has come to: what it may have thought and then said, or what its upstream has reported so far. */
+  /** The larger of estimated output with unseen reasoning, and the usage reported so far. */
   #used(): number {
     const used = this.#said() - this.#excess + this.#unseen()
     return Math.min(this.#most, Math.max(used, this.#call.meter.usage?.completion ?? 0))
   }
 
-  /** By the estimate. */
+  /** Estimated from its text and audio. */
   #said(): number {
     const { meter, body } = this.#call
     const speech = meter.audioChars > 0 ? tokensOfSpeech(meter.audioChars, body.audio?.format) : 0
@@ -302,7 +293,7 @@ export class Hold {
     return null
   }
 
-  /** Looks again once it may have written so many tokens more: text has no more of them than characters, but for rare ones. */
+  /** Checks again once this many more tokens may be written: text rarely has more tokens than characters. */
   #watch(tokens: number): void {
     const { meter } = this.#call
     meter.lookAt = meter.written + Math.max(MIN_CHARS, tokens)

@@ -1,7 +1,6 @@
 /**
- * What calls may use and cost at most, before it is known what they do: by the estimate, which their rows reserve; under a
- * budget by a token a byte of what they read, which is known at once, and by a count. `gateway/admit.ts` asks for the calls of
- * a request, `call-log.ts` for additional ones. Pure but for the count.
+ * Upper bounds of what calls may use and cost: by estimate, which their rows reserve; under a budget by a token per
+ * byte of input, known at once, or by a count.
  */
 
 import { reasonToRefuse } from '../domain/fields.ts'
@@ -26,7 +25,7 @@ export const toReserve = (target: Target, { promptTokens, completionTokens }: Es
   reservedNanoUsd: toMostNanoUsd(target, promptTokens, completionTokens, body),
 })
 
-/** The same as rates count it: they take no whole answer for as long as its model may write. */
+/** As rate limits count it: a whole response isn't counted at the model's output limit. */
 export const tokensOf = (
   { reservedPromptTokens, reservedCompletionTokens }: Reserve,
   { body, target }: Pick<PlannedCalls, 'body' | 'target'>,
@@ -36,18 +35,18 @@ export const tokensOf = (
 }
 
 /**
- * The most tokens that a choice of a call is held at when it begins. What a stream writes is seen, and its hold grows with that; of a whole
- * answer under a budget nothing is, and so it is all that the model may write.
- * @param isSeen whether it is a stream, or under no budget.
+ * Output tokens that a choice holds when its call begins. A stream's hold grows with its output; a whole response under
+ * a budget must hold the model's limit.
+ * @param isSeen whether it is streamed, or under no budget.
  */
 export const toHeldOutput = (body: AnyRequest, maxOutputLength: number, isSeen: boolean): number =>
   isSeen ? toCap(body, maxOutputLength) : Math.min(capOf(body) ?? maxOutputLength, maxOutputLength)
 
-/** A request that Tollgate has to cap is refused where its budget has no room for so many tokens. */
+/** A request that Tollgate must cap is rejected if its budget can't cover this many tokens. */
 const MIN_CAP = 1_024
 export const toLeastCap = (maxOutputLength: number): number => Math.min(MIN_CAP, maxOutputLength)
 
-/** Finds the largest cap, from `least` to `most`, whose price is within so much; `least` where none is. */
+/** The largest cap from `least` to `most` with a price of at most `nanoUsd`; else `least`. */
 export function findCap(least: number, most: number, nanoUsd: number, priceOf: (cap: number) => number): number {
   let [low, high] = [least, most]
   while (low < high) {
@@ -59,8 +58,8 @@ export function findCap(least: number, most: number, nanoUsd: number, priceOf: (
 }
 
 /**
- * The request with a cap of ours. Models that reason know the newer name only; servers of other models often the older one.
- * `max_tokens_field` has the last word.
+ * Reasoning models only know `max_completion_tokens`; servers of other models often only `max_tokens`. The upstream's
+ * `max_tokens_field` overrides this.
  */
 export function withCap(body: AnyRequest, cap: number, { features }: Pick<Target, 'features'>): AnyRequest {
   if (body instanceof EmbeddingsRequest) return body
@@ -68,20 +67,19 @@ export function withCap(body: AnyRequest, cap: number, { features }: Pick<Target
   return features.includes('reasoning') ? { ...rest, max_completion_tokens: cap } : { ...rest, max_tokens: cap }
 }
 
-/** Calls of the same body to one target. */
+/** Calls with the same body to one target. */
 export interface PlannedCalls {
   target: Target
   body: AnyRequest
-  /** What each of them reads by the estimate, which its row reserves. */
+  /** Estimated input of each, which its row reserves. */
   promptTokens: number
-  /** What each of them is held at for what it writes, all its choices together; and what rates count of that. */
+  /** Output held for each, all choices together; and the part that rate limits count. */
   outputTokens: number
   likelyTokens: number
-  /** How many. */
   calls: number
 }
 
-/** What they are held at, where each reads so many tokens. */
+/** What they hold if each reads this many tokens. */
 const priceOf = (plan: PlannedCalls, promptTokens: number): number =>
   toMostNanoUsd(plan.target, promptTokens, plan.outputTokens, plan.body) * plan.calls
 
@@ -89,11 +87,11 @@ type Join = (costs: number[]) => number
 const dearest: Join = (costs) => Math.max(...costs)
 const sum: Join = (costs) => costs.reduce((before, cost) => before + cost, 0)
 
-/** What several plans come to, and what has been spent beside them. Worked out where a budget has no room for the worst case alone. */
+/** Cost of several plans and of past spend, counted only if a budget can't cover the worst case. */
 class PlannedCost implements Counting {
-  /** Of each plan, what its calls read at most by a count; empty until they were counted. */
+  /** Upper bound of the input by plan; empty until counted. */
   #counted: number[] = []
-  /** The same, for which there has to be room. */
+  /** Likely input by plan, which the budget must cover. */
   #likely: number[] = []
 
   constructor(
@@ -132,21 +130,20 @@ class PlannedCost implements Counting {
     }
   }
 
-  /** What a call to the first of its targets is likely to read by a count; null where nothing was counted. */
+  /** Likely input of the first target, by count; null if not counted. */
   get likelyPromptTokens(): number | null {
     return this.#likely[0] ?? null
   }
 
-  /** What a call to the first of its targets reads: by the estimate, or by a count that has come to less. */
+  /** Input of the first target: the estimate, or the count if lower. */
   toPromptTokens(estimated: number): number {
     return Math.min(estimated, this.#counted[0] ?? estimated)
   }
 }
 
 /**
- * What a request asks for that one of several targets answers: the most of any of them.
- *
- * @param maxPromptTokens what it reads at most; null where it is under no budget.
+ * What a request asks for if any one of its targets answers: the maximum over them.
+ * @param maxPromptTokens upper bound of its input; null without a budget.
  */
 export function askForAny(
   counter: Pick<Counter, 'bound'>,
@@ -164,11 +161,11 @@ export function askForAny(
   return { tokens, nanoUsd, counting: new PlannedCost(counter, quotaId, plans, dearest, 0) }
 }
 
-/** Of one request it is asked for again each time that a hold grows. */
+/** Cached, since it is needed each time a hold grows. */
 const worst = new WeakMap<AnyRequest, number>()
 const worstPromptOf = (body: AnyRequest): number => worst.getOrInsertComputed(body, worstPrompt)
 
-/** Whether one reads and costs as much as the other. */
+/** Whether both read and cost the same. */
 export const isLike = (one: PlannedCalls, other: PlannedCalls): boolean =>
   one.target.pricing === other.target.pricing &&
   one.target.upstreamModel === other.target.upstreamModel &&
@@ -177,7 +174,7 @@ export const isLike = (one: PlannedCalls, other: PlannedCalls): boolean =>
   one.calls === other.calls &&
   (one.target.upstream === other.target.upstream || !isTimed(one.target.pricing))
 
-/** An additional call that is on its way to the record: several may set out before the first of them is there. */
+/** An additional call being recorded; several may start before the first is. */
 export interface Pending {
   target: Target
   body: AnyRequest
@@ -185,10 +182,9 @@ export interface Pending {
 }
 
 /**
- * What a request asks for with all of its calls: what those have come to that have ended, and what the others may come to. A kill
- * charges the same, by the same piece: it must not bring a budget over its end.
- *
- * @param row of the request, where the first call's reserve stands.
+ * What a request asks for with all its calls: actual cost of ended ones, maximum of the others. A crash charges the
+ * same, so it can't exceed the budget.
+ * @param row of the request, with the first call's reserve.
  */
 export function askForAll(
   counter: Pick<Counter, 'bound'>,
@@ -215,7 +211,7 @@ export function askForAll(
     }
     const { usage, costNanoUsd } = addBills([bill])
     tokens += usage.prompt + usage.completion
-    // A kill does not know what several models came to, and charges what was reserved.
+    // A crash doesn't know the usage of several models, and charges the reserve.
     spentNanoUsd += bill.within.length === 0 ? costNanoUsd : Math.max(costNanoUsd, reserve.reservedNanoUsd)
   }
   for (const { target, body, reserve } of pending) add(target, body, reserve)
@@ -224,13 +220,13 @@ export function askForAll(
   return { tokens, nanoUsd, counting: new PlannedCost(counter, quotaId, plans, sum, spentNanoUsd) }
 }
 
-/** Searches that are held for a call that may search: no upstream says beforehand how many it makes, and most make a few. */
+/** Web searches held for a call that may search: upstreams don't say in advance, and most make a few. */
 const MAX_SEARCHES = 10
 
 /**
- * The most that a call of so many tokens costs. All text of a prompt may be written to a cache, and all of an answer be reasoning, or
- * audio or images where these were asked for; each costs the most that it does in any mode that the sheet has, since an account may be
- * set to one; where it may search the web, it does; and where its time has a price, it takes all that its deadline allows.
+ * The maximum cost of a call with this many tokens: input as cache writes, output as reasoning or as requested audio or
+ * images, the dearest mode of the price list (an account may be set to it), web searches if possible, and, if time has
+ * a price, the full deadline.
  */
 export function toMostNanoUsd(
   { pricing, features, upstream }: Pick<Target, 'pricing' | 'features'> & { upstream: Pick<Upstream, 'deadlines'> },
@@ -257,7 +253,7 @@ export function toMostNanoUsd(
   return chargeBy(tariff, usage)
 }
 
-/** Whether its model searches without being asked, or is asked to by a field that has a fee, of the request or of a tool. */
+/** Whether it may search: by its model, or by a field with a fee in the request or a tool. */
 const maySearch = ({ features }: Pick<Target, 'features'>, body: AnyRequest): boolean =>
   features.includes('web_search') || [body, ...(body.tools ?? [])].some(asksForFee)
 

@@ -1,6 +1,6 @@
 /**
- * Watches one call: what its upstream reported to have used, what it sent, how it ended, and how long that took. `dispatch`
- * puts it over every answer, whatever reads that answer later, so that no paid call goes unmetered; `bill.ts` bills it.
+ * Watches one call: reported usage, output, outcome, and duration. `dispatch` puts it over every response, so that no
+ * paid call goes unmetered.
  */
 import { UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent } from '../domain/events.ts'
@@ -8,90 +8,90 @@ import type { ModelUsage, Usage } from '../domain/usage.ts'
 import type { CapturedOutput } from '../tokens/count.ts'
 import { tokensWritten } from '../tokens/estimate.ts'
 
-/** Deadlines within which nothing was worked. */
+/** Deadlines that pass before any work was done. */
 const UNBEGUN: ReadonlySet<string | null> = new Set(['headers', 'start', 'queue', 'token'])
 
-/** Fewer tokens, or less time from the first to the last, say nothing of how fast an upstream writes. */
+/** Less output or time says nothing about an upstream's speed. */
 const MIN_MEASURED = 16
 const MIN_MEASURED_MS = 100
 
 export class Meter {
   readonly #monotonicMs: () => number
   readonly #startedMs: number
-  /** By choice: what was said, and what was thought. */
+  /** By choice. */
   readonly #answer: Captured[] = []
   readonly #reasoning: Captured[] = []
-  /** Of the answer the first choice: nearly all text is its. */
+  /** The first choice, which has nearly all text. */
   #first: Captured | null = null
   /** Base64 characters of audio. */
   #audioChars = 0
-  /** Called once, when the call has ended; whoever waits for it sets it. */
+  /** Called once, when the call ends. */
   onEnd: ((meter: Meter) => void) | null = null
-  /** What the upstream reported; null where it did not. */
+  /** Null if not reported. */
   usage: Usage | null = null
-  /** What it reported of other models within the call. */
+  /** Reported usage of other models within the call. */
   others: readonly ModelUsage[] = []
-  /** How it said that it serves the call; null for as most are. */
+  /** Reported service mode; null for the default. */
   mode: string | null = null
-  /** What it charges by its own word, where it has said so at its end. */
+  /** The upstream's own charge, if reported at the end. */
   chargedNanoUsd: number | null = null
-  /** Whether something was said after that: an upstream that reports while it still writes has not reported all. */
+  /** Whether output followed the usage report, which is then incomplete. */
   #isOutdated = false
-  /** Whether some reasoning was sent as a summary of it, or encrypted. */
+  /** Whether some reasoning was summarized or encrypted. */
   #isThoughtHidden = false
-  /** Whether its words name pages of the web that they are from. */
+  /** Whether its text cites web pages. */
   hasCited = false
-  /** How the call ended: `failed` delivered nothing, `cut` something. Null while it is under way. */
+  /** `failed` delivered nothing, `cut` something. Null while running. */
   outcome: 'ok' | 'failed' | 'cut' | null = null
-  /** Why it did not end well. */
+  /** Why it failed. */
   error: unknown = null
   upstreamRequestId: string | null = null
-  /** By which of its upstream's credentials it goes; null where that has one or none. */
+  /** Number of its upstream's credential; null if it has one or none. */
   credential: number | null = null
   firstTokenMs: number | null = null
-  /** When it began to answer, and not only to think, ms after its beginning; null before that. */
+  /** When it began to answer, after any reasoning, ms from the start; else null. */
   answeredMs: number | null = null
-  /** How many characters it has written, and at how many somebody looks what that comes to. */
+  /** Characters written, and at how many the hold is checked again. */
   written = 0
   lookAt = Number.POSITIVE_INFINITY
-  /** How fast it has written, by its own word, where it has said so. */
+  /** Reported by the upstream. */
   #saidPerSecond: number | null = null
   durationMs: number | null = null
-  /** How long after its beginning it was sent, ms; null before that, and where nobody wants to know. */
+  /** When it was sent, ms from the start; null before that, or if time has no price. */
   #sentAfterMs: number | null = null
   #wake = () => {}
 
-  /** @param monotonicMs a clock that never steps, ms. The call begins now. */
+  /** @param monotonicMs monotonic clock, ms. The call begins now. */
   constructor(monotonicMs: () => number = now) {
     this.#monotonicMs = monotonicMs
     this.#startedMs = monotonicMs()
   }
 
-  /** Whether the upstream reported all that the call has used so far: no words are no tokens. */
+  /** Whether all usage so far is reported: without output, no tokens are missing. */
   get isReported(): boolean {
     const { usage, others } = this
     const hasWritten = usage !== null && (usage.completion > 0 || others.some((other) => other.usage.completion > 0))
     return usage !== null && !this.#isOutdated && (hasWritten || this.firstTokenMs === null)
   }
 
-  /** Whether all reasoning was sent in words, as far as it came. */
+  /** Whether all reasoning so far was sent as plain text. */
   get hasReasoned(): boolean {
     return this.#reasoning.length > 0 && !this.#isThoughtHidden
   }
 
-  /** Whether it was left unread though it went on: it was longer than what is read. */
+  /** Whether reading stopped because the response was too long. */
   get isTooLong(): boolean {
     return this.error instanceof UpstreamError && this.error.isTooLong
   }
 
-  /** Whether its upstream failed at it before the first word: nothing is paid for that. */
+  /** Whether its upstream failed before the first token, which is not charged. */
   get isUnpaid(): boolean {
     return this.outcome === 'failed' && !this.isGivenUp
   }
 
   /**
-   * Whether it failed because we stopped reading or waiting, or because what was written is of no use: its upstream may have worked,
-   * and charge for it. One that has not even begun a stream in time has not, nor one that was not asked yet.
+   * Whether it failed because we stopped reading or waiting, or its output is unusable: its upstream may have worked
+   * and charge for it, unless it never started.
    */
   get isGivenUp(): boolean {
     const { outcome, error } = this
@@ -100,12 +100,12 @@ export class Meter {
     return outcome === 'failed' && (isLate || isSpoiled || this.isTooLong)
   }
 
-  /** How long the call has taken, to its end or so far. */
+  /** So far, or in total. */
   get elapsedMs(): number {
     return this.durationMs ?? Math.round(this.#monotonicMs() - this.#startedMs)
   }
 
-  /** How fast it has written an answer that came to its end; null where that was too short, or too quick, to say. */
+  /** Null if the response is incomplete, or too short or quick to measure. */
   get tokensPerSecond(): number | null {
     const { outcome, usage, firstTokenMs, durationMs, isReported } = this
     if (outcome !== 'ok' || !isReported || usage === null || usage.completion < MIN_MEASURED) return null
@@ -114,17 +114,16 @@ export class Meter {
     return ms < MIN_MEASURED_MS ? null : ((usage.completion - 1) / ms) * 1_000
   }
 
-  /** Notes that the call goes out to its upstream now. The last time counts. */
+  /** The last time counts. */
   sent(): void {
     this.#sentAfterMs = this.elapsedMs
   }
 
-  /** How long its upstream has been at work on it, to its end or so far, ms; 0 where `sent` was not said. */
+  /** How long its upstream has worked on it, ms; 0 if `sent` was never called. */
   get workedMs(): number {
     return this.#sentAfterMs === null ? 0 : this.elapsedMs - this.#sentAfterMs
   }
 
-  /** Resolves once the call has ended. */
   async ended(): Promise<void> {
     if (this.outcome !== null) return
     await new Promise<void>((resolve) => {
@@ -132,12 +131,12 @@ export class Meter {
     })
   }
 
-  /** Base64 characters of audio so far. */
+  /** Base64 characters. */
   get audioChars(): number {
     return this.#audioChars
   }
 
-  /** What all text so far comes to by an estimate, in tokens. */
+  /** Tokens of all text so far. */
   estimateText(): number {
     let tokens = 0
     for (const each of this.#answer) tokens += each.estimate()
@@ -145,7 +144,6 @@ export class Meter {
     return tokens
   }
 
-  /** Takes what the call has answered. */
   take(events: readonly AnswerEvent[]): void {
     for (const event of events) {
       switch (event.kind) {
@@ -204,7 +202,7 @@ export class Meter {
     }
   }
 
-  /** Takes a piece of what its first choice says. */
+  /** Adds text of the first choice. */
   takeText(text: string): void {
     if (this.#first === null) {
       this.#capture(this.#answer, 0, text)
@@ -216,12 +214,12 @@ export class Meter {
     this.#first.add(text)
   }
 
-  /** Notes that there was no answer. A call that we gave up is paid for as far as it had come. */
+  /** Without a response. A call that we gave up is charged as far as it came. */
   fail(error: unknown): void {
     this.end(outcomeOf(error), error)
   }
 
-  /** Notes how the call ended. The first time counts. */
+  /** Only the first outcome counts. */
   end(outcome: NonNullable<Meter['outcome']>, error: unknown = null): void {
     if (this.outcome !== null) return
     this.outcome = outcome
@@ -231,7 +229,7 @@ export class Meter {
     this.#wake()
   }
 
-  /** What came so far, for a count. */
+  /** The output so far, to count its tokens. */
   captured(): CapturedOutput {
     const join = (texts: Captured[]) => texts.map(({ text }) => text)
     const more = (texts: Captured[]) => texts.reduce((sum, each) => sum + each.more, 0)
@@ -253,7 +251,7 @@ export class Meter {
     texts[choice]?.add(text)
   }
 
-  /** What is said as audio is told in words, too. */
+  /** Audio also comes with its transcript. */
   #takeAudio({ data, transcript }: { data?: unknown; transcript?: unknown }): void {
     if (typeof transcript === 'string') this.#capture(this.#answer, 0, transcript)
     if (typeof data !== 'string' || data === '') return
@@ -262,7 +260,7 @@ export class Meter {
     this.written += data.length
   }
 
-  /** Something was said. */
+  /** Output arrived. */
   #see(): void {
     this.#isOutdated = true
     this.chargedNanoUsd = null
@@ -272,35 +270,35 @@ export class Meter {
 
 const now = () => performance.now()
 
-/** @param detail an item of `reasoning_details`, in OpenRouter's words. */
+/** @param detail an item of OpenRouter's `reasoning_details`. */
 const isHidden = (detail: object) =>
   'type' in detail && (detail.type === 'reasoning.summary' || detail.type === 'reasoning.encrypted')
 
-/** @param annotation in OpenAI's words. */
+/** @param annotation in OpenAI's format. */
 const isPage = (annotation: object) => 'type' in annotation && annotation.type === 'url_citation'
 
 const outcomeOf = (error: unknown) =>
   error instanceof UpstreamError && error.kind === 'aborted' && !error.isOwnLimit ? 'cut' : 'failed'
 
-/** Of one choice, unless told otherwise; what is beyond it is counted by the ratio of what came before. */
+/** Default per choice; text beyond it is counted by the ratio of the text before. */
 const MAX_CHARS = 64 * 1024
 
 /**
- * A piece of a chunk keeps all of its chunk in memory, which is some fifty times as long: so many at most stay pieces. Those that
- * live through a collection stay until the next full one: with 64 of them, collections took four times as long.
+ * A piece of a chunk keeps its whole chunk in memory, some fifty times as long, so only this many stay pieces. Pieces
+ * that survive a collection stay until the next full one: with 64, collections took four times as long.
  */
 const MAX_PIECES = 8
 
-/** One text: its beginning, and how many UTF-8 bytes are beyond. */
+/** The beginning of a text, and the number of UTF-8 bytes beyond. */
 export class Captured {
   readonly #maxChars: number
   #text = ''
-  /** The last pieces, which the runtime has not joined yet. */
+  /** The last pieces, not yet joined by the runtime. */
   #last = ''
   #pieces = 0
   #chars = 0
   more = 0
-  /** Estimated so far, and of how many characters. */
+  /** The estimate so far, and how many characters it covers. */
   #tokens = 0
   #estimated = 0
 
@@ -312,7 +310,7 @@ export class Captured {
     return this.#text + this.#last
   }
 
-  /** All of it as an estimate, which goes on where the last one ended. */
+  /** Estimated tokens of the whole text; incremental. */
   estimate(): number {
     const { text, more } = this
     this.#tokens += tokensWritten(text, this.#estimated)
@@ -330,7 +328,7 @@ export class Captured {
   #keep(text: string): void {
     this.#last += text
     if (++this.#pieces < MAX_PIECES) return
-    // Copied, which alone lets the chunks go.
+    // Only a copy releases the chunks.
     this.#text += [this.#last, ''].join('')
     this.#last = ''
     this.#pieces = 0

@@ -1,7 +1,6 @@
 /**
- * Ends a request exactly once: bills its calls, frees what it had reserved, settles its ledger row and tells whoever
- * listens that it has finished, the log above all. Delivery calls it before the tail of the answer leaves; whatever it
- * learns later about the same request changes nothing.
+ * Ends a request exactly once: bills its calls, releases its reservation, settles its ledger row, and notifies
+ * listeners such as the log. Happens before the tail of the response is sent.
  */
 
 import { UpstreamError } from '../domain/error.ts'
@@ -18,25 +17,25 @@ import type { CallLog } from './call-log.ts'
 
 export interface End {
   status: Outcome['status']
-  /** What the client saw: a stream that failed later has said 200. */
+  /** As the client saw it: a stream that failed later has said 200. */
   httpStatus: number
   errorCode: string | null
   /** Why the upstream failed, for the log. */
   reason?: string | null
-  /** A mistake of our own that ended it, where no response can tell of it any more. */
+  /** An internal error that no response can report anymore. */
   mistake?: unknown
 }
 
-/** A request that has come to its end, for the log and for metrics. */
+/** A finished request, for the log and metrics. */
 export interface Finished {
   row: SettledRow
   reason: string | null
   mistake: unknown
-  /** How fast its calls to local servers were. */
+  /** Of calls to local servers. */
   speeds: readonly Speed[]
 }
 
-/** Tells each of them; the mistake of a listener is its own, and changes nothing of a request that is settled. */
+/** A listener that throws doesn't affect the settled request. */
 export const toAll =
   (listeners: readonly ((finished: Finished) => void)[], log: Log) =>
   (finished: Finished): void => {
@@ -44,7 +43,7 @@ export const toAll =
       try {
         listener(finished)
       } catch (error) {
-        log.error('internal_error', 'a listener to finished requests failed', {
+        log.error('internal_error', 'listener for finished requests failed', {
           id: finished.row.id,
           error: traceOf(error),
         })
@@ -56,7 +55,7 @@ interface SettlementDeps {
   ledger: Pick<Ledger, 'settle'>
   counter: Counter
   calls: CallLog
-  /** What was reserved for the request on its key and team. */
+  /** On its key and team. */
   reservation: Pick<Reservation, 'releaseSlot' | 'settle'>
   onFinished(finished: Finished): void
 }
@@ -76,17 +75,17 @@ export class Settlement {
     return this.#deps.calls.outputCap
   }
 
-  /** How many calls were made so far. */
+  /** Calls made so far. */
   get attempts(): number {
     return this.#deps.calls.count
   }
 
-  /** Id of the upstream that was tried last. */
+  /** ID of the upstream tried last. */
   get upstream(): string {
     return this.#deps.calls.upstream
   }
 
-  /** Notes that the first token is about to reach the client. */
+  /** The first token is about to reach the client. */
   firstToken(): void {
     this.#firstTokenMs ??= this.#elapsedMs()
   }
@@ -99,9 +98,9 @@ export class Settlement {
 
   async #settle(end: End): Promise<Receipt> {
     const { ledger, counter, calls: log, reservation, onFinished } = this.#deps
-    // The answer went on until then: what is read on for its usage is no time of it.
+    // Excludes the time of reading only for usage.
     const durationMs = log.leftMs === null ? this.#elapsedMs() : Math.round(log.leftMs - this.#startedAt)
-    // A count may take its time, and so may what is read on: the client has nothing under way any more.
+    // Counting and reading on may take a while, but the client's request is over.
     reservation.releaseSlot()
     const closing = log.close()
     const calls = closing instanceof Promise ? await closing : closing
@@ -143,9 +142,9 @@ export class Settlement {
 
 export function logFinished(log: Log, { row, reason, mistake }: Omit<Finished, 'speeds'>): void {
   if (mistake !== undefined) {
-    log.error('internal_error', 'an answer was cut by an internal error', { id: row.id, error: traceOf(mistake) })
+    log.error('internal_error', 'response interrupted by an internal error', { id: row.id, error: traceOf(mistake) })
   }
-  log.info('request_finished', 'request', {
+  log.info('request_finished', 'request finished', {
     id: row.id,
     key: row.keyId,
     model: row.model,
@@ -167,16 +166,15 @@ export function logFinished(log: Log, { row, reason, mistake }: Omit<Finished, '
   })
 }
 
-/** Of one answer. */
+/** Of one response. */
 interface Speed {
   upstream: string
   upstreamModel: string
   tokensPerSecond: number
 }
 
-/** Reads the speeds off calls to local servers, where they have any. */
 export const toSpeeds = (calls: readonly Pick<Call, 'target' | 'meter'>[]): readonly Speed[] =>
-  // Of most requests no call goes to one.
+  // A shortcut: most requests call no local server.
   calls.some(isOfLocal) ? measureSpeeds(calls) : NONE
 
 const NONE: readonly Speed[] = []
@@ -187,7 +185,7 @@ const measureSpeeds = (calls: readonly Pick<Call, 'target' | 'meter'>[]): Speed[
     upstream.local && tokensPerSecond !== null ? { upstream: upstream.id, upstreamModel, tokensPerSecond } : [],
   )
 
-/** Of what went before. */
+/** Weight of earlier measurements. */
 const KEPT = 0.8
 
 export class Speeds {
@@ -200,7 +198,7 @@ export class Speeds {
     }
   }
 
-  /** Tokens a second, to a tenth; null where none were measured. */
+  /** Tokens per second, to a tenth; null if never measured. */
   of = ({ upstream, upstreamModel }: Pick<Target, 'upstreamModel'> & { upstream: { id: string } }): number | null => {
     const found = this.#known.get(toName(upstream.id, upstreamModel))
     return found === undefined ? null : Math.round(found * 10) / 10
@@ -209,11 +207,11 @@ export class Speeds {
 
 const toName = (upstream: string, model: string) => `${upstream}\n${model}`
 
-/** Whether the request's row alone says all that there is to say. */
+/** Whether the request's row alone holds everything. */
 export const isAlone = (bills: readonly Bill[]): boolean =>
   bills.length === 0 || (bills.length === 1 && bills[0]?.within.length === 0)
 
-/** The outcomes of all calls; behind them what other models come to within any of them. */
+/** Outcomes of all calls, followed by those of other models within them. */
 export function toSettledCalls(row: OpenRow, calls: readonly Call[], bills: readonly Bill[]): SettledCall[] {
   const all = calls.flatMap((call, at) =>
     bills[at] ? [{ bill: bills[at], made: toSettledCall(row, call, bills[at]) }] : [],
@@ -238,7 +236,7 @@ const toSettledCall = (row: OpenRow, call: Call, bill: Bill): SettledCall => ({
   ...toBilled(bill),
 })
 
-/** Of the first call, whose reserve stands in the row of its request. */
+/** The first call, whose reserve is in the request's row. */
 const toFirstRow = (row: OpenRow, { target, lane }: Call): OpenCall => ({
   ...{ requestId: row.id, number: 1, instance: row.instance, reason: 'first', createdMs: row.createdMs },
   ...{ upstream: target.upstream.id, upstreamModel: target.upstreamModel, lane, priceId: target.priceId },
@@ -247,16 +245,18 @@ const toFirstRow = (row: OpenRow, { target, lane }: Call): OpenCall => ({
   reservedNanoUsd: row.reservedNanoUsd,
 })
 
-/** The row of a call that has ended, so that a kill charges no more for it; null for one that several models worked in, which a kill charges in full. */
+/**
+ * Recorded so that a crash charges no more for an ended call; null if several models worked in it, as a crash charges
+ * that in full.
+ */
 export function toEndedCall(row: OpenRow, call: Call): SettledCall | null {
   const bill = toEndedBill(call)
   return bill === null || bill.within.length > 0 ? null : toSettledCall(row, call, bill)
 }
 
-/** How a call ended, as its row says it. */
 function toEnd({ meter }: Call, { status }: Bill) {
   const error = meter.error instanceof UpstreamError ? meter.error : null
-  // Nobody tells why a call is aborted: it is no longer wanted.
+  // An aborted call has no error: it is no longer wanted.
   const reason = error?.kind ?? (meter.error === null ? 'aborted' : 'internal')
   return {
     status,
@@ -272,8 +272,8 @@ function toEnd({ meter }: Call, { status }: Bill) {
 type Ending = Pick<SettledRow, 'status' | 'httpStatus' | 'errorCode' | 'durationMs' | 'firstTokenMs' | 'attempts'>
 
 /**
- * The row of a request that has ended. All its fields are written at once, one by one: grown by spreads it costs six times as much.
- * @param last its last call, which the row names; undefined where none was made.
+ * Sets all fields at once: building it by spreads costs six times as much.
+ * @param last the call that the row names; undefined if none was made.
  */
 export function toSettledRow(
   open: OpenRow,

@@ -1,16 +1,15 @@
 /**
- * Less at a time to an upstream of our own that has said that it has no room: several clients may share one context there, and all of
- * them fail where their prompts do not fit in together. How many tokens it takes is halved with each such word and grows again by good
- * answers, as TCP shares a link (RFC 5681, section 3.1), but slowly; a while after the last such word nobody is held back any more.
- * Who waits is let in by turns of keys, in a queue that is bounded: what is large waits until it is alone, and what is small goes together
- * before it and after it.
+ * Lowers concurrency to a local upstream that reports it is full: clients may share one context there, and fail
+ * together if their prompts don't fit. The limit, in tokens, is halved by each such error and grows slowly with each
+ * success, as in TCP (RFC 5681, section 3.1); it ends some time after the last error. Queued calls go round-robin
+ * across keys; a large one waits until it is alone, without being overtaken forever.
  */
 import type { EndSignal } from '../domain/end-signal.ts'
 import { endOf, queuedTooLong, UpstreamError } from '../domain/error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import { FairQueue, type QueueEntry } from '../threads/fair-queue.ts'
 
-/** What one call holds until it ends. */
+/** Held until the call ends. */
 export interface ConcurrencySlot {
   /** Idempotent. */
   leave(how: 'ok' | 'busy' | 'other'): void
@@ -25,39 +24,39 @@ export interface LimitedCall {
 }
 
 const CALM_MS = 60_000
-/** One more may come when as many as are let in have had so many good answers each. */
+/** Capacity grows by one call after this many successes per running call. */
 const ANSWERS = 8
-/** More do not wait: by then another upstream would have answered. */
+/** Longer queues are pointless: by then another upstream would have answered. */
 const MAX_WAITING = 256
-/** How long an answer takes where none was measured. */
+/** Initial guess of a call's duration. */
 const ANSWER_MS = 5_000
 
 interface UpstreamLoad {
-  /** Under way, and their tokens. */
+  /** Calls in flight, and their tokens. */
   calls: number
   tokens: number
-  /** How many tokens may be under way; one call always may. */
+  /** Limit of tokens in flight; a single call is always allowed. */
   width: number
   calmMs: number
-  /** How long an answer takes about, the last few above all. */
+  /** Moving average of a call's duration. */
   answerMs: number
   queue: FairQueue<Waiter>
 }
 
 interface Waiter extends LimitedCall, QueueEntry {
-  resolve(place: ConcurrencySlot): void
+  resolve(slot: ConcurrencySlot): void
   reject(error: UpstreamError): void
 }
 
 export class AdaptiveConcurrency {
   readonly #loads = new Map<string, UpstreamLoad>()
 
-  /** @param monotonicMs a clock that never steps. */
+  /** @param monotonicMs monotonic clock. */
   constructor(readonly monotonicMs: () => number) {}
 
   /**
-   * A place of one call: at once where the upstream has said nothing. Rejects with an UpstreamError where the client leaves meanwhile,
-   * where too many wait, or where no place has become free for as long as a first word may take.
+   * Takes a slot, at once unless the upstream is limited. Rejects with an UpstreamError if the client disconnects, the
+   * queue is full, or the first-token deadline passes.
    */
   enter(
     { id, deadlines }: LimitedUpstream,
@@ -88,7 +87,7 @@ export class AdaptiveConcurrency {
     const give = (error: UpstreamError) => {
       if (!queue.leave(waiter)) return
       reject(error)
-      // Those behind it may fit in.
+      // Calls behind it may fit now.
       this.#letIn(id, load)
     }
     const leave = () => give(endOf(signal))
@@ -112,7 +111,7 @@ export class AdaptiveConcurrency {
         if (isLeft) return
         isLeft = true
         const nowMs = this.monotonicMs()
-        // With nobody beside it, it was not crowded: others need not wait for it.
+        // If it ran alone, concurrency wasn't the problem.
         if (how === 'busy' && load.calls > 1) {
           load.width = Math.max(1, Math.floor(Math.min(load.width, load.tokens) / 2))
           load.calmMs = nowMs + CALM_MS
@@ -131,7 +130,7 @@ export class AdaptiveConcurrency {
   #letIn(id: string, load: UpstreamLoad): void {
     if (this.monotonicMs() >= load.calmMs) load.width = Number.POSITIVE_INFINITY
     const { queue } = load
-    // Whoever is next is waited for, however large: else it would wait for ever behind small ones.
+    // The next call is never overtaken: otherwise a large one would wait forever behind small ones.
     for (let next = queue.first(); next !== undefined && fits(load, next); next = queue.first()) {
       queue.next()
       next.resolve(this.#take(id, load, next))
@@ -141,15 +140,15 @@ export class AdaptiveConcurrency {
 
 const fits = ({ calls, tokens, width }: UpstreamLoad, call: LimitedCall) => calls === 0 || tokens + call.tokens <= width
 
-/** After a good answer: it has room for that one at least. */
+/** After a success, the limit is at least the size of that call. */
 const toWider = (width: number, tokens: number) =>
   Math.max(tokens, width + (tokens * Math.min(1, tokens / width)) / ANSWERS)
 
 const toExpectedMs = ({ queue, calls, answerMs }: UpstreamLoad) =>
   Math.ceil((queue.length + 1) / Math.max(1, calls)) * answerMs
 
-/** @param retryAfterMs as was measured. */
+/** @param retryAfterMs as measured. */
 const tooMany = (waiting: number, retryAfterMs: number): UpstreamError =>
-  new UpstreamError('status', `${waiting} requests wait for room in it already`, {
+  new UpstreamError('status', `${waiting} requests are already queued for it`, {
     ...{ status: 429, isOwnLimit: true, retryable: true, retryAfterMs },
   })

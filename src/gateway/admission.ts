@@ -1,7 +1,6 @@
 /**
- * What is let in: how many requests may be under way at once, and how many bytes may be held in memory for them, by all keys
- * and by one. What is beyond is refused at once, so that an overload never becomes a queue. And when all of it has ended, for
- * a drain.
+ * Admission control: how many requests may be in flight, and how many bytes they may hold in memory, in total and per
+ * key. Excess requests are rejected at once, never queued.
  */
 import type { EndReason, EndSignal } from '../domain/end-signal.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
@@ -10,37 +9,37 @@ import type { Key } from '../domain/snapshot.ts'
 interface LoadOptions {
   maxInFlight: number
   maxBufferedBytes: number
-  /** Most of either that one key, or all keys of one owner, hold while others are there, from 0 to 1. */
+  /** Largest part of either that one key, or all keys of one owner, may hold while others are active, from 0 to 1. */
   share: number
-  /** A clock that never steps, ms. */
+  /** Monotonic clock, ms. */
   nowMs(): number
   overload?: Pick<OverloadState, 'note'>
 }
 
-/** A key that held a slot so recently counts as being there. */
+/** A key that released a slot within this time counts as active. */
 const RECENT_MS = 60_000
 
-/** What a key, or all keys of one owner, hold. */
+/** Of one key, or of all keys of one owner. */
 interface Holding {
   slots: number
   bytes: number
-  /** When it gave its last slot back. */
+  /** When it released its last slot. */
   leftMs: number
-  /** The one slot of it that may hold more bytes than the share allows: what is large has to fit somewhere. */
+  /** The one slot of it that may hold more bytes than the share allows, so that large bodies fit somewhere. */
   largest: object | null
 }
 
 /**
- * While others are there, or much is taken, a key (or all keys of one owner) holds its share at most; and once less than a share is left,
- * the same part of that as is left of a share. So whoever comes next finds room, also where dozens of keys take all they can.
+ * While others are active, or more than half is taken, a key (or all keys of one owner) may hold its share; once less
+ * than a share is left, proportionally less. So the next key finds capacity even while dozens of keys take all they
+ * can.
  */
 export class Load {
-  /** Requests that were let in. */
   inFlight = 0
-  /** Bytes of bodies and answers that are held for them. */
+  /** Bytes of request and response bodies held. */
   bufferedBytes = 0
   isDraining = false
-  /** Of the requests, the ones that were admitted: a drain waits for them. */
+  /** A drain waits for these only. */
   readonly #admitted = new Set<AdmissionSlot>()
   readonly #holdings = new Map<string, Holding>()
   #sweptMs = Number.NEGATIVE_INFINITY
@@ -48,32 +47,31 @@ export class Load {
 
   constructor(private readonly options: LoadOptions) {}
 
-  /** Counts a request of a key in, or refuses it. */
   enter(key: Key): Decision<AdmissionSlot> {
     if (this.isDraining) return stopping()
     const most = this.options.maxInFlight
-    if (this.inFlight >= most) return this.#full(`${most} requests are under way, the most it takes`)
+    if (this.inFlight >= most) return this.#full(`${most} requests in flight (limit)`)
     const holding = this.#holdings.get(key.quotaId) ?? this.#begin(key.quotaId)
     const { slots } = holding
     if (this.#isTooMuch(holding, slots + 1, this.inFlight + 1, most)) {
-      return overShare(key, `has ${slots} of the ${most} requests under way that this server takes: the others are`)
+      return overShare(key, `has ${slots} of this server's ${most} request slots: the rest are`)
     }
     this.inFlight++
     holding.slots++
     return new AdmissionSlot(this, holding, key)
   }
 
-  /** Counts bytes in for a slot. Returns the refusal where there is no room for them. */
+  /** Returns an error if there is not enough memory. */
   take(bytes: number, holding: Holding, slot: AdmissionSlot): GatewayError | null {
     const most = this.options.maxBufferedBytes
     const used = this.bufferedBytes + bytes
     const total = `${toMebibytes(most)} MiB`
-    if (used > most) return this.#full(`requests under way hold ${toMebibytes(this.bufferedBytes)} of ${total}`)
+    if (used > most) return this.#full(`requests in flight hold ${toMebibytes(this.bufferedBytes)} of ${total}`)
     const willHold = holding.bytes + bytes
     if (this.#isTooMuch(holding, willHold, used, most)) {
       holding.largest ??= slot
       if (holding.largest !== slot || willHold > most - used) {
-        const held = `holds ${toMebibytes(holding.bytes)} of the ${total} of memory for requests under way`
+        const held = `holds ${toMebibytes(holding.bytes)} of the ${total} of request memory`
         return overShare(slot.key, `${held}: the rest is`)
       }
     }
@@ -82,7 +80,7 @@ export class Load {
     return null
   }
 
-  /** How many were admitted and are under way. */
+  /** How many admitted requests are in flight. */
   get admitted(): number {
     return this.#admitted.size
   }
@@ -91,12 +89,11 @@ export class Load {
     this.#admitted.add(slot)
   }
 
-  /** From now on no new request is admitted. */
   drain(): void {
     this.isDraining = true
   }
 
-  /** Resolves true when nothing that was admitted is under way any more, or false after `ms`. */
+  /** Resolves true once no admitted request is in flight, or false after `ms`. */
   async ended(ms: number): Promise<boolean> {
     if (this.admitted === 0) return true
     const last = Promise.withResolvers<boolean>()
@@ -109,7 +106,6 @@ export class Load {
     }
   }
 
-  /** Ends what is under way: each client is told that the server stops. */
   stop(): void {
     for (const slot of this.#admitted) slot.stop()
   }
@@ -126,13 +122,10 @@ export class Load {
 
   #full(why: string): GatewayError {
     this.options.overload?.note(why)
-    return new GatewayError(
-      'overloaded',
-      `Tollgate is overloaded: ${why}. Nothing was done for this request; try again.`,
-    )
+    return new GatewayError('overloaded', `Tollgate is overloaded: ${why}. The request was not processed. Try again.`)
   }
 
-  /** Whoever has not been there for a while is forgotten first, so that idle keys do not pile up. */
+  /** Forgets inactive keys first, so that they don't pile up. */
   #begin(quotaId: string): Holding {
     const sinceMs = this.options.nowMs() - RECENT_MS
     if (sinceMs >= this.#sweptMs) {
@@ -145,11 +138,11 @@ export class Load {
     return holding
   }
 
-  /** Whether a key may not come to hold so much of what there is `most` of, and of which so much would be used then. */
+  /** Whether a key may not hold `held` of `most`, of which `used` would then be in use. */
   #isTooMuch(holding: Holding, held: number, used: number, most: number): boolean {
     if (this.options.share === 1) return false
     const left = most - used
-    // One slot at least: a share of little would be nothing at all.
+    // At least one slot.
     const share = Math.max(1, Math.floor(most * this.options.share))
     if (held <= Math.max(1, Math.min(share, (left * left) / share))) return false
     return used * 2 > most || this.#isAnotherThere(holding)
@@ -164,10 +157,10 @@ export class Load {
   }
 }
 
-/** What one request takes of it, from its entry to its end. */
+/** What one request holds from entry to end. */
 export class AdmissionSlot implements Disposable {
   #bytes = 0
-  /** Ends the request, once it was admitted. */
+  /** Null until admitted. */
   #end: RequestEnd | null = null
   #isLeft = false
 
@@ -177,7 +170,7 @@ export class AdmissionSlot implements Disposable {
     readonly key: Key,
   ) {}
 
-  /** Counts bytes in that the request keeps until it ends. Returns the refusal where there is no room for them. */
+  /** Counts bytes that the request keeps until it ends. Returns an error if there is not enough memory. */
   readonly take = (bytes: number): GatewayError | null => {
     if (this.#isLeft) return null
     const overloaded = this.load.take(bytes, this.holding, this)
@@ -186,8 +179,7 @@ export class AdmissionSlot implements Disposable {
   }
 
   /**
-   * Has a drain wait for the request's end. Returns the signal that ends it: it aborts when its client leaves, or when the drain
-   * waits no longer.
+   * A drain waits for the request from now on. The signal aborts when its client disconnects or the drain times out.
    */
   admit(client: AbortSignal): EndSignal {
     this.load.admit(this)
@@ -195,12 +187,11 @@ export class AdmissionSlot implements Disposable {
     return this.#end
   }
 
-  /** Ends the request, if it was admitted. Nothing happens where its client has left already. */
   stop(): void {
     this.#end?.end('stopped')
   }
 
-  /** Gives all of it back. Idempotent. */
+  /** Idempotent. */
   [Symbol.dispose](): void {
     if (this.#isLeft) return
     this.#isLeft = true
@@ -213,17 +204,17 @@ export class AdmissionSlot implements Disposable {
 const toMebibytes = (bytes: number) => Math.round(bytes / 1024 ** 2)
 
 export const stopping = () =>
-  new GatewayError('overloaded', 'The server is stopping and takes no new requests. Try again.', {
+  new GatewayError('overloaded', 'The server is shutting down. Try again.', {
     headers: { connection: 'close' },
   })
 
 const overShare = ({ name, ownerId }: Key, held: string) =>
   new GatewayError(
     'over_share',
-    `Key \`${name}\`${ownerId === null ? '' : ', together with the other keys of its owner,'} ${held} for other keys. Wait for an answer that is under way, and try again.`,
+    `Key \`${name}\`${ownerId === null ? '' : ', together with the other keys of its owner,'} ${held} for other keys. Wait for a running request to finish, then retry.`,
   )
 
-/** So long nobody must have been refused before there is room again. */
+/** Capacity counts as restored after this time without a rejection. */
 const QUIET_MS = 10_000
 
 interface OverloadOptions {
@@ -234,17 +225,16 @@ interface OverloadOptions {
 const later = (ms: number, then: () => void): void => void setTimeout(then, ms).unref()
 
 /**
- * Whether requests are refused for want of room, and why: for as long as that goes on, and some seconds more, so that a
- * server that is full for an hour says so once and not with each request.
+ * Whether requests are being rejected for lack of capacity, and why. Debounced, so that an overload of an hour is
+ * logged once.
  */
 export class OverloadState {
-  /** Why requests are refused; null where none is. */
+  /** Null while none are rejected. */
   reason: string | null = null
   #wasNoted = false
 
   constructor(private readonly options: OverloadOptions) {}
 
-  /** Notes that there is no room for another request, or for more of one. */
   note(reason: string): void {
     this.#wasNoted = true
     if (this.reason !== null) return
@@ -268,8 +258,9 @@ export class OverloadState {
 }
 
 /**
- * Ends one request: when its client leaves, or before that, when the server stops. A client's own signal that anybody listens to costs
- * 4 us of 65 a request (a controller of its own with a listener at it, `bun run bench`), so that of this one only those pay who listen.
+ * Ends one request when its client disconnects or the server stops. Listening to the client's own signal costs 4 us of
+ * 65 per request (a controller of its own with a listener, `bun run bench`), so it happens only if someone listens
+ * here.
  */
 class RequestEnd implements EndSignal {
   #ended: EndReason | null = null
@@ -296,7 +287,6 @@ class RequestEnd implements EndSignal {
     this.client.removeEventListener(type, listener)
   }
 
-  /** Ends it. Does nothing where its client has left already. */
   end(why: EndReason): void {
     if (this.aborted) return
     this.#ended = why

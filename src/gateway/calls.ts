@@ -1,7 +1,7 @@
 /**
- * The calls of a request: what wraps each of them, declared here, and its targets, tried until an answer begins: the next one at once after
- * a failure that another may not have, and when none is left those that may recover once more, after a pause. Once an answer has begun,
- * nothing is tried again. Asks the breakers before each call; `dispatch` tells them how it ended.
+ * Tries a request's targets until a response begins: at once the next one after a failure that another may not have,
+ * then, after a pause, those that may recover. The wrappers around each call are declared here. Breakers are checked
+ * before each call; `dispatch` reports outcomes to them.
  */
 import type { PlannedCall } from '../accounting/call.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
@@ -24,17 +24,17 @@ import { fanOut } from './fan-out.ts'
 import type { Checker } from './structured-checker.ts'
 import { enforce } from './structured-output.ts'
 
-/** Makes one call to one target, or as many as it takes. */
+/** Makes one call to a target, or several if needed. */
 export type Dispatch = (planned: PlannedCall) => Promise<Answer>
 
-/** What stands around each call of a request, and has the type of one. */
+/** Wraps each call of a request. */
 interface Wrapper {
-  /** Whether it has anything to do: most requests have nothing around a call. */
+  /** Most requests need no wrapper. */
   isFor(request: Recorded): boolean
   wrap(dispatch: Dispatch, request: Recorded, deps: CallDeps): Dispatch
 }
 
-/** From the innermost to the outermost. Around all of them, `attempt` tries one target after the other. */
+/** From the innermost to the outermost. Around all of them, `attempt` tries the targets. */
 const WRAPPERS: readonly Wrapper[] = [
   { isFor: ({ targets }) => targets.some(({ upstream }) => upstream.each !== null), wrap: withCredentials },
   {
@@ -43,10 +43,10 @@ const WRAPPERS: readonly Wrapper[] = [
   },
   { isFor: ({ body }) => (body.n ?? 1) > 1, wrap: (dispatch, { chars }) => fanOut(dispatch, chars) },
   { isFor: ({ body }) => body instanceof EmbeddingsRequest, wrap: inBatches },
-  // A hook that may refuse or mask an answer, and an answer from a cache: a line here.
+  // A hook that may reject or mask a response, or a response cache: a line here.
 ]
 
-/** With the credential of the conversation, and with the next one only where that is refused or its quota used up. */
+/** Uses the credential of the conversation, and the next one only if that is rejected or its quota is used up. */
 function withCredentials(dispatch: Dispatch, { health, task }: Recorded): Dispatch {
   return async (planned) => {
     const { each } = planned.target.upstream
@@ -72,7 +72,7 @@ export interface CallDeps extends DispatchDeps {
   retry: AttemptOptions
 }
 
-/** Has a request answered. See `attempt`. */
+/** See `attempt`. */
 export function call(deps: CallDeps, request: Recorded): Promise<Begun> {
   const { health, targets, body, passthrough, slot, signal } = request
   let dispatch = createDispatch(deps, request)
@@ -83,7 +83,7 @@ export function call(deps: CallDeps, request: Recorded): Promise<Begun> {
 export interface AttemptOptions {
   /** How often the list is tried again. */
   retries: number
-  /** The pause before it is tried again for the first time, ms; each next one is twice as long. */
+  /** Pause before the first retry round, ms; doubles each round. */
   backoffMs: number
 }
 
@@ -92,19 +92,19 @@ export interface Attempted {
   dispatch: Dispatch
   targets: readonly Target[]
   body: AnyRequest
-  /** What a target is sent as it came; null where that is written anew. */
+  /** What a target is sent unchanged; null if translated. */
   passthrough(target: Target): PassthroughRequest | null
-  /** Takes memory for what is kept of an answer that has not begun. */
+  /** Reserves memory for a response that has not begun. */
   take: TakeRoom
   signal: EndSignal
 }
 
-/** Longer than this a request does not wait for an upstream, whatever that asks for: its client can do it better. */
+/** A request waits no longer, whatever the upstream asks for; its client can do that better. */
 const MAX_PAUSE_MS = 10_000
 
 /**
- * Resolves to the first answer that begins. Throws the UpstreamError that tells most of why no target answered, with the
- * name of its upstream; or whatever else ends the request.
+ * Resolves to the first response that begins. Throws the most informative UpstreamError, with the name of its upstream,
+ * or whatever else ends the request.
  */
 export async function attempt(
   { retries, backoffMs }: AttemptOptions,
@@ -112,7 +112,7 @@ export async function attempt(
 ): Promise<Begun> {
   const failures: UpstreamError[] = []
   let left = targets
-  // What a target has found too long, a smaller one cannot hold, though it may cut it short without a word and answer.
+  // A prompt too long for one target can't fit a smaller one, which might truncate it silently.
   let tooSmall = 0
   for (let round = 0; ; round++) {
     const recovering: Target[] = []
@@ -121,7 +121,7 @@ export async function attempt(
       if (signal.aborted) throw endOf(signal)
       if (target.contextLength < tooSmall) continue
       if (!health.enter(target)) {
-        // It may be down for a moment only, and found again during the next pause.
+        // It may be unavailable only briefly, and back after the next pause.
         if (round > 0) recovering.push(target)
         continue
       }
@@ -138,14 +138,14 @@ export async function attempt(
         return { target, answer, events }
       } catch (error) {
         if (!(error instanceof UpstreamError) || isFinal(error)) {
-          // Perhaps no call was made at all, and nobody else would give back a breaker's half-open probe.
+          // If no call was made, this releases the breaker's half-open probe.
           health.report(target, 'aborted')
           throw error
         }
         error.upstream ??= target.upstream.id
         failures.push(error)
         if (error.code === OVERFLOW_CODE) tooSmall = Math.max(tooSmall, target.contextLength)
-        // What was worked for, and for nothing, is tried once more at most, wherever.
+        // A failure that may have cost upstream work is retried at most once.
         if (failures.filter(({ isSpoiled }) => isSpoiled).length > 1) throw error
         if (!mayRecover(error)) continue
         recovering.push(target)
@@ -160,8 +160,8 @@ export async function attempt(
 }
 
 /**
- * Reads an answer until it has begun, or has ended. What it fails with before that is thrown: another target may do better.
- * What it keeps until then takes the request's memory, and nothing is kept once nobody waits for the answer.
+ * Reads a response until it has begun or ended. Throws its failure, so that another target can be tried. Buffered
+ * events count towards the request's memory, and are dropped once no one waits for the response.
  */
 async function readOn(
   { events }: Answer,
@@ -186,10 +186,10 @@ async function readOn(
   return kept
 }
 
-/** Of one that is kept, beside its text. */
+/** Estimated size of a buffered event, without its text. */
 const EVENT_BYTES = 256
 
-/** Adds an event, but for what says nothing new, such as another ping. Returns how many bytes it takes. */
+/** Drops events that add nothing, such as repeated pings. Returns the bytes taken. */
 function keep(kept: AnswerEvent[], event: AnswerEvent): number {
   switch (event.kind) {
     case 'working':
@@ -197,7 +197,7 @@ function keep(kept: AnswerEvent[], event: AnswerEvent): number {
     case 'usage':
     case 'mode':
     case 'charged': {
-      // The last one counts.
+      // Only the last one counts.
       const before = kept.findLastIndex(({ kind }) => kind === event.kind)
       if (before !== -1) kept.splice(before, 1)
       kept.push(event)
@@ -221,7 +221,7 @@ function toReason(last: UpstreamError | undefined, round: number): CallReason {
   return round > 0 ? 'retry' : 'fallback'
 }
 
-/** What an upstream says about the request, but for what it lacks itself, and another one may have. */
+/** Errors about the request that another target may not have. */
 const ABOUT_THE_TARGET = new Set([
   OVERFLOW_CODE,
   'unsupported_parameter',
@@ -239,13 +239,13 @@ const isAboutTheRequest = ({ kind, status }: UpstreamError) => kind === 'status'
 const isAboutTheTarget = (error: UpstreamError) =>
   isAboutTheRequest(error) && (error.status === 413 || ABOUT_THE_TARGET.has(error.code ?? ''))
 
-/** A passed deadline has used up the client's patience; other 4xx would come again, and so would a loop. */
+/** A passed deadline has used up the client's patience; other 4xx and loops would repeat. */
 const mayRecover = ({ kind, status, retryable, retryAfterMs }: UpstreamError) =>
   retryable && kind !== 'deadline' && status !== LOOP_STATUS && (retryAfterMs ?? 0) <= MAX_PAUSE_MS
 
 /**
- * The last failure that may pass, else the last one; but that one provider limits its rate, or that one target lacks
- * something, does not tell why the others failed.
+ * The last retryable failure, else the last one. A rate limit of one provider, or a capability that one target lacks,
+ * doesn't explain why the others failed.
  */
 const mostInformative = (failures: readonly UpstreamError[]) =>
   failures.findLast((failure) => failure.status !== 429 && failure.retryable) ??
@@ -253,21 +253,20 @@ const mostInformative = (failures: readonly UpstreamError[]) =>
   failures.findLast(({ status }) => status === 429) ??
   failures.at(-1)
 
-/** The refusal of a request none of whose targets may be called now. */
 export function noneReady(health: Pick<RequestHealth, 'whyUnavailable'>, targets: readonly Target[]): GatewayError {
   const whys = targets.flatMap((target) => health.whyUnavailable(target) ?? [])
   const reasons = [...new Set(whys.map(({ reason }) => reason))].join('; ')
   const soonestMs = whys.length === 0 ? 1_000 : Math.min(...whys.map(({ retryAfterMs }) => retryAfterMs))
   return new GatewayError(
     'model_not_ready',
-    `The model \`${targets[0]?.model}\` is not ready: ${reasons || 'it was a moment ago, and may be again'}.`,
+    `The model \`${targets[0]?.model}\` is not ready: ${reasons || 'temporarily unavailable'}.`,
     { headers: { 'retry-after': toRetryAfter(soonestMs) } },
   )
 }
 
-/** Waits, and throws as soon as the client leaves. */
+/** Throws as soon as the client disconnects. */
 async function pause(ms: number, signal: EndSignal): Promise<void> {
-  // A signal that has aborted already tells nobody any more.
+  // An aborted signal fires no event.
   if (signal.aborted) throw endOf(signal)
   const over = Promise.withResolvers<void>()
   const timer = setTimeout(over.resolve, ms)

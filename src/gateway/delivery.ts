@@ -1,4 +1,7 @@
-/** A request on its way to its client, what all of its answers have in common, and whole answers, settled before a byte of one leaves. */
+/**
+ * What every response needs, whole responses, and errors for clients. A whole response is settled before its first byte
+ * is sent.
+ */
 import type { End, Settlement } from '../accounting/settle.ts'
 import type { EndReason, EndSignal } from '../domain/end-signal.ts'
 import {
@@ -16,10 +19,10 @@ import type { Task } from '../domain/task.ts'
 import type { Format, Identity } from '../formats/format.ts'
 import { blamesTheRequest, whyRefused } from '../upstreams/failure.ts'
 
-/** After so long others have their turn. */
+/** Yields to other requests after this time. */
 const TURN_MS = 8
 
-/** Joins the pieces of a text, each of which takes a moment to make. */
+/** Joins pieces that are expensive to generate. */
 async function joinInTurns(pieces: Iterable<string>): Promise<string> {
   const made: string[] = []
   let sinceMs = performance.now()
@@ -35,12 +38,12 @@ async function joinInTurns(pieces: Iterable<string>): Promise<string> {
 export class QueueNote {
   #note: (() => string) | null = null
 
-  /** @param note says it as of now; null where it waits no more. */
+  /** @param note the current state; null once it no longer waits. */
   set = (note: (() => string) | null): void => {
     this.#note = note
   }
 
-  /** As a comment of a stream of server-sent events; null where it waits for nothing. */
+  /** As an SSE comment; null if it isn't waiting. */
   comment(): string | null {
     return this.#note && `: ${this.#note()}\n\n`
   }
@@ -48,43 +51,41 @@ export class QueueNote {
 
 export interface Delivery {
   requestId: string
-  /** What the client speaks, what it asked for, and what every object of the answer is known by. */
   format: Format
   task: Task
   identity: Identity
   settlement: Settlement
   signal: EndSignal
-  /** The client's own signal: aborts when it leaves. */
+  /** Aborts when the client disconnects. */
   client: AbortSignal
-  /** Headers of every answer that are known before it: how the key's rates stand. */
+  /** Rate-limit headers, known before the response. */
   headers: Readonly<Record<string, string>>
-  /** What it waits for before its answer begins. */
+  /** What the request is queued for before its response begins. */
   waiting: Pick<QueueNote, 'comment'>
   /**
-   * What the request holds, released when all but the end of the connection's answer is done; by whoever began the
-   * delivery where there is no response.
+   * What the request holds. Released once everything but the last bytes is done, by the caller if there is no response.
    */
   held: DisposableStack
 }
 
-/** An answer that has begun: nothing else is tried any more. */
+/** A response that has begun; no other target is tried. */
 export interface Begun {
   target: Target
   answer: Answer
-  /** All that was read of it so far. */
+  /** Everything read so far. */
   events: readonly AnswerEvent[]
 }
 
-/** What a complete answer is settled as. Where the ledger has no place for that, its tail is withheld. */
+/** How a complete response is settled. If the ledger can't take it, the tail of a stream is withheld. */
 export const toComplete = (isUnmet: boolean): End => ({
   ...{ status: 'ok', httpStatus: 200 },
   errorCode: isUnmet ? 'schema_not_met' : null,
 })
 
-/** Whether the gateway found that a choice does not meet the schema that the client asked for. */
+/** Whether a choice doesn't match the client's schema. */
 export const isUnmet = (events: readonly AnswerEvent[]): boolean => events.some(({ kind }) => kind === 'unmet')
 
-/** Headers of every answer: the receipt, as far as it is known when the first byte leaves. */
+/** The receipt, as far as it is known before the first byte is sent. */
 export function toHeaders(
   { format, requestId, headers, settlement }: Delivery,
   begun: Begun | null,
@@ -100,13 +101,13 @@ export function toHeaders(
 }
 
 /**
- * Resolves to the response. Throws a GatewayError for a failure, its row already settled.
- * @param opening the answer, once all of it is there.
+ * Throws a GatewayError on failure, with its row already settled.
+ * @param opening resolves once the response is complete.
  */
 export async function deliverWhole(delivery: Delivery, opening: Promise<Begun>): Promise<Response> {
   try {
     const begun = await opening
-    // It was read on for its usage alone. One that comes while the server stops still finds its client.
+    // It was read only for its usage. A response that completes while the server stops is still delivered.
     if (delivery.client.aborted) throw endedBy('disconnected')
     delivery.settlement.firstToken()
     const receipt = await delivery.settlement.settle(toComplete(isUnmet(begun.events)))
@@ -127,8 +128,8 @@ export async function deliverWhole(delivery: Delivery, opening: Promise<Begun>):
 }
 
 /**
- * Settles a request that came to no good end, and returns what its client is told.
- * @param begun whether something of the answer has left, or at least its status has.
+ * Settles a request that failed, and returns the error for its client.
+ * @param begun whether some of the response, or at least its status, was sent.
  */
 export async function settleFailure(
   settlement: Settlement,
@@ -143,11 +144,11 @@ export async function settleFailure(
       httpStatus: begun === 'nothing' ? error.status : 200,
       errorCode: error.code ?? error.kind,
       reason: toReason(cause),
-      // No response tells of it any more, so that the log has to.
+      // No response reports it anymore, so the log has to.
       ...(begun !== 'nothing' && error.kind === 'internal' ? { mistake: error.cause } : {}),
     })
   } catch (unsettled) {
-    // The ledger keeps what it could not place and has logged why.
+    // The ledger retries, and has logged why.
     if (!(unsettled instanceof GatewayError)) throw unsettled
     return begun === 'nothing' ? unsettled : error
   }
@@ -155,17 +156,16 @@ export async function settleFailure(
 }
 
 /**
- * Why an answer ended: whatever becomes of it once the client has left or the server stops, that this is so; but a mistake of ours
- * is told.
+ * Once the client has disconnected or the server stops, that is the cause, except for internal errors.
  * @param signal the request's.
  */
 export const toCause = (error: unknown, signal: EndSignal): unknown =>
   signal.aborted && (error instanceof UpstreamError || error instanceof GatewayError) ? endOf(signal) : error
 
-/** A client is told to wait so long where the upstream does not say. */
+/** Retry delay if the upstream gives none. */
 const WAIT_MS = 5_000
 
-/** Why an upstream's call failed, for the log: nothing of what it said. Null where the code tells all. */
+/** Why an upstream's call failed, for the log, without the upstream's own text. Null if the code says it all. */
 function toReason(error: unknown): string | null {
   if (!(error instanceof UpstreamError) || error.kind === 'aborted') return null
   const { kind, status, deadline } = error
@@ -173,12 +173,11 @@ function toReason(error: unknown): string | null {
   return kind === 'deadline' ? `deadline ${deadline}` : kind
 }
 
-/** What a client is told of an answer that was ended here. */
 const ENDED: Readonly<Record<EndReason, (error: UpstreamError, upstream: string) => GatewayError>> = {
   disconnected: clientClosed,
   superseded: clientClosed,
   stopped: () =>
-    new GatewayError('stopped', 'The server stopped before the answer was complete. Try again.', {
+    new GatewayError('stopped', 'The server stopped before the response completed. Try again.', {
       headers: { connection: 'close' },
     }),
   deadline: ({ deadline, message, retryAfterMs }, upstream) =>
@@ -192,12 +191,12 @@ const ENDED: Readonly<Record<EndReason, (error: UpstreamError, upstream: string)
 }
 
 function clientClosed(): GatewayError {
-  return new GatewayError('client_closed', 'The client left before the answer was complete.')
+  return new GatewayError('client_closed', 'Client disconnected before the response completed.')
 }
 
 const toWait = (retryAfterMs: number | null) => ({ 'retry-after': toRetryAfter(retryAfterMs ?? WAIT_MS) })
 
-/** @param lastUpstream the id of the upstream that was tried last, for a failure that does not say whose it is. */
+/** @param lastUpstream ID of the upstream tried last, for errors that don't name one. */
 export function toGatewayError(error: unknown, lastUpstream = ''): GatewayError {
   if (error instanceof GatewayError) return error
   if (!(error instanceof UpstreamError)) return internalError(error)
@@ -215,26 +214,26 @@ export function toGatewayError(error: unknown, lastUpstream = ''): GatewayError 
   if (status === 429) {
     return new GatewayError(
       'upstream_rate_limited',
-      `Upstream \`${upstream}\` takes no more for now: ${error.message}`,
-      // What does not fit into an upstream's limits at all will not fit later either.
+      `Upstream \`${upstream}\` is rate limited: ${error.message}`,
+      // A request too large for an upstream's limits won't fit later either.
       { headers: error.retryable ? retryAfter : { 'x-should-retry': 'false' } },
     )
   }
   if (status === 503 || status === 529) {
-    return new GatewayError('overloaded', `Upstream \`${upstream}\` is overloaded (it answered ${status}).`, {
+    return new GatewayError('overloaded', `Upstream \`${upstream}\` is overloaded (it returned ${status}).`, {
       headers: retryAfter,
     })
   }
-  const what = kind === 'status' ? `answered ${status}` : error.message
+  const what = kind === 'status' ? `returned ${status}` : error.message
   const why = kind === 'status' ? whyRefused(error) : null
   if (why === null) return new GatewayError('upstream_failed', `Upstream \`${upstream}\` ${what}.`)
-  // The next Tollgate in a loop must know it, too.
+  // The previous Tollgate in a loop must recognize it, too.
   if (status === LOOP_STATUS)
     return new GatewayError(
       'loop_detected',
-      `Upstream \`${upstream}\` ${what}: ${why}. Correct that base_url, or those of the server behind it.`,
+      `Upstream \`${upstream}\` ${what}: ${why}. Correct its base_url, or those of the server behind it.`,
     )
-  // What is set up wrongly stays wrong: a client that tries again only waits longer.
+  // Retrying doesn't help with wrong configuration.
   const headers = { 'x-should-retry': 'false' }
   return new GatewayError('upstream_failed', `Upstream \`${upstream}\` ${what}: ${why}.`, { headers })
 }

@@ -1,6 +1,6 @@
 /**
- * Makes one call to one target, and is the only caller of a backend: a call stays under its upstream's limits, is on
- * record before it is made, metered whatever becomes of its answer, and its failure told to the target's breaker.
+ * Makes one call to one target, and is the only caller of a backend: each call is subject to its upstream's limits,
+ * recorded before it is sent, metered, and its outcome reported to the target's breaker.
  */
 
 import type { Call, PlannedCall } from '../accounting/call.ts'
@@ -24,12 +24,11 @@ export interface DispatchDeps {
   backends: Readonly<Record<DialectName, Pick<Backend, 'call'>>>
   limiter: Pick<Limiter, 'permit'>
   concurrency: Pick<AdaptiveConcurrency, 'enter'>
-  /** Where what takes long waits for its key's turn: an answer that is read, and a request that is written, each time. */
+  /** Queue per key for slow work: reading and translating large requests, and responses. */
   pace: Pick<Pace, 'run'>
   monotonicMs(): number
 }
 
-/** What its calls have to know of a request. */
 export type CallsOf = Pick<Recorded, 'id' | 'calls' | 'isLong' | 'hops'> & {
   key: Pick<Recorded['key'], 'quotaId'>
   health: Pick<Recorded['health'], 'report'>
@@ -48,7 +47,7 @@ async function makeCall(
   asked: PlannedCall,
 ): Promise<Answer> {
   const { pace } = deps
-  const planned = toWithin(asked)
+  const planned = toCapped(asked)
   const { passthrough, target, signal, used = null } = planned
   const { upstream } = target
   let permit: Permit | null = null
@@ -56,12 +55,12 @@ async function makeCall(
   let room: ConcurrencySlot | null = null
   try {
     let reserve = calls.reserveOf(planned)
-    // Providers say themselves how many they take.
+    // Hosted providers enforce their own concurrency.
     if (upstream.local) {
       const asking = { owner: quotaId, tokens: tokensOf(reserve, planned) }
       const entering = deps.concurrency.enter(upstream, asking, signal)
       room = entering instanceof Promise ? await entering : entering
-      // Other calls of the request may have been begun meanwhile.
+      // Other calls of the request may have begun meanwhile.
       if (entering instanceof Promise) reserve = calls.reserveOf(planned)
     }
     permit = permitFor(deps, upstream, tokensOf(reserve, planned))
@@ -76,7 +75,7 @@ async function makeCall(
       health.report(target, toNews(meter), used)
       begun.over()
     }
-    // In silence, nobody else would end it.
+    // Ends the call if the budget runs out while it sends nothing.
     const ending = hold?.isTimed ? partOf(signal) : null
     if (ending) hold?.begin(ending)
     const asking: BackendCall = {
@@ -99,19 +98,19 @@ async function makeCall(
     return answer.rest ? { ...answer, rest: new MeteredStream(answer.rest, begun, signal) } : answer
   } catch (error) {
     if (call === null) {
-      // Something kept it from being made.
+      // It was never sent.
       permit?.leave(0)
       room?.leave('other')
       health.report(target, 'aborted')
     } else {
-      // For want of room we leave an answer unread that was written, and that will be charged for.
+      // If we have no memory for the response, it was still generated and will be charged.
       call.meter.fail(error instanceof GatewayError ? leftUnread() : error)
     }
     throw call?.hold?.refusal ?? error
   }
 }
 
-/** Its turn may come late: for a client that has left by then nothing is asked, and nothing paid. */
+/** Its turn may come late: don't send it if the client has disconnected. */
 function inTurn(backend: Pick<Backend, 'call'>, asking: BackendCall, meter: Meter): Promise<Answer> {
   if (!asking.signal.aborted) return backend.call(asking)
   const error = endOf(asking.signal)
@@ -119,10 +118,10 @@ function inTurn(backend: Pick<Backend, 'call'>, asking: BackendCall, meter: Mete
   throw error
 }
 
-/** The same stream, metered: also what comes after its client has left, or once the server stops. */
+/** Also meters what arrives after the client has disconnected or the server stops. */
 class MeteredStream implements AnswerStream, PassthroughSink {
   readonly #meter: Meter
-  /** Where what passes goes on. */
+  /** Destination of passed-through frames. */
   #sink = NOWHERE
   #isClosed = false
 
@@ -138,7 +137,7 @@ class MeteredStream implements AnswerStream, PassthroughSink {
     const metered: Take = (events) => {
       this.#meter.take(events)
       if (this.#meter.written < this.#meter.lookAt) return take(events)
-      // It may have been ended in silence.
+      // It may have been ended while it sent nothing.
       if (this.call.hold?.refusal) throw this.call.hold.refusal
       return this.#grow(take(events))
     }
@@ -152,7 +151,7 @@ class MeteredStream implements AnswerStream, PassthroughSink {
     return this.#meter.written < this.#meter.lookAt ? went : this.#grow(went)
   }
 
-  /** Goes on once what it writes next has room. Throws the refusal of a budget that has none. */
+  /** Waits until the budget covers what it writes next. Throws if it can't. */
   #grow(went: boolean | Promise<boolean>): boolean | Promise<boolean> {
     const decided = this.call.hold?.look() ?? null
     if (decided === null) return went
@@ -174,7 +173,7 @@ class MeteredStream implements AnswerStream, PassthroughSink {
     else this.#end()
   }
 
-  /** Reads on for the usage and keeps nothing of it; the backend ends that in time. */
+  /** Reads on only for the usage; the backend limits how long. */
   async #readOn(): Promise<void> {
     try {
       await this.inner.pump((events) => {
@@ -182,7 +181,7 @@ class MeteredStream implements AnswerStream, PassthroughSink {
         return this.#meter.written < this.#meter.lookAt || this.#grow(true)
       })
     } catch (error) {
-      // A budget without room for more ends it as the client did.
+      // A budget that runs out ends it as the client did.
       this.#meter.end('cut', error instanceof GatewayError ? null : error)
     }
     this.#end()
@@ -196,12 +195,12 @@ class MeteredStream implements AnswerStream, PassthroughSink {
 
 const NOWHERE: PassthroughSink = {
   pass() {
-    throw new Error('nothing passes here')
+    throw new Error('not a passthrough response')
   },
 }
 
-/** A cap of ours may be more than a further target writes; a client's own is not, or the target would not be tried. */
-function toWithin(planned: PlannedCall): PlannedCall {
+/** Our own cap may exceed a fallback target's output limit; a client's cap can't, or the target would not be tried. */
+function toCapped(planned: PlannedCall): PlannedCall {
   const { body, target } = planned
   const most = target.maxOutputLength
   if (body instanceof EmbeddingsRequest) return planned
@@ -210,16 +209,16 @@ function toWithin(planned: PlannedCall): PlannedCall {
   return planned
 }
 
-const leftUnread = () => endedBy('superseded', 'there was no room for the answer')
+const leftUnread = () => endedBy('superseded', 'there was not enough memory for the response')
 
-/** A permit of its upstream. Throws what a provider would answer who has the same limits. */
+/** Throws the same error as a provider with these limits would. */
 function permitFor({ limiter, monotonicMs }: DispatchDeps, upstream: Upstream, tokens: number): Permit {
   const permit = limiter.permit(upstream, tokens, monotonicMs())
   if (permit instanceof UpstreamError) throw permit
   return permit
 }
 
-/** What fails is not counted by a provider either; what broke off and says nothing stays at its estimate. */
+/** Providers don't count failed calls either; an interrupted call without usage keeps its estimate. */
 const toTokens = ({ isUnpaid, usage }: Meter) => (isUnpaid ? 0 : usage ? usage.prompt + usage.completion : null)
 
 const toConcurrencyNews = ({ outcome, error }: Meter) => {

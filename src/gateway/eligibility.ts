@@ -1,6 +1,6 @@
 /**
- * Where a request may be answered, and which of those targets can take it at all: by what it asks for, by how long its prompt is, and of
- * embeddings by the kind, the number and the length of the inputs. A step of `handle.ts`, before anything is reserved.
+ * Which targets can take a request: by its features, its prompt length, and for embeddings the kind, number, and length
+ * of inputs. A step of `handle.ts`, before anything is reserved.
  */
 
 import { type Decision, GatewayError } from '../domain/error.ts'
@@ -39,7 +39,7 @@ export interface ResolveDeps {
   health: Pick<Health, 'forRequest'>
 }
 
-/** Finds the targets of a request, or refuses it. A promise where something has to be counted for that. */
+/** A promise if tokens must be counted first. */
 export function resolve(deps: ResolveDeps, parsed: Parsed): Decision<Resolved> | Promise<Decision<Resolved>> {
   const { snapshot, key, task } = parsed
   const found = resolveModel(snapshot, key, task.model)
@@ -62,8 +62,8 @@ export function resolve(deps: ResolveDeps, parsed: Parsed): Decision<Resolved> |
 }
 
 /**
- * A request that was written for another model as this one can take it: its cap is lowered to what the model writes, and thinking
- * and searches of the web, which such clients ask of any model, are left out where it knows nothing of them.
+ * Adapts a request written for another model, as such clients send to any: lowers the cap to the model's output limit,
+ * and drops reasoning and web search if the model doesn't support them.
  */
 export function toAble(task: Task, facts: Capabilities, targets: readonly Target[]): Task {
   if (task.endpoint === 'embeddings' || !task.isForAnyModel) return task
@@ -81,10 +81,7 @@ export function toAble(task: Task, facts: Capabilities, targets: readonly Target
   return { ...task, body, cap: body.max_tokens ?? null }
 }
 
-/**
- * Keeps the targets that can take the request at all, or refuses it: before anything is reserved, the client learns what it
- * asks of the wrong model, and a target that is weaker than its model is passed over for one that can.
- */
+/** Keeps the targets that support the request's features, or rejects it before anything is reserved. */
 function fitFeatures(
   task: Task,
   facts: Capabilities,
@@ -112,27 +109,27 @@ function fitFeatures(
   return (able.length === 0 ? none : chat && checkParts(chat.body, facts)) ?? able
 }
 
-/** As many calls as there are choices, where its upstream may not be asked so often in a minute, would never all be made. */
+/** One call per choice would exceed the upstream's requests per minute. */
 function checkCalls(body: AnyRequest, target: Target): GatewayError | null {
   const { id, limits } = target.upstream
   const most = limits.rpm
   if (most === null || (body.n ?? 1) <= most || !isSplit(body, target)) return null
-  const why = `each choice is a call of its own, and its upstream \`${id}\` takes ${most} a minute`
+  const why = `each choice is a separate call, and upstream \`${id}\` allows ${most} per minute`
   return new GatewayError('invalid_request', `'n' is too large for the model \`${target.model}\`: ${why}.`, {
     param: 'n',
   })
 }
 
-/** Whether there is any doubt that the prompt fits, by what it was estimated at. */
+/** Whether the estimate leaves doubt that the prompt fits. */
 function mayOverflow({ promptTokens }: Task, targets: readonly Target[]): boolean {
   for (const { contextLength } of targets) if (promptTokens * BYTES_PER_TOKEN > contextLength) return true
   return false
 }
 
-/** A model's own tokenizer may count less than ours by this factor: what is closer is left to its upstream. */
+/** A model's own tokenizer may count fewer tokens than ours by this factor; closer cases are left to the upstream. */
 const TOLERANCE = 1.25
 
-/** Keeps the targets that the prompt, which is counted for it, may fit; all of them where it cannot be counted. */
+/** Counts the prompt and keeps the targets it may fit; all of them if it can't be counted. */
 async function fitLength(
   counter: Counter,
   quotaId: string,
@@ -146,7 +143,7 @@ async function fitLength(
   return contextOverflow(Math.max(...targets.map(({ contextLength }) => contextLength)), counted)
 }
 
-/** The refusal of a prompt that was counted and found too long. Clients look for these words, and shorten their history. */
+/** Clients match on this text and shorten their history. */
 export const contextOverflow = (contextLength: number, promptTokens: number, param = 'messages') =>
   new GatewayError(
     'invalid_request',
@@ -154,12 +151,11 @@ export const contextOverflow = (contextLength: number, promptTokens: number, par
     { code: 'context_length_exceeded', param },
   )
 
-/** Each is on record, and paid for: a request that becomes more of them was meant for another upstream. */
+/** A request that needs more calls was meant for another upstream; each is recorded and paid for. */
 const MAX_CALLS = 256
-/** So many inputs are counted where it is in doubt whether they fit: the longest ones. */
+/** Only the longest inputs are counted. */
 const MAX_COUNTED = 8
 
-/** Keeps the targets that can take all of it, or refuses it. */
 async function fitInputs(
   counter: Counter,
   quotaId: string,
@@ -183,7 +179,7 @@ async function fitInputs(
 
 interface Counted {
   tokens: number
-  /** As few as they may be in the model's own vocabulary. */
+  /** Lower bound in the model's own vocabulary. */
   least: number
 }
 
@@ -194,16 +190,12 @@ function checkKind({ inputs }: EmbeddingsRequest, { model, upstream }: Target): 
   if (reads === 'texts' && at < 0) return null
   const [why, param] =
     reads === 'nothing'
-      ? [`its upstream \`${upstream.id}\` makes no embeddings`, 'model']
-      : [`its upstream \`${upstream.id}\` takes no token numbers. Send texts`, 'input']
-  return new GatewayError(
-    'invalid_request',
-    `Embeddings of this kind are not made by the model \`${model}\`: ${why}.`,
-    {
-      code: reads === 'nothing' ? 'unsupported_endpoint' : 'unsupported_parameter',
-      param,
-    },
-  )
+      ? [`upstream \`${upstream.id}\` doesn't support embeddings`, 'model']
+      : [`upstream \`${upstream.id}\` doesn't accept token arrays. Send text`, 'input']
+  return new GatewayError('invalid_request', `The model \`${model}\` can't embed this input: ${why}.`, {
+    code: reads === 'nothing' ? 'unsupported_endpoint' : 'unsupported_parameter',
+    param,
+  })
 }
 
 function checkInputCalls(body: EmbeddingsRequest, target: Target): GatewayError | null {
@@ -213,7 +205,7 @@ function checkInputCalls(body: EmbeddingsRequest, target: Target): GatewayError 
   if (calls <= most) return null
   return new GatewayError(
     'invalid_request',
-    `Invalid 'input': array too long for the model \`${target.model}\`: ${body.inputs.length} inputs are ${calls} calls to its upstream \`${id}\`, and ${most} are made at most. Send fewer.`,
+    `Invalid 'input': array too long for the model \`${target.model}\`: ${body.inputs.length} inputs need ${calls} calls to upstream \`${id}\` (limit: ${most}). Send fewer.`,
     { param: 'input', code: 'array_above_max_length' },
   )
 }
@@ -223,7 +215,7 @@ interface LongInput {
   at: number
 }
 
-/** The inputs that may be too long: with a token a byte. The longest ones first. */
+/** Inputs too long at a token per byte, the longest first. */
 function toLongInputs(inputs: readonly EmbeddingInput[], contextLength: number): LongInput[] {
   const found: (LongInput & { most: number })[] = []
   for (const [at, input] of inputs.entries()) {
@@ -233,7 +225,7 @@ function toLongInputs(inputs: readonly EmbeddingInput[], contextLength: number):
   return found.sort((a, b) => b.most - a.most).slice(0, MAX_COUNTED)
 }
 
-/** What cannot be counted in time is left to its upstream. */
+/** 0 if it can't be counted in time; then its upstream decides. */
 async function count(
   counter: Counter,
   quotaId: string,
@@ -247,11 +239,14 @@ async function count(
 
 const toParam = ({ inputs }: EmbeddingsRequest, at: number) => (inputs.length === 1 ? 'input' : `input[${at}]`)
 
-/** Which targets are sent one request as it came: those that speak its client's format, where nothing about it has to be seen to. */
+/**
+ * Decides per target whether a request is passed through or translated: passed through if the target speaks the
+ * client's format and nothing about the request needs changing.
+ */
 export interface Passthrough {
-  /** What a target is sent as it came; null where that is translated. */
+  /** What a target is sent unchanged; null if translated. */
   of(target: Target): PassthroughRequest | null
-  /** The refusal of what a target may not be sent either way, though it would be as it came; null where there is none. */
+  /** The error for a field that this target may not be sent either way; null if there is none. */
   refusal(target: Target): GatewayError | null
 }
 
@@ -261,12 +256,12 @@ export function toPassthrough(task: Task): Passthrough {
   if (task.endpoint === 'embeddings' || !task.passthrough) return TRANSLATED
   const { passthrough, untranslatable, body } = task
   const found = findPassthroughRestricted(passthrough)
-  // What costs more than is known, what is not known, and tools of the provider may be left out where the request is written anew, if
-  // anybody writes it.
+  // Fields with unknown prices or fees, unknown fields, and provider tools may be dropped if the request can be
+  // translated.
   const never = found.filter(
     (each) => untranslatable !== undefined || (toolOf(each) === null && !MAY_BE_LEFT_OUT.has(each.reason)),
   )
-  // A text for all targets that may not be sent the same: it is as long as the request.
+  // Cached per set of removed tools: each text is as long as the request.
   const known = new Map<string, PassthroughRequest | null>()
   return {
     of(target) {
@@ -290,15 +285,15 @@ function speaks({ endpoint }: PassthroughRequest, body: CanonicalRequest, target
   return isPassthrough && !isSplit(body, target) && !isEnforced(body, target)
 }
 
-/** Which tool it is about; null where it is about the request. */
+/** Index of the tool it is about; null if it is about the request. */
 const toolOf = ({ param }: RestrictedField): number | null => {
   const [, index] = /^tools\[(\d+)\]/.exec(param) ?? []
   return index === undefined ? null : Number(index)
 }
 
 /**
- * Codex offers every model a search of the web, and some models know this format alone: tools that must not go on are left out,
- * where the request does not insist on them. Null where that leaves something in doubt.
+ * Codex offers every model a web search, and some models only speak this format: restricted tools are removed if the
+ * request doesn't require them. Null if that leaves doubt.
  */
 function withoutRestricted(
   passthrough: PassthroughRequest,

@@ -1,6 +1,6 @@
 /**
- * Embeddings of more inputs than an upstream takes in one call: as many calls as that takes, several at once, joined into one answer
- * in the inputs' order. Each call is recorded and metered by `dispatch`, so their usage sums up by itself.
+ * Splits embeddings of more inputs than an upstream takes per call into several parallel calls, and joins their vectors
+ * in order. `dispatch` records and meters each call.
  */
 
 import { UpstreamError } from '../domain/error.ts'
@@ -11,14 +11,14 @@ import { type EmbeddingInput, EmbeddingsRequest, type Vector } from '../domain/t
 import type { Dispatch } from './calls.ts'
 import { toFan } from './fan-out.ts'
 
-/** To read so many numbers at once holds the event loop for some 40 ms; in decimals they are long. */
+/** Parsing this many numbers blocks the event loop for some 40 ms; decimals are longer than base64. */
 const MAX_NUMBERS = { float: 200_000, base64: 1_500_000 }
-/** Where nobody says how long a vector is, it may be so long. */
+/** Assumed length of a vector if unknown. */
 const MAX_DIMENSIONS = 3_072
-/** No text has more tokens than one for so many bytes, or nearly none: what is split by a guess must not be too much. */
+/** Nearly no text has more than one token per this many bytes. */
 const BYTES_PER_TOKEN = 2
 
-/** The requests that a request becomes on its way to a target: itself, where that takes all of it at once. */
+/** Just the request itself if the target takes it at once. */
 export function toBatches(body: AnyRequest, { upstream: { options } }: Target): readonly AnyRequest[] {
   if (!(body instanceof EmbeddingsRequest)) return [body]
   const { inputs, encoding, dimensions } = body
@@ -42,7 +42,7 @@ export function toBatches(body: AnyRequest, { upstream: { options } }: Target): 
   return [...lists, list].map((inputs) => body.of(inputs))
 }
 
-/** Wraps a dispatch. The first call that fails fails them all; the others are aborted, and paid for as far as they came. */
+/** The first failed call fails all; the others are aborted, and charged as far as they came. */
 export const inBatches =
   (dispatch: Dispatch): Dispatch =>
   async (planned) => {
@@ -63,5 +63,5 @@ function join(answers: readonly Answer[]): Vector[] {
     .flatMap((event) => (event.kind === 'embeddings' ? event.vectors : []))
   const length = vectors[0]?.length
   if (vectors.every((vector) => vector.length === length)) return vectors
-  throw new UpstreamError('broken', 'answered with vectors of several lengths')
+  throw new UpstreamError('broken', 'returned vectors of different lengths')
 }

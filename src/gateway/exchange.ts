@@ -1,6 +1,6 @@
 /**
- * A request as its steps find out about it (`handle.ts` has their order): each step reads what those before it have found, adds its own to
- * the same object, and returns that under the type that says so. No step can read what a later one writes.
+ * A request as its steps extend it: each step (`handle.ts` has their order) adds its results to the same object and
+ * returns it under the next type, so that no step can read what a later one writes.
  */
 import type { CallLog } from '../accounting/call-log.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
@@ -19,54 +19,54 @@ import type { RequestHeaders } from './read.ts'
 
 export interface IncomingRequest extends Caller {
   request: Request
-  /** Its headers as Elysia has read them already: reading them again would cost as much. */
+  /** As already read by Elysia: reading them again would cost as much. */
   headers: RequestHeaders
-  /** Who asks, where that needs no proof; the token does not count then. */
+  /** The key if it needs no token, as for the playground. */
   owner: Key | null
-  /** Lifts the connection's idle limit: a client that has proved its key may wait for its answer. */
+  /** Lifts the connection's idle limit once the key is valid. */
   liftIdleLimit(): void
-  /** Puts it back, before the last bytes leave: after them Bun takes no more settings for the connection. */
+  /** Must happen before the last bytes are sent: after them Bun ignores connection settings. */
   restoreIdleLimit(): void
 }
 
 export interface Arrived {
   readonly id: string
   readonly createdMs: number
-  /** What is configured: a change holds for the next request. */
+  /** A later change applies to the next request. */
   readonly snapshot: Snapshot
   readonly incoming: IncomingRequest
   readonly format: Pick<Format, 'toTask'>
-  /** Released where nothing is delivered, else by the delivery. */
+  /** Released by the delivery, or here if there is none. */
   readonly held: DisposableStack
 }
 
 export interface Authenticated extends Arrived {
   readonly key: Key
   readonly team: Team | null
-  /** Tollgate servers that it has passed, this one last: `domain/task.ts`. */
+  /** Tollgate servers that the request has passed, this one last; see `domain/task.ts`. */
   readonly hops: string
 }
 
 export interface Entered extends Authenticated {
   readonly slot: AdmissionSlot
-  /** The request as the limiter knows it: a refusal ends it. */
+  /** Its entry in the limiter; an error ends it. */
   readonly entered: EnteredRequest
 }
 
 export interface Parsed extends Entered {
   readonly task: Task
-  /** Of the body, in UTF-16 units. */
+  /** Length of the body in UTF-16 units. */
   readonly chars: number
-  /** Whether it took long to read: what it is made into waits for its turns, too. */
+  /** Whether it was slow to parse, so that translating it must wait for its turns, too. */
   readonly isLong: boolean
 }
 
 export interface Resolved extends Parsed {
   readonly model: CatalogModel
-  /** The task as the model can take it. */
+  /** The task adapted to the model. */
   readonly able: Task
   readonly passthrough: Passthrough
-  /** The targets that can take it, in no order; never empty. */
+  /** Unordered; never empty. */
   readonly eligible: readonly Target[]
   readonly health: RequestHealth
 }
@@ -76,20 +76,20 @@ export interface Reserved extends Resolved {
   readonly first: Target
   /** The canonical request as it is sent. */
   readonly body: AnyRequest
-  /** The cap of ours that it has, because a budget has no room for all that the model writes; null for none. */
+  /** Our own cap, if a budget can't cover all that the model may write; null for none. */
   readonly outputCap: number | null
-  /** What its first call reserves. */
+  /** Reserved by its first call. */
   readonly reserve: Reserve
   readonly reservation: Reservation
 }
 
 export interface Recorded extends Reserved {
   readonly calls: CallLog
-  /** Says why the request ends before its answer: its client leaves, or the server stops. */
+  /** Says why the request ends early: the client disconnects, or the server stops. */
   readonly signal: EndSignal
-  /** What it waits for in a queue. */
+  /** What it is queued for. */
   readonly waiting: QueueNote
 }
 
-/** As far as a request has come that has failed. */
+/** A failed request, as far as it came. */
 export type Unfinished = Arrived & Partial<Recorded>

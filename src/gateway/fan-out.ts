@@ -1,6 +1,6 @@
 /**
- * Several choices from an upstream that writes one at a time: `n` calls, eight of them at once, merged into one answer
- * or one interleaved stream. Each call is recorded and metered by `dispatch`, so their usage sums up by itself.
+ * Multiple choices from an upstream that returns one at a time: `n` calls, up to eight in parallel, merged into one
+ * response or one interleaved stream. `dispatch` records and meters each call.
  */
 import type { PlannedCall } from '../accounting/call.ts'
 import { type EndSignal, partOf } from '../domain/end-signal.ts'
@@ -14,10 +14,10 @@ import { MAX_BODY_BYTES } from './read.ts'
 import { isEnforced } from './structured-plan.ts'
 
 const MAX_PARALLEL = 8
-/** Each call is sent a body of its own: together they hold no more than the largest request. */
+/** Each call has its own copy of the body; together they hold no more than the largest request. */
 const MAX_PARALLEL_CHARS = MAX_BODY_BYTES
 
-/** How many of them at once: no more than the upstream may be asked at a time, and than there is memory for. */
+/** Limited by the upstream's concurrency and by memory. */
 const toParallel = ({ upstream }: Target, count: number, chars: number) =>
   Math.min(
     count,
@@ -26,15 +26,15 @@ const toParallel = ({ upstream }: Target, count: number, chars: number) =>
     Math.max(1, Math.floor(MAX_PARALLEL_CHARS / chars)),
   )
 
-/** Whether each choice of the request is a call of its own. A schema is enforced choice by choice. */
+/** A schema is enforced per choice. */
 export function isSplit(body: AnyRequest, target: Target): boolean {
   return (body.n ?? 1) > 1 && (!target.upstream.options.n || isEnforced(body, target))
 }
 
 /**
- * Wraps a dispatch. The first call that fails fails them all; the others are aborted, and paid for as far as they came.
- * A call for which a limit of ours leaves no place beside the others is none of those: it waits for them.
- * @param chars how long the request's body is.
+ * The first failed call fails all; the others are aborted, and charged as far as they came. A call rejected by a limit
+ * of ours waits for the others instead.
+ * @param chars length of the request's body.
  */
 export const fanOut =
   (dispatch: Dispatch, chars: number): Dispatch =>
@@ -47,19 +47,18 @@ export const fanOut =
     return asked.stream ? inOneStream(fan) : inOneAnswer(fan)
   }
 
-/** The calls that one call has become. */
+/** The calls that one call is split into. */
 export interface Fan {
   call(index: number): Promise<Answer>
-  /** Does it for each of them, in turn. Rejects with the first failure once those under way have ended. */
+  /** Runs the task for each call. Rejects with the first failure once running calls have ended. */
   all(task: (index: number) => Promise<void>): Promise<void>
-  /** Makes all of them. */
   answers(): Promise<Answer[]>
-  /** Aborts with the first failure, or where the answer is no longer wanted. */
+  /** Aborts on the first failure, or when the response is no longer wanted. */
   signal: EndSignal
   abort(): void
 }
 
-/** @param chars how long each body is. */
+/** @param chars length of each body. */
 export function toFan(dispatch: Dispatch, planned: PlannedCall, bodies: readonly AnyRequest[], chars: number): Fan {
   const { signal, end } = partOf(planned.signal)
   const abort = () => end('superseded')
@@ -91,7 +90,7 @@ async function inOneAnswer(fan: Fan): Promise<Answer> {
 
 async function inOneStream({ call, all, signal, abort }: Fan): Promise<Answer> {
   const queue = new MergeQueue(abort)
-  // One is enough to begin with: an upstream may answer them one after the other.
+  // One is enough to begin: an upstream may answer them one after another.
   const begun = Promise.withResolvers<Answer>()
   const drain = async (index: number) => {
     const answer = await call(index)
@@ -101,14 +100,14 @@ async function inOneStream({ call, all, signal, abort }: Fan): Promise<Answer> {
       const last = events.at(-1)
       if (last?.kind === 'failure') failure = last.error
       const share = toShare(events, index)
-      // Once it is aborted perhaps nobody reads: another one may have failed before any had begun.
+      // After an abort, nobody may be reading.
       if (signal.aborted || share.length === 0) return !signal.aborted
       return queue.put(share)
     }
     try {
       if (await pass(answer.events)) await answer.rest?.pump(pass)
     } finally {
-      // It may have been left before its end, also by a mistake of our own.
+      // It may have ended early, even by a bug of ours.
       answer.rest?.close()
     }
     if (failure) throw failure
@@ -125,7 +124,7 @@ async function inOneStream({ call, all, signal, abort }: Fan): Promise<Answer> {
   return { events: [], rest: queue, upstreamRequestId }
 }
 
-/** What one call's events are in the merged answer: its choice under its own index; usage is the call's own, the end is told once. */
+/** Maps one call's events to its choice of the merged response, without its usage and end. */
 function toShare(events: readonly AnswerEvent[], index: number): AnswerEvent[] {
   return events.flatMap((event) => {
     if ('choice' in event) return event.choice === 0 ? { ...event, choice: index } : []
@@ -134,8 +133,8 @@ function toShare(events: readonly AnswerEvent[], index: number): AnswerEvent[] {
 }
 
 /**
- * Runs `count` tasks, `parallel` of them at once, lowest first. Rejects with the first failure once those under way have
- * ended. One that finds no place beside the others is put back for them, and fails only where it is alone.
+ * Runs `count` tasks, `parallel` at once, lowest first. Rejects with the first failure once running tasks have ended. A
+ * task rejected by a limit of ours is retried after the others, and fails only if it ran alone.
  */
 async function inParallel(
   count: number,
@@ -181,8 +180,8 @@ interface PendingBatch {
 }
 
 /**
- * Merges several producers into one stream of events that is read at its reader's pace: `put` resolves once the batch was
- * taken, so no producer is more than one batch ahead.
+ * Merges producers into one stream at its reader's pace: `put` resolves once its batch is read, so no producer is more
+ * than one batch ahead.
  */
 export class MergeQueue implements AnswerStream {
   readonly #waiting: PendingBatch[] = []
@@ -191,10 +190,10 @@ export class MergeQueue implements AnswerStream {
   #wake = () => {}
   #isOver = false
 
-  /** @param onLeave called once where the reader leaves before the end. */
+  /** @param onLeave called once if the reader stops before the end. */
   constructor(readonly onLeave: () => void) {}
 
-  /** Resolves true once the batch was taken; false where nobody reads any more. */
+  /** Resolves true once the batch was read; false if no one reads anymore. */
   put(events: readonly AnswerEvent[]): Promise<boolean> {
     if (this.#isOver) return Promise.resolve(false)
     return new Promise((taken) => {
@@ -203,13 +202,13 @@ export class MergeQueue implements AnswerStream {
     })
   }
 
-  /** Adds the end. Nothing may be put after it. */
+  /** Nothing may be put after it. */
   end(): void {
     this.#last = [{ kind: 'done' }]
     this.#wake()
   }
 
-  /** Ends it in an error, which the reader is thrown after what was put. Nothing may be put after it. */
+  /** The reader gets the error after what was put before. */
   fail(error: unknown): void {
     this.#error = error
     this.end()

@@ -1,7 +1,7 @@
 /**
- * One request, from the raw request to the response, read forward: its steps in order, each a function of what is known of it by then
- * (`exchange.ts`) that returns a decision. The first refusal ends it. What is refused before it is on record leaves a log line and no
- * ledger row; what is on record is settled by its delivery. What it holds is released by one scope, whichever way it ends.
+ * One request, read forward: its steps in order, each a function of `exchange.ts` types that returns a decision. The
+ * first error ends it. Requests rejected before they are recorded leave only a log line; recorded ones are settled by
+ * their delivery.
  */
 
 import type { DisconnectedCalls } from '../accounting/call.ts'
@@ -29,31 +29,31 @@ import { type ReserveDeps, reserve } from './reserve.ts'
 import { deliverStream } from './stream.ts'
 
 export interface HandleDeps extends ResolveDeps, ReserveDeps, CallDeps, ReadDeps {
-  /** What is in force: another snapshot after each change of the configuration. */
+  /** The current configuration, replaced after each change. */
   live: { readonly snapshot: Snapshot }
   ledger: Ledger
   disconnectedCalls: DisconnectedCalls
   limiter: Pick<Limiter, 'enter'> & ReserveDeps['limiter'] & CallDeps['limiter']
   load: Load
   log: Log
-  /** Told of every request that was dispatched, once it has come to its end. */
+  /** Called for each dispatched request once it has ended. */
   onFinished(finished: Finished): void
-  /** Id of this process, in the ledger and for upstreams that lead back here. */
+  /** ID of this process, in the ledger and in the hops header. */
   instance: string
-  /** After how much silence a stream says that it lives, ms; 0 = never. */
+  /** Keep-alive interval of streams, ms; 0 = never. */
   heartbeatMs: number
-  /** How long a client may leave a full buffer standing, ms. */
+  /** How long a client may leave a full buffer unread, ms. */
   slowReaderMs: number
 }
 
-/** Answers a request of this format. Throws a GatewayError that carries the request's id. */
+/** Throws a GatewayError with the request's ID. */
 export async function handle(deps: HandleDeps, format: Format, incoming: IncomingRequest): Promise<Response> {
   const arrived = arrive(deps, format, incoming)
   try {
     const caller = orThrow(identify(deps, arrived))
     const entered = orThrow(enter(deps, caller))
     const parsed = orThrow(await read(deps, entered))
-    // A hook that may refuse or mask a request: a step here.
+    // A hook that may reject or mask a request: a step here.
     const resolved = orThrow(await resolve(deps, parsed))
     const reserved = orThrow(await reserve(deps, resolved))
     const recorded = await record(deps, reserved)
@@ -64,9 +64,9 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
 }
 
 /**
- * Tells how many tokens a request has, as far as that is known here: counted with another vendor's vocabulary, and guessed from bytes
- * where that takes too long. It is let in as any request is, counts as one of its key's, and costs nothing: no upstream sees it, and the
- * ledger has no row of it. Throws a GatewayError that carries the request's id.
+ * Counts the tokens of a request: with another vendor's vocabulary, or estimated from bytes if that takes too long.
+ * Counts in the key's request rate and costs nothing; no upstream sees it, and it is not in the ledger. Throws a
+ * GatewayError with the request's ID.
  */
 export async function countTokens(
   deps: HandleDeps,
@@ -89,7 +89,6 @@ export async function countTokens(
   }
 }
 
-/** The value of a decision. Throws its refusal. */
 function orThrow<T>(decision: Decision<T>): T {
   if (decision instanceof GatewayError) throw decision
   return decision
@@ -110,7 +109,6 @@ function identify({ instance }: HandleDeps, arrived: Arrived): Decision<Authenti
   return hops instanceof GatewayError ? hops : Object.assign(arrived, { key, team: teamOf(snapshot, key), hops })
 }
 
-/** Is there room for one more, and may they ask now? */
 function enter(deps: HandleDeps, caller: Authenticated): Decision<Entered> {
   const { key, team, held, incoming } = caller
   const slot = deps.load.enter(key)
@@ -121,7 +119,7 @@ function enter(deps: HandleDeps, caller: Authenticated): Decision<Entered> {
   return entered instanceof GatewayError ? entered : Object.assign(caller, { slot, entered })
 }
 
-/** On record, durably, before any upstream sees it. Throws `ledger_unavailable`. */
+/** Durable before any upstream sees it. Throws `ledger_unavailable`. */
 async function record(deps: HandleDeps, reserved: Reserved): Promise<Recorded> {
   const { slot, incoming, task, key, first, reservation, outputCap } = reserved
   const signal = slot.admit(incoming.request.signal)
@@ -135,14 +133,14 @@ async function record(deps: HandleDeps, reserved: Reserved): Promise<Recorded> {
   return Object.assign(reserved, { calls, signal, waiting: new QueueNote() })
 }
 
-/** Called, answered, and settled before the last bytes leave. */
+/** Settled before the last bytes are sent. */
 function deliver(deps: HandleDeps, format: Format, recorded: Recorded): Promise<Response> {
   const { id, createdMs, task, model, calls, reservation, signal, incoming, waiting, held } = recorded
   const { ledger, counter, onFinished } = deps
   const delivery: Delivery = {
     requestId: toRequestId(id),
     format,
-    // The text that it came as is as long as all the rest, and nobody needs it any more.
+    // Drops the original text, which is as large as everything else and no longer needed.
     task: withoutPassthrough(task),
     identity: { id, created: Math.floor(createdMs / 1000), model: model.facts.id },
     settlement: new Settlement({ ledger, counter, calls, reservation, onFinished }),
@@ -152,7 +150,7 @@ function deliver(deps: HandleDeps, format: Format, recorded: Recorded): Promise<
     waiting,
     held,
   }
-  // Only now: its settlement has begun to measure how long it takes.
+  // After the settlement, which measures the duration.
   const opening = call(deps, recorded)
   return task.stream ? deliverStream(delivery, opening, deps) : deliverWhole(delivery, opening)
 }
@@ -163,7 +161,7 @@ function withoutPassthrough(task: Task): Task {
   return rest
 }
 
-/** The row as it stands before the first call, with what that call reserves. */
+/** With the reserve of the first call. */
 const toOpenRow = (
   instance: string,
   { id, createdMs, key, task, model, first: target, passthrough, reserve }: Reserved,
@@ -186,7 +184,7 @@ const toOpenRow = (
   user: task.user,
 })
 
-/** Ends a request that has failed, and logs one that no row tells of. Returns what its client is told, under its id. */
+/** Ends a failed request, and logs it if it has no row. Returns the error for its client. */
 function toFailure(deps: HandleDeps, { id, held, calls, ...at }: Unfinished, cause: unknown): GatewayError {
   held.dispose()
   const error = toGatewayError(cause)
@@ -200,9 +198,9 @@ function toFailure(deps: HandleDeps, { id, held, calls, ...at }: Unfinished, cau
   const { key, task, snapshot } = at
   const model = key && task ? visibleModel(snapshot, key, task.model)?.model.facts.id : undefined
   const { status, code, kind, param, logged } = error
-  deps.log.info('request_refused', 'refused', {
+  deps.log.info('request_refused', 'request rejected', {
     ...{ id, key: key?.id, model, http: status, code: code ?? kind, kind },
-    // The field that a path begins with: what follows may be a name of the client's own.
+    // Only the first field of a path: the rest may be a name of the client's own.
     param: param?.split(/[.[]/, 1)[0] ?? null,
     ...logged,
   })

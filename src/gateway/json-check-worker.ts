@@ -1,22 +1,21 @@
 /**
- * Reads and checks what models wrote, on a thread of its own: a nasty text, a pattern that backtracks forever or a
- * schema that refers to itself must not stop the event loop, and neither must the loading of ajv. `structured-checker.ts` asks it,
- * and ends it where an answer takes too long.
+ * Extracts and validates JSON that models wrote, on a thread of its own, because a hostile text, a backtracking
+ * pattern, or a self-referencing schema must not stop the event loop, nor must loading ajv.
  */
 import { anyObject, compile, findJson, KeptSchemas, type ValueCheck } from './json-check.ts'
 
 declare const self: Worker
 
 export interface CheckRequest {
-  /** Key that it is for. */
+  /** The key it is for. */
   owner: string
-  /** A JSON Schema as JSON; null = any JSON object. */
+  /** JSON; null = any JSON object. */
   schema: string | null
-  /** What a model wrote; null only prepares the schema. */
+  /** The model's output; null only prepares the schema. */
   text: string | null
 }
 
-/** `json` is what came closest, `problem` what is wrong with it; met where that is null. Both null: the schema is ready. */
+/** `json` is the closest candidate, `problem` its error, or null if it matches. Both null: the schema is ready. */
 export interface Verdict {
   json: string | null
   problem: string | null
@@ -35,7 +34,7 @@ self.onmessage = (event: MessageEvent<CheckRequest>) => {
   const reply: CheckReply = { found, tookMs: performance.now() - startedAt }
   self.postMessage(reply)
 }
-// Loaded, and the first schema, which is the slowest, compiled.
+// Warms up: the first schema is the slowest to compile.
 compile({ type: 'object' })
 self.postMessage('ready')
 
@@ -47,7 +46,7 @@ function answer({ owner, schema, text }: CheckRequest): CheckReply['found'] {
 
 const toCheck = (schema: string) => compile(JSON.parse(schema))
 
-/** Takes the first piece of JSON that is right, else the longest one: an answer is longer than what is said about it. */
+/** The first JSON that matches, else the longest candidate. */
 function judge(text: string, check: ValueCheck): Verdict {
   let closest: { json: string; problem: string } | null = null
   for (const { text: json, value } of findJson(text)) {
@@ -55,13 +54,13 @@ function judge(text: string, check: ValueCheck): Verdict {
     if (problem === null) return { json, problem: null }
     if (closest === null || json.length > closest.json.length) closest = { json, problem }
   }
-  return closest ?? { json: null, problem: 'it holds no JSON' }
+  return closest ?? { json: null, problem: 'no JSON found' }
 }
 
 function problemOf(check: ValueCheck, value: unknown): string | null {
   try {
     return check(value)
   } catch {
-    return 'it is nested too deeply, or too much is wrong with it'
+    return 'nested too deeply, or too many errors'
   }
 }

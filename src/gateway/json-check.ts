@@ -1,22 +1,22 @@
 /**
- * Finds JSON in what a model wrote, and checks it against a client's JSON Schema. As slow as a text or a schema is nasty, so that only
- * `json-check-worker.ts` runs it. Pure.
+ * Finds JSON in a model's output and validates it against a client's JSON Schema. Can be slow for hostile input, so
+ * only `json-check-worker.ts` runs it.
  */
 
 import { Ajv, type ErrorObject, type Options } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { jsonrepair } from 'jsonrepair'
 
-/** A piece of an answer that is JSON. `text` is as the model wrote it, or repaired: numbers and the order of keys are kept. */
+/** `text` is the original or repaired text: numbers and the order of keys are kept. */
 interface JsonPiece {
   text: string
   value: unknown
 }
 
-/** Brackets in prose look like JSON, too: only this many are looked at. */
+/** Brackets in prose look like JSON, too: only this many are tried. */
 const MAX_OPENINGS = 32
 
-/** Yields the pieces of a text that are or could be meant as JSON, in the order in which they stand there. */
+/** In order of appearance. */
 export function* findJson(written: string): Generator<JsonPiece> {
   const text = written.replace(/^\uFEFF/, '').trim()
   const whole = parse(text)
@@ -32,7 +32,7 @@ export function* findJson(written: string): Generator<JsonPiece> {
     const piece = end === -1 ? withoutFence(text.slice(at)) : text.slice(at, end)
     const found = parse(piece) ?? repair(piece)
     if (found) yield found
-    // Inside of a piece there are only parts of an answer.
+    // Anything inside this piece is only a part of a response.
     if (found && end === -1) return
     at = nextOpening(text, found ? end : at + 1)
   }
@@ -43,7 +43,7 @@ function nextOpening(text: string, from: number): number {
   return -1
 }
 
-/** Where the bracket that opens at `start` is closed, brackets in strings left aside; -1 where it never is. */
+/** The end of the bracket opened at `start`, ignoring brackets in strings; -1 if never closed. */
 function endOf(text: string, start: number): number {
   let depth = 0
   let quoted = false
@@ -64,10 +64,10 @@ function withoutFence(text: string): string {
   return fence === -1 ? text : text.slice(0, fence)
 }
 
-/** `{` before a key or an end, `[` before a value: what is repaired has to begin like JSON, or any prose would do. */
+/** `{` before a key or an end, `[` before a value: repairing accepts any prose that doesn't have to start like JSON. */
 const LIKE_JSON = /^(?:\{\s*(?:["'“”‘’`}]|\/[/*]|[\w$]+\s*:)|\[\s*(?:["'“”‘’{[\]-]|\d|\/[/*]|true|false|null))/i
 
-/** Repairing is recursive: how deep it gets depends on the stack of the moment, and no answer is nested like that. */
+/** Repairing is recursive, and its depth limited by the stack. */
 const MAX_DEPTH = 1_000
 
 function isTooDeep(text: string): boolean {
@@ -97,10 +97,10 @@ function parse(text: string): JsonPiece | null {
   }
 }
 
-/** Returns what is wrong with a value, or null. Throws where a value is too deep, or too much is wrong with it. */
+/** The error, or null. Throws if a value is nested too deeply or has too many errors. */
 export type ValueCheck = (value: unknown) => string | null
 
-/** Escapes that only the older syntax knows, such as `\-`, are common in patterns from other languages. */
+/** Falls back to non-Unicode patterns: escapes such as `\-` are common in patterns from other languages. */
 const toPattern = Object.assign(
   (pattern: string, flags: string): RegExp => {
     try {
@@ -112,7 +112,7 @@ const toPattern = Object.assign(
   { code: 'new RegExp' },
 )
 
-/** A schema of nested alternatives can find more wrong with a value than memory holds: beyond this, checking it throws. */
+/** Nested alternatives can produce more errors than memory holds; beyond this, validation throws. */
 const MAX_FOUND = 20_000
 const bounded = (code: string) =>
   code.replace(/\bvErrors\.push\((err\d+)\)/g, `(vErrors.length<${MAX_FOUND}?vErrors.push($1):null.tooMany)`)
@@ -124,18 +124,18 @@ const OPTIONS: Options = {
   inlineRefs: false,
   code: { regExp: toPattern, process: bounded },
 }
-/** The drafts that clients write, the newer one first. Each schema gets an instance of its own: they keep what they compile. */
+/** The newer draft first. Each schema gets its own instance, since instances keep what they compile. */
 const DRAFTS = [Ajv2020, Ajv]
 const METAS = DRAFTS.map((Draft) => new Draft(OPTIONS))
 
-/** Prepares a schema. Returns what is wrong with it where it is none; it may refer to nothing outside of itself. */
+/** Compiles a schema, or returns its error. It may not refer to other documents. */
 export function compile({ $schema: _, ...schema }: Record<string, unknown>): ValueCheck | { problem: string } {
   try {
     const drafts = METAS.map((meta) => ({ valid: meta.validateSchema(schema) === true, errors: meta.errors }))
     const Draft = DRAFTS[drafts.findIndex(({ valid }) => valid)]
     if (!Draft) return { problem: describe(drafts[0]?.errors ?? [], 'the schema') }
     const ajv = new Draft({ ...OPTIONS, meta: false, validateSchema: false, formats: FORMATS })
-    // The name of a schema in an older draft: of no use here, but ajv would refuse it.
+    // The older drafts' name of a schema, which ajv would reject.
     const validate = ajv.removeKeyword('id').compile(schema)
     if ('$async' in validate) return { problem: '$async is not supported' }
     return (value) => (validate(value) ? null : describe(validate.errors ?? [], 'the top level'))
@@ -146,7 +146,7 @@ export function compile({ $schema: _, ...schema }: Record<string, unknown>): Val
 
 /** Accepts any JSON object. */
 export const anyObject: ValueCheck = (value) =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? null : 'it is not a JSON object'
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? null : 'not a JSON object'
 
 const MAX_ERRORS = 6
 const MAX_PART_CHARS = 200
@@ -161,7 +161,7 @@ function describeOne({ instancePath, message, params }: ErrorObject, top: string
   const where = instancePath === '' ? top : cut(instancePath, MAX_PART_CHARS)
   const detail = params.allowedValues ?? params.allowedValue ?? params.additionalProperty ?? params.unevaluatedProperty
   const which = detail === undefined ? '' : ` (${cut(JSON.stringify(detail), MAX_PART_CHARS)})`
-  return `${where} ${message ?? 'is wrong'}${which}`
+  return `${where} ${message ?? 'is invalid'}${which}`
 }
 
 const cut = (text: string, most: number) => (text.length <= most ? text : `${text.slice(0, most)}…`)
@@ -175,8 +175,7 @@ const BYTE = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)'
 const exactly = (pattern: string) => new RegExp(`^${pattern}$`)
 
 /**
- * The `format`s that strict schemas may name in OpenAI's API, as simple patterns. They catch what a client's own
- * parser would stumble over; a format that is not here is not checked.
+ * The `format`s that OpenAI allows in strict schemas, as simple patterns; others are not checked.
  */
 export const FORMATS: Record<string, RegExp | ((text: string) => boolean)> = {
   date: exactly(DATE),
@@ -195,27 +194,27 @@ export const FORMATS: Record<string, RegExp | ((text: string) => boolean)> = {
 const HOSTNAME = exactly(`${LABEL}(?:\\.${LABEL})*`)
 
 const MAX_SCHEMAS = 64
-/** Of their texts; what they compile to takes some 500 times as many bytes. */
+/** Total length of the schemas; compiled, they take some 500 times as many bytes. */
 const MAX_CHARS = 400_000
 
-interface Shelf<Compiled> {
+interface OwnerCache<Compiled> {
   chars: number
-  /** The one used last at the end. */
+  /** The most recently used last. */
   bySchema: Map<string, Compiled>
 }
 
 /**
- * What schemas were compiled to, by key and text, so that a request's answers and the next request need not compile again.
- * Room is made at the expense of the key that holds the most: nobody's many schemas push out another key's few. Pure.
+ * Cache of compiled schemas by key and text. Evicts from the key that holds the most, so that one key's many schemas
+ * don't push out another key's few.
  */
 export class KeptSchemas<Compiled> {
-  readonly #shelves = new Map<string, Shelf<Compiled>>()
+  readonly #owners = new Map<string, OwnerCache<Compiled>>()
   #count = 0
   #chars = 0
 
-  /** What a key's schema compiles to: kept from before, or compiled now. */
+  /** Cached, or compiled now. */
   get(owner: string, schema: string, compile: (schema: string) => Compiled): Compiled {
-    const shelf = this.#shelves.getOrInsertComputed(owner, () => ({ chars: 0, bySchema: new Map() }))
+    const shelf = this.#owners.getOrInsertComputed(owner, () => ({ chars: 0, bySchema: new Map() }))
     const { bySchema } = shelf
     const isKnown = bySchema.has(schema)
     const compiled = bySchema.get(schema) ?? compile(schema)
@@ -225,17 +224,17 @@ export class KeptSchemas<Compiled> {
     return compiled
   }
 
-  #grow(shelf: Shelf<Compiled>, chars: number): void {
+  #grow(shelf: OwnerCache<Compiled>, chars: number): void {
     this.#count++
     this.#chars += chars
     shelf.chars += chars
     while (this.#count > MAX_SCHEMAS || this.#chars > MAX_CHARS) this.#dropOne()
   }
 
-  /** Drops what was used longest ago by the key that holds the most. */
+  /** Evicts the least recently used schema of the key that holds the most. */
   #dropOne(): void {
-    let largest: [string, Shelf<Compiled>] | null = null
-    for (const each of this.#shelves) if (largest === null || share(each[1]) >= share(largest[1])) largest = each
+    let largest: [string, OwnerCache<Compiled>] | null = null
+    for (const each of this.#owners) if (largest === null || share(each[1]) >= share(largest[1])) largest = each
     const [owner, shelf] = largest ?? []
     const [oldest] = shelf?.bySchema.keys() ?? []
     if (owner === undefined || shelf === undefined || oldest === undefined) return
@@ -243,9 +242,9 @@ export class KeptSchemas<Compiled> {
     shelf.chars -= oldest.length
     this.#count--
     this.#chars -= oldest.length
-    if (shelf.bySchema.size === 0) this.#shelves.delete(owner)
+    if (shelf.bySchema.size === 0) this.#owners.delete(owner)
   }
 }
 
-/** How much of the whole a key holds, by what it holds the most of. */
-const share = ({ chars, bySchema }: Shelf<unknown>) => Math.max(chars / MAX_CHARS, bySchema.size / MAX_SCHEMAS)
+/** A key's share of the cache, by count or by size. */
+const share = ({ chars, bySchema }: OwnerCache<unknown>) => Math.max(chars / MAX_CHARS, bySchema.size / MAX_SCHEMAS)

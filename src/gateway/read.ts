@@ -1,7 +1,4 @@
-/**
- * What a request asks: its body, read once, counted as it arrives, parsed only where that does not hold up everybody else, and the task that
- * a format makes of it. Each body must have arrived by a deadline, and none outlasts the beginning of a drain. A step of `handle.ts`.
- */
+/** Reads a request body once, bounded in size, time, and memory, and turns it into a task. A step of `handle.ts`. */
 import { type Decision, GatewayError } from '../domain/error.ts'
 import { asObject } from '../domain/json.ts'
 import { type JsonLimits, JsonScan, type Layout, noteText } from '../domain/json-text.ts'
@@ -13,42 +10,42 @@ import type { Entered, Parsed } from './exchange.ts'
 export const MAX_BODY_BYTES = 32 * 1024 * 1024
 
 /**
- * A body up to this is read in one go, and takes its memory at once. A longer one takes it as it arrives: what a client
- * only says that it will send takes nothing from others.
+ * A body up to this size is read at once and reserves its memory up front; a longer one reserves memory as it arrives,
+ * so that a mere `content-length` takes nothing from others.
  */
 const QUICK_BYTES = 256 * 1024
 
 /**
- * What can be parsed, checked and written again in some 50 ms each, however it is made. 64,000 values are a conversation of
- * over 4,000 turns with tools; escapes and bare characters are few in what is large: images, sound and files.
+ * What can be parsed, validated, and serialized in some 50 ms each. 64,000 values are a conversation of over 4,000
+ * turns with tools.
  */
 const BODY_LIMITS: JsonLimits = { depth: 256, values: 64_000, escapes: 1_000_000, bare: 4 * 1024 * 1024 }
 
 /**
- * A body may arrive in so many pieces, and one more for so many of its bytes. Each piece costs more than hundreds of bytes
- * do, and while a client sends chunks of one byte as fast as it can, Bun comes to nothing else.
+ * Limits the number of pieces. Each costs more than hundreds of bytes do: a client that sends 1-byte chunks as fast as
+ * it can starves everything else in Bun.
  */
 const FREE_PIECES = 4_096
 const PIECE_BYTES = 512
 
-/** A text up to this holds nothing that would take long, but for its depth. */
+/** Shorter texts can only be slow to parse through nesting. */
 const SHORT_CHARS = 16 * 1024
-/** A body of more values may take some ms. */
+/** Parsing more values may take several ms. */
 const LONG_VALUES = 4_000
 
-/** A request's headers by lower-case name. */
+/** By lower-case name. */
 export type RequestHeaders = Readonly<Record<string, string | undefined>>
 
-/** JSON that was read and not parsed. */
+/** JSON not parsed yet. */
 interface BodyText {
   text: string
-  /** Whether parsing it may take more than a few ms: then it waits for its turn. */
+  /** Whether parsing may take more than a few ms, and so must wait for its turn. */
   isLong: boolean
-  /** Where what stands in it, if it is worth knowing. */
+  /** Null if not worth computing. */
   layout: Layout | null
 }
 
-/** Refuses a body that need not be read: one that says that it is too large, packed, or no JSON. */
+/** Rejects by the headers alone. */
 function checkHeaders(headers: RequestHeaders): GatewayError | null {
   const stated = statedBytes(headers)
   if (stated > MAX_BODY_BYTES) return tooLarge(`${stated} bytes`)
@@ -58,10 +55,6 @@ function checkHeaders(headers: RequestHeaders): GatewayError | null {
   return isJson(type) ? null : unsupportedContentType(type)
 }
 
-/**
- * Reads a body. Refuses one that is too large, that would take too long to parse, that is too long on its way, or for which
- * no memory is free.
- */
 export async function readBody(
   request: Request,
   headers: RequestHeaders,
@@ -84,12 +77,12 @@ export async function readBody(
   }
 }
 
-/** NaN where the client does not say it. */
+/** NaN if missing. */
 const statedBytes = (headers: RequestHeaders) => Number(headers['content-length'] ?? Number.NaN)
 
-const clientGone = () => new GatewayError('client_closed', 'The client left before its request was read.')
+const clientGone = () => new GatewayError('client_closed', 'Client disconnected before the request was read.')
 
-/** Parses what was read, and keeps the text of a long conversation beside it. */
+/** Keeps the raw text of a long conversation along with the parsed body. */
 function parseBody({ text, layout }: Pick<BodyText, 'text' | 'layout'>): unknown {
   try {
     const json: unknown = JSON.parse(text)
@@ -115,7 +108,7 @@ async function readPieces(
   let bytes = 0
   let pieces = 0
   for await (const piece of request.body ?? []) {
-    // Nobody waits for it any more, and its memory is counted no longer.
+    // The upload was rejected meanwhile, and its memory is no longer counted.
     if (upload.isEnded) return clientGone()
     bytes += piece.length
     if (++pieces > FREE_PIECES + bytes / PIECE_BYTES) return tooManyPieces(pieces)
@@ -138,13 +131,12 @@ function check(text: string): Decision<BodyText> {
   return excess ? tooMuch(excess) : toRead(text, scan)
 }
 
-/** Of many values nobody counts the names. */
 function toRead(text: string, scan: JsonScan): BodyText {
   const isLong = scan.values > LONG_VALUES
   return { text, isLong, layout: isLong ? null : scan }
 }
 
-/** Whether so many lists and objects begin in a text that they might be nested deeper than `most`. */
+/** A cheap upper bound of the nesting depth. */
 function hasMoreOpened(text: string, most: number): boolean {
   let opened = 0
   for (const opening of ['{', '[']) {
@@ -165,24 +157,21 @@ const TOO_MUCH: Record<keyof JsonLimits, string> = {
 }
 
 const tooMuch = (of: keyof JsonLimits) =>
-  new GatewayError('invalid_request', `The JSON body of your request ${TOO_MUCH[of]}, the most that this API takes.`)
+  new GatewayError('invalid_request', `The JSON body of your request ${TOO_MUCH[of]}, which is the limit.`)
 
 const tooLarge = (size: string) =>
-  new GatewayError(
-    'request_too_large',
-    `The request body is too large: this API takes at most ${MAX_BODY_BYTES} bytes, and yours has ${size}.`,
-  )
+  new GatewayError('request_too_large', `The request body is too large: ${size} (limit: ${MAX_BODY_BYTES} bytes).`)
 
 const tooManyPieces = (pieces: number) =>
   new GatewayError(
     'invalid_request',
-    `The request body came in ${pieces} pieces, which are too small. Send it at once, or in chunks of some kilobytes.`,
+    `The request body arrived in ${pieces} chunks, which are too small. Send it at once, or in chunks of several kilobytes.`,
   )
 
 const unsupportedEncoding = (encoding: string) =>
   new GatewayError(
     'unsupported_content_type',
-    `Unsupported content encoding: '${encoding.slice(0, 100)}'. This API takes bodies as they are: send yours without the header 'Content-Encoding'.`,
+    `Unsupported content encoding: '${encoding.slice(0, 100)}'. Send the body uncompressed, without a 'Content-Encoding' header.`,
   )
 
 const unsupportedContentType = (type: string) =>
@@ -192,16 +181,16 @@ const unsupportedContentType = (type: string) =>
   )
 
 interface UploadsOptions {
-  /** How long a whole body may take, ms. */
+  /** Time limit for a whole body, ms. */
   uploadMs: number
-  /** A clock that never steps, ms. */
+  /** Monotonic clock, ms. */
   nowMs?(): number
   after?(ms: number, then: () => void): void
 }
 
 /**
- * Bodies that are on their way: each must have arrived by a deadline, however steadily it drips, and none outlasts the
- * beginning of a drain. One timer serves them all, since the first to come is the first whose time is up.
+ * Bodies being received. Each has a deadline, however steadily it trickles, and none outlasts the start of a drain. One
+ * timer serves all, since they expire in order of arrival.
  */
 export class Uploads {
   readonly #uploadMs: number
@@ -227,7 +216,6 @@ export class Uploads {
     return upload
   }
 
-  /** Refuses all that are under way. */
   end(refusal: () => GatewayError): void {
     for (const upload of this.#underWay) upload.end(refusal())
   }
@@ -266,7 +254,7 @@ class Upload {
     return this.#refusal !== null
   }
 
-  /** Resolves with what is read, or with the refusal where that comes first. Rejects as the reading does. */
+  /** Resolves with the body, or with the rejection if that comes first. Rejects as `reading` does. */
   race<T>(reading: Promise<T>): Promise<T | GatewayError> {
     if (this.#refusal) return Promise.resolve(this.#refusal)
     return new Promise((resolve, reject) => {
@@ -275,7 +263,6 @@ class Upload {
     })
   }
 
-  /** Nothing is on its way any more. */
   leave(): void {
     this.among.delete(this)
   }
@@ -290,14 +277,14 @@ class Upload {
 const tooSlow = (ms: number) =>
   new GatewayError(
     'slow_upload',
-    `The request body did not arrive within ${ms / 1_000} s. Send it again over a faster connection, or send less.`,
-    // Whatever of it may still come is nobody's.
+    `Timed out reading the request body after ${ms / 1_000} s.`,
+    // The rest of the body must not be read as another request.
     { headers: { connection: 'close' } },
   )
 
 export interface ReadDeps {
   uploads: Uploads
-  /** Where requests that take long to read, and answers, wait for their turns. */
+  /** Queue for slow parsing and streaming work. */
   pace: Pick<Pace, 'run'>
 }
 
@@ -319,7 +306,7 @@ export async function read(deps: ReadDeps, entered: Entered): Promise<Decision<P
 const toTask = ({ format, incoming: { headers } }: Entered, json: unknown, { text }: BodyText): Decision<Task> =>
   json instanceof GatewayError ? json : format.toTask(json, { text, headers })
 
-/** The same, in two steps between which others come to theirs. */
+/** Gives other keys a turn between the two steps. */
 async function toTaskInTurn(pace: ReadDeps['pace'], entered: Entered, body: BodyText): Promise<Decision<Task>> {
   const { key, incoming } = entered
   const { signal } = incoming.request

@@ -1,6 +1,6 @@
 /**
- * The order in which a request's targets are tried, and what it may use and cost until it ends, reserved on its key and team: of tokens what
- * is likely, and of budgets the worst case. A step of `handle.ts`.
+ * Orders a request's targets, and reserves what it may use and cost on its key and team: likely tokens, worst-case
+ * money. A step of `handle.ts`.
  */
 import {
   askForAny,
@@ -55,7 +55,7 @@ export async function reserve(deps: ReserveDeps, resolved: Resolved): Promise<De
   let outputCap: number | null = null
   if (reservation instanceof GatewayError && mayCap(reservation, able, first)) {
     const cap = await findOutputCap(entered, ask, plans, toMostPrompt(able), now)
-    // All that the first target writes may have room where a dearer one that may be asked in its place has none.
+    // The first target's full output may fit although a dearer fallback's doesn't.
     if (cap < first.maxOutputLength) outputCap = cap
     ask = toAsk(toCappedPlans(plans, cap))
     reservation = await entered.admit(ask, now)
@@ -63,10 +63,10 @@ export async function reserve(deps: ReserveDeps, resolved: Resolved): Promise<De
   if (reservation instanceof GatewayError) return reservation
   const taken = reservation
   resolved.held.defer(() => taken.cancel())
-  // It may have begun while something was counted.
+  // A drain may have begun during counting.
   if (deps.load.isDraining) return stopping()
   const body = outputCap === null ? able.body : withCap(able.body, outputCap, first)
-  // Where it was admitted by a count, no more than that is held: a kill must not charge it by the estimate.
+  // If admitted by a count, the row reserves no more than that: a crash must not charge the estimate.
   const promptTokens = ask.counting?.toPromptTokens(able.promptTokens) ?? able.promptTokens
   const reserve = toFirstReserve(first, body, promptTokens, isBudgeted)
   return Object.assign(resolved, { targets, first, body, outputCap, reserve, reservation })
@@ -74,7 +74,7 @@ export async function reserve(deps: ReserveDeps, resolved: Resolved): Promise<De
 
 const NOTHING: ReturnType<typeof askForAny> = { tokens: 0, nanoUsd: 0 }
 
-/** The targets in order; who is at the limit of its provider comes after all others. */
+/** Targets at their provider's limit come last. */
 function inOrder(
   limiter: ReserveDeps['limiter'],
   { key, able, health, eligible }: Resolved,
@@ -86,7 +86,7 @@ function inOrder(
   for (const target of ordered) {
     const { completionTokens } = toEstimate(able.promptTokens, able.body, target, false)
     const isFull = limiter.isFull(target.upstream, able.promptTokens + completionTokens, monotonicMs)
-    // Nobody asks for the others where the first one is free.
+    // Don't check the others if the first has capacity.
     if (!isFull && full.length === 0) return ordered
     if (isFull) full.push(target)
     else free.push(target)
@@ -100,20 +100,19 @@ function toFirstReserve(target: Target, body: AnyRequest, promptTokens: number, 
   return toReserve(target, toEstimate(promptTokens, body, target, isBudgeted), body)
 }
 
-/** What its first call holds: where each choice is a call of its own, one choice. */
+/** Reserve of the first call: a single choice, if each choice is a call of its own. */
 const toEstimate = (promptTokens: number, body: AnyRequest, target: Target, isBudgeted: boolean): Estimate => ({
   promptTokens,
   completionTokens:
     toHeldOutput(body, target.maxOutputLength, isSeen(body, target, isBudgeted)) * toChoices(body, target),
 })
 
-/** Whether what a call writes is seen on the way, or there is no budget for which that matters. */
+/** Whether output is metered as it streams, or no budget needs that. */
 const isSeen = (body: AnyRequest, target: Target, isBudgeted: boolean): boolean =>
   !isBudgeted || (body.stream === true && !isEnforced(body, target))
 
 const toMostPrompt = ({ maxPromptTokens, body }: Task): number => maxPromptTokens + bytesOfExtras(body)
 
-/** What the request may use, by the targets that differ in that. */
 function toPlans({ body, promptTokens }: Task, targets: readonly Target[], isBudgeted: boolean): PlannedCalls[] {
   const plans: PlannedCalls[] = []
   for (const target of targets) {
@@ -125,20 +124,17 @@ function toPlans({ body, promptTokens }: Task, targets: readonly Target[], isBud
       outputTokens: toHeldOutput(body, target.maxOutputLength, isSeen(body, target, isBudgeted)) * choices,
     }
     const [first] = plans
-    // Most routes cost what their model does, and prices take a while to work out.
+    // Skips targets that cost the same: most do, and pricing takes a while.
     if (first === undefined || !isLike(first, plan)) plans.push(plan)
   }
   return plans
 }
 
-/** Whether a request that a budget refused may be let in with a cap of ours: nothing of its answer is seen on the way. */
+/** Whether a request over budget may be admitted with an output cap of ours: its output isn't metered as it streams. */
 const mayCap = ({ kind }: GatewayError, { body, cap }: Task, first: Target): boolean =>
   kind === 'insufficient_quota' && cap === null && !isSeen(body, first, true)
 
-/**
- * Finds the cap of a choice that budgets have room for: the largest for the first target, next to the least for those that may be asked
- * in its place.
- */
+/** Finds the largest cap per choice that fits the budgets, with the minimum for fallback targets. */
 async function findOutputCap(
   entered: EnteredRequest,
   { counting }: ReturnType<typeof askForAny>,
@@ -146,7 +142,7 @@ async function findOutputCap(
   maxPromptTokens: number,
   now: Moment,
 ): Promise<number> {
-  // What the prompt takes leaves less for the answer.
+  // A counted prompt leaves more for output.
   await counting?.count()
   const [first] = plans
   if (!first || !counting) return 0
@@ -157,7 +153,7 @@ async function findOutputCap(
   return findCap(toLeastCap(most), most, entered.room(now), priceAt)
 }
 
-/** The first with this cap; the others, which may be asked in its place, with no more than they have to have. */
+/** The first plan with this cap; fallbacks with their minimum. */
 const toCappedPlans = (plans: readonly PlannedCalls[], cap: number): PlannedCalls[] =>
   plans.map((plan, at) => {
     const own = at === 0 ? cap : toLeastCap(plan.target.maxOutputLength)

@@ -1,7 +1,6 @@
 /**
- * Delivers a streamed answer: holds the response back until the answer has begun, so that a failure before it still has its real
- * status; keeps a long silence alive; writes with back-pressure; ends with a tail that waited for the ledger, or with an
- * error frame.
+ * Delivers a streamed response: waits for its start, so that early failures get a real HTTP status; sends keep-alives;
+ * applies back-pressure; ends with a tail that waited for the ledger, or with an error frame.
  */
 
 import { type EndSignal, endReasonOf } from '../domain/end-signal.ts'
@@ -11,8 +10,8 @@ import type { PassingWriter, Writer } from '../formats/format.ts'
 import { type Begun, type Delivery, isUnmet, settleFailure, toCause, toComplete, toHeaders } from './delivery.ts'
 
 /**
- * Resolves to the response: once the answer begins, or when the silence before it needs a first keep-alive. Throws a
- * GatewayError for a failure before that, its row already settled.
+ * Resolves once the response begins, or when the first keep-alive is due. Throws a GatewayError on earlier failure,
+ * with its row already settled.
  */
 export async function deliverStream(
   delivery: Delivery,
@@ -23,7 +22,7 @@ export async function deliverStream(
   try {
     begun = await within(opening, options.heartbeatMs)
     if (delivery.signal.aborted) {
-      // Nobody gets a first byte any more: what comes is read on for its usage alone.
+      // No client is left: the rest is read only for its usage.
       const { answer } = begun ?? (await opening)
       answer.rest?.close()
       throw endOf(delivery.signal)
@@ -34,7 +33,7 @@ export async function deliverStream(
   return new ResponseStream(delivery, opening, begun, options).respond()
 }
 
-/** Resolves to the value, or to null where it takes longer than `ms`; 0 waits for ever. */
+/** Resolves to null if it takes longer than `ms`; 0 waits forever. */
 async function within<T>(promise: Promise<T>, ms: number): Promise<T | null> {
   if (ms === 0) return promise
   const late = Promise.withResolvers<null>()
@@ -55,7 +54,7 @@ const STREAM_HEADERS = {
 class ResponseStream implements PassthroughSink {
   #writer: Writer
   #isTaken = false
-  /** What writes an answer that passes as it came, and to where; null for any other. */
+  /** The writer of a passed-through response; null if translated. */
   #passing: PassingWriter | null = null
   #sink: Sink | null = null
   #isUnmet = false
@@ -68,18 +67,18 @@ class ResponseStream implements PassthroughSink {
     private readonly options: SinkOptions,
   ) {
     this.#writer = delivery.format.writer(delivery.task, delivery.identity)
-    // It may fail while nobody looks: whoever delivers will.
+    // Avoids an unhandled rejection; delivery awaits it later.
     opening.catch(() => {})
   }
 
-  /** See `Writer`. While the request waits for something, also for what. */
+  /** See `Writer`. While the request is queued, says for what. */
   get keepAlive(): string {
     return this.delivery.waiting.comment() ?? this.#writer.keepAlive
   }
 
   respond(): Response {
     const { client } = this.delivery
-    // A client that leaves before the runtime asks for the body would otherwise never be settled.
+    // If the client disconnects before the runtime asks for the body, the request would never be settled.
     const leave = () => {
       if (!this.#isTaken) void this.#deliver(null)
     }
@@ -103,10 +102,10 @@ class ResponseStream implements PassthroughSink {
     }
   }
 
-  /** The status has left already, and with it the chance to say a failure by status. */
+  /** The status is sent already, so an error can't change it. */
   async #await(sink: Sink): Promise<Begun | null> {
     try {
-      // A client that has left meanwhile is noticed by the call itself, which ends then.
+      // If the client has disconnected, the call itself notices and ends.
       await send(sink, this.keepAlive)
       return await this.opening
     } catch (error) {
@@ -124,7 +123,7 @@ class ResponseStream implements PassthroughSink {
     }
     const writer = this.#writer
     const take = (batch: readonly AnswerEvent[]): boolean | Promise<boolean> => {
-      // What the writer has written has left: its last words follow from that.
+      // The failure frame must follow from what was sent.
       if (sink.stopped !== null) throw sink.stopped
       if (isUnmet(batch)) this.#isUnmet = true
       const last = batch.at(-1)
@@ -150,12 +149,12 @@ class ResponseStream implements PassthroughSink {
 
   pass(frames: string): boolean | Promise<boolean> {
     const [sink, writer] = [this.#sink, this.#passing]
-    if (sink === null || writer === null) throw new Error('nothing passes here')
+    if (sink === null || writer === null) throw new Error('not a passthrough response')
     if (sink.stopped !== null) throw sink.stopped
     return put(sink, writer.pass(frames))
   }
 
-  /** Settles an answer that broke off, and says so: an error frame, and no end that looks like one. */
+  /** Ends an interrupted response with an error frame, never as if complete. */
   async #fail(sink: Sink, cause: unknown, begun: 'status' | 'answer'): Promise<void> {
     const { settlement, signal, requestId } = this.delivery
     const error = await settleFailure(settlement, toCause(cause, signal), begun)
@@ -164,29 +163,29 @@ class ResponseStream implements PassthroughSink {
   }
 }
 
-/** Writes what there is to write. Returns whether more may come, or a promise where the client must read first. */
+/** True if more may be written, or a promise if the client must read first. */
 function put(sink: Sink, text: string): boolean | Promise<boolean> {
   const waiting = text === '' ? undefined : sink.write(text)
   return waiting ? waiting.then(goOn) : true
 }
 const goOn = () => true
 
-/** Writes to a client that may have left, or never read it. */
+/** To a client that may have disconnected. */
 async function send(sink: Sink, text: string): Promise<void> {
   try {
     await sink.write(text)
   } catch {
-    // What comes next will notice.
+    // The next write will notice.
   }
 }
 
-/** Looks this often, in parts of the silence: a chunk then costs an assignment instead of a look at the clock. */
+/** Checks per interval: a chunk then costs an assignment instead of reading the clock. */
 const LOOKS = 10
 
-/** All hearts of one pace share a timer: a thousand streams would otherwise have a thousand. */
+/** Heartbeats of the same interval share a timer, since there may be thousands of streams. */
 const paces = new Map<number, { hearts: Set<Heartbeat>; timer: Timer }>()
 
-/** Calls `beat` after every `ms` of silence, and up to a tenth more, until it is stopped. 0 never does. */
+/** Calls `beat` after every `ms` of silence (up to a tenth more) until stopped; 0 never does. */
 export class Heartbeat {
   readonly #ms: number
   readonly #beat: () => void
@@ -229,36 +228,36 @@ function lookAt(hearts: ReadonlySet<Heartbeat>): void {
 }
 
 export interface SinkOptions {
-  /** How long a client may leave a full buffer standing. */
+  /** How long a client may leave a full buffer unread. */
   slowReaderMs: number
   /** 0 = no keep-alives. */
   heartbeatMs: number
 }
 
-/** Knows what says, by now, that a stream lives. */
+/** Gives the current keep-alive text. */
 type Speaker = Pick<Writer, 'keepAlive'>
 
 type Controller = Pick<ReadableStreamDirectController, 'write' | 'flush' | 'close'>
 
 /**
- * The writing end: a direct stream with the back-pressure that Bun leaves to us, since it takes all that is written, however slow its
- * reader, unless the promise of a full `write` is awaited (https://github.com/oven-sh/bun/issues/32469); and with keep-alives, before the
- * first token as well as between two. A client that has left, or does not read for too long, ends the writing; a server that stops
- * does, but for the last words. Its heart is part of it: each object that a chunk looks at costs it some 0.2 us.
+ * The writing end of a direct stream, with back-pressure and keep-alives. Bun buffers without limit unless the promise
+ * of a full `write` is awaited (https://github.com/oven-sh/bun/issues/32469). Ends when the client disconnects or reads
+ * too slowly, or, after an error frame, when the server stops. Extends Heartbeat because each object a chunk touches
+ * costs some 0.2 us.
  */
 export class Sink extends Heartbeat {
   readonly #controller: Controller | null
   readonly #slowReaderMs: number
   readonly #speaker: Speaker
   #hasLeft: boolean
-  /** Why no more of the answer is to be written, though its client is there: the server stops. Null until then. */
+  /** Set when the server stops, although the client is still there. */
   stopped: UpstreamError | null = null
   #isFull = false
   #wake = () => {}
 
   /**
-   * @param controller null for a client that was gone before the first byte.
-   * @param signal aborts when the client leaves, or when the server stops.
+   * @param controller null if the client disconnected before the first byte.
+   * @param signal aborts when the client disconnects or the server stops.
    */
   constructor(
     controller: Controller | null,
@@ -284,15 +283,15 @@ export class Sink extends Heartbeat {
   }
 
   /**
-   * Writes text at once; returns a promise only where the client must read first. Throws once the client is gone, and a
-   * GatewayError where it did not read for too long, `slow_reader`, or not before the server stopped.
+   * Writes at once; returns a promise only if the client must read first. Throws once the client has disconnected, and
+   * a GatewayError `slow_reader` if it read nothing for too long, or before the server stopped.
    */
   write(text: string): Promise<void> | undefined {
     this.touch()
     return this.#send(text)
   }
 
-  /** Writes the last words and waits for nobody: whoever reads on some day finds them. Never throws. */
+  /** Writes the last bytes without waiting for the client. Never throws. */
   end(text: string): void {
     this.stopBeating()
     if (this.#hasLeft) return
@@ -300,7 +299,7 @@ export class Sink extends Heartbeat {
       this.#controller?.write(text)
       this.#controller?.flush()
     } catch {
-      // It has left meanwhile.
+      // The client has disconnected.
     }
   }
 
@@ -344,7 +343,7 @@ export class Sink extends Heartbeat {
   #keepAlive(): void {
     if (this.#hasLeft || this.#isFull) return
     try {
-      // What it may throw later is told to the next write.
+      // A later rejection surfaces at the next write.
       this.#send(this.#speaker.keepAlive)?.catch(() => {})
     } catch {
       this.#hasLeft = true
@@ -353,4 +352,4 @@ export class Sink extends Heartbeat {
 }
 
 const tooSlow = (ms: number) =>
-  new GatewayError('slow_reader', `The answer was broken off: its client read nothing for ${ms / 1000} s.`)
+  new GatewayError('slow_reader', `Response stopped: the client read nothing for ${ms / 1000} s.`)

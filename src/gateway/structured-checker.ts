@@ -1,10 +1,10 @@
 /**
- * Has what a model wrote checked away from the event loop, so that one key's hostile schemas keep nobody else waiting: keys
- * take turns; nearly every check is done in a moment, a slow one gives way where another key waits, and a key that has had
- * one goes to another thread for a minute, where only its like are. A key whose slow checks have taken seconds within a minute waits.
+ * Validates model output off the event loop, so that one key's hostile schemas delay no one else: keys take turns, a
+ * slow check yields to other keys, and a key that had one uses a second thread for a minute, where only such keys wait.
+ * A key whose slow checks took seconds within a minute must wait.
  *
- * To end a thread frees whoever waits for it, but not the processor: the runtime stops a script between any two steps, but
- * not within a regular expression, which gives up by itself after a second or two.
+ * Ending a thread frees its callers but not the CPU: the runtime can stop a script between steps, but not within a
+ * regular expression, which gives up only after a second or two.
  */
 
 import type { EndSignal } from '../domain/end-signal.ts'
@@ -12,7 +12,7 @@ import { GatewayError, toRetryAfter } from '../domain/error.ts'
 import { createThread, type NoReply, type ThreadOptions } from '../threads/thread.ts'
 import type { CheckReply, CheckRequest, Verdict } from './json-check-worker.ts'
 
-/** So long is remembered what was slow. */
+/** How long slow checks are remembered. */
 const MEMORY_MS = 60_000
 
 interface Slow {
@@ -20,33 +20,34 @@ interface Slow {
   tookMs: number
 }
 
-/** Which keys have had slow checks in the last minute, and what these took. Pure; time comes in, from a clock that never steps. */
+/** Keys with slow checks in the last minute, and their durations. */
 export class SlowKeys {
   /** By key, the oldest first. */
   readonly #slow = new Map<string, Slow[]>()
 
-  /** @param mostMs a key whose slow checks have taken so long in the last minute waits until enough of it is forgotten. */
+  /**
+   * @param mostMs a key whose slow checks took longer than this in the last minute must wait.
+   * @param nowMs monotonic clock.
+   */
   constructor(
     private readonly mostMs: number,
     private readonly nowMs: () => number,
   ) {}
 
-  /** Notes a slow check. */
   note(quotaId: string, tookMs: number): void {
     this.#slow.set(quotaId, [...this.#of(quotaId), { atMs: this.nowMs(), tookMs }])
   }
 
-  /** Whether a check of the key was slow. */
   isSlow(quotaId: string): boolean {
     // Nearly always there is none.
     return this.#slow.has(quotaId) && this.#of(quotaId).length > 0
   }
 
-  /** How long until the key may have anything checked; 0 where it may now. */
+  /** Ms until the key may validate again; 0 if it may now. */
   waitMs(quotaId: string): number {
     if (!this.#slow.has(quotaId)) return 0
     let leftMs = this.mostMs
-    // What was last is forgotten last: with which one is there too much?
+    // The newest are forgotten last: find the one that exceeds the limit.
     for (const { atMs, tookMs } of this.#of(quotaId).reverse()) {
       leftMs -= tookMs
       if (leftMs <= 0) return atMs + MEMORY_MS - this.nowMs()
@@ -54,7 +55,6 @@ export class SlowKeys {
     return 0
   }
 
-  /** Those that are remembered. */
   #of(quotaId: string): Slow[] {
     const all = this.#slow.get(quotaId) ?? []
     const sinceMs = this.nowMs() - MEMORY_MS
@@ -66,36 +66,36 @@ export class SlowKeys {
 
 export interface Checker {
   /**
-   * Prepares a key's JSON Schema, given as JSON. Resolves to what is wrong with it, or null. Throws `request_limit` where
-   * too many of its schemas wait, or were too slow, and `overloaded` where it cannot be looked at now.
+   * Compiles a key's JSON Schema, given as JSON. Resolves to its error, or null. Throws `request_limit` if too many of
+   * its schemas are queued or were too slow, and `overloaded` if it can't be compiled now.
    */
   prepare(quotaId: string, schema: string, signal: EndSignal): Promise<string | null>
-  /** Looks for JSON that meets the schema; null = for any JSON object. Nothing is checked once the signal has aborted. */
+  /** Looks for JSON that matches the schema; null = any JSON object. Does nothing once the signal has aborted. */
   judge(quotaId: string, text: string, schema: string | null, signal: EndSignal): Promise<Verdict | 'slow'>
-  /** From now on everything takes too long, and what is under way does so at once. */
+  /** Ends running checks as too slow; later ones fail at once. */
   close(): void
 }
 
 interface CheckerOptions extends Pick<ThreadOptions, 'idleMs'> {
   judgeMs?: number
   slowMs?: number
-  /** A clock that never steps. */
+  /** Monotonic clock. */
   nowMs?(): number
 }
 
-/** An ordinary schema compiles, and an ordinary answer is checked, in a tenth of this. */
+/** An ordinary schema compiles, and an ordinary response is validated, in a tenth of this. */
 const QUICK_MS = 200
 /** The largest schema that strict mode allows compiles in a fraction of this. */
 const PREPARE_MS = 6_000
 const JUDGE_MS = 1_500
 const IDLE_MS = 60_000
-/** Most that the slow checks of one key may take of a minute. */
+/** Limit of a key's slow checks per minute. */
 const SLOW_MS = 5_000
-/** How long anybody waits for a check, starting a thread included. */
+/** Longest wait for a check, including the start of a thread. */
 const PATIENCE_MS = 10_000
-/** Twice what strict mode allows: it takes seconds to compile, and hundreds of megabytes. Not more than are kept. */
+/** Twice what strict mode allows: takes seconds and hundreds of megabytes to compile. No more than the cache holds. */
 const MAX_SCHEMA_CHARS = 400_000
-/** Most schemas of one key that wait at once, one for each choice of a request. Of its answers as many wait as it has requests under way: they are paid for. */
+/** Queued schemas of one key, one per choice of a request. Its responses are not limited by this: they are paid for. */
 const MAX_WAITING = 512
 
 interface CheckTask {
@@ -110,7 +110,7 @@ export function createChecker(options: CheckerOptions = {}): Checker {
   const { judgeMs = JUDGE_MS, slowMs = SLOW_MS, idleMs = IDLE_MS, nowMs = () => performance.now() } = options
   const settings = { idleMs, patienceMs: PATIENCE_MS, keepSpare: true }
   const quick = createThread<CheckRequest, CheckReply>('gateway/json-check-worker', settings)
-  /** For keys that have had slow checks. */
+  /** For keys with slow checks. */
   const patient = createThread<CheckRequest, CheckReply>('gateway/json-check-worker', settings)
   const slowKeys = new SlowKeys(slowMs, nowMs)
 
@@ -125,7 +125,7 @@ export function createChecker(options: CheckerOptions = {}): Checker {
     if (!slowKeys.isSlow(owner)) {
       const reply = await quick.ask(request, { ...ask, limitMs, lateMs: quickMs })
       noteSlow(reply)
-      // Each of those that wait may take as long.
+      // Its other queued checks may be as slow.
       if (slowKeys.isSlow(owner)) quick.dismiss(owner)
       if (reply !== 'late' && reply !== 'dismissed') return reply
     }
@@ -139,7 +139,7 @@ export function createChecker(options: CheckerOptions = {}): Checker {
   return {
     async prepare(owner, schema, signal) {
       if (schema.length > MAX_SCHEMA_CHARS) {
-        return `it has ${schema.length} characters, and answers of this model are checked against ${MAX_SCHEMA_CHARS} at most`
+        return `it has ${schema.length} characters (limit for this model: ${MAX_SCHEMA_CHARS})`
       }
       const request = { owner, schema, text: null }
       const reply = await orAborted(
@@ -164,7 +164,7 @@ export function createChecker(options: CheckerOptions = {}): Checker {
   }
 }
 
-/** Waits for a check no longer than its client does. A check at work goes on all the same, and is held against its key. */
+/** Stops waiting if the client disconnects. A running check goes on and counts against its key. */
 async function orAborted<Reply>(reply: Promise<Reply>, signal: EndSignal): Promise<Reply | 'aborted'> {
   const aborted = Promise.withResolvers<'aborted'>()
   const abort = () => aborted.resolve('aborted')
@@ -180,12 +180,12 @@ async function orAborted<Reply>(reply: Promise<Reply>, signal: EndSignal): Promi
 function whyNot(reply: Exclude<NoReply, 'limit' | 'aborted' | 'late'>, slowMs: number, waitMs: number): GatewayError {
   if (reply === 'closed') return new GatewayError('overloaded', 'The server is shutting down. Try again.')
   if (reply === 'patience') {
-    return new GatewayError('overloaded', 'Tollgate is overloaded: schemas wait too long to be checked. Try again.')
+    return new GatewayError('overloaded', 'Tollgate is overloaded: timed out waiting for schema validation. Try again.')
   }
   const why =
     reply === 'full'
-      ? `${MAX_WAITING} schemas of this key wait to be checked, the most that may`
-      : `checks against this key's schemas took more than ${slowMs / 1_000} seconds within a minute. Simplify the schemas, their patterns and 'uniqueItems' above all`
+      ? `${MAX_WAITING} schemas of this key are queued for validation (limit)`
+      : `validation with this key's schemas took more than ${slowMs / 1_000} s within a minute. Simplify the schemas, especially patterns and 'uniqueItems'`
   return new GatewayError('request_limit', `Rate limit reached for response_format: ${why}.`, {
     param: 'response_format',
     headers: { 'retry-after': toRetryAfter(waitMs) },

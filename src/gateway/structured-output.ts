@@ -1,8 +1,7 @@
 /**
- * Structured output on targets that do not do it by themselves, and on local servers: asks for a whole answer, in words or by the
- * server's own grammar, checks it, and asks again with what was wrong, twice at most. Wraps a dispatch, so every call is recorded
- * and metered there. A request without a `response_format` goes through as it is; so does one to a hosted target that knows it,
- * but that its answers are checked where it promises to keep to a strict schema (`verified`).
+ * Structured output on targets without native support, and on local servers: asks for a whole response (by prompt, or
+ * by the server's grammar), validates it, and retries with the error, at most twice. Hosted targets with native support
+ * get the request unchanged; their responses to strict schemas are only validated.
  */
 
 import type { PlannedCall } from '../accounting/call.ts'
@@ -32,8 +31,8 @@ import {
 const MAX_CALLS = 3
 
 /**
- * Wraps the dispatch of a key's request. Throws `invalid_request` for what is no schema, `schema_not_met` where no answer is
- * good enough, and what `checker.prepare` throws.
+ * Throws `invalid_request` for an invalid schema, `schema_not_met` if no response matches, and what `checker.prepare`
+ * throws.
  */
 export const enforce =
   (dispatch: Dispatch, checker: Checker, quotaId: string): Dispatch =>
@@ -47,7 +46,7 @@ export const enforce =
     return enforced({ ...planned, body }, plan.wanted, dispatch, checker, quotaId)
   }
 
-/** Schemas as JSON: each choice of a request asks for the same one. */
+/** Cached, since each choice of a request has the same schema. */
 const texts = new WeakMap<Record<string, unknown>, string>()
 const textOfSchema = (schema: Record<string, unknown>) => texts.getOrInsertComputed(schema, JSON.stringify)
 
@@ -71,7 +70,7 @@ async function enforced(
   let instructed = toInstructed(planned.body, wanted, planned.target)
   let body = instructed
   let problem = ''
-  /** The last answer that was JSON, though not the right one. */
+  /** The last response that was JSON but didn't match. */
   let unmet: Answer | null = null
   for (let call = 1; call <= MAX_CALLS; call++) {
     mustBeWanted()
@@ -79,13 +78,13 @@ async function enforced(
     try {
       answer = await dispatch({ ...planned, body, reason: call === 1 ? planned.reason : 'schema' })
     } catch (error) {
-      // Not every server of one's own has such formats, or can make a grammar of each schema.
+      // Not every local server supports these formats, or can make a grammar of each schema.
       if (call === 1 && wanted.isHeld && isFormatRefused(error)) {
         instructed = toInstructed(planned.body, { ...wanted, isHeld: false }, planned.target)
         body = instructed
         continue
       }
-      // What is there already is worth more than why there is nothing better.
+      // A response that doesn't match is worth more than an error.
       if (unmet && !wanted.strict && isRecoverable(error)) return unmet
       throw error
     }
@@ -96,7 +95,7 @@ async function enforced(
     if (verdict.json !== null && (verdict.problem === null || wanted.schema !== null)) {
       const read: Answer = { ...answer, events: withJson(answer.events, verdict.json, thinking) }
       if (verdict.problem === null) return read
-      // A check that takes too long fails no answer that was written by a grammar.
+      // Slow validation doesn't fail a response written by a grammar.
       if (verdict.tooSlow && wanted.isHeld) return read
       unmet = { ...read, events: withUnmet(read.events) }
     }
@@ -109,8 +108,8 @@ async function enforced(
 }
 
 /**
- * Resolves to what is wrong with the schema, or null. `unchecked`: a local server promises to keep to schemas, and answers cannot be
- * checked against this one here.
+ * Resolves to the schema's error, or null. `unchecked`: a local server promises to keep to schemas, and this one can't
+ * be validated here.
  */
 async function prepare(
   checker: Checker,
@@ -131,13 +130,13 @@ const isFormatRefused = (error: unknown): boolean =>
   FORMAT.test(error.message)
 const FORMAT = /response_format|json_object|json[ _]schema|grammar/i
 
-/** Whether it only keeps a better answer from being made: the upstream failed, or a budget has no room for a correction. */
+/** Whether only a better response was prevented: the upstream failed, or a budget can't cover a correction. */
 const isRecoverable = (error: unknown) =>
   error instanceof UpstreamError
     ? error.kind !== 'aborted'
     : error instanceof GatewayError && error.kind === 'insufficient_quota'
 
-/** Reads the answer at least, where it cannot be checked in time. */
+/** If validation is too slow, at least extracts the JSON. */
 async function judge(
   checker: Checker,
   quotaId: string,
@@ -149,7 +148,7 @@ async function judge(
   if (verdict !== 'slow') return { ...verdict, tooSlow: false }
   const read = schema === null ? 'slow' : await checker.judge(quotaId, text, '{}', signal)
   const json = read === 'slow' ? null : read.json
-  return { json, problem: 'checking it takes too long', tooSlow: true }
+  return { json, problem: 'validation takes too long', tooSlow: true }
 }
 
 const badSchema = ({ name }: Wanted, problem: string) =>
@@ -160,17 +159,17 @@ const badSchema = ({ name }: Wanted, problem: string) =>
 const notMet = ({ target }: PlannedCall, { schema, name }: Wanted, problem: string) =>
   new GatewayError(
     'schema_not_met',
-    `Model \`${target.model}\` did not write ${schema === null ? 'a JSON object' : `JSON that meets the schema '${name}'`}. ` +
-      `What is wrong with its last answer: ${problem}.`,
+    `Model \`${target.model}\` did not return ${schema === null ? 'a JSON object' : `JSON matching schema \`${name}\``}. ` +
+      `Problem with its last response: ${problem}.`,
     { param: 'response_format' },
   )
 
-/** Of one choice: a longer answer is not checked. */
+/** Per choice; longer responses are not validated. */
 const MAX_CHARS = 256 * 1024
 
 /**
- * Checks the answers of hosted targets that promise to keep to a strict schema. An answer is delivered as it came; one that does not
- * meet the schema is marked. What cannot be checked, or not in time, counts as met.
+ * Validates responses of hosted targets that promise to keep to a strict schema. A mismatch is delivered unchanged, but
+ * marked. What can't be validated in time counts as matching.
  * @param schema as JSON.
  */
 async function verified(
@@ -181,7 +180,7 @@ async function verified(
   quotaId: string,
 ): Promise<Answer> {
   const { signal } = planned
-  // Compiled while the model writes.
+  // Compiles while the model writes.
   const preparing = checker.prepare(quotaId, schema, signal).then(
     (problem) => problem === null,
     () => false,
@@ -189,7 +188,7 @@ async function verified(
   const isMet = async (text: string) => {
     if (!(await preparing)) return true
     const verdict = await checker.judge(quotaId, text, schema, signal)
-    // JSON in a code fence, or mended, is not what the client was promised.
+    // The client was promised plain JSON, not a code fence or JSON to repair.
     return verdict === 'slow' || (verdict.problem === null && verdict.json === text.trim())
   }
   const answer = await dispatch(planned)
@@ -199,11 +198,11 @@ async function verified(
   return { ...answer, events: await verifier.mark(answer.events) }
 }
 
-/** The choices of one answer, as far as they were read. */
+/** The choices of one response, as far as read. */
 class Verifier {
   readonly #isMet: (text: string) => Promise<boolean>
   readonly #texts = new Map<number, Captured>()
-  /** Choices that need not meet the schema: they were cut short, are a refusal, or call a tool. */
+  /** Choices that need not match: truncated, a refusal, or a tool call. */
   readonly #exempt = new Set<number>()
 
   constructor(isMet: (text: string) => Promise<boolean>) {
@@ -214,7 +213,7 @@ class Verifier {
     for (const event of events) {
       if (event.kind === 'text') this.noteText(event.choice, event.text)
       else if ('choice' in event && isFinal([event])) this.#exempt.add(event.choice)
-      // One without a word of text does not meet the schema either.
+      // A choice without text doesn't match either.
       else if (event.kind === 'finish') this.noteText(event.choice, '')
     }
   }
@@ -223,7 +222,7 @@ class Verifier {
     this.#texts.getOrInsertComputed(choice, () => new Captured(MAX_CHARS)).add(text)
   }
 
-  /** Marks the last events of an answer, all of which was noted. */
+  /** Marks the last events of a response that was noted completely. */
   async mark(events: readonly AnswerEvent[]): Promise<readonly AnswerEvent[]> {
     if (events.at(-1)?.kind !== 'done') return events
     let marked = events
@@ -235,9 +234,9 @@ class Verifier {
   }
 }
 
-/** The same stream, checked before its last events are handed over. */
+/** Validates the stream before its last events are handed over. */
 class VerifiedStream implements AnswerStream, PassthroughSink {
-  /** Where what passes goes on. */
+  /** Destination of passed-through frames. */
   #sink: PassthroughSink | null = null
 
   constructor(
@@ -256,7 +255,7 @@ class VerifiedStream implements AnswerStream, PassthroughSink {
 
   pass(frames: string, text: string): boolean | Promise<boolean> {
     this.verifier.noteText(0, text)
-    if (this.#sink === null) throw new Error('nothing passes here')
+    if (this.#sink === null) throw new Error('not a passthrough response')
     return this.#sink.pass(frames, text)
   }
 

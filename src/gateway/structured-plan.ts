@@ -1,7 +1,6 @@
 /**
- * What `response_format` means for one target: what the upstream is sent, what it is told in words because it does not know
- * the field, what is read of its answer (one choice, as events), and what it is told when that was not good enough. Pure;
- * `enforce.ts` acts on it, and `fanout.ts` asks whether it will.
+ * What `response_format` means for one target: the upstream request, the prompt if the upstream doesn't know the field,
+ * how its response is read (one choice, as events), and the correction prompt. `structured-output.ts` acts on it.
  */
 
 import type { DialectName } from '../domain/dialects.ts'
@@ -11,30 +10,30 @@ import { dialectOf, type StructuredOutput, type Thinks } from '../upstreams/dial
 
 type Format = CanonicalRequest['response_format']
 
-/** What of a target decides it. */
+/** The parts of a target that matter here. */
 export interface Able extends Thinks {
   upstream: { dialect: DialectName; local: boolean }
 }
 
-/** What an answer has to be, where the gateway sees to it. */
+/** What a response must be, if the gateway enforces it. */
 export interface Wanted {
   name: string
   description: string | null
-  /** The JSON Schema; null = any JSON object. */
+  /** Null = any JSON object. */
   schema: Record<string, unknown> | null
   strict: boolean
   /**
-   * Whether its upstream holds the model to the schema, or to part of it: then it is sent that, and no words, and its answer is
-   * delivered where it cannot be checked.
+   * Whether the upstream enforces the schema, at least in part: then it is sent the schema without a prompt, and its
+   * response is delivered even if it can't be validated.
    */
   isHeld: boolean
 }
 
 /**
- * - `pass`: the target does it by itself, or there is nothing to do.
- * - `verify`: a hosted target does it by itself. Its answer is delivered as it is; one that does not meet the strict schema is marked.
- * - `remind`: it does, but some such upstreams refuse a JSON mode that no message speaks of.
- * - `enforce`: the gateway does.
+ * - `pass`: native support, or nothing to do.
+ * - `verify`: native support on a hosted target; a response that doesn't match the strict schema is marked.
+ * - `remind`: native support, but such upstreams may refuse a JSON mode if no message mentions JSON.
+ * - `enforce`: the gateway does it.
  */
 export type OutputPlan =
   | { kind: 'pass' }
@@ -44,7 +43,6 @@ export type OutputPlan =
 
 const PASS: OutputPlan = { kind: 'pass' }
 
-/** Decides what is to be done about a request's `response_format` on a target with these features. */
 export function toPlan(body: CanonicalRequest, target: Able): OutputPlan {
   const { response_format: format, messages } = body
   if (!format || format.type === 'text') return PASS
@@ -57,7 +55,6 @@ export function toPlan(body: CanonicalRequest, target: Able): OutputPlan {
   return isReminded ? { kind: 'remind' } : PASS
 }
 
-/** Whether the gateway has to see to it that answers are what `response_format` asks for. */
 export function isEnforced(body: AnyRequest, target: Able): boolean {
   const { response_format: format } = body
   const { features, upstream } = target
@@ -65,22 +62,22 @@ export function isEnforced(body: AnyRequest, target: Able): boolean {
   if (format && format.type !== 'text' && refusesJson(body, target)) return true
   if (format?.type === 'json_object') return !hasJsonMode || !features.includes('json_mode')
   if (format?.type !== 'json_schema') return false
-  // A grammar of a server of one's own may lack keywords: what is written by it is checked.
+  // A local server's grammar may ignore keywords, so its output is validated.
   if (!features.includes('structured_outputs') || hasGrammars(target)) return true
   return heldOf !== null && (upstream.local || toHeldOf(format, heldOf) !== 'all')
 }
 
 /**
- * Whether a target is an engine of one's own, which writes by a grammar made of any schema, whatever its model: llama-server and Ollama
- * do, vLLM and LM Studio, too. Weak models write right at once what they fail at thrice in words.
+ * Whether a target is a local engine that constrains output by a grammar of any schema, whatever the model
+ * (llama-server, Ollama, vLLM, LM Studio). Weak models then succeed at once where prompting fails three times.
  */
 const hasGrammars = ({ upstream }: Able): boolean => upstream.local && dialectOf(upstream).output.hasLocalGrammars
 
-/** Whether a target takes no format beside the tools of a request, whether or not the model may call them. */
+/** Whether a target accepts no format together with tools, callable or not. */
 const refusesJson = ({ tools, functions, web_search_options: search }: AnyRequest, target: Able): boolean =>
   Boolean(tools?.length || functions?.length || search) && !dialectOf(target.upstream).output.takesBesideTools(target)
 
-/** How much of a schema is held to by upstreams that know a part of the language. */
+/** How much of a schema is enforced by upstreams that support a subset of JSON Schema. */
 const toHeldOf = (
   { json_schema: { schema } }: Extract<Format, { type: 'json_schema' }>,
   heldOf: NonNullable<StructuredOutput['heldOf']>,
@@ -92,7 +89,7 @@ function toWanted(
   body: CanonicalRequest,
 ): Wanted {
   const { features, upstream } = target
-  // Of a model that may call tools, a grammar of the answer would keep it from that.
+  // A grammar for the response would keep a model from calling tools.
   const isWritten = hasGrammars(target) && !mayCallTools(body)
   if (format.type === 'json_object')
     return { name: 'json_object', description: null, schema: null, strict: false, isHeld: isWritten }
@@ -108,18 +105,18 @@ function speaksOfJson({ content }: Message): boolean {
   return content?.some((part) => part.type === 'text' && /json/i.test(part.text)) ?? false
 }
 
-/** Builds the request with the reminder that a JSON mode needs. */
+/** Some JSON modes require the word JSON in a message. */
 export const toReminded = (body: CanonicalRequest): CanonicalRequest => ({
   ...body,
   messages: withInstruction(body.messages, 'Answer with a JSON object.'),
 })
 
-/** Builds the request for a target that does not do it by itself: whole, and instructed in words. */
+/** For a target without native support: not streamed, and prompted. */
 export function toInstructed(body: CanonicalRequest, wanted: Wanted, target: Able): CanonicalRequest {
   const { response_format: format, stream: _, stream_options: __, ...rest } = body
   if (wanted.isHeld && format) return { ...rest, response_format: format }
   const tools = mayCallTools(body)
-  // A JSON mode helps a weak model along, but it may also keep one from calling tools, and it knows objects only.
+  // A JSON mode helps a weak model, but may keep it from calling tools, and only allows objects.
   const hasMode = target.features.includes('json_mode') && !refusesJson(body, target)
   const helped = hasMode && !tools && asksForObject(wanted.schema)
   return {
@@ -137,7 +134,7 @@ function asksForObject(schema: Wanted['schema']): boolean {
   return schema.type === undefined && 'properties' in schema
 }
 
-/** The words for a model that knows neither the field nor the schema. */
+/** The prompt for a model that knows neither the field nor the schema. */
 export function toInstruction({ name, description, schema }: Wanted, tools: boolean): string {
   const when = tools
     ? 'You may call tools as usual. Whenever you answer in words instead of calling a tool, your whole answer must be'
@@ -152,10 +149,7 @@ export function toInstruction({ name, description, schema }: Wanted, tools: bool
   ].join('\n')
 }
 
-/**
- * Adds to the system message that a conversation begins with, or begins it with one: many chat templates take one
- * system message, at the start, and no other.
- */
+/** Extends the first system message, or adds one: many chat templates take a single system message, at the start. */
 function withInstruction(messages: readonly Message[], instruction: string): Message[] {
   const [first, ...rest] = messages
   if (!first || (first.role !== 'system' && first.role !== 'developer')) {
@@ -168,10 +162,10 @@ function withInstruction(messages: readonly Message[], instruction: string): Mes
   return [{ ...first, content }, ...rest]
 }
 
-/** A corrected answer is asked for with this much of the wrong one. */
+/** How much of a wrong response the correction prompt quotes. */
 const MAX_QUOTED_CHARS = 32_000
 
-/** Builds the request that shows a model its last answer and what was wrong with it. */
+/** Shows the model its last response and the error. */
 export function toCorrecting(instructed: CanonicalRequest, answer: string, problem: string): CanonicalRequest {
   const quoted = answer.slice(0, MAX_QUOTED_CHARS).trim()
   return {
@@ -189,41 +183,40 @@ export function toCorrecting(instructed: CanonicalRequest, answer: string, probl
 
 const FINAL = new Set<unknown>(['length', 'content_filter', 'tool_calls', 'function_call'])
 
-/** Whether an answer is delivered as it is: it was cut short, it is a refusal, or it calls a tool. */
+/** Whether a response is delivered unchanged: truncated, a refusal, or a tool call. */
 export const isFinal = (events: readonly AnswerEvent[]): boolean =>
   events.some(
     (event) =>
       event.kind === 'refusal' || event.kind === 'tool' || (event.kind === 'finish' && FINAL.has(event.reason)),
   )
 
-/** Marks an answer that is all there: its first choice does not meet the schema. */
+/** Marks a complete response: this choice doesn't match the schema. */
 export const withUnmet = (events: readonly AnswerEvent[], choice = 0): AnswerEvent[] => {
   const at = events.at(-1)?.kind === 'done' ? -1 : events.length
   return events.toSpliced(at, 0, { kind: 'unmet', choice })
 }
 
-/** What it says. */
 export const textOf = (events: readonly AnswerEvent[]): string =>
   events.map((event) => (event.kind === 'text' ? event.text : '')).join('')
 
-/** Takes the thinking off the beginning of a text, also where only its closing tag was written. */
+/** Splits off leading reasoning, even if only its closing tag was written. */
 export function splitThinking(content: string): { thinking: string; answer: string } {
   const text = content.trimStart()
   const opened = text.startsWith('<think>')
   const from = opened ? '<think>'.length : 0
   const to = text.indexOf('</think>')
   if (opened && to === -1) return { thinking: text.slice(from).trim(), answer: '' }
-  // What begins as JSON has no thinking before it, whatever tags its texts may hold.
+  // Text that starts as JSON has no reasoning before it, whatever tags it contains.
   if (to === -1 || (!opened && /^[{["`]/.test(text))) return { thinking: '', answer: content }
   return { thinking: text.slice(from, to).trim(), answer: text.slice(to + '</think>'.length) }
 }
 
-/** Puts the JSON that was found in place of what was written, and the thinking before it where it belongs. */
+/** Replaces the text by the extracted JSON, and moves reasoning to its own event. */
 export function withJson(events: readonly AnswerEvent[], json: string, thinking: string): AnswerEvent[] {
   if (textOf(events) === json) return [...events]
   const isKnown = thinking === '' || events.some((event) => event.kind === 'reasoning' && event.text !== '')
   const thought: AnswerEvent[] = isKnown ? [] : [{ kind: 'reasoning', choice: 0, text: thinking }]
-  // Without its log probabilities: they are of the tokens that were written.
+  // Without log probabilities, which belong to the original tokens.
   const said: AnswerEvent = { kind: 'text', choice: 0, text: json }
   const at = events.findIndex(({ kind }) => kind === 'text')
   const rest = events.filter(({ kind }) => kind !== 'text')

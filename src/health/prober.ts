@@ -1,7 +1,7 @@
 /**
- * Probes upstreams by a request of their dialect that costs nothing: each now and then, and soon and often one that could
- * not be reached, so that a dead host is skipped and a revived one found. Tells `health` what it finds. Only upstreams
- * that a route leads to are probed, each by one probe at a time. Its timers do not keep the process alive, and it never throws.
+ * Health checks of upstreams by free requests: each regularly, and one that could not be reached soon and often, so
+ * that a dead host is skipped and a revived one found. Only upstreams with a route are checked, one check at a time
+ * each. Never throws, and doesn't keep the process alive.
  */
 
 import type { Upstream } from '../domain/snapshot.ts'
@@ -13,9 +13,9 @@ import type { UpstreamState } from './state.ts'
 export interface ProberDeps {
   health: Pick<Health, 'inUse' | 'probed'>
   backendFor(at: { upstream: Upstream }): Pick<Backend, 'probe'>
-  /** How often each upstream is probed; 0 = never, but for those that could not be reached. */
+  /** 0 = only those that could not be reached. */
   intervalMs?: number
-  /** How long an answer may take. `fetch` shows no connect event: only this tells a silent host. */
+  /** `fetch` has no connect event: only this timeout reveals a silent host. */
   timeoutMs?: number
   /** The same for one that could not be reached. */
   unreachedTimeoutMs?: number
@@ -24,22 +24,22 @@ export interface ProberDeps {
 
 export type Prober = ReturnType<typeof createProber>
 
-/** Pauses before the next probes of one that could not be reached: it may only have been restarted. */
+/** Pauses before the next checks of one that could not be reached: it may only be restarting. */
 const PAUSES_MS = [250, 500, 1_000]
 const LAST_PAUSE_MS = 2_000
-/** One that failed its probe is probed more often: the sooner it is found again, the better. */
+/** Failed upstreams are checked more often, to notice their recovery sooner. */
 const FAILED_INTERVAL_MS = 10_000
 const NEVER = Number.POSITIVE_INFINITY
-/** A time limit is counted in so many steps: a stall of our own loop counts as one of them, and not as silence. */
+/** The timeout is counted in steps, so that a stall of our own event loop counts as one step and not as silence. */
 const STEPS = 10
 
-/** The probes of one upstream. */
+/** Checks of one upstream. */
 class Watched {
   isBusy = false
-  /** How many failed in a row. */
+  /** In a row. */
   failures = 0
   lastMs = -Number.MAX_VALUE
-  /** Aborts once nobody wants to know any more. */
+  /** Aborts once the result is no longer needed. */
   readonly gone = new AbortController()
 }
 
@@ -88,7 +88,7 @@ export function createProber(deps: ProberDeps) {
       failed = FAILED.has(found.state)
       if (!one.gone.signal.aborted) health.probed(upstream, found)
     } catch (error) {
-      log?.error('internal_error', 'an upstream could not be probed for an internal error', {
+      log?.error('internal_error', 'internal error during a health check', {
         upstream: upstream.id,
         error: traceOf(error),
       })
@@ -116,7 +116,7 @@ export function createProber(deps: ProberDeps) {
       isRunning = true
       wake(performance.now())
     },
-    /** Does at once what it would see to in a moment: for a new configuration, and after a failure. Cheap. */
+    /** Runs due checks now, for a new configuration or after a failure. Cheap. */
     trigger: () => wake(performance.now()),
     stop() {
       isRunning = false

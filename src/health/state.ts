@@ -1,43 +1,40 @@
 /**
- * What is known of one upstream, and of each target (a model there): the one thing that is held against it, whether it can
- * be reached, and the breakers. `health.ts` tells it of calls and of free probes;
- * the log has a line a change.
+ * State of one upstream and of each target (a model there): penalty, reachability, credentials, and breakers. Each
+ * change is logged.
  */
 import type { CatalogModel, Upstream } from '../domain/snapshot.ts'
 import type { Log } from '../log.ts'
 import type { CredentialFailure } from '../upstreams/failure.ts'
 import { type Breaker, MarkedKeys } from './breaker.ts'
 
-interface LeftOut extends CredentialFailure {
+interface Suspension extends CredentialFailure {
   untilMs: number
 }
 
-/** A credential that nobody is sent with now. */
-interface LeftOutCredential extends Pick<LeftOut, 'state' | 'reason'> {
-  /** Of its upstream's, from 1 on. */
+/** A credential that is not used at present. */
+interface SuspendedCredential extends Pick<Suspension, 'state' | 'reason'> {
+  /** Within its upstream, from 1. */
   number: number
-  /** Until it is tried again. */
   retryInMs: number
 }
 
-/** While one request finds out whether it is good again, the others go by the rest. */
+/** While one request tries a suspended credential again, others use the rest. */
 const TRIAL_MS = 15_000
 const NONE: ReadonlySet<number> = new Set()
 
 /**
- * Of an upstream with several credentials: which of them are left out for a time, since it has refused them or their quota is used
- * up, and which one a conversation goes with. Time comes in, from a clock that never steps.
+ * Which of an upstream's several credentials are suspended (rejected, or quota used up), and which one a conversation
+ * uses.
  */
 class Credentials {
-  readonly #out = new Map<number, LeftOut>()
-  /** Those that a call has gone well with, and none was refused since. */
+  readonly #out = new Map<number, Suspension>()
+  /** Used successfully, and not rejected since. */
   readonly #proven = new Set<number>()
 
   /**
-   * The upstream with the credential of a conversation: the same one for as long as it is not left out, and another one that comes
-   * or goes moves no other conversation (rendezvous hashing). Where all are left out, the one whose time is up first.
-   *
-   * @param tried those that the request has been refused with. Null where none is left.
+   * A conversation keeps its credential while that isn't suspended, and changes to others move no other conversation
+   * (rendezvous hashing). If all are suspended, the one that expires first.
+   * @param tried those already rejected for this request. Null if none is left.
    */
   choose(each: readonly Upstream[], conversation: string, tried: ReadonlySet<number>, nowMs: number): Upstream | null {
     const chosen = this.#find(each, conversation, tried, nowMs)
@@ -46,7 +43,7 @@ class Credentials {
     return chosen
   }
 
-  /** The same for a free probe, which tries none: that is left to a request. */
+  /** For a free health check, which doesn't count as trying a suspended one. */
   toProbe(each: readonly Upstream[], conversation: string, nowMs: number): Upstream | null {
     return this.#find(each, conversation, NONE, nowMs)
   }
@@ -59,10 +56,7 @@ class Credentials {
     return best?.upstream ?? (tried.size > 0 ? null : this.#soonest(each))
   }
 
-  /**
-   * Takes a failure: null for one that is of none of them. Returns whether it was of the credential alone, and others are left: then
-   * it says nothing of the upstream.
-   */
+  /** Returns whether only the credential failed and others are left, so that it says nothing about the upstream. */
   failed(upstream: Upstream, found: CredentialFailure | null, nowMs: number): boolean {
     if (found === null || upstream.each === null) return false
     if (found.state === 'refused' && found.forMs > 0) this.#proven.delete(upstream.credentialNumber)
@@ -70,19 +64,19 @@ class Credentials {
     return upstream.each.some(({ credentialNumber: number }) => !this.#isOut(number, nowMs))
   }
 
-  /** Returns whether it had been left out. */
+  /** Returns whether it was suspended. */
   worked(number: number): boolean {
     this.#proven.add(number)
     return this.#out.delete(number)
   }
 
-  /** Whether calls go well with it, whatever a free probe is told. */
+  /** Whether calls with it succeed, whatever health checks say. */
   isProven(number: number): boolean {
     return this.#proven.has(number)
   }
 
-  /** Those that are left out, in their order. */
-  leftOut(nowMs: number): LeftOutCredential[] {
+  /** Ordered by number. */
+  suspended(nowMs: number): SuspendedCredential[] {
     return [...this.#out]
       .map(([number, { state, reason, untilMs }]) => ({
         number,
@@ -104,43 +98,42 @@ class Credentials {
 }
 
 export interface HealthDeps {
-  /** A clock that never steps. */
+  /** Monotonic clock. */
   nowMs(): number
-  /** Wall clock: for what people read. */
+  /** Wall clock, for timestamps that people read. */
   wallMs(): number
   log?: Pick<Log, 'info' | 'warn'>
-  /** An upstream could not be reached just now: the prober wants to know. */
+  /** An upstream just became unreachable; triggers the prober. */
   onUnreached?(upstream: Upstream): void
 }
 
 /**
- * Something held against an upstream or a target, until it passes by itself: `down` = it cannot be reached, and is not
- * called; the others have it come after those that are healthy. `paused` = its provider asked for that.
+ * A temporary mark: `down` = unreachable and not called; others are deprioritized. `paused` = its provider asked for a
+ * pause.
  */
 interface Penalty {
   kind: 'down' | 'refused' | 'degraded' | 'paused'
   reason: string
   untilMs: number
-  /** A call was refused: that `/models` answers does not disprove it. */
+  /** From a call: a successful `/models` doesn't clear it. */
   isOfCall: boolean
 }
 
-/** Longer than the prober takes to come back to an upstream that is down: if it never does, calls find out. */
+/** Longer than the prober's interval for an unreachable upstream; if the prober never comes, calls find out. */
 const DOWN_MS = 20_000
-/** What was refused is tried again after this long: it may be repaired, and nobody would tell. No pause is longer either. */
+/** After this time a rejected upstream is tried again, since repairs aren't announced. Also the longest pause. */
 export const PENALTY_MS = 60_000
 
-/** What an upstream and a target have in common. */
-abstract class Penalised {
+/** Common to upstreams and targets. */
+abstract class Penalizable {
   penalty: Penalty | null = null
 
   constructor(
     readonly deps: HealthDeps,
-    /** What the log calls it. */
+    /** Its log fields. */
     readonly about: { upstream: string; model?: string },
   ) {}
 
-  /** What is held against it now. */
   present(): Penalty | null {
     return this.penalty !== null && this.deps.nowMs() < this.penalty.untilMs ? this.penalty : null
   }
@@ -149,38 +142,38 @@ abstract class Penalised {
     this.penalty = { kind, reason, untilMs: this.deps.nowMs() + forMs, isOfCall }
   }
 
-  /** Puts it behind others for a while. */
-  penalise(kind: 'refused' | 'degraded', reason: string, isOfCall = false): void {
+  /** Deprioritizes it for a while. */
+  deprioritize(kind: 'refused' | 'degraded', reason: string, isOfCall = false): void {
     if (this.penalty === null || this.penalty.kind === 'paused')
-      this.deps.log?.warn('upstream_deprioritized', 'an upstream has a penalty', { ...this.about, reason })
+      this.deps.log?.warn('upstream_deprioritized', 'upstream deprioritized', { ...this.about, reason })
     this.hold(kind, reason, PENALTY_MS, isOfCall)
   }
 
   clear(): void {
     if (this.penalty === null) return
     this.penalty = null
-    this.deps.log?.info('upstream_cleared', 'an upstream has no penalty any more', this.about)
+    this.deps.log?.info('upstream_cleared', 'upstream no longer deprioritized', this.about)
   }
 }
 
-export class UpstreamState extends Penalised {
-  /** It could not be connected to, or kept silent, when it was last called or probed. */
+export class UpstreamState extends Penalizable {
+  /** Could not be connected to, or was silent, at the last call or check. */
   unreached = false
-  /** Probes in a row without an answer in time. */
+  /** Health checks in a row without a timely response. */
   timeouts = 0
-  /** The last probe failed, whether or not that counts against it. */
+  /** The last health check failed, whether or not that counts. */
   probeFailed = false
-  /** The last probe was refused, whether or not that counts against it. */
+  /** The last health check was rejected, whether or not that counts. */
   probeRefused = false
-  /** Whether it has ever answered. */
+  /** Whether it has ever responded. */
   answers = false
-  /** When a call went well last, on the clock that never steps. */
+  /** Last successful call, monotonic. */
   workedMs = Number.NEGATIVE_INFINITY
   lastError: { message: string; at_ms: number } | null = null
   readonly credentials = new Credentials()
-  /** Which of our models lead to it, and where. */
+  /** Our models that route to it. */
   routes: { model: string; target: TargetState }[] = []
-  /** By the upstream's own name of the model. */
+  /** By the upstream's own model name. */
   targets = new Map<string, TargetState>()
 
   constructor(
@@ -194,7 +187,7 @@ export class UpstreamState extends Penalised {
     return this.targets.getOrInsertComputed(upstreamModel, () => new TargetState(this, upstreamModel))
   }
 
-  /** Takes over a new configuration, and forgets targets that no route leads to any more. */
+  /** Applies a new configuration; drops targets without a route. */
   renew(upstream: Upstream, models: Iterable<CatalogModel>): void {
     this.upstream = upstream
     this.routes = []
@@ -205,42 +198,42 @@ export class UpstreamState extends Penalised {
     this.targets = new Map(this.routes.map(({ target }) => [target.upstreamModel, target]))
   }
 
-  /** The upstream with a credential that is not left out. */
+  /** With a credential that is not suspended. */
   toProbe(): Upstream {
     const { each } = this.upstream
     return (each && this.credentials.toProbe(each, this.upstream.id, this.deps.nowMs())) ?? this.upstream
   }
 
-  /** Takes what went wrong with one credential of several. Returns whether others are left. */
+  /** Returns whether other credentials are left. */
   credentialFailed(used: Upstream, failure: CredentialFailure | null): boolean {
     const { credentials, deps } = this
-    const before = credentials.leftOut(deps.nowMs()).length
+    const before = credentials.suspended(deps.nowMs()).length
     const areLeft = credentials.failed(used, failure, deps.nowMs())
-    const now = credentials.leftOut(deps.nowMs())
+    const now = credentials.suspended(deps.nowMs())
     const found = now.find(({ number }) => number === used.credentialNumber)
     if (found && now.length > before)
-      deps.log?.warn('credential_suspended', 'a credential of an upstream is left out for a time', {
+      deps.log?.warn('credential_suspended', 'credential suspended', {
         ...this.about,
         ...{ credential: found.number, reason: found.reason, retry_in_ms: Math.round(found.retryInMs) },
       })
     if (areLeft)
-      this.lastError = { message: `its credential ${used.credentialNumber}: ${failure?.reason}`, at_ms: deps.wallMs() }
+      this.lastError = { message: `credential ${used.credentialNumber}: ${failure?.reason}`, at_ms: deps.wallMs() }
     return areLeft
   }
 
-  /** Remembers what a free probe was refused, for whoever looks, but for what a call has said. */
+  /** Keeps a health check's rejection as the last error, unless a call reported another. */
   noteRefusal({ each, credentialNumber }: Upstream, reason: string): void {
-    const message = each ? `its credential ${credentialNumber}: ${reason}` : reason
+    const message = each ? `credential ${credentialNumber}: ${reason}` : reason
     if (this.lastError === null || this.lastError.message === message)
       this.lastError = { message, at_ms: this.deps.wallMs() }
   }
 
   credentialWorked({ credentialNumber: credential }: Upstream): void {
     if (!this.credentials.worked(credential)) return
-    this.deps.log?.info('credential_restored', 'a credential of an upstream works again', { ...this.about, credential })
+    this.deps.log?.info('credential_restored', 'credential restored', { ...this.about, credential })
   }
 
-  /** Whether a probe is to come back to it soon. */
+  /** Whether it should be checked again soon. */
   isInDoubt(): boolean {
     return this.unreached || this.timeouts === 1
   }
@@ -249,19 +242,19 @@ export class UpstreamState extends Penalised {
     return this.penalty?.kind === 'down' && this.present() !== null
   }
 
-  /** It answers, whatever it says. */
+  /** It responds, whatever it says. */
   reached(): void {
     this.unreached = false
     this.timeouts = 0
     this.answers = true
     if (this.penalty?.kind !== 'down') return
     this.penalty = null
-    this.deps.log?.info('upstream_up', 'an upstream is up again', this.about)
-    // What opened its breakers is over.
+    this.deps.log?.info('upstream_up', 'upstream is up again', this.about)
+    // The cause of its open breakers is gone.
     for (const { breaker } of this.targets.values()) breaker?.allowProbe()
   }
 
-  /** A call went well: there is nothing against it. */
+  /** A call succeeded: clears everything. */
   worked(): void {
     this.workedMs = this.deps.nowMs()
     this.probeFailed = false
@@ -269,11 +262,11 @@ export class UpstreamState extends Penalised {
     this.clear()
   }
 
-  /** It is not called for a while. */
+  /** Not called for a while. */
   markDown(reason: string): void {
     if (this.penalty?.kind !== 'down') {
       const host = URL.parse(this.upstream.baseUrl ?? '')?.host
-      this.deps.log?.warn('upstream_down', 'an upstream is down', { ...this.about, host, reason })
+      this.deps.log?.warn('upstream_down', 'upstream is down', { ...this.about, host, reason })
     }
     this.hold('down', reason, DOWN_MS)
     this.lastError = { message: reason, at_ms: this.deps.wallMs() }
@@ -281,11 +274,11 @@ export class UpstreamState extends Penalised {
   }
 }
 
-/** One model of an upstream, whatever models of ours lead to it. */
-export class TargetState extends Penalised {
-  /** Null while nothing has failed yet. */
+/** One model of an upstream, whatever our models that route to it. */
+export class TargetState extends Penalizable {
+  /** Null until something fails. */
   breaker: Breaker | null = null
-  /** Keys whose requests it has refused, and the reason it gave last: it comes after others for these keys alone. */
+  /** Keys whose requests it rejected, and the last reason: deprioritized only for these keys. */
   readonly refusedKeys = new MarkedKeys(PENALTY_MS)
   refusedReason = ''
 
@@ -299,7 +292,7 @@ export class TargetState extends Penalised {
   refuse(keyId: string, reason: string): void {
     const nowMs = this.deps.nowMs()
     if (!this.refusedKeys.has(keyId, nowMs))
-      this.deps.log?.warn('upstream_deprioritized', 'an upstream has a penalty', { ...this.about, key: keyId, reason })
+      this.deps.log?.warn('upstream_deprioritized', 'upstream deprioritized', { ...this.about, key: keyId, reason })
     this.refusedKeys.note(keyId, nowMs)
     this.refusedReason = reason
   }

@@ -1,4 +1,4 @@
-/** Who changed what of the configuration, and when. Called by `audit log` and the admin API. Rows are never changed. */
+/** The audit log: who changed what in the configuration, and when. */
 import { AUDIT_ACTIONS } from '../domain/changes.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { AuditRow, ConfigStore } from '../store/config-store.ts'
@@ -8,20 +8,20 @@ import { isNamed } from './find.ts'
 const MAX_LIMIT = 10_000
 
 export interface AuditOptions {
-  /** Rows a page has at most, from 1 on. */
+  /** Page size, from 1. */
   limit: number
-  /** The page begins behind the row of this id; absent: with the newest. */
+  /** ID of the last row before the page; absent: start with the newest. */
   before?: string
   sinceMs?: number
-  /** `cli`, `server`, or the id or the name of an administrator or of a token. */
+  /** `cli`, `server`, or the ID or name of an administrator or token. */
   actor?: string
-  /** Such as `keys.edit`, or `keys` for all of that group. */
+  /** Such as `keys.edit`, or `keys` for the whole group. */
   action?: string
-  /** What was changed: the name of a key or a team, their id or digits of it; or a subject as rows have it. */
+  /** The name or ID (or part of one) of a key or team; or a subject as stored. */
   subject?: string
 }
 
-/** With what whoever did it is called now; null where that is no administrator and no token. */
+/** With the actor's current name; null if the actor is no administrator or token. */
 export interface NamedAuditRow extends AuditRow {
   actorName: string | null
 }
@@ -29,7 +29,7 @@ export interface NamedAuditRow extends AuditRow {
 export interface AuditPage {
   /** Newest first. */
   audit: NamedAuditRow[]
-  /** Where the next page begins; null where there is none. */
+  /** Start of the next page; null if this is the last. */
   next: string | null
 }
 
@@ -38,21 +38,21 @@ export interface AuditDeps {
   identity: KnownActors
 }
 
-/** Lists changes. What is named as their subject is found by its present name, with all that was ever done to it. Throws `invalid`. */
+/** A subject is found by its current name, with its whole history. Throws `invalid`. */
 export async function listAudit(
   { store, identity }: AuditDeps,
   { limit, subject, actor, ...query }: AuditOptions,
 ): Promise<AuditPage> {
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
-    throw invalid('limit', `it must be a whole number from 1 to ${MAX_LIMIT}`)
+    throw invalid('limit', `must be a whole number from 1 to ${MAX_LIMIT}`)
   if (query.before !== undefined && !/^[0-9a-f]{32}$/.test(query.before))
-    throw invalid('before', 'it must be the whole id of a row of this log')
+    throw invalid('before', 'must be the full ID of an audit log row')
   if (query.action !== undefined && !NAMES.has(query.action))
-    throw invalid('action', `there is none called '${query.action}': it must be one of ${[...NAMES].join(', ')}`)
+    throw invalid('action', `unknown action '${query.action}'; must be one of ${[...NAMES].join(', ')}`)
   const subjects = subject === undefined ? {} : { subjects: [subject, ...(await idsOf(store, subject))] }
   const known = await readActors(identity)
   const actors = actor === undefined ? {} : { actors: [actor, ...idsNamed(known, actor)] }
-  // One more than are wanted tells whether there is another page.
+  // One more row shows whether there is a next page.
   const rows = await store.readAudit({ ...query, ...subjects, ...actors, limit: limit + 1 })
   const names = new Map(known.map(({ id, name }) => [id, name]))
   const audit = rows.slice(0, limit).map((row) => ({ ...row, actorName: names.get(row.actor) ?? null }))
@@ -61,13 +61,13 @@ export async function listAudit(
 
 type KnownActors = Pick<IdentityStore, 'readAdmins' | 'readTokens'>
 
-/** Everybody but the commands and the server. */
+/** All except the CLI and the server. */
 const readActors = async (identity: KnownActors): Promise<{ id: string; name: string }[]> => [
   ...(await identity.readAdmins()),
   ...(await identity.readTokens()),
 ]
 
-/** What administrators and tokens are called now, by their ids. */
+/** Current names of administrators and tokens, by ID. */
 export const readActorNames = async (identity: KnownActors): Promise<ReadonlyMap<string, string>> =>
   new Map((await readActors(identity)).map(({ id, name }) => [id, name]))
 

@@ -1,28 +1,27 @@
-/** Finds the key or the team that somebody means, by its id or a part of it, by its name, or by what is shown of a secret. Pure. */
+/** Finds a key or a team by ID, part of an ID, name, or masked secret. */
 import { toShortId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { StoredKey, StoredTeam } from '../store/config-store.ts'
 import { toMasked } from './token.ts'
 
-/** Fewer digits of an id could soon mean another one. */
+/** Shorter parts could soon match another ID. */
 const PART_OF_ID = /^[0-9a-f]{6,31}$/
 
-/** Whether a key lets requests in, as far as time goes. */
+/** Whether a key is neither revoked nor expired. */
 export const isLiving = ({ revokedMs, expiresMs }: Pick<StoredKey, 'revokedMs' | 'expiresMs'>, nowMs: number) =>
   revokedMs === null && (expiresMs === null || expiresMs > nowMs)
 
-/** Whoever does not copy the whole of a short id types its beginning. */
+/** A short ID may be typed only in part. */
 const isMeant = (id: string, text: string) =>
   PART_OF_ID.test(text) && (id.endsWith(text) || id.startsWith(text) || toShortId(id).startsWith(text))
 
-/** Whether a name, an id or a part of one may mean it. */
 export const isNamed = ({ id, name }: { id: string; name: string }, text: string) =>
   name === text || id === text.toLowerCase() || isMeant(id, text.toLowerCase())
 
 /**
- * The only key that the text may mean: an id, at least six digits from either end of one or of a short id, a name (of a key that is neither
- * revoked nor expired, else of any; a hidden one comes last), or what is shown of the secret (`sk-tg-…abcd`, or its last four). Throws `key_not_found`
- * and `key_ambiguous`.
+ * Finds the only match: an ID, at least six digits from either end of an ID or short ID, a name (of an active key, else
+ * of any; hidden ones last), or a masked secret (`sk-tg-…abcd`, or its last four). Throws `key_not_found` and
+ * `key_ambiguous`.
  */
 export function findKey(keys: readonly StoredKey[], text: string, nowMs: number): StoredKey {
   const id = text.toLowerCase()
@@ -36,34 +35,34 @@ export function findKey(keys: readonly StoredKey[], text: string, nowMs: number)
   const others = keys.filter((key) => isMeant(key.id, id) || key.secrets.some((secret) => secret.lastFour === lastFour))
   const found = [...new Set([...byName, ...others])]
   const [only] = found
-  // Somebody may have pasted the secret itself.
+  // The text may be the secret itself, which must not be echoed.
   const key = text.startsWith('sk-tg-') ? toMasked(text.slice(-4)) : text.slice(0, 64)
   if (only === undefined) throw new ServiceError({ kind: 'key_not_found', key }, `There is no key '${key}'.`)
   if (found.length === 1) return only
   const ids = found.slice(0, 5).map((one) => one.id)
-  throw new ServiceError({ kind: 'key_ambiguous', key }, `'${key}' may mean ${found.length} keys: ${ids.join(', ')}.`)
+  throw new ServiceError({ kind: 'key_ambiguous', key }, `'${key}' matches ${found.length} keys: ${ids.join(', ')}.`)
 }
 
-/** Throws `key_revoked`: a key that was revoked stays as it was. */
+/** Throws `key_revoked`: revoked keys can't be changed. */
 export function requireUnrevoked({ id, name, revokedMs }: StoredKey): void {
   if (revokedMs === null) return
   const message = `The key '${name}' (${toShortId(id)}) was revoked on ${new Date(revokedMs).toISOString()}.`
   throw new ServiceError({ kind: 'key_revoked', key: name, id }, message)
 }
 
-/** Throws `key_hidden`: what a playground is metered by is its owner's as long as they may sign in, and opens nothing. */
+/** Throws `key_hidden`: a playground key belongs to its owner and has no secret. */
 export function requireInSight({ name, hidden }: StoredKey): void {
   if (!hidden) return
-  const message = `'${name}' is what a playground is metered by. It has no secret and ends when its owner is disabled; only its limits, its budget and its models can be changed.`
+  const message = `'${name}' is a playground key. It has no secret and is revoked when its owner is disabled. You can change only its limits, budget, and models.`
   throw new ServiceError({ kind: 'key_hidden', key: name }, message)
 }
 
-/** What filters and reports call requests that were made without a key. */
+/** Filters and reports call requests without a key this. */
 export const SYSTEM = 'system'
 
 /**
- * Throws `key_exists` where a key in force has the name: names are unique among those, so that a command may go by them. Throws `invalid` for
- * a reserved name.
+ * Throws `key_exists` if an active key has the name, which commands rely on to be unique, and `invalid` for a reserved
+ * name.
  */
 export function requireFreeName(keys: readonly StoredKey[], name: string, nowMs: number): void {
   if (name === SYSTEM) {
@@ -72,12 +71,12 @@ export function requireFreeName(keys: readonly StoredKey[], name: string, nowMs:
   }
   const taken = keys.find((key) => !key.hidden && key.name === name && isLiving(key, nowMs))
   if (!taken) return
-  const message = `There is a key '${name}' already (${toShortId(taken.id)}).`
+  const message = `A key named '${name}' already exists (${toShortId(taken.id)}).`
   throw new ServiceError({ kind: 'key_exists', key: name, id: taken.id }, message)
 }
 
 /**
- * The only team that the text may mean: an id, at least six digits from either end of one or of a short id, or a name. Throws
+ * Finds the only match: an ID, at least six digits from either end of an ID or short ID, or a name. Throws
  * `team_not_found` and `team_ambiguous`.
  */
 export function findTeam(teams: readonly StoredTeam[], text: string): StoredTeam {
@@ -91,6 +90,6 @@ export function findTeam(teams: readonly StoredTeam[], text: string): StoredTeam
   const ids = found.slice(0, 5).map((one) => one.id)
   throw new ServiceError(
     { kind: 'team_ambiguous', team: text },
-    `'${text}' may mean ${found.length} teams: ${ids.join(', ')}.`,
+    `'${text}' matches ${found.length} teams: ${ids.join(', ')}.`,
   )
 }

@@ -1,40 +1,39 @@
 /**
- * What keys and teams may spend in a period, in integer nano-dollars: reserved before a request is made, settled with what it cost. At first
- * a request holds what it costs by the worst case, a token a byte of its text, and where budgets have no room for that, what it costs by a
- * count. It belongs to the period that it was admitted in: its charges are on that period's usage, so whatever settles late, or after a
- * budget is gone, changes nothing of what came after. The limiter has one for all of them. Pure.
+ * Budgets of keys and teams in integer nano-dollars: reserved before a request is sent, settled with its cost. A
+ * request reserves its worst case (a token per byte of text), or a counted cost if the budget can't cover that. It
+ * stays charged to the period it was admitted in, even if it settles late or the budget is gone.
  */
 import { BUDGET_WARNING_PERCENT, type Budget, type Period } from '../domain/limits.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import { endOf, startOf, toBudgetMs, toInForce } from './period.ts'
 
-/** What one period of one budget has come to. Once the next period begins, only what was reserved in it still knows it. */
+/** Usage of one budget in one period. Once the next period starts, only open reservations still refer to it. */
 interface PeriodUsage {
   readonly startMs: number
   readonly endMs: number | null
   spentNanoUsd: number
-  /** Held by requests under way. */
+  /** Held by running requests. */
   reservedNanoUsd: number
-  /** Those of them that hold the worst case, and may hold less once they are counted. */
+  /** Reservations at the worst case, which may shrink once counted. */
   readonly uncounted: Set<BudgetReservation>
-  /** The percentage that was warned of last. */
+  /** The last percentage warned of. */
   warned: number
-  /** Whether nobody was asked what was spent before it began. */
+  /** Whether earlier spend is unknown. */
   readonly isProvisional: boolean
   /**
-   * Requests that were under way before this was known of, by their ids, and what each of them is in `spentNanoUsd` with: what
-   * they have reserved, until they end.
+   * Requests already running when this budget became known, by ID, with the amount that each is in `spentNanoUsd` with
+   * until it ends.
    */
   readonly underWay: Map<string, number>
 }
 
-/** A budget as it is configured, and what it has come to. */
+/** A configured budget and its usage. */
 interface BudgetState {
   readonly spender: Spender
   readonly name: string
   readonly budget: Budget
   usage: PeriodUsage
-  /** Of the period that was in force before it: a clock that was far ahead for a while comes back to that. */
+  /** Usage of the period before: a clock that was far ahead for a while returns to it. */
   previous: PeriodUsage | null
 }
 
@@ -56,8 +55,8 @@ const openPeriod = (
 })
 
 /**
- * Has a budget be in the period of `atMs`, which only goes back where the clock had been far ahead. One that was for a while
- * finds what was spent before; one that is set back to where nobody knows takes along what there is, until that period ends.
+ * Moves a budget to the period of `atMs`, which goes back only if the clock had been far ahead. If it returns to the
+ * previous period, that usage applies; if to an unknown one, current usage is carried over until that period ends.
  */
 function rollOver(state: BudgetState, atMs: number): void {
   const { usage, previous, budget } = state
@@ -74,38 +73,37 @@ function rollOver(state: BudgetState, atMs: number): void {
 
 const isIn = ({ startMs, endMs }: PeriodUsage, atMs: number) => atMs >= startMs && (endMs === null || atMs < endMs)
 
-/** Which budget has no room, in the figures that a refusal names. */
+/** The figures of a rejection. */
 export interface BudgetRefusal {
   kind: Spender['kind']
   name: string
   budget: Budget
   spentNanoUsd: number
   reservedNanoUsd: number
-  /** What the request asks for beyond what it has reserved. */
+  /** Beyond what the request has reserved. */
   askedNanoUsd: number
-  /** When the next period begins; null for a budget in total. */
+  /** Start of the next period, ms; null for a total budget. */
   resetMs: number | null
 }
 
-/** What a request may cost, in nano-dollars. */
+/** In nano-dollars. */
 export interface Cost {
-  /** For so much there has to be room. */
+  /** The budget must have this much left. */
   likelyNanoUsd: number
-  /** At most: so much is held until it is known. */
+  /** Held until the cost is known. */
   mostNanoUsd: number
-  /** What the rows that are on record reserve, which a kill charges, though it be more than is counted: no less is held. */
+  /** Reserved by ledger rows, which a crash would charge even if more than the count: no less is held. */
   reservedNanoUsd: number
 }
 
-/** How it is found out what a request of a nearly spent budget may cost: by the worst case first, which is known at once. */
+/** How to count a request whose worst case doesn't fit a nearly spent budget. */
 export interface Counting {
-  /** It never costs less than this. */
   leastNanoUsd(): number
-  /** Counts its prompt, which takes a while. Null where that is not possible in time. */
+  /** Counts the prompt, which takes a while. Null if that is not possible in time. */
   count(): Promise<Cost | null>
 }
 
-/** What a request takes from one budget, which is as the request found it, in the period that it was admitted in. */
+/** A request's claim on one budget in the period it was admitted in. */
 interface BudgetCharge {
   readonly state: BudgetState
   readonly usage: PeriodUsage
@@ -113,19 +111,19 @@ interface BudgetCharge {
 
 const toHeld = ({ mostNanoUsd, reservedNanoUsd }: Cost) => Math.max(mostNanoUsd, reservedNanoUsd)
 
-/** What is this much smaller than a budget is held as it is: to count it would hardly make room. */
+/** A reservation this much smaller than the budget isn't counted: that would hardly free anything. */
 const SMALL = 1_000
 
 const NOTHING: Cost = { likelyNanoUsd: 0, mostNanoUsd: 0, reservedNanoUsd: 0 }
 
-/** What one request holds on each budget that it is under. */
+/** What one request holds on each of its budgets. */
 export class BudgetReservation {
   readonly #budgets: Budgets
   readonly #charges: readonly BudgetCharge[]
   #held: number
-  /** Null once it was counted, or cannot be. */
+  /** Null once counted, or if it can't be. */
   #counting: Counting | null
-  /** Of what was asked for since, and had room in what is held. */
+  /** Counting of a later raise that fit into the held amount. */
   #within: Counting | null = null
   #isOver = false
 
@@ -142,7 +140,7 @@ export class BudgetReservation {
     return this.#charges.length > 0
   }
 
-  /** Makes it hold at least so much, on all of them or on none; also once it is counted. */
+  /** Raises the held amount to at least this, on all budgets or on none. */
   raise(cost: Cost, counting: Counting | null): BudgetRefusal | null {
     const { likelyNanoUsd } = cost
     const heldNanoUsd = toHeld(cost)
@@ -154,20 +152,20 @@ export class BudgetReservation {
     const now = this.#charges.map((one) => ({ state: this.#budgets.stateOf(one) ?? one.state, usage: one.usage }))
     const refusal = findFull(now, likelyNanoUsd, this.#held)
     if (refusal !== null) return refusal
-    // What would have been counted is only a part of it from here on.
+    // The old counting covers only a part of the request from here on.
     this.#setCounted()
     this.#hold(heldNanoUsd)
     this.#setUncounted(counting)
     return null
   }
 
-  /** The most that it may hold: what it does, and what all of its budgets have left. */
+  /** The most that it could hold: what it holds plus what all of its budgets have left. */
   room(): number {
     const now = this.#charges.map((one) => ({ state: this.#budgets.stateOf(one) ?? one.state, usage: one.usage }))
     return this.#held + roomOf(now)
   }
 
-  /** Has it counted, once, and holds no more than that says. Never rejects. */
+  /** Counts once, and lowers the held amount accordingly. Never rejects. */
   async count(): Promise<void> {
     const [counting, within] = [this.#counting, this.#within]
     if (counting === null) return
@@ -180,7 +178,7 @@ export class BudgetReservation {
     this.#hold(Math.min(this.#held, Math.max(toHeld(all), toHeld(more))))
   }
 
-  /** Turns the reservation into what was spent, also beyond the budget. Once. */
+  /** Replaces the reservation by the actual cost, even beyond the budget. Once. */
   settle(nanoUsd: number): void {
     this.#setCounted()
     this.#hold(0)
@@ -197,7 +195,7 @@ export class BudgetReservation {
     this.#held = nanoUsd
   }
 
-  /** Lets it be counted, where that may make room. */
+  /** Allows counting if that may free a relevant amount. */
   #setUncounted(counting: Counting | null): void {
     if (counting === null || !this.#charges.some(({ state }) => this.#held * SMALL > state.budget.nanoUsd)) return
     this.#counting = counting
@@ -212,7 +210,7 @@ export class BudgetReservation {
   }
 }
 
-/** What all of these budgets have left; Infinity for none. */
+/** Infinity for none. */
 const roomOf = (charges: readonly BudgetCharge[]): number =>
   Math.min(
     Number.POSITIVE_INFINITY,
@@ -220,14 +218,13 @@ const roomOf = (charges: readonly BudgetCharge[]): number =>
   )
 
 /**
- * Finds the first that has no room for a request. What costs nothing, such as a local model, is let through whatever was spent.
- *
+ * Finds the first budget that can't cover a request. Requests that cost nothing, as of local models, always pass.
  * @param heldNanoUsd what the request holds already.
  */
 function findFull(charges: readonly BudgetCharge[], likelyNanoUsd: number, heldNanoUsd: number): BudgetRefusal | null {
   const moreNanoUsd = likelyNanoUsd - heldNanoUsd
   if (likelyNanoUsd === 0) return null
-  // What it holds already may be more than it is likely to cost.
+  // It may hold more already than it is likely to cost.
   const askedNanoUsd = Math.max(0, moreNanoUsd)
   for (const { state, usage } of charges) {
     const { spender, name, budget } = state
@@ -244,7 +241,7 @@ interface Owner {
   budget: Budget | null
 }
 
-/** Spent passes `percent` of a budget for the first time in its period. */
+/** Spend passes `percent` of a budget for the first time in its period. */
 export interface BudgetWarning {
   spender: Spender
   name: string
@@ -255,9 +252,8 @@ export interface BudgetWarning {
 }
 
 /**
- * What was spent from `fromMs` on and before `untilMs`, requests under way at what they have reserved.
- *
- * @param underWay takes those, by their ids, and what each is counted with.
+ * Spend from `fromMs` to before `untilMs`, running requests at their reserved amounts.
+ * @param underWay receives those, by ID, with the amount counted for each.
  */
 export type SpentOf = (
   spender: Spender,
@@ -265,7 +261,6 @@ export type SpentOf = (
   underWay: Map<string, number>,
 ) => number
 
-/** A request that has ended: who asked, and what it has cost. */
 export interface Ended {
   id: string
   keyId: string
@@ -278,20 +273,19 @@ type BudgetStates = Record<Spender['kind'], Map<string, BudgetState>>
 export class Budgets {
   readonly #onWarning: (warning: BudgetWarning) => void
   #states: BudgetStates = { key: new Map(), team: new Map() }
-  /** The latest time that the clock has shown: periods go by it. */
+  /** The latest time the clock has shown; periods go by it. */
   #latestMs: number
 
-  /** @param latestMs the latest time that the ledger knows of. */
+  /** @param latestMs the latest time known to the ledger. */
   constructor(onWarning: (warning: BudgetWarning) => void, latestMs: number) {
     this.#onWarning = onWarning
     this.#latestMs = latestMs
   }
 
   /**
-   * Reserves on all that have a budget, or on none: then the first that has no room is returned. However many ask at once,
-   * at most one of them is let in for less than it may cost, so that what all of them cost ends within a call of the budget.
-   *
-   * @param counting of what is held without having been counted.
+   * Reserves on all budgets, or returns the first that can't cover it. Of concurrent requests, at most one is admitted
+   * for less than it may cost, so the total cost exceeds the budget by at most one call.
+   * @param counting of an amount not counted yet.
    */
   reserve(
     key: Owner,
@@ -304,12 +298,12 @@ export class Budgets {
     return findFull(charges, cost.likelyNanoUsd, 0) ?? new BudgetReservation(this, charges, cost, counting)
   }
 
-  /** How much all of their budgets have left; Infinity without any. */
+  /** Infinity without budgets. */
   room(key: Owner, team: Owner | null, wallMs: number): number {
     return roomOf(this.#chargesOf(key, team, wallMs))
   }
 
-  /** Has what is under way on these budgets counted, so that it holds no more than it may cost. */
+  /** Counts all running requests on these budgets, which lowers what they hold. */
   async countOthers(key: Owner, team: Owner | null): Promise<void> {
     const all = [this.#states.key.get(key.id), team ? this.#states.team.get(team.id) : undefined]
     const uncounted = new Set(all.flatMap((state) => [...(state?.usage.uncounted ?? [])]))
@@ -318,7 +312,7 @@ export class Budgets {
 
   renew(keys: Iterable<Owner>, teams: Iterable<Owner>, spentOf: SpentOf, wallMs: number): void {
     this.#latestMs = toBudgetMs(wallMs, this.#latestMs)
-    // Both before either is taken over: `spentOf` may throw.
+    // Both before either is replaced: `spentOf` may throw.
     this.#states = {
       key: this.#renewed('key', keys, spentOf, wallMs),
       team: this.#renewed('team', teams, spentOf, wallMs),
@@ -339,7 +333,7 @@ export class Budgets {
     this.warn(state)
   }
 
-  /** The budget that a charge is on, unless it is gone or in another period by now. */
+  /** Undefined if the budget is gone or in another period now. */
   stateOf({ state: { spender }, usage }: BudgetCharge): BudgetState | undefined {
     const state = this.#states[spender.kind].get(spender.id)
     return state?.usage === usage ? state : undefined
@@ -348,7 +342,7 @@ export class Budgets {
   warn({ spender, name, budget, usage }: BudgetState): void {
     const percent = toLevel(usage.spentNanoUsd, budget.nanoUsd)
     const isNew = percent > usage.warned
-    // Also downwards: whoever gets a larger budget is warned of that one again.
+    // Also lowered, so that a larger budget warns again.
     usage.warned = percent
     if (isNew) this.#onWarning({ spender, name, spentNanoUsd: usage.spentNanoUsd, budget, percent })
   }
@@ -368,7 +362,7 @@ export class Budgets {
       state = { spender: { kind, id }, name, budget, usage, previous: null }
       this.#states[kind].set(id, state)
     }
-    // The owner in hand may be from before the last change, which is in force all the same.
+    // `budget` may be older than the last change, which `state` has.
     rollOver(state, this.#latestMs)
     return { state, usage: state.usage }
   }
@@ -394,13 +388,13 @@ export class Budgets {
   }
 }
 
-/** The highest of the percentages that are warned of which has been spent; 0 for none. */
+/** The highest warning level reached; 0 for none. */
 function toLevel(spentNanoUsd: number, limitNanoUsd: number): number {
   if (spentNanoUsd === 0) return 0
   if (spentNanoUsd >= limitNanoUsd) return 100
-  // Most are far from it, and every request that settles asks.
+  // A shortcut: every request that settles calls this.
   if (spentNanoUsd < limitNanoUsd / 2) return 0
-  // Exact: a hundred times a large budget is beyond 2^53.
+  // BigInt: a hundred times a large budget exceeds 2^53.
   const isNear = BigInt(spentNanoUsd) * 100n >= BigInt(limitNanoUsd) * BigInt(BUDGET_WARNING_PERCENT)
   return isNear ? BUDGET_WARNING_PERCENT : 0
 }

@@ -1,7 +1,6 @@
 /**
- * What a key may do, and with it its team, in two steps: the rates of requests and the concurrency before a request's body is
- * read, tokens and budgets before it is dispatched, settled once with what it really used. The same rates keep an upstream under its
- * provider's own limits. `gateway/` asks for each request and each call. Pure: no clock, no disk.
+ * Limits of keys and teams in two steps: request rate and concurrency before the body is read, tokens and budgets
+ * before dispatch; settled once with the actual use. The same rates keep an upstream under its provider's limits.
  */
 import type { Decision, ErrorKind, GatewayError, UpstreamError } from '../domain/error.ts'
 import { type Limits, NO_LIMITS } from '../domain/limits.ts'
@@ -19,83 +18,84 @@ import {
 import { addRateHeaders, type Headers, toBudgetError, toOwnLimitError, toRateError } from './messages.ts'
 import { hasLimits, type RateLimiter, RateLimiters, type RateRefusal, type Slot } from './rates.ts'
 
-/** What a request may at most use and cost, or what it has. */
 export interface Amount {
   tokens: number
   nanoUsd: number
 }
 
-/** What a request asks for: tokens by the estimate, money by the worst case. */
+/** Tokens by estimate, money by the worst case. */
 export interface Ask extends Amount {
-  /** How it is found out what it may cost where a budget has no room for the worst; without it, the worst decides. */
+  /** How to count the prompt if the budget can't cover the worst case; without it, the worst case decides. */
   counting?: Counting
-  /** Whether it is for more of an answer that has begun. */
+  /** Whether it is for more of a response that has begun. */
   isMore?: boolean
 }
 
 export interface Moment {
   monotonicMs: number
-  /** Wall clock: the periods of budgets go by the latest that it has shown. */
+  /** Wall clock: budget periods go by the latest time it has shown. */
   wallMs: number
 }
 
-/** A request that may be read: it counts as one of its key's and its team's, and has a slot of both. Ended by `admit`, `cancel` or `refuse`. */
+/**
+ * A request that counts in the rates of its key and team and holds a slot of both. Ended by `admit`, `cancel`, or
+ * `refuse`.
+ */
 export interface EnteredRequest {
   /**
-   * Reserves all of this, or refuses and has changed nothing: `token_limit` or `insufficient_quota`. May be asked again after
-   * a refusal. A promise where a budget is nearly spent: prompts are counted then, and it is decided again by the counts.
-   * Nothing comes between a check and its reservation.
+   * Reserves all of this, or changes nothing and returns `token_limit` or `insufficient_quota`. May be called again
+   * after an error. A promise if a budget is nearly spent and prompts must be counted first. Check and reservation are
+   * atomic.
    */
   admit(ask: Ask, now: Moment): Decision<Reservation> | Promise<Decision<Reservation>>
-  /** How many nano-dollars the budgets of key and team have room for now; Infinity without any. */
+  /** Nano-dollars that the budgets of key and team have left; Infinity without any. */
   room(now: Moment): number
-  /** Gives the request and its slot back: nothing of it was read. */
+  /** Undoes the request and frees its slot, if nothing of it was read. */
   cancel(): void
   /**
-   * Ends it with the answer that it gets in place of being admitted, and puts `x-ratelimit-*` beside that. The request stays
-   * counted, but where it would have been taken at another time.
+   * Ends it with an error, to which it adds `x-ratelimit-*`. The request stays counted, unless it could have succeeded
+   * at another time.
    */
   refuse(error: GatewayError, monotonicMs: number): void
 }
 
 export interface Reservation {
-  /** `x-ratelimit-*`, as they stood when it was admitted: of key and team, what leaves less; empty without rates. */
+  /** `x-ratelimit-*` as of its admission: of key and team, the lower remaining value; empty without rates. */
   readonly headers: Headers
-  /** Whether it is under a budget: otherwise nobody asks what it may cost. */
+  /** False if no budget applies, so that costs need not be estimated. */
   readonly hasBudget: boolean
   /**
-   * Makes the reservation at least what is asked for, for an additional paid call of the same request, by the same rule as
-   * `admit`. Returns `insufficient_quota` where a budget has no room for that; then nothing has changed.
+   * Raises the reservation to at least this, for another paid call of the same request. Changes nothing if it returns
+   * `insufficient_quota`.
    */
   raise(ask: Ask): GatewayError | null | Promise<GatewayError | null>
-  /** How many nano-dollars it may hold at most: what it holds, and what there is room for beside. Infinity without a budget. */
+  /** Most nano-dollars that it could hold: what it holds plus what its budgets have left. Infinity without a budget. */
   room(): number
-  /** Gives back the concurrency slots before it is known what was used. */
+  /** Frees the concurrency slots before the actual use is known. */
   releaseSlot(): void
-  /** Turns it into what was used, and releases the slots. The first call counts, later ones do nothing. */
+  /** Replaces the reservation by the actual use and frees the slots. Only the first call counts. */
   settle(actual: Amount): void
-  /** Gives all of it back, the request too: nothing was dispatched. */
+  /** Undoes all of it, the request too: nothing was dispatched. */
   cancel(): void
 }
 
-/** A call's right to be at an upstream that has limits. */
 export interface Permit {
-  /** Ends it. `tokens` is what the call used; null leaves it at the estimate. Idempotent. */
+  /** `tokens` is the actual use; null keeps the estimate. Idempotent. */
   leave(tokens: number | null): void
 }
 
-/** Whether a key or its team has any limit. Of one that has none, `admit` reads no amount. */
+/** If not, `admit` reads no amount. */
 export const isLimited = (key: Key, team: Team | null): boolean =>
   hasLimits(key.limits) || key.budget !== null || (team !== null && (hasLimits(team.limits) || team.budget !== null))
 
 export interface LimiterOptions {
-  /** Called when what a key or team has spent first reaches BUDGET_WARNING_PERCENT of its budget in a period, and 100. */
+  /** Called when spend first reaches BUDGET_WARNING_PERCENT of a budget in a period, and again at 100. */
   onWarning?(warning: BudgetWarning): void
-  /** The latest time that the ledger has a request of, before `MAX_STEP_MS` from now. */
+  /** The latest time of a request in the ledger, before `MAX_STEP_MS` from now. */
   latestMs?: number
 }
 
-/** What a key without limits is given, always the same, so that it costs nothing. */
+/** Shared, so that keys without limits cost nothing. */
 const UNLIMITED: Reservation = Object.freeze({
   headers: {},
   hasBudget: false,
@@ -113,7 +113,7 @@ const UNLIMITED_REQUEST: EnteredRequest = Object.freeze({
 })
 const UNLIMITED_PERMIT: Permit = Object.freeze({ leave() {} })
 
-/** What was admitted before this process began. */
+/** Admitted before this process started. */
 interface PastRequest {
   keyId: string | null
   teamId: string | null
@@ -131,7 +131,7 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
   const budgets = new Budgets(onWarning, latestMs)
 
   return {
-    /** Lets a request in, before its body is read, or refuses it: `request_limit`. */
+    /** Admits a request before its body is read, or returns `request_limit`. */
     enter(key: Key, team: Team | null, monotonicMs: number): Decision<EnteredRequest> {
       if (!isLimited(key, team)) return UNLIMITED_REQUEST
       const ofKey = hasLimits(key.limits) ? keys.of(key.id, monotonicMs) : null
@@ -139,7 +139,7 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
       return new LimitedRequest(budgets, key, team, ofKey, ofTeam).enter(monotonicMs)
     },
 
-    /** Lets a call in at an upstream. Returns an UpstreamError with status 429 where its limits leave no room. */
+    /** Returns an UpstreamError with status 429 if the upstream's limits are reached. */
     permit({ id, limits }: Upstream, tokens: number, monotonicMs: number): Permit | UpstreamError {
       if (!hasLimits(limits)) return UNLIMITED_PERMIT
       const rates = upstreams.of(id, monotonicMs)
@@ -147,24 +147,23 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
       return full ? toOwnLimitError(id, full) : rates.take(tokens, monotonicMs)
     },
 
-    /** Tells whether `permit` would refuse now. */
+    /** Whether `permit` would refuse now. */
     isFull: ({ id, limits }: Upstream, tokens: number, monotonicMs: number): boolean =>
       hasLimits(limits) && upstreams.of(id, monotonicMs).callRefusal(limits, tokens, monotonicMs) !== null,
 
     /**
-     * Takes over keys and teams as they are now. `spent` is asked once for each budget that was not there before: what was
-     * spent from `fromMs` on and before `untilMs`, open reservations included. Where it throws, that is thrown on and nothing
-     * has changed.
+     * Replaces keys and teams. `spent` is called once for each new budget: spend from `fromMs` to before `untilMs`,
+     * open reservations included. If it throws, nothing changes.
      */
     renew: (allKeys: Iterable<Key>, allTeams: Iterable<Team>, spent: SpentOf, { wallMs }: Moment): void =>
       budgets.renew(allKeys, allTeams, spent, wallMs),
-    /** Has a request that `spent` has counted as under way count with what it has cost; of others, nothing changes. */
+    /** Corrects a request that `spent` counted as in flight to its actual cost; ignores others. */
     ended: (request: Ended): void => budgets.ended(request),
 
     /** Counts requests of the last minute, oldest first. */
     replay(past: Iterable<PastRequest>, monotonicMs: number): void {
       for (const { keyId, teamId, upstream, tokens, agoMs } of past) {
-        // By a wall clock that was set back meanwhile, the past may lie ahead.
+        // If the wall clock was set back meanwhile, the past may lie ahead.
         const atMs = monotonicMs - Math.max(0, agoMs)
         if (keyId !== null) keys.of(keyId, monotonicMs).window.add(1, tokens, atMs)
         if (teamId !== null) teams.of(teamId, monotonicMs).window.add(1, tokens, atMs)
@@ -174,7 +173,7 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
   }
 }
 
-/** Whoever is refused for one of these and comes again should not have used up its rate by waiting. */
+/** Requests rejected for these don't use up the request rate, so that clients can retry. */
 const GIVES_BACK: ReadonlySet<ErrorKind> = new Set(['token_limit', 'insufficient_quota', 'overloaded', 'over_share'])
 
 const toWorst = ({ nanoUsd }: Ask): Cost => ({
@@ -186,14 +185,13 @@ const toWorst = ({ nanoUsd }: Ask): Cost => ({
 const isBudgetRefusal = (decided: unknown): decided is BudgetRefusal =>
   decided !== null && typeof decided === 'object' && 'askedNanoUsd' in decided
 
-/** Whether a count could help: what is spent already stays spent. */
+/** Whether a count could help: past spend stays. */
 const mayFit = ({ spentNanoUsd, budget }: BudgetRefusal, counting: Counting) =>
   spentNanoUsd + counting.leastNanoUsd() <= budget.nanoUsd
 
-/** How long it has to be waited for room; for ever where no waiting helps. */
 const toWait = ({ retryAfterMs }: RateRefusal) => retryAfterMs ?? Number.POSITIVE_INFINITY
 
-/** First it has entered and may be read, then it is what it has reserved. */
+/** Entered first, then a reservation. */
 class LimitedRequest implements EnteredRequest, Reservation {
   headers: Headers = {}
   readonly #teamLimits: Limits
@@ -202,7 +200,7 @@ class LimitedRequest implements EnteredRequest, Reservation {
   #budget: BudgetReservation | null = null
   #isOver = false
 
-  /** Rates are null where there is no limit of rate or concurrency; then there is no slot either. */
+  /** Rates are null if there is no rate or concurrency limit; then there is no slot either. */
   constructor(
     private readonly budgets: Budgets,
     private readonly key: Key,
@@ -213,7 +211,7 @@ class LimitedRequest implements EnteredRequest, Reservation {
     this.#teamLimits = team?.limits ?? NO_LIMITS
   }
 
-  /** Counts it in, and takes a slot, with its key and its team or with neither. */
+  /** Takes a slot of both key and team, or of neither. */
   enter(nowMs: number): Decision<EnteredRequest> {
     const byKey = this.keyRates?.refusal('entry', this.key.limits, 0, nowMs) ?? null
     const byTeam = this.teamRates?.refusal('entry', this.#teamLimits, 0, nowMs) ?? null
@@ -235,7 +233,9 @@ class LimitedRequest implements EnteredRequest, Reservation {
     return this.#refuseOrCount(decided, ask, (cost) => this.#admit(tokens, cost, null, now))
   }
 
-  /** What does not fit by the worst case is tried by a count, and then by counts of all that is under way. */
+  /**
+   * If the worst case doesn't fit, tries again with a count of the prompt, then with counts of all running requests.
+   */
   #refuseOrCount<T>(
     refusal: BudgetRefusal,
     { counting, isMore = false }: Ask,
@@ -267,7 +267,7 @@ class LimitedRequest implements EnteredRequest, Reservation {
     counting: Counting | null,
     { monotonicMs, wallMs }: Moment,
   ): Decision<Reservation> | BudgetRefusal {
-    // Check all of it, and only then take.
+    // Check everything before taking anything.
     const byKey = this.keyRates?.refusal('admission', this.key.limits, tokens, monotonicMs) ?? null
     const byTeam = this.teamRates?.refusal('admission', this.#teamLimits, tokens, monotonicMs) ?? null
     const full = this.#toRateError(byKey, byTeam, monotonicMs)
@@ -335,14 +335,14 @@ class LimitedRequest implements EnteredRequest, Reservation {
     this.#teamSlot?.leave(tokens)
   }
 
-  /** The refusal of whoever has no room. Of both, the one that is to be waited out longer: after it there is room with both. */
+  /** Of both errors, the one with the longer wait, after which both have capacity. */
   #toRateError(byKey: RateRefusal | null, byTeam: RateRefusal | null, nowMs: number): GatewayError | null {
     if (byTeam !== null && (byKey === null || toWait(byTeam) > toWait(byKey)))
       return toRateError('team', this.team?.name ?? '', byTeam, this.#toHeaders(nowMs))
     return byKey && toRateError('key', this.key.name, byKey, this.#toHeaders(nowMs))
   }
 
-  /** The rates as they stand now; of key and team, what leaves less. */
+  /** Of key and team, the lower remaining value. */
   #toHeaders(nowMs: number): Headers {
     const headers: Record<string, string> = {}
     if (this.keyRates) addRateHeaders(headers, this.key.limits, this.keyRates, nowMs)

@@ -1,40 +1,38 @@
 /**
- * Rates and concurrency of a key, a team or an upstream: a rate limiter each, which checks first and counts then, so that the
- * caller can check several before anything is counted. Times are ms of a clock that never steps. Pure.
+ * Rate and concurrency limits of a key, a team, or an upstream. Checks don't count anything, so that a caller can check
+ * several limits first. Times are monotonic, in ms.
  */
 import { keysOf } from '../domain/json.ts'
 import type { Limits } from '../domain/limits.ts'
 
 export const WINDOW_MS = 60_000
-/** What comes within this time of each other is counted as one grain. */
 const GRAIN_MS = 100
 
 export type Unit = 'requests' | 'tokens'
 
-/** What came within 100 ms of each other. Only its window changes it. */
+/** Requests within 100 ms of each other, counted together. */
 interface Grain {
   readonly firstMs: number
   lastMs: number
   requests: number
   tokens: number
-  /** Whether it has left the window: what is said of it from then on changes nothing. */
+  /** Whether it has left the window; later corrections are ignored then. */
   gone: boolean
 }
 
 /**
- * What came in within the last 60 seconds: no minute, wherever it begins, sees more than a limit allows. What comes within
- * 100 ms of each other is one grain, so that a window has some 600 of them whatever the limit; a grain leaves with the last
- * of what it holds, so nothing ever leaves early.
+ * Sliding 60-second window in grains of 100 ms, so at most some 600 of them. A grain expires with its last request, so
+ * no minute ever exceeds a limit.
  */
 export class Window {
   readonly #grains: Grain[] = []
   readonly #sums = { requests: 0, tokens: 0 }
 
-  /** Counts so much in. Returns the grain that it became part of. */
+  /** Returns the grain that it was counted in. */
   add(requests: number, tokens: number, nowMs: number): Grain {
     this.#advance(nowMs)
     let grain = this.#grains.at(-1)
-    // What is said to be older than the newest grain counts as that one does: it may stay longer, never leave early.
+    // An older time counts in the newest grain: it may expire late, never early.
     const atMs = Math.max(nowMs, grain?.lastMs ?? nowMs)
     if (grain === undefined || atMs - grain.firstMs >= GRAIN_MS) {
       grain = { firstMs: atMs, lastMs: atMs, requests: 0, tokens: 0, gone: false }
@@ -45,7 +43,7 @@ export class Window {
     return grain
   }
 
-  /** Changes what a grain holds by so much, up or down, as long as it is in the window. */
+  /** Adjusts a grain that is still in the window. */
   correct(grain: Grain, requests: number, tokens: number): void {
     if (grain.gone) return
     grain.requests += requests
@@ -59,10 +57,10 @@ export class Window {
     return this.#sums[unit]
   }
 
-  /** Tells in how many ms at most `most` is left in the window: 0 for now, Infinity where `most` is below 0. */
+  /** Ms until at most `most` is left in the window; Infinity if `most` is negative. */
   waitMs(unit: Unit, most: number, nowMs: number): number {
     this.#advance(nowMs)
-    // Written so that a figure that is no number waits for ever, too.
+    // Also true for NaN, which waits forever.
     if (!(most >= 0)) return Number.POSITIVE_INFINITY
     let left = this.#sums[unit]
     let waitMs = 0
@@ -74,10 +72,10 @@ export class Window {
     return waitMs
   }
 
-  /** Tells in how many ms nothing is left in the window; 0 where nothing is. */
+  /** Ms until the window is empty. */
   emptyMs(unit: Unit, nowMs: number): number {
     this.#advance(nowMs)
-    // From the newest: this is asked for every answer. One that was taken back holds nothing and is passed over.
+    // From the newest, since every response asks; canceled requests leave empty grains.
     for (let at = this.#grains.length - 1; at >= 0; at--) {
       const grain = this.#grains[at] as Grain
       if (grain[unit] > 0) return grain.lastMs + WINDOW_MS - nowMs
@@ -98,24 +96,23 @@ export class Window {
   }
 }
 
-/** A slot is released when an answer ends, and nobody knows when that is: this is a guess. */
+/** A guess: nobody knows when a running request will end. */
 const SLOT_RETRY_MS = 1_000
 
-/** Which limit leaves no room, in the figures that a refusal names. */
+/** The figures of a rejection. */
 export interface RateRefusal {
   on: keyof Limits
   limit: number
   used: number
   requested: number
-  /** When the same would be admitted if nothing else came, in whole ms; null for what no waiting helps. */
+  /** When the same request would be admitted if nothing else came, in whole ms; null if waiting won't help. */
   retryAfterMs: number | null
 }
 
-/** How a limit is held to. One that is added does not compile before it has its line here, and in each other table of limits. */
 interface LimitRule {
-  /** Whether it is known before a body is read whether there is room, or only once it is known what is asked for. */
+  /** Whether it can be checked before the body is read (`entry`) or only once the tokens are known. */
   at: 'entry' | 'admission'
-  /** The refusal of what has no room, or null. Changes nothing. */
+  /** Changes nothing. */
   check(limit: number, limiter: RateLimiter, tokens: number, nowMs: number): RateRefusal | null
 }
 
@@ -162,12 +159,12 @@ export function hasLimits(limits: Limits): boolean {
   return false
 }
 
-/** The rate limiters of all keys, of all teams, or of all upstreams. */
+/** Of all keys, all teams, or all upstreams. */
 export class RateLimiters {
   readonly #limiters = new Map<string, RateLimiter>()
   #sweptMs = Number.NEGATIVE_INFINITY
 
-  /** That of a key, a team or an upstream, made where there is none. It may only be kept by who has a slot of it. */
+  /** Created on demand. Only the holder of a slot may keep it. */
   of(id: string, nowMs: number): RateLimiter {
     if (nowMs - this.#sweptMs >= WINDOW_MS) this.#sweep(nowMs)
     let limiter = this.#limiters.get(id)
@@ -178,7 +175,7 @@ export class RateLimiters {
     return limiter
   }
 
-  /** Whoever has nothing under way and nothing in its window is forgotten, so that idle ones do not pile up. */
+  /** Forgets idle limiters, so that they don't pile up. */
   #sweep(nowMs: number): void {
     this.#sweptMs = nowMs
     for (const [id, limiter] of this.#limiters) if (limiter.isIdle(nowMs)) this.#limiters.delete(id)
@@ -187,29 +184,28 @@ export class RateLimiters {
 
 export class RateLimiter {
   readonly window = new Window()
-  /** How many were let in and have not released their slot. */
+  /** Slots not released yet. */
   underWay = 0
 
-  /** Whether nothing is under way and nothing is remembered. */
   isIdle(nowMs: number): boolean {
     const { window } = this
     return this.underWay === 0 && window.used('requests', nowMs) === 0 && window.used('tokens', nowMs) === 0
   }
 
-  /** Checks whether a call of so many tokens has room: first what no waiting helps. Changes nothing. */
+  /** Checks a call, first for what no waiting helps. Changes nothing. */
   callRefusal(limits: Limits, tokens: number, nowMs: number): RateRefusal | null {
     const byTokens = this.refusal('admission', limits, tokens, nowMs)
     if (byTokens?.retryAfterMs === null) return byTokens
     return this.refusal('entry', limits, 0, nowMs) ?? byTokens
   }
 
-  /** Counts a request in, room or not. What it asks for in tokens may come later. */
+  /** Counts a request even over the limit. Its tokens may be added later. */
   take(tokens: number, nowMs: number): Slot {
     this.underWay++
     return new Slot(this, this.window.add(1, tokens, nowMs), tokens)
   }
 
-  /** Checks whether one more request has room at its entry, or so many tokens at its admission. Changes nothing. */
+  /** Changes nothing. */
   refusal(at: LimitRule['at'], limits: Limits, tokens: number, nowMs: number): RateRefusal | null {
     for (const name of AT[at]) {
       const limit = limits[name]
@@ -220,9 +216,9 @@ export class RateLimiter {
   }
 }
 
-/** One that was let in. Once it has left or was cancelled, nothing changes any more. */
+/** Once left or canceled, it changes nothing. */
 export class Slot {
-  /** Where its tokens are counted. */
+  /** The grain of its tokens. */
   #spends: Grain
   #counted: number
   #isReleased = false
@@ -237,31 +233,30 @@ export class Slot {
     this.#counted = tokens
   }
 
-  /** Counts so many tokens as of now, which may be long after the request came. */
+  /** Counts tokens from now, which may be long after the request arrived. */
   spend(tokens: number, nowMs: number): void {
     this.#spends = this.limiter.window.add(0, tokens, nowMs)
     this.#counted = tokens
   }
 
-  /** Makes what it counts for at least so many tokens. */
   raise(least: number): void {
     this.#count(Math.max(this.#counted, least))
   }
 
-  /** Makes room for another; what it counts for stays. */
+  /** Frees the concurrency slot; the counts stay. */
   release(): void {
     if (!this.#isReleased) this.limiter.underWay--
     this.#isReleased = true
   }
 
-  /** Releases it. `tokens` is what was really used; null leaves it at what was counted. */
+  /** `tokens` is the actual use; null keeps the estimate. */
   leave(tokens: number | null): void {
     this.release()
     if (tokens !== null) this.#count(tokens)
     this.#isOver = true
   }
 
-  /** Releases it, as if it had never been taken. */
+  /** Undoes it, as if it had never been taken. */
   cancel(): void {
     this.release()
     this.#count(0)

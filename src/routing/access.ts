@@ -1,17 +1,16 @@
 /**
- * Which models a key may use and by which targets, by its own allow-list and scope and by those of its team, and which of
- * them lists show: each model and each alias that the catalogue does not hide. Of the models that a wildcard stands for, which nobody chose one by one,
- * only those with an upstream that has what a call needs. What is asked for and what is listed go by the same rules. Pure.
+ * Which models a key may use, through which targets, and which of them lists show: by the allow-lists and scopes of the
+ * key and its team. Models that a wildcard covers are listed only if an upstream of theirs is ready, since nobody added
+ * them one by one.
  */
 
 import type { Access, CatalogModel, Key, Snapshot, Target, Team } from '../domain/snapshot.ts'
 import { matches } from '../domain/text.ts'
 
-/** The team of a key, as the snapshot has it; null where it has none. */
 export const teamOf = (snapshot: Snapshot, { teamId }: Pick<Key, 'teamId'>): Team | null =>
   teamId === null ? null : (snapshot.teams.get(teamId) ?? null)
 
-/** The model behind a slug or alias with the targets that this key may use; null where there is none for it. */
+/** Resolves a model ID or alias; null if this key has no target for it. */
 export function visibleModel(
   snapshot: Snapshot,
   key: Key,
@@ -22,7 +21,7 @@ export function visibleModel(
   return model && targets ? { model, targets } : null
 }
 
-/** The targets of a model that this key of this team may use; null where either may not use the model. */
+/** Null if the key or its team may not use the model. */
 function usableTargets(key: Access, team: Team | null, model: CatalogModel): Target[] | null {
   const { id } = model.facts
   if (!mayUse(key, id) || (team !== null && !mayUse(team, id))) return null
@@ -31,30 +30,29 @@ function usableTargets(key: Access, team: Team | null, model: CatalogModel): Tar
   return local.length === 0 ? null : local
 }
 
-/** Tells whether the allow-list covers a slug; an empty one covers all. */
+/** An empty allow-list covers all models. */
 export function mayUse({ models }: Pick<Access, 'models'>, slug: string): boolean {
   return models.length === 0 || models.some((pattern) => matches(pattern, slug))
 }
 
-/** A name by which a model is listed. It lives as long as its snapshot. */
+/** Valid as long as its snapshot. */
 export interface ListedName {
   id: string
   model: CatalogModel
-  /** Whether it is another name than the model's own. */
   isAlias: boolean
 }
 
-/** What is the same for all keys, worked out when it is first asked for. */
+/** The same for all keys, computed lazily per snapshot. */
 const listings = new WeakMap<Snapshot, readonly ListedName[]>()
 
-/** All names that are listed for some key, in order. */
+/** All names listed for any key, sorted. */
 export const listedNames = (snapshot: Snapshot): readonly ListedName[] =>
   listings.getOrInsertComputed(snapshot, toListedNames)
 
 function toListedNames({ models, aliases }: Snapshot): readonly ListedName[] {
   const names: ListedName[] = []
   for (const [id, model] of models) {
-    // Where both have the name, the alias is what is found by it.
+    // If a model and an alias share a name, the alias wins.
     if (model.listed && !aliases.has(id)) names.push({ id, model, isAlias: false })
   }
   for (const [id, alias] of aliases) {
@@ -64,14 +62,14 @@ function toListedNames({ models, aliases }: Snapshot): readonly ListedName[] {
   return names.sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
-/** The targets by which a key of this team may use a listed model; null where it is not listed for this key. */
+/** Null if the model is not listed for this key. */
 export function listedTargets(key: Access, team: Team | null, { model, isAlias }: ListedName): Target[] | null {
   const targets = usableTargets(key, team, model)
   if (targets === null || isAlias || !model.fromWildcard) return targets
   return targets.some(({ upstream }) => upstream.notReady === null) ? targets : null
 }
 
-/** Models that no route of theirs leads there are not in it, and every other one is listed. */
+/** The models with a route to one upstream, all of them listed. */
 export function onlyAt(snapshot: Snapshot, upstream: string): Snapshot {
   const models = [...snapshot.models].flatMap(([slug, model]) => {
     const targets = model.targets.filter((target) => target.upstream.id === upstream)
@@ -80,23 +78,23 @@ export function onlyAt(snapshot: Snapshot, upstream: string): Snapshot {
   return { ...snapshot, models: new Map(models), aliases: new Map() }
 }
 
-/** No model or alias has a longer name. */
+/** Longest name of a model or alias. */
 const LONGEST = 200
-/** Shorter names are all alike: `o1` is no slip for `o3`. */
+/** Shorter names are too similar: `o1` is no typo of `o3`. */
 const SHORTEST_NEAR = 5
 const MAX_COMPARED = 1_000
 const MAX_SUGGESTED = 3
 
-/** Names by what they are without vendor, case and marks. */
+/** Names without vendor, case, and punctuation. */
 interface Index {
   names: ReadonlyMap<string, readonly ListedName[]>
-  /** The keys of `names`, by their length. */
+  /** The keys of `names` by length. */
   byLength: ReadonlyMap<number, readonly string[]>
 }
 
 const indexes = new WeakMap<Snapshot, Index>()
 
-/** Returns at most three ids, the likeliest first; none where nothing is near. */
+/** At most three IDs, the likeliest first. */
 export function suggestModels(snapshot: Snapshot, key: Key, asked: string): string[] {
   if (asked.length > LONGEST) return []
   const plain = toPlain(toBase(asked))
@@ -106,7 +104,7 @@ export function suggestModels(snapshot: Snapshot, key: Key, asked: string): stri
   const same = idsFor(key, team, index.names.get(plain) ?? [])
   const found = same.length > 0 ? same : nearIds(key, team, index, plain)
   const whole = toPlain(asked)
-  // The vendor that was asked for comes first.
+  // Prefer the vendor that was named.
   return found.sort((a, b) => Number(toPlain(b) === whole) - Number(toPlain(a) === whole)).slice(0, MAX_SUGGESTED)
 }
 
@@ -131,11 +129,11 @@ function nearIds(key: Key, team: Team | null, { names, byLength }: Index, plain:
   return found
 }
 
-/** What follows the vendor. */
+/** The part after the vendor. */
 const toBase = (id: string) => /[^/]*(?=\/*$)/.exec(id)?.[0] ?? ''
 const toPlain = (name: string) => name.toLowerCase().replaceAll(/[^a-z0-9]/g, '')
 
-/** Whether one text becomes the other by one letter more, less or other, or by two that change places. */
+/** Whether the texts differ by one letter inserted, deleted, or replaced, or by two swapped ones. */
 function isOneSlip(one: string, other: string): boolean {
   const [short, long] = one.length < other.length ? [one, other] : [other, one]
   let at = 0

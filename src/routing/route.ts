@@ -1,9 +1,7 @@
 /**
- * Where a request may be answered, what can take it at all, and in which order its targets are tried: pure functions over
- * the snapshot. A model that a key may not use is refused in the very words of one that does not exist. Targets go by
- * priority, and within one by weighted rendezvous hashing, so that weights hold over conversations and one conversation
- * stays with one target and its prompt cache; what is known to fail comes last or not at all. The same request on the same
- * snapshot has the same order.
+ * Resolves a model, checks what its targets can do, and orders them. A model that a key may not use gets the same error
+ * as one that doesn't exist. Targets are ordered by priority, then by weighted rendezvous hashing of the conversation,
+ * so that a conversation stays with one target and its prompt cache.
  */
 import { type Decision, GatewayError } from '../domain/error.ts'
 import type { Feature, Modality, Model } from '../domain/models.ts'
@@ -13,18 +11,18 @@ import type { Endpoint } from '../domain/task.ts'
 import type { Availability } from '../health/health.ts'
 import { suggestModels, visibleModel } from './access.ts'
 
-/** What a model, or a target that is weaker, can do. */
+/** Of a model, or of a target that can do less. */
 export interface Capabilities extends Pick<Model, 'id' | 'max_output_length' | 'input_modalities'> {
   supported_features: readonly Feature[]
 }
 
 interface Resolved {
   model: CatalogModel
-  /** Ready targets that this key may use; never empty. */
+  /** Ready, and allowed for this key; never empty. */
   targets: Target[]
 }
 
-/** Finds the targets of a slug or an alias for a key. `param` is what the refusal names: `model` in a chat request. */
+/** Finds the targets of a model ID or alias. */
 export function resolve(snapshot: Snapshot, key: Key, asked: string): Decision<Resolved> {
   const found = visibleModel(snapshot, key, asked)
   if (!found) return modelNotFound(snapshot, key, asked, 'model')
@@ -32,13 +30,13 @@ export function resolve(snapshot: Snapshot, key: Key, asked: string): Decision<R
   return targets.length > 0 ? { model: found.model, targets } : notReady(found)
 }
 
-/** The refusal of a name behind which this key may use nothing. `param` is what it names. */
+/** `param` is the parameter that named the model. */
 export function modelNotFound(snapshot: Snapshot, key: Key, asked: string, param: string | null): GatewayError {
   const meant = suggestModels(snapshot, key, asked)
   const hint = meant.length > 0 ? ` Did you mean ${meant.map((id) => `\`${id}\``).join(' or ')}?` : ''
   return new GatewayError(
     'model_not_found',
-    `model not found: \`${asked.slice(0, 200)}\`.${hint} This model is not available on this API; GET /v1/models lists what this key may use.`,
+    `model not found: \`${asked.slice(0, 200)}\`.${hint} See GET /v1/models for models available to this key.`,
     { param },
   )
 }
@@ -46,24 +44,23 @@ export function modelNotFound(snapshot: Snapshot, key: Key, asked: string, param
 function notReady({ model, targets }: { model: CatalogModel; targets: Target[] }): GatewayError {
   const [target] = targets
   const why = target
-    ? `its upstream \`${target.upstream.id}\` cannot be called: ${target.upstream.notReady}`
+    ? `upstream \`${target.upstream.id}\` is unavailable: ${target.upstream.notReady}`
     : 'it has no enabled route'
-  // Only an administrator can change that: a client that tries again waits for nothing.
+  // Only an administrator can fix this, so retrying won't help.
   return new GatewayError('model_not_ready', `The model \`${model.facts.id}\` is not ready: ${why}.`, {
     headers: { 'x-should-retry': 'false' },
   })
 }
 
-/** What models make that an endpoint is for. */
-const MAKES: Readonly<Record<Endpoint, 'words' | 'embeddings'>> = {
-  chat: 'words',
-  messages: 'words',
-  responses: 'words',
-  completions: 'words',
+const MAKES: Readonly<Record<Endpoint, 'text' | 'embeddings'>> = {
+  chat: 'text',
+  messages: 'text',
+  responses: 'text',
+  completions: 'text',
   embeddings: 'embeddings',
 }
 
-/** Returns the refusal of a model that is for another endpoint than it was asked by, or null. */
+/** Returns an error if the model is for another endpoint, else null. */
 export function checkEndpoint(
   endpoint: Endpoint,
   { id, output_modalities: made }: Pick<Model, 'id' | 'output_modalities'>,
@@ -72,37 +69,34 @@ export function checkEndpoint(
   const isRight = isForEmbeddings ? made.includes('embeddings') : made.length > 1 || made[0] !== 'embeddings'
   if (isRight) return null
   const why = isForEmbeddings
-    ? 'makes no embeddings: ask it by /v1/chat/completions, or take a model that GET /v1/models lists with `embeddings` among its output_modalities.'
-    : 'makes embeddings and nothing else: ask it by /v1/embeddings, or take another model.'
+    ? "doesn't support embeddings. Use /v1/chat/completions, or a model whose output_modalities include `embeddings`."
+    : 'supports only embeddings. Use /v1/embeddings, or another model.'
   return new GatewayError('invalid_request', `The model \`${id}\` ${why}`, {
     code: 'unsupported_endpoint',
     param: 'model',
   })
 }
 
-/** Returns the refusal of what a target cannot do, by its own facts where they say less than its model's; null where it can. */
+/** Checks a target by its own facts, if they are narrower than its model's. */
 export function checkTarget(body: CanonicalRequest, facts: Capabilities, target: Target): GatewayError | null {
   const { model: id, features, maxOutputLength } = target
   if (maxOutputLength >= facts.max_output_length && features.length >= facts.supported_features.length) return null
   return checkFit(body, { ...facts, id, supported_features: features, max_output_length: maxOutputLength })
 }
 
-/** Returns the refusal of what the model cannot do, or null. Tool messages of earlier turns are text to any model. */
+/** Tool messages of earlier turns are plain text to any model. */
 export function checkFit(body: CanonicalRequest, facts: Capabilities): GatewayError | null {
   return checkTools(body, facts) ?? checkCap(body, facts)
 }
 
-/** Files are left to who is sent them: many read the text in one for a model that cannot. */
-const MODALITY_OF: ReadonlyMap<string, [Modality, words: string]> = new Map([
-  ['image_url', ['image', 'pictures']],
-  ['input_audio', ['audio', 'sound']],
-  ['video_url', ['video', 'videos']],
+/** Files are not checked: many upstreams extract text from them. */
+const MODALITY_OF: ReadonlyMap<string, [Modality, name: string]> = new Map([
+  ['image_url', ['image', 'images']],
+  ['input_audio', ['audio', 'audio']],
+  ['video_url', ['video', 'video']],
 ])
 
-/**
- * Returns the refusal of the first part that the model has no eyes or ears for, or null: many servers answer such a one as if it were a
- * failure of their own, or pass over it.
- */
+/** Rejects the first part of an unsupported modality: many servers answer one with a 5xx, or ignore it. */
 export function checkParts(
   { messages }: Pick<CanonicalRequest, 'messages'>,
   { id, input_modalities: able }: Pick<Capabilities, 'id' | 'input_modalities'>,
@@ -112,12 +106,12 @@ export function checkParts(
     if (typeof content === 'string' || !content) continue
     for (let at = 0; at < content.length; at++) {
       const { type = 'text' } = content[at] ?? {}
-      const [modality, words] = (type !== 'text' && MODALITY_OF.get(type)) || []
+      const [modality, name] = (type !== 'text' && MODALITY_OF.get(type)) || []
       if (modality === undefined || able.includes(modality)) continue
       const param = `messages[${index}].content[${at}]`
       return new GatewayError(
         'invalid_request',
-        `Unsupported value: '${param}' is not supported with the model \`${id}\`: it takes no ${words}.`,
+        `Unsupported value: '${param}' is not supported with the model \`${id}\`: it doesn't accept ${name}.`,
         { code: 'unsupported_value', param },
       )
     }
@@ -128,7 +122,7 @@ export function checkParts(
 function checkTools(body: CanonicalRequest, { id, supported_features: features }: Capabilities): GatewayError | null {
   const param = body.tools?.length ? 'tools' : body.functions ? 'functions' : null
   if (param === null || features.includes('tools')) return null
-  // Even with a tool_choice of `none`: the upstream would be sent them, and left out they would change what it reads.
+  // Even with a tool_choice of `none`: the upstream would receive them, and dropping them would change the prompt.
   return new GatewayError(
     'invalid_request',
     `Unsupported parameter: '${param}' is not supported with the model \`${id}\`.`,
@@ -153,8 +147,8 @@ function checkCap(body: CanonicalRequest, { max_output_length: most }: Capabilit
 }
 
 /**
- * Sorts targets, best first, and leaves out those that are unavailable.
- * @param affinity what the requests of one conversation have in common; asked for only where there is a choice.
+ * Sorts targets, best first, and drops unavailable ones.
+ * @param affinity the same for all requests of a conversation; read only if there is a choice.
  */
 export function order(
   targets: readonly Target[],
@@ -185,21 +179,20 @@ const compare = (a: Candidate, b: Candidate) =>
   Number(a.isDegraded) - Number(b.isDegraded) || a.target.priority - b.target.priority || b.score - a.score
 
 /**
- * The highest score wins as often as the weights say, and a target that comes or goes moves only its own share of the
- * conversations (weighted rendezvous hashing, Schindelhauer and Schomaker 2005).
+ * Weighted rendezvous hashing (Schindelhauer and Schomaker 2005): a target that is added or removed moves only its own
+ * share of the conversations.
  */
 function scoreOf(target: Target, conversation: number): number {
   return target.weight / -Math.log((mix(conversation ^ hashOf(target)) + 0.5) / 2 ** 32)
 }
 
-/** Spreads 32 bits over 32 bits (the finalizer of MurmurHash3). */
+/** The finalizer of MurmurHash3. */
 function mix(bits: number): number {
   let mixed = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b)
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
   return (mixed ^ (mixed >>> 16)) >>> 0
 }
 
-/** Hashes of what a target is called, for as long as its snapshot lives. */
 const names = new WeakMap<Target, number>()
 
 function hashOf(target: Target): number {

@@ -1,18 +1,17 @@
 /**
- * Work that holds the event loop for some ms and cannot go to a thread, since handing its result over would take as long:
- * one piece at a time, owners (keys) in turn, and after each a pause of three times what it took. So whatever else goes on
- * finds the loop free for most of the time, however much of such work one owner has.
+ * Runs work that blocks the event loop for some ms and can't go to a thread (transferring its result would take as
+ * long): one piece at a time, round-robin across owners (keys), each followed by a pause of three times its duration.
  */
 
 import { Turns } from './fair-queue.ts'
 
-/** Of what a piece took. */
+/** In durations of the work. */
 const PAUSE = 3
-/** So much of a pause is let go: little pieces need not wait for each other. */
+/** Pauses may be this much shorter, so that small pieces don't wait for each other. */
 const GRACE_MS = 10
 
 export interface PaceOptions {
-  /** A clock that never steps, ms. */
+  /** Monotonic clock, ms. */
   nowMs?(): number
   after?(ms: number, then: () => void): void
 }
@@ -30,7 +29,7 @@ export class Pace {
     this.#after = after
   }
 
-  /** Does a piece of work once it is its owner's turn. Resolves with its result, rejects with what it throws. */
+  /** Resolves or rejects with the work's result. */
   run<T>(owner: string, work: () => T): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     this.#turns.add(owner, () => {
@@ -62,20 +61,20 @@ export class Pace {
   }
 }
 
-/** A run is followed by so many times its own length of rest: it takes at most a tenth of the loop. */
+/** Pause after a run, in run durations: at most a tenth of the event loop is used. */
 const REST = 9
-/** After a long one, such as the first read of thousands of keys, changes still get their turn. */
+/** Bounds the pause after a long run, such as the first read of thousands of keys. */
 const MAX_REST_MS = 1_000
 
 interface PaceClock {
-  /** A clock that never steps, ms. */
+  /** Monotonic clock, ms. */
   monotonicMs(): number
   sleep(ms: number): Promise<unknown>
 }
 
 /**
- * @returns asks for a run that begins after the call, and resolves or rejects with it. All who ask before a run begins share it. After a
- * rest it begins at once.
+ * @returns requests a run that begins after the call, shared by all callers until it begins; resolves or rejects with
+ * it. Starts at once after the pause.
  */
 export function createPaced(work: () => Promise<void>, { monotonicMs, sleep }: PaceClock): () => Promise<void> {
   let running: Promise<void> = Promise.resolve()

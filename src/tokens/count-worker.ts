@@ -1,30 +1,27 @@
-/**
- * Tokenises on a thread of its own, with the o200k vocabulary: it takes a third of a second and some 100 MB to load,
- * and a long text takes its time. Talks to the thread of `count.ts` alone, one request at a time.
- */
+/** Tokenizes on a thread with the o200k vocabulary, which takes a third of a second and some 100 MB to load. */
 import { clearMergeCache, countTokens } from 'gpt-tokenizer/encoding/o200k_base'
 import { toPieces } from './excerpt.ts'
 
 declare const self: Worker
 
-/** Several lists of texts, each to be counted by itself. */
+/** Lists of texts, each list counted separately. */
 export type CountRequest = string[][]
-/** One sum a list, and what is left to count: another request, so that others have their turn; null where nothing is. */
+/** One sum per list, and the rest to count as another request, so that others get a turn; null if done. */
 export interface CountReply {
   sums: number[]
   rest: CountRequest | null
 }
 
-/** After this it answers with what it has. */
+/** Replies with a partial count after this time. */
 const SLICE_MS = 25
 
-/** Names of control tokens are ordinary text, whoever writes them. */
+/** Names of control tokens count as ordinary text. */
 const AS_TEXT = { disallowedSpecial: new Set<string>() }
 
 self.onmessage = (event: MessageEvent<CountRequest>) => {
   const endMs = performance.now() + SLICE_MS
   const counted = event.data.map((texts) => count(texts, endMs))
-  // The encoder would remember 100,000 words, and those of a hostile text are long.
+  // The encoder caches 100,000 words, which can be long in hostile text.
   clearMergeCache()
   const isDone = counted.every(({ rest }) => rest.length === 0)
   const reply: CountReply = {

@@ -1,7 +1,7 @@
 /**
- * The tokens that a call has used, where its upstream did not say so: counted with the o200k vocabulary on a thread of its own, and guessed
- * from bytes where that takes too long. Either is marked as estimated. And the most that a prompt may have, whichever vocabulary its model
- * has: what is held of a budget that is nearly spent. What is known at once, before a call, is in `estimate.ts`.
+ * Counts tokens that an upstream didn't report, with the o200k vocabulary on a thread, or estimates from bytes if that
+ * takes too long; both are marked as estimated. Also bounds a prompt for any vocabulary, for nearly spent budgets.
+ * Instant estimates are in `estimate.ts`.
  */
 
 import type { AnyRequest } from '../domain/request.ts'
@@ -23,39 +23,41 @@ import { CAPTURED_BYTES, type Excerpt, extrapolate, PROMPT_BYTES, toExcerpt, toP
 import { tokensOfSpeech } from './media.ts'
 import { type Prompt, toMedia, toPrompt, unreadBytes } from './prompt.ts'
 
-/** What a prompt comes to by a count. */
+/** A counted prompt. */
 interface Bound {
-  /** By the o200k vocabulary, and by the stated figures of what is not text. */
+  /** By the o200k vocabulary, and by published figures for media. */
   tokens: number
-  /** At most, on a model of that vocabulary, and on any other one. */
+  /** Upper bounds for a model of that vocabulary, and for any other. */
   o200k: number
   other: number
-  /** Of these, models count more than is in either. */
+  /** For models that charge more for images than the figures used here. */
   images: Images
 }
 
-/** OpenAI's models from gpt-4o on: also behind a prefix such as `openai/`, and the open ones. Azure names them as it likes. */
+/**
+ * OpenAI's models since gpt-4o, also with a prefix such as `openai/`, and the open ones. Azure deployments may have any
+ * name.
+ */
 const O200K = /(?:^|[/:.])(?:gpt-(?:4o|4\.1|4\.5|[5-9]|oss)|chatgpt-4o|o[1-9])(?![a-z0-9])/i
 
 const MINI_4O = /gpt-4o-mini/i
 const SMALL = /-(?:mini|nano)/i
 
-/** @param upstreamModel as its upstream calls it. */
+/** @param upstreamModel the upstream's own name. */
 export function tokensOn(upstreamModel: string, { o200k, other, images }: Bound): number {
   if (!O200K.test(upstreamModel)) return other + moreOfImages(images)
   if (MINI_4O.test(upstreamModel)) return o200k + mostMoreOfImages(images)
   return SMALL.test(upstreamModel) ? o200k + moreOfImages(images) : o200k
 }
 
-/** So many tokens other vocabularies make of one of o200k's, where the text is ordinary: Claude's newest come close to it. */
+/** Tokens that other vocabularies need per o200k token of ordinary text; Claude's newest come close. */
 const TOLERANCE = 1.5
-/** They know words in Latin letters, but not the long ones that o200k has, runs of spaces above all. */
+/** They know words in Latin letters, but not o200k's long tokens, such as runs of spaces. */
 const LETTERS_PER_TOKEN = 3
 
 /**
- * The most tokens that any vocabulary makes of some texts: letters and single spaces may be words, anything else has a token
- * a byte, for a vocabulary that does not have it spells it out in bytes.
- *
+ * Upper bound for any vocabulary: letters and single spaces may be words; anything else counts a token per byte, as
+ * unknown text is spelled out in bytes.
  * @param tokens as o200k counts it.
  */
 export function toOther({ texts, bytes }: Pick<Excerpt, 'texts' | 'bytes'>, tokens: number): number {
@@ -78,47 +80,46 @@ function countLetters(text: string): number {
 }
 const SPACE = 0x20
 
-/** What an upstream sent in one call, as far as it was kept. */
+/** Output of one call, as far as captured. */
 export interface CapturedOutput {
-  /** One text a choice, so that choices which come interleaved count as they do one after the other. */
+  /** One text per choice, so that interleaved choices count like sequential ones. */
   answer: string[]
   reasoning: string[]
-  /** Base64 characters of audio. */
+  /** Base64 characters. */
   audioChars: number
-  /** UTF-8 bytes beyond what was kept. */
+  /** UTF-8 bytes beyond what was captured. */
   moreAnswer: number
   moreReasoning: number
 }
 
 export interface Counter {
-  /** Counts what a call of a key used that reported nothing. Never rejects: where it cannot count in time it estimates by bytes. */
+  /** For a call without reported usage. Never rejects: estimates by bytes if it can't count in time. */
   usage(quotaId: string, body: AnyRequest, captured: CapturedOutput): Promise<Usage>
-  /** Counts a prompt, for a context in doubt. Null where it could not be counted in time. */
+  /** Null if it can't be counted in time. */
   prompt(quotaId: string, body: AnyRequest): Promise<number | null>
-  /**
-   * Counts all of a prompt, for a budget that is nearly spent; what is beyond MAX_COUNTED_BYTES has a token a byte. Null where it could not
-   * be counted in time.
-   */
+  /** Counts a whole prompt; beyond MAX_COUNTED_BYTES, a token per byte. Null if it can't be counted in time. */
   bound(quotaId: string, body: AnyRequest): Promise<Bound | null>
   close(): void
 }
 
 export interface CounterOptions extends Pick<ThreadOptions, 'idleMs' | 'createWorker'> {
-  /** Most counts of one key that wait at once: what comes on top is estimated. */
+  /** Queued counts of one key; more are estimated. */
   maxWaiting?: number
-  /** How long anybody waits for a count, starting the thread included. */
+  /** Longest wait for a count, including the start of the thread. */
   timeoutMs?: number
   log?: Pick<Log, 'warn'>
 }
 
-/** OpenAI's formula for chats (cookbook, "How to count tokens"): a message's frame and role, its name, the answer's beginning. */
+/**
+ * OpenAI's formula for chats (cookbook, "How to count tokens"): message frame and role, name, start of the response.
+ */
 const TOKENS_PER_MESSAGE = 3 + 1
 const TOKENS_PER_NAME = 1
 const TOKENS_TO_PRIME = 3
 const toFrame = ({ messages, names }: Prompt) =>
   messages === 0 ? 0 : messages * TOKENS_PER_MESSAGE + names * TOKENS_PER_NAME + TOKENS_TO_PRIME
 
-/** Of ordinary text, some four tenths of a second. */
+/** Takes some 0.4 s for ordinary text. */
 const MAX_COUNTED_BYTES = 1_000_000
 
 export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...options }: CounterOptions = {}): Counter {
@@ -127,7 +128,7 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
     patienceMs: timeoutMs,
     ...options,
   })
-  /** One sum a list. A long count is done in slices, between which other keys have their turns. */
+  /** One sum per list. Long counts are sliced, so that other keys get their turns. */
   const count = async (owner: string, lists: CountRequest): Promise<number[] | null> => {
     const endMs = performance.now() + timeoutMs
     const sums = lists.map(() => 0)
@@ -141,7 +142,7 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
       }
       return sums
     } catch (error) {
-      log?.warn('counting_failed', 'the counting thread failed', { error: String(error) })
+      log?.warn('counting_failed', 'token counting thread failed', { error: String(error) })
       return null
     }
   }
@@ -202,7 +203,7 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
   }
 }
 
-/** Several choices and second tries are calls of their own, which read the same messages: these are counted once. */
+/** Choices and retries are separate calls with the same messages, which are counted once. */
 function once<T>(count: (quotaId: string, body: AnyRequest) => Promise<T | null>): typeof count {
   const counted = new WeakMap<object, { body: AnyRequest; count: Promise<T | null> }>()
   return (quotaId, body) => {
@@ -211,17 +212,17 @@ function once<T>(count: (quotaId: string, body: AnyRequest) => Promise<T | null>
     if (known && readsTheSame(known.body, body)) return known.count
     const counting = count(quotaId, body)
     counted.set(read, { body, count: counting })
-    // What was not to be had in time may be had the next time.
+    // May succeed the next time.
     void counting.then((found) => found === null && counted.delete(read))
     return counting
   }
 }
 
-/** Whether two requests with the same messages also declare the same beside them. */
+/** Given the same messages. */
 const readsTheSame = (one: AnyRequest, other: AnyRequest) =>
   one.tools === other.tools && one.functions === other.functions && one.response_format === other.response_format
 
-/** Answer and reasoning get half of what is counted each, and what the other one leaves. */
+/** Each gets half of the bytes to count, plus what the other leaves. */
 function toCapturedExcerpts({ answer, reasoning, moreAnswer, moreReasoning }: CapturedOutput): [Excerpt, Excerpt] {
   const half = CAPTURED_BYTES / 2
   const roomBeside = (other: string[]) => Math.max(half, CAPTURED_BYTES - Buffer.byteLength(other.join('')))

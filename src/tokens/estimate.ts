@@ -1,8 +1,7 @@
 /**
- * The tokens that a request is likely to use at most, guessed from its bytes before it is sent: what its row reserves, what
- * its rates count, and what it is charged where nobody could settle it. And the most that it may read, a token a byte: what a
- * budget holds, unless a count comes closer (`count.ts`). Never a tokenizer, whose time grows with the square of a hostile
- * text. What was really used, where no upstream says it, is counted in `count.ts`. Pure.
+ * Likely maximum of a request's tokens, guessed from its bytes before it is sent: for reserves, rate limits, and
+ * charges after a crash. Also the upper bound, a token per byte, for budgets. Never a tokenizer, whose time grows
+ * quadratically with hostile text; `count.ts` counts actual usage.
  */
 
 import { REQUEST_FIELDS } from '../domain/fields.ts'
@@ -11,12 +10,12 @@ import { EmbeddingsRequest } from '../domain/task.ts'
 import { bytesOfBase64 } from './media.ts'
 import { isOfUser, toPrompt, unreadBytes } from './prompt.ts'
 
-/** Four UTF-8 bytes are taken for a token; each message costs eight more. */
+/** UTF-8 bytes. */
 export const BYTES_PER_TOKEN = 4
 export const TOKENS_PER_MESSAGE = 8
-/** Many models for embeddings read a mark before and one after each input. */
+/** Many embedding models add a marker before and after each input. */
 const TOKENS_PER_INPUT = 2
-/** Output that is reserved where the client gives no cap. */
+/** Output reserved if the client gives no cap. */
 export const DEFAULT_OUTPUT_TOKENS = 4_096
 
 export interface Estimate {
@@ -26,7 +25,7 @@ export interface Estimate {
 
 export const tokensOfBytes = (bytes: number) => Math.ceil(bytes / BYTES_PER_TOKEN)
 
-/** Estimates the tokens a request reads and the most that it may write, all its choices together. */
+/** Completion tokens of all choices together. */
 export function estimate(body: AnyRequest, maxOutputLength: number): Estimate {
   return {
     promptTokens: estimatePrompt(body),
@@ -34,10 +33,9 @@ export function estimate(body: AnyRequest, maxOutputLength: number): Estimate {
   }
 }
 
-/** Estimates the tokens that a request reads. */
 export const estimatePrompt = (body: AnyRequest): number => measurePrompt(body).promptTokens
 
-/** Estimates the tokens that a request reads, and says how many they are at most: no vocabulary makes two of a byte. */
+/** Also the upper bound: no vocabulary makes two tokens of a byte. */
 export function measurePrompt(body: AnyRequest): { promptTokens: number; maxPromptTokens: number } {
   const prompt = toPrompt(body)
   const { texts, files, messages, inputs, audio, images, others, otherBytes } = prompt
@@ -51,23 +49,23 @@ export function measurePrompt(body: AnyRequest): { promptTokens: number; maxProm
   }
 }
 
-/** Guide "Images and vision": gpt-4o-mini counts 2,833 for the base and 5,667 for a tile, its fellows 85 and 170. */
+/** Guide "Images and vision": gpt-4o-mini counts 2,833 for the base and 5,667 per tile, other models 85 and 170. */
 const MAX_TIMES = 2_833 / 85 + 0.01
-/** Other vendors' models count up to 4,784 (Claude), small ones of OpenAI's up to 3,779, whatever the detail. */
+/** Other vendors' models count up to 4,784 (Claude), OpenAI's small ones up to 3,779, whatever the detail. */
 const MAX_PER_IMAGE = 5_000
 
-/** So many images, and the tokens that they come to by the figures here. */
+/** `images` are their tokens by the figures used here, `pictures` their number. */
 export interface Images {
   images: number
   pictures: number
 }
 
-/** What images may come to beyond that on a model that counts otherwise, and on gpt-4o-mini, which counts most. */
+/** Additional tokens of images on other models, and on gpt-4o-mini, which counts most. */
 export const moreOfImages = ({ pictures }: Images): number => pictures * MAX_PER_IMAGE
 export const mostMoreOfImages = ({ images, pictures }: Images): number =>
   Math.ceil(Math.max(images * (MAX_TIMES - 1), pictures * MAX_PER_IMAGE))
 
-/** The most tokens that a prompt may have, without a count. */
+/** Upper bound without a count. */
 export const worstPrompt = (body: AnyRequest): number => measurePrompt(body).maxPromptTokens + bytesOfExtras(body)
 
 const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
@@ -76,8 +74,8 @@ const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
 const LAST_TURN_FIELDS: ReadonlySet<string> = new Set([...MESSAGE_FIELDS, 'reasoning', 'reasoning_content'])
 
 /**
- * Measures what the estimate leaves out because most upstreams do not read it: fields that are none of the API's, of the
- * request and of its messages, the reasoning of earlier turns, and what a request that goes on as it came has beside.
+ * Bytes that the estimate ignores because most upstreams don't read them: unknown fields of the request and its
+ * messages, earlier reasoning, and whatever else a passed-through request contains.
  */
 export function bytesOfExtras(body: AnyRequest): number {
   if (body instanceof EmbeddingsRequest) return bytesBeside(body.extras, REQUEST_FIELDS)
@@ -97,16 +95,16 @@ function bytesBeside(value: object, known: ReadonlySet<string>): number {
   return bytes
 }
 
-/** The most tokens that a request lets a choice have; null where it does not say. */
+/** Null if the client gives none. */
 export const capOf = ({ max_completion_tokens: newer, max_tokens: older }: AnyRequest): number | null =>
   newer ?? older ?? null
 
-/** The most tokens that one choice is likely to have. No upstream writes more than the model can, whatever a client asks for. */
+/** Per choice; no upstream writes more than the model can. */
 export function toCap(body: AnyRequest, maxOutputLength: number): number {
   return Math.min(capOf(body) ?? DEFAULT_OUTPUT_TOKENS, maxOutputLength)
 }
 
-/** The most tokens that an answer may have, all its choices together: without a cap, as many as the model writes. */
+/** All choices together; without a cap, the model's limit. */
 export const toMostOutput = (body: AnyRequest, maxOutputLength: number): number =>
   Math.min(capOf(body) ?? maxOutputLength, maxOutputLength) * (body.n ?? 1)
 
@@ -120,30 +118,30 @@ const classOf = (code: number): Class => {
   return code <= 0x20 ? 'space' : 'mark'
 }
 
-/** Letters with accents are in a word as others are, but make it longer, those of fewer languages more. */
+/** Accented letters belong to words but make them longer, rarer languages more so. */
 const isLatin = (code: number) => (code >= 0xc0 && code < 0x250) || (code >= 0x1e00 && code < 0x1f00)
 const accent = (code: number) => (code < 0x100 ? 0.35 : 0.7)
 
-/** What vocabularies have as one token; what is longer is spelled out. */
+/** Longer words and numbers are split into several tokens. */
 const WHOLE_WORD = 8
 const WHOLE_NUMBER = 3
 
-/** Tokens of a code unit below each end: scripts that many people write have words of several, rare ones are spelled out in bytes. */
+/**
+ * Tokens per code unit below each end: common scripts have multi-character tokens, rare ones are spelled out in bytes.
+ */
 const WIDE: readonly (readonly [end: number, tokens: number])[] = [
   [0x300, 1],
   [0x360, 1.7],
-  // Greek, Cyrillic, Armenian, Hebrew, Arabic; then those of India, and Thai.
+  // Greek, Cyrillic, Armenian, Hebrew, Arabic; then Indic scripts and Thai.
   [0x700, 0.38],
   [0x900, 1.5],
   [0xe80, 0.45],
   [0x1000, 1.6],
-  // Burmese, Georgian.
   [0x1100, 0.5],
   [0x1780, 2.2],
-  // Khmer.
   [0x1800, 0.6],
   [0x2000, 2.2],
-  // Signs, kana, ideographs, Hangul.
+  // Symbols, kana, ideographs, Hangul.
   [0x3000, 1.1],
   [0x3400, 0.7],
   [0x4e00, 2.5],
@@ -159,10 +157,9 @@ const wideBlocks = Float64Array.from(
 )
 
 /**
- * Estimates the tokens of text that a model has written so far, while it still writes: in one pass, without a vocabulary. What a
- * budget holds goes by it. Over prose, code, JSON and most scripts it is within 40% of the o200k count; random text has up to half as
- * many more.
- * @param from where in the text to begin.
+ * Estimates the tokens of streamed text in one pass without a vocabulary; budget holds use it. Within 40% of the o200k
+ * count for prose, code, JSON, and most scripts; random text has up to half as many more.
+ * @param from where to begin in the text.
  */
 export function tokensWritten(text: string, from = 0): number {
   let tokens = 0
@@ -178,7 +175,7 @@ export function tokensWritten(text: string, from = 0): number {
     before = its
     if (its === 'wide') tokens += wideBlocks[code >> BLOCK_BITS] ?? 0
     else if (its === 'mark') tokens += 0.7
-    // A single space belongs to the word after it; many of the same are few tokens, and a mix of them is not.
+    // A single space belongs to the next word; runs of the same one are few tokens.
     else if (its === 'space') tokens += run === 1 ? 0 : run === 2 ? 0.5 : code === last ? 1 / 16 : 0.4
     else if (run === 1) tokens += 1
     else if (its === 'digits') tokens += run > WHOLE_NUMBER ? 1 / WHOLE_NUMBER : 0

@@ -1,29 +1,25 @@
 /**
- * What `count.ts` tokenises of a long text, in which pieces, and what the whole comes to by that. Tokenising takes time
- * quadratic in the length of a word, and a hostile text is a single word; so only the head of a long text is counted, and
- * a long word is cut. Pure.
+ * The part of a long text that is tokenized, and extrapolation to the whole. Tokenizing is quadratic in the length of a
+ * word, and a hostile text may be a single word, so only the head is counted, and long words are cut.
  */
 import { O200K_TOKEN_SPLIT_REGEX as WORDS } from 'gpt-tokenizer/encodingParams/constants'
 import { bytesOfBase64, readBase64 } from './media.ts'
 import type { Prompt } from './prompt.ts'
 
-/** Most bytes that are tokenised for one request: of what the model read, and of what it wrote. */
+/** Bytes tokenized per request: of its input, and of its output. */
 export const PROMPT_BYTES = 192_000
 export const CAPTURED_BYTES = 64_000
-/** Most texts: each one has its own cost, however short it is. */
+/** Each text has a fixed cost. */
 const MAX_TEXTS = 10_000
 
-/**
- * UTF-16 units. No word of the vocabulary is longer than 128, and a run of this length is done in well under a
- * millisecond.
- */
+/** UTF-16 units. No word of the vocabulary exceeds 128, and a run of this length takes well under 1 ms. */
 export const LONGEST_WORD = 256
-/** UTF-16 units: even where every word is nearly overlong, so many are done in some ten milliseconds. */
+/** UTF-16 units. Takes some 10 ms even if every word is nearly too long. */
 const LONGEST_PIECE = 4_096
 
 /**
- * Cuts a text into pieces that are quick to tokenise. The vocabulary tokenises word by word, so that the count of a text
- * without overlong words, which is cut between words, is the exact one.
+ * Cuts between words where possible: the vocabulary works word by word, so the count stays exact without overlong
+ * words.
  */
 export function toPieces(text: string): string[] {
   const pieces: string[] = []
@@ -48,18 +44,18 @@ export function toPieces(text: string): string[] {
   return pieces
 }
 
-/** Where a piece ends that should end at `end` of a text that ends at `textEnd`: a character above U+FFFF stays whole. */
+/** Keeps surrogate pairs together. */
 const endOfPiece = (text: string, end: number, textEnd: number): number =>
   end < textEnd && (text.codePointAt(end - 1) ?? 0) > 0xffff ? end - 1 : end
 
-/** The part of some texts that is tokenised, and how many UTF-8 bytes it and all of them have. */
+/** Bytes are UTF-8, of the excerpt and of the whole. */
 export interface Excerpt {
   texts: string[]
   bytes: number
   ofBytes: number
 }
 
-/** Takes texts from the first on until there are enough bytes. Never ends inside of a character. */
+/** Takes texts in order up to the limit; never splits a character. */
 export function toExcerpt(texts: readonly string[], limit: number): Excerpt {
   const excerpt: Excerpt = { texts: [], bytes: 0, ofBytes: 0 }
   for (const text of texts) {
@@ -69,7 +65,7 @@ export function toExcerpt(texts: readonly string[], limit: number): Excerpt {
   return excerpt
 }
 
-/** The same for what a model reads; of text files, no more is decoded than is taken. */
+/** Decodes no more of text files than needed. */
 export function toPromptExcerpt({ texts, files }: Prompt, limit: number): Excerpt {
   const excerpt = toExcerpt(texts, limit)
   for (const file of files) {
@@ -91,7 +87,7 @@ function addTo(excerpt: Excerpt, ofBytes: number, limit: number, take: (room: nu
 const encoder = new TextEncoder()
 const headOf = (text: string, bytes: number) => text.slice(0, encoder.encodeInto(text, new Uint8Array(bytes)).read)
 
-/** Infers the tokens of all from those of the excerpt: the rest is taken to be like it. Null where there is nothing to go by. */
+/** Assumes the rest is like the excerpt. Null for an empty excerpt. */
 export function extrapolate(tokens: number, { bytes, ofBytes }: Excerpt): number | null {
   if (ofBytes === 0) return 0
   return bytes === 0 ? null : Math.ceil((tokens * ofBytes) / bytes)

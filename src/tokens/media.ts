@@ -1,42 +1,41 @@
 /**
- * Tokens of what is not text. Estimate and count both ask here, so that they never differ about an attachment. The
- * rules are the ones that OpenAI publishes for its models; other models count otherwise, but say so in their usage.
- * Attachments are large base64: only the few bytes that are asked for are decoded, never all. Pure.
+ * Tokens of attachments, for estimates and counts alike, by OpenAI's published rules; other models count differently
+ * but report their usage. Decodes only the few bytes needed of large base64 data.
  */
 
-/** Guide "Images and vision": a low-detail image costs the base alone, any other one also its tiles. */
+/** Guide "Images and vision": a low-detail image costs only the base, others also their tiles. */
 const TOKENS_PER_IMAGE = 85
 const TOKENS_PER_TILE = 170
 const TILE = 512
 const LONGEST_SIDE = 2_048
 const SHORTEST_SIDE = 768
-/** Of an image whose size cannot be known, such as one behind an address: what most photographs and screens come to. */
+/** For images of unknown size, such as by URL: typical of photos and screenshots. */
 const UNKNOWN_TILES = 6
 
-/** Guide "Managing costs" of the realtime API: a token for each 100 ms of what a user says. */
+/** Guide "Managing costs" of the realtime API: a token per 100 ms of user audio. */
 const TOKENS_PER_SECOND = 10
-/** Taken where the file does not say it: 16-bit mono at 16 kHz, and MP3 as speech has it, 64 kbit/s. */
+/** Defaults: 16-bit mono at 16 kHz, and MP3 speech at 64 kbit/s. */
 const WAV_BYTES_PER_SECOND = 32_000
 const MP3_BYTES_PER_SECOND = 8_000
-/** What a WAV file says is believed between telephone speech and 32-bit stereo at 192 kHz. */
+/** Plausible range of a WAV header: telephone speech to 32-bit stereo at 192 kHz. */
 const SLOWEST_WAV = 1_000
 const FASTEST_WAV = 1_536_000
-/** A WAV file may have other chunks before the one that describes its sound. */
+/** A WAV file may have other chunks before its format chunk. */
 const MAX_CHUNKS = 20
 
-/** A file that is not text, such as a PDF, or one that the upstream keeps. */
+/** For a file that isn't text, such as a PDF, or one stored upstream. */
 export const TOKENS_PER_FILE = 5_000
 /**
- * Of data of a kind that is not known. Recorded speech, photographs and video come to 200 and more bytes a token (Gemini:
- * 258 a second of video, 32 of sound), so that this is the most they count.
+ * For data of unknown type. Speech, photos, and video have 200 or more bytes per token (Gemini: 258 tokens per second
+ * of video, 32 of audio), so this overestimates.
  */
 const BYTES_PER_TOKEN_OF_DATA = 100
 
-/** Counts data of which nothing is known, such as a video; never less than a file. */
+/** Never less than a file. */
 export const tokensOfData = (base64: string): number =>
   Math.max(TOKENS_PER_FILE, Math.ceil(bytesOfBase64(base64) / BYTES_PER_TOKEN_OF_DATA))
 
-/** Counts an image: with `detail: low` flat, else by its size, `auto` as `high`. */
+/** By size, `auto` as `high`; `detail: low` is flat. */
 export function tokensOfImage({ url, detail }: { url: string; detail?: string | null }): number {
   if (detail === 'low') return TOKENS_PER_IMAGE
   const data = fromDataUrl(url)
@@ -44,27 +43,27 @@ export function tokensOfImage({ url, detail }: { url: string; detail?: string | 
   return TOKENS_PER_IMAGE + TOKENS_PER_TILE * (size ? tilesOf(size) : UNKNOWN_TILES)
 }
 
-/** Shrinks it into a square of 2,048 pixels, then to a shortest side of 768, and counts the tiles that cover it. */
+/** Scales it into a square of 2,048 pixels, then to a shortest side of 768. */
 function tilesOf({ width, height }: Size): number {
   const fit = Math.min(1, LONGEST_SIDE / Math.max(width, height))
   const scale = Math.min(fit, SHORTEST_SIDE / Math.min(width, height))
-  // Whole pixels, or 512.0000001 of them would take two tiles.
+  // Avoids an extra tile for 512.0000001 pixels.
   const along = (side: number) => Math.max(1, Math.ceil(Math.floor(side * scale) / TILE))
   return along(width) * along(height)
 }
 
-/** Counts recorded sound by its length: a WAV file's as its header has it, an MP3's by its bytes. */
+/** By duration: from a WAV header, or from the size of an MP3. */
 export function tokensOfAudio({ data, format }: { data: string; format: string }): number {
   const base64 = fromDataUrl(data)?.base64 ?? data
   const bytesPerSecond = format === 'wav' ? bytesPerSecondOf(base64) : MP3_BYTES_PER_SECOND
   return Math.ceil((bytesOfBase64(base64) / bytesPerSecond) * TOKENS_PER_SECOND)
 }
 
-/** Guide "Managing costs" of the realtime API: a token for each 50 ms of what a model says, which is 24 kHz, 16-bit mono. */
+/** Guide "Managing costs" of the realtime API: a token per 50 ms of model audio, 24 kHz 16-bit mono. */
 const SPOKEN_TOKENS_PER_SECOND = 20
 const PCM_BYTES_PER_SECOND = 48_000
 
-/** Counts so many base64 characters of sound that a model has answered with; packed ones as MP3, which is the most for their bytes. */
+/** Compressed formats count as MP3, an upper bound for their size. */
 export function tokensOfSpeech(base64Chars: number, format: string | undefined): number {
   const bytesPerSecond = format === 'pcm16' || format === 'wav' ? PCM_BYTES_PER_SECOND : MP3_BYTES_PER_SECOND
   return Math.ceil((((base64Chars * 3) / 4) * SPOKEN_TOKENS_PER_SECOND) / bytesPerSecond)
@@ -80,24 +79,23 @@ function bytesPerSecondOf(base64: string): number {
       return stated >= SLOWEST_WAV && stated <= FASTEST_WAV ? stated : WAV_BYTES_PER_SECOND
     }
     const length = bytes.readUInt32LE(4)
-    // Chunks begin at even places.
+    // Chunks are aligned to even offsets.
     at += 8 + length + (length % 2)
   }
   return WAV_BYTES_PER_SECOND
 }
 
-/** Pixels. */
 interface Size {
   width: number
   height: number
 }
 
-/** A JPEG says its size behind segments of metadata; more of them than this and it is not looked for any further. */
+/** A JPEG's size follows its metadata segments; the search stops after this many. */
 const MAX_SEGMENTS = 200
-/** As far as any of the other formats needs to be read. */
+/** Enough for the other formats. */
 const HEAD_BYTES = 30
 
-/** Finds the size of an image in base64; null where it cannot be told. */
+/** Null if unknown. */
 function sizeOfImage(base64: string): Size | null {
   const head = readBase64(base64, 0, HEAD_BYTES)
   const starts = (text: string, at = 0) => head.toString('latin1', at, at + text.length) === text
@@ -117,7 +115,7 @@ function sizeOfWebp(head: Buffer): Size | null {
   return toSize((bits & 0x3fff) + 1, ((bits >>> 14) & 0x3fff) + 1)
 }
 
-/** Walks from segment to segment up to the frame header (ITU T.81, B.1.1). */
+/** Follows the segments to the frame header (ITU T.81, B.1.1). */
 function sizeOfJpeg(base64: string): Size | null {
   let at = 2
   for (let segment = 0; segment < MAX_SEGMENTS; segment++) {
@@ -125,7 +123,7 @@ function sizeOfJpeg(base64: string): Size | null {
     if (bytes.length < 9 || bytes[0] !== 0xff) return null
     const marker = bytes[1] ?? 0
     if (isFrame(marker)) return toSize(bytes.readUInt16BE(7), bytes.readUInt16BE(5))
-    // A marker may be led by any number of fill bytes.
+    // Skip fill bytes.
     at += marker === 0xff ? 1 : 2 + bytes.readUInt16BE(2)
   }
   return null
@@ -136,16 +134,16 @@ const isFrame = (marker: number) =>
 
 const toSize = (width: number, height: number): Size | null => (width > 0 && height > 0 ? { width, height } : null)
 
-/** No media type with its parameters is longer. */
+/** Upper bound of a media type with parameters. */
 const LONGEST_HEAD = 256
 
-/** The base64 inside of a `data:` URL, and its media type in lower case. */
+/** Media type in lower case. */
 export interface Data {
   mediaType: string
   base64: string
 }
 
-/** Takes a `data:` URL apart; null where the text is none, or not in base64. */
+/** Null if it is not a base64 `data:` URL. */
 export function fromDataUrl(url: string): Data | null {
   const head = /^data:([^;,]*)(?:;[^,]*)?;base64,/i.exec(url.slice(0, LONGEST_HEAD))
   return head ? { mediaType: (head[1] ?? '').toLowerCase(), base64: url.slice(head[0].length) } : null
@@ -155,18 +153,17 @@ const TEXT_TYPE = /^text\/|^application\/(?:.+\+)?(?:json|xml|yaml|x-yaml|javasc
 const TEXT_NAME =
   /\.(?:txt|text|md|markdown|rst|tex|csv|tsv|json|jsonl|ndjson|ya?ml|toml|xml|html?|css|log|ini|sql|sh|[cm]?[jt]sx?|py|rb|go|rs|java|kt|swift|c|h|cc|cpp|hpp|cs|php|vue)$/i
 
-/** Whether a file is text: by its media type, or by its name where it has none that says anything. */
+/** By media type, or by name if the type says nothing. */
 export const isText = ({ mediaType }: Data, name: string | null | undefined) =>
   TEXT_TYPE.test(mediaType) ||
   ((mediaType === '' || mediaType === 'application/octet-stream') && TEXT_NAME.test(name ?? ''))
 
-/** How many bytes the base64 stands for. */
 export function bytesOfBase64(base64: string): number {
   const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0
   return Math.floor(((base64.length - padding) * 3) / 4)
 }
 
-/** Decodes `count` bytes from byte `from` on; fewer where the data ends earlier. */
+/** Fewer bytes at the end of the data. */
 export function readBase64(base64: string, from: number, count: number): Buffer {
   const group = Math.floor(from / 3)
   const bytes = Buffer.from(base64.slice(group * 4, Math.ceil((from + count) / 3) * 4), 'base64')

@@ -1,7 +1,4 @@
-/**
- * What a model reads of a request, and so what its prompt is charged by: `estimate.ts` measures it, `count.ts` tokenizes it. And what a
- * request that passes as it came holds beyond that. Pure.
- */
+/** What a model reads of a request: measured by `estimate.ts`, tokenized by `count.ts`. */
 
 import { asList, asObject, asText, valuesWithin } from '../domain/json.ts'
 import type { AnyRequest, CanonicalRequest, Message, OtherPart } from '../domain/request.ts'
@@ -20,32 +17,30 @@ import {
 export interface Prompt {
   /** Never empty ones. */
   texts: string[]
-  /** Text files, in base64. */
+  /** Text files, base64. */
   files: string[]
   messages: number
-  /** How many inputs there are, of a request for embeddings: those stand in no frame. */
+  /** Inputs of an embeddings request, which have no frames. */
   inputs: number
-  /** How many messages carry a name. */
+  /** How many messages have a name. */
   names: number
-  /** Tokens of audio, of images and of files that are not text. */
+  /** Tokens of audio, images, and other files. */
   audio: number
   images: number
   others: number
-  /** How many images there are. */
+  /** Number of images. */
   pictures: number
-  /** Bytes of those files, as far as they came with the request. */
+  /** Bytes of other files contained in the request. */
   otherBytes: number
 }
 
 /**
- * Gathers what a model reads of a request, and so what its prompt is charged by: the estimate measures it, `count.ts`
- * tokenises it. Decodes nothing but the heads of attachments.
+ * Decodes only the heads of attachments.
  *
- * Read as text, each by itself: the content of messages with its text and refusal parts, refusals, names, names and
- * arguments or inputs of tool calls and of the legacy function call, text files, parts of types that are not known (see
- * `other-parts.ts`); tools, functions and the schema of `response_format` as their JSON. Reasoning that a client sends
- * back is read on assistant messages after the last user message only: chat templates keep it for tool calls under way and
- * drop it from earlier turns. Not read: ids of tool calls, the audio of earlier answers, predictions, and every parameter.
+ * Read as text: message content (text and refusal parts), refusals, names, tool and function calls (names, arguments,
+ * inputs), text files, parts of unknown types; tools, functions, and the `response_format` schema as JSON. Reasoning is
+ * read only after the last user message: chat templates keep it during tool calls and drop it from earlier turns. Not
+ * read: tool call IDs, audio of earlier responses, predictions, and parameters.
  */
 export function toPrompt(body: AnyRequest): Prompt {
   const prompt: Prompt = {
@@ -77,7 +72,7 @@ export function toPrompt(body: AnyRequest): Prompt {
   return prompt
 }
 
-/** What comes as tokens is counted already. */
+/** Token inputs need no counting. */
 function readInputs({ inputs }: EmbeddingsRequest, prompt: Prompt): void {
   prompt.inputs = inputs.length
   for (const input of inputs) {
@@ -110,7 +105,7 @@ function readMessage(message: Message, prompt: Prompt) {
   }
 }
 
-/** Clients send the one or the other back, or both, with the same text. */
+/** Clients return either field, or both with the same text. */
 function reasoningOf(message: Message): unknown {
   if (message.role !== 'assistant') return null
   return message.reasoning || message.reasoning_content
@@ -150,11 +145,11 @@ function readPart(part: Part, prompt: Prompt) {
   }
 }
 
-/** A file may come as a `data:` URL or as bare base64. */
+/** A `data:` URL or bare base64. */
 const dataOf = (sent: string | null | undefined): Data | null =>
   sent ? (fromDataUrl(sent) ?? { mediaType: '', base64: sent }) : null
 
-/** Tokens of the audio and the images that a request brings: they may have prices of their own. */
+/** Tokens of audio and images, which may have prices of their own. */
 export function toMedia(body: AnyRequest): Pick<Prompt, 'audio' | 'images'> {
   const prompt = { audio: 0, images: 0 }
   if (body instanceof EmbeddingsRequest) return prompt
@@ -166,23 +161,23 @@ export function toMedia(body: AnyRequest): Pick<Prompt, 'audio' | 'images'> {
 }
 
 /**
- * What is in parts of content of types that are not known here, such as `video_url`: nobody knows what an upstream makes of them. Data
- * counts by its bytes, an address as a file, and all else as text, so that nothing in them is free.
+ * Contents of parts of unknown types, such as `video_url`. Data counts by bytes, a URL as a file, and the rest as text,
+ * so that nothing is free.
  */
 interface OtherContent {
-  /** Its texts, and the names of its fields. */
+  /** Texts and field names. */
   texts: string[]
-  /** Text files in it, in base64. */
+  /** Text files, base64. */
   files: string[]
-  /** Tokens of all other data, of what stands behind addresses, and of numbers. */
+  /** Of other data, URLs, and numbers. */
   tokens: number
-  /** Bytes of data that is neither seen nor heard, such as a document: each of them could be a token. */
+  /** Of data that is neither image nor audio, such as a document: up to a token per byte. */
   bytes: number
-  /** What they are, as far as the part or its data says it. */
+  /** By the part's type or its data. */
   kind: 'audio' | 'images' | 'others'
 }
 
-/** Takes a part apart. Nothing is copied: it may be as large as a request. */
+/** Copies nothing, as a part may be as large as a request. */
 function toOtherContent(part: OtherPart): OtherContent {
   const content: OtherContent = { texts: [], files: [], tokens: 0, bytes: 0, kind: kindOf(part.type) ?? 'others' }
   for (const [name, value] of valuesWithin(part)) {
@@ -211,7 +206,7 @@ function takeText(name: string, value: string, type: string, content: OtherConte
 const MEDIA = /video|audio|image/
 const ADDRESS = /^[a-z][a-z0-9+.-]*:\/\//i
 
-/** Base64 under the name that most formats have for it. */
+/** Base64 in the field that most formats use for it. */
 const toBareData = (name: string, value: string): Data | null =>
   name === 'data' && /^[A-Za-z0-9+/_-]{256}/.test(value) ? { mediaType: '', base64: value } : null
 
@@ -225,7 +220,7 @@ type Messages = CanonicalRequest['messages']
 
 const unread = new WeakMap<Messages, number>()
 
-/** Notes how many bytes there are, by the text that the request came as, and returns that. */
+/** Records the bytes of the original `text` that the canonical body lacks, and returns them. */
 export function noteUnread(body: CanonicalRequest, text: string): number {
   const read = bytesOfJson(body) - repeatedBytes(body)
   const bytes = Math.max(0, Buffer.byteLength(text) - read)
@@ -235,7 +230,7 @@ export function noteUnread(body: CanonicalRequest, text: string): number {
 
 const bytesOfJson = (value: unknown) => Buffer.byteLength(JSON.stringify(value) ?? '')
 
-/** What the canonical form says more often than its client, behind which as much could be hidden: thoughts, and escapes of arguments. */
+/** Bytes that the canonical body repeats, which would hide as many unread ones: reasoning, and escaped arguments. */
 function repeatedBytes({ messages }: CanonicalRequest): number {
   let bytes = 0
   for (const message of messages) {

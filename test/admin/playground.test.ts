@@ -153,7 +153,7 @@ test('nothing opens its key, no command gives it a secret, and no list, no name 
     revokeKey(store, name, by()),
     editKey(store, name, { team: null }, by()),
   ])
-    await expect(work).rejects.toThrow("'playground of mia' is what a playground is metered by.")
+    await expect(work).rejects.toThrow("'playground of mia' is a playground key.")
   expect((await listKeys(store, by().nowMs)).map((one) => one.name)).toEqual(['test'])
   const own = createOwnKeys(store, identity, { id: mia.id, teamId })
   const made = await own.create({ name }, by())

@@ -81,8 +81,8 @@ describe('a filter', () => {
     ['--since', 'yesterday', 2, /--since 'yesterday' is no time/],
     ['--limit', '0', 2, /--limit '0' is no count/],
     ['--limit', '10001', 2, /limit is invalid/],
-    ['--before', '1', 2, /before is invalid: it must be the whole id/],
-    ['--action', 'keys.delete', 2, /there is none called 'keys.delete': .* keys, keys.create, .* database.restore/],
+    ['--before', '1', 2, /before is invalid: must be the full ID of an audit log row/],
+    ['--action', 'keys.delete', 2, /unknown action 'keys.delete'; .* keys, keys.create, .* database.restore/],
   ])('%s %s is refused', async (option, value, code, sentence) => {
     expect(await bench.run('audit', 'log', option, value)).toEqual({
       ...{ code, stdout: '', stderr: expect.stringMatching(sentence) },

@@ -94,7 +94,7 @@ describe('keys edit', () => {
     ['none beside others', ['--model', 'a/*', '--model', 'none'], 2, /--model none stands alone\./],
     ['none for a name', ['--scope', 'none'], 2, /--scope 'none' is unknown/],
     ['a note without a value', ['--metadata', 'owner'], 2, /--metadata 'owner' is no note/],
-    ['the name of another key', ['--name', 'other'], 1, /There is a key 'other' already/],
+    ['the name of another key', ['--name', 'other'], 1, /A key named 'other' already exists/],
     ['an unknown team', ['--team', 'Red'], 1, /no team 'Red'/],
   ])('is told of %s, and changes nothing', async (_, options, code, sentence) => {
     await bench.run('keys', 'create', '--name', 'other')

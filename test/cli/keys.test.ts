@@ -136,13 +136,13 @@ describe('keys revoke', () => {
     await bench.run('keys', 'create', '--name', 'dev')
     const { code, stderr } = await bench.run('keys', 'create', '--name', 'dev')
     expect(code).toBe(1)
-    expect(stderr).toMatch(/^error: There is a key 'dev' already \([0-9a-f]{8}\). Choose another name/)
+    expect(stderr).toMatch(/^error: A key named 'dev' already exists \([0-9a-f]{8}\). Choose another name/)
     await bench.run('keys', 'revoke', 'dev')
     expect((await bench.run('keys', 'create', '--name', 'dev')).code).toBe(0)
     // Now the name means the one that is in force.
     expect((await bench.run('keys', 'revoke', 'dev')).stdout).toContain('is revoked.')
     expect((await bench.run('keys', 'revoke', 'dev')).stderr).toMatch(
-      /'dev' may mean 2 keys: [0-9a-f]{32}, [0-9a-f]{32}/,
+      /'dev' matches 2 keys: [0-9a-f]{32}, [0-9a-f]{32}/,
     )
   })
 

@@ -103,7 +103,7 @@ describe('after a kill', () => {
     expect(await spentOf()).toBe(costOf(10, 5) + reserved)
     const refused = await ask(second, key)
     expect(refused.status).toBe(429)
-    expect(await refused.text()).toContain('of which 0.002031 USD is spent and 0 USD is reserved')
+    expect(await refused.text()).toContain('0.002031 USD spent, 0 USD reserved')
     // What is left is left.
     expect((await ask(second, key, { max_tokens: 900 })).status).toBe(200)
     expect((await place.run('ledger', 'verify')).code).toBe(0)

@@ -75,7 +75,7 @@ test('a bounded number waits, and the key that has the most waiting gives way', 
   await crowd.end('b0', 'busy')
   for (let n = 1; n <= 300; n++) await crowd.ask(`a${n}`)
   expect(crowd.refused.size).toBe(44)
-  expect(crowd.refused.get('a300')?.message).toBe('256 requests wait for room in it already')
+  expect(crowd.refused.get('a300')?.message).toBe('256 requests are already queued for it')
   await crowd.ask('b1')
   expect([crowd.refused.size, crowd.refused.has('b1'), crowd.refused.has('a256')]).toEqual([45, false, true])
   crowd.pass(50_000)

@@ -105,7 +105,7 @@ describe.each(GROWING)('$name, a stream without a cap', (door) => {
     if (door.lane === 'translated') door.client.check.stream(text)
     const heard = hear(door.client, text)
     expect(heard).toMatchObject({ end: 'failure', looksWhole: false, failure: { code: 'insufficient_quota' } })
-    expect(heard.failure?.message).toContain(`The response ends here: the budget of key \`${name}\` has no room`)
+    expect(heard.failure?.message).toContain(`The response ends here: budget exceeded for key \`${name}\` (`)
     const [row] = await gateway.rows(1)
     expect(row).toMatchObject({ status: 'cut', http_status: 200, error_code: 'insufficient_quota', attempts: 1 })
     expect(row?.cost_nano_usd).toBeGreaterThan(budget / 2)
@@ -155,7 +155,7 @@ test('a stream holds more only where its team has room, too', async () => {
   gateway.app.change((store, by) => createTeam(store, { name: 'crew', budget: inTotal(budget) }, by))
   const key = gateway.app.key({ team: 'crew', budget: inTotal(1e9) })
   const { failure } = hear(CHAT.client, await (await gateway.ask(CHAT, { stream: true, key })).text())
-  expect(failure?.message).toContain('The response ends here: the budget of team `crew` has no room')
+  expect(failure?.message).toContain('The response ends here: budget exceeded for team `crew` (')
   const [row] = await gateway.rows(1)
   expect(row?.cost_nano_usd).toBeLessThanOrEqual(budget + costOf(0, STEP))
 })
@@ -216,7 +216,7 @@ test.each(ENDS)(
     expect(row?.cost_nano_usd).toBeGreaterThan(costOf(0, 2 * STEP))
     const held = async (key: string) => {
       const refusal = await (await gateway.ask(CHAT, { key, body: tooDear })).text()
-      return /of which (\S+) USD is spent and (\S+) USD is reserved/.exec(refusal)?.slice(1).map(Number)
+      return /(\S+) USD spent, (\S+) USD reserved/.exec(refusal)?.slice(1).map(Number)
     }
     const spent = (row?.cost_nano_usd ?? 0) / 1e9
     expect(await held(key)).toEqual([spent, 0])

@@ -70,7 +70,7 @@ test('calls whose vectors have several lengths make no answer', async () => {
   const response = await ask({ input: SEVEN })
   expect([response.status, (await read(response)).error.message]).toEqual([
     502,
-    'Upstream `paid` answered with vectors of several lengths.',
+    'Upstream `paid` returned vectors of different lengths.',
   ])
 })
 

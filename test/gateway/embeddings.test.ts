@@ -191,8 +191,7 @@ describe('it is refused', () => {
     for (const path of ['/chat/completions', '/messages'])
       expect((await gateway.post({ model: 'acme/embed', messages, max_tokens: 5 }, { path })).status).toBe(400)
     expect(await refused({ model: 'acme/embed', messages }, '/chat/completions')).toMatchObject({
-      message:
-        'The model `acme/embed` makes embeddings and nothing else: ask it by /v1/embeddings, or take another model.',
+      message: 'The model `acme/embed` supports only embeddings. Use /v1/embeddings, or another model.',
       param: 'model',
     })
   })

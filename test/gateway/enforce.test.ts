@@ -168,7 +168,7 @@ test('an answer that is wrong is shown to the model with what is wrong, twice at
   expect(first?.map(({ role }) => role)).toEqual(['system', 'user'])
   expect(second?.slice(0, 2)).toEqual(first ?? [])
   expect(second?.[2]).toEqual({ role: 'assistant', content: 'I am not sure.' })
-  expect(second?.[3]?.content).toContain('not accepted: it holds no JSON.')
+  expect(second?.[3]?.content).toContain('not accepted: no JSON found.')
   expect(third?.slice(0, 2)).toEqual(first ?? [])
   expect(third?.[2]).toEqual({ role: 'assistant', content: NEARLY })
   expect(third?.[3]?.content).toContain('not accepted: /age must be integer.')
@@ -181,14 +181,14 @@ describe('an answer that stays wrong', () => {
       'of a strict schema',
       [NEARLY, NEARLY, NEARLY],
       toFormat(true),
-      "JSON that meets the schema 'person'. What is wrong with its last answer: /age must be integer.",
+      'JSON matching schema `person`. Problem with its last response: /age must be integer.',
     ],
-    ['that never was JSON', ['no', 'no', 'never'], toFormat(false), 'it holds no JSON.'],
+    ['that never was JSON', ['no', 'no', 'never'], toFormat(false), 'no JSON found.'],
     [
       'that never was an object',
       ['no', '[1]', '3'],
       OBJECT,
-      'a JSON object. What is wrong with its last answer: it is not a JSON object.',
+      'a JSON object. Problem with its last response: not a JSON object.',
     ],
   ]
   test.each(refused)('%s is refused', async (_, calls, format, sentence) => {
@@ -202,7 +202,7 @@ describe('an answer that stays wrong', () => {
       param: 'response_format',
       headers: { 'x-should-retry': 'false' },
     })
-    expect((error as GatewayError).message).toStartWith('Model `acme/large` did not write ')
+    expect((error as GatewayError).message).toStartWith('Model `acme/large` did not return ')
     expect((error as GatewayError).message).toEndWith(sentence)
   })
 

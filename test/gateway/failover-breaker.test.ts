@@ -63,7 +63,7 @@ describe('a target that has failed five times in a row', () => {
     first.script(answering('first'))
     expect(await upstreamOf(chat())).toBe('first')
     expect(await upstreamOf(chat())).toBe('first')
-    expect(await app.logText()).toContain('a breaker closed')
+    expect(await app.logText()).toContain('circuit breaker closed')
   })
 
   test('and is the only one makes its model not ready: nobody waits, nothing is on record', async () => {
@@ -78,7 +78,7 @@ describe('a target that has failed five times in a row', () => {
       expect(response.status).toBe(503)
       expectEnvelope(response, text, { type: 'service_unavailable_error', code: 'model_not_ready', param: null })
       expect(response.headers.get('retry-after')).toBe('8')
-      expect(text).toContain('its last 5 calls to `first` failed, the last one with: status 500')
+      expect(text).toContain('its last 5 calls to `first` failed, most recently: status 500')
       expect(text).not.toContain(CREDENTIAL)
     }
     expect(first.requests).toHaveLength(5)
@@ -134,7 +134,7 @@ describe('a target that has failed five times in a row', () => {
     first.script({ kind: 'stream', steps: [frames.map((frame) => `data: ${JSON.stringify(frame)}\n\n`).join('')] })
     for (let i = 0; i < 8; i++) await (await chat({ model: 'acme/only', stream: true })).text()
     expect(first.requests).toHaveLength(5)
-    expect((await app.logText()).match(/a breaker \w+/g)).toEqual(['a breaker opened'])
+    expect((await app.logText()).match(/circuit breaker \w+/g)).toEqual(['circuit breaker opened'])
   })
 })
 
@@ -167,7 +167,7 @@ describe('an upstream that is found down', () => {
     const text = await refused.text()
     expect(refused.status).toBe(503)
     expectEnvelope(refused, text, { code: 'model_not_ready' })
-    expect(text).toContain('its upstream `first` is down: connection refused')
+    expect(text).toContain('upstream `first` is down: connection refused')
     expect(app.rows()).toHaveLength(2)
 
     const back = await startUpstream(answering('first'), first.port)

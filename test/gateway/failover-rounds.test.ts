@@ -68,7 +68,7 @@ describe('when all of them fail', () => {
     const text = await response.text()
     expect(response.status).toBe(502)
     expectEnvelope(response, text, { code: 'upstream_failed' })
-    expect(text).toContain('`second` answered 500')
+    expect(text).toContain('`second` returned 500')
     const row = await onlyRow()
     expect(row).toMatchObject({ status: 'failed', attempts: 6, upstream: 'second', cost_nano_usd: 0, http_status: 502 })
     expect(calls(row?.id ?? '').map(({ reason }) => reason)).toEqual(['fallback', 'retry', 'retry', 'retry', 'retry'])

@@ -210,7 +210,7 @@ describe('what the first upstream says about the request', () => {
     const response = await several.chat()
     const text = await response.text()
     expect({ status: response.status, text }).toMatchObject({ status: 502 })
-    expect(text).toContain('`first` answered 500')
+    expect(text).toContain('`first` returned 500')
   })
 })
 

@@ -55,7 +55,7 @@ const FAILURES: Failure[] = [
     script: { kind: 'whole' as const, status, body: status === 403 ? detail : echo },
     status: 502,
     ...failed,
-    says: `\`paid\` answered ${status}`,
+    says: `\`paid\` returned ${status}`,
   })),
   {
     name: '429 with a retry header',
@@ -90,7 +90,7 @@ const FAILURES: Failure[] = [
   },
   { name: '503', script: errorAnswer(503), ...overloaded, says: '503', headers: { 'retry-after': '5' } },
   { name: '529', script: errorAnswer(529), ...overloaded, says: '529', headers: { 'retry-after': '5' } },
-  { name: '500', script: errorAnswer(500), status: 502, ...failed, says: '`paid` answered 500' },
+  { name: '500', script: errorAnswer(500), status: 502, ...failed, says: '`paid` returned 500' },
   {
     name: 'a redirect',
     script: { kind: 'whole', status: 302, headers: { location: 'http://127.0.0.1:1/' }, body: '' },

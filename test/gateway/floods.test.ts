@@ -196,7 +196,7 @@ describe('a client that does not read', () => {
     })
     socket.resume()
     await over
-    expect(end).toContain('data: {"error":{"message":"The answer was broken off: its client read nothing for 0.3 s."')
+    expect(end).toContain('data: {"error":{"message":"Response stopped: the client read nothing for 0.3 s."')
     expect(end).not.toContain('[DONE]')
   })
 })

@@ -231,8 +231,8 @@ describe.each(['key', 'upstream'] as const)('the one place of a %s', (whose) => 
 
 describe('an upstream at its limit', () => {
   const limits: [string, string, string][] = [
-    ['rpm: 2', 'requests per min (RPM)', 'Limit 2, Used 2, Requested 1; there is room again in 1m0s'],
-    ['tpm: 700', 'tokens per min (TPM)', 'Limit 700, Used 400, Requested 411; there is room again in 1m0s'],
+    ['rpm: 2', 'requests per min (RPM)', 'Limit 2, Used 2, Requested 1; retry in 1m0s'],
+    ['tpm: 700', 'tokens per min (TPM)', 'Limit 700, Used 400, Requested 411; retry in 1m0s'],
   ]
   test.each(limits)('%s is not called: another one is, and without one that is said', async (tight, on, figures) => {
     const bench = await startBench({ tight })
@@ -256,7 +256,7 @@ describe('an upstream at its limit', () => {
     const refusal = await toRefusal(await ask(key, { ...body, model: 'acme/tight' }))
     expect(refusal).toMatchObject({ status: 429, type: 'requests', code: 'upstream_rate_limited', param: null })
     expect(refusal.message).toBe(
-      `Upstream \`tight\` takes no more for now: the catalogue, not the provider, limits ${on} of upstream \`tight\`: ${figures}`,
+      `Upstream \`tight\` is rate limited: the Tollgate catalog, not the provider, limits ${on} of upstream \`tight\`: ${figures}`,
     )
     expect(refusal.headers.get('retry-after')).toBe('60')
     expect(near.requests.length).toBe(2)

@@ -60,8 +60,8 @@ describe('of three requests at once', () => {
     const [before, calls] = [await app.count(), upstream.requests.length]
     const held = Array.from({ length: count }, () => chat({ stream: true }))
     await upstream.waitFor((all) => all.length === calls + count, `${count} calls`)
-    await expectOverloaded(await chat(), '3 requests are under way')
-    await expectOverloaded(await chat({ stream: true }), '3 requests are under way')
+    await expectOverloaded(await chat(), '3 requests in flight (limit)')
+    await expectOverloaded(await chat({ stream: true }), '3 requests in flight (limit)')
     expect(upstream.requests).toHaveLength(calls + count)
     gate.resolve()
     for (const response of await Promise.all(held)) expect(await response.text()).toEndWith('[DONE]\n\n')
@@ -149,7 +149,7 @@ describe('of three requests at once', () => {
     const held = Array.from({ length: MAX }, () => chat({ stream: true }))
     await upstream.waitFor((all) => all.length === calls + MAX, 'three calls')
     expect((await chat({}, { headers: { authorization: 'Bearer sk-tg-wrong' } })).status).toBe(401)
-    await expectOverloaded(await chat(), 'under way')
+    await expectOverloaded(await chat(), 'in flight')
     // One that has not even sent its body.
     const socket = open(gateway)
     const said = new Promise<string>((resolve) => socket.on('data', (bytes) => resolve(bytes.toString())))
@@ -193,7 +193,7 @@ describe.each([100_000, 1_000_000])('of %d bytes in memory', (MAX) => {
   test.each([false, true])('a body beyond them is refused without a row, chunked: %p', async (chunked) => {
     const { app, upstream } = gateway
     const [rows, calls] = [await app.count(), upstream.requests.length]
-    await expectOverloaded(await send(MAX, chunked), 'requests under way hold')
+    await expectOverloaded(await send(MAX, chunked), 'requests in flight hold')
     expect(app.rows()).toHaveLength(rows)
     expect(upstream.requests).toHaveLength(calls)
     expect((await send(0.9 * MAX, chunked)).status).toBe(200)
@@ -206,7 +206,7 @@ describe.each([100_000, 1_000_000])('of %d bytes in memory', (MAX) => {
     const [rows, calls] = [await app.count(), upstream.requests.length]
     const first = gateway.chat({ ...sized(0.6 * MAX), stream: true })
     await upstream.waitFor((all) => all.length === calls + 1, 'the first call')
-    await expectOverloaded(await send(0.6 * MAX, chunked), 'requests under way hold')
+    await expectOverloaded(await send(0.6 * MAX, chunked), 'requests in flight hold')
     expect(app.rows()).toHaveLength(rows + 1)
     gate.resolve()
     expect(await (await first).text()).toEndWith('[DONE]\n\n')
@@ -236,7 +236,7 @@ describe.each([100_000, 1_000_000])('of %d bytes in memory', (MAX) => {
     const { app, upstream } = gateway
     upstream.script(script)
     const rows = await app.count()
-    await expectOverloaded(await gateway.chat(), 'requests under way hold')
+    await expectOverloaded(await gateway.chat(), 'requests in flight hold')
     await upstream.waitFor((all) => all.at(-1)?.abortedAtMs !== null, 'the end of the connection')
     // The upstream has written an answer, and will charge for it.
     const row = (await app.settled(rows + 1)).at(-1)
@@ -253,7 +253,7 @@ describe.each([100_000, 1_000_000])('of %d bytes in memory', (MAX) => {
     const rows = await app.count()
     const response = await send(0.7 * MAX, false)
     expect(response.status).toBe(502)
-    expect(await response.text()).toContain('`paid` answered 500')
+    expect(await response.text()).toContain('`paid` returned 500')
     expect((await app.settled(rows + 1)).at(-1)).toMatchObject({ status: 'failed', cost_nano_usd: 0, estimated: 0 })
   })
 })
@@ -272,7 +272,7 @@ test('what clients only say that they will send takes no room, and what they hav
   expect((await send(3_500_000)).status).toBe(200)
   sockets[0]?.write('x'.repeat(3_600_000))
   while ((await held()).bytes < 3_600_000) await Bun.sleep(5)
-  await expectOverloaded(await send(600_000), 'requests under way hold')
+  await expectOverloaded(await send(600_000), 'requests in flight hold')
   expect((await send(300_000)).status).toBe(200)
   for (const socket of sockets) socket.destroy()
   await gateway.stop()

@@ -263,7 +263,7 @@ describe('the order of the checks', () => {
 
 test('each refusal leaves one log line, with its reason and without a word of the request', async () => {
   const { app } = gateway
-  const lines = async () => (await app.logLines()).filter((line) => line.msg === 'refused')
+  const lines = async () => (await app.logLines()).filter((line) => line.msg === 'request rejected')
   const before = (await lines()).length
   await refused({ name: 'one', body: { ...HELLO, messages: [{ role: 'user', content: ['private words'] }] } })
   const [line, ...others] = (await lines()).slice(before)

@@ -32,7 +32,7 @@ const overflow: Whole = {
 }
 
 test.each([
-  ['a server that fails', errorAnswer(500), 'upstream_failed', /answered 500/],
+  ['a server that fails', errorAnswer(500), 'upstream_failed', /returned 500/],
   ['a limit', errorAnswer(429, 'slow', { 'retry-after': '7' }), 'rate_limit_exceeded', /Please try again in 7s\.$/],
   ['a prompt too long', overflow, 'context_length_exceeded', /maximum context length/],
 ])('%s behind a heartbeat is the third event, with a code that agents know', async (_, answer, code, message) => {

@@ -46,7 +46,7 @@ describe('of 8 places, a quarter for a key,', () => {
       headers: { 'retry-after': '1' },
     })
     expect(refusal.message).toBe(
-      'Key `ann` has 4 of the 8 requests under way that this server takes: the others are for other keys. Wait for an answer that is under way, and try again.',
+      "Key `ann` has 4 of this server's 8 request slots: the rest are for other keys. Wait for a running request to finish, then retry.",
     )
   })
 
@@ -88,7 +88,7 @@ describe('of 8 places, a quarter for a key,', () => {
     expect(fill(load, home).places).toHaveLength(2)
     expect(fill(load, work)).toMatchObject({ places: { length: 0 }, refusal: { status: 429 } })
     expect(fill(load, work).refusal.message).toContain(
-      'Key `work`, together with the other keys of its owner, has 2 of the 8 requests',
+      "Key `work`, together with the other keys of its owner, has 2 of this server's 8 request slots",
     )
   })
 
@@ -110,7 +110,7 @@ describe('of 80 MiB, a quarter for a key,', () => {
     const refusal = small.take(1)
     expect(refusal).toMatchObject({ status: 429, type: 'requests', code: 'rate_limit_exceeded' })
     expect(refusal?.message).toContain(
-      'Key `ann` holds 34 of the 80 MiB of memory for requests under way: the rest is for other keys.',
+      'Key `ann` holds 34 of the 80 MiB of request memory: the rest is for other keys.',
     )
     leave([large])
     expect(small.take(18 * MIB)).toBeNull()
@@ -176,7 +176,7 @@ test('a server that refuses for want of room says so, once, until it has been qu
   expect(await readyz()).toEqual({ status: 'degraded' })
   expect(await statusOf(app)).toMatchObject({
     readiness: 'degraded',
-    reasons: [expect.stringContaining('2 requests are under way, the most it takes.')],
+    reasons: [expect.stringContaining('2 requests in flight (limit).')],
   })
   expect((await app.logLines()).filter(({ event }) => event === 'server_overloaded')).toHaveLength(1)
   for (const { socket } of halves) socket.destroy()

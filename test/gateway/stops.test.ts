@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 import type { Script, Seen } from '../support/upstream.ts'
 import type { Behaviour, StreamStep } from '../support/upstream-answers.ts'
 
-const STOPPED = { code: 'server_stopping', says: 'The server stopped before the answer was complete.' }
+const STOPPED = { code: 'server_stopping', says: 'The server stopped before the response completed.' }
 const [FIRST] = WORDS
 
 const FORMATS = ['chat', 'messages', 'responses', 'completions'] as const

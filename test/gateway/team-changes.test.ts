@@ -26,7 +26,7 @@ const budget = (nanoUsd: number) => ({ budget: { nanoUsd, period: 'month' } as c
 /** A request without a cap may cost a thousand written tokens; it does cost ten read and five written. */
 const [MAX, SPENT] = [costOf(0, 1_000), costOf(10, 5)]
 const spent = (requests: number) =>
-  `budget of team \`crew\` has no room for this request: 0.002 USD per month, of which ${(requests * SPENT) / 1e9} USD is spent`
+  `Budget exceeded for team \`crew\`: 0.002 USD per month limit, ${(requests * SPENT) / 1e9} USD spent`
 
 test('a larger budget lets its keys in, a smaller one refuses them, and what is spent stays spent', async () => {
   team('crew', budget(MAX))

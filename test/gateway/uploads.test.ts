@@ -27,7 +27,7 @@ test.each(FRAMINGS)(
     expect(JSON.parse(half.answer.split('\r\n\r\n')[1] ?? '')).toMatchObject({
       error: { type: 'invalid_request_error', code: 'slow_upload', param: null },
     })
-    expect(half.answer).toContain('The request body did not arrive within 0.1 s.')
+    expect(half.answer).toContain('Timed out reading the request body after 0.1 s.')
     expect(await statusOf(app)).toMatchObject({ in_flight: 0, buffered_bytes: 0 })
     expect((await gateway.chat()).status).toBe(200)
     await gateway.stop()

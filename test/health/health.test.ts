@@ -157,7 +157,7 @@ describe('the breaker', () => {
     const { health, target, fail, pass } = setUp()
     fail(4)
     fail(1, status(503))
-    const reason = 'its last 5 calls to `paid` failed, the last one with: status 503'
+    const reason = 'its last 5 calls to `paid` failed, most recently: status 503'
     expect(health.whyUnavailable(target)).toEqual({ reason, retryAfterMs: 10_000 })
     pass(9_500)
     expect(health.whyUnavailable(target)).toEqual({ reason, retryAfterMs: 1_000 })
@@ -415,7 +415,7 @@ describe('what an upstream refuses', () => {
   test('is its state, in which it is neither healthy nor down', () => {
     const { health, target, stateOf, pass } = setUp()
     health.report(target, status(402))
-    expect(stateOf()).toMatchObject({ state: 'refused', reason: expect.stringMatching(/^it answered 402: /) })
+    expect(stateOf()).toMatchObject({ state: 'refused', reason: expect.stringMatching(/^it returned 402: /) })
     pass(60_000)
     expect(stateOf()).toMatchObject({ state: 'unknown', reason: null })
     health.probed(target.upstream, { state: 'refused', reason: 'its /models answered 401', isWrong: true })
@@ -427,10 +427,10 @@ describe('what an upstream refuses', () => {
   test('is in its state, in words and without its own', () => {
     const { health, target, stateOf } = setUp()
     health.report(target, status(404))
-    const why = 'it answered 404: its base_url, or the model of its route in the catalogue, does not exist there'
+    const why = 'it returned 404: its base_url, or the model of its route in the catalogue, does not exist there'
     expect(stateOf()?.targets).toMatchObject([{ reason: `${why} (for one key)` }])
     health.report(target, status(401))
-    expect(stateOf()?.reason).toBe('it answered 401: its api_key in the catalogue is missing or wrong')
+    expect(stateOf()?.reason).toBe('it returned 401: its api_key in the catalogue is missing or wrong')
   })
 
   test.each([
@@ -533,7 +533,7 @@ describe('a probe that nobody answers in time', () => {
     health.probed(target.upstream, late)
     expect(health.availability(target)).toBe('unavailable')
     const why = health.whyUnavailable(target)?.reason
-    expect(why).toBe('its upstream `paid` is down: its /models did not answer in time')
+    expect(why).toBe('upstream `paid` is down: its /models did not answer in time')
     health.probed(target.upstream, { state: 'ready' })
     expect([health.availability(target), stateOf()?.state]).toEqual(['healthy', 'healthy'])
   })
@@ -565,7 +565,7 @@ describe('an upstream that is down', () => {
     for (const each of [target, other]) {
       expect([health.availability(each), health.enter(each)]).toEqual(['unavailable', false])
       const why = health.whyUnavailable(each)
-      expect(why?.reason).toBe('its upstream `paid` is down: connection refused')
+      expect(why?.reason).toBe('upstream `paid` is down: connection refused')
       expect(why?.retryAfterMs).toBeGreaterThanOrEqual(1_000)
     }
     expect(health.availability(toTarget({ id: 'other' }))).toBe('healthy')
@@ -761,15 +761,15 @@ describe('the log', () => {
     pass(10_000)
     enter().report(target, 'ok')
     expect(lines.splice(0)).toEqual([
-      'warn a breaker opened {"upstream":"paid","model":"large-v1","key":"k1","reason":"status 500"}',
-      'info a breaker closed {"upstream":"paid","model":"large-v1","key":"k1"}',
+      'warn circuit breaker opened {"upstream":"paid","model":"large-v1","key":"k1","reason":"status 500"}',
+      'info circuit breaker closed {"upstream":"paid","model":"large-v1","key":"k1"}',
     ])
     for (let each = 0; each < 4; each++) for (const key of ['k1', 'k2']) ask(key).report(target, status(500))
     pass(20_000)
     enter('k2').report(target, 'ok')
     expect(lines.splice(0)).toEqual([
-      'warn a breaker opened {"upstream":"paid","model":"large-v1","reason":"status 500"}',
-      'info a breaker closed {"upstream":"paid","model":"large-v1"}',
+      'warn circuit breaker opened {"upstream":"paid","model":"large-v1","reason":"status 500"}',
+      'info circuit breaker closed {"upstream":"paid","model":"large-v1"}',
     ])
     for (let each = 0; each < 3; each++) {
       health.probed(target.upstream, { state: 'down', reason: 'connection refused' })
@@ -780,10 +780,10 @@ describe('the log', () => {
     health.report(target, 'ok')
     health.report(target, 'ok')
     expect(lines).toEqual([
-      'warn an upstream is down {"upstream":"paid","host":"127.0.0.1:1","reason":"connection refused"}',
-      'info an upstream is up again {"upstream":"paid"}',
-      'warn an upstream has a penalty {"upstream":"paid","reason":"it answered 401: its api_key in the catalogue is missing or wrong"}',
-      'info an upstream has no penalty any more {"upstream":"paid"}',
+      'warn upstream is down {"upstream":"paid","host":"127.0.0.1:1","reason":"connection refused"}',
+      'info upstream is up again {"upstream":"paid"}',
+      'warn upstream deprioritized {"upstream":"paid","reason":"it returned 401: its api_key in the catalogue is missing or wrong"}',
+      'info upstream no longer deprioritized {"upstream":"paid"}',
     ])
   })
 })

@@ -120,7 +120,7 @@ describe('a mistake of our own', () => {
     expect({ content, done }).toEqual({ content: 'Hi', done: false })
     expect(error).toMatchObject({ type: 'server_error', code: null })
     expect(settled).toMatchObject([{ status: 'cut', httpStatus: 200, errorCode: 'internal', estimated: 1 }])
-    expect(log).toContain('an answer was cut by an internal error')
+    expect(log).toContain('response interrupted by an internal error')
   })
 })
 

@@ -139,7 +139,7 @@ describe('a single model', () => {
         url: `/v1/models/${path}`,
         status: 404,
         error: { type: 'invalid_request_error', code: 'model_not_found', param: null },
-        contains: ['model not found: `', 'This model is not available on this API'],
+        contains: ['model not found: `', 'See GET /v1/models for models available to this key.'],
       },
       gateway.key,
     )

@@ -122,7 +122,7 @@ describe('revokeKey', () => {
       .run()
     // Over another connection: what reads this one has that key already.
     await expect(revokeKey(createConfigStore(folder.other()), secret.slice(-4), by(4))).rejects.toThrow(
-      `may mean 2 keys: ${key.id}, ${other.key.id}.`,
+      `matches 2 keys: ${key.id}, ${other.key.id}.`,
     )
   })
 

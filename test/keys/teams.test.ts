@@ -68,7 +68,7 @@ test('a team is found by its name, its id or a part of that, by the id if both c
   expect(await find(blue.id)).toEqual(blue)
   await expect(find('blue')).rejects.toThrow("There is no team 'blue'")
   const named = await createTeam(store, { name: id.slice(-8) }, by(3))
-  await expect(find(id.slice(-8))).rejects.toThrow(`may mean 2 teams: ${id}, ${named.id}.`)
+  await expect(find(id.slice(-8))).rejects.toThrow(`matches 2 teams: ${id}, ${named.id}.`)
 })
 
 /** Everything that may be said of a team, and what takes it away again. */

@@ -126,9 +126,9 @@ describe('a key with 1,000 tokens a minute', () => {
     held(limiter.admit(key, null, tokens(1), at(0)))
     const error = refused(limiter.admit(key, null, tokens(1_001), at(1)))
     expect(error.message).toStartWith(
-      'Request too large for key `ann` on tokens per min (TPM): Limit 1000, Requested 1001. Waiting does not help.',
+      "Request too large for key `ann` on tokens per min (TPM): Limit 1000, Requested 1001. Retrying won't help.",
     )
-    expect(error.message).toContain('a smaller max_tokens')
+    expect(error.message).toContain('(4,096 if unset). Lower max_tokens')
     expect(error.type).toBe('tokens')
     expect(error.headers).toMatchObject({ 'x-should-retry': 'false', 'x-ratelimit-remaining-tokens': '999' })
     for (const name of ['retry-after', 'retry-after-ms']) expect(error.headers).not.toHaveProperty(name)

@@ -176,7 +176,7 @@ describe('where key and team both have rates', () => {
     const small = [keyOf({ tpm: 100 }, 'k3'), teamOf({ tpm: 50 }, 't3')] as const
     held(limiter.admit(...small, tokens(50), at(30_000)))
     expect(refused(limiter.admit(...small, tokens(60), at(30_000))).message).toStartWith(
-      'Request too large for team `crew` on tokens per min (TPM): Limit 50, Requested 60. Waiting does not help.',
+      "Request too large for team `crew` on tokens per min (TPM): Limit 50, Requested 60. Retrying won't help.",
     )
   })
 })

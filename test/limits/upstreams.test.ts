@@ -28,7 +28,7 @@ describe('an upstream', () => {
     expect(limiter.isFull(upstream, 10, 10)).toBe(true)
     const error = failed(limiter.permit(upstream, 10, 10))
     expect(error).toMatchObject({ kind: 'status', status: 429, retryable: true, retryAfterMs: ms })
-    for (const words of [on, 'the catalogue, not the provider', '`paid`', figures])
+    for (const words of [on, 'the Tollgate catalog, not the provider', '`paid`', figures])
       expect(error.message).toContain(words)
   })
 
@@ -47,7 +47,7 @@ describe('an upstream', () => {
   test('is not asked again for what it can never take', () => {
     const error = failed(createLimiter().permit(toUpstream({ tpm: 100 }), 101, 0))
     expect(error).toMatchObject({ status: 429, retryable: false, retryAfterMs: null })
-    expect(error.message).toContain('waiting does not help')
+    expect(error.message).toContain("retrying won't help")
   })
 
   test('without limits lets everybody in by one and the same pass', () => {

@@ -67,7 +67,7 @@ describe('a part of a message', () => {
     expect(checkParts(said(words, picture), plain)).toMatchObject({
       ...{ status: 400, code: 'unsupported_value', param: 'messages[1].content[1]' },
       message:
-        "Unsupported value: 'messages[1].content[1]' is not supported with the model `acme/plain`: it takes no pictures.",
+        "Unsupported value: 'messages[1].content[1]' is not supported with the model `acme/plain`: it doesn't accept images.",
     })
     const seeing: Capabilities = { ...plain, input_modalities: ['text', 'image'] }
     expect(checkParts(said(words, picture), seeing)).toBeNull()

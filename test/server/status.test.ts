@@ -37,9 +37,9 @@ test.each<[string, Partial<WatchedParts>, ReturnType<typeof toReadiness>, RegExp
   ['the database is behind', { ledger: { state: () => 'behind' } }, 'degraded', /waited for the database/],
   [
     'there is no room',
-    { overload: { reason: '2 requests are under way' } },
+    { overload: { reason: '2 requests in flight (limit)' } },
     'degraded',
-    /2 requests are under way.*--max-in-flight/,
+    /2 requests in flight \(limit\).*--max-in-flight/,
   ],
   ['the disk fills', { disk: { state: () => ({ ...DISK, state: 'filling' }) } }, 'degraded', /Little room is left/],
   ['the disk is full', { disk: { state: () => ({ ...DISK, state: 'full' }) } }, 'degraded', /The disk is full/],

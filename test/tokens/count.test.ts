@@ -211,7 +211,7 @@ test.each([
   const counter = open({ createWorker, log: { warn: (_, message) => warnings.push(message) } })
   await estimated(counter.usage('key', body, heard('nine bytes')))
   expect(await counter.prompt('key', body)).toBeNull()
-  expect(new Set(warnings)).toEqual(new Set(['the counting thread failed']))
+  expect(new Set(warnings)).toEqual(new Set(['token counting thread failed']))
 })
 
 test('a thread that does not answer in time is ended, and estimates stand in', async () => {

@@ -120,7 +120,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     expect(await last('acme/large').textContent()).toContain('Half a')
     upstream.script(errorAnswer(500))
     await press('Have acme/large answer anew')
-    await last('acme/large').getByText('answered 500').waitFor()
+    await last('acme/large').getByText('returned 500').waitFor()
     await expectAccessible(page)
     upstream.script(answer([frame({ content: 'Whole' }), frame({}, 'stop'), USAGE]))
     await press('Ask acme/large')

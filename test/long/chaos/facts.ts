@@ -39,7 +39,7 @@ const overlap = (a: Stretch, b: Stretch, slackMs = 0) => a.fromMs <= b.toMs + sl
 
 /** A breaker whose trials fail stays open, and says so only once. */
 const OUT_MS = 60_000
-const AVOIDED = new Set(['a breaker opened', 'an upstream is down'])
+const AVOIDED = new Set(['circuit breaker opened', 'upstream is down'])
 
 export function toFacts(story: Story): Facts {
   const { upstreams, kills, stills, change, wallMs, server } = story
