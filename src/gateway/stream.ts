@@ -136,7 +136,7 @@ class ResponseStream implements PassthroughSink {
       if (this.#last === null) await answer.rest?.pump(take, this.#passing ? this : undefined)
       const last: AnswerEvent | null = this.#last
       if (last?.kind === 'failure') throw last.error
-      if (last === null) throw new UpstreamError('broken', 'ended its stream in the middle of the answer')
+      if (last === null) throw new UpstreamError('broken', 'ended its stream before the response was complete')
       if (this.delivery.signal.aborted) throw endOf(this.delivery.signal)
       // The tail waits for the ledger.
       const receipt = await settlement.settle(toComplete(this.#isUnmet))

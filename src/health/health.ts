@@ -117,7 +117,7 @@ function takeFailure(target: TargetState, request: CallingRequest, error: Upstre
     target.hold('paused', 'rate limited by its provider', Math.min(retryAfterMs, PENALTY_MS))
   if (!refusal) return
   if (owner.penalty?.kind === 'down') owner.reached()
-  const reason = `it returned ${status}: ${refusal.why}`
+  const reason = `returned ${status}: ${refusal.why}`
   const isConfirmed = refusal.of === 'upstream' && owner.probeRefused && !isProven(owner)
   if (refusal.isForEveryone || isConfirmed) owner.deprioritize('refused', reason, true)
   else target.refuse(request.keyId, reason)

@@ -1,6 +1,6 @@
 /**
- * The body of a streamed answer: one batch of the decoder's events a read. A read goes from the socket to whoever takes its
- * events in plain calls: a promise, an iterator or a closure more for each chunk costs as much as all that is done with it.
+ * Body of a streamed response: one batch of decoded events per read. Reads travel from socket to consumer in plain calls, because a
+ * promise, iterator or closure per chunk costs as much as all other work on it.
  */
 import { endedBy, tooLong, UpstreamError } from '../domain/error.ts'
 import { type AnswerEvent, type AnswerStream, isContent, type PassthroughSink, type Take } from '../domain/events.ts'
@@ -10,40 +10,39 @@ import { checkEvent, endsCharacter, LineReader, type SseEvent, SseReader, Utf8Re
 import type { HttpCall } from './http-call.ts'
 import type { BodyTaker, Incoming } from './transport.ts'
 
-/** Before the first content. Some upstreams repeat the request there, at most in two of the largest events. */
+/** Limit before the first content. Some upstreams repeat the request there, in at most two of the largest events. */
 const MAX_UNSAID_BYTES = 16 * 1024 * 1024
 
 const isBeginning = (event: AnswerEvent) => event.kind === 'working' || isContent(event)
 
 export class SseStream implements AnswerStream, BodyTaker, Hearer {
   readonly #call: HttpCall
-  /** That of the call: whatever a chunk looks at is far away in memory, and each look some 0.2 us. */
+  /** Copied from the call: each extra object that a chunk looks at costs some 0.2 us. */
   readonly #deadline: HttpCall['deadline']
   readonly #decoder: Decoder
   readonly #idleMs: number
   readonly #response: Incoming
   readonly #sse: SseReader | LineReader
   readonly #utf8 = new Utf8Reader()
-  /** Whether what comes next certainly begins an event, and a character: then readers that hold nothing need not be looked at. */
+  /** True if the next byte certainly begins an event and a character, so readers with empty buffers can be skipped. */
   #isBetween = true
-  /** Where its events go. */
   #take: Take = () => false
-  /** Where what passes as it came goes; null where nothing does. */
+  /** Takes passthrough text; null if nothing passes through. */
   #sink: PassthroughSink | null = null
-  /** Reads what may come next, where that passes as it comes; null where it cannot. */
+  /** Fast reader for the next passthrough text; null if it can't be used. */
   #plain: PlainReader | null = null
-  /** What its taker threw, who may yet go on without, and mistakes of our own: nothing of it is the upstream's. */
+  /** Errors of the consumer and bugs of ours, which must not be blamed on the upstream. */
   #thrown: unknown[] = []
-  /** The last batch that is taken only once its client has read. */
+  /** The last batch that waits for its client to read. */
   #taken: Promise<boolean> | null = null
   isHeard = false
-  /** Whether the model has begun to answer, to think or to work: from then on whatever arrives is a sign of life. */
+  /** True once the model has begun to answer, reason or work: from then on any byte is a sign of life. */
   #isBegun = false
-  /** How many bytes came before the first content; null once that is there. */
+  /** Bytes before the first content; null after it. */
   #unsaidBytes: number | null = 0
   #isOver = false
 
-  /** @param idleMs how long the upstream may be silent once it has begun. */
+  /** @param idleMs maximum silence once the upstream has begun. */
   constructor(call: HttpCall, response: Incoming, decoder: Decoder, idleMs: number, framing: WireFormat['framing']) {
     this.#call = call
     this.#deadline = call.deadline
@@ -97,7 +96,7 @@ export class SseStream implements AnswerStream, BodyTaker, Hearer {
     this.#end()
   }
 
-  /** Hands over what was read. Returns whether more is wanted, and there is more. */
+  /** Hands over what was read. Returns true if more is wanted and there is more. */
   #read(bytes: Uint8Array, from: number, to: number): boolean | Promise<boolean> {
     this.isHeard = true
     let text: string
@@ -125,7 +124,6 @@ export class SseStream implements AnswerStream, BodyTaker, Hearer {
     })
   }
 
-  /** Text of bytes that were read. */
   #textOf(bytes: Uint8Array, from: number, to: number): string {
     if (this.#isBetween && bytes instanceof Buffer && endsCharacter(bytes, to)) return bytes.toString('utf8', from, to)
     const text = this.#utf8.read(bytes, from, to)
@@ -133,7 +131,7 @@ export class SseStream implements AnswerStream, BodyTaker, Hearer {
     return text
   }
 
-  /** The events of what was read; the last batch ends in `done` or `failure`. */
+  /** Decodes events; the last batch ends in `done` or `failure`. */
   #eventsOf(text: string): AnswerEvent[] {
     const out: AnswerEvent[] = []
     try {
@@ -150,7 +148,7 @@ export class SseStream implements AnswerStream, BodyTaker, Hearer {
     return out
   }
 
-  /** Its body has ended. */
+  /** Handles the end of the body. */
   #finish(out: AnswerEvent[]): void {
     try {
       this.#decode(this.#utf8.end(), out)
@@ -162,7 +160,7 @@ export class SseStream implements AnswerStream, BodyTaker, Hearer {
     this.#end()
   }
 
-  /** A mistake of our own leaves nothing open. */
+  /** After a bug of ours, nothing stays open. */
   #closed(error: unknown): unknown {
     this.close()
     return error
@@ -185,7 +183,7 @@ export class SseStream implements AnswerStream, BodyTaker, Hearer {
     }
   }
 
-  /** Pings and the like are no beginning, however many come: `first_token` goes on, and so many bytes of them end the call. */
+  /** Pings don't count as a beginning: `first_token` keeps running, and too many bytes of them end the call. */
   #waitForContent(bytes: number, events: AnswerEvent[]): void {
     if (this.#isOver) return
     if (!this.#isBegun && events.some(isBeginning)) {

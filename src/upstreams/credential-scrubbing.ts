@@ -1,18 +1,17 @@
 /**
- * Takes credentials out of what an upstream says, also where it says only part of one: with a character more or less, in other letters,
- * percent-encoded, in base64 or in hexadecimal. Called for the words of failures, never for answers. Pure.
+ * Masks credentials in upstream messages, also parts of them, case changes, percent-encoding, base64 and hexadecimal. Used for error
+ * messages only, never for responses.
  */
 import type { Upstream } from '../domain/snapshot.ts'
 import { redact } from '../log.ts'
 
-/** So many characters in a row are no accident; of a short credential, nearly half of it. */
+/** So many characters in a row are no coincidence; for a short credential, nearly half of it. */
 const LONGEST_WINDOW = 16
 const SHORTEST_WINDOW = 8
 
-/** What a mark of ours stands for. */
 const MASK = '…'
 
-/** What may stand next to a part of a credential and belong to it. */
+/** Characters next to part of a credential that may belong to it. */
 const RUN = /[A-Za-z0-9+/=_~.%-]/
 
 interface Windows {
@@ -21,12 +20,12 @@ interface Windows {
   pieces: ReadonlySet<string>
 }
 
-/** Puts a mark in the place of every run of characters that holds a long enough part of the credential. */
+/** Replaces every run of characters that contains a long enough part of the credential. */
 export function maskCredential(text: string, credential: string): string {
   if (credential.length < SHORTEST_WINDOW) return text.replaceAll(credential, MASK)
   const { length, pieces } = windowsOf(credential)
   const lower = text.toLowerCase()
-  // Some letters become two: then the places would not be the same.
+  // Lower-casing turns some letters into two, which would shift positions.
   const searched = lower.length === text.length ? lower : text
   const isPiece = (at: number) => pieces.has(searched.slice(at, at + length))
   let masked = ''
@@ -45,7 +44,7 @@ export function maskCredential(text: string, credential: string): string {
   return masked + text.slice(from)
 }
 
-/** Of the credentials that were last asked about: there are a few for each upstream. */
+/** Of recently used credentials; each upstream has a few. */
 const known = new Map<string, Windows>()
 const MAX_KNOWN = 256
 
@@ -70,7 +69,7 @@ function formsOf(credential: string): string[] {
   return [credential, encodeURIComponent(credential.toWellFormed()), bytes.toString('hex'), ...inBase64(bytes)]
 }
 
-/** Base64 of the bytes inside of other bytes: three ways, by where they begin, without what depends on their neighbours. */
+/** Base64 of the bytes inside other bytes: three alignments, without what depends on the neighbors. */
 function inBase64(bytes: Buffer): string[] {
   return [0, 1, 2].flatMap((before) => {
     const encoded = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64')
@@ -81,23 +80,23 @@ function inBase64(bytes: Buffer): string[] {
 }
 
 const MAX_CHARS = 1_000
-/** Of a longer text nothing is read: what is masked makes it shorter, and part of a secret at its end is cut with it. */
+/** Longer texts are cut before masking, which shortens them: a partial secret at the end is cut, too. */
 const MAX_READ_CHARS = MAX_CHARS + 256
 
-/** Takes our credentials, and what looks like one of somebody else's, out of an upstream's words; then cuts them. */
+/** Masks our credentials, and what looks like one of anyone else's, then truncates. */
 export function toPublic(text: string, { secrets }: Pick<Upstream, 'secrets'>): string {
   return redact(secrets.reduce(maskCredential, text.slice(0, MAX_READ_CHARS))).slice(0, MAX_CHARS)
 }
 
 const CODE = /^[\w.:-]{1,64}$/
 
-/** An upstream's code is stored and logged: null for one that is none, or holds a secret. */
+/** An upstream's error code, which is stored and logged; null if it is invalid or contains a secret. */
 export const toPublicCode = (code: string, upstream: Pick<Upstream, 'secrets'>): string | null =>
   CODE.test(code) && toPublic(code, upstream) === code ? code : null
 
 const REQUEST_ID = /^[\w.:+/=@-]+$/
 
-/** How an upstream calls a request, for the ledger; null where that is no name, or holds our credential. */
+/** The upstream's request ID for the ledger; null if it is invalid or contains our credential. */
 export function toPublicRequestId(id: string | null, { secrets }: Pick<Upstream, 'secrets'>): string | null {
   if (id === null || !REQUEST_ID.test(id) || secrets.some((secret) => id.includes(secret))) return null
   return id.slice(0, 128)

@@ -1,14 +1,13 @@
 /**
- * What ends a call from our side: its deadlines, a client that leaves, and a server that stops. One ticker looks at all calls under way,
- * because a timer and a listener of its own cost a call more than the rest of its bookkeeping: an end comes up to
- * TICK_MS late, and a chunk costs one assignment.
+ * Ends a call on a timeout, client disconnect or server stop. One ticker checks all running calls, because a timer and listener per call
+ * cost more than the rest of its bookkeeping: an end comes up to TICK_MS late, and a chunk costs one assignment.
  */
 import { type EndSignal, mayReadOn } from '../domain/end-signal.ts'
 import { endOf, UpstreamError } from '../domain/error.ts'
 import type { CallObserver, Reading } from './backend.ts'
 
 const TICK_MS = 50
-/** What a tick is later than this is a standstill of our own or of the machine, in which nothing that arrived could be read. */
+/** A later tick means that this process or the machine stood still, and nothing that arrived could be read. */
 const LATE_MS = 4 * TICK_MS
 
 const running = new Set<Deadline>()
@@ -26,32 +25,31 @@ function tick(): void {
 }
 
 export interface DeadlineOptions {
-  /** The first phase, and the silence in it that ends the call. */
+  /** The first phase, and the maximum silence in it. */
   name: string
   ms: number
-  /** How long the call may take in all. */
+  /** Maximum duration of the call. */
   totalMs?: number
-  /** Called at most once, with what ended the call: a deadline that passed, or the client's signal. */
+  /** Called at most once, with the reason: a timeout, or the client's signal. */
   end(error: UpstreamError): void
   client?: EndSignal
-  /** Says how long the call is read on once `client` has aborted; without one it ends then. */
+  /** Says how long to read on once `client` has aborted; without one the call ends then. */
   observer?: Pick<CallObserver, 'left'>
 }
 
-/** Whoever hears what arrives. */
 export interface Hearer {
-  /** Whether anything has since somebody looked. */
+  /** True if anything has arrived since the last check. */
   isHeard: boolean
 }
 
-/** Watches one call, from now on. */
+/** Watches one call, starting now. */
 export class Deadline implements Reading {
   readonly #startedMs = performance.now()
   readonly #totalMs: number
   #end: (error: UpstreamError) => void
   #client: EndSignal | undefined
   #observer: Pick<CallObserver, 'left'> | undefined
-  /** Until when it is read on; null as long as its answer is waited for. */
+  /** When reading on ends; null while the response is still wanted. */
   #readOnMs: number | null = null
   #name: string
   #ms: number
@@ -73,7 +71,7 @@ export class Deadline implements Reading {
     ticker = setInterval(tick, TICK_MS)
   }
 
-  /** Enters a phase: from now on, silence of more than `ms` ends the call. */
+  /** Enters a phase, which ends the call after more than `ms` of silence. */
   enter(name: string, ms: number): void {
     this.#name = name
     this.#ms = ms
@@ -81,21 +79,21 @@ export class Deadline implements Reading {
     this.#isTouched = false
   }
 
-  /** Whenever it has heard something, the phase begins anew. It is asked with each tick: an object less for a chunk to look at. */
+  /** Asks `hearer` at each tick whether the phase restarts, so a chunk has one object less to touch. */
   askOf(hearer: Hearer): void {
     this.#hearer = hearer
   }
 
-  /** While we are the ones who keep the upstream waiting, its silence does not count. */
+  /** Silence doesn't count while we make the upstream wait. */
   pause(paused: boolean): void {
-    // The clock of the phase starts when we ask again.
+    // The phase restarts when we read again.
     if (this.#isPaused && !paused) this.#isTouched = true
     this.#isPaused = paused
   }
 
   /**
-   * Ends the watch, and lets go of the call: the runtime keeps what is over reachable for a while. Of 32 requests at a time, each
-   * collection found 2 MB alive with these links, 0.5 MB without, and took three times as long (BUN_JSC_logGC=1).
+   * Stops watching and drops links, since the runtime keeps finished objects reachable for a while: with 32 concurrent requests each
+   * collection found 2 MB alive with them, 0.5 MB without, and took three times as long (BUN_JSC_logGC=1).
    */
   stop(): void {
     running.delete(this)
@@ -110,8 +108,8 @@ export class Deadline implements Reading {
   }
 
   /**
-   * Looks at the clock and the client; true once the call was ended. Called by the ticker.
-   * @param stillMs what of the time just passed is nobody's silence.
+   * Checks the clock and the client; true once the call was ended.
+   * @param stillMs time just passed that counts as nobody's silence.
    */
   check(nowMs: number, stillMs: number): boolean {
     if (this.#client?.aborted && !this.#isReadOn(this.#client, nowMs)) {
@@ -127,7 +125,7 @@ export class Deadline implements Reading {
     const isTotal = nowMs - this.#startedMs >= this.#totalMs
     if (!isTotal && nowMs - this.#since < this.#ms) return false
     const [name, ms] = isTotal ? ['total', this.#totalMs] : [this.#name, this.#ms]
-    const message = `the ${name} deadline of ${Number(ms) / 1000} s passed`
+    const message = `${name} timeout (${Number(ms) / 1000} s)`
     this.#end(new UpstreamError('deadline', message, { deadline: String(name), retryable: true }))
     return true
   }

@@ -1,7 +1,4 @@
-/**
- * Requests by the runtime's `fetch`, which knows proxies and whatever else its environment asks for, and costs more. See
- * `transport.ts`.
- */
+/** Sends requests with the runtime's `fetch`, which supports proxies and other environment settings but costs more. */
 import { UpstreamError } from '../domain/error.ts'
 import { HOPS_HEADER } from '../domain/task.ts'
 import { readText } from './pieces.ts'
@@ -15,12 +12,12 @@ import {
   withOwn,
 } from './transport.ts'
 
-/** @param places how many requests may be under way at a time: `fetch` itself would have any more wait, and tell nobody. */
+/** @param places maximum concurrent requests: beyond its own limit, `fetch` would queue silently. */
 export function createFetchTransport(places = Number.POSITIVE_INFINITY): Transport {
   let underWay = 0
   /**
-   * Headers of the next request to an upstream, made once in its life and changed for each, whose own `fetch` copies at once: to
-   * make them anew would take a request as long as its JSON.
+   * Headers per upstream, created once and changed for each request, which `fetch` copies at once: creating them takes as long as the
+   * request's JSON.
    */
   const nextHeaders = new WeakMap<Outgoing['upstream'], Headers>()
   const headersOf = ({ upstream, headers }: Outgoing): Headers =>
@@ -44,17 +41,17 @@ export function createFetchTransport(places = Number.POSITIVE_INFINITY): Transpo
   }
 }
 
-/** Controllers of requests that ended well, for the next ones: a new one costs a request as much as reading its JSON. */
+/** Controllers of successful requests, reused because a new one costs as much as reading the request's JSON. */
 const idle: AbortController[] = []
 const MAX_IDLE = 256
 
 class FetchExchange implements Exchange {
   readonly answer: Promise<Incoming>
-  /** Null once it is over, and may be another one's. */
+  /** Null once it is over and may belong to another request. */
   #controller: AbortController | null
   readonly #onEnd: () => void
 
-  /** @param onEnd called once, when nothing of it is under way any more. */
+  /** @param onEnd called once, when nothing of it is in flight any more. */
   constructor(url: string, headers: Headers, body: string, onEnd: () => void) {
     const controller = idle.pop() ?? new AbortController()
     const { signal } = controller
@@ -76,7 +73,7 @@ class FetchExchange implements Exchange {
     }
   }
 
-  /** @param isWhole whether its answer was read to its end: then nothing holds the signal any more. */
+  /** @param isWhole true if the response was read to its end, so nothing holds the signal any more. */
   #release(isWhole: boolean): void {
     const controller = this.#end()
     if (isWhole && controller && !controller.signal.aborted && idle.length < MAX_IDLE) idle.push(controller)
@@ -90,10 +87,10 @@ class FetchExchange implements Exchange {
   }
 }
 
-/** In place of a request for which there is no place. */
+/** Used when no slot is free. */
 const REFUSING: Exchange = {
   get answer() {
-    const message = 'as many calls as `fetch` may make at a time are under way'
+    const message = 'the limit of concurrent `fetch` calls is reached'
     return Promise.reject(
       new UpstreamError('status', message, { status: 429, isOwnLimit: true, retryable: true, retryAfterMs: 1_000 }),
     )
@@ -118,7 +115,7 @@ class FetchIncoming implements Incoming {
   }
 
   async text(maxBytes: number, take: TakeRoom): Promise<string | null> {
-    // Of a compressed body it states the wrong length, and a few kilobytes may hold gigabytes.
+    // `content-length` of a compressed body is wrong, and a few kilobytes may expand to gigabytes.
     const isPlain = this.header('content-encoding') === null
     const stated = isPlain ? Number(this.header('content-length') ?? Number.NaN) : Number.NaN
     if (stated <= maxBytes) {

@@ -1,6 +1,6 @@
 /**
- * From the bytes of a streamed answer to its events: text out of pieces of UTF-8, events out of text, framed as server-sent events or
- * as lines of JSON, and how much JSON an upstream may send, for what is parsed on the event loop holds up everybody else. Pure.
+ * From bytes of a stream to events: UTF-8 across chunks, server-sent events or JSON lines, and limits on JSON, since parsing blocks the
+ * event loop.
  */
 import { tooLong, UpstreamError } from '../domain/error.ts'
 import { type JsonLimits, JsonScan } from '../domain/json-text.ts'
@@ -12,22 +12,22 @@ export interface SseEvent {
 }
 
 /**
- * Takes LF, CRLF or CR line ends, skips comments, joins several `data` lines and drops events without data. One field of
- * some servers' own, `error:`, is read as an event of that name, for a cut stream must not look whole.
+ * Takes LF, CRLF or CR line ends, skips comments, joins `data` lines and drops events without data. The nonstandard field `error:` of some
+ * servers becomes an event of that name, so that an interrupted stream doesn't look complete.
  */
 export class SseReader {
-  /** Whether an event has grown past the limit: the rest of the stream is of no use then. */
+  /** True once an event exceeds the limit, which makes the rest of the stream useless. */
   isTooLarge = false
-  /** A line that has not ended. Only what is new is searched, so that a long one is not read again for each piece of it. */
+  /** An unfinished line. Only new text is searched, so a long line isn't rescanned for each piece. */
   #line = ''
   #data: string | null = null
   #name: string | null = null
-  /** What does not count where the next piece begins with it: a byte order mark, or the second half of a CRLF. */
+  /** Ignored at the start of the next piece: a byte order mark, or the second half of a CRLF. */
   #ignored = '\ufeff'
 
   constructor(readonly maxEventChars: number) {}
 
-  /** Takes the next piece of text and returns the events that it completes, up to one that is too large. */
+  /** Returns the events that the next piece completes, up to one that is too large. */
   feed(text: string): SseEvent[] {
     const out: SseEvent[] = []
     if (text === '') return out
@@ -45,12 +45,11 @@ export class SseReader {
     return out
   }
 
-  /** Whether what comes next begins an event. */
   isBetweenEvents(): boolean {
     return this.#line === '' && this.#data === null && this.#name === null
   }
 
-  /** Returns an event that the end of the stream completes: some servers leave out the last blank line. */
+  /** Returns the event that the end of the stream completes: some servers omit the last blank line. */
   end(): SseEvent[] {
     return this.feed('\n\n')
   }
@@ -77,13 +76,13 @@ export class SseReader {
 }
 
 export class LineReader {
-  /** Whether a line has grown past the limit: the rest of the stream is of no use then. */
+  /** True once a line exceeds the limit, which makes the rest of the stream useless. */
   isTooLarge = false
   #line = ''
 
   constructor(readonly maxEventChars: number) {}
 
-  /** Takes the next piece of text and returns the lines that it completes, up to one that is too large. */
+  /** Returns the lines that the next piece completes, up to one that is too large. */
   feed(text: string): SseEvent[] {
     const lines = text.split('\n')
     const unended = lines.pop() ?? ''
@@ -102,67 +101,64 @@ export class LineReader {
     return out
   }
 
-  /** Whether what comes next begins a line. */
   isBetweenEvents(): boolean {
     return this.#line === ''
   }
 
-  /** Returns a line that the end of the stream completes. */
   end(): SseEvent[] {
     return this.feed('\n')
   }
 }
 
-/** Bytes below it are characters of their own, and end any other one. */
+/** Bytes below it are whole characters, and end any other one. */
 const FIRST_OF_SEVERAL = 0x80
 
-/** Whether no character goes on behind that place, wherever it began. */
+/** True if certainly no character continues after `to`. */
 export const endsCharacter = (bytes: Uint8Array, to: number): boolean => (bytes[to - 1] ?? 0) < FIRST_OF_SEVERAL
 
 export class Utf8Reader {
   readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true })
-  /** Whether certainly no character has begun that did not end. */
+  /** True if certainly no character is unfinished. */
   isBetween = true
 
-  /** Reads what stands in `bytes` from one place up to another. */
   read(bytes: Uint8Array, from: number, to: number): string {
     if (to === from) return ''
     const wasBetween = this.isBetween
     this.isBetween = endsCharacter(bytes, to)
-    // Nearly always. The decoder, and the view that it needs, take three times as long.
+    // Nearly always true. The decoder and the view it needs take three times as long.
     if (wasBetween && this.isBetween && bytes instanceof Buffer) return bytes.toString('utf8', from, to)
     return this.#decoder.decode(bytes.subarray(from, to), { stream: true })
   }
 
-  /** Reads what was left of a character that did not end. */
+  /** Reads what is left of an unfinished character. */
   end(): string {
     return this.#decoder.decode()
   }
 }
 
-/** As deep as a request may be. */
+/** The same depth as for requests. */
 const MAX_DEPTH = 256
 
-/** Of a whole answer: 9,000 tokens with 20 likely ones each. One of embeddings has as many values as 64 MiB hold. */
+/** For a whole response: 9,000 tokens with 20 logprobs each. Embeddings are limited by their 64 MiB alone. */
 export const toWholeLimits = (isEmbedding: boolean): Pick<JsonLimits, 'depth' | 'values'> => ({
   depth: MAX_DEPTH,
   values: isEmbedding ? Number.POSITIVE_INFINITY : 1_000_000,
 })
 
-/** Of one event, which is parsed in one go. */
+/** For one event, which is parsed in one go. */
 const EVENT_LIMITS: JsonLimits = { depth: MAX_DEPTH, values: 500_000, escapes: 1_000_000, bare: 4 * 1024 * 1024 }
-/** Names cost the most: each may be another one. Only log probabilities have more, and always the same. */
+/** Names cost the most if they all differ; only logprobs have more, and those repeat. */
 const MAX_EVENT_NAMES = 64_000
-/** An event up to this holds nothing that would take long. */
+/** Shorter events can't take long. */
 const SHORT_CHARS = 16 * 1024
 
-/** What a parsed value takes of memory, in bytes, and what a field of an object takes more. */
+/** Approximate memory of a parsed value, in bytes, and what an object's field adds. */
 const VALUE_BYTES = 16
 const NAME_BYTES = 48
 export const toParsedBytes = ({ values, names }: { values: number; names: number }) =>
   VALUE_BYTES * values + NAME_BYTES * names
 
-/** Why an event is not read; null for one that is. */
+/** Why an event is too complex to read; null if it isn't. */
 export function checkEvent(data: string, call: { wantsLogprobs: boolean }): UpstreamError | null {
   if (data.length <= SHORT_CHARS) return null
   const scan = new JsonScan(EVENT_LIMITS)
@@ -173,17 +169,16 @@ export function checkEvent(data: string, call: { wantsLogprobs: boolean }): Upst
 
 const EXCESS_WORDS: Record<keyof JsonLimits, string> = {
   depth: `is nested more than ${MAX_DEPTH} levels deep`,
-  values: 'holds more values than are read',
-  escapes: 'holds more escaped characters than are read',
-  bare: 'holds more characters outside of its strings than are read',
+  values: 'has too many values',
+  escapes: 'has too many escaped characters',
+  bare: 'has too many characters outside strings',
 }
 
 /**
- * What ends a call whose JSON is too much. Who nests too deeply sends nothing that anybody could read: another one may do better.
- *
- * @param what it did.
+ * Error for JSON that exceeds a limit. Nobody could read JSON nested too deeply, so another upstream may do better.
+ * @param what the upstream did.
  */
-export function tooMuch(what: 'answered with JSON' | 'sent an event', excess: keyof JsonLimits): UpstreamError {
+export function tooMuch(what: 'returned JSON' | 'sent an event', excess: keyof JsonLimits): UpstreamError {
   const message = `${what} that ${EXCESS_WORDS[excess]}`
   return excess === 'depth' ? new UpstreamError('broken', message) : tooLong(message)
 }

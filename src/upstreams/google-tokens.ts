@@ -1,6 +1,6 @@
 /**
- * Access tokens of Google's service accounts, by which Vertex is called: a signed assertion (RFC 7523) is exchanged for one, which
- * is kept until five minutes before its end. However many calls need a new one, it is asked for once.
+ * Access tokens of Google service accounts, for Vertex: a signed assertion (RFC 7523) is exchanged for a token, which is kept until five
+ * minutes before it expires and fetched once for all waiting calls.
  */
 import { messageOf, nameOf, UpstreamError } from '../domain/error.ts'
 import { asObject, asText, tryJson } from '../domain/json.ts'
@@ -59,7 +59,7 @@ export function createTokens({ now }: TokenDeps): Authority {
 
 const toHeaders = ({ value }: Token) => ({ authorization: `Bearer ${value}` })
 
-/** Throws an UpstreamError: `status` 401 where the account is at fault. */
+/** Throws an UpstreamError, with `status` 401 if the account is at fault. */
 async function fetchToken(credential: string, hasStoredCredential: boolean, now: () => number): Promise<Token> {
   const account = await readAccount(credential, hasStoredCredential)
   const askedMs = now()
@@ -72,29 +72,29 @@ async function fetchToken(credential: string, hasStoredCredential: boolean, now:
     return { value, untilMs: askedMs + Math.max(lifetimeMs - SPARE_MS, lifetimeMs / 2) }
   }
   if (status === 429 || status >= 500)
-    throw new UpstreamError('status', `its token endpoint answered ${status}`, { status: 503, retryable: true })
+    throw new UpstreamError('status', `token endpoint returned ${status}`, { status: 503, retryable: true })
   const why = [asText(error), asText(error_description)].filter((each) => each !== '').join(': ')
-  throw refusal(`is refused a token (${status}${why && `, ${redact(why).slice(0, 200)}`})`)
+  throw refusal(`was refused a token (${status}${why && `, ${redact(why).slice(0, 200)}`})`)
 }
 
 async function readAccount(credential: string, hasStoredCredential: boolean): Promise<ServiceAccount> {
-  // Who types a credential in from afar reads no files of this machine by it, and reaches no address but Google's.
+  // A credential stored remotely must not read files of this machine, or reach any URL but Google's.
   if (hasStoredCredential && !isJson(credential))
-    throw refusal('is a path, which nobody may type in: type the JSON of its file in')
+    throw refusal('must be entered as JSON, not as a path: paste the content of its file')
   let text = credential
   try {
     if (!isJson(credential)) text = await Bun.file(credential).text()
   } catch (error) {
-    throw refusal(`stands in a file that cannot be read (${nameOf(error)})`)
+    throw refusal(`file cannot be read (${nameOf(error)})`)
   }
   const account = readServiceAccount(text)
-  if (typeof account === 'string') throw refusal(`stands in a file that ${account}`)
-  if (hasStoredCredential && account.tokenUri !== TOKEN_URI) throw refusal(`has another token_uri than ${TOKEN_URI}`)
+  if (typeof account === 'string') throw refusal(`file ${account}`)
+  if (hasStoredCredential && account.tokenUri !== TOKEN_URI) throw refusal(`must have the token_uri ${TOKEN_URI}`)
   return account
 }
 
 const refusal = (why: string) =>
-  new UpstreamError('status', `its service account ${why}`, { status: 401, code: 'service_account', retryable: false })
+  new UpstreamError('status', `service account ${why}`, { status: 401, code: 'service_account', retryable: false })
 
 async function toAssertion({ email, privateKey, keyId, tokenUri }: ServiceAccount, iat: number): Promise<string> {
   const header = { alg: 'RS256', typ: 'JWT', ...(keyId === '' ? {} : { kid: keyId }) }
@@ -105,7 +105,7 @@ async function toAssertion({ email, privateKey, keyId, tokenUri }: ServiceAccoun
     const signature = await crypto.subtle.sign(ALGORITHM.name, key, new TextEncoder().encode(signed))
     return `${signed}.${Buffer.from(signature).toString('base64url')}`
   } catch (error) {
-    throw refusal(`has a private_key that does not sign (${nameOf(error)})`)
+    throw refusal(`has an invalid private_key (${nameOf(error)})`)
   }
 }
 
@@ -127,7 +127,7 @@ async function exchange(tokenUri: string, assertion: string): Promise<{ status: 
     const text = await response.text()
     return { status: response.status, body: tryJson(text.slice(0, MAX_CHARS)) }
   } catch (error) {
-    const why = `its token endpoint could not be reached (${nameOf(error)})`
+    const why = `can't reach the token endpoint (${nameOf(error)})`
     throw new UpstreamError('connection', why, { cause: messageOf(error) })
   }
 }

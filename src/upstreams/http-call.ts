@@ -1,7 +1,6 @@
 /**
- * The backend of every upstream that is reached over HTTP: a dialect over a transport. One call is sent, once more where its connection
- * was at fault, and goes up to its answer, a whole one or a stream that `answer-stream.ts` goes on reading; with deadlines and the
- * client's disconnect. Nothing here knows a provider.
+ * Backend of every HTTP upstream: sends a call, once more if the connection was at fault, and reads up to a whole response or the beginning
+ * of a stream, with timeouts and client disconnects. Provider-independent.
  */
 
 import { endOfUnsent, GatewayError, nameOf, tooLong, UpstreamError } from '../domain/error.ts'
@@ -23,9 +22,9 @@ import { sendAgain } from './shortage.ts'
 import type { Exchange, Incoming, Transport } from './transport.ts'
 
 export interface HttpOptions {
-  /** Of one event in a stream; a longer one breaks it off. */
+  /** Maximum size of one stream event; a larger one ends the stream. */
   maxEventBytes?: number
-  /** Who gives leave for single requests to an upstream. */
+  /** Source of short-lived headers for an upstream. */
   authorityOf?(upstream: Upstream): Authority | null
 }
 
@@ -41,34 +40,30 @@ export function createHttpBackend(
 }
 
 const MAX_WHOLE_BYTES = 64 * 1024 * 1024
-/** Nobody reads more of an error. */
 const MAX_ERROR_BYTES = 64 * 1024
 const EVENT_STREAM = 'text/event-stream'
 const LINES = 'application/x-ndjson'
 
 const HEADERS = {
   'content-type': 'application/json',
-  // A compressed stream arrives in lumps.
+  // Compressed streams arrive in lumps.
   'accept-encoding': 'identity',
-  // Some hosts refuse who does not say what it is.
+  // Some hosts refuse requests without one.
   'user-agent': 'tollgate',
 }
 
-/** One call, and what its stream needs to end it. */
+/** One call; its stream uses it to end it. */
 export class HttpCall {
   readonly deadline: Deadline
   readonly maxEventBytes: number
   readonly #dialect: WireFormat
-  /** What reads the answer. */
   readonly #reader: Pick<WireFormat, 'whole' | 'decoder'>
   readonly #call: BackendCall
-  /** Null once it is answered: a stream may take an hour. */
+  /** Null once it is answered, since a stream may take an hour. */
   #wire: WireRequest | null
   readonly #transport: Transport
   readonly #authority: Authority | null
-  /** What the authority has given for this call. */
   #granted: Readonly<Record<string, string>> | null = null
-  /** Ends the wait for that. */
   #authorizing: AbortController | null = null
   #exchange: Exchange | null = null
   /** Why we ended the call, if we did. */
@@ -86,7 +81,7 @@ export class HttpCall {
     this.#call = call
     this.maxEventBytes = maxEventBytes
     this.#authority = authority
-    // Before anything is begun: what throws here is a mistake of our own, and no failure of the upstream.
+    // Before anything starts: errors here are bugs of ours, not the upstream's.
     const { wire, reader } = toCallFormat(dialect, call)
     this.#wire = wire
     this.#reader = reader
@@ -97,7 +92,6 @@ export class HttpCall {
       : new Deadline({ name: 'total_whole', ms: deadlines.totalWhole, end, client, observer })
   }
 
-  /** Makes the call. See `Backend.call`. */
   async run(): Promise<Answer> {
     let response: Incoming
     let text: string
@@ -112,7 +106,7 @@ export class HttpCall {
           isEnded: () => this.#reason !== null,
         })
       }
-      // Where it has to be asked once more, what it was sent is written anew.
+      // A retry encodes the request again.
       this.#wire = null
       const { body } = this.#call
       if (!(body instanceof EmbeddingsRequest)) forgetText(body.messages)
@@ -121,13 +115,13 @@ export class HttpCall {
         this.deadline.enter('first_token', this.#call.deadlines.firstToken)
         if (mediaTypeOf(response) === this.#streamType) return this.#toStream(response)
         this.#mustBeJson(response)
-        if (this.#call.passthrough) throw new UpstreamError('broken', 'answered a stream with a whole answer')
+        if (this.#call.passthrough)
+          throw new UpstreamError('broken', 'returned a whole response to a streaming request')
       }
       text = await this.#readWhole(response)
     } catch (error) {
       this.deadline.stop()
       const failure = error instanceof GatewayError ? error : this.toError(error)
-      // Nobody reads on, whatever is left of it.
       this.#exchange?.abort(failure)
       throw failure
     }
@@ -138,7 +132,7 @@ export class HttpCall {
     return this.#dialect.framing === 'lines' ? LINES : EVENT_STREAM
   }
 
-  /** Whether its events may have the likeliest tokens of each place. */
+  /** True if its events may contain logprobs. */
   get wantsLogprobs(): boolean {
     const { body, passthrough } = this.#call
     return body.logprobs === true || Boolean(passthrough?.json.logprobs)
@@ -150,7 +144,7 @@ export class HttpCall {
     this.#authorizing?.abort(error)
   }
 
-  /** Many calls wait for one token: each no longer than its deadline, and while its client is there. */
+  /** Many calls may wait for one token; each waits no longer than its timeout and its client. */
   async #authorize(authority: Authority): Promise<Readonly<Record<string, string>> | null> {
     const { target, signal } = this.#call
     const granting = authority.headers(target.upstream, this.#wire as WireRequest)
@@ -163,7 +157,7 @@ export class HttpCall {
       return await whileWanted(granting, this.#authorizing.signal)
     } catch (error) {
       if (this.#reason?.kind !== 'deadline') throw error
-      const message = `${this.#reason.message} before its token endpoint answered`
+      const message = `${this.#reason.message} while waiting for its token endpoint`
       this.#reason = new UpstreamError('deadline', message, { deadline: 'token', retryable: true })
       throw this.#reason
     } finally {
@@ -172,15 +166,15 @@ export class HttpCall {
     }
   }
 
-  /** Names what broke the call off: our own reason, or what the connection threw. */
+  /** Returns our own reason, or what the connection threw. */
   toError(error: unknown): UpstreamError {
     if (this.#reason !== null) return this.#reason
     if (error instanceof UpstreamError) return error
     const name = nameOf(error)
     if (error instanceof FramingError) return new UpstreamError('connection', error.message, { cause: error })
     return name === 'ZlibError'
-      ? new UpstreamError('broken', 'sent something that its content-encoding does not fit', { cause: error })
-      : new UpstreamError('connection', `could not be reached or broke the connection (${name})`, { cause: error })
+      ? new UpstreamError('broken', 'sent a body that does not match its content-encoding', { cause: error })
+      : new UpstreamError('connection', `is unreachable or closed the connection (${name})`, { cause: error })
   }
 
   #send(): Promise<Incoming> {
@@ -203,17 +197,17 @@ export class HttpCall {
     return this.#exchange.answer
   }
 
-  /** A server that cannot stream answers whole, with JSON. Anything else is no answer. */
+  /** A server that can't stream responds with JSON; anything else is invalid. */
   #mustBeJson(response: Incoming): void {
     const type = mediaTypeOf(response)
     if (type === 'application/json') return
     const quoted = toPublic(type, this.#call.target.upstream).slice(0, 100)
-    throw new UpstreamError('broken', `answered a stream with ${quoted || 'no content type'}`)
+    throw new UpstreamError('broken', `returned ${quoted || 'no content type'} to a streaming request`)
   }
 
   async #readWhole(response: Incoming): Promise<string> {
     const text = await response.text(MAX_WHOLE_BYTES, this.#call.take)
-    if (text === null) throw tooLong('answered with more than 64 MiB')
+    if (text === null) throw tooLong('returned more than 64 MiB')
     return text
   }
 
@@ -224,8 +218,8 @@ export class HttpCall {
       json = isLong ? await this.#parseInTurns(text) : parseJson(text)
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
-      const what = isEventStream(response) ? 'a stream, which nobody asked for' : 'something that is not JSON'
-      throw new UpstreamError('broken', `answered 200 with ${what}`)
+      const what = isEventStream(response) ? 'a stream that was not requested' : 'something that is not JSON'
+      throw new UpstreamError('broken', `returned 200 with ${what}`)
     } finally {
       this.deadline.stop()
     }
@@ -233,7 +227,7 @@ export class HttpCall {
     return this.#toAnswer(isLong ? await this.#call.inTurn(read) : read(), null, response)
   }
 
-  /** Others come to their turns between two slices, and the call may be ended. What is parsed takes memory as it grows. */
+  /** Other requests get turns between slices, and the call may be ended. Memory is reserved as parsing goes on. */
   async #parseInTurns(text: string): Promise<unknown> {
     const { body, take, inTurn } = this.#call
     const sliced = new SlicedJson(text, toWholeLimits(body instanceof EmbeddingsRequest))
@@ -241,7 +235,7 @@ export class HttpCall {
     while (!sliced.isDone) {
       const excess = await inTurn(() => (this.#reason === null ? sliced.next() : null))
       if (this.#reason !== null) throw this.#reason
-      if (excess) throw tooMuch('answered with JSON', excess)
+      if (excess) throw tooMuch('returned JSON', excess)
       const bytes = toParsedBytes(sliced)
       const refusal = take(bytes - taken)
       if (refusal) throw refusal
@@ -267,7 +261,6 @@ export class HttpCall {
     return answer
   }
 
-  /** How the upstream calls the request. */
   #requestIdOf(response: Incoming): string | null {
     return toPublicRequestId(response.header(this.#dialect.requestIdHeader), this.#call.target.upstream)
   }
@@ -277,7 +270,7 @@ export class HttpCall {
     return { target, choices: body.n ?? 1, logprobs: body.logprobs === true, callId, body }
   }
 
-  /** Where the body of an error breaks, or there is no room for it, its status still tells the most. */
+  /** If the error's body is truncated or there is no memory for it, its status still says most. */
   async #toFailure(response: Incoming): Promise<UpstreamError> {
     let text: string | null = null
     if (response.status === 401) this.#authority?.refused(this.#call.target.upstream)
@@ -292,7 +285,6 @@ export class HttpCall {
 
 interface CallFormat {
   wire: WireRequest
-  /** What reads the answer. */
   reader: Pick<WireFormat, 'whole' | 'decoder'>
 }
 
@@ -312,5 +304,5 @@ function toEmbeddingFormat({ embeddings, decoder }: WireFormat, asked: Embedding
 
 const isEventStream = (response: Incoming) => mediaTypeOf(response) === EVENT_STREAM
 
-/** The media type of a response, without its parameters; '' where it says none. */
+/** The media type without parameters; '' if missing. */
 const mediaTypeOf = (response: Incoming) => (response.header('content-type')?.split(';')[0] ?? '').trim().toLowerCase()

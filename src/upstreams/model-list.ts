@@ -1,6 +1,6 @@
 /**
- * Asks a provider which models it has, by its dialect's question, and takes nothing on trust: where the answer leads, how long it
- * is, how long it takes and what it is are bounded, and what goes wrong is a sentence that says what to do.
+ * Lists a provider's models by its dialect's request. Trusts nothing: redirects, size, time and format are limited, and every error says
+ * what to do.
  */
 
 import { UpstreamError } from '../domain/error.ts'
@@ -14,7 +14,7 @@ import type { WireFormat } from './dialects/dialect.ts'
 import { toOwnHeaders, toReason, toRoot } from './probe.ts'
 
 export interface ListLimits {
-  /** For all answers. */
+  /** For all responses. */
   ms: number
   /** Of all pages together. */
   bytes: number
@@ -22,19 +22,19 @@ export interface ListLimits {
   models: number
 }
 
-/** The longest list that is known, OpenRouter's, has some 400 models and 600 kB. */
+/** The longest known list, OpenRouter's, has some 400 models and 600 kB. */
 const LIMITS: ListLimits = { ms: 30_000, bytes: 16 * 1024 * 1024, pages: 50, models: 20_000 }
-/** Nobody has more on a machine of theirs, where whatever listens at a usual port is asked without a word. */
+/** Local discovery asks whatever listens at a usual port, and nobody has more models on one machine. */
 const LOCAL: Partial<ListLimits> = { bytes: 4 * 1024 * 1024, models: 1_000 }
 
-/** How a question goes and its answer comes back: as `fetch` does it. */
+/** Sends a request, as `fetch` does. */
 export type Send = (url: string, init: RequestInit) => Promise<Response>
 
 export interface ListOptions extends Partial<ListLimits> {
   send?: Send
 }
 
-/** Throws `list_failed`: the upstream has refused the credential, has no list, or has sent something else. */
+/** Throws `list_failed`: the upstream refused the credential, has no list, or sent something else. */
 export async function askModels(
   dialect: Pick<WireFormat, 'headers' | 'models'>,
   upstream: Upstream,
@@ -52,32 +52,29 @@ export async function askModels(
     const text = await readPage(url, asking, bytesLeft)
     bytesLeft -= Buffer.byteLength(text)
     const page = dialect.models.read(toJson(url, text))
-    if (page === null) throw failed('answer', `${url} answered with JSON that is no list of models. ${ADDRESS}`)
+    if (page === null) throw failed('answer', `${url} returned JSON that is not a model list. ${ADDRESS}`)
     for (const model of page.models) models.push(model)
     if (models.length > most)
-      throw failed('answer', `${url} names more than ${most} models, which is no list of anybody's: ${NAMED}`)
+      throw failed('answer', `${url} lists more than ${most} models, which is too many. ${NAMED}`)
     if (page.next === null) return askFurther(models, asking)
-    if (page.next.length > MAX_NEXT) throw failed('answer', `${url} names a next page at too great length. ${NAMED}`)
+    if (page.next.length > MAX_NEXT) throw failed('answer', `${url} returned an overlong page token. ${NAMED}`)
     if (seen.has(page.next) || seen.size + 1 >= pages)
-      throw failed(
-        'answer',
-        `The list of models at ${url} never ends: after ${seen.size + 1} pages it had more. ${NAMED}`,
-      )
+      throw failed('answer', `The model list at ${url} has more than ${seen.size + 1} pages. ${NAMED}`)
     seen.add(page.next)
     after = page.next
   }
 }
 
-/** Of the name of a page, which goes into an address, and into sentences. */
+/** Limit for a page token, which appears in URLs and messages. */
 const MAX_NEXT = 1_000
 
-/** So many are asked about one by one: nobody has more on a machine of theirs. */
+/** Maximum number of models queried one by one; nobody has more on one machine. */
 const MAX_ASKED = 100
 const AT_ONCE = 4
-/** Of each of these answers: what Ollama says of a model is some ten kilobytes, with its licence. */
+/** For each of these: Ollama sends some ten kilobytes per model, including its license. */
 const FURTHER_BYTES = 512 * 1024
 
-/** Adds what the upstream says of each model beside its list, as far as it does, and in the time that is left. */
+/** Adds further facts about each model, as far as the upstream has them and time allows. */
 async function askFurther(
   models: ListedModel[],
   asking: Asking & { dialect: Pick<WireFormat, 'headers' | 'models'> },
@@ -90,7 +87,7 @@ async function askFurther(
     for (let next = left.shift(); next !== undefined && !signal.aborted; next = left.shift()) {
       const [at, { at: place, path, body }] = next
       const url = `${place === 'root' ? toRoot(upstream) : upstream.baseUrl}${path}`
-      // Whatever it says instead of an answer, its list is good without.
+      // The list is useful without them.
       answers[at] = await readPage(url, asking, FURTHER_BYTES, body).then(tryJson, () => null)
     }
   }
@@ -104,8 +101,8 @@ async function askFurther(
   )
 }
 
-const ADDRESS = 'Look whether its base URL is right: it mostly ends in /v1.'
-const NAMED = 'Name the models instead, with --models NAME for each.'
+const ADDRESS = 'Check its base URL, which usually ends in /v1.'
+const NAMED = 'Name the models instead: --models NAME for each.'
 
 type Why = 'credential' | 'none' | 'answer' | 'unreachable'
 
@@ -115,13 +112,13 @@ interface Asking {
   upstream: Upstream
   dialect: Pick<WireFormat, 'headers'>
   signal: AbortSignal
-  /** As the sentences say. */
+  /** As shown in messages. */
   bytes: number
   ms: number
   send: Send
 }
 
-/** @param most bytes that are read. */
+/** @param most maximum bytes to read. */
 async function readPage(
   url: string,
   { upstream, dialect, signal, bytes, ms, send }: Asking,
@@ -129,7 +126,7 @@ async function readPage(
   body?: object,
 ): Promise<string> {
   try {
-    // A credential is not carried to where somebody else says.
+    // A redirect must not receive the credential.
     const response = await send(url, {
       ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
       headers: {
@@ -148,51 +145,49 @@ async function readPage(
   } catch (error) {
     if (error instanceof ServiceError) throw error
     if (signal.aborted)
-      throw failed('unreachable', `${url} had not sent the whole list after ${ms / 1_000} s. Try again, or: ${NAMED}`)
+      throw failed(
+        'unreachable',
+        `Timed out after ${ms / 1_000} s reading the model list from ${url}. Try again. ${NAMED}`,
+      )
     const why = error instanceof UpstreamError ? error.message : toReason(error)
-    throw failed(
-      'unreachable',
-      `${url} cannot be asked: ${why}. Look whether its base URL is right, and reached from here.`,
-    )
+    throw failed('unreachable', `Can't reach ${url}: ${why}. Check the base URL and the network.`)
   }
 }
 
 function toStatusFailure(url: string, { status, headers }: Response, said: string): ServiceError {
-  const words = said === '' ? '' : `, and said: ${said}`
-  // Google's servers answer a wrong key with a 400.
+  const words = said === '' ? '' : `: ${said}`
+  // Google returns 400 for a wrong key.
   if (status === 401 || status === 403 || (status === 400 && /api[ _-]?key/i.test(said)))
     return failed(
       'credential',
-      `${url} refused the credential (${status})${words}. Look whether it is whole, and of this provider.`,
+      `${url} refused the credential (${status})${words}. Check that it is complete and for this provider.`,
     )
   if (status >= 300 && status < 400) {
     const to = URL.parse(headers.get('location') ?? '', url)?.origin ?? 'nowhere'
     return failed(
       'answer',
-      `${url} leads elsewhere (${status}), to ${to}. The credential was not sent there: if it is the provider, give its address with --base-url.`,
+      `${url} redirects to ${to} (${status}). The credential was not sent there. If that is the provider, pass it with --base-url.`,
     )
   }
   if (status === 404 || status === 405 || status === 501)
-    return failed('none', `${url} is no list of models (${status})${words}. ${ADDRESS} If it has none: ${NAMED}`)
-  if (status === 429)
-    return failed('unreachable', `${url} takes no more requests for now (429)${words}. Try again later.`)
-  return failed('unreachable', `${url} answered ${status}${words}. Try again later, or: ${NAMED}`)
+    return failed('none', `${url} is not a model list (${status})${words}. ${ADDRESS} If it has no list: ${NAMED}`)
+  if (status === 429) return failed('unreachable', `${url} is rate limited (429)${words}. Try again later.`)
+  return failed('unreachable', `${url} returned ${status}${words}. Try again later. ${NAMED}`)
 }
 
-/** @param bytes that a list may have. */
+/** @param bytes limit of the whole list. */
 async function readBounded(url: string, response: Response, most: number, bytes: number): Promise<string> {
   const { text, isWhole } = await readUpTo(response.body, most)
   if (isWhole) return text
   throw failed(
     'answer',
-    `${url} sent more than ${Math.round(bytes / 1_048_576)} MiB, which is no list of models. ${NAMED}`,
+    `${url} sent more than ${Math.round(bytes / 1_048_576)} MiB, too much for a model list. ${NAMED}`,
   )
 }
 
-/** Nobody reads more of an error. */
 const ERROR_BYTES = 4_096
 
-/** Of what it says, the message, without a word of the credential. */
+/** The error message, with credentials masked. */
 function toSaid(text: string, upstream: Upstream): string {
   if (/^\s*</.test(text)) return ''
   const [, message = ''] = /"message"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(text) ?? []
@@ -205,6 +200,6 @@ function toSaid(text: string, upstream: Upstream): string {
 function toJson(url: string, text: string): unknown {
   const json = tryJson(text)
   if (json !== undefined) return json
-  const what = /^\s*</.test(text) ? 'a web page' : 'something that is no JSON'
-  throw failed('answer', `${url} answered with ${what}, and no list of models. ${ADDRESS}`)
+  const what = /^\s*</.test(text) ? 'a web page' : 'invalid JSON'
+  throw failed('answer', `${url} returned ${what} instead of a model list. ${ADDRESS}`)
 }

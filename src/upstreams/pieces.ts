@@ -1,6 +1,6 @@
 /**
- * Bytes of a body that have come and wait for whoever reads them, and bodies read as text. A piece is a part of what a socket has read
- * at once, all of which it would keep in memory, and an answer may come a byte at a time: what is small is copied together.
+ * Queues bytes of a body that wait to be read, and reads bodies as text. Small pieces are copied together, since each piece keeps the whole
+ * socket read in memory and a response may arrive byte by byte.
  */
 import type { Incoming, TakeRoom } from './transport.ts'
 
@@ -8,12 +8,11 @@ const MAX_BLOCK_BYTES = 64 * 1024
 
 export class Pieces {
   readonly #all: Uint8Array[] = []
-  /** What the last piece is a part of, where small ones are copied into it. */
+  /** Buffer of the last piece, if small ones are copied into it. */
   #block: Buffer | null = null
   #used = 0
   #bytes = 0
 
-  /** How many there are. */
   get bytes(): number {
     return this.#bytes
   }
@@ -28,7 +27,7 @@ export class Pieces {
     let block = this.#block
     if (block !== null && block.length - this.#used >= piece.length) this.#all.pop()
     else {
-      // As large as all that is here, so that copies stay few and half of it is in use.
+      // As large as everything queued, so that copies stay few and half of it is in use.
       block = Buffer.allocUnsafeSlow(Math.max(piece.length, Math.min(this.#bytes, MAX_BLOCK_BYTES)))
       this.#used = 0
       this.#block = block
@@ -38,7 +37,6 @@ export class Pieces {
     this.#all.push(block.subarray(0, this.#used))
   }
 
-  /** Takes the first one. */
   shift(): Uint8Array | undefined {
     const piece = this.#all.shift()
     if (this.#all.length === 0) this.#block = null
@@ -46,7 +44,6 @@ export class Pieces {
     return piece
   }
 
-  /** Takes all, as one. */
   join(): Uint8Array {
     const [only] = this.#all
     const all = this.#all.length === 1 && only ? only : Buffer.concat(this.#all)
@@ -61,10 +58,10 @@ export class Pieces {
   }
 }
 
-/** A text is decoded in parts of so many bytes or more. */
+/** Text is decoded in parts of at least this size. */
 export const DECODED_BYTES = 64 * 1024
 
-/** See `Incoming.text`. Whatever goes wrong, nothing more of the body comes. */
+/** See `Incoming.text`. Cancels the body on any error. */
 export async function readText(
   body: Pick<Incoming, 'pump' | 'cancel'>,
   maxBytes: number,

@@ -1,7 +1,6 @@
 /**
- * Probes an HTTP upstream by the request of its dialect that costs nothing, and says in words why a host could not be
- * reached, from statuses and codes only: messages may quote what was sent. Called by the prober and by whoever tests an
- * upstream by hand.
+ * Checks an HTTP upstream for free and explains why a host is unreachable, by status and error code only, since messages may quote the
+ * request.
  */
 import { nameOf, UpstreamError } from '../domain/error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
@@ -11,8 +10,8 @@ import { toReadiness } from './failure.ts'
 import { isOurShortage } from './shortage.ts'
 
 /**
- * Never throws. A signal that aborts counts as no answer in time. Down is only what cannot be reached: one that is late, or
- * breaks off, may chat all the same. Behind a proxy the proxy is asked, as it is for calls.
+ * Never throws; an aborted signal counts as a timeout. Only an unreachable upstream is down: one that is late or breaks off may still chat.
+ * Behind a proxy, the proxy is asked, as for calls.
  */
 export async function askReadiness(
   dialect: WireFormat,
@@ -23,7 +22,7 @@ export async function askReadiness(
   const { probe } = upstream.options
   const path = probe ?? dialect.probe.path(upstream)
   const url = URL.parse(`${probe === undefined ? upstream.baseUrl : toRoot(upstream)}${path}`)
-  if (url === null) return { state: 'down', reason: 'its base_url is no address' }
+  if (url === null) return { state: 'down', reason: 'base_url is not a valid URL' }
   let asked = path
   try {
     const granting = authority?.headers(upstream, { path, body: '' })
@@ -33,7 +32,7 @@ export async function askReadiness(
     const response = await fetch(url, {
       headers: { accept: 'application/json', ...toOwnHeaders(upstream), ...dialect.headers(upstream), ...granted },
       redirect: 'manual',
-      // Whether a new connection comes about is part of what it asks.
+      // The check must open a new connection.
       keepalive: false,
       signal,
     })
@@ -41,57 +40,58 @@ export async function askReadiness(
     if (response.status === 401) authority?.refused(upstream)
     return probe === undefined ? dialect.probe.readiness(response.status) : toHealth(response.status, path)
   } catch (error) {
-    if (signal.aborted) return { state: 'timeout', reason: `its ${asked} did not answer in time` }
+    if (signal.aborted) return { state: 'timeout', reason: `${asked} timed out` }
     if (error instanceof UpstreamError) {
       const { message: reason, status } = error
       return status === 401 ? { state: 'refused', reason, isWrong: true } : { state: 'degraded', reason }
     }
-    if (isOurShortage(error)) return { state: 'not_made', reason: 'this process has no files or ports left to ask it' }
+    if (isOurShortage(error))
+      return { state: 'not_made', reason: 'Tollgate has no file descriptors or ports left for the check' }
     return { state: WORDS[nameOf(error)] === RESET ? 'degraded' : 'down', reason: toReason(error) }
   }
 }
 
-/** The address of what a server has beside OpenAI's API. */
+/** Root URL of a server, for its endpoints outside OpenAI's API. */
 export const toRoot = ({ baseUrl }: Pick<Upstream, 'baseUrl'>): string => (baseUrl ?? '').replace(/\/v1$/, '')
 
-/** What servers say of themselves alone: 503 while they load. */
+/** Health endpoints of local servers return 503 while they load. */
 const toHealth = (status: number, path: string): Readiness =>
   status === 503
-    ? { state: 'degraded', reason: `its ${path} answered 503: it is loading, or has no model` }
+    ? { state: 'degraded', reason: `${path} returned 503: loading, or no model` }
     : toReadiness(path, status)
 
-/** Headers that the catalogue gives every request to an upstream. */
+/** Headers that the catalog adds to every request to an upstream. */
 export const toOwnHeaders = ({ options: { headers = {} } }: Upstream): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
 
-/** The other side had taken the connection before it broke. */
-const RESET = 'the connection was reset'
-const UNKNOWN_SIGNER = 'its certificate is signed by nobody who is known here'
+/** The other side had accepted the connection before it broke. */
+const RESET = 'connection reset'
+const UNKNOWN_SIGNER = 'certificate signed by an unknown authority'
 
 const WORDS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connection refused',
   ECONNRESET: RESET,
   ECONNABORTED: RESET,
   EPIPE: RESET,
-  EHOSTUNREACH: 'there is no route to its host',
-  EHOSTDOWN: 'its host is down',
-  ENETUNREACH: 'there is no route to its network',
-  ETIMEDOUT: 'the connection timed out',
-  CERT_HAS_EXPIRED: 'its certificate has expired',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is signed by itself',
+  EHOSTUNREACH: 'no route to host',
+  EHOSTDOWN: 'host is down',
+  ENETUNREACH: 'no route to network',
+  ETIMEDOUT: 'connection timed out',
+  CERT_HAS_EXPIRED: 'certificate has expired',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'certificate is for another name',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'self-signed certificate',
   SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_SIGNER,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_SIGNER,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_SIGNER,
 }
 
-/** What a resolver says of a name that it cannot find, or not now. */
+/** Codes of a resolver that can't resolve a name, permanently or temporarily. */
 const RESOLVER = /^(ENOTFOUND|ENODATA|ENONAME|EAI_\w+|DNS_\w+|ESERVFAIL|EREFUSED|ETIMEOUT|EBADNAME)$/
 
-/** Names no host: clients may read it, and who runs this sees the address beside it. */
+/** Names no host, since clients may read it; operators see the URL next to it. */
 export function toReason(error: unknown): string {
   const code = nameOf(error)
-  return RESOLVER.test(code) ? 'its name does not resolve' : (WORDS[code] ?? `it could not be reached (${code})`)
+  return RESOLVER.test(code) ? 'host name does not resolve' : (WORDS[code] ?? `unreachable (${code})`)
 }
 
 export async function whileWanted<T>(pending: Promise<T>, signal: AbortSignal): Promise<T> {

@@ -51,7 +51,7 @@ test('what a provider answers instead is told, and so is what fits nothing', asy
   provider.scriptProbes(listed('<html>', 200))
   expect(await find('openai', [])).toMatchObject({
     status: 502,
-    body: { error: { kind: 'list_failed', message: expect.stringContaining('answered with a web page') } },
+    body: { error: { kind: 'list_failed', message: expect.stringContaining('returned a web page') } },
   })
   provider.scriptProbes(openaiList('gpt-4o'))
   expect(await find('openai', ['claude*'])).toMatchObject({

@@ -111,7 +111,7 @@ describe('an upstream', () => {
   })
 
   test('that refuses its credential is a warning: its models are asked all the same, after all others', async () => {
-    const reason = 'it answered 401: its api_key in the catalogue is missing or wrong'
+    const reason = 'returned 401: missing or invalid api_key'
     const refused = (id: string) => toUpstreamStatus(id, { state: 'refused', reason })
     clinic.serve({ upstreams: [refused('here'), toUpstreamStatus('keyed')] })
     expect(await clinic.examine()).toMatchObject({
@@ -122,7 +122,7 @@ describe('an upstream', () => {
 
   test('one of whose credentials is left out is a warning that names which, why, and until when', async () => {
     const one = { number: 1, from: 'variable', name: 'ONE', status: 'set', reason: null, retry_in_ms: null } as const
-    const reason = 'it answered 402: its account has to be paid, or its quota is used up'
+    const reason = 'returned 402: payment required on the provider account, or quota exceeded'
     const two = { ...one, number: 2, name: 'TWO', status: 'suspended', reason, retry_in_ms: 250_000 } as const
     clinic.serve({ upstreams: [toUpstreamStatus('here'), toUpstreamStatus('keyed', { credentials: [one, two] })] })
     expect((await clinic.examine()).troubles).toEqual([
@@ -132,16 +132,16 @@ describe('an upstream', () => {
   })
 
   test('that is degraded, or one of whose models is refused, is a warning, and can be asked', async () => {
-    const degraded = toUpstreamStatus('here', { state: 'degraded', reason: 'its /models answered 503' })
+    const degraded = toUpstreamStatus('here', { state: 'degraded', reason: '/models returned 503' })
     const refused: UpstreamStatus['targets'] = [
-      { ...target, breaker: 'closed', failures_in_a_row: 0, retry_in_ms: null, reason: 'it answered 404' },
+      { ...target, breaker: 'closed', failures_in_a_row: 0, retry_in_ms: null, reason: 'returned 404' },
     ]
     clinic.serve({ upstreams: [degraded, toUpstreamStatus('keyed', { targets: refused })] })
     const { code, troubles, of } = await clinic.examine()
     expect([code, of('models')]).toEqual([0, 'ok: 3 of 3 models can be asked.'])
     expect(troubles).toEqual([
-      'upstream here: warning: Degraded, and called after others: its /models answered 503.',
-      'upstream keyed: warning: Called only after others: local/a: it answered 404.',
+      'upstream here: warning: Degraded, and called after others: /models returned 503.',
+      'upstream keyed: warning: Called only after others: local/a: returned 404.',
     ])
   })
 

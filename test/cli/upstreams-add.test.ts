@@ -122,9 +122,7 @@ Try it: tollgate ask --model openai/gpt-4o-mini Hello
     lists(onlyFor('authorization', 'Bearer another', openaiList('gpt-5'), refusal))
     const ran = await add('openai', '--yes')
     expect(ran).toMatchObject({ code: 1, stdout: '' })
-    expect(ran.stderr).toContain(
-      'refused the credential (401), and said: Incorrect API key provided. Look whether it is whole',
-    )
+    expect(ran.stderr).toContain('refused the credential (401): Incorrect API key provided. Check that it is complete')
     expect(await versions()).toBe(0)
   })
 
@@ -340,7 +338,7 @@ describe('a provider whose list is of what may be deployed', () => {
     lists(listed({ error: { message: 'Access denied.' } }, 401))
     const { code, stderr } = await add('azure', '--yes', '--models', 'chat=openai/gpt-4o')
     expect(code).toBe(1)
-    expect(stderr).toContain('refused the credential (401), and said: Access denied.')
+    expect(stderr).toContain('refused the credential (401): Access denied.')
   })
 })
 
@@ -417,7 +415,7 @@ describe('--models', () => {
 
   test('names the models of a provider that has no list', async () => {
     lists(listed('not here', 404))
-    expect((await add('openai', '--yes')).stderr).toContain('Name the models instead, with --models NAME for each.')
+    expect((await add('openai', '--yes')).stderr).toContain('Name the models instead: --models NAME for each.')
     const ran = await add('openai', '--yes', '--models', 'gpt-5')
     expect(ran.code).toBe(0)
     expect(ran.stderr).toContain('so they are taken as they were named')
@@ -474,7 +472,7 @@ describe('a list that is not to be trusted', () => {
     expect(stderr).toContain('and 2981 more. Ask for newer prices')
     expect(stderr.length).toBeLessThan(2_000)
     lists(listed({ error: { message: '\u001b[2Jgone' } }, 400))
-    expect((await add('--name', 'lab2', '--no-key', '--yes')).stderr).toContain('answered 400, and said: [2Jgone.')
+    expect((await add('--name', 'lab2', '--no-key', '--yes')).stderr).toContain('returned 400: [2Jgone.')
   })
 
   test('that has nothing in it adds nothing', async () => {

@@ -66,11 +66,11 @@ test('without a server nothing is asked: nobody would keep the record', async ()
 })
 
 test.each([
-  ['its /models answered 401: its api_key in the catalogue is missing or wrong', 'key'],
-  ['its name does not resolve', 'name in its base_url'],
-  ['its certificate is signed by nobody who is known here', 'NODE_EXTRA_CA_CERTS'],
+  ['/models returned 401: missing or invalid api_key', 'key'],
+  ['host name does not resolve', 'name in its base_url'],
+  ['certificate signed by an unknown authority', 'NODE_EXTRA_CA_CERTS'],
   ['connection refused', 'whether it runs'],
-  ['its /models did not answer in time', 'HTTPS_PROXY'],
+  ['/models timed out', 'HTTPS_PROXY'],
   ['status 402: You exceeded your current quota', 'raise its limit'],
   ['status 404: The model `gpt-9` does not exist', 'which models its provider has'],
   ['the variable OPENAI_API_KEY is not set on the server', 'Put its key there'],

@@ -116,7 +116,7 @@ test('a program that poses as a model server puts neither more models into the c
   }
   const many = serve(list(Array.from({ length: 1_001 }, (_, n) => `m${n}:1b`)))
   const refused = await bench.run('upstreams', 'discover', '--url', many, '--enable')
-  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('names more than 1000 models')])
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('lists more than 1000 models')])
   const odd = serve(list(['\x1b]0;mine\x07', '../../admin', 'gpt\u202e4', 'a b', '', 'x'.repeat(300), 'fine:1b']))
   const found = await bench.run('upstreams', 'discover', '--url', odd, '--enable')
   expect(found.code).toBe(0)

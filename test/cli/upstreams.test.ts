@@ -197,12 +197,12 @@ describe('upstreams test', () => {
   test('of one that answers with some of its credentials warns of the others, and does not fail', async () => {
     await declare()
     stopServer = pretendServer(bench.folder, toStatus(), async (id) => ({
-      ...{ id, state: 'ready', reason: 'credential 2: its /models answered 401: it is wrong', ms: 3 },
+      ...{ id, state: 'ready', reason: 'credential 2: /models returned 401: it is wrong', ms: 3 },
     }))
     expect(await bench.run('upstreams', 'test', 'paid')).toMatchObject({
       code: 0,
       stderr:
-        'warning: paid answers, but not with each of its credentials: credential 2: its /models answered 401: it is wrong\n',
+        'warning: paid answers, but not with each of its credentials: credential 2: /models returned 401: it is wrong\n',
     })
   })
 

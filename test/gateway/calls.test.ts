@@ -18,7 +18,7 @@ const status = (code: number, detail: UpstreamErrorDetail = {}) =>
   })
 const refused = () => new UpstreamError('connection', 'could not be reached')
 const late = () => new UpstreamError('deadline', 'too late', { deadline: 'headers', retryable: true })
-const broken = () => new UpstreamError('broken', 'answered 200 with HTML')
+const broken = () => new UpstreamError('broken', 'returned 200 with HTML')
 
 type Outcome = Error | Answer | 'answer'
 

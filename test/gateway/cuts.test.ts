@@ -33,10 +33,15 @@ interface Cut {
 }
 
 const CUTS: Cut[] = [
-  { name: 'stalls', script: { kind: 'stream', steps, end: 'hang' }, code: 'upstream_timeout', says: 'idle deadline' },
+  { name: 'stalls', script: { kind: 'stream', steps, end: 'hang' }, code: 'upstream_timeout', says: 'idle timeout' },
   { name: 'is reset', script: { kind: 'stream', steps, end: 'reset' }, code: 'upstream_failed', says: 'connection' },
   { name: 'closes in a frame', script: { kind: 'stream', steps, end: 'cut' }, code: 'upstream_failed', says: '`paid`' },
-  { name: 'ends early', script: { kind: 'stream', steps, end: 'eof' }, code: 'upstream_failed', says: 'in the middle' },
+  {
+    name: 'ends early',
+    script: { kind: 'stream', steps, end: 'eof' },
+    code: 'upstream_failed',
+    says: 'ended its stream',
+  },
   {
     name: 'says an error',
     script: { kind: 'stream', steps: [...steps, echo] },
@@ -59,7 +64,7 @@ const CUTS: Cut[] = [
     name: 'has counted so far',
     script: { kind: 'stream', steps: [...steps, counted], end: 'eof' },
     code: 'upstream_failed',
-    says: 'in the middle',
+    says: 'ended its stream',
     tokens: [50, 3],
   },
   {
@@ -70,7 +75,7 @@ const CUTS: Cut[] = [
       end: 'eof',
     },
     code: 'upstream_failed',
-    says: 'in the middle',
+    says: 'ended its stream',
     tokens: [50, 3],
   },
 ]

@@ -43,10 +43,10 @@ async function heard(door: Door): Promise<HeardStream> {
 }
 
 const CUTS: [how: string, end: StreamEnd | 'failure', code: string, says: RegExp][] = [
-  ['stalls', 'hang', 'upstream_timeout', /idle deadline/],
+  ['stalls', 'hang', 'upstream_timeout', /idle timeout/],
   ['is reset', 'reset', 'upstream_failed', /connection/],
   ['closes within a frame', 'cut', 'upstream_failed', /upstream|`/],
-  ['ends early', 'eof', 'upstream_failed', /in the middle/],
+  ['ends early', 'eof', 'upstream_failed', /before the response was complete/],
   ['says that it failed', 'failure', 'upstream_failed', /upstream|`/],
 ]
 

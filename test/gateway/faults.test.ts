@@ -140,7 +140,7 @@ describe('an upstream that', () => {
     several.first.script(streamAnswer(slow))
     const { done, error, content } = toFrames(await (await ask({ stream: true })).text())
     expect({ done, code: error?.code }).toEqual({ done: false, code: 'upstream_timeout' })
-    expect(error?.message).toContain('the total deadline of 0.5 s passed')
+    expect(error?.message).toContain('total timeout (0.5 s)')
     await several.first.waitFor((all) => all.at(-1)?.abortedAtMs !== null, 'its end')
     const row = await lastRow()
     const words = content.split('word ').length - 1

@@ -95,7 +95,7 @@ describe('what is too much', () => {
     const response = await ask()
     const text = await response.text()
     expect({ status: response.status, text }).toMatchObject({ status: 502 })
-    expect(text).toContain('answered with more than 64 MiB')
+    expect(text).toContain('returned more than 64 MiB')
     const row = await lastRow()
     expect(row).toMatchObject({ status: 'failed', estimated: 1, attempts: 1 })
     expect(row?.cost_nano_usd).toBeGreaterThan(0)
@@ -109,7 +109,7 @@ describe('what is too much', () => {
     const response = await ask()
     expect({ status: response.status, text: await response.text() }).toMatchObject({
       status: 502,
-      text: expect.stringContaining('answered with JSON that holds more values than are read'),
+      text: expect.stringContaining('returned JSON that has too many values'),
     })
     const row = await lastRow()
     expect(row).toMatchObject({ status: 'failed', estimated: 1, attempts: 1 })

@@ -86,7 +86,7 @@ test.each([
     const response = await ask(server, { path, stream })
     const text = await response.text()
     expect([response.status, response.headers.get('x-should-retry'), relay.count]).toEqual([508, 'false', 1])
-    expect(text).toContain('Upstream `self` returned 508: its base_url in the catalog leads back')
+    expect(text).toContain('Upstream `self` returned 508: base_url leads back')
     const [row] = await server.app.settled(1)
     expect(row).toMatchObject({ status: 'failed', http_status: 508, error_code: 'loop_detected', attempts: 1 })
   },

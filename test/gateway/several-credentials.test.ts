@@ -193,7 +193,7 @@ test('what is told of them names their numbers, why one is left out and for how 
   expect(credentials).toHaveLength(3)
   expect(credentials[number - 1]).toMatchObject({
     ...{ number, status: 'suspended', retry_in_ms: 300_000 },
-    reason: 'it answered 402: its account has to be paid, or its quota is used up',
+    reason: 'returned 402: payment required on the provider account, or quota exceeded',
   })
   expect(credentials[2]).toMatchObject({ from: 'file', name: `\${CREDENTIALS_DIRECTORY}/three` })
   for (const one of KEYS) expect(JSON.stringify(status)).not.toContain(one)
@@ -218,7 +218,7 @@ test('a test by hand asks with each of them, and one that is refused is left out
   const { result } = await testIt()
   expect(result).toMatchObject({
     state: 'ready',
-    reason: expect.stringMatching(/^credential 2: its \/models answered 401[^;]*$/),
+    reason: expect.stringMatching(/^credential 2: \/models returned 401[^;]*$/),
   })
   expect(new Set(await ownOfMany(20))).toEqual(new Set([KEYS[0], KEYS[2]]))
   for (const one of KEYS) refused.set(one, errorAnswer(401, 'no'))

@@ -26,7 +26,7 @@ const TABLE: [string, unknown, { kind: string; status: number; code: string | nu
   ['a 529', status(529), { kind: 'overloaded', status: 503, code: 'server_is_overloaded', param: null }],
   [
     'a deadline',
-    new UpstreamError('deadline', 'the idle deadline passed', { deadline: 'idle' }),
+    new UpstreamError('deadline', 'the idle timeout passed', { deadline: 'idle' }),
     { kind: 'upstream_timeout', status: 504, code: 'upstream_timeout', param: null },
   ],
   [

@@ -6,8 +6,8 @@ import { createHealth } from '../../src/health/health.ts'
 import type { Readiness } from '../../src/upstreams/backend.ts'
 import { toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
 
-const wrong: Readiness = { state: 'refused', reason: 'its /models answered 401: wrong', isWrong: true }
-const mayNotList: Readiness = { state: 'refused', reason: 'its /models answered 403: may not', isWrong: false }
+const wrong: Readiness = { state: 'refused', reason: '/models returned 401: wrong', isWrong: true }
+const mayNotList: Readiness = { state: 'refused', reason: '/models returned 403: may not', isWrong: false }
 const refusal = new UpstreamError('status', 'no', { status: 401 })
 
 /** An upstream with so many credentials; null is one that is not there. */
@@ -54,28 +54,28 @@ test('one that may list no models is left out for nobody, and its upstream is no
     const { health, request, leftOut, state } = setUp(target)
     health.probed(target.upstream.each?.[1] ?? target.upstream, mayNotList)
     expect<unknown[]>([leftOut(), request.availability(target), state()?.state]).toEqual([[], 'healthy', 'healthy'])
-    expect(state()?.last_error?.message).toEndWith('its /models answered 403: may not')
+    expect(state()?.last_error?.message).toEndWith('/models returned 403: may not')
   }
 })
 
 test('one that a probe finds wrong is left out in the words of that, but not while calls go well with it', () => {
   const { health, request, target, one, leftOut } = setUp()
   health.probed(one(2), wrong)
-  expect(leftOut()).toEqual([[2, 'its /models answered 401: wrong']])
+  expect(leftOut()).toEqual([[2, '/models returned 401: wrong']])
   request.report(target, 'ok', one(2))
   health.probed(one(2), wrong)
   expect(leftOut()).toEqual([])
   // Revoked since.
   request.report(target, refusal, one(2))
   request.report(target, 'aborted', one(2))
-  expect(leftOut()).toMatchObject([[2, expect.stringContaining('it answered 401')]])
+  expect(leftOut()).toMatchObject([[2, expect.stringContaining('returned 401')]])
 })
 
 test('what a call has said of an upstream is not overwritten by what a probe was refused', () => {
   const { health, request, target, one, state } = setUp()
   request.report(target, refusal, one(1))
   health.probed(one(2), mayNotList)
-  expect(state()?.last_error?.message).toContain('it answered 401')
+  expect(state()?.last_error?.message).toContain('returned 401')
 })
 
 test('a probe leaves it to a request to try one whose time is up', () => {

@@ -11,10 +11,9 @@ const WALL_MS = Date.UTC(2026, 10, 21)
 
 const status = (code: number, retryAfterMs?: number) =>
   new UpstreamError('status', 'their words', { status: code, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) })
-const deadline = (name: string) =>
-  new UpstreamError('deadline', `the ${name} deadline of 1 s passed`, { deadline: name })
-const refused = new UpstreamError('connection', 'could not be reached or broke the connection (ECONNREFUSED)')
-const broken = new UpstreamError('broken', 'ended its stream in the middle of the answer')
+const deadline = (name: string) => new UpstreamError('deadline', `${name} timeout (1 s)`, { deadline: name })
+const refused = new UpstreamError('connection', 'is unreachable or closed the connection (ECONNREFUSED)')
+const broken = new UpstreamError('broken', 'ended its stream before the response was complete')
 const aborted = new UpstreamError('aborted', 'the client left')
 const noFiles = new UpstreamError('connection', 'could not be reached', {
   cause: Object.assign(new Error(), { code: 'EMFILE' }),
@@ -328,7 +327,7 @@ describe('the breaker of a key', () => {
   })
 
   test.each<[string, Readiness]>([
-    ['an error', { state: 'degraded', reason: 'its /models answered 503' }],
+    ['an error', { state: 'degraded', reason: '/models returned 503' }],
     ['no answer in time', { state: 'timeout', reason: 'late' }],
   ])('opens for everyone as soon as a free probe fails too, before or after: %s', (_, found) => {
     for (const isBefore of [true, false]) {
@@ -344,7 +343,7 @@ describe('the breaker of a key', () => {
     const { health, target, ask, fail } = setUp()
     fail(5)
     for (const state of ['ready', 'unknown'] as const) health.probed(target.upstream, { state })
-    health.probed(target.upstream, { state: 'refused', reason: 'its /models answered 401', isWrong: true })
+    health.probed(target.upstream, { state: 'refused', reason: '/models returned 401', isWrong: true })
     expect(ask('k2').availability(target)).toBe('degraded')
   })
 })
@@ -392,7 +391,7 @@ describe('what an upstream refuses', () => {
   test('with 403 puts it behind others for every key where its last probe was refused, and no call has gone well of late', () => {
     const { health, ask, target, pass } = setUp()
     const forOthers = () => ask('k2').availability(target)
-    const mayNot: Readiness = { state: 'refused', reason: 'its /models answered 403', isWrong: false }
+    const mayNot: Readiness = { state: 'refused', reason: '/models returned 403', isWrong: false }
     health.probed(target.upstream, mayNot)
     expect(forOthers()).toBe('healthy')
     health.report(target, status(404))
@@ -415,11 +414,11 @@ describe('what an upstream refuses', () => {
   test('is its state, in which it is neither healthy nor down', () => {
     const { health, target, stateOf, pass } = setUp()
     health.report(target, status(402))
-    expect(stateOf()).toMatchObject({ state: 'refused', reason: expect.stringMatching(/^it returned 402: /) })
+    expect(stateOf()).toMatchObject({ state: 'refused', reason: expect.stringMatching(/^returned 402: /) })
     pass(60_000)
     expect(stateOf()).toMatchObject({ state: 'unknown', reason: null })
-    health.probed(target.upstream, { state: 'refused', reason: 'its /models answered 401', isWrong: true })
-    expect(stateOf()).toMatchObject({ state: 'refused', reason: 'its /models answered 401' })
+    health.probed(target.upstream, { state: 'refused', reason: '/models returned 401', isWrong: true })
+    expect(stateOf()).toMatchObject({ state: 'refused', reason: '/models returned 401' })
     health.probed(target.upstream, { state: 'ready' })
     expect(stateOf()).toMatchObject({ state: 'healthy', reason: null })
   })
@@ -427,10 +426,10 @@ describe('what an upstream refuses', () => {
   test('is in its state, in words and without its own', () => {
     const { health, target, stateOf } = setUp()
     health.report(target, status(404))
-    const why = 'it returned 404: its base_url, or the model of its route in the catalogue, does not exist there'
+    const why = "returned 404: base_url, or the route's model, not found at the provider"
     expect(stateOf()?.targets).toMatchObject([{ reason: `${why} (for one key)` }])
     health.report(target, status(401))
-    expect(stateOf()?.reason).toBe('it returned 401: its api_key in the catalogue is missing or wrong')
+    expect(stateOf()?.reason).toBe('returned 401: missing or invalid api_key')
   })
 
   test.each([
@@ -449,9 +448,9 @@ describe('what an upstream refuses', () => {
 })
 
 describe('what a probe meets with', () => {
-  const refusal: Readiness = { state: 'refused', reason: 'its /models answered 401', isWrong: true }
-  const failing: Readiness = { state: 'degraded', reason: 'its /models answered 503' }
-  const late: Readiness = { state: 'timeout', reason: 'its /models did not answer in time' }
+  const refusal: Readiness = { state: 'refused', reason: '/models returned 401', isWrong: true }
+  const failing: Readiness = { state: 'degraded', reason: '/models returned 503' }
+  const late: Readiness = { state: 'timeout', reason: '/models timed out' }
 
   test.each([
     ['a refusal', refusal, 'degraded'],
@@ -501,7 +500,7 @@ describe('what a probe meets with', () => {
 })
 
 describe('a probe that nobody answers in time', () => {
-  const late: Readiness = { state: 'timeout', reason: 'its /models did not answer in time' }
+  const late: Readiness = { state: 'timeout', reason: '/models timed out' }
 
   test('of an upstream whose calls go well is made again soon, and counts where that one is late too', () => {
     const { health, target } = setUp()
@@ -533,7 +532,7 @@ describe('a probe that nobody answers in time', () => {
     health.probed(target.upstream, late)
     expect(health.availability(target)).toBe('unavailable')
     const why = health.whyUnavailable(target)?.reason
-    expect(why).toBe('upstream `paid` is down: its /models did not answer in time')
+    expect(why).toBe('upstream `paid` is down: /models timed out')
     health.probed(target.upstream, { state: 'ready' })
     expect([health.availability(target), stateOf()?.state]).toEqual(['healthy', 'healthy'])
   })
@@ -574,7 +573,7 @@ describe('an upstream that is down', () => {
   test.each([
     ['a probe that finds it ready', { state: 'ready' }, 'healthy'],
     ['a probe that it answers', { state: 'unknown' }, 'healthy'],
-    ['a probe that it refuses', { state: 'refused', reason: 'its /models answered 401', isWrong: true }, 'degraded'],
+    ['a probe that it refuses', { state: 'refused', reason: '/models returned 401', isWrong: true }, 'degraded'],
   ] as [string, Readiness, Availability][])('is up again with %s', (_, readiness, expected) => {
     const { health, target } = setUp()
     health.probed(target.upstream, down)
@@ -622,7 +621,7 @@ describe('the prober is asked to probe', () => {
     ['sent no headers in time', deadline('headers'), 1],
     ['gave no whole answer in time', deadline('total_whole'), 1],
     ['fell silent in the middle', deadline('idle'), 0],
-    ['answered 503', status(503), 0],
+    ['returned 503', status(503), 0],
     ['was not called for want of files', noFiles, 0],
   ])('at an upstream that %s', (_, end, expected) => {
     const { health, target, fail, kicks } = setUp()
@@ -782,7 +781,7 @@ describe('the log', () => {
     expect(lines).toEqual([
       'warn upstream is down {"upstream":"paid","host":"127.0.0.1:1","reason":"connection refused"}',
       'info upstream is up again {"upstream":"paid"}',
-      'warn upstream deprioritized {"upstream":"paid","reason":"it returned 401: its api_key in the catalogue is missing or wrong"}',
+      'warn upstream deprioritized {"upstream":"paid","reason":"returned 401: missing or invalid api_key"}',
       'info upstream no longer deprioritized {"upstream":"paid"}',
     ])
   })

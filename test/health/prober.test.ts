@@ -82,7 +82,7 @@ describe('at its start, it', () => {
     ])
     await until('healthy', null, 'good')
     await until('healthy', null, 'demo')
-    await until('degraded', 'its /models answered 503', 'loading')
+    await until('degraded', '/models returned 503', 'loading')
     await until('down', 'connection refused', 'dead')
   })
 
@@ -173,8 +173,8 @@ describe('later on, it', () => {
     await count(1)
     const [question] = asked
     while (!question?.signal.aborted) await Bun.sleep(5)
-    question.answer({ state: 'timeout', reason: 'its /models did not answer in time' })
-    await until('degraded', 'its /models did not answer in time')
+    question.answer({ state: 'timeout', reason: '/models timed out' })
+    await until('degraded', '/models timed out')
     const request = health.forRequest({ id: 'k1', teamId: null })
     expect([request.availability(target), request.enter(target)]).toEqual(['degraded', true])
   })
@@ -204,7 +204,7 @@ describe('later on, it', () => {
 describe('after a call that could not be made, it', () => {
   const failed = new UpstreamError('connection', 'could not be reached')
   const down: Readiness = { state: 'down', reason: 'connection refused' }
-  const late: Readiness = { state: 'timeout', reason: 'its /models did not answer in time' }
+  const late: Readiness = { state: 'timeout', reason: '/models timed out' }
 
   /** A target whose probes the test answers at once, and the times at which they came. */
   function setUpAnswered(answer: (count: number) => Readiness, deps: Partial<ProberDeps> = {}) {
@@ -245,7 +245,7 @@ describe('after a call that could not be made, it', () => {
     const target = toTarget({ baseUrl: upstream.url })
     const { health, until } = setUp([target], { intervalMs: 0, unreachedTimeoutMs: 50 })
     health.forRequest({ id: 'k1', teamId: null }).report(target, failed)
-    await until('down', 'its /models did not answer in time')
+    await until('down', '/models timed out')
     expect(health.forRequest({ id: 'k1', teamId: null }).availability(target)).toBe('unavailable')
     await upstream.waitFor(() => upstream.probes.every(({ abortedAtMs }) => abortedAtMs !== null), 'probes to hang up')
     upstream.scriptProbes({ kind: 'whole', body: {} })
@@ -285,7 +285,7 @@ describe('after a call that could not be made, it', () => {
 
   test('probes soon, once, where one was late for the first time', async () => {
     const { until, times } = setUpAnswered(() => late, { intervalMs: 60_000 })
-    await until('degraded', 'its /models did not answer in time')
+    await until('degraded', '/models timed out')
     await Bun.sleep(1_000)
     expect(times.length).toBe(2)
   })

@@ -119,7 +119,7 @@ function readJson(body: Uint8Array): unknown {
   try {
     return parseJson(new TextDecoder().decode(body))
   } catch (cause) {
-    throw new UpstreamError('broken', 'answered 200 with something that is not JSON', { cause })
+    throw new UpstreamError('broken', 'returned 200 with something that is not JSON', { cause })
   }
 }
 

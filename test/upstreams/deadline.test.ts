@@ -30,7 +30,7 @@ test('silence in the first phase ends the call, once, and says which deadline th
   expect(await passed).toMatchObject({
     kind: 'deadline',
     deadline: 'headers',
-    message: 'the headers deadline of 0.005 s passed',
+    message: 'headers timeout (0.005 s)',
     retryable: true,
   })
   await Bun.sleep(TWO_TICKS_MS)
@@ -70,7 +70,7 @@ test('the total holds however much arrives', async () => {
   const busy = setInterval(() => {
     heard.isHeard = true
   }, 5)
-  expect(await passed).toMatchObject({ deadline: 'total', message: 'the total deadline of 0.03 s passed' })
+  expect(await passed).toMatchObject({ deadline: 'total', message: 'total timeout (0.03 s)' })
   clearInterval(busy)
 })
 

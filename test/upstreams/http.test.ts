@@ -98,10 +98,10 @@ test.each([
     'something else to a stream',
     { kind: 'whole', headers: { 'content-type': 'text/html' }, body: '<h1>' },
     true,
-    'with text/html',
+    'returned text/html',
   ],
   ['JSON that is no completion', { kind: 'whole', headers: json, body: {} }, true, 'no completion'],
-  ['a stream that nobody asked for', streamAnswer(), false, 'a stream, which nobody asked for'],
+  ['a stream that nobody asked for', streamAnswer(), false, 'a stream that was not requested'],
 ] as [string, Script, boolean, string][])('%s is a failure', async (_, script, stream, message) => {
   await expect(ask(script, stream)).rejects.toThrow(message)
 })

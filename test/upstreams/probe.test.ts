@@ -55,11 +55,11 @@ describe('the readiness probe', () => {
 
   test.each([
     [200, 'ready', null],
-    [401, 'refused', 'its /models answered 401: its api_key in the catalogue is missing or wrong'],
-    [402, 'refused', 'its /models answered 402: its account has to be paid'],
-    [403, 'refused', 'its /models answered 403: its api_key in the catalogue, or its account, may not do this'],
-    [500, 'degraded', 'its /models answered 500'],
-    [503, 'degraded', 'its /models answered 503'],
+    [401, 'refused', '/models returned 401: missing or invalid api_key'],
+    [402, 'refused', '/models returned 402: payment required on the provider account'],
+    [403, 'refused', '/models returned 403: api_key or provider account not permitted to do this'],
+    [500, 'degraded', '/models returned 500'],
+    [503, 'degraded', '/models returned 503'],
     [204, 'unknown', null],
     [302, 'unknown', null],
     [400, 'unknown', null],
@@ -83,7 +83,7 @@ describe('the readiness probe', () => {
 
   test.each([
     ['a place where nobody listens', () => deadUrl, 'connection refused'],
-    ['a name that does not resolve', () => 'http://no-such-host.invalid/v1', 'its name does not resolve'],
+    ['a name that does not resolve', () => 'http://no-such-host.invalid/v1', 'host name does not resolve'],
   ])('finds %s down, and names no host', async (_, url, reason) => {
     expect(await probe(toUpstream(url(), { credential: CREDENTIAL }))).toEqual({ state: 'down', reason })
   })
@@ -129,7 +129,7 @@ describe('the readiness probe', () => {
   })
 
   test('doubts one that takes the connection and breaks it: it may chat all the same', async () => {
-    expect(await answering({ kind: 'reset' })).toEqual({ state: 'degraded', reason: 'the connection was reset' })
+    expect(await answering({ kind: 'reset' })).toEqual({ state: 'degraded', reason: 'connection reset' })
   })
 
   test('never says a credential that no header can hold', async () => {
@@ -145,7 +145,7 @@ describe('the readiness probe', () => {
     const pending = probe(toUpstream(upstream.url), ending.signal)
     await upstream.waitFor(() => upstream.probes.length > from)
     ending.abort()
-    expect(await pending).toEqual({ state: 'timeout', reason: 'its /models did not answer in time' })
+    expect(await pending).toEqual({ state: 'timeout', reason: '/models timed out' })
   })
 
   test('finds the demo ready', async () => {

@@ -90,10 +90,10 @@ test.each<[string, Record<string, unknown>, string, boolean]>([
   [
     '64,000 names',
     Object.fromEntries(Array.from({ length: 64_001 }, (_, i) => [`k${i}`, 0])),
-    'holds more values',
+    'has too many values',
     true,
   ],
-  ['500,000 values', { x: Array(500_001).fill(0) }, 'holds more values', true],
+  ['500,000 values', { x: Array(500_001).fill(0) }, 'has too many values', true],
 ])(
   'an event of more than %s ends it before that is parsed, and what had come stays',
   async (_, more, message, isTooLong) => {

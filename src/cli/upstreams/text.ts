@@ -30,7 +30,7 @@ function toKeyCell(credentials: readonly ShownCredential[]): string {
   return `${first.name ?? 'typed in,'} ${first.status.replace('_', ' ')}`
 }
 
-/** Such as `credential 2 (OPENAI_KEY_2): it answered 401: it is wrong, or no longer good; tried again in 4m`: those that are not used. */
+/** Such as `credential 2 (OPENAI_KEY_2): returned 401: invalid or expired credential; tried again in 4m`: those that are not used. */
 export const toUnusedCredentials = ({ credentials }: Pick<ShownUpstream, 'credentials'>): string[] =>
   credentials.length < 2
     ? []
@@ -100,9 +100,12 @@ const ADVICE: readonly [RegExp, string][] = [
     /variable .* is not set|is not there$|is empty$/,
     'Put its key there; a server takes a new variable when it starts, and a file at a reload.',
   ],
-  [/\b402\b|quota|credit|billing|has to be paid/i, 'Pay its account, raise its limit there, or give it a further key.'],
   [
-    /\/models answered 403/,
+    /\b402\b|quota|credit|billing|payment required/i,
+    'Pay its account, raise its limit there, or give it a further key.',
+  ],
+  [
+    /\/models returned 403/,
     'A key that may list no models may chat all the same, which --call finds out. Else look at its provider what the key, its project or its region may do.',
   ],
   [
@@ -130,7 +133,7 @@ const ADVICE: readonly [RegExp, string][] = [
   [/proxy/i, 'Look at HTTPS_PROXY and NO_PROXY of the server.'],
   [/connection refused|no route to/, 'Look whether it runs, and at host and port of its base_url.'],
   [
-    /did not answer in time|in time|timed out|timeout/i,
+    /timed out|timeout/i,
     'Look whether a firewall is between, or only a proxy leads there: then set HTTPS_PROXY for the server.',
   ],
   [/\b5\d\d\b|broke|reset/, 'The trouble is its own: look at the status page of its provider, and try again.'],

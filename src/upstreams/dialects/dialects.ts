@@ -1,6 +1,6 @@
 /**
- * What every provider format says of itself, one row each: whoever routes, plans, bills or checks asks this table, and compares no
- * dialect's name. Data and small functions alone: the code of a format is loaded with its first call.
+ * Facts about every provider format, one row each: routing, planning, billing and validation read this table instead of comparing dialect
+ * names. The code of a format is loaded with its first call.
  */
 
 import {
@@ -19,49 +19,48 @@ import { type Held, toHeld } from './anthropic/schema.ts'
 import type { WireFormat } from './dialect.ts'
 
 export interface Dialect {
-  /** Loads the code of the format; null for the model that is built in, which nobody calls over a network. */
+  /** Loads the code of the format; null for the built-in model. */
   readonly load: (() => Promise<WireFormat>) | null
-  /** What an address of its upstreams looks like; '' where they have none. */
+  /** '' if its upstreams have no URL. */
   readonly exampleUrl: string
-  /** Where its API is on a server that Tollgate starts, below the host; '' for the root. */
+  /** Path of its API on a local server that Tollgate starts; '' for the root. */
   readonly localPath: '' | `/${string}`
-  /** What holds for its upstreams where the catalog says nothing. */
+  /** Used where the catalog sets nothing. */
   readonly defaults: Readonly<Record<'remote' | 'local', UpstreamOptions>>
-  /** Formats of clients that its upstreams may speak themselves: such a request goes on as it came. */
+  /** Client formats that its upstreams may accept, so requests pass through. */
   readonly passthrough: readonly PassthroughEndpoint[]
-  /** Who gives leave for each request, where the headers that are always the same do not; null for nobody. */
+  /** Source of short-lived headers; null if the constant ones suffice. */
   authority(upstream: Pick<Upstream, 'credential' | 'options'>): AuthorityName | null
   readonly output: StructuredOutput
-  /** What its upstreams make embeddings of. */
   readonly embeds: 'texts and tokens' | 'texts' | 'nothing'
-  /** Whether a tier that a client asks for is sent on as it is meant, and read back: of requests that are translated, or that pass. */
+  /** True if the client's service tier is sent on, and the used one read back. */
   readonly tellsMode: Readonly<Record<'translated' | 'native', boolean>>
-  /** How it says that it has searched the web: by a count, or, translated, by what it cites alone. */
+  /** How it reports web searches: by a count or, translated, only by citations. */
   readonly searches: 'counted' | 'cited'
-  /** Whether it says how long what was written to a cache is kept. */
+  /** True if it says how long written cache entries live. */
   readonly tellsCacheLifetime: boolean
-  /** Whether its models are asked to think in several ways, so that a route has to say in which. */
+  /** True if its models have several ways to request reasoning, so a route has to choose. */
   readonly hasWaysToThink: boolean
 }
 
-/** Who may give leave for single requests, by signing them or by tokens that end. */
+/** Sources of short-lived headers. */
 export type AuthorityName = 'google'
 
-/** What decides how a model is asked. */
+/** What decides how a model is asked to reason. */
 export interface Thinks {
   features: readonly Feature[]
   options: RouteSettings
 }
 
-/** How its upstreams hold a model to what `response_format` asks for. */
+/** How its upstreams enforce `response_format`. */
 export interface StructuredOutput {
-  /** Whether they have a mode for any JSON object. */
+  /** True if they have a mode for any JSON object. */
   readonly hasJsonMode: boolean
-  /** How much of a schema they hold a model to; null where they take any. */
+  /** The part of a schema that they enforce; null if they accept any. */
   readonly heldOf: ((schema: JsonObject) => Held) | null
-  /** Whether those of one's own are engines that write by a grammar made of any schema, whatever their model. */
+  /** True if local ones are engines that enforce any schema by a grammar, whatever the model. */
   readonly hasLocalGrammars: boolean
-  /** Whether a target takes a format beside tools, or a search, whether or not the model may call them. */
+  /** True if a target accepts a format together with tools or search, even if the model may not call them. */
   takesBesideTools(target: Thinks): boolean
 }
 
@@ -76,7 +75,7 @@ export const DEFAULT_OPTIONS: UpstreamOptions = {
   embedding_inputs: 2_048,
 }
 
-/** Local inference servers know the older name, write one choice, or count one, and leave thinking in the text. */
+/** Local inference servers know the older field name, write or count only one choice, and leave thinking in the text. */
 const LOCAL_OPTIONS: UpstreamOptions = {
   ...DEFAULT_OPTIONS,
   max_tokens_field: 'max_tokens',
@@ -84,10 +83,9 @@ const LOCAL_OPTIONS: UpstreamOptions = {
   think_tags: true,
 }
 
-/** Upstreams of vendors' own formats write one choice a call. */
+/** Upstreams with a vendor's own format write one choice per call. */
 export const OWN_FORMAT_OPTIONS: UpstreamOptions = { ...DEFAULT_OPTIONS, n: false }
 
-/** Those that speak the Messages API speak that of its clients. */
 const MESSAGES_OPTIONS: UpstreamOptions = { ...OWN_FORMAT_OPTIONS, passthrough: ['messages'] }
 
 /** Google refuses more in one call (`BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch`). */
@@ -95,7 +93,6 @@ const GEMINI_OPTIONS: UpstreamOptions = { ...OWN_FORMAT_OPTIONS, embedding_input
 
 const toBoth = (options: UpstreamOptions): Dialect['defaults'] => ({ remote: options, local: options })
 
-/** Any schema, any JSON, beside anything. */
 const ANY_OUTPUT: StructuredOutput = {
   hasJsonMode: true,
   heldOf: null,
@@ -103,15 +100,15 @@ const ANY_OUTPUT: StructuredOutput = {
   takesBesideTools: () => true,
 }
 
-/** Google serves its own models, and others', for service accounts. */
+/** Google serves its own and others' models for service accounts. */
 const byAccount: Dialect['authority'] = (upstream) => (isServiceAccount(upstream) ? 'google' : null)
 const byCredential: Dialect['authority'] = () => null
 
 /**
- * Whether a target is of Gemini 3 or later, by what its route says and not by its name, which may be any: those are told how much to
- * think by a level, earlier ones by a number of tokens, or they do not think. Earlier ones know no pictures in results, and refuse JSON
- * beside tools ("Function calling with a response mime type: 'application/json' is unsupported") and a search beside functions; later ones
- * refuse calls of the current turn without a signature (ai.google.dev/gemini-api/docs/gemini-3).
+ * True for Gemini 3 and later, decided by the route, since names are arbitrary: their thinking is set by a level, that of earlier ones by a
+ * number of tokens or not at all. Earlier ones take no images in tool results, and refuse JSON with tools ("Function calling with a
+ * response mime type: 'application/json' is unsupported") and search with functions; later ones refuse calls of the current turn without a
+ * signature (ai.google.dev/gemini-api/docs/gemini-3).
  */
 export const isSinceGemini3 = ({ features, options: { thinking } }: Thinks): boolean =>
   features.includes('reasoning') && thinking !== 'none' && thinking !== 'budget'
@@ -174,7 +171,6 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     tellsCacheLifetime: false,
     hasWaysToThink: false,
   },
-  // It is built in: it needs no allowances.
   demo: {
     load: null,
     exampleUrl: '',
@@ -191,19 +187,17 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   },
 }
 
-/** That of an upstream. One whose format a newer version has written is not ready and never called: any row does for it. */
+/** A row for an upstream. One with a dialect of a newer version is never called, so any row will do. */
 export const dialectOf = ({ dialect }: { dialect: DialectName }): Dialect =>
   DIALECTS[dialect] ?? DIALECTS[USUAL_DIALECT]
 
-/** That of a name which may be anything. */
 export const findDialect = (name: unknown): Dialect | undefined =>
   Object.entries(DIALECTS).find(([known]) => known === name)?.[1]
 
-/** Makes something for each of them. */
 export const forEachDialect = <T>(make: (dialect: Dialect) => T) =>
   Object.fromEntries(Object.entries(DIALECTS).map(([name, dialect]) => [name, make(dialect)])) as Record<DialectName, T>
 
-/** Which dialects have a setting. */
+/** True for each dialect that has the setting. */
 export type Has = Readonly<Record<DialectName, boolean>>
 
 const EVERY: Has = { openai: true, anthropic: true, gemini: true, ollama: true, demo: true }
@@ -214,7 +208,7 @@ const ANTHROPIC: Has = { ...BUILT_IN, anthropic: true, demo: false }
 const BOTH: Has = { ...OPENAI, anthropic: true }
 const EMBEDDING: Has = { ...EVERY, anthropic: false }
 
-/** Which dialects have which settings of an upstream. One that has an address needs it. */
+/** Settings by dialect. A dialect with a URL requires it. */
 export const SETTINGS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>> = {
   base_url: OVER_HTTP,
   api_key: OVER_HTTP,

@@ -1,6 +1,6 @@
 /**
- * What every dialect reads alike of an upstream's failure: its body, that a prompt does not fit, what model servers blame themselves
- * for; and how a request is refused that a format has no words for. Pure.
+ * Reads upstream errors the same way for all dialects: the error body, context overflows, and what model servers wrongly blame on
+ * themselves. Also refuses requests a format can't express.
  */
 import { UpstreamError, type UpstreamErrorDetail } from '../../domain/error.ts'
 import { asObject, asText, type JsonObject, tryJson } from '../../domain/json.ts'
@@ -9,15 +9,15 @@ import { toPublic, toPublicCode } from '../credential-scrubbing.ts'
 import { toRetryAfterMs } from '../failure.ts'
 import type { Incoming } from '../transport.ts'
 
-/** How one format tells of failures: in a status, in a 200, or in the middle of a stream. */
+/** How a format reports errors: by a status, in a 200, or within a stream. */
 export interface ErrorReader {
-  /** Looks for an error in what should be an answer, or a piece of one; null where there is none. */
+  /** Finds an error in a response or stream event; null if there is none. */
   find(answer: JsonObject): JsonObject | null
-  /** @param status of the response; null for an error inside of one that said 200. */
+  /** @param status null for an error inside a 200. */
   read(status: number | null, error: JsonObject, target: Target, retryAfterMs?: number): UpstreamError
 }
 
-/** Reads the body of an error status, or the data of an event that is named as an error. */
+/** Reads the body of an error status, or the data of an error event. */
 export const readErrorBody = (
   errors: ErrorReader,
   status: number | null,
@@ -26,7 +26,7 @@ export const readErrorBody = (
   retryAfterMs?: number,
 ): UpstreamError => errors.read(status, toSaid(body), target, retryAfterMs)
 
-/** Turns an error status into an error, with the target's credential taken out of its message. */
+/** Turns an error status into an error with credentials masked. */
 export const readFailure = (
   { errors }: { readonly errors: ErrorReader },
   status: number,
@@ -35,7 +35,7 @@ export const readFailure = (
   target: Target,
 ): UpstreamError => readErrorBody(errors, status, body, target, toRetryAfterMs(headers))
 
-/** JSON, in its envelope or without one, or a text; markup is a proxy's page and says nothing to a client. */
+/** JSON, with or without its envelope, or text; markup is a proxy's page and useless to a client. */
 function toSaid(body: string): JsonObject {
   const json = tryJson(body)
   if (json === undefined) return body.trimStart().startsWith('<') ? {} : { message: body.trim() }
@@ -43,26 +43,25 @@ function toSaid(body: string): JsonObject {
   return toBareError(asObject(first) ?? { message: asText(first) })
 }
 
-/** The error within its envelope, or what is none. */
+/** The error inside its envelope, if there is one. */
 export const toBareError = (said: JsonObject): JsonObject => asObject(said.error) ?? said
 
-/** What a dialect has read of a failure. */
+/** A failure as read by a dialect. */
 export interface SaidFailure {
-  /** Of the response, or what the error itself says where that was a 200. */
+  /** Status of the response, or stated by the error if that was a 200. */
   status: number
-  /** The same where somebody has said it, else null: its words alone tell then that a prompt does not fit. Left out: `status`. */
+  /** Status as the upstream stated it; null leaves the message to show an overflow. Default: `status`. */
   stated?: number | null
-  /** '' where there are no words. */
   message: string
   /** The upstream's own code; '' for none. */
   code?: string
-  /** A code of ours, which goes before that. */
+  /** Our code, which takes precedence. */
   ownCode?: string | null
   /** The field at fault; '' for none. */
   param?: string
-  /** A code and figures that tell that a prompt does not fit, where the words do not. */
+  /** Code and figures of a context overflow, if the message lacks them. */
   overflow?: { code: string; figures: string }
-  /** The words of the engine, where a server hands on more than those. */
+  /** The engine's own message, if a server wraps it. */
   engineWords?: string
   retryAfterMs?: number | undefined
 }
@@ -71,7 +70,7 @@ const MAX_PARAM_CHARS = 200
 
 const RETRYABLE: ReadonlySet<number> = new Set([408, 409, 429])
 
-/** Makes an error of it that clients may read: without our credentials, and in the classic words where a prompt does not fit. */
+/** Creates an error for clients: credentials masked, and OpenAI's standard message for a context overflow. */
 export function toStatusError(said: SaidFailure, { upstream, contextLength }: Target): UpstreamError {
   const { message, code = '', ownCode = null, param = '', retryAfterMs, engineWords = message } = said
   const { code: overflowCode, figures } = said.overflow ?? { code, figures: '' }
@@ -90,31 +89,30 @@ export function toStatusError(said: SaidFailure, { upstream, contextLength }: Ta
 }
 
 /**
- * That a prompt does not fit, in whichever words an upstream says so, and in the classic sentence, by which clients know that they
- * must shorten their history. Each pattern is how some server or provider puts it; `<most>` is what its model holds, `<asked>` what
- * it was sent, in tokens.
+ * Context overflow: recognized in every wording, and reported in OpenAI's standard message, so that clients know to shorten their history.
+ * Each pattern is the wording of some server; `<most>` is the model's limit and `<asked>` what it was sent, in tokens.
  */
 export const OVERFLOW_CODE = 'context_length_exceeded'
 
-/** Statuses under which servers say it. */
+/** Statuses that servers use for it. */
 const OVERFLOW_STATUSES: ReadonlySet<number> = new Set([400, 413, 422])
 
 const PATTERNS: readonly RegExp[] = [
-  // OpenAI, vLLM, DeepSeek, OpenRouter: the classic sentence and its like
+  // OpenAI, vLLM, DeepSeek, OpenRouter: the standard message and its variants
   /maximum context length (?:is|of) (?<most>\d+) tokens(?:.*?(?:requested|resulted in|total of)\D{0,12}(?<asked>\d+))?/is,
   // Anthropic
   /prompt is too long: (?<asked>\d+) tokens > (?<most>\d+) maximum/i,
   /exceed context limit: (?<read>\d+) \+ (?<written>\d+) > (?<most>\d+)/i,
   // Gemini, and Google's OpenAI API
   /input token count[^\d]{0,40}(?<asked>\d+)[^\d]+(?:maximum|limit)[^\d]+(?<most>\d+)/i,
-  // llama-server, and Ollama, which has the same JSON within a text
+  // llama-server, and Ollama, which wraps its JSON in text
   /request \((?<asked>\d+) tokens\) exceeds the available context size \((?<most>\d+) tokens\)/i,
   /"n_prompt_tokens": ?(?<asked>\d+), ?"n_ctx": ?(?<most>\d+)/,
   /exceeds the available context size|exceed_context_size_error/i,
-  // Ollama, where it may not cut
+  // Ollama, if it may not truncate
   /input length exceeds the (?:available )?context (?:length|size)/i,
   /prompt too long; exceeded (?:max )?context length/i,
-  // vLLM: a prompt that was counted before anything else
+  // vLLM: a prompt checked before anything else
   /prompt \(?(?:length |total length )?(?<asked>\d+)\)? is longer than the maximum model length of (?<most>\d+)/i,
   // SGLang
   /input \((?<asked>\d+) tokens\) is longer than the model's context length \((?<most>\d+) tokens\)/i,
@@ -133,7 +131,7 @@ const PATTERNS: readonly RegExp[] = [
   /exceeded model token limit: (?<most>\d+)(?: \(requested: (?<asked>\d+)\))?/i,
   // Qwen
   /range of input length should be \[\d+, (?<most>\d+)\]/i,
-  // Together and other servers by Hugging Face
+  // Together, and other servers by Hugging Face
   /`?inputs`? tokens \+ `?max_new_tokens`? must be <= (?<most>\d+)/i,
   // Cohere
   /tokens in the prompt cannot exceed (?<most>\d+)/i,
@@ -142,15 +140,14 @@ const PATTERNS: readonly RegExp[] = [
   /exceeds the context window of this model/i,
 ]
 
-/** No server needs more words for it, and no error is searched further. */
+/** Enough for every server; longer errors aren't searched further. */
 const MAX_SEARCHED_CHARS = 2_000
 
 /**
- * Reads what an upstream says of a request. Returns the classic sentence where that is an overflow; null where it is not.
- *
- * @param status under which it says so; null where it says none
- * @param code of its own, which may say it without any words
- * @param contextLength what the model is known to hold, in tokens, where the upstream does not tell
+ * Returns the standard message if a failure is a context overflow, else null.
+ * @param status null if the upstream states none
+ * @param code the upstream's, which may be enough
+ * @param contextLength the known limit of the model in tokens, if the upstream doesn't give it
  */
 export function toOverflow(status: number | null, code: string, message: string, contextLength: number): string | null {
   if (status !== null && !OVERFLOW_STATUSES.has(status)) return null
@@ -162,10 +159,10 @@ export function toOverflow(status: number | null, code: string, message: string,
   return isOverflowCode(code) ? toClassicSentence(said, {}, contextLength) : null
 }
 
-/** Whether a code or a type says it: OpenAI's, or llama-server's. */
+/** OpenAI's code or llama-server's. */
 export const isOverflowCode = (code: string): boolean => code === OVERFLOW_CODE || code === 'exceed_context_size_error'
 
-/** Who says it in the classic words is quoted. */
+/** Such a message is quoted as it is. */
 const CLASSIC = /This model's maximum context length is \d+ tokens/
 
 function toClassicSentence(
@@ -182,15 +179,15 @@ function toClassicSentence(
 }
 
 /**
- * What model servers that people run themselves say with a status that blames the server, though it is not at fault: seen of
- * llama-server (github.com/ggml-org/llama.cpp) and of Ollama, which hands on what that says.
+ * Errors that local model servers report with a server status although the server is not at fault, seen in llama-server
+ * (github.com/ggml-org/llama.cpp) and in Ollama, which forwards them.
  */
 interface Said {
   words: RegExp
   /**
-   * - `request`: any such server would say the same of it.
-   * - `busy`: it works, and has no room for one more just now.
-   * - `spoiled`: what the model wrote could not be read as it has to be. It may go well once more, and was worked for.
+   * - `request`: any such server would say the same.
+   * - `busy`: it works, but is full right now.
+   * - `spoiled`: the model's output could not be parsed. A retry may succeed; the work was done.
    */
   means: 'request' | 'busy' | 'spoiled'
   code?: string
@@ -201,16 +198,16 @@ const SAID: readonly Said[] = [
   { words: /^(image|audio|video) input is not supported/i, means: 'request', code: 'unsupported_value' },
   { words: /^failed to parse tool call arguments as JSON/i, means: 'request' },
   { words: /^the model produced output that does not match the expected \S+ format/i, means: 'spoiled' },
-  // Several clients share one context: all of them have it at once.
+  // Several clients share one context, and all of them get this at once.
   { words: /^context size has been exceeded/i, means: 'busy' },
   { words: /^loading model$/i, means: 'busy' },
-  // Ollama's, with `OLLAMA_MAX_QUEUE`
+  // Ollama, with `OLLAMA_MAX_QUEUE`
   { words: /^server busy, please try again/i, means: 'busy' },
 ]
 
 /**
- * Reads what a server says with a status of 500 or more.
- * @returns what differs from a failure of the server's own; null where it is one.
+ * Reads an error with a status of 500 or more.
+ * @returns what differs from a server failure; null if it is one.
  */
 function toEngineFault(status: number, sentence: string): UpstreamErrorDetail | null {
   const found = status >= 500 ? SAID.find(({ words }) => words.test(sentence)) : undefined
@@ -221,15 +218,14 @@ function toEngineFault(status: number, sentence: string): UpstreamErrorDetail | 
 }
 
 /**
- * What a vendor's format has no words for, told before anybody is asked, as OpenAI's API tells it: a field that is not taken at all
- * by one code, a value of a field that is by another. Another target of the model may take it: `attempt.ts` asks it.
- *
+ * Refuses what a vendor's format can't express before sending, with OpenAI's codes. Another target of the model may accept it
+ * (`attempt.ts`).
  * @param param path of the field.
  * @param why a sentence, after a colon.
  */
 export const unsupportedField = (param: string, why: string) => refusal('unsupported_parameter', param, why)
 
-/** @param param path of the field whose value it is. @param why a sentence, after a colon. */
+/** @param param path of the field with the unsupported value. @param why a sentence, after a colon. */
 export const unsupportedValue = (param: string, why: string) => refusal('unsupported_value', param, why)
 
 function refusal(code: 'unsupported_parameter' | 'unsupported_value', param: string, why: string): UpstreamError {

@@ -1,7 +1,4 @@
-/**
- * What the decoders of all dialects share: events of a stream read as JSON, one by one, up to the one that ends the answer or tells of a
- * failure; and text without halves of characters. Pure.
- */
+/** Shared by all decoders: stream events read as JSON one by one, up to the end or a failure; and text without split characters. */
 import { UpstreamError } from '../../domain/error.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
 import { asObject, type JsonObject, tryJson } from '../../domain/json.ts'
@@ -12,14 +9,14 @@ import { type ErrorReader, readErrorBody } from './errors.ts'
 export abstract class JsonDecoder implements Decoder {
   protected readonly expected: Expected
   protected abstract readonly errors: ErrorReader
-  /** Whether the answer has ended or failed: nothing more is read then. */
+  /** True once the response has ended or failed. */
   isOver = false
 
   constructor(expected: Expected) {
     this.expected = expected
   }
 
-  /** Where no part of a stream is of so plain a make, every event is read as one. */
+  /** Default: no fast path. */
   take(_text: string, _out: AnswerEvent[]): number {
     return 0
   }
@@ -48,20 +45,20 @@ export abstract class JsonDecoder implements Decoder {
   }
 
   end(out: AnswerEvent[]): void {
-    if (!this.isOver) this.fail(new UpstreamError('broken', 'ended its stream in the middle of the answer'), out)
+    if (!this.isOver) this.fail(new UpstreamError('broken', 'ended its stream before the response was complete'), out)
   }
 
-  /** Reads an answer that tells of no error, up to `done`. Throws an UpstreamError where it is none. */
+  /** Reads a response without an error, up to `done`. Throws an UpstreamError if it is invalid. */
   protected abstract takeWhole(answer: JsonObject, text: string, out: AnswerEvent[]): void
 
-  /** Takes an event that tells of no error. */
+  /** Reads an event without an error. */
   protected abstract takeJson(json: JsonObject, name: string | null, data: string, out: AnswerEvent[]): void
 
   protected toError(error: JsonObject): UpstreamError {
     return this.errors.read(null, error, this.expected.target)
   }
 
-  /** Takes what is no JSON. */
+  /** Handles an event that is not JSON. */
   protected takeText(_data: string, out: AnswerEvent[]): void {
     this.fail(new UpstreamError('broken', 'sent a stream event that is not JSON'), out)
   }
@@ -72,10 +69,10 @@ export abstract class JsonDecoder implements Decoder {
   }
 }
 
-/** How such a text begins. Anything else, such as the `[DONE]` of each stream, is not parsed: to fail at that takes 2 us. */
+/** Other texts, such as each stream's `[DONE]`, aren't parsed: failing takes 2 us. */
 const OBJECT = /^\s*\[?\s*\{/
 
-/** The object that a text is, or that a list begins with: some frame a stream as one. Null for anything else. */
+/** The object in a text, or the first in an array, which some servers use to frame a stream. Null for anything else. */
 export function tryParse(text: string): JsonObject | null {
   if (!OBJECT.test(text)) return null
   const json = tryJson(text)
@@ -83,9 +80,8 @@ export function tryParse(text: string): JsonObject | null {
 }
 
 /**
- * Passes on a text that arrives in pieces, so that no piece ends within a character: servers that cut by UTF-16 units send
- * the two halves of an emoji in two chunks, and a client that decodes each by itself has neither. What is no character
- * at all becomes U+FFFD.
+ * Splits text only between characters: servers that cut by UTF-16 units send the halves of an emoji in two chunks, and clients that decode
+ * each chunk lose both. Lone halves become U+FFFD.
  */
 export class SurrogateBuffer {
   #held = ''
@@ -98,14 +94,13 @@ export class SurrogateBuffer {
     return (this.#held === '' ? text : text.slice(0, -1)).toWellFormed()
   }
 
-  /** What is left once nothing more comes. */
+  /** Returns the rest at the end. */
   end(): string {
     const rest = this.#held.toWellFormed()
     this.#held = ''
     return rest
   }
 
-  /** Whether nothing is held back. */
   get isEmpty(): boolean {
     return this.#held === ''
   }

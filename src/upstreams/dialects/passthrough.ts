@@ -1,6 +1,6 @@
 /**
- * Requests and answers that pass as they came: what makes a request one, its text and headers with the few fields changed that are not
- * its client's to choose, and an upstream's own words before the events that are read of them. Pure.
+ * Passthrough of requests and responses: requests with only the fields changed that are not the client's to choose, and the upstream's text
+ * before the events read from it.
  */
 
 import type { PassthroughEndpoint } from '../../domain/dialects.ts'
@@ -15,10 +15,7 @@ import type { SseEvent } from '../framing.ts'
 import type { Decoder, Expected, PassthroughFormat, PlainReader } from './dialect.ts'
 import type { JsonDecoder } from './json-decoder.ts'
 
-/**
- * Makes it of a body that was read; null for one that has to be written anew: an object that has a name twice may be read
- * otherwise where it goes than it was here.
- */
+/** Null for a body that must be translated, since duplicate names in an object may be read differently upstream. */
 export function toPassthroughRequest(
   endpoint: PassthroughEndpoint,
   body: unknown,
@@ -34,24 +31,24 @@ function saysTwice(text: string, json: object): boolean {
   return scan.names !== survey(json).names
 }
 
-/** The names of a format's own fields, as they are written and by what some receivers take for the same. */
+/** A format's own field names, as written and as lenient receivers normalize them. */
 export interface OwnFields {
   names: ReadonlySet<string>
   plain: ReadonlySet<string>
 }
 
-/** @param names parted by spaces. */
+/** @param names separated by spaces. */
 export function toOwnFields(names: string): OwnFields {
   const all = names.split(' ')
   return { names: new Set(all), plain: new Set(all.map(toPlainName)) }
 }
 
-/** What a chat calls its cap and its choices: a receiver that makes a chat of other requests would write more than was reserved. */
+/** A receiver that turns other requests into chats would obey these and write more than was reserved. */
 const OF_CHATS: ReadonlySet<string> = new Set(['n', 'max_tokens', 'max_completion_tokens'].map(toPlainName))
 
 /**
- * The text of a request for a target. Left out are fields by which its upstream would choose another model, price, address or cap, and
- * those that it might take for one of the format's own, unless its `pass` names them.
+ * Request text for a target. Removes fields that would choose another model, price, URL or cap, and lookalikes of the format's own fields,
+ * except those in the upstream's `pass`.
  */
 export function toPassthroughText(
   { text, json }: PassthroughRequest,
@@ -69,9 +66,8 @@ export function toPassthroughText(
 }
 
 /**
- * The cap that a request needs, in the format's own name for it: where its client has given none, or a larger one than the model
- * writes.
- * @param body the canonical form, which has it.
+ * Sets the cap if the client gave none, or more than the model writes.
+ * @param body the canonical request, which has it.
  */
 export function toCapEdit({ json }: PassthroughRequest, body: CanonicalRequest, name: string): Record<string, string> {
   const cap = body.max_completion_tokens ?? body.max_tokens
@@ -80,7 +76,6 @@ export function toCapEdit({ json }: PassthroughRequest, body: CanonicalRequest, 
   return { [name]: String(cap) }
 }
 
-/** The request without some of its tools. */
 export function withoutTools(passthrough: PassthroughRequest, indexes: ReadonlySet<number>): PassthroughRequest {
   const { text, json } = passthrough
   const held = findMembers(text)?.find(({ name }) => name === 'tools')
@@ -92,20 +87,16 @@ export function withoutTools(passthrough: PassthroughRequest, indexes: ReadonlyS
   }
 }
 
-/** A list of versions or betas is no longer, and has no other letters. */
+/** Enough for a list of versions or betas. */
 const HEADER = /^[\w.,:=+ -]{1,1000}$/
 
-/** A header of the client's that goes on; null where it has none, or no such one. */
+/** A client header to forward; null if it is missing or invalid. */
 export function toPassthroughHeader({ headers }: Pick<PassthroughRequest, 'headers'>, name: string): string | null {
   const value = headers[name]
   return value !== undefined && HEADER.test(value) ? value : null
 }
 
-/**
- * Has an upstream's own words go before the events that are read of them, for answers that pass as they are. Nothing passes of an
- * event that tells of a failure: what a client is told of that is its format's to say. Pure.
- */
-/** What there is to know of an event that passes. */
+/** Flags of an event that passes through. */
 export type Told = Partial<Pick<RawEvent, 'origin' | 'isContent' | 'isTail'>>
 
 const toRaw = (name: string | null, data: string, told: Told): RawEvent => ({
@@ -117,7 +108,7 @@ const toRaw = (name: string | null, data: string, told: Told): RawEvent => ({
   isTail: told.isTail ?? false,
 })
 
-/** The event that stands from one place of a text up to another: a line with its name, a line of data, and an empty one. */
+/** An event between two positions: lines with its name and data, and an empty one. */
 function toPlainRaw(text: string, from: number, to: number): RawEvent {
   const data = text.indexOf(DATA, from)
   return toRaw(text.slice(from + NAME.length, data - 1), text.slice(data + DATA.length, to - 2), {})
@@ -125,16 +116,15 @@ function toPlainRaw(text: string, from: number, to: number): RawEvent {
 const NAME = 'event: '
 const DATA = 'data: '
 
-/** An escape of half a character: who reads it may wait for the other half. */
+/** An escaped half of a character, whose reader may wait for the other half. */
 const HALF = /\\u[dD][89abAB]/
 
-/** Says what there is to know of an event that was read; null where it does not pass. */
+/** Flags of an event; null if it doesn't pass. Failures never pass, since each format has its own errors. */
 type Tell = (event: SseEvent, read: readonly AnswerEvent[]) => Told | null
 
 /**
- * How answers of a format pass.
- * @param create makes what reads one.
- * @param deltas a quick way for what nearly all events are.
+ * Passthrough of responses in a format.
+ * @param deltas fast path for nearly all events.
  */
 export const toPassing = <Inner extends JsonDecoder>(
   create: (expected: Expected) => Inner,
@@ -155,7 +145,7 @@ class PassingDecoder implements Decoder {
   readonly #inner: Pick<Decoder, 'event' | 'end'>
   readonly #tell: Tell
   readonly #deltas: PlainDeltas | null
-  /** Whether the event before was a piece of text: only then the next one is likely to be one. */
+  /** True after a text delta; only then another one is likely. */
   #isText = false
   #isOver = false
 
@@ -198,29 +188,29 @@ class PassingDecoder implements Decoder {
   }
 }
 
-/** The type of an event: its name, or else what its data say, wherever they say it. */
+/** The type of an event: its name, or `type` anywhere in its data. */
 export function typeOf({ name, data }: SseEvent): string {
   if (name !== null) return name
   const type = findMembers(data)?.findLast((member) => member.name === 'type')
   return type ? data.slice(type.from + 1, type.to - 1) : ''
 }
 
-/** The quick way for a piece of text, as nearly all events of a stream are: its words are read without parsing it. Pure. */
-/** Escapes of letters, of which one may be half a character, and what ends a line: read with care. */
+/** Fast path for text deltas, which are nearly all events of a stream: reads the text without parsing JSON. */
+/** Unicode escapes, which may be half a character, and line ends take the slow path. */
 const UNUSUAL = /\\[^\\/bfnrt]|[\r\n]/
 const BACKSLASH = 92
 
-/** What stands before the text and behind it, from the beginning of an event to its end: sticky. */
+/** Sticky patterns for an event's text before and after the delta. */
 interface DeltaShape {
   before: RegExp
   after: RegExp
 }
 
-/** One is enough for all streams: what it keeps is read in the call after. */
+/** One instance serves all streams, since its state is read right after the call. */
 export class PlainDeltas implements PlainReader {
   readonly #before: RegExp
   readonly #after: RegExp
-  /** Where what was read last ends. */
+  /** Where the last event read ends. */
   end = 0
 
   constructor({ before, after }: DeltaShape) {
@@ -239,13 +229,13 @@ export class PlainDeltas implements PlainReader {
     return said
   }
 
-  /** Reads the event that stands at a place, up to `end`. Null where it is anything but a piece of text. */
+  /** Reads the event at a position, up to `end`. Null unless it is a text delta. */
   readAt(text: string, at: number): string | null {
     const before = this.#before
     before.lastIndex = at
     if (!before.test(text)) return null
     const from = before.lastIndex
-    // The first quote ends the text, unless it is escaped; then what should follow it does not.
+    // The first quote ends the text unless it is escaped; in that case `after` doesn't match.
     const to = text.indexOf('"', from)
     if (to <= from || text.charCodeAt(to - 1) === BACKSLASH) return null
     const after = this.#after

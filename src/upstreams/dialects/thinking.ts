@@ -1,7 +1,7 @@
 /**
- * What a client asks of a model's thinking, in whichever words: OpenAI's `reasoning_effort`, OpenRouter's `reasoning`
- * (openrouter.ai/docs/use-cases/reasoning-tokens) or Anthropic's `thinking` (platform.claude.com/docs/en/build-with-claude/extended-thinking).
- * Read here alone, so that it means the same to every dialect. Pure.
+ * What a client asks of reasoning: OpenAI's `reasoning_effort`, OpenRouter's `reasoning` (openrouter.ai/docs/use-cases/reasoning-tokens) or
+ * Anthropic's `thinking` (platform.claude.com/docs/en/build-with-claude/extended-thinking). Read only here, so it means the same for every
+ * dialect.
  */
 
 import { asObject } from '../../domain/json.ts'
@@ -10,17 +10,17 @@ import type { CanonicalRequest } from '../../domain/request.ts'
 import { UNREQUESTED_REASONING } from '../../domain/task.ts'
 
 export interface ThinkingWish {
-  /** Whether to think at all; null where the client leaves that to the model. A no counts before all else that is said. */
+  /** Null if the client leaves it to the model. False overrides everything else. */
   isOn: boolean | null
-  /** How much: as it was said, or what the number of tokens stands for. Null where only yes was said, no, or nothing. */
+  /** As given, or derived from the token count. Null if neither was given. */
   effort: Effort | null
-  /** How much in tokens, above 0; null where that was not said. */
+  /** Token budget above 0; null if none was given. */
   tokens: number | null
-  /** Whether the client is not to read the thoughts: it has refused them, or not asked. */
+  /** True if the client refused the reasoning text, or didn't ask for it. */
   isHidden: boolean
 }
 
-/** How many tokens an effort stands for at most, as Vertex's OpenAI API has it; beyond them it is `high`. */
+/** Maximum tokens per effort, as in Vertex's OpenAI API; more is `high`. */
 export const EFFORT_TOKENS = { minimal: 512, low: 1_024, medium: 8_192, high: 24_576 } as const
 
 export function toThinkingWish(body: CanonicalRequest): ThinkingWish {
@@ -44,10 +44,10 @@ function toEffort(tokens: number): Effort {
   return tokens <= EFFORT_TOKENS.medium ? 'medium' : 'high'
 }
 
-/** From the least on; where thinking cannot be switched off, `none` is the least that there is. */
+/** Ascending. If reasoning can't be turned off, `none` becomes the lowest effort. */
 const ORDER: readonly string[] = ['none', ...EFFORTS]
 
-/** Of the efforts that a model knows the nearest one, of two that are as near the higher; undefined where it knows none. Pure. */
+/** The nearest known effort, the higher one of two; undefined if none is known. */
 export function toNearestEffort(wanted: Effort | 'none', known: readonly Effort[]): Effort | undefined {
   const distance = (one: Effort) => Math.abs(ORDER.indexOf(one) - ORDER.indexOf(wanted))
   return known.toSorted((a, b) => distance(a) - distance(b) || ORDER.indexOf(b) - ORDER.indexOf(a))[0]

@@ -1,7 +1,7 @@
 /**
- * The state of a model's thoughts on its way through clients: who issued it, and how it goes through those that know nothing of it, as
- * one opaque text. Such a text stands where Anthropic's clients keep a `signature`, and OpenAI's an `encrypted_content`, and comes back
- * unchanged; nothing of it is kept here. It proves nothing: whoever sends it may have made it, as with details themselves. Pure.
+ * Reasoning state on its way through clients that don't understand it: who issued it, and its encoding as opaque text, where Anthropic's
+ * clients keep a `signature` and OpenAI's an `encrypted_content`. Nothing is stored here, and it proves nothing, since clients can forge
+ * it.
  */
 
 import { asObject, asText, type JsonObject } from '../../domain/json.ts'
@@ -9,28 +9,27 @@ import { type JsonLimits, JsonScan } from '../../domain/json-text.ts'
 import type { Target } from '../../domain/snapshot.ts'
 
 /**
- * Who has signed or encrypted what a model thought: an upstream and its model there, `upstream/model`. Answers say it as `signer`
- * beside what is signed; it comes back with that, and decides whether it goes on. Another model refuses or drops a signature, and so
- * does the same one elsewhere (ai.google.dev/gemini-api/docs/thought-signatures; platform.claude.com, "Thinking blocks are tied to the
- * model that produced them"). What says no signer came by another way, and may be anybody's. Pure.
+ * Issuer of signed or encrypted reasoning: `upstream/model`. Responses add it as `signer`, and it decides whether the state is sent on:
+ * other models refuse or drop a signature, and so does the same one elsewhere (ai.google.dev/gemini-api/docs/thought-signatures;
+ * platform.claude.com, "Thinking blocks are tied to the model that produced them"). State without a signer may be anyone's.
  */
 export type IssuingTarget = Pick<Target, 'upstreamModel'> & { upstream: Pick<Target['upstream'], 'id'> }
 
 export const toThoughtIssuer = ({ upstream, upstreamModel }: IssuingTarget): string => `${upstream.id}/${upstreamModel}`
 
-/** How an encoded text begins, and no other. */
+/** Prefix of encoded text, and of nothing else. */
 const PREFIX = 'tg1.'
 
-/** Where the words of a detail stand, by its type: those may stand beside the encoded text already. */
+/** Text field of a detail by type; that text may already be next to the encoded state. */
 const WORDS: Readonly<Record<string, string>> = { 'reasoning.text': 'text', 'reasoning.summary': 'summary' }
-/** In place of the words: how many UTF-16 units of the words beside are this detail's. */
+/** Replaces the text: how many UTF-16 units of the adjacent text belong to this detail. */
 const LENGTH = 'units'
 
 export const isEncodedState = (text: string): boolean => text.startsWith(PREFIX)
 
 /**
- * Encodes details. Pieces of one, as a stream has them, are joined first.
- * @param beside what is sent beside the encoded text: where it is all that the details say, it is not repeated.
+ * Encodes details, after joining streamed pieces.
+ * @param beside text sent next to it, which is not repeated if it is the text of the details.
  */
 export function encodeState(details: readonly object[], beside = ''): string {
   const joined = joinDetails(details)
@@ -40,8 +39,8 @@ export function encodeState(details: readonly object[], beside = ''): string {
 }
 
 /**
- * Reads what was encoded; null for anything else.
- * @param beside what came beside it.
+ * Null for anything that isn't encoded state.
+ * @param beside text next to it.
  */
 export function decodeState(encoded: string, beside = ''): object[] | null {
   if (!isEncodedState(encoded)) return null
@@ -55,7 +54,6 @@ export function decodeState(encoded: string, beside = ''): object[] | null {
   }
 }
 
-/** What a model thought. */
 export interface Thought {
   text: string
   /** Items of `reasoning_details`. */
@@ -65,8 +63,8 @@ export interface Thought {
 const TEXT = 'reasoning.text'
 
 /**
- * Encodes a thought with its words; null where there is nothing to be known again by.
- * @param beside what is sent of the words beside it.
+ * Encodes reasoning with its text; null if there is nothing to recognize it by.
+ * @param beside text sent next to it.
  */
 export function encodeThought({ text, details }: Thought, beside: string): string | null {
   const hasText = details.some((each) => asText(asObject(each)?.text) !== '')
@@ -74,7 +72,7 @@ export function encodeThought({ text, details }: Thought, beside: string): strin
   return all.length === 0 ? null : encodeState(all, beside)
 }
 
-/** Reads that; null for anything else. Words that nobody has signed are its text alone, to any model. */
+/** Null for anything else. Unsigned text is returned as plain text, which any model may get. */
 export function decodeThought(encoded: string, beside: string): Thought | null {
   const details = decodeState(encoded, beside)
   if (details === null) return null
@@ -87,10 +85,10 @@ const isBare = (detail: object): boolean => {
   return type === TEXT && !format && !signature && !signer
 }
 
-/** No thought has more of them, whatever it was cut into. */
+/** No reasoning has more. */
 const MAX_VALUES = 16_384
 
-/** So many that reading a request full of encoded texts takes no longer than reading as many bytes of anything else. */
+/** Keeps a request full of encoded state as fast to read as the same bytes of anything else. */
 const toLimits = ({ length }: string): JsonLimits => ({
   depth: 16,
   values: Math.min(24 + length / 24, MAX_VALUES),
@@ -118,7 +116,7 @@ function toDetails(items: readonly unknown[], beside: string): object[] | null {
   return details
 }
 
-/** Joins the pieces in which a stream sent details: words of one index that no signature has ended yet. */
+/** Joins streamed pieces of details: texts of one index up to a signature. */
 function joinDetails(details: readonly object[]): JsonObject[] {
   const joined: JsonObject[] = []
   const open = new Map<string, JsonObject>()

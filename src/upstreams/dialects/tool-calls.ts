@@ -1,6 +1,4 @@
-/**
- * Tool calls in every dialect: ids that an answer's calls have, ids as a receiver takes them, arguments as objects. Pure.
- */
+/** Tool calls in every dialect: IDs of responses, IDs as receivers accept them, and arguments as objects. */
 
 import type { TOOL_IDS } from '../../domain/dialects.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
@@ -9,11 +7,10 @@ import type { Message } from '../../domain/request.ts'
 import type { Expected } from './dialect.ts'
 
 /**
- * Ids of tool calls as a receiver takes them that takes fewer than another upstream has made: too long ones, ones of other letters,
- * ones that an earlier call of the conversation had. A call and its result get the same other id, worked out of theirs: nothing is
- * kept here, clients keep the ids that they know, and each request of a conversation has the same ones again. Pure.
+ * Replaces IDs that a receiver refuses: too long, with other characters, or used by an earlier call. A call and its result get the same ID,
+ * derived from theirs, so every request of a conversation repeats them and nothing is stored.
  */
-/** Which ids a receiver takes, and another one for an id that it does not; `seed` tells those from one another that would be alike. */
+/** Accepted IDs, and a replacement for others; `seed` distinguishes equal replacements. */
 export interface IdRule {
   fits: RegExp
   make(id: string, seed: number): string
@@ -27,21 +24,21 @@ export const ANTHROPIC_IDS: IdRule = {
   make: (id, seed) => `${id.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 40)}_${hash(id, seed)}`,
 }
 
-/** By the names that the catalogue has for them: nine letters and digits, or what is no longer than forty. */
+/** By their names in the catalog: nine alphanumeric characters, or at most forty of any kind. */
 export const ID_RULES = {
   alphanumeric_9: { fits: /^[a-zA-Z0-9]{9}$/, make: (id, seed) => hash(id, seed).slice(-9) },
   max_40: { fits: /^[\s\S]{1,40}$/, make: (id, seed) => `call_${hash(id, seed)}` },
 } satisfies Record<(typeof TOOL_IDS)[number], IdRule>
 
-/** The ids of one conversation, asked for in its order. */
+/** IDs of one conversation, requested in its order. */
 export class ToolIds {
   readonly #rule: IdRule
-  /** By the ids that the client knows: those of their last calls. */
+  /** IDs of the last calls, by the client's IDs. */
   readonly #last = new Map<string, string>()
   readonly #taken = new Set<string>()
-  /** By ids, from where on there may be one that is free: a client may give thousands of calls the same. */
+  /** First seed that may be free, by ID, since a client may repeat one thousands of times. */
   readonly #seeds = new Map<string, number>()
-  /** What stays as it is, which no other id becomes. */
+  /** Unchanged IDs, which no replacement may equal. */
   readonly #own = new Set<string>()
 
   constructor(rule: IdRule, messages: readonly Message[]) {
@@ -51,7 +48,6 @@ export class ToolIds {
         for (const { id } of message.tool_calls ?? []) if (rule.fits.test(id)) this.#own.add(id)
   }
 
-  /** Of a call. */
   call(id: string): string {
     const isOwn = this.#own.has(id) && !this.#taken.has(id)
     const given = isOwn ? id : this.#make(id)
@@ -60,7 +56,7 @@ export class ToolIds {
     return given
   }
 
-  /** Of the result of the last call that had this id. */
+  /** ID for the result of the last call with this ID. */
   result(id: string): string {
     return this.#last.get(id) ?? (this.#rule.fits.test(id) ? id : this.#rule.make(id, 0))
   }
@@ -75,22 +71,18 @@ export class ToolIds {
   }
 }
 
-/**
- * The arguments of a call that an earlier answer made, for who reads them as JSON: a model may have written, and a client may send
- * back, what is none. Pure.
- */
-/** Arguments as an object. What is none still says something. */
+/** Arguments as an object; invalid JSON is kept as `value`. */
 export function toArguments(text: string): JsonObject {
   if (text.trim() === '') return {}
   const value = tryJson(text)
   return asObject(value) ?? { value: value === undefined ? text : value }
 }
 
-/** The same as the Messages API has it. */
+/** The same in the Messages API's form. */
 export const toInputObject = (text: string): JsonObject =>
   text.trim() === '' ? {} : (asObject(tryJson(text)) ?? { rawInvalidInput: text })
 
-/** The same text where it is that of an object, else that of what it becomes. */
+/** The text itself if it is a JSON object. */
 export function toArgumentsText(text: string): string {
   try {
     if (asObject(JSON.parse(text))) return text
@@ -98,13 +90,13 @@ export function toArgumentsText(text: string): string {
   return JSON.stringify(toArguments(text))
 }
 
-/** The index under which the events of a legacy call stand: tool calls begin at 0. */
+/** Index of a legacy function call; tool calls start at 0. */
 export const LEGACY_INDEX = -1
 
-/** Ids of the calls of one answer: its upstream's own, or ones of ours where it has none, or one that is no text or was said before. */
+/** IDs of a response's calls: the upstream's own, or ours if it is missing, invalid or repeated. */
 export class CallIds {
   readonly #prefix: 'call' | 'toolu'
-  /** What no other answer has: with it, an id of ours is like no other of the conversation. */
+  /** Unique to the response, so our IDs are unique in the conversation. */
   readonly #place: string
   readonly #said = new Set<string>()
 
@@ -113,7 +105,7 @@ export class CallIds {
     this.#place = place
   }
 
-  /** @param index of the call in its answer. */
+  /** @param index of the call in its response. */
   of(given: string, index: number): string {
     const isNew = given !== '' && given.isWellFormed() && !this.#said.has(given)
     const id = isNew ? given : `${this.#prefix}_${hex(`${this.#place}/${index}`)}`
@@ -126,7 +118,7 @@ const hex = (text: string) => Bun.hash(text).toString(16).padStart(16, '0')
 
 type BegunCall = Extract<AnswerEvent, { kind: 'tool' }>
 
-/** The calls of one choice, where each comes under its name, told as the kind of function that was given. */
+/** The calls of one choice whose name comes first, as functions or tools like the request has them. */
 export class CallBook {
   readonly #choice: number
   readonly #ids: CallIds
@@ -134,7 +126,7 @@ export class CallBook {
   readonly #isOne: boolean
   #count = 0
 
-  /** @param place what no other choice of any answer has. */
+  /** @param place unique to this choice among all responses. */
   constructor({ tools, functions, parallel_tool_calls: parallel }: Expected['body'], place: string, choice = 0) {
     this.#choice = choice
     this.#ids = new CallIds('call', place)
@@ -142,13 +134,13 @@ export class CallBook {
     this.#isOne = this.#isLegacy || parallel === false
   }
 
-  /** How the answer ends where it was not cut short; null where nothing was called. */
+  /** The finish reason unless the response was truncated; null without calls. */
   get reason(): 'tool_calls' | 'function_call' | null {
     if (this.#count === 0) return null
     return this.#isLegacy ? 'function_call' : 'tool_calls'
   }
 
-  /** Begins a call. Null for one that its client has no place for: one call at a time was asked for. */
+  /** Begins a call. Null if the client asked for one call at a time. */
   begin(name: string, given: string, out: AnswerEvent[]): BegunCall | null {
     if (this.#isOne && this.#count > 0) return null
     const number = this.#count++

@@ -1,31 +1,29 @@
 /**
- * Between where a body comes from and whoever takes it: its pieces, one at a time, and how it ended. What comes before anybody
- * wants it is kept. A piece that is taken at once costs no promise. Pure.
+ * Passes the pieces of a body to its reader one at a time, and keeps those that arrive early. A piece that is taken at once costs no
+ * promise.
  */
 import { Pieces } from '../pieces.ts'
 import type { BodyTaker } from '../transport.ts'
 
-/** Of what is kept, in bytes; then whoever brings it should wait. */
+/** Bytes kept before the sender should wait. */
 const MAX_KEPT = 256 * 1024
 
-/** The end of what came whole. */
 const WHOLE = { error: null }
 
-/** Whoever brings the pieces is one: each object that a chunk looks at costs it some 0.2 us. */
+/** Extended by the sender of the pieces, since each object that a chunk touches costs some 0.2 us. */
 export abstract class BodyQueue {
-  /** What has come and was not taken; null where that is nothing. */
+  /** Unread pieces; null if there are none. */
   #kept: Pieces | null = null
-  /** How it ended: with an error, or with none. */
+  /** How the body ended, with `error` null for success. */
   #end: { error: unknown } | null = null
   #isDropped = false
-  /** Who takes the pieces now; null while it is busy with one. */
+  /** The reader; null while it is busy with a piece. */
   #taker: BodyTaker | null = null
   #pumped: PromiseWithResolvers<boolean> | null = null
 
-  /** All that was kept is taken, and more is wanted. */
+  /** Called when everything kept is read and more is wanted. */
   protected abstract wanted(): void
 
-  /** How much is kept. */
   get bytes(): number {
     return this.#kept?.bytes ?? 0
   }
@@ -34,7 +32,7 @@ export abstract class BodyQueue {
     return this.#kept !== null && this.#kept.bytes > MAX_KEPT
   }
 
-  /** Whether nobody wants any more of it. */
+  /** True if the rest is not wanted. */
   get isDropped(): boolean {
     return this.#isDropped
   }
@@ -43,12 +41,11 @@ export abstract class BodyQueue {
     return this.#end !== null
   }
 
-  /** Whether all of it has come. */
   get isWhole(): boolean {
     return this.#end === WHOLE
   }
 
-  /** Takes what is kept, as one. */
+  /** Takes all kept bytes at once. */
   join(): Uint8Array {
     const kept = this.#kept ?? new Pieces()
     this.#kept = null
@@ -57,7 +54,7 @@ export abstract class BodyQueue {
 
   /** See `Incoming.pump`. */
   pump(taker: BodyTaker): Promise<boolean> {
-    if (this.#pumped) throw new Error('it is read already')
+    if (this.#pumped) throw new Error('the body is being read already')
     if (this.#isDropped && this.#end === null) return Promise.resolve(false)
     const pumped = Promise.withResolvers<boolean>()
     this.#pumped = pumped
@@ -66,18 +63,18 @@ export abstract class BodyQueue {
     return pumped.promise
   }
 
-  /** Whoever takes it is told that there is no more for now. */
+  /** Tells the reader that there is no more for now. */
   stop(): void {
     this.#letGo()?.resolve(false)
   }
 
-  /** Nobody wants any more of it. */
+  /** Discards the rest. */
   drop(): void {
     this.#isDropped = true
     this.#kept = null
   }
 
-  /** Adds what stands in `bytes` from one place up to another. */
+  /** Adds `bytes` between two positions. */
   add(bytes: Uint8Array, from: number, to: number): void {
     if (this.#isDropped) return
     if (this.#taker !== null && this.#kept === null) {
@@ -88,20 +85,20 @@ export abstract class BodyQueue {
     this.#kept.push(bytes.subarray(from, to))
   }
 
-  /** All of it has come. */
+  /** Marks the body as complete. */
   finish(): void {
     this.#end ??= WHOLE
     this.#flush()
   }
 
-  /** No more will come. */
+  /** Marks the body as broken. */
   fail(error: unknown): void {
     if (this.#end !== null) return
     this.#end = { error }
     this.#flush()
   }
 
-  /** Hands over what has come, as long as it is wanted; then the end. */
+  /** Hands over kept pieces while they are wanted, then the end. */
   #flush(): void {
     for (let taker = this.#taker; taker !== null; taker = this.#taker) {
       const piece = this.#kept?.shift()
@@ -128,13 +125,12 @@ export abstract class BodyQueue {
     else this.#wait(taker, went)
   }
 
-  /** Goes on once a piece is taken. */
   #wait(taker: BodyTaker, went: Promise<boolean>): void {
     const pumped = this.#pumped
     this.#taker = null
     went.then(
       (isWanted) => {
-        // Whoever takes it may have been told of its end meanwhile.
+        // The reader may have learned of the end in the meantime.
         if (this.#pumped !== pumped) return
         if (!isWanted) {
           this.stop()
@@ -149,7 +145,7 @@ export abstract class BodyQueue {
     )
   }
 
-  /** Nobody takes it any more; returns how to tell whoever did. */
+  /** Detaches the reader and returns its promise. */
   #letGo(): PromiseWithResolvers<boolean> | null {
     const pumped = this.#pumped
     this.#taker = null

@@ -1,37 +1,36 @@
 /**
- * One connection to an origin, over which one request after the other is made: its opening, the answer under way, its
- * back-pressure and its end. A certificate that does not hold ends it before a byte of a request leaves. `pool.ts` keeps the
- * idle ones.
+ * One connection to an origin, which sends one request after another: opening, current response, back-pressure and end. An invalid
+ * certificate ends it before any byte of a request is sent.
  */
 import { isAddress } from '../../domain/ip.ts'
 import { type AnswerListener, ResponseParser } from './response-parser.ts'
 import { keepFrom, type Request, toBytes } from './transport.ts'
 
-/** Hears how one answer begins, or why there is none or no more of it; nothing after `fail`, or once it has ended. */
+/** Hears how a response begins or fails; nothing after `fail` or its end. */
 export interface ExchangeListener extends AnswerListener {
-  /** @param isStale whether its origin was closing the idle connection in the moment in which the request was sent over it. */
+  /** @param isStale true if the origin was closing the idle connection just when the request was sent. */
   fail(error: unknown, isStale: boolean): void
 }
 
 export interface ConnectionOwner {
-  /** It can take another request, for so long, ms. */
+  /** The connection can take another request within `keptMs`. */
   idle(connection: Connection, keptMs: number): void
   closed(connection: Connection): void
-  /** It was closed before the system had opened it: until that gives up, which may take minutes, it holds a file. */
+  /** Closed before the system opened it: it holds a file until that attempt ends, which may take minutes. */
   abandoned(): void
-  /** The system is done with one of those. */
+  /** Such an attempt ended. */
   gone(): void
-  /** A clock that never steps. */
+  /** Monotonic clock. */
   nowMs(): number
 }
 
-/** A host that does not take a connection, or does not shake hands, in this time is not there. */
+/** Maximum time for TCP connect and TLS handshake. */
 const OPENING_MS = 10_000
 /**
- * A request is sent again over a new connection where its own was used before and ended without a byte of an answer, as if its origin had
- * closed it before the request arrived (RFC 9112, 9.3.1). This is certain nowhere, and whoever has read the request may charge for it. So it
- * has to look like that: it was closed in order, within a turn of the loop; or it had been idle for a while, and was closed or reset within
- * the time that a far host, or a router that has forgotten the connection, needs to say so. Anything else is a failed call.
+ * A request is resent on a new connection if its own was used before and ended without a byte of response, as if the origin had closed it
+ * before the request arrived (RFC 9112, 9.3.1). That is never certain, and an origin that read the request may charge for it. So it must
+ * look like it: an orderly close at once; or, after an idle period, a close or reset within the time a distant host, or a router that
+ * dropped the connection, needs. Anything else is a failed call.
  */
 const AT_ONCE_MS = 100
 const IDLE_MS = 1_000
@@ -41,36 +40,32 @@ export class Connection implements SocketListener {
   readonly #owner: ConnectionOwner
   readonly #origin: HttpOrigin
   readonly #parser = new ResponseParser()
-  /** Null as long as the system has not opened it. */
+  /** Null until the system has opened it. */
   #socket: Socket | null = null
-  /** Null once it is open, or closed. */
+  /** Null once it is open or closed. */
   #opening: Timer | null
-  /** Whether the system has opened it, or given up. */
+  /** True once the system has opened it or given up. */
   #isSettled = false
   #isAbandoned = false
   #isClosed = false
-  /** What closed it before anybody asked for anything. */
+  /** Why it closed before any request. */
   #error: unknown = null
-  /** Whether a request was made over it before this one. */
+  /** True if it has carried a request before. */
   #isUsed = false
   #listener: ExchangeListener | null = null
   #sentMs = 0
   #releasedMs = 0
   #isUnheard = true
-  /** Null once writing it has begun. */
+  /** Null once writing has begun. */
   #request: Request | null = null
-  /** What is left to write of it. */
+  /** The unwritten rest of the request. */
   #unsent: Uint8Array | null = null
   #isPaused = false
 
-  /** Opens it. */
   constructor(origin: HttpOrigin, owner: ConnectionOwner) {
     this.#origin = origin
     this.#owner = owner
-    this.#opening = setTimeout(
-      () => this.closed(new ConnectionError('took no connection in time', 'ETIMEDOUT')),
-      OPENING_MS,
-    )
+    this.#opening = setTimeout(() => this.closed(new ConnectionError('timed out connecting', 'ETIMEDOUT')), OPENING_MS)
     openSocket(origin, this).then(
       () => this.#settle(),
       (error) => {
@@ -80,7 +75,7 @@ export class Connection implements SocketListener {
     )
   }
 
-  /** Sends a request and hears its answer. Only where none is under way. */
+  /** Sends a request; only if none is in flight. */
   send(request: Request, listener: ExchangeListener): void {
     if (this.#isClosed) {
       listener.fail(this.#error, false)
@@ -104,19 +99,19 @@ export class Connection implements SocketListener {
     this.#isPaused = false
   }
 
-  /** While it is idle, it keeps no process alive. */
+  /** An idle connection doesn't keep the process alive. */
   keepAlive(isBusy: boolean): void {
     if (isBusy) this.#socket?.ref()
     else this.#socket?.unref()
   }
 
-  /** Ends it at once, and whatever is under way. Nobody is told. Idempotent. */
+  /** Closes it and drops the current exchange without telling its listener. Idempotent. */
   abort(): void {
     this.#listener = null
     this.closed(null)
   }
 
-  // Called by the socket.
+  // SocketListener.
 
   opened(socket: Socket): void {
     this.#socket = socket
@@ -139,7 +134,7 @@ export class Connection implements SocketListener {
   arrived(bytes: Buffer): void {
     if (this.#isClosed) return
     this.#isUnheard = false
-    // Nobody has asked for anything.
+    // An unrequested response.
     if (this.#parser.isIdle) {
       this.abort()
       return
@@ -150,7 +145,7 @@ export class Connection implements SocketListener {
       this.closed(error)
       return
     }
-    // What follows an answer in the same piece was looked at by now.
+    // By now, anything after the response in the same piece has been checked.
     if (this.#parser.isIdle && !this.#isClosed) this.#release()
   }
 
@@ -163,7 +158,7 @@ export class Connection implements SocketListener {
     this.#unsent = written < unsent.length ? keepFrom(unsent, Math.max(0, written)) : null
   }
 
-  /** The other side has said all that it will. What ends so over TLS may have been cut: what it says has to show that it is whole. */
+  /** The other side has closed for writing. Over TLS that may be a truncation, so the response has to be complete by itself. */
   finished(): void {
     if (this.#isClosed) return
     try {
@@ -175,7 +170,7 @@ export class Connection implements SocketListener {
     this.abort()
   }
 
-  /** Ends it, and tells whoever waits for an answer; nothing more is heard of it. */
+  /** Closes it and fails the current exchange. */
   closed(error: unknown, isInOrder = false): void {
     if (this.#isClosed) return
     const isStale = this.#isStale(isInOrder)
@@ -210,7 +205,7 @@ export class Connection implements SocketListener {
     this.#listener = null
     this.#isUsed = true
     this.#releasedMs = this.#owner.nowMs()
-    // The end of an answer may come while its reader has enough: the next one is read all the same.
+    // A response may end while its reader is full; the next response must still be read.
     this.resume()
     const { keptMs } = this.#parser
     if (keptMs > 0 && this.#unsent === null) this.#owner.idle(this, keptMs)
@@ -218,7 +213,7 @@ export class Connection implements SocketListener {
   }
 }
 
-/** Where requests go: one pool each. */
+/** Each has its own pool. */
 export interface HttpOrigin {
   hostname: string
   port: number
@@ -229,17 +224,16 @@ export type Socket = Bun.Socket<SocketListener>
 
 export interface SocketListener {
   opened(socket: Socket): void
-  /** Of TLS: bytes may be sent now. With an error: there is no trusting the other side. */
+  /** TLS: bytes may be sent now, or the certificate is invalid. */
   secured(error: Error | null): void
   arrived(bytes: Buffer): void
-  /** It can take more. */
   drain(): void
-  /** The other side has said all that it will. */
+  /** The other side has closed for writing. */
   finished(): void
   closed(error: unknown): void
 }
 
-/** Why there is a connection no more, by the code that the system has for it. */
+/** Why the connection ended, with the system's code. */
 export class ConnectionError extends Error {
   constructor(
     message: string,
@@ -249,7 +243,7 @@ export class ConnectionError extends Error {
   }
 }
 
-/** Resolves once the system has opened it, and rejects once that has given up. */
+/** Resolves once the system has opened it; rejects once it has given up. */
 function openSocket({ hostname, port, isTls }: HttpOrigin, listener: SocketListener): Promise<Socket> {
   return Bun.connect<SocketListener>({
     hostname,
@@ -260,7 +254,7 @@ function openSocket({ hostname, port, isTls }: HttpOrigin, listener: SocketListe
   })
 }
 
-/** An address is no name to ask for (RFC 6066, 3). */
+/** An IP address can't be a server name (RFC 6066, 3). */
 const toServerName = (hostname: string) => (isAddress(hostname) ? '' : hostname)
 
 /** As `fetch` reads it. */
@@ -272,7 +266,7 @@ const HANDLER: Bun.SocketHandler<SocketListener> = {
     data.secured(
       !VERIFIES || (isAuthorized && !error)
         ? null
-        : (error ?? new ConnectionError('has a certificate that does not hold', 'ERR_TLS_CERT_INVALID')),
+        : (error ?? new ConnectionError('has an invalid certificate', 'ERR_TLS_CERT_INVALID')),
     ),
   data: ({ data }, bytes) => data.arrived(bytes),
   drain: ({ data }) => data.drain(),

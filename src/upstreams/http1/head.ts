@@ -1,55 +1,54 @@
 /**
- * The head of an HTTP/1.1 answer: its status, its headers, and how it says where its body ends (RFC 9112, 6.3). What two
- * readers could take differently is refused. Pure.
+ * Head of an HTTP/1.1 response: status, headers, and where the body ends (RFC 9112, 6.3). Rejects what two readers could understand
+ * differently.
  */
 
 export interface Head {
   status: number
-  /** By lower-case name; the values of one that comes several times are joined by `, `. */
+  /** By lower-case name; repeated headers are joined by `, `. */
   headers: ReadonlyMap<string, string>
-  /** How many bytes its body has, where it says so. */
+  /** Length of the body in bytes, if stated. */
   length: number | 'chunked' | 'until close'
-  /** How long its connection is kept for more, ms: 0 where it is not, Infinity where nothing is said. */
+  /** How long the connection is kept, in ms: 0 if it isn't, Infinity if unstated. */
   keptMs: number
 }
 
-/** Something that is no HTTP/1.1, or more than we read. Nothing after it can be believed. Its message quotes nothing of it. */
+/** Invalid HTTP/1.1, or more than we read; nothing after it can be trusted. The message quotes nothing of it. */
 export class FramingError extends Error {
   override readonly name = 'FramingError'
 }
 
 const STATUS_LINE = /^HTTP\/1\.[01] [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?$/
-/** Where the two figures stand in one. */
+/** Positions of the digits of the version and the status. */
 const MINOR = 'HTTP/1.'.length
 const STATUS = 'HTTP/1.1 '.length
-/** Lines without control characters. */
 const LINES = /^(?:[\t\x20-\x7e\x80-\xff]|\r\n)*$/
-/** A token. What begins with a blank would go on with the line before it. */
+/** A token. A leading blank would continue the previous line. */
 const NAME = /^[!#$%&'*+.^_`|~\dA-Za-z-]+$/
-/** Names as they were sent, and in lower case: a server sends the same ones with every answer. */
+/** Lower-case names by name as sent: a server repeats them in every response. */
 const names = new Map<string, string>()
 const MAX_NAMES = 1_000
 const MAX_FIELDS = 200
 const DIGITS = /^\d{1,15}$/
 
-/** Parses a status line and headers, up to and with the empty line, a character a byte. Throws a FramingError. */
+/** Parses a status line and headers including the empty line, one character per byte. Throws a FramingError. */
 export function parseHead(head: string): Head {
   const text = head.slice(0, -2)
   const from = text.indexOf('\r\n')
-  if (!STATUS_LINE.test(text.slice(0, from))) throw new FramingError('sent something that is no HTTP/1.1 status line')
+  if (!STATUS_LINE.test(text.slice(0, from))) throw new FramingError('sent an invalid HTTP/1.1 status line')
   const minor = text[MINOR]
   const status = Number(text.slice(STATUS, STATUS + 3))
   const headers = parseFields(text, from + 2)
   const length = toLength(status, headers)
-  if (length === 'chunked' && minor === '0') throw new FramingError('sent chunks as HTTP/1.0, which has none')
-  // Who says in two ways how long an answer is may be misread by others on the same connection.
+  if (length === 'chunked' && minor === '0') throw new FramingError('sent a chunked body over HTTP/1.0')
+  // With two lengths, others on the same connection may disagree where the response ends.
   const isPlain = !(headers.has('transfer-encoding') && headers.has('content-length'))
   return { status, headers, length, keptMs: minor === '1' && isPlain ? toKeptMs(headers) : 0 }
 }
 
 const TIMEOUT = /(?:^|[, ])timeout=(\d{1,9})(?:$|[, ])/i
 
-/** `keep-alive: timeout=5` is what Node.js and uvicorn say, and do (RFC 2068, 19.7.1.1). */
+/** Node.js and uvicorn send `keep-alive: timeout=5` (RFC 2068, 19.7.1.1). */
 function toKeptMs(headers: ReadonlyMap<string, string>): number {
   const options = headers.get('connection')?.toLowerCase().split(',')
   if (options?.some((option) => option.trim() === 'close')) return 0
@@ -57,15 +56,15 @@ function toKeptMs(headers: ReadonlyMap<string, string>): number {
   return seconds === undefined ? Number.POSITIVE_INFINITY : Number(seconds) * 1_000
 }
 
-/** Parses the lines of headers, or of trailers, that begin at a place. Each has its CRLF. Throws a FramingError. */
+/** Parses headers or trailers from a position, each line with its CRLF. Throws a FramingError. */
 export function parseFields(text: string, from: number): Map<string, string> {
-  if (!LINES.test(text)) throw new FramingError('sent a header that is none')
+  if (!LINES.test(text)) throw new FramingError('sent an invalid header')
   const fields = new Map<string, string>()
   let count = 0
   for (let at = from; at < text.length; ) {
     const end = text.indexOf('\r\n', at)
     const colon = text.indexOf(':', at)
-    if (colon === -1 || colon > end) throw new FramingError('sent a header that is none')
+    if (colon === -1 || colon > end) throw new FramingError('sent an invalid header')
     if (++count > MAX_FIELDS) throw new FramingError(`sent more than ${MAX_FIELDS} headers`)
     const key = toKey(text.slice(at, colon))
     const value = withoutBlanks(text, colon + 1, end)
@@ -79,13 +78,13 @@ export function parseFields(text: string, from: number): Map<string, string> {
 function toKey(name: string): string {
   const known = names.get(name)
   if (known !== undefined) return known
-  if (!NAME.test(name)) throw new FramingError('sent a header that is none')
+  if (!NAME.test(name)) throw new FramingError('sent an invalid header')
   const key = name.toLowerCase()
   if (names.size < MAX_NAMES && name.length <= 64) names.set(name, key)
   return key
 }
 
-/** A part of a text without blanks at its ends: none but these two, and in one go, for it may be long. */
+/** Trims spaces and tabs only, in one pass, since it may be long. */
 function withoutBlanks(text: string, begin: number, end: number): string {
   let from = begin
   let to = end
@@ -96,24 +95,24 @@ function withoutBlanks(text: string, begin: number, end: number): string {
 
 const isBlank = (code: number) => code === 32 || code === 9
 
-/** Chunks count where an answer has both (RFC 9112, 6.3). */
+/** `chunked` overrides a content-length (RFC 9112, 6.3). */
 function toLength(status: number, headers: ReadonlyMap<string, string>): Head['length'] {
   const encoding = headers.get('transfer-encoding')
   if (encoding !== undefined && encoding.toLowerCase() !== 'chunked')
     throw new FramingError('sent a transfer-encoding other than chunked')
   const length = toOneLength(headers.get('content-length'))
-  // These have no body, whatever their headers say.
+  // These never have a body.
   if (status < 200 || status === 204 || status === 304) return 0
   if (encoding !== undefined) return 'chunked'
   return length === undefined ? 'until close' : Number(length)
 }
 
-/** Some servers say the same length twice. */
+/** Some servers repeat the same length. */
 function toOneLength(text: string | undefined): string | undefined {
   if (text === undefined || DIGITS.test(text)) return text
   const lengths = text.split(', ')
   if (lengths.some((length) => !DIGITS.test(length) || length !== lengths[0]))
-    throw new FramingError('sent a content-length that is no length')
+    throw new FramingError('sent an invalid content-length')
   return lengths[0]
 }
 
@@ -121,20 +120,17 @@ export const CR = 13
 export const LF = 10
 const NOTHING = Buffer.alloc(0)
 
-/**
- * Says where what is read goes on behind the end of a line that begins at `start`; -1 where that end is not there. What stands
- * before `from` was looked through.
- */
+/** Position after the end of a line that begins at `start`; -1 if it isn't there. Bytes before `from` were searched already. */
 export type LineEnd = (bytes: Buffer, start: number, from: number) => number
 
-/** What has arrived of one of them, until its end is there; then of the next. */
+/** Collects a line until its end arrives. */
 export class Line {
   #held = NOTHING
   #length = 0
 
   /**
-   * Adds what stands in a piece from `at` on, up to the end that `endOf` finds. The line is whole then, a character a byte, and
-   * `to` is where the piece goes on; without an end all of it is held. Null where it is longer than `most`.
+   * Adds a piece from `at` up to the end that `endOf` finds: then `text` is the line, one character per byte, and `to` the next
+   * position. Without an end, everything is kept. Null if the line is longer than `most`.
    */
   gather(piece: Buffer, at: number, most: number, endOf: LineEnd): { text: string | null; to: number } | null {
     const before = this.#length
@@ -146,7 +142,6 @@ export class Line {
     return { text: null, to: piece.length }
   }
 
-  /** What is held. */
   peek(): Uint8Array {
     return this.#held.subarray(0, this.#length)
   }
@@ -162,7 +157,6 @@ export class Line {
     return { text: line.toString('latin1', 0, end), to: at + end - before }
   }
 
-  /** Puts bytes behind those that are held. */
   #hold(bytes: Uint8Array): Buffer {
     const length = this.#length + bytes.length
     if (length > this.#held.length) {
@@ -183,7 +177,7 @@ function endOfText(bytes: Buffer, text: string, start: number, from: number): nu
 
 export const endOfLine: LineEnd = (bytes, start, from) => endOfText(bytes, '\n', start, from)
 export const endOfHead: LineEnd = (bytes, start, from) => endOfText(bytes, '\r\n\r\n', start, from)
-/** An empty line ends them, be it the first. */
+/** Ended by an empty line, which may be the first. */
 export const endOfTrailers: LineEnd = (bytes, start, from) => {
   if (bytes.length < start + 2) return -1
   return bytes[start] === CR && bytes[start + 1] === LF ? start + 2 : endOfHead(bytes, start, from)

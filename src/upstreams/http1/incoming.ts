@@ -1,11 +1,10 @@
-/** An answer whose head has come over a connection of our own, and its body, unpacked where it is packed. */
+/** A response on our own connection, with its body decompressed. */
 import { DECODED_BYTES, readText } from '../pieces.ts'
 import type { Incoming, TakeRoom } from '../transport.ts'
 import { BodyQueue } from './body-queue.ts'
 import type { Head } from './head.ts'
 import type { BodyListener } from './response-parser.ts'
 
-/** Where the bytes come from. */
 export interface Source {
   pause(): void
   resume(): void
@@ -13,18 +12,18 @@ export interface Source {
 }
 
 const whole = new TextDecoder()
-/** So long after its last event a stream may take to end. */
+/** How long a stream may take to end after its last event. */
 const LEFT_MS = 1_000
 
 export class Http1Incoming extends BodyQueue implements Incoming, BodyListener {
   readonly status: number
   readonly #headers: Head['headers']
-  /** Null once all bytes have come, or none will. */
+  /** Null once all bytes have arrived, or none will. */
   #source: Source | null
-  /** In which its body is packed; null where it is not. */
+  /** Compression of the body; null for none. */
   readonly #format: string | null
   #inflater: Inflater | null = null
-  /** Of what is unpacked, whose reader waits. */
+  /** Set while the decompressor waits for its reader. */
   #makeRoom: (() => void) | null = null
 
   constructor({ status, headers }: Head, source: Source) {
@@ -41,7 +40,7 @@ export class Http1Incoming extends BodyQueue implements Incoming, BodyListener {
 
   async text(maxBytes: number, take: TakeRoom): Promise<string | null> {
     if (!this.isWhole || this.bytes > DECODED_BYTES) return readText(this, maxBytes, take)
-    // All of it is there already, as nearly always: nobody has to be waited for.
+    // Nearly always everything has arrived already, and there is nothing to wait for.
     if (this.bytes > maxBytes) return null
     const refusal = take(this.bytes)
     if (refusal) throw refusal
@@ -51,7 +50,7 @@ export class Http1Incoming extends BodyQueue implements Incoming, BodyListener {
   leave(): void {
     this.drop()
     this.#source?.resume()
-    // Mostly the end has come in the same piece.
+    // Usually the end arrives in the same piece.
     queueMicrotask(() => {
       if (this.#source !== null) setTimeout(() => this.cancel(), LEFT_MS).unref()
     })
@@ -63,7 +62,6 @@ export class Http1Incoming extends BodyQueue implements Incoming, BodyListener {
     this.#release()?.abort()
   }
 
-  /** Ends it for a reason of ours. */
   abort(reason: unknown): void {
     if (this.isEnded) return
     this.drop()
@@ -71,7 +69,7 @@ export class Http1Incoming extends BodyQueue implements Incoming, BodyListener {
     this.fail(reason)
   }
 
-  // Called as the connection hears it.
+  // BodyListener.
 
   data(piece: Uint8Array, from: number, to: number): void {
     if (this.#format === null) {
@@ -80,7 +78,7 @@ export class Http1Incoming extends BodyQueue implements Incoming, BodyListener {
       return
     }
     if (this.isDropped) return
-    // With the first byte: what has no body is not packed either, whatever it says.
+    // Created with the first byte: an empty body isn't compressed, whatever its headers say.
     this.#inflater ??= this.#inflate(this.#format)
     const room = this.#inflater.write(piece.subarray(from, to))
     if (room === null) return
@@ -88,20 +86,18 @@ export class Http1Incoming extends BodyQueue implements Incoming, BodyListener {
     void room.then(() => this.#source?.resume())
   }
 
-  /** All bytes have come. */
   end(): void {
     this.#release()
     if (this.#inflater === null) this.finish()
     else this.#inflater.end()
   }
 
-  /** No more will come. */
   broken(error: unknown): void {
     this.#release()
     this.fail(error)
   }
 
-  // Called as its body is taken.
+  // BodyQueue.
 
   override drop(): void {
     super.drop()
@@ -109,7 +105,7 @@ export class Http1Incoming extends BodyQueue implements Incoming, BodyListener {
   }
 
   protected override wanted(): void {
-    // What is packed waits for whoever unpacks it.
+    // Compressed bytes wait for the decompressor.
     if (this.#inflater === null) this.#source?.resume()
     else this.#makeRoom?.()
   }
@@ -123,7 +119,7 @@ export class Http1Incoming extends BodyQueue implements Incoming, BodyListener {
     })
   }
 
-  /** Where more was unpacked than somebody reads. */
+  /** Resolves once the reader has caught up; null if it has. */
   #room(): Promise<void> | null {
     if (!this.isFull) return null
     return new Promise((resolve) => {
@@ -146,21 +142,23 @@ const FORMATS: Readonly<Record<string, string>> = {
   zstd: 'zstd',
 }
 
-/** How the runtime calls a content-encoding. Null for one that is not known: as likely it is none, and what is packed is no JSON. */
+/**
+ * The runtime's name for a content-encoding. Null for an unknown one, which is as likely none at all; compressed data won't parse as JSON.
+ */
 export const toFormat = (encoding: string | undefined): string | null =>
   encoding === undefined ? null : (FORMATS[encoding.toLowerCase()] ?? null)
 
-/** What does not unpack. By its name it is told from a connection that broke. */
+/** A body that doesn't decompress; its name distinguishes it from a broken connection. */
 class ZlibError extends Error {
   override readonly name = 'ZlibError'
 }
 
 export interface Unpacked {
   data(bytes: Uint8Array): void
-  /** Only once all that was packed has been written. */
+  /** Called only once all compressed bytes are written. */
   end(): void
   fail(error: Error): void
-  /** Null where there is room for more; else resolves once there is. */
+  /** Resolves once there is capacity; null if there is. */
   room(): Promise<void> | null
 }
 
@@ -174,7 +172,7 @@ class Inflater {
     void this.#read(stream.readable, to)
   }
 
-  /** Returns a promise where no more should be written before it resolves. */
+  /** Returns a promise to wait for before writing more, or null. */
   write(bytes: Uint8Array): Promise<unknown> | null {
     this.#writer.write(bytes as Uint8Array<ArrayBuffer>).catch(() => {})
     return (this.#writer.desiredSize ?? 1) > 0 ? null : this.#writer.ready.catch(() => {})
@@ -197,6 +195,6 @@ class Inflater {
       return
     }
     if (this.#isWritten) to.end()
-    else to.fail(new ZlibError('it ends before its body does'))
+    else to.fail(new ZlibError('compressed data is truncated'))
   }
 }

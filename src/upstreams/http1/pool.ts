@@ -1,27 +1,24 @@
-/**
- * Connections to one origin: an idle one is used again, the one that was used last first, and closed after a while. All origins
- * share how many may be idle.
- */
+/** Connections to one origin: the most recently used idle one is reused first. All origins share a limit of idle connections. */
 import { Connection, ConnectionError, type ConnectionOwner, type HttpOrigin } from './connection.ts'
 
 export interface PoolOptions {
   /** How long a connection stays open without a request, ms. */
   idleMs: number
-  /** Most that are kept so, to all origins together. */
+  /** Maximum number of idle connections to all origins. */
   maxIdle: number
-  /** A clock that never steps. */
+  /** Monotonic clock. */
   nowMs: () => number
 }
 
-/** An origin that says how long it keeps a connection is believed, but for the time that a request takes to get there. */
+/** Safety margin for the time a request takes to arrive before the origin closes the connection. */
 const ON_ITS_WAY_MS = 1_000
-/** Of connections that nobody waits for any more and that the system still tries to open: to a host that is not there. */
+/** Maximum number of abandoned attempts that the system still makes, to an unreachable host. */
 const MAX_ABANDONED = 64
 
 /** Idle connections to all origins. */
 export class IdleConnections {
   readonly #options: PoolOptions
-  /** Until when each is kept; the one that has been idle for longest stands first. */
+  /** Expiry by connection; the longest idle one comes first. */
   readonly #untilMs = new Map<Connection, number>()
   #timer: Timer | null = null
 
@@ -29,7 +26,7 @@ export class IdleConnections {
     this.#options = options
   }
 
-  /** @param keptMs how long its origin keeps it. False where that is too short. */
+  /** @param keptMs how long its origin keeps it; returns false if that is too short. */
   add(connection: Connection, keptMs: number): boolean {
     const { maxIdle, idleMs } = this.#options
     const lastsMs = Math.min(idleMs, keptMs - ON_ITS_WAY_MS)
@@ -40,7 +37,7 @@ export class IdleConnections {
     return true
   }
 
-  /** It is idle no more. False where its time was over. */
+  /** Returns false if it has expired. */
   remove(connection: Connection): boolean {
     const untilMs = this.#untilMs.get(connection) ?? 0
     this.#untilMs.delete(connection)
@@ -67,7 +64,7 @@ export class IdleConnections {
 export class Pool implements ConnectionOwner {
   readonly #origin: HttpOrigin
   readonly #all: IdleConnections
-  /** The one that was used last stands last. */
+  /** The most recently used one comes last. */
   readonly #idle: Connection[] = []
   #abandoned = 0
 
@@ -76,7 +73,7 @@ export class Pool implements ConnectionOwner {
     this.#all = all
   }
 
-  /** A connection for a request. Throws a ConnectionError where it is of no use to open one. */
+  /** A connection for a request. Throws a ConnectionError if opening one is pointless. */
   take(): Connection {
     for (let found = this.#idle.pop(); found; found = this.#idle.pop()) {
       if (this.#all.remove(found)) {
@@ -88,9 +85,9 @@ export class Pool implements ConnectionOwner {
     return this.open()
   }
 
-  /** One that nobody has used. */
+  /** Opens a new one. */
   open(): Connection {
-    if (this.#abandoned >= MAX_ABANDONED) throw new ConnectionError('takes no connections', 'ETIMEDOUT')
+    if (this.#abandoned >= MAX_ABANDONED) throw new ConnectionError('accepts no connections', 'ETIMEDOUT')
     return new Connection(this.#origin, this)
   }
 

@@ -1,7 +1,6 @@
 /**
- * Reads the answers of one HTTP/1.1 connection out of the pieces in which they arrive (RFC 9112), one after the other. Strict
- * about where an answer ends: whoever could take that for another place than we do would have one request read another's
- * answer. Pure: no socket, no clock.
+ * Parses the responses of one HTTP/1.1 connection from its pieces (RFC 9112). Strict about where a response ends: a different reading would
+ * give one request another's response.
  */
 import {
   CR,
@@ -17,24 +16,23 @@ import {
   parseHead,
 } from './head.ts'
 
-/** Hears how one answer begins. */
 export interface AnswerListener {
-  /** Returns who hears the rest. */
+  /** Returns the listener for the body. */
   head(head: Head): BodyListener
 }
 
-/** Hears the body of one answer: any number of `data`, then `end`. */
+/** Hears the body of one response: any number of `data`, then `end`. */
 export interface BodyListener {
-  /** Bytes of the body without their framing, all that a piece holds at once: they stand in it from one place up to another. */
+  /** Body bytes of one piece without framing, between two positions. */
   data(piece: Buffer, from: number, to: number): void
   end(): void
 }
 
-/** Of the status line with all headers, of all interim answers, and of trailers, in bytes. */
+/** Limit in bytes for the status line with headers, for all interim responses, and for trailers. */
 const MAX_HEAD_BYTES = 64 * 1024
-/** Of a line that begins a chunk, whose extensions nobody reads. */
+/** Limit for a chunk's size line, whose extensions are ignored. */
 const MAX_SIZE_LINE_BYTES = 256
-/** 2^52 bytes, far beyond what any answer has. */
+/** 2^52 bytes, far more than any response. */
 const MAX_SIZE_DIGITS = 13
 
 type State = 'idle' | 'head' | 'length' | 'size' | 'chunk' | 'chunk end' | 'trailers' | 'until close'
@@ -42,44 +40,40 @@ type State = 'idle' | 'head' | 'length' | 'size' | 'chunk' | 'chunk end' | 'trai
 export class ResponseParser {
   #state: State = 'idle'
   #listener: AnswerListener | null = null
-  /** Null before its head has come. */
+  /** Null until the head has arrived. */
   #body: BodyListener | null = null
-  /** A head, a size line or trailers, as far as they have arrived. */
+  /** An incomplete head, size line or trailers. */
   readonly #line = new Line()
   #isLineBegun = false
-  /** Bytes that the body, or the chunk, still has. */
+  /** Remaining bytes of the body or chunk. */
   #left = 0
-  /** Whether of the CRLF after a chunk the first half has come. */
+  /** True if half of the CRLF after a chunk has arrived. */
   #isHalf = false
-  /** Bytes of interim answers, such as early hints. */
+  /** Bytes of interim responses, such as early hints. */
   #interim = 0
   #keptMs = 0
-  /** Of the piece that is read: what stands there of the body, moved together. */
+  /** Body bytes of the current piece, moved together. */
   #from = 0
   #to = 0
 
-  /** Whether nothing is expected. */
   get isIdle(): boolean {
     return this.#listener === null
   }
 
-  /** How long another request may be sent, ms; 0: none, for the last answer did not say how long it is, or that more may come. */
+  /** How long another request may be sent, in ms; 0 if the last response had no certain end. */
   get keptMs(): number {
     return this.#listener === null ? this.#keptMs : 0
   }
 
-  /** The next answer is to a request that was sent now. */
+  /** Expects the response to a request that is sent now. */
   expect(listener: AnswerListener): void {
-    if (this.#listener) throw new Error('an answer is expected already')
+    if (this.#listener) throw new Error('a response is expected already')
     this.#listener = listener
     this.#state = 'head'
     this.#interim = 0
   }
 
-  /**
-   * Takes the next piece, which is its own from now on, until its listener has stopped it. Throws a FramingError, once what came
-   * before it was handed on.
-   */
+  /** Takes the next piece, which it now owns. Throws a FramingError after handing on what came before it. */
   feed(bytes: Buffer): void {
     try {
       for (let at = 0; at < bytes.length; ) at = this.#take(bytes, at)
@@ -88,7 +82,7 @@ export class ResponseParser {
     }
   }
 
-  /** Nothing more is heard. */
+  /** Stops listening. */
   stop(): void {
     this.#listener = null
     this.#body = null
@@ -96,16 +90,16 @@ export class ResponseParser {
     this.#keptMs = 0
   }
 
-  /** The connection was closed in order. Throws a FramingError where that cuts an answer short. */
+  /** The connection was closed in order. Throws a FramingError if that truncates a response. */
   close(): void {
     const isEnd = this.#state === 'until close'
     if (!isEnd && this.#state !== 'idle')
-      throw new FramingError(`closed the connection ${this.#state === 'head' ? 'before' : 'within'} its answer`)
+      throw new FramingError(`closed the connection ${this.#state === 'head' ? 'before' : 'during'} the response`)
     this.#keptMs = 0
     if (isEnd) this.#end(null)
   }
 
-  /** Takes what stands at a place; returns where it goes on. */
+  /** Reads from a position and returns the next one. */
   #take(bytes: Buffer, at: number): number {
     switch (this.#state) {
       case 'head':
@@ -123,7 +117,7 @@ export class ResponseParser {
         this.#add(bytes, at, bytes.length)
         return bytes.length
       case 'idle':
-        // More than its answer: that one is whole, and what follows is nobody's.
+        // Bytes after a complete response belong to no request.
         this.#keptMs = 0
         return bytes.length
     }
@@ -132,23 +126,23 @@ export class ResponseParser {
   #takeHead(bytes: Buffer, at: number): number {
     const { text, to } = this.#gather(bytes, at, MAX_HEAD_BYTES, endOfHead)
     if (text === null) {
-      // What is none is told by how it begins: its end might never come.
-      if (!isBeginning(this.#line.peek())) throw new FramingError('sent something that is no HTTP/1.1')
+      // Invalid data is recognized by its beginning, since its end might never arrive.
+      if (!isBeginning(this.#line.peek())) throw new FramingError('sent invalid HTTP/1.1')
       return to
     }
     const head = parseHead(text)
-    // Interim answers say that the real one is on its way (RFC 9110, 15.2); nobody asked for another protocol.
-    if (head.status === 101) throw new FramingError('changed the protocol, which nobody asked for')
+    // Interim responses precede the real one (RFC 9110, 15.2); no other protocol was requested.
+    if (head.status === 101) throw new FramingError('switched protocols, which was not requested')
     if (head.status < 200) {
       this.#interim += text.length
-      if (this.#interim > MAX_HEAD_BYTES) throw new FramingError('sent too many interim answers')
+      if (this.#interim > MAX_HEAD_BYTES) throw new FramingError('sent too many interim responses')
       return to
     }
     this.#keptMs = head.length === 'until close' ? 0 : head.keptMs
     this.#left = typeof head.length === 'number' ? head.length : 0
     this.#state = head.length === 'chunked' ? 'size' : head.length === 'until close' ? 'until close' : 'length'
     const body = this.#listener?.head(head) ?? null
-    // Whoever heard it may have stopped it.
+    // The listener may have stopped it.
     if (this.#listener !== null) this.#body = body
     if (this.#state === 'length' && this.#left === 0) this.#end(bytes)
     return to
@@ -174,7 +168,7 @@ export class ResponseParser {
     return to
   }
 
-  /** Takes the size of a chunk where its line is all there and nothing else, as nearly always; -1 for any other, and for the last. */
+  /** Reads a chunk's size if its line is complete and plain, as nearly always; -1 for any other, and for the last. */
   #takePlainSize(bytes: Buffer, at: number): number {
     let size = 0
     let next = at
@@ -186,23 +180,23 @@ export class ResponseParser {
     return next + 2
   }
 
-  /** Each chunk is followed by CRLF, which may come in two pieces. */
+  /** The CRLF after a chunk may arrive in two pieces. */
   #takeChunkEnd(bytes: Buffer, at: number): number {
     if (!this.#isHalf && bytes[at] === CR && bytes[at + 1] === LF) {
       this.#state = 'size'
       return at + 2
     }
-    if (bytes[at] !== (this.#isHalf ? LF : CR)) throw new FramingError('sent a chunk that is longer than it says')
+    if (bytes[at] !== (this.#isHalf ? LF : CR)) throw new FramingError('sent a chunk longer than its stated size')
     if (this.#isHalf) this.#state = 'size'
     this.#isHalf = !this.#isHalf
     return at + 1
   }
 
-  /** Nobody reads them; an empty line ends them. */
+  /** Trailers are ignored. */
   #takeTrailers(bytes: Buffer, at: number): number {
     const { text, to } = this.#gather(bytes, at, MAX_HEAD_BYTES, endOfTrailers)
     if (text === null) return to
-    // What is no trailer is no end of an answer either.
+    // Invalid trailers don't end a response.
     if (text.length > 2) parseFields(text.slice(0, -2), 0)
     this.#end(bytes)
     return to
@@ -211,11 +205,11 @@ export class ResponseParser {
   #gather(bytes: Buffer, at: number, most: number, endOf: LineEnd) {
     const gathered = this.#line.gather(bytes, at, most, endOf)
     this.#isLineBegun = gathered?.text === null
-    if (gathered === null) throw new FramingError('sent a head or a line that is too long')
+    if (gathered === null) throw new FramingError('sent an overlong head or line')
     return gathered
   }
 
-  /** Moves bytes of the body to those before them: one chunk at a time would cost its listener as much as all of them. */
+  /** Moves body bytes together, since handing over each chunk would cost the listener as much as all of them. */
   #add(bytes: Buffer, from: number, to: number): void {
     if (this.#to === this.#from) {
       this.#from = from
@@ -233,7 +227,7 @@ export class ResponseParser {
     if (to > from) this.#body?.data(bytes, from, to)
   }
 
-  /** Its listener may have stopped it with the last bytes. */
+  /** The listener may have stopped it with the last bytes. */
   #end(bytes: Buffer | null): void {
     if (bytes) this.#handOn(bytes)
     const body = this.#body
@@ -247,7 +241,7 @@ export class ResponseParser {
 const BEGINNING = Buffer.from('HTTP/1.')
 const isBeginning = (line: Uint8Array) => BEGINNING.subarray(0, line.length).equals(line.subarray(0, BEGINNING.length))
 
-/** What a hexadecimal digit counts; -1 for any other byte. */
+/** Value of a hexadecimal digit; -1 for any other byte. */
 function hexOf(byte = 0): number {
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
   const letter = byte | 0x20
@@ -257,6 +251,6 @@ function hexOf(byte = 0): number {
 /** `<hex digits>[;extensions]` and CRLF (RFC 9112, 7.1). */
 function readSize(line: string): number {
   const [, digits = ''] = /^([0-9a-f]+)[ \t]*(?:;[^\r\n\0]*)?\r\n$/i.exec(line) ?? []
-  if (digits === '' || digits.length > MAX_SIZE_DIGITS) throw new FramingError('sent a chunk without a proper length')
+  if (digits === '' || digits.length > MAX_SIZE_DIGITS) throw new FramingError('sent a chunk with an invalid size')
   return Number.parseInt(digits, 16)
 }

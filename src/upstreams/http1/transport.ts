@@ -1,4 +1,4 @@
-/** Our own HTTP/1.1: a pool of connections an origin, and no promise for a piece of a body. See `transport.ts` above. */
+/** Our own HTTP/1.1: one pool of connections per origin, and no promise per piece of a body. */
 import { HOPS_HEADER } from '../../domain/task.ts'
 import { type Exchange, type Incoming, type Outgoing, type Transport, withOwn } from '../transport.ts'
 import type { Connection, ExchangeListener, HttpOrigin } from './connection.ts'
@@ -9,7 +9,7 @@ import { IdleConnections, Pool, type PoolOptions } from './pool.ts'
 /** Each idle connection is a file that another request may need. */
 const POOL: PoolOptions = { idleMs: 60_000, maxIdle: 256, nowMs: () => performance.now() }
 
-/** What does not change from request to request of one upstream. */
+/** Constant for all requests to one upstream. */
 interface Route {
   pool: Pool
   base: string
@@ -30,7 +30,7 @@ export function createHttp1Transport(options: PoolOptions = POOL): Transport {
       port: Number(url.port) || (isTls ? 443 : 80),
       isTls,
     }
-    // `Headers` refuses what is none.
+    // `Headers` rejects invalid ones.
     const all = new Headers({ host: url.host, ...headers() })
     return {
       pool: pools.getOrInsertComputed(url.origin, () => new Pool(origin, idle)),
@@ -55,7 +55,6 @@ export function createHttp1Transport(options: PoolOptions = POOL): Transport {
 
 const toLines = (headers: Headers) => [...headers].map(([name, value]) => `${name}: ${value}\r\n`).join('')
 
-/** What stands in the first lines as it is. */
 const PLAIN = /^[\x21-\x7e]*$/
 
 function toRequest(
@@ -63,7 +62,7 @@ function toRequest(
   { path, accept, callId, hops, body, ownHeaders }: Outgoing,
 ): Request {
   if (![path, callId, hops].every((text) => PLAIN.test(text)))
-    throw new Error('a path, a call id or a list of hops holds what a request cannot')
+    throw new Error('a path, call ID or list of hops has characters that a request must not have')
   const shared = ownHeaders ? toLines(withOwn(headers, ownHeaders)) : head
   const own = `accept: ${accept}\r\nx-client-request-id: ${callId}\r\n${HOPS_HEADER}: ${hops}\r\n`
   const lines = `POST ${base}${path} HTTP/1.1\r\n${shared}${own}`
@@ -75,9 +74,9 @@ class Http1Exchange implements Exchange, ExchangeListener {
   readonly #pool: Pool
   #resolve!: (incoming: Incoming) => void
   #reject!: (error: unknown) => void
-  /** Null once an answer has begun. */
+  /** Null once a response has begun. */
   #request: Request | null
-  /** Null once an answer has begun, whose source it is then. */
+  /** Null once a response has begun, which then owns it. */
   #connection: Connection | null = null
   #incoming: Http1Incoming | null = null
   readonly #resent: Outgoing['resent']
@@ -100,7 +99,7 @@ class Http1Exchange implements Exchange, ExchangeListener {
     this.#reject(reason)
   }
 
-  // Called by the connection.
+  // ExchangeListener.
 
   head(head: Head): Http1Incoming {
     this.#request = null
@@ -111,7 +110,7 @@ class Http1Exchange implements Exchange, ExchangeListener {
     return incoming
   }
 
-  /** Sends it again, once, over a new connection where the old one was no longer there for it: no attempt has failed. */
+  /** Resends it once, on a new connection, if the old one was stale; that is not a failed attempt. */
   fail(error: unknown, isStale: boolean): void {
     this.#connection = null
     if (this.#incoming) this.#incoming.broken(error)
@@ -133,36 +132,35 @@ class Http1Exchange implements Exchange, ExchangeListener {
 }
 
 export interface Request {
-  /** Its first line and its headers but for the length, each with its end. */
+  /** Request line and headers except the length, each with CRLF. */
   lines: string
   body: string
 }
 
 /**
- * Requests are written into one placeFor, one after another: memory of its own for each large one would be garbage a moment later,
- * and the collector would come three times as often. A larger one gets its own.
+ * Shared buffer for writing requests: an allocation per large request would be garbage a moment later, and the collector would run three
+ * times as often. Larger requests get their own.
  */
 const SHARED_BYTES = 1024 * 1024
 let sharedBuffer: Buffer | null = null
 
-/** A character takes no more bytes than this. */
 const MAX_CHAR_BYTES = 3
-/** For the header with the length, and the end of the head. */
+/** Space for the length header and the end of the head. */
 const LENGTH_ROOM = 'content-length: 9007199254740991\r\n\r\n'.length
 
-/** The bytes of a request, good until the next one is written. */
+/** The bytes of a request, valid until the next one is written. */
 export function toBytes({ lines, body }: Request): Uint8Array {
   const room = lines.length + LENGTH_ROOM
   const bytes = placeFor(room, body)
   const length = bytes.write(body, room)
   const head = `${lines}content-length: ${length}\r\n\r\n`
   const from = room - head.length
-  // A header holds bytes: a credential beyond ASCII leaves as it was given.
+  // A header holds bytes: a non-ASCII credential is sent as given.
   bytes.write(head, from, 'latin1')
   return bytes.subarray(from, room + length)
 }
 
-/** What of these bytes is left from there on, for as long as somebody needs it. */
+/** Copies unsent bytes if they are in the shared buffer. */
 export const keepFrom = (bytes: Uint8Array, from: number): Uint8Array =>
   bytes.buffer === sharedBuffer?.buffer ? new Uint8Array(bytes.subarray(from)) : bytes.subarray(from)
 

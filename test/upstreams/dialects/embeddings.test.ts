@@ -19,12 +19,12 @@ const readGemini = (embeddings: unknown, request = asked) =>
 
 describe('an answer of the OpenAI format is none that has', () => {
   const rows: [string, unknown, RegExp?][] = [
-    ['fewer vectors than inputs', all([right]), /1 vectors, and was sent 2 inputs/],
+    ['fewer vectors than inputs', all([right]), /1 vectors for 2 inputs/],
     ['more of them', all([right, right, right]), /3 vectors/],
     ['an index twice', [0, 0].map((index) => ({ index, embedding: right })), /indexes/],
     ['an index beyond', [0, 2].map((index) => ({ index, embedding: right })), /indexes/],
     ['an index for some', [{ index: 0, embedding: right }, { embedding: right }], /indexes/],
-    ['vectors of several lengths', all([right, right.slice(1)]), /3 numbers where it should have 4/],
+    ['vectors of several lengths', all([right, right.slice(1)]), /3 numbers instead of 4/],
     ['empty ones', all([[], []])],
     ['something beside numbers', all([right, [1, 2, null, 4]])],
     ['a number beyond 32 bits', all([right, [1, 2, 1e300, 4]])],
@@ -39,7 +39,7 @@ describe('an answer of the OpenAI format is none that has', () => {
 
   test('vectors of another length than was asked for', () => {
     expect(() => readOpenAi(all([right, right]), new EmbeddingsRequest('m', ['a', 'b'], 3, 'float', null, {}))).toThrow(
-      /4 numbers where it should have 3/,
+      /4 numbers instead of 3/,
     )
   })
 })

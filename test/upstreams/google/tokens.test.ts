@@ -75,9 +75,7 @@ test('one that was refused is not used again, and a file that was changed is rea
   expect(await tokens.headers(upstream, REQUEST)).toEqual(bearer(2))
   tokens.refused(upstream)
   writeFileSync(path, '{}')
-  expect(() => tokens.headers(upstream, REQUEST)).toThrow(
-    'its service account stands in a file that is no service account',
-  )
+  expect(() => tokens.headers(upstream, REQUEST)).toThrow('service account file has a type other than service_account')
 })
 
 test('a failure is told to all who waited, and the next one asks again', async () => {
@@ -95,25 +93,25 @@ test.each([
   [
     'a clock that is wrong',
     () => Response.json({ error: 'invalid_grant', error_description: 'Invalid JWT' }, { status: 400 }),
-    'is refused a token (400, invalid_grant: Invalid JWT)',
+    'was refused a token (400, invalid_grant: Invalid JWT)',
   ],
-  ['an answer that is no token', () => Response.json({ access_token: 'two words' }), 'is refused a token (200)'],
-  ['an answer that is no JSON', () => new Response('<html>'), 'is refused a token (200)'],
+  ['an answer that is no token', () => Response.json({ access_token: 'two words' }), 'was refused a token (200)'],
+  ['an answer that is no JSON', () => new Response('<html>'), 'was refused a token (200)'],
 ])('%s is a fault of the account', async (_, answer, why) => {
   endpoint.script(answer)
   const error = await Promise.resolve(create().headers(toUpstream(path), REQUEST)).catch((error) => error)
   expect(error).toMatchObject({ kind: 'status', status: 401, retryable: false })
-  expect(error.message).toBe(`its service account ${why}`)
+  expect(error.message).toBe(`service account ${why}`)
 })
 
 test.each([
-  ['/no/such/file.json', 'stands in a file that cannot be read (ENOENT)'],
-  ['{ "type": ', 'stands in a file that is no JSON'],
-  ['{"type":"authorized_user"}', "stands in a file that is no service account's: its type is not service_account"],
-  ['{"type":"service_account","client_email":"a@b"}', 'stands in a file that has no client_email or no private_key'],
+  ['/no/such/file.json', 'file cannot be read (ENOENT)'],
+  ['{ "type": ', 'file is not JSON'],
+  ['{"type":"authorized_user"}', 'file has a type other than service_account'],
+  ['{"type":"service_account","client_email":"a@b"}', 'file lacks client_email or private_key'],
   [
     '{"type":"service_account","client_email":"a@b","private_key":"-----BEGIN PRIVATE KEY-----\\nAAAA"}',
-    /has a private_key that does not sign/,
+    /has an invalid private_key/,
   ],
 ])('%p says what is wrong with it, and nothing of it', async (credential, why) => {
   const error = await Promise.resolve(create().headers(toUpstream(credential), REQUEST)).catch((error) => error)
@@ -129,7 +127,10 @@ test('who types one in reads no file of the server by it, and reaches no address
   const tokens = create()
   for (const credential of [path, endpoint.account.json]) {
     const error = await Promise.resolve(tokens.headers(toUpstream(credential, true), REQUEST)).catch((error) => error)
-    expect(error).toMatchObject({ status: 401, message: expect.stringMatching(/nobody may type in|another token_uri/) })
+    expect(error).toMatchObject({
+      status: 401,
+      message: expect.stringMatching(/must be entered as JSON|must have the token_uri/),
+    })
   }
   expect(endpoint.claims).toEqual([])
 })

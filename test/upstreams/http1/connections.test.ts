@@ -242,7 +242,7 @@ test('a host that takes no connections is not tried without end', () => {
     new IdleConnections({ idleMs: 1, maxIdle: 1, nowMs }),
   )
   for (let each = 0; each < 64; each++) pool.abandoned()
-  expect(() => pool.take()).toThrow('takes no connections')
+  expect(() => pool.take()).toThrow('accepts no connections')
   pool.gone()
   pool.take().abort()
 })
