@@ -36,11 +36,11 @@ test('a line begins with its time, its level, its event and its sentence; its fi
   const written: string[] = []
   const log = createLog({ now: () => 1_000, write: async (text) => void written.push(text.toString()) })
   log.warn('breaker_opened', 'a breaker opened', { upstream: 'a' })
-  log.info('ledger_caught_up', 'the database takes the ledger again')
+  log.info('ledger_caught_up', 'database accepting ledger rows again')
   await log.flush()
   expect(written.join('').split('\n')).toEqual([
     '{"time":"1970-01-01T00:00:01.000Z","level":"warn","event":"breaker_opened","msg":"a breaker opened","upstream":"a"}',
-    '{"time":"1970-01-01T00:00:01.000Z","level":"info","event":"ledger_caught_up","msg":"the database takes the ledger again"}',
+    '{"time":"1970-01-01T00:00:01.000Z","level":"info","event":"ledger_caught_up","msg":"database accepting ledger rows again"}',
     '',
   ])
 })

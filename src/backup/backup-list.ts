@@ -1,7 +1,6 @@
 /**
- * The backups in `backups/` of a data folder, beside a running server: made one at a time by a process of its own, every so often and when
- * an owner wants one; listed, and found by their names alone. The oldest of those that the schedule has made go beyond a number, and nothing
- * else is removed, told of or given out. `server.ts` makes it; the admin API presents it.
+ * Backups in `backups/` of a data folder: created one at a time in a separate process, by schedule or on an owner's request, listed, and found by name. Only
+ * the oldest scheduled ones are deleted automatically, above a number.
  */
 import { existsSync, rmSync } from 'node:fs'
 import { lstat, mkdir, readdir } from 'node:fs/promises'
@@ -12,41 +11,41 @@ import type { Log } from '../log.ts'
 import type { Actor, ConfigStore } from '../store/config-store.ts'
 import { BACKUPS, filesIn, removeParts, toStamp } from '../store/files.ts'
 
-/** Writes a backup. Resolves to what is wrong, also where it wrote one; null where nothing is. Ends with its signal. */
+/** Writes a backup. Resolves to a problem, even if the file was written; null if there is none. Aborts with the signal. */
 export type MakeBackup = (file: string, signal: AbortSignal) => Promise<string | null>
 
 export interface ListedBackup {
   name: string
-  /** `made`: by somebody, here; `other`: somebody has put it there. */
+  /** `made`: on request; `other`: placed there by someone. */
   kind: 'scheduled' | 'made' | 'before_migration' | 'other'
   bytes: number
-  /** Of its last change. */
+  /** Last change. */
   madeMs: number
 }
 
 export interface BackupList {
   /** Oldest first. */
   list(): Promise<ListedBackup[]>
-  /** The name of the one that is being made, and why the last that somebody wanted was not, or is not as it should be. */
+  /** The backup in progress, and the problem of the last one on request. */
   state(): { making: string | null; failed: string | null }
-  /** The same of the last scheduled one. */
+  /** Problem of the last scheduled backup. */
   scheduledFailed(): string | null
-  /** Begins to make one, and returns its name. Throws `backup_under_way`. */
+  /** Starts a backup, and returns its name. Throws `backup_under_way`. */
   begin(by: Actor): Promise<string>
-  /** Makes the scheduled one where it is due. Resolves once it is made, or is not. */
+  /** Creates a scheduled backup if due. Resolves when done, even if it failed. */
   look(): Promise<void>
-  /** Where one of those that are listed lies, for whoever is given it. Throws `backup_not_found`. */
+  /** A backup for download. Throws `backup_not_found`. */
   take(name: string, by: Actor): Promise<ListedBackup & { path: string }>
-  /** Gives up one that is being made. */
+  /** Cancels a backup in progress. */
   stop(): Promise<void>
 }
 
 export interface BackupListDeps {
   dataFolder: string
   store: Pick<ConfigStore, 'changeSettings'>
-  /** From one scheduled backup to the next; 0 = never. */
+  /** Interval of scheduled backups; 0 = never. */
   everyMs: number
-  /** How many of those are kept. */
+  /** Scheduled backups to keep. */
   keep: number
   make: MakeBackup
   /** Wall clock, ms. */
@@ -58,13 +57,12 @@ const SCHEDULED = /^scheduled-(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)Z\.sqlite$/
 
 export const toScheduledName = (ms: number) => `scheduled-${toStamp(ms)}.sqlite`
 
-/** A backup that the schedule has made. */
 export interface Scheduled {
   path: string
   madeMs: number
 }
 
-/** Those that the schedule of a data folder has made, oldest first. Nothing else in that folder is among them. */
+/** Oldest first. */
 export function listScheduled(dataFolder: string): Scheduled[] {
   const folder = join(dataFolder, BACKUPS)
   return filesIn(folder).flatMap((name) => {
@@ -74,7 +72,7 @@ export function listScheduled(dataFolder: string): Scheduled[] {
   })
 }
 
-/** Not beside the first requests after a start. */
+/** After the first requests of a start. */
 const FIRST_MS = 2_000
 const LOOK_MS = 10_000
 /** After a failure. */
@@ -85,10 +83,10 @@ export function createBackupList({ dataFolder, store, everyMs, keep, make, now, 
   const stopped = new AbortController()
   let making: { name: string; done: Promise<void> } | null = null
   const failed: Record<'made' | 'scheduled', string | null> = { made: null, scheduled: null }
-  /** When a scheduled one failed last, until one is made; by a clock that may have been set since. */
+  /** Time of the last scheduled failure, until one succeeds; the clock may have been set since. */
   let failedMs: number | null = null
 
-  /** A scheduled one with a time to come is of a clock that was set back: it is neither the last one nor in the way of others. */
+  /** Ignores scheduled backups in the future, after the clock was set back. */
   const past = () => listScheduled(dataFolder).filter(({ madeMs }) => madeMs <= now())
 
   const list = async (): Promise<ListedBackup[]> => {
@@ -99,7 +97,7 @@ export function createBackupList({ dataFolder, store, everyMs, keep, make, now, 
   const note = (by: Actor, action: 'backups.create' | 'backups.download', name: string) =>
     store.changeSettings(by, () => ({ value: null, change: { action, subject: name, detail: {}, write: {} } }))
 
-  /** Resolves to what is wrong with it; null where nothing is. */
+  /** The problem; null if there is none. */
   const makeFile = async (kind: 'made' | 'scheduled', file: string): Promise<string | null> => {
     try {
       await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -120,8 +118,8 @@ export function createBackupList({ dataFolder, store, everyMs, keep, make, now, 
     failed[kind] = why
     if (stopped.signal.aborted) return
     if (kind === 'scheduled') failedMs = why === null ? null : now()
-    if (why === null) log.info('backup_created', 'a backup was made', { file })
-    else log.error('backup_failed', 'a backup failed, or is not as it should be', { file, error: why })
+    if (why === null) log.info('backup_created', 'backup created', { file })
+    else log.error('backup_failed', 'backup failed or has problems', { file, error: why })
   }
 
   const isDue = () => {
@@ -173,12 +171,12 @@ export function createBackupList({ dataFolder, store, everyMs, keep, make, now, 
 }
 
 const underWay = (name: string) =>
-  new ServiceError({ kind: 'backup_under_way' }, `A backup is being made already: ${name}.`)
+  new ServiceError({ kind: 'backup_under_way' }, `A backup is already in progress: ${name}.`)
 
 const notFound = (name: string) =>
-  new ServiceError({ kind: 'backup_not_found', name }, `There is no backup '${name.slice(0, 200)}' in ${BACKUPS}/.`)
+  new ServiceError({ kind: 'backup_not_found', name }, `Backup '${name.slice(0, 200)}' not found in ${BACKUPS}/.`)
 
-/** None where there is no such folder yet. */
+/** Empty if the folder is missing. */
 async function namesIn(folder: string): Promise<string[]> {
   try {
     return (await readdir(folder)).filter((name) => name.endsWith('.sqlite'))
@@ -188,7 +186,7 @@ async function namesIn(folder: string): Promise<string[]> {
   }
 }
 
-/** Null for what is no file, or is gone. */
+/** Null if it is not a file, or missing. */
 async function lookAt(folder: string, name: string): Promise<ListedBackup | null> {
   const found = await lstat(join(folder, name)).catch(() => null)
   if (!found?.isFile()) return null

@@ -1,7 +1,6 @@
 /**
- * Makes a backup: one SQLite file with everything that was on record before it began, checked like the database itself. It may
- * run beside a server, in any process. `VACUUM INTO` reads one snapshot and writes the file in one go: nobody waits for it, and
- * the database's log is not begun anew for as long as it takes. The service behind `tollgate backup`, which the schedule runs.
+ * Creates a backup: one verified SQLite file of everything recorded before it began, also while a server runs. `VACUUM INTO` reads one snapshot in one go and
+ * blocks no one, but the WAL cannot be reset meanwhile.
  */
 import {
   appendFileSync,
@@ -31,20 +30,20 @@ import { storeOf } from '../store/open.ts'
 import { isDiskFull } from '../store/refusal.ts'
 import type { Held, Store, StoreCopy } from '../store/store.ts'
 
-/** What takes time, in this order. */
+/** In this order. */
 export type Stage = 'copying' | 'checking'
 
 export interface BackupOptions {
   dataFolder: string
-  /** Full path of the backup. */
+  /** Full path. */
   file: string
-  /** Replace what has that name. */
+  /** Replaces an existing file. */
   force?: boolean
-  /** Copy the data folder's `secret` to `<file>.secret`, too, where there is one. */
+  /** Also copies the data folder's `secret` to `<file>.secret`, if there is one. */
   withSecret?: boolean
-  /** Has a server that runs apply its journal; what it does not apply is brought in from its files. */
+  /** Makes a running server apply its journal; the rest is added from its files. */
   flush(): Promise<unknown>
-  /** @param bytes of what is copied, or checked. */
+  /** @param bytes to copy or check. */
   onStage?(stage: Stage, bytes: number): void
   onHour?: OnHour
 }
@@ -52,20 +51,19 @@ export interface BackupOptions {
 export interface Backup extends Examined, Completed {
   file: string
   bytes: number
-  /** Where the secret went; null where it was not asked for, or there is none. */
+  /** Path of the secret; null if not requested or missing. */
   secretFile: string | null
 }
 
 const SECRET = 'secret'
 
-/** Where the secret of a backup lies. */
 export const toSecretFile = (file: string) => `${file}.${SECRET}`
 
 /**
- * Throws a ServiceError: `backup_exists`, `backup_unwritable`, `backup_damaged`; then there is no new file. What an audit finds
- * is no reason to have none: the database has it, too.
+ * Throws a ServiceError: `backup_exists`, `backup_unwritable`, `backup_damaged`; then there is no new file. Findings don't prevent a backup, since the database
+ * has them too.
  *
- * @param source the store of the data folder.
+ * @param source the data folder's store.
  */
 export async function backUp(source: Store, options: BackupOptions): Promise<Backup> {
   const { dataFolder, file, force = false, flush, onStage, onHour } = options
@@ -76,7 +74,7 @@ export async function backUp(source: Store, options: BackupOptions): Promise<Bac
   if (lack !== null) throw unwritable(file, lack)
   const part = beginPart(file)
   try {
-    // What is counted after this may come too late for the copy.
+    // Requests counted later may not be in the copy.
     const marked = readMark(dataFolder)
     await flush()
     const { pages, pageBytes } = source.space()
@@ -86,20 +84,19 @@ export async function backUp(source: Store, options: BackupOptions): Promise<Bac
     const kept = readRejected(dataFolder).flatMap((path) => requestsOf(join(dataFolder, path)))
     const examined = await check(part, options, { marked, kept: [...kept, ...completed.rejected], onHour })
     const bytes = sizeOf(part)
-    // First, so that whoever finds the backup finds it, too.
+    // Before the backup, so that whoever finds that finds the secret too.
     if (secretFile !== null) putSecret(join(dataFolder, SECRET), secretFile, force)
     finishPart(part, file, force)
     return { file, bytes, secretFile, ...completed, ...examined }
   } catch (error) {
-    throw isDiskFull(error) ? unwritable(file, 'the disk is too full') : error
+    throw isDiskFull(error) ? unwritable(file, 'the disk is full') : error
   } finally {
     rmSync(part, { force: true })
   }
 }
 
 /**
- * The journal is read before the database: what a server applies and gives up in between is in the copy. It may be larger than
- * what fits into memory, and so what the copy may lack waits in a file.
+ * Reads the journal before the database, so that records applied in between are in the copy. Missing records go to a file, since they may not fit into memory.
  */
 async function makeCopy(source: Store, part: string, options: BackupOptions): Promise<Completed> {
   const waiting = beginPart(`${options.file}.journal`)
@@ -114,7 +111,7 @@ async function makeCopy(source: Store, part: string, options: BackupOptions): Pr
   }
 }
 
-/** Writes those records of the segments that the database does not have into a segment of their own. */
+/** Writes the records that the database lacks to a segment. */
 function keepMissing(audit: LedgerAudit, segments: readonly string[], path: string): void {
   for (const segment of segments) {
     const missing = recordsOf(segment).filter((record) => audit.missing([record]) > 0)
@@ -126,26 +123,23 @@ async function check(part: string, { dataFolder, file }: BackupOptions, expected
   using copy = await openCopy(dataFolder, part, { readonly: true })
   const damage = copy.store.findDamage('all')
   if (damage === null) return await examineCopy(copy, expected)
-  throw new ServiceError({ kind: 'backup_damaged', path: file }, `The copy is damaged, and was not kept: ${damage}.`)
+  throw new ServiceError({ kind: 'backup_damaged', path: file }, `The copy is damaged and was discarded: ${damage}.`)
 }
 
 const openCopy = (dataFolder: string, file: string, options?: { readonly: boolean }): Promise<StoreCopy> =>
   storeOf(dataFolder).openCopy(file, options)
 
-/** Throws a ServiceError where a backup may not be written there: something has the name, or the data folder would suffer. */
+/** Throws a ServiceError if the name is taken or the place unsuitable. */
 function requireFree(file: string, dataFolder: string, force: boolean): void {
   const folder = dirname(file)
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
-    throw unwritable(file, `there is no folder ${folder}`)
+    throw unwritable(file, `folder ${folder} does not exist`)
   const inside = relative(realpathSync(dataFolder), realpathSync(folder))
   if (inside === '' || (!inside.startsWith('..') && inside !== BACKUPS))
-    throw unwritable(
-      file,
-      `that is in the data folder, which has its own files; ${join(dataFolder, BACKUPS)} is for them`,
-    )
+    throw unwritable(file, `backups in the data folder must be in ${join(dataFolder, BACKUPS)}`)
   const taken = lstatSync(file, { throwIfNoEntry: false })
   if (!taken) return
-  if (!taken.isFile()) throw unwritable(file, 'something that is no file has that name')
+  if (!taken.isFile()) throw unwritable(file, 'that name exists and is not a file')
   if (!force) throw exists(file)
 }
 
@@ -164,20 +158,19 @@ const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size
 
 const SLICE = 1_000
 
-/** What `completeCopy` has done. */
 export interface Completed {
-  /** Records that a journal held and the database did not. */
+  /** Records that were only in a journal. */
   applied: number
-  /** Requests of records that do not fit the tables: a server would set them aside. */
+  /** Requests whose records don't fit the tables; a server would set them aside. */
   rejected: string[]
-  /** Requests that were under way: nobody can settle them in a copy. They cost what they had reserved. */
+  /** Requests that were in flight: they cost their reservation. */
   givenUp: number
 }
 
 /**
- * @param segments files as the journal has them, however large; nobody writes them any more.
- * @param wasServed whether they were read beside a server. Its retention may have taken rows away meanwhile whose records had been
- *   read: of before what the copy keeps, a record without a row is one of those, and in its sums already.
+ * @param segments journal files of any size, no longer written.
+ * @param wasServed true if a server ran meanwhile. Its retention may have deleted rows whose records were read: such records from before what the copy keeps
+ * are already in its totals.
  */
 export async function completeCopy(
   { store: { audit }, writer }: StoreCopy,
@@ -220,16 +213,16 @@ function* slicesOf(path: string): Generator<LedgerRecord[]> {
   }
 }
 
-/** What it holds, and what is wrong with it: the checks of `tollgate ledger verify`. */
+/** The copy's content and the findings of `tollgate ledger verify`. */
 export interface Examined extends Held {
   costNanoUsd: number
   findings: Finding[]
 }
 
 interface ExpectedCopy {
-  /** Requests that must be there, as a mark counts them; null where there was none. */
+  /** Expected requests according to the mark; null if there was none. */
   marked?: number | null
-  /** Some of them that no database took. */
+  /** Those of them that the database rejected. */
   kept?: Iterable<string>
   onHour?: OnHour | undefined
 }

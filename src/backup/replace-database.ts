@@ -1,8 +1,7 @@
 /**
- * Has a restored database take the place of what a data folder has, so that a kill at any moment leaves the one or the other.
- * What is to come is made in `restore.part/`; its renaming to `restore/` decides that it comes. Then each old file moves to
- * `backups/replaced-<time>/`, and each new one into its place, the database last. Whoever holds `serve.lock` next finishes what
- * was decided, and removes what was not: a start, or another restore. Light: every start loads it.
+ * Replaces a data folder's database atomically: a kill at any moment leaves the old or the new one. New files are prepared in `restore.part/`; renaming it to
+ * `restore/` commits. Then each old file moves to `backups/replaced-<time>/`, and each new one into its place, the database last. The next holder of
+ * `serve.lock` finishes or undoes an interrupted restore. Keep it small: every start loads it.
  */
 import {
   existsSync,
@@ -25,14 +24,14 @@ import { storeOf } from '../store/open.ts'
 
 const PART = 'restore.part'
 const DECIDED = 'restore'
-/** In either of them: where the old files go, relative to the data folder. */
+/** File in both folders: where the old files go, relative to the data folder. */
 const TARGET = 'replaced'
-/** What a restore may bring beside it. */
+/** Other files that a restore may bring. */
 const BESIDE = ['ledger.mark', 'secret']
 
 const filesOf = (dataFolder: string) => storeOf(dataFolder).files
 
-/** Makes an empty folder for what is to come, in the data folder: whatever goes from there into its place is only renamed. */
+/** Creates an empty folder within the data folder, so that its files only need renaming. */
 export function beginSwap(dataFolder: string): string {
   const folder = join(dataFolder, PART)
   rmSync(folder, { recursive: true, force: true })
@@ -40,7 +39,7 @@ export function beginSwap(dataFolder: string): string {
   return folder
 }
 
-/** Names what keeps a swap from being done by renaming; null where nothing does. */
+/** A file on another disk, which cannot be renamed; null if there is none. */
 export function findMounted(dataFolder: string): string | null {
   const { dev } = statSync(dataFolder)
   const { main, beside } = filesOf(dataFolder)
@@ -50,21 +49,21 @@ export function findMounted(dataFolder: string): string | null {
   )
 }
 
-/** A name that nothing has: nothing that was put away is ever written over. */
+/** A free name: replaced files are never overwritten. */
 function toFree(name: string, pathOf = (each: string) => each): string {
   let free = name
   for (let n = 2; existsSync(pathOf(free)); n++) free = `${name}-${n}`
   return free
 }
 
-/** Undoes what is not decided. */
+/** Undoes what is not committed. */
 export const cancelSwap = (dataFolder: string) => rmSync(join(dataFolder, PART), { recursive: true, force: true })
 
-/** Swaps. What is in the folder of `beginSwap` is on the disk. Returns where the old files are; where there were none, it is not there. */
+/** Commits and replaces; the new files must be synced. Returns the folder of the old files, which does not exist if there were none. */
 export function swap(dataFolder: string, nowMs: number): string {
   const backups = join(dataFolder, BACKUPS)
   mkdirSync(backups, { recursive: true, mode: 0o700 })
-  // Where it is a disk of its own, nothing could be renamed to it.
+  // Files cannot be renamed to another disk.
   const isSameDisk = statSync(backups).dev === statSync(dataFolder).dev
   const name = join(isSameDisk ? BACKUPS : '', `replaced-${toStamp(nowMs)}`)
   const target = toFree(name, (each) => join(dataFolder, each))
@@ -78,7 +77,7 @@ export function swap(dataFolder: string, nowMs: number): string {
   return finish(dataFolder)
 }
 
-/** Each step may have been done already: of a file that is still in `restore/`, the one in its place is the old one. */
+/** Each step may be done already: while a file is in `restore/`, the one in its place is the old one. */
 function finish(dataFolder: string): string {
   const work = join(dataFolder, DECIDED)
   const target = join(dataFolder, readFileSync(join(work, TARGET), 'utf8'))
@@ -95,7 +94,7 @@ function finish(dataFolder: string): string {
   const { main, beside } = filesOf(dataFolder)
   if (existsSync(join(work, main))) for (const name of [...beside, ...JOURNALS]) moveOut(name)
   for (const name of BESIDE) moveIn(name)
-  // Without its log gone, the new one would take that for its own.
+  // The old log must be gone, or the new database would use it.
   syncPath(dataFolder)
   moveIn(main)
   syncPath(target)
@@ -106,27 +105,27 @@ function finish(dataFolder: string): string {
 }
 
 /**
- * Finishes or undoes what a restore has left that was killed. The caller holds `serve.lock`.
+ * Finishes or undoes an interrupted restore. The caller holds `serve.lock`.
  *
- * @returns where the old files are now, where it was finished.
+ * @returns where the old files are, if finished.
  */
 export function settleSwap(dataFolder: string): { kind: 'none' | 'undone' } | { kind: 'finished'; replaced: string } {
   if (isDecided(dataFolder)) return { kind: 'finished', replaced: finish(dataFolder) }
-  // All was done but for the removal of the folder itself.
+  // Everything was done except removing the folder.
   rmSync(join(dataFolder, DECIDED), { recursive: true, force: true })
   if (!existsSync(join(dataFolder, PART))) return { kind: 'none' }
   cancelSwap(dataFolder)
   return { kind: 'undone' }
 }
 
-/** Until the name of where the old files go is gone, which goes last. */
+/** Until TARGET is removed, which comes last. */
 const isDecided = (dataFolder: string) => existsSync(join(dataFolder, DECIDED, TARGET))
 
-/** Throws a ServiceError where old and new files may stand side by side. */
+/** Throws a ServiceError if old and new files may be mixed. */
 export function requireSettled(dataFolder: string): void {
   if (!isDecided(dataFolder)) return
   throw new ServiceError(
     { kind: 'restore_unfinished', dataFolder },
-    `A restore of ${dataFolder} is under way, or was broken off before its end.`,
+    `A restore of ${dataFolder} is in progress, or was interrupted.`,
   )
 }

@@ -1,7 +1,5 @@
 /**
- * Puts a backup in the place of the database of a data folder. It is copied first, and the copy is checked, brought up to this
- * version and completed; only then does it take the place, and what it replaces is kept (`replace-database.ts`). The service behind
- * `tollgate restore`.
+ * Replaces the database of a data folder with a backup. A copy is checked, migrated, and completed first; the replaced files are kept (`replace-database.ts`).
  */
 import { chmodSync, copyFileSync, existsSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -13,7 +11,7 @@ import { listJournal } from '../ledger/journal-file.ts'
 import { findLost, openMark } from '../ledger/mark.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import { isServed, prepareDataFolder, takeLock } from '../store/data-folder.ts'
-import { freeBytesOf, syncPath, toMebibytes } from '../store/files.ts'
+import { freeBytesOf, noRoom, syncPath } from '../store/files.ts'
 import { storeOf } from '../store/open.ts'
 import { refusalOf } from '../store/refusal.ts'
 import type { Held, Kept, Revocations, StoreCopy, StoreFiles, StorePlace } from '../store/store.ts'
@@ -22,31 +20,30 @@ import { beginSwap, cancelSwap, findMounted, settleSwap, swap } from './replace-
 
 export interface RestoreOptions {
   dataFolder: string
-  /** Full path of the backup. */
+  /** Full path. */
   file: string
-  /** Lets keys, secrets, people and tokens in again that were revoked, ended or disabled since. */
+  /** Reactivates keys, secrets, users, and tokens that were revoked or disabled since. */
   reinstateRevoked?: boolean
-  /** Take it although an audit of it has findings. */
+  /** Restores despite findings. */
   force?: boolean
   nowMs: number
-  /** How long to wait for whoever keeps others from reading the database, ms. */
+  /** How long to wait for a locked database, ms. */
   busyMs?: number
   onStage?(stage: Stage, bytes: number): void
   onHour?: OnHour
 }
 
 export interface Restored extends Examined, Completed {
-  /** Where that is which was replaced; null where there was nothing. */
+  /** Where the replaced files are; null if there were none. */
   replaced: string | null
-  /** What was not let come back; null where everything was, or nothing was there before. */
+  /** What stays revoked; null if everything was reinstated, or nothing existed before. */
   kept: Kept | null
   isSecretRestored: boolean
 }
 
 /**
- * Throws a ServiceError: `already_served` while a server has the folder; `backup_unusable`, `schema_newer`, `backup_findings`;
- * `no_room`; `revoked_unknown` where the database that is there cannot be read. Throws what SQLite says where another process
- * keeps it busy. Then all is as it was.
+ * Throws a ServiceError: `already_served` while a server uses the folder; `backup_unusable`, `schema_newer`, `backup_findings`; `no_room`; `revoked_unknown` if
+ * the current database is unreadable. Throws SQLite's error if another process locks it. Then nothing has changed.
  */
 export async function restore(options: RestoreOptions): Promise<Restored> {
   const {
@@ -67,7 +64,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   settleSwap(dataFolder)
   const mounted = findMounted(dataFolder)
   if (mounted !== null)
-    throw unusable(file, `cannot take its place: ${join(dataFolder, mounted)} is on a disk of its own`)
+    throw unusable(file, `cannot replace the database: ${join(dataFolder, mounted)} is on another disk`)
   const before = await readReplaced(replacedStore, dataFolder, reinstateRevoked, busyMs)
 
   const folder = beginSwap(dataFolder)
@@ -84,7 +81,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
     if (examined.findings.length > 0 && !force) throw toFindings(file, examined)
     const kept = before && !reinstateRevoked ? copy.keepRevocations(before, nowMs) : null
     const { config, identity } = copy.store
-    // Whoever has the cookie of one that has ended since would be signed in again.
+    // Cookies of sessions that ended since must not work again.
     await identity.forgetSessions({ createdMs: Number.MAX_SAFE_INTEGER, seenMs: 0 })
     await note(config, options, before?.held ?? null, examined, kept)
     copy[Symbol.dispose]()
@@ -99,10 +96,10 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   }
 }
 
-/** How long to wait for whoever keeps others from reading the database. */
+/** ms. */
 const BUSY_MS = 5_000
 
-/** Null where there was never one, or nobody has to know what it says. */
+/** Null if there never was one, or it need not be read. */
 async function readReplaced(
   store: StorePlace,
   dataFolder: string,
@@ -112,28 +109,28 @@ async function readReplaced(
   const lost = findLost(dataFolder)
   if (lost === null && !store.exists()) return null
   try {
-    if (lost !== null) throw new Error('the database is gone, or empty.')
+    if (lost !== null) throw new Error('the database is missing or empty.')
     return await store.readRevocations(busyMs)
   } catch (error) {
-    // Whoever writes to it now would write to what is replaced.
+    // Another writer would keep writing to the replaced database.
     if (refusalOf(error)?.reason === 'busy') throw error
     if (reinstateRevoked) return null
     throw new ServiceError(
       { kind: 'revoked_unknown', dataFolder },
-      `Which keys were revoked since the backup cannot be told: ${messageOf(store.explain(error))}`,
+      `Cannot determine which keys were revoked since the backup: ${messageOf(store.explain(error))}`,
     )
   }
 }
 
-/** Throws where it is not whole, not ours or too new. A data folder that was copied brings its journal. */
+/** Throws if damaged, not a Tollgate database, or too new. A copied data folder brings its journal. */
 async function prepareCopy(copy: StoreCopy, file: string, files: StoreFiles, nowMs: number): Promise<Completed> {
   const damage = copy.store.findDamage('all')
   if (damage !== null) throw unusable(file, `is damaged: ${damage}`)
-  if (!copy.update(nowMs)) throw unusable(file, "is a database, but not one of Tollgate's")
+  if (!copy.update(nowMs)) throw unusable(file, 'is not a Tollgate database')
   return await completeCopy(copy, isOfFolder(file, files) ? listJournal(dirname(file)) : [])
 }
 
-/** Into the audit log of the copy. */
+/** In the copy's audit log. */
 async function note(
   config: ConfigStore,
   { file, reinstateRevoked = false, nowMs }: RestoreOptions,
@@ -157,10 +154,10 @@ async function note(
 const toFindings = (path: string, { findings }: Examined) =>
   new ServiceError(
     { kind: 'backup_findings', path },
-    `The ledger of ${path} does not add up: ${count(findings.length, 'finding')}.`,
+    `The ledger of ${path} is inconsistent: ${count(findings.length, 'finding')}.`,
   )
 
-/** What SQLite says of the copy is said of the backup. */
+/** Blames the backup for what SQLite reports about the copy. */
 function toTrouble(copy: StorePlace, file: string, path: string, error: unknown): unknown {
   const trouble = copy.explain(error)
   const isOfFile = trouble instanceof ServiceError && trouble.failure.kind.startsWith('database_')
@@ -168,20 +165,20 @@ function toTrouble(copy: StorePlace, file: string, path: string, error: unknown)
   return new ServiceError({ kind: 'backup_unusable', path: file }, trouble.message.replaceAll(path, file))
 }
 
-/** Whether it is the database of a data folder that was copied whole, and has a log and a journal beside it. */
+/** True for the database of a copied data folder, with its log and journal. */
 const isOfFolder = (file: string, { main }: StoreFiles) => basename(file) === main
 
 const unusable = (path: string, why: string) => new ServiceError({ kind: 'backup_unusable', path }, `${path} ${why}.`)
 
-/** Throws where it cannot be one, as far as its first bytes tell: who gives a wrong file is to hear that, and of nothing else first. */
+/** Throws if the file cannot be a backup, by its first bytes, before anything else. */
 function requireBackup(file: string, dataFolder: string, store: StorePlace): void {
   const { files } = store
   const found = statSync(file, { throwIfNoEntry: false })
-  if (!found?.isFile()) throw unusable(file, found ? 'is no file' : 'is not there')
+  if (!found?.isFile()) throw unusable(file, found ? 'is not a file' : 'does not exist')
   const replaced = statSync(join(dataFolder, files.main), { throwIfNoEntry: false })
-  if (replaced?.ino === found.ino && replaced.dev === found.dev) throw unusable(file, 'is the database itself')
+  if (replaced?.ino === found.ino && replaced.dev === found.dev) throw unusable(file, 'is the current database')
   if (isOfFolder(file, files) && isServed(dirname(file)))
-    throw unusable(file, 'is the database of a running server, of which only `tollgate backup` makes a copy')
+    throw unusable(file, 'is the database of a running server: use `tollgate backup` to copy it')
   const why = explainFile(store, file)
   if (why !== null) throw unusable(file, why)
 }
@@ -194,7 +191,7 @@ function explainFile(store: StorePlace, file: string): string | null {
   }
 }
 
-/** A plain copy of a data folder may have a part of its database in its log. */
+/** A copied data folder may have part of its database in the log. */
 function copyDatabase(file: string, path: string, { main, log }: StoreFiles, dataFolder: string): void {
   const endings = ['', log.slice(main.length)].filter((ending) => existsSync(`${file}${ending}`))
   const needed = endings.reduce((sum, ending) => sum + statSync(`${file}${ending}`).size, 0)
@@ -209,13 +206,7 @@ function copyDatabase(file: string, path: string, { main, log }: StoreFiles, dat
   }
 }
 
-const noRoom = (folder: string, bytes: number) =>
-  new ServiceError(
-    { kind: 'no_room', folder },
-    `This needs ${toMebibytes(bytes)} on the disk of ${folder}, which has ${toMebibytes(freeBytesOf(folder))}.`,
-  )
-
-/** Tells whether there is one beside the backup. */
+/** True if there was one next to the backup. */
 function copySecret(file: string, folder: string): boolean {
   const from = toSecretFile(file)
   if (!existsSync(from)) return false

@@ -1,7 +1,6 @@
 /**
- * Has the store follow the journal: in batches, every 200 ms or at 500 records, and never for long at a time, because the
- * store may be in this thread. What the store refuses is tried again while the journal grows. `ledger.ts` tells it of each
- * group.
+ * Applies the journal to the store in batches, every 200 ms or at 500 records, in small slices, since the store may be on this thread. What the store rejects
+ * is retried while the journal grows.
  */
 import type { Log } from '../log.ts'
 import type { LedgerStore } from '../store/ledger-store.ts'
@@ -10,26 +9,26 @@ import type { Journal } from './journal.ts'
 
 const INTERVAL_MS = 200
 const BATCH = 500
-/** What a batch may take of the event loop. Slower stores get smaller ones. */
+/** Event loop time per batch; slower stores get smaller batches. */
 const SLICE_MS = 5
 const MIN_BATCH = 20
-/** A store that refuses for longer is worth a line in the log: until then somebody else is only writing. */
+/** Shorter refusals are not logged: they only mean another writer. */
 const REFUSED_MS = 1_000
-/** A checkpoint that did not cover everything, or did not make room, is tried again after this. */
+/** Pause after a checkpoint that covered or freed too little. */
 const CHECKPOINT_MS = 1_000
 
 export interface Applier {
-  /** Says that the journal has more. */
+  /** The journal has new records. */
   note(): void
-  /** For how long the oldest record has been waiting, ms; 0 for none. */
+  /** Age of the oldest waiting record, ms; 0 if none. */
   waitsMs(): number
-  /** Applies all that the journal holds, for as long as that may take. */
+  /** Applies all of the journal, for up to `patienceMs`. */
   flush(patienceMs: number): Promise<Flushed>
-  /** Applies what it can, then has the journal closed. */
+  /** Applies what it can, then closes the journal. */
   close(): Promise<void>
 }
 
-/** How many records were applied, and how many are not. */
+/** Number of records. */
 export interface Flushed {
   applied: number
   waiting: number
@@ -39,7 +38,7 @@ export interface ApplierDeps {
   journal: Journal
   store: LedgerStore
   log: Log
-  /** Called after each transaction, so that somebody can think of a checkpoint. */
+  /** Called after each transaction. */
   onCommit(): void
 }
 
@@ -50,7 +49,7 @@ export function createApplier({ journal, store, log, onCommit }: ApplierDeps): A
   let isIdle = true
   let limit = BATCH
   let applied = 0
-  /** Everything that is waiting came after this. */
+  /** No waiting record is older. */
   let oldestMs = performance.now()
   let refusedMs: number | null = null
   let isRefusalLogged = false
@@ -66,7 +65,7 @@ export function createApplier({ journal, store, log, onCommit }: ApplierDeps): A
     timer = setTimeout(start, ms)
   }
 
-  /** A whole batch does not wait, unless it was refused. */
+  /** Full batches don't wait, unless refused. */
   const toPauseMs = () => (refusedMs === null && journal.waiting() >= BATCH ? 0 : INTERVAL_MS)
 
   const start = (): Promise<boolean> => {
@@ -81,7 +80,7 @@ export function createApplier({ journal, store, log, onCommit }: ApplierDeps): A
     return running
   }
 
-  /** Applies what is waiting now, batch by batch. Resolves false where the store refuses. */
+  /** Resolves false if the store refuses. */
   const run = async (): Promise<boolean> => {
     const startMs = performance.now()
     try {
@@ -96,7 +95,7 @@ export function createApplier({ journal, store, log, onCommit }: ApplierDeps): A
       return false
     }
     oldestMs = startMs
-    if (isRefusalLogged) log.info('ledger_caught_up', 'the database takes the ledger again', {})
+    if (isRefusalLogged) log.info('ledger_caught_up', 'database accepting ledger rows again', {})
     isRefusalLogged = false
     refusedMs = null
     scheduleRelease()
@@ -123,7 +122,7 @@ export function createApplier({ journal, store, log, onCommit }: ApplierDeps): A
   const onRefusal = (error: unknown) => {
     const nowMs = performance.now()
     refusedMs ??= nowMs
-    // On a full disk, a WAL that a checkpoint has emptied begins again in the room that it has.
+    // On a full disk, a checkpoint frees space in the WAL.
     if (error instanceof StoreRefusal && error.reason === 'full' && nowMs - checkpointMs >= CHECKPOINT_MS) {
       checkpointMs = nowMs
       store.checkpoint().catch(() => {})
@@ -131,10 +130,10 @@ export function createApplier({ journal, store, log, onCommit }: ApplierDeps): A
     const isUnexpected = !(error instanceof StoreRefusal)
     if (isRefusalLogged || (!isUnexpected && nowMs - refusedMs < REFUSED_MS)) return
     isRefusalLogged = true
-    log.warn('ledger_behind', 'the database refuses the ledger; its rows wait in the journal', { error: String(error) })
+    log.warn('ledger_behind', 'database not accepting ledger rows; queued in the journal', { error: String(error) })
   }
 
-  /** Not more often than once in a while: a reader of the database may be in the way, and each try is work. */
+  /** Rate-limited: a reader of the database may block it, and each try costs work. */
   const scheduleRelease = () => {
     const waitMs = Math.max(0, checkpointMs + CHECKPOINT_MS - performance.now())
     if (!closed && journal.hasApplied()) releaseTimer ??= setTimeout(release, waitMs).unref()
@@ -150,7 +149,7 @@ export function createApplier({ journal, store, log, onCommit }: ApplierDeps): A
         },
         (error) => {
           if (!isKeptTold)
-            log.warn('journal_retained', 'the journal keeps its applied segments for now', { error: String(error) })
+            log.warn('journal_retained', 'applied journal segments are retained for now', { error: String(error) })
           isKeptTold = true
         },
       )
@@ -185,7 +184,11 @@ export function createApplier({ journal, store, log, onCommit }: ApplierDeps): A
       if (releaseTimer) clearTimeout(releaseTimer)
       const waiting = journal.waiting()
       if (waiting > 0)
-        log.warn('ledger_behind', 'the database refuses to the end; the next start applies the journal', { waiting })
+        log.warn(
+          'ledger_behind',
+          'database not accepting ledger rows at shutdown; the next start applies the journal',
+          { waiting },
+        )
       const isCovered = await store.checkpoint().catch(() => false)
       await journal.close(isCovered)
     },

@@ -1,7 +1,4 @@
-/**
- * Says where the ledger contradicts itself: rows and rollup, requests and their calls, and what a start has not cleaned up.
- * Only reads, so it runs beside a live server. `cli/audit.ts` calls it.
- */
+/** Finds contradictions in the ledger: rows and rollup, requests and calls, and leftovers of earlier runs. Read-only, so it can run next to a server. */
 import { join } from 'node:path'
 import { dayOf } from '../domain/time.ts'
 import { filesIn } from '../store/files.ts'
@@ -23,23 +20,23 @@ export type Finding =
   | ({ kind: 'open' } & OpenRows)
   | { kind: 'journal'; file: string; records: number }
   | { kind: 'rejected'; file: string }
-  /** Requests that `ledger.mark` counts and nothing holds. */
+  /** Requests counted by `ledger.mark` that are nowhere. */
   | { kind: 'missing'; requests: number }
 
 export interface Audit {
   findings: Finding[]
-  /** Of the hours before this one, which begins here, retention has taken rows away: nothing is compared there. */
+  /** Start of the first hour compared: retention removed rows before it. */
   fromMs: number
-  /** Hours since then that have anything, settled requests in them, and what they cost. */
+  /** Totals since then: hours with any data, settled requests, and their cost. */
   hours: number
   requests: number
   costNanoUsd: number
 }
 
-/** Hears how many hours were looked at, and of how many. */
+/** Progress in hours. */
 export type OnHour = (done: number, of: number) => void
 
-/** Looks at rows, calls and rollup alone: what is open and what waits elsewhere may be as it likes. */
+/** Checks rows, calls, and rollup, but not what is open or in the journal. */
 export function auditRows(audit: LedgerAudit, onHour: OnHour = () => {}): Audit {
   const found: Audit = { findings: [], fromMs: audit.fromMs(), hours: 0, requests: 0, costNanoUsd: 0 }
   const hours = audit.hours()
@@ -58,7 +55,7 @@ export function auditRows(audit: LedgerAudit, onHour: OnHour = () => {}): Audit 
   return found
 }
 
-/** What its hours do not agree on, a day cannot. */
+/** Days with a wrong hour are skipped: they cannot match either. */
 function auditDays(audit: LedgerAudit, hours: readonly number[], findings: readonly Finding[]): Finding[] {
   const wrong = new Set(findings.flatMap((finding) => (finding.kind === 'difference' ? [dayOf(finding.hour_ms)] : [])))
   const days = new Set([...hours.map(dayOf), ...audit.days()]).difference(wrong)
@@ -71,7 +68,7 @@ export function auditLedger(audit: LedgerAudit, dataFolder: string, onHour?: OnH
   const found = auditRows(audit, onHour)
   const missing = countMissing(audit, dataFolder)
   if (missing > 0) found.findings.push({ kind: 'missing', requests: missing })
-  // Rows first: an instance that is alive after they were read was alive when it was said to hold them.
+  // Rows before the instance: one found alive afterward was alive when the rows were read.
   const open = audit.open()
   const living = audit.living()
   for (const rows of open) if (rows.instance !== living) found.findings.push({ kind: 'open', ...rows })
@@ -80,10 +77,7 @@ export function auditLedger(audit: LedgerAudit, dataFolder: string, onHour?: OnH
   return found
 }
 
-/**
- * How many requests were on record and are neither in the database nor in a file that waits for it. What is on its way from the
- * one to the other while this looks is counted twice, never missed.
- */
+/** Recorded requests that are neither in the database nor in a file for it. Records that move in the meantime are counted twice, never missed. */
 function countMissing(audit: LedgerAudit, dataFolder: string): number {
   const marked = readMark(dataFolder)
   if (marked === null) return 0
@@ -93,20 +87,20 @@ function countMissing(audit: LedgerAudit, dataFolder: string): number {
   return Math.max(0, marked - waiting.size - audit.count())
 }
 
-/** The ids of the requests that a file of the journal has a row of. */
+/** IDs of the requests with a row in a journal file. */
 export const requestsOf = (path: string): string[] =>
   recordsOf(path).flatMap((record) => (record.kind === 'call' ? [] : [record.row.id]))
 
-/** A segment, relative to the data folder, with those of its records that the database does not have yet. */
+/** A segment, relative to the data folder, and its number of unapplied records. */
 export interface WaitingSegment {
   file: string
   records: number
 }
 
 /**
- * What the journal, or the `spool/` of an older version, holds and the database does not.
+ * Unapplied records in the journal, or in `spool/` of older versions.
  *
- * @param living its segments are left out: it sees to them.
+ * @param living its segments are skipped: it applies them itself.
  */
 export function readWaiting(audit: LedgerAudit, dataFolder: string, living: string | null): WaitingSegment[] {
   return listFiles(dataFolder, SEGMENT).flatMap((file) => {
@@ -116,7 +110,7 @@ export function readWaiting(audit: LedgerAudit, dataFolder: string, living: stri
   })
 }
 
-/** Ledger records that the database does not have yet, and whether a server runs that will apply them. */
+/** Number of unapplied records, and whether a running server will apply them. */
 export interface Behind {
   waiting: number
   isServed: boolean
@@ -132,10 +126,10 @@ const listFiles = (dataFolder: string, ending: string) =>
     file.endsWith(ending),
   )
 
-/** Files that keep records which no database took. */
+/** Files with records that the database rejected. */
 export const readRejected = (dataFolder: string) => listFiles(dataFolder, REJECTED)
 
-/** None where the server has just deleted the segment. */
+/** Empty if the server has just deleted the segment. */
 export function recordsOf(path: string) {
   try {
     return readSegment(path)

@@ -1,6 +1,6 @@
 /**
- * Works out again what a request was charged, call by call, from what is on record alone: tokens, ms of compute, and the version of the
- * price that each call was charged by. It calculates as the charge was calculated, by the same code, and says where the two differ.
+ * Recalculates a request's charge call by call from recorded tokens, compute ms, and price versions, with the same code as the original charge, and compares
+ * the two.
  */
 import { toUsage } from '../domain/call-counts.ts'
 import { type Charge, toCharge } from '../domain/price.ts'
@@ -9,33 +9,36 @@ import type { StoredCall, StoredRequest } from '../store/ledger-rows.ts'
 import type { RequestReader } from '../store/report-store.ts'
 
 /**
- * By what a call is charged: `tokens`, with what else is counted, and their price; `reported`: what its upstream charged by its own word; `free`: where it went nothing has a price; `nothing`: it failed before its
- * first word, or was never made; `reserve`: the server was gone before it ended, and what it had reserved is what it costs;
- * `open`: it is under way; `unknown`: the price that its row names is not on record.
+ * What a call's charge is based on.
+ * - `tokens`: counts and their prices
+ * - `reported`: the cost reported by the upstream
+ * - `free`: the upstream has no prices
+ * - `nothing`: failed before the first token, or was never made
+ * - `reserve`: the server stopped before it ended, so its reservation is charged
+ * - `open`: in flight
+ * - `unknown`: the price named in its row is missing
  */
 export type Basis = 'tokens' | 'reported' | 'free' | 'nothing' | 'reserve' | 'open' | 'unknown'
 
-/** A call under its columns. */
 export interface ChargedCall extends Omit<StoredCall, 'requestId' | 'instance'> {
   basis: Basis
-  /** The version of the price; null where it is charged by none. */
+  /** Price version; null if charged by none. */
   price: PriceRow | null
-  /** Line by line; null where it is not charged by tokens. Of what was reported: what it would be by the price. */
+  /** Line by line; null if not based on counts. For reported costs: the charge at our prices. */
   charge: Charge | null
-  /** What it comes to; null where that cannot be said, or not yet. */
+  /** Null if it cannot be calculated (yet). */
   recalculatedNanoUsd: number | null
 }
 
 export interface RequestCharge {
   request: StoredRequest
   calls: ChargedCall[]
-  /** The sum over the calls; null where one of them cannot be worked out. */
+  /** Sum of the calls; null if one is unknown. */
   recalculatedNanoUsd: number | null
-  /** Whether that is what the ledger says, of the whole and of each call; null while the request is under way. */
+  /** True if the total and every call match the ledger; null while in flight. */
   matchesLedger: boolean | null
 }
 
-/** Works out the charge of a request. */
 export async function readCharge(
   reader: Pick<RequestReader, 'calls' | 'price'>,
   request: StoredRequest,
@@ -75,7 +78,7 @@ function toFixed(call: Call, basis: Basis): number | null {
   return basis === 'free' || basis === 'nothing' ? 0 : null
 }
 
-/** Whether what an upstream charged is more than a hundredth off what it would be by the price. */
+/** True if the reported cost differs by more than 1% from our price. */
 export function isFar({
   basis,
   charge,

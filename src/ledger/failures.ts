@@ -1,6 +1,5 @@
 /**
- * Which failures there were: requests that did not end well, by their error code, over time. Sums do not know codes, so that it goes as
- * far back as requests are kept one by one. It keeps its thread for as long as it takes, as `usage.ts` does.
+ * Failed requests by error code over time. Totals don't have codes, so it reaches back only as far as requests are kept. Blocks its thread, as `usage.ts` does.
  */
 import { DAY_MS, HOUR_MS, hourOf } from '../domain/time.ts'
 import type { FailureCell, FailureFilter, FailureReader } from '../store/report-store.ts'
@@ -8,31 +7,31 @@ import { createLimit, type Names, toIds } from './report-filter.ts'
 
 export interface FailuresOptions {
   by: 'hour' | 'day'
-  /** Half-open. Null: what the hour that runs has is in it. */
+  /** Half-open; null: includes the current hour. */
   sinceMs: number
   untilMs: number | null
-  /** Keys and teams as people name them, or `system`. */
+  /** Keys and teams by name or ID, or `system`. */
   where: FailureFilter
-  /** The most codes that are told apart: the most frequent ones. Upstreams may make up as many as they like. */
+  /** Maximum codes, most frequent first: upstreams can invent any number. */
   limit: number
-  /** How long it may take. */
+  /** Time limit, ms. */
   limitMs: number
 }
 
 export interface FailuresReport {
-  /** By time, and then by how many they are. */
+  /** By time, then by count. */
   rows: FailureCell[]
-  /** Requests with codes beyond `limit`. */
+  /** Requests with other codes. */
   rest: number
-  /** What it covers: begins later than was asked for where requests are no longer there. */
+  /** Actual period: starts later if older requests were removed. */
   sinceMs: number
   untilMs: number
 }
 
-/** Codes that are counted: those that turn up behind them are of the rest. */
+/** Codes counted separately; later ones are counted as others. */
 const MAX_CODES = 10_000
 
-/** Throws `key_not_found`, `key_ambiguous`, `team_not_found`, `team_ambiguous`, and `report_too_long` beyond `limitMs`. */
+/** Throws `key_not_found`, `key_ambiguous`, `team_not_found`, `team_ambiguous`, and `report_too_long` after `limitMs`. */
 export async function reportFailures(
   reader: FailureReader,
   names: Names,

@@ -1,7 +1,6 @@
 /**
- * The journal as files: a record of the ledger is a line of its length, its CRC-32 and JSON, so that a torn or damaged one shows;
- * a folder holds the segments of any instance, and records that no store takes. The `spool/` of versions before the journal
- * holds the same lines.
+ * File format of the journal: one record per line with length, CRC-32, and JSON, so that torn or damaged lines are detected. A folder holds segments of any
+ * instance, and rejected records. `spool/` of older versions has the same format.
  */
 
 import { appendFileSync, mkdirSync, readFileSync } from 'node:fs'
@@ -11,13 +10,12 @@ import { filesIn } from '../store/files.ts'
 import { type LedgerRecord, type SettledCall, type SettledRow, toCurrentRecord } from '../store/ledger-rows.ts'
 import type { Rejected } from '../store/ledger-store.ts'
 
-/** The line that a segment begins with: how it is written, and the last migration of the schema that its rows are of. */
+/** First line of a segment: format version, and the newest migration of its rows' schema. */
 export const toHead = (schema: string): string => toLine(JSON.stringify({ v: 1, schema }))
 
-/** A record as a line. */
 export const toRecordLine = (record: LedgerRecord): string => toLine(toJson(record))
 
-/** One request may hold hundreds of calls: in a line they leave out what they have in common with the row of their request. */
+/** Calls omit fields equal to their request's row: a request may have hundreds. */
 function toJson(record: LedgerRecord): string {
   if (record.kind !== 'settle' || !record.calls) return JSON.stringify(record)
   const row: Record<string, unknown> = { ...record.row }
@@ -28,17 +26,17 @@ function toJson(record: LedgerRecord): string {
 }
 
 const FIRST_BYTES = 64 * 1024
-/** A turn of a busy server gathers some hundred kilobytes; what a larger one took is not kept. */
+/** Buffers above this size are freed; a busy server's turn needs a few hundred kilobytes. */
 const KEPT_BYTES = 1024 * 1024
 const NEWLINE = 10
 
-/** Lines on their way to a file, as bytes from the start: as one text they would be written twice. */
+/** Builds lines as bytes, since one large text would be encoded twice. */
 export class Lines {
   #memory = Buffer.allocUnsafeSlow(FIRST_BYTES)
-  /** How many bytes they are. May be set back to where a line began, which is taken out with all that followed. */
+  /** In bytes. May be set back to the start of a line, which removes it and all that follow. */
   length = 0
 
-  /** Good until the next line is added. */
+  /** Valid until the next line is added. */
   get bytes(): Buffer {
     return this.#memory.subarray(0, this.length)
   }
@@ -47,12 +45,12 @@ export class Lines {
     this.addJson(toJson(record))
   }
 
-  /** `<bytes of JSON> <CRC-32 of it in hex> <JSON>` and a newline. */
+  /** `<bytes of JSON> <CRC-32 in hex> <JSON>` and a newline. */
   addJson(json: string): void {
     const sum = Bun.hash.crc32(json).toString(16)
     this.#makeRoom(3 * json.length + 32)
     const memory = this.#memory
-    // Of plain letters each is a byte, and other ones are rare.
+    // Assumes ASCII first, as it usually is.
     let at = this.length + memory.write(`${json.length} ${sum} `, this.length)
     const bytes = memory.write(json, at)
     if (bytes !== json.length) {
@@ -84,7 +82,7 @@ function toLine(json: string): string {
   return single.bytes.toString()
 }
 
-/** Reads a line; null where it is torn, damaged, empty or no record. */
+/** Null if torn, damaged, empty, or not a record. */
 export function fromLine(line: string): LedgerRecord | null {
   const match = /^(\d+) ([0-9a-f]+) (\{.*\})$/s.exec(line)
   if (!match) return null
@@ -98,40 +96,39 @@ export function fromLine(line: string): LedgerRecord | null {
   return toCurrentRecord({ ...record, calls: record.calls.map((call) => ({ ...shared, ...call })) })
 }
 
-/** What a call may have in common with its request, not what the request alone has. */
+/** Fields that calls share with their request. */
 function toShared(row: SettledRow): Omit<SettledCall, 'requestId' | 'number' | 'reason'> {
   const { id, keyId, teamId, model, endpoint, stream, user, attempts, ...shared } = row
   return shared
 }
 
-/** Endings of a segment, and of the file that keeps records which no store takes. */
+/** Extensions of segments, and of files with rejected records. */
 export const SEGMENT = '.log'
 export const REJECTED = '.rejected'
 
-/** Keeps a record that no store takes where an administrator finds it. Throws what the disk says. */
+/** Saves a record that the store rejects for an administrator. Throws the system's error. */
 export function setAside(folder: string, instance: string, { record, error }: Rejected, log: Log): void {
-  log.error('ledger_row_rejected', 'a ledger row does not fit the database; it is kept in the journal folder', {
+  log.error('ledger_row_rejected', 'database rejected a ledger row; saved in the journal folder', {
     error: String(error),
   })
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   appendFileSync(join(folder, `${instance}${REJECTED}`), toRecordLine(record), { mode: 0o600, flush: true })
 }
 
-/** Path of every segment in the folder, of whatever instance. Their order does not matter: records are order-free. */
+/** Segments of any instance, in any order: records are order-free. */
 export function listSegments(folder: string): string[] {
   return filesIn(folder)
     .filter((name) => name.endsWith(SEGMENT))
     .map((name) => join(folder, name))
 }
 
-/** Where records wait for the database of a data folder: the journal, and the spool of older versions. */
+/** Folders with records for the database; `spool` is of older versions. */
 export const JOURNALS = ['journal', 'spool'] as const
 
-/** All segments that wait for it. */
 export const listJournal = (dataFolder: string): string[] =>
   JOURNALS.flatMap((name) => listSegments(join(dataFolder, name)))
 
-/** Reads the records of a segment. Torn or damaged lines are passed over, as are the zeros after the last one. */
+/** Skips torn or damaged lines, and the zeros at the end. */
 export function readSegment(path: string): LedgerRecord[] {
   return readFileSync(path, 'utf8')
     .split('\n')

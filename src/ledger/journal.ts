@@ -1,7 +1,6 @@
 /**
- * Where ledger records go first: append-only segments `journal/<instance>-<n>.log`. `ledger.ts` appends, `applier.ts` takes
- * what the store does not have yet; a segment goes once a checkpoint covers all of it. Only a bounded number of records stays
- * in memory, the others are read back from the file.
+ * Write-ahead journal of ledger records in segments `journal/<instance>-<n>.log`, each removed once a checkpoint covers it. A limited number of records stays
+ * in memory; others are read back from the file.
  */
 import { rmSync } from 'node:fs'
 import type { Log } from '../log.ts'
@@ -12,68 +11,68 @@ import { appendLines, createSpare, isThere, readRecords, removeSegment, type Seg
 
 export const SEGMENT_BYTES = 8 * 1024 * 1024
 const MAX_IN_MEMORY = 20_000
-/** No row of a new request is longer: its texts are bounded where they are made. */
+/** Upper bound of a new request's row: its texts are limited. */
 const MAX_ROW_BYTES = 8 * 1024
 
 export interface Journal {
-  /** Writes what finds a place, in one write, and returns the rest, of which nothing is kept. The last quarter takes outcomes alone. */
+  /** Writes the records that fit, in one write, and returns the rest. The last quarter is reserved for outcomes. */
   append<T extends { record: LedgerRecord }>(group: readonly T[]): T[]
-  /** Resolves once all that was appended survives a power cut. Throws what the disk says. */
+  /** Resolves once all records survive a power failure. Throws the system's error. */
   sync(): Promise<void>
-  /** Makes sure that an empty segment waits on the disk, or tries to; null where that is of no use now. */
+  /** Prepares an empty spare segment; null if that is not possible now. */
   grow(): Promise<void> | null
-  /** Tells whether a new request would find no place, now or in a moment. */
+  /** True if a new request would not fit, now or shortly. */
   isFull(): boolean
-  /** Tells whether the files that it writes are still where they were made. */
+  /** False if its files were deleted or replaced. */
   isThere(): boolean
-  /** The next records that are not applied, oldest first, at most `limit`; `done` says that they are. */
+  /** The oldest unapplied records, at most `limit`; call `done` once they are applied. */
   take(limit: number): { records: LedgerRecord[]; done(): void } | null
-  /** How many records are not applied, and all of them. */
+  /** Number of unapplied records. */
   waiting(): number
   unapplied(): Generator<LedgerRecord>
   /**
-   * Gives up segments that are applied in full, once `checkpoint` has resolved true; the one being written only where it holds
-   * records of requests from before `beforeMs`, or where nothing else makes room.
+   * Removes fully applied segments once `checkpoint` resolves true; the current one only if it has records of requests before `beforeMs`, or if nothing else
+   * frees space.
    */
   release(checkpoint: () => Promise<boolean>, beforeMs?: number): Promise<void>
   /**
-   * No record that is still in a file is of a request from before this time, ms; Infinity where there is none. A start applies them
-   * all again: until they are gone, the rows that they made have to stay, or each would count twice.
+   * No record in a file is of an older request, ms; Infinity if there is none. A start applies all records again, so until they are gone, their rows must not
+   * be deleted, or they would count twice.
    */
   oldestMs(): number
-  /** Tells whether `release` has something to do. */
+  /** True if `release` has something to do. */
   hasApplied(): boolean
-  /** Keeps a record that no store takes, in `<instance>.rejected`. Throws what the disk says. */
+  /** Saves a rejected record in `<instance>.rejected`. Throws the system's error. */
   setAside(rejected: Rejected): void
-  /** Leaves on the disk only what is not applied, or, where no checkpoint covers it, what holds records. */
+  /** Keeps only unapplied segments, or all with records if no checkpoint covers them. */
   close(isCovered: boolean): Promise<void>
 }
 
 export interface JournalOptions {
   folder: string
   instance: string
-  /** Name of the last migration. */
+  /** Newest migration. */
   schema: string
   log: Log
-  /** What all segments together may take of the disk. */
+  /** Disk space for all segments. */
   maxBytes: number
   segmentBytes?: number
   maxInMemory?: number
-  /** Paths of segments that an earlier run has left and the store has applied: they go with the next checkpoint. */
+  /** Segments of earlier runs, already applied: removed at the next checkpoint. */
   inherited?: readonly string[]
 }
 
 export function createJournal(options: JournalOptions): Journal {
   const { folder, instance, log, maxBytes, segmentBytes = SEGMENT_BYTES, maxInMemory = MAX_IN_MEMORY } = options
   const head = Buffer.from(toHead(options.schema))
-  /** What one write takes. */
+  /** One write. */
   const lines = new Lines()
-  /** Full ones first, the one being written last. */
+  /** Full ones first, the current one last. */
   const segments: Segment[] = []
   const unsynced = new Set<Segment>()
   const inherited = [...(options.inherited ?? [])]
   let releasing: Promise<void> | null = null
-  /** They are given up, and the disk may still have what they held: for good where it does not take what removes that. */
+  /** Segments being removed, whose records may still be on disk, permanently if the removal fails. */
   const leaving = new Set<Segment>()
   const sumOf = (count: (segment: Segment) => number) => segments.reduce((sum, each) => sum + count(each), 0)
   const usedBytes = () => sumOf(({ bytes }) => bytes)
@@ -87,17 +86,17 @@ export function createJournal(options: JournalOptions): Journal {
   const takesNew = (bytes: number) => bytes <= free() - (spare.segment ? 0 : (active()?.bytes ?? 0) / 4)
   const hasRoom = ({ kind }: LedgerRecord, bytes: number) => (kind === 'settle' ? bytes <= free() : takesNew(bytes))
   const isStuck = () => spare.isMissing && !takesNew(MAX_ROW_BYTES)
-  /** The one being written is given up only where nothing else makes room. */
+  /** Includes the current one only if nothing else frees space. */
   const applied = (beforeMs = 0) =>
     segments.filter((each) => each.waiting === 0 && (each !== active() || each.oldestMs < beforeMs || isStuck()))
 
-  /** Tells whether it is written. */
+  /** False if the write failed. */
   const write = (segment: Segment, bytes: Uint8Array, records: readonly LedgerRecord[]): boolean => {
     const at = segment.used
     try {
       appendLines(segment, bytes)
     } catch (error) {
-      log.error('journal_failed', 'the journal cannot be written', { error: String(error) })
+      log.error('journal_failed', 'cannot write to the journal', { error: String(error) })
       return false
     }
     segment.waiting += records.length
@@ -106,12 +105,12 @@ export function createJournal(options: JournalOptions): Journal {
     const isTooMuch = sumOf(({ inMemory }) => inMemory.length) + records.length > maxInMemory
     if (segment.readFrom !== null || isTooMuch) segment.readFrom ??= at
     else for (const record of records) segment.inMemory.push(record)
-    // The next segment is made while there is still room in this one; a full disk leaves us with the last quarter.
+    // Prepares the next segment early: on a full disk only the last quarter remains.
     if (segment.used > segment.bytes / 2) void spare.grow()
     return true
   }
 
-  /** Throws what the disk says: what it does not remove stays among them. */
+  /** Throws the system's error, and keeps the rest. */
   const removeInherited = () => {
     for (let path = inherited[0]; path !== undefined; path = inherited[0]) {
       rmSync(path, { force: true })
@@ -124,14 +123,14 @@ export function createJournal(options: JournalOptions): Journal {
     if (covered.length + inherited.length === 0 || !(await checkpoint())) return
     removeInherited()
     for (const { segment, used } of covered) {
-      // A record may have come in the meantime: what no checkpoint covers is kept.
+      // Records added meanwhile are not covered by the checkpoint.
       if (segment.used !== used || !applied(beforeMs).includes(segment)) continue
       const isWritten = segment === active()
       segments.splice(segments.indexOf(segment), 1)
       unsynced.delete(segment)
       leaving.add(segment)
       const isSmall = segment.bytes < segmentBytes && !spare.hasFailed && !isWritten
-      // On a full disk nobody else may take the room that it has.
+      // On a full disk, reuse the file before others take its space.
       if (spare.isMissing && !isSmall) await spare.reuse(segment)
       else await removeSegment(segment)
       leaving.delete(segment)
@@ -194,7 +193,7 @@ export function createJournal(options: JournalOptions): Journal {
           segment.waiting -= records.length
           if (!isRead) return void inMemory.splice(0, records.length)
           segment.readFrom = next !== null && next < segment.used ? next : null
-          // A line that cannot be read any more waits for nothing.
+          // Unreadable lines count as applied.
           if (segment.readFrom === null) segment.waiting = 0
         },
       }
@@ -227,7 +226,7 @@ export function createJournal(options: JournalOptions): Journal {
       await releasing
       await spare.settled()
       if (isCovered) removeInherited()
-      // Whoever still looks whether its files are there finds none missing.
+      // From here on `isThere` has no files to miss.
       const all = segments.splice(0).concat(spare.take() ?? [])
       for (const segment of all) {
         if (segment.used === head.length || (isCovered && segment.waiting === 0)) await removeSegment(segment)

@@ -1,7 +1,6 @@
 /**
- * The ledger: a request is on record, durably, before it is dispatched, and its outcome before the tail of its answer
- * leaves. Both go to the journal; what waits when the event loop turns is one group and one write. The store follows.
- * `gateway/` and `accounting/` call it.
+ * The ledger: a request is recorded durably before dispatch, and its outcome before the end of its response is sent. Records of one event loop turn are written
+ * to the journal in one write; the store follows.
  */
 import { GatewayError } from '../domain/error.ts'
 import type { Spender } from '../domain/snapshot.ts'
@@ -19,60 +18,58 @@ import type { CountedRequest, LedgerReader, LedgerStore, Span } from '../store/l
 import { createApplier, type Flushed } from './applier.ts'
 import type { Journal } from './journal.ts'
 
-/** From here on `/readyz` says that the database is behind. */
+/** After this, `/readyz` reports that the database is behind. */
 const BEHIND_MS = 10_000
-/** How long a report that runs beside the server waits for what it holds. */
+/** How long reports next to the server wait for a flush. */
 const FLUSH_MS = 2_000
-/** How long a stop waits for a store that refuses. */
+/** How long a shutdown waits for a store that refuses. */
 const CLOSE_MS = 1_000
-/** Outcomes that found no place at all are kept in memory for the moment when there is one again. */
+/** Outcomes that did not fit into the journal, kept in memory until there is space. */
 const MAX_STRANDED = 20_000
 const STRANDED_MS = 200
 
 export interface Ledger {
-  /** Resolves once the row is durable. Throws `ledger_unavailable`: then nothing may be dispatched. */
+  /** Resolves once the row is durable. Throws `ledger_unavailable`: then don't dispatch. */
   open(row: OpenRow): Promise<void>
   /**
-   * The same for an additional call of a request that is open: until it resolves, that call may not be made. One that comes
-   * after the outcome of its request is not recorded, so whoever waits for this looks again whether to go on.
+   * The same for a further call of an open request, which must wait for it. Not recorded after the request's outcome, so check again whether to continue.
    *
-   * @param ended calls before it that have ended, and of which no record says so yet.
+   * @param ended earlier calls whose end is not recorded yet.
    */
   openCall(call: OpenCall, ended?: readonly SettledCall[]): Promise<void>
-  /** Puts on record what a call of a request that is open holds by now. Nobody waits for it: a kill before it charges what was held before. */
+  /** Records an open call's increased reservation. Not awaited: after a kill the previous reservation is charged. */
   grow(growth: Growth): void
   /**
-   * Resolves once the outcome is durable. Throws `ledger_unavailable`: then the tail is withheld.
+   * Resolves once the outcome is durable. Throws `ledger_unavailable`: then withhold the end of the response.
    *
-   * @param calls all calls of the request, where it took several; what the row says to have cost contains them.
+   * @param calls all calls, if there were several; the row's cost includes them.
    */
   settle(row: SettledRow, calls?: readonly SettledCall[]): Promise<void>
   state(): LedgerState
-  /** Has the store follow now, for 2 s at most. */
+  /** Applies the journal now, for up to 2 s. */
   flush(): Promise<Flushed>
   /**
-   * Nano-dollars that a key or a team has spent within `span` beyond what the store says: what waits in the journal.
+   * Nano-dollars spent within `span` by records that the store does not have yet.
    *
-   * @param underWay the requests that are open as the store says, and what each counts with there; they are made to be those
-   * that are open indeed.
+   * @param underWay open requests and their amounts according to the store; updated to the actual ones.
    */
   unapplied(spender: Spender, span: Span, underWay?: Map<string, number>): number
-  /** Resolves once everything handed in has its place and, if the store takes it, is applied. Closes the journal. */
+  /** Resolves once all records are written and, if possible, applied. Closes the journal. */
   close(): Promise<void>
 }
 
-/** `behind`: the oldest record has waited for the store for 10 s; `unavailable`: the journal takes no new requests. */
+/** `behind`: the oldest record has waited for 10 s; `unavailable`: no new requests fit. */
 type LedgerState = 'ok' | 'behind' | 'unavailable'
 
 export interface LedgerDeps {
   journal: Journal
   store: LedgerStore
   reader: Pick<LedgerReader, 'counted'>
-  /** `power`: durable once it is synced; `process`: once it is written. */
+  /** Durable once synced (`power`), or once written (`process`). */
   durability: 'process' | 'power'
-  /** Of what it writes to, what is gone: then nothing new is taken, and without the journal no outcome either. */
+  /** What was deleted: then new requests are rejected, and without the journal outcomes too. */
   files?: { readonly lost: 'database' | 'journal' | null }
-  /** Counts the requests that were recorded. */
+  /** Counts recorded requests. */
   mark?: { add(requests: number): void }
   log: Log
   /** Called after each transaction of the store. */
@@ -91,7 +88,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
   let pending: PendingRecord[] = []
   let scheduled = false
   let syncing = false
-  /** Records that wait for room which is being made. */
+  /** Records waiting for a new segment. */
   let held = 0
   const stranded: LedgerRecord[] = []
 
@@ -104,7 +101,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
   const schedule = () => {
     if (scheduled || syncing) return
     scheduled = true
-    // Not sooner for a request that is alone: it is in this turn that we hear of a client whose connection the runtime closes.
+    // Not sooner for a single request: a closed client connection is reported in this turn.
     setImmediate(flush)
   }
 
@@ -128,16 +125,16 @@ export function createLedger(deps: LedgerDeps): Ledger {
     if (opened > 0) mark?.add(opened)
   }
 
-  /** One sync at a time: what comes meanwhile is the next group. */
+  /** One sync at a time; later records form the next group. */
   const sync = async (group: PendingRecord[]) => {
     syncing = true
     try {
       await journal.sync()
       for (const { resolve } of group) resolve()
     } catch (error) {
-      log.error('journal_failed', 'the journal cannot be synced', { error: String(error) })
+      log.error('journal_failed', 'cannot sync the journal', { error: String(error) })
       for (const { record, reject } of group) {
-        // Its row is written all the same: without an end it would be charged what it has reserved.
+        // The row is on disk, and without an outcome its reservation would be charged.
         if (record.kind === 'open' && !isGrowth(record)) strand({ kind: 'settle', row: toRefused(record.row) })
         reject(unavailable())
       }
@@ -146,7 +143,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
     if (pending.length > 0) schedule()
   }
 
-  /** A segment may be on its way; otherwise there is no room for these. */
+  /** Waits if a segment is being created; otherwise rejects. */
   const waitForRoom = (rest: PendingRecord[]) => {
     const growing = journal.grow()
     if (!growing) return rest.forEach(turnAway)
@@ -189,7 +186,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
     state() {
       if (files.lost) return 'unavailable'
       if (journal.isFull()) {
-        // Where nobody asks for anything any more, nobody else would try whether there is room again.
+        // Without requests, nothing else would check for free space.
         void journal.grow()
         return 'unavailable'
       }
@@ -200,13 +197,13 @@ export function createLedger(deps: LedgerDeps): Ledger {
       return applier.flush(FLUSH_MS)
     },
     unapplied(spender, span, underWay) {
-      // What was handed in within this turn counts, too.
+      // Includes records of this turn.
       flush()
       return toUnapplied(journal.unapplied(), reader.counted, spender, span, underWay)
     },
     async close() {
       await placed()
-      // What the database takes now may make room for what found none.
+      // Applying may free journal space for the remaining ones.
       await applier.flush(CLOSE_MS)
       landStranded()
       await placed()
@@ -218,33 +215,28 @@ export function createLedger(deps: LedgerDeps): Ledger {
 const unavailable = () =>
   new GatewayError(
     'ledger_unavailable',
-    'Usage cannot be recorded at the moment: the journal has no room, and the database takes nothing from it. An administrator should look at the disk, and for a process that locks its database; try again then.',
+    "Usage can't be recorded right now: the journal is full, and the database accepts no rows. Ask an administrator to check the disk, and for a process that locks the database; then try again.",
   )
 
 const lost = () =>
   new GatewayError(
     'ledger_unavailable',
-    'Usage cannot be recorded: the data of this server were removed or replaced while it runs. An administrator should look at its log.',
+    "Usage can't be recorded: the server's data was removed or replaced while it was running. Ask an administrator to check the server log.",
   )
 
 const NOTHING_LOST = { lost: null }
 
-/**
- * What is kept of an outcome whose answer was withheld, because nothing could record it in time: what it cost. Its calls
- * went as they went.
- */
+/** Outcome of a request whose response was withheld because it could not be recorded in time: keeps the cost. */
 export function toWithheld(row: SettledRow): SettledRow {
   if (row.status !== 'ok') return row
   const end = row.stream ? ({ status: 'cut' } as const) : ({ status: 'failed', httpStatus: 503 } as const)
   return { ...row, ...end, errorCode: 'ledger_unavailable' }
 }
 
-/** Whether a record says what something holds by now that is on record already. */
 const isGrowth = (record: LedgerRecord): record is Growth => 'heldNanoUsd' in record
 
 /**
- * Nano-dollars that `records`, which the store does not have yet, add to what it says is spent on requests created within
- * `span`.
+ * Nano-dollars that unapplied records add to what the store counts for the span.
  *
  * @param underWay see `Ledger.unapplied`.
  */

@@ -1,7 +1,6 @@
 /**
- * What a start does with the past, before it listens: applies every segment that others left, in the journal and in the
- * `spool/` of older versions, and gives up the open rows of instances that are gone. Throws where the store refuses: a server
- * must not begin on half a ledger.
+ * Before listening, a start applies all segments that earlier runs left (also in `spool/` of older versions) and abandons their open requests. Throws if the
+ * store refuses: a server must not start with half a ledger.
  */
 import { unlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +13,7 @@ const SLICE = 1_000
 export interface Recovered {
   replayed: number
   abandoned: number
-  /** Segments that were applied and are still there, because no checkpoint covers them: the disk was full, say. */
+  /** Applied segments that remain because no checkpoint covers them, for example on a full disk. */
   kept: string[]
 }
 
@@ -22,14 +21,14 @@ export interface RecoverDeps {
   store: LedgerStore
   leases: Leases
   dataFolder: string
-  /** Whoever starts it is alone with the data folder. */
+  /** The only instance on the data folder. */
   instance: string
   nowMs: number
   log: Log
 }
 
 export async function recover({ store, leases, dataFolder, instance, nowMs, log }: RecoverDeps): Promise<Recovered> {
-  // On a full disk this is the room that the replay needs: in the database's log, and in segments that nobody used.
+  // On a full disk, frees space for the replay: in the WAL, and in unused segments.
   await store.checkpoint()
   const segments = listJournal(dataFolder).filter((path) => {
     const isUsed = readSegment(path).length > 0
@@ -45,10 +44,10 @@ export async function recover({ store, leases, dataFolder, instance, nowMs, log 
     }
     replayed += records.length
   }
-  // Whether it lives is told by the lock that it holds, and not by a time that it would have to write again and again.
+  // Its lock, not a lease time, shows that it is alive.
   leases.begin(instance, { fromMs: nowMs, untilMs: Number.MAX_SAFE_INTEGER }, true)
   const abandoned = await store.abandonGone(nowMs)
-  // A segment goes only once what it held has reached the database itself.
+  // Segments are removed only once the database file has their records.
   if (segments.length === 0 || !(await store.checkpoint())) return { replayed, abandoned, kept: segments }
   for (const path of segments) unlinkSync(path)
   return { replayed, abandoned, kept: [] }

@@ -1,7 +1,4 @@
-/**
- * What a report is about: from what people call keys, teams and models to the ids that the ledger has, and back; a member's own keys
- * and requests; and how long a report may take. Pure.
- */
+/** Report filters: names of keys, teams, and models to IDs and back, a member's own keys and requests, and the time limit. */
 
 import { type Dimension, isNamed, isTime, type NamedDimension, type TimeDimension } from '../domain/report-filters.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -11,17 +8,16 @@ import type { StoredRequest } from '../store/ledger-rows.ts'
 import type { RequestFilter, RequestReader, UsageCell, UsageFilter } from '../store/report-store.ts'
 import { toWholeId } from './requests.ts'
 
-/** A group: of its dimensions those that were asked for. Names are those of today; null where there is none, as for a team or a user nobody's; times in ms. */
+/** A group by the requested dimensions. Names are current; null if there is none; times in ms. */
 export type UsageGroup = Partial<
   Record<NamedDimension, { id: string; name: string | null } | null> &
     Record<TimeDimension, number> &
     Record<Exclude<Dimension, NamedDimension | TimeDimension>, string | null>
 >
 
-/** What names are looked for in. */
 export type Names = Pick<Configuration, 'keys' | 'teams' | 'aliases'>
 
-/** Throws `key_not_found`, `key_ambiguous`, `team_not_found` and `team_ambiguous`. */
+/** Throws `key_not_found`, `key_ambiguous`, `team_not_found`, and `team_ambiguous`. */
 export function toIds(where: UsageFilter, { keys, teams, aliases }: Names, nowMs: number): UsageFilter {
   return {
     ...where,
@@ -31,7 +27,6 @@ export function toIds(where: UsageFilter, { keys, teams, aliases }: Names, nowMs
   }
 }
 
-/** From the values of a group to what is said of it. */
 export function createNaming(by: readonly Dimension[], { keys, teams }: Names) {
   const namesOf = (rows: readonly { id: string; name: string }[]) => new Map(rows.map(({ id, name }) => [id, name]))
   const known: Record<NamedDimension, Map<string, string>> = { key: namesOf(keys), team: namesOf(teams) }
@@ -44,18 +39,17 @@ export function createNaming(by: readonly Dimension[], { keys, teams }: Names) {
     Object.assign({}, ...by.map((dimension, i) => ({ [dimension]: toValue(dimension, of[i] ?? '') })))
 }
 
-/** As a list and those who follow are asked for. */
+/** Filters of request lists and streams. */
 export interface WantedRequests extends Omit<RequestFilter, 'keyId' | 'teamId'> {
-  /** A name, digits of an id, or `system`: whoever asked without a key. */
+  /** A name, digits of an ID, or `system`: requests without a key. */
   key?: string
   team?: string
 }
 
 /**
- * Throws `key_not_found`, `key_ambiguous`, `team_not_found` and `team_ambiguous`.
+ * Throws `key_not_found`, `key_ambiguous`, `team_not_found`, and `team_ambiguous`.
  *
- * @param rows that keys, teams and aliases are looked for in. What a model was called then is what counts, and it may be gone: it
- *   is not looked for.
+ * @param rows current keys, teams, and aliases; models are not looked up, since they may be gone.
  */
 export function toRequestFilter(
   { key, team, model, ...filter }: WantedRequests,
@@ -70,16 +64,16 @@ export function toRequestFilter(
   }
 }
 
-/** The keys that somebody has made for themselves, what their playground is metered by among them, and the teams of those. */
+/** A user's own keys, including the one of their playground, and the teams of those. */
 export function toOwnRows<Rows extends KeyRows>(rows: Rows, ownerId: string): Rows {
   const keys = rows.keys.filter((key) => key.ownerId === ownerId)
   return { ...rows, keys, teams: rows.teams.filter(({ id }) => keys.some(({ teamId }) => teamId === id)) }
 }
 
-/** The part of a filter that keeps it to these keys. */
+/** Limits a filter to these keys. */
 export const toOwnFilter = ({ keys }: Pick<KeyRows, 'keys'>) => ({ ownKeys: keys.map(({ id }) => id) })
 
-/** A request of one of these keys, by its whole id. Throws `request_not_found`, also where there is such a request of another key. */
+/** Finds a request of these keys by its full ID. Throws `request_not_found`, also for requests of other keys. */
 export async function findOwnRequest(
   reader: Pick<RequestReader, 'get'>,
   text: string,
@@ -89,11 +83,11 @@ export async function findOwnRequest(
   const found = id === null ? null : await reader.get(id)
   if (found && keys.some(({ id }) => id === found.keyId)) return found
   const request = text.slice(0, 200)
-  const message = `No key of yours has a request '${request}' on record: give its whole id.`
+  const message = `Your keys have no request '${request}'. Use its full ID.`
   throw new ServiceError({ kind: 'request_not_found', request }, message)
 }
 
-/** Makes what a report calls between two pages. It throws `report_too_long` beyond `limitMs`, which begin now. @param clock in ms. */
+/** Returns a check to call between pages; it throws `report_too_long` after `limitMs`. @param clock ms. */
 export function createLimit(limitMs: number, clock: () => number): () => void {
   const endMs = clock() + limitMs
   return () => {

@@ -1,39 +1,35 @@
-/**
- * Finds requests on record: a list of them, page by page, and the one that somebody means. It looks at rows from the newest on,
- * a few thousand at a time with a pause for whatever else the process does, and stops at a bound, which it tells: nobody waits
- * for the whole of a long ledger.
- */
+/** Lists and finds requests. Scans from the newest, some thousands at a time with pauses for other work, up to a limit, which it reports. */
 import { timeOfId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { StoredRequest } from '../store/ledger-rows.ts'
 import type { RequestReader, RequestSearch } from '../store/report-store.ts'
 
-/** Takes some 10 ms. */
+/** About 10 ms. */
 const SLICE = 20_000
-/** Of a list, less than a second; of a search for an id, a few. */
+/** Rows scanned for a list: under a second; for an ID: a few seconds. */
 const MAX_LISTED_FROM = 1_000_000
 const MAX_SEARCHED = 5_000_000
 export const MAX_LIMIT = 10_000
 
 export interface ListOptions extends RequestSearch {
-  /** Requests a page has at most, from 1 on. */
+  /** Page size, from 1. */
   limit: number
-  /** The page begins behind the request of this id, which need not be there; absent: with the newest. */
+  /** The page starts after the request with this ID, which may not exist; absent: at the newest. */
   before?: string
 }
 
 export interface RequestPage {
   /** Newest first. */
   requests: StoredRequest[]
-  /** Where the next page begins; null where there is none. */
+  /** Start of the next page; null if there is none. */
   next: string | null
-  /** Set where no more were looked at, though older ones may be wanted, too: how many were. */
+  /** Set if the scan stopped at its limit: how many rows it scanned. */
   stoppedAfter: number | null
 }
 
 type Reader = Pick<RequestReader, 'slice'>
 
-/** Lists requests. Throws `invalid`. */
+/** Throws `invalid`. */
 export async function listRequests(
   reader: Reader,
   { limit, before, ...search }: ListOptions,
@@ -42,15 +38,15 @@ export async function listRequests(
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
     throw invalid('limit', `it must be a whole number from 1 to ${MAX_LIMIT}`)
   const start = before === undefined ? null : toWholeId(before)
-  if (before !== undefined && start === null) throw invalid('before', 'it must be the whole id of a request')
-  // One more than are wanted tells whether there is another page.
+  if (before !== undefined && start === null) throw invalid('before', 'it must be a full request ID')
+  // One extra row shows whether there is another page.
   const { rows, next } = await look(reader, search, start, limit + 1, most)
   if (rows.length <= limit) return { requests: rows, next, stoppedAfter: next === null ? null : most }
   const requests = rows.slice(0, limit)
   return { requests, next: requests.at(-1)?.id ?? null, stoppedAfter: null }
 }
 
-/** Looks from `before` on until so many are found, or so many were looked at: then `next` says where to go on. */
+/** Scans from `before` until the limit is found or scanned; `next` is where to continue. */
 async function look(reader: Reader, search: RequestSearch, before: string | null, limit: number, most: number) {
   const rows: StoredRequest[] = []
   let next = before
@@ -64,19 +60,19 @@ async function look(reader: Reader, search: RequestSearch, before: string | null
   return { rows, next }
 }
 
-/** The id itself, of a completion, of a response or an item of its output, of a response's header, or of a call as its upstream was told it. */
+/** The ID as in a completion, a response, an item of its output, a header, or a call sent upstream. */
 const WHOLE = /^(?:[a-z]+[-_])?([0-9a-f]{32})(?:[-_]\d+)?$/
 const PART = /^(?:[a-z]+[-_])?([0-9a-f]{4,31})$/
 
 export const toWholeId = (text: string): string | null => WHOLE.exec(text.trim().toLowerCase())?.[1] ?? null
 
-/** Named of those that an id may mean. */
+/** IDs listed in an error. */
 const MAX_NAMED = 5
 
 /**
- * The only request that a text may mean: an id as the ledger, a completion, a response's header or an upstream has it
- * (`0192…`, `chatcmpl-…`, `resp_…`, `fc_…_1`, `req_…`, `…-2`), four or more digits from either end of one, or the whole id that its upstream gave it.
- * Throws `request_not_found`, `request_removed`, `request_ambiguous` and `invalid`.
+ * Finds the only request that matches: an ID as in the ledger, a completion, a header, or at an upstream (`0192…`, `chatcmpl-…`, `resp_…`, `fc_…_1`, `req_…`,
+ * `…-2`), four or more digits from either end, or the upstream's own ID in full. Throws `request_not_found`, `request_removed`, `request_ambiguous`, and
+ * `invalid`.
  */
 export async function findRequest(
   reader: Pick<RequestReader, 'slice' | 'get' | 'beginning' | 'keptFromMs'>,
@@ -84,7 +80,7 @@ export async function findRequest(
   most = MAX_SEARCHED,
 ): Promise<StoredRequest> {
   const request = text.trim().slice(0, 200)
-  if (/^[0-9a-f]{0,3}$/i.test(request)) throw invalid('id', `'${request}' is too short: give four digits or more`)
+  if (/^[0-9a-f]{0,3}$/i.test(request)) throw invalid('id', `'${request}' is too short: use at least 4 digits`)
   const whole = toWholeId(request)
   const found = whole === null ? null : await reader.get(whole)
   if (found) return found
@@ -100,7 +96,7 @@ export async function findRequest(
   if (only === undefined)
     throw notFound(
       request,
-      ending.next === null ? toKept(keptFromMs) : ` among the newest ${most}; of an older one, give the whole id`,
+      ending.next === null ? toKept(keptFromMs) : ` among the newest ${most}; for an older one, use the full ID`,
     )
   const named = [...ids].slice(0, MAX_NAMED)
   const more = ids.size > named.length ? ', …' : ''
@@ -108,26 +104,26 @@ export async function findRequest(
   if (row) return row
   throw new ServiceError(
     { kind: 'request_ambiguous', request },
-    `'${request}' may mean several requests: ${named.join(', ')}${more}.`,
+    `'${request}' matches several requests: ${named.join(', ')}${more}.`,
   )
 }
 
-/** Only a UUIDv7 says when it was made. */
+/** Only a UUIDv7 contains its time. */
 const isMinted = (id: string) => id[12] === '7'
 
 const removed = (request: string, id: string, keptFromMs: number) =>
   new ServiceError(
     { kind: 'request_removed', request, createdMs: timeOfId(id) },
-    `There is no request '${request}' on record: by its id it is of ${toIso(timeOfId(id))}, and requests are kept for as long as \`serve --retention\` says. Those of before ${toIso(keptFromMs)} were taken away.`,
+    `Request '${request}' is no longer kept: its ID dates from ${toIso(timeOfId(id))}, and requests before ${toIso(keptFromMs)} were removed, as set by \`serve --retention\`.`,
   )
 
 const toKept = (keptFromMs: number) =>
-  keptFromMs === 0 ? '' : `; those of before ${toIso(keptFromMs)} were taken away, as \`serve --retention\` says`
+  keptFromMs === 0 ? '' : `; requests before ${toIso(keptFromMs)} were removed, as set by \`serve --retention\``
 
 const toIso = (ms: number) => new Date(ms).toISOString()
 
 const notFound = (request: string, where: string) =>
-  new ServiceError({ kind: 'request_not_found', request }, `There is no request '${request}' on record${where}.`)
+  new ServiceError({ kind: 'request_not_found', request }, `Request '${request}' not found${where}.`)
 
 const invalid = (field: string, rule: string) =>
   new ServiceError({ kind: 'invalid', field }, `The field ${field} is invalid: ${rule}.`)

@@ -1,78 +1,74 @@
 /**
- * Keeps the database from growing for ever: takes away requests, with their calls, that are older than `--retention`; what they come to
- * stays in the rollup. So do keys that had a request; those that ended unused go after that time, and entries of the audit log after
- * `--audit-retention`. In slices of a few ms with pauses between them, so that the ledger's own writer is held up for moments
- * only. `server/storage.ts` starts it. Nothing here is on the way of a request.
+ * Deletes requests older than `--retention` with their calls (totals stay), keys that ended unused before that, and audit entries older than
+ * `--audit-retention`. Runs in slices of a few ms with pauses, so that the ledger's writer is blocked only briefly.
  */
 import { DAY_MS, hourOf } from '../domain/time.ts'
 import type { Log } from '../log.ts'
 import type { LedgerUpkeep, OldRows, Took } from '../store/ledger-store.ts'
 import type { Journal } from './journal.ts'
 
-/** How often it looks. */
 const LOOK_MS = 600_000
-/** Not while a start has enough to do. */
+/** After the startup load. */
 const FIRST_LOOK_MS = 60_000
-/** What a slice may keep other writers out for. */
+/** How long a slice may block other writers. */
 const SLICE_MS = 3
 const FIRST_SLICE = 32
 const MIN_SLICE = 4
 const MAX_SLICE = 512
-/** So many times longer than a slice took nothing is done: whoever else needs the database, disk or processor has nine tenths of the time. */
+/** Pause relative to a slice's duration: leaves nine tenths of the time to others. */
 const REST = 9
 const MIN_REST_MS = 5
-/** Another writer is at work. */
+/** Pause while another writer is active. */
 const BUSY_MS = 20
-/** Slices between checkpoints: some 8 MB of the database's log. */
+/** About 8 MB of WAL. */
 const CHECKPOINT_SLICES = 64
-/** A checkpoint that did not cover everything: a report is being read, say. */
+/** Pause after a checkpoint that a reader blocked. */
 const UNCOVERED_MS = 250
-/** Nor may a reader that never lets go, such as a replication, keep old rows for ever. */
+/** A permanent reader, such as a replication, must not block retention forever. */
 const MAX_UNCOVERED = 240
-/** Free pages that stay, since they are used again soon: so many, or this part of the file. */
+/** Free pages to keep for reuse: this many, or this part of the file. */
 const MIN_FREE_PAGES = 1_024
 const FREE_PART = 0.1
 /**
- * How far a clock is believed to be ahead of the last request that was on record when the server started. Nobody may have asked
- * for months: one that has run for as long since is believed.
+ * How far the clock may be ahead of the last recorded request at startup. It may be right after months without requests, so it is believed once it has run this
+ * long.
  */
 const MAX_AHEAD_MS = 7 * DAY_MS
 
 export interface RetentionDeps {
-  /** How long requests are kept, ms; Infinity = for ever. */
+  /** Retention of requests, ms; Infinity = forever. */
   keepMs: number
-  /** How long entries of the audit log are kept, ms; Infinity = for ever. */
+  /** Retention of audit entries, ms; Infinity = forever. */
   auditMs: number
   upkeep: LedgerUpkeep
   journal: Pick<Journal, 'oldestMs' | 'release'>
-  /** Has all that was written reach the database file. */
   checkpoint(): Promise<boolean>
-  /** The newest hour with a settled request that is on record at the start, 0 for none. */
+  /** Newest hour with a settled request at startup; 0 if none. */
   latestMs: number
   /** Wall clock, ms. */
   now(): number
-  /** A clock that never steps, ms. */
+  /** Monotonic clock, ms. */
   monotonicMs(): number
   sleep(ms: number): Promise<unknown>
   log: Log
 }
 
-/** What a pass has taken away and given back. */
+/** Removed and freed in one run. */
 export interface Pass {
   requests: number
   calls: number
   keys: number
   auditRows: number
-  /** Bytes that the database file is shorter by. */
+  /** By which the database file shrank. */
   bytes: number
 }
 
 export interface Retention {
-  /** Takes away what is too old now, and gives back what that leaves. Throws what the store says. */
+  /** Runs once. Throws the store's error. */
   pass(): Promise<Pass>
-  /** Begins to look by itself, every ten minutes. */
+  /** Runs every ten minutes. */
   start(): void
-  /** Resolves once the slice that is under way has ended; there is none after it. */
+  /** Resolves once the current slice has ended; no other follows. */
   stop(): Promise<void>
 }
 
@@ -86,7 +82,7 @@ export function createRetention(deps: RetentionDeps): Retention {
   let timer: Timer | null = null
   let running: Promise<unknown> = Promise.resolve()
 
-  /** By a clock that is wrong by months nothing goes: it says a time that the ledger cannot have reached. */
+  /** Ignores a clock that is far ahead of what the ledger can have reached. */
   const toNowMs = () => Math.min(now(), toBelievedMs())
   const toBelievedMs = () => {
     if (deps.latestMs === 0) return Number.POSITIVE_INFINITY
@@ -95,7 +91,7 @@ export function createRetention(deps: RetentionDeps): Retention {
     return fromMs + MAX_AHEAD_MS + ranMs
   }
 
-  /** Requests of before this time go now: never one whose record a start would apply again. */
+  /** Requests before this are deleted now, except those whose records a start would apply again. */
   const toUntilMs = async (): Promise<number> => {
     const untilMs = hourOf(toNowMs() - keepMs)
     if ((upkeep.oldestMs() ?? untilMs) >= untilMs) return 0
@@ -103,7 +99,7 @@ export function createRetention(deps: RetentionDeps): Retention {
     return Math.min(untilMs, hourOf(journal.oldestMs()))
   }
 
-  /** Runs slices until one says that it was the last, with pauses; at once where the server stops. */
+  /** Runs slices with pauses until the last, or until the server stops. */
   const repeat = async (slice: () => Promise<(Took & { isLast: boolean }) | 'busy'>) => {
     while (!isStopped) {
       const done = await slice()
@@ -117,7 +113,7 @@ export function createRetention(deps: RetentionDeps): Retention {
     }
   }
 
-  /** The database's log would grow by what is written until a checkpoint has covered it. */
+  /** Without checkpoints the WAL would grow by all that is written. */
   const cover = async () => {
     for (let tries = 0; tries < MAX_UNCOVERED && !isStopped && !(await checkpoint()); tries++) await sleep(UNCOVERED_MS)
   }
@@ -132,7 +128,7 @@ export function createRetention(deps: RetentionDeps): Retention {
     if (untilMs <= 0) return
     let after = ''
     await repeat(async () => {
-      // Of an old request that ends from here on, the journal has the record: its row is to stay until that is gone.
+      // An old request that ends now has its record in the journal, and its row must stay until that is gone.
       const sliceMs = Math.min(untilMs, hourOf(journal.oldestMs()))
       const pruned = await upkeep.prune({ untilMs: sliceMs, after, limit, spared: upkeep.openBefore(sliceMs) })
       if (pruned === 'busy') return pruned
@@ -180,7 +176,7 @@ export function createRetention(deps: RetentionDeps): Retention {
   const run = async (): Promise<Pass> => {
     const pass = { requests: 0, calls: 0, keys: 0, auditRows: 0, bytes: 0 }
     await prune(pass)
-    // Of a request that the journal alone has, the key is not known to be used.
+    // Requests that are only in the journal don't yet mark their key as used.
     pass.keys = await drop('keys', Math.min(toNowMs() - keepMs, journal.oldestMs()))
     pass.auditRows = await drop('audit', toNowMs() - auditMs)
     await giveBack(pass)
@@ -205,7 +201,7 @@ export function createRetention(deps: RetentionDeps): Retention {
           },
         )
     } catch (error) {
-      log.warn('retention_failed', 'could not remove old rows; this is tried again', {
+      log.warn('retention_failed', 'could not remove old rows; will retry', {
         error: String(error),
       })
     }

@@ -1,7 +1,4 @@
-/**
- * A segment of the journal that is open: how it is made, written, a line (`journal-file.ts`) a record, read again and removed; and the
- * spare one, which is made while the one before still has room. `journal.ts` fills them while the server runs.
- */
+/** Journal segments: creation, writing, reading, removal, and the spare one, prepared while the current one still has space. */
 import {
   close,
   fdatasync,
@@ -22,13 +19,13 @@ import type { Log } from '../log.ts'
 import type { LedgerRecord } from '../store/ledger-rows.ts'
 import { fromLine } from './journal-file.ts'
 
-/** When the request of a record was created, ms. A call may be made long after its request. */
+/** Creation time of the record's request, ms; a call may be much later. */
 export const timeOfRecord = (record: LedgerRecord): number =>
   record.kind === 'call' ? timeOfId(record.call.requestId) : record.row.createdMs
 
 const CHUNK_BYTES = 256 * 1024
 
-/** Reads up to `limit` records of an open segment from `from` on, and tells where the next one begins. */
+/** Reads up to `limit` records, and returns where the next one starts. */
 export function readRecords(fd: number, from: number, end: number, limit: number) {
   const records: LedgerRecord[] = []
   for (let size = CHUNK_BYTES; ; size *= 2) {
@@ -41,34 +38,34 @@ export function readRecords(fd: number, from: number, end: number, limit: number
       at = stop + 1
     }
     if (at > 0) return { records, next: from + at }
-    // A line may be longer than a chunk; what has no end is none.
+    // Lines may be longer than a chunk; an unterminated line is no record.
     if (read.length < size) return { records, next: end }
   }
 }
 
-/** An open segment, of which every byte is on the disk before the first record is: a full disk still takes what fits. */
+/** Fully allocated on disk before its first record, so that a full disk still accepts what fits. */
 export interface Segment {
   readonly path: string
   readonly handle: OpenFile
-  /** Its length, of which so much is written. */
+  /** Allocated and used bytes. */
   readonly bytes: number
   used: number
-  /** The time of the oldest request that its records are of, ms; Infinity for none. */
+  /** Time of the oldest request with a record here, ms; Infinity if none. */
   oldestMs: number
-  /** How many of its records are not applied. */
+  /** Unapplied records. */
   waiting: number
-  /** Those of them that are in memory, oldest first, and from where on they are in the file alone. */
+  /** The unapplied records in memory, oldest first, and the position from which the rest is only in the file. */
   inMemory: LedgerRecord[]
   readFrom: number | null
 }
 
 type Room = Pick<Segment, 'path' | 'handle' | 'bytes' | 'used'>
 
-/** Makes a file of so many zeros that begins with `head`. Throws what the disk says, and then there is none. */
+/** Creates a file of zeros that begins with `head`. Throws the system's error, and then leaves no file. */
 export async function createSegment(path: string, bytes: number, head: Buffer): Promise<Segment> {
   const folder = dirname(path)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  // Opened before all else: while the file is written, clients may take every file that this process may have open.
+  // Opened first: meanwhile clients may use up the file descriptors.
   const entries = await OpenFile.open(folder)
   try {
     const segment = await beginSegment(
@@ -76,7 +73,7 @@ export async function createSegment(path: string, bytes: number, head: Buffer): 
       head,
     )
     try {
-      // A new file survives a power cut only with the entry of its folder.
+      // A new file survives a power failure only if its folder is synced.
       await entries.sync()
     } catch (error) {
       await removeSegment(segment)
@@ -88,7 +85,7 @@ export async function createSegment(path: string, bytes: number, head: Buffer): 
   }
 }
 
-/** Begins anew in the room that a file has. Throws what the disk says, and then the file is gone. */
+/** Initializes a file. Throws the system's error, and then the file is removed. */
 async function beginSegment({ path, handle, bytes, used }: Room, head: Buffer): Promise<Segment> {
   try {
     await fill(handle, used)
@@ -112,11 +109,11 @@ async function beginSegment({ path, handle, bytes, used }: Room, head: Buffer): 
 
 export async function removeSegment({ path, handle }: Pick<Segment, 'path' | 'handle'>): Promise<void> {
   await handle.close()
-  // Somebody else may have deleted it.
+  // It may already be deleted.
   rmSync(path, { force: true })
 }
 
-/** Tells whether the path still leads to the file that is written, and that is as long as it was made. */
+/** False if the file was deleted, replaced, or truncated. */
 export function isThere({ path, handle, bytes }: Pick<Segment, 'path' | 'handle' | 'bytes'>): boolean {
   const found = statSync(path, { throwIfNoEntry: false })
   if (!found || found.size < bytes) return false
@@ -124,7 +121,7 @@ export function isThere({ path, handle, bytes }: Pick<Segment, 'path' | 'handle'
   return found.dev === dev && found.ino === ino
 }
 
-/** Writes lines behind what the file holds. Throws what the disk says, and leaves none of them. */
+/** Throws the system's error, and then none of the lines remains. */
 export function appendLines(segment: Segment, lines: Uint8Array): void {
   const { fd } = segment.handle
   try {
@@ -136,16 +133,16 @@ export function appendLines(segment: Segment, lines: Uint8Array): void {
   segment.used += lines.length
 }
 
-/** A start would take whole lines of what has failed for records. */
+/** Otherwise a start would read complete lines of a failed write. */
 function erase(fd: number, at: number, bytes: number): void {
   try {
     writeAll(fd, Buffer.alloc(bytes), at)
   } catch {
-    // What could be written can be overwritten; the rest was never there.
+    // What could be written can be overwritten.
   }
 }
 
-/** Writes so many zeros. A disk that is nearly full takes a part and says so only in the count. */
+/** A nearly full disk may write only a part without an error. */
 async function fill(handle: OpenFile, bytes: number): Promise<void> {
   const zeros = Buffer.alloc(Math.min(1024 * 1024, bytes))
   for (let at = 0; at < bytes; ) {
@@ -163,48 +160,43 @@ function writeAll(fd: number, bytes: Uint8Array, at: number): void {
   }
 }
 
-const NONE_TAKEN = 'the disk took none of what was written'
+const NONE_TAKEN = 'the disk accepted no data'
 
-/**
- * The first segment is made while the server starts, and the first request waits for it: it takes some 500 of them. It is
- * written once, unless a full disk leaves no room for another.
- */
+/** Small, since the first request waits for it; holds about 500 requests. Filled once, unless the disk is full. */
 const FIRST_SEGMENT_BYTES = 1024 * 1024
-/** A disk without room for a segment is asked again after this, and a process without a file for one. */
+/** Pauses after a full disk, and after too many open files. */
 const RETRY_MS = 1_000
 const FILES_RETRY_MS = 50
 
 interface SpareOptions {
   folder: string
   instance: string
-  /** What each segment begins with. */
+  /** First line of each segment. */
   head: Buffer
   segmentBytes: number
-  /** What all segments together may take of the disk. */
+  /** Disk space for all segments. */
   maxBytes: number
-  /** What those take that are in use. */
+  /** Disk space of the others. */
   usedBytes(): number
   log: Log
 }
 
 interface Spare {
-  /** Null while there is none. */
   readonly segment: Segment | null
-  /** Whether there is none, and none on its way. */
+  /** True if there is none and none is being created. */
   readonly isMissing: boolean
-  /** Whether the last one could not be made. */
+  /** True if the last creation failed. */
   readonly hasFailed: boolean
-  /** Whether the limit leaves no room for one more. */
+  /** True if another would exceed `maxBytes`. */
   isAtLimit(): boolean
-  /** Makes sure that there is one, or tries to; null where that is of no use now. */
+  /** Prepares a spare; null if that is not possible now. */
   grow(): Promise<void> | null
-  /** Makes one in the room that a segment has which is given up. */
+  /** Turns a removed segment into the spare. */
   reuse(segment: Segment): Promise<void>
-  /** Gives it away, for good. */
   take(): Segment | null
-  /** From now on `grow` makes none. */
+  /** From now on `grow` does nothing. */
   stop(): void
-  /** Resolves once none is on its way. */
+  /** Resolves once no creation is in progress. */
   settled(): Promise<void>
 }
 
@@ -212,7 +204,7 @@ export function createSpare(options: SpareOptions): Spare {
   const { folder, instance, head, segmentBytes, maxBytes, usedBytes, log } = options
   let spare: Segment | null = null
   let preparing: Promise<void> | null = null
-  /** When a segment that could not be made may be tried again; null where the last one could. */
+  /** Next try after a failure; null if there was none. */
   let againMs: number | null = null
   let isLimitTold = false
   let isStopped = false
@@ -225,7 +217,7 @@ export function createSpare(options: SpareOptions): Spare {
         againMs = null
         isLimitTold = false
       } catch (error) {
-        if (againMs === null) log.warn('journal_full', 'the journal cannot grow', { error: String(error) })
+        if (againMs === null) log.warn('journal_full', 'cannot extend the journal', { error: String(error) })
         againMs = performance.now() + (/^E[MN]FILE$/.test(codeOf(error)) ? FILES_RETRY_MS : RETRY_MS)
       }
       preparing = null
@@ -250,12 +242,11 @@ export function createSpare(options: SpareOptions): Spare {
     grow() {
       if (spare) return null
       if (preparing) return preparing
-      // Each try takes what room there is for a moment: not at every group of a full disk.
+      // Each try temporarily takes the free space: not at every group on a full disk.
       const isTooSoon = againMs !== null && performance.now() < againMs
       if (isStopped || isTooSoon) return null
       if (isAtLimit()) {
-        if (!isLimitTold)
-          log.warn('journal_full', 'the journal has reached its size and grows no further', { bytes: maxBytes })
+        if (!isLimitTold) log.warn('journal_full', 'the journal has reached --max-journal-size', { bytes: maxBytes })
         isLimitTold = true
         return null
       }
@@ -280,12 +271,12 @@ export function createSpare(options: SpareOptions): Spare {
 class OpenFile {
   private constructor(readonly fd: number) {}
 
-  /** Each operation throws what the system says. */
+  /** Every operation throws the system's error. */
   static async open(path: string, flags = 'r', mode?: number): Promise<OpenFile> {
     return new OpenFile(await resultOf<number>((done) => open(path, flags, mode, done)))
   }
 
-  /** Writes the first so many bytes at a place; returns how many were taken. */
+  /** Writes the first `length` bytes; returns how many were written. */
   write(bytes: Uint8Array, length: number, at: number): Promise<number> {
     return resultOf((done) => write(this.fd, bytes, 0, length, at, done))
   }
@@ -294,12 +285,11 @@ class OpenFile {
     return resultOf((done) => fsync(this.fd, done))
   }
 
-  /** The same, but for what nobody needs to read it again. */
+  /** Skips metadata that is not needed to read the file. */
   datasync(): Promise<void> {
     return resultOf((done) => fdatasync(this.fd, done))
   }
 
-  /** Once. */
   close(): Promise<void> {
     return resultOf((done) => close(this.fd, done))
   }

@@ -1,27 +1,24 @@
-/**
- * Adds up cells of usage in groups, in bounded memory, and makes the figures of a report from the sums. Pure but for the ranking
- * that a store lends.
- */
+/** Adds up usage cells by group in bounded memory, and computes a report's figures. */
 
 import { addHistogram, type Histogram, toPercentile } from '../store/histogram.ts'
 import { toGroupId, type UsageCell, type UsageCount, type UsageReader } from '../store/report-store.ts'
 
-/** Groups that are kept in memory, at least. */
+/** Minimum number of groups kept in memory. */
 const FEW = 10_000
 
 export interface Gathered {
   groups: Map<string, { of: UsageCell['of']; sums: Sums }>
-  /** What was not kept. */
+  /** Groups that were not kept. */
   others: Sums
-  /** Of all groups, those that were not kept included. */
+  /** Number of groups, including others. */
   count: number
 }
 
 /**
- * Adds up all pages, in groups. How many groups there are may be up to clients, who name users as they like: where there are more
- * than fit, they are ranked first, and only the dearest told apart.
+ * Adds up all pages. The number of groups may be unbounded, as clients choose user names: if they don't fit, they are ranked first, and only the most expensive
+ * are kept.
  *
- * @param pages begins to read anew each time.
+ * @param pages restarts on each call.
  */
 export async function addUp(
   { counts, rank }: UsageReader,
@@ -38,7 +35,7 @@ export async function addUp(
   return { groups: dearest?.groups ?? new Map(), others: dearest?.others ?? createSums(counts), count: ranking.count() }
 }
 
-/** @param place what becomes of a new group, where so many are known: `leave` leaves it to the others, `stop` gives all up. */
+/** @param place decides about a new group: `leave` adds it to the others, `stop` aborts. */
 async function gather(
   counts: readonly unknown[],
   pages: AsyncIterable<readonly UsageCell[]>,
@@ -60,7 +57,7 @@ async function gather(
   return { groups, others, count: groups.size }
 }
 
-/** What cells come to. Counts stand in the order of the reader's. */
+/** `counts` are in the reader's order. */
 export interface Sums {
   counts: number[]
   costNanoUsd: bigint
@@ -77,7 +74,7 @@ export const createSums = (counts: readonly unknown[]): Sums => ({
   duration: {},
 })
 
-/** Adds `cell`, in place. */
+/** In place. */
 export function addSums(sums: Sums, cell: Omit<UsageCell, 'of'>): void {
   for (let i = 0; i < sums.counts.length; i++) sums.counts[i] = (sums.counts[i] ?? 0) + (cell.counts[i] ?? 0)
   sums.costNanoUsd += cell.costNanoUsd
@@ -86,18 +83,18 @@ export function addSums(sums: Sums, cell: Omit<UsageCell, 'of'>): void {
   addHistogram(sums.duration, cell.duration)
 }
 
-/** In ms, from a histogram: within a factor of `RESOLUTION` (`store/histogram.ts`). Null where nothing is known. */
+/** ms, from a histogram, accurate to the factor `RESOLUTION` (`store/histogram.ts`); null if unknown. */
 export interface Percentiles {
   p50: number | null
   p95: number | null
   p99: number | null
 }
 
-/** Money is exact, whatever the sum. */
+/** Money is exact at any size. */
 export interface Figures extends Record<UsageCount, number> {
   costNanoUsd: bigint
   estimatedCostNanoUsd: bigint
-  /** From 0 to 1, to the ten thousandth; null where nothing cost anything. */
+  /** 0 to 1, to four decimals; null if nothing cost anything. */
   estimatedShare: number | null
   firstToken: Percentiles
   duration: Percentiles
@@ -122,7 +119,7 @@ const toPercentiles = (histogram: Histogram): Percentiles => ({
   p99: toPercentile(histogram, 0.99),
 })
 
-/** The dearer first; of what costs the same, what was asked more often, and then by name. */
+/** Most expensive first, then most requests, then by name. */
 export const byCost = (a: [id: string, sums: Sums], b: [id: string, sums: Sums]): number =>
   compare(b[1].costNanoUsd, a[1].costNanoUsd) ||
   compare(b[1].counts[0] ?? 0, a[1].counts[0] ?? 0) ||

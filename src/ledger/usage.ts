@@ -1,8 +1,8 @@
 /**
- * Who spent what: settled requests of a span of time, in groups, with tokens, cost and latencies. `tollgate usage` presents it.
+ * Usage reports: settled requests of a period in groups, with tokens, cost, and latencies.
  *
- * It keeps its thread for as long as it takes, seconds for a million requests: a command is a process of its own, a server is to run it
- * in a worker, over a read-only connection. Options and report can be posted as they are.
+ * Blocks its thread, for seconds per million requests: commands run it in their own process, a server in a worker with a read-only connection. Options and
+ * report can be posted between threads.
  */
 
 import { DIMENSIONS, type Dimension, USAGE_FILTERS } from '../domain/report-filters.ts'
@@ -31,18 +31,18 @@ import {
 } from './usage-gather.ts'
 
 export interface UsageOptions {
-  /** One or two, unlike. */
+  /** One or two different ones. */
   by: readonly Dimension[]
-  /** Half-open. Null: what the hour that runs has is in it. */
+  /** Half-open; null: includes the current hour. */
   sinceMs: number
   untilMs: number | null
-  /** Keys and teams as people name them (`keys/find.ts`), or `system`: what was asked without a key. */
+  /** Keys and teams by name or ID (`keys/find.ts`), or `system`: requests without a key. */
   where: UsageFilter
-  /** The most groups that are told apart: those that cost most. */
+  /** Maximum groups, most expensive first. */
   limit: number
-  /** What is told of each group: all of it where nothing is said. */
+  /** Default: all. */
   figures?: UsageFigures
-  /** How long it may take. */
+  /** Time limit, ms. */
   limitMs: number
 }
 
@@ -52,27 +52,27 @@ export interface UsageRow {
 }
 
 export interface UsageReport {
-  /** By time where that was asked for, else the dearest first. */
+  /** By time if grouped by it, otherwise most expensive first. */
   rows: UsageRow[]
-  /** What the groups beyond `limit` come to; null where there are none. */
+  /** Total of the groups beyond `limit`; null if there are none. */
   rest: { groups: number; figures: Figures } | null
   total: Figures
-  /** What it covers. Differs from what was asked for where requests are no longer there one by one. */
+  /** Actual period, if some requests are no longer kept individually. */
   sinceMs: number
   untilMs: number
-  /** Whether it does. */
+  /** True if the actual period differs. */
   isMoved: boolean
 }
 
 const isDimension = (text: string): text is Dimension => DIMENSIONS.some((known) => known === text)
 
-/** Reads one or two dimensions, such as `key,model`. Throws `invalid`. */
+/** Parses one or two dimensions, such as `key,model`. Throws `invalid`. */
 export function toDimensions(text: string): Dimension[] {
   const names = text.split(',').map((name) => name.trim())
   const by = names.filter(isDimension)
   const isFit = by.length === names.length && by.length <= 2 && new Set(by).size === by.length
-  if (!isFit) throw invalidBy(`'${text}' is unknown: write one or two of ${DIMENSIONS.join(', ')}, such as key,model`)
-  if (by.includes('day') && by.includes('hour')) throw invalidBy('hour tells the day, too: leave day out')
+  if (!isFit) throw invalidBy(`'${text}' is invalid: use one or two of ${DIMENSIONS.join(', ')}, such as key,model`)
+  if (by.includes('day') && by.includes('hour')) throw invalidBy('hour includes the day: leave out day')
   return by
 }
 
@@ -80,12 +80,12 @@ const invalidBy = (rule: string) =>
   new ServiceError({ kind: 'invalid', field: 'by' }, `The field by is invalid: ${rule}.`)
 
 /**
- * Reports usage. Sums of whole days and hours come from the rollup, which keeps them for good; parts of an hour, and users, from the
- * requests: where those are gone, the report covers the whole hour, or begins with the first one whose requests are all there.
+ * Whole days and hours come from the rollup, which is kept forever; parts of an hour, and users, from the requests. If those were removed, the report covers
+ * the whole hour, or starts at the first complete one.
  *
- * Throws `key_not_found`, `key_ambiguous`, `team_not_found`, `team_ambiguous`, and `report_too_long` beyond `limitMs`.
+ * Throws `key_not_found`, `key_ambiguous`, `team_not_found`, `team_ambiguous`, and `report_too_long` after `limitMs`.
  *
- * @param clock in ms, for that.
+ * @param clock ms.
  */
 export async function reportUsage(
   reader: UsageReader,
@@ -101,14 +101,14 @@ export async function reportUsage(
   return toReport(read, options, { reader, names, span })
 }
 
-/** What sums tell nothing of: the requests themselves are gone through for it. */
+/** Dimensions without totals: the requests are scanned. */
 const UNSUMMED = USAGE_FILTERS.filter((name) => !DAILY.some((daily) => daily === name))
 
 interface Asked {
   by: readonly Dimension[]
   where: UsageFilter
   span: Span
-  /** Whether it is about all that there is by now. */
+  /** True if the period has no end. */
   isOpen: boolean
   limit: number
   figures?: UsageFigures
@@ -125,7 +125,7 @@ async function readGroups(
   const dayEndMs = dayOf(span.untilMs) + DAY_MS
   const days = {
     known: toDaily(by, where) !== null,
-    // The day that runs is whole where nothing of it is beyond the end.
+    // The current day is complete if nothing lies beyond the end.
     isLastWhole: isOpen && !(await reader.hasHours({ fromMs: span.untilMs, untilMs: dayEndMs })),
   }
   const readFrom = async (keptFromMs: number): Promise<Read> => {
@@ -139,7 +139,7 @@ async function readGroups(
       }
     }
     const found = await addUp(reader, pages, limit)
-    // Some may have been taken away before they were read.
+    // Requests may have been removed before they were read.
     const now = await reader.keptFromMs()
     const isGone = parts.some((part) => part.from === 'requests' && part.span.fromMs < now)
     return isGone ? readFrom(now) : { ...found, covered: toCovered(parts, span) }
@@ -173,7 +173,7 @@ function toReport(
 
 type Part = Pick<UsageQuery, 'from' | 'span'>
 
-/** Whole hours by their sums, what is left before and behind them by the requests; if those are gone, the whole hour. */
+/** Whole hours from totals, the rest from requests, or the whole hour if those were removed. */
 function toParts({ fromMs, untilMs }: Span, keptFromMs: number, days: Days): Part[] {
   const startMs = hourOf(fromMs) < keptFromMs ? hourOf(fromMs) : Math.min(hourAfter(fromMs), untilMs)
   const endMs = Math.max(startMs, hourOf(untilMs) < keptFromMs ? hourAfter(untilMs) : hourOf(untilMs))
@@ -186,13 +186,13 @@ function toParts({ fromMs, untilMs }: Span, keptFromMs: number, days: Days): Par
 }
 
 interface Days {
-  /** Whether their sums know what is asked for. */
+  /** True if daily totals have the dimensions. */
   known: boolean
-  /** Whether the one that the span ends in has nothing behind its end. */
+  /** True if nothing lies beyond the end on its day. */
   isLastWhole: boolean
 }
 
-/** Whole days by theirs, what is left before and behind them by those of hours. */
+/** Whole days from daily totals, the rest from hourly ones. */
 function toSums({ fromMs, untilMs }: Span, { known, isLastWhole }: Days): Part[] {
   const startMs = known ? Math.min(dayOf(fromMs + DAY_MS - 1), untilMs) : untilMs
   const endMs = Math.max(startMs, isLastWhole ? untilMs : dayOf(untilMs))
@@ -203,7 +203,7 @@ function toSums({ fromMs, untilMs }: Span, { known, isLastWhole }: Days): Part[]
   ]
 }
 
-/** The hour that begins then, or next. */
+/** The hour that starts then, or the next one. */
 const hourAfter = (ms: number) => hourOf(ms + HOUR_MS - 1)
 
 function toKept({ fromMs, untilMs }: Span, keptFromMs: number): Part[] {

@@ -38,7 +38,7 @@ export function freeBytesOf(folder: string): number {
 }
 
 /** Such as `12 MiB`, rounded up. */
-export const toMebibytes = (bytes: number): string => `${Math.ceil(bytes / 1024 ** 2)} MiB`
+const toMebibytes = (bytes: number): string => `${Math.ceil(bytes / 1024 ** 2)} MiB`
 
 /** Sorted names in a folder; empty if it is missing or unreadable. */
 export function filesIn(folder: string): string[] {
@@ -164,3 +164,9 @@ export const unwritable = (path: string, why: string) =>
   new ServiceError({ kind: 'backup_unwritable', path }, `Cannot write a backup to ${path}: ${why}.`)
 
 export const exists = (path: string) => new ServiceError({ kind: 'backup_exists', path }, `${path} already exists.`)
+
+export const noRoom = (folder: string, neededBytes: number) =>
+  new ServiceError(
+    { kind: 'no_room', folder },
+    `Not enough disk space in ${folder}: ${toMebibytes(neededBytes)} needed, ${toMebibytes(freeBytesOf(folder))} free.`,
+  )

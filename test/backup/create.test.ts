@@ -179,7 +179,7 @@ describe('there is no new file', () => {
         if (left[0] === 'copy.sqlite') expect(await made).toMatchObject({ requests: 10_000, findings: [] })
         else
           await expect(made).rejects.toThrow(
-            isFilled ? 'the disk is too full' : /the disk is too full: .* 1 MiB are free, \d+ MiB are missing/,
+            isFilled ? 'the disk is full' : /not enough disk space: .* 1 MiB free, \d+ MiB missing/,
           )
         expect<readonly string[]>(readdirSync(disk.folder)).toEqual(left)
       } finally {

@@ -51,7 +51,7 @@ test.each(MOVES.map((_, moved) => moved).concat(MOVES.length))('killed after %d 
   writeFileSync(join(data.path, 'restore.part/replaced'), TARGET)
   renameSync(join(data.path, 'restore.part'), join(data.path, 'restore'))
   for (const [from, to] of MOVES.slice(0, moved)) renameSync(join(data.path, from), join(data.path, to))
-  expect(() => requireSettled(data.path)).toThrow('was broken off before its end')
+  expect(() => requireSettled(data.path)).toThrow('is in progress, or was interrupted')
   expect(settleSwap(data.path)).toEqual({ kind: 'finished', replaced: join(data.path, TARGET) })
   expect(contents()).toEqual(SWAPPED)
   requireSettled(data.path)

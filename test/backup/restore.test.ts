@@ -221,7 +221,7 @@ describe('all stays as it was', () => {
   test('while a server has the folder, and where the backup is the database itself', async () => {
     await make()
     const before = contents()
-    await expect(run({ file: databasePath(data()) })).rejects.toThrow('is the database itself')
+    await expect(run({ file: databasePath(data()) })).rejects.toThrow('is the current database')
     const release = takeLock(data())
     await expect(run()).rejects.toMatchObject({ failure: { kind: 'already_served' } })
     release()

@@ -91,7 +91,7 @@ test('beside a restore that was broken off, commands say what to do', async () =
   const { code, stderr } = await bench.run('keys', 'list')
   expect(code).toBe(1)
   expect(stderr).toContain(
-    'was broken off before its end. Start the server, or restore again: either finishes it first.',
+    'is in progress, or was interrupted. Start the server, or restore again: either finishes it first.',
   )
   expect((await bench.run('doctor')).stdout).toMatch(/problem +database +A restore of/)
 })

@@ -220,10 +220,10 @@ test('a call that took no time has its place in time all the same, and one that 
 test('a request that is not there is told from several that may be meant', async () => {
   record(...['d1', '1d1'].map((end) => settling(toSettled(toOpen({ id: id(end) })))))
   const failing = async (text: string) => (await bench.run('requests', 'show', text)).stderr
-  expect(await failing('ffff')).toStartWith(`error: There is no request 'ffff' on record. See the ids with:`)
-  expect(await failing('0000')).toStartWith(`error: There is no request '0000'`)
-  expect(await failing(id('').slice(0, 12))).toMatch(/^error: '.*' may mean several requests: .*d1, .*1d1\. Give more/)
-  expect(await failing('d1')).toBe("error: The field id is invalid: 'd1' is too short: give four digits or more.\n")
+  expect(await failing('ffff')).toStartWith(`error: Request 'ffff' not found. See the ids with:`)
+  expect(await failing('0000')).toStartWith(`error: Request '0000' not found`)
+  expect(await failing(id('').slice(0, 12))).toMatch(/^error: '.*' matches several requests: .*d1, .*1d1\. Give more/)
+  expect(await failing('d1')).toBe("error: The field id is invalid: 'd1' is too short: use at least 4 digits.\n")
 })
 
 test('a request says for how long a local server was at work on it, and what that cost', async () => {

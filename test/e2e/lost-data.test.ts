@@ -108,7 +108,7 @@ describe('at its start', () => {
       const { code, stderr } = await place.run(...command)
       expect(code).toBe(1)
       expect(stderr).toContain(`${data('tollgate.db')} is `)
-      expect(stderr).toContain('ledger.mark, which counts 1 request:')
+      expect(stderr).toContain('ledger.mark (counts 1 request):')
     }
     expect((await place.run('doctor')).stdout).toContain('the database was removed or emptied')
     expect(new Set(filesIn(data()))).toEqual(new Set([...before, 'serve.lock']))

@@ -172,7 +172,7 @@ test('it grows to its limit: then outcomes alone find a place, and there is room
   let refused: LedgerRecord[] = []
   while (refused.length === 0) refused = await append(some(8), small)
   expect(small.isFull()).toBe(true)
-  expect(log.messages).toEqual(['the journal has reached its size and grows no further'])
+  expect(log.messages).toEqual(['the journal has reached --max-journal-size'])
   expect(await append([settling(toSettled(toOpen()))], small)).toEqual([])
   let outcomes = 0
   while ((await append([settling(toSettled(toOpen()))], small)).length === 0) outcomes++
@@ -290,7 +290,7 @@ describe.skipIf(noDisk !== null)('on a full disk', () => {
       expect(segments()).toEqual([])
       expect(full.isFull()).toBe(true)
       expect(full.grow()).toBeNull()
-      expect(log.messages).toEqual(['the journal cannot grow'])
+      expect(log.messages).toEqual(['cannot extend the journal'])
     } finally {
       await full.close(false)
       disk.unmount()
@@ -309,7 +309,7 @@ describe.skipIf(noDisk !== null)('on a full disk', () => {
       await disk.fill()
       const refused = some(40)
       expect(await append(refused, full)).toEqual(refused)
-      expect(log.messages).toContain('the journal cannot be written')
+      expect(log.messages).toContain('cannot write to the journal')
       expect([onDisk(), full.waiting()]).toEqual([before, 1])
     } finally {
       await full.close(true)

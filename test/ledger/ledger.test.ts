@@ -154,7 +154,7 @@ describe('with durability power', () => {
     expect([done, writes]).toEqual([1, [1, 8]])
     syncs[1]?.reject(new Error('EIO'))
     for (const each of await others) expect(each).toMatchObject({ reason: { kind: 'ledger_unavailable' } })
-    expect(log.messages).toEqual(['the journal cannot be synced'])
+    expect(log.messages).toEqual(['cannot sync the journal'])
   })
 
   test('a request that was refused because the disk failed costs nothing, though its row was written', async () => {
@@ -189,11 +189,11 @@ describe('a database that stays locked', () => {
     expect([journal.waiting(), ledger.state(), statuses()]).toEqual([1_200, 'ok', []])
     await Bun.sleep(1_300)
     expect(await ledger.flush()).toEqual({ applied: 0, waiting: 1_200 })
-    expect(log.messages).toEqual(['the database refuses the ledger; its rows wait in the journal'])
+    expect(log.messages).toEqual(['database not accepting ledger rows; queued in the journal'])
     unlock()
     expect(await ledger.flush()).toEqual({ applied: 1_200, waiting: 0 })
     expect(statuses()).toEqual(rows.map(() => 'ok'))
-    expect(log.messages.at(-1)).toBe('the database takes the ledger again')
+    expect(log.messages.at(-1)).toBe('database accepting ledger rows again')
     expect(findingsOf(folder.database, folder.path)).toEqual([])
   }, 20_000)
 
@@ -276,7 +276,7 @@ test('a row that does not fit is set aside, and those beside it are in the datab
   await Promise.all([ledger.open(good), ledger.settle(toSettled(good)), ledger.settle(broken)])
   await ledger.flush()
   expect(statusesOf(folder.database)).toEqual({ [good.id]: 'ok' })
-  expect(log.messages).toEqual(['a ledger row does not fit the database; it is kept in the journal folder'])
+  expect(log.messages).toEqual(['database rejected a ledger row; saved in the journal folder'])
 })
 
 test('closing writes down what is waiting, has the database take it, and leaves no segment', async () => {

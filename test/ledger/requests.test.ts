@@ -127,10 +127,10 @@ describe('a request', () => {
   test('that nobody knows is told from several that may be meant', async () => {
     const failing = (text: string, most?: number) => findRequest(reader, text, most).catch(({ message }) => message)
     const unknown = 'f'.repeat(32)
-    expect(await failing(unknown)).toBe(`There is no request '${unknown}' on record.`)
-    expect(await failing('ffff')).toBe(`There is no request 'ffff' on record.`)
-    expect(await failing('of-acme')).toBe(`There is no request 'of-acme' on record.`)
-    expect(await failing('0193a1b2')).toBe(`'0193a1b2' may mean several requests: ${id}, ${other}.`)
+    expect(await failing(unknown)).toBe(`Request '${unknown}' not found.`)
+    expect(await failing('ffff')).toBe(`Request 'ffff' not found.`)
+    expect(await failing('of-acme')).toBe(`Request 'of-acme' not found.`)
+    expect(await failing('0193a1b2')).toBe(`'0193a1b2' matches several requests: ${id}, ${other}.`)
   })
 
   test('that is older than what is kept is said to be that, by the time in its id; of a part of one, what is kept', async () => {
@@ -142,19 +142,21 @@ describe('a request', () => {
       return [failure.kind, message]
     }
     const old = mintId(HOUR + 5)
-    const gone = 'Those of before 2026-11-21T13:00:00.000Z were taken away.'
-    const what = `There is no request 'req_${old}' on record: by its id it is of 2026-11-21T12:00:00.005Z, and requests are kept`
+    const what = `Request 'req_${old}' is no longer kept: its ID dates from 2026-11-21T12:00:00.005Z, and requests`
     expect(await failure(`req_${old}`)).toEqual([
       'request_removed',
-      `${what} for as long as \`serve --retention\` says. ${gone}`,
+      `${what} before 2026-11-21T13:00:00.000Z were removed, as set by \`serve --retention\`.`,
     ])
-    expect(await failure(mintId(untilMs))).toEqual(['request_not_found', expect.stringMatching(/on record\.$/)])
-    expect(await failure('0'.repeat(32))).toEqual(['request_not_found', expect.stringMatching(/on record\.$/)])
-    expect(await failure('ffff')).toEqual(['request_not_found', expect.stringContaining('of before 2026-11-21T13:00')])
+    expect(await failure(mintId(untilMs))).toEqual(['request_not_found', expect.stringMatching(/not found\.$/)])
+    expect(await failure('0'.repeat(32))).toEqual(['request_not_found', expect.stringMatching(/not found\.$/)])
+    expect(await failure('ffff')).toEqual([
+      'request_not_found',
+      expect.stringContaining('requests before 2026-11-21T13:00'),
+    ])
   })
 
   test('is not looked for without an end: what was not looked at is said', async () => {
     const { message } = await findRequest(reader, '4a5b', 1).catch((error) => error)
-    expect(message).toBe(`There is no request '4a5b' on record among the newest 1; of an older one, give the whole id.`)
+    expect(message).toBe(`Request '4a5b' not found among the newest 1; for an older one, use the full ID.`)
   })
 })

@@ -5,9 +5,8 @@
 import type { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { ServiceError } from '../../domain/service-error.ts'
 import { takeLock } from '../data-folder.ts'
-import { freeBytesOf, toMebibytes } from '../files.ts'
+import { freeBytesOf, noRoom } from '../files.ts'
 import { databasePath } from './files.ts'
 import { readSpace } from './prune.ts'
 
@@ -47,12 +46,7 @@ function requireRoom(dataFolder: string, bytes: number): void {
   const needed = new Map([[dataFolder, isSame ? 2 * bytes : bytes]])
   if (!isSame) needed.set(temporary, bytes)
   for (const [folder, neededBytes] of needed) {
-    const freeBytes = freeBytesOf(folder)
-    if (freeBytes > neededBytes) continue
-    throw new ServiceError(
-      { kind: 'no_room', folder },
-      `This needs ${toMebibytes(neededBytes)} on the disk of ${folder}, which has ${toMebibytes(freeBytes)}.`,
-    )
+    if (freeBytesOf(folder) <= neededBytes) throw noRoom(folder, neededBytes)
   }
 }
 
