@@ -1,9 +1,9 @@
 /**
- * Takes pictures of the dashboard over two made-up months (`month.ts`): those that the README shows, or of any pages, light and dark, on a
- * desk and on a phone.
+ * Takes pictures of the dashboard with two made-up months of data (`month.ts`), light and dark: those in the docs, or of given pages, at
+ * desktop and phone width.
  *
- *     bun test/pictures/take.ts                       docs/overview-light.png, docs/overview-dark.png
- *     bun test/pictures/take.ts FOLDER / /keys …      of these pages, into FOLDER
+ *     bun test/pictures/take.ts                       docs/overview-light.png, docs/keys-dark.png …
+ *     bun test/pictures/take.ts FOLDER / /keys …      these pages, into FOLDER
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -35,16 +35,27 @@ const browsing = await startBrowsing(
   { environment: { OPENAI_API_KEY: 'none', ANTHROPIC_API_KEY: 'none' } },
   (data) => writeMonth(data, Date.now(), `http://127.0.0.1:${upstream.port}/v1`),
 )
+
+/** Path of the newest streamed request to a hosted model. */
+async function findRequest(): Promise<string> {
+  const { stdout } = await browsing.place.run('requests', 'list', '--model', 'anthropic/*', '--status', 'ok', '--json')
+  return `/requests/${JSON.parse(stdout).requests[0].id}`
+}
+
 try {
   const first = await browsing.visit()
   await browsing.setUp(first, 'ann', 'Overview')
   const state = await first.context.storageState()
   await first.close()
   mkdirSync(folder ?? DOCS, { recursive: true })
-  // What the README shows is as much as a screen does.
   const wanted =
     folder === undefined
-      ? [{ path: '/?range=30d', isWhole: false, name: 'overview' }]
+      ? [
+          { path: '/?range=30d', isWhole: false, name: 'overview' },
+          { path: '/keys', isWhole: false, name: 'keys' },
+          { path: '/models', isWhole: false, name: 'models' },
+          { path: await findRequest(), isWhole: false, name: 'request' },
+        ]
       : paths.map((path) => ({ path, isWhole: true, name: toName(path) }))
   for (const [look, options] of folder === undefined ? LOOKS.slice(0, 2) : LOOKS) {
     const visit = await browsing.visit({ ...options, state })
