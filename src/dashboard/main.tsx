@@ -1,4 +1,4 @@
-/** Starts the dashboard in the page of `index.html`. How a page is added is in `README.md`. */
+/** Entry point of the dashboard. `README.md` explains how to add a page. */
 import { render } from 'preact'
 import { followLinks } from './address/address.ts'
 import { App, loadFirst } from './shell/app.tsx'

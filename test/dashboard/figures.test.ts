@@ -78,12 +78,12 @@ test('a count is exact on demand', () => {
 })
 
 test.each([
-  [0, '0 %'],
-  [0.0004, '< 0.1 %'],
-  [0.012, '1.2 %'],
-  [0.38, '38 %'],
-  [0.0999, '10 %'],
-  [1, '100 %'],
+  [0, '0%'],
+  [0.0004, '<0.1%'],
+  [0.012, '1.2%'],
+  [0.38, '38%'],
+  [0.0999, '10%'],
+  [1, '100%'],
 ])('a share of %d is %s', (share, text) => {
   expect(toPercent(share)).toBe(text)
 })
@@ -101,9 +101,9 @@ test.each([
 })
 
 test('a difference says its direction in words, and nothing where there was nothing before', () => {
-  expect(toDelta(112, 100)).toEqual({ direction: 'up', text: '12 % more' })
-  expect(toDelta(50, 100)).toEqual({ direction: 'down', text: '50 % less' })
-  expect(toDelta(100.4, 100)).toEqual({ direction: 'same', text: 'as before' })
+  expect(toDelta(112, 100)).toEqual({ direction: 'up', text: '12% more' })
+  expect(toDelta(50, 100)).toEqual({ direction: 'down', text: '50% less' })
+  expect(toDelta(100.4, 100)).toEqual({ direction: 'same', text: 'no change' })
   expect(toDelta(4_000, 100)).toEqual({ direction: 'up', text: '40 times more' })
   expect([toDelta(5, 0), toDelta(1_000, 1)]).toEqual([null, null])
 })
@@ -113,8 +113,8 @@ describe('times', () => {
   const [minute, hour, day] = [60_000, 3_600_000, 86_400_000]
 
   test.each([
-    [now, 'now'],
-    [now - 59_000, 'now'],
+    [now, 'just now'],
+    [now - 59_000, 'just now'],
     [now + 5_000, 'in a moment'],
     [now - 4 * minute, '4 min ago'],
     [now - 23 * hour - 59 * minute, '23 h ago'],

@@ -66,7 +66,7 @@ describe('the range of the overview', () => {
       'hour',
       24,
       'on Nov 21',
-      'than the day before',
+      'than the previous day',
     ])
   })
 
@@ -162,8 +162,8 @@ test('shares are those of the cost, and of the requests where all is free', () =
 describe('what a figure is compared with', () => {
   test('is told in the words of what it measures', () => {
     expect(toPointsDelta(0.012, 0.015)?.text).toBe('0.3 points less')
-    expect(toTimeDelta(500, 1_000)).toEqual({ direction: 'down', text: '50 % faster' })
-    expect(toTimeDelta(1_500, 1_000)?.text).toBe('50 % slower')
+    expect(toTimeDelta(500, 1_000)).toEqual({ direction: 'down', text: '50% faster' })
+    expect(toTimeDelta(1_500, 1_000)?.text).toBe('50% slower')
   })
 
   test('is left out where there was nothing, or no more than a beginning', () => {

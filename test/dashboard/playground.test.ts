@@ -319,8 +319,8 @@ test('what comes in the place of a stream is a sentence, and on record where a m
   const notFound = of(404, { message: 'There is no such model.', code: 'model_not_found' })
   expect([notFound.message, isOnRecord(notFound)]).toEqual(['There is no such model.', false])
   expect(isOnRecord(of(502, { message: 'It failed.', code: 'upstream_failed' }))).toBe(true)
-  expect(readRefusal(null, 502).message).toBe('Something on the way to the server failed (502).')
-  expect(readRefusal('too large', 413).message).toBe('Something on the way to the server failed (413).')
+  expect(readRefusal(null, 502).message).toBe('A proxy in front of the server returned an error (502).')
+  expect(readRefusal('too large', 413).message).toBe('A proxy in front of the server returned an error (413).')
 })
 
 test('models: what the address names is asked, else one that is ready', () => {

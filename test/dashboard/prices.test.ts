@@ -9,9 +9,9 @@ test('a price is told for a million tokens, all of it', () => {
   expect(toPerMillion('1')).toBe('$1000000.00')
   expect(toPrices([{ prompt: '0', completion: '0.000' }])).toBe('free')
   expect(toPrices([{ prompt: '0.00000125', completion: '0.00001' }])).toBe('$1.25 in, $10.00 out per million')
-  expect(toPrices([{ prompt: '0', completion: '0', second: '0.0005' }])).toBe('$0.0005 a second')
+  expect(toPrices([{ prompt: '0', completion: '0', second: '0.0005' }])).toBe('$0.0005 per second')
   expect(toPrices([{ prompt: '0.000001', completion: '0', second: '0.0005' }])).toBe(
-    '$1.00 in, $0.00 out per million, $0.0005 a second',
+    '$1.00 in, $0.00 out per million, $0.0005 per second',
   )
 })
 
@@ -30,7 +30,7 @@ test.each([
   ['1000000', '1'],
   ['0', '0'],
   [' 2.50 ', '0.0000025'],
-])('%s for a million is %s a token', (typed, perToken) => {
+])('%s for a million is %s per token', (typed, perToken) => {
   expect(toPerToken(typed)).toBe(perToken)
   expect(toPerToken(toTypedPrice(perToken))).toBe(perToken)
 })

@@ -82,7 +82,10 @@ test('a failure is told by its status and its code', () => {
 test('the price of each is told for a million tokens, for a search, for a second', () => {
   expect(toEachText('prompt', '0.000001')).toBe('$1.00 per million')
   expect(toEachText('web_searches', '0.01')).toBe('$0.01')
-  expect([toKindText('compute_ms'), toEachText('compute_ms', '0.0005')]).toEqual(['ms of compute', '$0.0005 a second'])
+  expect([toKindText('compute_ms'), toEachText('compute_ms', '0.0005')]).toEqual([
+    'ms of compute',
+    '$0.0005 per second',
+  ])
 })
 
 test('what has no price is named, and which way that is wrong where it is known', () => {

@@ -1,7 +1,4 @@
-/**
- * The address of the page that is open: what it shows, how it is filtered and which drawer is open stand there, so that back works and
- * a link shows a colleague the same. Links are plain ones; this keeps them from loading the page anew.
- */
+/** Client-side routing: page, filters, and open drawer are in the URL, so that back and shared links work. */
 import { computed, signal } from '@preact/signals'
 import { withQuery } from './match.ts'
 
@@ -19,24 +16,23 @@ const read = (): Address => ({ path: location.pathname.slice(ROOT.length) || '/'
 export const address = signal<Address>(read())
 export const query = computed(() => new URLSearchParams(address.value.query))
 
-/** What is named there, such as the key whose drawer is open; null for nothing, and for an empty name. */
+/** A query parameter, such as the key whose drawer is open; null if missing or empty. */
 export const named = (name: string): string | null => query.value.get(name) || null
 
-/** The link to a path such as `/keys?state=all`. */
 export const toHref = (path: string): string =>
   path.startsWith('/?') || path === '/' ? ROOT + path.slice(1) : ROOT + path
 
-/** Opens a path such as `/keys`. */
+/** @param path such as `/keys?state=all` */
 export function open(path: string, { replace = false } = {}): void {
   history[replace ? 'replaceState' : 'pushState'](null, '', toHref(path))
   address.value = read()
 }
 
-/** The link to the page that is open, with another query. */
+/** A link to the open page with changed query parameters. */
 export const toHrefWith = (changes: Record<string, string | null>): string =>
   toHref(address.value.path) + withQuery(address.value.query, changes)
 
-/** Says something of the page's address anew: a filter replaces, what back should undo is `push`ed. */
+/** Filters replace the history entry; `push` what "back" should undo. */
 export function setQuery(changes: Record<string, string | null>, how: 'replace' | 'push' = 'replace'): void {
   const { path, query: before } = address.value
   open(path + withQuery(before, changes), { replace: how === 'replace' })

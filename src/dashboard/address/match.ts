@@ -1,6 +1,6 @@
-/** Addresses of pages: what pattern a path has, and what a query says. Pure; `address.ts` has the one of the browser. */
+/** Path patterns and query strings. */
 
-/** What the pattern's `:names` stand for in the path; null where it has another form. */
+/** Values of the pattern's `:names`; null if the path doesn't match. */
 export function matchPath(pattern: string, path: string): Record<string, string> | null {
   const [wanted, given] = [pattern, path].map((text) => text.split('/').filter((part) => part !== '')) as [
     string[],
@@ -24,7 +24,7 @@ function decode(text: string): string {
   }
 }
 
-/** A query with some of its values changed; null and '' take one out. */
+/** Null and '' remove a parameter. */
 export function withQuery(query: string, changes: Record<string, string | null>): string {
   const values = new URLSearchParams(query)
   for (const [name, value] of Object.entries(changes)) {

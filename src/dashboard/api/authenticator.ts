@@ -1,7 +1,4 @@
-/**
- * What keeps passkeys: the device itself, a phone nearby, a stick. The browser asks it, and whoever sits there; what reads and writes that is
- * loaded when somebody first does.
- */
+/** Passkey prompts by the browser; the WebAuthn library is loaded on first use. */
 import type {
   PublicKeyCredentialCreationOptionsJSON,
   PublicKeyCredentialRequestOptionsJSON,
@@ -9,17 +6,17 @@ import type {
 import { Refusal } from './refusal.ts'
 import { takesPasskeys } from './session.ts'
 
-/** Whether there can be passkeys at this address, in this browser. */
+/** True if this origin and browser support passkeys. */
 export const hasPasskeys = (): boolean => takesPasskeys.value && 'PublicKeyCredential' in window
 
-/** Loads what it takes: browsers ask an authenticator only moments after somebody has pressed something. */
+/** Call early: browsers prompt only within moments of a click. */
 export const prepare = () => import('@simplewebauthn/browser')
 
-/** Has an authenticator make a passkey. Throws a Refusal. */
+/** @throws Refusal */
 export const makePasskey = (optionsJSON: PublicKeyCredentialCreationOptionsJSON) =>
   asking(async () => (await prepare()).startRegistration({ optionsJSON }))
 
-/** Has an authenticator use one of those that it keeps. Throws a Refusal. */
+/** @throws Refusal */
 export const usePasskey = (optionsJSON: PublicKeyCredentialRequestOptionsJSON) =>
   asking(async () => (await prepare()).startAuthentication({ optionsJSON }))
 
@@ -31,11 +28,11 @@ async function asking<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** By the names that the Web Authentication standard gives to what goes wrong. */
+/** By the error names of the Web Authentication standard. */
 function toSentence(error: unknown): string {
   const name = error instanceof Error ? error.name : ''
-  if (name === 'InvalidStateError') return 'There is a passkey of yours on this device already.'
+  if (name === 'InvalidStateError') return 'This device already has a passkey for your account.'
   if (name === 'ConstraintError' || name === 'NotSupportedError')
-    return 'This device keeps no passkeys that know their owner: it needs a PIN, a finger or a face.'
-  return 'Nothing came of it: no passkey was chosen, or it took too long.'
+    return "This device can't store a passkey. Set up a PIN, fingerprint, or face unlock first."
+  return 'No passkey was selected, or the request timed out. Try again.'
 }

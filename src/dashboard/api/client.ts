@@ -1,13 +1,10 @@
-/**
- * The admin API as pages ask it: typed by its routes, and every failure one of a kind, in a sentence. What it answers is nobody's to
- * keep: a session that has ended shows the way in again, whatever page is open.
- */
+/** Typed admin API client. Failures are thrown as `Refusal`; an expired session returns to sign-in. */
 import { treaty } from '@elysiajs/eden'
 import type { AdminApi } from '../../admin/app.ts'
 import { readRefusal, UNREACHABLE } from './refusal.ts'
 import { endSession } from './session.ts'
 
-/** Dates stay what they are: texts and numbers. */
+/** Dates stay strings and numbers. */
 export const api = treaty<AdminApi>(location.origin, { parseDate: false }).admin.api
 
 interface Answer<T> {
@@ -16,7 +13,7 @@ interface Answer<T> {
   status: number
 }
 
-/** What the API answers. Throws a Refusal. */
+/** @throws Refusal */
 export async function ask<T>(answering: Promise<Answer<T>>): Promise<T> {
   const { data, error, status } = await answering.catch(() => {
     throw UNREACHABLE()
@@ -27,7 +24,7 @@ export async function ask<T>(answering: Promise<Answer<T>>): Promise<T> {
   throw refusal
 }
 
-/** Has an edit refused once what it is made from has changed (`revision` of the document that a form was opened with). */
+/** Rejects an edit if the document has changed since the form opened with this `revision`. */
 export const ifMatch = (revision: string | undefined) => ({
   headers: revision === undefined ? {} : { 'if-match': `"${revision}"` },
 })

@@ -1,16 +1,13 @@
-/**
- * What a page reads from the API: kept by name, so that a page that is opened again shows what it had while it asks anew, and two parts
- * of a page ask once.
- */
+/** API data cached by name: reopened pages show it while it reloads, and parts of a page share one request. */
 import { effect, type Signal, signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { Refusal } from './refusal.ts'
 import { session } from './session.ts'
 
 interface Loaded<T> {
-  /** The newest; null before the first answer. */
+  /** Null until the first response. */
   data: T | null
-  /** Why the last time failed. What was read before stays. */
+  /** Of the latest load; older data stays. */
   problem: Refusal | null
   reload(): Promise<void>
 }
@@ -19,27 +16,26 @@ interface Entry {
   data: Signal<unknown>
   problem: Signal<Refusal | null>
   load: () => Promise<unknown>
-  /** How often it was asked for: only the newest answer counts. */
+  /** Number of the latest request; responses to older ones are dropped. */
   asked: number
-  isUnderWay: boolean
-  /** When it was last answered; 0 before. */
+  isLoading: boolean
+  /** 0 before the first response. */
   answeredMs: number
-  /** How many parts of the page show it. */
+  /** Number of mounted components that use it. */
   shown: number
 }
 
-/** More are old filters of lists. */
 const MAX_KEPT = 60
-/** What is as new as this is not asked for again by a part of a page that opens. */
+/** Data this recent is not reloaded on mount. */
 const NEW_MS = 1_000
 
-/** The one that was looked at last comes last. */
+/** Least recently used first. */
 const kept = new Map<string, Entry>()
 
 function entryOf(name: string): Entry {
   const entry = kept.get(name) ?? {
     ...{ data: signal(null), problem: signal(null), load: async () => null },
-    ...{ asked: 0, isUnderWay: false, answeredMs: 0, shown: 0 },
+    ...{ asked: 0, isLoading: false, answeredMs: 0, shown: 0 },
   }
   kept.delete(name)
   kept.set(name, entry)
@@ -54,7 +50,7 @@ function entryOf(name: string): Entry {
 
 async function reload(entry: Entry): Promise<void> {
   const asked = ++entry.asked
-  entry.isUnderWay = true
+  entry.isLoading = true
   try {
     const data = await entry.load()
     if (asked !== entry.asked) return
@@ -64,21 +60,20 @@ async function reload(entry: Entry): Promise<void> {
     if (asked !== entry.asked) return
     entry.problem.value = toRefusal(error)
   }
-  entry.isUnderWay = false
+  entry.isLoading = false
   entry.answeredMs = Date.now()
 }
 
-/** Whatever was thrown, as something to show. */
 export function toRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error
   console.error(error)
-  return new Refusal('This page has a mistake: the console of the browser has its cause.', 'failed')
+  return new Refusal('Something went wrong on this page. The browser console has details.', 'failed')
 }
 
 /**
- * Reads something when the page opens and, where it says so, again and again while somebody looks.
+ * Loads on mount and, with `everyMs`, repeatedly while the page is visible.
  *
- * @param name what it is, and with which filters: `keys`, `requests?key=ann`
+ * @param name cache key with filters: `keys`, `requests?key=ann`
  */
 export function useLoaded<T>(name: string, load: () => Promise<T>, { everyMs }: { everyMs?: number } = {}): Loaded<T> {
   const entry = entryOf(name)
@@ -88,8 +83,8 @@ export function useLoaded<T>(name: string, load: () => Promise<T>, { everyMs }: 
     entry.load = () => latest.current()
     entry.shown++
     const refresh = () => {
-      // One that takes its time is waited for, and not asked for anew.
-      if (!entry.isUnderWay && Date.now() - entry.answeredMs >= NEW_MS) void reload(entry)
+      // Don't restart a slow request.
+      if (!entry.isLoading && Date.now() - entry.answeredMs >= NEW_MS) void reload(entry)
     }
     refresh()
     const stop = everyMs === undefined ? () => {} : whileVisible(refresh, everyMs)
@@ -101,14 +96,14 @@ export function useLoaded<T>(name: string, load: () => Promise<T>, { everyMs }: 
   return { data: entry.data.value as T | null, problem: entry.problem.value, reload: () => reload(entry) }
 }
 
-/** What was there stays until what was asked for is: the newest that there was; null before the first. */
+/** The latest non-null data, so that old data stays visible while new filters load. */
 export function useNewest<T>(data: T | null): T | null {
   const newest = useRef<T | null>(null)
   if (data !== null) newest.current = data
   return newest.current
 }
 
-/** Runs something again and again, and at once when somebody comes back to the page. Returns what ends that. */
+/** Repeats while the page is visible, and at once when it becomes visible. Returns the stop function. */
 function whileVisible(run: () => void, everyMs: number): () => void {
   const runVisibly = () => {
     if (!document.hidden) run()
@@ -121,7 +116,7 @@ function whileVisible(run: () => void, everyMs: number): () => void {
   }
 }
 
-/** After a change: reads again what is shown under this name, or under one that begins with it and `/` or `?`, and forgets the rest. */
+/** Reloads mounted entries with this name, or below it (`/`, `?`), and drops the others. */
 export async function reloadAll(name: string): Promise<void> {
   const concerned = [...kept].filter(
     ([known]) => known === name || known.startsWith(`${name}/`) || known.startsWith(`${name}?`),
@@ -130,14 +125,14 @@ export async function reloadAll(name: string): Promise<void> {
   await Promise.all(concerned.map(([, entry]) => entry.shown > 0 && reload(entry)))
 }
 
-/** Waits for a change, then reads again what it concerns. Returns what the change has answered. */
+/** Awaits a change, reloads the named data, and returns the change's response. */
 export async function change<T>(asked: Promise<T>, ...names: readonly string[]): Promise<T> {
   const answer = await asked
   await Promise.all(names.map(reloadAll))
   return answer
 }
 
-/** Nothing of one person is shown to the next. */
+/** The next user must not see this user's data. */
 effect(() => {
   if (session.value.state !== 'out') return
   for (const entry of kept.values()) entry.asked++

@@ -1,36 +1,34 @@
-/** Who has signed in, and what they may do. */
+/** The current user and their permissions. */
 import { signal } from '@preact/signals'
 import { ROLES, type Role, type SignInMethod } from '../../domain/roles.ts'
 
 type Session =
   | { state: 'unknown' }
-  /** Nobody: before the first owner is made there is nobody to sign in as. `isOver`: a session has ended that nobody signed out of. */
+  /** `isSetUp`: false before the first owner exists. `isOver`: the session expired. */
   | { state: 'out'; isSetUp: boolean; isOver?: boolean }
   | { state: 'in'; name: string; role: Role; hasPassword: boolean }
 
 export const session = signal<Session>({ state: 'unknown' })
 
-/** The server knows the session no more. */
 export function endSession(): void {
   session.value = { state: 'out', isSetUp: true, isOver: true }
 }
 
-/** How people sign in here. */
 export const ways = signal<readonly SignInMethod[]>(['password'])
 
-/** Null for nobody. */
+/** Null if signed out. */
 export const roleOf = (): Role | null => (session.value.state === 'in' ? session.value.role : null)
 
-/** Whether passkeys sign in at the address that the page has. */
+/** True if passkeys work at this page's origin. */
 export const takesPasskeys = signal(false)
 
-/** Whether it is a member: somebody who has keys of their own and sees nobody else's. */
+/** Members have their own keys and see no others. */
 export const isMember = (): boolean => roleOf() === 'member'
 
-/** Whether whoever has signed in may chat in the playground. */
+/** True if the user can use the playground. */
 export const mayTry = (): boolean => roleOf() !== null && roleOf() !== 'viewer'
 
-/** Whether whoever has signed in may do what is for this role and those above it. */
+/** True if the user has at least this role. */
 export function may(least: Role): boolean {
   const { value } = session
   return value.state === 'in' && ROLES.indexOf(value.role) <= ROLES.indexOf(least)

@@ -1,4 +1,4 @@
-/** Counts, shares, latencies and differences as pages show them. Pure. */
+/** Formats counts, percentages, durations, money, and times for every page. */
 import type { PricingItem } from '../../domain/usage.ts'
 
 const EXACT_COUNT = new Intl.NumberFormat('en-US')
@@ -13,12 +13,12 @@ export const toCount = (count: number): string =>
 /** `12,804`. */
 export const toExactCount = (count: number): string => EXACT_COUNT.format(count)
 
-/** A share of 1 in percent: `1.2 %`, `38 %`, `< 0.1 %`. */
+/** A fraction as a percentage: `1.2%`, `38%`, `<0.1%`. */
 export function toPercent(share: number): string {
   const percent = share * 100
-  if (percent === 0) return '0 %'
-  if (percent < 0.1) return '< 0.1 %'
-  return `${percent < 9.95 ? percent.toFixed(1).replace(/\.0$/, '') : percent.toFixed(0)} %`
+  if (percent === 0) return '0%'
+  if (percent < 0.1) return '<0.1%'
+  return `${percent < 9.95 ? percent.toFixed(1).replace(/\.0$/, '') : percent.toFixed(0)}%`
 }
 
 /** `840 ms`, `1.24 s`, `12.4 s`, `2 min 5 s`, `2 min`. */
@@ -36,21 +36,21 @@ export interface Delta {
   text: string
 }
 
-export const SAME: Delta = { direction: 'same', text: 'as before' }
+export const SAME: Delta = { direction: 'same', text: 'no change' }
 
-/** Beyond that, what was before was no more than a beginning. */
+/** A larger factor only means that usage had barely started in the previous period. */
 const MAX_TIMES = 100
 
 /**
- * How a figure compares with the one of the period before: `12 % more`. Null where that says nothing.
+ * Change since the previous period: `12% more`. Null if the comparison is meaningless.
  *
- * @param least of a change, as a share of 1: less is none.
+ * @param least smallest fraction that counts as a change
  */
 export function toDelta(now: number, before: number, { least = 0.005, words = ['more', 'less'] } = {}): Delta | null {
   if (before === 0 || now > before * MAX_TIMES) return null
   const change = (now - before) / before
   if (Math.abs(change) < least) return SAME
-  const text = change < 10 ? `${Math.round(Math.abs(change) * 100)} %` : `${Math.round(now / before)} times`
+  const text = change < 10 ? `${Math.round(Math.abs(change) * 100)}%` : `${Math.round(now / before)} times`
   return change > 0
     ? { direction: 'up', text: `${text} ${words[0]}` }
     : { direction: 'down', text: `${text} ${words[1]}` }
@@ -58,7 +58,7 @@ export function toDelta(now: number, before: number, { least = 0.005, words = ['
 
 const inUsd = (options: Intl.NumberFormatOptions) => {
   const { format } = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD', ...options })
-  // As a decimal, which is exact.
+  // A decimal string keeps it exact.
   return (nanoUsd: number) => format(`${nanoUsd}e-9` as `${number}`)
 }
 const toCents = inUsd({})
@@ -67,18 +67,18 @@ const toDigits = inUsd({ maximumSignificantDigits: 4 })
 
 const CENT = 10_000_000
 
-/** Such as `$1,204.40`, `$0.0031` below a cent, and `~$0.02` where a part is estimated. */
+/** `$1,204.40`, `$0.0031` below a cent, `~$0.02` if partly estimated. */
 export function toMoney(nanoUsd: number, isEstimated = false): string {
   const isLess = nanoUsd !== 0 && Math.abs(nanoUsd) < CENT
   return `${isEstimated ? '~' : ''}${isLess ? toDigits(nanoUsd) : toCents(nanoUsd)}`
 }
 
-/** All of it: `$0.005725`. */
+/** `$0.005725` */
 export const toExactMoney = inUsd({ maximumFractionDigits: 9 })
 
 const NANO = 1_000_000_000n
 
-/** Reads what somebody typed as dollars, such as `20`, `$0.10` or `1,200`. Returns null for what is no amount. */
+/** Parses dollars, such as `20`, `$0.10`, or `1,200`. Null if invalid. */
 export function toNanoUsd(text: string): number | null {
   const [, whole, fraction = ''] = /^\$?(\d{1,7}|\d{1,3}(?:,\d{3})+)(?:\.(\d{1,9}))?$/.exec(text.trim()) ?? []
   if (whole === undefined) return null
@@ -92,29 +92,29 @@ const PER_MILLION = new Intl.NumberFormat('en-US', {
   ...{ style: 'currency', currency: 'USD', maximumFractionDigits: 12, useGrouping: false },
 })
 
-/** A price in dollars a token, as the catalog has it, in dollars for a million: `$1.25`. */
+/** Dollars per token to dollars per million: `$1.25`. */
 export const toPerMillion = (usdPerToken: string): string => PER_MILLION.format(`${usdPerToken}e6` as `${number}`)
 
-/** Such as `$1.25 in, $10.00 out per million`, `$0.0005 a second`, both; `free`. */
+/** `$1.25 in, $10.00 out per million`, `$0.0005 per second`, both, or `free`. */
 export function toPrices(pricing: Prices): string {
   const { prompt, completion, second } = pricing[0] ?? {}
   const parts = [
     ...(isNothing(prompt) && isNothing(completion)
       ? []
       : [`${toPerMillion(prompt ?? '0')} in, ${toPerMillion(completion ?? '0')} out per million`]),
-    ...(isNothing(second) ? [] : [`$${second} a second`]),
+    ...(isNothing(second) ? [] : [`$${second} per second`]),
   ]
   return parts.join(', ') || 'free'
 }
 
-/** Whether what is asked and what is answered cost nothing, nor the time that it takes. */
+/** True if input, output, and time cost nothing. */
 export function isFree([first]: Prices): boolean {
   return [first?.prompt, first?.completion, first?.second].every(isNothing)
 }
 
 const isNothing = (price = '0') => /^[0.]*$/.test(price)
 
-/** A price for a million as somebody typed it, such as `1.25` or `$1,000`, in dollars a token. Returns null for what is none. */
+/** Parses a price per million, such as `1.25` or `$1,000`, into dollars per token. Null if invalid. */
 export function toPerToken(perMillion: string): string | null {
   const [, whole, fraction = ''] = /^\$?((?:\d|,(?=\d)){1,12})(?:\.(\d{1,12}))?$/.exec(perMillion.trim()) ?? []
   if (whole === undefined) return null
@@ -123,27 +123,27 @@ export function toPerToken(perMillion: string): string | null {
   return `${digits.slice(0, -6).replace(/^0+(?=\d)/, '')}${decimals === '' ? '' : `.${decimals}`}`
 }
 
-/** As it would be typed: `1.25`, `0`. */
+/** As a user would type it: `1.25`, `0`. */
 export const toTypedPrice = (usdPerToken: string): string =>
   toPerMillion(usdPerToken)
     .slice(1)
     .replace(/(\.\d*?)0+$/, '$1')
     .replace(/\.$/, '')
 
-/** What a price that is typed for a million comes to: `$0.00000125 a token`; '' where it is none. */
+/** `$0.00000125 per token`; '' if invalid. */
 export function toExactPrice(perMillion: string): string {
   const price = toPerToken(perMillion)
-  return price === null ? '' : `$${price} a token`
+  return price === null ? '' : `$${price} per token`
 }
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
-/** `now`, `4 min ago`, `in 3 h` within a day; then `Nov 21, 14:03`, with the year where that is another. */
+/** `just now`, `4 min ago`, `in 3 h` within a day, then as `toMoment`. */
 export function toWhen(ms: number, nowMs: number, timeZone?: string): string {
   const distance = Math.abs(nowMs - ms)
-  if (distance < MINUTE) return ms > nowMs ? 'in a moment' : 'now'
+  if (distance < MINUTE) return ms > nowMs ? 'in a moment' : 'just now'
   if (distance < DAY) {
     const text = distance < HOUR ? `${Math.floor(distance / MINUTE)} min` : `${Math.floor(distance / HOUR)} h`
     return ms > nowMs ? `in ${text}` : `${text} ago`
@@ -151,7 +151,7 @@ export function toWhen(ms: number, nowMs: number, timeZone?: string): string {
   return toMoment(ms, nowMs, timeZone)
 }
 
-/** `Nov 21, 14:03`; of another year `Nov 21, 2025, 14:03`. */
+/** `Nov 21, 14:03`; in another year `Nov 21, 2025, 14:03`. */
 export function toMoment(ms: number, nowMs: number, timeZone?: string): string {
   const zone = timeZone === undefined ? {} : { timeZone }
   const part = new Intl.DateTimeFormat('en-US', { ...zone, month: 'short', day: 'numeric' })
@@ -161,7 +161,7 @@ export function toMoment(ms: number, nowMs: number, timeZone?: string): string {
   return `${part.format(ms)}${isThisYear ? '' : `, ${year.format(ms)}`}, ${clock.format(ms)}`
 }
 
-/** The day alone: `Nov 21`, or `Nov 21, 2025`. */
+/** `Nov 21`, or `Nov 21, 2025`. */
 export const toDay = (ms: number, nowMs: number, timeZone?: string): string =>
   toMoment(ms, nowMs, timeZone).replace(/, \d\d:\d\d$/, '')
 
@@ -173,7 +173,7 @@ export function toIso(ms: number, offsetMinutes: number = -new Date(ms).getTimez
   return `${local}${offsetMinutes < 0 ? '-' : '+'}${[hours, minutes].map((part) => String(part).padStart(2, '0')).join(':')}`
 }
 
-/** Whether texts have all of these words among them, in whatever case. */
+/** Case-insensitive search for all words. */
 export function hasWords(texts: readonly string[], search: string): boolean {
   const text = texts.join('\n').toLowerCase()
   return search
@@ -184,8 +184,8 @@ export function hasWords(texts: readonly string[], search: string): boolean {
 
 export interface FieldChange {
   field: string
-  /** Null where it was not there. */
+  /** Null if it did not exist. */
   before: string | null
-  /** Null where it is gone. */
+  /** Null if removed. */
   after: string | null
 }

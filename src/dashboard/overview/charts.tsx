@@ -1,5 +1,4 @@
-/** The pictures of the overview: what it cost, how long people waited, what failed. */
-
+/** The overview's charts: cost, latency, and errors. */
 import { batch } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
@@ -23,7 +22,7 @@ interface OverviewProps {
   marks: readonly Mark[]
 }
 
-const COLOURS = ['1', '2', '3', '4', '5', '6', '7', '8'].map((each) => `--series-${each}` as PlotSeries['colour'])
+const COLORS = ['1', '2', '3', '4', '5', '6', '7', '8'].map((each) => `--series-${each}` as PlotSeries['color'])
 
 export function CostChart({ of, marks }: OverviewProps) {
   const { costs, now, range } = of
@@ -40,7 +39,7 @@ export function CostChart({ of, marks }: OverviewProps) {
       title={`${toMoney(now.costNanoUsd, now.isEstimated)} ${range.text}${isMostly ? `, ${toPercent(share)} of it ${dearest?.name}` : ''}`}
       wholeText={range.text.replace(/^./, (letter) => letter.toUpperCase())}
       series={costs.map(({ name, values, total, isEstimated }, at) => ({
-        ...{ name, values, colour: COLOURS[at] ?? '--faint', total: toMoney(total, isEstimated) },
+        ...{ name, values, color: COLORS[at] ?? '--faint', total: toMoney(total, isEstimated) },
         href: name === OTHER ? null : toRequests({ ...toShown(of), model: name }),
       }))}
       valueText={(nanoUsd) => toMoney(Math.round(nanoUsd))}
@@ -51,19 +50,19 @@ export function CostChart({ of, marks }: OverviewProps) {
 }
 
 const LATENCIES = {
-  first: { text: 'First token', long: 'first tokens', p50: 'firstTokenP50Ms', p95: 'firstTokenP95Ms' },
-  whole: { text: 'Whole request', long: 'requests', p50: 'durationP50Ms', p95: 'durationP95Ms' },
+  first: { text: 'Time to first token', p50: 'firstTokenP50Ms', p95: 'firstTokenP95Ms' },
+  whole: { text: 'Duration', p50: 'durationP50Ms', p95: 'durationP95Ms' },
 } as const
 
-/** How long until the first token, or until the end: one of both, as the address says. */
+/** Time to first token, or total duration, as the URL says. */
 export function LatencyChart({ of, marks }: OverviewProps) {
   const { columns, now, range } = of
   const shown = query.value.get('latency') === 'whole' ? 'whole' : 'first'
-  const { text, long, p50, p95 } = LATENCIES[shown]
+  const { text, p50, p95 } = LATENCIES[shown]
   const half = now[p50]
   const other = shown === 'first' ? 'whole' : 'first'
-  const toLine = (name: string, colour: PlotSeries['colour'], field: typeof p50 | typeof p95) => ({
-    ...{ name, colour, values: columns.map((column) => column[field]), href: null },
+  const toLine = (name: string, color: PlotSeries['color'], field: typeof p50 | typeof p95) => ({
+    ...{ name, color, values: columns.map((column) => column[field]), href: null },
     total: toText(now[field], toLatency),
   })
   return (
@@ -73,7 +72,7 @@ export function LatencyChart({ of, marks }: OverviewProps) {
       kind="lines"
       height={160}
       label={`${text} by ${range.by}`}
-      title={half === null ? `No time of ${long} was measured` : `Half of the ${long} within ${toLatency(half)}`}
+      title={half === null ? `${text}: no data` : `Median ${text.toLowerCase()}: ${toLatency(half)}`}
       tools={
         <Button kind="quiet" onClick={() => setQuery({ latency: other === 'whole' ? 'whole' : null })}>
           {LATENCIES[other].text}
@@ -91,7 +90,7 @@ export function LatencyChart({ of, marks }: OverviewProps) {
 const toText = (value: number | null | undefined, text: (value: number) => string) =>
   value == null ? '–' : text(value)
 
-const FAILURE_COLOURS = ['--bad', '--series-3', '--series-4', '--series-2', '--series-6'] as const
+const FAILURE_COLORS = ['--bad', '--series-3', '--series-4', '--series-2', '--series-6'] as const
 
 const isCode = (name: string) => name !== OTHERS && name !== UNKNOWN
 
@@ -107,15 +106,15 @@ export function FailedChart({ of, marks }: OverviewProps) {
       name="errors"
       kind="stack"
       height={160}
-      label={`Requests that did not end well, by ${range.by} and kind`}
+      label={`Requests with errors by ${range.by} and error code`}
       title={
         bad === 0
-          ? `All ${toExactCount(now.requests)} ended well`
-          : `${toExactCount(bad)} of ${toExactCount(now.requests)} did not end well${isMostly ? `, mostly ${first.name}` : ''}`
+          ? 'No requests had errors'
+          : `${toExactCount(bad)} of ${toExactCount(now.requests)} requests had errors${isMostly ? `, mostly ${first.name}` : ''}`
       }
       wholeText="Requests"
       series={(bad === 0 ? [none] : failures).map(({ name, values, total }, at) => ({
-        ...{ name, values, colour: (isCode(name) && FAILURE_COLOURS[at]) || '--faint', total: toExactCount(total) },
+        ...{ name, values, color: (isCode(name) && FAILURE_COLORS[at]) || '--faint', total: toExactCount(total) },
         href: bad > 0 && isCode(name) ? toRequests({ ...toShown(of), error_code: name, state: 'errors' }) : null,
       }))}
       valueText={(count) => (Number.isInteger(count) ? toExactCount(count) : '')}
@@ -124,27 +123,26 @@ export function FailedChart({ of, marks }: OverviewProps) {
   )
 }
 
-/** What the range and its filters leave of requests. */
+/** Filters and range, as parameters of the list of requests. */
 const toShown = ({ range, filters }: Overview) => ({ ...filters, ...toSpan(range) })
 
 interface ChartSeries extends PlotSeries {
-  /** What it comes to. */
   total: string
-  /** Where what it counts is looked at one by one; null for nowhere. */
+  /** The requests behind it; null if they can't be listed. */
   href: string | null
 }
 
 interface ChartProps extends OverviewProps, Pick<PlotProps, 'label' | 'kind' | 'height' | 'valueText'> {
-  /** In the address, and in the name of its file. */
+  /** In the URL and in the names of exported files. */
   name: string
   title: string
   series: readonly ChartSeries[]
-  /** What the values beside the colours are of, where no column is pointed to. */
+  /** Heading of the legend when no column is selected. */
   wholeText: string
-  /** What stands in the file, exactly: its unit is in the heading. */
+  /** Exact value in the CSV, in `unit`. */
   toCell?(value: number): CsvCell
   unit: string
-  /** Beside its other buttons. */
+  /** More buttons. */
   tools?: ComponentChildren
 }
 
@@ -196,9 +194,9 @@ function Chart(props: ChartProps) {
           <Plot {...plot} />
           <p class="legend-of">{isPointed ? columnText(at) : wholeText}</p>
           <ul class="legend">
-            {series.map(({ name, colour, values, total, href }) => (
+            {series.map(({ name, color, values, total, href }) => (
               <li key={name}>
-                <span class={`swatch ${colour.slice(2)}`} />
+                <span class={`swatch ${color.slice(2)}`} />
                 <span class="legend-name" title={name}>
                   {href === null ? <span>{name}</span> : <a href={href}>{name}</a>}
                 </span>
@@ -221,7 +219,7 @@ interface FiguresProps extends Pick<ChartProps, 'of' | 'label' | 'series'> {
 }
 
 const Figures = ({ of: { range }, label, series, columnText, textAt }: FiguresProps) => (
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard
   <section class="chart-table" tabIndex={0} aria-label={`${label}, as a table`}>
     <table>
       <thead>
@@ -263,7 +261,7 @@ async function savePicture({ of: { range }, name, title, label, series }: ChartP
   const plot = room?.querySelector('canvas')
   if (!plot) return
   const { toPng } = await import('./png.ts')
-  const legend = series.map(({ name, colour, total }) => ({ name, colour, text: total }))
+  const legend = series.map(({ name, color, total }) => ({ name, color, text: total }))
   const picture = await toPng({ title, note: `${label}, ${range.text} (UTC)`, legend, plot })
   if (picture) save(`tollgate-${name}.png`, picture)
 }
@@ -291,7 +289,7 @@ function Plot(props: PlotProps) {
     }
   }, [drawn, theme.value, isSystemDark.value])
 
-  // They are read behind the figures: the picture stays.
+  // Marks load later and don't rebuild the chart.
   useEffect(() => plot.current?.redraw(), [marked])
 
   const shown = Math.min(pointed.value ?? count - 1, count - 1)
@@ -317,7 +315,7 @@ function Plot(props: PlotProps) {
       style={{ height: `${height}px` }}
       role="slider"
       tabIndex={0}
-      aria-label={`${label}: the arrows go from one column to the next, Enter shows it alone, with shift they choose several`}
+      aria-label={`${label}. Arrow keys move between columns, Shift selects several, Enter zooms in`}
       aria-valuemin={1}
       aria-valuemax={count}
       aria-valuenow={shown + 1}
@@ -334,7 +332,7 @@ const forget = () =>
     anchored.value = null
   })
 
-/** Of those that come together. */
+/** Marks listed per column. */
 const MAX = 3
 
 const MarkLines = ({ of: marks }: { of: readonly Mark[] }) =>
@@ -347,11 +345,11 @@ const MarkLines = ({ of: marks }: { of: readonly Mark[] }) =>
           {toActor(entry)} {toDeed(entry)} {toObject(entry)}
         </li>
       ))}
-      {marks.length > MAX && <li class="dim">and {marks.length - MAX} before</li>}
+      {marks.length > MAX && <li class="dim">and {marks.length - MAX} earlier</li>}
     </ul>
   )
 
-/** Hands something that the page has made to the browser, as a file. */
+/** Downloads a file made by the page. */
 function save(name: string, content: Blob): void {
   const link = document.createElement('a')
   link.href = URL.createObjectURL(content)

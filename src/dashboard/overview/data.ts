@@ -1,7 +1,4 @@
-/**
- * What the overview reads: reports of usage and of failures over the ledger, how budgets and upstreams stand, what was changed lately. The
- * figures and the first charts come first; what is smaller, once those are there.
- */
+/** The overview's data: headline figures and main charts first, the rest after them. */
 import { FAILURE_FILTERS, TOPS, type WANTED_TOPS } from '../../domain/report-filters.ts'
 import { api, ask } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
@@ -23,10 +20,10 @@ import { type Range, toRange, toSpan, type Wanted } from './range.ts'
 const FRESH_MS = 30_000
 const SLOW_MS = 5 * 60_000
 const MAX_ROWS = 10_000
-/** In each list of what costs most. */
+/** Rows per top list. */
 const FEW = 7
 
-/** Those that all of its reports know. */
+/** Filters that all of its reports support. */
 export const FILTERS = FAILURE_FILTERS
 type OverviewFilters = Filters<(typeof FILTERS)[number]>
 
@@ -35,7 +32,7 @@ export type Overview = Awaited<ReturnType<typeof readOverview>>
 export const useOverview = (wanted: Wanted, filters: OverviewFilters) =>
   useLoaded(`overview?${JSON.stringify([wanted, filters])}`, () => readOverview(wanted, filters), { everyMs: FRESH_MS })
 
-/** Whether anything was ever asked, as far as requests are kept. */
+/** True if the history has any request. */
 export const useHasRequests = () =>
   useLoaded('has requests', async () => (await ask(api.requests.get({ query: { limit: 1 } }))).requests.length > 0)
 
@@ -59,7 +56,7 @@ async function readOverview(wanted: Wanted, filters: OverviewFilters) {
   }
 }
 
-/** What is so now, whatever the range. */
+/** Current state, independent of the range. */
 async function readStanding() {
   const [{ keys }, { teams }, { upstreams }, { reasons }, { audit }] = await Promise.all([
     ask(api.keys.get()),
@@ -71,7 +68,6 @@ async function readStanding() {
   return { keys, teams, upstreams: upstreams.filter(({ enabled }) => enabled), reasons, audit }
 }
 
-/** Reads something of a range with what it is narrowed to. */
 const useOfRange = <T>(what: string, { range, filters }: Overview, read: () => Promise<T>, everyMs?: number) =>
   useLoaded(
     `${what}?${JSON.stringify([range.sinceMs, range.untilMs, range.by, range.columns.length, filters])}`,
@@ -79,7 +75,7 @@ const useOfRange = <T>(what: string, { range, filters }: Overview, read: () => P
     everyMs === undefined ? {} : { everyMs },
   )
 
-/** Requests and costs alone: what else a report tells takes most of its time. */
+/** Requests and costs only; latencies take most of a report's time. */
 const readSpend = (
   { filters, range }: Overview,
   query: { by: string; limit: number; [filter: string]: string | number | string[] },
@@ -92,14 +88,13 @@ export type List = (typeof TOPS)[number] | WantedList
 const readList = async (by: List, overview: Overview) =>
   ({ by, shares: toShares(by, await readSpend(overview, { by, limit: FEW })) }) as const
 
-/** Who and what costs most. */
 export const useTops = (overview: Overview) =>
   useOfRange('tops', overview, () => Promise.all(TOPS.map((by) => readList(by, overview))), FRESH_MS)
 
-/** As the one above, of a list that is read when it is wanted. */
+/** A list that is loaded on request. */
 export const useTop = (by: List, overview: Overview) => useOfRange(by, overview, () => readList(by, overview))
 
-/** How each of a list went, column by column. */
+/** Sparklines of a top list. */
 export const useLines = (by: List, overview: Overview, ids: string[]) =>
   useOfRange(
     `lines of ${by} ${ids}`,
@@ -112,7 +107,7 @@ export const useLines = (by: List, overview: Overview, ids: string[]) =>
     SLOW_MS,
   )
 
-/** Requests by the hour, of the last days of the range. */
+/** Requests by hour in the last days of the range. */
 export const useHeat = (overview: Overview) =>
   useOfRange(
     'heat',
@@ -125,7 +120,7 @@ export const useHeat = (overview: Overview) =>
     SLOW_MS,
   )
 
-/** What was changed of the catalog within the range. */
+/** Catalog changes within the range. */
 export const useMarks = ({ range }: Overview) =>
   useLoaded(
     `marks?${range.sinceMs} ${range.untilMs}`,

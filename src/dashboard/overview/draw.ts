@@ -1,12 +1,12 @@
-/** Draws a picture of figures over time with uPlot, and has its crosshair follow that of all pictures of the page. `plot.tsx` loads it. */
+/** Draws a chart with uPlot; all charts of the page share the crosshair. */
 import { effect, signal } from '@preact/signals'
 import type uPlot from 'uplot'
-import { colourOf } from '../shell/theme.ts'
+import { colorOf } from '../shell/theme.ts'
 import { type Mark, toStack } from './figures.ts'
 
 export interface PlotSeries {
   name: string
-  colour: `--${string}`
+  color: `--${string}`
   values: readonly (number | null)[]
 }
 
@@ -15,25 +15,24 @@ export interface PlotProps {
   kind: 'stack' | 'lines'
   series: readonly PlotSeries[]
   height: number
-  /** What stands below a column. */
+  /** Label below a column. */
   columnText(at: number): string
-  /** A value at the axis. */
+  /** Axis label. */
   valueText(value: number): string
-  /** All of a column in words, for those who hear it. */
+  /** A column's values for screen readers. */
   describe(at: number): string
-  /** Thin marks, at columns and parts of them. */
   marks: readonly Mark[]
-  /** Some columns were chosen, from one to another. */
+  /** Columns were selected. */
   onSelect(from: number, to: number): void
 }
 
-/** The column that is pointed to, in all pictures of the page. */
+/** The column under the crosshair of all charts. */
 export const pointed = signal<number | null>(null)
-/** Where a choice of several began that is made by the keyboard. */
+/** Start of a keyboard selection. */
 export const anchored = signal<number | null>(null)
 
 const LABEL_WIDTH = 64
-/** px: less is a press of somebody whose hand is not still. */
+/** px; a shorter drag is a click. */
 const MIN_DRAG = 6
 const FONT = '12px system-ui, sans-serif'
 
@@ -42,7 +41,7 @@ export interface Drawn {
   end(): void
 }
 
-/** @param toMarks asked each time when it is drawn. */
+/** @param toMarks called on each draw */
 export function draw(UPlot: typeof uPlot, room: HTMLElement, props: PlotProps, toMarks: () => readonly Mark[]): Drawn {
   const plot = new UPlot(toOptions(UPlot, props, room.clientWidth, toMarks), toData(props), room)
   const watching = new ResizeObserver(() => plot.setSize({ width: room.clientWidth, height: props.height }))
@@ -62,7 +61,7 @@ export function draw(UPlot: typeof uPlot, room: HTMLElement, props: PlotProps, t
   }
 }
 
-/** Shows which columns are chosen; none where one end is missing. */
+/** Highlights the selected columns. */
 function mark(plot: uPlot, from: number | null, to: number | null): void {
   if (from === null || to === null) {
     if (plot.cursor.event == null) plot.setSelect({ ...plot.select, left: 0, width: 0 }, false)
@@ -83,12 +82,12 @@ function mark(plot: uPlot, from: number | null, to: number | null): void {
 /** px */
 const [MARK_WIDTH, MARK_TIP] = [1, 4]
 
-/** A line from top to bottom with a tip, below which the columns are still to be seen. */
-function drawMarks(plot: uPlot, marks: readonly Mark[], colour: string): void {
+/** Dashed vertical lines with a tip, so that columns stay visible. */
+function drawMarks(plot: uPlot, marks: readonly Mark[], color: string): void {
   const { ctx, bbox } = plot
   const tip = MARK_TIP * devicePixelRatio
   ctx.save()
-  Object.assign(ctx, { strokeStyle: colour, fillStyle: colour, lineWidth: MARK_WIDTH * devicePixelRatio })
+  Object.assign(ctx, { strokeStyle: color, fillStyle: color, lineWidth: MARK_WIDTH * devicePixelRatio })
   for (const { at } of marks) {
     const x = plot.valToPos(at, 'x', true)
     ctx.setLineDash([tip / 2, tip / 2])
@@ -105,7 +104,7 @@ function drawMarks(plot: uPlot, marks: readonly Mark[], colour: string): void {
   ctx.restore()
 }
 
-/** Of a stack the highest first, so that those below are drawn over it. */
+/** Stacks are drawn highest first, so that lower series cover them. */
 function toData({ kind, series }: PlotProps): uPlot.AlignedData {
   const values = kind === 'stack' ? toStack(series).reverse() : series.map((one) => [...one.values])
   return [(values[0] ?? []).map((_, at) => at), ...values]
@@ -119,10 +118,10 @@ function toOptions(
 ): uPlot.Options {
   const { kind, series, height, columnText, valueText } = props
   const count = series[0]?.values.length ?? 0
-  const [dim, line] = [colourOf('--dim'), colourOf('--line')]
+  const [dim, line] = [colorOf('--dim'), colorOf('--line')]
   const axis = { stroke: dim, font: FONT, ticks: { show: false } }
-  const toSeries = ({ name, colour }: PlotSeries): uPlot.Series => {
-    const stroke = colourOf(colour)
+  const toSeries = ({ name, color }: PlotSeries): uPlot.Series => {
+    const stroke = colorOf(color)
     if (kind === 'lines') return { label: name, stroke, width: 2, points: { show: true, size: 5, fill: stroke } }
     const paths = UPlot.paths.bars?.({ size: [0.76, 48] })
     return { label: name, stroke, fill: stroke, width: 0, points: { show: false }, ...(paths && { paths }) }

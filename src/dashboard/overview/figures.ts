@@ -1,15 +1,14 @@
-/** What the overview's charts, lists and marks draw, out of reports of usage and of failures, and where budgets are heading. Pure. */
-
+/** Turns usage and failure reports into chart series, lists, and marks, and forecasts budgets. */
 import { toFirstId } from '../../domain/id.ts'
 import { DAY_MS, dayOf, HOUR_MS } from '../../domain/time.ts'
 import type { AuditEntry } from '../audit/words.ts'
 import { type Delta, SAME, toDelta, toPercent } from '../figures/figures.ts'
 import type { Range } from './range.ts'
 
-/** A group of a report, by its columns' names. */
+/** A report row by column name. */
 type UsageFields = Readonly<Record<string, string | number | null>>
 
-/** One value a column. Null where nothing was asked: a gap, which is not 0. */
+/** One value per column. Null without requests: a gap, not 0. */
 type Values = (number | null)[]
 
 interface Series {
@@ -21,7 +20,7 @@ interface Series {
 
 const sum = (values: readonly (number | null)[]) => values.reduce<number>((all, value) => all + (value ?? 0), 0)
 
-/** Which column a time belongs to; -1 for none. */
+/** Column of a time; -1 for none. */
 function toColumn({ columns, sinceMs, stepMs }: Pick<Range, 'columns' | 'sinceMs' | 'stepMs'>, ms: number): number {
   const at = Math.floor((ms - sinceMs) / stepMs)
   return at < columns.length ? at : -1
@@ -34,7 +33,7 @@ interface Amount {
   isEstimated?: boolean
 }
 
-/** A series a name, the largest first. @param empty what a column has that none of its amounts are in. */
+/** One series per name, largest first. @param empty values of columns without amounts */
 function toSeries(amounts: readonly Amount[], range: Pick<Range, 'columns' | 'sinceMs' | 'stepMs'>, empty: Values) {
   const found = new Map<string, Series>()
   for (const { name, ms, amount, isEstimated = false } of amounts) {
@@ -50,10 +49,9 @@ function toSeries(amounts: readonly Amount[], range: Pick<Range, 'columns' | 'si
 }
 
 export const OTHER = 'other'
-/** So many are told apart. */
 const MAX = 7
 
-/** Costs in nano-dollars, a series a model: the dearest ones, and what the others come to. @param rows by time and model. */
+/** Nano-dollars per model: the most expensive ones, and the rest as `other`. @param rows by time and model */
 export function toCosts(rows: readonly UsageFields[], range: Range): Series[] {
   const amounts = rows.map((row) => {
     const { costNanoUsd: amount, isEstimated } = toTotals(row)
@@ -61,14 +59,14 @@ export function toCosts(rows: readonly UsageFields[], range: Range): Series[] {
   })
   const empty = range.columns.map(() => null)
   const ranked = toSeries(amounts, range, empty)
-  // One more is told by its name rather than called other.
+  // A single remaining model keeps its name.
   if (ranked.length <= MAX + 1) return ranked
   const others = new Set(ranked.slice(MAX).map(({ name }) => name))
   const rest = amounts.filter(({ name }) => others.has(name)).map((amount) => ({ ...amount, name: OTHER }))
   return [...ranked.slice(0, MAX), ...toSeries(rest, range, empty)]
 }
 
-/** How high each series reaches on top of those before it. */
+/** Cumulative values of stacked series. */
 export function toStack(series: readonly { values: readonly (number | null)[] }[]): Values[] {
   let below: Values = []
   return series.map(({ values }) => {
@@ -86,12 +84,11 @@ export interface Totals {
   requests: number
   failed: number
   cut: number
-  /** Of the requests, those that failed or were cut, from 0 to 1; null without any. */
+  /** Fraction of requests with errors; null without requests. */
   badShare: number | null
-  /** Null where nothing was measured. */
+  /** Null if not measured. */
   firstTokenP50Ms: number | null
   firstTokenP95Ms: number | null
-  /** Of whole requests. */
   durationP50Ms: number | null
   durationP95Ms: number | null
 }
@@ -112,21 +109,20 @@ export function toTotals(fields: UsageFields): Totals {
 
 export type Column = Totals & { ms: number }
 
-/** What each column has. @param rows by time. */
+/** @param rows by time */
 export function toColumns(rows: readonly UsageFields[], range: Range): Column[] {
   const found = new Map(rows.map((row) => [Number(row[`${range.by}_ms`]), row]))
   return range.columns.map((ms) => ({ ms, ...toTotals(found.get(ms) ?? {}) }))
 }
 
 export interface Share extends Totals {
-  /** What it is asked for by; null where it is nobody's. */
+  /** Value to filter by; null if the dimension is not set. */
   id: string | null
   name: string
-  /** Of the cost of all; of their requests where nothing cost anything. */
+  /** Of total cost, or of total requests if everything is free. */
   share: number
 }
 
-/** The first few of a report by one thing, and what share of the whole each is. */
 export function toShares(by: string, { usage, total }: { usage: readonly UsageFields[]; total: UsageFields }): Share[] {
   const whole = toTotals(total)
   return usage.map((row) => {
@@ -134,7 +130,7 @@ export function toShares(by: string, { usage, total }: { usage: readonly UsageFi
     const { costNanoUsd, requests } = totals
     return {
       ...totals,
-      ...{ id, name: String(row[by] ?? id ?? `without a ${by}`) },
+      ...{ id, name: String(row[by] ?? id ?? `no ${by}`) },
       share: whole.costNanoUsd > 0 ? costNanoUsd / whole.costNanoUsd : requests / (whole.requests || 1),
     }
   })
@@ -145,7 +141,7 @@ function toId(by: string, row: UsageFields): string | null {
   return id === null ? null : String(id)
 }
 
-/** What each of a list was asked or cost in each column: requests where nothing cost anything. By id. @param rows by time and by it. */
+/** Cost per column by ID, or requests if everything is free. @param rows by time and dimension */
 export function toLines(by: string, rows: readonly UsageFields[], range: Range): Map<string, Values> {
   const isFree = rows.every((row) => Number(row.cost_nano_usd) === 0)
   const amounts = rows.map((row) => ({
@@ -156,16 +152,16 @@ export function toLines(by: string, rows: readonly UsageFields[], range: Range):
   return new Map(toSeries(amounts, range, none).map(({ name, values }) => [name, values]))
 }
 
-/** Of shares, in points of a percent: `0.3 points less`. Null where there is nothing to compare. */
+/** Change of a fraction in percentage points: `0.3 points less`. Null if there is nothing to compare. */
 export function toPointsDelta(now: number | null, before: number | null): Delta | null {
   if (now === null || before === null) return null
   const points = Math.abs(now - before)
   if (points < 0.0005) return SAME
-  const text = `${toPercent(points).replace(' %', '')} points`
+  const text = `${toPercent(points).replace('%', '')} points`
   return now > before ? { direction: 'up', text: `${text} more` } : { direction: 'down', text: `${text} less` }
 }
 
-/** Of times: `12 % slower`. Percentiles of histograms are no more exact than 5 %. */
+/** `12% slower`; changes below 5% are within the error of the histograms' percentiles. */
 export const toTimeDelta = (now: number | null, before: number | null): Delta | null =>
   now === null || before === null ? null : toDelta(now, before, { least: 0.05, words: ['slower', 'faster'] })
 
@@ -176,16 +172,14 @@ interface Failure {
 }
 
 export const OTHERS = 'others'
-/** Requests are taken away in time; their sums stay. */
-export const UNKNOWN = 'kind no longer known'
-/** So many codes are told apart. */
+/** For requests past retention, of which only totals are left. */
+export const UNKNOWN = 'unknown (past retention)'
 const MAX_CODES = 5
 
 /**
- * The most frequent codes first, then what the others come to: together they are what the columns have.
+ * The most frequent codes, then the rest, so that they add up to the columns' totals.
  *
- * @param columns with how many failed in each, whatever is known of them.
- * @param knownFromMs since when requests are on record one by one.
+ * @param knownFromMs start of the request history
  */
 export function toFailures(
   rows: readonly Failure[],
@@ -216,16 +210,16 @@ interface Budgeted {
 }
 
 export interface Forecast {
-  /** What is spent of it when its period ends. */
+  /** Projected spend at the end of the period. */
   atEndNanoUsd: number
-  /** When nothing is left; null where it lasts. */
+  /** When the budget runs out; null if it lasts. */
   emptyMs: number | null
 }
 
-/** Before that share of a period has passed, a forecast would say more than anybody knows. */
+/** Fraction of the period that must have passed for a forecast. */
 const EARLIEST = 0.05
 
-/** Null where there is no period that ends, or it is too early to say, or nothing is left already. */
+/** Null without a resetting period, too early in it, or if the budget is spent. */
 export function toForecast(of: Budgeted, nowMs: number): Forecast | null {
   const { budget_nano_usd: budget, budget_period: period, spent_nano_usd: spent, budget_reset_ms: endMs } = of
   if (budget === null || spent === null || period === null || endMs === null) return null
@@ -246,30 +240,29 @@ function toStart(period: NonNullable<Budgeted['budget_period']>, endMs: number):
   return Date.UTC(end.getUTCFullYear(), end.getUTCMonth() - 1, end.getUTCDate())
 }
 
-/** Those with a budget, the nearest to their end first. */
+/** Those with a budget, most used first. */
 export const byUse = <Of extends Budgeted>(all: readonly Of[]): Of[] =>
   all.filter(({ budget_nano_usd: budget }) => budget !== null && budget > 0).sort((a, b) => toUse(b) - toUse(a))
 
 const toUse = ({ budget_nano_usd: budget, spent_nano_usd: spent }: Budgeted) => (spent ?? 0) / (budget ?? 1)
 
 export const HEAT_DAYS = 7
-/** Shades beside the one of nothing. */
+/** Shades for non-zero values. */
 const SHADES = 5
 
 interface HeatDay {
-  /** Its beginning. */
   ms: number
-  /** Null for those that have not begun. */
+  /** Null for future hours. */
   hours: readonly (number | null)[]
 }
 
-/** The days that end with the last one of a range. @param endMs of the range; null where it goes on. */
+/** @param endMs of the range; null if it includes the current hour */
 export function toHeatSpan(endMs: number | null, nowMs: number): { sinceMs: number; untilMs: number | null } {
   const untilMs = dayOf(endMs === null ? nowMs : endMs - 1) + DAY_MS
   return { sinceMs: untilMs - HEAT_DAYS * DAY_MS, untilMs: untilMs > nowMs ? null : untilMs }
 }
 
-/** @param rows by hour. */
+/** @param rows by hour */
 export function toHeat(rows: readonly UsageFields[], sinceMs: number, nowMs: number): HeatDay[] {
   const found = new Map(rows.map((row) => [Number(row.hour_ms), Number(row.requests)]))
   return Array.from({ length: HEAT_DAYS }, (_, day) => {
@@ -279,11 +272,11 @@ export function toHeat(rows: readonly UsageFields[], sinceMs: number, nowMs: num
   })
 }
 
-/** How dark an hour is beside the busiest one: 0 for nothing, up to SHADES. */
+/** 0 for no requests, up to SHADES for the busiest hour. */
 export const toShade = (requests: number, most: number): number =>
   requests === 0 ? 0 : Math.max(1, Math.ceil((requests / most) * SHADES))
 
-/** Null where nothing was asked. */
+/** Null without requests. */
 export function toBusiest(days: readonly HeatDay[]): { ms: number; requests: number } | null {
   const hours = days.flatMap(({ ms, hours }) =>
     hours.map((requests, hour) => ({ ms: ms + hour * HOUR_MS, requests: requests ?? 0 })),
@@ -291,21 +284,21 @@ export function toBusiest(days: readonly HeatDay[]): { ms: number; requests: num
   return hours.filter(({ requests }) => requests > 0).sort((a, b) => b.requests - a.requests)[0] ?? null
 }
 
-/** Groups of actions after which a request may go elsewhere, or cost something else. */
+/** Audit action groups that can change routing or cost. */
 const GROUPS: ReadonlySet<string> = new Set(['catalog', 'models', 'routes', 'upstreams', 'database'])
 
 export interface Mark {
   entry: AuditEntry
-  /** Where it is, in columns: 2.25 is a quarter into the third one, whose middle is 2. */
+  /** In columns, whose middles are whole numbers: 2.25 is right of the third column's middle. */
   at: number
 }
 
-/** Rows of the audit log that are looked through: as many as it gives at once. */
+/** Audit rows read: the API's maximum page. */
 const MAX_CHANGES = 1_000
-/** Ids run a little ahead of their time. */
+/** IDs may be slightly ahead of their time. */
 const SLACK_MS = 60_000
 
-/** The rows that marks are among: of a time that is past, not those that came behind it. */
+/** For a past range, skips newer rows. */
 export const toMarksQuery = ({ sinceMs, untilMs }: Pick<Range, 'sinceMs' | 'untilMs'>) => ({
   since: String(sinceMs),
   ...(untilMs !== null && { before: toFirstId(untilMs + SLACK_MS).padEnd(32, '0') }),
@@ -323,9 +316,8 @@ export const toMarks = (
     .map((entry) => ({ entry, at: (entry.at_ms - sinceMs) / stepMs - 0.5 }))
     .sort((a, b) => a.at - b.at)
 
-/** Those within a column. */
 export const marksOf = (marks: readonly Mark[], column: number): Mark[] =>
   marks.filter(({ at }) => Math.round(at) === column)
 
-/** The next id: a page of the audit log that begins behind it begins with the row itself. */
+/** The next ID, so that a page `before` it starts with the row itself. */
 export const toIdAfter = (id: string): string => (BigInt(`0x${id}`) + 1n).toString(16).padStart(id.length, '0')

@@ -1,5 +1,4 @@
-/** What it costs, who asks, what fails and what is not ready: the first page, once anything was asked. */
-
+/** Overview: cost, usage, errors, and upstream health; the home page once there are requests. */
 import { DAY_MS, dayOf } from '../../domain/time.ts'
 import { query, setQuery, toHrefWith } from '../address/address.ts'
 import { useNewest } from '../api/loaded.ts'
@@ -18,7 +17,7 @@ import { RANGES, toQuery, toRange, toWanted, type Wanted } from './range.ts'
 
 export function OverviewPage() {
   const { data: hasRequests, problem, reload } = useHasRequests()
-  // Whoever asks for a range wants to see it, whatever is in it.
+  // An explicit range is shown even if it is empty.
   if (hasRequests || query.value.has('range') || query.value.has('from')) return <Shown />
   if (problem) return <Problem of={problem} retry={reload} />
   if (hasRequests === false) return <StartPage />
@@ -47,10 +46,10 @@ function Shown() {
           <div class="overview-parts">
             <div class="overview-column">
               {shown.now.requests === 0 ? (
-                <Empty title="Nothing was asked in this time">
+                <Empty title="No requests in this period">
                   <p>
                     <a href={toHrefWith({ ...NO_FILTERS, range: '30d', from: null, to: null })}>
-                      Look at all of the last 30 days
+                      Show the last 30 days, all keys and models
                     </a>
                   </p>
                 </Empty>
@@ -68,7 +67,7 @@ function Shown() {
               <Changed of={shown} />
             </div>
           </div>
-          <p class="list-foot">Days and hours are those of UTC, as budgets have them.</p>
+          <p class="list-foot">Times are in UTC, like budgets.</p>
         </div>
       )}
     </Page>
@@ -108,7 +107,7 @@ const NO_FILTERS = Object.fromEntries(FILTERS.map((name) => [name, null]))
 
 export const Ranges = ({ wanted }: { wanted: Wanted }) => (
   // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
-  <div class="ranges" role="group" aria-label="Time">
+  <div class="ranges" role="group" aria-label="Period">
     {RANGES.map(([name, text]) => (
       <button
         key={name}
@@ -131,7 +130,7 @@ export const Ranges = ({ wanted }: { wanted: Wanted }) => (
   </div>
 )
 
-/** What is shown, as days to choose others from. */
+/** The shown range as whole days, to start a custom range from. */
 function toDays(wanted: Wanted) {
   const { sinceMs } = toRange(wanted, nowMs.value)
   return toQuery(sinceMs, dayOf(nowMs.value) + DAY_MS)
@@ -144,24 +143,24 @@ export function CustomRange({ of: { sinceMs, untilMs } }: { of: { sinceMs: numbe
   const send = (event: SubmitEvent) => {
     event.preventDefault()
     const fields = new FormData(event.currentTarget as HTMLFormElement)
-    // Whichever way round they are.
+    // In either order.
     const [from = '', to = ''] = [fields.get('from'), fields.get('to')].map(String).sort()
     if (toWanted(new URLSearchParams({ from, to }), nowMs.value).name === 'custom')
       setQuery({ range: null, from, to }, 'push')
   }
   return (
-    // Made anew where the address says other days.
+    // The key re-creates the form when the URL's days change.
     <form key={`${first} ${last}`} class="custom-range" onSubmit={send}>
       <label>
         From
         <input type="date" name="from" defaultValue={first} max={today} required />
       </label>
       <label>
-        to
+        To
         <input type="date" name="to" defaultValue={last} max={today} required />
       </label>
-      <span class="dim">in UTC, the last day included</span>
-      <Button type="submit">Show</Button>
+      <span class="dim">UTC, last day included</span>
+      <Button type="submit">Apply</Button>
     </form>
   )
 }

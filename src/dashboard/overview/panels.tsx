@@ -1,4 +1,4 @@
-/** The figures that answer first, and how each compares with the period before; lists of what costs most; what stands beside the charts. */
+/** Headline figures, top lists, and the panels next to the charts. */
 import type { ComponentChildren } from 'preact'
 import { keysOf } from '../../domain/json.ts'
 import { TOPS, WANTED_TOPS } from '../../domain/report-filters.ts'
@@ -31,13 +31,13 @@ import { toQuery, toSpan } from './range.ts'
 
 const FEW = 20
 
-/** One that nobody has asked yet is ready until it proves otherwise. */
+/** An upstream without calls yet counts as ready. */
 const toUnready = ({ upstreams }: Overview) => upstreams.filter((one) => toUpstreamState(one).kind === 'bad')
 
 export function Headline({ of }: { of: Overview }) {
   const { now, before, range, filters, upstreams } = of
   const shown = { ...filters, ...toSpan(range) }
-  // A handful says nothing of how fast and how well it went.
+  // Too few requests make error rates and latencies incomparable.
   const isComparable = before.requests >= FEW
   const compare = (delta: Delta | null) => <Compared of={delta} than={range.before.text} />
   const unready = toUnready(of)
@@ -51,20 +51,20 @@ export function Headline({ of }: { of: Overview }) {
           <Count count={now.requests} />
         </a>
       </Figure>
-      <Figure name="Failed" note={compare(isComparable ? toPointsDelta(now.badShare, before.badShare) : null)}>
+      <Figure name="Error rate" note={compare(isComparable ? toPointsDelta(now.badShare, before.badShare) : null)}>
         {now.badShare === null ? (
           <None />
         ) : (
           <a
             href={toRequests({ ...shown, state: 'errors' })}
-            title={`${toExactCount(now.failed)} failed, ${toExactCount(now.cut)} broke off`}
+            title={`${toExactCount(now.failed)} failed, ${toExactCount(now.cut)} interrupted`}
           >
             <Percent share={now.badShare} />
           </a>
         )}
       </Figure>
       <Figure
-        name="First token, p50"
+        name="Time to first token (p50)"
         note={
           <>
             {compare(isComparable ? toTimeDelta(now.firstTokenP50Ms, before.firstTokenP50Ms) : null)}
@@ -80,7 +80,7 @@ export function Headline({ of }: { of: Overview }) {
       </Figure>
       <Figure
         name="Upstreams ready"
-        note={<span>{unready.length === 0 ? 'all of them' : unready.map(({ id }) => id).join(', ')}</span>}
+        note={<span>{unready.length === 0 ? 'all ready' : unready.map(({ id }) => id).join(', ')}</span>}
       >
         <a href={toHref('/upstreams')}>
           {upstreams.length - unready.length} of {upstreams.length}
@@ -112,7 +112,7 @@ export function Tops({ of }: { of: Overview }) {
       {tops === null
         ? TOPS.map((by) => by !== 'team' && <TopPanel key={by} by={by} isBusy />)
         : tops
-            // Where nobody has a team, their list says nothing.
+            // Hides the list of teams if there are none.
             .filter(({ shares }) => shares.some(({ id }) => id !== null))
             .map((top) => <Top key={top.by} {...top} of={of} />)}
       {keysOf(WANTED_TOPS).map((by) =>
@@ -137,7 +137,7 @@ const TopPanel = ({ by, isBusy, children }: PanelProps) => (
 
 const UnwantedTop = ({ by }: { by: WantedList }) => (
   <TopPanel by={by}>
-    <p class="dim">{WANTED_TOPS[by]} All requests of the time are gone through for them.</p>
+    <p class="dim">{WANTED_TOPS[by]} This scans all requests in the period.</p>
     <p>
       <Button onClick={() => setQuery({ [`${by}s`]: '1' })}>Show {by}s</Button>
     </p>
@@ -163,7 +163,7 @@ interface TopProps {
 const Top = ({ by, of, shares }: TopProps) => (
   <TopPanel by={by}>
     <table>
-      <caption class="unseen">{toTitle(by)} that cost most</caption>
+      <caption class="unseen">{toTitle(by)} by cost</caption>
       <colgroup>
         <col />
         <col class="top-figure" />
@@ -172,7 +172,7 @@ const Top = ({ by, of, shares }: TopProps) => (
       <thead class="unseen">
         <tr>
           <th scope="col">Name and share</th>
-          <th scope="col">Requests, and how it went</th>
+          <th scope="col">Requests and trend</th>
           <th scope="col">Cost</th>
         </tr>
       </thead>
@@ -201,7 +201,7 @@ function Rows({
           <tr key={id}>
             <th scope="row" title={name}>
               <Name by={by} {...{ id, name }} />
-              <Bar share={share} kind="good" label={`${toPercent(share)} of all`} />
+              <Bar share={share} kind="good" label={`${toPercent(share)} of total`} />
             </th>
             <td class="figure dim">
               {id === null ? (
@@ -209,7 +209,7 @@ function Rows({
               ) : (
                 <a href={toRequests({ ...filters, ...toSpan(range), [by]: id })}>
                   {count}
-                  <span class="unseen"> requests of {name}</span>
+                  <span class="unseen"> requests: {name}</span>
                 </a>
               )}
               {line.length > 1 && <Sparkline values={line} label={`${name} over time`} />}
@@ -232,6 +232,7 @@ function Name({ by, id, name }: { by: List; id: string | null; name: string }) {
 }
 
 const HOURS = Array.from({ length: 24 }, (_, hour) => hour)
+const toRequestCount = (requests: number) => `${toExactCount(requests)} ${requests === 1 ? 'request' : 'requests'}`
 const toClock = (hour: number) => `${String(hour).padStart(2, '0')}:00`
 
 const toDayName = (ms: number) =>
@@ -240,16 +241,15 @@ const toDayName = (ms: number) =>
 export function HeatStrip({ of }: { of: Overview }) {
   const { data: days } = useHeat(of)
   const busiest = days && toBusiest(days)
-  const toText = (requests: number) => `${toExactCount(requests)} ${requests === 1 ? 'request' : 'requests'}`
   return (
-    <section class="panel heat-panel" aria-label="When it is used">
+    <section class="panel heat-panel" aria-label="Activity by hour">
       <h2>
         {busiest
-          ? `Busiest: ${toMoment(busiest.ms, nowMs.value, 'UTC')}, ${toText(busiest.requests)}`
-          : 'When it is used'}
+          ? `Busiest hour: ${toMoment(busiest.ms, nowMs.value, 'UTC')}, ${toRequestCount(busiest.requests)}`
+          : 'Activity by hour'}
       </h2>
       <table class="heat">
-        <caption class="unseen">Requests by hour, UTC, of {HEAT_DAYS} days</caption>
+        <caption class="unseen">Requests by hour (UTC), last {HEAT_DAYS} days</caption>
         <thead>
           <tr>
             <th scope="col">
@@ -272,7 +272,9 @@ export function HeatStrip({ of }: { of: Overview }) {
                 <td
                   key={hour}
                   class={requests === null ? 'heat-none' : `heat-${toShade(requests, busiest?.requests ?? 1)}`}
-                  title={requests === null ? undefined : `${toDayName(ms)}, ${toClock(hour)}: ${toText(requests)}`}
+                  title={
+                    requests === null ? undefined : `${toDayName(ms)}, ${toClock(hour)}: ${toRequestCount(requests)}`
+                  }
                 >
                   <span class="unseen">{requests ?? 'not yet'}</span>
                 </td>
@@ -285,10 +287,10 @@ export function HeatStrip({ of }: { of: Overview }) {
   )
 }
 
-/** Of each list. */
+/** Rows per panel. */
 const MAX = 6
 
-/** What has no name is told of by its id. */
+/** Objects without a name are shown by ID. */
 const ID = /^[0-9a-f]{32}$/
 
 const Panel = ({ title, children }: { title: string; children: ComponentChildren }) => (
@@ -300,7 +302,7 @@ const Panel = ({ title, children }: { title: string; children: ComponentChildren
 
 export function NotReady({ of }: { of: Overview }) {
   const out = toUnready(of)
-  // What is said of an upstream above needs not be said again.
+  // Skips reasons about upstreams that are listed anyway.
   const others = of.reasons.filter((reason) => !out.some(({ id }) => reason.split(' ').includes(id)))
   if (out.length === 0 && others.length === 0) return null
   return (
@@ -335,7 +337,7 @@ export function Budgets({ of: { keys, teams } }: { of: Overview }) {
   const all = byUse([...ofTeams, ...ofKeys])
   return (
     <Panel title="Budgets">
-      {all.length === 0 && <p class="dim">No key and no team has one. A budget ends what costs too much by itself.</p>}
+      {all.length === 0 && <p class="dim">No budgets yet. Set one on a key or team to cap spend automatically.</p>}
       <ul class="lines">
         {all.slice(0, MAX).map((one) => (
           <li key={`${one.kind} ${one.id}`}>
@@ -348,7 +350,7 @@ export function Budgets({ of: { keys, teams } }: { of: Overview }) {
           </li>
         ))}
       </ul>
-      {all.length > MAX && <p class="dim">And {all.length - MAX} that are used less.</p>}
+      {all.length > MAX && <p class="dim">and {all.length - MAX} more</p>}
     </Panel>
   )
 }
@@ -357,13 +359,13 @@ function toForecastText(forecast: Forecast | null, now: number): string | null {
   if (forecast === null) return null
   const { atEndNanoUsd, emptyMs } = forecast
   return emptyMs === null
-    ? `On course for ${toMoney(atEndNanoUsd)}`
-    : `At this pace spent on ${toDay(emptyMs, now, 'UTC')}`
+    ? `On track for ${toMoney(atEndNanoUsd)}`
+    : `Runs out ${toDay(emptyMs, now, 'UTC')} at this rate`
 }
 
 export const Changed = ({ of: { audit } }: { of: Overview }) => (
-  <Panel title="What changed">
-    {audit.length === 0 && <p class="dim">Nothing yet. Every change of keys, catalogue and settings is told here.</p>}
+  <Panel title="Recent changes">
+    {audit.length === 0 && <p class="dim">No changes yet. Edits to keys, the catalog, and settings appear here.</p>}
     <ul class="lines">
       {audit.slice(0, MAX).map((entry) => (
         <li key={entry.id}>
@@ -376,7 +378,7 @@ export const Changed = ({ of: { audit } }: { of: Overview }) => (
         </li>
       ))}
     </ul>
-    {audit.length > 0 && <a href={toHref('/audit')}>All changes</a>}
+    {audit.length > 0 && <a href={toHref('/audit')}>Audit log</a>}
   </Panel>
 )
 

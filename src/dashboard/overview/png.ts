@@ -1,12 +1,11 @@
-/** A chart as a picture for other people: its title, its legend and what it is of, in the colours that the page has now. */
-import { colourOf } from '../shell/theme.ts'
+/** Exports a chart as PNG with title and legend, in the page's current colors. */
+import { colorOf } from '../shell/theme.ts'
 
 interface Pictured {
   title: string
-  /** Of what and of when: `Cost by day and model, in 7 days (UTC)`. */
+  /** `Cost by day and model, in 7 days (UTC)` */
   note: string
-  legend: readonly { name: string; colour: `--${string}`; text: string }[]
-  /** As it is on the page. */
+  legend: readonly { name: string; color: `--${string}`; text: string }[]
   plot: HTMLCanvasElement
 }
 
@@ -16,7 +15,7 @@ const TITLE = '600 16px system-ui, sans-serif'
 const TEXT = '13px system-ui, sans-serif'
 /** px: room for a title beside a small plot. */
 const MIN_WIDTH = 640
-/** px of a part of the legend. */
+/** px of a legend column. */
 const MIN_COLUMN = 260
 const SWATCH = 10
 
@@ -32,26 +31,26 @@ export function toPng({ title, note, legend, plot }: Pictured): Promise<Blob | n
   const draw = canvas.getContext('2d')
   if (draw === null) return Promise.resolve(null)
   draw.scale(scale, scale)
-  draw.fillStyle = colourOf('--panel')
+  draw.fillStyle = colorOf('--panel')
   draw.fillRect(0, 0, width, canvas.height)
   draw.textBaseline = 'middle'
   const write = (
     text: string,
     x: number,
     y: number,
-    { font = TEXT, colour = '--text', most = width - x - PAD } = {},
+    { font = TEXT, color = '--text', most = width - x - PAD } = {},
   ) => {
     draw.font = font
-    draw.fillStyle = colourOf(colour as `--${string}`)
+    draw.fillStyle = colorOf(color as `--${string}`)
     draw.fillText(fit(draw, text, most), x, y)
   }
   write(title, PAD, PAD + LINE / 2, { font: TITLE })
-  write(note, PAD, PAD + 1.5 * LINE, { colour: '--dim' })
+  write(note, PAD, PAD + 1.5 * LINE, { color: '--dim' })
   draw.drawImage(plot, PAD, top, plot.width / scale, plot.height / scale)
   const column = (width - 2 * PAD) / columns
-  for (const [at, { name, colour, text }] of legend.entries()) {
+  for (const [at, { name, color, text }] of legend.entries()) {
     const [x, y] = [PAD + (at % columns) * column, below + Math.floor(at / columns) * LINE + LINE / 2]
-    draw.fillStyle = colourOf(colour)
+    draw.fillStyle = colorOf(color)
     draw.fillRect(x, y - SWATCH / 2, SWATCH, SWATCH)
     write(text === '' ? name : `${name}  ${text}`, x + SWATCH + 8, y, { most: column - SWATCH - 16 })
   }

@@ -1,46 +1,43 @@
-/**
- * The span of time that the overview shows, in columns: hours, or whole days. What the address says of it, and what is said of it. Days
- * are those of budgets: UTC. Pure.
- */
+/** The overview's time range, in columns of UTC hours or days, and its form in the URL. */
 import { keysOf } from '../../domain/json.ts'
 import { DAY_MS, dayOf, HOUR_MS } from '../../domain/time.ts'
 import { toDay, toMoment } from '../figures/figures.ts'
 
 const NAMED = {
-  today: { title: 'Today', days: 1, text: 'today', before: 'yesterday by now' },
-  '7d': { title: '7 days', days: 7, text: 'in 7 days', before: 'the 7 days before' },
-  '30d': { title: '30 days', days: 30, text: 'in 30 days', before: 'the 30 days before' },
+  today: { title: 'Today', days: 1, text: 'today', before: 'by this time yesterday' },
+  '7d': { title: '7 days', days: 7, text: 'in 7 days', before: 'the previous 7 days' },
+  '30d': { title: '30 days', days: 30, text: 'in 30 days', before: 'the previous 30 days' },
 } as const
 
 type Named = keyof typeof NAMED
 
 export const RANGES = keysOf(NAMED).map((name) => [name, NAMED[name].title] as const)
 
-/** One that the address names, or one from then until then. */
 export type Wanted = { name: Named } | { name: 'custom'; sinceMs: number; untilMs: number }
 
 export interface Range {
   name: Wanted['name']
   sinceMs: number
-  /** Null where it goes on: what the hour that runs has is in it. */
+  /** Null if it includes the current hour. */
   untilMs: number | null
-  /** How much time a column has, and what the reports call it. */
+  /** Length of a column. */
   stepMs: number
+  /** Dimension in usage reports. */
   by: 'hour' | 'day'
-  /** Beginnings of its columns, those included that nothing was asked in; the last one may run. */
+  /** Start of each column, empty ones included; the last may be incomplete. */
   columns: readonly number[]
-  /** As a part of a sentence: `in 7 days`, `from Nov 3 to Nov 9`. */
+  /** `in 7 days`, `from Nov 3 to Nov 9`. */
   text: string
-  /** The same span once more before it, as far into its last column. */
+  /** The previous period, up to the same point in its last column. */
   before: { sinceMs: number; untilMs: number; text: string }
 }
 
-/** What is longer is shown by the day. */
+/** Longer ranges are shown by day. */
 const MAX_HOURS = 48
-/** Columns that a picture has room for. */
+/** Columns a chart has room for. */
 const MAX_DAYS = 366
 
-/** What an address says: `range=7d`, or `from` and `to`. A week where it says nothing, or nothing that can be shown. */
+/** Reads `range=7d`, or `from` and `to`; 7 days if missing or invalid. */
 export function toWanted(query: Pick<URLSearchParams, 'get'>, nowMs: number): Wanted {
   const [sinceMs, untilMs] = [toInstant(query.get('from'), 0), toInstant(query.get('to'), DAY_MS)]
   if (sinceMs !== null && untilMs !== null && sinceMs < untilMs && sinceMs <= nowMs)
@@ -48,7 +45,7 @@ export function toWanted(query: Pick<URLSearchParams, 'get'>, nowMs: number): Wa
   return { name: RANGES.find(([name]) => name === query.get('range'))?.[0] ?? '7d' }
 }
 
-/** A day, `2026-11-22`, or an hour of one, `2026-11-22T14`. @param dayMs where in a day one without an hour is. */
+/** Parses `2026-11-22` or `2026-11-22T14`. @param dayMs added to a day without an hour */
 function toInstant(text: string | null, dayMs: number): number | null {
   const [, day = '', hour] = /^(\d{4}-\d\d-\d\d)(?:T(\d\d))?$/.exec(text ?? '') ?? []
   const ms = Date.parse(`${day}T${hour ?? '00'}:00:00Z`)
@@ -56,7 +53,7 @@ function toInstant(text: string | null, dayMs: number): number | null {
   return hour === undefined ? ms + dayMs : ms
 }
 
-/** What the address says of a span of whole hours. A day that is the last one is in it. */
+/** @param untilMs exclusive; in the URL, the last day is inclusive */
 export const toQuery = (sinceMs: number, untilMs: number): { range: null; from: string; to: string } => ({
   range: null,
   from: toIsoText(sinceMs, sinceMs),
@@ -74,7 +71,7 @@ export function toRange(wanted: Wanted, nowMs: number): Range {
   const columns = Array.from({ length: Math.ceil(spanMs / stepMs) }, (_, at) => sinceMs + at * stepMs)
   const { text, before } =
     wanted.name === 'custom'
-      ? { text: toSpanText(sinceMs, untilMs, nowMs), before: `the ${toLength(spanMs)} before` }
+      ? { text: toSpanText(sinceMs, untilMs, nowMs), before: `the previous ${toLength(spanMs)}` }
       : NAMED[wanted.name]
   const isRunning = untilMs > nowMs
   return {
@@ -88,7 +85,7 @@ export function toRange(wanted: Wanted, nowMs: number): Range {
   }
 }
 
-/** In whole days where it is shown by the day. */
+/** Rounds to whole days if shown by day. */
 function toWhole(wanted: Wanted, nowMs: number): { sinceMs: number; untilMs: number } {
   if (wanted.name !== 'custom') {
     const untilMs = dayOf(nowMs) + DAY_MS
@@ -105,7 +102,7 @@ function toLength(spanMs: number): string {
   return spanMs === ms ? unit : `${Math.round(spanMs / ms)} ${unit}s`
 }
 
-/** `on Nov 22`, `from Nov 3 to Nov 9`, `from Nov 22, 10:00 to 14:00`. The last day is in it, an hour is when it ends. */
+/** `on Nov 22`, `from Nov 3 to Nov 9` (inclusive), `from Nov 22, 10:00 to 14:00`. */
 function toSpanText(sinceMs: number, untilMs: number, nowMs: number): string {
   const isDays = dayOf(sinceMs) === sinceMs && dayOf(untilMs) === untilMs
   const toText = (ms: number) => (isDays ? toDay(ms, nowMs, 'UTC') : toMoment(ms, nowMs, 'UTC'))
@@ -115,7 +112,7 @@ function toSpanText(sinceMs: number, untilMs: number, nowMs: number): string {
   return `from ${toText(sinceMs)} to ${isOneDay ? toText(last).slice(-5) : toText(last)}`
 }
 
-/** As the API and the list of requests are asked for it. */
+/** As query parameters of the API and the list of requests. */
 export const toSpan = ({
   sinceMs,
   untilMs,
@@ -124,7 +121,7 @@ export const toSpan = ({
   ...(untilMs !== null && { until: String(untilMs) }),
 })
 
-/** The columns from one to another, in whichever order, as a span of their own; null where that is all there is, or one hour. */
+/** The span of the columns between two positions, in either order; null if that is the whole range or a single hour. */
 export function toPart(
   { columns, stepMs }: Range,
   from: number,

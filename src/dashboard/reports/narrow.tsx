@@ -1,4 +1,4 @@
-/** Fields in which one chooses what a report or a list is narrowed to, and links that take it along. */
+/** Filter fields of reports and request lists. */
 import type { ComponentChildren } from 'preact'
 import { keysOf } from '../../domain/json.ts'
 import { REPORT_PARAMETERS } from '../../domain/report-filters.ts'
@@ -8,18 +8,18 @@ import { isMember } from '../api/session.ts'
 import { Choice, type Option, withChosen } from '../ui/table.tsx'
 import { type Filters, type ReportFilter, toTitle } from './filters.ts'
 
-/** The list of requests, narrowed. */
+/** Link to the filtered list of requests. */
 export const toRequests = (filters: Record<string, string | null>) => toHref(`/requests${withQuery('', filters)}`)
 
 interface NarrowProps<Name extends ReportFilter> {
   of: Filters<Name>
-  /** What is always there, in this order, with what there is to choose; others only where the address has them. */
+  /** Filters always shown, with their options; others appear only if set in the URL. */
   offered: readonly (readonly [name: Name, options: readonly Option[]])[]
-  /** Where the link leads to all of it; null where that is what is shown. */
+  /** Link that clears the filters; null if none is set. */
   all: string | null
-  /** What in the address says from where on a list is shown. */
+  /** Pagination parameter to clear on change. */
   restarts?: string
-  /** More fields, between those that are offered and the others. */
+  /** More fields. */
   children?: ComponentChildren
 }
 
@@ -35,7 +35,7 @@ export function Narrow<Name extends ReportFilter>({ of, offered, all, children, 
       {offered.map(([name, options]) => toChoice(name, options))}
       {children}
       {!isMember() && others.map((name) => toChoice(name, []))}
-      {all !== null && <a href={all}>Show all</a>}
+      {all !== null && <a href={all}>Clear filters</a>}
     </search>
   )
 }

@@ -82,7 +82,7 @@ export const toKindText = (kind: string): string =>
 /** What each of a kind costs: tokens by the million, as people compare them. */
 export function toEachText(kind: string, usd: string): string {
   if (kind === 'request' || kind === 'web_searches') return `$${usd}`
-  return kind === 'compute_ms' ? `$${usd} a second` : `${toPerMillion(usd)} per million`
+  return kind === 'compute_ms' ? `$${usd} per second` : `${toPerMillion(usd)} per million`
 }
 
 interface Failed {

@@ -1,4 +1,4 @@
-/** The whole of it: somebody's pages, or the way in. */
+/** The signed-in frame with the open page, or the sign-in screens. */
 
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
@@ -40,7 +40,7 @@ export function App() {
   )
 }
 
-/** What `index.html` shows before there is a script: nothing moves until it is known who has come. */
+/** Same as in `index.html`, so that nothing moves until the session is known. */
 const Waiting = () => (
   <div class="frame">
     <div class="side">
@@ -61,27 +61,26 @@ function OpenPage() {
   if (seen) return <Loading key={seen.page.path} {...seen} />
   if (found.length > 0) return <NotForYou />
   return (
-    <Page title="No such page">
-      <Empty title="There is nothing at this address">
+    <Page title="Page not found">
+      <Empty title="Nothing at this URL">
         <p>
-          It may be of another version of Tollgate. <a href={toHref('/')}>To the first page</a>
+          The link may be from another version of Tollgate. <a href={toHref('/')}>Go to the home page</a>
         </p>
       </Empty>
     </Page>
   )
 }
 
-/** Pages that were open before are there at once. */
 const loaded = new Map<PageEntry, Awaited<ReturnType<PageEntry['load']>>>()
 
 async function load(page: PageEntry): Promise<void> {
   if (!loaded.has(page)) loaded.set(page, await page.load())
 }
 
-/** The page of the address comes while it is found out who wants to see it. */
+/** Loads the page's code while the session is being checked. */
 export function loadFirst(): void {
   const page = PAGES.find(({ path }) => matchPath(path, address.value.path))
-  // What goes wrong is told of where it is to be shown.
+  // `Loading` shows the error.
   if (page) load(page).catch(() => {})
 }
 
@@ -90,7 +89,7 @@ function Loading({ page, params }: PageProps & { page: PageEntry }) {
   const [, draw] = useState(0)
   const Content = loaded.get(page)
   useEffect(() => {
-    // Also where it has come since this was drawn.
+    // Also redraws if it loaded after this render.
     load(page).then(() => draw(1), setProblem)
   }, [page])
   if (Content) return <Content params={params} />
@@ -100,7 +99,7 @@ function Loading({ page, params }: PageProps & { page: PageEntry }) {
         <RowsRoom />
       </PageRoom>
     )
-  // After an upgrade of the server, the page that is open asks for pieces that are gone.
+  // After a server upgrade, an open page requests chunks that no longer exist.
   return <Problem of={toRefusal(problem)} retry={() => location.reload()} />
 }
 
@@ -109,14 +108,14 @@ type Offered = NonNullable<PageEntry['offered']> & { path: string }
 const toOffered = (): Offered[] =>
   PAGES.flatMap((page) => (page.offered && page.isFor() ? [{ ...page.offered, path: page.path }] : []))
 
-/** Those that a phone has room for come first. */
+/** Splits pages into those in a phone's bottom bar and the rest. */
 function toBar(): [inBar: Offered[], others: Offered[]] {
   const offered = toOffered()
   const inBar = offered.filter(({ isInBar }) => isInBar).slice(0, 4)
   return [inBar, offered.filter((page) => !inBar.includes(page))]
 }
 
-/** A page is also that of the addresses below it. */
+/** Includes subpages. */
 const isOpen = (path: string) =>
   path === '/' ? address.value.path === '/' : `${address.value.path}/`.startsWith(`${path}/`)
 
@@ -128,7 +127,7 @@ const closeMore = () => {
 const Frame = ({ children }: { children: ComponentChildren }) => (
   <div class="frame">
     <a class="skip" href="#page">
-      Skip to the page
+      Skip to content
     </a>
     <header class="side">
       <a class="brand" href={toHref('/')}>
@@ -176,7 +175,6 @@ const PageLink = ({ page: { path, icon, label }, onClick }: { page: Offered; onC
   </a>
 )
 
-/** What the bar has no room for. */
 const More = () => (
   <Overlay title="More" onClose={closeMore}>
     <ul>
@@ -190,7 +188,7 @@ const More = () => (
   </Overlay>
 )
 
-const THEME_WORDS = { auto: 'as the system', light: 'light', dark: 'dark' } satisfies Record<typeof theme.value, string>
+const THEME_WORDS = { auto: 'system', light: 'light', dark: 'dark' } satisfies Record<typeof theme.value, string>
 
 function Account() {
   const { value } = session
@@ -202,16 +200,16 @@ function Account() {
   return (
     <div class="account">
       <p>
-        <a class="account-name" href={toHref('/account')} title="Your sessions and your password" onClick={closeMore}>
+        <a class="account-name" href={toHref('/account')} title="Your account" onClick={closeMore}>
           {value.name}
         </a>
         <span class="dim">{value.role}</span>
       </p>
       <div class="account-tools">
-        <IconButton icon={theme.value} label={`Colours: ${THEME_WORDS[theme.value]}. Change`} onClick={switchTheme} />
+        <IconButton icon={theme.value} label={`Theme: ${THEME_WORDS[theme.value]}. Change`} onClick={switchTheme} />
         <IconButton
           icon="help"
-          label="Help: what the keyboard does, and the API"
+          label="Help: keyboard shortcuts and API"
           onClick={() => {
             closeMore()
             isHelpOpen.value = true
@@ -231,19 +229,19 @@ const close = () => {
 
 function Help() {
   if (!isHelpOpen.value) return null
-  const chat: [string[], string][] = mayTry() ? [[[MODIFIER, '↵'], 'Send what is written, in the playground']] : []
+  const chat: [string[], string][] = mayTry() ? [[[MODIFIER, '↵'], 'Send the message (playground)']] : []
   const lines: [keys: string[], what: string][] = [
-    [['/'], 'Search on this page'],
-    [['n'], 'Make something new'],
+    [['/'], 'Search this page'],
+    [['n'], 'Create new'],
     ...toOffered().map(({ letter, label }): [string[], string] => [['g', letter], `Go to ${label}`]),
-    [['↑', '↓'], 'Go through a list'],
-    [['Esc'], 'Close what is open, stop an answer'],
+    [['↑', '↓'], 'Move through a list'],
+    [['Esc'], 'Close a dialog or stop a response'],
     ...chat,
-    [['?'], 'This list'],
+    [['?'], 'Show this help'],
   ]
   return (
     <Overlay title="Help" onClose={close}>
-      <h3>Keyboard</h3>
+      <h3>Keyboard shortcuts</h3>
       <dl class="shortcuts">
         {lines.map(([keys, what]) => (
           <div key={what}>
@@ -257,9 +255,8 @@ function Help() {
         ))}
       </dl>
       <p>
-        For programs:{' '}
         <a href={toHref('/reference')} onClick={close}>
-          the API reference
+          API reference
         </a>
       </p>
     </Overlay>

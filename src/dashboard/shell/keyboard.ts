@@ -1,16 +1,11 @@
-/**
- * The keyboard: `/` to search, `g` and a letter to a page, `n` for something new, `?` for the list of all that. A page marks its search
- * field with `data-search` and the link or button that makes something with `data-new`.
- */
+/** Shortcuts: `/` focuses `data-search`, `n` clicks `data-new`, `g` and a letter open a page, `?` shows help. */
 import { signal } from '@preact/signals'
 import { open } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { PAGES } from './pages.ts'
 
-/** Whether the list is open. */
 export const isHelpOpen = signal(false)
 
-/** What is held down with another key, as the keyboard has it written on. */
 export const MODIFIER = /Mac|iP/.test(navigator.platform) ? '⌘' : 'Ctrl'
 
 const SEQUENCE_MS = 1_500
@@ -32,7 +27,7 @@ export function listenToKeys(): void {
   })
 }
 
-/** Of a page that is still being read, the field comes with its list: it is waited for until something else is done. */
+/** If the page is still loading, waits for the field until the user does something else. */
 function focusSearch(): void {
   const focus = () => {
     const field = document.querySelector<HTMLElement>('[data-search]')
@@ -43,13 +38,13 @@ function focusSearch(): void {
   const watch = new MutationObserver(() => focus() && stop())
   const stop = () => {
     watch.disconnect()
-    for (const other of OTHER_DEEDS) removeEventListener(other, stop, true)
+    for (const other of OTHER_INPUTS) removeEventListener(other, stop, true)
   }
   watch.observe(document.body, { childList: true, subtree: true })
-  for (const other of OTHER_DEEDS) addEventListener(other, stop, true)
+  for (const other of OTHER_INPUTS) addEventListener(other, stop, true)
 }
 
-const OTHER_DEEDS = ['keydown', 'pointerdown', 'popstate'] as const
+const OTHER_INPUTS = ['keydown', 'pointerdown', 'popstate'] as const
 
 const ACTIONS: Readonly<Record<string, () => void>> = {
   '/': focusSearch,

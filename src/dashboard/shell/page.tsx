@@ -1,4 +1,4 @@
-/** What each page begins with: its title, which is the tab's, too, and where the focus goes when it is opened; what one can do on it. */
+/** Page frame: heading, tab title, focus, and actions. */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { address, toHref } from '../address/address.ts'
@@ -8,9 +8,8 @@ let shownPath: string | null = null
 
 interface PageFrameProps {
   title: string
-  /** Above it, such as the link back to a list. */
+  /** Above the heading, such as a link back to the list. */
   above?: ComponentChildren
-  /** Beside the title: a button or two. */
   actions?: ComponentChildren
   children: ComponentChildren
 }
@@ -20,10 +19,10 @@ export function Page({ title, above, actions, children }: PageFrameProps) {
   useEffect(() => {
     document.title = `${title} · Tollgate`
   }, [title])
-  // Before anybody sees the page: what is typed then is not taken from where they went.
+  // Before the page is painted, so that focus is not taken from a field the user has moved to.
   useLayoutEffect(() => {
     const { path } = address.peek()
-    // Not at the first page: there the browser knows best.
+    // Not on the first page load, where the browser restores focus and scroll position.
     if (shownPath !== null && shownPath !== path && !document.querySelector('[autofocus]')) {
       heading.current?.focus({ preventScroll: true })
       scrollTo(0, 0)
@@ -45,14 +44,14 @@ export function Page({ title, above, actions, children }: PageFrameProps) {
 }
 
 export const NotForYou = () => (
-  <Page title="Not for your role">
-    <p>This page is for people with another role. An owner can change yours.</p>
+  <Page title="No access">
+    <p>You don’t have access to this page. Ask an owner to change your role.</p>
   </Page>
 )
 
 interface FormPageProps<Values extends Record<string, string>> {
   title: string
-  /** The list: where it is, and what it is called. */
+  /** The list to go back to. */
   list: readonly [path: string, title: string]
   form: FormState<Values>
   submit: string

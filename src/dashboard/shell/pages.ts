@@ -1,25 +1,25 @@
-/** All pages, in the order in which they are offered. A page is loaded when it is opened: what it needs alone is not in the way of the first one. */
+/** All pages in navigation order; each one's code is loaded when it is first opened. */
 import type { ComponentType } from 'preact'
 import { isMember, may, mayTry } from '../api/session.ts'
 import type { IconName } from '../ui/controls.tsx'
 
 export interface PageProps {
-  /** What the `:names` of its path stand for. */
+  /** Values of the path's `:names`. */
   params: Readonly<Record<string, string>>
 }
 
 export interface PageEntry {
   /** Below `/admin`, such as `/requests/:id`. */
   path: string
-  /** Whether whoever has signed in has it. The same address may be another page to others. */
+  /** True if the current user has this page; other roles may have another one at the same path. */
   isFor(): boolean
-  /** How it stands among the others; absent for one that only links lead to. */
+  /** Navigation entry; absent for pages reached only by links. */
   offered?: {
     label: string
     icon: IconName
     /** Pressed after `g`. */
     letter: string
-    /** Whether a phone shows it in its bar; the others are behind `More`. Four have room. */
+    /** True if it is in a phone's bar, which has room for four. */
     isInBar?: boolean
   }
   load(): Promise<ComponentType<PageProps>>
@@ -109,7 +109,7 @@ export const PAGES: readonly PageEntry[] = [
   { path: '/account', isFor: isAnybody, load: async () => (await import('../account/page.tsx')).AccountPage },
   {
     ...{ path: '/audit', isFor: isViewer },
-    offered: { label: 'Changes', icon: 'audit', letter: 'c' },
+    offered: { label: 'Audit log', icon: 'audit', letter: 'c' },
     load: async () => (await import('../audit/page.tsx')).AuditPage,
   },
   {

@@ -1,4 +1,4 @@
-/** Light or dark: as the system says, or as somebody has chosen here. */
+/** Light or dark: from the system, or as chosen here. */
 import { effect, signal } from '@preact/signals'
 
 const THEMES = ['auto', 'light', 'dark'] as const
@@ -10,7 +10,7 @@ function read(): Theme {
   try {
     return THEMES.find((theme) => theme === localStorage.getItem(KEPT)) ?? 'auto'
   } catch {
-    // A browser may be told to keep nothing.
+    // Storage may be blocked.
     return 'auto'
   }
 }
@@ -32,14 +32,13 @@ export function switchTheme(): void {
 }
 
 const system = matchMedia('(prefers-color-scheme: dark)')
-/** Whether the colours of the system are dark: they may change while a page is open. */
 export const isSystemDark = signal(system.matches)
 system.addEventListener('change', ({ matches }) => {
   isSystemDark.value = matches
 })
 
-/** The colour of a token as a canvas needs it. */
-export function colourOf(token: `--${string}`): string {
+/** A CSS token's computed color, for canvas. */
+export function colorOf(token: `--${string}`): string {
   const probe = document.createElement('span')
   probe.style.color = `var(${token})`
   document.body.append(probe)

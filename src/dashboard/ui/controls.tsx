@@ -1,10 +1,10 @@
-/** What one presses. A link that looks like one goes somewhere; a button does something here. */
+/** Buttons, links that look like buttons, icons, and copyable text. */
 import type { ButtonHTMLAttributes, ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { announce, tell } from './notice.tsx'
 
 interface Looks {
-  /** `main`: the one thing that this page, dialog or form is for. `bad`: takes something away. */
+  /** `main`: the primary action; `bad`: a destructive one. */
   kind?: 'main' | 'plain' | 'bad' | 'quiet'
   icon?: IconName
   children: ComponentChildren
@@ -21,7 +21,7 @@ export const Button = ({ kind = 'plain', icon, children, type = 'button', ...oth
 
 interface LinkProps extends Looks {
   href: string
-  /** Whether `n` presses it. */
+  /** True if the shortcut `n` clicks it. */
   'data-new'?: boolean
 }
 
@@ -32,7 +32,6 @@ export const ButtonLink = ({ kind = 'plain', icon, children, ...others }: LinkPr
   </a>
 )
 
-/** One with no words to be seen: its label is for those who hear it, and for whoever rests on it. */
 export const IconButton = ({
   icon,
   label,
@@ -96,12 +95,11 @@ export async function copy(text: string): Promise<boolean> {
     announce('Copied.')
     return true
   } catch {
-    tell('The browser does not let this page copy: select the text and copy it by hand.', 'bad')
+    tell("Couldn't copy. Select the text and copy it manually.", 'bad')
     return false
   }
 }
 
-/** Says for a moment that it has. */
 function useCopied(text: string): [isCopied: boolean, run: () => void] {
   const [isCopied, setCopied] = useState(false)
   return [
@@ -122,7 +120,7 @@ export function CopyButton({
 }: {
   text: string
   label?: string
-  /** What it copies, where the label alone does not say it. */
+  /** What it copies, for screen readers. */
   what?: string
   kind?: 'main' | 'plain'
 }) {
@@ -135,18 +133,17 @@ export function CopyButton({
   )
 }
 
-/** An id by its last eight digits, as the command line shows it; a press copies all of it. */
+/** The last eight digits, as in the CLI; a click copies the whole ID. */
 export function Id({ id }: { id: string }) {
   const [isCopied, run] = useCopied(id)
   return (
-    <button type="button" class="id" title={`${id}: copy`} onClick={run}>
-      <span class="unseen">Copy the id </span>
+    <button type="button" class="id" title={`Copy ${id}`} onClick={run}>
+      <span class="unseen">Copy ID </span>
       {isCopied ? 'copied' : id.slice(-8)}
     </button>
   )
 }
 
-/** A name that is typed elsewhere, such as a model's; a press copies it. */
 export function Copyable({ text }: { text: string }) {
   const [isCopied, run] = useCopied(text)
   return (
@@ -157,24 +154,23 @@ export function Copyable({ text }: { text: string }) {
   )
 }
 
-/** A browser takes seconds to lay out what is much longer, a picture written as text for one. */
+/** Characters; browsers take seconds to lay out much longer text, such as a base64 image. */
 const MAX_SHOWN = 50_000
 
-/** A command or a piece of code, with its button. */
 export const Code = ({ text, label }: { text: string; label: string }) => (
   <div class="code">
-    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard */}
     <pre tabIndex={0}>
       <code>{text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN).toWellFormed()} …` : text}</code>
     </pre>
-    {text.length > MAX_SHOWN && <p class="hint">This is its beginning. What is copied is all of it.</p>}
+    {text.length > MAX_SHOWN && <p class="hint">Truncated here; Copy takes the full text.</p>}
     <CopyButton text={text} what={label} />
   </div>
 )
 
 export const Secret = ({ text, label }: { text: string; label: string }) => (
   <div class="secret">
-    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard */}
     <code tabIndex={0}>{text}</code>
     <CopyButton text={text} label={label} kind="main" />
   </div>
@@ -182,11 +178,10 @@ export const Secret = ({ text, label }: { text: string; label: string }) => (
 
 export const ShownOnce = () => (
   <p>
-    <strong>Shown once.</strong> Only a hash of it is kept: keep it now, where secrets are kept.
+    <strong>You won’t see it again.</strong> Store it in a password manager; we keep only a hash.
   </p>
 )
 
-/** A gate, half open. */
 export const Mark = () => (
   <svg class="logo" viewBox="0 0 24 24" width="24" height="24" aria-hidden="true" focusable="false">
     <path d="M4 21V6l8-3 8 3v15M4 21h16M12 3v7M8 21v-8h8v8" />

@@ -1,4 +1,4 @@
-/** Figures with what they exactly are: in their title, and in what is copied. */
+/** Rounded figures whose exact value is in the title and in copied text. */
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import {
@@ -15,7 +15,7 @@ import {
 
 const TICK_MS = 30_000
 
-/** What time it is, to half a minute. */
+/** Current time, updated every 30 seconds. */
 export const nowMs = signal(Date.now())
 setInterval(() => {
   if (!document.hidden) nowMs.value = Date.now()
@@ -24,7 +24,7 @@ document.addEventListener('visibilitychange', () => {
   if (!document.hidden) nowMs.value = Date.now()
 })
 
-/** @param exact what is copied where this figure alone is selected. */
+/** @param exact text copied if only this figure is selected */
 const Exact = ({ exact, title = exact, children }: { exact: string; title?: string; children: ComponentChildren }) => (
   <span
     class="figure-text"
@@ -41,7 +41,7 @@ const Exact = ({ exact, title = exact, children }: { exact: string; title?: stri
 export const Money = ({ nanoUsd, isEstimated = false }: { nanoUsd: number; isEstimated?: boolean }) => (
   <Exact
     exact={toExactMoney(nanoUsd)}
-    title={isEstimated ? `${toExactMoney(nanoUsd)}, a part of it estimated` : toExactMoney(nanoUsd)}
+    title={isEstimated ? `${toExactMoney(nanoUsd)}, partly estimated` : toExactMoney(nanoUsd)}
   >
     {toMoney(nanoUsd, isEstimated)}
   </Exact>
@@ -49,7 +49,7 @@ export const Money = ({ nanoUsd, isEstimated = false }: { nanoUsd: number; isEst
 
 export const Count = ({ count }: { count: number }) => <Exact exact={toExactCount(count)}>{toCount(count)}</Exact>
 
-export const Percent = ({ share }: { share: number }) => <Exact exact={`${share * 100} %`}>{toPercent(share)}</Exact>
+export const Percent = ({ share }: { share: number }) => <Exact exact={`${share * 100}%`}>{toPercent(share)}</Exact>
 
 export const Latency = ({ ms }: { ms: number | null }) =>
   ms === null ? <None /> : <Exact exact={`${ms} ms`}>{toLatency(ms)}</Exact>
@@ -60,12 +60,11 @@ export const When = ({ ms }: { ms: number }) => (
   </time>
 )
 
-/** A state: a word, with a shape of its own, so that no colour stands alone. */
+/** A word with a shape, so that color never carries meaning alone. */
 export const State = ({ kind, children }: { kind: 'good' | 'warn' | 'bad' | 'off'; children: ComponentChildren }) => (
   <span class={`state ${kind}`}>{children}</span>
 )
 
-/** How much of a whole is used. */
 export function Bar({ share, label, kind }: { share: number; label: string; kind: 'good' | 'warn' | 'bad' }) {
   const percent = Math.min(100, Math.max(0, share * 100))
   return (
@@ -75,7 +74,6 @@ export function Bar({ share, label, kind }: { share: number; label: string; kind
   )
 }
 
-/** In a cell that has nothing. */
 export const None = () => (
   <span class="dim">
     <span aria-hidden="true">–</span>
@@ -85,15 +83,15 @@ export const None = () => (
 
 interface SparkProps {
   values: readonly number[]
-  /** What it shows, in words: `1,284 requests in 30 days`. */
+  /** For screen readers: `1,284 requests in 30 days`. */
   label: string
-  /** Whether the last is of a time that is not over, such as today: it is drawn fainter, as more of it is to come. */
+  /** True if the last period, such as today, is incomplete: it is drawn fainter. */
   isLastUnderWay?: boolean
 }
 
 const HEIGHT = 20
 
-/** From zero on, so that lines of several rows compare in shape and not in size. */
+/** Scaled to its own maximum, so that rows compare in shape, not size. */
 export function Sparkline({ values, label, isLastUnderWay = false }: SparkProps) {
   const most = Math.max(1, ...values)
   const width = Math.max(1, values.length - 1)
@@ -106,7 +104,6 @@ export function Sparkline({ values, label, isLastUnderWay = false }: SparkProps)
   )
 }
 
-/** A column a value, each with its own title. */
 export function Columns({
   values,
   label,
@@ -144,12 +141,11 @@ export function Columns({
 
 interface FigureProps {
   name: string
-  /** What is said of it below it. */
   note?: ComponentChildren
   children: ComponentChildren
 }
 
-/** One of the figures that a page begins with, in a `<dl class="headline">`. */
+/** Belongs in a `<dl class="headline">`. */
 export const Figure = ({ name, note, children }: FigureProps) => (
   <div>
     <dt>{name}</dt>
@@ -165,7 +161,6 @@ export const Fact = ({ name, children }: { name: string; children: ComponentChil
   </>
 )
 
-/** When something happened; nothing where it has not. */
 export const TimeFact = ({ name, ms }: { name: string; ms: number | null }) =>
   ms === null ? null : (
     <Fact name={name}>

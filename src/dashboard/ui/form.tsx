@@ -1,7 +1,4 @@
-/**
- * Forms: what is typed, the way to the API, and what it refuses, which is shown at the field that it names. Fields are called as the
- * API's columns are.
- */
+/** Forms that show an API error at the field it names; fields are named like the API's. */
 import { type Signal, useSignal } from '@preact/signals'
 import { type ComponentChildren, createContext, type InputHTMLAttributes } from 'preact'
 import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks'
@@ -17,7 +14,7 @@ export interface FormState<Values extends Record<string, string>> {
   submit(): Promise<void>
 }
 
-/** @param send what happens when it is sent; what it throws is shown. */
+/** @param send submits the values; its error is shown in the form */
 export function useForm<Values extends Record<string, string>>(
   initial: Values,
   send: (values: Values) => Promise<unknown>,
@@ -29,7 +26,7 @@ export function useForm<Values extends Record<string, string>>(
     ...{ values, isBusy, problem },
     set(changes) {
       values.value = { ...values.value, ...changes }
-      // What was refused is being mended.
+      // The user is fixing the rejected field.
       if (problem.value?.field && problem.value.field in changes) problem.value = null
     },
     async submit() {
@@ -46,20 +43,18 @@ export function useForm<Values extends Record<string, string>>(
   }
 }
 
-/** A thing as it was when its form was opened: what the page has read again since is not what somebody has seen and edits. */
+/** The object as it was when the form opened, so that a background reload doesn't change what the user edits. */
 export const useOpened = <T extends object>(of: T): T => useState(of)[0]
 
 const Sent = createContext<{ problem: Refusal | null; isAtField: boolean }>({ problem: null, isAtField: false })
 
 interface FormProps {
-  // biome-ignore lint/suspicious/noExplicitAny: whatever fields it has
+  // biome-ignore lint/suspicious/noExplicitAny: a form may have any fields
   of: FormState<any>
-  /** What its button says. */
   submit: string
-  /** `bad` takes something away; `plain` stands beside what matters more. */
+  /** `bad`: destructive; `plain`: secondary. */
   kind?: 'main' | 'bad' | 'plain'
   isReady?: boolean
-  /** Stands beside the button. */
   beside?: ComponentChildren
   children: ComponentChildren
 }
@@ -67,14 +62,14 @@ interface FormProps {
 export function Form({ of, submit, kind = 'main', isReady = true, beside, children }: FormProps) {
   const at = useRef<HTMLFormElement>(null)
   const { problem, isBusy } = of
-  // In a part of the form that is folded nobody would see it.
+  // An error in a collapsed part would be invisible.
   const field = problem.value && at.current?.querySelector(`[name="${problem.value.field}"][aria-invalid]`)
   const isAtField = field?.checkVisibility() ?? false
   const send = async (event: Event) => {
     event.preventDefault()
     await of.submit()
     if (!problem.value) return
-    // After it is drawn.
+    // After rendering.
     requestAnimationFrame(() => at.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus())
   }
   return (
@@ -100,15 +95,14 @@ export function Form({ of, submit, kind = 'main', isReady = true, beside, childr
 
 interface FieldProps<Values extends Record<string, string>> {
   of: Pick<FormState<Values>, 'values' | 'set'>
-  /** As its column; what the API refuses is told by it. */
+  /** The API's field name, which its errors refer to. */
   name: keyof Values & string
   label: string
   hint?: ComponentChildren
-  /** What is wrong with what stands in it, where that is known before it is sent. */
+  /** Client-side validation error. */
   wrong?: string | undefined
 }
 
-/** Its ids, whether it is wrong as it stands or was by the last answer, and what is said of that below it. */
 function useField(name: string, wrong: string | undefined) {
   const id = useId()
   const { problem, isAtField } = useContext(Sent)
@@ -123,7 +117,7 @@ function useField(name: string, wrong: string | undefined) {
 interface HintProps {
   id: string
   wrong: string | undefined
-  /** What the last answer said of it. */
+  /** The API's error for this field. */
   refused: string | undefined
   children: ComponentChildren
 }
@@ -147,7 +141,7 @@ type TextProps<Values extends Record<string, string>> = FieldProps<Values> & {
   inputMode?: 'numeric' | 'decimal' | 'text'
   autoComplete?: string
   placeholder?: string
-  /** Stands before and after what is typed, such as `$`. */
+  /** Unit next to the input, such as `$`. */
   before?: string
   after?: string
   autoFocus?: boolean
@@ -159,7 +153,7 @@ export function TextField<Values extends Record<string, string>>(props: TextProp
   const { of, name, label, hint, wrong, type = 'text', inputMode, autoComplete = 'off', placeholder, autoFocus } = props
   const { id, hintId, isWrong, refused } = useField(name, wrong)
   useEffect(() => {
-    // A browser goes by the attribute in a dialog, and else once only.
+    // Outside dialogs, browsers honor the attribute only once per page load.
     if (autoFocus) document.getElementById(id)?.focus()
   }, [autoFocus, id])
   const shared = {

@@ -1,7 +1,4 @@
-/**
- * What has happened, said once: a line at the foot of the page that goes by itself, and the same for those who hear the page, at most
- * once a second. And what went wrong, where it went wrong.
- */
+/** Toasts, screen-reader announcements (at most one per second), problems, dialogs, and loading placeholders. */
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useRef } from 'preact/hooks'
@@ -21,7 +18,7 @@ const notices = signal<readonly Notice[]>([])
 const waiting: string[] = []
 let made = 0
 
-/** Says that something was done, or was not. Where a form or a page can say it itself, that is the better place. */
+/** Shows a toast. Prefer a message in the form or page itself. */
 export function tell(text: string, kind: Notice['kind'] = 'good'): void {
   const notice = { id: ++made, text, kind }
   notices.value = [...notices.value.slice(-2), notice]
@@ -31,7 +28,7 @@ export function tell(text: string, kind: Notice['kind'] = 'good'): void {
   announce(text)
 }
 
-/** Says it to those who hear the page, and shows nothing. */
+/** For screen readers only. */
 export function announce(text: string): void {
   waiting.push(text)
   if (waiting.length === 1) say()
@@ -57,7 +54,6 @@ export const Notices = () => (
   </div>
 )
 
-/** What a page shows in place of what it could not read, or above what it read before. */
 export const Problem = ({ of, retry }: { of: Refusal; retry?: () => void }) => (
   <div class="problem" role="alert">
     <Icon name="warning" />
@@ -70,7 +66,7 @@ export const Problem = ({ of, retry }: { of: Refusal; retry?: () => void }) => (
   </div>
 )
 
-/** An empty page: what will be here, and the one next step. */
+/** Empty state: what will be here, and the next step. */
 export const Empty = ({ title, children }: { title: string; children: ComponentChildren }) => (
   <section class="empty">
     <h2>{title}</h2>
@@ -81,7 +77,7 @@ export const Empty = ({ title, children }: { title: string; children: ComponentC
 interface OverlayProps {
   title: ComponentChildren
   kind?: 'dialog' | 'drawer'
-  /** Takes it off the page. Called when somebody wants it closed. */
+  /** Must unmount the overlay. */
   onClose(): void
   children: ComponentChildren
 }
@@ -90,7 +86,7 @@ export function Overlay({ title, kind = 'dialog', onClose, children }: OverlayPr
   const at = useRef<HTMLDialogElement>(null)
   const titleId = useId()
   const isOpen = useRef(true)
-  // Of layout, since its end comes while the dialog still stands on the page: later, the focus would go nowhere.
+  // A layout effect's cleanup runs while the dialog is still in the page, so that focus returns to its opener.
   useLayoutEffect(() => {
     const dialog = at.current
     isOpen.current = true
@@ -112,7 +108,7 @@ export function Overlay({ title, kind = 'dialog', onClose, children }: OverlayPr
         onClose()
       }}
       onClose={(event) => {
-        // Some browsers close it whatever is said, when Escape is pressed twice.
+        // Some browsers close it anyway when Escape is pressed twice.
         if (event.target === at.current && isOpen.current) onClose()
       }}
       onClick={(event) => {
@@ -131,35 +127,29 @@ export function Overlay({ title, kind = 'dialog', onClose, children }: OverlayPr
 }
 
 interface UnreadProps {
-  /** What is read: null before the first answer. */
+  /** Null until the first response. */
   of: unknown
-  /** Why it could not be read. */
   problem: Refusal | null
   retry(): void
-  /** Its room; that of a list where nothing is said. */
+  /** Placeholder; default: that of a list. */
   children?: ComponentChildren
 }
 
-/**
- * Once it is there, nothing; where it could not be read, why; until then its room, in its size, so that nothing moves when it comes: seen
- * only where that takes longer than 300 ms (`styles/figures.css`).
- */
+/** Placeholder of the final size, or the problem; visible only after 300 ms (`styles/figures.css`). */
 export function Unread({ of, problem, retry, children = <ListRoom /> }: UnreadProps) {
   if (problem) return <Problem of={problem} retry={retry} />
   return of === null ? <Room>{children}</Room> : null
 }
 
-/** Room for something whose time to come is not told by `useLoaded`. */
 const Room = ({ children }: { children: ComponentChildren }) => (
   <div class="unread" aria-busy="true">
-    <span class="unseen">Still being read</span>
+    <span class="unseen">Loading…</span>
     {children}
   </div>
 )
 
 const ROWS = Array.from({ length: 6 }, (_, at) => at)
 
-/** Filters above rows. */
 const ListRoom = () => (
   <>
     <div class="filters">
@@ -179,7 +169,7 @@ export const RowsRoom = () => (
   </div>
 )
 
-/** Figures above lines: a drawer, a page about one thing. */
+/** Placeholder of a drawer or detail page. */
 export const FactsRoom = () => (
   <>
     <div class="headline">
@@ -190,7 +180,6 @@ export const FactsRoom = () => (
   </>
 )
 
-/** A figure below its name. */
 export const FigureRoom = () => (
   <div>
     <span class="room-of-words" />
@@ -198,7 +187,6 @@ export const FigureRoom = () => (
   </div>
 )
 
-/** A page of which not even the title is known. */
 export const PageRoom = ({ children }: { children: ComponentChildren }) => (
   <Room>
     <div class="page-head">

@@ -1,4 +1,4 @@
-/** What the pages of resources share: a list with its filters, figures below their names, a dialog with a form, a choice of yes and no. */
+/** Lists with filters, headline figures, and form dialogs that resource pages share. */
 import { type ComponentChildren, Fragment } from 'preact'
 import { useState } from 'preact/hooks'
 import { toHref } from '../address/address.ts'
@@ -8,16 +8,17 @@ import { Overlay, tell } from './notice.tsx'
 import { type Column, ListFoot, More, SearchFilter, STEP, Table } from './table.tsx'
 
 interface ListProps<Row> {
-  /** What is listed, as a search and a caption name it: `keys`. */
+  /** Plural noun for the search field and caption: `keys`. */
   what: string
   columns: readonly Column<Row>[]
-  /** Those that the filters leave, of so many. */
+  /** After filtering. */
   rows: readonly Row[]
+  /** Count before filtering. */
   all: number
   idOf(row: Row): string
-  /** Beside the search. */
+  /** Next to the search field. */
   filters?: ComponentChildren
-  /** Said where no row is left, and the link that shows all. */
+  /** Empty state, and the link that shows all rows. */
   none: readonly [sentence: string, path: string, link: string]
   /** After the count. */
   foot?: string
@@ -47,7 +48,6 @@ export function List<Row>({ what, columns, rows, all, idOf, filters, none, foot 
   )
 }
 
-/** Figures, each below its name. */
 export const Headline = ({ of: figures }: { of: readonly (readonly [name: string, figure: ComponentChildren])[] }) => (
   <dl class="headline">
     {figures.map(([name, figure]) => (
@@ -64,7 +64,7 @@ interface YesNoProps<Values extends Record<string, string>> {
   label: string
   yes?: string
   no?: string
-  /** Whether no stands first: what is so where nobody says otherwise. */
+  /** True if "no" is the default and comes first. */
   isNoFirst?: boolean
 }
 
@@ -81,12 +81,12 @@ export const YesNoField = <Values extends Record<string, string>>({
 interface FormDialogProps<Values extends Record<string, string>> {
   title: string
   initial: Values
-  /** Does it, and returns what is told of that; then the dialog is closed. */
+  /** Returns the confirmation to show; then the dialog closes. */
   send(values: Values): Promise<string>
   submit: string
   kind?: 'main' | 'bad'
   isReady?(values: Values): boolean
-  /** What stands above the form. */
+  /** Above the form. */
   children?: ComponentChildren
   fields?(form: FormState<Values>): ComponentChildren
   onClose(): void

@@ -1,35 +1,32 @@
-// biome-ignore-all lint/a11y/noRedundantRoles: to a browser, what is laid out as cards is no table any more
+// biome-ignore-all lint/a11y/noRedundantRoles: laid out as cards, it loses its table semantics in browsers
 // biome-ignore-all lint/a11y/useSemanticElements: as above
-/**
- * A list: a table where there is room, cards on a phone, with its title and the figures that matter there. Its first cell leads to all
- * of a row; the arrows go from one to the next. How it is sorted stands in the address.
- */
+/** Tables (cards on a phone) with sorting in the URL, arrow-key navigation, and list filters. */
 import type { ComponentChildren } from 'preact'
 import { query, setQuery } from '../address/address.ts'
 import { Button, Icon } from './controls.tsx'
 
 export interface Column<Row> {
-  /** In the address, and for React-like keys. */
+  /** In the URL's `sort`. */
   name: string
   title: string
-  /** In the first column a link, which stands for the whole row. */
+  /** The first column's is a link to the row's details. */
   cell(row: Row): ComponentChildren
-  /** Whether it can be sorted by it, and by what. Text goes up first, figures down. */
+  /** Makes it sortable; text sorts ascending first, figures descending. */
   sortBy?(row: Row): string | number
   isFigure?: boolean
-  /** What a card on a phone leaves out is behind a tap. */
+  /** Default true. */
   isOnPhone?: boolean
 }
 
 interface TableProps<Row> {
-  /** For those who hear it. */
+  /** For screen readers. */
   caption: string
   columns: readonly Column<Row>[]
   rows: readonly Row[]
   idOf(row: Row): string
-  /** Whether it has arrived while somebody looked: it enters with a soft light. */
+  /** True for rows that arrived while the page was open: they are highlighted. */
   isNew?(row: Row): boolean
-  /** How many are drawn at most, the first as they are sorted. */
+  /** Max rows drawn, after sorting. */
   most?: number
 }
 
@@ -97,7 +94,7 @@ const toClass = (classes: Record<string, boolean | undefined>) =>
     .filter((name) => classes[name])
     .join(' ') || undefined
 
-/** The rows that a table draws, in its order: as the address says, and so many at most. */
+/** Rows in the URL's sort order, at most `most`. */
 export function toDrawn<Row>(
   columns: readonly Pick<Column<Row>, 'name' | 'sortBy'>[],
   rows: readonly Row[],
@@ -115,7 +112,7 @@ function sorted<Row>(rows: readonly Row[], by: Column<Row>['sortBy'], isDown: bo
   return rows.toSorted((a, b) => compare(by(a), by(b)) * (isDown ? -1 : 1))
 }
 
-/** For a list: the arrows go from the link of one entry to that of the next. */
+/** Arrow keys move focus between the entries' links. */
 export const moveBetween = (entry: 'tr' | 'li') => (event: KeyboardEvent) => {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
   const { target, currentTarget } = event
@@ -130,18 +127,18 @@ export const moveBetween = (entry: 'tr' | 'li') => (event: KeyboardEvent) => {
 
 export type Option = readonly [value: string, text: string]
 
-/** With what is chosen among them, whatever the address says. */
+/** Adds the chosen value if it is missing, since the URL can hold anything. */
 export const withChosen = (options: readonly Option[], chosen: string, text = chosen): readonly Option[] =>
   chosen === '' || options.some(([value]) => value === chosen) ? options : [...options, [chosen, text]]
 
 interface ChoiceProps {
-  /** In the address. */
+  /** Query parameter. */
   name: string
   label: string
   value: string
-  /** '' for what is shown where nothing is said. */
+  /** '' is the default. */
   options: readonly (readonly [value: string, text: string])[]
-  /** What in the address says from where on the list is shown: it begins anew. */
+  /** Pagination parameter to clear when the choice changes. */
   restarts?: string
 }
 
@@ -160,10 +157,10 @@ export const Choice = ({ name, label, value, options, restarts }: ChoiceProps) =
   </select>
 )
 
-/** The words that `SearchFilter` has put into the address. */
+/** The `search` query parameter. */
 export const searched = (): string => query.value.get('search') ?? ''
 
-/** @param what is searched, such as `keys`. The address has its words as `search`. */
+/** @param what plural noun, such as `keys` */
 export const SearchFilter = ({ what }: { what: string }) => (
   <input
     type="search"
@@ -175,19 +172,18 @@ export const SearchFilter = ({ what }: { what: string }) => (
   />
 )
 
-/** Below a list: how many of all are shown. */
 export const ListFoot = ({ shown, all, children }: { shown: number; all: number; children?: ComponentChildren }) => (
   <p class="list-foot" aria-live="polite">
-    {shown === all ? `${all} in all` : `${shown} of ${all}`}
+    {shown === all ? `${all} total` : `${shown} of ${all}`}
     {children}
   </p>
 )
 
-/** Rows that a list begins with, and goes on by. */
+/** Rows drawn initially, and per "Show more". */
 export const STEP = 100
 
 interface MoreProps {
-  /** Rows that there are, and how many of them are drawn at most. */
+  /** Total rows, and the max drawn. */
   rows: number
   most: number
   setMost(most: number): void

@@ -1,4 +1,4 @@
-/** Several of a kind, of which one is shown: the arrows go from one to the next, as in any application. */
+/** Tabs with arrow-key navigation, and links between subpages. */
 import type { ComponentChildren } from 'preact'
 import { useId, useRef, useState } from 'preact/hooks'
 import { address, toHref } from '../address/address.ts'
@@ -50,7 +50,6 @@ export function Tabs({ label, tabs }: { label: string; tabs: readonly Tab[] }) {
 interface SubPagesProps {
   label: string
   pages: readonly (readonly [path: string, title: string])[]
-  /** The path of the one that is open. */
   open?: string
 }
 

@@ -74,7 +74,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByRole('heading', { level: 1, name: 'Start' }).waitFor()
     await visit.open('/keys', 'Keys')
     expect(await page.getByRole('link', { name: 'New key' }).count()).toBe(0)
-    await visit.open('/keys/new', 'Not for your role')
+    await visit.open('/keys/new', 'No access')
     await visit.close()
   })
 
@@ -102,7 +102,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByRole('dialog', { name: 'my own' }).getByText('research').waitFor()
     await expectAccessible(page)
     await page.keyboard.press('Escape')
-    await page.getByText('1 in all').waitFor()
+    await page.getByText('1 total').waitFor()
     await visit.close()
   })
 
@@ -151,7 +151,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByRole('searchbox', { name: 'Search keys' }).waitFor()
     await page.keyboard.press('/')
     await page.keyboard.type('hand')
-    await page.getByText(/^1 (in all|of \d+)$/).waitFor()
+    await page.getByText(/^1 (total|of \d+)$/).waitFor()
     expect(page.url()).toEndWith('/admin/keys?search=hand')
     await visit.close()
   })

@@ -70,8 +70,8 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByRole('button', { name: 'Today' }).click()
     await page.getByRole('button', { name: 'Custom' }).click()
     await page.getByLabel('From', { exact: true }).fill(dayAgo(3))
-    await page.getByLabel('to', { exact: true }).fill(dayAgo(10))
-    await page.getByRole('button', { name: 'Show', exact: true }).click()
+    await page.getByLabel('To', { exact: true }).fill(dayAgo(10))
+    await page.getByRole('button', { name: 'Apply', exact: true }).click()
     await shows(/ from .* to /)
     expect([rangeOf().get('from'), rangeOf().get('to')]).toEqual([dayAgo(10), dayAgo(3)])
     await expectAccessible(page)
@@ -87,8 +87,8 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
   })
 
   test('how long whole requests take is shown in place of first tokens', async () => {
-    await page.getByRole('button', { name: /^Whole request/ }).click()
-    await shows(/^Half of the requests within/)
+    await page.getByRole('button', { name: /^Duration/ }).click()
+    await shows(/^Median duration/)
     expect(rangeOf().get('latency')).toBe('whole')
   })
 
@@ -122,7 +122,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
   test('users are read when they are wanted', async () => {
     await visit.open('/?range=7d', 'Overview')
     await page.getByRole('button', { name: 'Show users' }).click()
-    await page.getByRole('link', { name: /requests of mobile/ }).click()
+    await page.getByRole('link', { name: /requests: mobile/ }).click()
     await page.locator('tbody tr').first().waitFor()
     expect(rangeOf().get('user')).toBe('mobile')
   })

@@ -66,7 +66,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByRole('button', { name: 'Add a passkey' }).click()
     await page.getByLabel('Your password').fill(PASSWORD)
     await page.keyboard.press('Enter')
-    await page.getByText('There is a passkey of yours on this device already.').waitFor()
+    await page.getByText('This device already has a passkey for your account.').waitFor()
     await page.keyboard.press('Escape')
   })
 
@@ -76,7 +76,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await visit.open('/account', 'Your account')
     await signOut()
     await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
-    await page.getByText('Nothing came of it').waitFor()
+    await page.getByText('No passkey was selected').waitFor()
     await devtools.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified: true })
     await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
     await page.getByRole('heading', { level: 1, name: 'Your account' }).waitFor()

@@ -60,7 +60,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await expectAccessible(page)
     await member.open('/models', 'Models')
     await page.getByRole('button', { name: 'Copy tollgate/demo', exact: true }).waitFor()
-    await member.open('/teams', 'Not for your role')
+    await member.open('/teams', 'No access')
     await member.open('/keys/new', 'New key')
     await page.getByLabel('Name').fill('laptop')
     await press(member, 'Make the key')

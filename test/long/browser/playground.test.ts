@@ -296,7 +296,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await pages.waitFor()
     expect(await pages.getByRole('link', { name: 'Models' }).count()).toBe(1)
     expect(await pages.getByRole('link', { name: 'Playground' }).count()).toBe(0)
-    await viewer.open('/playground', 'Not for your role')
+    await viewer.open('/playground', 'No access')
     await viewer.close()
   })
 })

@@ -51,7 +51,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByLabel('State').selectOption({ label: 'Errors' })
     await page.getByText('No request is like that.').waitFor()
     expect(page.url()).toEndWith('/requests?state=errors')
-    await page.getByRole('link', { name: 'Show all' }).first().click()
+    await page.getByRole('link', { name: 'Clear filters' }).first().click()
     await page.locator('tbody tr').nth(1).waitFor()
   })
 
