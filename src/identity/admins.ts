@@ -1,6 +1,6 @@
 /**
- * Those who sign in: owners, editors, viewers, members. Made with a code that lets them set a password of their own, so that nobody
- * ever knows another's; disabled and never deleted: the audit log names them. There is always an owner who can sign in.
+ * Users: owners, editors, viewers, and members. They are invited with a code to set their own password, and disabled but never deleted, since the audit log
+ * names them. At least one owner can always sign in.
  */
 import { type Difference, type Fields, requireRevision, toDifference } from '../domain/changes.ts'
 import { mintId } from '../domain/id.ts'
@@ -15,14 +15,14 @@ import { hashCode, mintCode } from './passwords.ts'
 
 export interface CodedAdmin {
   admin: StoredAdmin
-  /** Lets them set a password, once; nobody can ever show it again. */
+  /** One-time code to set a password; cannot be shown again. */
   code: string
 }
 
-/** An invitation may wait in a mailbox; whoever has lost a password stands at the door. */
+/** Invitations may wait in a mailbox; someone who lost a password is waiting. */
 const CODE_MS = { invite: 7 * 86_400_000, reset: 3_600_000 }
 
-/** Makes somebody who may sign in. Throws `invalid`, `admin_exists`, `team_not_found` and `team_ambiguous`. */
+/** Throws `invalid`, `admin_exists`, `team_not_found`, and `team_ambiguous`. */
 export function inviteAdmin(store: IdentityStore, options: AdminOptions, by: Actor): Promise<CodedAdmin> {
   return store.changeIdentity(by, ({ admins, keyRows }) => {
     const code = mintCode()
@@ -32,7 +32,7 @@ export function inviteAdmin(store: IdentityStore, options: AdminOptions, by: Act
   })
 }
 
-/** Somebody who may sign in and has neither password nor code yet. */
+/** A new user without password or code. */
 export function decideAdmin(
   admins: readonly StoredAdmin[],
   { name: typed, role, team = null }: AdminOptions,
@@ -41,7 +41,7 @@ export function decideAdmin(
 ): StoredAdmin {
   const name = requireSignInName(typed)
   if (admins.some((admin) => admin.name === name))
-    throw new ServiceError({ kind: 'admin_exists', admin: name }, `There is somebody called '${name}' already.`)
+    throw new ServiceError({ kind: 'admin_exists', admin: name }, `A user named '${name}' already exists.`)
   return {
     ...{ id: mintId(by.nowMs), name, role, teamId: toTeamId(role, team, keyRows) },
     ...{ passwordHash: null, oidcSubject: null, codeHash: null, codeExpiresMs: null },
@@ -49,7 +49,7 @@ export function decideAdmin(
   }
 }
 
-/** The audit row of somebody new. */
+/** Audit row of a new user. */
 export const toCreation = (admin: StoredAdmin) => ({
   action: 'admins.create' as const,
   subject: admin.id,
@@ -58,19 +58,20 @@ export const toCreation = (admin: StoredAdmin) => ({
 
 export interface EditedAdmin {
   admin: StoredAdmin
-  /** Null where they were like that already. */
+  /** Null if nothing changed. */
   difference: Difference | null
-  /** The keys of their own that were revoked with them. */
+  /** Their own keys, revoked with them. */
   revoked: StoredKey[]
-  /** Those that came into another team with them. */
+  /** Keys moved to another team with them. */
   moved: StoredKey[]
 }
 
 /**
- * Changes somebody's role or team, or disables them: then their sessions end and keys of their own are revoked. Keys of a member go
- * with them into another team; whoever is no member any more keeps them, where they are.
+ * Changes a user's role or team, or disables them, which ends their sessions and revokes their own keys. A member's keys move to the new team; former members
+ * keep theirs unchanged.
  *
- * @param ways how people sign in here; whoever does not know takes all of them. Throws `invalid`, `admin_not_found`, `last_owner`, `revision_conflict`, `team_not_found` and `team_ambiguous`.
+ * @param ways available sign-in methods; default: all. Throws `invalid`, `admin_not_found`, `last_owner`, `revision_conflict`, `team_not_found`, and
+ * `team_ambiguous`.
  */
 export function editAdmin(
   store: IdentityStore,
@@ -93,7 +94,7 @@ export function editAdmin(
   })
 }
 
-/** What becomes of somebody, of their sessions and of keys of their own, with its audit row. */
+/** The change of a user, their sessions, and their own keys, with its audit row. */
 export function decideEdit(
   found: StoredAdmin,
   admin: StoredAdmin,
@@ -124,20 +125,17 @@ export function decideEdit(
   return { value: { admin, difference, revoked, moved }, change }
 }
 
-/**
- * Invites somebody once more who has not come yet: the code before ends. Throws `admin_not_found`, and `invalid` for who has a
- * password, or is disabled.
- */
+/** Issues a new invitation; the previous code expires. Throws `admin_not_found`, and `invalid` for users who have a password or are disabled. */
 export const inviteAgain = (store: IdentityStore, which: string, by: Actor): Promise<CodedAdmin> =>
   giveCode(store, which, CODE_MS.invite, by, (found) => {
     if (statusOf(found) === 'invited') return
-    const advice = 'Who has lost a password gets a code where the server runs, with: tollgate admin reset'
+    const advice = 'If they lost their password, run on the server: tollgate admin reset'
     throw new ServiceError({ kind: 'invalid', field: 'name' }, `'${found.name}' can sign in already. ${advice}`)
   })
 
 /**
- * Gives somebody a code to set a new password with; the old one, all passkeys and all sessions end at once. Throws `admin_not_found`, and
- * `invalid` for who is disabled. Not for the admin API: whoever sits at an owner's browser would take everybody's place.
+ * Issues a code for a new password; the old one, all passkeys, and all sessions end at once. Throws `admin_not_found`, and `invalid` for disabled users. Not in
+ * the admin API: anyone at an owner's browser could take over every account.
  */
 export const resetAdmin = (store: IdentityStore, which: string, by: Actor): Promise<CodedAdmin> =>
   giveCode(store, which, CODE_MS.reset, by, () => {})
@@ -163,61 +161,60 @@ function giveCode(
   })
 }
 
-/** The names of all who may, or might, sign in, by their ids: for whoever shows what is whose. */
+/** Names of all users by ID. */
 export const readNames = async (store: Pick<IdentityStore, 'readAdmins'>): Promise<ReadonlyMap<string, string>> =>
   new Map((await store.readAdmins()).map(({ id, name }) => [id, name]))
 
-/** By id or name. Throws `admin_not_found`. */
+/** By ID or name. Throws `admin_not_found`. */
 function findAdmin(admins: readonly StoredAdmin[], which: string): StoredAdmin {
   const found = admins.find(({ id, name }) => id === which || name === toSignInName(which))
   if (found) return found
-  const message = `There is nobody called '${which.slice(0, 200)}'.`
+  const message = `User '${which.slice(0, 200)}' not found.`
   throw new ServiceError({ kind: 'admin_not_found', admin: which }, message)
 }
 
 export type AdminStatus = 'active' | 'invited' | 'disabled'
 
-/** Whether somebody can sign in. */
 export function statusOf({ passwordHash, oidcSubject, disabledMs }: StoredAdmin): AdminStatus {
   if (disabledMs !== null) return 'disabled'
   return passwordHash === null && oidcSubject === null ? 'invited' : 'active'
 }
 
-/** Throws `invalid`, `team_not_found` and `team_ambiguous`. */
+/** Throws `invalid`, `team_not_found`, and `team_ambiguous`. */
 export function toTeamId(role: Role, team: string | null, keyRows: () => KeyRows): string | null {
   if ((role === 'member') !== (team !== null)) {
-    const message = role === 'member' ? 'A member needs a team.' : 'Members alone have a team.'
+    const message = role === 'member' ? 'A member needs a team.' : 'Only members have a team.'
     throw new ServiceError({ kind: 'invalid', field: 'team' }, message)
   }
   return team === null ? null : findTeam(keyRows().teams, team).id
 }
 
-/** Whether somebody can sign in as an owner by one of these ways. */
+/** True for an owner who can sign in with one of these methods. */
 export const isOwnerAt = (ways: readonly SignInMethod[], admin: StoredAdmin): boolean =>
   admin.role === 'owner' &&
   admin.disabledMs === null &&
   ways.some((way) => (way === 'password' ? admin.passwordHash : admin.oidcSubject) !== null)
 
-/** Throws `last_owner` where nobody would be left who may change administrators. */
+/** Throws `last_owner` if no owner could sign in afterward. */
 function requireOwner(admins: readonly StoredAdmin[], changed: StoredAdmin, ways: readonly SignInMethod[]): void {
   const after = admins.map((admin) => (admin.id === changed.id ? changed : admin))
   if (!admins.some((admin) => isOwnerAt(ways, admin)) || after.some((admin) => isOwnerAt(ways, admin))) return
-  throw new ServiceError({ kind: 'last_owner' }, 'There would be no owner left who can sign in.')
+  throw new ServiceError({ kind: 'last_owner' }, 'At least one owner must be able to sign in.')
 }
 
 const isOwn = ({ ownerId, revokedMs }: StoredKey, id: string) => ownerId === id && revokedMs === null
 
-/** What may be changed of somebody, by the names of its columns. */
+/** Editable fields by column name. */
 export const toAdminFields = ({ name, role, teamId, oidcSubject, disabledMs }: StoredAdmin) =>
   ({ name, role, team_id: teamId, oidc_subject: oidcSubject, disabled_ms: disabledMs }) satisfies Fields &
     Record<Exclude<keyof AdminOptions, 'team'>, unknown>
 
 const MAX_CHARS = 200
 
-/** A name as it is kept and compared: without case, and in one form of what looks the same (Unicode: NFKC). */
+/** Normalized name: lowercase, and NFKC, so that look-alike forms are equal. */
 export const toSignInName = (typed: string): string => typed.trim().normalize('NFKC').toLowerCase().slice(0, MAX_CHARS)
 
-/** The name of somebody new. Throws `invalid`. */
+/** Throws `invalid`. */
 function requireSignInName(typed: string): string {
   const name = toSignInName(typed)
   if (name !== '' && typed.trim().length <= MAX_CHARS && !/\s/.test(name) && isVisible(name)) return name
@@ -226,8 +223,8 @@ function requireSignInName(typed: string): string {
 }
 
 /**
- * Whether a name that somebody else vouches for is that of one who is known here, letter by letter. Forms and cases of other letters
- * than A to Z are kept apart: the Kelvin sign becomes a k in lower case, and a mailbox with it is another one.
+ * True if a name from an identity provider is exactly this one, except for the case of A to Z: other letters may have a look-alike lowercase (the Kelvin sign
+ * becomes k) but belong to another mailbox.
  */
 export const isSameMailbox = (name: string, vouched: string): boolean =>
   name === vouched.trim().replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())

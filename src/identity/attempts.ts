@@ -1,41 +1,41 @@
 /**
- * How often somebody may be wrong within a quarter of an hour. A password is guessed at: failures are counted by address and account
- * together, by address and by account, so that an account closes to one address soon and to all of them late. Where it was opened
- * from before, what others do closes it to nobody. Codes have 128 bits, passkeys more, and a provider has doors of its own: their
- * failures are counted by address alone, and nobody is kept out by what somebody elsewhere has tried. In memory; failures are reported.
+ * Limits failed sign-ins within 15 minutes. Password failures count by address and account together, by address, and by account, so that an account is soon
+ * blocked for one address, and much later for all; addresses that signed in before are not affected by others. Codes (128 bits), passkeys, and provider
+ * sign-ins cannot be guessed: they count by address only, so that no one else is blocked. In memory; failures are reported.
  */
 import { toIp } from '../domain/ip.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import { count } from '../domain/text.ts'
 import { type Log, traceOf } from '../log.ts'
 import type { IdentityStore } from '../store/identity-store.ts'
 
-/** Who tries to come in, from where, and by what; each of these is counted by itself. */
+/** A sign-in attempt; each kind of proof is counted separately. */
 export interface Attempt {
   address: string
   nowMs: number
-  /** `isKnown`: whether the name that a password is given for is an account's. */
+  /** `isKnown`: true if an account has the name. */
   by: { password: string; isKnown: boolean } | 'code' | 'passkey' | 'provider'
 }
 
 const WINDOW_MS = 15 * 60_000
 const MAX = { both: 5, address: 20, account: 50, code: 20, passkey: 20, provider: 5 }
-/** More are never remembered, but for those of accounts; the oldest are forgotten first. */
+/** Oldest entries are dropped first, except those of accounts. */
 const MAX_REMEMBERED = 10_000
 
-/** Is told of what fails. */
+/** Receives failures. */
 export interface AttemptWatch {
-  /** @param code the kind of its error. */
+  /** @param code kind of the error. */
   failed(attempt: Attempt, code: string): void
-  /** An account takes no further attempts, from this address or from all: at most once per account and window. */
+  /** An account is blocked for this address or for all; at most once per account and window. */
   closed(account: string, address: string, nowMs: number): void
 }
 
 export class Attempts {
-  /** The times of failures, by what they are counted for; what failed last is last. */
+  /** Times of failures by what they count for; the latest last. */
   readonly #failures: Failures = new Map()
-  /** Those of accounts, of which there are only so many: no flood of others has one forgotten. */
+  /** Separate, so that no flood displaces them; there are only as many as accounts. */
   readonly #ofAccounts: Failures = new Map()
-  /** When each account was last reported as closed. */
+  /** When each account was last reported as blocked. */
   readonly #closedMs = new Map<string, number>()
   readonly #watch: AttemptWatch
 
@@ -43,20 +43,18 @@ export class Attempts {
     this.#watch = watch
   }
 
-  /** Accounts with the addresses that they were opened from. */
+  /** Pairs of address and account that have signed in. */
   readonly #opened = new Set<string>()
 
-  /** How much is remembered. */
+  /** Number of entries. */
   get size(): number {
     return this.#failures.size + this.#ofAccounts.size + this.#opened.size
   }
 
   /**
-   * Does what may fail because somebody is wrong. That is counted before it is known, so that of many at once no more are tried than
-   * one after the other, and taken back where nobody was.
+   * Runs an attempt. It counts as failed while running, so that parallel attempts are limited too, and is uncounted unless `isWrong`.
    *
-   * @param isWrong which failures are theirs; by default those of codes, passkeys and passwords. Throws `too_many_attempts`, and what the work
-   * throws.
+   * @param isWrong which errors count; default: wrong codes, passkeys, and passwords. Throws `too_many_attempts`, and what `work` throws.
    */
   async try<T>(attempt: Attempt, work: () => Promise<T>, isWrong = isGuess): Promise<T> {
     const subjects = this.#subjectsOf(attempt)
@@ -77,7 +75,7 @@ export class Attempts {
     }
   }
 
-  /** Notes that an account was opened from there: who has proved themselves begins anew. */
+  /** A successful sign-in resets the failures of this address and account. */
   opened(address: string, account: string): void {
     const both = toBoth(address, account)
     this.#failures.delete(both)
@@ -86,7 +84,7 @@ export class Attempts {
     forget(this.#opened, MAX_REMEMBERED)
   }
 
-  /** What an attempt is counted for, and how often that may fail. */
+  /** What an attempt counts for, with the limits. */
   #subjectsOf({ address, by }: Attempt): Subject[] {
     const place = toNetwork(address)
     const failures = this.#failures
@@ -107,7 +105,7 @@ export class Attempts {
     if (retryAfterMs === 0) return
     this.#watch.failed(attempt, 'too_many_attempts')
     const minutes = Math.ceil(retryAfterMs / 60_000)
-    const message = `Too many wrong attempts. Wait ${minutes} ${minutes === 1 ? 'minute' : 'minutes'} and try again.`
+    const message = `Too many failed attempts. Wait ${count(minutes, 'minute')} and try again.`
     throw new ServiceError({ kind: 'too_many_attempts', retryAfterMs }, message)
   }
 
@@ -142,7 +140,6 @@ export class Attempts {
 
 type Failures = Map<string, number[]>
 
-/** What failures are counted for, where, and how many there may be. */
 interface Subject {
   failures: Failures
   name: string
@@ -170,18 +167,17 @@ function forget(kept: Map<string, unknown> | Set<string>, most: number): void {
 const isGuess = (error: unknown) =>
   error instanceof ServiceError && (error.failure.kind === 'sign_in_failed' || error.failure.kind === 'code_wrong')
 
-/** Of IPv6, whoever has one address mostly has the 2^64 beside it. */
+/** For IPv6 the /64, since one client usually has all of it. */
 export function toNetwork(address: string): string {
   const ip = toIp(address)
   return ip?.length === 8 ? ip.slice(0, 4).join(':') : address
 }
 
-/** Counts attempts to sign in, and reports those that fail. */
 export const createAttempts = (store: Pick<IdentityStore, 'changeIdentity'>, log: Pick<Log, 'warn' | 'error'>) =>
   new Attempts({
     failed({ address, by }, code) {
       const isPassword = typeof by === 'object'
-      log.warn('sign_in_failed', 'a sign-in failed', {
+      log.warn('sign_in_failed', 'sign-in failed', {
         ip: address,
         method: isPassword ? 'password' : by,
         account: isPassword && by.isKnown ? by.password : null,
@@ -198,7 +194,7 @@ export const createAttempts = (store: Pick<IdentityStore, 'changeIdentity'>, log
           }
         })
         .catch((error) =>
-          log.error('internal_error', 'the audit log has no row of an account that was closed', {
+          log.error('internal_error', 'could not record a blocked account in the audit log', {
             trace: traceOf(error),
           }),
         )

@@ -1,7 +1,6 @@
 /**
- * What can be said of those who sign in, and of tokens for scripts: an entry a field, from which follow bodies of the API and what it says
- * of them, options of commands, and what forms call them. A further field is an entry here, beside a property in `StoredAdmin` or
- * `StoredToken` and its column; what does not compile then is the rest. Pure.
+ * Fields of users and script tokens: API bodies and descriptions, command options, and form labels follow from them. A new field needs an entry here, a
+ * property in `StoredAdmin` or `StoredToken`, and a column; the compiler finds the rest.
  */
 import type { Role, TokenScope } from '../domain/roles.ts'
 import { KEY_FIELDS, once, readChoice, type SaidOf } from '../keys/definition.ts'
@@ -9,7 +8,7 @@ import { KEY_FIELDS, once, readChoice, type SaidOf } from '../keys/definition.ts
 export interface AdminOptions {
   name: string
   role: Role
-  /** Of a member, and of nobody else: a team's id or name. */
+  /** Members only: a team's ID or name. */
   team?: string | null
 }
 
@@ -22,37 +21,40 @@ export interface TokenOptions {
 }
 
 const RIGHTS: Readonly<Record<Role, string>> = {
-  owner: 'everything, people and credentials included',
+  owner: 'everything, including users and credentials',
   editor: 'keys, teams and models',
-  viewer: 'reads, and changes nothing',
-  member: 'makes keys of their own, within a team',
+  viewer: 'read only',
+  member: 'their own keys, within a team',
 }
 
-const SCOPES: Readonly<Record<TokenScope, string>> = { read: 'what a viewer may', write: 'what an editor may' }
+const SCOPES: Readonly<Record<TokenScope, string>> = {
+  read: "a viewer's permissions",
+  write: "an editor's permissions",
+}
 
 export const ADMIN_FIELDS: SaidOf<AdminOptions> = {
   name: {
     kind: 'text',
-    says: 'What they sign in with.',
-    option: { flag: '<name>', help: 'what they sign in with, such as an address of mail', read: once(String) },
+    says: 'Sign-in name.',
+    option: { flag: '<name>', help: 'sign-in name, such as an email address', read: once(String) },
     title: 'Name',
-    hint: 'What they sign in as, such as their address of mail. No mail is sent.',
+    hint: 'Sign-in name, such as an email address. No email is sent.',
   },
   role: {
     kind: 'choice',
     choices: RIGHTS,
     byDefault: 'viewer',
-    says: 'What they may do.',
-    option: { flag: '--role <role>', help: 'what they may do', read: readChoice(RIGHTS) },
+    says: 'Role.',
+    option: { flag: '--role <role>', help: 'role', read: readChoice(RIGHTS) },
     title: 'Role',
   },
   team: {
     kind: 'team',
-    says: 'Of a member. By id, a part of it, or name; null: none.',
-    option: { flag: '--team <team>', help: 'of a member: the team that keys of their own are of', read: once(String) },
+    says: 'Team of a member: ID, part of it, or name; null: none.',
+    option: { flag: '--team <team>', help: 'team of a member, which their own keys belong to', read: once(String) },
     none: null,
     title: 'Team',
-    hint: 'It says what their keys may use, and shares its limits and its budget with them.',
+    hint: 'Their keys share its limits, budget, and allowed models.',
   },
 }
 
@@ -63,11 +65,11 @@ export const ADMIN_CHANGES: SaidOf<AdminChanges> = {
   team: ADMIN_FIELDS.team,
   disabled: {
     kind: 'switch',
-    says: 'True ends their sessions and revokes keys of their own.',
+    says: 'True ends their sessions and revokes their own keys.',
     option: {
       flag: '--disable',
-      help: 'nobody signs in as them any more',
-      opposite: { flag: '--enable', help: 'they may sign in again' },
+      help: 'end their sessions, revoke their own keys, and block sign-in',
+      opposite: { flag: '--enable', help: 'allow sign-in again' },
       read: (said) => said.includes('true'),
     },
     title: 'Disabled',
@@ -78,15 +80,15 @@ export const TOKEN_FIELDS: SaidOf<TokenOptions> = {
   name: {
     ...KEY_FIELDS.name,
     option: { flag: '<name>', help: 'what it is for', read: once(String) },
-    hint: 'The script that it is for. What it changes is told by it.',
+    hint: 'The script that uses it. Shown in the audit log.',
   },
   scope: {
     kind: 'choice',
     choices: SCOPES,
     byDefault: 'read',
-    says: 'Whether it reads, or writes, too.',
+    says: 'Read only, or also write.',
     option: { flag: '--scope <scope>', help: 'read: as a viewer; write: as an editor', read: readChoice(SCOPES) },
-    title: 'May',
+    title: 'Scope',
   },
   expiresMs: KEY_FIELDS.expiresMs,
 }

@@ -1,7 +1,6 @@
 /**
- * An OpenID Connect provider, as `openid-client` asks it: where browsers are sent, and what it says of those who come back. Nothing
- * waits for it longer than ten seconds. What it is (its metadata, Discovery 1.0) is asked when it is first needed, and again every
- * hour, while what was known serves on.
+ * An OpenID Connect provider, through `openid-client`: sign-in URLs and claims. No call takes longer than 10 s. Metadata (Discovery 1.0) is loaded on first use
+ * and refreshed hourly in the background.
  */
 
 import type { Configuration, CustomFetchOptions } from 'openid-client'
@@ -12,20 +11,19 @@ import { type Claims, findClaim, type OidcSettings } from './oidc.ts'
 
 const WAIT_MS = 10_000
 const REFRESH_MS = 3_600_000
-/** Not asked again for so long after it failed: anybody may begin a sign-in, and each would ask it, and be in the log. */
+/** Pause after a failure: anyone can begin a sign-in, and each would send a request and write a log line. */
 const PAUSE_MS = 5_000
-/** How far its clock may be from ours. */
+/** Tolerated clock difference. */
 const SKEW_SECONDS = 60
 
-/** One that was begun, and that the browser is to come back to. */
+/** A sign-in waiting for the browser to return. */
 export interface PendingSignIn {
-  /** What must come back with the browser, in the ID token, and to the provider's token endpoint (RFC 7636). */
+  /** Expected back from the browser, in the ID token, and at the token endpoint (RFC 7636). */
   state: string
   nonce: string
   codeVerifier: string
-  /** Where the provider sends the browser back to. */
   redirectUri: string
-  /** Of the session that the browser had. */
+  /** Session the browser had before. */
   sessionId: string | null
 }
 
@@ -37,16 +35,16 @@ export interface ProviderDeps {
 }
 
 export interface Provider {
-  /** Where the browser goes to sign in. Throws `provider_unavailable` and `provider_wrong`. */
+  /** Throws `provider_unavailable` and `provider_wrong`. */
   toSignInUrl(signIn: PendingSignIn): Promise<URL>
   /**
-   * Has the provider take the code with which a browser came back, and tells of whom it is.
-   * @param url where the browser came back to. Throws `provider_unavailable`, `provider_wrong` and `sign_in_failed`.
+   * Redeems the code with which a browser returned for claims.
+   * @param url the URL it returned to. Throws `provider_unavailable`, `provider_wrong`, and `sign_in_failed`.
    */
   redeem(url: URL, signIn: PendingSignIn): Promise<Claims>
 }
 
-/** That it is being asked what it is, or was in vain. */
+/** A metadata request, running or failed. */
 interface Discovery {
   answer: Promise<Configuration>
   failedMs: number | null
@@ -64,7 +62,7 @@ export function createProvider({ settings, log, now, waitMs = WAIT_MS }: Provide
       new URL(issuer),
       clientId,
       { [client.clockTolerance]: SKEW_SECONDS },
-      // What a provider takes that does not say: Discovery 1.0, section 3.
+      // Default authentication method if the metadata names none: Discovery 1.0, section 3.
       (server, ...rest) =>
         (server.token_endpoint_auth_methods_supported?.includes('client_secret_basic') === false ? post : basic)(
           server,
@@ -90,7 +88,7 @@ export function createProvider({ settings, log, now, waitMs = WAIT_MS }: Provide
     return Promise.resolve(kept.configuration)
   }
 
-  /** Whoever comes while it is asked waits for the same answer; one that failed is theirs, too, who come soon after. */
+  /** Concurrent callers share the request, and for a while its failure. */
   function begin(): Discovery {
     const begun: Discovery = { answer: asking(() => within(waitMs, discover())), failedMs: null }
     begun.answer.then(
@@ -113,13 +111,13 @@ export function createProvider({ settings, log, now, waitMs = WAIT_MS }: Provide
       ...{ expectedState: state, expectedNonce: nonce, pkceCodeVerifier: codeVerifier, idTokenExpected: true },
     })
     const claims = tokens.claims()
-    if (claims === undefined) throw new Error('there is no ID token')
+    if (claims === undefined) throw new Error('the response has no ID token')
     if (isWhole(claims, claim) || !configuration.serverMetadata().userinfo_endpoint) return claims
     const more = await client.fetchUserInfo(configuration, tokens.access_token, claims.sub)
     return { ...more, ...claims }
   }
 
-  /** Puts whatever goes wrong into a sentence for who signs in, and the cause into the log, once however many wait. */
+  /** Converts failures to an error for the user, and logs the cause once, no matter how many wait. */
   async function asking<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work()
@@ -141,7 +139,7 @@ export function createProvider({ settings, log, now, waitMs = WAIT_MS }: Provide
         const { scopes_supported: scopes = [] } = configuration.serverMetadata()
         return client.buildAuthorizationUrl(configuration, {
           redirect_uri: redirectUri,
-          // Some give groups to those alone who ask for them by name.
+          // Some providers send groups only if the scope names them.
           scope: ['openid', 'profile', 'email', ...scopes.filter((scope) => scope === claim)].join(' '),
           ...{ state, nonce, code_challenge_method: 'S256' },
           code_challenge: await client.calculatePKCECodeChallenge(codeVerifier),
@@ -151,14 +149,14 @@ export function createProvider({ settings, log, now, waitMs = WAIT_MS }: Provide
   }
 }
 
-/** Whether an ID token says all that is asked of it; many providers say it at their userinfo endpoint alone. */
+/** True if the ID token has all needed claims; many providers send them only at the userinfo endpoint. */
 const isWhole = (claims: Claims, claim: string) =>
   findClaim(claims, claim) !== undefined && (claims.email !== undefined || claims.preferred_username !== undefined)
 
-/** Rejects once the time is over, whatever becomes of the work. */
+/** Rejects after the timeout; the work continues. */
 async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(new DOMException('it took too long', 'TimeoutError')), ms)
+  const timer = setTimeout(() => late.reject(new DOMException('timed out', 'TimeoutError')), ms)
   try {
     return await Promise.race([work, late.promise])
   } finally {
@@ -166,32 +164,31 @@ async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   }
 }
 
-const FAILED = 'nobody can sign in through the identity provider: it cannot be asked, or what it says is wrong'
-const UNAVAILABLE = 'The identity provider does not answer. Try again in a while.'
-const WRONG =
-  'What the identity provider says cannot be used. Begin again; whoever runs this server finds the cause in its log.'
-const REFUSED = 'The identity provider has not signed you in. Begin again.'
+const FAILED = 'identity provider sign-in failed: the provider is unreachable, or its response is invalid'
+const UNAVAILABLE = 'The identity provider is not responding. Try again later.'
+const WRONG = "The identity provider's response is invalid. Try again; the server log has the cause."
+const REFUSED = 'The identity provider did not sign you in. Try again.'
 
 const MAX_BYTES = 1024 ** 2
 
-/** There was no answer, or not all of it. */
+/** No response, or an incomplete one. */
 class Unreachable extends Error {}
 
 async function fetchBounded(url: string, { body, ...options }: CustomFetchOptions): Promise<Response> {
-  // The token endpoint alone is sent one (RFC 6749, section 3.2).
+  // Only the token endpoint gets a body (RFC 6749, section 3.2).
   const form = body instanceof URLSearchParams ? body : null
   try {
     const response = await fetch(url, { ...options, body: form })
     const { text, isWhole } = await readUpTo(response.body, MAX_BYTES)
-    if (!isWhole) throw new Error('the answer is longer than a megabyte')
+    if (!isWhole) throw new Error('the response exceeds 1 MiB')
     const { status, headers } = response
     return new Response(text === '' ? null : text, { status, headers })
   } catch (cause) {
-    throw new Unreachable('no answer', { cause })
+    throw new Unreachable('no response', { cause })
   }
 }
 
-/** OAuth's own words (RFC 6749, sections 4.1.2.1 and 5.2) for what passes by itself, and for somebody who was not signed in. */
+/** OAuth errors (RFC 6749, sections 4.1.2.1 and 5.2) that are temporary, and those that mean the user was not signed in. */
 const PASSING = new Set(['server_error', 'temporarily_unavailable'])
 const REFUSING = new Set([
   'access_denied',
@@ -201,17 +198,17 @@ const REFUSING = new Set([
   'consent_required',
 ])
 
-/** Whether it may do well again by itself. */
+/** True for temporary failures. */
 function isUnavailable(error: unknown): boolean {
   const { name, code, error: word = '', cause } = toParts(error)
   if (name === 'TimeoutError' || code === 'OAUTH_TIMEOUT' || PASSING.has(word)) return true
   return cause instanceof Unreachable || (cause instanceof Response && cause.status >= 500)
 }
 
-/** Whether the provider works and has not signed somebody in, or not with this code. */
+/** True if the provider works but refused the user or the code. */
 const wasRefused = (error: unknown): boolean => REFUSING.has(toParts(error).error ?? '')
 
-/** Fixed sentences and codes: answers, claims and tokens hang deeper. */
+/** Only fixed messages and codes: responses, claims, and tokens are nested deeper. */
 export function toCause(error: unknown): LogFields {
   const { message, code, error: word, cause } = toParts(error)
   const below = cause instanceof Unreachable ? cause.cause : cause

@@ -1,6 +1,6 @@
 /**
- * The door that an identity provider keeps: a browser is sent there and comes back with a code, whose claims say who somebody is and
- * what they may do here. They are known by issuer and subject; role and team follow the claims at each sign-in.
+ * Sign-in through an identity provider: the browser is sent there and returns with a code, whose claims identify the user and their role. Users are matched by
+ * issuer and subject; role and team follow the claims at each sign-in.
  */
 import { type ServeConfig, toVariableName } from '../config.ts'
 import type { ClaimRole, SignInMethod } from '../domain/roles.ts'
@@ -17,9 +17,9 @@ export interface OidcSettings {
   issuer: string
   clientId: string
   clientSecret: string
-  /** The claim that says what somebody is, such as `groups`, or a path to it, such as `realm_access.roles`. */
+  /** Claim with the user's roles, such as `groups`, or a path, such as `realm_access.roles`. */
   claim: string
-  /** The first whose value somebody has decides. */
+  /** The first match decides. */
   roles: readonly ClaimRole[]
 }
 
@@ -28,20 +28,19 @@ type Given = Pick<
   'oidcIssuer' | 'oidcClientId' | 'oidcClientSecret' | 'oidcClaim' | 'oidcRoles' | 'passwordSignIn'
 >
 
-/** Null where nobody signs in so. Throws `bad_config` where a part is missing, or nobody could sign in at all. */
+/** Null if not configured. Throws `bad_config` if a setting is missing, or no one could sign in. */
 export function toOidcSettings(given: Given): OidcSettings | null {
   const { oidcIssuer: issuer, oidcClientId: clientId, oidcClientSecret: clientSecret, oidcRoles: roles } = given
   if (issuer === null && clientId === null && roles.length === 0) {
     if (given.passwordSignIn) return null
-    throw toBadConfig(['--password-sign-in is off and there is no --oidc-issuer: nobody could sign in.'])
+    throw toBadConfig(['--password-sign-in is off and --oidc-issuer is not set: no one could sign in.'])
   }
   const problems: string[] = []
-  if (issuer === null) problems.push('--oidc-issuer is missing: the URL of the identity provider.')
-  if (clientId === null) problems.push('--oidc-client-id is missing: what the identity provider calls this server.')
+  if (issuer === null) problems.push('--oidc-issuer is required: the URL of the identity provider.')
+  if (clientId === null) problems.push("--oidc-client-id is required: this server's ID at the identity provider.")
   if (clientSecret === null)
-    problems.push(`${SECRET_VARIABLE} is missing in the environment: the secret that goes with --oidc-client-id.`)
-  if (roles.length === 0)
-    problems.push('--oidc-role is missing: without one, nobody may sign in. Such as admins=owner.')
+    problems.push(`The variable ${SECRET_VARIABLE} is required: the client secret for --oidc-client-id.`)
+  if (roles.length === 0) problems.push('--oidc-role is required, or no one can sign in. Example: admins=owner.')
   if (issuer === null || clientId === null || clientSecret === null || roles.length === 0) throw toBadConfig(problems)
   return { issuer, clientId, clientSecret, claim: given.oidcClaim, roles }
 }
@@ -56,19 +55,19 @@ export const toSignInMethods = ({ passwordSignIn }: Given, oidc: OidcSettings | 
   ...(oidc === null ? [] : (['oidc'] as const)),
 ]
 
-/** What an ID token holds (OpenID Connect Core 1.0, section 2), its issuer, audience, times and signature being checked. */
+/** Claims of a verified ID token (OpenID Connect Core 1.0, section 2). */
 export type Claims = Readonly<Record<string, unknown>> & { iss: string; sub: string }
 
 export interface Claimed {
-  /** Issuer and subject, with a space between: neither has one. */
+  /** Issuer and subject, separated by a space, which neither contains. */
   subject: string
-  /** What they would be called here; null where the provider says nothing that could be. */
+  /** Name to use here; null if the provider gives none. */
   name: string | null
-  /** Whether the provider has made sure that the name is theirs, as it is an address of mail. */
+  /** True if the name is an email address that the provider has verified. */
   isNameProved: boolean
-  /** Null where none of the values that have a role is among theirs. */
+  /** Null if no value of the claim has a role. */
   role: ClaimRole | null
-  /** Whether the provider says anything of what they are. */
+  /** True if the claim exists. */
   isClaimThere: boolean
 }
 
@@ -86,7 +85,7 @@ function toClaimed(claims: Claims, { claim, roles }: Pick<OidcSettings, 'claim' 
   }
 }
 
-/** A claim of that very name (some are URLs), or else what is within others, as `realm_access.roles` is. */
+/** A claim of this name (some are URLs), or a nested one, as in `realm_access.roles`. */
 export function findClaim(claims: Readonly<Record<string, unknown>>, claim: string): unknown {
   if (Object.hasOwn(claims, claim)) return claims[claim]
   let found: unknown = claims
@@ -106,7 +105,7 @@ export interface OidcDeps {
   pending: Pending<PendingSignIn>
 }
 
-/** Begins: where the browser goes, and what it must bring back as a cookie. Throws as the provider does. */
+/** Returns where to send the browser, and its cookie. Throws as the provider does. */
 export async function beginOidc(
   { provider, pending }: OidcDeps,
   redirectUri: string,
@@ -120,9 +119,9 @@ export async function beginOidc(
 }
 
 /**
- * Ends it, and opens a session.
- * @param secret what the browser has brought. @param url where it came back to. Throws `sign_in_ended`, `no_role`, `admin_disabled`,
- * `admin_exists`, `invalid`, `team_not_found`, `team_ambiguous` and `too_many_attempts`, and as the provider does.
+ * Completes a sign-in and opens a session.
+ * @param secret the browser's cookie. @param url the URL it returned to. Throws `sign_in_ended`, `no_role`, `admin_disabled`, `admin_exists`, `invalid`,
+ * `team_not_found`, `team_ambiguous`, and `too_many_attempts`, and as the provider does.
  */
 export async function endOidc(
   { store, attempts, setupCode, settings, provider, pending }: OidcDeps,
@@ -130,11 +129,11 @@ export async function endOidc(
   client: Client,
   nowMs: number,
 ): Promise<SignedIn> {
-  // Whoever makes up what comes back has the provider asked or the log written.
+  // Limited, since forged returns cause provider requests and log lines.
   const { begun, claims } = await attempts.try(
     { address: client.address, nowMs, by: 'provider' },
     async () => {
-      // A state that is wrong leaves it to whom it belongs: any page could send a browser here with one.
+      // A wrong state leaves the sign-in pending: any page could send a browser here with one.
       const found = pending.take(secret, nowMs, ({ state }) => state === url.searchParams.get('state'))
       if (found === null) throw new ServiceError({ kind: 'sign_in_ended' }, ENDED)
       return { begun: found, claims: await provider.redeem(url, found) }
@@ -146,14 +145,14 @@ export async function endOidc(
   return beginSession(store, admin, { ...client, sessionId: client.sessionId ?? begun.sessionId }, nowMs)
 }
 
-/** A sign-in that is none, a code that could not be asked for, or somebody who thought better of it there. */
+/** Errors that don't count as failed attempts: an unknown sign-in, an unreachable provider, or a user who canceled there. */
 const isForgiven = (error: unknown, { searchParams }: URL) =>
   error instanceof ServiceError &&
   ['sign_in_ended', searchParams.has('code') ? 'provider_unavailable' : 'sign_in_failed'].includes(error.failure.kind)
 
-const ENDED = 'This sign-in was not begun in this browser, has ended, or was used already: begin again.'
+const ENDED = 'This sign-in was started in another browser, has expired, or was already used. Start again.'
 
-/** Who they are here: made at their first sign-in. */
+/** Finds the user, or creates them at their first sign-in. */
 async function admit(store: IdentityStore, claimed: Claimed, claim: string, nowMs: number): Promise<StoredAdmin> {
   const by = { actor: 'oidc', nowMs }
   if (claimed.role === null) {
@@ -168,7 +167,7 @@ async function admit(store: IdentityStore, claimed: Claimed, claim: string, nowM
       const admin = { ...decideAdmin(admins, { name: toName(claimed), role, team }, by, keyRows), ...is }
       return { value: admin, change: { ...toCreation(admin), write: { admins: [admin] } } }
     }
-    // Whoever has come by the provider for the first time needs no code to come in.
+    // The first sign-in by the provider replaces the invitation code.
     const isFirst = found.oidcSubject === null
     const admin = { ...found, ...is, ...(isFirst ? { codeHash: null, codeExpiresMs: null } : {}) }
     return { value: admin, change: decideEdit(found, admin, keyRows, by).change }
@@ -176,8 +175,8 @@ async function admit(store: IdentityStore, claimed: Claimed, claim: string, nowM
 }
 
 /**
- * By issuer and subject; else somebody who was let in under that name and can do nothing yet, where the provider vouches for it.
- * Throws `admin_disabled`, and `admin_exists` for the name of somebody else.
+ * Finds a user by issuer and subject, or an invited one by a name that the provider has verified. Throws `admin_disabled`, and `admin_exists` if another user
+ * has the name.
  */
 function find(admins: readonly StoredAdmin[], claimed: Claimed): StoredAdmin | null {
   const known = admins.find(({ oidcSubject }) => oidcSubject === claimed.subject)
@@ -186,14 +185,11 @@ function find(admins: readonly StoredAdmin[], claimed: Claimed): StoredAdmin | n
   if (named === undefined) return null
   const isVouched = claimed.isNameProved && claimedName !== null && isSameMailbox(named.name, claimedName)
   if (known === undefined && !(isVouched && isOpen(named))) {
-    const message = `There is somebody called '${named.name}' here already, who signs in otherwise: ask an owner.`
+    const message = `A user named '${named.name}' already exists with another sign-in method. Ask an owner.`
     throw new ServiceError({ kind: 'admin_exists', admin: named.name }, message)
   }
   if (named.disabledMs !== null)
-    throw new ServiceError(
-      { kind: 'admin_disabled', admin: named.name },
-      'You may not sign in here any more: ask an owner.',
-    )
+    throw new ServiceError({ kind: 'admin_disabled', admin: named.name }, 'Your account is disabled. Ask an owner.')
   return named
 }
 
@@ -201,23 +197,22 @@ const isOpen = ({ passwordHash, oidcSubject }: StoredAdmin) => passwordHash === 
 
 function toName({ name }: Claimed): string {
   if (name !== null) return name
-  const message =
-    'The identity provider does not say what to call you: an address of mail that it has checked, or a user name.'
+  const message = 'The identity provider sent no name for you: neither a verified email address nor a user name.'
   throw new ServiceError({ kind: 'invalid', field: 'name' }, message)
 }
 
-/** Of somebody who may no longer be here: as often as they try, that is on record once. */
+/** Ends the sessions of a user who lost their role; recorded only if there were any. */
 async function endSessions(store: IdentityStore, { subject }: Claimed, nowMs: number): Promise<void> {
   const found = (await store.readAdmins()).find(({ oidcSubject }) => oidcSubject === subject)
   if (found === undefined || (await store.readSessions(found.id)).length === 0) return
-  const detail = { name: found.name, reason: 'the identity provider gives them no role any more' }
+  const detail = { name: found.name, reason: 'the identity provider no longer gives them a role' }
   const change = { action: 'sessions.end' as const, subject: found.id, detail, write: { end: { of: [found.id] } } }
   await store.changeIdentity({ actor: 'oidc', nowMs }, () => ({ value: null, change }))
 }
 
 const NO_ROLE =
-  'The identity provider has signed you in, and gives you no role here. Whoever runs this server says with --oidc-role who has one.'
+  'The identity provider signed you in, but you have no role here. Administrators assign roles with --oidc-role.'
 
-/** What a provider says must often be asked of it first, where it is set up. */
+/** Many providers send a claim only if configured to. */
 const toUnsaid = (claim: string) =>
-  `The identity provider has signed you in, and does not say what you are: there is no claim '${claim}'. Whoever runs this server has it give one, or names another with --oidc-claim.`
+  `The identity provider signed you in, but did not send the claim '${claim}'. An administrator must configure it there, or name another with --oidc-claim.`

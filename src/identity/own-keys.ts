@@ -1,10 +1,11 @@
 /**
- * Keys of somebody's own. Of a member: a store of keys in which there are no others; the services of `keys/` work with it as with the whole one, and
- * whatever they are asked for, they find, tell of and write the member's own alone. And the key by which anybody's playground is metered.
+ * A member's own keys, as a key store without any others, so that the services of `keys/` can neither find nor change those of anyone else. Also the hidden key
+ * that meters a user's playground.
  */
 import { toDifference } from '../domain/changes.ts'
 import { mintId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import { count } from '../domain/text.ts'
 import { DAY_MS } from '../domain/time.ts'
 import { NEW_KEY, requireWithin, toKeyFields } from '../keys/changes.ts'
 import type { KeyChanges } from '../keys/definition.ts'
@@ -19,17 +20,16 @@ export interface Member {
   teamId: string
 }
 
-/** Throws `no_team`: keys of one's own are for members. */
+/** Throws `no_team`: only members can have their own keys. */
 export function requireMember({ id, teamId }: Pick<Principal, 'id' | 'teamId'>): Member {
   if (teamId !== null) return { id, teamId }
-  const message = "Keys of one's own are for members, whose team says what they may use: you have no team."
+  const message = 'Only members can have their own keys, and you have no team.'
   throw new ServiceError({ kind: 'no_team' }, message)
 }
 
 /**
- * The keys of this member, and their team. A change is decided by who they are at that moment: of somebody who was disabled meanwhile,
- * nothing is made any more. It throws, beside what the services do, `no_team`, `above_ceiling`, `too_many_keys` where more keys would be in force than
- * their team allows, and `invalid` where a key in force of somebody else has the name.
+ * The member's keys and team. A change checks the member's present state, so that nothing is created after they were disabled. Throws, besides the services'
+ * errors, `no_team`, `above_ceiling`, `too_many_keys` above the team's limit of active keys, and `invalid` if another user's active key has the name.
  */
 export function createOwnKeys(keys: Pick<ConfigStore, 'readKeys'>, identity: IdentityStore, { id, teamId }: Member) {
   const store: KeyStore = {
@@ -46,13 +46,12 @@ export function createOwnKeys(keys: Pick<ConfigStore, 'readKeys'>, identity: Ide
   }
   return {
     ...store,
-    /** Makes a key of theirs, in their team. */
     create: (options: OwnChanges & { name: string }, by: Actor): Promise<CreatedKey> =>
       createKey(store, { ...options, team: teamId, ownerId: id }, by),
   }
 }
 
-/** What a member says of a key: its team and its owner are theirs. */
+/** A member cannot set team or owner. */
 export type OwnChanges = Omit<KeyChanges, 'team'>
 
 const toOwn = ({ keys, teams }: KeyRows, { id, teamId }: Member): KeyRows => ({
@@ -65,7 +64,7 @@ function toPresent(admins: readonly StoredAdmin[], id: string): Pick<StoredAdmin
   return found && found.disabledMs === null ? found : { id, teamId: null }
 }
 
-/** As long as any budget's period: a key with ceilings keeps its place for so long after its end, or whoever ends it would be rid of them. */
+/** As long as the longest budget period: an ended key with ceilings counts this long, or ending it would be a way around them. */
 const HELD_MS = 31 * DAY_MS
 
 const hasCeilings = ({ ceilings }: StoredKey) => Object.keys(ceilings).length > 0
@@ -73,7 +72,7 @@ const hasCeilings = ({ ceilings }: StoredKey) => Object.keys(ceilings).length > 
 const isHeld = (key: StoredKey, nowMs: number) =>
   hasCeilings(key) && (key.revokedMs ?? key.expiresMs ?? nowMs) > nowMs - HELD_MS
 
-/** Of a key that a member changes: whether it stays below its ceilings. Of one that comes into force: whether there is room for it, and nobody else has its name. */
+/** Checks a changed key against its ceilings, and a newly active one against the number of keys and other users' names. */
 function requireAllowed({ keys, teams }: KeyRows, { id, teamId }: Member, key: StoredKey, nowMs: number): void {
   const before = keys.find((one) => one.id === key.id)
   if (before) requireWithin(before, key)
@@ -89,20 +88,17 @@ function requireAllowed({ keys, teams }: KeyRows, { id, teamId }: Member, key: S
   const held = others.filter((one) => one.ownerId === id && !isLiving(one, nowMs) && isHeld(one, nowMs))
   const most = teams.find((team) => team.id === teamId)?.maxKeys ?? null
   if (!wasLiving && most !== null && living.filter(({ ownerId }) => ownerId === id).length + held.length >= most) {
-    const also = ` A key with limits set by an administrator still counts for ${HELD_MS / DAY_MS} days after it ends: rotate such a key instead.`
-    const message = `Each member of this team may have ${most} keys: revoke one first.${held.length > 0 ? also : ''}`
+    const also = ` Keys with limits set by an administrator count for ${HELD_MS / DAY_MS} days after they end; rotate them instead.`
+    const message = `Members of this team can have at most ${count(most, 'key')}. Revoke one first.${held.length > 0 ? also : ''}`
     throw new ServiceError({ kind: 'too_many_keys', most }, message)
   }
   if (wasLiving && before.name === key.name) return
-  // Nothing is said of whose it is.
+  // Does not reveal whose key has the name.
   if (living.some(({ ownerId, name }) => ownerId !== id && name === key.name))
-    throw new ServiceError({ kind: 'invalid', field: 'name' }, 'This name is taken: choose another one.')
+    throw new ServiceError({ kind: 'invalid', field: 'name' }, 'This name is taken. Choose another.')
 }
 
-/**
- * Their key, made where there is none, brought into the team that they are in by now, and in force again where it had been revoked
- * with them. Null for who may not sign in any more.
- */
+/** The user's playground key: created if missing, moved to their current team, and reactivated if it was revoked with them. Null for disabled users. */
 export function takePlaygroundKey(store: IdentityStore, adminId: string, by: Actor): Promise<StoredKey | null> {
   return store.changeIdentity<StoredKey | null>(by, ({ admins, keyRows }) => {
     const admin = admins.find(({ id }) => id === adminId)

@@ -1,7 +1,7 @@
 /**
- * Passkeys of one's own: made by an authenticator for whoever is signed in and knows their password, which they then stand in for; and the
- * door that they open. Somebody without a password signs in through an identity provider, which has passkeys of its own. What browsers bring (W3C
- * WebAuthn, sections 7.1 and 7.2) is checked by `@simplewebauthn/server`, which is large, and loaded by the first who brings something.
+ * Passkeys: added by a signed-in user who confirms their password, in place of which they then sign in. Users without a password sign in through an identity
+ * provider, which has passkeys of its own. Responses (W3C WebAuthn, sections 7.1 and 7.2) are verified by `@simplewebauthn/server`, which is large and loaded
+ * on first use.
  */
 
 import type {
@@ -23,7 +23,7 @@ import { isPassword } from './passwords.ts'
 import { mintSecret, type Pending } from './pending.ts'
 import { beginSession, type Client, requirePasswords, type SignedIn, type Use } from './sign-in.ts'
 
-/** What an authenticator was asked: to make a passkey for whoever has this session, or by which somebody signs in: null. */
+/** A pending challenge: to add a passkey in this session, or (null) to sign in. */
 export interface PendingPasskey extends Challenge {
   forSession: string | null
 }
@@ -31,21 +31,21 @@ export interface PendingPasskey extends Challenge {
 export interface PasskeyDeps {
   store: IdentityStore
   attempts: Attempts
-  /** How people sign in here. */
+  /** Available sign-in methods. */
   ways: readonly SignInMethod[]
   pendingPasskeys: Pending<PendingPasskey>
 }
 
-/** Of each person. */
+/** Per user. */
 const MAX = 20
-/** WebAuthn's own bound of an id, 1,023 bytes, in base64url; and more than any public key takes. */
+/** WebAuthn's limit of an ID, 1,023 bytes, in base64url; and more than any public key needs. */
 const MAX_CHARACTERS = { credentialId: 1_364, publicKey: 2_000 }
-/** How long a browser waits for somebody to find their authenticator. */
+/** How long the browser waits for the authenticator. */
 const ASK_MS = 5 * 60_000
 
 /**
- * Begins to add one: what the browser asks the authenticator for, and what it must bring back as a cookie. Throws `password_off`,
- * `sign_in_failed`, `invalid`, `too_many_passkeys` and `too_many_attempts`.
+ * Starts adding a passkey: returns the browser's options and cookie. Throws `password_off`, `sign_in_failed`, `invalid`, `too_many_passkeys`, and
+ * `too_many_attempts`.
  */
 export async function beginPasskey(
   { store, attempts, ways, pendingPasskeys }: PasskeyDeps,
@@ -79,7 +79,7 @@ const toOptions = (
   pubKeyCredParams: ALGORITHMS.map((alg) => ({ type: 'public-key', alg })),
   timeout: ASK_MS,
   attestation: 'none',
-  // It offers itself, so that nobody types a name; and it knows its owner by a finger, a face or a PIN.
+  // Discoverable, so that no name is typed, and with user verification (finger, face, or PIN).
   authenticatorSelection: { residentKey: 'required', requireResidentKey: true, userVerification: 'required' },
   excludeCredentials: own
     .filter(({ rpId }) => rpId === party.id)
@@ -88,12 +88,12 @@ const toOptions = (
 
 type Transports = NonNullable<RegistrationResponseJSON['response']['transports']>
 
-/** What an authenticator keeps of whom a passkey is of. */
+/** User ID kept by the authenticator. */
 const toUserHandle = (adminId: string) => Buffer.from(adminId).toString('base64url')
 
 /**
- * Adds what the authenticator has made.
- * @param secret what the browser has brought. Throws `password_off`, `challenge_ended`, `invalid` and `too_many_passkeys`.
+ * Adds the authenticator's new passkey.
+ * @param secret the browser's cookie. Throws `password_off`, `challenge_ended`, `invalid`, and `too_many_passkeys`.
  */
 export async function addPasskey(
   { store, ways, pendingPasskeys }: PasskeyDeps,
@@ -112,7 +112,7 @@ export async function addPasskey(
   return store.changeIdentity(by, ({ admins, passkeys }) => {
     const all = passkeys()
     const admin = admins.find(({ id }) => id === adminId)
-    // Disabled, or given a code in place of the password, while the authenticator was asked.
+    // The user may have been disabled or reset meanwhile.
     if (!admin || admin.disabledMs !== null) throw refused()
     requirePassword(admin)
     requireRoom(all.filter((passkey) => passkey.adminId === adminId))
@@ -146,7 +146,7 @@ export function renamePasskey(
   })
 }
 
-/** Removes one: nobody signs in with it any more. Throws `passkey_not_found`. */
+/** Throws `passkey_not_found`. */
 export function removePasskey(store: IdentityStore, id: string, adminId: string, by: Actor): Promise<StoredPasskey> {
   return store.changeIdentity(by, ({ passkeys }) => {
     const found = find(passkeys(), id, adminId)
@@ -155,7 +155,7 @@ export function removePasskey(store: IdentityStore, id: string, adminId: string,
   })
 }
 
-/** What was asked of an authenticator, which is then good no more. Throws `challenge_ended`. */
+/** Takes a challenge, which can be used once. Throws `challenge_ended`. */
 function takeChallenge(
   pending: Pending<PendingPasskey>,
   secret: string | null,
@@ -164,25 +164,25 @@ function takeChallenge(
 ): Challenge {
   const found = pending.take(secret, nowMs, ({ forSession }) => forSession === session)
   if (found !== null) return found
-  const message = 'This took too long, was begun elsewhere, or is done already: begin again.'
+  const message = 'This request expired, was started elsewhere, or is already done. Start again.'
   throw new ServiceError({ kind: 'challenge_ended' }, message)
 }
 
 function find(passkeys: readonly StoredPasskey[], wanted: string, adminId: string): StoredPasskey {
   const found = passkeys.find((passkey) => passkey.id === wanted && passkey.adminId === adminId)
   if (found) return found
-  throw new ServiceError({ kind: 'passkey_not_found' }, 'You have no such passkey: it may have been removed.')
+  throw new ServiceError({ kind: 'passkey_not_found' }, 'Passkey not found. It may have been removed.')
 }
 
 function requirePassword({ passwordHash }: StoredAdmin): void {
   if (passwordHash !== null) return
-  const message = 'A passkey stands in for a password, and you have none: you sign in through the identity provider.'
+  const message = 'Passkeys replace a password, and you have none: you sign in through the identity provider.'
   throw new ServiceError({ kind: 'invalid', field: 'password' }, message)
 }
 
 function requireRoom({ length }: readonly StoredPasskey[]): void {
   if (length < MAX) return
-  const message = `You have ${MAX} passkeys, and more are not kept: remove one first.`
+  const message = `You already have ${MAX} passkeys, the maximum. Remove one first.`
   throw new ServiceError({ kind: 'too_many_passkeys', most: MAX }, message)
 }
 
@@ -190,12 +190,12 @@ function requireName(name: string): void {
   if (!isName(name)) throw new ServiceError({ kind: 'invalid', field: 'name' }, `The name of a passkey ${NAME_RULE}.`)
 }
 
-const wrongPassword = () => new ServiceError({ kind: 'sign_in_failed' }, 'The password is wrong.')
+const wrongPassword = () => new ServiceError({ kind: 'sign_in_failed' }, 'Wrong password.')
 
 const refused = () =>
-  new ServiceError({ kind: 'invalid', field: 'response' }, 'This passkey cannot be taken: begin again, or use another.')
+  new ServiceError({ kind: 'invalid', field: 'response' }, "This passkey can't be added. Try again, or use another.")
 
-/** Begins: what the browser asks authenticators for, whoever that may be, and what it must bring back as a cookie. Throws `password_off`. */
+/** Starts a sign-in by passkey: returns the browser's options, for any user, and cookie. Throws `password_off`. */
 export function beginPasskeySignIn(
   { ways, pendingPasskeys }: PasskeyDeps,
   party: RelyingParty,
@@ -209,8 +209,8 @@ export function beginPasskeySignIn(
 }
 
 /**
- * Ends it, and opens a session.
- * @param secret what the browser has brought. Throws `password_off`, `challenge_ended`, `sign_in_failed` and `too_many_attempts`.
+ * Completes it and opens a session.
+ * @param secret the browser's cookie. Throws `password_off`, `challenge_ended`, `sign_in_failed`, and `too_many_attempts`.
  */
 export async function endPasskeySignIn(
   { store, attempts, ways, pendingPasskeys }: PasskeyDeps,
@@ -224,7 +224,7 @@ export async function endPasskeySignIn(
     const found = await store.findPasskey(response.id)
     if (found === null || found.admin.disabledMs !== null) throw notSignedIn()
     if (found.passkey.rpId !== asked.party.id) throw notSignedIn()
-    // Whose it is by the authenticator, which signs nothing of that.
+    // The user according to the authenticator; not signed.
     if (response.response.userHandle !== toUserHandle(found.admin.id)) throw notSignedIn()
     const counter = await verifyUse(response, found.passkey, asked).catch(() => {
       throw notSignedIn()
@@ -234,7 +234,7 @@ export async function endPasskeySignIn(
   const { admin, passkey, counter } = proved
   const toUse = ({ passkeys }: IdentityRows): Use => {
     const now = passkeys().find(({ id }) => id === passkey.id)
-    // Removed meanwhile, or used by another who has the same: then one of the two is a copy.
+    // Removed meanwhile, or its counter was used elsewhere, so one of two authenticators is a copy.
     if (now === undefined || now.counter !== passkey.counter) throw notSignedIn()
     return { write: { passkeys: [{ ...now, counter, usedMs: nowMs }] }, detail: { passkey: now.name } }
   }
@@ -246,26 +246,26 @@ export async function endPasskeySignIn(
 const notSignedIn = () =>
   new ServiceError(
     { kind: 'sign_in_failed' },
-    'This passkey does not sign you in: it may have been removed. Use your password.',
+    "This passkey can't sign you in; it may have been removed. Use your password.",
   )
 
-/** For whom a passkey is: a host by its name, as browsers at its origin say it. */
+/** Our host name and origin, as the browser sees them. */
 export interface RelyingParty {
   id: string
   origin: string
 }
 
-/** What is asked of an authenticator: to sign this, for us. */
+/** What the authenticator must sign, and for whom. */
 export interface Challenge {
   challenge: string
   party: RelyingParty
 }
 
-/** What public keys may be, by their numbers (RFC 9053): ES256, EdDSA, RS256. Whatever signs in has one of them. */
+/** Accepted algorithms (RFC 9053): ES256, EdDSA, RS256. Every authenticator supports one of them. */
 const ALGORITHMS = [-7, -8, -257]
 
 const library = once(async () => {
-  // It has to be there before the library is, whose own import of it comes too late in an executable.
+  // Must be loaded first: in a compiled executable, the library's own import comes too late.
   await import('reflect-metadata')
   const [server, helpers] = await Promise.all([
     import('@simplewebauthn/server'),
@@ -274,7 +274,7 @@ const library = once(async () => {
   return { ...server, ...helpers }
 })
 
-/** Checks a new passkey. Throws an error of the library's where anything of it is wrong. */
+/** Throws the library's error if invalid. */
 async function verifyNew(
   response: RegistrationResponseJSON,
   { challenge, party }: Challenge,
@@ -286,15 +286,12 @@ async function verifyNew(
     ...{ expectedChallenge: challenge, expectedOrigin: party.origin, expectedRPID: party.id },
     ...{ requireUserVerification: true, supportedAlgorithmIDs: ALGORITHMS },
   })
-  if (!verified) throw new Error('it is not verified')
+  if (!verified) throw new Error('verification failed')
   const { id, publicKey, counter } = registrationInfo.credential
   return { credentialId: id, publicKey: isoBase64URL.fromBuffer(publicKey), counter }
 }
 
-/**
- * Nobody asks who has made an authenticator: what it says of that is dropped, as browsers do. Nothing in it is then read, and no list
- * of revoked certificates fetched that it names.
- */
+/** Drops the attestation, which we don't need, as browsers do; so nothing in it is parsed, and no revocation list it names is fetched. */
 async function withoutAttestation(attestationObject: string): Promise<string> {
   const { decodeAttestationObject, isoBase64URL, isoCBOR } = await library.get()
   const authData = decodeAttestationObject(isoBase64URL.toBuffer(attestationObject)).get('authData')
@@ -306,7 +303,7 @@ async function withoutAttestation(attestationObject: string): Promise<string> {
   return isoBase64URL.fromBuffer(isoCBOR.encode(none))
 }
 
-/** Checks the use of a passkey, and returns how often it was used by now. Throws an error of the library's where anything is wrong. */
+/** Verifies a signature and returns the new counter. Throws the library's error if invalid. */
 async function verifyUse(
   response: AuthenticationResponseJSON,
   passkey: StoredPasskey,
@@ -320,6 +317,6 @@ async function verifyUse(
     credential: { id: passkey.credentialId, publicKey, counter: passkey.counter },
     requireUserVerification: true,
   })
-  if (!verified) throw new Error('it is not verified')
+  if (!verified) throw new Error('verification failed')
   return authenticationInfo.newCounter
 }

@@ -1,20 +1,20 @@
 /**
- * Passwords and codes. A password is hashed with argon2id, by OWASP's first choice of parameters (Password Storage Cheat Sheet: 19 MiB,
- * two passes), on a thread of the runtime's; a code lets somebody in once: 128 bits, typed or pasted as `4h2k-…`; only a hash is kept.
+ * Passwords are hashed with argon2id by OWASP's first choice of parameters (Password Storage Cheat Sheet: 19 MiB, two passes) on the runtime's threads. Codes
+ * are single-use, 128 bits, typed or pasted as `4h2k-…`, and stored as a hash.
  */
 import { ServiceError } from '../domain/service-error.ts'
 import { hashToken } from '../keys/token.ts'
 
 const PARAMETERS = { algorithm: 'argon2id', memoryCost: 19_456, timeCost: 2 } as const
 
-/** NIST SP 800-63B: long rather than mixed; a longer one is hashed all the same, up to here. */
+/** NIST SP 800-63B: length over complexity; the maximum bounds the work. */
 const LENGTHS = { min: 12, max: 1_000 }
 
-/** Throws `invalid` for one that would be guessed. */
+/** Throws `invalid` for passwords that are easy to guess. */
 export function requireGoodPassword(password: string, name: string): void {
   const { length } = password
-  if (length < LENGTHS.min || length > LENGTHS.max) throw invalid(`it must have ${LENGTHS.min} characters or more`)
-  if (new Set(password).size < 5) throw invalid('it repeats itself too much')
+  if (length < LENGTHS.min || length > LENGTHS.max) throw invalid(`it must have at least ${LENGTHS.min} characters`)
+  if (new Set(password).size < 5) throw invalid('it has too few different characters')
   if (password.toLowerCase().includes(name)) throw invalid('it must not contain the name')
 }
 
@@ -23,24 +23,27 @@ const invalid = (rule: string) =>
 
 export const hashPassword = (password: string): Promise<string> => inTurn(() => Bun.password.hash(password, PARAMETERS))
 
-/** The hash of a password that nobody knows. */
+/** Hash of a random, unknown password. */
 const DECOY =
   '$argon2id$v=19$m=19456,t=2,p=1$IaH3dyL+wErOkuWyFVZ/5jVFopYEaqf4KxvoPmhTnyU$XOFHJJ14S+amQ4lK/27DdSd/4f2Nh3CvpukLHBvkTuM'
 
-/** Takes as long where there is no such person, or no password, as where there is one. */
+/** Takes equally long if there is no such user, or no password. */
 export async function isPassword(password: string, hash: string | null): Promise<boolean> {
   const isRight = await inTurn(() => Bun.password.verify(password.slice(0, LENGTHS.max + 1), hash ?? DECOY))
   return isRight && hash !== null
 }
 
-/** One at a time: each takes 19 MiB and a core, which requests want, too. */
+/** One at a time: each takes 19 MiB and a core, which requests need too. */
 let last: Promise<unknown> = Promise.resolve()
 let waiting = 0
 const MAX_WAITING = 20
 
 async function inTurn<T>(work: () => Promise<T>): Promise<T> {
   if (waiting >= MAX_WAITING)
-    throw new ServiceError({ kind: 'too_many_attempts', retryAfterMs: 5_000 }, 'Too many are signing in right now.')
+    throw new ServiceError(
+      { kind: 'too_many_attempts', retryAfterMs: 5_000 },
+      'Too many sign-ins at once. Try again in a few seconds.',
+    )
   waiting++
   const turn = last.then(work)
   last = turn.catch(() => {})
@@ -51,7 +54,7 @@ async function inTurn<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Crockford's base 32: nothing in it is taken for something else. */
+/** Crockford's base 32: no ambiguous characters. */
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 const BITS = 128
 const GROUP = 5
@@ -68,19 +71,19 @@ export function mintCode(): string {
   )
 }
 
-/** The hash of a code, however it was typed. */
+/** Ignores case, spaces, and dashes. */
 export const hashCode = (code: string) => hashToken(code.toLowerCase().replaceAll(/[\s-]/g, ''))
 
 const SETUP_MS = 15 * 60_000
 
 /**
- * The code by which the first owner is made: in the server's memory alone, for a quarter of an hour. Wrong ones do not end it, or anybody
- * could keep the owner out; no number of them finds it (`attempts.ts` says how many an address may try).
+ * The setup code of the first owner, in memory, valid for 15 minutes. Wrong attempts don't end it, or anyone could lock out the owner; `attempts.ts` limits
+ * them per address.
  */
 export class SetupCode {
   #made: { hash: string; endsMs: number } | null = null
 
-  /** Makes one in place of the one before. */
+  /** Replaces the previous code. */
   make(nowMs: number): string {
     const code = mintCode()
     this.#made = { hash: hashCode(code), endsMs: nowMs + SETUP_MS }

@@ -1,6 +1,6 @@
 /**
- * What somebody has begun and not ended, at an identity provider or at an authenticator of theirs: in memory, for ten minutes, each bound
- * to the browser that began it and good once. Whoever begins many pushes out their own: at one address first.
+ * Sign-ins in progress at an identity provider or authenticator: in memory, for ten minutes, bound to the browser, single-use. Too many from one address
+ * displace their own first.
  */
 import { hashToken } from '../keys/token.ts'
 import { toNetwork } from './attempts.ts'
@@ -15,14 +15,14 @@ interface Kept<What> {
 }
 
 export class Pending<What> {
-  /** By the hash of what the browser keeps; the oldest first. */
+  /** By hash of the cookie, oldest first. */
   readonly #kept = new Map<string, Kept<What>>()
 
   get size(): number {
     return this.#kept.size
   }
 
-  /** Returns what the browser must bring back as a cookie. */
+  /** Returns the cookie. */
   begin(what: What, address: string, nowMs: number): string {
     const network = toNetwork(address)
     for (const [hash, { endsMs }] of this.#kept) {
@@ -47,7 +47,7 @@ export class Pending<What> {
     if (this.#kept.size >= MAX.all) this.#kept.delete(this.#kept.keys().next().value ?? '')
   }
 
-  /** What was begun with this cookie; null where there is nothing, or not what is meant, which then stays. */
+  /** Takes what was begun with this cookie; null if there is nothing, or if `isMeant` rejects it, which keeps it. */
   take(secret: string | null, nowMs: number, isMeant: (what: What) => boolean): What | null {
     const hash = hashToken(secret ?? '')
     const found = this.#kept.get(hash)

@@ -1,6 +1,6 @@
 /**
- * Who asks something of the admin API: a person by their session, or a script by its token; and sessions and tokens, as whoever they are of may
- * list and end them. Tokens are made by owners, shown once, hashed, revoked and never deleted.
+ * Callers of the admin API: a user by session, or a script by token; and the listing and ending of sessions and tokens. Tokens are created by owners, shown
+ * once, stored as a hash, and revoked but never deleted.
  */
 import { toDifference } from '../domain/changes.ts'
 import { mintId, toShortId } from '../domain/id.ts'
@@ -14,31 +14,31 @@ import type { IdentityStore, StoredAdmin, StoredSession, StoredToken } from '../
 import type { TokenOptions } from './definition.ts'
 
 export interface Principal {
-  /** For audit rows: the id of an administrator or of a token. */
+  /** For audit rows: ID of a user or token. */
   id: string
   name: string
   role: Role
   /** Of a member. */
   teamId: string | null
-  /** Null for a script. */
+  /** Null for scripts. */
   session: StoredSession | null
   hasPassword: boolean
 }
 
-/** A session ends so long after it began, and so long after its last use. */
+/** Maximum lifetime, and time since last use. */
 const SESSION_MS = { whole: 30 * 86_400_000, idle: 3 * 86_400_000 }
-/** Its last use is noted to the minute: the page asks often. */
+/** Last use is stored per minute, since pages poll often. */
 const SEEN_MS = 60_000
 
 export const TOKEN_PREFIX = 'sk-tgadm-'
 
-/** Whose session the secret of a cookie is; null where it is none, or nobody's any more. */
+/** The user of a session cookie; null if invalid or expired. */
 export async function findBySession(store: IdentityStore, secret: string, nowMs: number): Promise<Principal | null> {
   const found = await store.findSession(hashToken(secret))
   if (found === null) return null
   const { session, admin } = found
   if (admin.disabledMs !== null || isOver(session, nowMs)) return null
-  // A database that is busy keeps nobody out: the next request notes it.
+  // Not essential: the next request retries if the database is busy.
   if (nowMs - session.seenMs >= SEEN_MS) await store.sawSession(session.id, nowMs).catch(() => {})
   return toPrincipal(admin, session)
 }
@@ -50,11 +50,11 @@ const toPrincipal = ({ id, name, role, teamId, passwordHash }: StoredAdmin, sess
 const isOver = ({ createdMs, seenMs }: StoredSession, nowMs: number) =>
   nowMs >= createdMs + SESSION_MS.whole || nowMs >= seenMs + SESSION_MS.idle
 
-/** Forgets the sessions that have ended by themselves. */
+/** Deletes expired sessions. */
 export const forgetOver = (store: IdentityStore, nowMs: number): Promise<void> =>
   store.forgetSessions({ createdMs: nowMs - SESSION_MS.whole, seenMs: nowMs - SESSION_MS.idle })
 
-/** Whose token it is; null where it is none in force. */
+/** The token's permissions; null if it is not active. */
 export async function findByToken(store: IdentityStore, token: string, nowMs: number): Promise<Principal | null> {
   if (!token.startsWith(TOKEN_PREFIX)) return null
   const found = await store.findToken(hashToken(token))
@@ -64,13 +64,13 @@ export async function findByToken(store: IdentityStore, token: string, nowMs: nu
   return { ...{ id: found.id, name: found.name, role, teamId: null, session: null, hasPassword: false } }
 }
 
-/** Those in force, latest use first: of one administrator, or of all. */
+/** Active sessions of one or all users, most recently used first. */
 export async function listSessions(store: IdentityStore, adminId: string | undefined, nowMs: number) {
   await forgetOver(store, nowMs)
   return store.readSessions(adminId)
 }
 
-/** @param ofAdminId whose it must be; null = anybody's. Throws `session_not_found`. */
+/** @param ofAdminId required owner; null = any. Throws `session_not_found`. */
 export async function endSession(
   store: IdentityStore,
   id: string,
@@ -78,7 +78,7 @@ export async function endSession(
   by: Actor,
 ): Promise<StoredSession> {
   const found = (await store.readSessions(ofAdminId ?? undefined)).find((session) => session.id === id)
-  if (!found) throw new ServiceError({ kind: 'session_not_found' }, 'There is no such session: it may have ended.')
+  if (!found) throw new ServiceError({ kind: 'session_not_found' }, 'Session not found. It may have ended.')
   return store.changeIdentity(by, ({ admins }) => {
     const { name } = admins.find((admin) => admin.id === found.adminId) ?? {}
     const detail = { name, address: found.address }
@@ -89,7 +89,7 @@ export async function endSession(
   })
 }
 
-/** Makes a token, whose secret nobody can ever show again. Throws `invalid`, and `token_exists` where a living token has the name. */
+/** The secret cannot be shown again. Throws `invalid`, and `token_exists` if an active token has the name. */
 export function createToken(
   store: IdentityStore,
   { name, scope, expiresMs = null }: TokenOptions,
@@ -97,7 +97,7 @@ export function createToken(
 ): Promise<{ token: StoredToken; secret: string }> {
   if (!isName(name)) throw new ServiceError({ kind: 'invalid', field: 'name' }, `The name of a token ${NAME_RULE}.`)
   if (expiresMs !== null && expiresMs <= by.nowMs)
-    throw new ServiceError({ kind: 'invalid', field: 'expires_ms' }, 'The token would have expired already.')
+    throw new ServiceError({ kind: 'invalid', field: 'expires_ms' }, 'The expiry must be in the future.')
   const secret = mintToken(TOKEN_PREFIX)
   const token: StoredToken = {
     ...{ id: mintId(by.nowMs), name, scope, hash: hashToken(secret), lastFour: secret.slice(-4) },
@@ -108,14 +108,14 @@ export function createToken(
   return store.changeIdentity(by, ({ tokens }) => {
     const taken = tokens.find((one) => one.name === name && isLiving(one, by.nowMs))
     if (!taken) return { value: { token, secret }, change }
-    const message = `There is a token '${name}' already (${toShortId(taken.id)}).`
+    const message = `A token named '${name}' already exists (${toShortId(taken.id)}).`
     throw new ServiceError({ kind: 'token_exists', token: name, id: taken.id }, message)
   })
 }
 
 /**
- * Revokes the token of an id, of at least six digits of one, or of a name: the living one of that name, else the one that expired. Revoking
- * twice is no error. Throws `token_not_found`, and `token_ambiguous` where the text may mean several.
+ * Revokes a token by ID, at least six digits of it, or name: an active one, or else an expired one. Repeating it is no error. Throws `token_not_found`, and
+ * `token_ambiguous` if several match.
  */
 export function revokeToken(store: IdentityStore, which: string, by: Actor): Promise<StoredToken> {
   return store.changeIdentity(by, ({ tokens }) => {
@@ -134,9 +134,9 @@ function findToken(tokens: readonly StoredToken[], which: string, nowMs: number)
   const unrevoked = named.filter(({ revokedMs }) => revokedMs === null)
   const living = unrevoked.filter((token) => isLiving(token, nowMs))
   const [found, ...others] = [living, unrevoked, named.slice(-1)].find(({ length }) => length > 0) ?? []
-  if (!found) throw new ServiceError({ kind: 'token_not_found', token: which }, `There is no token '${which}'.`)
+  if (!found) throw new ServiceError({ kind: 'token_not_found', token: which }, `Token '${which}' not found.`)
   if (others.length === 0) return found
   const ids = [found, ...others].slice(0, 5).map(({ id }) => id)
-  const message = `'${which}' may mean ${others.length + 1} tokens: ${ids.join(', ')}.`
+  const message = `'${which}' matches ${others.length + 1} tokens: ${ids.join(', ')}.`
   throw new ServiceError({ kind: 'token_ambiguous', token: which }, message)
 }

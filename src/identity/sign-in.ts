@@ -1,6 +1,6 @@
 /**
- * The doors: the first owner's code, an invitation's or a reset's code, a password. Each opens a session, whose secret the caller
- * puts into a cookie; the session that was there before ends. Failures are counted (`attempts.ts`), and tell nobody what was wrong.
+ * Sign-in by setup code, invitation or reset code, or password. Each opens a session, whose secret the caller sets as a cookie; the browser's previous session
+ * ends. Failures are counted (`attempts.ts`), and don't reveal what was wrong.
  */
 import { mintId } from '../domain/id.ts'
 import type { SignInMethod } from '../domain/roles.ts'
@@ -18,11 +18,11 @@ export interface SignInDeps {
   store: IdentityStore
   attempts: Attempts
   setupCode: SetupCode
-  /** How people sign in here. */
+  /** Available sign-in methods. */
   ways: readonly SignInMethod[]
 }
 
-/** Where somebody is, and with what; and the session that the same browser had. */
+/** The client, and the session its browser had. */
 export interface Client {
   address: string
   agent: string
@@ -41,19 +41,19 @@ export interface Credentials {
   password: string
 }
 
-/** Whether somebody can sign in as an owner: before, the setup code makes the first. */
+/** True if an owner can sign in; before that, the setup code creates the first. */
 export const isSetUp = (admins: readonly StoredAdmin[], ways: readonly SignInMethod[]): boolean =>
   admins.some((admin) => isOwnerAt(ways, admin))
 
-/** Throws `password_off` where nobody signs in with a password, nor then with a passkey, which stands in for one. */
+/** Throws `password_off` if password sign-in is disabled, which includes passkeys. */
 export function requirePasswords(ways: readonly SignInMethod[]): void {
   if (ways.includes('password')) return
   const message =
-    'Nobody signs in with a password or a passkey here: use the identity provider. Where that fails for good, whoever runs this server starts it with --password-sign-in on; a code of `tollgate admin reset` then lets in who has no password.'
+    'Password and passkey sign-in is disabled: use the identity provider. If it fails permanently, restart the server with --password-sign-in on; users without a password get a code from `tollgate admin reset`.'
   throw new ServiceError({ kind: 'password_off' }, message)
 }
 
-/** Makes the first owner. Throws `password_off`, `code_wrong`, `already_set_up`, `invalid` and `too_many_attempts`. */
+/** Creates the first owner. Throws `password_off`, `code_wrong`, `already_set_up`, `invalid`, and `too_many_attempts`. */
 export async function setUp(
   { store, attempts, setupCode, ways }: SignInDeps,
   { code, ...credentials }: Credentials & { code: string },
@@ -69,7 +69,7 @@ export async function setUp(
     const passwordHash = await hashPassword(credentials.password)
     return store.changeIdentity(by, ({ admins, keyRows }) => {
       if (isSetUp(admins, ways))
-        throw new ServiceError({ kind: 'already_set_up' }, 'There is an owner already: sign in.')
+        throw new ServiceError({ kind: 'already_set_up' }, 'There is an owner already. Sign in.')
       const admin = { ...decideAdmin(admins, { name, role: 'owner' }, by, keyRows), passwordHash }
       const opened = open(admin, client, nowMs)
       const write = { admins: [admin], begin: opened.session, end: toEnded(client) }
@@ -81,7 +81,7 @@ export async function setUp(
   return signedIn
 }
 
-/** Throws `password_off`, `sign_in_failed` and `too_many_attempts`. */
+/** Throws `password_off`, `sign_in_failed`, and `too_many_attempts`. */
 export async function signIn(deps: SignInDeps, typed: Credentials, client: Client, nowMs: number): Promise<SignedIn> {
   const { store, attempts } = deps
   requirePasswords(deps.ways)
@@ -96,7 +96,7 @@ export async function signIn(deps: SignInDeps, typed: Credentials, client: Clien
   return beginSession(store, proved, client, nowMs)
 }
 
-/** Sets the password that somebody's code is for, and signs them in. Throws `password_off`, `code_wrong`, `invalid` and `too_many_attempts`. */
+/** Sets a password by code and signs in. Throws `password_off`, `code_wrong`, `invalid`, and `too_many_attempts`. */
 export async function useCode(
   { store, attempts, ways }: SignInDeps,
   { code, password, ...typed }: Credentials & { code: string },
@@ -109,7 +109,7 @@ export async function useCode(
   const isTheirs = (admin: StoredAdmin) =>
     admin.name === name && admin.disabledMs === null && isInForce(admin, code, nowMs)
   const signedIn = await attempts.try({ address: client.address, nowMs, by: 'code' }, async () => {
-    // A guess costs no hash, whoever it is of.
+    // Checked first, so that guesses cost no hash.
     const known = (await store.readAdmins()).find(isTheirs)
     if (known === undefined) throw wrongCode()
     const passwordHash = await hashPassword(password)
@@ -127,15 +127,15 @@ export async function useCode(
   return signedIn
 }
 
-/** What becomes of that by which somebody has come in, and what is on record of it. */
+/** The passkey to update, and details for the audit row. */
 export interface Use {
   write: Pick<IdentityWrite, 'passkeys'>
   detail: Record<string, string>
 }
 
 /**
- * Opens a session for somebody who has proved who they are. Throws `sign_in_failed` where that has changed meanwhile.
- * @param toUse what they came in by, as it is by now; it may refuse.
+ * Opens a session for a verified user. Throws `sign_in_failed` if their password or status changed meanwhile.
+ * @param toUse reads the current state of what they signed in with; may throw.
  */
 export async function beginSession(
   store: IdentityStore,
@@ -147,7 +147,7 @@ export async function beginSession(
   await forgetOver(store, nowMs)
   return store.changeIdentity({ actor: proved.id, nowMs }, (rows) => {
     const admin = rows.admins.find((one) => one.id === proved.id)
-    // Disabled meanwhile, or given a code in place of the password: then no session of theirs is left.
+    // Disabled or reset meanwhile, which ends all of their sessions.
     if (!admin || admin.disabledMs !== null || admin.passwordHash !== proved.passwordHash) throw signInFailed()
     const opened = open(admin, client, nowMs)
     const use = toUse(rows)
@@ -157,7 +157,7 @@ export async function beginSession(
   })
 }
 
-/** Changes one's own password; all other sessions end. Throws `sign_in_failed`, `invalid` and `too_many_attempts`. */
+/** Also ends all other sessions. Throws `sign_in_failed`, `invalid`, and `too_many_attempts`. */
 export async function changePassword(
   { store, attempts }: Pick<SignInDeps, 'store' | 'attempts'>,
   { session, old, password }: { session: StoredSession; old: string; password: string },
@@ -168,20 +168,21 @@ export async function changePassword(
   if (!found) throw signInFailed()
   requireGoodPassword(password, found.name)
   await attempts.try({ address, nowMs: by.nowMs, by: { password: found.name, isKnown: true } }, async () => {
-    if (!(await isPassword(old, found.passwordHash))) throw signInFailed('The old password is wrong.')
+    if (!(await isPassword(old, found.passwordHash))) throw signInFailed('Wrong current password.')
   })
   const passwordHash = await hashPassword(password)
   await store.changeIdentity(by, ({ admins }) => {
     const admin = admins.find(({ id }) => id === found.id)
-    // Another was set while this one was being checked.
-    if (!admin || admin.passwordHash !== found.passwordHash) throw signInFailed('The password was changed meanwhile.')
+    // Another was set during the check.
+    if (!admin || admin.passwordHash !== found.passwordHash)
+      throw signInFailed('The password was changed in the meantime.')
     const record = { action: 'admins.password' as const, subject: admin.id, detail: { name: admin.name } }
     const write = { admins: [{ ...admin, passwordHash }], end: { of: [admin.id], keep: session.id } }
     return { value: null, change: { ...record, write } }
   })
 }
 
-/** The session that the browser had before, whoever's that was. */
+/** The browser's previous session, of any user. */
 const toEnded = ({ sessionId }: Client) => ({ ids: sessionId === null ? [] : [sessionId] })
 
 function open(admin: StoredAdmin, { address, agent }: Client, nowMs: number): SignedIn {
@@ -194,7 +195,6 @@ const isInForce = ({ codeHash, codeExpiresMs }: StoredAdmin, code: string, nowMs
   codeHash !== null && codeExpiresMs !== null && nowMs < codeExpiresMs && hashCode(code) === codeHash
 
 const wrongCode = () =>
-  new ServiceError({ kind: 'code_wrong' }, 'This code is wrong, was used already, or has ended: ask for a new one.')
+  new ServiceError({ kind: 'code_wrong' }, 'This code is wrong, expired, or already used. Ask for a new one.')
 
-const signInFailed = (message = 'The name or the password is wrong.') =>
-  new ServiceError({ kind: 'sign_in_failed' }, message)
+const signInFailed = (message = 'Wrong name or password.') => new ServiceError({ kind: 'sign_in_failed' }, message)

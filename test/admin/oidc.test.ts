@@ -105,7 +105,7 @@ describe('who is signed in', () => {
     expect((await whoIs(browser)).role).toBe('member')
     provider.claims = { ...ANN, groups: ['others', 1, null] }
     const { answer } = await signIn()
-    expect([answer.status, answer.text]).toEqual([403, expect.stringContaining('gives you no role here')])
+    expect([answer.status, answer.text]).toEqual([403, expect.stringContaining('you have no role here')])
     expect([(await whoIs(browser)).name, (await whoIs(second.browser)).name]).toEqual([null, null])
     await signIn()
     expect(rows("SELECT count(*) AS ended FROM audit WHERE action = 'sessions.end'")).toEqual([{ ended: 1 }])
@@ -114,7 +114,7 @@ describe('who is signed in', () => {
   test('is refused where the claim is missing, and nobody is made', async () => {
     provider.claims = { ...ANN, groups: undefined }
     const { answer } = await signIn()
-    expect([answer.status, answer.text]).toEqual([403, expect.stringContaining('there is no claim')])
+    expect([answer.status, answer.text]).toEqual([403, expect.stringContaining('did not send the claim')])
     expect(rows('SELECT * FROM admins')).toEqual([])
   })
 
@@ -151,7 +151,7 @@ describe('a name that is somebody else’s already', () => {
   test('is not taken over from who signs in with a password', async () => {
     await fixture.signIn('viewer', 'ann@example.com')
     const { answer } = await signIn()
-    expect([answer.status, answer.text]).toEqual([409, expect.stringContaining('ask an owner')])
+    expect([answer.status, answer.text]).toEqual([409, expect.stringContaining('Ask an owner')])
     expect(lookAlike()).toEqual([{ oidc_subject: null }])
   })
 
@@ -234,7 +234,7 @@ describe('on the way', () => {
     url.searchParams.set('error', '<script>alert(1)</script>')
     const { text, headers } = await comeBack(browser, url)
     expect(headers.get('content-security-policy')).toStartWith("default-src 'none'; style-src 'sha256-")
-    expect(text).toContain('begin again')
+    expect(text).toContain('Start again')
     expect(text).not.toContain('<script')
     const { body: told } = await browser.ask('GET', '/oidc/callback')
     expect(told.error.kind).toBe('sign_in_ended')
@@ -242,7 +242,7 @@ describe('on the way', () => {
 })
 
 describe('a stranger', () => {
-  const ended = [400, expect.stringContaining('begin again')]
+  const ended = [400, expect.stringContaining('Start again')]
 
   test('cannot have somebody come in as them: a browser that began nothing, or something else, is refused', async () => {
     const attacker = fixture.createBrowser()
@@ -374,7 +374,7 @@ describe('what the provider says', () => {
     }
     const back = new URL(`http://here/?${new URLSearchParams(words)}`)
     const { status, text } = await comeBack(browser, back)
-    expect([status, text]).toEqual([401, expect.stringContaining('has not signed you in')])
+    expect([status, text]).toEqual([401, expect.stringContaining('did not sign you in')])
     expect(text).not.toContain('<b>')
   })
 
@@ -400,7 +400,7 @@ describe('what the provider says', () => {
 
 describe('a provider that fails', () => {
   const SILENT = () => new Promise<Response>(() => {})
-  const isDown = [503, expect.stringContaining('does not answer')]
+  const isDown = [503, expect.stringContaining('is not responding')]
 
   test.each<[what: string, path: string, interrupt: () => Response | Promise<Response>]>([
     ['says nothing', '/.well-known/openid-configuration', SILENT],

@@ -104,7 +104,7 @@ test('a field that is set by hand says which words it takes, and what null means
     'The efforts that it knows. null: nothing is said of it.',
     'How its model thinks there: by an effort, by a number of tokens, or not. null: nothing is said of it.',
   ])
-  expect(context_length.description).toEndWith('at most. null: as its model.')
+  expect(context_length.description).toEndWith('together. null: as its model.')
 })
 
 test('a path that is written out is not taken for the parameter of another one', async () => {

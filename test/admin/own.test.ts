@@ -181,7 +181,7 @@ test('a name that a key of somebody else has is refused, without a word of whose
   const { status, body } = await create(mia, 'production')
   expect([status, body.error]).toEqual([
     400,
-    { kind: 'invalid', message: 'This name is taken: choose another one.', field: 'name' },
+    { kind: 'invalid', message: 'This name is taken. Choose another.', field: 'name' },
   ])
   const { id } = (await create(mia, 'laptop')).body
   const renamed = await mia.ask('PATCH', `/own/keys/${id}`, { body: { name: 'production' } })

@@ -15,7 +15,7 @@ test('names are compared without case, and each is there once', async () => {
   const { admin } = await inviteAdmin(fixture.identity, { name: ' Ann@Example.com ', role: 'viewer' }, by())
   expect(admin.name).toBe('ann@example.com')
   const again = inviteAdmin(fixture.identity, { name: 'ANN@example.com', role: 'owner' }, by())
-  await expect(again).rejects.toThrow("There is somebody called 'ann@example.com' already.")
+  await expect(again).rejects.toThrow("A user named 'ann@example.com' already exists.")
 })
 
 test.each(['an\u200bn', 'ann\u202e', '\u3164', 'an n', '', 'a'.repeat(201)])('nobody is called %j', async (name) => {
@@ -28,7 +28,7 @@ test.each(['an\u200bn', 'ann\u202e', '\u3164', 'an n', '', 'a'.repeat(201)])('no
 test('a name is the same in each form of its letters, also where it is typed to sign in', async () => {
   await fixture.signIn('viewer', 'zo\u00eb')
   const inviting = inviteAdmin(fixture.identity, { name: 'ＺＯE\u0308', role: 'owner' }, by())
-  await expect(inviting).rejects.toThrow("There is somebody called 'zo\u00eb' already.")
+  await expect(inviting).rejects.toThrow("A user named 'zo\u00eb' already exists.")
   const body = { name: 'Zoe\u0308', password: PASSWORD }
   expect((await fixture.createBrowser().ask('POST', '/session', { body })).status).toBe(200)
 })
@@ -38,7 +38,7 @@ test('a member has a team, and nobody else has', async () => {
   const { identity } = fixture
   await expect(inviteAdmin(identity, { name: 'a', role: 'member' }, by())).rejects.toThrow('A member needs a team.')
   await expect(inviteAdmin(identity, { name: 'a', role: 'viewer', team: 'research' }, by())).rejects.toThrow(
-    'Members alone',
+    'Only members',
   )
   await inviteAdmin(identity, { name: 'a', role: 'member', team: 'research' }, by())
   expect((await editAdmin(identity, 'a', { role: 'editor' }, by())).admin.teamId).toBeNull()
@@ -122,7 +122,9 @@ test('the last owner who can sign in stays one', async () => {
   await fixture.signIn('owner', 'ann')
   const { code } = await inviteAdmin(fixture.identity, { name: 'bob', role: 'owner' }, by())
   for (const changes of [{ role: 'editor' }, { disabled: true }] as const)
-    await expect(editAdmin(fixture.identity, 'ann', changes, by())).rejects.toThrow('no owner left')
+    await expect(editAdmin(fixture.identity, 'ann', changes, by())).rejects.toThrow(
+      'At least one owner must be able to sign in.',
+    )
   await fixture.createBrowser().ask('POST', '/code', { body: { name: 'bob', code, password: PASSWORD } })
   expect((await editAdmin(fixture.identity, 'ann', { role: 'editor' }, by())).admin.role).toBe('editor')
 })
@@ -142,7 +144,7 @@ test('an owner who signs in otherwise than people do here is none who could stay
   ] as const)
     for (const who of ['ann', 'bob']) {
       const editing = editAdmin(identity, who, { role: 'viewer' }, by(), ways)
-      if (who === isSetUpFor) await expect(editing).rejects.toThrow('no owner left')
+      if (who === isSetUpFor) await expect(editing).rejects.toThrow('At least one owner must be able to sign in.')
       else {
         await editing
         await editAdmin(identity, who, { role: 'owner' }, by(), ways)

@@ -17,15 +17,15 @@ describe('settings', () => {
     })
     expect(toSignInMethods(whole, toOidcSettings(whole))).toEqual(['password', 'oidc'])
     expect(() => toOidcSettings(read({ 'oidc-issuer': 'https://login.example.com' }, {}))).toThrow(
-      /^--oidc-client-id is missing.*\nTOLLGATE_OIDC_CLIENT_SECRET is missing.*\n--oidc-role is missing/,
+      /^--oidc-client-id is required.*\nThe variable TOLLGATE_OIDC_CLIENT_SECRET is required.*\n--oidc-role is required/,
     )
-    expect(() => toOidcSettings(read({ 'oidc-role': 'a=owner' }, environment))).toThrow('--oidc-issuer is missing')
+    expect(() => toOidcSettings(read({ 'oidc-role': 'a=owner' }, environment))).toThrow('--oidc-issuer is required')
   })
 
   test('that let nobody in at all are refused', () => {
     const none = read({}, {})
     expect([toOidcSettings(none), toSignInMethods(none, null)]).toEqual([null, ['password']])
-    expect(() => toOidcSettings(read({ 'password-sign-in': 'off' }, {}))).toThrow('nobody could sign in')
+    expect(() => toOidcSettings(read({ 'password-sign-in': 'off' }, {}))).toThrow('no one could sign in')
     const alone = read({ ...flags, 'password-sign-in': 'off' }, environment)
     expect(toSignInMethods(alone, toOidcSettings(alone))).toEqual(['oidc'])
   })

@@ -60,7 +60,7 @@ describe.skipIf(hasNoChromium)('through an identity provider', () => {
     await visit.open('/', 'Sign in')
     await goThrough(visit, 'bo')
     await page.getByRole('heading', { level: 1, name: 'You are not signed in' }).waitFor()
-    await page.getByText('gives you no role here').waitFor()
+    await page.getByText('you have no role here').waitFor()
     await expectAccessible(page)
     await page.getByRole('link', { name: 'Back to the dashboard' }).click()
     await page.getByRole('link', { name: DOOR }).waitFor()

@@ -47,7 +47,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await expectAccessible(page)
     await page.getByLabel('Your password').fill('not the password')
     await page.keyboard.press('Enter')
-    await page.getByText('The password is wrong.').waitFor()
+    await page.getByText('Wrong password.').waitFor()
     await page.getByLabel('Your password').fill(PASSWORD)
     await page.keyboard.press('Enter')
     await page.getByText(/^laptop at localhost, added/).waitFor()
@@ -93,7 +93,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByText(/^stolen laptop at/).waitFor({ state: 'detached' })
     await signOut()
     await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
-    await page.getByText('This passkey does not sign you in').waitFor()
+    await page.getByText("This passkey can't sign you in").waitFor()
   })
 
   test('at an address that is a number, none is offered', async () => {

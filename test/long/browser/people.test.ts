@@ -69,7 +69,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await member.open('/keys/new', 'New key')
     await page.getByLabel('Name').fill('one more')
     await press(member, 'Make the key')
-    await page.getByText('Each member of this team may have 1 keys').waitFor()
+    await page.getByText('Members of this team can have at most 1 key').waitFor()
   })
 
   test('what their own keys have spent is told to them, and leads to the requests', async () => {
@@ -123,7 +123,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByLabel('The one that you have').fill('not this one')
     await page.getByLabel('The new one').fill('a third way to the sea')
     await press(member, 'Change the password')
-    await page.getByText('The old password is wrong.').waitFor()
+    await page.getByText('Wrong current password.').waitFor()
     await page.getByLabel('The one that you have').fill(OWN_PASSWORD)
     await press(member, 'Change the password')
     await page.locator('.notice').getByText('The password is changed.').waitFor()
