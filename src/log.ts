@@ -1,15 +1,14 @@
 /**
- * Structured log lines: one JSON object a line on standard error, gathered in memory and written off the hot path.
- * A reader that does not keep up costs lines, never memory or time. No content that a client sent or got is logged, what
- * else clients choose the text of is cut, and whatever looks like a secret is masked on the way out. However many requests
- * are refused, a minute has a bounded number of lines about them.
+ * Structured log: one JSON object per line on standard error, buffered and written off the hot path. A slow reader
+ * loses lines but costs no memory or time. Message content is never logged, other client text is truncated, and
+ * anything like a secret is masked. Lines about rejected requests are limited per minute.
  */
 import { write } from 'node:fs'
 
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>
 
 /**
- * What happened, as a name to search and alert on. A sentence may be reworded and several may share a name; a name never
+ * A stable name to search and alert on. Messages may be reworded, and several may share an event; an event never
  * changes its meaning.
  */
 export type LogEvent =
@@ -18,7 +17,7 @@ export type LogEvent =
   | 'request_refused'
   | 'refusals_collapsed'
   | 'models_listed'
-  // Upstreams, and what is spent on them
+  // Upstreams and budgets
   | 'upstream_not_ready'
   | 'upstream_down'
   | 'upstream_up'
@@ -29,7 +28,7 @@ export type LogEvent =
   | 'breaker_opened'
   | 'breaker_closed'
   | 'budget_threshold'
-  // Model servers that run here
+  // Managed model servers
   | 'process_started'
   | 'process_ready'
   | 'model_facts_mismatch'
@@ -80,34 +79,33 @@ export type LogEvent =
   | 'oidc_failed'
   | 'sign_in_failed'
   | 'proxy_not_trusted'
-  // A bug: its line has a trace
+  // A bug; its line has a stack trace
   | 'internal_error'
 
 export interface Log {
   info(event: LogEvent, message: string, fields?: LogFields): void
   warn(event: LogEvent, message: string, fields?: LogFields): void
   error(event: LogEvent, message: string, fields?: LogFields): void
-  /** Writes out what is gathered, refusals that are only counted too, and resolves when it has left. */
+  /** Writes all buffered lines, counted rejections included; resolves once they are written. */
   flush(): Promise<void>
 }
 
-/** From which lines on: `info` is all of them. */
+/** The lowest level that is written. */
 export type LogLevel = 'info' | 'warn' | 'error'
 
-/** A log whose level its owner may set. */
 export interface LeveledLog extends Log {
   setLevel(level: LogLevel): void
 }
 
 export interface LogOptions {
   now(): number
-  /** Writes lines somewhere and resolves when they are gone. Default: standard error. */
+  /** Resolves once the lines are written. Default: standard error. */
   write?(lines: Buffer): Promise<void>
-  /** Calls back after so many ms. */
+  /** Timer, ms. */
   after?(ms: number, then: () => void): void
 }
 
-/** How lines begin that share all of this. */
+/** The start of a line, reused by lines that share all of it. */
 interface Head {
   ms: number
   time: string
@@ -121,29 +119,31 @@ const [COMMA = 0, NEWLINE = 0] = Buffer.from(',\n')
 const FLUSH_MS = 100
 const MAX_GATHERED_BYTES = 4 * 1024 * 1024
 const CHUNK_BYTES = 64 * 1024
-/** Fields whose text clients may choose, and the most characters of it that a line has. */
+/** Fields that clients can set, and the maximum length logged. */
 const FROM_CLIENTS = ['path', 'method', 'param', 'model', 'endpoint', 'user_agent'] as const
 const MAX_CHARS = 200
-/** Lines per interval for refusals of the same key, status and code, or of the same account. Further ones are only counted. */
+/**
+ * Lines per interval for rejections with the same key, status, and code, or of the same account; more are only counted.
+ */
 const MAX_REFUSALS = 20
 const REFUSALS_MS = 60_000
 /**
- * Our keys, the shapes in which providers' keys come (Google's begin with `AIza`, `AQ.` or `ya29.`, Amazon's with `AKIA`),
- * signed tokens (RFC 7519), and what follows `Bearer` where it is no word.
+ * Our keys, known formats of providers' keys (Google: `AIza`, `AQ.`, `ya29.`; Amazon: `AKIA`), signed tokens (RFC
+ * 7519), and non-words after `Bearer`.
  */
 const SECRETS =
   /\b(?:(?:[spr]k|gsk|xai)[-_]|(?:csk|nvapi|pplx|tvly|glpat|xox[abprs])-|(?:hf|r8|fw|gh[opsur]|github_pat)_|AIza|AQ\.|ya29\.|A[KS]IA|eyJ)[A-Za-z0-9_-]{12,}(?:\.[A-Za-z0-9_-]+){0,2}|\b[Bb]earer\s+(?=[^\s"\\]*(?:[\d_~+/=-]|\.\w)|[^\s"\\]{16})[^\s"\\]+/g
 
-/** Something of this is in each of them, and in few other lines: it is found, or not, in half the time. */
+/** Contained in every match, but in few other lines: halves the time. */
 const HINT = /(?:[-_.]|AIza|A[KS]IA|eyJ)[\w-]{12}|earer\s/
 
-/** Masks everything in a text that looks like a credential. */
+/** Masks anything that looks like a credential. */
 export function redact(text: string): string {
   if (!HINT.test(text)) return text
   return text.replace(SECRETS, (secret) => `${secret.slice(0, 3)}…${secret.slice(-4)}`)
 }
 
-/** Masks first: half a secret would look like none. */
+/** Masks before truncating: half a secret would not be recognized. */
 function cutClientText(fields: LogFields): LogFields {
   let short = fields
   for (const name of FROM_CLIENTS) {
@@ -154,7 +154,7 @@ function cutClientText(fields: LogFields): LogFields {
   return short
 }
 
-/** An error that nobody expected, as the log has it: with where it came from. */
+/** With its stack trace. */
 export const traceOf = (error: unknown): string =>
   error instanceof Error ? (error.stack ?? error.message) : String(error)
 
@@ -164,12 +164,12 @@ export function createLog({
   after = (ms, then) => setTimeout(then, ms).unref(),
 }: LogOptions): LeveledLog {
   let level: LogLevel = 'info'
-  /** What lines are gathered in, and how much of it is written. */
+  /** The buffer being filled, and its used bytes. */
   let chunk: Buffer | null = null
   let used = 0
-  /** One that has left: to write into the same memory again costs less than to write into another. */
+  /** A written buffer: reusing its memory is cheaper. */
   let spare: Buffer | null = null
-  /** Of all that is gathered, together with what is on its way out. */
+  /** Buffered and being written. */
   let bytes = 0
   let dropped = 0
   let head: Head = { ms: -1, time: '', level: 'info', event: 'server_started', message: '', text: '' }
@@ -191,7 +191,7 @@ export function createLog({
     return writing
   }
 
-  /** Makes room for so many bytes behind `used`. */
+  /** Returns a buffer with at least `most` bytes free after `used`. */
   const toRoom = (most: number): Buffer => {
     if (chunk !== null && chunk.length - used < most) flush()
     if (chunk !== null) return chunk
@@ -204,7 +204,7 @@ export function createLog({
     return chunk
   }
 
-  /** A date costs more than the rest of a line, and many lines share their millisecond and what they say. */
+  /** Formatting a date costs more than the rest of a line, and many lines share it. */
   const toHead = (level: LogLevel, event: LogEvent, message: string): string => {
     const ms = now()
     if (ms === head.ms && event === head.event && message === head.message && level === head.level) return head.text
@@ -214,7 +214,7 @@ export function createLog({
     return text
   }
 
-  /** A line becomes bytes at once: as one of thousands of strings it would be read when it has long left the cache. */
+  /** Encodes at once: thousands of strings would have left the cache by the time they are written. */
   const line = (level: LogLevel, event: LogEvent, message: string, fields: LogFields = {}) => {
     if (bytes > MAX_GATHERED_BYTES) {
       dropped++
@@ -230,7 +230,7 @@ export function createLog({
     used += lines.write(head, used)
     const end = used
     used += lines.write(rest, used)
-    // The fields go on where the head ends: of two objects one is made.
+    // Joins both objects into one.
     if (rest !== '}') lines[end] = COMMA
     lines[used++] = NEWLINE
     bytes += used - from
@@ -239,19 +239,19 @@ export function createLog({
 
   const isWritten = (of: LogLevel) => level === 'info' || of === level
 
-  /** By key or account, status and code: as many as there are of those. */
+  /** By key or account, status, and code. */
   const refusals = new Map<string, { level: LogLevel; about: LogFields; count: number }>()
   let isCounting = false
 
-  /** Writes how many refusals had no line, and counts from zero. */
+  /** Logs how many rejections had no line, and resets the counts. */
   const writeRefusals = () => {
     for (const { level: of, about, count } of refusals.values())
       if (count > MAX_REFUSALS && isWritten(of))
-        line(of, 'refusals_collapsed', 'further refusals', { ...about, count: count - MAX_REFUSALS })
+        line(of, 'refusals_collapsed', 'similar rejections not logged', { ...about, count: count - MAX_REFUSALS })
     refusals.clear()
   }
 
-  /** Counts a refusal. Returns whether it gets a line. */
+  /** Returns whether the rejection gets a line. */
   const isFew = (of: LogLevel, { key, http, code, method, account }: LogFields = {}): boolean => {
     if (!isCounting)
       after(REFUSALS_MS, () => {
@@ -284,7 +284,7 @@ export function createLog({
   }
 }
 
-/** Writes all of it to standard error, on a thread of its own; waits where the pipe is full. */
+/** Off the main thread; waits if the pipe is full. */
 async function toStandardError(lines: Uint8Array): Promise<void> {
   let rest = lines
   while (rest.length > 0) {

@@ -16,7 +16,7 @@ export function readOption<Value>(option: string, read: () => Value): Value {
     return read()
   } catch (error) {
     if (!(error instanceof Misread)) throw error
-    throw usageError(error.text === null ? `${option} ${error.problem}` : `${option} '${error.text}' ${error.problem}`)
+    throw usageError(`${option} ${error.problem}${error.text === null ? '' : ` (got '${error.text}')`}.`)
   }
 }
 
@@ -27,7 +27,7 @@ export const toCount = (option: string, text: string) => readOption(option, () =
 export function toMoment(option: string, text: string, nowMs: number): number {
   const atMs = toPastMs(text, nowMs)
   if (atMs !== null) return atMs
-  throw usageError(`${option} '${text}' is no time: write 7d, 12h (ago), or a date such as 2027-01-31.`)
+  throw usageError(`${option} must be a time ago or a date, e.g. 7d, 12h, or 2027-01-31 (got '${text}').`)
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
- * What becomes of a key or a team by what is said of it, what is refused, and how the audit log and JSON name it; and ceilings: what an
- * administrator, a token or a command has set on a member's key, the member may lower and not lift. Pure.
+ * Applies changes to keys and teams, validates them, and names their fields for the audit log and JSON. Also ceilings:
+ * values set by someone else on a member's key, which the member may lower but not lift.
  */
 
 import { type Fields, toDefined } from '../domain/changes.ts'
@@ -22,7 +22,7 @@ import {
 } from './definition.ts'
 import { findTeam } from './find.ts'
 
-/** What a key and a team both have. */
+/** Common to keys and teams. */
 interface Shared extends Access {
   name: string
   limits: Limits
@@ -32,7 +32,7 @@ interface Shared extends Access {
 
 const NEW: Omit<Shared, 'name'> = { scope: 'all', models: [], limits: NO_LIMITS, budget: null, metadata: {} }
 
-/** What a new key is like where nothing is said. */
+/** Defaults of a new key. */
 export const NEW_KEY: Omit<StoredKey, 'id' | 'name' | 'createdMs' | 'secrets'> = {
   ...NEW,
   ...{ allowedIps: [], ceilings: {}, teamId: null, ownerId: null, hidden: false, expiresMs: null, revokedMs: null },
@@ -43,7 +43,7 @@ export const NEW_TEAM: Omit<StoredTeam, 'id' | 'name' | 'createdMs'> = {
   maxKeys: TEAM_FIELDS.maxKeys.byDefault ?? null,
 }
 
-/** The key as the changes make it. Throws `team_not_found`, `team_ambiguous`, and `invalid` for the first field that breaks a rule. */
+/** Throws `team_not_found`, `team_ambiguous`, and `invalid` for the first invalid field. */
 export function withKeyChanges(key: StoredKey, changes: KeyChanges, teams: readonly StoredTeam[]): StoredKey {
   const { team, allowedIps, expiresMs = key.expiresMs } = changes
   const own = {
@@ -55,7 +55,7 @@ export function withKeyChanges(key: StoredKey, changes: KeyChanges, teams: reado
   return { ...changed, teamId: team === undefined ? key.teamId : team === null ? null : findTeam(teams, team).id }
 }
 
-/** The team as the changes make it. Throws `invalid`. */
+/** Throws `invalid`. */
 export function withTeamChanges(team: StoredTeam, changes: TeamChanges): StoredTeam {
   const { maxKeys = team.maxKeys } = changes
   const own = { maxKeys } satisfies Record<Exclude<keyof TeamChanges, keyof SharedChanges>, unknown>
@@ -91,7 +91,7 @@ function requireValid<Changes extends object>(fields: FieldsOf<Changes>, changes
 
 const invalid = (field: string, message: string) => new ServiceError({ kind: 'invalid', field }, message)
 
-/** What may be changed of both, by the names of its columns. */
+/** Editable fields, by column name. */
 const toSharedFields = ({ name, scope, models, limits, budget, metadata }: Shared) =>
   ({
     ...{ name, scope, models, ...limits },
@@ -100,7 +100,6 @@ const toSharedFields = ({ name, scope, models, limits, budget, metadata }: Share
     metadata,
   }) satisfies Record<keyof Body<SharedChanges>, unknown>
 
-/** What may be changed of a key, likewise. */
 export const toKeyFields = (key: StoredKey) =>
   ({
     ...toSharedFields(key),
@@ -113,14 +112,14 @@ export const toKeyFields = (key: StoredKey) =>
 export const toTeamFields = (team: StoredTeam) =>
   ({ ...toSharedFields(team), max_keys: team.maxKeys }) satisfies Fields & Record<keyof Body<TeamChanges>, unknown>
 
-/** From what stands under the names of columns. Throws `invalid` for half a budget. */
+/** From column names. Throws `invalid` for half a budget. */
 export function toChanges(columns: Body<KeyChanges & TeamChanges>): KeyChanges & TeamChanges {
   const { budget_nano_usd: nanoUsd, budget_period: period, allowed_ips, expires_ms, max_keys, ...same } = columns
   const budget = nanoUsd === undefined && period === undefined ? undefined : toBudget(nanoUsd, period)
   return toDefined({ ...same, budget, allowedIps: allowed_ips, expiresMs: expires_ms, maxKeys: max_keys })
 }
 
-/** The same as a body says it. */
+/** To column names, as in a request body. */
 export function toBody({ budget, allowedIps, expiresMs, maxKeys, ...same }: KeyChanges & TeamChanges) {
   const amount = budget === undefined ? {} : { budget_nano_usd: budget?.nanoUsd ?? null }
   const period = budget ? { budget_period: budget.period } : {}
@@ -130,23 +129,23 @@ export function toBody({ budget, allowedIps, expiresMs, maxKeys, ...same }: KeyC
   } satisfies Body<KeyChanges & TeamChanges>
 }
 
-/** Both or, for none, an amount of null. */
+/** Needs both, or a null amount for no budget. */
 function toBudget(nanoUsd: number | null | undefined, period: Budget['period'] | null | undefined): Budget | null {
   if (nanoUsd === null) return null
   if (nanoUsd !== undefined && period) return { nanoUsd, period }
   throw invalid('budget', 'A budget needs both budget_nano_usd and budget_period.')
 }
 
-/** What of a key can have a ceiling. */
+/** Fields that can have a ceiling. */
 const BOUNDS = keysOf(KEY_FIELDS).filter((name) => KEY_FIELDS[name].isWithin)
 
 type Bounds = { [Name in keyof KeyChanges]?: NonNullable<KeyChanges[Name]> }
 
-/** Whether a value keeps a key from anything. */
+/** Whether a value restricts a key. */
 const isBound = (value: unknown) =>
   value !== undefined && value !== null && value !== 'all' && !(Array.isArray(value) && value.length === 0)
 
-/** What a key is held to, by the names of fields. */
+/** A key's restrictions by field. */
 function toBounds(of: KeyChanges): Bounds {
   const bounds: Bounds = {}
   for (const name of BOUNDS) if (isBound(of[name])) Object.assign(bounds, { [name]: of[name] })
@@ -162,7 +161,9 @@ const toCeiling = ({ budget, allowedIps, expiresMs, scope, ...same }: Bounds): C
     ...{ budget_nano_usd: budget?.nanoUsd, budget_period: budget?.period },
   })
 
-/** The ceilings of a key once somebody other than its owner has changed it: what they said becomes one, or ends it. */
+/**
+ * The new ceilings after someone other than its owner changed a key: the fields they set become ceilings or lose them.
+ */
 export function toCeilings(key: StoredKey, changes: KeyChanges): Ceilings {
   const [before, now] = [toBounds(toChanges(key.ceilings)), boundsOf(key)]
   const ceilings: Bounds = {}
@@ -173,13 +174,13 @@ export function toCeilings(key: StoredKey, changes: KeyChanges): Ceilings {
   return toCeiling(ceilings)
 }
 
-/** Throws `above_ceiling` where a member's change of a key would lift one of its ceilings. */
+/** Throws `above_ceiling` if a member's change would lift a ceiling. */
 export function requireWithin(before: StoredKey, after: StoredKey): void {
   const [ceilings, was, is] = [toBounds(toChanges(before.ceilings)), boundsOf(before), boundsOf(after)]
   for (const name of BOUNDS) {
-    // One that was above it already, by an owner's hand, stays as it is.
+    // A value above its ceiling already, set by an owner, may stay.
     if (Bun.deepEquals(was[name], is[name]) || isWithin(KEY_FIELDS, name, is, ceilings)) continue
-    const message = `An administrator has set ${columnOf(name)} of this key to ${toText(KEY_FIELDS, name, ceilings)}. You can lower it, but not raise or remove it: ask an administrator.`
+    const message = `An administrator has set ${columnOf(name)} of this key to ${toText(KEY_FIELDS, name, ceilings)}. You can lower it; to raise or remove it, ask an administrator.`
     const { budget } = ceilings
     const ceiling = name === 'budget' && budget ? toCeiling({ budget }) : ceilings[name]
     throw new ServiceError({ kind: 'above_ceiling', field: columnOf(name), ceiling }, message)
@@ -197,7 +198,7 @@ function toText<Changes>(fields: FieldsOf<Changes>, name: keyof Changes, of: Cha
   return value === undefined || value === null ? null : fields[name].toText(value)
 }
 
-/** Each ceiling in words, by its column. */
+/** By column. */
 export const toCeilingTexts = (ceilings: Ceilings): [column: string, text: string][] => {
   const bounds = toBounds(toChanges(ceilings))
   return BOUNDS.flatMap((name) => {

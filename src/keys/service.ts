@@ -1,7 +1,6 @@
 /**
- * Creates, shows, lists, changes, rotates and revokes keys, and creates, shows, lists and changes teams, whose keys share limits, a list of
- * models and a budget. Called by the admin API, and by `serve` for the first key. Nothing is ever deleted: the ledger names it. Names are
- * unique among keys in force and among teams, so that a command may go by them.
+ * Creates, shows, lists, changes, rotates, and revokes keys and teams. Nothing is ever deleted, since the ledger refers
+ * to it. Names are unique among active keys and among teams, so that commands can rely on them.
  */
 
 import { type Difference, requireRevision, toDifference } from '../domain/changes.ts'
@@ -25,7 +24,7 @@ import { mintSecret, toMasked } from './token.ts'
 
 export interface KeyOptions extends KeyChanges {
   name: string
-  /** The member who makes it for themselves (`identity/own-keys.ts`). */
+  /** The member who creates it for themselves (`identity/own-keys.ts`). */
   ownerId?: string
 }
 
@@ -35,13 +34,13 @@ export interface ListedKey extends StoredKey {
   status: 'active' | 'revoked' | 'expired'
 }
 
-/** A key with its secret, which nobody can ever show again. */
+/** The secret can't be shown again. */
 export interface CreatedKey {
   key: ListedKey
   secret: string
 }
 
-/** Creates a key. Throws `invalid`, `team_not_found`, and `key_exists` where a key in force has the name already. */
+/** Throws `invalid`, `team_not_found`, and `key_exists` if an active key has the name. */
 export function createKey(store: KeyStore, options: KeyOptions, by: Actor): Promise<CreatedKey> {
   return store.changeKeys(by, (rows) => {
     requireFreeName(rows.keys, options.name, by.nowMs)
@@ -49,7 +48,7 @@ export function createKey(store: KeyStore, options: KeyOptions, by: Actor): Prom
   })
 }
 
-/** Creates a key where there is none yet, and returns its secret; null where there are keys. */
+/** Returns the secret, or null if any key exists. */
 export function createFirstKey(store: KeyStore, options: KeyOptions, by: Actor): Promise<string | null> {
   return store.changeKeys(by, (rows) => {
     if (rows.keys.some(({ hidden }) => !hidden)) return { value: null, change: null }
@@ -58,7 +57,7 @@ export function createFirstKey(store: KeyStore, options: KeyOptions, by: Actor):
   })
 }
 
-/** What `createKey` writes and returns, whatever keys there are. Pure, but for the secret and the id that it mints. */
+/** What `createKey` writes and returns, without the check of names. */
 export function decideKey({ teams }: KeyRows, options: KeyOptions, { nowMs }: Actor): Decided<KeyWrite, CreatedKey> {
   const { secret, stored } = mintSecret(nowMs)
   const { name, ownerId = null } = options
@@ -71,18 +70,18 @@ export function decideKey({ teams }: KeyRows, options: KeyOptions, { nowMs }: Ac
   }
 }
 
-/** The key that the text means (`find.ts`). Throws `key_not_found` and `key_ambiguous`. */
+/** Throws `key_not_found` and `key_ambiguous`. */
 export async function showKey(store: KeyStore, which: string, nowMs: number): Promise<ListedKey> {
   const { keys, teams } = await store.readKeys()
   return toListed(findKey(keys, which, nowMs), teams, nowMs)
 }
 
-/** Lists every key that anybody ever made, oldest first. */
+/** Including revoked and expired ones, oldest first. */
 export async function listKeys(store: KeyStore, nowMs: number): Promise<ListedKey[]> {
   return (await listAllKeys(store, nowMs)).filter(({ hidden }) => !hidden)
 }
 
-/** The same with those that playgrounds are metered by. */
+/** Including playground keys. */
 export async function listAllKeys(store: KeyStore, nowMs: number): Promise<ListedKey[]> {
   const { keys, teams } = await store.readKeys()
   return keys.map((key) => toListed(key, teams, nowMs))
@@ -91,15 +90,14 @@ export async function listAllKeys(store: KeyStore, nowMs: number): Promise<Liste
 export interface EditedKey {
   before: ListedKey
   key: ListedKey
-  /** Null where the key was like that already: then nothing was written. */
+  /** Null if nothing changed; then nothing was written. */
   difference: Difference | null
 }
 
 /**
- * Changes the key that the text means (`find.ts`). One that has expired is in force again once it expires later. Throws `invalid`,
- * `key_not_found`, `key_ambiguous`, `key_revoked`, `team_not_found`, `key_exists` where it would be the second key in force of
- * its name, `revision_conflict`, and `key_hidden` for what may not be changed of such a key. What is said of a member's key by somebody
- * else becomes a ceiling (`changes.ts`).
+ * Finds (`find.ts`) and changes a key. An expired key becomes active again if its expiry is moved. Throws `invalid`,
+ * `key_not_found`, `key_ambiguous`, `key_revoked`, `team_not_found`, `key_exists` for a name already active,
+ * `revision_conflict`, and `key_hidden`. A change of a member's key by someone else becomes a ceiling (`changes.ts`).
  */
 export function editKey(store: KeyStore, which: string, changes: KeyChanges, by: Actor): Promise<EditedKey> {
   return store.changeKeys<EditedKey>(by, ({ keys, teams }) => {
@@ -111,7 +109,7 @@ export function editKey(store: KeyStore, which: string, changes: KeyChanges, by:
     const changed = withKeyChanges(found, changes, teams)
     const isOthers = found.ownerId !== null && !store.isOwn
     const key = isOthers ? { ...changed, ceilings: toCeilings(changed, changes) } : changed
-    // Whoever has shared a name since before names were unique may go on with it.
+    // Keys that shared a name before names were unique may keep it.
     const isNewName = key.name !== found.name || !isLiving(found, by.nowMs)
     const others = keys.filter(({ id }) => id !== key.id)
     if (isNewName && isLiving(key, by.nowMs)) requireFreeName(others, key.name, by.nowMs)
@@ -124,28 +122,25 @@ export function editKey(store: KeyStore, which: string, changes: KeyChanges, by:
   })
 }
 
-/** How long the secret before works on beside the new one, where nothing is said. */
+/** How long the old secret keeps working by default. */
 export const DEFAULT_OVERLAP_MS = DAY_MS
 
-/** Whoever wants both for longer wants two keys. */
+/** For longer, use two keys. */
 export const OVERLAP_MS = { min: 0, max: 365 * DAY_MS }
 
-/** So long after its end a secret is known for what it was. */
+/** How long an expired secret is still recognized in errors. */
 const REMEMBERED_MS = 90 * DAY_MS
 
 /**
- * Gives the key that the text means (`find.ts`) a new secret. All others end after the overlap, or earlier where an earlier
- * rotation has said so: no rotation keeps a secret alive, and an overlap of 0 leaves the new one alone. Throws `invalid`,
- * `key_not_found`, `key_ambiguous`, `key_hidden`, `key_revoked` and `key_expired`.
+ * Gives a key (`find.ts`) a new secret. All others expire after the overlap, or earlier if already set; an overlap of 0
+ * leaves only the new one. Throws `invalid`, `key_not_found`, `key_ambiguous`, `key_hidden`, `key_revoked`, and
+ * `key_expired`.
  */
 export function rotateKey(store: KeyStore, which: string, overlapMs: number, by: Actor): Promise<CreatedKey> {
   return store.changeKeys(by, ({ keys, teams }) => {
     const { nowMs } = by
     if (!Number.isInteger(overlapMs) || overlapMs < OVERLAP_MS.min || overlapMs > OVERLAP_MS.max)
-      throw new ServiceError(
-        { kind: 'invalid', field: 'overlapMs' },
-        'The overlap is invalid: it may be 365 days long.',
-      )
+      throw new ServiceError({ kind: 'invalid', field: 'overlapMs' }, 'The overlap is invalid: must be 0 to 365 days.')
     const found = findKey(keys, which, nowMs)
     requireInSight(found)
     requireUnrevoked(found)
@@ -155,7 +150,7 @@ export function rotateKey(store: KeyStore, which: string, overlapMs: number, by:
     const before = found.secrets
       .map((one) => ({ ...one, expiresMs: Math.min(one.expiresMs ?? Number.POSITIVE_INFINITY, nowMs + overlapMs) }))
       .filter(({ expiresMs }) => expiresMs > nowMs - REMEMBERED_MS)
-    // Newest last, also where the clock was set back.
+    // Keeps the newest last even if the clock was set back.
     const createdMs = Math.max(nowMs, found.secrets.at(-1)?.createdMs ?? nowMs)
     const key = { ...found, secrets: [...before, { ...stored, createdMs }] }
     const difference = toDifference(
@@ -170,7 +165,7 @@ export function rotateKey(store: KeyStore, which: string, overlapMs: number, by:
   })
 }
 
-/** Those that are not the same among the others. */
+/** Without those that are equal in `others`. */
 const toShownSecrets = (secrets: readonly StoredSecret[], others: readonly StoredSecret[]) => ({
   secrets: secrets
     .filter(({ hash, expiresMs }) => !others.some((other) => other.hash === hash && other.expiresMs === expiresMs))
@@ -178,8 +173,8 @@ const toShownSecrets = (secrets: readonly StoredSecret[], others: readonly Store
 })
 
 /**
- * Revokes the key that the text means (`find.ts`), with all of its secrets. Revoking twice is no error. Throws `key_not_found`,
- * `key_ambiguous` and `key_hidden`.
+ * Revokes a key (`find.ts`) with all its secrets; doing so twice is no error. Throws `key_not_found`, `key_ambiguous`,
+ * and `key_hidden`.
  */
 export function revokeKey(
   store: KeyStore,
@@ -200,7 +195,6 @@ export function revokeKey(
   })
 }
 
-/** A key with what others know of it: its team, and whether it is in force. */
 export function toListed(key: StoredKey, teams: readonly StoredTeam[], nowMs: number): ListedKey {
   return {
     ...key,
@@ -213,7 +207,7 @@ export interface TeamOptions extends TeamChanges {
   name: string
 }
 
-/** Creates a team. Throws `invalid` and `team_exists`. */
+/** Throws `invalid` and `team_exists`. */
 export function createTeam(store: KeyStore, options: TeamOptions, by: Actor): Promise<StoredTeam> {
   return store.changeKeys(by, ({ teams }) => {
     const made = { ...NEW_TEAM, id: mintId(by.nowMs), name: options.name, createdMs: by.nowMs }
@@ -229,13 +223,13 @@ export function createTeam(store: KeyStore, options: TeamOptions, by: Actor): Pr
 export interface EditedTeam {
   before: StoredTeam
   team: StoredTeam
-  /** Null where the team was like that already: then nothing was written. */
+  /** Null if nothing changed; then nothing was written. */
   difference: Difference | null
 }
 
 /**
- * Changes the team that the text means (`find.ts`): its id, what it has spent and its rates of the last minute stay. Throws
- * `invalid`, `team_not_found`, `team_ambiguous`, `team_exists` and `revision_conflict`.
+ * Finds (`find.ts`) and changes a team; its ID, spend, and current rates stay. Throws `invalid`, `team_not_found`,
+ * `team_ambiguous`, `team_exists`, and `revision_conflict`.
  */
 export function editTeam(store: KeyStore, which: string, changes: TeamChanges, by: Actor): Promise<EditedTeam> {
   return store.changeKeys<EditedTeam>(by, ({ teams }) => {
@@ -253,26 +247,26 @@ export function editTeam(store: KeyStore, which: string, changes: TeamChanges, b
 
 export interface ShownTeam {
   team: StoredTeam
-  /** All that there ever were and are of it now, oldest first. */
+  /** Past and present keys, oldest first. */
   keys: ListedKey[]
 }
 
-/** The team that the text means (`find.ts`), with its keys. Throws `team_not_found`. */
+/** Throws `team_not_found`. */
 export async function showTeam(store: KeyStore, which: string, nowMs: number): Promise<ShownTeam> {
   const { keys, teams } = await store.readKeys()
   const team = findTeam(teams, which)
   return { team, keys: keys.filter(({ teamId }) => teamId === team.id).map((key) => toListed(key, teams, nowMs)) }
 }
 
-/** Lists every team, oldest first. */
+/** Oldest first. */
 export async function listTeams(store: KeyStore): Promise<StoredTeam[]> {
   return (await store.readKeys()).teams
 }
 
-/** What commands take for no team. */
+/** Means "no team" in commands. */
 const NO_TEAM = 'none'
 
-/** The team as the changes make it. Throws `invalid`, and `team_exists` where another team has its name. */
+/** Throws `invalid`, and `team_exists` if another team has the name. */
 function changed(before: StoredTeam, changes: TeamChanges, teams: readonly StoredTeam[]): StoredTeam {
   const team = withTeamChanges(before, changes)
   if (team.name === NO_TEAM && !teams.some(({ id, name }) => id === team.id && name === NO_TEAM)) {
@@ -281,6 +275,6 @@ function changed(before: StoredTeam, changes: TeamChanges, teams: readonly Store
   }
   const taken = teams.find(({ id, name }) => name === team.name && id !== team.id)
   if (taken === undefined) return team
-  const message = `There is a team '${team.name}' already (${toShortId(taken.id)}).`
+  const message = `A team named '${team.name}' already exists (${toShortId(taken.id)}).`
   throw new ServiceError({ kind: 'team_exists', team: team.name, id: taken.id }, message)
 }

@@ -1,7 +1,7 @@
 /**
- * Fields of a request that a target must not be sent, whoever asks: by them a key would read what another has stored with the provider, or
- * buy what no price is known for. Of a translated request the fields that it has; of one that may pass as it came, where nobody has looked
- * at anything, everything. Found once a request, then asked about each of its targets. Pure.
+ * Fields that a target must not be sent, because they would expose what another key has stored with the provider, or
+ * cost an unknown price. Checks known fields of a translated request, and everything in a passed-through one. Found
+ * once per request, then checked per target.
  */
 
 import type { PassthroughEndpoint } from '../domain/dialects.ts'
@@ -23,25 +23,24 @@ import { EmbeddingsRequest } from '../domain/task.ts'
 import { toMode } from '../domain/usage.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
 
-/** A field that not every upstream may be sent. */
 export interface RestrictedField {
   name: string
   param: string
   reason: RefusalReason
-  /** How a call would be served that has it, where that is what it asks for. */
+  /** The service mode that it asks for, if any. */
   mode: string | null
-  /** The feature that a model has, and the price that its sheet has, where it is known what it costs. */
+  /** A feature that makes it acceptable if its price is known. */
   price?: 'web_search'
 }
 
 const NONE: readonly RestrictedField[] = []
 
-/** Lists the fields of a request, and of its tools, that are in doubt. Nearly no request has one. */
+/** Nearly no request has one. */
 export function findRestricted(body: AnyRequest): readonly RestrictedField[] {
   if (body instanceof EmbeddingsRequest) return addRestricted(body.extras, '', null) ?? NONE
   let found = addRestricted(body, '', null)
   const { tools } = body
-  // Some gateways take a provider's own tools as further fields of a function.
+  // Some gateways accept a provider's own tools as extra fields of a function.
   if (tools) for (let at = 0; at < tools.length; at++) found = addRestricted(tools[at] ?? {}, `tools[${at}].`, found)
   const param = findStoredFile(body)
   if (param === null) return found ?? NONE
@@ -49,8 +48,8 @@ export function findRestricted(body: AnyRequest): readonly RestrictedField[] {
 }
 
 /**
- * Adds to a list, or to a new one where there is none.
- * @param at the path of what holds the fields, with a dot behind it.
+ * Appends to `found`, or to a new list.
+ * @param at path of the holder, with a trailing dot.
  */
 function addRestricted(holder: object, at: string, found: RestrictedField[] | null): RestrictedField[] | null {
   let more = found
@@ -69,10 +68,10 @@ function addRestricted(holder: object, at: string, found: RestrictedField[] | nu
   return more
 }
 
-/** A name may be as long as its client likes. */
+/** Clients may send names of any length. */
 const MAX_NAME_CHARS = 64
 
-/** The path of the first part that names a file which the provider keeps, or null. */
+/** Path of the first part that refers to a stored file, or null. */
 function findStoredFile({ messages }: CanonicalRequest): string | null {
   for (let index = 0; index < messages.length; index++) {
     const content = messages[index]?.content
@@ -96,14 +95,14 @@ function hasStoredFile(part: object): boolean {
   return false
 }
 
-/** Addresses that a provider reads as its account, and nobody else may: of cloud storage, and of files that Google keeps. */
+/** URLs that a provider reads with its own account: cloud storage, and Google's files. */
 const STORED_ADDRESS = /^\s*(?:(?:gs|s3):|https?:\/\/(?:[\w.-]*@)?(?:[\w-]+-)?generativelanguage\.googleapis\.com)/i
 
-/** Whether a text is such an address, in a field that holds one. */
+/** Only in fields that hold URLs. */
 const isStoredAddress = (name: string, value: string): boolean => ADDRESS.test(name) && STORED_ADDRESS.test(value)
 const ADDRESS = /ur[il]$/i
 
-/** Returns the refusal of the first field that a target must not be sent, or null. See `mayBeSent`. */
+/** The error for the first field that the target must not be sent, or null. */
 export function checkRestricted(
   found: readonly RestrictedField[],
   target: Target,
@@ -119,10 +118,7 @@ export function checkRestricted(
   )
 }
 
-/**
- * Whether a target may be sent what is in doubt.
- * @param lane in which it would go there.
- */
+/** @param lane how it would be sent. */
 export function mayBeSent(
   { name, reason, mode, price }: RestrictedField,
   { upstream, pricing, features }: Target,
@@ -130,30 +126,29 @@ export function mayBeSent(
 ): boolean {
   if (isPassed(upstream.options.pass, name)) return true
   if (mode !== null && dialectOf(upstream).tellsMode[lane] && hasMode(pricing, mode)) return true
-  // What such a model may cost is reserved with its searches.
+  // The searches of such a model are reserved.
   if (price && features.includes(price) && pricing.every((item) => item[price] !== undefined)) return true
-  // A server of one's own has fields of its own, and one account.
+  // Local servers have fields of their own, and one account.
   if (reason === 'unknown') return upstream.local
-  // What costs nothing costs no more, nor does what costs its time.
+  // Free or time-priced upstreams charge nothing extra.
   return (reason === 'dear' || reason === 'fee') && upstream.local && costsTimeAlone(pricing)
 }
 
 const WHY: Readonly<Record<RefusalReason, string>> = {
-  stored: 'it names what is stored with the provider, where no key is told from another. Send the content itself.',
-  account: "it chooses an account of its provider's, or what that may do. Leave it out.",
-  later: 'answers come in the response to their request and are not kept. Leave it out.',
-  dear: 'with this value its provider charges more than the price that is known here. Leave it out.',
-  fee: 'its provider charges for each use, and no price of that is known here. Leave it out.',
-  unknown:
-    'Tollgate does not know what it may cost, store or reach. Leave it out, or name it in `pass` of the upstream.',
+  stored: 'it refers to data stored with the provider, which all keys share. Send the content itself.',
+  account: 'it selects a provider account or its permissions. Remove it.',
+  later: 'responses are returned directly and not stored. Remove it.',
+  dear: 'with this value the provider charges more than the known price. Remove it.',
+  fee: 'the provider charges per use, and no price is known. Remove it.',
+  unknown: "Tollgate doesn't know what it may cost, store, or access. Remove it, or add it to `pass` of the upstream.",
 }
 
 /**
- * Lists what is in doubt: fields of the request and of its tools, tools that cost, what names stored objects at any depth, and what the
- * format's list of names lacks.
+ * Restricted fields of a request and its tools, tools with fees, references to stored objects at any depth, and names
+ * missing from the format's list.
  */
 export function findPassthroughRestricted({ endpoint, json }: PassthroughRequest): readonly RestrictedField[] {
-  // What a completion is asked to go on with.
+  // The text to complete may contain anything.
   const of = endpoint === 'completions' ? { ...json, prompt: null } : json
   const found = addRestricted(of, '', null) ?? []
   const param = addWithin(json, passedNamesOf(endpoint), found)
@@ -161,30 +156,30 @@ export function findPassthroughRestricted({ endpoint, json }: PassthroughRequest
   return found
 }
 
-/** Schemas and labels, whose names are anybody's, and so are those of the inputs of tools. */
+/** Holders of names that clients choose: schemas, labels, and tool inputs. */
 const ANYBODYS: ReadonlySet<string> = new Set([
   ...['input_schema', 'output_schema', 'parameters', 'schema', 'input_examples', 'metadata', 'client_metadata'],
   ...['arguments', 'env', 'internal_chat_message_metadata_passthrough'],
 ])
 
-/** Ids of what a provider keeps: no name is longer, and what their plain names have in common finds them quickly. */
+/** IDs of stored objects: the longest such names; `MAY_BE_STORED` is a quick test. */
 const STORED = /^(?:fileids?|containerid|vectorstoreids?|conversationid|promptid|skillid|comparisonresponseid)$/
 const MAY_BE_STORED = /file|cont|vec|conv|prom|skill|comp/i
 
 interface Open {
   held: object
   path: string
-  /** The names that it may have; null where any, or where what holds it is in doubt as a whole. */
+  /** Allowed names; null if any, or if its holder is restricted as a whole. */
   names: PassedNames | null
   isSaid: boolean
   isTool: boolean
-  /** Whether a field above has passed by its value, with all that is in it: to look through that at each level takes seconds. */
+  /** Whether a parent passed by its value, with everything in it: checking that at each level would take seconds. */
   isHarmless: boolean
 }
 
 /**
- * Adds what is in doubt of the request, of its tools and of items that bring more of them. Returns the path of the first field, or item,
- * that names an object which the provider keeps; null where there is none.
+ * Adds restricted parts of the request, its tools, and items with tools. Returns the path of the first reference to a
+ * stored object, or null.
  */
 function addWithin(json: JsonObject, passed: PassedNames | null, found: RestrictedField[]): string | null {
   const reference = asList(json.input).findIndex(isReference)
@@ -231,13 +226,13 @@ function addWithin(json: JsonObject, passed: PassedNames | null, found: Restrict
 /** Fields that hold tools. */
 const TOOLS: ReadonlySet<string> = new Set(['tools', 'tool', 'definition'])
 
-/** A path may be as long as its client likes. */
+/** Clients may send paths of any length. */
 const MAX_PATH = 256
 
 const toPath = (path: string, name: string, isList: boolean) =>
   (isList ? `${path}[${name}]` : path === '' ? name : `${path}.${name}`).slice(0, MAX_PATH)
 
-/** Adds what is in doubt of an object by its type, and by its fields where it is a tool. Returns the names that it may have. */
+/** Checks an object's type, and its fields if it is a tool. Returns the names allowed in it. */
 function addKind(held: JsonObject, { path, names, isTool }: Open, found: RestrictedField[]): PassedNames | null {
   if (isTool) addRestricted(held, `${path}.`, found)
   const { type } = held
@@ -251,7 +246,7 @@ function addKind(held: JsonObject, { path, names, isTool }: Open, found: Restric
   return null
 }
 
-/** Whether a field may go on, by its name or (`harmless`) by its value; `elsewhere` where what `fields.ts` says of its name decides that. */
+/** Whether a field passes, by name or (`harmless`) by value; `elsewhere` if `fields.ts` decides on it. */
 function judge(
   { fields, within }: PassedNames,
   name: string,
@@ -265,7 +260,7 @@ function judge(
 }
 
 /**
- * An item that stands for one that was kept: it says no more than its id. So may a picture, to be drawn anew
+ * An item that refers to a stored one by ID. So may an image, to be edited
  * (https://platform.openai.com/docs/guides/image-generation).
  */
 function isReference(value: unknown): boolean {
@@ -275,29 +270,28 @@ function isReference(value: unknown): boolean {
 }
 
 /*
- * What of a request may go on as it came, by the names that Anthropic's and OpenAI's types have for it: an allow-list for each format,
- * because the next field of either API may keep a conversation, raise the price or reach another account. `test/sdk-fields.ts` lists
- * what the types have and these tables lack.
+ * What may be passed through, by the names in Anthropic's and OpenAI's types: an allow-list per format, because any new
+ * field of either API may store a conversation, raise the price, or reach another account. `test/sdk-fields.ts` lists
+ * what these tables lack.
  *
- * A name that is not here goes on where its value can do none of that: a number, a boolean or null names nothing that is kept and
- * nobody else. In messages and items, where agents and providers add fields in between, so does one word of lower-case letters, such
- * as `final_answer`, and what is made of such values. With anything else, and with a `type` that is not here, the request is written
- * anew without it, unless `pass` names it or the upstream is a server of one's own. Pure.
+ * Other names pass if their value can do none of that: a number, boolean, or null; within messages and items, to which
+ * agents and providers add fields, also a lower-case word such as `final_answer`, and compounds of these. Otherwise,
+ * and for an unknown `type`, the request is translated without it, unless `pass` names it or the upstream is local.
  */
 
-/** Names parted by spaces. */
+/** Names separated by spaces. */
 interface PassedLists {
-  /** Fields of the request itself. */
+  /** Of the request itself. */
   fields: string
-  /** Fields of what is in it, at any depth. */
+  /** At any depth below. */
   within: string
-  /** What `type` says in a tool that may go on: the client runs it, or its provider charges its tokens alone. */
+  /** Allowed tool types: run by the client, or charged only by tokens. */
   tools: string
-  /** What `type` says elsewhere: in messages, blocks, items, parts and settings. */
+  /** Types elsewhere: in messages, blocks, items, parts, and settings. */
   types: string
 }
 
-/** Legacy completions are for engines of one's own, whose extensions travel on. */
+/** Legacy completions are for local engines, whose extensions pass. */
 export const PASSED_LISTS: Readonly<Record<Exclude<PassthroughEndpoint, 'completions'>, PassedLists>> = {
   messages: {
     fields:
@@ -310,7 +304,7 @@ export const PASSED_LISTS: Readonly<Record<Exclude<PassthroughEndpoint, 'complet
       'adaptive advisor_redacted_result advisor_result advisor_tool_result advisor_tool_result_error all any approximate auto base64 bash_code_execution_output bash_code_execution_result bash_code_execution_tool_result bash_code_execution_tool_result_error between_tools browser_state char_location clear_thinking_20251015 clear_tool_uses_20250919 code_execution_output code_execution_result code_execution_tool_result code_execution_tool_result_error compact_20260112 compaction content content_block_location direct disabled document download_completed download_failed download_started enabled encrypted_code_execution_result ephemeral except fallback file image input_tokens json_schema mcp_tool_listing mcp_tool_reference mcp_tool_result mcp_tool_use mcp_toolset_reference none object only page_location redacted_thinking search_result search_result_location server_tool_use tab_opened text text_editor_code_execution_create_result text_editor_code_execution_str_replace_result text_editor_code_execution_tool_result text_editor_code_execution_tool_result_error text_editor_code_execution_view_result thinking thinking_turns tokens tool tool_addition tool_definition tool_reference tool_removal tool_result tool_search_tool_result tool_search_tool_result_error tool_search_tool_search_result tool_use tool_uses url web_fetch_result web_fetch_tool_result web_fetch_tool_result_error web_search_result web_search_result_location web_search_tool_result web_search_tool_result_error',
   },
   responses: {
-    // `client_metadata` is Codex's; what `store` says is not its client's to choose.
+    // `client_metadata` is Codex's; `store` is not the client's choice.
     fields:
       'client_metadata context_management image include input instructions max_output_tokens max_tool_calls metadata model moderation parallel_tool_calls prompt_cache_key prompt_cache_options prompt_cache_retention reasoning safety_identifier store stream stream_options temperature text tool_choice tools top_logprobs top_p truncation user',
     within:
@@ -329,7 +323,7 @@ interface PassedNames {
 
 const made = new Map<string, PassedNames>()
 
-/** Null of a format whose names are not held to a list. */
+/** Null for a format without a list. */
 function passedNamesOf(endpoint: PassthroughEndpoint): PassedNames | null {
   if (endpoint === 'completions') return null
   return made.getOrInsertComputed(endpoint, () => {
@@ -340,14 +334,14 @@ function passedNamesOf(endpoint: PassthroughEndpoint): PassedNames | null {
 
 const toSet = (names: string) => new Set(names.split(' '))
 
-/** Where a conversation stands in a request. */
+/** Fields of a request that hold the conversation. */
 const CONVERSATION: ReadonlySet<string> = new Set(['messages', 'system', 'input'])
 
 const WORD = /^[a-z][a-z_]{0,31}$/
 
 /**
- * Whether a field of an unknown name may go on.
- * @param isSaid whether it stands in the conversation.
+ * Whether a field with an unknown name passes.
+ * @param isSaid whether it is within the conversation.
  */
 function isHarmless(value: unknown, isSaid: boolean): boolean {
   if (typeof value === 'number' || typeof value === 'boolean' || value === null) return true

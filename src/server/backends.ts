@@ -1,6 +1,4 @@
-/**
- * Everything that this executable can have answer: HTTP upstreams of every dialect, and the demo that is built in.
- */
+/** Backends for HTTP upstreams of every dialect, and for the built-in demo. */
 import { hasProxy, toFetchPlaces } from '../config.ts'
 import { createDemoBackend } from '../demo/demo.ts'
 import type { DialectName } from '../domain/dialects.ts'
@@ -14,13 +12,13 @@ import { createHttp1Transport } from '../upstreams/http1/transport.ts'
 import type { Transport } from '../upstreams/transport.ts'
 
 interface BackendOptions extends HttpOptions {
-  /** Says whether there is a proxy. */
+  /** For proxy settings. */
   environment?: Environment
-  /** Wall clock, ms: by which tokens end. */
+  /** Wall clock, ms, for token expiry. */
   now?(): number
 }
 
-/** Makes the backends of all dialects. All share their connections. */
+/** All dialects share their connections. */
 export function createAllBackends({
   environment = process.env,
   now = Date.now,
@@ -41,7 +39,7 @@ export function createAllBackends({
   })
 }
 
-/** A backend whose code is read when it is first asked: most servers have upstreams of one format. */
+/** Loads a backend on first use, since most servers have upstreams of one format. */
 function backendOnFirstUse(create: () => Promise<Backend>): Backend {
   let made: Backend | null = null
   const making = once(async () => {
@@ -54,7 +52,7 @@ function backendOnFirstUse(create: () => Promise<Backend>): Backend {
   }
 }
 
-/** The same of who gives leave for single requests: nearly no server has such upstreams. */
+/** Likewise for request signing, which few upstreams need. */
 function authorityOnFirstUse(create: () => Promise<Authority>): Authority {
   let made: Authority | null = null
   const making = once(async () => {
@@ -68,7 +66,7 @@ function authorityOnFirstUse(create: () => Promise<Authority>): Authority {
   }
 }
 
-/** Behind a proxy, which `fetch` knows, all goes by `fetch`, but for what runs here and is no proxy's business. */
+/** Behind a proxy, which only `fetch` supports, everything but managed servers uses `fetch`. */
 function createTransport(environment: Environment): Transport {
   const byFetch = createFetchTransport(toFetchPlaces(environment))
   const own = createHttp1Transport()

@@ -1,6 +1,6 @@
 /**
- * How much of the disk the data folder takes, and whether room is short. A server looks every minute and says so: in `/readyz` (degraded), in
- * the log once a day. Nothing is removed or refused for it: what a disk that is really full means for requests, the journal decides.
+ * Disk usage of the data folder, checked every minute: `/readyz` becomes degraded if space is low, and the log warns
+ * once a day. Removes and rejects nothing; the journal handles a full disk.
  */
 import { lstat, readdir, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -11,22 +11,24 @@ import { SEGMENT_BYTES } from '../ledger/journal.ts'
 import type { Log } from '../log.ts'
 import type { Space } from '../store/ledger-store.ts'
 
-/** What is ready of the journal beside what is being written: without it a full disk would end in refusals. */
+/**
+ * Preallocated journal space besides the segment being written; without it, a full disk would mean rejected requests.
+ */
 export const MIN_FREE_BYTES = 2 * SEGMENT_BYTES
-/** Less is short: free on the disk, and left of `--disk-budget`. */
+/** Low thresholds: of free disk space, and of what is left of `--disk-budget`. */
 const LOW_FREE_BYTES = 32 * MIN_FREE_BYTES
 const LOW_PART = 0.1
 
 export interface Measured {
-  /** Of all files in the data folder. A file with several names counts once; links are not followed. */
+  /** All files in the data folder; hard links count once, symbolic links are not followed. */
   usedBytes: number
-  /** Part of it that is used again before anything grows: free pages of the database. */
+  /** Free pages of the database, which are reused before it grows. */
   reusableBytes: number
-  /** What the file system has left for this user. */
+  /** Free space for this user. */
   freeBytes: number
 }
 
-/** Measures off the event loop. Throws what the system says of the folder itself. */
+/** Throws if the folder can't be read. */
 export async function measureDisk(dataFolder: string, space: Space | null): Promise<Measured> {
   const [usedBytes, { bavail, bsize }] = await Promise.all([sizeIn(dataFolder, new Set()), statfs(dataFolder)])
   const reusableBytes = space === null ? 0 : space.freePages * space.pageBytes
@@ -39,7 +41,10 @@ async function sizeIn(folder: string, counted: Set<string>): Promise<number> {
   return bytes
 }
 
-/** 0 for what has just been removed. @param counted files with several names that were seen. */
+/**
+ * 0 for files removed meanwhile.
+ * @param counted hard-linked files seen so far.
+ */
 async function sizeOf(path: string, counted: Set<string>): Promise<number> {
   try {
     const found = await lstat(path)
@@ -55,7 +60,7 @@ async function sizeOf(path: string, counted: Set<string>): Promise<number> {
   }
 }
 
-/** Pure. @param budgetBytes null = none. */
+/** @param budgetBytes null = none. */
 export function toDiskState({ usedBytes, reusableBytes, freeBytes }: Measured, budgetBytes: number | null): DiskState {
   const left = budgetBytes === null ? Number.POSITIVE_INFINITY : budgetBytes - usedBytes
   const isFull = freeBytes < MIN_FREE_BYTES || left <= 0
@@ -72,46 +77,42 @@ export function toDiskState({ usedBytes, reusableBytes, freeBytes }: Measured, b
 const LOOK_MS = 60_000
 
 export interface DiskWatch {
-  /** As of the last look; null before the first one. */
+  /** Null before the first check. */
   state(): DiskState | null
-  /** Looks now. Never rejects. */
+  /** Checks now. Never rejects. */
   look(): Promise<void>
   stop(): void
 }
 
 export interface DiskWatchDeps {
   dataFolder: string
-  /** Null = whatever the disk has. */
+  /** Null = the whole disk. */
   budgetBytes: number | null
   space(): Space
-  /** A clock that never steps, ms. */
+  /** Monotonic clock, ms. */
   monotonicMs(): number
   log: Log
 }
 
-/** Looks once now, then every minute. */
+/** Checks now, then every minute. */
 export function watchDisk({ dataFolder, budgetBytes, space, monotonicMs, log }: DiskWatchDeps): DiskWatch {
   let state: DiskState | null = null
-  let told: { state: DiskState['state']; atMs: number } | null = null
+  let logged: { state: DiskState['state']; atMs: number } | null = null
   let isFailing = false
   let looking: Promise<void> | null = null
   let isStopped = false
 
-  const tell = ({ state, ...figures }: DiskState) => {
+  const report = ({ state, ...figures }: DiskState) => {
     if (state === 'ok') {
-      if (told !== null) log.info('disk_recovered', 'the disk has room again', figures)
-      told = null
+      if (logged !== null) log.info('disk_recovered', 'disk space recovered', figures)
+      logged = null
       return
     }
-    const isWorse = told?.state === 'filling' && state === 'full'
-    if (told !== null && !isWorse && monotonicMs() - told.atMs < DAY_MS) return
-    told = { state, atMs: monotonicMs() }
-    const what = state === 'full' ? 'has used up its room on the disk' : 'has little room left on the disk'
-    log.warn(
-      'disk_filling',
-      `the data folder ${what}: make room, or keep requests for a shorter time (--retention)`,
-      figures,
-    )
+    const isWorse = logged?.state === 'filling' && state === 'full'
+    if (logged !== null && !isWorse && monotonicMs() - logged.atMs < DAY_MS) return
+    logged = { state, atMs: monotonicMs() }
+    const what = state === 'full' ? 'out of' : 'low on'
+    log.warn('disk_filling', `data folder is ${what} disk space; free space or lower --retention`, figures)
   }
 
   const look = async () => {
@@ -119,10 +120,10 @@ export function watchDisk({ dataFolder, budgetBytes, space, monotonicMs, log }: 
       const measured = await measureDisk(dataFolder, space())
       if (isStopped) return
       state = toDiskState(measured, budgetBytes)
-      tell(state)
+      report(state)
       isFailing = false
     } catch (error) {
-      if (!isFailing) log.warn('disk_unknown', 'the room on the disk cannot be measured', { error: String(error) })
+      if (!isFailing) log.warn('disk_unknown', 'disk space cannot be measured', { error: String(error) })
       isFailing = true
     } finally {
       looking = null

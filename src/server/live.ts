@@ -1,6 +1,6 @@
 /**
- * What a running server goes by: the snapshot of its configuration and, beside the database, what keys have used up and how
- * upstreams are doing. Filled from the store and the ledger at start, renewed with each change. Built by `server.ts`.
+ * State of a running server: the configuration snapshot, limits, and upstream health. Loaded from the store and the
+ * ledger at start, updated with each change.
  */
 import type { DialectName } from '../domain/dialects.ts'
 import { LATEST_MS } from '../domain/id.ts'
@@ -29,18 +29,18 @@ export interface LiveDeps {
   reader: Pick<LedgerReader, 'spent' | 'underWay' | 'recent' | 'latestHour'>
   ledger: Pick<Ledger, 'unapplied'>
   backends: Readonly<Record<DialectName, Backend>>
-  /** How often upstreams are probed, ms; 0 = only those that could not be reached. */
+  /** Health check interval of upstreams, ms; 0 = only those that could not be reached. */
   probeMs: number
   /** Wall clock, ms. */
   now(): number
-  /** A clock that never steps, ms. */
+  /** Monotonic clock, ms. */
   monotonicMs(): number
   log: Log
-  /** Reads the commands of model servers again. */
+  /** Rereads the commands of managed model servers. */
   loadProcesses(): Promise<ProcessSpecs>
-  /** Takes over what model servers there are. */
+  /** Applies changes of managed model servers. */
   fleet: Pick<Fleet, 'renew'>
-  /** What local servers say of their models. */
+  /** Facts reported by local servers. */
   served: ServedFacts
 }
 
@@ -49,14 +49,14 @@ const MINUTE_MS = 60_000
 export async function createLive(deps: LiveDeps) {
   const { store, vault, environment, reader, ledger, backends, probeMs, now, monotonicMs, log, fleet, served } = deps
   let processes: { wanted: string; specs: ProcessSpecs } = { wanted: '[]', specs: NO_PROCESSES }
-  /** A file that cannot be read must not keep a key in force that was revoked: what was read of it last goes on. */
+  /** If a file can't be read, the previous commands stay, since a revoked key must be applied anyway. */
   const loadProcesses = () =>
     deps.loadProcesses().catch((error: unknown) => {
-      const what = 'the commands of model servers could not be read: those that are known stay'
+      const what = 'model server commands cannot be read; the previous ones stay active'
       log.error('config_rejected', what, { error: String(error) })
       return processes.specs
     })
-  /** @param isForced whether files may have changed though the rows have not. */
+  /** @param isForced whether files may have changed without a change of rows. */
   const read = async (isForced: boolean) => {
     const rows = await store.read()
     const managed = rows.upstreams.filter(({ options }) => options.process !== undefined)
@@ -71,7 +71,7 @@ export async function createLive(deps: LiveDeps) {
   const limiter = createLimiter({
     latestMs: reader.latestHour(wallMs + MAX_STEP_MS),
     onWarning: ({ spender, name, spentNanoUsd, budget, percent }) =>
-      log.warn('budget_threshold', 'a budget is being used up', {
+      log.warn('budget_threshold', 'budget threshold reached', {
         [spender.kind]: spender.id,
         name,
         threshold_percent: percent,
@@ -105,24 +105,24 @@ export async function createLive(deps: LiveDeps) {
     past.map(({ createdMs, ...request }) => ({ ...request, agoMs: wallMs - createdMs })),
     monotonicMs(),
   )
-  // The database alone never says what was spent: it is a moment behind the journal.
+  // The database lags behind the journal, so it alone never tells what was spent.
   const spent: SpentOf = (spender, span, underWay) => {
     for (const [id, nanoUsd] of reader.underWay(spender, span)) underWay.set(id, nanoUsd)
     return reader.spent(spender, span) + ledger.unapplied(spender, span, underWay)
   }
-  /** Throws where the ledger cannot be read; then what was in force stays. */
+  /** Throws if the ledger can't be read; then nothing changes. */
   const renew = (next: Snapshot, spentOf: SpentOf) => {
-    // Each key once, however many secrets open it.
+    // Each key once, whatever its number of secrets.
     const opened = [...next.secrets.values()].map(({ key }) => key)
     const keys = new Set([...opened, ...next.playgrounds.values()])
     limiter.renew(keys, next.teams.values(), spentOf, { monotonicMs: monotonicMs(), wallMs: now() })
     health.renew(next)
     fleet.renew(next, processes.specs)
   }
-  // Nothing is under way yet: to ask for it for each of ten thousand budgets would take as long as all else here.
+  // Nothing is in flight yet, and asking for ten thousand budgets would double the start time.
   renew(first, (spender, span) => reader.spent(spender, span) + ledger.unapplied(spender, span))
 
-  /** As the database has it. */
+  /** As configured, without reported facts. */
   let configured = first
   let isForced = false
   const rebuild = createPaced(
@@ -142,12 +142,9 @@ export async function createLive(deps: LiveDeps) {
     limiter,
     health,
     prober,
-    /** In force now: requests read it off here. */
+    /** The current snapshot, which requests read here. */
     snapshot: served.over(first),
-    /**
-     * Reads the configuration again and takes it over; not where this revision of it is in force. Under a loop of changes, several share a
-     * read, and each waits for it.
-     */
+    /** Rereads and applies the configuration, unless this revision is current. Concurrent calls share a read. */
     async refresh(revision?: number): Promise<void> {
       if (revision === live.snapshot.revision) return
       isForced ||= revision === undefined
@@ -160,24 +157,23 @@ export async function createLive(deps: LiveDeps) {
   return live
 }
 
-/** Before this there was no Tollgate. */
+/** Before Tollgate existed. */
 const EARLIEST_MS = Date.UTC(2020, 0)
 
-/** Warns at the start where the clock cannot be right: keys expire by it, periods begin by it, the ledger has its times. */
+/** Key expiry, budget periods, and the ledger depend on the clock. */
 function logClock(log: Log, wallMs: number, newestMs: number): void {
   const clock = new Date(wallMs).toISOString()
-  if (wallMs < EARLIEST_MS)
-    log.warn('clock_skew', 'the clock of this machine says a time that cannot be: set it', { clock })
+  if (wallMs < EARLIEST_MS) log.warn('clock_skew', 'system clock is wrong; set it', { clock })
   if (newestMs <= wallMs) return
   const newest = new Date(newestMs).toISOString()
-  const what = 'the clock of this machine was set back, or was ahead: the ledger has later requests'
+  const what = 'system clock was set back or was ahead; the ledger has later requests'
   log.warn('clock_skew', what, { clock, newest })
 }
 
-/** @param before what was said last: the same is not said twice. */
+/** @param before the previous snapshot: unchanged reasons are not logged again. */
 export function logNotReady({ upstreams }: Snapshot, log: Log, before?: Snapshot): void {
   for (const { id, notReady } of upstreams.values()) {
     if (!notReady || before?.upstreams.get(id)?.notReady === notReady) continue
-    log.warn('upstream_not_ready', 'an upstream is not ready', { upstream: id, reason: notReady })
+    log.warn('upstream_not_ready', 'upstream not ready', { upstream: id, reason: notReady })
   }
 }

@@ -1,6 +1,6 @@
 /**
- * How a server takes its place on the network and gives it up, and how much it takes on meanwhile: requests, as far as its open files go, what they
- * hold in memory, bodies on their way, and calls whose clients have left. Called by `server.ts`, once each.
+ * Starts and stops listening, and creates the bounds of load: requests, as far as open files allow, memory, uploads,
+ * and disconnected calls.
  */
 
 import { DisconnectedCalls } from '../accounting/call.ts'
@@ -14,9 +14,9 @@ import type { App } from '../http/app.ts'
 import type { Log } from '../log.ts'
 import { readMaxFiles, toFileLimit, toLowLimit } from './open-files.ts'
 
-/** Begins to listen and returns the base URL, which ends in `/v1`. Throws a ServiceError that says why not. */
+/** Returns the base URL, which ends in `/v1`. Throws a ServiceError with the reason. */
 export async function listen(app: App, hostname: string, port: number): Promise<string> {
-  // Of a name that does not resolve Bun says whatever failed last, if not that somebody else listens there.
+  // For a name that doesn't resolve, Bun reports some other error, possibly that the port is in use.
   if (!isAddress(hostname) && !(await isKnown(hostname))) throw toNotListening(hostname, port)
   try {
     app.listen({ hostname, port })
@@ -42,26 +42,25 @@ const toNotListening = (host: string, port: number) =>
 function toListenError(error: unknown, host: string, port: number): ServiceError {
   const code = codeOf(error)
   const place = `${host}:${port}`
-  if (code === 'EADDRINUSE')
-    return new ServiceError({ kind: 'port_in_use', host, port }, `Something else is listening on ${place}.`)
+  if (code === 'EADDRINUSE') return new ServiceError({ kind: 'port_in_use', host, port }, `${place} is already in use.`)
   if (code === 'EACCES' || code === 'EPERM')
-    return new ServiceError({ kind: 'port_forbidden', host, port }, `This user may not listen on ${place}.`)
+    return new ServiceError({ kind: 'port_forbidden', host, port }, `This user isn't allowed to listen on ${place}.`)
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
     return new ServiceError({ kind: 'no_such_address', host, port }, `This machine has no address ${host}.`)
   return toNotListening(host, port)
 }
 
-/** How long answers that a stop has cut may take to settle, the reading of what they used and its counting among it. */
+/** Time for interrupted responses to settle, reading and counting of usage included. */
 const CUT_MS = 4_000
-/** How long they may take once nothing is counted any more. */
+/** Time for them to settle once nothing is counted. */
 const UNCOUNTED_MS = 1_000
-/** How long their last words may take to leave: a client may not read them at all. */
+/** Time for last bytes to be sent, since a client may not read them. */
 const LAST_WORDS_MS = 1_000
 
 /**
- * Waits for what is under way, and for its last bytes to leave; what does not end in time is cut, told so, and settled as such, which
- * takes six seconds more at most. Resolves true where nothing was cut.
- * @param closeThreads called once no more time is to be spent on counting tokens and checking schemas.
+ * Waits for running requests and their last bytes; interrupts those that exceed the time, which takes at most six more
+ * seconds. Resolves true if none was interrupted.
+ * @param closeThreads called when token counting and schema validation must end.
  */
 export async function drain(
   app: App,
@@ -83,7 +82,7 @@ export async function drain(
   return clean
 }
 
-/** @param nowMs a clock that never steps. */
+/** @param nowMs monotonic clock. */
 export function createCapacity(config: ServeConfig, { nowMs, log }: { nowMs(): number; log: Log }) {
   const files = toFileLimit(readMaxFiles(), config.maxInFlight)
   const lowLimit = toLowLimit(files)
@@ -91,21 +90,21 @@ export function createCapacity(config: ServeConfig, { nowMs, log }: { nowMs(): n
   const overload = new OverloadState({
     onChange: (reason) =>
       reason === null
-        ? log.info('server_recovered', 'there is room for every request again')
-        : log.warn('server_overloaded', 'requests are refused for want of room', { reason }),
+        ? log.info('server_recovered', 'capacity restored')
+        : log.warn('server_overloaded', 'rejecting requests: at capacity', { reason }),
   })
   const load = new Load({ ...config, maxInFlight: files.max_in_flight, nowMs, overload })
   const uploads = new Uploads(config)
   const disconnectedCalls = new DisconnectedCalls(config)
   return {
     files,
-    /** A sentence for whoever has started a server that may open too few; null where it may open enough. */
+    /** A warning for the operator; null if the limit is high enough. */
     lowLimit,
     overload,
     load,
     uploads,
     disconnectedCalls,
-    /** Takes nothing new, and lets what is under way end. */
+    /** Rejects new requests; running ones go on. */
     drain(): void {
       load.drain()
       uploads.end(stopping)

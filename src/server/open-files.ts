@@ -1,7 +1,7 @@
 /**
- * Open files: how many this process may have, and what is done when they run out. Each connection takes one, of clients as of
- * upstreams, and without any left nobody new is answered, while Bun's loop spins on those that wait. Bun itself raises the
- * soft limit to the hard one when it starts; the rest of that limit is the operator's.
+ * File descriptors: their limit, and what happens when they run out. Each client and upstream connection takes one;
+ * without any left, new clients get no response while Bun's event loop spins on waiting ones. Bun raises the soft limit
+ * to the hard one at start.
  */
 
 import type { Pointer } from 'bun:ffi'
@@ -9,10 +9,10 @@ import type { Log } from '../log.ts'
 import { nextFreeFile, noteShortage } from '../upstreams/shortage.ts'
 import type { FileLimit } from './protocol.ts'
 
-/** For the database, the journal, the log, threads, and connections between two requests. */
+/** For the database, the journal, the log, threads, and idle connections. */
 const SPARE_FILES = 64
 
-/** Reads the limit of this process, which Bun has raised as far as it may. */
+/** After Bun has raised it. */
 export function readMaxFiles(): number | null {
   try {
     const report: { userLimits?: { open_files?: { soft?: unknown } } } = process.report.getReport()
@@ -23,7 +23,7 @@ export function readMaxFiles(): number | null {
   }
 }
 
-/** Bounds the setting `--max-in-flight` by what the limit has room for. */
+/** Lowers `--max-in-flight` to what the limit allows. */
 export function toFileLimit(limit: number | null, wanted: number): FileLimit {
   const room = limit === null ? wanted : Math.max(1, Math.floor((limit - SPARE_FILES) / 2))
   return { limit, max_in_flight: Math.min(room, wanted), wanted_in_flight: wanted }
@@ -31,27 +31,26 @@ export function toFileLimit(limit: number | null, wanted: number): FileLimit {
 
 const RAISE = 'Raise the limit (LimitNOFILE= of a systemd unit, --ulimit nofile= of a container, ulimit -n)'
 
-/** What an operator is told where the limit is too low for `--max-in-flight`; null where it is not. */
+/** A warning if the limit is too low for `--max-in-flight`, else null. */
 export function toLowLimit({ limit, max_in_flight: taken, wanted_in_flight: wanted }: FileLimit): string | null {
   if (limit === null || limit >= 2 * wanted) return null
-  return `This process may open ${limit} files, and ${wanted} requests at once (--max-in-flight) would take twice as many: ${taken} at once are taken. ${RAISE}, or lower --max-in-flight.`
+  return `The file descriptor limit is ${limit}, but ${wanted} concurrent requests (--max-in-flight) need twice as many, so only ${taken} are accepted. ${RAISE}, or lower --max-in-flight.`
 }
 
-/** A moment's shortage is over before it turns a request away. */
+/** Short enough to handle a shortage before it fails a request. */
 const LOOK_MS = 50
 const LOG_MS = 60_000
 
 interface FileWatchDeps {
-  /** Most files that this process may have open. */
+  /** Limit of this process. */
   limit: number
-  /** The one that clients come in by. */
   server: { port?: number | undefined; closeIdleConnections(): void }
   log: Log
 }
 
 /**
- * Looks every so often how many files are left. Once few are, connections of clients that wait for nothing are closed, those
- * that have asked nothing and those between two requests, so that others are answered. Stopped by what is returned.
+ * Checks regularly how many descriptors are left. If few, closes client connections that are idle or sent no request
+ * yet. Returns a function that stops it.
  */
 export function watchFiles({ limit, server, log }: FileWatchDeps): () => void {
   const enough = limit - Math.min(512, Math.max(16, Math.floor(limit / 8)))
@@ -71,7 +70,7 @@ export function watchFiles({ limit, server, log }: FileWatchDeps): () => void {
     const nowMs = performance.now()
     if (nowMs - loggedMs < LOG_MS) return
     loggedMs = nowMs
-    const message = `open files run out: connections that ask nothing are closed. ${RAISE}, or find out who opens so many`
+    const message = `file descriptors are running out; closing idle connections. ${RAISE}, or find out who opens so many`
     log.warn('file_descriptors_low', message, { limit })
   }
   const timer = setInterval(look, LOOK_MS)
@@ -79,9 +78,8 @@ export function watchFiles({ limit, server, log }: FileWatchDeps): () => void {
 }
 
 /**
- * Closes connections of clients that have asked nothing, when files run out; `port` is the one that the server listens on. Bun gives them
- * no handle before their first request, so the system is asked, through its C library: on Linux, where TCP says how much each side has
- * sent. Elsewhere nobody is found; what then ends them is Bun's own limit of some 12 seconds for a connection's first request.
+ * Closes connections to `port` that sent no request yet. Bun has no handle for them, so this asks the kernel through
+ * libc, on Linux, where TCP_INFO has byte counts. Elsewhere Bun closes them after some 12 seconds.
  */
 type CloseSilent = (port: number) => void
 
@@ -91,23 +89,22 @@ const LIBRARIES = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64
 const IPPROTO_TCP = 6
 const TCP_INFO = 11
 const SHUT_RDWR = 2
-/** Where `struct tcp_info` of linux/tcp.h has its fields; of an older system's the last two are not there. */
+/** Offsets in `struct tcp_info` of linux/tcp.h; older kernels lack the last two. */
 const LAST_DATA_RECEIVED_MS = 52
 const BYTES_ACKED = 120
 const BYTES_RECEIVED = 128
 const INFO_BYTES = 136
 
-/** Any request with a key is longer: its first line and its key alone are. What has none is answered at once. */
+/** Any request with a key is longer; others get an immediate response. */
 const MIN_REQUEST_BYTES = 96
-/** A client that means to ask does so within a round trip of its connection. */
+/** A real client sends its request within a round trip. */
 const SILENT_MS = 100
-/** How many files are looked at in one go: less than 5 ms. */
+/** Takes less than 5 ms. */
 const MAX_LOOKED_AT = 4_096
 
 /**
- * Makes the one for this system. Never throws.
- *
- * @param maxFiles the most files that this process may have open.
+ * Never throws.
+ * @param maxFiles limit of this process.
  */
 async function createCloseSilent(maxFiles: number): Promise<CloseSilent> {
   const system = process.platform === 'linux' ? await loadSystem() : null
@@ -132,7 +129,7 @@ async function createCloseSilent(maxFiles: number): Promise<CloseSilent> {
 
   return (port) => {
     for (let count = Math.min(maxFiles, MAX_LOOKED_AT); count > 0; count--) {
-      // Bun, which has the file, hears that it has ended, and closes it: nothing else can have taken its number by then.
+      // Bun sees the end of the connection and closes it: the number can't be reused before that.
       if (isSilent(next, port)) shutdown(next, SHUT_RDWR)
       next = (next + 1) % maxFiles
     }
@@ -157,7 +154,7 @@ async function loadSystem(): Promise<System | null> {
       })
       return { ...symbols, ptr }
     } catch {
-      // Not the library of this system.
+      // Not this system's library.
     }
   }
   return null

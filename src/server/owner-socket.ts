@@ -1,6 +1,5 @@
 /**
- * What the owner of the data folder may ask of a running server, and have it do, over `control.sock`, which nobody else can
- * open. `server.ts` starts it once it serves; a server without it serves all the same.
+ * What the owner of the data folder can ask of a running server over `control.sock`. A server works without it, too.
  */
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
 import { GatewayError } from '../domain/error.ts'
@@ -21,44 +20,41 @@ import type { VaultState } from '../store/vault.ts'
 import { END_MS } from './admin-view/live-requests.ts'
 import { type Flushed, type Status, socketPath } from './protocol.ts'
 
-/** What a reload cannot bring, because a process has it from its start. */
+/** Changes that apply only after a restart. */
 export interface NeedsRestart {
-  /** Settings whose rows have changed. */
+  /** Changed settings. */
   settings: string[]
-  /** Variables that upstreams name and the process does not have. */
+  /** Environment variables that upstreams use and the process lacks. */
   variables: string[]
 }
 
 export interface ControlRoutesDeps {
   log: Log
   status(): Status | Promise<Status>
-  /** The model servers that run here. */
+  /** Managed model servers. */
   servers: Pick<Fleet, 'start' | 'stop' | 'settled' | 'stopped'>
-  /** Applies the catalogue again. Throws a ServiceError that says what is wrong with it; then nothing has changed. */
+  /** Applies the catalog again. Throws a ServiceError if it is invalid; then nothing changes. */
   reload(): Promise<NeedsRestart>
-  /** Has the database take what the ledger's journal holds, for 2 s at most. */
+  /** Writes the journal's records to the database, for at most 2 s. */
   flush(): Promise<Flushed>
-  /** Whether what was typed in opens here, and by what it is sealed. */
+  /** Whether stored credentials can be decrypted here, and with which secret. */
   inspectVault(): Promise<VaultState>
-  /** Tells commands that follow requests that the server stops. Resolves to whether there was any. */
+  /** Ends commands that follow requests. Resolves to whether there were any. */
   endTails(): Promise<boolean>
-  /** Makes the code by which the first owner signs in; null where there is one. */
+  /** Creates the setup code for the first owner; null if there is one. */
   setupCode(): Promise<string | null>
-  /** Begins to drain, and returns at once. */
+  /** Starts the shutdown and returns at once. */
   drain(): void
-  /** Answers a request of the admin API, or for what only commands may do: here nobody needs a proof. */
+  /** Serves the admin API and what only commands may do, without authentication. */
   admin(request: Request): Promise<Response>
-  /** For chats and lists of models that the owner asks for. */
+  /** For chats and model lists of the owner. */
   requests?(): HandleDeps & ModelsDeps
 }
 
-/** Longer than a test of an upstream, or a reload, takes. */
+/** Longer than an upstream test or a reload. */
 const IDLE_SECONDS = 60
 
-/**
- * An instance of its own, which no network port serves. Schemas on the routes would have every start compile them, for as long as
- * all else that makes the server.
- */
+/** Not served on any network port. Without route schemas: compiling them would double the start time. */
 export function createControlRoutes({
   log,
   status,
@@ -77,8 +73,8 @@ export function createControlRoutes({
     if (error instanceof GatewayError) return toErrorResponse(error)
     if (error instanceof ServiceError) return refuse(409, error.failure.kind, error.message)
     const fields = { path: pathOf(request), error: traceOf(error) }
-    log.error('internal_error', 'a request over the control socket failed', fields)
-    return refuse(500, 'internal', 'Internal error: the log of the server has the cause.')
+    log.error('internal_error', 'control socket request failed', fields)
+    return refuse(500, 'internal', 'Internal error. See the server log.')
   }
 
   const options = { toResponse, idleSeconds: IDLE_SECONDS, maxBodyBytes: LARGEST_BODY_BYTES }
@@ -103,14 +99,14 @@ export function createControlRoutes({
     .get('/secret', () => inspectVault())
     .post('/admin/code', async () => {
       const code = await setupCode()
-      return code === null ? refuse(409, 'already_set_up', 'There is an owner already.') : { code }
+      return code === null ? refuse(409, 'already_set_up', 'An owner already exists.') : { code }
     })
     .post('/drain', ({ set }) => {
       drain()
       set.status = 202
       return { draining: true }
     })
-  // The admin API reads bodies itself; what it answers may take as long as its command waits.
+  // The admin API reads bodies itself; a response may take as long as its command waits.
   for (const path of ['/admin/api/*', '/operator/*'])
     routes.all(
       path,
@@ -121,22 +117,23 @@ export function createControlRoutes({
       { parse: 'none' },
     )
   if (requests) {
-    // A start does not wait for it.
+    // Built on first use, not at start.
     const system = once(async () => createSystemRoutes(requests(), routes, options))
     routes.all('/system/*', async ({ request }) => (await system.get()).handle(request))
   }
   return routes
 }
 
-/** What the owner asks for is on record like any request, under this id, which no key has. Who could make a key of any kind is held to no limit. */
+/** The owner's requests are recorded under this ID, which no key has. No limits: the owner could create any key. */
 const SYSTEM: Key = {
   ...{ id: 'system', name: 'system', scope: 'all', quotaId: 'system', limits: NO_LIMITS, budget: null },
   ...{ teamId: null, ownerId: null, expiresMs: null, revokedMs: null, models: [], allowedIps: [] },
 }
 
 /**
- * Serves `/system/v1/chat/completions` and `/system/v1/models`, and the same below `/system/upstreams/<id>`, where that upstream alone is
- * asked. @param app the instance that listens.
+ * Serves `/system/v1/chat/completions` and `/system/v1/models`, and the same below `/system/upstreams/<id>` for one
+ * upstream.
+ * @param app the instance that listens.
  */
 function createSystemRoutes(deps: HandleDeps & ModelsDeps, app: Listener, options: InstanceOptions) {
   const at = (id: string) => ({ ...deps, live: { snapshot: onlyAt(deps.live.snapshot, id) } })
@@ -157,9 +154,9 @@ function createSystemRoutes(deps: HandleDeps & ModelsDeps, app: Listener, option
 const refuse = (status: number, kind: string, message: string) => reply(status, { error: { kind, message } })
 
 const refuseServer = (id: string) =>
-  refuse(404, 'unknown_server', `This server starts no model server for an upstream ${id}.`)
+  refuse(404, 'unknown_server', `This server manages no model server for upstream ${id}.`)
 
-/** Whatever an upstream has said may hold something that looks like a secret. */
+/** Text from upstreams may contain secrets. */
 const reply = (status: number, body: unknown) =>
   new Response(redact(JSON.stringify(body)), {
     status,
@@ -171,21 +168,18 @@ export interface ControlDeps extends ControlRoutesDeps {
 }
 
 export interface Control {
-  /** Null where there could be no socket; the log says why. */
+  /** Null if it could not be created; the log has the reason. */
   path: string | null
-  /** Closes and removes the socket. Whoever follows is told; whoever else is being answered is cut off. */
+  /** Followers get an end event; other running requests are interrupted. */
   stop(): Promise<void>
 }
 
-/**
- * Listens on the data folder's socket. The caller holds `serve.lock`, so that a socket found there is a dead server's.
- * Never throws: where there can be no socket, one warning says so.
- */
+/** The caller holds `serve.lock`, so an existing socket is stale. Never throws: a failure is logged as a warning. */
 export function createControl({ dataFolder, ...deps }: ControlDeps): Control {
   const path = socketPath(dataFolder)
   const routes = createControlRoutes(deps)
   const stop = async () => {
-    // What was written last has yet to leave.
+    // Let the last bytes be sent.
     if (await deps.endTails()) await Promise.race([routes.server?.stop(false), Bun.sleep(END_MS)])
     await routes.server?.stop(true)
   }
@@ -195,7 +189,7 @@ export function createControl({ dataFolder, ...deps }: ControlDeps): Control {
     return { path, stop }
   } catch (error) {
     void routes.server?.stop(true)
-    const message = 'there is no control socket: `tollgate upstreams` and `tollgate doctor` cannot ask this server'
+    const message = "control socket unavailable; CLI commands can't reach this server"
     deps.log.warn('control_unavailable', message, { path, error: String(error) })
     return { path: null, stop: async () => {} }
   }
@@ -204,12 +198,12 @@ export function createControl({ dataFolder, ...deps }: ControlDeps): Control {
 function removeStale(path: string): void {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (!found) return
-  if (!found.isSocket()) throw new Error('there is a file in its place that is not a socket; move it away')
+  if (!found.isSocket()) throw new Error('a file that is not a socket is in its place; move it')
   unlinkSync(path)
 }
 
 function listen(routes: ReturnType<typeof createControlRoutes>, path: string): void {
-  // The socket is there from the moment it is bound: with this mask nobody else can open it even then.
+  // The socket exists once bound: the mask protects it from that moment.
   const mask = process.umask(0o077)
   try {
     routes.listen({ unix: path })

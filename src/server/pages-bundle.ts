@@ -1,21 +1,21 @@
 /**
- * Bundles the pages of `dashboard/` for browsers. A server that runs from source does so at the first visit; as a program it prints
- * what the executable will hold.
+ * Bundles the dashboard for browsers: at the first visit when run from source; as a program, prints what the executable
+ * will embed.
  */
 import { join } from 'node:path'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 
-/** A file as a browser gets it: compressed, in base64. */
+/** Compressed, base64. */
 export interface Packed {
   type: string
   gzip: string
-  /** Takes a moment to make, so that only the executable has it. */
+  /** Slow to compress, so only in the executable. */
   br?: string
 }
 
 export const PAGE = 'index.html'
 
-/** By name: the page itself, and what it loads, named by what is in it. */
+/** By name: the page, and its assets named by hash. */
 export async function bundle({ withBrotli }: { withBrotli: boolean }): Promise<Record<string, Packed>> {
   const { outputs } = await Bun.build({
     entrypoints: [join(import.meta.dir, '../dashboard', PAGE)],
@@ -39,11 +39,11 @@ export async function bundle({ withBrotli }: { withBrotli: boolean }): Promise<R
   return files
 }
 
-/** Run while the code is built, as a macro of Bun's: what it returns stands in the code then. */
+/** A Bun macro: its result is embedded at build time. */
 export function bundled(): Record<string, Packed> {
-  // A bundler that runs inside of another waits for ever, so another process does it.
+  // A bundler inside another waits forever, so use another process.
   const { stdout, success } = Bun.spawnSync([process.execPath, import.meta.path], { stderr: 'inherit' })
-  if (!success) throw new Error('The dashboard does not bundle.')
+  if (!success) throw new Error('Bundling the dashboard failed.')
   return JSON.parse(stdout.toString())
 }
 

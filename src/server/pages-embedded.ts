@@ -1,4 +1,4 @@
-/** The pages as they were when the executable was built. A server that runs from source does not load this. */
+/** The dashboard as bundled into the executable; not loaded when run from source. */
 import { bundled } from './pages-bundle.ts' with { type: 'macro' }
 
 export const files = bundled()

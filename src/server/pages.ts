@@ -1,6 +1,6 @@
 /**
- * Serves the dashboard's pages, from memory: one page for every address below `/admin`, which finds out by itself what it shows, and
- * what it loads, by name. Nothing is loaded before somebody comes to look, and no name reaches a file system.
+ * Serves the dashboard from memory: one page for every path below `/admin`, and assets by name. Loaded on first use; no
+ * name reaches the file system.
  */
 import { gunzipSync } from 'node:zlib'
 import { once } from '../domain/once.ts'
@@ -10,11 +10,11 @@ import { PAGE, type Packed } from './pages-bundle.ts'
 declare const TOLLGATE_VERSION: string | undefined
 
 interface Pages {
-  /** @param asset what follows `/admin/assets/`; null is the page. Returns null for a name that there is not. */
+  /** @param asset what follows `/admin/assets/`; null is the page. Null if unknown. */
   serve(asset: string | null, request: Request): Promise<Response | null>
 }
 
-/** No script, style, frame or connection but our own; and nobody else's page has ours in a frame. */
+/** Only our own scripts, styles, and connections; no framing by others. */
 const POLICY = [
   ...[
     "default-src 'none'",
@@ -45,7 +45,7 @@ interface File {
   type: string
   gzip: Uint8Array<ArrayBuffer>
   br: Uint8Array<ArrayBuffer> | null
-  /** As it is, once somebody has asked for that. */
+  /** Decompressed on first use. */
   plain: Uint8Array<ArrayBuffer> | null
 }
 
@@ -60,7 +60,7 @@ export function createPages(load: () => Promise<Record<string, Packed>> = loadOw
   }
 }
 
-/** Only the executable has a version while it is built. */
+/** Only the executable has a version at build time. */
 const loadOwn = async () =>
   typeof TOLLGATE_VERSION === 'string'
     ? (await import('./pages-embedded.ts')).files
@@ -80,7 +80,7 @@ function toResponse(file: File, headers: Record<string, string>, request: Reques
     new Response(body, { headers: { ...headers, 'content-type': type, ...encoding } })
   if (br && accepts(request, 'br')) return answer(br, { 'content-encoding': 'br' })
   if (accepts(request, 'gzip')) return answer(gzip, { 'content-encoding': 'gzip' })
-  // Whoever asks for it a thousand times costs no more than once.
+  // Decompressed only once.
   file.plain ??= unzip(gzip)
   return answer(file.plain, {})
 }

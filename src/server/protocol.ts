@@ -1,14 +1,14 @@
-/** What is said over `control.sock` beside the admin API: its path, the shapes of its answers. Never a secret. Types, for both ends. */
+/** Path and types of `control.sock`, except for the admin API. Never contains a secret. */
 import { join } from 'node:path'
 import type { StatusDocument } from '../documents/server.ts'
 import type { UpstreamStatus } from '../documents/upstream.ts'
 
-/** Path of the socket in a data folder. It may be longer than the 107 bytes of the system's call: Bun goes around that. */
+/** May exceed the system's limit of 107 bytes, which Bun works around. */
 export const socketPath = (dataFolder: string) => join(dataFolder, 'control.sock')
 
 /**
- * `limit`: most files that the process may have open; null where that is not known. `max_in_flight`: requests that are taken at
- * once, which may be fewer than the wanted ones of `--max-in-flight`: each takes two files, its client's and its upstream's.
+ * `limit` of open files; null if unknown. `max_in_flight` may be lower than `--max-in-flight` (`wanted_in_flight`):
+ * each request takes two files, for its client and its upstream.
  */
 export interface FileLimit {
   limit: number | null
@@ -16,20 +16,20 @@ export interface FileLimit {
   wanted_in_flight: number
 }
 
-/** Answer of `GET /status`. */
+/** Of `GET /status`. */
 export interface Status extends Omit<StatusDocument, 'pending_records' | 'backups' | 'checks'> {
-  /** Id of this run of the server: a part of the names of its journal's files, and in its ledger rows. */
+  /** ID of this run, in its ledger rows and the names of its journal files. */
   instance: string
   pid: number
   config_revision: number
   backups: Pick<StatusDocument['backups'], 'every_ms' | 'failed'>
   files: FileLimit
-  /** A proxy that forwards requests and is not one of --trusted-proxy, by its address; null where none was seen. */
+  /** Address of a proxy that forwards requests but is not in --trusted-proxy; null if none was seen. */
   untrusted_proxy: string | null
   upstreams: UpstreamStatus[]
 }
 
-/** Answer of `POST /ledger/flush`: ledger records that the database has taken now, and those that it has not. */
+/** Of `POST /ledger/flush`: records written to the database, and those still pending. */
 export interface Flushed {
   applied: number
   waiting: number

@@ -1,6 +1,6 @@
 /**
- * What local servers say of the models that they have loaded, read again whenever one was started here, has come back, or was not asked
- * for a while, and laid over each snapshot. In memory alone: it is true for as long as they run so. Its reading never throws.
+ * Facts that local servers report about their loaded models, applied to each snapshot; in memory only. Reread after a
+ * managed server starts, a server comes back, or some time. Reading never throws.
  */
 
 import { type Contradiction, findServed, withServed } from '../catalog/served.ts'
@@ -14,42 +14,41 @@ import type { Readiness } from '../upstreams/backend.ts'
 import type { Send } from '../upstreams/model-list.ts'
 import { listModels } from './outward/questions.ts'
 
-/** What one that answers is asked again after: somebody may have loaded another model there, or started it anew between two probes. */
+/** Interval of rereading: someone may have loaded another model, or restarted it between two checks. */
 const AGAIN_MS = 120_000
 
 const NO_MODELS: ReadonlyMap<string, ListedModel> = new Map()
 
-/** What is known of one upstream. */
 interface Entry {
   place: string
-  /** By the names that it has for them. */
+  /** By the upstream's own model names. */
   models: ReadonlyMap<string, ListedModel>
-  /** Whether it was out of reach, or was not heard yet. */
+  /** Whether it was unreachable, or was never read. */
   isDue: boolean
   readMs: number
-  /** The question that is under way; a later one counts. */
+  /** The running request; only the latest counts. */
   reading: object | null
 }
 
 export interface ServedDeps {
   log: Pick<Log, 'warn'>
-  /** A clock that never steps, ms. */
+  /** Monotonic clock, ms. */
   monotonicMs(): number
 }
 
 export class ServedFacts {
-  /** Called when something else is said than before; whoever lays it over a snapshot sets it. */
+  /** Called when reported facts change. */
   onChange: () => void = () => {}
   readonly #deps: ServedDeps
   readonly #entries = new Map<string, Entry>()
-  /** Contradictions that the log has. */
-  #told = new Set<string>()
+  /** Contradictions already logged. */
+  #logged = new Set<string>()
 
   constructor(deps: ServedDeps) {
     this.#deps = deps
   }
 
-  /** Lays what is known over a configuration, and forgets what it does not have any more, or has elsewhere. */
+  /** Applies known facts to a configuration, and forgets upstreams that are gone or moved. */
   over(configured: Snapshot): Snapshot {
     for (const [id, { place }] of this.#entries) {
       const upstream = configured.upstreams.get(id)
@@ -57,11 +56,11 @@ export class ServedFacts {
     }
     const served = new Map([...this.#entries].map(([id, { models }]) => [id, models]))
     const { snapshot, contradictions } = withServed(configured, served)
-    this.#tell(contradictions)
+    this.#report(contradictions)
     return snapshot
   }
 
-  /** Takes what a probe has found of an upstream whose server is not started here. */
+  /** For upstreams whose server is not managed. */
   probed(upstream: Upstream, { state }: Readiness): void {
     if (!upstream.local || isBuiltIn(upstream) || upstream.process !== null) return
     const entry = this.#entryOf(upstream)
@@ -70,21 +69,18 @@ export class ServedFacts {
       void this.#read(upstream, entry)
   }
 
-  /** An upstream could not be reached: when it can be again, it may be another one. */
+  /** When it comes back, it may serve another model. */
   unreached({ id }: Pick<Upstream, 'id'>): void {
     const entry = this.#entries.get(id)
     if (entry) entry.isDue = true
   }
 
-  /**
-   * A server that is started here can be asked.
-   * @param upstream with its address and key.
-   */
+  /** @param upstream with its address and key. */
   started(upstream: Upstream, server: Launched): void {
     void this.#read(upstream, this.#entryOf(upstream), toSend(server))
   }
 
-  /** What is known of a target at a local server; null for any other. */
+  /** Null for targets that are not local. */
   figuresOf(target: Target, tokensPerSecond: number | null): ServedFigures | null {
     const { upstream } = target
     if (!upstream.local || isBuiltIn(upstream)) return null
@@ -114,9 +110,9 @@ export class ServedFacts {
     if (entry.reading !== reading || this.#entries.get(upstream.id) !== entry) return
     entry.reading = null
     entry.readMs = this.#deps.monotonicMs()
-    // It may have been out of reach meanwhile.
+    // It may have been unreachable meanwhile.
     entry.isDue ||= said === null
-    // One that was started anew has at least nothing of before; any other may only have been too busy to say it again.
+    // A restarted server has no model of before; another may only have been too busy to reply.
     const before = send === undefined ? entry.models : NO_MODELS
     const models = said === null ? before : new Map(said.map((one) => [one.id, one]))
     if (Bun.deepEquals(models, entry.models)) return
@@ -124,19 +120,18 @@ export class ServedFacts {
     this.onChange()
   }
 
-  #tell(contradictions: readonly Contradiction[]): void {
+  #report(contradictions: readonly Contradiction[]): void {
     const now = new Map(contradictions.map((one) => [JSON.stringify(one), one]))
     for (const [text, one] of now)
-      if (!this.#told.has(text))
-        this.#deps.log.warn('model_facts_mismatch', 'a model server says otherwise than the catalogue', { ...one })
-    this.#told = new Set(now.keys())
+      if (!this.#logged.has(text))
+        this.#deps.log.warn('model_facts_mismatch', 'model server reports different facts than the catalog', { ...one })
+    this.#logged = new Set(now.keys())
   }
 }
 
-/** One that is started here is elsewhere each time. */
+/** A managed server has a new address each time. */
 const toPlace = ({ process, dialect, baseUrl }: Upstream) => process ?? `${dialect} ${baseUrl}`
 
-/** How a server that was started here is asked. */
 const toSend =
   (server: Launched): Send =>
   async (url, { body }) => {

@@ -1,6 +1,5 @@
 /**
- * A running server, put together from its parts in the order that safety asks for: storage, catalogue, snapshot, what is
- * known beside the database, and only then the network. `cli/serve/run-server.ts` starts it and decides when it stops.
+ * Assembles a running server in a safe order: storage, catalog, snapshot, limits and health, and only then the network.
  */
 import { logFinished, Speeds, toAll } from '../accounting/settle.ts'
 import { createBackupList, type MakeBackup } from '../backup/backup-list.ts'
@@ -36,24 +35,24 @@ import { openStorage } from './storage.ts'
 
 export interface ServerOptions {
   dataFolder: string
-  /** The server's own settings, given the rows of the settings table. */
+  /** The server's settings, given the rows of the settings table. */
   configure(settings: Settings): ServeConfig
-  /** The same in words, for whoever runs the server; without it, none are told of. */
+  /** The same as text for the operator; none by default. */
   settingTexts?(settings: Settings): SettingText[]
   environment: Environment
   version: string
   log: Log
   /** Wall clock, ms. */
   now(): number
-  /** A clock that never steps, ms. */
+  /** Monotonic clock, ms. */
   monotonicMs?(): number
-  /** The pause before the targets of a request are tried again, ms. */
+  /** Pause before a request's targets are retried, ms. */
   backoffMs?: number
-  /** Runs on the open, migrated store before anything is loaded from it: applies the catalogue. */
+  /** Runs on the open, migrated store before anything is loaded: applies the catalog. */
   prepare(store: ConfigStore, settings: Settings): void | Promise<void>
-  /** Reads the commands of model servers; without it none is started. */
+  /** Commands of managed model servers; without it, none are started. */
   loadProcesses?(): Promise<ProcessSpecs>
-  /** What the process that runs the server does for it: for the control socket, and for scheduled backups. */
+  /** Provided by the process that runs the server, for the control socket and scheduled backups. */
   commands: Pick<ControlDeps, 'reload' | 'drain'> & { makeBackup: MakeBackup }
 }
 
@@ -61,31 +60,31 @@ export interface Server {
   /** `http://host:port/v1` */
   baseUrl: string
   snapshot(): Snapshot
-  /** Null where it serves none. */
+  /** Null if disabled. */
   dashboardUrl: string | null
-  /** Makes the code by which the first owner signs in; null where there is one. It is for whoever has started the server alone. */
+  /** Creates the setup code for the first owner, for the person who started the server; null if there is one. */
   setupCode(): Promise<string | null>
-  /** What whoever has started it should know, in sentences. */
+  /** Sentences for the operator. */
   warnings: readonly string[]
-  /** Runs a change of configuration on the server's own connection, then reads everything again. */
+  /** Changes the configuration on the server's own connection, then reloads. */
   reload(change: (store: ConfigStore) => Promise<void>): Promise<void>
-  /** Has the database take what the ledger's journal holds. */
+  /** Writes the journal's records to the database. */
   flush: Ledger['flush']
-  /** Lets what is under way end, as long as the drain setting says, then closes everything. True if nothing was cut. */
+  /** Drains, up to the configured time, then closes everything. True if nothing was interrupted. */
   stop(): Promise<boolean>
 }
 
-/** A log that nobody reads does not hold up a stop for longer. */
+/** A log that no one reads delays a stop no longer than this. */
 const LOG_MS = 1_000
 const BACKOFF_MS = 500
 
-/** Starts to serve. Where it cannot, it throws, and whatever it has opened is closed again. */
+/** If it fails, it closes what it opened and throws. */
 export async function startServer(options: ServerOptions): Promise<Server> {
   const { log, environment, version, monotonicMs = performance.now.bind(performance) } = options
   const now = toWallClock(options.now)
   const startedMs = now()
   const instance = mintTag()
-  // Closed in reverse order, at the stop or where the start fails.
+  // Closed in reverse order, at the stop or on failure.
   await using opened = new AsyncDisposableStack()
 
   const { dataFolder } = options

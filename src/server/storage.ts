@@ -1,6 +1,5 @@
 /**
- * A server's data folder, opened in the order that safety asks for: the lock, the database, its migrations, then the
- * ledger rows that an earlier run has left. Called once, by `server.ts`.
+ * Opens a server's data folder in a safe order: lock, database, migrations, recovery of ledger rows of an earlier run.
  */
 
 import { existsSync } from 'node:fs'
@@ -24,17 +23,17 @@ type LedgerConfig = Pick<ServeConfig, 'durability' | 'maxJournalBytes' | 'keepMs
 
 interface StorageOptions {
   dataFolder: string
-  /** Id of this run in the ledger. */
+  /** ID of this run in the ledger. */
   instance: string
   startedMs: number
   /** Wall clock, ms. */
   now(): number
-  /** A clock that never steps, ms. */
+  /** Monotonic clock, ms. */
   monotonicMs(): number
   log: Log
 }
 
-/** Throws where the folder is served already, or its database cannot be used. What is opened is closed by `cleanup`. */
+/** Throws if the folder is in use, or its database can't be used. `cleanup` closes what was opened. */
 export async function openStorage(options: StorageOptions, cleanup: AsyncDisposableStack) {
   const { dataFolder, instance, startedMs, now, monotonicMs, log } = options
   prepareDataFolder(dataFolder)
@@ -55,7 +54,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
   return {
     store: config,
     identity,
-    /** From here on nothing waits within the store: the event loop would wait with it. */
+    /** From here on the store never blocks, as that would block the event loop. */
     openLedger({ durability, maxJournalBytes, keepMs, auditMs, diskBytes }: LedgerConfig) {
       store.begin()
       const journal = createJournal({
@@ -70,12 +69,12 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
       cleanup.defer(() => files.stop())
       const mark = openMark(dataFolder, reader.count())
       cleanup.defer(() => mark.close())
-      // Whatever has taken the place of the database, the journal may not forget for it.
+      // If the database was replaced, the journal must not discard anything for the new one.
       const reach = async () => {
         const reached = files.look() ? await store.checkpoint() : 'nowhere'
         return files.look() ? reached : 'nowhere'
       }
-      // The journal may forget what outlives the machine, also where that is the log, because somebody always reads in it.
+      // A checkpoint in the database's log suffices to discard journal records: it survives a crash of the machine.
       const checkpoint = async () => (await reach()) !== 'nowhere'
       const ledger = createLedger({
         journal,
@@ -88,7 +87,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
         onCommit: store.noteCommit,
       })
       cleanup.defer(() => ledger.close())
-      // Its first segment is made beside the rest of the start: the first request would wait for it.
+      // Prepares the first segment during the start, so that the first request needn't wait for it.
       void journal.grow()
       const retention = createRetention({
         keepMs,
@@ -111,24 +110,23 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
   }
 }
 
-/** What a restore has left that was killed. */
+/** Undoes or finishes an interrupted restore. */
 function settleRestore(dataFolder: string, log: Log): void {
   const settled = settleSwap(dataFolder)
   if (settled.kind === 'undone')
-    log.warn(
-      'restore_recovered',
-      'a restore was broken off before it had changed anything; what it had copied is removed',
-    )
+    log.warn('restore_recovered', 'removed an interrupted restore that had not changed anything')
   if (settled.kind === 'finished')
-    log.warn('restore_recovered', 'a restore that was broken off is finished', { replaced: settled.replaced })
+    log.warn('restore_recovered', 'finished an interrupted restore', { replaced: settled.replaced })
 }
 
 const LOOK_MS = 250
 
 interface DataFiles {
-  /** What is no longer there as it was, since the last look; null where all of it is. With the journal, outcomes have no place either. */
+  /**
+   * What is missing since the last check; null if nothing is. Without the journal, outcomes can't be recorded either.
+   */
   readonly lost: 'database' | 'journal' | null
-  /** Looks now, and tells whether all is there. */
+  /** Checks now; true if all is there. */
   look(): boolean
   stop(): void
 }
@@ -141,8 +139,8 @@ interface DataFilesDeps {
 }
 
 /**
- * Looks every so often whether the files that a server writes are still those that its data folder shows: a file that was deleted or
- * replaced goes on taking what is written to it, and all of that is gone at the next start.
+ * Checks regularly that the server's files are still those in its data folder: writes to a deleted or replaced file are
+ * lost.
  */
 export function watchDataFiles({ dataFolder, store, journal, log }: DataFilesDeps): DataFiles {
   const look = (): boolean => {
@@ -150,18 +148,18 @@ export function watchDataFiles({ dataFolder, store, journal, log }: DataFilesDep
     const lost = !journal.isThere() ? 'journal' : store.isThere() ? null : 'database'
     watched.lost = lost
     if (lost === before) return lost === null
-    if (lost === null) log.info('data_recovered', 'the data folder is as it was; requests are taken again')
+    if (lost === null) log.info('data_recovered', 'data folder restored; accepting requests again')
     else if (before === null)
       log.error(
         'data_missing',
-        `the ${existsSync(dataFolder) ? lost : 'data folder'} was removed, replaced or emptied while this server uses it: new requests are refused, since nothing of them could be kept. Stop the server, put the data folder back as it was or restore a backup, and start it again`,
+        `the ${existsSync(dataFolder) ? lost : 'data folder'} was removed, replaced, or emptied while in use; rejecting requests, which can't be recorded. Stop the server, put the data folder back or restore a backup, and start it again`,
         { data: dataFolder },
       )
     return lost === null
   }
 
   const timer = setInterval(look, LOOK_MS)
-  // Plain, since every request asks what is lost.
+  // A plain property, since every request reads it.
   const watched = { lost: null as DataFiles['lost'], look, stop: () => clearInterval(timer) }
   look()
   return watched

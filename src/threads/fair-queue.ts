@@ -1,32 +1,29 @@
 /**
- * Work that waits, fairly: owners (keys) take turns, and of each the first that came is the next, so that however much one owner has
- * waiting, another one waits for one piece of it at most. `FairQueue` is bounded, too. Pure.
+ * A queue in which owners (keys) take turns, each first-in first-out, so that however much one owner queues, others
+ * wait for at most one item of it. `FairQueue` is also bounded.
  */
 export class Turns<Work> {
-  /** Whose turn is next stands first. Nobody is in it who has nothing waiting. */
+  /** In order of turns; only owners with queued items. */
   protected readonly waiting = new Map<string, Set<Work>>()
 
   add(owner: string, work: Work): void {
     this.waiting.getOrInsertComputed(owner, () => new Set()).add(work)
   }
 
-  /** How much waits for one owner. */
   count(owner: string): number {
     return this.waiting.get(owner)?.size ?? 0
   }
 
-  /** Whether something waits for anybody else. */
+  /** Whether another owner has queued items. */
   hasOthers(owner: string): boolean {
     return this.waiting.size > (this.waiting.has(owner) ? 1 : 0)
   }
 
-  /** What is next; undefined where nothing waits. */
   first(): Work | undefined {
     for (const works of this.waiting.values()) for (const work of works) return work
     return undefined
   }
 
-  /** Takes what is next; undefined where nothing waits. */
   next(): Work | undefined {
     for (const [owner, works] of this.waiting) {
       this.waiting.delete(owner)
@@ -39,7 +36,7 @@ export class Turns<Work> {
     return undefined
   }
 
-  /** Takes one that waits out of its turn; false where it does not wait. */
+  /** Removes an item out of turn; false if it isn't queued. */
   delete(owner: string, work: Work): boolean {
     const works = this.waiting.get(owner)
     if (!works?.delete(work)) return false
@@ -47,7 +44,7 @@ export class Turns<Work> {
     return true
   }
 
-  /** Takes all that waits, or all of one owner. */
+  /** Removes all items, or those of one owner. */
   takeAll(owner?: string): Work[] {
     const owners = owner === undefined ? [...this.waiting.keys()] : [owner]
     return owners.flatMap((each) => {
@@ -58,19 +55,18 @@ export class Turns<Work> {
   }
 }
 
-/** Who waits in a queue. */
 export interface QueueEntry {
   owner: string
-  /** When it came, on a clock that never steps. */
+  /** When it was queued, monotonic. */
   sinceMs: number
 }
 
 /**
- * The queue of requests that wait for one thing, such as a model. Where it is full, whoever has the most in it gives up the last of it for
- * somebody who has less: no owner can fill it for others.
+ * A queue for one resource, such as a model. When full, the owner with the most items loses the last one to an owner
+ * with fewer, so that no owner can fill it.
  */
 export class FairQueue<Entry extends QueueEntry> extends Turns<Entry> {
-  /** @param most how many may wait. */
+  /** @param most capacity. */
   constructor(private readonly most: number) {
     super()
   }
@@ -81,7 +77,7 @@ export class FairQueue<Entry extends QueueEntry> extends Turns<Entry> {
     return length
   }
 
-  /** Takes one in. Returns the one that there is no room for: an earlier one, or itself; null where there is room for all. */
+  /** Returns the item dropped for lack of capacity: an earlier one, or itself; null if there was room. */
   join(one: Entry): Entry | null {
     let dropped: Entry | null = null
     if (this.length >= this.most) {
@@ -97,12 +93,12 @@ export class FairQueue<Entry extends QueueEntry> extends Turns<Entry> {
     return dropped
   }
 
-  /** Takes one out that waits no longer; false where it did not wait. */
+  /** False if it isn't queued. */
   leave(one: Entry): boolean {
     return this.delete(one.owner, one)
   }
 
-  /** Which turn from now on is that of one, from 1 on; 0 where it does not wait. */
+  /** In turns from now, from 1; 0 if it isn't queued. */
   positionOf(one: Entry): number {
     const own = [...(this.waiting.get(one.owner) ?? [])].indexOf(one)
     if (own === -1) return 0
@@ -115,7 +111,7 @@ export class FairQueue<Entry extends QueueEntry> extends Turns<Entry> {
     return position
   }
 
-  /** Since when somebody has waited; null where nobody does. */
+  /** The longest wait's start; null if empty. */
   sinceMs(): number | null {
     const times = [...this.waiting.values()].flatMap((entries) => [...entries]).map(({ sinceMs }) => sinceMs)
     return times.length === 0 ? null : Math.min(...times)

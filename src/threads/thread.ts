@@ -1,7 +1,7 @@
 /**
- * Work that must not stop the event loop, on a thread of its own: started on first need, given one request after the other, ended when
- * nobody needs it for a while or when a request takes too long. Owners (keys) take turns, so that what one of them asks for keeps nobody
- * else waiting for longer than one request. A worker says once that it is ready, and answers each message with one.
+ * Runs work that must not block the event loop on a thread: started on demand, one request at a time, ended when idle
+ * or when a request takes too long. Owners (keys) take turns, so that one waits for at most one request of another. A
+ * worker announces itself once, then sends one reply per message.
  */
 import { closeSync, openSync } from 'node:fs'
 import type { EndSignal } from '../domain/end-signal.ts'
@@ -10,21 +10,24 @@ import { Turns } from './fair-queue.ts'
 interface StartedWorker {
   isReady(): boolean
   post(message: unknown): void
-  /** Ends it; from then on it says nothing more. */
+  /** It sends nothing afterwards. */
   end(): void
 }
 
 interface WorkerListener {
   ready(): void
   answer(reply: unknown): void
-  /** It did not start, broke, or ended by itself. Never said while `startWorker` runs. */
+  /** It failed to start, broke, or ended. Never called during `startWorker`. */
   lose(error: Error, wasReady: boolean): void
 }
 
-/** What loads takes a second on a busy machine; a thread that takes this long will not start any more. */
+/** Loading takes a second on a busy machine; after this time the thread won't start. */
 const START_MS = 60_000
 
-/** Bun ends the whole process where a starting worker finds no file for its event loop. More than it opens: others take some, too. */
+/**
+ * Bun kills the process if a starting worker finds no file descriptor for its event loop. More than it needs, as others
+ * take some, too.
+ */
 const START_FILES = 16
 const FILES_MS = 50
 
@@ -40,11 +43,11 @@ function hasFiles(): boolean {
   }
 }
 
-/** In the executable all but the workers lies in pieces at its root, and they stand where the build put them. */
+/** In the executable, everything but the workers is bundled at its root. */
 const IS_SOURCE = import.meta.url.endsWith('/threads/thread.ts')
 const urlOf = (worker: string) => new URL(IS_SOURCE ? `../${worker}.ts` : `./${worker}.js`, import.meta.url).href
 
-/** @param name path below `src/`, without its ending. */
+/** @param name path below `src/`, without extension. */
 function startWorker(name: string, createWorker: (() => Worker) | undefined, listener: WorkerListener): StartedWorker {
   let worker: Worker | null = null
   let isReady = false
@@ -94,41 +97,40 @@ function startWorker(name: string, createWorker: (() => Worker) | undefined, lis
 }
 
 /**
- * Why there is no reply: it took longer than its limit; it waited for too long; too much of its owner's waits already; its
- * signal aborted before its turn; it was late and another owner came; all that waited for its owner was dismissed; or the
- * thread is closed.
+ * Why there is no reply: over its time limit; waited too long; too many queued for its owner; aborted before its turn;
+ * late when another owner came; its owner's queue was dismissed; or the thread is closed.
  */
 export type NoReply = 'limit' | 'patience' | 'late' | 'full' | 'aborted' | 'dismissed' | 'closed'
 
 export interface AskOptions {
-  /** Whose request it is: owners take turns. */
+  /** Owners take turns. */
   owner: string
-  /** How long it may take, ms, not counting the wait for its turn and for the thread to start; without it, for ever. */
+  /** Limit of its run time, ms, without waiting and thread start; unlimited by default. */
   limitMs?: number
-  /** After how long it is late, ms: when another owner waits, it is ended, and all that waits for its owner is dismissed. */
+  /** After this time, ms, it is ended if another owner waits, and its owner's queue is dismissed. */
   lateMs?: number
-  /** Most that may wait for its owner at once, itself included. */
+  /** Limit of its owner's queued requests, this one included. */
   maxWaiting?: number
   signal?: EndSignal
 }
 
 export interface Thread<Request, Reply extends object> {
-  /** Resolves with the worker's reply, or why there is none. Rejects where the thread does not start, or fails at this request. */
+  /** Rejects if the thread doesn't start or fails at this request. */
   ask(request: Request, options: AskOptions): Promise<Reply | NoReply>
-  /** Tells all that wait for an owner that there will be no reply; one that is under way goes on. */
+  /** Drops an owner's queued requests; a running one goes on. */
   dismiss(owner: string): void
-  /** Ends it. Whoever waits is told at once. */
+  /** Resolves all requests at once. */
   close(): void
 }
 
 export interface ThreadOptions {
-  /** After how much quiet the thread and its memory are given back; without it, never. */
+  /** Idle time after which the thread and its memory are released; never by default. */
   idleMs?: number
-  /** How long anybody waits, starting the thread included; without it, as long as it takes. */
+  /** Longest wait, thread start included; unlimited by default. */
   patienceMs?: number
-  /** Whether another thread is started for those who wait, once a request has taken a quarter of its time. */
+  /** Whether to start a spare thread once a request has used a quarter of its time. */
   keepSpare?: boolean
-  /** In place of the worker that was named. */
+  /** For tests. */
   createWorker?: () => Worker
 }
 
@@ -138,7 +140,7 @@ interface Job<Request, Reply> extends AskOptions {
   reject(error: Error): void
 }
 
-/** @param worker path below `src/`, without its ending. Each is named to `bun run build`, too. */
+/** @param worker path below `src/`, without extension; also listed for `bun run build`. */
 export function createThread<Request, Reply extends object>(
   worker: string,
   { idleMs, patienceMs, keepSpare = false, createWorker }: ThreadOptions = {},
@@ -147,9 +149,9 @@ export function createThread<Request, Reply extends object>(
   let running: Job<Request, Reply> | null = null
   let thread: StartedWorker | null = null
   let spare: StartedWorker | null = null
-  /** Of the thread: until it has answered, or until it has been idle for long enough. */
+  /** Until the thread replies, or has been idle long enough. */
   let timer: Timer | undefined
-  /** Of the request at work. */
+  /** Of the running request. */
   let isLate = false
   let closed = false
 
@@ -187,7 +189,7 @@ export function createThread<Request, Reply extends object>(
     spare = null
   }
 
-  /** Where a thread does not start, nobody who waits would fare better; where it breaks at work, the others may. */
+  /** If a thread doesn't start, no queued request would succeed; if it breaks at work, others may. */
   const fail = (error: Error, wasReady: boolean) => {
     stop()
     running?.reject(error)
@@ -221,7 +223,7 @@ export function createThread<Request, Reply extends object>(
     if (limitMs === undefined) return
     const end = lateMs === undefined ? expire : () => becomeLate(job, limitMs - lateMs)
     const endMs = lateMs ?? limitMs
-    // The spare thread has started by the time that the one at work may have to be ended.
+    // The spare thread is ready when the running one may have to be ended.
     const startSpare = () => {
       spare ??= start()
       timer = setTimeout(end, (endMs * 3) / 4)

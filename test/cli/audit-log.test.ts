@@ -78,8 +78,8 @@ describe('a filter', () => {
   })
 
   test.each([
-    ['--since', 'yesterday', 2, /--since 'yesterday' is no time/],
-    ['--limit', '0', 2, /--limit '0' is no count/],
+    ['--since', 'yesterday', 2, /--since must be a time ago or a date, .* \(got 'yesterday'\)/],
+    ['--limit', '0', 2, /--limit must be a whole number of at least 1 \(got '0'\)/],
     ['--limit', '10001', 2, /limit is invalid/],
     ['--before', '1', 2, /before is invalid: must be the full ID of an audit log row/],
     ['--action', 'keys.delete', 2, /unknown action 'keys.delete'; .* keys, keys.create, .* database.restore/],

@@ -220,11 +220,11 @@ describe('a list that is none', () => {
       'cannot be read. Name the api.json',
     )
     expect((await bench.run('catalog', 'refresh', '--from', 'ftp://x', '--yes')).stderr).toContain(
-      "'ftp://x' is no address",
+      "'ftp://x' must be a URL that begins with https://.",
     )
     bench.environment.TOLLGATE_FACTS = 'http://127.0.0.1:1/api.json'
     expect((await bench.run('catalog', 'refresh', '--yes')).stderr).toContain(
-      'http://127.0.0.1:1/api.json cannot be read: connection refused. A file that was fetched otherwise is read, too',
+      "Can't read http://127.0.0.1:1/api.json: connection refused. To use a file you downloaded: tollgate catalog refresh FILE",
     )
     expect((await bench.run('catalog', 'refresh', 'a', '--from', 'b', '--yes')).code).toBe(2)
   })
@@ -251,12 +251,12 @@ describe('an address', () => {
   test('that leads elsewhere, fails, or never ends is told as that', async () => {
     server.script(listed('', 301, { location: 'https://elsewhere.example/api.json' }))
     await expect(fetchFacts(url())).rejects.toThrow(
-      'leads elsewhere, to https://elsewhere.example/api.json. Where that is right, name it with --from.',
+      'redirects to https://elsewhere.example/api.json. If that is right, pass it with --from.',
     )
     server.script(listed('', 500))
-    await expect(fetchFacts(url())).rejects.toThrow('answered 500')
+    await expect(fetchFacts(url())).rejects.toThrow('returned 500')
     server.script({ kind: 'stream', steps: ['{'], end: 'hang' })
-    await expect(fetchFacts(url(), { ms: 100 })).rejects.toThrow('had not sent all of it after 0.1 s')
+    await expect(fetchFacts(url(), { ms: 100 })).rejects.toThrow(`Timed out reading ${url()} after 0.1 s`)
     server.script({ kind: 'stream', steps: Array(40).fill('x'.repeat(100_000)), end: 'eof' })
     await expect(fetchFacts(url(), { bytes: 2 * 1_048_576 })).rejects.toThrow('sent more than 2 MiB')
   })

@@ -135,7 +135,7 @@ describe('a key that is typed in', () => {
     for (const environment of [{}, OTHER])
       expect(await edit(environment)).toMatchObject({
         code: 1,
-        stderr: expect.stringContaining('none of which opens here'),
+        stderr: expect.stringContaining('none of which can be decrypted here'),
       })
     expect(existsSync(clinic.path('secret'))).toBe(false)
     clinic.serve({ upstreams })

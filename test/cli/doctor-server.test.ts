@@ -22,15 +22,20 @@ describe('a server', () => {
       'is degraded',
       { readiness: 'degraded', reasons: ['Requests are refused.', 'A disk is full.'] },
       0,
-      /^readiness: warning: It takes requests, but: Requests are refused\. A disk is full\.$/,
+      /^readiness: warning: Accepting requests, but: Requests are refused\. A disk is full\.$/,
     ],
-    ['is starting', { readiness: 'starting' }, 0, /^readiness: warning: It is starting/],
-    ['is draining', { readiness: 'draining', in_flight: 2 }, 0, /^readiness: warning: It is stopping: 2 requests/],
+    ['is starting', { readiness: 'starting' }, 0, /^readiness: warning: Starting; not accepting/],
+    [
+      'is draining',
+      { readiness: 'draining', in_flight: 2 },
+      0,
+      /^readiness: warning: Shutting down, with 2 requests in progress/,
+    ],
     [
       'may open few files',
       { files: { limit: 256, max_in_flight: 96, wanted_in_flight: 4_096 } },
       0,
-      /^files: warning: .* 256 files.* 96 at once are taken/,
+      /^files: warning: .* limit is 256,.* only 96 are accepted/,
     ],
     [
       'has lost its database',
@@ -44,7 +49,7 @@ describe('a server', () => {
       0,
       /^proxy: warning: .*--trusted-proxy 10.0.0.9/,
     ],
-    ['has no ledger', { readiness: 'ledger_unavailable' }, 1, /^readiness: problem: It refuses every request/],
+    ['has no ledger', { readiness: 'ledger_unavailable' }, 1, /^readiness: problem: Rejecting all requests/],
   ])('that %s is told so', async (_, fields, code, trouble) => {
     clinic.serve({ upstreams: UPSTREAMS, ...fields })
     expect(await clinic.examine()).toMatchObject({ code, troubles: [expect.stringMatching(trouble)] })

@@ -42,7 +42,7 @@ describe('where all is well', () => {
     const { code, troubles, of } = await clinic.examine()
     expect({ code, troubles }).toEqual({ code: 0, troubles: [] })
     expect(of('server')).toBe('ok: Process 4242 serves http://127.0.0.1:4000/v1, started 2 h ago.')
-    expect(of('readiness')).toBe('ok: It takes requests; 3 in progress.')
+    expect(of('readiness')).toBe('ok: Accepting requests; 3 in progress.')
     expect(of('models')).toBe('ok: 3 of 3 models can be asked.')
     const { stdout, stderr } = await clinic.run('doctor')
     expect(stderr).toBe('')
@@ -76,18 +76,18 @@ describe('where all is well', () => {
 
   test('a backup says how old it is, scheduled or not', async () => {
     clinic.serve({ upstreams: UPSTREAMS })
-    expect((await clinic.examine()).of('backup')).toStartWith('ok: None is scheduled')
+    expect((await clinic.examine()).of('backup')).toStartWith('ok: No backups scheduled')
     mkdirSync(clinic.path('backups'), { mode: 0o700 })
     writeFileSync(clinic.path('backups', toScheduledName(NOW - 3 * HOUR)), '', { mode: 0o600 })
     await clinic.restart({ backups: { every_ms: 2 * HOUR, failed: null } })
-    expect((await clinic.examine()).of('backup')).toBe('ok: The newest is of 3 h ago, in backups/ of the data folder.')
+    expect((await clinic.examine()).of('backup')).toBe('ok: Newest: 3 h ago, in backups/ of the data folder.')
     await clinic.restart({ backups: { every_ms: HOUR, failed: null } })
     expect((await clinic.examine()).of('backup')).toBe(
-      'warning: The newest is of 3 h ago, although one is due every 1h. The log of the server says why.',
+      'warning: Newest: 3 h ago, although one is due every 1h. See the server log for the reason.',
     )
     await clinic.restart({ backups: { every_ms: 24 * HOUR, failed: 'The disk is full.' } })
     expect((await clinic.examine()).of('backup')).toBe(
-      'warning: The last scheduled backup was not well: The disk is full. The newest is of 3 h ago.',
+      'warning: The last scheduled backup failed: The disk is full. Newest: 3 h ago.',
     )
   })
 
@@ -105,12 +105,14 @@ describe('where all is well', () => {
   })
 
   test('room is told of: what is free, what the folder takes, and whether that is much of its budget', async () => {
-    expect((await clinic.examine()).of('disk')).toMatch(/^ok: .* GiB are free .* which takes \d.*\.$/)
+    expect((await clinic.examine()).of('disk')).toMatch(/^ok: .* GiB free .* which uses \d.*\.$/)
     clinic.serve({ upstreams: UPSTREAMS, disk: toDiskState(MEASURED, 64 * 1024 ** 2) })
-    expect((await clinic.examine()).of('disk')).toMatch(/^ok: .* of the 64\.0 MiB of --disk-budget/)
+    expect((await clinic.examine()).of('disk')).toMatch(/^ok: .* of 64\.0 MiB \(--disk-budget\)/)
     const size = statSync(clinic.path('tollgate.db')).size
     await clinic.restart({ upstreams: UPSTREAMS, disk: toDiskState(MEASURED, Math.ceil(size * 1.05)) })
-    expect((await clinic.examine()).of('disk')).toMatch(/^warning: .*\. Make room soon, raise --disk-budget, or keep/)
+    expect((await clinic.examine()).of('disk')).toMatch(
+      /^warning: .*\. Free disk space soon, raise --disk-budget, or lower the retention/,
+    )
   })
 
   test.each(['stopped', 'running'])('nothing is made or changed: %s', async (state) => {

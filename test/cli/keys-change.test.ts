@@ -90,10 +90,15 @@ describe('keys edit', () => {
 
   test.each<[string, string[], number, RegExp]>([
     ['nothing to change', [], 2, /Say what to change, such as --rpm 60/],
-    ['a wrong count', ['--rpm', 'many'], 2, /--rpm 'many' is no count/],
+    ['a wrong count', ['--rpm', 'many'], 2, /--rpm must be a whole number of at least 1 \(got 'many'\)/],
     ['none beside others', ['--model', 'a/*', '--model', 'none'], 2, /--model none stands alone\./],
-    ['none for a name', ['--scope', 'none'], 2, /--scope 'none' is unknown/],
-    ['a note without a value', ['--metadata', 'owner'], 2, /--metadata 'owner' is no note/],
+    ['none for a name', ['--scope', 'none'], 2, /--scope must be all or local \(got 'none'\)/],
+    [
+      'a note without a value',
+      ['--metadata', 'owner'],
+      2,
+      /--metadata must be name=value, e.g. owner=ann \(got 'owner'\)/,
+    ],
     ['the name of another key', ['--name', 'other'], 1, /A key named 'other' already exists/],
     ['an unknown team', ['--team', 'Red'], 1, /no team 'Red'/],
   ])('is told of %s, and changes nothing', async (_, options, code, sentence) => {

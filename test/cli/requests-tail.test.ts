@@ -90,6 +90,6 @@ test('without a server there is nothing to follow', async () => {
   expect(await bench.run('requests', 'tail')).toEqual({
     code: 1,
     stdout: '',
-    stderr: 'error: No server runs on this data folder. Start it first: tollgate serve\n',
+    stderr: 'error: No server is running on this data folder. Start it first: tollgate serve\n',
   })
 })

@@ -85,7 +85,7 @@ test('a page says how to get the next one, and an empty one that it is', async (
 test.each([
   [['--status', 'lost'], 2, `--status 'lost' is unknown: write ok, failed, cut, abandoned, open`],
   [['--status', 'ok', '--errors'], 2, '--errors and --status say the same'],
-  [['--since', 'soon'], 2, `--since 'soon' is no time`],
+  [['--since', 'soon'], 2, `--since must be a time ago or a date, e.g. 7d, 12h, or 2027-01-31 (got 'soon').`],
   [['--key', 'nobody'], 1, `There is no key 'nobody'.`],
   [['--team', 'nobody'], 1, `There is no team 'nobody'.`],
   [['--before', '12'], 2, 'The field before is invalid'],

@@ -53,13 +53,43 @@ describe('teams create', () => {
   })
 
   const scenarios: [string, string[], number, string, RegExp][] = [
-    ['a name that is taken', ['--name', ' Blue '], 1, 'team_exists', /There is a team 'Blue' already \([0-9a-f]{8}\)/],
+    [
+      'a name that is taken',
+      ['--name', ' Blue '],
+      1,
+      'team_exists',
+      /A team named 'Blue' already exists \([0-9a-f]{8}\)/,
+    ],
     ['a missing name', [], 2, 'usage', /--name is missing: .* --name research/],
-    ['an empty name', ['--name', ' '], 2, 'usage', /1 to 200 characters/],
-    ['a wrong count', ['--name', 'x', '--max-keys', '0'], 2, 'usage', /--max-keys '0' is no count/],
-    ['a wrong pattern', ['--name', 'x', '--model', 'a b'], 2, 'usage', /--model 'a b' is no pattern/],
-    ['what nothing can be taken away of', ['--name', 'x', '--rpm', 'none'], 2, 'usage', /--rpm 'none' is no count/],
-    ['a wrong budget', ['--name', 'x', '--budget', '5/year'], 2, 'usage', /--budget '5\/year' has no known period/],
+    ['an empty name', ['--name', ' '], 2, 'usage', /1 to 200 visible characters/],
+    [
+      'a wrong count',
+      ['--name', 'x', '--max-keys', '0'],
+      2,
+      'usage',
+      /--max-keys must be a whole number of at least 1 \(got '0'\)/,
+    ],
+    [
+      'a wrong pattern',
+      ['--name', 'x', '--model', 'a b'],
+      2,
+      'usage',
+      /--model must be a model ID or pattern, .* \(got 'a b'\)/,
+    ],
+    [
+      'what nothing can be taken away of',
+      ['--name', 'x', '--rpm', 'none'],
+      2,
+      'usage',
+      /--rpm must be a whole number of at least 1 \(got 'none'\)/,
+    ],
+    [
+      'a wrong budget',
+      ['--name', 'x', '--budget', '5/year'],
+      2,
+      'usage',
+      /--budget must be USD per day, week, month or total, .* \(got '5\/year'\)/,
+    ],
   ]
   for (const [name, argv, code, kind, sentence] of scenarios) {
     test(`refuses ${name} and makes none`, async () => {
@@ -111,7 +141,7 @@ describe('teams show', () => {
   tpm          100000
   concurrency  20
   budget       $200/month
-  max keys     3 a member
+  max keys     3 per member
   metadata     owner=ann
   of budget    $0.00 of $200/month (0 %), begins anew on 2026-12-01
   spent        $0.00 this month, $0.00 in total
@@ -156,7 +186,7 @@ describe('teams edit', () => {
       stdout: `Team ${id.slice(-8)} (Blue) is changed:
   name      Blue -> Red
   rpm       60 -> 600
-  max keys  10 a member -> -
+  max keys  10 per member -> -
 `,
       stderr: '',
     })
@@ -165,9 +195,9 @@ describe('teams edit', () => {
 
   test.each<[string, string[], number, RegExp]>([
     ['nothing to change', ['Blue'], 2, /Say what to change, such as --rpm 600/],
-    ['the name of another team', ['Blue', '--name', 'Red'], 1, /There is a team 'Red' already/],
+    ['the name of another team', ['Blue', '--name', 'Red'], 1, /A team named 'Red' already exists/],
     ['a team that there is not', ['Green', '--rpm', '1'], 1, /no team 'Green'.*tollgate teams list/],
-    ['none for a scope', ['Blue', '--scope', 'none'], 2, /--scope 'none' is unknown/],
+    ['none for a scope', ['Blue', '--scope', 'none'], 2, /--scope must be all or local \(got 'none'\)/],
     ['none beside others', ['Blue', '--model', 'a/*', '--model', 'none'], 2, /--model none stands alone/],
   ])('is told of %s, and changes nothing', async (_, argv, code, sentence) => {
     for (const name of ['Blue', 'Red']) await bench.run('teams', 'create', '--name', name)

@@ -644,7 +644,7 @@ describe('an upstream that was added', () => {
   test.each([
     [['edit', 'openai'], 2, 'Nothing to change is named'],
     [['edit', 'openai', '--enable', '--disable'], 2, 'Say --enable or --disable'],
-    [['edit', 'openai', '--rpm', 'many'], 2, "--rpm 'many' is no count"],
+    [['edit', 'openai', '--rpm', 'many'], 2, "--rpm must be a whole number of at least 1 (got 'many')"],
     [['edit', 'openai', '--rpm', '5', '--models', 'x'], 2, 'is said alone'],
     [['edit', 'opnai', '--rpm', '5'], 1, "There is no upstream 'opnai' (did you mean 'openai'?)"],
     [['edit', 'openai', '--base-url', 'nowhere'], 2, 'base_url'],

@@ -51,25 +51,27 @@ test('toMoment reads spans as ago and dates as they are', () => {
   const read = (text: string) => new Date(toMoment('--since', text, nowMs)).toISOString()
   expect(read('7d')).toBe('2026-11-14T00:00:00.000Z')
   expect(read(' 2020-01-31T10:30 ')).toBe('2020-01-31T10:30:00.000Z')
-  for (const text of ['', '7', 'soon', '2026-02-31']) expect(() => read(text)).toThrow(/^--since '.*' is no time/)
+  for (const text of ['', '7', 'soon', '2026-02-31'])
+    expect(() => read(text)).toThrow(/^--since must be a time ago or a date, .* \(got '.*'\)\.$/)
 })
 
 describe('toCount', () => {
   test('takes whole numbers from 1 to a thousand million', () => {
     expect([toCount('--rpm', '60'), toCount('--rpm', ' 1 '), toCount('--rpm', '1000000000')]).toEqual([60, 1, 1e9])
     for (const text of ['0', '-1', '1.5', 'x', '', '1e3', '1_000'])
-      expect(() => toCount('--rpm', text)).toThrow(/^--rpm '.*' is no count/)
+      expect(() => toCount('--rpm', text)).toThrow(/^--rpm must be a whole number of at least 1 \(got '.*'\)\.$/)
     for (const text of ['1000000001', '9'.repeat(400)])
-      expect(() => toCount('--rpm', text)).toThrow(/ is too large: at most 1000000000\.$/)
+      expect(() => toCount('--rpm', text)).toThrow(/^--rpm must be at most 1000000000 \(got '\d+'\)\.$/)
   })
 })
 
 describe('toName', () => {
   test('takes any text of 1 to 200 characters, without the space around it', () => {
     expect([toName(' Zoë’s team ', ''), toName('x'.repeat(200), '')]).toEqual(['Zoë’s team', 'x'.repeat(200)])
-    for (const text of ['', '  ', 'x'.repeat(201)]) expect(() => toName(text, '')).toThrow('1 to 200 characters')
+    for (const text of ['', '  ', 'x'.repeat(201)])
+      expect(() => toName(text, '')).toThrow('1 to 200 visible characters')
     for (const text of ['a\nb', 'a\u001b[2Jb', '\u0085x\u009b'])
-      expect(() => toName(text, '')).toThrow('none of them invisible')
+      expect(() => toName(text, '')).toThrow('1 to 200 visible characters')
     expect(() => toName(undefined, 'say who')).toThrow('--name is missing: say who.')
   })
 })

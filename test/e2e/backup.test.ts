@@ -25,7 +25,7 @@ test('a server that is to make backups makes one, which has what it answered and
   const [made = '', ...others] = readdirSync(folder)
   expect(others).toEqual([])
   expect(made).toMatch(/^scheduled-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ\.sqlite$/)
-  expect((await place.run('doctor')).stdout).toMatch(/ok +backup +The newest is of /)
+  expect((await place.run('doctor')).stdout).toMatch(/ok +backup +Newest: /)
   expect((await place.run('restore', join(folder, made))).stderr).toContain('Another Tollgate is serving')
 
   const elsewhere = ['--data', join(place.folder, 'elsewhere'), '--json']

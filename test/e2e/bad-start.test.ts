@@ -27,7 +27,7 @@ test('a port that is in use', async () => {
   const other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('other') })
   const args = ['--port', String(other.port), '--data', join(place.folder, 'data'), '--first-key']
   const text = await refused(args)
-  expect(text).toContain(`Something else is listening on 127.0.0.1:${other.port}`)
+  expect(text).toContain(`127.0.0.1:${other.port} is already in use`)
   expect(text).toContain('--port')
   await other.stop(true)
   // The first key waits for a start at which somebody sees it.

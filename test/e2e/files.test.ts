@@ -58,7 +58,7 @@ test.each([
 ])('600 connections %s, of 256 files, leave a place for those who ask', async (_, says) => {
   const server = await serve('-n 256')
   idle(server, 600, says)
-  await server.logged('open files run out')
+  await server.logged('file descriptors are running out')
   for (let round = 0; round < 5; round++) {
     const asked = Array.from({ length: 4 }, () => chat(server))
     expect((await Promise.all(asked)).map(({ status }) => status)).toEqual([200, 200, 200, 200])
@@ -69,8 +69,8 @@ test.each([
 test('a limit too low for as many requests as are wanted is told, and fewer are taken', async () => {
   const server = await serve('-n 256')
   expect(await limitOf()).toEqual({ limit: 256, max_in_flight: 96, wanted_in_flight: 4_096 })
-  expect(server.stdout()).toContain('This process may open 256 files')
-  await server.logged('This process may open 256 files')
+  expect(server.stdout()).toContain('The file descriptor limit is 256')
+  await server.logged('The file descriptor limit is 256')
 })
 
 test('a low soft limit is raised as far as the hard one allows', async () => {

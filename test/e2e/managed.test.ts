@@ -82,7 +82,7 @@ describe('model servers of the executable', () => {
     expect((await place.run('upstreams', 'logs', 'a')).stdout).toContain('model server local/a with …')
     expect(await place.run('upstreams', 'stop', 'a')).toMatchObject({ code: 0, stdout: 'a: stopped.\n' })
     const other = await place.run('upstreams', 'start', 'other')
-    expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('starts no model server')])
+    expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('manages no model server')])
     expect((await place.run('upstreams', 'test', 'a')).code).toBe(0)
   })
 
@@ -136,7 +136,7 @@ describe('model servers of the executable', () => {
     // A change of rows that makes it read the commands again.
     const other = await place.write('other.yaml', toFile(['a', 'b']))
     expect((await place.run('catalog', 'apply', other)).code).toBe(0)
-    await server.logged('the commands of model servers could not be read')
+    await server.logged('model server commands cannot be read')
     expect((await chat(server, 'a')).status).toBe(200)
     expect((await chat(server, 'b')).status).toBe(503)
     expect((await place.run('keys', 'revoke', String(server.key).slice(-4))).code).toBe(0)

@@ -111,7 +111,7 @@ test('two secrets of one key share its limits, and its one spend', async () => {
   expect([(await ask(old)).status, (await ask(secret)).status]).toEqual([429, 429])
   app.pass(60_000)
   const ended = await ask(old)
-  expect([ended.status, ended.text]).toEqual([401, expect.stringContaining('was replaced by a new one and ended on')])
+  expect([ended.status, ended.text]).toEqual([401, expect.stringContaining('was rotated and expired on')])
   expect((await ask(secret)).status).toBe(200)
   expect((await app.settled(3)).map((row) => row.key_id)).toEqual(Array(3).fill(key.id))
 })

@@ -63,7 +63,7 @@ describe('a key with a list of addresses', () => {
   test('is refused on every endpoint from elsewhere, before its rate, and let in from there', async () => {
     const { app } = gateway
     const key = app.key({ allowedIps: ['203.0.113.0/24', '2001:db8::7'], rpm: 1 })
-    const contains = ['may not be used from the address 198.51.100.1']
+    const contains = ["can't be used from the address 198.51.100.1"]
     for (const endpoint of ENDPOINTS)
       await play(app, { name: 'elsewhere', ...endpoint, headers: from('198.51.100.1'), ...REFUSED, contains }, key)
     const headers = from('203.0.113.255')
@@ -75,7 +75,7 @@ describe('a key with a list of addresses', () => {
   test('lets the proxy itself in where that is in the list, and nobody of whom it says what is no address', async () => {
     const { app } = gateway
     const key = app.key({ allowedIps: ['127.0.0.0/8'] })
-    const contains = ['may not be used from an address that is not known']
+    const contains = ["can't be used from an unknown address"]
     await play(app, { name: 'nothing', url: '/v1/models', status: 200 }, key)
     await play(app, { name: 'garbage', url: '/v1/models', headers: from('hidden'), ...REFUSED, contains }, key)
     const ip = 'unknown: no address in x-forwarded-for behind 127.0.0.1'

@@ -37,13 +37,13 @@ async function tell(secret: string, ms: number): Promise<string> {
 test('both secrets open the same key during the overlap, and the old one ends by itself', async () => {
   const second = await rotate(1_000, 500)
   for (const ms of [1_000, 1_499]) expect([await tell(first, ms), await tell(second, ms)]).toEqual([id, id])
-  expect(await tell(first, 1_500)).toMatch(/replaced by a new one and ended on 2026-11-21T00:00:01.500Z: sk-tg-….{4}\./)
+  expect(await tell(first, 1_500)).toMatch(/was rotated and expired on 2026-11-21T00:00:01.500Z: sk-tg-….{4}\./)
   expect(await tell(second, 400 * DAY_MS)).toBe(id)
 })
 
 test('an overlap of nothing ends the old one at once', async () => {
   const second = await rotate(1_000, 0)
-  expect(await tell(first, 1_000)).toContain('replaced by a new one')
+  expect(await tell(first, 1_000)).toContain('was rotated and expired on')
   expect(await tell(second, 1_000)).toBe(id)
 })
 
@@ -52,7 +52,10 @@ describe('a rotation during a rotation', () => {
     const second = await rotate(0, DAY_MS)
     const third = await rotate(1_000, DAY_MS)
     expect([await tell(first, DAY_MS - 1), await tell(second, DAY_MS - 1)]).toEqual([id, id])
-    expect([await tell(first, DAY_MS), await tell(second, DAY_MS)]).toEqual([expect.stringContaining('ended'), id])
+    expect([await tell(first, DAY_MS), await tell(second, DAY_MS)]).toEqual([
+      expect.stringContaining('was rotated and expired'),
+      id,
+    ])
     expect(await tell(second, DAY_MS + 1_000)).toContain('ended on')
     expect(await tell(third, DAY_MS + 1_000)).toBe(id)
   })
@@ -61,7 +64,7 @@ describe('a rotation during a rotation', () => {
     const second = await rotate(0, DAY_MS)
     const third = await rotate(1_000, 0)
     expect([await tell(first, 1_000), await tell(second, 1_000)]).toEqual(
-      Array(2).fill(expect.stringContaining('ended')),
+      Array(2).fill(expect.stringContaining('was rotated and expired')),
     )
     expect(await tell(third, 1_000)).toBe(id)
   })

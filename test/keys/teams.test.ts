@@ -42,7 +42,7 @@ test('a second team of the same name is refused with the first one’s id, and l
   const first = await createTeam(store, { name: 'Blue' }, by(1))
   const { revision } = toSnapshot(await store.read(), {})
   await expect(createTeam(store, { name: 'Blue' }, by(2))).rejects.toThrow(
-    `There is a team 'Blue' already (${first.id.slice(-8)})`,
+    `A team named 'Blue' already exists (${first.id.slice(-8)})`,
   )
   expect([await listTeams(store), (await store.read()).revision]).toEqual([[first], revision])
   expect(tables.select().from(audit).all()).toHaveLength(1)

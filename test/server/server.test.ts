@@ -21,7 +21,7 @@ afterAll(() => other.stop(true))
 test.each<[what: string, fails: Partial<ServerOptions>, says: string]>([
   ['in its settings', { configure: fail }, 'that one'],
   ['in its catalogue', { prepare: fail }, 'that one'],
-  ['for its port', { configure: () => ({ ...SETTINGS, port: other.port ?? 0 }) }, 'Something else is listening'],
+  ['for its port', { configure: () => ({ ...SETTINGS, port: other.port ?? 0 }) }, 'is already in use'],
 ])('a start that fails %s gives its folder back, and the next one serves it', async (_, fails, says) => {
   const dataFolder = dataFolderOf()
   const log = createLog({ now: () => 0, write: async () => {} })
@@ -65,17 +65,17 @@ test('a start finishes a restore that was broken off, or undoes it, and says so;
     return lines
       .splice(0)
       .join('')
-      .match(/a restore (that )?was broken off \w+/g)
+      .match(/\w+ an interrupted restore/g)
   }
   expect(await serveOnce()).toBeNull()
   mkdirSync(join(dataFolder, 'restore.part'))
   mkdirSync(join(dataFolder, 'backups'))
   writeFileSync(join(dataFolder, `backups/made.sqlite.${Bun.spawnSync(['true']).pid}.part`), 'half')
-  expect(await serveOnce()).toEqual(['a restore was broken off before'])
+  expect(await serveOnce()).toEqual(['removed an interrupted restore'])
   mkdirSync(join(dataFolder, 'restore'))
   writeFileSync(join(dataFolder, 'restore/replaced'), 'replaced')
   renameSync(join(dataFolder, 'tollgate.db'), join(dataFolder, 'restore/tollgate.db'))
-  expect(await serveOnce()).toEqual(['a restore that was broken off is'])
+  expect(await serveOnce()).toEqual(['finished an interrupted restore'])
   expect(readdirSync(dataFolder).filter((name) => name.startsWith('restore'))).toEqual([])
   expect(readdirSync(join(dataFolder, 'backups'))).toEqual([])
 })

@@ -32,21 +32,26 @@ const upstream = (state: UpstreamHealth['state'], isUsed = true): UpstreamHealth
 
 test.each<[string, Partial<WatchedParts>, ReturnType<typeof toReadiness>, RegExp | null]>([
   ['all is well', {}, 'ok', null],
-  ['it drains', { load: { ...WELL.load, isDraining: true } }, 'draining', /stopping/],
+  ['it drains', { load: { ...WELL.load, isDraining: true } }, 'draining', /shutting down/],
   ['the journal is full', { ledger: { state: () => 'unavailable' } }, 'ledger_unavailable', /journal/],
-  ['the database is behind', { ledger: { state: () => 'behind' } }, 'degraded', /waited for the database/],
+  [
+    'the database is behind',
+    { ledger: { state: () => 'behind' } },
+    'degraded',
+    /pending for 10 s: the database is locked/,
+  ],
   [
     'there is no room',
     { overload: { reason: '2 requests in flight (limit)' } },
     'degraded',
     /2 requests in flight \(limit\).*--max-in-flight/,
   ],
-  ['the disk fills', { disk: { state: () => ({ ...DISK, state: 'filling' }) } }, 'degraded', /Little room is left/],
+  ['the disk fills', { disk: { state: () => ({ ...DISK, state: 'filling' }) } }, 'degraded', /Disk space is low/],
   ['the disk is full', { disk: { state: () => ({ ...DISK, state: 'full' }) } }, 'degraded', /The disk is full/],
   ['the disk is well', { disk: { state: () => ({ ...DISK, state: 'ok' }) } }, 'ok', null],
-  ['changes are not read', { watch: { healthy: () => false } }, 'degraded', /configuration cannot be read/],
-  ['an upstream is down', { health: { states: () => [upstream('down')] } }, 'degraded', /upstream ollama is down/],
-  ['an upstream refuses us', { health: { states: () => [upstream('refused')] } }, 'degraded', /refuses its credential/],
+  ['changes are not read', { watch: { healthy: () => false } }, 'degraded', /Configuration changes cannot be read/],
+  ['an upstream is down', { health: { states: () => [upstream('down')] } }, 'degraded', /Upstream ollama is down/],
+  ['an upstream refuses us', { health: { states: () => [upstream('refused')] } }, 'degraded', /rejects its credential/],
   ['an upstream is down that nothing leads to', { health: { states: () => [upstream('down', false)] } }, 'ok', null],
   ['an upstream is well', { health: { states: () => [upstream('healthy')] } }, 'ok', null],
 ])('where %s', (_, parts, readiness, says) => {

@@ -1,7 +1,4 @@
-/**
- * How a running server is doing: in one word for `/readyz`, with its figures for the owner's socket, and what the admin API asks of it.
- * Made by `server.ts`.
- */
+/** Readiness and status of a running server, and what the admin API reads from it. */
 import type { Speeds } from '../../accounting/settle.ts'
 import type { Serving } from '../../admin/deps.ts'
 import type { BackupList } from '../../backup/backup-list.ts'
@@ -19,7 +16,7 @@ import { checkBackups, checkDisk, checkServer } from '../findings.ts'
 import { listModels as askForModels } from '../outward/questions.ts'
 import type { Status } from '../protocol.ts'
 
-/** Whose state tells how the server is doing. */
+/** Parts that affect the status. */
 export interface WatchedParts {
   ledger: Pick<Ledger, 'state'>
   load: Pick<Load, 'isDraining' | 'inFlight' | 'bufferedBytes'>
@@ -31,31 +28,31 @@ export interface WatchedParts {
   figuresOf: FiguresOf
 }
 
-/** What the parts do not know. */
+/** What the parts don't know. */
 export type RunFacts = Pick<
   Status,
   'version' | 'instance' | 'started_ms' | 'url' | 'lost' | 'backups' | 'files' | 'untrusted_proxy'
 >
 
-/** Tells whether requests are taken, and whether all is well. */
 export function toReadiness(parts: WatchedParts): ServerReadiness {
   if (parts.load.isDraining) return 'draining'
   if (parts.ledger.state() === 'unavailable') return 'ledger_unavailable'
   return toReasons(parts).length === 0 ? 'ok' : 'degraded'
 }
 
-/** Why all is not well, in sentences; none where it is. */
+/** Problems, in sentences; empty if there are none. */
 export function toReasons({ ledger, load, overload, disk, health, watch }: WatchedParts): string[] {
   const missed = health.states().filter(isMissed)
   const found = [
-    load.isDraining && 'The server is stopping.',
+    load.isDraining && 'The server is shutting down.',
     LEDGER[ledger.state()],
     overload.reason !== null &&
-      `Requests are refused for want of room: ${overload.reason}. Look in the log for a key with many requests, or raise --max-in-flight or --max-buffered.`,
+      `Rejecting requests, at capacity: ${overload.reason}. Look in the log for a key with many requests, or raise --max-in-flight or --max-buffered.`,
     DISK[disk.state()?.state ?? 'ok'],
-    !watch.healthy() && 'Changes of the configuration cannot be read: what was in force stays. The log says why.',
+    !watch.healthy() &&
+      'Configuration changes cannot be read; the previous configuration stays active. See the log for the reason.',
     ...missed.map(({ id, state }) =>
-      state === 'down' ? `The upstream ${id} is down.` : `The upstream ${id} refuses its credential or account.`,
+      state === 'down' ? `Upstream ${id} is down.` : `Upstream ${id} rejects its credential or account.`,
     ),
   ]
   return found.filter((reason) => reason !== false && reason !== null)
@@ -63,17 +60,17 @@ export function toReasons({ ledger, load, overload, disk, health, watch }: Watch
 
 const LEDGER = {
   ok: null,
-  behind: 'Ledger rows have waited for the database for 10 s: it is locked, or its disk is full or slow.',
-  unavailable: 'The journal takes no new requests: its disk is full, or it has grown to --max-journal-size.',
+  behind: 'Ledger rows have been pending for 10 s: the database is locked, or its disk is full or slow.',
+  unavailable: 'The journal is full: its disk has no space left, or it has reached --max-journal-size.',
 } as const
 
 const DISK = {
   ok: null,
-  filling: 'Little room is left on the disk, or of what --disk-budget allows.',
-  full: 'The disk is full, or what --disk-budget allows is used up.',
+  filling: 'Disk space is low, or --disk-budget is nearly used up.',
+  full: 'The disk is full, or --disk-budget is used up.',
 } as const
 
-/** An upstream that no model leads to may be as it likes. */
+/** Ignores upstreams without a route. */
 const isMissed = ({ state, targets }: UpstreamHealth) => (state === 'down' || state === 'refused') && targets.length > 0
 
 const toOwnStatus = (parts: WatchedParts, run: RunFacts) => ({
@@ -103,7 +100,6 @@ export interface ServingDeps extends Pick<Serving, 'settings' | 'test' | 'chat'>
   speeds: Pick<Speeds, 'of'>
   watched: WatchedParts
   shelf: Pick<BackupList, 'list'>
-  /** As of now. */
   run(): RunFacts
   /** How many scheduled backups are kept. */
   backupKeep: number

@@ -1,8 +1,7 @@
 /**
- * The requests of a server as they finish, for pages of the dashboard and for `requests tail`: server-sent events, a document each. What
- * comes is gathered for a moment, so that thousands a second are few writes; of more than are kept for that moment, or for a reader that
- * is slower, the newest stay, and how many were left out is told before them. Where nobody follows, a request costs two looks; where
- * somebody does, it costs its text only if that is written. `server.ts` makes it.
+ * Finished requests as server-sent events, for the dashboard and `requests tail`. Events are batched, so that thousands
+ * per second are few writes; for slow readers the newest are kept, and the number of dropped ones is reported. Costs
+ * nothing without followers, and serializes a request only if it is sent.
  */
 import type { Finished } from '../../accounting/settle.ts'
 import type { LastingAsker } from '../../admin/deps.ts'
@@ -12,40 +11,39 @@ import { redact } from '../../log.ts'
 import type { SettledRow } from '../../store/ledger-rows.ts'
 import { isWanted, type RequestFilter } from '../../store/report-store.ts'
 
-/** Clients and proxies give up on a connection that says nothing for minutes. */
+/** Clients and proxies close connections that are silent for minutes. */
 const ALIVE_MS = 15_000
-/** What says nothing but that there is somebody: first of all, and then now and then. */
+/** A keep-alive comment, also sent first. */
 const ALIVE = ':\n\n'
-/** Whoever reads nothing does not hold up a stop for longer. */
+/** How long a reader that stopped reading may delay a stop. */
 export const END_MS = 200
-/** Pages of all members together, who keep out nobody that sees more than they do, and of one person or token. */
+/** Limits of followers: all members together, so that they can't block others, and each person or token. */
 const MAX = { members: 16, each: 6 }
-/** How often it is looked whether whoever follows may still do so. */
+/** How often a follower's permission is checked. */
 const CHECK_MS = 15_000
 
-/** How followers are told. */
 interface Form {
-  /** How many may follow at a time: each holds some memory, and every finished request looks at each. */
+  /** Max followers: each uses memory and costs time per finished request. */
   most: number
-  /** Requests that are kept for a reader; some 700 bytes each. */
+  /** Requests buffered per follower, some 700 bytes each. */
   mostWaiting: number
   gatherMs: number
 }
 
-/** A page shows the newest hundred, and costs those who ask nothing that can be measured. */
+/** A page shows the newest hundred; its cost for other requests isn't measurable. */
 const PAGES: Form = { most: 32, mostWaiting: 50, gatherMs: 250 }
 const COMMANDS: Form = { most: 8, mostWaiting: 1_000, gatherMs: 50 }
 
 const HEADERS = {
   ...{ 'content-type': 'text/event-stream', 'cache-control': 'no-store' },
-  // A proxy that holds back what it has would show nothing for minutes.
+  // Disables buffering in proxies.
   'x-accel-buffering': 'no',
 }
 
 type Controller = Pick<ReadableStreamDirectController, 'write' | 'flush' | 'close'>
 type Named = Pick<Snapshot, 'secrets' | 'teams'>
 
-/** A finished request, as text once somebody reads it. */
+/** Serialized lazily. */
 type LazyText = () => string
 
 class Tail {
@@ -69,21 +67,21 @@ class Tail {
     this.#wake()
   }
 
-  /** What is waiting is still written, and this text behind it. */
+  /** Pending events are still sent, followed by `last`. */
   end(last = ''): void {
     this.#last += last
     this.#isOver = true
     this.#wake()
   }
 
-  /** Writes whatever comes until it is ended. Throws, or never returns, where its reader has left. */
+  /** Writes until ended. Throws, or never returns, if its reader disconnects. */
   async pump(controller: Controller): Promise<void> {
-    // Its reader learns from the first byte that it is followed.
+    // The first byte confirms the subscription.
     let text = ALIVE
     for (;;) {
       const written = controller.write(text)
       controller.flush()
-      // A direct stream takes all that is written unless this is awaited (https://github.com/oven-sh/bun/issues/32469).
+      // A direct stream buffers without limit unless this is awaited (https://github.com/oven-sh/bun/issues/32469).
       if (typeof written !== 'number') await written
       if (this.#isOver && this.#waiting.length === 0 && this.#last === '') return
       text = await this.#next()
@@ -102,7 +100,7 @@ class Tail {
     return this.#take() || ALIVE
   }
 
-  /** All that is to be written, which then waits no more. */
+  /** Empties the buffer. */
   #take(): string {
     const dropped = this.#dropped > 0 ? toEvent('dropped', { dropped: this.#dropped }) : ''
     const lines = this.#waiting.map((toText) => toText()).join('')
@@ -137,10 +135,8 @@ class Tails {
   }
 
   /**
-   * The answer to one that follows, which ends when its client leaves or the server stops. Null where too many follow already, or
-   * it has stopped.
-   *
-   * @param onLeft called once, when it has ended.
+   * Ends when the client disconnects or the server stops. Null if there are too many followers, or it has stopped.
+   * @param onLeft called once at the end.
    */
   follow(filter: RequestFilter, signal: AbortSignal, onLeft = () => {}): Response | null {
     if (this.#isOver || this.#tails.size >= this.#form.most) return null
@@ -153,7 +149,7 @@ class Tails {
     }
     this.#tails.set(tail, promise)
     signal.addEventListener('abort', leave, { once: true })
-    // Of one that is over already nobody is told.
+    // An aborted signal fires no event.
     if (signal.aborted) leave()
     const stream = new ReadableStream({
       type: 'direct',
@@ -162,7 +158,7 @@ class Tails {
           await tail.pump(controller)
           controller.close()
         } catch {
-          // Its reader has left.
+          // Its reader has disconnected.
         } finally {
           leave()
         }
@@ -172,7 +168,7 @@ class Tails {
     return new Response(stream, { headers: HEADERS })
   }
 
-  /** Tells everyone that the server stops, and lets those end who read. Resolves to whether there was anyone. */
+  /** Sends an end event to all and waits for those who read. Resolves to whether there were any. */
   async end(): Promise<boolean> {
     this.#isOver = true
     const ended = [...this.#tails.values()]
@@ -183,15 +179,15 @@ class Tails {
 }
 
 export interface LiveRequestsDeps {
-  /** In force now: what keys and teams are called. */
+  /** The current one, for names of keys and teams. */
   snapshot(): Named
-  /** For tests: how often is looked, ms. */
+  /** For tests: interval of permission checks, ms. */
   checkMs?: number
 }
 
 export function createLiveRequests({ snapshot, checkMs = CHECK_MS }: LiveRequestsDeps) {
   const namesOf = createNames()
-  // A request has the name that pages listen for by default; the others are told apart.
+  // Requests use the default event name; others are named.
   const toText = (row: SettledRow, reason: string | null) =>
     `data: ${JSON.stringify(toFinishedDocument(row, reason, namesOf(snapshot())))}\n\n`
   const pages = new Tails(PAGES, toText)
@@ -205,12 +201,11 @@ export function createLiveRequests({ snapshot, checkMs = CHECK_MS }: LiveRequest
       pages.finished(finished)
       commands.finished(finished)
     },
-    /** The same for a command, until it leaves or the server stops. */
+    /** Ends when the command disconnects or the server stops. */
     followByCommand: (filter: RequestFilter, signal: AbortSignal): Response | null => commands.follow(filter, signal),
     /**
-     * The answer to one that follows, until they leave, may no more, or the server stops. Null where too many follow already.
-     *
-     * @param isLetIn whether they still may; looked at every so often.
+     * Ends when the client disconnects or loses permission, or the server stops. Null if there are too many followers.
+     * @param isLetIn whether it still has permission; checked regularly.
      */
     follow(
       { id, signal, ownerId }: LastingAsker,
@@ -238,9 +233,9 @@ export function createLiveRequests({ snapshot, checkMs = CHECK_MS }: LiveRequest
       if (response === null) leave()
       return response
     },
-    /** Tells all pages that the server stops; from then on nobody follows there. */
+    /** Ends all pages' streams; no new ones are accepted. */
     end: () => pages.end(),
-    /** The same of commands, which are told of all that finishes until then. Resolves to whether there was any. */
+    /** Ends commands' streams, which still get everything finished by then. Resolves to whether there were any. */
     endCommands: () => commands.end(),
   }
 }
@@ -249,7 +244,7 @@ export type LiveRequests = ReturnType<typeof createLiveRequests>
 
 const toEvent = (name: string, data: object) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
 
-/** Gathered once for each snapshot that is in force when something is told. */
+/** Cached per snapshot. */
 function createNames(): (snapshot: Named) => Names {
   let latest: { of: Named; names: Names } | null = null
   return (snapshot) => {

@@ -1,6 +1,6 @@
 /**
- * The admin API in the process of a command, where no server runs: the same handlers over the database that the command has opened.
- * What only a running server knows is refused with `no_server`. Loaded by `cli/admin-client.ts` in that case alone.
+ * The admin API within a command if no server runs: the same handlers on the command's own database connection. What
+ * needs a running server fails with `no_server`.
  */
 import { createParts } from '../../admin/by-resource.ts'
 import type { AdminDeps, Serving } from '../../admin/deps.ts'
@@ -24,18 +24,18 @@ export interface OfflineDeps {
   environment: Environment
   /** Wall clock, ms. */
   now(): number
-  /** For tests: what a server would answer, and seal by. */
+  /** For tests. */
   serving?: Partial<Serving>
   vault?: Vault
 }
 
 export interface OfflineAdmin {
-  /** Rejects with what nobody has foreseen. */
+  /** Rejects on unexpected errors. */
   handle(request: Request): Promise<Response>
   behind(): Behind
 }
 
-/** Its errors reach whoever asked, by `causeOf`. */
+/** Errors reach the caller by `causeOf`. */
 const NO_LOG: Log = { info() {}, warn() {}, error() {}, flush: async () => {} }
 
 export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
@@ -99,12 +99,12 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
     publicUrls: [],
     log: NO_LOG,
     live: { follow: () => refuse(), followByCommand: () => refuse(), keepOpen() {} },
-    // `tollgate backup` makes them.
+    // `tollgate backup` creates them instead.
     backups: {
       ...{ list: refuse, state: refuse, begin: refuse, take: refuse, look: refuse, stop: refuse },
       scheduledFailed: () => null,
     },
-    // Commands bring files and facts along, and may name any address.
+    // Commands send files and facts themselves, and may use any URL.
     loadModelFiles: async () => refuse(),
     lookUp: async () => refuse(),
     facts: { source: '', read: async () => refuse() },
@@ -131,7 +131,7 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
   }
 }
 
-/** No thread of its own: a command has nothing else to do meanwhile. */
+/** Without a thread: a command has nothing else to do meanwhile. */
 const CATALOG_FILES: FileThread = {
   parse: async (text, options) => (await import('../../catalog/file.ts')).parseCatalog(text, options),
   export: async (of) => (await import('../../catalog/file.ts')).toExport(of),
@@ -139,7 +139,10 @@ const CATALOG_FILES: FileThread = {
   close() {},
 }
 
-/** Seals nothing by a secret that opens none of what there is: a server would open the one or the other. */
+/**
+ * Refuses to encrypt with a secret that can't decrypt the stored credentials: a server would have only one of the
+ * secrets.
+ */
 function createOwnVault({ dataFolder, environment, store: { config: store } }: OfflineDeps): Vault {
   const vault = createVault(dataFolder, environment)
   return {
@@ -148,7 +151,7 @@ function createOwnVault({ dataFolder, environment, store: { config: store } }: O
       const { where, sealed_by: id } = await inspectVault(store, dataFolder, environment)
       const sealed = (await store.readSealed()).filter((one) => one.sealed !== CLEARED)
       const opened = [...(await vault.open(sealed)).values()].flat()
-      // What the file seals, every server of this folder opens.
+      // Every server of this folder has the file's secret.
       const isFile = where !== 'TOLLGATE_SECRET' && id !== null
       if (isFile || opened.length === 0 || opened.some((one) => 'credential' in one))
         return vault.seal(credential, place)
@@ -158,9 +161,9 @@ function createOwnVault({ dataFolder, environment, store: { config: store } }: O
 }
 
 const OTHER_SECRET =
-  'It would be sealed by another secret than what was typed in before, none of which opens here. Give TOLLGATE_SECRET here as the server has it, or put the file `secret` of the data folder back; where that is lost, start the server first, and do this again. Nothing was changed.'
+  "The credential would be encrypted with a different secret than the stored ones, none of which can be decrypted here. Set TOLLGATE_SECRET to the server's value, or put the file `secret` back into the data folder. If it is lost, start the server first, then try again. No changes made."
 
-const NO_SERVER = 'No server runs on this data folder. Start it first: tollgate serve'
+const NO_SERVER = 'No server is running on this data folder. Start it first: tollgate serve'
 
 function refuse(): never {
   throw new AdminError(409, 'no_server', NO_SERVER)

@@ -1,6 +1,5 @@
 /**
- * Answers one question of the admin API from the database of a data folder, which it only reads. It takes its thread for as long as
- * that takes: `reports-worker.ts` runs it, and `reports.ts` asks.
+ * Answers one question of the admin API from the database, read-only. Blocks its thread; `reports-worker.ts` runs it.
  */
 
 import type { WantedPage } from '../../admin/deps.ts'
@@ -31,12 +30,12 @@ export type Question =
 export interface ReportRequest {
   dataFolder: string
   question: Question
-  /** Whose keys alone it is about; absent: all. */
+  /** Only this member's keys; absent: all. */
   ownerId?: string
   nowMs: number
-  /** Ledger records that the database does not have yet. */
+  /** Ledger records not yet in the database. */
   waiting: number
-  /** Most requests that are looked at for a page, or for one whose id is not whole; absent: as many as a command may. */
+  /** Limit of requests scanned for a page or a partial ID; unlimited by default, for commands. */
   looks?: number
 }
 
@@ -60,9 +59,9 @@ const clock = performance.now.bind(performance)
 
 let known: { store: string; rows: Configuration } | null = null
 
-/** All rows of the configuration, read where they have changed: with a thousand keys that takes as long as a report. */
+/** All configuration rows, cached by revision: with a thousand keys, reading them takes as long as a report. */
 async function readRows(opened: Store): Promise<Configuration> {
-  // Another one may have the same revision.
+  // Another store may have the same revision.
   const store = opened.identify()
   if (known?.store === store && known.rows.revision === (await opened.config.readRevision())) return known.rows
   const rows = await opened.config.read()
@@ -71,7 +70,7 @@ async function readRows(opened: Store): Promise<Configuration> {
 }
 
 async function answer({ dataFolder, question, ownerId, nowMs, waiting, looks }: ReportRequest): Promise<ReportReply> {
-  // Closed before the answer: a connection that were kept would read on in a database that a restore has put away.
+  // Closed before the response: a kept connection would read on in a database that a restore has replaced.
   const opened = openStore(toStoreUrl(dataFolder), { readonly: true, isLook: true })
   const { config: store } = opened
   try {

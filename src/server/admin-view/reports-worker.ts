@@ -1,4 +1,4 @@
-/** Reports over the ledger, on a thread of their own: one takes seconds where it goes through much. Talks to `reports.ts` alone. */
+/** Runs reports on a thread, since scanning the ledger may take seconds. */
 import { type ReportRequest, report } from './report.ts'
 
 declare const self: Worker

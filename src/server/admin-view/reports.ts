@@ -1,6 +1,6 @@
 /**
- * Has the reports of the admin API made on their thread, which is started when first asked and ended where nobody asks for a while.
- * Whoever asks takes turns with all others, and may have a few questions waiting. `surface.ts` makes it.
+ * Runs the admin API's reports on a thread, started on demand and ended when idle. Callers take turns, each with a
+ * limited number of queued questions.
  */
 import { isOperator } from '../../admin/access.ts'
 import type { Asker, Json, Reports } from '../../admin/deps.ts'
@@ -12,32 +12,32 @@ import type { Ledger } from '../../ledger/ledger.ts'
 import { createThread, type NoReply, type Thread } from '../../threads/thread.ts'
 import type { Question, ReportReply, ReportRequest } from './report.ts'
 
-/** Of one asker at a time: a page asks several at once, and there may be a few pages. */
+/** Per caller: a page asks several at once, and a few pages may be open. */
 const MAX_ASKED = 16
-/** How long anybody waits for their turn, ms. */
+/** Longest wait for a turn, ms. */
 const PATIENCE_MS = 30_000
 /**
- * What a report of usage or of failures may take, ms; any report, if something holds it up; and how many requests are looked at for a
- * page, or for one whose id is not whole: a tenth of a second of them, since a page goes on where one ended.
+ * Limits of usage and failure reports and of any report, ms, and of requests scanned for a page or a partial ID, which
+ * takes 0.1 s.
  */
 const OF_PAGES = { usageMs: 10_000, limitMs: 20_000, looks: 200_000 }
-/** A command may take longer. */
+/** Commands may take longer. */
 const OF_COMMANDS = { usageMs: 60_000, limitMs: 90_000, looks: undefined }
 const boundsOf = ({ id }: Asker) => (isOperator({ id }) ? OF_COMMANDS : OF_PAGES)
-/** The thread has some 60 MB. */
+/** The thread uses some 60 MB. */
 const IDLE_MS = 60_000
 
 export interface ReportsDeps {
   dataFolder: string
   ledger: Pick<Ledger, 'flush'>
   now(): number
-  /** In place of the thread. */
+  /** For tests. */
   thread?: Thread<ReportRequest, ReportReply>
 }
 
 export function createReports({ dataFolder, ledger, now, thread = startThread() }: ReportsDeps) {
   const flush = shareRuns(() => ledger.flush())
-  /** Questions without an answer yet, by who asks. */
+  /** Open questions by caller. */
   const asked = new Map<string, number>()
 
   const answer = async (asker: Asker, question: Question) => {
@@ -88,8 +88,8 @@ export function createReports({ dataFolder, ledger, now, thread = startThread() 
   return { ...reports, close: thread.close }
 }
 
-const NO_ANSWER = 'the thread of reports has answered another question'
-const TOO_MANY = `You have ${MAX_ASKED} reports under way: wait for one of them.`
+const NO_ANSWER = 'the report thread answered another question'
+const TOO_MANY = `You have ${MAX_ASKED} reports running. Wait for one to finish.`
 
 const startThread = () =>
   createThread<ReportRequest, ReportReply>('server/admin-view/reports-worker', {
@@ -104,15 +104,15 @@ function toRefusal(reply: NoReply, limitMs: number): Error {
     case 'patience':
       return new AdminError(503, 'reports_busy', BUSY, { 'retry-after': '5' })
     case 'aborted':
-      return new AdminError(499, 'aborted', 'Nobody waits for the answer any more.')
+      return new AdminError(499, 'aborted', 'The client disconnected.')
     default:
-      return new AdminError(503, 'stopping', 'The server is stopping.')
+      return new AdminError(503, 'stopping', 'The server is shutting down.')
   }
 }
 
-const BUSY = `Other reports have been made for ${PATIENCE_MS / 1_000} s: try again in a while.`
+const BUSY = `Timed out after ${PATIENCE_MS / 1_000} s waiting for other reports. Try again later.`
 
-/** Has one run serve all who ask before it begins: nobody is given what had begun before they asked. */
+/** Calls share a run that begins after them; no caller gets the result of an earlier one. */
 function shareRuns<T>(run: () => Promise<T>): () => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()
   let next: Promise<T> | null = null

@@ -1,4 +1,4 @@
-/** The admin API of a running server: its parts put together, and made when it is first asked. Called by `server.ts`. */
+/** The admin API of a running server, assembled on first use. */
 import { join } from 'node:path'
 import type { AdminDeps } from '../../admin/deps.ts'
 import type { Admin } from '../../admin/instance.ts'
@@ -29,7 +29,7 @@ export interface AdminSurfaceDeps
     AdminDeps,
     'store' | 'vault' | 'identity' | 'serving' | 'backups' | 'publicUrls' | 'ways' | 'now' | 'log'
   > {
-  /** Null where nobody signs in through an identity provider. */
+  /** Null without an identity provider. */
   oidcSettings: OidcSettings | null
   dataFolder: string
   ledger: Pick<Ledger, 'flush'>
@@ -38,13 +38,13 @@ export interface AdminSurfaceDeps
   environment: Environment
 }
 
-/** A sentence for whoever has started a server that everybody seems to use from one address; null where that is not so. */
+/** A warning if all users seem to share one address, else null. */
 export const toAddressWarning = ({
   publicUrls,
   trustedProxies,
 }: Pick<AdminSurfaceDeps, 'publicUrls' | 'trustedProxies'>) =>
   publicUrls.length > 0 && trustedProxies.length === 0
-    ? 'there is a --public-url and no --trusted-proxy: wrong passwords of anybody may keep everybody out for a while'
+    ? '--public-url is set without --trusted-proxy: wrong passwords by anyone can lock out all users for a while'
     : null
 
 export function createAdminSurface(surface: AdminSurfaceDeps) {
@@ -54,7 +54,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
   const catalogFiles = createFileThread()
   let ipOf: ((request: Request) => ClientIp) | null = null
   const addressOf = (request: Request) => toAddress(ipOf?.(request) ?? null)
-  /** The last proxy that forwarded a request here and is not trusted. */
+  /** The last untrusted proxy that forwarded a request. */
   let untrustedProxy: string | null = null
   const noteProxy = (request: Request) => {
     if (!request.headers.has('x-forwarded-for') && !request.headers.has('forwarded')) return
@@ -63,13 +63,13 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
     if (untrustedProxy === null)
       deps.log.warn(
         'proxy_not_trusted',
-        'X-Forwarded-For of this address is ignored; if that is your reverse proxy, start with --trusted-proxy, or all its clients count as one address',
+        'X-Forwarded-For from this address is ignored; if it is your reverse proxy, set --trusted-proxy, or all its clients count as one address',
         { ip: toIpText(peer) },
       )
     untrustedProxy = toIpText(peer)
   }
   let listener: Listener | null = null
-  /** What came over the control socket: none of these connections is the listener's. */
+  /** Requests over the control socket, which are not the listener's connections. */
   const ofOperator = new WeakSet<Request>()
   const live = {
     follow: liveRequests.follow,
@@ -99,7 +99,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       pendingPasskeys: new Pending(),
       attempts: createAttempts(identity, deps.log),
       addressOf,
-      // With a vault of its own: the one in use keeps what it has opened.
+      // With its own vault: the one in use caches decrypted credentials.
       rotateSecret: (by) =>
         rotateSecret({ dataFolder, store: deps.store, vault: createVault(dataFolder, environment) }, by),
     })
@@ -107,13 +107,13 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
   })
 
   return {
-    /** The address of a proxy that forwards requests and is not trusted; null where none was seen. */
+    /** Address of an untrusted proxy that forwards requests; null if none was seen. */
     untrustedProxy: () => untrustedProxy,
     async handle(request: Request): Promise<Response> {
       noteProxy(request)
       return (await made.get()).handle(request)
     },
-    /** Answers what came over the control socket, whose owner needs no proof. */
+    /** For the control socket, whose user needs no authentication. */
     async handleOperator(request: Request): Promise<Response> {
       ofOperator.add(request)
       return (await made.get()).handleOperator(request)
@@ -124,13 +124,12 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       const find = createIpOf(app, trustedProxies)
       ipOf = (request) => find(request, Object.fromEntries(request.headers))
     },
-    /** Ends what it has begun. */
     async close(): Promise<void> {
       const admin = await made.begun()?.catch(() => null)
       admin?.close()
       catalogFiles.close()
     },
-    /** Makes the code by which the first owner signs in; null where there is one, or nobody signs in with a password. */
+    /** Creates the setup code for the first owner; null if there is one, or passwords are disabled. */
     async setupCode(): Promise<string | null> {
       if (!deps.ways.includes('password') || isSetUp(await identity.readAdmins(), deps.ways)) return null
       return setupCode.make(now())
@@ -143,7 +142,7 @@ async function loadOidc(settings: OidcSettings, { log, now }: Pick<AdminSurfaceD
   return { settings, provider: createProvider({ settings, log, now }), pending: new Pending<PendingSignIn>() }
 }
 
-/** Where a browser finds the dashboard: under a name that it answers to, or else on this machine. */
+/** A public URL, or a local one. */
 export function toDashboardUrl(baseUrl: string, publicUrls: readonly string[]): string {
   const own = new URL('/admin', baseUrl)
   if (['0.0.0.0', '[::]'].includes(own.hostname)) own.hostname = '127.0.0.1'

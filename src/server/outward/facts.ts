@@ -1,16 +1,15 @@
-/** Reads a newer list of public facts from where it is published, with bounds on what may come. */
+/** Downloads the list of public model facts, with limits. */
 import { unusable } from '../../catalog/facts-file.ts'
 import type { Environment } from '../../domain/snapshot.ts'
 import { readUpTo } from '../../domain/text.ts'
 import { toReason } from '../../upstreams/probe.ts'
 
-/** Where models.dev publishes them. */
 const PUBLISHED = 'https://models.dev/api.json'
 
-/** Where they are read from, where nobody says otherwise. */
+/** The source, by default models.dev. */
 export const toFactsSource = ({ TOLLGATE_FACTS: said }: Environment): string => said || PUBLISHED
 
-/** The same for a server: whoever asks meanwhile is answered with what is being read. */
+/** For a server: concurrent callers share a download. */
 export function createFacts(environment: Environment) {
   const source = toFactsSource(environment)
   let reading: Promise<string> | null = null
@@ -25,7 +24,7 @@ export function createFacts(environment: Environment) {
   }
 }
 
-/** What a server takes into its memory. */
+/** A server's memory limit. */
 const SERVER_BYTES = 16 * 1024 * 1024
 
 export interface FactsLimits {
@@ -36,13 +35,13 @@ export interface FactsLimits {
 /** The published list has some 3 MB. */
 const LIMITS: FactsLimits = { ms: 60_000, bytes: 64 * 1024 * 1024 }
 
-const ELSE = 'A file that was fetched otherwise is read, too: tollgate catalog refresh FILE'
+const ELSE = 'To use a file you downloaded: tollgate catalog refresh FILE'
 
 /** Throws `facts_unusable`. */
 export async function fetchFacts(url: string, limits: Partial<FactsLimits> = {}): Promise<string> {
   const { ms, bytes: most } = { ...LIMITS, ...limits }
   if (!/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
-    throw unusable(`'${url.slice(0, 100)}' is no address: write one that begins with https://.`)
+    throw unusable(`'${url.slice(0, 100)}' must be a URL that begins with https://.`)
   const signal = AbortSignal.timeout(ms)
   try {
     const response = await fetch(url, {
@@ -53,17 +52,17 @@ export async function fetchFacts(url: string, limits: Partial<FactsLimits> = {})
     const { status } = response
     if (status >= 300 && status < 400)
       throw unusable(
-        `${url} leads elsewhere, to ${(response.headers.get('location') ?? 'nowhere').slice(0, 200)}. Where that is right, name it with --from.`,
+        `${url} redirects to ${(response.headers.get('location') ?? 'nowhere').slice(0, 200)}. If that is right, pass it with --from.`,
       )
-    if (status !== 200) throw unusable(`${url} answered ${status}. ${ELSE}`)
+    if (status !== 200) throw unusable(`${url} returned ${status}. ${ELSE}`)
     const { text, isWhole } = await readUpTo(response.body, most)
     if (isWhole) return text
     throw unusable(
-      `${url} sent more than ${Math.round(most / 1_048_576)} MiB, which is no list of public facts. ${ELSE}`,
+      `${url} sent more than ${Math.round(most / 1_048_576)} MiB, too much for a list of public facts. ${ELSE}`,
     )
   } catch (error) {
-    if (signal.aborted) throw unusable(`${url} had not sent all of it after ${ms / 1_000} s. ${ELSE}`)
+    if (signal.aborted) throw unusable(`Timed out reading ${url} after ${ms / 1_000} s. ${ELSE}`)
     if (error instanceof Error && error.name === 'ServiceError') throw error
-    throw unusable(`${url} cannot be read: ${toReason(error)}. ${ELSE}`)
+    throw unusable(`Can't read ${url}: ${toReason(error)}. ${ELSE}`)
   }
 }

@@ -1,14 +1,14 @@
-/** Names of hosts, resolved as the system does it, which is how upstreams are reached; for checks of where they lead. */
+/** Resolves host names with the system's resolver, as for upstreams, to check where they lead. */
 import type { Found, LookUp } from '../../catalog/remote.ts'
 import { codeOf } from '../../domain/error.ts'
 
 const LOOK_UP_MS = 5_000
 
 export interface LookUpOptions {
-  /** Whether upstreams are reached through a proxy, which resolves their names by itself: this machine may know none. */
+  /** Whether upstreams are reached through a proxy, which resolves names itself: this machine may not be able to. */
   isProxied: boolean
   resolve?(host: string): Promise<string[]>
-  /** How long is waited for an answer. */
+  /** Timeout, ms. */
   waitMs?: number
 }
 

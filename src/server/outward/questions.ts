@@ -1,6 +1,6 @@
 /**
- * What is asked of others because somebody asks for it: which model servers answer on this machine, which models an upstream lists, and whether an
- * upstream could answer.
+ * Requests on a user's behalf: which model servers run on this machine, which models an upstream lists, and whether it
+ * works.
  */
 
 import type { LocalServer } from '../../catalog/providers.ts'
@@ -18,12 +18,12 @@ import { dialectOf } from '../../upstreams/dialects/dialects.ts'
 import { askModels, type Send } from '../../upstreams/model-list.ts'
 
 interface Identity {
-  /** Below the address without its `/v1`. */
+  /** Below the base URL without `/v1`. */
   path: string
   isIt(json: unknown): boolean
 }
 
-/** Three say who they are in their lists; the other two have questions of their own. */
+/** Three identify themselves in their model lists; two have other endpoints. */
 const IDENTITIES: Readonly<Record<string, Identity>> = {
   ollama: { path: '/api/tags', isIt: (json) => Array.isArray(asObject(json)?.models) },
   'llama.cpp': { path: '/v1/models', isIt: (json) => isOwnedBy(json, 'llamacpp') },
@@ -39,15 +39,15 @@ const isOwnedBy = (json: unknown, owner: string) =>
   asList(asObject(json)?.data).some((each) => asObject(each)?.owned_by === owner)
 
 interface LookOptions {
-  /** Addresses to look at in place of the usual ones. */
+  /** URLs to check instead of the default ones. */
   at?: readonly string[]
-  /** For all of it. */
+  /** Total timeout. */
   ms?: number
-  /** Of one answer. */
+  /** Limit of one response. */
   bytes?: number
 }
 
-/** Resolves to those that were found, within a second. Never throws. */
+/** Takes at most a second. Never throws. */
 export async function findLocalServers({
   at,
   ms = 1_000,
@@ -74,7 +74,7 @@ export async function findLocalServers({
 
 const toOrigin = (address: string) => URL.parse(address)?.origin ?? address
 
-/** Looks as `findLocalServers` does; at the usual ports once for all who ask meanwhile. */
+/** Concurrent callers share a search of the default ports. */
 export function createLocalLook(find: (options?: LookOptions) => Promise<LocalServer[]> = findLocalServers) {
   let underWay: Promise<LocalServer[]> | null = null
   return (at?: readonly string[]): Promise<LocalServer[]> => {
@@ -91,33 +91,33 @@ export async function listModels(upstream: Upstream, send?: Send): Promise<Liste
   if (upstream.notReady !== null)
     throw new ServiceError(
       { kind: 'list_failed', why: 'credential' },
-      `The upstream ${upstream.id} cannot be asked: ${upstream.notReady}.`,
+      `Upstream ${upstream.id} is unavailable: ${upstream.notReady}.`,
     )
   const { load } = dialectOf(upstream)
   if (load === null)
-    throw new ServiceError({ kind: 'list_failed', why: 'none' }, 'The demo has one model, which is there already.')
+    throw new ServiceError({ kind: 'list_failed', why: 'none' }, 'The demo has a single model, which already exists.')
   if (isServiceAccount(upstream))
     throw new ServiceError(
       { kind: 'list_failed', why: 'none' },
-      'Vertex has no list of models for a service account. Name the models instead, with --models NAME for each.',
+      "Vertex can't list models for a service account. Name each model with --models NAME instead.",
     )
   return askModels(await load(), upstream, send ? { send } : {})
 }
 
-/** Nobody waits for longer in front of a terminal. */
+/** Longest wait at a terminal. */
 const PROBE_MS = 15_000
 
 export interface ProbeDeps {
   backend: Pick<Backend, 'probe'>
-  /** A clock that never steps. */
+  /** Monotonic clock. */
   monotonicMs(): number
   onFound?: OnFound
 }
 
-/** Hears what the upstream said, for whoever keeps account of its health. */
+/** Reports the result to the health state. */
 export type OnFound = (readiness: Readiness, upstream: Upstream) => void
 
-/** Tests an upstream of a server, as `testUpstream` does; null where there is none of that id that is enabled. */
+/** Null if no enabled upstream has this ID. */
 export async function testById(
   id: string,
   { upstreams }: Pick<Snapshot, 'upstreams'>,
@@ -128,8 +128,8 @@ export async function testById(
 }
 
 /**
- * Finds out whether an upstream could answer, with each of its credentials, and how long that took. One that works is enough: what
- * is wrong with the others is the reason then. Never throws.
+ * Checks an upstream with each of its credentials. One that works is enough; the reason then describes the others.
+ * Never throws.
  */
 export async function testUpstream(upstream: Upstream, deps: ProbeDeps): Promise<UpstreamTest> {
   const { id, notReady } = upstream

@@ -31,9 +31,9 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByRole('heading', { name: 'No teams yet' }).waitFor()
     await page.getByRole('link', { name: 'New team' }).click()
     await page.getByLabel('Name').fill('research')
-    await page.getByLabel('Keys that a member may have').fill('1')
+    await page.getByLabel('Keys per member').fill('1')
     await press(owner, 'Make the team')
-    await page.getByRole('dialog', { name: 'research' }).getByText('Keys that a member may have').waitFor()
+    await page.getByRole('dialog', { name: 'research' }).getByText('Keys per member').waitFor()
     await expectAccessible(page)
   })
 
