@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import manifest from '../../package.json' with { type: 'json' }
 import { parseCatalog } from '../../src/catalog/file.ts'
+import { allPresets } from '../../src/store/presets.ts'
 import { loadProgram, WRITTEN } from './reference.ts'
 
 const ROOT = join(import.meta.dir, '../..')
@@ -112,6 +113,14 @@ test('every catalog in the docs is valid, and warns only about variables that ar
     const { warnings } = await parseCatalog(text, { name: page, environment: {} })
     expect(warnings.filter((warning) => !warning.includes('is not set'))).toEqual([])
   }
+})
+
+test('every preset of a provider is listed, with its variable', () => {
+  const listed = [...read('docs/providers.md').matchAll(/^\| [^|]+ \| `([\w-]+)` \| `([A-Z_]+)` \|$/gm)].map(
+    ([, name, variable]) => [name, variable],
+  )
+  const hosted = Object.entries(allPresets()).filter(([, { local }]) => local === undefined)
+  expect(Object.fromEntries(listed)).toEqual(Object.fromEntries(hosted.map(([name, { env }]) => [name, env])))
 })
 
 test('every dependency is listed, in its version', () => {
