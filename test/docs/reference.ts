@@ -1,4 +1,4 @@
-/** Writes `docs/reference/cli.md` and `config.md` from the definitions: `bun run docs`. A test fails when they are stale. */
+/** Writes `docs/reference/cli*.md` and `config.md` from the definitions: `bun run docs`. A test fails when they are stale. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
@@ -67,18 +67,51 @@ function toSection(command: Command): string[] {
   ]
 }
 
-export async function toCliReference(): Promise<string> {
+/** Commands with a page of their own; the others are in `cli.md`. */
+const CLI_PAGES = {
+  'cli-keys.md': { title: 'Commands for keys, teams, and users', commands: ['keys', 'teams', 'admin'] },
+  'cli-models.md': {
+    title: 'Commands for models and upstreams',
+    commands: ['models', 'upstreams', 'engines', 'catalog'],
+  },
+} as const
+
+const pageOf = (command: Command) =>
+  Object.entries(CLI_PAGES).find(([, { commands }]) => commands.some((name) => name === command.name()))?.[0]
+
+async function listCommands(): Promise<Command[]> {
   const program = await loadProgram()
-  const help = program.createHelp()
-  const options = help.visibleOptions(program).map(({ flags, description }) => [code(flags), cell(description)])
-  const commands = help.visibleCommands(program).filter((one) => one.name() !== 'help')
-  const list = commands.map((one) => [`[${one.name()}](#tollgate-${one.name()})`, cell(one.description())])
+  const commands = program.createHelp().visibleCommands(program)
+  return commands.filter((one) => one.name() !== 'help')
+}
+
+async function toCliReference(): Promise<string> {
+  const program = await loadProgram()
+  const options = program
+    .createHelp()
+    .visibleOptions(program)
+    .map(({ flags, description }) => [code(flags), cell(description)])
+  const commands = await listCommands()
+  const list = commands.map((one) => [
+    `[${one.name()}](${pageOf(one) ?? ''}#tollgate-${one.name()})`,
+    cell(one.description()),
+  ])
   return `${[
     '# Commands',
     NOTE,
     'Every command takes these options:',
     toTable(['Option', 'Description'], options),
     toTable(['Command', 'Description'], list),
+    ...commands.filter((one) => pageOf(one) === undefined).flatMap(toSection),
+  ].join('\n\n')}\n`
+}
+
+async function toCliPage(name: keyof typeof CLI_PAGES): Promise<string> {
+  const commands = (await listCommands()).filter((one) => pageOf(one) === name)
+  return `${[
+    `# ${CLI_PAGES[name].title}`,
+    NOTE,
+    '[Commands](cli.md) lists all commands and their common options.',
     ...commands.flatMap(toSection),
   ].join('\n\n')}\n`
 }
@@ -125,7 +158,12 @@ export function toConfigReference(): string {
   ].join('\n\n')}\n`
 }
 
-export const WRITTEN = { 'cli.md': toCliReference, 'config.md': async () => toConfigReference() } as const
+export const WRITTEN = {
+  'cli.md': toCliReference,
+  'cli-keys.md': () => toCliPage('cli-keys.md'),
+  'cli-models.md': () => toCliPage('cli-models.md'),
+  'config.md': async () => toConfigReference(),
+} as const
 
 if (import.meta.main)
   for (const [name, write] of Object.entries(WRITTEN))
