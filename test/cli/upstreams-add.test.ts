@@ -286,7 +286,7 @@ describe('what a provider itself says of a model', () => {
     const ran = await add('openrouter', '--yes')
     expect(ran.code).toBe(0)
     expect(await modelOf('acme/large')).toMatchObject({ context_length: 4_096, pricing: [pricing], enabled: true })
-    expect(ran.stderr).toContain('acme/odd: its price prompt is "free", which is no decimal; it is left out.')
+    expect(ran.stderr).toContain('acme/odd: price prompt "free" is not a decimal number; it is left out.')
     expect(await modelOf('acme/odd')).toMatchObject({ enabled: false, pricing: [] })
     expect(ran.stderr).toContain('By what is published of them they cost nothing, and no budget ends them: acme/free.')
   })

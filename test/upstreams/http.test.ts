@@ -100,7 +100,7 @@ test.each([
     true,
     'returned text/html',
   ],
-  ['JSON that is no completion', { kind: 'whole', headers: json, body: {} }, true, 'no completion'],
+  ['JSON that is no completion', { kind: 'whole', headers: json, body: {} }, true, 'an invalid completion'],
   ['a stream that nobody asked for', streamAnswer(), false, 'a stream that was not requested'],
 ] as [string, Script, boolean, string][])('%s is a failure', async (_, script, stream, message) => {
   await expect(ask(script, stream)).rejects.toThrow(message)

@@ -149,9 +149,9 @@ describe('a list', () => {
       'context_length -5 is not a valid number of tokens',
       'context_length "long" is not a valid number of tokens',
       null,
-      'its price prompt is "cheap", which is no decimal',
-      'its price prompt is "1e-7", which is no decimal',
-      'its price prompt is 0.1, which is no decimal',
+      'price prompt "cheap" is not a decimal number',
+      'price prompt "1e-7" is not a decimal number',
+      'price prompt 0.1 is not a decimal number',
       null,
     ])
   })

@@ -1,7 +1,4 @@
-/**
- * The Anthropic dialect: the Messages API (platform.claude.com/docs/en/api/messages), of Anthropic and of those who speak it.
- * Pure. Loaded where an upstream speaks it.
- */
+/** The Anthropic dialect: the Messages API (platform.claude.com/docs/en/api/messages), of Anthropic and compatible servers. */
 import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Target, Upstream } from '../../../domain/snapshot.ts'
 import { toAuthHeaders, toChatPath } from '../../auth.ts'
@@ -42,12 +39,12 @@ export const anthropic: WireFormat = {
 }
 
 /**
- * Where the API is: at its own address, or at one that has its paths; or at Google's Vertex, whose path names the model
- * (docs.cloud.google.com/vertex-ai, Claude models). Pure.
+ * Paths of the API: at Anthropic or a compatible server, or at Google's Vertex, whose path names the model
+ * (docs.cloud.google.com/vertex-ai, Claude models).
  */
 export const VERTEX_VERSION = 'vertex-2023-10-16'
 
-/** Such an address ends in its publisher's name. */
+/** A Vertex base URL ends in the publisher's name. */
 export const isVertex = ({ baseUrl }: Pick<Upstream, 'baseUrl'>) => baseUrl?.endsWith('/publishers/anthropic') === true
 
 export function toWireRequest(body: CanonicalRequest, target: Target): WireRequest {
@@ -64,7 +61,7 @@ export function toMessagesPath({ upstream, upstreamModel }: Target, isStream: bo
   return `/models/${encodeURIComponent(upstreamModel).replaceAll('%40', '@')}:${method}`
 }
 
-/** A path of the API below the base URL, which may end in `/v1`. */
+/** A path relative to the base URL, which may end in `/v1`. */
 export const toPath = (upstream: Upstream, path: string): string =>
   upstream.baseUrl?.endsWith('/v1') || isVertex(upstream) ? path : `/v1${path}`
 

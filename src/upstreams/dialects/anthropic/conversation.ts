@@ -1,6 +1,6 @@
 /**
- * A conversation as turns. Instructions that begin it stand apart; all results of one turn's tools open the user turn that
- * follows it; turns of one role are one; nothing blank is said. The API refuses whatever is otherwise. Pure.
+ * Turns of a conversation, as the API requires them: leading instructions apart, all tool results of a turn at the start of the next user
+ * turn, no two turns of one role in a row, nothing blank.
  */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { AssistantMessage, CacheMarked, Message } from '../../../domain/request.ts'
@@ -26,14 +26,13 @@ export interface Conversation {
   turns: Turn[]
 }
 
-/** What is said where nobody says anything: the API takes no conversation without words of a user at its beginning. */
+/** Text of an empty user turn, since a conversation has to begin with user text. */
 const NOTHING = '.'
 
-/** For whom a conversation is written. */
 export interface Reader {
-  /** Whether it takes instructions later on in turns of their own. */
+  /** True if it takes later instructions in turns of their own. */
   keepsSystem: boolean
-  /** Who knows what it has signed (`toThoughtIssuer`). */
+  /** Issuer of the signatures it accepts (`toThoughtIssuer`). */
   signer: string
 }
 
@@ -60,7 +59,7 @@ export function toConversation(messages: readonly Message[], { keepsSystem, sign
 }
 
 interface Before {
-  /** The last call of a legacy function, which has no id. */
+  /** The last call of a legacy function, which has no ID. */
   call: string | null
   signer: string
   ids: ToolIds
@@ -92,7 +91,7 @@ function toBlocks(message: Message, index: number, before: Before, as: Turn['rol
   }
 }
 
-/** Thoughts come before what they led to, and calls last. */
+/** Reasoning comes before what it led to, and calls last. */
 function toAnswer(message: AssistantMessage, index: number, before: Before): Block[] {
   const said = toSaid(message.content, `messages[${index}].content`)
   const refusal = toTexts(message.refusal ?? '')
@@ -124,24 +123,24 @@ function toResult(id: string, content: Message['content'], at: string, message: 
   }
 }
 
-/** The blocks of a message that is marked for the cache are marked at their end. */
+/** A cache mark of a message goes to its last block. */
 function marked<Each extends Block>(message: Message, blocks: Each[]): Each[] {
   const cache = toCacheControl(message)
   if (cache) markLast(blocks, cache)
   return blocks
 }
 
-/** What an assistant is to go on with must not end in blank space. */
+/** An assistant's text to continue must not end in blank space. */
 function trimEnd(turns: readonly Turn[]): void {
   const last = turns.at(-1)
   const end = last?.role === 'assistant' ? last.content.at(-1) : undefined
   if (end?.type === 'text') end.text = end.text.trimEnd()
 }
 
-/** The parts of a message's content as blocks: texts, images and documents. Throws what `unsupportedValue` makes. Pure. */
+/** Content parts as blocks: text, images and documents. Throws `unsupportedValue`. */
 type Content = Message['content']
 
-/** Blocks of a content; blank texts, which the API refuses, are left out. `at` is its path. */
+/** Omits blank texts, which the API refuses. `at` is the content's path. */
 export function toSaid(content: Content, at: string): SaidBlock[] {
   if (typeof content === 'string') return toTexts(content)
   return (content ?? []).flatMap((part, index): SaidBlock[] => {
@@ -152,7 +151,6 @@ export function toSaid(content: Content, at: string): SaidBlock[] {
   })
 }
 
-/** The texts of a content alone. */
 const toTextBlocks = (content: Content, at: string): TextBlock[] =>
   toSaid(content, at).flatMap((block) => (block.type === 'text' ? [block] : []))
 
@@ -171,27 +169,27 @@ function toBlock(part: JsonObject, at: string): SaidBlock | null {
     case 'image':
     case 'document':
     case 'search_result':
-      return toPassthroughRequest(part, at)
+      return toOwnBlock(part, at)
     default:
-      throw unsupportedValue(at, `it takes no part of the type '${asText(part.type)}'.`)
+      throw unsupportedValue(at, `content parts of type '${asText(part.type)}' are not supported.`)
   }
 }
 
-/** A block as this format itself writes it: what the API has to say about the rest of it, it says best. */
-function toPassthroughRequest({ cache_control: _, ...part }: JsonObject, at: string): SaidBlock {
+/** A block in this format's own words; the API validates the rest. */
+function toOwnBlock({ cache_control: _, ...part }: JsonObject, at: string): SaidBlock {
   if (part.type === 'search_result') {
     const content = asList(part.content).flatMap((each) => toTexts(asText(asObject(each)?.text)))
-    if (content.length === 0) throw unsupportedValue(`${at}.content`, 'a search result needs texts.')
+    if (content.length === 0) throw unsupportedValue(`${at}.content`, 'a search result needs text.')
     return { ...part, type: 'search_result', source: asText(part.source), title: asText(part.title), content }
   }
   const source = asObject(part.source)
   if (source === null || typeof source.type !== 'string')
-    throw unsupportedValue(`${at}.source`, 'a block needs its source.')
+    throw unsupportedValue(`${at}.source`, 'a block needs a source.')
   if (source.type === 'text' && typeof source.data !== 'string')
-    throw unsupportedValue(`${at}.source.data`, 'a text needs its data.')
+    throw unsupportedValue(`${at}.source.data`, 'a text source needs data.')
   if (source.type !== 'content' || typeof source.content === 'string')
     return { ...part, source } as unknown as SaidBlock
-  // Copied, for marks may go from it (`cache.ts`), and the request is its client's.
+  // A copy, since cache marks may be removed from it and the request belongs to the client.
   const content = asList(source.content).flatMap((each) => (asObject(each) ? { ...asObject(each) } : []))
   return { ...part, source: { ...source, content } } as unknown as SaidBlock
 }
@@ -203,7 +201,7 @@ function toImage(url: string, at: string): ImageBlock | DocumentBlock {
   const { mediaType, data } = readDataUrl(url, at)
   if (mediaType === 'application/pdf') return toPdf(data, '')
   const known = IMAGES.find((one) => one === mediaType.replace('image/jpg', 'image/jpeg'))
-  if (!known) throw unsupportedValue(at, `images are JPEG, PNG, GIF or WebP, and not '${mediaType}'.`)
+  if (!known) throw unsupportedValue(at, `images must be JPEG, PNG, GIF or WebP (got '${mediaType}').`)
   const source: ImageSource = { type: 'base64', media_type: known, data }
   return { type: 'image', source }
 }
@@ -212,17 +210,17 @@ function toDocument(file: JsonObject, at: string): DocumentBlock | ImageBlock {
   const title = asText(file.filename)
   const named = title === '' ? {} : { title }
   const [id, data] = [asText(file.file_id), asText(file.file_data)]
-  // OpenRouter's clients write the address in place of the data.
+  // OpenRouter's clients put a URL in place of the data.
   const url = asText(file.file_url) || (/^https?:\/\//i.test(data) ? data : '')
   if (id !== '') return { type: 'document', source: { type: 'file', file_id: id }, ...named }
   if (url !== '') return { type: 'document', source: { type: 'url', url }, ...named }
-  if (data === '') throw unsupportedValue(at, 'a file needs its file_data.')
+  if (data === '') throw unsupportedValue(at, 'a file needs file_data.')
   if (!data.startsWith('data:')) return toPdf(data, title)
   const read = readDataUrl(data, `${at}.file_data`)
   if (read.mediaType === 'application/pdf') return toPdf(read.data, title)
   if (IMAGES.some((one) => one === read.mediaType)) return toImage(data, at)
   if (!/^(text\/|application\/(json|xml|yaml|x-yaml)$)/.test(read.mediaType))
-    throw unsupportedValue(`${at}.file_data`, `files are PDF or text, and not '${read.mediaType}'.`)
+    throw unsupportedValue(`${at}.file_data`, `files must be PDF or text (got '${read.mediaType}').`)
   const text = Buffer.from(read.data, 'base64').toString('utf8')
   return { type: 'document', source: { type: 'text', media_type: 'text/plain', data: text }, ...named }
 }
@@ -233,28 +231,25 @@ const toPdf = (data: string, title: string): DocumentBlock => ({
   ...(title === '' ? {} : { title }),
 })
 
-/** Reads a `data:` URL in base64. It may be megabytes long. */
+/** Reads a base64 `data:` URL, which may have megabytes. */
 function readDataUrl(url: string, at: string): { mediaType: string; data: string } {
   const comma = url.indexOf(',')
   const [mediaType = '', ...parameters] = url.slice('data:'.length, Math.max(0, comma)).toLowerCase().split(';')
   if (!url.startsWith('data:') || !parameters.includes('base64'))
     throw unsupportedValue(
       at,
-      'it takes addresses that begin with https:// and data in base64 (data:image/png;base64,…).',
+      'use an https:// URL or base64 data (data:image/png;base64,…).',
     )
   return { mediaType, data: url.slice(comma + 1) }
 }
 
-/**
- * Where the prompt cache begins anew: marks are taken over from wherever a client puts them. The API takes four, and those of
- * an hour before those of five minutes. Pure.
- */
+/** Prompt cache marks, accepted wherever a client puts them. The API takes four, with one-hour marks before five-minute ones. */
 const MAX_MARKS = 4
 
-/** Marks in Anthropic's words, or in OpenAI's. */
+/** Anthropic's marks or OpenAI's. */
 type MarkHolder = CacheMarked & { prompt_cache_breakpoint?: unknown }
 
-/** Reads the mark of a request, a message, a part or a tool: Anthropic's own, or OpenAI's. Null where it has none. */
+/** The mark of a request, message, part or tool; null if there is none. */
 export function toCacheControl(holder: MarkHolder): CacheControl | null {
   const own = asObject(holder.cache_control)
   if (own?.type === 'ephemeral') {
@@ -265,18 +260,18 @@ export function toCacheControl(holder: MarkHolder): CacheControl | null {
 
 type Marked = { cache_control?: CacheControl }
 
-/** Marks the last block that may carry a mark. */
+/** Marks the last block that may have a mark. */
 function markLast(blocks: readonly Block[], cache: CacheControl): void {
   const last = blocks.findLast((block) => block.type !== 'thinking' && block.type !== 'redacted_thinking')
   if (last) last.cache_control ??= cache
 }
 
-/** Leaves no more marks than are taken, the last ones, and none of an hour behind one of five minutes. */
+/** Keeps the last marks up to the limit, and no one-hour mark after a five-minute one. */
 export function keepMarks(body: WireBody): void {
   const holders: Marked[] = [...(body.tools ?? []), ...(body.system ?? [])]
   for (const { content } of body.messages) for (const block of content) addHolders(block, holders)
   const marked = holders.filter((holder) => holder.cache_control !== undefined)
-  // The one of the request stands for a mark on its last block.
+  // The request's own mark stands for one on its last block.
   const most = MAX_MARKS - (body.cache_control ? 1 : 0)
   for (const holder of marked.slice(0, Math.max(0, marked.length - most))) delete holder.cache_control
   let isShort = false
@@ -288,7 +283,7 @@ export function keepMarks(body: WireBody): void {
   }
 }
 
-/** Adds a block behind what is within it: what a tool has answered with, and the parts of a document, may be marked, too. */
+/** Adds nested blocks before the block: parts of tool results and documents may be marked, too. */
 function addHolders(block: Block, holders: Marked[]): void {
   if (block.type === 'tool_result' && typeof block.content === 'object')
     for (const part of block.content) addHolders(part, holders)
@@ -298,21 +293,20 @@ function addHolders(block: Block, holders: Marked[]): void {
 }
 
 /**
- * What a model thought, between its own blocks and `reasoning_details` as OpenRouter writes them: the signature of a thought
- * and what was redacted must come back unchanged, or the API refuses the request. What another vendor's model thought is left
- * out, and so is what another upstream has signed: signatures mean nothing elsewhere. Pure.
+ * Converts reasoning between the API's blocks and OpenRouter's `reasoning_details`. Signatures and redacted blocks must come back
+ * unchanged, or the API refuses the request. Other vendors' and other upstreams' signed state is dropped, since it means nothing here.
  */
-/** Whose thoughts they are; the same word as other gateways have. */
+/** Format of the details, with the same value as in other gateways. */
 export const FORMAT = 'anthropic-claude-v1'
 const OURS = 'anthropic'
 
 /**
- * Reads thoughts back, whole or in the pieces in which a stream sent them.
- * @param signer to whom they go (`toThoughtIssuer`).
+ * Reads reasoning, whole or in streamed pieces.
+ * @param signer the receiving upstream (`toThoughtIssuer`).
  */
 export function toThoughts(details: readonly unknown[], signer: string): ThoughtBlock[] {
   const joined: JsonObject[] = []
-  /** Texts that no signature has ended yet, by their index, and under null the one before: clients send any number of them. */
+  /** Texts without a signature yet, by index, with the last one under null: clients may send any number. */
   const open = new Map<unknown, JsonObject>()
   for (const value of details) {
     const detail = asObject(value)
@@ -329,7 +323,7 @@ export function toThoughts(details: readonly unknown[], signer: string): Thought
   return joined.filter((detail) => (detail.signer ?? signer) === signer).flatMap(toThoughtBlock)
 }
 
-/** Whether a text goes on where another of its place was, which a signature ends. */
+/** True if a text continues the one before, which a signature ends. */
 const isSame = (before: JsonObject, { format }: JsonObject): boolean =>
   !before.signature && (!format || !before.format || format === before.format)
 

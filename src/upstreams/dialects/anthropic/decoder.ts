@@ -1,6 +1,6 @@
 /**
- * Reads an answer of the Messages API as events, whole or streamed. Pings, and kinds of events, blocks and pieces that are not
- * known here, say nothing: new ones may come at any time (the API's versioning policy). Pure.
+ * Decodes Messages API responses, whole or streamed. Pings and unknown events, blocks and deltas are ignored, as the API's versioning
+ * policy requires.
  */
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, FinishReason, ToolKind } from '../../../domain/events.ts'
@@ -31,7 +31,7 @@ export class AnswerDecoder extends JsonDecoder {
   readonly #calls: Calls
   readonly #open = new Map<number, BlockReader>()
   readonly #places: Places
-  /** The answer's id; null until it has begun. */
+  /** The response's ID; null until it has begun. */
   #id: string | null = null
   #stop: string | null = null
   #explanation = ''
@@ -44,7 +44,7 @@ export class AnswerDecoder extends JsonDecoder {
 
   protected override takeWhole(answer: JsonObject, _text: string, out: AnswerEvent[]): void {
     if (!Array.isArray(answer.content))
-      throw new UpstreamError('broken', 'answered 200 with something that is no message')
+      throw new UpstreamError('broken', 'returned 200 with an invalid message')
     this.#takeMode(answer.usage, out)
     for (const [index, value] of answer.content.entries()) {
       const block = asObject(value)
@@ -81,11 +81,11 @@ export class AnswerDecoder extends JsonDecoder {
     }
   }
 
-  /** The same beginning may be told twice; another one is of another attempt at the answer, and nothing fits any more. */
+  /** A repeated start is fine, but a different one belongs to another attempt and makes the rest useless. */
   #start(message: JsonObject, out: AnswerEvent[]): void {
     const id = asText(message.id)
     if (this.#id !== null) {
-      if (id !== this.#id) this.fail(new UpstreamError('broken', 'began another answer in the middle of one'), out)
+      if (id !== this.#id) this.fail(new UpstreamError('broken', 'began another response within one'), out)
       return
     }
     this.#id = id
@@ -93,14 +93,14 @@ export class AnswerDecoder extends JsonDecoder {
     this.#takeUsage(message.usage, out)
   }
 
-  /** Blocks come one after the other: one that begins ends those before it. */
+  /** Blocks are sequential: a new one ends those before it. */
   #begin(index: number, block: JsonObject, out: AnswerEvent[]): void {
     this.#end(out)
     const reader = this.#toReader(block, out)
     if (reader) this.#open.set(index, reader)
   }
 
-  /** Tools that run at the provider are none of the client's: what they found is in the text that follows. */
+  /** Server-side tools are not the client's; their findings are in the text that follows. */
   #toReader(block: JsonObject, out: AnswerEvent[]): BlockReader | null {
     switch (block.type) {
       case 'text':
@@ -137,7 +137,7 @@ export class AnswerDecoder extends JsonDecoder {
     else if (used) out.push({ kind: 'usage', ...used })
   }
 
-  /** How the call is served, which may have a price of its own. Later reports do not say it again. */
+  /** How the call is served, which may have its own price; later reports don't repeat it. */
   #takeMode(value: unknown, out: AnswerEvent[]): void {
     const usage = asObject(value) ?? {}
     const tier = TIERS.get(usage.service_tier)
@@ -149,7 +149,7 @@ export class AnswerDecoder extends JsonDecoder {
   #finish(usage: unknown, out: AnswerEvent[]): void {
     this.isOver = true
     const cut = REASONS.get(this.#stop) ?? null
-    // A refusal may have no words beside its reason.
+    // A refusal may come without text.
     const isSilent = this.#places.chars === 0 && this.#calls.reason === null
     if (cut === 'content_filter' && isSilent && this.#explanation !== '')
       out.push({ kind: 'refusal', choice: 0, text: this.#explanation.toWellFormed() })
@@ -159,19 +159,16 @@ export class AnswerDecoder extends JsonDecoder {
   }
 }
 
-/** A block that is being read. */
 interface BlockReader {
   take(delta: JsonObject, out: AnswerEvent[]): void
-  /** Says what was held back. */
+  /** Adds held-back text. */
   end(out: AnswerEvent[]): void
 }
 
-/** A text that comes whole. */
 const toWhole = (value: unknown): string => asText(value).toWellFormed()
 
-/** Where the blocks of an answer stand among each other, and whose they are. */
 interface Places {
-  /** Who signs what was thought (`toThoughtIssuer`). */
+  /** Issuer of signatures (`toThoughtIssuer`). */
   signer: string
   /** UTF-16 units of text so far. */
   chars: number
@@ -218,7 +215,7 @@ class TextReader implements BlockReader {
   }
 }
 
-/** Web pages and search results are cited by their address; documents of the request by their title. */
+/** Web pages and search results are cited by URL; documents of the request by title. */
 function toAnnotation(citation: JsonObject, span: { start_index: number; end_index: number }): object | null {
   const title = toWhole(citation.title) || toWhole(citation.document_title)
   const url = toWhole(citation.url) || toWhole(citation.source)
@@ -229,7 +226,7 @@ function toAnnotation(citation: JsonObject, span: { start_index: number; end_ind
   return { type: 'file_citation', file_citation: { filename: title, ...content, ...span } }
 }
 
-/** A thought in words, and the signature by which it is known when it comes back. */
+/** A thinking block: text, and the signature that must come back with it. */
 class ThoughtReader implements BlockReader {
   readonly #index: number
   readonly #signer: string
@@ -239,7 +236,7 @@ class ThoughtReader implements BlockReader {
   constructor(block: JsonObject, places: Places, out: AnswerEvent[]) {
     this.#index = places.thoughts++
     this.#signer = places.signer
-    // Its words may be kept from everybody, and take minutes.
+    // The text may be hidden, and take minutes.
     out.push({ kind: 'working' })
     this.#think(this.#text.take(asText(block.thinking)), out)
     this.#sign(toWhole(block.signature), out)
@@ -264,7 +261,7 @@ class ThoughtReader implements BlockReader {
     out.push({ kind: 'reasoning', choice: 0, text: '', details: [this.#detail({ signature })] })
   }
 
-  /** What names it is said once: clients join the texts of one index. */
+  /** Sent once, since clients join texts of one index. */
   #detail(said: { text: string } | { signature: string }): object {
     const named = this.#isNamed ? {} : { format: FORMAT, signer: this.#signer }
     this.#isNamed = true
@@ -272,7 +269,7 @@ class ThoughtReader implements BlockReader {
   }
 }
 
-/** Thoughts that nobody may read. They come whole. */
+/** Hidden reasoning, which comes whole. */
 function readRedacted(block: JsonObject, places: Places, out: AnswerEvent[]): void {
   const data = toWhole(block.data)
   if (data === '') return
@@ -281,7 +278,7 @@ function readRedacted(block: JsonObject, places: Places, out: AnswerEvent[]): vo
   out.push({ kind: 'reasoning', choice: 0, text: '', details: [detail] })
 }
 
-/** The tool calls of an answer: numbered from 0, each told as the kind of tool that its name was given for. */
+/** Tool calls, numbered from 0, each of the kind its name was declared as. */
 class Calls {
   readonly #kinds = new Map<string, ToolKind>()
   readonly #ids: CallIds
@@ -294,13 +291,13 @@ class Calls {
     for (const tool of body.tools ?? []) if (tool.type === 'custom') this.#kinds.set(tool.custom.name, 'custom')
   }
 
-  /** The finish reason that the calls so far stand for; null without any. */
+  /** The finish reason that the calls imply; null without any. */
   get reason(): 'tool_calls' | 'function_call' | null {
     if (this.#positions > 0) return 'tool_calls'
     return this.#isLegacy ? 'function_call' : null
   }
 
-  /** Begins a call. Null for what is none: it has no name, or is a second one where only one can be told. */
+  /** Begins a call. Null if it has no name, or is a second call of a legacy function. */
   begin(block: JsonObject, out: AnswerEvent[]): BlockReader | null {
     const name = toWhole(block.name)
     const type = this.#kinds.get(name) ?? 'function'
@@ -317,10 +314,10 @@ class Calls {
 class CallReader implements BlockReader {
   readonly #index: number
   readonly #type: ToolKind
-  /** What the block said when it began: all of it, or nothing yet. */
+  /** The input at the start of the block: all of it, or nothing yet. */
   readonly #given: unknown
   readonly #pieces = new SurrogateBuffer()
-  /** Of a custom tool, whose text is known once the JSON around it is complete. */
+  /** Input of a custom tool, held back until its JSON is complete. */
   #held = ''
   #isBegun = false
 
@@ -350,7 +347,7 @@ class CallReader implements BlockReader {
   }
 }
 
-/** The text within the object that a custom tool is called with; whatever was written, where it is none. */
+/** The text inside a custom tool's input object, or the input itself if it isn't one. */
 function toInput(json: string): string {
   const input = asObject(tryJson(json))?.input
   if (typeof input === 'string') return input

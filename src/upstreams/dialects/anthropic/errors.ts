@@ -1,10 +1,10 @@
-/** Says why the API did not answer: as the body of an error status, which may be a proxy's page, or as an event. Pure. */
+/** Reads errors: the body of an error status, which may be a proxy's page, or an event. */
 import type { UpstreamError } from '../../../domain/error.ts'
 import { asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { type ErrorReader, toBareError, toStatusError } from '../errors.ts'
 
-/** What each type stands for where no status is given (platform.claude.com/docs/en/api/errors). */
+/** Status implied by an error type (platform.claude.com/docs/en/api/errors). */
 const STATUS_OF_TYPE: ReadonlyMap<unknown, number> = new Map(
   Object.entries({
     invalid_request_error: 400,
@@ -21,13 +21,13 @@ const STATUS_OF_TYPE: ReadonlyMap<unknown, number> = new Map(
   }),
 )
 
-/** An account that has to be paid is said to be a bad request. What a client has written stands behind the path of its field. */
+/** An unpaid account is reported as a bad request. Client text can't match, since it follows its field's path. */
 const UNPAID = /^your credit balance is too low/i
-/** Spending that an organisation has limited. */
+/** A spending limit of the organization. */
 const SPENT = /spend_limit|credit|billing/
-/** The path that a message begins with, such as `messages.0.content.1.text: …`. */
+/** The path at the start of a message, such as `messages.0.content.1.text: …`. */
 const PATH = /^([a-z_]+(?:\.[\w-]+)*): /
-/** What another model may well take. */
+/** What another model may accept. */
 const NOT_TAKEN = /extra inputs are not permitted/i
 const NOT_KNOWN = /does not support|not supported|cannot be used|may not be/i
 

@@ -1,4 +1,4 @@
-/** Requests of the Messages API that go on as they came, and their answers. Pure. */
+/** Passthrough of Messages API requests and responses. */
 import type { AnswerEvent } from '../../../domain/events.ts'
 import { asList, asObject, asText } from '../../../domain/json.ts'
 import { type Edits, findMembers, spliceItems } from '../../../domain/json-text.ts'
@@ -26,7 +26,7 @@ const OWN = toOwnFields(
   'model messages max_tokens system metadata stop_sequences stream temperature top_k top_p tools tool_choice thinking output_config cache_control context_management service_tier container',
 )
 
-/** A piece of text as the API writes it: it puts blanks into the JSON. */
+/** A text delta; the API's JSON contains blanks. */
 const TEXT = new PlainDeltas({
   before:
     /event: content_block_delta\ndata: \{"type":"content_block_delta","index":\d{1,6},"delta":\{"type":"text_delta","text":"/y,
@@ -43,7 +43,7 @@ export const messages: PassthroughFormat = {
       return (event, read) => {
         const type = typeOf(event)
         if (type !== 'message_start') return tell(type, event, read)
-        // Some repeat it, which clients take for another answer.
+        // Some servers repeat it, which clients take for another response.
         if (isBegun) return null
         isBegun = true
         return { origin: 'message' }
@@ -66,7 +66,7 @@ function toRequest(passthrough: PassthroughRequest, body: CanonicalRequest, targ
   }
 }
 
-/** The client's own version and betas, and those that the upstream is always asked for. */
+/** The client's version and betas, plus the upstream's configured betas. */
 function toHeaders(passthrough: PassthroughRequest, { upstream }: Target): Record<string, string> {
   const headers: Record<string, string> = {}
   const version = toPassthroughHeader(passthrough, 'anthropic-version')
@@ -79,7 +79,7 @@ function toHeaders(passthrough: PassthroughRequest, { upstream }: Target): Recor
   return headers
 }
 
-/** Blocks of words begin without any, and so does a thought: the others are all there, or work at the provider has begun. */
+/** Text and thinking blocks start empty; other blocks are complete or mean that server-side work has begun. */
 const OF_WORDS = /"content_block"\s*:\s*\{\s*"type"\s*:\s*"(?:text|thinking)"/
 
 function tell(type: string, { data }: SseEvent, read: readonly AnswerEvent[]): Told {
@@ -89,11 +89,8 @@ function tell(type: string, { data }: SseEvent, read: readonly AnswerEvent[]): T
   }
 }
 
-/**
- * Thoughts that were encoded here, in a request that goes on as it came: each as its upstream has signed it where it goes back there,
- * and left out anywhere else, for nobody else knows the signature. Pure.
- */
-/** The text of the request's messages, where any of them has such a thought; else null. */
+/** Decodes reasoning state in passthrough requests: restored for the upstream that signed it, and removed for any other. */
+/** The text of `messages`, if any contains encoded state; else null. */
 function decodeMessages({ text, json }: PassthroughRequest, signer: string): string | null {
   const messages = asList(json.messages)
   const held = messages.some(hasState) && findMembers(text)?.findLast(({ name }) => name === 'messages')
@@ -106,14 +103,14 @@ function decodeMessages({ text, json }: PassthroughRequest, signer: string): str
 const hasState = (message: unknown): boolean =>
   asList(asObject(message)?.content).some((block) => stateIn(block) !== '')
 
-/** What of a block was encoded; '' where nothing was. */
+/** The encoded state of a block; '' if there is none. */
 function stateIn(value: unknown): string {
   const block = asObject(value)
   const held = block?.type === 'thinking' ? block.signature : block?.type === 'redacted_thinking' ? block.data : ''
   return isEncodedState(asText(held)) ? asText(held) : ''
 }
 
-/** A message of which nothing is left is left out. */
+/** A message with nothing left is removed. */
 function decodeOne(message: string, value: unknown, signer: string): readonly string[] {
   const blocks = asList(asObject(value)?.content)
   const held = findMembers(message)?.findLast(({ name }) => name === 'content')

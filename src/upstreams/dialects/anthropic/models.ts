@@ -1,4 +1,4 @@
-/** Anthropic's list of models (`GET /v1/models`), which says how each one thinks and what it takes. Pure. */
+/** Anthropic's model list (`GET /v1/models`), with capabilities and reasoning options. */
 import { toDefined } from '../../../domain/changes.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { ListedModel } from '../../../domain/model-server.ts'
@@ -27,14 +27,14 @@ function toListed(entry: JsonObject | null): ListedModel {
       maxOutputLength: toTokens(output, 'max_tokens', oddities),
       ...(can ? { inputModalities: toInput(can), outputModalities: TEXT } : {}),
       can: toDefined({
-        // Every model of this API calls tools.
+        // Every model of this API can call tools.
         tools: true,
         json_mode: structured,
         structured_outputs: structured,
         reasoning: thinks,
       }),
       options: can ? toOptions(can) : undefined,
-      // It is on record there, and no longer answers.
+      // Still listed, but it no longer responds.
       canChat: lifecycle === 'retired' ? false : undefined,
       oddities,
     }),
@@ -50,8 +50,8 @@ const toInput = (can: JsonObject): Modality[] => [
 ]
 
 /**
- * As `thinking.ts` asks for it: by an effort where the model can, else by a number of tokens. Whether it takes a temperature the list does
- * not say: those that do not think by a number refuse one, as every model of Anthropic's that models.dev knows does.
+ * As `thinking.ts` uses them: an effort if the model supports it, else a token budget. The list doesn't say whether it takes a temperature:
+ * models without budgets refuse one, as all of Anthropic's in models.dev do.
  */
 function toOptions(can: JsonObject): RouteSettings {
   const thinking = asObject(can.thinking)

@@ -1,4 +1,4 @@
-/** A chat request as the body of a Messages request. Throws what `refuse.ts` makes. Pure. */
+/** Translates a chat request to a Messages request. Throws errors of `refuse`. */
 import { isPassed, REQUEST_FIELDS } from '../../../domain/fields.ts'
 import { asObject, asText } from '../../../domain/json.ts'
 import type { Effort } from '../../../domain/models.ts'
@@ -11,13 +11,13 @@ import { keepMarks, toCacheControl, toConversation } from './conversation.ts'
 import { toStrict } from './schema.ts'
 import type { Block, FunctionTool, TextBlock, Turn, WireBody, WireThinking, WireTool, WireToolChoice } from './wire.ts'
 
-/** The version of the API that is asked for where the catalogue says nothing: the newer one refuses `temperature`. */
+/** Default API version; the newer one refuses `temperature`. */
 export const VERSION = '2023-06-01'
 const NO_SAMPLING = '2026-10-21'
-/** By this a model takes instructions in the middle of a conversation. */
+/** A beta that allows instructions within a conversation. */
 const LATER_SYSTEM = 'mid-conversation-system-'
 
-/** A longer name is refused. */
+/** The API refuses longer ones. */
 const MAX_USER_CHARS = 256
 
 export function toBody(body: CanonicalRequest, target: Target): WireBody {
@@ -60,15 +60,15 @@ export function toBody(body: CanonicalRequest, target: Target): WireBody {
   return sent
 }
 
-/** What the API has no counterpart of, and would change the answer: all else without one is left out. */
+/** Refuses fields without a counterpart that would change the response; others are dropped. */
 function refuse(body: CanonicalRequest): void {
-  if (body.logprobs) throw unsupportedField('logprobs', 'its provider tells no probabilities.')
-  if (body.modalities?.some((one) => one !== 'text')) throw unsupportedValue('modalities', 'it answers with text.')
+  if (body.logprobs) throw unsupportedField('logprobs', 'the provider returns no log probabilities.')
+  if (body.modalities?.some((one) => one !== 'text')) throw unsupportedValue('modalities', 'it only outputs text.')
 }
 
 const isNoThought = ({ type }: Turn['content'][number]) => type !== 'thinking' && type !== 'redacted_thinking'
 
-/** Whether the answer that the last results belong to came back without what was thought before it. */
+/** True if the last assistant turn with pending results came back without its reasoning. */
 function hasForgotten(turns: readonly Turn[]): boolean {
   const last = turns.findLast(({ role }) => role === 'assistant')
   const isOpen = last === turns.at(-1) || turns.at(-1)?.content.some(({ type }) => type === 'tool_result') === true
@@ -81,7 +81,7 @@ function toFormat({ response_format: format }: CanonicalRequest): { type: 'json_
   return schema ? { type: 'json_schema', schema } : null
 }
 
-/** Temperature and `top_p` together are refused by most models. */
+/** Most models refuse `temperature` and `top_p` together. */
 function toSampling(body: CanonicalRequest, { upstream, options }: Target): Partial<WireBody> {
   if (options.sampling === false || (upstream.options.api_version ?? VERSION) >= NO_SAMPLING) return {}
   const { temperature, top_p, top_k: k } = body
@@ -102,14 +102,14 @@ const TIERS: Readonly<Record<string, 'auto' | 'standard_only'>> = {
 const toInsistence = (choice: WireToolChoice) =>
   choice.type === 'tool' ? `You must call the tool ${choice.name}.` : 'You must call one of the tools.'
 
-/** Fields of the API that chat does not know, where the catalogue lets them through. */
+/** Fields of this API that chat doesn't have, if the catalog passes them. */
 function toPassed(body: CanonicalRequest, pass: readonly string[]): Record<string, unknown> {
   if (pass.length === 0) return {}
   const isThrough = ([name]: [string, unknown]) => !OURS.has(name) && !REQUEST_FIELDS.has(name) && isPassed(pass, name)
   return Object.fromEntries(Object.entries(body).filter(isThrough))
 }
 
-/** What is read otherwise. */
+/** Handled elsewhere. */
 const OURS: ReadonlySet<string> = new Set([
   'reasoning',
   'thinking',
@@ -119,11 +119,11 @@ const OURS: ReadonlySet<string> = new Set([
   'output_config',
 ])
 
-/** Tools, and which of them may or must be called. Pure. */
+/** Tools and tool choice. */
 type Tool = NonNullable<CanonicalRequest['tools']>[number]
 type Named = { name: string; description?: string | null; parameters?: Record<string, unknown> | null }
 
-/** @param isStrictKnown whether the model can be held to schemas. */
+/** @param isStrictKnown true if the model supports schemas. */
 export function toTools(body: CanonicalRequest, isStrictKnown: boolean): WireTool[] {
   const allowed = toAllowed(body)
   const given = (body.tools ?? []).filter((tool) => allowed === null || allowed.has(nameOf(tool)))
@@ -157,7 +157,7 @@ function toFunction(
   return { ...toNamed(name, description), input_schema, ...(held ? { strict: true } : {}) }
 }
 
-/** A tool that takes a text is a function of one text. */
+/** A custom tool becomes a function with one string. */
 function toCustom({ name, description, format }: Extract<Tool, { type: 'custom' }>['custom']): FunctionTool {
   const grammar = format?.type === 'grammar' ? format.grammar : null
   const rule = grammar ? `The input must match this ${grammar.syntax} grammar:\n${grammar.definition}` : ''
@@ -171,7 +171,7 @@ const toNamed = (name: string, description: string | null | undefined) =>
 
 const nameOf = (tool: Tool) => (tool.type === 'custom' ? tool.custom.name : tool.function.name)
 
-/** The names of the tools that `allowed_tools` leaves; null where all are. */
+/** Names that `allowed_tools` permits; null for all. */
 function toAllowed({ tool_choice: choice }: CanonicalRequest): ReadonlySet<string> | null {
   if (typeof choice !== 'object' || choice?.type !== 'allowed_tools') return null
   return new Set(
@@ -179,10 +179,10 @@ function toAllowed({ tool_choice: choice }: CanonicalRequest): ReadonlySet<strin
   )
 }
 
-/** Undefined where the API's own default says it. */
+/** Undefined for the API's default. */
 export function toToolChoice(body: CanonicalRequest): WireToolChoice | undefined {
   const chosen = choose(body)
-  // A legacy function is called one at a time.
+  // Legacy functions are called one at a time.
   const isSingle = body.parallel_tool_calls === false || (body.functions ?? null) !== null
   if (!isSingle || chosen?.type === 'none') return chosen
   return { ...(chosen ?? { type: 'auto' }), disable_parallel_tool_use: true }
@@ -199,30 +199,30 @@ function choose({ tool_choice: choice, function_call: call }: CanonicalRequest):
 }
 
 /**
- * Whether and how a model is to think: as the client asks, in whichever words, of what its route says that it can. Where a
- * client says nothing, nothing is sent; where it says no, that is, for some models think by themselves. Pure.
+ * Reasoning settings for what the client asks and the route supports. No wish sends nothing; a refusal is sent, since some models reason by
+ * default.
  */
 export interface Thinking {
   thinking?: WireThinking
   effort?: Effort
-  /** Whether a tool was to be called, which a model that thinks whatever it is told cannot be made to. */
+  /** Set if a tool call was required, which a model that always reasons can't be forced to. */
   mayNotForce?: true
 }
 
 export interface Circumstances {
-  /** The output cap that is sent. */
+  /** The output cap sent. */
   cap: number
-  /** Whether it must call a tool. */
+  /** True if it must call a tool. */
   isForced: boolean
-  /** Whether the last answer called tools, and none of its thoughts came back. */
+  /** True if the last assistant turn called tools and came back without its reasoning. */
   hasForgotten: boolean
 }
 
-/** The least that the API takes. */
+/** The API's minimum. */
 const MIN_BUDGET = 1_024
-/** What part of the cap is for thinking, as `@ai-sdk/provider-utils` has it. */
+/** Share of the cap for reasoning, as in `@ai-sdk/provider-utils`. */
 const SHARES: Record<Effort, number> = { minimal: 0.02, low: 0.1, medium: 0.3, high: 0.6, xhigh: 0.9, max: 0.9 }
-/** Every model that takes an effort knows these. */
+/** Every model with efforts supports these. */
 const USUAL_EFFORTS: readonly Effort[] = ['low', 'medium', 'high', 'max']
 
 export function toThinking(body: CanonicalRequest, { options, features }: Target, around: Circumstances): Thinking {
@@ -240,7 +240,7 @@ export function toThinking(body: CanonicalRequest, { options, features }: Target
   if (!wish.isOn && canStop) return { thinking: { type: 'disabled' } }
   if (!wish.isOn && !isUnasked) return {}
   if (adaptive) return adaptive
-  // A turn that thinks by a budget must begin with what was thought (400 otherwise).
+  // With a budget, an assistant turn has to begin with its thinking (else 400).
   if (around.hasForgotten || around.cap <= MIN_BUDGET) return {}
   const asked = wish.tokens ?? around.cap * SHARES[wish.effort ?? 'medium']
   const budget = Math.min(Math.max(MIN_BUDGET, Math.floor(asked)), around.cap - 1)
@@ -255,14 +255,14 @@ function toAdaptive({ isOn, effort, isHidden }: ThinkingWish, efforts: readonly 
 }
 
 /**
- * The output cap of a request that has none, which the API wants: as much as the model writes, but no more than its context has
- * room for beside the prompt, for models before Claude 4.5 refuse a request whose prompt and cap together are too long. Pure.
+ * The required output cap, if the client sets none: the model's maximum, but within the context left by the prompt, since models before
+ * Claude 4.5 refuse a larger sum.
  */
-/** UTF-8 bytes of words for a token, at least: what is estimated is rather too much. */
+/** Minimum UTF-8 bytes per token, so that the estimate is rather too high. */
 const BYTES_PER_TOKEN = 3
-/** About what an image of the largest size has. */
+/** Approximately the tokens of the largest image. */
 const IMAGE_TOKENS = 1_600
-/** However long the prompt is: the estimate may be wrong, and the API says best what does not fit. */
+/** Minimum even for long prompts: the estimate may be wrong, and the API's own error is better. */
 const MIN_CAP = 4_096
 
 interface Prompt {

@@ -1,17 +1,16 @@
 /**
- * JSON Schemas in the part of that language that Anthropic's models are held to while they write (platform.claude.com, structured
- * outputs; the list of `@ai-sdk/anthropic`): what a schema says beyond it is said in words in the description and has to be checked
- * afterwards, and some schemas cannot be said in it at all. Objects there have the properties that are named and no others. Pure.
+ * Converts JSON Schemas to the subset that Anthropic enforces (platform.claude.com, structured outputs; the list of `@ai-sdk/anthropic`):
+ * the rest goes into descriptions and is validated afterwards, and some schemas can't be converted. Objects have no unnamed properties.
  */
 import { asList, asObject, type JsonObject } from '../../../domain/json.ts'
 
-/** Keywords that are understood. */
+/** Supported keywords. */
 export const UNDERSTOOD: ReadonlySet<string> = new Set([
   ...['$ref', '$defs', 'definitions', 'type', 'enum', 'const', 'title', 'description', 'default'],
   ...['properties', 'required', 'items', 'anyOf', 'allOf', 'format', 'additionalProperties'],
 ])
 
-/** Keywords that say nothing of what is valid. */
+/** Keywords that don't constrain values. */
 const SILENT: ReadonlySet<string> = new Set([
   '$schema',
   '$id',
@@ -26,13 +25,13 @@ export const FORMATS: ReadonlySet<unknown> = new Set([
   ...['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'uri', 'ipv4', 'ipv6', 'uuid'],
 ])
 
-/** How much of a schema answers are held to. */
+/** How much of a schema is enforced. */
 export type Held = 'all' | 'some' | 'none'
 
-/** Schemas as they were asked about last: each call of a request asks for the same one. */
+/** Cached, since each call of a request asks for the same schema. */
 const known = new WeakMap<JsonObject, Held>()
 
-/** Finds out how much of a schema can be said. */
+/** Finds how much of a schema can be enforced. */
 export function toHeld(schema: JsonObject): Held {
   return known.getOrInsertComputed(schema, () =>
     isObjectSchema(schema) ? survey(schema, { root: schema, followed: new Map() }) : 'none',
@@ -44,7 +43,7 @@ const isObjectSchema = ({ type, properties, $ref, anyOf }: JsonObject) =>
 
 interface Survey {
   root: JsonObject
-  /** What references lead to: null while that is looked at, for a schema that leads back to itself cannot be said. */
+  /** Results by reference; null while in progress, which marks recursion, since that isn't supported. */
   followed: Map<string, Held | null>
 }
 
@@ -84,7 +83,7 @@ function follow(ref: string, all: Survey): Held {
   return held
 }
 
-/** Whether it lets through what nobody has named: any value at all, or an object of any properties. */
+/** True if it allows unnamed content: any value, or an object with any properties. */
 function isOpen(schema: JsonObject): boolean {
   const { type, properties, anyOf, allOf, oneOf } = schema
   const types = Array.isArray(type) ? type : [type]
@@ -94,8 +93,8 @@ function isOpen(schema: JsonObject): boolean {
 }
 
 /**
- * Whether a value has to be within several objects or lists at once: as each object is closed, one would shut out what another
- * names. The API takes no reference within `allOf`; one that stands there alone is put in its place.
+ * True if a value must match several objects or lists at once: closed objects would exclude each other's properties. The API allows no
+ * reference within `allOf`; a single one replaces it.
  */
 function isDivided(schema: JsonObject): boolean {
   const parts = asList(schema.allOf)
@@ -104,19 +103,19 @@ function isDivided(schema: JsonObject): boolean {
   return parts.length > 1 && parts.some((part) => asObject(part)?.$ref !== undefined)
 }
 
-/** By these a schema holds schemas of what is within a value, or other schemas of it. */
+/** Keywords that contain schemas. */
 const HOLDERS = ['properties', 'items', '$ref', 'anyOf', 'oneOf', 'allOf']
 
-/** A bound that binds nothing. */
+/** A bound without effect. */
 const isEmpty = (name: string, value: unknown) =>
   value === undefined ||
   ((name === 'minItems' || name === 'minLength') && value === 0) ||
   (name === 'uniqueItems' && !value)
 
-/** The schema in those words; null where it cannot be said in them. */
+/** The converted schema; null if it can't be converted. */
 export const toStrict = (schema: JsonObject): JsonObject | null => (toHeld(schema) === 'none' ? null : toClean(schema))
 
-/** What says nothing of what is valid, and what is said anew. */
+/** Keywords without effect, or set below. */
 const UNSAID: ReadonlySet<string> = new Set(['$schema', '$id', '$comment', 'additionalProperties'])
 
 function toClean({ allOf, ...given }: JsonObject): JsonObject {

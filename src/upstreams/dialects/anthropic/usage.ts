@@ -1,12 +1,11 @@
 /**
- * Reads what a call has used. Counts of the cache stand beside `input_tokens`; those of a later report replace those of an
- * earlier one, but how long what was written is kept is told once. Pure.
+ * Usage of a call. Cache counts are not part of `input_tokens`. Later reports replace earlier ones, but only the first has cache lifetimes.
  */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import { MAX_SEARCHES, type ModelUsage, type Usage } from '../../../domain/usage.ts'
 import { asCount } from '../readings.ts'
 
-/** The counts of one report, or of one of the calls that a request became within the provider. */
+/** Counts of one report, or of one inner call. */
 interface Counts {
   input: number
   read: number
@@ -15,40 +14,39 @@ interface Counts {
   written1h: number
   output: number
   thought: number
-  /** Of the web. */
+  /** Web searches. */
   searches: number
 }
 
 const NONE: Counts = { input: 0, read: 0, written: 0, written1h: 0, output: 0, thought: 0, searches: 0 }
 
-/** What a call has used by now. */
 interface Used {
   usage: Usage
-  /** What other models have used within it. */
+  /** Usage of other models within the call. */
   others: ModelUsage[]
 }
 
-/** The calls that one request became. */
+/** Inner calls of a request. */
 interface Iterations {
-  /** Those of the model itself, added up. */
+  /** Sum of the model's own. */
   own: Counts
   others: ModelUsage[]
-  /** What stood beside them. */
+  /** The counts next to them. */
   top: Counts
-  /** Whether another model took over: what stands beside them is its own then. */
+  /** True if another model took over, and those counts are its own. */
   isTakenOver: boolean
 }
 
-/** Each is recorded as a call of its own: nobody is advised by more. */
+/** Each is recorded as a call. */
 const MAX_MODELS = 20
-/** What further ones have used is told of all together. */
+/** Further models are combined. */
 const FURTHER = 'further models'
 
 export class UsageReader {
   #top = NONE
   #iterations: Iterations | null = null
 
-  /** Takes a report: the first one, or a later one that says more. Null where it is no report. */
+  /** Takes the first or a later report; null if it is none. */
   take(value: unknown): Used | null {
     const report = asObject(value)
     if (!report) return null
@@ -56,7 +54,7 @@ export class UsageReader {
     this.#top = counts
     this.#iterations = toIterations(report.iterations, counts) ?? this.#iterations
     const { own, others, top, isTakenOver } = this.#iterations ?? alone(counts)
-    // A later report may be without them, and counts on: what it says more came after them.
+    // A later report without inner calls counts on; the growth came after them.
     const grown = combine(top, counts, (before, now) => Math.max(0, now - before))
     const sum = combine(own, grown, plus)
     const all = isTakenOver ? sum : { ...combine(sum, counts, Math.max), searches: counts.searches }
@@ -70,9 +68,9 @@ export class UsageReader {
 const alone = (counts: Counts): Iterations => ({ own: counts, others: [], top: counts, isTakenOver: false })
 
 /**
- * Reads the calls that one request became: each is paid for, and the counts beside them are of the last alone. An advisor is another
- * model, and so is one that takes over where the first declines; a model that declines before its first word is not paid for
- * (https://platform.claude.com/docs/en/build-with-claude/refusals-and-fallback). Null where there are none.
+ * Each inner call is billed, and the counts next to them are those of the last. Advisors and fallback models are other models; a model that
+ * declines before its first token is free (https://platform.claude.com/docs/en/build-with-claude/refusals-and-fallback). Null if there are
+ * none.
  */
 function toIterations(value: unknown, counts: Counts): Iterations | null {
   const all = asList(value)
@@ -100,13 +98,13 @@ function toIterations(value: unknown, counts: Counts): Iterations | null {
 
 const OF_OTHERS: ReadonlySet<unknown> = new Set(['advisor_message', 'fallback_message'])
 
-/** @param before what holds of what it does not say. */
+/** @param before values for missing counts. */
 function toCounts(usage: JsonObject, before: Counts): Counts {
   const lifetimes = asObject(usage.cache_creation)
   const written = asCount(usage.cache_creation_input_tokens) ?? before.written
   const output = asCount(usage.output_tokens) ?? before.output
   const thought = asCount(asObject(usage.output_tokens_details)?.thinking_tokens) ?? before.thought
-  // A later report has no lifetimes: what was written since is kept as long as what was before, if that was of one kind.
+  // Without lifetimes, new writes are assumed to live as long as earlier ones, if those were all of one kind.
   const isAllLong = before.written1h > 0 && before.written1h === before.written
   const long = asCount(lifetimes?.ephemeral_1h_input_tokens) ?? (isAllLong ? written : before.written1h)
   return {

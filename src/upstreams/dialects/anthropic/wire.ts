@@ -1,4 +1,4 @@
-/** What the Messages API is sent, in its own words (platform.claude.com/docs, the types of `@anthropic-ai/sdk` 1.12). Types only. */
+/** The request of the Messages API (platform.claude.com/docs, types of `@anthropic-ai/sdk` 1.12). */
 import type { Effort } from '../../../domain/models.ts'
 
 export interface CacheControl {
@@ -39,7 +39,7 @@ export interface DocumentBlock extends Cached {
   citations?: { enabled: boolean }
 }
 
-/** Clients that use it write it in this format. */
+/** Sent by clients that use search results. */
 export interface SearchResultBlock extends Cached {
   type: 'search_result'
   source: string
@@ -72,7 +72,6 @@ export interface RedactedBlock {
   data: string
 }
 
-/** What a user, or a tool, may say. */
 export type SaidBlock = TextBlock | ImageBlock | DocumentBlock | SearchResultBlock
 export type ThoughtBlock = ThinkingBlock | RedactedBlock
 export type Block = SaidBlock | ToolUseBlock | ToolResultBlock | ThoughtBlock

@@ -1,7 +1,4 @@
-/**
- * Legacy completions, which pass as they came: a request as it goes on, and its answer read for what it used and what was said, whole or
- * streamed. Pure.
- */
+/** Passthrough of legacy completions: the request, and usage and text of its response, whole or streamed. */
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
@@ -23,7 +20,7 @@ const OF_COMPLETIONS = toOwnFields(
 export const completions: PassthroughFormat = {
   request(passthrough, body, target) {
     const { options } = target.upstream
-    // Usage is always asked for: a stream without it could only be billed by an estimate.
+    // Always requested: a stream without usage could only be billed by an estimate.
     const asked = JSON.stringify({ ...asObject(passthrough.json.stream_options), include_usage: true })
     const isAsked = body.stream && options.stream_options !== false
     return {
@@ -41,7 +38,7 @@ export const completions: PassthroughFormat = {
     (inner, expected) => {
       const isWanted = expected.body.stream_options?.include_usage === true
       return () => {
-        // What a client did not ask for it may not know how to read.
+        // The client may not understand what it didn't request.
         if (inner.isUsageAlone && !isWanted) return null
         return { origin: inner.isOver ? null : '', isTail: inner.isFinished }
       }
@@ -53,18 +50,17 @@ const wantsUsage = ({ json }: PassthroughRequest) => asObject(json.stream_option
 
 class CompletionDecoder extends JsonDecoder {
   protected readonly errors = openAiErrors
-  /** Whether the chunk that was read last tells usage and nothing else. */
+  /** True if the last chunk has usage only. */
   isUsageAlone = false
   readonly #finished = new Set<number>()
 
-  /** Whether every choice has ended. */
   get isFinished(): boolean {
     return this.isOver || this.#finished.size >= this.expected.choices
   }
 
   protected override takeWhole(answer: JsonObject, text: string, out: AnswerEvent[]): void {
     if (asList(answer.choices).length === 0)
-      throw new UpstreamError('broken', 'answered 200 with something that is no completion')
+      throw new UpstreamError('broken', 'returned 200 with an invalid completion')
     this.#take(answer, text, out)
     for (let choice = 0; choice < this.expected.choices; choice++) this.#end(choice, null, out)
     out.push({ kind: 'done' })
@@ -97,7 +93,7 @@ class CompletionDecoder extends JsonDecoder {
     for (const [place, value] of choices.entries()) {
       const choice = asObject(value) ?? {}
       const index = typeof choice.index === 'number' ? choice.index : place
-      // What was not asked for was not reserved; it is passed on, and charged by what is reported.
+      // Unrequested choices were not reserved; they are passed on and charged as reported.
       if (!Number.isInteger(index) || index < 0 || index >= this.expected.choices) continue
       const said = asText(choice.text).toWellFormed()
       if (said !== '') out.push({ kind: 'text', choice: index, text: said })
@@ -120,7 +116,6 @@ class CompletionDecoder extends JsonDecoder {
     })
   }
 
-  /** Its upstream's word is enough. */
   #finish(out: AnswerEvent[]): void {
     this.isOver = true
     for (let choice = 0; choice < this.expected.choices; choice++) this.#end(choice, null, out)

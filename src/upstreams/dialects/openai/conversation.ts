@@ -1,9 +1,7 @@
 /**
- * A conversation as an upstream takes it that has not seen all of it: without what others have signed, with ids of calls that
- * it takes, with the pictures that tools have answered with in words of a user, for the format has no other place for them, and
- * to a server of one's own with arguments that it can read, and
- * by its settings: what developers say as the system's, fields under other names or not at all. The same list comes back where
- * nothing is to change, which is nearly always. Pure.
+ * Adapts a conversation to an upstream that hasn't seen all of it: other issuers' signed state is removed, call IDs are replaced if it
+ * refuses them, images in tool results become a user message (the format has no other place), local servers get readable arguments, and
+ * fields and roles follow its settings. Returns the same list if nothing changes, which is nearly always.
  */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { AssistantMessage, Message } from '../../../domain/request.ts'
@@ -21,7 +19,7 @@ export function toOwnConversation(
   const read = messages.some(hasPictures) ? movePictures(messages) : messages
   const { message: changes } = toChanges(options)
   const rule = options.tool_ids && ID_RULES[options.tool_ids]
-  // Made where it is needed: most conversations call nothing.
+  // Created on demand: most conversations have no calls.
   let ids: ToolIds | undefined
   const sent = toList<JsonObject, Message>(read, (message) => {
     const { role } = message
@@ -38,7 +36,7 @@ export function toOwnConversation(
   return sent === read ? read : sent.filter((message, at) => message === read[at] || saysSomething(message))
 }
 
-/** False for an answer of which nothing is left: an empty one is refused. */
+/** False for an assistant message with nothing left, which would be refused. */
 const saysSomething = (message: JsonObject): boolean =>
   message.role !== 'assistant' ||
   Object.entries(message).some(([name, value]) => !NOT_SAID.has(name) && isFilled(value))
@@ -48,7 +46,7 @@ const NOT_SAID: ReadonlySet<string> = new Set(['role', 'name'])
 const isFilled = (value: unknown): boolean =>
   value !== undefined && value !== null && value !== '' && !(Array.isArray(value) && value.length === 0)
 
-/** Marks an item of `reasoning_details` that has a signature, or what was encrypted, with whom alone can read it. */
+/** Adds the only model that can read it to an item of `reasoning_details` with a signature or encrypted data. */
 export function signed<Item extends object>(item: Item, signer: string): Item | (Item & { signer: string }) {
   const { signature, data } = item as JsonObject
   return asText(signature) === '' && asText(data) === '' ? item : { ...item, signer }
@@ -60,7 +58,7 @@ const isPicture = ({ type }: Part) => type === 'image_url'
 const hasPictures = ({ role, content }: Message): boolean =>
   role === 'tool' && Array.isArray(content) && content.some(isPicture)
 
-/** Each goes behind the last result of its turn. */
+/** Images follow the last tool result of their turn. */
 function movePictures(messages: readonly Message[]): readonly Message[] {
   const moved: Message[] = []
   let pictures: Part[] = []
@@ -82,7 +80,7 @@ function movePictures(messages: readonly Message[]): readonly Message[] {
   return moved
 }
 
-/** What is said without any signature stays: it is text to any model. */
+/** Unsigned reasoning stays: any model can read it. */
 function withoutForeign(message: AssistantMessage, signer: string): AssistantMessage {
   const { reasoning_details: details, images } = message
   const isSigned = details?.some((each) => asObject(each)?.signer !== undefined)
@@ -97,7 +95,7 @@ function withoutForeign(message: AssistantMessage, signer: string): AssistantMes
   })
 }
 
-/** Its own goes back as it came, without our mark. */
+/** The upstream's own state goes back unchanged, without our mark. */
 function toKept(value: unknown, signer: string): unknown[] {
   const detail = asObject(value)
   if (detail?.signer === undefined) return [value]
@@ -105,7 +103,7 @@ function toKept(value: unknown, signer: string): unknown[] {
   return by === signer ? [rest] : []
 }
 
-/** In the way of Google's own OpenAI API. */
+/** As in Google's own OpenAI API. */
 const signerOf = (image: unknown) => asObject(asObject(asObject(image)?.extra_content)?.google)?.signer
 
 function unsigned(image: unknown): unknown {
@@ -114,7 +112,7 @@ function unsigned(image: unknown): unknown {
   return rest
 }
 
-/** Engines of one's own parse the arguments of each call that they are sent, and fail at what is no JSON. */
+/** Local engines parse the arguments of every call, and fail on invalid JSON. */
 function withReadableCalls(message: Message): Message {
   if (message.role !== 'assistant') return message
   const { tool_calls: calls, function_call: legacy } = message
@@ -148,17 +146,16 @@ function withIds(message: Message, ids: ToolIds): Message {
 }
 
 /**
- * Thought signatures of Gemini models behind Google's OpenAI format, where they hang on the calls of tools, as
- * `extra_content.google.thought_signature`; without them a model since Gemini 3 refuses its own calls
- * (ai.google.dev/gemini-api/docs/thought-signatures, "OpenAI compatibility"). To clients they are items of `reasoning_details`, as
- * those of Google's own format are, and go back from there to where they were. Pure.
+ * Thought signatures of Gemini models in Google's OpenAI format, as `extra_content.google.thought_signature` of tool calls; without them
+ * models since Gemini 3 refuse their own calls (ai.google.dev/gemini-api/docs/thought-signatures, "OpenAI compatibility"). Clients get them
+ * as `reasoning_details` items, like those of Google's own format.
  */
-/** Under whose name it may stand; the latter at some gateways before Vertex (github.com/earendil-works/pi/issues/6733). */
+/** Keys of signatures; the second is used by some gateways to Vertex (github.com/earendil-works/pi/issues/6733). */
 const PLACES = ['google', 'vertex'] as const
 
 const SIGNATURE = 'reasoning.encrypted'
 
-/** Items for a call that carries a signature; `extra_content` in one says where it stood. @param id of the call. */
+/** Items for a call with a signature; `extra_content` says where it was. @param id of the call. */
 export function toSignatureDetails(extra: JsonObject, id: string, signer: string): JsonObject[] {
   return PLACES.flatMap((place) => {
     const data = asText(asObject(extra[place])?.thought_signature)
@@ -167,7 +164,7 @@ export function toSignatureDetails(extra: JsonObject, id: string, signer: string
   })
 }
 
-/** Takes such items, which are this upstream's own, out of a message, and hangs what they hold on its calls. */
+/** Moves this upstream's signatures from items back to the calls. */
 function withSignatures(message: AssistantMessage): AssistantMessage {
   const byCall = new Map<string, JsonObject>()
   const rest = (message.reasoning_details ?? []).filter((detail) => {
@@ -178,7 +175,7 @@ function withSignatures(message: AssistantMessage): AssistantMessage {
   })
   if (byCall.size === 0) return message
   const { reasoning_details: _, ...bare } = message
-  // What a client has hung there itself stays.
+  // A client's own `extra_content` stays.
   const calls = message.tool_calls?.map((call) => {
     const extra_content = byCall.get(call.id)
     return extra_content && !('extra_content' in call) ? { ...call, extra_content } : call

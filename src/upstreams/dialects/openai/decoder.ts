@@ -1,4 +1,4 @@
-/** Reads an answer of the OpenAI format as events, whole or streamed: what is a chunk, an error, an end, and what is none of them. Pure. */
+/** Decodes OpenAI-format responses, whole or streamed: chunks, errors, ends, and anything else. */
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, AnswerOrigin } from '../../../domain/events.ts'
 import { asList, asObject, type JsonObject, tryJson } from '../../../domain/json.ts'
@@ -17,13 +17,13 @@ export class AnswerDecoder extends JsonDecoder {
   readonly #plain = new PlainChunks()
   #origin: AnswerOrigin = {}
   #mode: string | null = null
-  /** What was reported last, as long as nothing else came after it. */
+  /** The last usage report, until other content follows. */
   #report: readonly AnswerEvent[] = NO_REPORT
 
-  /** Choices beyond those that were asked for are left out. */
+  /** Ignores unrequested choices. */
   protected override takeWhole(answer: JsonObject, text: string, out: AnswerEvent[]): void {
     const choices = inOrder(answer.choices)
-    if (choices.length === 0) throw new UpstreamError('broken', 'answered 200 with something that is no completion')
+    if (choices.length === 0) throw new UpstreamError('broken', 'returned 200 with an invalid completion')
     this.#takeOrigin(answer, out)
     for (const [index, choice] of choices.slice(0, this.expected.choices).entries()) {
       const decoder = this.#choice(index)
@@ -47,7 +47,7 @@ export class AnswerDecoder extends JsonDecoder {
   }
 
   override end(out: AnswerEvent[]): void {
-    // A finish reason without [DONE] is a finished answer; an end without either is a truncated one.
+    // A finish reason without [DONE] is a complete response; an end without either is truncated.
     const named = this.#choices.filter((choice) => choice.isNamed)
     const isWhole = named.length > 0 && named.every((choice) => choice.isFinished)
     if (isWhole && !this.isOver) this.#finish(out)
@@ -59,7 +59,7 @@ export class AnswerDecoder extends JsonDecoder {
     else if (!isSilence(data)) this.#takeLines(data.split('\n'), out)
   }
 
-  /** Events that are parted by one line end instead of two arrive as one. */
+  /** Events separated by one line end instead of two arrive as one. */
   #takeLines(all: string[], out: AnswerEvent[]): void {
     const lines = all.filter((line) => !isSilence(line))
     if (lines.length > 1 && lines.every((line) => isDone(line) || tryParse(line))) {
@@ -84,7 +84,7 @@ export class AnswerDecoder extends JsonDecoder {
     if (isPlain && out.length === from + 1 && said?.kind === 'text') this.#plain.learn(data, said)
   }
 
-  /** Takes what an upstream says about itself, in words that typed clients know: what was said first stays. */
+  /** Facts that typed clients know; the first value of each stays. */
   #takeOrigin(
     { service_tier: tier, system_fingerprint: fingerprint, moderation }: JsonObject,
     out: AnswerEvent[],
@@ -117,7 +117,7 @@ export class AnswerDecoder extends JsonDecoder {
     out.push(...report)
   }
 
-  /** The decoder of a choice; those of lower ones, which may not have begun, are made with it. */
+  /** The decoder of a choice, created together with those of lower ones. */
   #choice(index: number): ChoiceDecoder {
     while (this.#choices.length <= index) {
       this.#choices.push(new ChoiceDecoder(this.expected, this.#choices.length))
@@ -130,7 +130,7 @@ export class AnswerDecoder extends JsonDecoder {
     this.#choice(0)
     const from = out.length
     for (const choice of this.#choices) choice.end(out)
-    // What was held back until now had come before the last report, which counts it.
+    // Text held back until now belongs before the last report, which counts it.
     if (out.length > from + this.#choices.length) out.push(...this.#report)
     out.push({ kind: 'done' })
   }
@@ -141,7 +141,7 @@ const TIERS: readonly unknown[] = ['auto', 'default', 'flex', 'scale', 'priority
 
 const isTier = (value: unknown): value is Tier => TIERS.includes(value)
 
-/** The choices of a whole answer by their index; the place in what is returned is the one that counts. */
+/** Choices of a whole response, ordered by index; their position becomes the index. */
 function inOrder(found: unknown): JsonObject[] {
   const choices = asList(found)
     .map(asObject)
@@ -153,19 +153,19 @@ function inOrder(found: unknown): JsonObject[] {
     .map(({ choice }) => choice)
 }
 
-/** Reads a choice's index; its place where there is none. */
+/** A choice's index, or its position if missing. */
 function toIndex(choice: JsonObject | null, place: number): number {
   const index = choice?.index
   return typeof index === 'number' && Number.isInteger(index) && index >= 0 ? index : place
 }
 
-/** The mark of the end, whatever stands around it. */
+/** The end marker, whatever surrounds it. */
 const isDone = (data: string) => data.trimStart().startsWith('[DONE]')
 
-/** A keep-alive in the place of data: nothing, or a comment. */
+/** A keep-alive sent as data: nothing, or a comment. */
 const isSilence = (data: string) => data[0] === ':' || data.trim() === ''
 
-/** What upstreams call an end; what was called decides which of its reasons clients read. */
+/** Finish reasons of upstreams; calls decide between `stop` and `tool_calls`. */
 const REASONS: Record<string, 'stop' | 'length' | 'content_filter'> = {
   stop: 'stop',
   tool_calls: 'stop',
@@ -183,37 +183,31 @@ const REASONS: Record<string, 'stop' | 'length' | 'content_filter'> = {
   sensitive: 'content_filter',
 }
 
-/**
- * Reads one choice of an answer, streamed or whole: content that is all a delta says, as nearly every one does, and why the
- * choice ended. Any other delta is `delta.ts`'s to read.
- */
+/** Decodes one choice. Handles plain content deltas, which nearly all are; `delta.ts` reads the rest. */
 class ChoiceDecoder {
   readonly #index: number
   readonly #expected: Expected
-  /** Made where it is needed: most choices are content alone. */
+  /** Created on demand: most choices are content only. */
   #deltas: DeltaDecoder | null = null
   #reason: 'stop' | 'length' | 'content_filter' | null = null
-  /** Whether its upstream has named it, if only by a role. */
+  /** True once the upstream has mentioned it, if only by a role. */
   isNamed = false
-  /** Whether it has a finish reason, if only one that nobody knows. */
+  /** True once it has a finish reason, even an unknown one. */
   isFinished = false
 
   constructor(expected: Expected, index: number) {
     this.#index = index
     this.#expected = expected
-    // Thoughts may be in its content from the first piece on.
+    // Its content may contain reasoning from the first delta on.
     if (expected.target.upstream.options.think_tags) this.#deltas = new DeltaDecoder(expected, index)
   }
 
-  /** Whether a piece of content that is well-formed goes out exactly as it comes. */
+  /** True if well-formed content goes out unchanged. */
   get passes(): boolean {
     return this.#deltas === null || this.#deltas.passes
   }
 
-  /**
-   * Takes a choice, and the delta or message that it holds. Returns whether that was a piece of content, which went out as
-   * it came, and nothing else.
-   */
+  /** Takes a choice with its delta or message. Returns true if it was only content that went out unchanged. */
   take(choice: JsonObject, said: unknown, out: AnswerEvent[]): boolean {
     this.isNamed = true
     const delta = asObject(said) ?? {}
@@ -228,60 +222,60 @@ class ChoiceDecoder {
     return !this.#takeReason(choice.finish_reason) && isPlain
   }
 
-  /** What was held back, once nothing more comes, and why it ended: calls make `tool_calls`, whatever an upstream says. */
+  /** Adds held-back text and the finish reason, which is `tool_calls` with calls, whatever the upstream says. */
   end(out: AnswerEvent[]): void {
     const cut = this.#reason === 'length' || this.#reason === 'content_filter' ? this.#reason : null
     const called = this.#deltas?.end(cut === null, out)
     out.push({ kind: 'finish', choice: this.#index, reason: cut ?? called ?? 'stop' })
   }
 
-  /** Returns whether it says that the choice ended, in any word: some servers write '' or "null" into every chunk. */
+  /** True for any finish reason; some servers write '' or "null" into every chunk. */
   #takeReason(reason: unknown): boolean {
     if (typeof reason !== 'string' || reason === '' || reason === 'null') return false
     this.isFinished = true
-    // The first one that means something counts.
+    // The first known reason counts.
     this.#reason ??= REASONS[reason.toLowerCase()] ?? null
     return true
   }
 }
 
-/** The content of a delta or message that says nothing else, as nearly all do; null for any other. */
+/** The content of a delta or message that has nothing else; null for any other. */
 function toPlainText(said: JsonObject): string | null {
   for (const key in said) if (key !== 'content' && key !== 'role' && said[key] != null) return null
   const { content } = said
   return typeof content === 'string' ? content : content == null ? '' : null
 }
 
-/** So many lessons without use: a stream whose chunks never look alike, such as one with padding, is not studied for ever. */
+/** Attempts after which a stream whose chunks never look alike, such as one with padding, is no longer learned from. */
 const MAX_LESSONS = 8
 
-/** Escapes other than of line ends, tabs, slashes and backslashes, and what would end a line for somebody: read with care. */
+/** Escapes other than of line ends, tabs, slashes and backslashes, and characters that may end a line, take the slow path. */
 const UNUSUAL = /\\[^\\/bfnrt]|[^\u0020-\u0084\u0086-\u2027\u202a-\uffff]/
 
 const BACKSLASH = 92
 
-/** How a chunk stands in its stream. */
+/** What surrounds a chunk in its stream. */
 const BEFORE = 'data: '
 const AFTER = '\n\n'
 
 /**
- * The quick way for a chunk that is a piece of content and nothing else, as nearly all are: what stands before and after
- * the content is learnt from one such chunk, and the next one of the same make is read without parsing it.
+ * Fast path for content-only chunks, which nearly all are: learns from one what surrounds the content, and reads the next ones without
+ * parsing JSON.
  */
 class PlainChunks {
   #prefix = ''
   #suffix = ''
   #choice = 0
   #lessons = MAX_LESSONS
-  /** Where what was read last ends. */
+  /** Where the last event read ends. */
   end = 0
 
-  /** Reads the event of the learnt make that stands at a place of the text; null for any other. */
+  /** Reads an event of the learned shape at a position; null for any other. */
   read(text: string, at: number): (AnswerEvent & { kind: 'text' }) | null {
     const prefix = this.#prefix
     if (prefix === '' || !text.startsWith(prefix, at)) return null
     const from = at + prefix.length
-    // The first quote ends the content, unless it is escaped; then what was learnt does not follow it.
+    // The first quote ends the content unless it is escaped; in that case the suffix doesn't follow.
     const to = text.indexOf('"', from)
     if (to <= from || text.charCodeAt(to - 1) === BACKSLASH || !text.startsWith(this.#suffix, to)) return null
     const json = text.slice(from - 1, to + 1)
@@ -296,9 +290,9 @@ class PlainChunks {
     }
   }
 
-  /** Learns from a chunk that was read the long way, and said this piece of content and nothing else. */
+  /** Learns from a parsed chunk that had only this content. */
   learn(data: string, { text, choice }: { text: string; choice: number }): void {
-    // An event over several lines has a line end where this looks for none.
+    // An event of several data lines has line ends that `read` doesn't expect.
     if (this.#lessons === 0 || data.includes('\n')) return
     this.#lessons--
     const json = JSON.stringify(text)
@@ -306,7 +300,7 @@ class PlainChunks {
     if (at === -1) return
     const prefix = data.slice(0, at + 1)
     const suffix = data.slice(at + json.length - 1)
-    // The same text may stand elsewhere, too: only where another one becomes the content, this is its place.
+    // The same text may occur elsewhere, so check that this place is the content.
     if (contentOf(`${prefix}${MARK}${suffix}`) !== MARK) return
     this.#prefix = BEFORE + prefix
     this.#suffix = suffix + AFTER

@@ -1,7 +1,6 @@
 /**
- * Reads deltas that are more than a piece of content, by whatever names and in whatever shapes their parts come, in the
- * order thought, text, refusal, calls; what has to wait for more is held back. A whole message is one delta that says
- * everything. Pure.
+ * Decodes all other deltas, whatever their fields and shapes, in the order reasoning, text, refusal, calls; incomplete parts are held back.
+ * A whole message is one delta.
  */
 
 import type { AnswerEvent, Logprob, Logprobs, TokenLogprob } from '../../../domain/events.ts'
@@ -14,7 +13,6 @@ import { CallIds } from '../tool-calls.ts'
 import { signed, toSignatureDetails } from './conversation.ts'
 import { ToolCalls } from './tool-calls.ts'
 
-/** Reads the deltas of one choice. */
 export class DeltaDecoder {
   readonly #index: number
   readonly #callId: string
@@ -35,12 +33,12 @@ export class DeltaDecoder {
     this.#think = target.upstream.options.think_tags ? new ThinkSplitter() : null
   }
 
-  /** Whether a piece of content that is well-formed goes out exactly as it comes. */
+  /** True if well-formed content goes out unchanged. */
   get passes(): boolean {
     return (this.#think === null || this.#think.isPast) && this.#content.isEmpty
   }
 
-  /** @param logprobs of the words in it. */
+  /** @param logprobs of its text. */
   take(delta: JsonObject, logprobs: Logprobs | null, out: AnswerEvent[]): void {
     const from = out.length
     const calls: AnswerEvent[] = []
@@ -61,8 +59,8 @@ export class DeltaDecoder {
   }
 
   /**
-   * Says what was held back, once nothing more comes, and returns the finish reason that calls stand for; null without any.
-   * @param isComplete false where the answer was cut short: its last call may be half a call.
+   * Adds held-back text at the end, and returns the finish reason that calls imply, or null.
+   * @param isComplete false if the response was truncated, so its last call may be incomplete.
    */
   end(isComplete: boolean, out: AnswerEvent[]): 'tool_calls' | 'function_call' | null {
     const rest = this.#think?.end() ?? { reasoning: '', content: '' }
@@ -102,7 +100,7 @@ export class DeltaDecoder {
     if (text !== '') out.push({ kind, choice: this.#index, text })
   }
 
-  /** Log probabilities go with the first words of their delta, or with no words at all. */
+  /** Logprobs go with the first text of their delta, or with an empty one. */
   #attach(logprobs: Logprobs, out: AnswerEvent[], from: number): void {
     const first = out[from]
     if (first && (first.kind === 'text' || first.kind === 'refusal' || first.kind === 'reasoning')) {
@@ -139,7 +137,7 @@ function addPart(texts: Texts, value: unknown): void {
   else texts.content += asText(part.text)
 }
 
-/** A thought is a text, or a list of text parts of its own. */
+/** Reasoning is a string or a list of text parts. */
 function toThought(part: JsonObject): string {
   const thought = part.thinking ?? part.reasoning ?? part.text
   if (typeof thought === 'string') return thought
@@ -148,7 +146,7 @@ function toThought(part: JsonObject): string {
     .join('')
 }
 
-/** The text of `reasoning_details`, for clients that read only the strings. */
+/** Text of `reasoning_details`, for clients that only read strings. */
 function toDetailsText(details: unknown): string {
   return asList(details)
     .map((each) => asText(asObject(each)?.text) || asText(asObject(each)?.summary))
@@ -156,11 +154,9 @@ function toDetailsText(details: unknown): string {
 }
 
 /**
- * Parts `<think>…</think>` at the beginning of an answer from the answer itself, however the text is cut; `<reasoning>`, as Bedrock
- * has it, and `<thought>`, as Google's OpenAI API has it, are the same. Blank space
- * before the block and line ends just inside and just behind its tags are markup and go with them; a block that never
- * ends is all reasoning. A closing tag without its opening one stays text: a stream has sent what was before it long ago,
- * and a whole answer says the same as a stream. Pure.
+ * Separates a leading `<think>…</think>` from the content, however it is split; also `<reasoning>` (Bedrock) and `<thought>` (Google's
+ * OpenAI API). Removes blank space before the block and line ends next to its tags; an unclosed block is all reasoning. A closing tag alone
+ * stays text, since a stream has already sent what precedes it.
  */
 const OPENINGS = ['<think>', '<reasoning>', '<thought>'] as const
 
@@ -172,10 +168,9 @@ export interface Thought {
 export class ThinkSplitter {
   #state: 'before' | 'opened' | 'inside' | 'closed' | 'past' = 'before'
   #held = ''
-  /** The tag that ends the thought. */
   #closing = ''
 
-  /** Whether the rest of the text is content. */
+  /** True if all further text is content. */
   get isPast(): boolean {
     return this.#state === 'past'
   }
@@ -193,7 +188,7 @@ export class ThinkSplitter {
     return out
   }
 
-  /** What was held back because more might have come. From here on, everything is content. */
+  /** Returns held-back text. From here on, everything is content. */
   end(): Thought {
     const held = this.#held
     const out = { reasoning: this.#state === 'inside' ? held : '', content: this.#state === 'before' ? held : '' }
@@ -217,7 +212,7 @@ export class ThinkSplitter {
     if (this.#held !== '') this.#state = next
   }
 
-  /** Up to the closing tag, or as far as it is certain that none begins, nor the line ends before one. */
+  /** Takes reasoning up to the closing tag, or as far as neither the tag nor the line ends before it can begin. */
   #takeThought(): string {
     const held = this.#held
     const endTag = this.#closing
@@ -232,8 +227,8 @@ export class ThinkSplitter {
 }
 
 /**
- * Numbers what comes as a list beside the text, `reasoning_details` and `annotations`: clients join the pieces of a stream
- * by an integer `index`, and some stop at an item without one (openai-python raises on the second chunk). Pure.
+ * Numbers the items of `reasoning_details` and `annotations`: clients join streamed items by an integer `index`, and some fail without one
+ * (openai-python raises on the second chunk).
  */
 const NO_ITEMS: readonly object[] = []
 
@@ -241,12 +236,12 @@ export class ItemNumbers {
   #next = 0
   readonly #byType = new Map<unknown, number>()
 
-  /** @param joins whether an item without an index goes on where the last of its type was; otherwise it is one of its own. */
+  /** @param joins true if an item without an index continues the last of its type. */
   constructor(readonly joins: boolean) {}
 
-  /** Gives each item its `index`; what is no object is left out. */
+  /** Gives each item its `index`, and drops what is not an object. */
   take(list: unknown): readonly object[] {
-    // Nearly no delta has one.
+    // Missing in nearly every delta.
     if (list === undefined) return NO_ITEMS
     return asList(list).flatMap((each) => {
       const item = asObject(each)
@@ -259,23 +254,20 @@ export class ItemNumbers {
     })
   }
 
-  /** Gives one that stands alone the next number. */
+  /** Gives a single item the next number. */
   add<Item extends object>(item: Item): Item & { index: number } {
     return { ...item, index: this.#next++ }
   }
 }
 
-/** Far beyond any list: numbers that are larger still cannot be counted on. */
+/** Far beyond any list; with larger numbers counting becomes inexact. */
 const MAX_INDEX = 1e6
 
 const isIndex = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_INDEX
 
-/**
- * Completes the log probabilities of an answer, so that typed clients can read them: every key, every number finite, every
- * list a list. What has not the shape of a token is left out. Pure.
- */
-/** Returns null where there is not one token. */
+/** Completes logprobs for typed clients: all keys, finite numbers, and lists. Drops items that aren't tokens. */
+/** Null without any token. */
 export function toLogprobs(value: unknown): Logprobs | null {
   const given = asObject(value)
   if (!given) return null
@@ -307,7 +299,7 @@ function toLogprob({ token, logprob, bytes }: JsonObject): Logprob | null {
   return { token: token.toWellFormed(), logprob: toLogprobFigure(logprob), bytes: toBytes(token, bytes) }
 }
 
-/** A token that is only a part of a character has bytes that its text does not tell. */
+/** A token that is part of a character has bytes that its text doesn't show. */
 function toBytes(token: string, given: unknown): number[] | null {
   if (Array.isArray(given)) return given.every(isByte) ? given : null
   return given === null || token.includes('\uFFFD') ? null : [...Buffer.from(token)]

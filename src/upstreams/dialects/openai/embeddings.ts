@@ -1,4 +1,4 @@
-/** Embeddings in the OpenAI format: nearly what the client has sent, and vectors in whatever way the server writes them. Pure. */
+/** Embeddings in the OpenAI format: nearly the client's request, and vectors in any encoding. */
 
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
@@ -11,7 +11,7 @@ import { openAiErrors } from './errors.ts'
 import { toChanged, toChanges } from './field-changes.ts'
 import { findCharge, findUsage } from './usage.ts'
 
-/** The body, by the upstream's settings; fields that only it knows go as they came. */
+/** The body according to the upstream's settings; unknown fields are forwarded. */
 export function toEmbeddingBody(
   { inputs, dimensions, encoding, user, extras }: EmbeddingsRequest,
   { upstream: { options }, upstreamModel }: Target,
@@ -24,7 +24,6 @@ export function toEmbeddingBody(
   return { ...toChanged(sent, toChanges(options).fields), ...options.extra_body }
 }
 
-/** See `EmbeddingFormat`. */
 export function readEmbeddings(
   json: unknown,
   embedding: EmbeddingsRequest,
@@ -35,7 +34,7 @@ export function readEmbeddings(
   const { data } = answer
   const error = Array.isArray(data) ? null : openAiErrors.find(answer)
   if (error) throw openAiErrors.read(null, error, target)
-  if (!Array.isArray(data)) throw new UpstreamError('broken', 'answered 200 with something that are no embeddings')
+  if (!Array.isArray(data)) throw new UpstreamError('broken', 'returned 200 with invalid embeddings')
   const vectors = toVectors(inOrder(data), embedding)
   const events: AnswerEvent[] = [{ kind: 'embeddings', vectors }]
   const usage = findUsage(answer)
@@ -46,13 +45,13 @@ export function readEmbeddings(
   return events
 }
 
-/** The vectors by their index, where they have one. Throws for an index that is missing, twice or none. */
+/** Vectors by index, if they have one. Throws for an index that is missing, repeated or invalid. */
 function inOrder(data: readonly unknown[]): unknown[] {
   const items = data.map((item) => asObject(item) ?? {})
   if (items.every(({ index }) => index === undefined)) return items.map(({ embedding }) => embedding)
   const ordered = new Map(items.map(({ index, embedding }) => [index, embedding]))
   const vectors = items.map((_, at) => ordered.get(at))
   if (ordered.size !== items.length || vectors.includes(undefined))
-    throw new UpstreamError('broken', 'answered with vectors whose indexes are not those of the inputs')
+    throw new UpstreamError('broken', 'returned vectors whose indexes do not match the inputs')
   return vectors
 }

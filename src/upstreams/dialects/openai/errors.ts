@@ -1,7 +1,4 @@
-/**
- * Says why a server that speaks the OpenAI format did not answer, in every shape in which such servers tell it: as
- * the body of an error status, in a 200, or in the middle of a stream. Pure.
- */
+/** Reads errors of servers that speak the OpenAI format: the body of an error status, in a 200, or within a stream. */
 import type { UpstreamError } from '../../../domain/error.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
@@ -10,10 +7,10 @@ import { type ErrorReader, isOverflowCode, toBareError, toStatusError } from '..
 
 export const openAiErrors: ErrorReader = { find: findError, read: toUpstreamError }
 
-/** `"error": null` is none, and neither is a message beside choices. */
+/** `"error": null` is no error, and neither is a message next to choices. */
 function findError(answer: JsonObject): JsonObject | null {
   const { error, object, type, choices } = answer
-  // A text or a flag has its message and its code beside it.
+  // If `error` is a text or a flag, message and code are next to it.
   if (error) return asObject(error) ?? answer
   if (object === 'error' || type === 'error') return answer
   if (Array.isArray(choices) && choices.length > 0) {
@@ -23,16 +20,15 @@ function findError(answer: JsonObject): JsonObject | null {
   return isBareError(answer) ? answer : null
 }
 
-/** Words for an end that is no end of an answer. */
+/** Finish reasons that mean failure. */
 const FAILURES = new Set(['error', 'abort', 'aborted', 'network_error', 'insufficient_system_resource'])
 
-/** Whether a choice says that its upstream failed. */
 function isFailed(choice: unknown): boolean {
   const { finish_reason: reason, error } = asObject(choice) ?? {}
   return Boolean(error) || (typeof reason === 'string' && FAILURES.has(reason.toLowerCase()))
 }
 
-/** An error without an envelope, such as FastAPI's and most frameworks' own; not a progress report or a ping. */
+/** An error without an envelope, as FastAPI and most frameworks send it; not a progress report or ping. */
 function isBareError(answer: JsonObject): boolean {
   if (answer.detail) return true
   if (asList(answer.errors).length > 0) return true
@@ -40,7 +36,7 @@ function isBareError(answer: JsonObject): boolean {
   return Object.keys(answer).length === 1 || ['code', 'type', 'status', 'statusCode'].some((key) => answer[key])
 }
 
-/** Of an account without money, as OpenAI, Moonshot and Z.ai say it. */
+/** An unpaid account, in the codes of OpenAI, Moonshot and Z.ai. */
 const SAID_OF_UNPAID: ReadonlySet<number | null> = new Set([400, 429, null])
 const UNPAID: ReadonlySet<unknown> = new Set([
   'insufficient_quota',
@@ -51,16 +47,12 @@ const UNPAID: ReadonlySet<unknown> = new Set([
 ])
 
 /**
- * What a prompt says, and not who sends it: OpenRouter (openrouter.ai/docs/errors) and xAI say so with a 403. With another credential it
- * would be no other.
+ * Refused for the prompt, not the sender, though OpenRouter (openrouter.ai/docs/errors) and xAI use 403. Another credential would not help.
  */
 const FLAGGED = /violates usage guidelines|input was flagged|requires moderation/i
 const FLAGGED_CODE = 'content_policy_violation'
 
-/**
- * A request that is larger than what is left of the account's credit, as OpenRouter says it with a 402 (openrouter.ai/docs/errors): some
- * is left, which pays for smaller ones.
- */
+/** A request larger than the remaining credit, which OpenRouter reports with 402 (openrouter.ai/docs/errors): smaller ones may succeed. */
 const UNAFFORDABLE = /but can only afford [1-9]|prompt tokens limit exceeded: \d+ > [1-9]/i
 
 function toUpstreamError(
@@ -70,7 +62,7 @@ function toUpstreamError(
   retryAfterMs?: number,
 ): UpstreamError {
   const { code } = error
-  // An account that has to be paid is no matter of patience, and nothing of the request, though providers say 429, or 400.
+  // An unpaid account isn't fixed by waiting or by another request, though providers send 429 or 400.
   const isUnpaid = SAID_OF_UNPAID.has(status) && [code, error.type].some((word) => UNPAID.has(word))
   const given = isUnpaid ? 402 : (status ?? toStatus(error))
   const message = toSentence(error)
@@ -91,7 +83,7 @@ function toUpstreamError(
   )
 }
 
-/** llama-server has its figures beside its words. */
+/** llama-server's figures are next to its message. */
 function toOverflowMarks(error: JsonObject): { code: string; figures: string } {
   const { n_ctx: most, n_prompt_tokens: asked } = error
   const isCounted = Number.isInteger(most) && Number.isInteger(asked)
@@ -101,7 +93,7 @@ function toOverflowMarks(error: JsonObject): { code: string; figures: string } {
   }
 }
 
-/** Codes and types that stand for a status where none is given, as OpenAI's error guide pairs them. */
+/** Codes and types that imply a status, as paired in OpenAI's error guide. */
 const STATUS_OF_CODE = new Map(
   Object.entries({
     invalid_request_error: 400,
@@ -132,7 +124,7 @@ function toStatus(error: JsonObject): number {
 const WORDS = ['message', 'msg', 'detail', 'error', 'errors', 'title'] as const
 const MAX_PARTS = 5
 
-/** Makes one text of what may be a text, an object around one, or a list of such; '' where there is none. */
+/** Text from a string, an object around one, or a list of these; '' if there is none. */
 function toSentence(value: unknown, depth = 0): string {
   if (typeof value === 'string') return value
   if (depth > 4) return ''
@@ -151,7 +143,7 @@ function toSentence(value: unknown, depth = 0): string {
   return ''
 }
 
-/** The field that FastAPI names first, as `messages[0].content`. */
+/** The first field that FastAPI names, as `messages[0].content`. */
 function toParam(error: JsonObject): string {
   for (const list of [error.detail, asObject(error.message)?.detail, error.errors]) {
     const place = toPath(asObject(asList(list)[0])?.loc)

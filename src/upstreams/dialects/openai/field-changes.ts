@@ -1,35 +1,31 @@
-/**
- * Fields that an upstream has under another name, or is not sent: of a request, of its messages, or deeper. What its settings say of
- * them is put in order once, so that one pass over a value changes all of it. Pure.
- */
+/** Renames or drops fields of a request, its messages or deeper, by settings that are compiled once so that one pass changes everything. */
 
 import type { UpstreamSettings } from '../../../domain/dialects.ts'
 import { asObject, type JsonObject } from '../../../domain/json.ts'
 
-/** By names of fields. */
+/** By field name. */
 export type Changes = ReadonlyMap<string, Change>
 
 interface Change {
-  /** Its other name, unless there is a field of that one, too; null: it goes. */
+  /** New name, unless that field exists, too; null drops it. */
   to?: string | null
-  /** What is to change in it: in an object, or in each object of a list. */
+  /** Changes inside: of an object, or of each object in a list. */
   inner?: Map<string, Change>
 }
 
 interface RequestChanges {
-  /** Of its fields, but for the messages. */
+  /** Of all fields except the messages. */
   fields: Changes
-  /** Of each message. */
   message: Changes
 }
 
-/** Where a prompt cache begins anew: said of the request, and of messages, parts and tools; `drop` has one name for all. */
+/** Prompt cache marks of requests, messages, parts and tools; `drop` names them all at once. */
 const MARK = 'cache_control'
 const MARKED = ['messages', 'messages.content', 'tools', 'tools.function'].map((place) => `${place}.${MARK}`)
 
 const known = new WeakMap<object, RequestChanges>()
 
-/** @param settings of one upstream: the same object for as long as they are the same. */
+/** @param settings of one upstream: the same object while they don't change. */
 export function toChanges(settings: Pick<UpstreamSettings, 'drop' | 'rename'>): RequestChanges {
   const found = known.get(settings)
   if (found) return found
@@ -53,7 +49,7 @@ function add(changes: Map<string, Change>, [name = '', ...rest]: string[], to: s
   }
 }
 
-/** A value with these changes; the same value where none of them is of it, for it may be the client's. */
+/** Returns the same value if nothing changes; never modifies it, since it may be the client's. */
 export function toChanged(value: JsonObject, changes: Changes): JsonObject {
   let copy: JsonObject | null = null
   for (const name in value) {
@@ -63,7 +59,7 @@ export function toChanged(value: JsonObject, changes: Changes): JsonObject {
     const held = inner ? toInner(value[name], inner) : value[name]
     if (to === undefined && held === value[name]) continue
     copy ??= { ...value }
-    // JSON leaves out what is undefined.
+    // JSON omits undefined.
     copy[name] = to === undefined ? held : undefined
     if (to != null) copy[to] ??= held
   }
@@ -76,7 +72,7 @@ function toInner(value: unknown, changes: Changes): unknown {
   return object ? toChanged(object, changes) : value
 }
 
-/** A list with what a function makes of each of its values; the same list where that is nothing else. */
+/** Maps a list; returns the same list if nothing changes. */
 export function toList<Next, Each extends Next>(list: readonly Each[], make: (each: Each) => Next): readonly Next[] {
   let copy: Next[] | null = null
   for (let at = 0; at < list.length; at++) {

@@ -1,6 +1,5 @@
 /**
- * Which models an upstream of this format has: its list, `{ data: [{ id }] }`, with what providers have added to it, each in words of its
- * own, and what servers of one's own say beside it. Pure.
+ * Models of an OpenAI-format upstream: its list `{ data: [{ id }] }` with providers' own fields, and what local servers report in addition.
  */
 import { toDefined } from '../../../domain/changes.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
@@ -46,24 +45,24 @@ function toListed(entry: JsonObject | null): ListedModel {
   }
 }
 
-/** Together's and others' lists name what each model is for. */
+/** Types in the lists of Together and others. */
 const EMBEDDING = /^embeddings?$/
 const EMBEDDINGS: Modality[] = ['embeddings']
 
 const SEEING: Modality[] = ['text', 'image']
 
-/** llama-server's, of the file that it serves. */
+/** llama-server's facts about its file. */
 function readMeta(meta: JsonObject | null) {
   const { n_params: count, size: bytes, ftype: quantization } = meta ?? {}
   const parameters = typeof count === 'number' && count > 0 ? `${(count / 1e9).toFixed(1)}B` : undefined
   return toSize({ parameters, quantization, bytes })
 }
 
-/** llama-swap says what its configuration has of a model, which whoever runs it writes for what it serves. */
+/** llama-swap reports the context in its configuration, which its operator sets to what is served. */
 const toSwapped = ({ owned_by: owner, context_length: context }: JsonObject) =>
   owner === 'llama-swap' ? context : undefined
 
-/** llama-swap lists what it passes on to other servers, which may be paid ones, among its own (`handleListModels`). */
+/** llama-swap lists models that it forwards to other, possibly paid servers among its own (`handleListModels`). */
 const isPeer = ({ meta }: JsonObject) => asObject(asObject(meta)?.llamaswap)?.type === 'peer'
 
 /** OpenRouter and Moonshot; Groq; Mistral; vLLM. */
@@ -82,7 +81,7 @@ function first(names: readonly string[], places: readonly JsonObject[], oddities
 
 const toFlag = (value: unknown) => (typeof value === 'boolean' ? value : undefined)
 
-/** By which fields of a request OpenRouter says what a model can. */
+/** OpenRouter's request fields by feature. */
 const BY_FIELD: Readonly<Record<string, Feature>> = {
   tools: 'tools',
   response_format: 'json_mode',
@@ -97,7 +96,7 @@ function toFeatures(fields: unknown): Feature[] | undefined {
   return FEATURES.filter((feature) => said.has(feature))
 }
 
-/** The prices for which there is a charge, by OpenRouter's names, which are ours. */
+/** Prices that we charge, by OpenRouter's names. */
 const PRICES = [
   ...['prompt', 'completion', 'input_cache_read', 'input_cache_write', 'internal_reasoning', 'audio', 'request'],
   'web_search',
@@ -107,16 +106,16 @@ const DECIMAL = /^\d{1,9}(\.\d{1,18})?$/
 function toPricing(prices: JsonObject | null, oddities: string[]): PricingItem[] | undefined {
   if (prices?.prompt === undefined || prices.completion === undefined) return undefined
   const said = PRICES.flatMap((name): [string, unknown][] => (prices[name] === undefined ? [] : [[name, prices[name]]]))
-  // What differs from call to call is written so there.
+  // `-1` is a price that varies per call.
   if (said.some(([, price]) => price === '-1')) return undefined
   const wrong = said.find(([, price]) => typeof price !== 'string' || !DECIMAL.test(price))
   if (wrong) {
-    oddities.push(`its price ${wrong[0]} is ${JSON.stringify(wrong[1]).slice(0, 40)}, which is no decimal`)
+    oddities.push(`price ${wrong[0]} ${JSON.stringify(wrong[1]).slice(0, 40)} is not a decimal number`)
     return undefined
   }
   const { prompt, completion, ...others } = Object.fromEntries(said) as Record<string, string>
   if (prompt === undefined || completion === undefined) return undefined
-  // What is 0 there has no price of its own: such tokens cost what prompt and answer do.
+  // A price of 0 means no separate price: such tokens cost as much as prompt or completion.
   const own = Object.entries(others).filter(([, price]) => /[1-9]/.test(price))
   return [{ prompt, completion, ...Object.fromEntries(own) }]
 }
@@ -129,24 +128,21 @@ function canChat(model: JsonObject, outputs: readonly string[] | undefined): boo
 
 const OTHERS = /^(embeddings?|image|audio|video|moderation|rerank|transcribe)$/
 
-/**
- * What servers of one's own say of their models beside the list of OpenAI's format: llama-server by `/props`, LM Studio by its own list.
- * Neither question loads a model. Pure.
- */
-/** One that is started here is mostly llama-server; another one has no `/props`. */
+/** Further facts of local servers: llama-server's `/props` and LM Studio's own list. Neither loads a model. */
+/** A server started by Tollgate is usually llama-server; others have no `/props`. */
 export function askFurther(models: readonly ListedModel[], { options, process }: Upstream): FurtherQuestion[] {
   if (options.preset === 'lmstudio') return [{ at: 'root', path: '/api/v1/models', of: null, read: readLmStudio }]
   if (options.preset !== 'llama.cpp' && process === null) return []
   const [only, ...others] = models
   if (only && others.length === 0) return [{ at: 'root', path: '/props', of: only.id, read: readProps }]
-  // As a router it has several, and would load one to answer for it.
+  // In router mode it has several models, and would load one to answer.
   return models.map(({ id }) => ({
     ...{ at: 'root', of: id, read: readProps },
     path: `/props?model=${encodeURIComponent(id)}&autoload=false`,
   }))
 }
 
-/** `n_ctx` is that of one slot, and so of one request. */
+/** `n_ctx` is for one slot, so for one request. */
 function readProps(json: unknown, listed: ListedModel): ListedModel {
   const props = asObject(json)
   if (!props) return listed
@@ -169,7 +165,7 @@ function readProps(json: unknown, listed: ListedModel): ListedModel {
         ? {
             ...listed.can,
             tools: isYes(can.supports_tools) && isYes(can.supports_tool_calls ?? true),
-            // Neither says that it does not think: only a template that has a place for thoughts tells that it does.
+            // Missing caps don't mean no reasoning; only a template with a place for it proves that.
             ...(isYes(can.supports_reasoning_effort) || isYes(can.supports_preserve_reasoning)
               ? { reasoning: true }
               : {}),
@@ -179,7 +175,7 @@ function readProps(json: unknown, listed: ListedModel): ListedModel {
   }
 }
 
-/** Its `max_context_length` is what a model was trained with; what one was loaded with counts. */
+/** `max_context_length` is the trained length; the loaded one counts. */
 function readLmStudio(json: unknown, listed: ListedModel): ListedModel {
   const found = asList(asObject(json)?.models)
     .map(asObject)
@@ -207,7 +203,7 @@ function readLmStudio(json: unknown, listed: ListedModel): ListedModel {
           ? {
               ...listed.can,
               tools: can.trained_for_tool_use,
-              // How it may be asked to think; older versions do not say it of any.
+              // Its ways to reason; older versions never report it.
               ...(asObject(can.reasoning) ? { reasoning: true } : {}),
             }
           : undefined,

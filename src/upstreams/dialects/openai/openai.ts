@@ -1,7 +1,4 @@
-/**
- * The OpenAI dialect: the public chat-completions format itself, so near the identity. Pure. Whatever servers that
- * claim to speak it get wrong about an answer is put right here, where it becomes events.
- */
+/** The OpenAI dialect, nearly the identity. Servers' deviations from the format are corrected here, where responses become events. */
 import type { Target } from '../../../domain/snapshot.ts'
 import { toAuthHeaders, toChatPath, toQuery } from '../../auth.ts'
 import { toListReadiness } from '../../failure.ts'
@@ -51,7 +48,7 @@ function toPath({ upstream: { options }, upstreamModel }: Target): string {
 
 const CHATS = '/chat/completions'
 
-/** Beside the chats, where their path is of the usual make. */
+/** Next to the chat endpoint, if its path is the usual one. */
 function toEmbeddingPath({ upstream: { options }, upstreamModel }: Target): string {
   const path = toChatPath(options, upstreamModel, CHATS)
   const before = path.endsWith(CHATS) ? path.slice(0, -CHATS.length) : ''

@@ -1,4 +1,4 @@
-/** A chat request as an upstream of this format takes it, by its settings and its model's: everything else goes as it came. Pure. */
+/** Adapts a chat request to an upstream and model by their settings; other fields are forwarded. */
 
 import type { UpstreamSettings } from '../../../domain/dialects.ts'
 import { isPassed, isRouting } from '../../../domain/fields.ts'
@@ -11,21 +11,20 @@ import { toNearestEffort, toThinkingWish } from '../thinking.ts'
 import { toOwnConversation } from './conversation.ts'
 import { toChanged, toChanges } from './field-changes.ts'
 
-/** Changes what the upstream would not understand, by its settings; everything else goes as it came. */
 function toBody(body: CanonicalRequest, target: Target): Record<string, unknown> {
   const { upstream, upstreamModel, features, options: ofModel } = target
   const { options } = upstream
-  // JSON leaves out what is undefined.
+  // JSON omits undefined.
   const sent: Record<string, unknown> = { ...body, model: upstreamModel }
   sent.messages = toOwnConversation(body.messages, target)
   for (const name in body) if (isRouting(name) && !isPassed(options.pass, name)) sent[name] = undefined
   if (body.metadata) sent.metadata = toLabels(body.metadata, options.pass)
-  // Text is what every model writes; one that knows no other format may not know the field.
+  // `text` is the default; a model without other formats may not know the field.
   const knowsFormats = features.includes('json_mode') || features.includes('structured_outputs')
   if (body.response_format?.type === 'text' && !knowsFormats) sent.response_format = undefined
   if (!options.user) sent.user = undefined
   if (!options.n) sent.n = undefined
-  // Usage is always asked for: a stream without it could only be billed by an estimate.
+  // Always requested: a stream without usage could only be billed by an estimate.
   const isAsked = body.stream && options.stream_options !== false
   sent.stream_options = isAsked ? { ...body.stream_options, include_usage: true } : undefined
   if (ofModel.sampling === false) for (const name of SAMPLING) sent[name] = undefined
@@ -44,7 +43,7 @@ function toBody(body: CanonicalRequest, target: Target): Record<string, unknown>
 
 const SAMPLING = ['temperature', 'top_p', 'top_k']
 
-/** Writes a request as JSON; a long conversation that nothing was changed in as it came. */
+/** Writes a request as JSON, reusing the text of unchanged messages. */
 export function toRequestText(body: CanonicalRequest, target: Target): string {
   const sent = toBody(body, target)
   const { messages } = sent
@@ -53,7 +52,7 @@ export function toRequestText(body: CanonicalRequest, target: Target): string {
   return `${JSON.stringify({ ...sent, messages: undefined }).slice(0, -1)},"messages":${text}}`
 }
 
-/** Some gateways read more than labels from it; texts are labels. */
+/** Some gateways read more than labels from metadata; strings are labels. */
 function toLabels(metadata: Record<string, unknown>, pass: readonly string[]): Record<string, unknown> {
   const isLabel = ([name, value]: [string, unknown]) =>
     typeof value === 'string' || !isRouting(name) || isPassed(pass, name)
@@ -63,9 +62,8 @@ function toLabels(metadata: Record<string, unknown>, pass: readonly string[]): R
 type EffortFields = NonNullable<UpstreamSettings['effort_fields']>
 
 /**
- * Says how much a model is to think, in the words of its provider and by what its route says that it can. An upstream whose words nobody
- * has said is sent the client's own, whichever they are: it may know them.
- *
+ * Sets the reasoning effort in the provider's fields and as the route allows. Without `effort_fields` the client's own fields are sent,
+ * since the upstream may know them.
  * @param sent a copy of the request's fields, which is changed.
  */
 function sayThinking(
@@ -89,21 +87,21 @@ function translateThinking(sent: JsonObject, body: CanonicalRequest, route: Rout
   const isTheirs = isSwitch(thinking) && Object.values(words).some((fields) => 'thinking' in fields)
   if (isTheirs && route.thinking !== 'none') sent.thinking = thinking
   if (isOn === null || (isTheirs && !said && !reasoning)) return
-  // Yes alone means that much at OpenRouter, too.
+  // OpenRouter's default for `enabled`, too.
   const known = toKnown(isOn ? (effort ?? 'medium') : 'none', route)
   if (known === undefined) return
   const fields = words[known] ?? { reasoning_effort: known }
-  // What a client says by the provider's own fields goes before ours.
+  // The client's own provider fields override ours.
   for (const name in fields) sent[name] ??= fields[name]
 }
 
-/** Some providers have the field themselves, with these two. */
+/** Some providers have the field themselves, with these two types. */
 function isSwitch(thinking: unknown): boolean {
   const type = asObject(thinking)?.type
   return type === 'enabled' || type === 'disabled'
 }
 
-/** The effort that is as near as the model can; undefined where it is left to think as it does. */
+/** The nearest effort of the model; undefined leaves it to the model. */
 function toKnown(
   effort: Effort | 'none',
   { thinking, efforts, thinking_off: off }: RouteSettings,
@@ -115,9 +113,8 @@ function toKnown(
 }
 
 /**
- * For an upstream that leaves it to its model which tools it calls, and refuses to be told: it has those that it may call.
- *
- * @param sent a copy of the request's fields, which is changed: without the choice, and a tool that must be called is asked for in words.
+ * For an upstream that rejects `tool_choice`: sends only the allowed tools, and requests a required call in words.
+ * @param sent a copy of the request's fields, which is changed.
  */
 function leaveChoice(sent: JsonObject, { tools, tool_choice: choice }: CanonicalRequest): void {
   sent.tool_choice = undefined
@@ -141,7 +138,7 @@ function namesIn(choice: ToolChoice): ReadonlySet<string> {
   return new Set((choice.type === 'allowed_tools' ? choice.allowed_tools.tools : [choice]).map(nameOf))
 }
 
-/** Of a tool, or of what stands for it in a choice. */
+/** Of a tool, or of a choice that names one. */
 function nameOf(value: unknown): string {
   const tool = asObject(value)
   return asText((asObject(tool?.function) ?? asObject(tool?.custom) ?? tool)?.name)

@@ -1,6 +1,6 @@
 /**
- * The Responses API, which passes as it came: a request as it goes on, and its answer read for what it used, how it ended and what was
- * said, whole or streamed. Kinds of events and items that are not known here say nothing. Pure.
+ * Passthrough of the Responses API: the request, and usage, end and text of its response, whole or streamed. Unknown events and items are
+ * ignored.
  */
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, FinishReason } from '../../../domain/events.ts'
@@ -30,23 +30,23 @@ const OF_RESPONSES = toOwnFields(
   'model input instructions max_output_tokens max_tool_calls metadata parallel_tool_calls reasoning store stream stream_options temperature text tool_choice tools top_logprobs top_p truncation user safety_identifier prompt_cache_key prompt_cache_retention include background conversation previous_response_id prompt service_tier context_management',
 )
 
-const BESIDE =
+const OTHER_FIELDS =
   /"(?:sequence_number|item_id|output_index|content_index|obfuscation)":(?:\d{1,9}|"[\w-]{0,256}")|"logprobs":\[\]/
     .source
 
-/** A piece of text, and what else the API says in its event, in any order. */
+/** A text delta, with the event's other fields in any order. */
 const TEXT = new PlainDeltas({
   before: new RegExp(
-    String.raw`event: response\.output_text\.delta\ndata: \{"type":"response\.output_text\.delta",(?:(?:${BESIDE}),){0,8}"delta":"`,
+    String.raw`event: response\.output_text\.delta\ndata: \{"type":"response\.output_text\.delta",(?:(?:${OTHER_FIELDS}),){0,8}"delta":"`,
     'y',
   ),
-  after: new RegExp(String.raw`"(?:,(?:${BESIDE})){0,8}\}\n\n`, 'y'),
+  after: new RegExp(String.raw`"(?:,(?:${OTHER_FIELDS})){0,8}\}\n\n`, 'y'),
 })
 
 export const responses: PassthroughFormat = {
   request: (passthrough, body, target) => ({
     path: `/responses${toQuery(target.upstream.options)}`,
-    // Nothing is kept: by what is, one key would find what another has said.
+    // Never stored: one key could otherwise read another's stored responses.
     body: toPassthroughText(passthrough, target, OF_RESPONSES, {
       store: 'false',
       ...toInputEdit(passthrough),
@@ -66,12 +66,12 @@ export const responses: PassthroughFormat = {
   ),
 }
 
-/** Events that have the response in them. */
+/** Events that contain the response. */
 const OF_THE_WHOLE: ReadonlySet<string> = new Set(
   ['created', 'queued', 'in_progress', 'completed', 'incomplete'].map((state) => `response.${state}`),
 )
 
-/** Thoughts that nobody there could read are left out. */
+/** Removes reasoning items that the upstream can't read. */
 function toInputEdit({ text, json }: PassthroughRequest): Record<string, string> {
   const isLost = asList(json.input).map((item) => isOfOthers(item) || isKept(item))
   const held = isLost.includes(true) && findMembers(text)?.find(({ name }) => name === 'input')
@@ -84,12 +84,12 @@ const toThought = (value: unknown) => {
   return item?.type === 'reasoning' ? item : null
 }
 
-/** Whether it was encoded here: then it is another model's. */
+/** Encoded by us, so issued by another model. */
 const isOfOthers = (item: unknown) => isEncodedState(asText(toThought(item)?.encrypted_content))
 
 /**
- * Whether it is no more than the id of one that its provider has kept, as of all that were asked for without `encrypted_content`. None is
- * kept of what went through here, and another's must not be found (https://github.com/langchain-ai/langchain/pull/38372).
+ * True for a mere ID of reasoning stored at the provider, as sent without `encrypted_content`. Nothing of ours is stored, and another's
+ * must not be found (https://github.com/langchain-ai/langchain/pull/38372).
  */
 function isKept(item: unknown): boolean {
   const { id, encrypted_content: encoded, content } = toThought(item) ?? {}
@@ -101,30 +101,30 @@ export function toBetaHeaders(passthrough: PassthroughRequest): Record<string, s
   return betas === null ? {} : { 'openai-beta': betas }
 }
 
-/** A call of a tool that the answer has begun, and how much of its arguments has come. */
+/** A tool call in progress, with the number of argument characters so far. */
 interface Call {
   index: number
   chars: number
 }
 
-/** Items in which something is said, or thought; any other one is work at the provider, unless it is a call. */
+/** Items with text or reasoning; others are work at the provider, unless they are calls. */
 const SAID: ReadonlySet<unknown> = new Set(['message', 'reasoning'])
 
-/** Calls of the client's own tools, by where their arguments are. */
+/** The client's tool calls, by the field of their arguments. */
 const CALLED: ReadonlyMap<unknown, string> = new Map([
   ['function_call', 'arguments'],
   ['custom_tool_call', 'input'],
 ])
 
-/** What a search may turn out to be that costs nothing beside tokens (https://platform.openai.com/docs/guides/tools-web-search). */
+/** Search actions that cost only tokens (https://platform.openai.com/docs/guides/tools-web-search). */
 const IN_PAGE: ReadonlySet<unknown> = new Set(['open_page', 'find_in_page'])
 
-/** A response has a status of its own, and an event that ends one in failure has it within. */
+/** A response has its own status, and a failure event contains the response. */
 const responseErrors: ErrorReader = {
   find(answer) {
     const { type, error, status, output } = answer
     const response = asObject(answer.response)
-    // Some name an event beside its data alone.
+    // Some servers name an event only outside its data.
     if (type === 'response.failed' || response?.status === 'failed') return toBareError(response ?? answer)
     if (type === 'error' || error || status === 'failed') return toBareError(answer)
     return Array.isArray(output) || asText(type).startsWith('response.') ? null : openAiErrors.find(answer)
@@ -134,17 +134,17 @@ const responseErrors: ErrorReader = {
 
 class ResponseDecoder extends JsonDecoder {
   protected readonly errors = responseErrors
-  /** Whether the event that was read last tells of work that has no words. */
+  /** True if the last event reports work without text. */
   isAtWork = false
-  /** By the place of their items. */
+  /** By output index. */
   readonly #calls = new Map<number, Call>()
   #searches = 0
 
   protected override takeWhole(answer: JsonObject, text: string, out: AnswerEvent[]): void {
     const { output, status } = answer
-    if (!Array.isArray(output)) throw new UpstreamError('broken', 'answered 200 with something that is no response')
+    if (!Array.isArray(output)) throw new UpstreamError('broken', 'returned 200 with an invalid response')
     if (status === 'queued' || status === 'in_progress')
-      throw new UpstreamError('broken', 'answered 200 with a response that is not complete')
+      throw new UpstreamError('broken', 'returned 200 with an incomplete response')
     for (const [at, value] of output.entries()) this.#takeItem(asObject(value) ?? {}, at, true, out)
     this.#finish(answer, text, null, out)
   }
@@ -154,7 +154,7 @@ class ResponseDecoder extends JsonDecoder {
     super.event(event, out)
   }
 
-  /** Some end as chats do. */
+  /** Some servers end the stream as chats do. */
   protected override takeText(data: string, out: AnswerEvent[]): void {
     if (data.trim() !== '[DONE]') super.takeText(data, out)
   }
@@ -191,7 +191,7 @@ class ResponseDecoder extends JsonDecoder {
     }
   }
 
-  /** An item begins, or, where it `isWhole`, is all there. */
+  /** An item begins, or is complete if `isWhole`. */
   #takeItem(item: JsonObject, at: number, isWhole: boolean, out: AnswerEvent[]): void {
     const held = CALLED.get(item.type)
     if (held !== undefined) {
@@ -218,7 +218,7 @@ class ResponseDecoder extends JsonDecoder {
     const held = CALLED.get(item.type)
     if (held !== undefined) {
       if (!this.#calls.has(at)) this.#takeItem(item, at, false, out)
-      // What did not come piece by piece.
+      // The part that wasn't streamed.
       this.#takeArguments(
         at,
         asText(item[held])
@@ -238,7 +238,7 @@ class ResponseDecoder extends JsonDecoder {
     out.push({ kind: 'arguments', choice: 0, index: call.index, text })
   }
 
-  /** @param place the name that the response has in what was sent; null where it is all of that. */
+  /** @param place field of the response in `sent`; null if `sent` is the response. */
   #finish(sent: JsonObject, text: string, place: string | null, out: AnswerEvent[]): void {
     this.isOver = true
     const response = place === null ? sent : (asObject(sent[place]) ?? {})
@@ -261,7 +261,6 @@ class ResponseDecoder extends JsonDecoder {
   }
 }
 
-/** Adds what a message says, or a thought. */
 function readWords(item: JsonObject, out: AnswerEvent[]): void {
   const isThought = item.type === 'reasoning'
   for (const value of asList(item.summary)) {
@@ -277,7 +276,7 @@ function readWords(item: JsonObject, out: AnswerEvent[]): void {
   }
 }
 
-/** A thought that is told in other words than it was thought in, or not at all. */
+/** Reasoning as a summary. */
 const toSummary = (text: string): AnswerEvent => ({
   kind: 'reasoning',
   choice: 0,
@@ -285,7 +284,7 @@ const toSummary = (text: string): AnswerEvent => ({
   details: [{ type: 'reasoning.summary', index: 0 }],
 })
 
-/** A thought that nobody but its vendor can read. */
+/** Reasoning that only its vendor can read. */
 const toHidden = (): AnswerEvent => ({
   kind: 'reasoning',
   choice: 0,

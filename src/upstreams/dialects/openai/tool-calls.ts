@@ -1,42 +1,39 @@
 /**
- * Tool calls as events: numbered from 0 without gaps; id, kind and name once, before any arguments; then pieces of the
- * arguments. Upstreams leave indexes out, repeat them or let them drift, so a piece finds its call by its id first, then
- * by its index, else it belongs to the last one. The legacy `function_call`, one a choice, is told in the same manner. Pure.
+ * Tool calls as events: numbered from 0 without gaps; ID, kind and name once, then argument deltas. Since upstreams omit, repeat or shift
+ * indexes, a piece finds its call by ID, then by index, else it belongs to the last one. The legacy `function_call` is handled alike.
  */
 import type { AnswerEvent, ToolKind } from '../../../domain/events.ts'
 import { asObject, asText, type JsonObject, tryJson } from '../../../domain/json.ts'
 import { SurrogateBuffer } from '../json-decoder.ts'
 import { type CallIds, LEGACY_INDEX } from '../tool-calls.ts'
 
-/** An entry that has taken in the pieces that followed it: `text` is all of them. */
+/** A call with all its pieces; `text` is their arguments. */
 interface Call extends Entry {
   readonly pieces: SurrogateBuffer
-  /** Our index; null until its name is known and it has begun. */
+  /** Our index; null until its name is known. */
   position: number | null
-  /** Its id as clients know it; '' until it has begun. */
+  /** The ID sent to the client; '' until it has begun. */
   told: string
-  /** Whether what it carries was told. */
+  /** True once its signature was sent. */
   isSigned: boolean
 }
 
 export class ToolCalls {
   readonly #calls: Call[] = []
-  /** The first call of each id, and the last one at each index. */
+  /** The first call of each ID, and the last at each index. */
   readonly #byId = new Map<string, Call>()
   readonly #byIndex = new Map<number, Call>()
   #legacy: Call | null = null
   #positions = 0
 
-  /**
-   * @param sign makes items of `reasoning_details` of what a call carries, by its id as clients know it.
-   */
+  /** @param sign creates `reasoning_details` items from a call's extra content and its client ID. */
   constructor(
     readonly choice: number,
     readonly ids: CallIds,
     readonly sign: (extra: JsonObject, id: string) => object[] = () => [],
   ) {}
 
-  /** Takes one delta's or one message's `tool_calls`. */
+  /** Takes the `tool_calls` of a delta or message. */
   take(list: unknown, out: AnswerEvent[]): void {
     const begunHere = new Set<Call>()
     for (const item of Array.isArray(list) ? list : [list]) {
@@ -45,7 +42,7 @@ export class ToolCalls {
     }
   }
 
-  /** Takes one delta's or one message's `function_call`. */
+  /** Takes the `function_call` of a delta or message. */
   takeLegacy(value: unknown, out: AnswerEvent[]): void {
     const called = asObject(value)
     if (!called) return
@@ -59,7 +56,7 @@ export class ToolCalls {
     this.#extend(this.#legacy, entry, out)
   }
 
-  /** What is still missing. `complete`: the answer was not cut short, so a call without arguments has none: `{}`. */
+  /** Adds missing arguments: a call without any gets `{}`, unless the response was truncated. */
   end(complete: boolean, out: AnswerEvent[]): void {
     for (const call of this.#legacy ? [...this.#calls, this.#legacy] : this.#calls) {
       const without = complete && call.kind !== 'custom' && call.text.trim() === ''
@@ -67,7 +64,7 @@ export class ToolCalls {
     }
   }
 
-  /** The finish reason that the calls which have begun stand for; null where none has. */
+  /** The finish reason that begun calls imply; null without any. */
   get reason(): 'tool_calls' | 'function_call' | null {
     if (this.#positions > 0) return 'tool_calls'
     return this.#legacy !== null && this.#legacy.position !== null ? 'function_call' : null
@@ -96,7 +93,7 @@ export class ToolCalls {
     if (details.length > 0) out.push({ kind: 'reasoning', choice: this.choice, text: '', details })
   }
 
-  /** The call that an entry continues; undefined where it begins one. */
+  /** The call that an entry continues; undefined if it begins one. */
   #find(entry: Entry): Call | undefined {
     const sameId = entry.id === '' ? undefined : this.#byId.get(entry.id)
     if (sameId) return sameId
@@ -141,43 +138,43 @@ const toCall = ({ id, index, kind, extra }: Entry): Call => ({
   isSigned: false,
 })
 
-/** Whether a named entry begins another call than the one that its id or index points to. */
+/** True if a named entry begins another call than the one its ID or index finds. */
 function isAnother(call: Call, { name, text }: Entry, begunInSameList: boolean): boolean {
   if (name === '') return false
-  // In one list, each name is a call. Otherwise it says another name, or begins again what is complete.
+  // Each name in one list is a call. Otherwise a different name, or new arguments after complete ones, begins another.
   if (begunInSameList || call.name === '') return begunInSameList
   return name !== call.name || (text.trimStart().startsWith('{') && isWhole(call))
 }
 
 /**
- * Whether an entry with a new id still continues the call at its index: the call's id came late, or every piece has one
- * of its own. Else an index that is used again is a new call.
+ * True if an entry with a new ID continues the call at its index, because the ID came late or each piece has its own. Otherwise the index
+ * is reused by a new call.
  */
 const isJoined = (call: Call, { name }: Entry) => call.id === '' || (name === '' && call.name !== '' && !isWhole(call))
 
-/** Whether an entry only says again what its call has said: some servers close a stream so. */
+/** True if an entry only repeats its call, as some servers do at the end of a stream. */
 const isRepeated = (call: Call, { id, text }: Entry) =>
   id !== '' && id === call.id && text !== '' && text === call.text && isWhole(call)
 
 const isWhole = ({ kind, text }: Call): boolean =>
   kind !== 'custom' && text.trimEnd().endsWith('}') && tryJson(text) !== undefined
 
-/** One item of an upstream's `tool_calls`, whole or a piece of one. Texts are '' where it says none. */
+/** An item of an upstream's `tool_calls`, whole or partial. Missing texts are ''. */
 interface Entry {
-  /** The upstream's own id and index. */
+  /** The upstream's own ID and index. */
   id: string
   index: number | null
   kind: ToolKind
   name: string
-  /** The next piece of the arguments, or of a custom tool's input. */
+  /** The next piece of arguments, or of a custom tool's input. */
   text: string
-  /** What else it carries, such as a signature (`signatures.ts`); null where that is nothing. */
+  /** Extra content such as a signature; null if there is none. */
   extra: JsonObject | null
 }
 
 const NO_ENTRY: Entry = { id: '', index: null, kind: 'function', name: '', text: '', extra: null }
 
-/** Reads whichever fields are there; null for what is no item at all. */
+/** Reads whatever fields exist; null if it isn't an object. */
 function toEntry(value: unknown): Entry | null {
   const item = asObject(value)
   if (!item) return null
@@ -195,10 +192,7 @@ function toEntry(value: unknown): Entry | null {
   }
 }
 
-/**
- * Writes arguments that came as JSON as the text of it. An object without members says nothing: servers put it where
- * the text is still to come, and a call without arguments gets its `{}` in the end.
- */
+/** Arguments as JSON text. `{}` is ignored, since servers send it before the text; a call without arguments gets its `{}` at the end. */
 function toArgumentText(value: unknown): string {
   if (typeof value === 'string') return value
   if (value === undefined || value === null) return ''

@@ -1,4 +1,4 @@
-/** Reads how many tokens a call took, by whatever names and in whatever place a server tells it. Pure. */
+/** Reads the token usage of a call, in all servers' variants. */
 
 import type { ReportedCost } from '../../../domain/dialects.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
@@ -6,7 +6,7 @@ import { asObject, type JsonObject, parseJson, type Reviver } from '../../../dom
 import { MAX_SEARCHES, type Usage } from '../../../domain/usage.ts'
 import { asCount, toSpeed } from '../readings.ts'
 
-/** Finds the usage of an answer or a chunk: at its top, or where Groq and Moonshot put it. */
+/** Finds the usage of a response or chunk: at the top level, or where Groq and Moonshot put it. */
 export function findUsage(answer: JsonObject): Usage | null {
   if (answer.usage) return toUsage(answer.usage)
   if (answer.x_groq) return toUsage(asObject(answer.x_groq)?.usage)
@@ -15,10 +15,10 @@ export function findUsage(answer: JsonObject): Usage | null {
 }
 
 /**
- * Finds what an answer, whose text this is, says that it costs, in nano-dollars. Null where it says nothing, or where that is not all: of
- * a customer's own key at the provider behind it, OpenRouter does not say what that one takes.
- *
- * @param place of the answer in what was parsed: in an event that holds it, its name there.
+ * The cost in nano-dollars that a response reports. Null if there is none or it isn't all: with a customer's own key, OpenRouter doesn't
+ * know what the provider charges.
+ * @param text source of `parsed`.
+ * @param place field of the response in `parsed`, if that is an event.
  */
 export function findCharge(
   parsed: JsonObject,
@@ -31,7 +31,7 @@ export function findCharge(
   return findReported(parsed, text, place === null ? cost : { ...cost, path: `${place}.${cost.path}` })
 }
 
-/** The usage of an answer or a chunk as an event, with the speed that llama-server has measured itself; null where it says none. */
+/** The usage as an event, with llama-server's measured speed; null if there is none. */
 export function toUsageEvent(answer: JsonObject): UsageEvent | null {
   const usage = findUsage(answer)
   if (usage === null) return null
@@ -41,7 +41,7 @@ export function toUsageEvent(answer: JsonObject): UsageEvent | null {
 
 type UsageEvent = Extract<AnswerEvent, { kind: 'usage' }>
 
-/** Reads a `usage` object; null where its numbers do not say what to charge, or are the zeros of an early chunk. */
+/** Reads a `usage` object; null if it lacks the numbers to charge, or has the zeros of an early chunk. */
 function toUsage(value: unknown): Usage | null {
   const usage = asObject(value)
   if (!usage) return null
@@ -57,20 +57,20 @@ function toUsage(value: unknown): Usage | null {
     usage.cache_read_input_tokens,
   )
   const cacheWritten = firstCount(read?.cache_write_tokens, usage.cache_creation_input_tokens)
-  // Anthropic tells apart how long what was written is kept, and LiteLLM passes that on.
+  // Anthropic splits cache writes by lifetime, and LiteLLM forwards that.
   const lifetimes = asObject(usage.cache_creation ?? read?.cache_creation_token_details)
   const reasoning = firstCount(written?.reasoning_tokens, usage.reasoning_tokens) ?? 0
-  // Some count reasoning beside the completion and not in it; their total tells.
+  // Some count reasoning outside the completion; their total shows it.
   const beside = reasoning > 0 && toCount(usage.total_tokens) === counts.prompt + counts.completion + reasoning
   const completion = counts.completion + (beside ? reasoning : 0)
   const prompt = counts.prompt + (isCacheBeside(cached ?? 0, counts, usage) ? (cached ?? 0) : 0)
-  // A part is never larger than what contains it, whatever an upstream says.
+  // A part never exceeds its whole, whatever an upstream says.
   const cacheRead = Math.min(cached ?? 0, prompt)
   const written1h = toCount(lifetimes?.ephemeral_1h_input_tokens) ?? 0
   const allWritten = Math.min(Math.max(cacheWritten ?? 0, written1h), prompt)
   const cacheWrite1h = Math.min(written1h, allWritten)
   const thought = Math.min(reasoning, completion)
-  // What was read from a cache may have been written to one again (seen at OpenRouter, with Gemini).
+  // Tokens read from a cache may have been written to one, too (seen with Gemini on OpenRouter).
   const inCache = cacheRead + allWritten > prompt ? Math.max(cacheRead, allWritten) : cacheRead + allWritten
   const heard = toMedia(read, prompt - inCache)
   const spoken = toMedia(written, completion - thought)
@@ -91,7 +91,7 @@ function toUsage(value: unknown): Usage | null {
   }
 }
 
-/** Whether what was cached is no part of the prompt: it is more than that, and the total does not say otherwise (seen at xAI). */
+/** True if cached tokens aren't part of the prompt: there are more of them, and the total doesn't contradict (seen on xAI). */
 function isCacheBeside(
   cached: number,
   { prompt, completion }: { prompt: number; completion: number },
@@ -100,7 +100,7 @@ function isCacheBeside(
   return cached > prompt && toCount(usage.total_tokens) !== prompt + completion
 }
 
-/** Searches of the web that have a fee: as OpenRouter, Anthropic, Perplexity and xAI say it, who counts what it has found. */
+/** Web searches with a fee, as reported by OpenRouter, Anthropic and Perplexity; xAI counts the sources found. */
 const toSearches = (usage: JsonObject): number =>
   Math.min(
     MAX_SEARCHES,
@@ -114,14 +114,14 @@ const toSearches = (usage: JsonObject): number =>
 
 const NO_MEDIA = { audio: 0, images: 0 }
 
-/** Audio and images among so many tokens: nobody says which of them were cached, so text is taken to be. */
+/** Audio and image tokens; upstreams don't say which were cached, so cached ones are assumed to be text. */
 function toMedia(details: JsonObject | null, most: number): typeof NO_MEDIA {
   if (!details || !(details.audio_tokens || details.image_tokens)) return NO_MEDIA
   const audio = Math.min(toCount(details.audio_tokens) ?? 0, most)
   return { audio, images: Math.min(toCount(details.image_tokens) ?? 0, most - audio) }
 }
 
-/** A total and one of its two parts tell the other; a total alone has no price. */
+/** The total and one part give the other; a total alone can't be priced. */
 function toCounts(usage: JsonObject): { prompt: number; completion: number } | null {
   const prompt = firstCount(usage.prompt_tokens, usage.input_tokens)
   const completion = firstCount(usage.completion_tokens, usage.output_tokens)
@@ -140,23 +140,20 @@ function firstCount(...values: unknown[]): number | null {
   return null
 }
 
-/** Some write their counts as text. */
+/** Some write counts as strings. */
 const toCount = (value: unknown): number | null =>
   asCount(typeof value === 'string' && value.trim() !== '' ? Number(value) : value)
 
-/**
- * What an upstream says that a call costs, read exactly: from the digits that it wrote, which a double would not hold, to whole
- * nano-dollars, rounded once, half up. Pure.
- */
+/** Reads a reported cost exactly, from its digits, which a double can't hold, to nano-dollars, rounded once, half up. */
 const NUMBER = /^(\d{1,40})(?:\.(\d{1,40}))?(?:e([+-]?\d{1,3}))?$/i
 
-/** How many places a unit is behind the dollar. */
+/** Decimal places of a unit below the dollar. */
 const PLACES: Readonly<Record<ReportedCost['unit'], number>> = { usd: 0, '1e-10usd': 10 }
 
-/** No call costs more than a million dollars: beyond it a number is nonsense, and sums would stop being exact. */
+/** A higher cost than a million dollars is nonsense and would make sums inexact. */
 const MAX_NANO_USD = 10n ** 15n
 
-/** Reads a number as JSON has it, in integer nano-dollars; null for what is none, is below zero or beyond all sense. */
+/** Reads a JSON number as integer nano-dollars; null if it is invalid, negative or nonsensical. */
 export function toNanoUsd(text: string, unit: ReportedCost['unit']): number | null {
   const [, whole = '', places = '', exponent = '0'] = NUMBER.exec(text.trim()) ?? []
   if (whole === '') return null
@@ -171,13 +168,12 @@ export function toNanoUsd(text: string, unit: ReportedCost['unit']): number | nu
 
 const divide = (digits: bigint, by: bigint) => (digits + by / 2n) / by
 
-/** A longer text would hold the event loop if it was parsed once more: the nearest double is exact enough. */
+/** Parsing longer texts again would block the event loop; the nearest double is exact enough. */
 const MAX_PARSED_CHARS = 100_000
 
 /**
- * Finds what an answer says that it costs, at the path of the upstream's setting; null where it says nothing that can be read.
- *
- * @param text of the same answer: what parsing it has lost of a number.
+ * The cost at the path of the upstream's setting; null if unreadable.
+ * @param text source of the response, with the digits that parsing loses.
  */
 export function findReported(answer: unknown, text: string, { path, unit }: ReportedCost): number | null {
   const names = path.split('.')
@@ -189,13 +185,10 @@ export function findReported(answer: unknown, text: string, { path, unit }: Repo
   return typeof written === 'string' ? toNanoUsd(written, unit) : null
 }
 
-/** A number as the value of a key that ends where it is looked for. */
+/** A number as the value of a key that ends at this position. */
 const VALUE = /\s*:\s*(-?\d[\d.e+-]*)/iy
 
-/**
- * Finds the digits of a number that was parsed under such a name: a search is much quicker than to parse all of a chunk again. Null
- * where it is not found, or where two of that name, which no double tells apart, are written in other digits.
- */
+/** The digits of a parsed number under its name; searching is much faster than parsing again. Null if not found, or ambiguous. */
 function findDigits(text: string, name: string, value: number): string | null {
   const key = JSON.stringify(name)
   let found: string | null = null
