@@ -236,10 +236,7 @@ function readDataUrl(url: string, at: string): { mediaType: string; data: string
   const comma = url.indexOf(',')
   const [mediaType = '', ...parameters] = url.slice('data:'.length, Math.max(0, comma)).toLowerCase().split(';')
   if (!url.startsWith('data:') || !parameters.includes('base64'))
-    throw unsupportedValue(
-      at,
-      'use an https:// URL or base64 data (data:image/png;base64,…).',
-    )
+    throw unsupportedValue(at, 'use an https:// URL or base64 data (data:image/png;base64,…).')
   return { mediaType, data: url.slice(comma + 1) }
 }
 

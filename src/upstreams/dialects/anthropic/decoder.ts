@@ -43,8 +43,7 @@ export class AnswerDecoder extends JsonDecoder {
   }
 
   protected override takeWhole(answer: JsonObject, _text: string, out: AnswerEvent[]): void {
-    if (!Array.isArray(answer.content))
-      throw new UpstreamError('broken', 'returned 200 with an invalid message')
+    if (!Array.isArray(answer.content)) throw new UpstreamError('broken', 'returned 200 with an invalid message')
     this.#takeMode(answer.usage, out)
     for (const [index, value] of answer.content.entries()) {
       const block = asObject(value)

@@ -1,4 +1,4 @@
-/** Reads one candidate of an answer, whole or as it comes in chunks: its parts, calls, citations and log probabilities. Pure. */
+/** Decodes one candidate, whole or in chunks: parts, calls, citations and logprobs. */
 import type { AnswerEvent, Logprob, Logprobs } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Expected } from '../dialect.ts'
@@ -9,7 +9,7 @@ import { toDetail, toExtra } from './conversation.ts'
 
 type Reason = 'stop' | 'length' | 'content_filter'
 
-/** Other words mean that it ended, and no more. */
+/** Other reasons mean a normal end. */
 const REASONS = new Map<string, Reason>(
   Object.entries({
     MAX_TOKENS: 'length',
@@ -35,7 +35,7 @@ export class Candidate {
   readonly #calls: Calls
   readonly #signer: string
   #reason: Reason | null = null
-  /** What it has said and where it has that from, where it may have searched. */
+  /** Its text and sources, if it may have searched. */
   #said: string | null = null
   #grounding: unknown = null
   #details = 0
@@ -53,7 +53,7 @@ export class Candidate {
     return this.#reason !== null
   }
 
-  /** Takes a candidate of a chunk; its content, or the parts of that, may be missing. */
+  /** Takes a candidate of a chunk; content and parts may be missing. */
   take(candidate: JsonObject, out: AnswerEvent[]): void {
     const from = out.length
     for (const part of asList(asObject(candidate.content)?.parts)) this.#takePart(asObject(part) ?? {}, out)
@@ -63,7 +63,7 @@ export class Candidate {
     if (reason !== '') this.#reason ??= toReason(reason)
   }
 
-  /** Why it ended, once nothing more comes. @param blocked where the prompt was refused: nothing was written. */
+  /** Adds the finish reason once nothing more comes. @param blocked true if the prompt was refused and nothing was written. */
   end(blocked: boolean, out: AnswerEvent[]): void {
     this.#calls.end(out)
     const items = this.#said === null ? [] : toCitations(this.#grounding, this.#said)
@@ -74,7 +74,7 @@ export class Candidate {
   }
 
   #takePart(part: JsonObject, out: AnswerEvent[]): void {
-    // What Google itself did beside functions: its signature is of nothing that clients send back.
+    // Google's own tools: clients don't send their signatures back.
     if (part.toolCall || part.toolResponse) return
     const text = asText(part.text).toWellFormed()
     const signature = asSound(part.thoughtSignature)
@@ -93,7 +93,7 @@ export class Candidate {
     out.push({ kind: 'reasoning', choice: this.#index, text: '', details })
   }
 
-  /** Log probabilities go with the first words of their chunk, or with no words at all. */
+  /** Logprobs go with the first text of their chunk, or with an empty one. */
   #attach(result: unknown, out: AnswerEvent[], from: number): void {
     const logprobs = toLogprobs(result)
     if (logprobs === null) return
@@ -103,13 +103,13 @@ export class Candidate {
   }
 }
 
-/** What is base64 or a name there; '' for a text that has half a character in it, and so is neither. */
+/** Base64 or a name; '' for text with half a character, which is neither. */
 function asSound(value: unknown): string {
   const text = asText(value)
   return text.isWellFormed() ? text : ''
 }
 
-/** An item of `images`, as OpenRouter's clients know it; null for bytes that are none. */
+/** An item of `images` as in OpenRouter's format; null if it is no image. */
 function toImage(value: unknown, signature: string, signer: string): object | null {
   const blob = asObject(value) ?? {}
   const [mimeType, data] = [asSound(blob.mimeType), asSound(blob.data)]
@@ -122,13 +122,13 @@ function toImage(value: unknown, signature: string, signer: string): object | nu
 }
 
 /**
- * Function calls as events: numbered from 0, each with an id, its name, and its arguments in one piece. They come whole, or
- * begun with `willContinue` and gone on with by parts without a name.
+ * Function calls as events: numbered from 0, each with ID, name, and arguments in one piece. They arrive whole, or start with
+ * `willContinue` and continue in parts without a name.
  */
 class Calls {
   readonly #choice: number
   readonly #book: CallBook
-  /** The one whose arguments are still coming, unless it is left out. */
+  /** The call whose arguments are still arriving; its index is null if the call is dropped. */
   #open: { index: number | null; args: PartialArgs } | null = null
 
   constructor({ callId, body }: Pick<Expected, 'callId' | 'body'>, choice: number) {
@@ -136,12 +136,12 @@ class Calls {
     this.#book = new CallBook(body, `${callId}/${choice}`, choice)
   }
 
-  /** How the answer ends where it was not cut short; null where nothing was called. */
+  /** The finish reason unless the response was truncated; null without calls. */
   get reason(): 'tool_calls' | 'function_call' | null {
     return this.#book.reason
   }
 
-  /** Takes one `functionCall`. Returns the id of the call that it begins; null where it begins none, or one too many. */
+  /** Takes one `functionCall`. Returns the ID of the call it begins; null if it begins none, or one too many. */
   take(call: JsonObject, out: AnswerEvent[]): string | null {
     const name = asText(call.name)
     if (name === '') {
@@ -158,7 +158,7 @@ class Calls {
     return begun?.id ?? null
   }
 
-  /** Nothing more comes: says what is still held of the last call. */
+  /** Adds the rest of the last call. */
   end(out: AnswerEvent[]): void {
     const open = this.#open
     this.#open = null
@@ -177,18 +177,18 @@ class Calls {
 
 type Holder = Record<string, unknown>
 
-/** A name or a place in a list. */
+/** A name or an array index. */
 const STEP = /\.([^.[\]]+)|\[(\d{1,6})\]|\['([^']*)'\]/g
 const MAX_STEPS = 64
 
 /**
- * Puts the arguments of a call together that come in pieces, each with the place of a value: `$.city`, `$.stops[0].name`.
- * Vertex sends them where that is switched on, which nobody does here; a model may be set so all the same.
+ * Assembles arguments sent in pieces with the path of each value: `$.city`, `$.stops[0].name`. Vertex sends them if enabled, which Tollgate
+ * doesn't do but a model's settings may.
  */
 export class PartialArgs {
   readonly #root: Holder = {}
 
-  /** Takes the items of one `partialArgs`; what has no place is left out. */
+  /** Takes the items of one `partialArgs`; invalid paths are ignored. */
   take(list: unknown): void {
     for (const each of asList(list)) {
       const item = asObject(each)
@@ -212,7 +212,7 @@ function toSteps(path: string): (string | number)[] {
 function put(root: Holder, steps: (string | number)[], item: JsonObject): void {
   let holder: Holder = root
   for (const [at, step] of steps.entries()) {
-    // A place far beyond the end of a list is none.
+    // Ignores indexes beyond the end of a list.
     if (typeof step === 'number' && step > (Array.isArray(holder) ? holder.length : 0)) return
     const held = Object.hasOwn(holder, step) ? holder[step] : undefined
     if (at === steps.length - 1) {
@@ -225,11 +225,11 @@ function put(root: Holder, steps: (string | number)[], item: JsonObject): void {
   }
 }
 
-/** A name such as `__proto__` is one like any other. */
+/** Defines names such as `__proto__` like any other. */
 const set = (holder: Holder, step: string | number, value: unknown) =>
   Object.defineProperty(holder, step, { value, enumerable: true, configurable: true, writable: true })
 
-/** A text goes on where it stopped. */
+/** A string continues where it stopped. */
 function toValue({ stringValue, numberValue, boolValue }: JsonObject, held: unknown): unknown {
   if (typeof stringValue === 'string') return asText(held) + stringValue
   if (typeof numberValue === 'number') return numberValue
@@ -237,13 +237,12 @@ function toValue({ stringValue, numberValue, boolValue }: JsonObject, held: unkn
 }
 
 const MAX_CITATIONS = 1_000
-/** UTF-16 units that are looked through in all. Segments in their order take as many as the text has. */
+/** Total UTF-16 units searched. Segments in order take as many as the text has. */
 const MAX_SEARCHED = 10_000_000
 
 /**
- * Reads `groundingMetadata`: each page of each segment that has one. A segment is found by its words, since its places are in
- * bytes of a part, and a stream cuts parts as it likes; one that is not in the text is left out, and so is what comes after as
- * many citations, or as much searching, as there may be.
+ * Reads `groundingMetadata`: each page of each segment. Segments are found by their text, since their offsets are bytes of a part and
+ * streams cut parts anywhere; missing ones are dropped, and so are those beyond the limits.
  */
 export function toCitations(metadata: unknown, text: string): object[] {
   const { groundingChunks, groundingSupports } = asObject(metadata) ?? {}
@@ -276,7 +275,7 @@ export function toCitations(metadata: unknown, text: string): object[] {
   return citations
 }
 
-/** Reads `logprobsResult`; null where there is not one token. */
+/** Reads `logprobsResult`; null without any token. */
 function toLogprobs(value: unknown): Logprobs | null {
   const given = asObject(value)
   const tops = asList(given?.topCandidates)
@@ -293,7 +292,7 @@ function toLogprob(value: unknown): Logprob {
   return {
     token: text.toWellFormed(),
     logprob: toLogprobFigure(logProbability),
-    // Part of a character has bytes that its text does not tell.
+    // A token that is part of a character has bytes that its text doesn't show.
     bytes: text.isWellFormed() && !text.includes('\uFFFD') ? [...Buffer.from(text)] : null,
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A conversation as Gemini takes it: turns of `user` and `model`, the system's words beside them, and what functions answered
- * in one turn, in the order in which they were called. Pure.
+ * Conversation in Gemini's form: turns of `user` and `model`, system instructions apart, and the function responses of a turn in the order
+ * of their calls.
  */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { AssistantMessage, CanonicalRequest, Message } from '../../../domain/request.ts'
@@ -12,19 +12,19 @@ export interface Conversation {
   systemInstruction?: { parts: Part[] }
 }
 
-/** How the receiver wants it. */
+/** How the receiver differs. */
 export interface Manner {
-  /** Whether it takes the ids of calls. */
+  /** True if it accepts call IDs. */
   ids: boolean
-  /** Whether it is of Gemini 3 or later: it refuses calls of the current turn without a signature, and knows pictures in results. */
+  /** True for Gemini 3 and later: it refuses unsigned calls of the current turn, and accepts images in tool results. */
   signs: boolean
-  /** Whose signatures it knows (`toThoughtIssuer`). */
+  /** Issuer of signatures it accepts (`toThoughtIssuer`). */
   signer: string
 }
 
 /**
- * What a user says where nobody said anything: a conversation that begins with the model is refused. One that ends with it is sent
- * so: models before Gemini 3.5 Flash-Lite and 3.6 go on with it, and later ones say themselves that they do not.
+ * Text of an empty user turn, since a conversation can't begin with the model. It may end with the model: models before Gemini 3.5
+ * Flash-Lite and 3.6 continue it, and later ones refuse themselves.
  */
 const NOTHING: Part = { text: '.' }
 
@@ -38,7 +38,7 @@ export function toConversation({ messages }: Pick<CanonicalRequest, 'messages'>,
   for (const message of messages.slice(first)) turns.take(message)
   turns.end()
   const { contents } = turns
-  // There has to be something to answer.
+  // The contents must not be empty.
   if (contents.length === 0) return { contents: [{ role: 'user', parts: system.length > 0 ? system : [NOTHING] }] }
   if (contents[0]?.role === 'model') contents.unshift({ role: 'user', parts: [NOTHING] })
   if (manner.signs) signCurrentTurn(contents)
@@ -47,7 +47,7 @@ export function toConversation({ messages }: Pick<CanonicalRequest, 'messages'>,
 
 class Turns {
   readonly contents: Content[] = []
-  /** The names of all calls so far, by their ids, and the places of the last message's. */
+  /** Names of all calls by ID, and positions of the last message's calls. */
   readonly #names = new Map<string, string>()
   #places = new Map<string, number>()
 
@@ -70,17 +70,17 @@ class Turns {
     }
   }
 
-  /** Pictures that tools have answered with, for a model that takes them behind their results. */
+  /** Images in tool results, for models that take them after the results. */
   #pictures: Part[] = []
 
-  /** The results that came last are all there. */
+  /** Ends a run of results. */
   end(): void {
     const pictures = this.#pictures
     this.#pictures = []
     this.#say('user', pictures)
   }
 
-  /** Adds to the turn of who spoke last; what functions answered stands alone. */
+  /** Extends the last turn of the same role; function responses stay separate. */
   #say(role: Content['role'], parts: Part[]): void {
     if (parts.length === 0) return
     const last = this.contents.at(-1)
@@ -132,7 +132,7 @@ class Turns {
       this.#order = [place]
       return
     }
-    // Most come in order.
+    // Most arrive in order.
     const isNext = (this.#order.at(-1) ?? 0) <= place
     const before = isNext ? -1 : this.#order.findIndex((other) => other > place)
     const at = before === -1 ? last.parts.length : before
@@ -140,19 +140,19 @@ class Turns {
     this.#order.splice(at, 0, place)
   }
 
-  /** The places of the calls that the last turn's responses answer. */
+  /** Positions of the calls that the last turn responds to. */
   #order: number[] = []
 }
 
 const isResponse = ({ parts }: Content) => parts.some((part) => part.functionResponse)
 
-/** The parts of a message's content that say something. What has no place there, `able.ts` has refused. */
+/** Content parts that aren't empty. Unsupported ones were refused before. */
 function toParts({ content }: Message): Part[] {
   if (typeof content === 'string') return content === '' ? [] : [{ text: content }]
   return (content ?? []).flatMap((part) => toPart(part) ?? [])
 }
 
-/** Pictures that an earlier answer drew, as their client sends them back. */
+/** Images of earlier responses, as sent back by their client. */
 function toImages(message: AssistantMessage, signer: string): Part[] {
   return asList(message.images).flatMap((image) => {
     const part = toPart(image)
@@ -162,33 +162,33 @@ function toImages(message: AssistantMessage, signer: string): Part[] {
   })
 }
 
-/** The signature of a text comes last in it, as it was given: on its last part, or on an empty one. */
+/** The signature of a text goes on its last part, or on an empty one. */
 function sign(parts: Part[], thoughtSignature: string): void {
   const last = parts.findLast((part) => part.text !== undefined)
   if (last) last.thoughtSignature = thoughtSignature
   else parts.push({ text: '', thoughtSignature })
 }
 
-/** Arguments are an object there. What a model wrote that is none still says something. */
+/** Arguments must be an object; invalid JSON is kept as `value`. */
 function toCall(called: { name: string; arguments: string }): { name: string; args: Record<string, unknown> } {
   return { name: toName(called.name), args: toArguments(called.arguments) }
 }
 
-/** A custom tool's call, of a history that another model has written: its input is its only argument. */
+/** A custom tool's call from another model's history becomes a function call with one argument. */
 const toCustomCall = ({ name, input }: { name: string; input: string }) => ({ name: toName(name), args: { input } })
 
-/** Other vendors' functions may be called otherwise. */
+/** Other vendors allow other names. */
 const toName = (name: string) =>
   name
     .replace(/[^\w.:-]/g, '_')
     .replace(/^(?![A-Za-z_])/, '_')
     .slice(0, 128)
 
-/** The parts of a message's content as Gemini takes them: text, bytes in the request, and addresses that it fetches itself. Pure. */
-/** `data:` URL in base64, with whatever parameters its type has. */
+/** Content parts as Gemini takes them: text, inline bytes, and URLs that it fetches itself. */
+/** A base64 `data:` URL with any parameters. */
 const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[^,;]*)*;base64,/i
 
-/** Of what is named by its extension alone. */
+/** MIME types by file extension. */
 const TYPES: Readonly<Record<string, string>> = {
   png: 'image/png',
   jpg: 'image/jpeg',
@@ -214,7 +214,7 @@ const TYPES: Readonly<Record<string, string>> = {
 
 const AUDIO = { wav: 'audio/wav', mp3: 'audio/mp3' } as const
 
-/** Converts one part; null for one that says nothing, undefined for one that Gemini has no place for. */
+/** Converts one part; null if it is empty, undefined if Gemini can't take it. */
 export function toPart(value: unknown): Part | null | undefined {
   const part = asObject(value) ?? {}
   switch (part.type) {
@@ -235,10 +235,10 @@ export function toPart(value: unknown): Part | null | undefined {
   }
 }
 
-/** An empty text is refused, and says nothing. */
+/** Empty text is refused. */
 export const toTextPart = (text: string): Part | null => (text === '' ? null : { text })
 
-/** Some clients write the address itself in the place of the object around it. */
+/** Some clients send the URL without its object. */
 const urlOf = (value: unknown) => asText(value) || asText(asObject(value)?.url)
 
 function toMedia(url: string, otherwise: string): Part | undefined {
@@ -259,7 +259,7 @@ function toAudio({ data, format }: JsonObject): Part {
   return { inlineData: { mimeType, data: asText(data) } }
 }
 
-/** The bytes come as a `data:` URL, or bare, or lie at a public URL; what is stored with the provider has an address there. */
+/** Bytes as a `data:` URL or bare base64, or a public URL; files stored at the provider have a URI there. */
 function toFile({ filename, file_data: data, file_url: url, file_id: id }: JsonObject): Part | undefined {
   const mimeType = typeOf(asText(filename)) ?? 'application/pdf'
   const bytes = asText(data)
@@ -269,25 +269,24 @@ function toFile({ filename, file_data: data, file_url: url, file_id: id }: JsonO
   return stored === '' ? undefined : { fileData: { mimeType, fileUri: stored } }
 }
 
-/** Reads a name's extension, or that of an address's path; undefined where nothing is known of it. */
+/** MIME type by the extension of a name or URL path; undefined if unknown. */
 function typeOf(name: string): string | undefined {
   const [path = ''] = name.split(/[?#]/)
   return TYPES[/\.(\w{2,5})$/.exec(path)?.[1]?.toLowerCase() ?? '']
 }
 
 /**
- * Thought signatures: what a Gemini model needs to see of an answer of its own to know its thoughts again. They travel with the
- * answer, as `reasoning_details`, and come back with it; nothing of them is kept here. From Gemini 3 on each step of the
- * current turn that calls functions is refused without one, on its first call
- * (ai.google.dev/gemini-api/docs/thought-signatures). Pure.
+ * Thought signatures, by which a Gemini model recognizes its earlier reasoning. They travel in `reasoning_details` and come back with the
+ * response; nothing is stored here. Since Gemini 3 the first call of each step in the current turn needs one
+ * (ai.google.dev/gemini-api/docs/thought-signatures).
  */
 const TYPE = 'reasoning.encrypted'
 const FORMAT = 'google-gemini-v1'
 
-/** What Google has a client send that has no signature: one that dropped it, or a history that another vendor has written. */
+/** Google's placeholder for a missing signature: the client dropped it, or another vendor's model wrote the history. */
 const NONE_TO_HAND = 'skip_thought_signature_validator'
 
-/** An item of `reasoning_details` that carries a signature: of the call with that id, or of the text. */
+/** A `reasoning_details` item with a signature: of the call with that ID, or of the text. */
 export const toDetail = (signature: string, signer: string, index: number, callId: string | null): object => ({
   type: TYPE,
   data: signature,
@@ -297,12 +296,12 @@ export const toDetail = (signature: string, signer: string, index: number, callI
   index,
 })
 
-/** A signature as it hangs on something in the way of Google's own OpenAI endpoint. */
+/** A signature in the form of Google's OpenAI endpoint. */
 export const toExtra = (signature: string, signer: string) => ({
   extra_content: { google: { thought_signature: signature, signer } },
 })
 
-/** Reads that back; '' where there is none that this signer knows. */
+/** Reads it back; '' unless this issuer's. */
 function extraSignature(value: unknown, signer: string): string {
   const google = asObject(asObject(asObject(value)?.extra_content)?.google)
   return google && isBy(google, signer) ? asText(google.thought_signature) : ''
@@ -311,13 +310,13 @@ function extraSignature(value: unknown, signer: string): string {
 const isBy = (item: JsonObject, signer: string) => item.signer === undefined || item.signer === signer
 
 export interface Signatures {
-  /** Of the text; '' where there is none. */
+  /** Of the text; '' if there is none. */
   text: string
-  /** By the ids of the calls. */
+  /** By call ID. */
   calls: ReadonlyMap<string, string>
 }
 
-/** Reads the signatures that a client sends back with an answer. Those of other vendors, and of others here, are none. */
+/** Reads signatures that a client sends back; those of other vendors and issuers are ignored. */
 function readSignatures(message: AssistantMessage, signer: string): Signatures {
   const { reasoning_details: details, tool_calls: calls } = message
   const byCall = new Map<string, string>()
@@ -336,7 +335,7 @@ function readSignatures(message: AssistantMessage, signer: string): Signatures {
   return { text, calls: byCall }
 }
 
-/** Puts the sentinel on the first call of each step of the current turn that has no signature. Changes `contents`. */
+/** Puts the placeholder on the first call of each unsigned step of the current turn. Changes `contents`. */
 function signCurrentTurn(contents: Content[]): void {
   for (const { role, parts } of contents.slice(currentTurn(contents))) {
     if (role !== 'model') continue
@@ -345,7 +344,7 @@ function signCurrentTurn(contents: Content[]): void {
   }
 }
 
-/** The turn begins with the last content of a user that says more than what functions have answered. */
+/** The turn begins with the last user content that isn't only function responses. */
 const currentTurn = (contents: readonly Content[]) =>
   Math.max(
     0,

@@ -1,6 +1,6 @@
 /**
- * Reads an answer of Gemini's as events, whole or streamed. Each event of a stream is a whole response with what is new; it
- * ends without a word once all candidates have a `finishReason`, or the prompt was blocked. Pure.
+ * Decodes Gemini responses, whole or streamed. Each stream event is a whole response with what is new; the stream just ends once all
+ * candidates have a `finishReason` or the prompt was blocked.
  */
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, AnswerOrigin } from '../../../domain/events.ts'
@@ -17,9 +17,9 @@ export class AnswerDecoder extends JsonDecoder {
   readonly #candidates: Candidate[] = []
   #isBlocked = false
   #tier = ''
-  /** What it has searched the web for. */
+  /** Web search queries. */
   readonly #queries = new Set<string>()
-  /** The last report. */
+  /** The last usage report. */
   #usage: Usage | null = null
 
   protected override takeWhole(answer: JsonObject, _text: string, out: AnswerEvent[]): void {
@@ -27,7 +27,7 @@ export class AnswerDecoder extends JsonDecoder {
     const last = out.at(-1)
     if (last?.kind === 'failure') throw last.error
     if (!this.#isBlocked && this.#candidates.length === 0)
-      throw new UpstreamError('broken', 'answered 200 with something that is no answer')
+      throw new UpstreamError('broken', 'returned 200 with an invalid response')
     this.#finish(out)
   }
 
@@ -35,7 +35,7 @@ export class AnswerDecoder extends JsonDecoder {
     this.#take(chunk, out)
   }
 
-  /** JSON that is no object says nothing. */
+  /** JSON that isn't an object is ignored. */
   protected override takeText(data: string, out: AnswerEvent[]): void {
     if (tryJson(data) === undefined) super.takeText(data, out)
   }
@@ -77,8 +77,8 @@ export class AnswerDecoder extends JsonDecoder {
   }
 
   /**
-   * How many searches are charged: since Gemini 3 each query once, of earlier models, which think by a number of tokens, each prompt
-   * that has led to any (https://ai.google.dev/gemini-api/docs/google-search, "Pricing").
+   * Billable searches: since Gemini 3 each distinct query; for earlier models, which have token budgets, each prompt that searched
+   * (https://ai.google.dev/gemini-api/docs/google-search, "Pricing").
    */
   #toSearches(): number {
     const { size } = this.#queries
@@ -94,7 +94,7 @@ export class AnswerDecoder extends JsonDecoder {
     if (tier) out.push({ kind: 'origin', origin: { service_tier: tier } })
   }
 
-  /** The one of that index; those of lower ones, which may not have begun, are made with it. */
+  /** The candidate of an index, created together with those of lower ones. */
   #candidate(index: number): Candidate {
     const candidates = this.#candidates
     while (candidates.length <= index) candidates.push(new Candidate(this.expected, candidates.length))
@@ -107,14 +107,14 @@ export class AnswerDecoder extends JsonDecoder {
     const from = out.length
     const usage = this.#usage ?? (this.#isBlocked ? NO_USAGE : null)
     for (const candidate of this.#candidates) candidate.end(this.#isBlocked, out)
-    // What was held back until now had come before the last report, which counts it; for a blocked prompt nobody is charged.
+    // Text held back until now belongs before the last report, which counts it; a blocked prompt costs nothing.
     if (usage && (this.#usage === null || out.length > from + this.#candidates.length))
       out.push({ kind: 'usage', usage })
     out.push({ kind: 'done' })
   }
 }
 
-/** The model went wrong about its calls: what it wrote is no answer, and another try may be. */
+/** The model failed at its calls: there is no usable response, but a retry may succeed. */
 const FAILURES = new Set([
   'MALFORMED_FUNCTION_CALL',
   'UNEXPECTED_TOOL_CALL',
@@ -123,9 +123,9 @@ const FAILURES = new Set([
   'MISSING_THOUGHT_SIGNATURE',
 ])
 
-/** @param detail what the upstream says of it, fit for clients. */
+/** @param detail the upstream's message, safe for clients. */
 const toFailure = (word: string, detail: string): UpstreamError | null =>
-  FAILURES.has(word) ? new UpstreamError('broken', `ended its answer with ${word}${detail && `: ${detail}`}`) : null
+  FAILURES.has(word) ? new UpstreamError('broken', `ended its response with ${word}${detail && `: ${detail}`}`) : null
 
 const TIERS = new Map<string, AnswerOrigin['service_tier']>(
   Object.entries({
@@ -138,5 +138,5 @@ const TIERS = new Map<string, AnswerOrigin['service_tier']>(
   } as const),
 )
 
-/** The tier that served an answer as clients read it, from the words of AI Studio or of Vertex; undefined for any other. */
+/** The service tier for clients, from AI Studio's or Vertex's name; undefined for others. */
 const toTier = (word: string): AnswerOrigin['service_tier'] => TIERS.get(word)

@@ -1,6 +1,6 @@
 /**
- * Embeddings of Gemini: `batchEmbedContents` of Google AI Studio (ai.google.dev/api/embeddings), and `predict` of Vertex
- * (cloud.google.com/vertex-ai/generative-ai/docs/embeddings/get-text-embeddings). Texts alone. Pure.
+ * Embeddings of Gemini: `batchEmbedContents` of Google AI Studio (ai.google.dev/api/embeddings) and `predict` of Vertex
+ * (cloud.google.com/vertex-ai/generative-ai/docs/embeddings/get-text-embeddings). Texts only.
  */
 
 import { UpstreamError } from '../../../domain/error.ts'
@@ -15,7 +15,7 @@ import { geminiErrors } from './errors.ts'
 import { speaksVertex, toResource } from './request.ts'
 import { toUsage } from './usage.ts'
 
-/** See `EmbeddingFormat`. What the vectors are for is said as there, by a `task_type`. */
+/** See `EmbeddingFormat`. Clients set the purpose by `task_type`, as there. */
 export function toEmbeddingRequest(
   { inputs, dimensions, extras }: EmbeddingsRequest,
   { upstream, upstreamModel }: Target,
@@ -23,21 +23,21 @@ export function toEmbeddingRequest(
   const texts = inputs.map(toText)
   const model = toResource(upstreamModel)
   const taskType = typeof extras.task_type === 'string' ? extras.task_type : undefined
-  // JSON leaves out what is undefined.
+  // JSON omits undefined.
   const outputDimensionality = dimensions ?? undefined
   if (!speaksVertex(upstream)) {
     const requests = texts.map((text) => ({ model, content: { parts: [{ text }] }, taskType, outputDimensionality }))
     return { path: `/${model}:batchEmbedContents`, body: JSON.stringify({ requests }) }
   }
   const instances = texts.map((content) => ({ content, task_type: taskType }))
-  // A text too long would lose its end without a word.
+  // Otherwise long texts would be truncated silently.
   const parameters = { autoTruncate: false, outputDimensionality }
   return { path: `/${model}:predict`, body: JSON.stringify({ instances, parameters }) }
 }
 
 function toText(input: EmbeddingInput): string {
   if (typeof input === 'string') return input
-  throw new UpstreamError('status', 'takes no numbers of tokens', {
+  throw new UpstreamError('status', 'does not accept token IDs', {
     status: 400,
     code: 'unsupported_parameter',
     param: 'input',
@@ -60,7 +60,7 @@ export function readEmbeddings(json: unknown, embedding: EmbeddingsRequest, targ
   return [{ kind: 'embeddings', vectors }, ...(usage ? [{ kind: 'usage', usage } as const] : []), { kind: 'done' }]
 }
 
-/** Vertex says it of each input; null where it does not of all. */
+/** Vertex counts per input; null unless it counts all. */
 function toSum(found: readonly (JsonObject | null)[]) {
   let prompt = 0
   for (const item of found) {

@@ -1,4 +1,4 @@
-/** Says why Gemini did not answer: as the body of an error status, in a 200, or in the middle of a stream. Pure. */
+/** Reads errors: the body of an error status, in a 200, or within a stream. */
 import type { UpstreamError } from '../../../domain/error.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
@@ -27,7 +27,7 @@ function toUpstreamError(
   )
 }
 
-/** What Google calls statuses (google.rpc.Code). */
+/** Google's status names (google.rpc.Code). */
 const STATUSES = new Map<string, number>(
   Object.entries({
     INVALID_ARGUMENT: 400,
@@ -47,10 +47,7 @@ function toInnerStatus({ code, status }: JsonObject): number {
   return STATUSES.get(asText(status)) ?? 500
 }
 
-/**
- * A key that is wrong, and an account that may not be served, are answered as if the request were to blame. What is wrong with a request
- * is an INVALID_ARGUMENT, and quotes what its client wrote.
- */
+/** Google returns 400 for an invalid key or a barred account, too. Errors of the request are INVALID_ARGUMENT, and may quote the client. */
 function toStatus(status: number, error: JsonObject, details: JsonObject[]): number {
   if (status !== 400) return status
   const message = asText(error.message)
@@ -61,10 +58,10 @@ function toStatus(status: number, error: JsonObject, details: JsonObject[]): num
 
 const isOfKey = (reason: string) => reason === 'API_KEY_INVALID' || reason === 'API_KEY_EXPIRED'
 
-/** What is used up for the day is not there in an hour either, but a day may end at any time. */
+/** A daily quota may be reset at any time. */
 const DAY_MS = 60 * 60_000
 
-/** How long a quota asks to wait, which no header tells; undefined where it does not say. */
+/** The wait that a quota asks for, which no header has; undefined if unstated. */
 function toQuotaWaitMs(details: JsonObject[]): number | undefined {
   const ofDay = details.some(({ violations }) =>
     asList(violations).some((each) => /PerDay/i.test(asText(asObject(each)?.quotaId))),

@@ -1,7 +1,4 @@
-/**
- * The Gemini dialect: generateContent and streamGenerateContent, as Google AI Studio (v1beta) and Vertex serve them. Pure.
- * Loaded where an upstream speaks it.
- */
+/** The Gemini dialect: generateContent and streamGenerateContent, of Google AI Studio (v1beta) and Vertex. */
 import { toDefined } from '../../../domain/changes.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { ListedModel } from '../../../domain/model-server.ts'
@@ -16,7 +13,7 @@ import { geminiErrors } from './errors.ts'
 import { toWireRequest } from './request.ts'
 
 export const gemini: WireFormat = {
-  // A wrong key is a 400 there, and nothing else of so plain a question is.
+  // A wrong key is a 400; nothing else about this request can be.
   probe: { path: () => '/models?pageSize=1', readiness: (status) => toReadiness('/models', status, [400, 401]) },
 
   models: {
@@ -24,9 +21,9 @@ export const gemini: WireFormat = {
     read: readModels,
   },
 
-  // In the address, where Google's own examples have it, it would be in logs.
+  // In the URL, as in Google's own examples, it would get into logs.
   headers: (upstream) =>
-    // A service account gets a token for each request.
+    // A service account gets a token per request.
     upstream.credential === null || isServiceAccount(upstream) ? {} : { 'x-goog-api-key': upstream.credential },
 
   requestIdHeader: 'x-request-id',
@@ -46,7 +43,7 @@ export const gemini: WireFormat = {
   errors: geminiErrors,
 }
 
-/** Gemini's list of models (`GET /v1beta/models`), which says how long each one's prompt and answer may be. Pure. */
+/** Gemini's model list (`GET /v1beta/models`), with token limits. */
 export function readModels(json: unknown): ModelPage | null {
   const page = asObject(json)
   if (!Array.isArray(page?.models)) return null
@@ -70,7 +67,7 @@ function toListed(entry: JsonObject | null): ListedModel {
   const embeds = asList(methods).includes('embedContent') && !asList(methods).includes('generateContent')
   const output = toTokens(outputTokenLimit, 'outputTokenLimit', oddities)
   return {
-    // Without the folder that stands before it in every address.
+    // Without the resource prefix of every URL.
     id: asText(name).replace(/^models\//, ''),
     ...toDefined({
       name: toTitle(displayName),

@@ -1,4 +1,4 @@
-/** A request as Gemini takes it. What has no place there is refused (`able.ts`), what only hints is left out. Pure. */
+/** Translates a request for Gemini: refuses what has no counterpart and matters, drops mere hints. */
 import type { UpstreamError } from '../../../domain/error.ts'
 import { asList, asObject, asText } from '../../../domain/json.ts'
 import type { Effort, RouteSettings } from '../../../domain/models.ts'
@@ -19,7 +19,7 @@ import type {
   ToolConfig,
 } from './wire.ts'
 
-/** Throws an UpstreamError `status` 400 for what Gemini has no place for. */
+/** Throws an UpstreamError `status` 400 for what Gemini can't express. */
 export function toWireRequest(body: CanonicalRequest, target: Target): WireRequest {
   const unable = findUnable(body, isSinceGemini3(target))
   if (unable) throw unable
@@ -36,11 +36,11 @@ export function toWireRequest(body: CanonicalRequest, target: Target): WireReque
   }
 }
 
-/** Vertex serves the same format below a publisher's address. */
+/** Vertex serves the same format below a publisher's URL. */
 export const speaksVertex = ({ baseUrl }: Pick<Target['upstream'], 'baseUrl'>) =>
   baseUrl?.includes('/publishers/') === true
 
-/** A name alone is that of a model; one with a slash says what it is, such as `tunedModels/x`. */
+/** A bare name is a model; one with a slash names its resource, such as `tunedModels/x`. */
 export function toResource(model: string): string {
   const name = model.includes('/') ? model : `models/${model}`
   return name.split('/').map(encodeURIComponent).join('/')
@@ -71,7 +71,7 @@ function toGenerationConfig(body: CanonicalRequest, { features, options }: Targe
     ...(options.sampling === false ? {} : { temperature: body.temperature, topP: body.top_p, topK }),
     stopSequences: typeof stop === 'string' ? [stop] : stop,
     seed: toInt32(body.seed),
-    // Many models refuse the fields, whatever they hold.
+    // Many models refuse the fields with any value.
     presencePenalty: body.presence_penalty || undefined,
     frequencyPenalty: body.frequency_penalty || undefined,
     candidateCount: (body.n ?? 1) > 1 ? body.n : undefined,
@@ -85,25 +85,25 @@ function toGenerationConfig(body: CanonicalRequest, { features, options }: Targe
   return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined && value !== null))
 }
 
-/** There a seed has 32 bits; the same one stays the same. */
+/** Seeds have 32 bits there; equal seeds stay equal. */
 const toInt32 = (seed: number | null | undefined) =>
   typeof seed === 'number' ? Number(BigInt.asIntN(32, BigInt(seed))) : undefined
 
-/** What is not said is as the project is set. */
+/** Null leaves it to the project's settings. */
 function toTier(tier: CanonicalRequest['service_tier']): string | null {
   if (tier === 'default') return 'standard'
   return tier === 'flex' || tier === 'priority' ? tier : null
 }
 
-/** What Vertex has in the place of the field; the usual tier is what it serves by itself. */
+/** Vertex's headers for the tier; the standard one is its default. */
 const toTierHeaders = (tier: string): Record<string, string> =>
   tier === 'standard' ? {} : { 'x-vertex-ai-llm-request-type': 'shared', 'x-vertex-ai-llm-shared-request-type': tier }
 
-/** Tools, and which of them are to be called, as Gemini takes them: schemas go as they are. Pure. */
+/** Tools and tool choice; schemas are sent unchanged. */
 interface Circumstances {
-  /** Whether it may search the web, which its provider charges for. */
+  /** True if it may search the web, which the provider charges for. */
   isSearching: boolean
-  /** Vertex does not know the field without which others refuse a search beside functions. */
+  /** Vertex doesn't know the field that others need for search together with functions. */
   isVertex: boolean
 }
 
@@ -138,7 +138,7 @@ function toDeclaration({ name, description, parameters }: Described): FunctionDe
   }
 }
 
-/** An object without properties is what clients write for no arguments at all. */
+/** Clients write an object without properties for no arguments. */
 function takesArguments({ properties, ...rest }: Record<string, unknown>): boolean {
   const isEmpty = Object.keys(asObject(properties) ?? {}).length === 0
   return (
@@ -151,7 +151,7 @@ const toConfig = (mode: Mode, names: string[] = []): ToolConfig => ({
   functionCallingConfig: { mode, ...(names.length > 0 ? { allowedFunctionNames: names } : {}) },
 })
 
-/** Undefined where the model may choose, as it does by itself. */
+/** Undefined for the default, by which the model chooses. */
 function toToolConfig({ tools, tool_choice: choice, function_call: legacy }: CanonicalRequest): ToolConfig | undefined {
   const wanted = choice ?? legacy
   if (wanted === 'none') return toConfig('NONE')
@@ -166,29 +166,28 @@ function toToolConfig({ tools, tool_choice: choice, function_call: legacy }: Can
   return toConfig(wanted.allowed_tools.mode === 'required' ? 'ANY' : 'VALIDATED', names)
 }
 
-/** Arguments are held to the schema in one mode alone. */
+/** Only one mode enforces the schema of arguments. */
 const isStrict = (tool: NonNullable<CanonicalRequest['tools']>[number]) =>
   tool.type === 'function' && tool.function.strict === true
 
 /**
- * How much a Gemini model is to think: by a level or by a number of tokens, never both, which is refused
- * (ai.google.dev/gemini-api/docs/thinking). By which, its route says; where it says nothing, by level, as every model since
- * Gemini 3 is told. Pure.
+ * Reasoning settings: a level or a token budget, since both together are refused (ai.google.dev/gemini-api/docs/thinking). The route
+ * decides; by default a level, as for every model since Gemini 3.
  */
-/** What every model since Gemini 3 knows. */
+/** Supported by every model since Gemini 3. */
 const LEVELS: NonNullable<RouteSettings['efforts']> = ['low', 'medium', 'high']
-/** What every model takes that is told a number. */
+/** Supported by every model with budgets. */
 const MIN_BUDGET = EFFORT_TOKENS.minimal
 const MAX_BUDGET = EFFORT_TOKENS.high
 const BUDGETS: Record<Effort, number> = { ...EFFORT_TOKENS, xhigh: MAX_BUDGET, max: MAX_BUDGET }
 
-/** Undefined where there is nothing to say. */
+/** Undefined to send nothing. */
 export function toThinking(body: CanonicalRequest, options: RouteSettings): ThinkingConfig | undefined {
   if (options.thinking === 'none') return undefined
   const wish = toThinkingWish(body)
   const isByTokens = options.thinking === 'budget'
   const control = isByTokens ? toBudget(wish, options) : toLevel(wish, options)
-  // Without it the thoughts are paid for and not shown: who has refused them, or cannot be without, reads none.
+  // Without it, reasoning is billed but not shown; a client that hides it, or a model without it, gets none.
   return { ...(wish.isHidden || control.thinkingBudget === 0 ? {} : { includeThoughts: true }), ...control }
 }
 
@@ -204,10 +203,10 @@ function toLevel({ isOn, effort }: ThinkingWish, { efforts = LEVELS }: RouteSett
   return level === undefined ? {} : { thinkingLevel: level }
 }
 
-/** What a request may ask for and Gemini has no place for: told before anybody is asked, with the path of the field. Pure. */
+/** Finds fields that Gemini can't express, before sending. */
 /**
- * Returns the refusal of the first field that Gemini cannot be sent, and that means too much to be left out; or null.
- * @param isSince3 whether the model is of Gemini 3 or later.
+ * The refusal of the first field that can't be sent and matters too much to drop; or null.
+ * @param isSince3 true for Gemini 3 and later.
  */
 function findUnable(body: CanonicalRequest, isSince3: boolean): UpstreamError | null {
   return findField(body, isSince3) ?? findTool(body) ?? findPart(body)
@@ -215,19 +214,19 @@ function findUnable(body: CanonicalRequest, isSince3: boolean): UpstreamError | 
 
 function findField(body: CanonicalRequest, isSince3: boolean): UpstreamError | null {
   if (body.logit_bias && Object.keys(body.logit_bias).length > 0)
-    return unsupportedField('logit_bias', 'its API has nothing like it.')
+    return unsupportedField('logit_bias', 'its API has no equivalent.')
   if (body.audio) return unsupportedField('audio', NOT_SPOKEN)
   if (body.modalities?.includes('audio')) return unsupportedValue('modalities', NOT_SPOKEN)
   if (body.web_search_options && !isSince3 && (body.tools?.length || body.functions?.length))
-    return unsupportedField('web_search_options', 'a model before Gemini 3 searches only where it has no functions.')
-  if (body.moderation) return unsupportedField('moderation', 'its API has nothing like it.')
+    return unsupportedField('web_search_options', 'models before Gemini 3 cannot combine search with functions.')
+  if (body.moderation) return unsupportedField('moderation', 'its API has no equivalent.')
   return null
 }
 
-const NOT_SPOKEN = 'its answers are not spoken.'
-const FUNCTIONS_ONLY = 'it calls functions only.'
+const NOT_SPOKEN = 'it has no audio output.'
+const FUNCTIONS_ONLY = 'only function tools are supported.'
 
-/** Names that begin otherwise are refused there. */
+/** Other first characters are refused. */
 const NAME = /^[A-Za-z_]/
 
 function findTool({ tools, functions, tool_choice: choice }: CanonicalRequest): UpstreamError | null {
@@ -242,7 +241,7 @@ function findTool({ tools, functions, tool_choice: choice }: CanonicalRequest): 
 }
 
 const toBadName = (param: string) =>
-  unsupportedValue(param, 'there the name of a function begins with a letter or an underscore.')
+  unsupportedValue(param, 'function names must begin with a letter or an underscore.')
 
 function findPart({ messages }: CanonicalRequest): UpstreamError | null {
   for (let index = 0; index < messages.length; index++) {
@@ -254,8 +253,8 @@ function findPart({ messages }: CanonicalRequest): UpstreamError | null {
       const param = `messages[${index}].content[${at}]`
       if (part?.type === 'text' || part?.type === 'refusal') continue
       if (message?.role === 'tool' && part?.type !== 'image_url')
-        return unsupportedValue(param, 'what tools answer is text and pictures there.')
-      if (toPart(part) === undefined) return unsupportedValue(param, 'it is none of the parts that its API takes.')
+        return unsupportedValue(param, 'tool results must be text and images.')
+      if (toPart(part) === undefined) return unsupportedValue(param, 'this kind of content part is not supported.')
     }
   }
   return null

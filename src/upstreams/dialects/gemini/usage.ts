@@ -1,14 +1,14 @@
 /**
- * Reads how many tokens a call took: of the prompt, cached ones among them; of the tools that Google runs, beside the prompt
- * and at its price; of the answer; of the thoughts, beside the answer. Pure.
+ * Reads token usage: prompt with cached tokens; prompts of Google's own tools apart, at the same price; output; and reasoning, not part of
+ * the output.
  */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Usage } from '../../../domain/usage.ts'
 import { asCount } from '../readings.ts'
 
 /**
- * Reads `usageMetadata`; null where it does not count, as in chunks of Vertex that tell the kind of traffic alone.
- * @param webSearches how often it has searched the web, which stands elsewhere.
+ * Reads `usageMetadata`; null without counts, as in Vertex chunks that only have the traffic type.
+ * @param webSearches reported elsewhere.
  */
 export function toUsage(value: unknown, webSearches = 0): Usage | null {
   const found = asObject(value)
@@ -18,7 +18,7 @@ export function toUsage(value: unknown, webSearches = 0): Usage | null {
   const prompt = read + ofTools
   const written = asCount(found.candidatesTokenCount) ?? 0
   const thoughts = asCount(found.thoughtsTokenCount) ?? 0
-  // Should thoughts be counted in the answer one day, the total will tell.
+  // In case reasoning becomes part of the output, the total will show it.
   const isInside = thoughts > 0 && thoughts <= written && asCount(found.totalTokenCount) === prompt + written
   const completion = written + (isInside ? 0 : thoughts)
   const cacheRead = Math.min(asCount(found.cachedContentTokenCount) ?? 0, prompt)
@@ -47,7 +47,7 @@ export function toUsage(value: unknown, webSearches = 0): Usage | null {
   }
 }
 
-/** Tokens of one modality in these lists, without those that were cached. The lists need not add up to their totals. */
+/** Tokens of one modality in these lists, minus cached ones. The lists may not add up to their totals. */
 function countOf(usage: JsonObject, modality: string, lists: string[], without = ''): number {
   const sum = (name: string) =>
     asList(usage[name]).reduce<number>((sum, each) => {
@@ -57,7 +57,7 @@ function countOf(usage: JsonObject, modality: string, lists: string[], without =
   return Math.max(0, lists.reduce((all, name) => all + sum(name), 0) - sum(without))
 }
 
-/** A part is never larger than what contains it, whatever an upstream says. */
+/** A part never exceeds its whole, whatever an upstream says. */
 function within(most: number, { audio, images }: Media): Media {
   const heard = Math.min(audio, most)
   return { audio: heard, images: Math.min(images, most - heard) }

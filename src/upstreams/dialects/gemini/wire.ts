@@ -1,13 +1,13 @@
-/** What the Gemini API is sent, as far as it is used here (generateContent, v1beta; Vertex has the same). Types only. */
+/** The part of the Gemini API used here (generateContent, v1beta; the same on Vertex). */
 
 export interface Blob {
   mimeType: string
-  /** In base64. */
+  /** Base64. */
   data: string
 }
 
 export interface FunctionCall {
-  /** Vertex takes none. */
+  /** Not accepted by Vertex. */
   id?: string
   name: string
   args: Record<string, unknown>
@@ -16,13 +16,13 @@ export interface FunctionCall {
 export interface FunctionResponse {
   id?: string
   name: string
-  /** `output` is what the tool said, or `error` why it did not. */
+  /** `output` is the tool's result, `error` why it failed. */
   response: { output: string } | { error: string }
-  /** Pictures, since Gemini 3. */
+  /** Images, since Gemini 3. */
   parts?: Part[]
 }
 
-/** One of the first four, and perhaps the signature by which the model knows its own thoughts again. */
+/** One of the first five fields, with an optional signature by which the model recognizes its reasoning. */
 export interface Part {
   text?: string
   inlineData?: Blob
@@ -40,7 +40,7 @@ export interface Content {
 export interface FunctionDeclaration {
   name: string
   description?: string
-  /** JSON Schema as it is; left out where there are no arguments. */
+  /** JSON Schema; missing without arguments. */
   parametersJsonSchema?: Record<string, unknown>
 }
 
@@ -49,11 +49,11 @@ export interface ToolConfig {
     mode: 'AUTO' | 'ANY' | 'NONE' | 'VALIDATED'
     allowedFunctionNames?: string[]
   }
-  /** Vertex does not know it. */
+  /** Unknown to Vertex. */
   includeServerSideToolInvocations?: true
 }
 
-/** One control of the two, never both. */
+/** One of the two controls, never both. */
 export interface ThinkingConfig {
   includeThoughts?: boolean
   thinkingLevel?: string

@@ -1,7 +1,6 @@
 /**
- * Reads what Ollama answers: chats as events, whole or streamed, each line of a stream a whole answer with what is new, the last one with
- * `done` and what was used; embeddings (`POST /api/embed`), of which no text loses its end without a word; and errors, `{ "error": "…" }`,
- * as the body of a status or as a line of a stream. Pure.
+ * Decodes Ollama's responses: chats, whole or as lines, the last of which has `done` and usage; embeddings (`POST /api/embed`); and errors,
+ * `{ "error": "…" }`, as a body or a line.
  */
 
 import { UpstreamError } from '../../../domain/error.ts'
@@ -28,7 +27,7 @@ export class AnswerDecoder extends JsonDecoder {
 
   protected override takeWhole(answer: JsonObject, _text: string, out: AnswerEvent[]): void {
     if (answer.done !== true || !asObject(answer.message))
-      throw new UpstreamError('broken', 'answered 200 with something that is no answer')
+      throw new UpstreamError('broken', 'returned 200 with an invalid response')
     this.#take(answer, out)
   }
 
@@ -53,7 +52,6 @@ export class AnswerDecoder extends JsonDecoder {
     if (text !== '') out.push({ kind, choice: 0, text })
   }
 
-  /** Comes whole. */
   #call(call: JsonObject, out: AnswerEvent[]): void {
     const { name, arguments: args } = asObject(call.function) ?? {}
     const begun = asText(name) === '' ? null : this.#calls.begin(asText(name), asText(call.id), out)
@@ -70,10 +68,10 @@ export class AnswerDecoder extends JsonDecoder {
     }
     out.push({ kind: 'finish', choice: 0, reason: this.#toReason(asText(answer.done_reason)) })
     const completion = asCount(answer.eval_count)
-    // A prompt that was all in its cache is not counted by older versions.
+    // Older versions omit it if the whole prompt was cached.
     const prompt = asCount(answer.prompt_eval_count)
     if (completion !== null && prompt !== null) {
-      // It says nanoseconds.
+      // Nanoseconds.
       const speed = toSpeed((completion / Number(answer.eval_duration)) * 1e9)
       const usage = { ...NO_USAGE, prompt, completion }
       out.push({ kind: 'usage', usage, ...(speed === undefined ? {} : { tokensPerSecond: speed }) })
@@ -88,7 +86,7 @@ export class AnswerDecoder extends JsonDecoder {
 
 /** See `EmbeddingFormat`. */
 export function toEmbeddingRequest({ inputs, dimensions }: EmbeddingsRequest, { upstreamModel }: Target): WireRequest {
-  // JSON leaves out what is undefined.
+  // JSON omits undefined.
   const asked = {
     model: upstreamModel,
     input: inputs.map(toText),
@@ -100,7 +98,7 @@ export function toEmbeddingRequest({ inputs, dimensions }: EmbeddingsRequest, { 
 
 function toText(input: EmbeddingInput): string {
   if (typeof input === 'string') return input
-  throw unsupportedValue('input', 'it takes texts, and no numbers of tokens.')
+  throw unsupportedValue('input', 'inputs must be text, not token IDs.')
 }
 
 /** See `EmbeddingFormat`. */
@@ -108,8 +106,7 @@ export function readEmbeddings(json: unknown, embedding: EmbeddingsRequest, targ
   const answer = asObject(json)
   const error = answer && ollamaErrors.find(answer)
   if (error) throw ollamaErrors.read(null, error, target)
-  if (!Array.isArray(answer?.embeddings))
-    throw new UpstreamError('broken', 'answered 200 with something that is no embedding')
+  if (!Array.isArray(answer?.embeddings)) throw new UpstreamError('broken', 'returned 200 with invalid embeddings')
   const vectors = toVectors(asList(answer.embeddings), embedding)
   const prompt = asCount(answer.prompt_eval_count)
   const usage: AnswerEvent[] = prompt === null ? [] : [{ kind: 'usage', usage: { ...NO_USAGE, prompt } }]
@@ -125,11 +122,11 @@ export const ollamaErrors: ErrorReader = {
   },
 }
 
-/** What is wrong, from an answer that has an `error`; '' where it has none. Of what it hands on, the engine's own words. */
+/** The message of an `error`; '' without one. */
 function toSentence(answer: unknown): string {
   const error = asObject(answer)?.error
   return asText(error) || asText(asObject(error)?.message)
 }
 
-/** The engine's words, where it hands on its whole answer. */
+/** The engine's message, if Ollama forwards its whole response. */
 const toInner = (sentence: string): string => toSentence(tryJson(sentence)) || sentence

@@ -1,6 +1,6 @@
 /**
- * The Ollama dialect: its own API, and not the one that it has in OpenAI's format, by which it shortens histories without a word and
- * cannot be told how long its context is to be (github.com/ollama/ollama/blob/main/docs/api.md). Pure. Loaded where an upstream speaks it.
+ * The Ollama dialect: its own API, because its OpenAI-compatible one silently truncates histories and can't set the context length
+ * (github.com/ollama/ollama/blob/main/docs/api.md).
  */
 import { toDefined } from '../../../domain/changes.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
@@ -38,9 +38,8 @@ export const ollama: WireFormat = {
 }
 
 /**
- * Ollama's list of models (`GET /api/tags`), and what it says of each (`POST /api/show`) and of those that are loaded (`GET /api/ps`):
- * questions that load nothing. What is loaded has the context that it is served with, all others the one that they were trained
- * with, which few machines have the memory for. Pure.
+ * Ollama's models (`GET /api/tags`), details of each (`POST /api/show`) and of loaded ones (`GET /api/ps`), none of which loads a model. A
+ * loaded model reports the context it is served with, others the one they were trained with, for which few machines have the memory.
  */
 function readModels(json: unknown): ModelPage | null {
   const list = asObject(json)?.models
@@ -57,7 +56,7 @@ function toListed(entry: JsonObject | null): ListedModel {
   }
 }
 
-/** Its cloud's are called as if they were here. */
+/** Cloud models are called as if they were local. */
 const isSaid = (value: unknown) => asText(value) !== ''
 
 function askFurther(models: readonly ListedModel[]): FurtherQuestion[] {
@@ -71,7 +70,7 @@ function askFurther(models: readonly ListedModel[]): FurtherQuestion[] {
 
 const EMBEDDINGS: Modality[] = ['embeddings']
 
-/** As much as most machines have the memory for, where nobody says what a model is served with. */
+/** A context that most machines have the memory for, if none is configured. */
 const USUAL_CONTEXT = 8_192
 
 function readShown(json: unknown, listed: ListedModel): ListedModel {
@@ -102,7 +101,7 @@ function readShown(json: unknown, listed: ListedModel): ListedModel {
   }
 }
 
-/** No machine has more of them in its memory; each is compared with each of the list. */
+/** More than any machine loads; each is compared with each listed model. */
 const MAX_LOADED = 100
 
 function readLoaded(json: unknown, listed: ListedModel): ListedModel {

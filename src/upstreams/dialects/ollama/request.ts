@@ -1,6 +1,6 @@
 /**
- * A request as Ollama's `/api/chat` takes it. A history that does not fit is refused there (`truncate`), and an answer that reaches the
- * end of the context ends (`shift`), where it would else go on without its beginning. Pure.
+ * Translates a request for Ollama's `/api/chat`. Without `truncate` an overlong history is refused, and without `shift` a response ends at
+ * the context limit, instead of silently losing the beginning.
  */
 import { asObject, asText } from '../../../domain/json.ts'
 import type { AssistantMessage, CanonicalRequest, Message } from '../../../domain/request.ts'
@@ -10,11 +10,11 @@ import { unsupportedField, unsupportedValue } from '../errors.ts'
 import { toThinkingWish } from '../thinking.ts'
 import { toArguments } from '../tool-calls.ts'
 
-/** Throws an UpstreamError `status` 400 for what Ollama has no place for. */
+/** Throws an UpstreamError `status` 400 for what Ollama can't express. */
 export function toWireRequest(body: CanonicalRequest, target: Target): WireRequest {
   if (body.logit_bias && Object.keys(body.logit_bias).length > 0)
-    throw unsupportedField('logit_bias', 'its API has nothing like it.')
-  if (body.audio) throw unsupportedField('audio', 'its answers are not spoken.')
+    throw unsupportedField('logit_bias', 'its API has no equivalent.')
+  if (body.audio) throw unsupportedField('audio', 'it has no audio output.')
   const tools = toTools(body)
   const think = toThink(body, target)
   const format = toFormat(body)
@@ -52,7 +52,7 @@ function toOptions(body: CanonicalRequest, { contextLength, options }: Target): 
 
 const toNumber = (value: unknown) => (typeof value === 'number' ? value : undefined)
 
-/** Undefined where the model is left to itself. Only gpt-oss knows efforts; any model that thinks takes yes and no. */
+/** Undefined leaves it to the model. Only gpt-oss has efforts; every reasoning model takes true and false. */
 function toThink(body: CanonicalRequest, { features, upstreamModel, options }: Target): boolean | string | undefined {
   if (!features.includes('reasoning') || options.thinking === 'none') return undefined
   const { isOn, effort } = toThinkingWish(body)
@@ -67,9 +67,7 @@ function toFormat({ response_format: format }: CanonicalRequest): 'json' | Recor
   return format?.type === 'json_schema' ? (format.json_schema.schema ?? 'json') : undefined
 }
 
-/**
- * Those that may be called. That one has to be called, it cannot be told: where it is one, or a few, they are all that it is given.
- */
+/** Only the allowed tools. Ollama can't require a call, so a required tool is the only one sent. */
 function toTools({
   tools = [],
   functions = [],
@@ -81,7 +79,7 @@ function toTools({
   const all = [
     ...(tools ?? []).map((tool, at) => {
       if (tool.type === 'function') return tool.function
-      throw unsupportedValue(`tools[${at}].type`, 'it calls functions only.')
+      throw unsupportedValue(`tools[${at}].type`, 'only function tools are supported.')
     }),
     ...(functions ?? []),
   ]
@@ -104,21 +102,21 @@ function toNames(
   return new Set(wanted.allowed_tools.tools.map((tool) => asObject(tool.function)?.name))
 }
 
-/** A conversation as Ollama takes it: text, pictures beside it in base64, calls with objects for arguments. Pure. */
+/** Conversation in Ollama's form: text, base64 images, and calls with objects as arguments. */
 export interface OllamaMessage {
   role: 'system' | 'user' | 'assistant' | 'tool'
   content: string
   thinking?: string
-  /** In base64. */
+  /** Base64. */
   images?: string[]
   tool_calls?: { id?: string; function: { name: string; arguments: object } }[]
   tool_name?: string
   tool_call_id?: string
 }
 
-/** Throws an UpstreamError `status` 400 for a part that has no place there. */
+/** Throws an UpstreamError `status` 400 for an unsupported part. */
 export function toMessages(messages: readonly Message[]): OllamaMessage[] {
-  /** What was called, by the ids of calls. */
+  /** Function names by call ID. */
   const names = new Map<string, string>()
   return messages.map((message, index) => {
     const { content, images } = toContent(message, index)
@@ -179,10 +177,9 @@ function toContent({ content }: Message, index: number): { content: string; imag
     else if (part.type === 'refusal') texts.push(part.refusal)
     else if (part.type === 'image_url') {
       const { url } = part.image_url
-      if (!PICTURE.test(url))
-        throw unsupportedValue(`${param}.image_url.url`, 'it takes pictures as data: URLs in base64 only.')
+      if (!PICTURE.test(url)) throw unsupportedValue(`${param}.image_url.url`, 'images must be base64 data: URLs.')
       images.push(url.slice(url.indexOf(',') + 1))
-    } else throw unsupportedValue(param, `it takes text and pictures, and no ${asText(part.type)}.`)
+    } else throw unsupportedValue(param, `content must be text or images (got '${asText(part.type)}').`)
   }
   return { content: texts.join('\n'), images }
 }
