@@ -19,13 +19,11 @@ export interface TokenCounts {
   imageCompletionTokens: number
   /** Part of the prompt that provider tools added. */
   toolPromptTokens: number
-  /** Web searches by the provider, charged per search. */
   webSearches: number
 }
 
-/** Sums over the calls of a request. */
 export interface Counts extends TokenCounts {
-  /** Server time, for models with a price per second. */
+  /** For models with a price per second. */
   computeMs: number
   costNanoUsd: number
 }
@@ -52,8 +50,8 @@ export const COUNTS = keysOf(NO_COUNTS)
 type UsageCounts = Omit<Counts, 'costNanoUsd'>
 
 /**
- * Written field by field because a loop over a table takes ten times as long, and this runs for every request.
- * A new kind of usage does not compile in `toUsage` until it has a column here.
+ * Written field by field, since a loop over a table takes ten times as long and every request needs it. A new kind of usage does not compile until it has a
+ * column.
  */
 export const toCounts = (usage: Usage): UsageCounts => ({
   promptTokens: usage.prompt,
@@ -93,19 +91,19 @@ export function sumOfCounts(all: readonly Counts[]): Counts {
   return sum
 }
 
-/** Columns of a call that, besides the counts, decide its charge. */
+/** What decides a call's charge, besides its counts. */
 export interface Terms {
-  /** Service mode reported by the upstream, such as `flex`; null for the usual one. */
+  /** Such as `flex`; null for the usual one. */
   mode: string | null
-  /** Cost reported by the upstream; it is the charge if the upstream is set to charge so. */
+  /** Reported by the upstream; charged if set so. */
   reportedNanoUsd: number | null
-  /** 1 if part of the usage, or the mode, has no price: the actual cost may differ. */
+  /** 1 if some usage, or the mode, has no price. */
   unpriced: number
 }
 
 export const USUAL_TERMS: Terms = { mode: null, reportedNanoUsd: null, unpriced: 0 }
 
-/** The terms of a request: the last call's mode, and the sum of the reported costs. */
+/** The last call's mode, and the sum of reported costs. */
 export function joinTerms(all: readonly Terms[]): Terms {
   const reported = all.flatMap(({ reportedNanoUsd }) => reportedNanoUsd ?? [])
   return {

@@ -1,8 +1,8 @@
-/** Configuration changes: audit log actions, differences, and revisions, which let an edit be rejected if the object has changed since it was read. */
+/** Audit log actions, differences between states, and revisions to detect edit conflicts. */
 import { keysOf } from './json.ts'
 import { ServiceError } from './service-error.ts'
 
-/** Every action as `group.verb`, with the words that come before the object's name. */
+/** The words before the object's name. */
 export const AUDIT_WORDS = {
   'keys.create': 'created the key',
   'keys.edit': 'changed the key',
@@ -21,7 +21,7 @@ export const AUDIT_WORDS = {
   'models.delete': 'removed the model',
   'routes.set': 'set a route of',
   'routes.delete': 'removed a route of',
-  'database.reseal': 're-encrypted, with a new key, the',
+  'database.reseal': 're-encrypted the',
   'database.restore': 'restored the backup',
   'settings.edit': 'changed the settings',
   'backups.create': 'created the backup',
@@ -45,13 +45,13 @@ export const AUDIT_ACTIONS = keysOf(AUDIT_WORDS)
 /** By column name; never secrets. */
 export type Fields = Readonly<Record<string, unknown>>
 
-/** Changed fields before and after; an added or removed field is on one side only. */
+/** An added or removed field is on one side only. */
 export interface Difference {
   before: Fields
   after: Fields
 }
 
-/** Compares two states in depth; null if equal. `{}` stands for "before creation" and "after removal". */
+/** null if equal; `{}` stands for before creation and after removal. */
 export function toDifference(before: Fields, after: Fields): Difference | null {
   const names = Object.keys({ ...before, ...after }).filter((name) => !Bun.deepEquals(before[name], after[name]))
   if (names.length === 0) return null
@@ -60,7 +60,7 @@ export function toDifference(before: Fields, after: Fields): Difference | null {
   return { before: pick(before), after: pick(after) }
 }
 
-/** Revision of a state: 16 hex digits, ignoring `updatedMs`. */
+/** 16 hex digits, ignoring `updatedMs`. */
 export const toRevision = (state: object): string =>
   Bun.SHA256.hash(
     JSON.stringify(state, (name, value) => (name === 'updatedMs' ? undefined : value)),
@@ -68,10 +68,9 @@ export const toRevision = (state: object): string =>
   ).slice(0, 16)
 
 /**
- * Throws `revision_conflict` if the change was made from another revision than the current one.
- * @param revision undefined: no check.
+ * Throws `revision_conflict` if `revision` is set and not the current one.
  * @param what begins the message, such as `The key 'dev'`.
- * @param current the state as shown in the conflict, by column name.
+ * @param current shown in the conflict, by column name.
  */
 export function requireRevision(
   { revision }: { revision?: string },
@@ -89,11 +88,9 @@ export function requireRevision(
 /** Omitted fields stay; null removes one. */
 export type FieldChanges<T> = { [Field in keyof T]?: T[Field] | null }
 
-/** Applies changes to optional fields. */
 export const toChanged = <T extends object>(before: T, changes: FieldChanges<T>): T =>
   Object.fromEntries(Object.entries({ ...before, ...toDefined(changes) }).filter(([, value]) => value !== null)) as T
 
-/** Drops undefined fields. */
 export const toDefined = <T extends object>(fields: T) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
     [Field in keyof T]?: Exclude<T[Field], undefined>

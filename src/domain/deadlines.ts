@@ -1,15 +1,12 @@
-/** Timeouts of a call to an upstream, with their names in catalog files, the API, commands, and pages. */
+/** Timeouts of upstream calls. */
 
-/**
- * By name: its field in a catalog's `deadlines`, its word in CLI tables, its dashboard label, and its default in ms. A non-streamed response has only
- * `totalWhole`.
- */
+/** Field in catalog files, CLI word, dashboard label, and default in ms. Without streaming only `totalWhole` applies. */
 export const DEADLINES = {
   headers: { field: 'headers', word: 'headers', label: 'headers', ms: 60_000 },
   firstToken: { field: 'first_token', word: 'first token', label: 'first token', ms: 300_000 },
   idle: { field: 'idle', word: 'idle', label: 'between tokens', ms: 120_000 },
-  total: { field: 'total', word: 'total', label: 'total, streaming', ms: 3_600_000 },
-  totalWhole: { field: 'total_whole', word: 'non-streaming', label: 'total, not streaming', ms: 600_000 },
+  total: { field: 'total', word: 'total', label: 'total (streaming)', ms: 3_600_000 },
+  totalWhole: { field: 'total_whole', word: 'non-streaming', label: 'total (not streaming)', ms: 600_000 },
 } as const
 
 type Deadline = keyof typeof DEADLINES
@@ -18,7 +15,7 @@ type Field<Name extends Deadline = Deadline> = (typeof DEADLINES)[Name]['field']
 /** In ms. */
 export type Deadlines = Record<Deadline, number>
 
-/** Names in the admin API and `--json`: `headers_ms`, … */
+/** `headers_ms`, … */
 export type DeadlineMs<Value = number> = Record<`${Field}_ms`, Value>
 
 export const DEADLINE_NAMES = Object.keys(DEADLINES).filter((name): name is Deadline => Object.hasOwn(DEADLINES, name))
@@ -31,15 +28,13 @@ export const DEFAULT_DEADLINES: Deadlines = from((name) => [name, DEADLINES[name
 /** A local server may load a model before it sends headers. */
 export const LOCAL_HEADERS_MS = 300_000
 
-/** By the names in catalog files. */
 export const byField = <Value>(toValue: (name: Deadline) => Value): Record<Field, Value> =>
   from((name) => [DEADLINES[name].field, toValue(name)])
 
-/** By the names in the admin API. */
 export const byMsField = <Value>(toValue: (name: Deadline) => Value): DeadlineMs<Value> =>
   from((name) => [`${DEADLINES[name].field}_ms`, toValue(name)])
 
-/** The inverse of `byMsField`; omitted fields stay omitted. */
+/** The inverse of `byMsField`. */
 export const fromMsFields = <Value>(given: Partial<DeadlineMs<Value>>): Partial<Record<Deadline, Value>> =>
   Object.fromEntries(
     DEADLINE_NAMES.flatMap((name): [Deadline, Value][] => {

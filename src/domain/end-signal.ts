@@ -1,14 +1,14 @@
-/** Why work on a request ends early, and the signal that says so. */
+/** Why work on a request ends early. */
 
 /**
  * - `disconnected`: the client disconnected
- * - `stopped`: the server is shutting down
- * - `superseded`: another call of the request failed, or the budget has no room for the rest
- * - `deadline`: a timeout of ours passed
+ * - `stopped`: server shutdown
+ * - `superseded`: another call failed, or no budget is left
+ * - `deadline`: a timeout of ours
  */
 export type EndReason = 'disconnected' | 'stopped' | 'superseded' | 'deadline'
 
-/** The part of `AbortSignal` that workers need. The reason is an EndReason, except on the signal of a client's connection (`endReasonOf`). */
+/** The part of `AbortSignal` that workers need. Its reason is an EndReason, except on client connections (`endReasonOf`). */
 export interface EndSignal {
   readonly aborted: boolean
   readonly reason: unknown
@@ -16,7 +16,7 @@ export interface EndSignal {
   removeEventListener(type: 'abort', listener: () => void): void
 }
 
-/** Whether usage is still read after such an end, for up to the disconnect grace. */
+/** Whether usage is still read, for up to the disconnect grace. */
 const READS_ON: Readonly<Record<EndReason, boolean>> = {
   disconnected: true,
   stopped: true,
@@ -24,7 +24,7 @@ const READS_ON: Readonly<Record<EndReason, boolean>> = {
   deadline: false,
 }
 
-/** Why a signal has aborted; null if it has not. An aborted connection without a reason means that the client disconnected. */
+/** null if not aborted; without a reason, the client disconnected. */
 export function endReasonOf({ aborted, reason }: EndSignal): EndReason | null {
   if (!aborted) return null
   return isEndReason(reason) ? reason : 'disconnected'
@@ -32,13 +32,12 @@ export function endReasonOf({ aborted, reason }: EndSignal): EndReason | null {
 
 const isEndReason = (reason: unknown): reason is EndReason => typeof reason === 'string' && reason in READS_ON
 
-/** Whether usage of an aborted call may still be read. */
 export function mayReadOn(signal: EndSignal): boolean {
   const reason = endReasonOf(signal)
   return reason !== null && READS_ON[reason]
 }
 
-/** Part of the work; ends with the whole or earlier. */
+/** Ends with the whole, or earlier. */
 export interface Part {
   readonly signal: AbortSignal
   end(reason: EndReason): void

@@ -1,7 +1,4 @@
-/**
- * Every API error, and the table from its kind to status, type, and code, in the words of OpenAI's error guide where it has some. Only `http/app.ts` turns an
- * error into bytes.
- */
+/** API errors, with status, type, and code as in OpenAI's error guide. Only `http/app.ts` writes them. */
 import { type EndReason, type EndSignal, endReasonOf, mayReadOn } from './end-signal.ts'
 
 interface Row {
@@ -25,7 +22,7 @@ const unavailable = (code: string, retryAfter: number): Row => ({
 
 const failed = (status: number, code: string | null): Row => ({ status, type: 'server_error', code })
 
-/** OpenAI's and Anthropic's client libraries obey it. */
+/** Obeyed by OpenAI's and Anthropic's client libraries. */
 const NO_RETRY = { 'x-should-retry': 'false' }
 /** Claude Code silently retries a wrong key for minutes without this. */
 const CHALLENGE = { 'www-authenticate': 'Bearer', ...NO_RETRY }
@@ -36,62 +33,58 @@ export const LOOP_STATUS = 508
 const TABLE = {
   no_key: { ...invalid(401, null), headers: CHALLENGE },
   invalid_key: { ...invalid(401, 'invalid_api_key'), headers: CHALLENGE },
-  /** The key may not be used from the client's address. */
   ip_not_allowed: { ...invalid(403, 'ip_not_allowed'), headers: NO_RETRY },
   model_not_found: invalid(404, 'model_not_found'),
   unknown_url: invalid(404, null),
   method_not_supported: invalid(405, 'method_not_supported'),
-  /** The header names the supported protocol (RFC 9110, section 15.5.22). */
+  /** RFC 9110, section 15.5.22. */
   websocket_not_supported: { ...invalid(426, 'websocket_not_supported'), headers: { upgrade: 'HTTP/1.1' } },
   request_too_large: invalid(413, 'request_too_large'),
   unsupported_content_type: invalid(400, 'unsupported_content_type'),
   invalid_request: invalid(400, null),
   upstream_rejected: invalid(400, null),
-  /** A key's own limits: requests (rate or concurrency), and tokens. */
+  /** A key's own limits. */
   request_limit: rateLimit('requests', 'rate_limit_exceeded'),
   token_limit: rateLimit('tokens', 'rate_limit_exceeded'),
   insufficient_quota: { ...rateLimit('insufficient_quota', 'insufficient_quota'), headers: NO_RETRY },
   upstream_rate_limited: rateLimit('requests', 'upstream_rate_limited'),
   model_not_ready: unavailable('model_not_ready', 5),
-  /** The key has reached its fair-share limit. */
+  /** The fair-share limit. */
   over_share: { ...rateLimit('requests', 'rate_limit_exceeded'), headers: { 'retry-after': '1' } },
   overloaded: unavailable('server_is_overloaded', 1),
   ledger_unavailable: unavailable('ledger_unavailable', 5),
-  /** The server stopped before the response was complete. Codex gives up at `server_is_overloaded` but retries other codes. */
+  /** Codex gives up at `server_is_overloaded` but retries other codes. */
   stopped: unavailable('server_stopping', 1),
   upstream_failed: failed(502, 'upstream_failed'),
   upstream_timeout: failed(504, 'upstream_timeout'),
-  /** An upstream leads back to a server that the request has passed: its URL must be corrected. */
   loop_detected: { ...failed(LOOP_STATUS, 'loop_detected'), headers: NO_RETRY },
-  /** The model did not return what `response_format` asks for, even after two corrections. */
+  /** Even after two corrections. */
   schema_not_met: { ...failed(502, 'schema_not_met'), headers: NO_RETRY },
   internal: failed(500, null),
-  /** The request body took too long. */
   slow_upload: invalid(408, 'slow_upload'),
-  /** The client left its response unread too long; the stream ends with this error so that it does not look complete. */
+  /** Ends the stream, so that it does not look complete. */
   slow_reader: invalid(408, 'slow_reader'),
-  /** The client disconnected: only the log and the ledger see this status. */
+  /** Only for the log and the ledger. */
   client_closed: invalid(499, 'client_closed_request'),
 } satisfies Record<string, Row>
 
 export type ErrorKind = keyof typeof TABLE
 
 export interface ErrorDetail {
-  /** Dotted path of the invalid field, such as `messages[2].content`. */
+  /** Such as `messages[2].content`. */
   param?: string | null
-  /** Replaces the table's code, for kinds with many codes (`invalid_request`, `upstream_rejected`). */
+  /** Replaces the table's, for kinds with many codes. */
   code?: string | null
-  /** Replaces the table's status, for `upstream_rejected`. */
+  /** Replaces the table's. */
   status?: number
   headers?: Record<string, string>
-  /** `error.details` in Anthropic's format: an `error_code` and its data. */
+  /** Anthropic's `error.details`: an `error_code` and its data. */
   details?: Readonly<Record<string, unknown>>
-  /** Extra fields of the log line only. */
+  /** Only for the log line. */
   logged?: Readonly<Record<string, string>>
   cause?: unknown
 }
 
-/** OpenAI's error object, in a body or a stream's error frame. */
 export interface ErrorBody {
   error: {
     message: string
@@ -101,7 +94,7 @@ export interface ErrorBody {
   }
 }
 
-/** An error that the client sees. `message` is public: never a secret or a stack. */
+/** `message` is public: never a secret or a stack. */
 export class GatewayError extends Error {
   readonly kind: ErrorKind
   readonly status: number
@@ -111,7 +104,7 @@ export class GatewayError extends Error {
   readonly headers: Record<string, string>
   readonly details: ErrorDetail['details']
   readonly logged: ErrorDetail['logged']
-  /** `req_…` of the failed request, once known. */
+  /** `req_…`, once known. */
   requestId: string | null = null
 
   constructor(kind: ErrorKind, message: string, detail: ErrorDetail = {}) {
@@ -134,15 +127,14 @@ export class GatewayError extends Error {
   }
 }
 
-/** Result of a step: the value, or the error that ends the request. */
+/** A value, or the error that ends the request. */
 export type Decision<T> = T | GatewayError
 
 /**
- * How a call to an upstream failed.
  * - `connection`: no response, or the connection broke
  * - `deadline`: a timeout of ours; `deadline` names it
  * - `status`: an error status, or an error inside a stream
- * - `broken`: an invalid response, or an interrupted stream
+ * - `broken`: an invalid or interrupted response
  * - `aborted`: ended by us; `end` says why
  */
 export type UpstreamErrorKind = 'connection' | 'deadline' | 'status' | 'broken' | 'aborted'
@@ -162,26 +154,26 @@ export interface UpstreamErrorDetail {
   cause?: unknown
 }
 
-/** A failed call. `message` is the upstream's or ours, with the credential removed. */
+/** `message` has the credential removed. */
 export class UpstreamError extends Error {
   readonly kind: UpstreamErrorKind
   readonly status: number | null
   readonly code: string | null
   readonly param: string | null
   readonly deadline: string | null
-  /** Why we ended it; null if we did not. */
+  /** null if we did not end it. */
   readonly end: EndReason | null
   readonly retryable: boolean
   readonly retryAfterMs: number | null
-  /** Not sent: our own limit was reached, or the client disconnected while the call was queued. */
+  /** Not sent: our own limit, or the client disconnected in the queue. */
   readonly isOwnLimit: boolean
-  /** The response exceeded our size limit: it is charged, and other upstreams would return as much. */
+  /** Exceeded our size limit: charged, and other upstreams would return as much. */
   readonly isTooLong: boolean
   /** Healthy, but at capacity. */
   readonly isBusy: boolean
-  /** The upstream worked, but its model's output could not be parsed: a retry may help. */
+  /** Worked, but its output could not be parsed: a retry may help. */
   readonly isSpoiled: boolean
-  /** ID of the failed upstream, once known. */
+  /** ID, once known. */
   upstream: string | null = null
 
   constructor(kind: UpstreamErrorKind, message: string, detail: UpstreamErrorDetail = {}) {
@@ -202,7 +194,7 @@ export class UpstreamError extends Error {
   }
 }
 
-/** For bugs of ours: only the log has `cause`, under the request ID. */
+/** Only the log has `cause`. */
 export const internalError = (cause: unknown) =>
   new GatewayError('internal', 'Internal error. See the server log for this request ID.', { cause })
 
@@ -213,14 +205,13 @@ const ENDED: Readonly<Record<EndReason, string>> = {
   deadline: 'it timed out',
 }
 
-/** Ends a call before its response. @param message replaces the default. */
+/** @param message replaces the default. */
 export const endedBy = (end: EndReason, message = ENDED[end]) =>
   new UpstreamError('aborted', message, { retryable: false, end })
 
-/** The error of a call whose signal has aborted. */
 export const endOf = (signal: EndSignal) => endedBy(endReasonOf(signal) ?? 'disconnected')
 
-/** The same before it was sent: it is free, unless another call of the request is the reason. */
+/** For unsent calls: free, unless another call of the request is the reason. */
 export function endOfUnsent(signal: EndSignal): UpstreamError {
   const end = endReasonOf(signal) ?? 'disconnected'
   return new UpstreamError('aborted', ENDED[end], { retryable: false, isOwnLimit: mayReadOn(signal), end })
@@ -228,10 +219,7 @@ export function endOfUnsent(signal: EndSignal): UpstreamError {
 
 export const tooLong = (message: string) => new UpstreamError('broken', message, { retryable: false, isTooLong: true })
 
-/**
- * A queue timeout: the call was not sent.
- * @param retryAfterMs expected duration of the queue.
- */
+/** @param retryAfterMs expected duration of the queue. */
 export const queuedTooLong = (waitedMs: number, retryAfterMs: number) =>
   new UpstreamError('deadline', `no slot became free within ${waitedMs / 1_000} s`, {
     ...{ deadline: 'queue', isOwnLimit: true, retryable: false, retryAfterMs },
@@ -239,12 +227,11 @@ export const queuedTooLong = (waitedMs: number, retryAfterMs: number) =>
 
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** The system's or library's error code, such as `ENOENT` or `SQLITE_BUSY`; '' if none. */
+/** Such as `ENOENT` or `SQLITE_BUSY`; '' if none. */
 export const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 
-/** The code, or else the error's name. */
 export const nameOf = (error: unknown): string => codeOf(error) || (error instanceof Error ? error.name : 'unknown')
 
-/** Value of `retry-after`: whole seconds, from 1 to the 60 that client libraries obey. */
+/** Whole seconds, up to the 60 that client libraries obey. */
 export const toRetryAfter = (ms: number): string => String(Math.min(60, Math.max(1, Math.ceil(ms / 1_000))))

@@ -1,18 +1,14 @@
-/**
- * Explains why a TypeBox schema rejects a value, in the sentences and codes of OpenAI's API. Errors are TypeBox's own; for a union, the branch that was
- * probably meant is explained. Quoted client text is shortened.
- */
+/** Explains why a TypeBox schema rejects a value, in OpenAI's sentences and codes; for a union, by the branch that was probably meant. */
 import { Kind, type TSchema } from '@sinclair/typebox'
 import { Errors, ValueErrorType } from '@sinclair/typebox/errors'
 import { isObject } from './json.ts'
 
 export interface Problem {
-  /** `messages[0].content[1].text`; empty for the value itself. */
+  /** Such as `messages[0].content`; '' for the value itself. */
   path: string
   segments: (string | number)[]
-  /** As in OpenAI's API, such as `invalid_type`. */
   code: string
-  /** One sentence; may quote the value, shortened. */
+  /** May quote the value, shortened. */
   message: string
 }
 
@@ -22,23 +18,21 @@ const LONGEST_QUOTE = 100
 const isNull = (schema: TSchema) => schema[Kind] === 'Null'
 const isLiteral = (schema: TSchema | undefined) => schema?.[Kind] === 'Literal'
 
-/** Flattens nested unions; any other schema is its own only alternative. */
 export function toAlternatives(schema: TSchema): TSchema[] {
   return schema[Kind] === 'Union' ? schema.anyOf.flatMap(toAlternatives) : [schema]
 }
 
-/** Writes a path as clients know it: `messages[0].content`. */
 export function toPath(segments: readonly (string | number)[]): string {
   let path = ''
   for (const segment of segments) {
     if (typeof segment === 'number') path += `[${segment}]`
-    // Field names from clients may be of any length.
+    // Field names may be of any length.
     else path += path === '' ? shorten(segment) : `.${shorten(segment)}`
   }
   return path
 }
 
-/** Shortens a text, never within a surrogate pair. */
+/** Never within a surrogate pair. */
 export function shorten(text: string): string {
   return text.length <= LONGEST_QUOTE ? text : `${text.slice(0, LONGEST_QUOTE).toWellFormed()}…`
 }
@@ -47,24 +41,23 @@ export function quote(value: unknown): string {
   return typeof value === 'string' ? `'${shorten(value)}'` : shorten(String(value))
 }
 
-/** Joins words as in English: `a`, `a or b`, `a, b, or c`. */
+/** `a`, `a or b`, `a, b, or c`. */
 export function toList(words: string[], conjunction: 'and' | 'or'): string {
   const last = words.at(-1) ?? ''
   if (words.length < 3) return words.join(` ${conjunction} `)
   return `${words.slice(0, -1).join(', ')}, ${conjunction} ${last}`
 }
 
-/** Adds the article to a noun; quoted values, numbers, and `null` take none. */
+/** Quoted values, numbers, and `null` take none. */
 export function toArticle(noun: string): string {
   if (noun === 'null' || noun === 'undefined' || !/^[a-z]/.test(noun)) return noun
   return `${/^[aeiou]/.test(noun) ? 'an' : 'a'} ${noun}`
 }
 
-/** Names the JSON type of a value. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'array'
-  // `1e999` is JSON, and JavaScript reads it as Infinity.
+  // `1e999` is JSON: Infinity.
   if (typeof value === 'number' && !Number.isFinite(value)) return 'number that is out of range'
   if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'decimal number'
   return typeof value
@@ -79,7 +72,7 @@ const NOUNS: Record<string, string> = {
   Record: 'object',
 }
 
-/** Names the expected type without an article: `string`, `array of objects`, `'auto'`. */
+/** Such as `string`, `array of objects`, `'auto'`. */
 function expectationOf(schema: TSchema): string {
   if (isLiteral(schema)) return quote(schema.const)
   if (schema[Kind] !== 'Array') return NOUNS[schema[Kind]] ?? 'value'
@@ -115,7 +108,7 @@ function invalidType(branches: TSchema[], value: unknown, at: Segments): Problem
   return problem(at, 'invalid_type', `Invalid type${forPath(at)}: expected ${expected}, but got ${got} instead.`)
 }
 
-/** Explains which bound the value violates; null for errors without a sentence. */
+/** null if there is no sentence. */
 function brokenBound({ type, schema, value }: Refusal, quotes: boolean, at: Segments): Problem | null {
   const where = at.length === 0 ? '' : ` '${shorten(toPath(at))}'`
   const say = (code: string, what: string, expected: string, got: string) =>
@@ -163,7 +156,7 @@ function brokenBound({ type, schema, value }: Refusal, quotes: boolean, at: Segm
   }
 }
 
-/** A TypeBox error; `path` is a JSON pointer (RFC 6901) from the whole value. */
+/** `path`: JSON pointer (RFC 6901). */
 interface Refusal {
   type: ValueErrorType
   schema: TSchema
@@ -171,7 +164,7 @@ interface Refusal {
   value: unknown
 }
 
-/** Errors that mean: wrong JSON type, or none of the allowed values. */
+/** Wrong type, or none of the allowed values. */
 const MISTYPED = new Set([
   ValueErrorType.Array,
   ValueErrorType.Boolean,
@@ -185,14 +178,14 @@ const MISTYPED = new Set([
 ])
 
 /**
- * Returns the first problem, or all of them with `all`; empty if the schema accepts the value.
+ * The first problem, or `all`.
  * @param quotes false: never quote the value, which may be a misplaced secret.
  */
 export function explain(schema: TSchema, value: unknown, { all = false, quotes = true } = {}): Problem[] {
   const problems: Problem[] = []
   const told = new Set<string>()
   for (const refusal of refusals(schema, value, '')) {
-    // For 129 tools, only the count is a problem.
+    // Of 129 tools, only the count is a problem.
     if (isWithin(told, refusal.path)) continue
     told.add(refusal.path)
     problems.push(toProblem(refusal, quotes, toSegments(refusal.path, value)))
@@ -216,7 +209,7 @@ function* refusals(schema: TSchema, value: unknown, at: string): Generator<Refus
 
 const LAST = new Set([ValueErrorType.ObjectRequiredProperty, ValueErrorType.ObjectAdditionalProperties])
 
-/** Errors of the union branch that was probably meant: the one named by the tag, or with the value's type. */
+/** By the branch that the tag names, or that has the value's type. */
 function* ofMeantBranch(refusal: Refusal): Generator<Refusal> {
   const { schema, value, path } = refusal
   const branches = toAlternatives(schema)
@@ -237,13 +230,13 @@ const isObjectSchema = (schema: TSchema) => schema[Kind] === 'Object' || schema[
 
 const isTextual = (schema: TSchema | undefined) => isLiteral(schema) || schema?.[Kind] === 'String'
 
-/** True if a branch rejects the value's content, not its type. */
+/** Rejected for its content, not its type. */
 function hasType(branch: TSchema, value: unknown): boolean {
   const first = Errors(branch, value).First()
   return first !== undefined && !(first.path === '' && MISTYPED.has(first.type))
 }
 
-/** The property that tells object branches apart (`type`, `role`): a literal in each, or a string in one catch-all branch. */
+/** `type` or `role`: a literal in each branch, or a string in one catch-all branch. */
 function sharedTag(branches: TSchema[]): string | null {
   const isTag = (name: string) =>
     branches.some(({ properties }) => isLiteral(properties?.[name])) &&
@@ -262,14 +255,12 @@ function toProblem(refusal: Refusal, quotes: boolean, at: Segments): Problem {
   return isOther ? invalidValue(literals, value, quotes, at) : invalidType(branches, value, at)
 }
 
-/** True if the path or one of its parents is listed. */
 function isWithin(paths: ReadonlySet<string>, path: string): boolean {
   for (let end = path.length; end > 0; end = path.lastIndexOf('/', end - 1))
     if (paths.has(path.slice(0, end))) return true
   return paths.has('')
 }
 
-/** Parses a JSON pointer; array steps become numbers. */
 function toSegments(pointer: string, value: unknown): Segments {
   const segments: Segments = []
   let inside = value

@@ -1,8 +1,7 @@
 /**
- * Top-level request fields that clients may not set. Unknown fields are passed to upstreams of the same format, many of which are gateways or engines with
- * fields of their own: some choose another model, price, address, or key, others read someone else's stored data. The names are those that LiteLLM, OpenRouter,
- * Vercel's, Cloudflare's, Portkey's and Helicone's gateways, Bifrost, TensorZero, Azure, vLLM, and the providers read from a body. An upstream's option `pass`
- * allows some of them.
+ * Top-level fields that clients may not set. Unknown fields go to upstreams of the same format, where some gateways and engines read another model, price,
+ * address, or key, or someone else's data from them. Names are those of LiteLLM, OpenRouter, Vercel's, Cloudflare's, Portkey's, and Helicone's gateways,
+ * Bifrost, TensorZero, Azure, vLLM, and the providers. An upstream's `pass` allows some.
  */
 import { toRequestNames } from './request-names.macro.ts' with { type: 'macro' }
 
@@ -10,8 +9,7 @@ import { toRequestNames } from './request-names.macro.ts' with { type: 'macro' }
 const MAX_CHARS = 64
 
 /**
- * Reduces a name to lowercase letters and digits. Receivers differ in which names they treat as equal: Go's `encoding/json` folds case, including `ſ` and the
- * Kelvin sign, and others read `apiBase`, `api-base`, and `api_base` alike.
+ * Letters and digits only: Go's `encoding/json` folds case, including `ſ` and the Kelvin sign, and others treat `apiBase`, `api-base`, and `api_base` alike.
  */
 export const toPlainName = (name: string): string =>
   name
@@ -20,7 +18,7 @@ export const toPlainName = (name: string): string =>
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '')
 
-/** Created on first use: hardly any request has an unknown name. */
+/** Created on first use. */
 let plainNames: ReadonlySet<string> | null = null
 
 function isPlainName(plain: string): boolean {
@@ -28,14 +26,13 @@ function isPlainName(plain: string): boolean {
   return plainNames.has(plain)
 }
 
-/** True for a known name in another spelling (`Model`, `maxTokens`): its value was not checked, and a receiver may prefer it. */
+/** A known name in another spelling (`Model`, `maxTokens`): unchecked, and a receiver may prefer it. */
 export const isMiswritten = (name: string): boolean =>
   !REQUEST_NAMES.has(name) && !USUAL_NAME.test(name) && isPlainName(toPlainName(name))
 
-/** The usual spelling; no receiver confuses two such names. */
+/** No receiver confuses two such names. */
 const USUAL_NAME = /^[a-z0-9_]*$/
 
-/** Prefixes and parts of names that control a gateway. */
 const ROUTING_FAMILY =
   /^(?:model|litellm|portkey|helicone|tensorzero|azure|aws|vertex|bedrock|sagemaker|watsonx|s3|gcs|langfuse|langsmith|arize|posthog|humanloop|wandb|mock)|fallback|costper|credential/
 
@@ -68,7 +65,7 @@ const ROUTING: ReadonlySet<string> = new Set(
   ].flatMap((line) => line.split(' ').map(toPlainName)),
 )
 
-/** True for fields that change a receiver's routing, which are removed. False for the request's own fields. */
+/** Changes a receiver's routing, so it is removed. */
 export function isRouting(name: string): boolean {
   if (REQUEST_FIELDS.has(name)) return false
   const plain = toPlainName(name)
@@ -106,10 +103,7 @@ const REFUSED: ReadonlyMap<string, RefusalReason> = new Map(
   ),
 )
 
-/**
- * Tools that run at the provider, by the prefix of their type; unlisted tools cost only their tokens. `price` is the price list entry that may charge their
- * use.
- */
+/** Tools that run at the provider; others cost only tokens. `price` may charge their use. */
 const TOOLS: readonly { begins: RegExp; name: string; reason: RefusalReason; price?: 'web_search' }[] = [
   { begins: /^(?:openrouter)?websearch/, name: 'web_search', reason: 'fee', price: 'web_search' },
   // Images, a shell, other models: https://openrouter.ai/docs/guides/features/server-tools
@@ -126,7 +120,7 @@ const TOOLS: readonly { begins: RegExp; name: string; reason: RefusalReason; pri
   { begins: /^mcp/, name: 'mcp_servers', reason: 'stored' },
 ]
 
-/** Why a tool of this type is rejected, and its name in `pass`; null if it is allowed. */
+/** null if allowed. */
 export function reasonToRefuseTool(type: string): Omit<(typeof TOOLS)[number], 'begins'> | null {
   const plain = toPlainName(type)
   const found = TOOLS.find(({ begins }) => begins.test(plain))
@@ -135,7 +129,6 @@ export function reasonToRefuseTool(type: string): Omit<(typeof TOOLS)[number], '
   return told
 }
 
-/** Whether a known name must be checked (few must); cached per name. */
 const suspected = new Map<string, boolean>()
 
 function isSuspected(name: string): boolean {
@@ -147,14 +140,13 @@ function isSuspected(name: string): boolean {
   return found
 }
 
-/** Values that request nothing special. */
 const USUAL: Readonly<Record<string, readonly unknown[]>> = {
   servicetier: ['auto', 'default', 'flex', 'standard_only'],
   speed: ['standard'],
   inferencegeo: ['global'],
 }
 
-/** Why a field with this value is rejected; null if it is allowed. */
+/** null if allowed. */
 export function reasonToRefuse(name: string, value: unknown): RefusalReason | null {
   if (!isSuspected(name)) return null
   const plain = toPlainName(name)
@@ -163,7 +155,7 @@ export function reasonToRefuse(name: string, value: unknown): RefusalReason | nu
   return reason
 }
 
-/** True if an upstream receives the field only when its `pass` names it. */
+/** Sent only if the upstream's `pass` names it. */
 export const isHeldBack = (name: string): boolean => isRouting(name) || REFUSED.has(toPlainName(name))
 
 /** @param pass names in the catalog; a trailing `*` matches any rest. */
@@ -175,9 +167,6 @@ export function isPassed(pass: readonly string[], name: string): boolean {
 
 const { fields, nullable, all } = toRequestNames()
 
-/** Fields of the request itself. */
 export const REQUEST_FIELDS: ReadonlySet<string> = new Set(fields)
-/** Fields that some message may omit. */
 export const NULLABLE_OF_MESSAGES: ReadonlySet<string> = new Set(nullable)
-/** All names in the schema, at any depth. */
 const REQUEST_NAMES: ReadonlySet<string> = new Set(all)

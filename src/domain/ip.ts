@@ -1,18 +1,18 @@
 /**
- * IP addresses and CIDR ranges: parsing, matching, and canonical form (RFC 4632, RFC 5952). IPv4-mapped IPv6 addresses (`::ffff:10.0.0.1`) become IPv4.
- * `node:net` also has ranges, but takes longer to load than everything else at startup.
+ * IP addresses and CIDR ranges (RFC 4632, RFC 5952). IPv4-mapped addresses (`::ffff:10.0.0.1`) become IPv4. `node:net` has ranges too, but loads slower than
+ * all else at startup.
  */
 
 /** 16-bit groups: two for IPv4, eight for IPv6. */
 export type Ip = readonly number[]
 
-/** All addresses that share the first `bits` bits of `first`, whose other bits are 0. */
+/** `first` is 0 after its first `bits` bits. */
 export interface IpRange {
   first: Ip
   bits: number
 }
 
-/** Parses `203.0.113.7` or `2001:db8::7`; null for anything else, including names, ports, and zones. */
+/** null for anything else, including names, ports, and zones. */
 export const toIp = (text: string): Ip | null => (text.includes(':') ? toIpV6(text) : toIpV4(text))
 
 /** No leading zeros: some read them as octal. */
@@ -23,7 +23,7 @@ function toIpV4(text: string): Ip | null {
   return Math.max(a, b, c, d) > 255 ? null : [a * 256 + b, c * 256 + d]
 }
 
-/** Uses the URL standard's parser, which writes addresses in the form of RFC 5952. */
+/** The URL parser writes addresses as in RFC 5952. */
 function toIpV6(text: string): Ip | null {
   const host = /^[\da-f:.]{2,45}$/i.test(text) ? URL.parse(`http://[${text}]/`)?.hostname : undefined
   if (host === undefined) return null
@@ -34,11 +34,11 @@ function toIpV6(text: string): Ip | null {
 
 const toGroups = (text: string) => (text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16)))
 
-/** Prefix of IPv4-mapped addresses (RFC 4291, section 2.5.5.2). */
+/** RFC 4291, section 2.5.5.2. */
 const MAPPED = [0, 0, 0, 0, 0, 0xffff]
 const MAPPED_BITS = 96
 
-/** Parses a range such as `10.0.0.0/8`, or a single address. A problem continues a sentence that begins with the text, and says what to write. */
+/** `problem` continues a sentence that begins with the text. */
 export function toIpRange(text: string): IpRange | { problem: string } {
   const [, address = text, digits] = /^([^/]*)\/(\d{1,3})$/.exec(text) ?? []
   const ip = toIp(address)
@@ -56,24 +56,21 @@ export function toIpRange(text: string): IpRange | { problem: string } {
   }
 }
 
-/** Mask of the first bits of a 16-bit group. */
 const toMask = (bits: number) => 0xffff & ~(0xffff >> Math.min(16, Math.max(0, bits)))
 
-/** Never true for addresses of the other IP version. */
 export function isIn({ first, bits }: IpRange, ip: Ip): boolean {
   if (first.length !== ip.length) return false
   return first.every((group, i) => group === ((ip[i] ?? 0) & toMask(bits - i * 16)))
 }
 
-/** The canonical form. */
 export function toIpText(ip: Ip): string {
   if (ip.length === 2) return ip.flatMap((group) => [group >> 8, group & 255]).join('.')
   return new URL(`http://[${ip.map((group) => group.toString(16)).join(':')}]/`).hostname.slice(1, -1)
 }
 
-/** The canonical form; a range of one address is written as the address. */
+/** A single address has no prefix. */
 export const toIpRangeText = ({ first, bits }: IpRange) =>
   bits === first.length * 16 ? toIpText(first) : `${toIpText(first)}/${bits}`
 
-/** True if a host, written without brackets, is an IP address; names have no colons. */
+/** Without brackets; names have no colons. */
 export const isAddress = (host: string): boolean => host.includes(':') || toIpV4(host) !== null

@@ -1,18 +1,16 @@
 /**
- * Works on JSON text without parsing it: measures the cost of parsing in one pass (a few megabytes may hold millions of values, or be nested too deeply to be
- * written again), edits single fields while all other bytes stay as they are, and remembers the source text of large values.
+ * Works on JSON text without parsing: measures its cost in one pass (it may hold millions of values, or be too deep to write), edits single fields and keeps
+ * all other bytes, and remembers source texts.
  */
 import type { JsonObject } from './json.ts'
 
-/** Maximum counts per text. */
 export interface JsonLimits {
-  /** Nesting depth of lists and objects. */
   depth: number
-  /** Lists, objects, strings, numbers, and literals at any depth; field names don't count. */
+  /** At any depth; field names don't count. */
   values: number
-  /** Backslashes in strings and names, which parsers process one by one. */
+  /** Parsers process them one by one. */
   escapes: number
-  /** Characters outside of strings and names: a number may be of any length. */
+  /** Outside of strings: a number may be of any length. */
   bare: number
 }
 
@@ -27,46 +25,43 @@ export const OBJECT_BIT = 0x20
 export const OPENING = 0x7b
 export const CLOSING = 0x7d
 
-/** Up to this length, checking each character is faster than searching for the end; most strings are shorter. */
+/** Up to here, checking each character is faster than searching. */
 export const SHORT = 32
 
 export class JsonScan {
-  /** Found so far. */
   values = 1
-  /** Field names. */
   names = 0
-  /** Position of the longest list or object directly within the outermost object. */
+  /** Longest child of the outermost object. */
   longest: { from: number; to: number } | null = null
-  /** True once the outermost list or object has ended. */
   isClosed = false
   private readonly limits: JsonLimits
   private depth = 0
-  /** Length of the pieces before, in characters. */
+  /** Characters before this piece. */
   private taken = 0
-  /** Where the current child of the outermost value began. */
+  /** Start of the current child. */
   private heldFrom = 0
   private escapes = 0
   private bare = 0
   private isInText = false
-  /** True if the last piece ended with a backslash. */
+  /** The last piece ended with a backslash. */
   private isEscaped = false
-  /** True if it ended within a list or object that is still empty. */
+  /** It ended within a still empty list or object. */
   private isEmpty = false
 
   constructor(limits = UNLIMITED) {
     this.limits = limits
   }
 
-  /** Scans the next piece. Returns the limit that was exceeded, or null. */
+  /** Returns the exceeded limit, or null. */
   take(piece: string): keyof JsonLimits | null {
     const { limits } = this
     const end = piece.length
     let { depth, values, escapes, isInText } = this
     let at = this.isEscaped ? 1 : 0
     let bareFrom = at
-    // After the last opening bracket, while only whitespace has followed.
+    // After the last opening bracket, if only whitespace followed.
     let openedAt = this.isEmpty ? 0 : -1
-    // Next positions from `at` on, if searched for.
+    // Next positions, if searched for.
     let quote = -1
     let backslash = -1
     while (at < end) {
@@ -136,7 +131,6 @@ export class JsonScan {
   }
 }
 
-/** Position from there on, or the end of the text. */
 export function indexOf(text: string, what: string, from: number): number {
   const found = text.indexOf(what, from)
   return found === -1 ? text.length : found
@@ -144,24 +138,21 @@ export function indexOf(text: string, what: string, from: number): number {
 
 const isBlank = (text: string, from: number, to: number) => from >= to || text.slice(from, to).trim() === ''
 
-/** A field and its value in the text of an object. */
 export interface Member {
   name: string
-  /** Bounds of the value. */
   from: number
   to: number
-  /** Bounds including whitespace, between the separators. */
+  /** Including whitespace, between the separators. */
   begins: number
   ends: number
 }
 
-/** By field name: the new value's JSON, or null to remove the field. */
+/** New JSON; null removes the field. */
 export type Edits = Readonly<Record<string, string | null>>
 
 /**
- * Sets and removes fields of an object; new fields are appended. Anything but an object stays as it is.
- *
- * @param at where the object begins in the text, or whitespace before it.
+ * New fields are appended; anything but an object stays as it is.
+ * @param at start of the object, or whitespace before it.
  */
 export function splice(text: string, edits: Edits, at = 0): string {
   const members = findMembers(text, at)
@@ -181,13 +172,13 @@ export function splice(text: string, edits: Edits, at = 0): string {
   return text.slice(0, opened) + kept.join(',') + text.slice(closed)
 }
 
-/** The same within an object in a field; unchanged if there is none. */
+/** In a nested object, if there is one. */
 export function spliceWithin(text: string, field: string, edits: Edits): string {
   const held = findMembers(text)?.findLast(({ name }) => name === field)
   return held ? splice(text, edits, held.from) : text
 }
 
-/** The fields of the object that begins there, duplicates included; null if none begins there. */
+/** With duplicates; null if no object begins there. */
 export function findMembers(text: string, at = 0): Member[] | null {
   let next = skipSpace(text, at)
   if (text[next] !== '{') return null
@@ -210,10 +201,9 @@ export function findMembers(text: string, at = 0): Member[] | null {
   }
 }
 
-/** An item of a list in its text. */
 export type Item = Omit<Member, 'name'>
 
-/** The items of the list that begins there; null if none begins there. */
+/** null if no list begins there. */
 function findItems(text: string, at: number): Item[] | null {
   let next = skipSpace(text, at)
   if (text[next] !== '[') return null
@@ -232,11 +222,7 @@ function findItems(text: string, at: number): Item[] | null {
   }
 }
 
-/**
- * Replaces items of a list.
- * @param change returns the values to put in place of an item, or null to keep it.
- * @returns the list's text only.
- */
+/** @param change values to put in place of an item, or null to keep it. */
 export function spliceItems(
   text: string,
   at: number,
@@ -298,7 +284,6 @@ function skipSpace(text: string, at: number): number {
 
 const isSpace = (code: number) => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
 
-/** What `JsonScan` found: the total number of field names, and the longest child of the outermost object. */
 export interface Layout {
   names: number
   longest: { from: number; to: number } | null
@@ -306,15 +291,14 @@ export interface Layout {
 
 const texts = new WeakMap<object, string>()
 
-/** Source text of a value, if known. */
 export const sourceTextOf = (value: object): string | undefined => texts.get(value)
 
-/** Drops the source text: as a slice it keeps the whole text in memory. */
+/** As a slice it keeps the whole text in memory. */
 export const forgetText = (value: object): void => void texts.delete(value)
 
 /**
- * Stores the source text of the longest list or object, if it is the value of this field. Not stored if a name is repeated within an object, since receivers
- * may use the other value, or if it contains a number, which may have thousands of digits.
+ * Stores the source text of the longest child, if it is this field's. Not if a name is repeated, since receivers may use the other value, nor with numbers,
+ * which may have thousands of digits.
  */
 export function noteText(json: JsonObject, field: string, text: string, { names, longest }: Layout): void {
   const value = json[field]
@@ -327,16 +311,13 @@ export function noteText(json: JsonObject, field: string, text: string, { names,
   texts.set(value, text.slice(from, to))
 }
 
-/**
- * True if the value at this position belongs to this field, whose name is written without escapes. The character before the name rules out the end of a longer
- * name: a quote within a name follows a backslash.
- */
+/** Whether the value belongs to this field. The character before the name rules out the end of a longer one, where the quote follows a backslash. */
 function isNamed(text: string, field: string, from: number): boolean {
   const [, name] = /[{,\s]"(\w+)"\s*:\s*$/.exec(text.slice(Math.max(0, from - 64), from)) ?? []
   return name === field
 }
 
-/** Counts the fields of all objects within, and looks for numbers. Iterative, since requests may be deep; does not read names, for speed. */
+/** Iterative, since requests may be deep; does not read names, for speed. */
 export function survey(root: object): { names: number; hasNumber: boolean } {
   let names = 0
   let hasNumber = false

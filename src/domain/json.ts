@@ -1,7 +1,4 @@
-/**
- * Parses untrusted JSON, tolerates `NaN` and `Infinity`, and parses long texts in slices that give others the event loop in between. Also writes JSON without
- * any character that is read as a line break.
- */
+/** Parses untrusted JSON (with `NaN` and `Infinity`), long texts in slices with pauses, and writes JSON without line breaks. */
 import {
   BACKSLASH,
   CLOSING,
@@ -18,25 +15,25 @@ import {
 
 export type JsonObject = Record<string, unknown>
 
-/** Bare `NaN` and `Infinity`, as Python's `json` writes them. Quotes and escapes are matched so that strings are skipped. */
+/** As Python's `json` writes them; quotes and escapes match to skip strings. */
 const NOT_NUMBERS = /\\.|"|-?\bInfinity\b|\bNaN\b/gs
 
-/** Deeper JSON can be parsed but not written: the runtime's writer is recursive, and takes a second to give up. */
+/** Deeper JSON can be parsed but not written: the recursive writer takes a second to give up. */
 const MAX_DEPTH = 10_000
 const READ_LIMITS: JsonLimits = { depth: MAX_DEPTH, values: Infinity, escapes: Infinity, bare: Infinity }
 
-/** Maps a value to another; primitives come with their `source` text. */
+/** Primitives come with their `source` text. */
 export type Reviver = (name: string, value: unknown, context: { source?: string }) => unknown
 
-/** Parses JSON; `NaN` and `Infinity` become null. Throws a SyntaxError, also for too deep nesting. */
+/** `NaN` and `Infinity` become null. Throws a SyntaxError, also if too deep. */
 export function parseJson(text: string, reviver?: Reviver): unknown {
-  // A level takes at least two characters, so most texts skip the scan.
+  // A level takes two characters, so most texts skip the scan.
   if (text.length > 2 * MAX_DEPTH && new JsonScan(READ_LIMITS).take(text) !== null)
     throw new SyntaxError(`It is nested more than ${MAX_DEPTH} levels deep.`)
   return parse(text, reviver)
 }
 
-/** The same; undefined for invalid JSON. */
+/** undefined for invalid JSON. */
 export function tryJson(text: string): unknown {
   try {
     return parseJson(text)
@@ -65,28 +62,23 @@ const read = (text: string, reviver: Reviver | undefined): unknown =>
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Typed keys: for tables without any others. */
+/** For tables without other keys. */
 export const keysOf = <T extends object>(table: T) => Object.keys(table) as (keyof T & string)[]
 
 export const asObject = (value: unknown): JsonObject | null => (isObject(value) ? value : null)
 
 export const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
-/** The text, or ''. */
 export const asText = (value: unknown): string => (typeof value === 'string' ? value : '')
 
-/** Some clients treat these as line breaks, although JSON and server-sent events do not (openai-python splits there). */
+/** Line breaks to some clients (openai-python), though not in JSON or SSE. */
 const LINE_ENDS = /[\u0085\u2028\u2029]/g
 const ESCAPED: Record<string, string> = { '\u0085': '\\u0085', '\u2028': '\\u2028', '\u2029': '\\u2029' }
 
-/** JSON without any line breaks. */
 export const toLine = (value: unknown) => JSON.stringify(value).replace(LINE_ENDS, toEscaped)
 const toEscaped = (found: string) => ESCAPED[found] ?? ''
 
-/**
- * Yields every nested value with its field name ('' for list items), including lists and objects. Iterative and without copies: values may be as large and deep
- * as a request.
- */
+/** All nested values with their field names ('' for list items). Iterative and without copies, since requests may be large and deep. */
 export function* valuesWithin(root: object): Generator<[name: string, value: unknown]> {
   const open: object[] = [root]
   for (let held = open.pop(); held !== undefined; held = open.pop()) {
@@ -99,12 +91,11 @@ export function* valuesWithin(root: object): Generator<[name: string, value: unk
   }
 }
 
-/** A slice ends at the first opportunity after this many characters. */
+/** A slice ends at the first opportunity after this. */
 export const SLICE_CHARS = 100_000
-/** Limits per slice: about 50 ms of parsing. A list of the shortest values stays below. */
+/** About 50 ms of parsing. */
 const OF_SLICE: Omit<JsonLimits, 'depth'> = { values: 100_000, escapes: 1_000_000, bare: 4 * 1024 * 1024 }
 
-/** An open list or object, with the position of an object's last name. */
 interface Open {
   isList: boolean
   nameFrom: number
@@ -112,18 +103,16 @@ interface Open {
 }
 
 export class SlicedJson {
-  /** Parsed so far. */
   root: unknown
-  /** Lists, objects, and items after commas, so far. */
+  /** Lists, objects, and items after commas. */
   values = 0
-  /** Field names so far. */
   names = 0
   readonly #text: string
   readonly #limits: Pick<JsonLimits, 'depth' | 'values'>
   readonly #sliceChars: number
   readonly #open: Open[] = []
   #at = 0
-  /** Next positions, if searched for. */
+  /** If searched for. */
   #quote = -1
   #backslash = -1
 
@@ -137,7 +126,7 @@ export class SlicedJson {
     return this.#at > this.#text.length
   }
 
-  /** Parses the next slice. Returns the limit that was exceeded, or null. Throws a SyntaxError. */
+  /** Returns the exceeded limit, or null. Throws a SyntaxError. */
   next(): keyof JsonLimits | null {
     const from = this.#at
     const before = this.#open.map(({ isList, nameFrom, nameTo }, at): string => {
@@ -146,14 +135,13 @@ export class SlicedJson {
     })
     const excess = this.#findEnd(from)
     if (excess) return excess
-    // At the end of the text, open brackets stay open.
     const after = this.isDone ? [] : this.#open.map(({ isList }) => (isList ? ']' : '}')).reverse()
     const piece = parseJson(before.join('') + this.#text.slice(from, this.#at - 1) + after.join(''))
     this.root = before.length === 0 ? piece : addSlice(this.root, piece, before)
     return null
   }
 
-  /** Moves past the comma that ends the slice, or past the end of the text. */
+  /** Moves past the comma that ends the slice, or past the end. */
   #findEnd(from: number): keyof JsonLimits | null {
     const text = this.#text
     const open = this.#open
@@ -205,7 +193,6 @@ export class SlicedJson {
     return bare + at - bareFrom > OF_SLICE.bare ? 'bare' : null
   }
 
-  /** Next quote or backslash, or the end. */
   #nextMark(at: number): number {
     if (this.#quote < at) this.#quote = indexOf(this.#text, '"', at)
     if (this.#backslash < at) this.#backslash = indexOf(this.#text, '\\', at)
@@ -215,7 +202,7 @@ export class SlicedJson {
 
 const endsRun = (code: number) => code === QUOTE || code === BACKSLASH
 
-/** Merges a slice into the result, along the lists and objects that are open between the two. */
+/** Along the lists and objects open between the two. */
 function addSlice(root: unknown, piece: unknown, [open = '', ...within]: readonly string[]): unknown {
   if (open.startsWith('[')) {
     if (!Array.isArray(root) || !Array.isArray(piece)) throw notJson()
@@ -228,7 +215,7 @@ function addSlice(root: unknown, piece: unknown, [open = '', ...within]: readonl
   if (held === null || more === null || !Object.hasOwn(held, name)) throw notJson()
   addSlice(held[name], more[name], within)
   const { [name]: _, ...others } = more
-  // The name may be an inherited one, such as `__proto__`.
+  // May be an inherited name, such as `__proto__`.
   for (const [other, value] of Object.entries(others))
     Object.defineProperty(held, other, { value, configurable: true, enumerable: true, writable: true })
   return held

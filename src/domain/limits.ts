@@ -1,7 +1,4 @@
-/**
- * Limits and budgets of keys, teams, and upstreams. A new limit is an entry of `LIMITS` under its column's name: forms, bodies, options, and documents follow,
- * and code that must handle it does not compile until it does.
- */
+/** Limits and budgets. An entry of `LIMITS`, named as its column, gets forms, bodies, options, and documents; the compiler finds the rest. */
 import { keysOf } from './json.ts'
 
 export const LIMITS = {
@@ -29,7 +26,7 @@ export const LIMITS = {
 } as const
 export type LimitName = keyof typeof LIMITS
 
-/** null = no limit. Concurrency counts requests in flight. */
+/** null = no limit. */
 export type Limits = { [Name in LimitName]: number | null }
 
 export const LIMIT_NAMES = keysOf(LIMITS)
@@ -39,14 +36,13 @@ export const isLimit = (name: string): name is LimitName => name in LIMITS
 export const mapLimits = <Value>(of: (name: LimitName) => Value) =>
   Object.fromEntries(LIMIT_NAMES.map((name) => [name, of(name)])) as Record<LimitName, Value>
 
-/** One result per limit that is set, in order. */
 export const eachLimit = <Said>(limits: Readonly<Limits>, say: (value: number, name: LimitName) => Said): Said[] =>
   LIMIT_NAMES.flatMap((name) => {
     const value = limits[name]
     return value === null ? [] : [say(value, name)]
   })
 
-/** Larger values of requests or tokens are assumed to be typos. */
+/** Larger values are typos. */
 export const MAX_LIMIT = 1_000_000_000
 
 export const NO_LIMITS: Limits = mapLimits(() => null)
@@ -54,11 +50,10 @@ export const NO_LIMITS: Limits = mapLimits(() => null)
 export const PERIODS = ['day', 'week', 'month', 'total'] as const
 export type Period = (typeof PERIODS)[number]
 
-/** Maximum spend per UTC period; `total` never resets. */
+/** UTC periods; `total` never resets. */
 export interface Budget {
   nanoUsd: number
   period: Period
 }
 
-/** The threshold for warnings in lists and logs. */
 export const BUDGET_WARNING_PERCENT = 80

@@ -1,9 +1,9 @@
-/** Facts about models: origin, modalities, features, reasoning, and the public Model object. */
+/** Facts about models. */
 import { keysOf } from './json.ts'
 import type { ServerState } from './model-server.ts'
 import type { PricingItem } from './usage.ts'
 
-/** Catalog layers, weakest first: later ones override. `admin`: manual changes. */
+/** Catalog layers, weakest first. */
 export const ORIGIN_WORDS = {
   builtin: 'built-in',
   discovered: 'discovered on this machine',
@@ -13,26 +13,24 @@ export const ORIGIN_WORDS = {
 export type Origin = keyof typeof ORIGIN_WORDS
 export const ORIGINS = keysOf(ORIGIN_WORDS)
 
-/** How reasoning is requested: by effort, by a token budget, or not at all. */
 export const THINKING = ['adaptive', 'budget', 'none'] as const
 export const EFFORTS = ['minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 export type Effort = (typeof EFFORTS)[number]
 
-/** Catalog settings of a model on one route. */
 export interface RouteSettings {
   thinking?: (typeof THINKING)[number]
-  /** Efforts that it accepts; others become the nearest one. */
+  /** Others become the nearest one. */
   efforts?: Effort[]
-  /** True if reasoning can be disabled. */
+  /** Reasoning can be disabled. */
   thinking_off?: boolean
-  /** True if it reasons by default. */
+  /** Reasons by default. */
   thinking_unasked?: boolean
-  /** True if it accepts `temperature`, `top_p`, and `top_k`. */
+  /** Accepts `temperature`, `top_p`, and `top_k`. */
   sampling?: boolean
 }
 
 const INPUT_WORDS = { text: 'text', image: 'images', file: 'files', audio: 'audio', video: 'video' } as const
-/** Input and output modalities. Models with `embeddings` are called at `/v1/embeddings`, all others at the other endpoints. */
+/** Models with `embeddings` are called at `/v1/embeddings` only. */
 export const MODALITY_WORDS = { ...INPUT_WORDS, embeddings: 'embeddings' } as const
 export type Modality = keyof typeof MODALITY_WORDS
 export const INPUT_MODALITIES = keysOf(INPUT_WORDS)
@@ -51,18 +49,16 @@ export const FEATURES = keysOf(FEATURE_WORDS)
 
 export interface ModelField {
   kind: 'tokens' | 'features' | 'flag'
-  /** For the admin API. */
   says: string
-  /** In forms. */
   label: string
-  /** Label among the facts on a model's page; absent: shown above them. */
+  /** On a model's page; absent: shown above. */
   fact?: string
-  /** Meaning of "no", for flags. */
+  /** Meaning of false. */
   no?: string
 }
 export type ModelFieldName = 'context_length' | 'max_output_length' | 'supported_features' | 'enabled' | 'listed'
 
-/** Facts of a model that can be edited, besides prices. */
+/** Editable, besides prices. */
 export const MODEL_FIELDS: Readonly<Record<ModelFieldName, ModelField>> = {
   context_length: {
     ...{
@@ -88,9 +84,9 @@ export const MODEL_FIELDS: Readonly<Record<ModelFieldName, ModelField>> = {
 export const eachModelField = <Said>(say: (name: ModelFieldName, field: ModelField) => Said): Said[] =>
   keysOf(MODEL_FIELDS).map((name) => say(name, MODEL_FIELDS[name]))
 
-/** Entry of `GET /v1/models`. All fields are always present, except `alias_of` and those of models on local servers. */
+/** Entry of `GET /v1/models`. Optional fields are `alias_of` and those of local servers. */
 export interface Model {
-  /** Model ID or alias. */
+  /** Or alias. */
   id: string
   object: 'model'
   owned_by: string
@@ -103,15 +99,13 @@ export interface Model {
   output_modalities: Modality[]
   supported_features: Feature[]
   pricing: (PricingItem & { input_cache_read: string })[]
-  /** Model ID that the alias stands for. */
   alias_of?: string
   is_ready: boolean
-  /** Quantization on its server, such as `Q4_K_M`, if reported. */
+  /** Such as `Q4_K_M`. */
   quantization?: string
-  /** Size of the weights' file, if reported. */
   size_bytes?: number
-  /** For servers that Tollgate starts. */
+  /** If Tollgate starts it. */
   state?: ServerState
-  /** Recent output rate of a local server; null before the first measurement. */
+  /** null before the first measurement. */
   tokens_per_second?: number | null
 }

@@ -1,9 +1,9 @@
 /** Lazily created value. */
 
 export interface Once<T> {
-  /** Creates the value, shared by concurrent and later callers; after a failure, the next call tries again. */
+  /** Shared by concurrent callers; after a failure, the next call tries again. */
   get(): Promise<T>
-  /** The current value or attempt; null before the first `get`. */
+  /** null before the first `get`. */
   begun(): Promise<T> | null
 }
 

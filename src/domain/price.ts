@@ -1,7 +1,4 @@
-/**
- * Exact cost of a call in integer nano-dollars, from decimal strings by BigInt, rounded once, half up; and the calculation line by line. No floating point is
- * used.
- */
+/** Exact cost in nano-dollars: decimal strings, BigInt, rounded once, half up; no floating point. */
 import {
   COUNTED_KINDS,
   costsTimeAlone,
@@ -21,10 +18,9 @@ const ATTO_PER_NANO = 1_000_000_000n
 const PICO_PER_NANO = 1_000
 
 /**
- * Charges one call. Without a price of their own, tokens are charged as `prompt` or `completion`, and output audio as `audio` if that has a price. Of several
- * items the last whose condition holds applies. No pricing = free.
+ * Missing prices fall back to `prompt` or `completion`, of output audio to `audio`. Of several items the last that applies counts. No pricing = free.
  *
- * @param mode service mode reported by the upstream; null for the usual one.
+ * @param mode null for the usual one.
  */
 export function costNanoUsd(pricing: readonly PricingItem[], usage: Usage, mode: string | null = null): number {
   if (pricing.length === 0) return 0
@@ -32,7 +28,7 @@ export function costNanoUsd(pricing: readonly PricingItem[], usage: Usage, mode:
   return tariff ? chargeBy(tariff, usage) : 0
 }
 
-/** Cost at these prices, in integer nano-dollars. */
+/** Nano-dollars. */
 export function chargeBy(tariff: Tariff, usage: Usage): number {
   const plain = toPlain(usage)
   const written = toWritten(usage)
@@ -43,15 +39,12 @@ export function chargeBy(tariff: Tariff, usage: Usage): number {
   return Number((atto + ATTO_PER_NANO / 2n) / ATTO_PER_NANO)
 }
 
-/** Usage that a charge omits, or charges at another kind's price. */
+/** Usage without a price of its own. */
 export type Unpriced = keyof PricingItem
 
 const NONE: readonly Unpriced[] = []
 
-/**
- * Usage without a price, by the price's name in the catalog; `mode`: the price list has none for this mode, or for this mode and size. Empty for calls that are
- * free, or charged by time only.
- */
+/** By price name; `mode`: no prices for this mode (at this size). Empty if free, or charged by time only. */
 export function findUnpriced(
   pricing: readonly PricingItem[],
   usage: Usage,
@@ -67,14 +60,13 @@ export function findUnpriced(
   return [...(mode !== null && item.mode !== mode ? (['mode'] as const) : []), ...lacking(item, usage)]
 }
 
-/** Prompt tokens without a kind of their own. If more are cached than there are, some were both read and written. */
+/** If more are cached than there are, some were both read and written. */
 function toPlain({ prompt, cacheRead, cacheWrite, cacheWrite1h, audioPrompt, imagePrompt }: Usage): number {
   const written = cacheWrite + cacheWrite1h
   const cached = cacheRead + written > prompt ? Math.max(cacheRead, written) : cacheRead + written
   return Math.max(0, prompt - cached - audioPrompt - imagePrompt)
 }
 
-/** The same for the response. */
 const toWritten = ({ completion, reasoning, audioCompletion, imageCompletion }: Usage) =>
   Math.max(0, completion - reasoning - audioCompletion - imageCompletion)
 
@@ -85,33 +77,32 @@ const toCounts = (usage: Usage): Record<Kind, number> => ({
   request: 1,
 })
 
-/** One line of a charge: count × price. */
+/** count × price. */
 export interface ChargeLine {
-  /** What is counted: tokens of one kind, web searches, ms of compute, or the call itself (`request`); each is in one line only. */
+  /** Each token or unit is in one line only. */
   kind: Kind
   count: number
-  /** Name of the price in the catalog, which may be another kind's. */
+  /** May be another kind's. */
   price: keyof PricingItem
-  /** USD per unit, as in the catalog: of compute, per second. */
+  /** As in the catalog: of compute, per second. */
   usdEach: string
-  /** Exact USD of the line. */
+  /** Exact. */
   usd: string
 }
 
-/** A charge line by line. */
 export interface Charge {
-  /** The item that applied; null if nothing has a price. */
+  /** null if nothing has a price. */
   item: PricingItem | null
   lines: ChargeLine[]
-  /** Exact USD of all lines. */
+  /** Exact. */
   usd: string
-  /** Rounded: the result of `costNanoUsd`. */
+  /** Rounded. */
   nanoUsd: number
   /** See `findUnpriced`. */
   unpriced: readonly Unpriced[]
 }
 
-/** Calculates a charge line by line, without zero counts. */
+/** Without zero counts. */
 export function toCharge(pricing: readonly PricingItem[], usage: Usage, mode: string | null = null): Charge {
   const nanoUsd = costNanoUsd(pricing, usage, mode)
   const unpriced = findUnpriced(pricing, usage, mode)
@@ -128,7 +119,7 @@ export function toCharge(pricing: readonly PricingItem[], usage: Usage, mode: st
   return { item, lines, usd: fromAtto(toAttoSum(atto, counts)), nanoUsd, unpriced }
 }
 
-/** Writes units of 10^-18 as a decimal without trailing zeros. */
+/** From units of 10^-18. */
 function fromAtto(atto: bigint): string {
   const digits = String(atto).padStart(MAX_DECIMALS + 1, '0')
   const fraction = digits.slice(-MAX_DECIMALS).replace(/0+$/, '')
@@ -141,7 +132,7 @@ function toPico(price: Prices<number>, plain: number, written: number, usage: Us
   return pico
 }
 
-/** Rounds to whole nano-dollars. The remainder of integers is exact; their quotient would not be. */
+/** The remainder of integers is exact; the quotient would not be. */
 function roundHalfUp(pico: number): number {
   const more = pico + PICO_PER_NANO / 2
   return (more - (more % PICO_PER_NANO)) / PICO_PER_NANO

@@ -1,15 +1,15 @@
-/** Dimensions and filters of usage reports and request lists, defined once for the admin API, command flags, report columns, and dashboard. */
+/** Dimensions and filters, defined once for API, flags, reports, and dashboard. */
 
-/** Filters of usage reports; each takes any number of values. */
+/** Any number of values each. */
 export const USAGE_FILTERS = ['key', 'team', 'model', 'upstream', 'endpoint', 'user'] as const
 export type UsageFilterName = (typeof USAGE_FILTERS)[number]
 
-/** Dimensions with a name besides the recorded ID. */
+/** With a name besides the ID. */
 const NAMED = ['key', 'team'] as const satisfies UsageFilterName[]
 export type NamedDimension = (typeof NAMED)[number]
 export const isNamed = (dimension: Dimension): dimension is NamedDimension => NAMED.some((one) => one === dimension)
 
-/** UTC days and hours in which requests were created. */
+/** When a request was created. */
 const TIMES = { day: 'Day (UTC)', hour: 'Hour (UTC)' } as const
 export type TimeDimension = keyof typeof TIMES
 export const isTime = (dimension: Dimension): dimension is TimeDimension => dimension in TIMES
@@ -20,19 +20,18 @@ export type Dimension = UsageFilterName | TimeDimension
 export const REQUEST_STATUSES = ['ok', 'failed', 'cut', 'abandoned', 'open'] as const
 export type RequestStatus = (typeof REQUEST_STATUSES)[number]
 
-/** Statuses of requests that did not succeed. */
 export const ERROR_STATUSES = ['failed', 'cut', 'abandoned'] as const satisfies RequestStatus[]
 
 interface Parameter {
-  /** Title of columns, lists, and filters; its plural adds an `s`. */
+  /** Singular; the plural adds an `s`. */
   title?: string
-  /** Argument of the flag; null: a switch. */
+  /** null: a switch. */
   argument: string | null
   /** A noun phrase without a full stop. */
   description: string
 }
 
-/** By parameter name; flags use dashes. */
+/** Flags use dashes. */
 export const REPORT_PARAMETERS = {
   key: { title: 'Key', argument: '<key>', description: 'Key: name, ID, or part of the ID' },
   team: {
@@ -68,19 +67,17 @@ export const REPORT_PARAMETERS = {
 } as const satisfies Record<string, Parameter> & Record<UsageFilterName, Required<Parameter>>
 export type ReportParameter = keyof typeof REPORT_PARAMETERS
 
-/** Column title. */
 export const toDimensionTitle = (dimension: Dimension): string =>
   isTime(dimension) ? TIMES[dimension] : REPORT_PARAMETERS[dimension].title
 
-/** Filters of failure reports. */
 export const FAILURE_FILTERS = ['key', 'team', 'model', 'upstream'] as const satisfies Dimension[]
-/** Filters of request lists, with one value each; `status` and `errors` exist too. */
+/** One value each; also `status` and `errors`. */
 export const REQUEST_FILTERS = ['key', 'team', 'model', 'upstream', 'user', 'error_code'] as const
 export type RequestFilterName = (typeof REQUEST_FILTERS)[number]
 
 /** Rankings by cost on the overview, … */
 export const TOPS = ['key', 'model', 'team', 'upstream'] as const satisfies UsageFilterName[]
-/** … and those on demand, since totals don't have them: all requests of the period must be scanned. With their description. */
+/** … and on demand, since totals don't have them and all requests are scanned. */
 export const WANTED_TOPS = { user: 'As reported by clients.' } as const satisfies Partial<
   Record<UsageFilterName, string>
 >

@@ -2,7 +2,6 @@
 import { Kind, type TObject, type TSchema } from '@sinclair/typebox'
 import { RequestSchema } from './request.ts'
 
-/** All field names in the schema of a request. */
 export function toRequestNames(): { fields: string[]; nullable: string[]; all: string[] } {
   const { properties } = RequestSchema
   const names = new Set<string>()

@@ -1,43 +1,40 @@
 /**
- * The canonical request: the chat request of OpenAI's API reference, so that nothing is lost between vendors and little must be translated. `formats/chat`
- * validates bodies against this schema; everything behind it uses the types derived from it. Optional fields may also be null, which means absent. Unknown
- * fields and content parts are allowed and sent to upstreams of that format, except those in `fields.ts`.
+ * The canonical request is OpenAI's chat request, so that little must be translated. `formats/chat` validates bodies against it. Null means absent; unknown
+ * fields and parts are passed on, except those in `fields.ts`.
  */
 import { type Static, type StringOptions, type TSchema, Type } from '@sinclair/typebox'
 import type { EmbeddingsRequest } from './task.ts'
 import { PART_TYPES, type UNREQUESTED_REASONING } from './task.ts'
 
-/** An optional field; null means absent. */
+/** null means absent. */
 const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
 
 const oneOf = <T extends string>(...values: T[]) => Type.Union(values.map((value) => Type.Literal(value)))
 
 const text = (options?: StringOptions) => Type.String(options)
 
-/** Adds fields to a schema's type that are accepted without validation. */
+/** Accepts further fields without validation. */
 const beyond =
   <More extends object>() =>
   <T extends TSchema>(schema: T) =>
     schema as T & { static: More }
 
-/** Anthropic's prompt cache breakpoint on a message, part, tool, or request. */
+/** Anthropic's prompt cache breakpoint. */
 export type CacheMarked = { cache_control?: unknown }
 const marked = beyond<CacheMarked>()
 
 const textOr = <T extends TSchema[]>(...parts: [...T]) =>
   Type.Union([text(), Type.Array(Type.Union(parts), { minItems: 1 })])
 
-/** More than clients send. Upstreams with lower limits, such as OpenAI with 128 tools and 4 stop sequences, report them in their own words. */
+/** Upstreams with lower limits (OpenAI: 128 tools, 4 stop sequences) report them themselves. */
 const MAX_TOOLS = 1_024
 const MAX_STOPS = 256
 
-/** Name of a tool, function, or schema, by OpenAI's rules. */
+/** By OpenAI's rules. */
 const Name = text({ maxLength: 64, pattern: '^[a-zA-Z0-9_-]+$' })
 
-/** Any object, such as a client's JSON Schema. */
 const JsonObject = Type.Record(Type.String(), Type.Unknown())
 
-/** A prompt cache breakpoint. */
 const breakpoint = { prompt_cache_breakpoint: optional(Type.Object({ mode: oneOf('explicit') })) }
 
 const TextPart = marked(Type.Object({ type: Type.Literal('text'), text: text(), ...breakpoint }))
@@ -66,10 +63,7 @@ const FilePart = marked(
 )
 const RefusalPart = marked(Type.Object({ type: Type.Literal('refusal'), refusal: text() }))
 
-/**
- * A part of an unknown type, such as `video_url`, with any content, for the upstream. Its type is declared as an impossible word, so that the known types can
- * be narrowed.
- */
+/** An unknown type, such as `video_url`, for the upstream. Declared as an impossible type, so that known ones can be narrowed. */
 export interface OtherPart extends CacheMarked {
   type: '(other)'
 }
@@ -78,7 +72,7 @@ const OtherPart = Type.Unsafe<OtherPart>(
 )
 
 const FunctionCall = Type.Object({ name: text(), arguments: text() })
-/** A call from an earlier response, as sent back by the client. */
+/** From an earlier response. */
 const called = beyond<{ extra_content?: unknown }>()
 const ToolCall = Type.Union([
   called(Type.Object({ id: text(), type: Type.Literal('function'), function: FunctionCall })),
@@ -97,7 +91,7 @@ const UserMessage = marked(
 /** `developer` is the system role of reasoning models. */
 const instructions = <Role extends string>(role: Role) =>
   marked(Type.Object({ role: Type.Literal(role), content: textOr(TextPart, OtherPart), name: optional(text()) }))
-/** Images from an earlier response, as OpenRouter's clients send them back. */
+/** As OpenRouter's clients send them back. */
 type DrawnImages = { images?: unknown }
 const AssistantMessage = beyond<CacheMarked & DrawnImages>()(
   Type.Object({
@@ -108,7 +102,7 @@ const AssistantMessage = beyond<CacheMarked & DrawnImages>()(
     audio: optional(Type.Object({ id: text() })),
     tool_calls: optional(Type.Array(ToolCall, { maxItems: MAX_TOOLS })),
     function_call: optional(FunctionCall),
-    // Fields of responses that clients send back; the first two are the same text under two names.
+    // From responses; the first two are the same text.
     reasoning: optional(text()),
     reasoning_content: optional(text()),
     reasoning_details: optional(Type.Array(Type.Unknown())),
@@ -118,12 +112,11 @@ const AssistantMessage = beyond<CacheMarked & DrawnImages>()(
 const ToolMessage = beyond<CacheMarked & { is_error?: unknown }>()(
   Type.Object({
     role: Type.Literal('tool'),
-    // OpenAI allows no images here, but tools that take screenshots or charts return them.
+    // Not at OpenAI: tools return screenshots and charts.
     content: textOr(TextPart, ImagePart, OtherPart),
     tool_call_id: text(),
   }),
 )
-/** Result of a legacy function call. */
 const FunctionMessage = marked(
   Type.Object({
     role: Type.Literal('function'),
@@ -201,19 +194,18 @@ const UserLocation = Type.Object({ type: Type.Literal('approximate'), approximat
 
 const penalty = optional(Type.Number({ minimum: -2, maximum: 2 }))
 
-/** Far more than clients send; each field is looked at several times. */
+/** Far more than clients send. */
 const MAX_FIELDS = 256
 
 export const RequestSchema = Type.Object(
   {
     model: text({ minLength: 1 }),
     messages: Type.Array(Message, { minItems: 1 }),
-    // Two names of the output cap per choice, in tokens.
+    // Same meaning, in tokens.
     max_completion_tokens: optional(Type.Integer({ minimum: 1 })),
     max_tokens: optional(Type.Integer({ minimum: 1 })),
     temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
     top_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
-    // Number of choices; default 1.
     n: optional(Type.Integer({ minimum: 1, maximum: 128 })),
     stop: optional(Type.Union([text(), Type.Array(text(), { minItems: 1, maxItems: MAX_STOPS })])),
     frequency_penalty: penalty,
@@ -230,13 +222,13 @@ export const RequestSchema = Type.Object(
     tools: optional(Type.Array(Tool, { maxItems: MAX_TOOLS })),
     tool_choice: optional(ToolChoice),
     parallel_tool_calls: optional(Type.Boolean()),
-    // Legacy forms of `tools` and `tool_choice`.
+    // Legacy.
     functions: optional(Type.Array(LegacyFunction, { minItems: 1, maxItems: MAX_TOOLS })),
     function_call: optional(Type.Union([oneOf('none', 'auto'), Named])),
     response_format: optional(ResponseFormat),
     reasoning_effort: optional(oneOf('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')),
     verbosity: optional(oneOf('low', 'medium', 'high')),
-    // OpenAI has no `image` here; clients of image models send it.
+    // `image` is not OpenAI's.
     modalities: optional(Type.Array(oneOf('text', 'audio', 'image'))),
     audio: optional(
       Type.Object({
@@ -245,7 +237,7 @@ export const RequestSchema = Type.Object(
       }),
     ),
     prediction: optional(Type.Object({ type: Type.Literal('content'), content: textOr(TextPart) })),
-    // OpenAI takes 16 short strings; other servers also take objects and numbers.
+    // Others than OpenAI take objects and numbers.
     metadata: optional(JsonObject),
     store: optional(Type.Boolean()),
     service_tier: optional(oneOf('auto', 'default', 'flex', 'scale', 'priority', 'fast')),
@@ -267,27 +259,22 @@ export const RequestSchema = Type.Object(
   { maxProperties: MAX_FIELDS },
 )
 
-/**
- * Fields beyond OpenAI's reference that some upstreams support. They are not validated here: dialects that read one check its value, and OpenAI-format dialects
- * pass it through.
- */
+/** Not in OpenAI's reference, and not validated: dialects check what they read. */
 export type BeyondReference = CacheMarked & {
-  /** OpenRouter's and Anthropic's reasoning options, read by `toThinkingWish`. */
+  /** OpenRouter's and Anthropic's, read by `toThinkingWish`. */
   reasoning?: unknown
   thinking?: unknown
   top_k?: unknown
   min_p?: unknown
-  /** Gemini's own fields. */
+  /** Gemini's. */
   safety_settings?: unknown
   cached_content?: unknown
 }
 
-/** A chat request, or another format's request converted to one. */
 export type CanonicalRequest = Static<typeof RequestSchema> &
   BeyondReference & {
     readonly [UNREQUESTED_REASONING]?: true
   }
-/** A chat request, or an embeddings request without any other field of a chat. */
 export type AnyRequest = CanonicalRequest | (EmbeddingsRequest & NothingElse)
 type NothingElse = {
   readonly [Name in Exclude<keyof CanonicalRequest, keyof EmbeddingsRequest | 'messages'>]?: undefined

@@ -1,29 +1,25 @@
 /** Roles, token scopes, and sign-in methods. */
 
-/**
- * An owner does everything, including upstreams, credentials, and users; an editor changes keys, teams, and the catalog; a viewer reads; a member manages only
- * their own keys, within their team's limits.
- */
+/** owner: everything; editor: keys, teams, and the catalog; viewer: read only; member: their own keys, within their team's limits. */
 export const ROLES = ['owner', 'editor', 'viewer', 'member'] as const
 export type Role = (typeof ROLES)[number]
 
-/** Permissions of a script's token: `write` is an editor's, `read` a viewer's. */
+/** `write`: an editor's permissions; `read`: a viewer's. */
 export const TOKEN_SCOPES = ['read', 'write'] as const
 export type TokenScope = (typeof TOKEN_SCOPES)[number]
 
-/** `oidc`: through an identity provider (OpenID Connect). */
 export const SIGN_IN_METHODS = ['password', 'oidc'] as const
 export type SignInMethod = (typeof SIGN_IN_METHODS)[number]
 
 export interface ClaimRole {
-  /** Exact value of the claim. */
+  /** Exact value. */
   value: string
   role: Role
-  /** For a member: ID or name of the team of their keys. */
+  /** For a member: ID or name. */
   team: string | null
 }
 
-/** Parses `admins=owner,research=member:research`; the first match decides. Null if invalid. */
+/** `admins=owner,research=member:research`; the first match decides. */
 export function toClaimRoles(text: string): ClaimRole[] | null {
   const read = text.split(',').map((item) => toClaimRole(item.trim()))
   const roles = read.filter((one) => one !== null)
@@ -31,7 +27,7 @@ export function toClaimRoles(text: string): ClaimRole[] | null {
   return isClear ? roles : null
 }
 
-/** The value may contain `=`, as directory names do. */
+/** The value may contain `=`. */
 function toClaimRole(item: string): ClaimRole | null {
   const [, value = '', word = '', team = null] = /^(.+)=([a-z]+)(?::([^=]+))?$/.exec(item) ?? []
   const role = ROLES.find((one) => one === word)

@@ -1,4 +1,4 @@
-/** Parsers of setting values, by type; each returns null for invalid text. */
+/** Parsers of setting values; null for invalid text. */
 import { type IpRange, toIpRange } from './ip.ts'
 import { toMs } from './time.ts'
 
@@ -33,13 +33,13 @@ export function orForever(read: Read<number>): Read<number> {
   return (text) => (text === 'forever' ? Number.POSITIVE_INFINITY : read(text))
 }
 
-/** Origins as browsers write them: no path, no default port. */
+/** As browsers write them: no path, no default port. */
 export function toOrigins(text: string): string[] | null {
   const origins = text.split(',').map((item) => toOrigin(item.trim()))
   return origins.includes(null) ? null : origins.filter((origin) => origin !== null)
 }
 
-/** HTTPS only, because sign-in over plain HTTP can be intercepted. */
+/** Sign-in over plain HTTP can be intercepted. */
 export function toPublicUrls(text: string): string[] | null {
   const origins = toOrigins(text)
   return origins?.every((origin) => origin.startsWith('https://')) ? origins : null
@@ -53,7 +53,7 @@ function toOrigin(text: string): string | null {
   return url.username === '' && url.search === '' && url.hash === '' ? `${url.protocol}//${url.host}` : null
 }
 
-/** Unchanged: providers compare it exactly, including a trailing slash. */
+/** Unchanged, since providers compare it exactly, including a trailing slash. */
 export function toIssuer(text: string): string | null {
   const url = URL.parse(text)
   if (url === null || url.username !== '' || url.search !== '' || url.hash !== '') return null

@@ -1,12 +1,12 @@
-/** Selects the prices that apply to a call by size and mode, the price of each count, and the maximum price; `price.ts` adds up. */
+/** Which prices apply to a call, by size and mode. */
 import { keysOf } from './json.ts'
 import type { PricingItem, Usage } from './usage.ts'
 
-/** Prices are integers of 10^-18 USD: decimal strings may have this many places. */
+/** 10^-18 USD. */
 export const MAX_DECIMALS = 18
 const MS_PER_SECOND = 1_000n
 
-/** Prices of each count, by preference: the first that the item has applies. The last three are free without one. */
+/** The first that the item has; the last three are free without one. */
 const CHARGED_BY = {
   prompt: ['prompt'],
   cacheRead: ['input_cache_read', 'prompt'],
@@ -25,7 +25,7 @@ const CHARGED_BY = {
 
 export type Kind = keyof typeof CHARGED_BY
 export const KINDS = keysOf(CHARGED_BY)
-/** Kinds that are charged exactly as counted; parts of the others are charged as another kind. */
+/** Charged exactly as counted; others partly as another kind. */
 export const COUNTED_KINDS = KINDS.filter((kind) => kind !== 'prompt' && kind !== 'completion' && kind !== 'request')
 /** Of `computeMs` per ms: a thousandth of `second`. */
 export type Prices<T> = Record<Kind, T>
@@ -33,7 +33,7 @@ export type Prices<T> = Record<Kind, T>
 const toEach = <T>(of: (kind: Kind) => T): Prices<T> =>
   Object.fromEntries(KINDS.map((kind) => [kind, of(kind)])) as Prices<T>
 
-/** Price that a kind is charged by; null if the item has none. */
+/** null if the item has none. */
 export function priceOf(item: PricingItem, kind: Kind): keyof PricingItem | null {
   return CHARGED_BY[kind].find((name) => item[name] !== undefined) ?? null
 }
@@ -41,8 +41,8 @@ export function priceOf(item: PricingItem, kind: Kind): keyof PricingItem | null
 const ownPriceOf = (kind: Kind): keyof PricingItem => CHARGED_BY[kind][0]
 
 /**
- * Counts that would be undercharged without a price of their own: output audio and images cost far more than text, cache writes more than cache reads (at
- * Anthropic 25% more, for an hour twice as much), and searches would be free.
+ * Undercharged without their own price: output audio and images cost far more than text, cache writes more than reads (at Anthropic 25%, for an hour twice as
+ * much), and searches would be free.
  */
 const NEEDED = {
   cacheWrite: ['input_cache_write'],
@@ -53,30 +53,27 @@ const NEEDED = {
   imageCompletion: ['image_token_completion'],
 } as const satisfies Partial<Record<keyof Usage, readonly (keyof PricingItem)[]>>
 
-/** Prices that an item lacks for this usage. */
 export function lacking(item: PricingItem, usage: Usage): (keyof PricingItem)[] {
   return keysOf(NEEDED).flatMap((count) =>
     usage[count] > 0 && NEEDED[count].every((name) => item[name] === undefined) ? NEEDED[count][0] : [],
   )
 }
 
-/** A pricing item in numbers. */
 export interface Tariff {
   item: PricingItem
   moreThan: number
   atto: Prices<bigint>
-  /** The same in 10^-12 where whole, as nearly always: sums are much faster, and equally exact. */
+  /** In 10^-12 where whole, as nearly always: faster, and as exact. */
   pico: Prices<number> | null
 }
 
-/** Parses a decimal such as `0.00000015` to units of 10^-18. Throws on anything else. */
+/** `0.00000015` to 10^-18. Throws on anything else. */
 export function toAtto(decimal: string): bigint {
   const match = /^(\d+)(?:\.(\d{1,18}))?$/.exec(decimal)
   if (!match) throw new RangeError(`not a price: ${decimal}`)
   return BigInt((match[1] ?? '0') + (match[2] ?? '').padEnd(MAX_DECIMALS, '0'))
 }
 
-/** Prices of each kind. */
 const toPrices = (item: PricingItem): Prices<bigint> =>
   toEach((kind) => {
     const price = priceOf(item, kind)
@@ -86,23 +83,23 @@ const toPrices = (item: PricingItem): Prices<bigint> =>
 
 const ATTO_PER_PICO = 1_000_000n
 
-/** In units of 10^-12; null if not whole. */
+/** null if not whole. */
 const toPicoPrices = (atto: Prices<bigint>): Prices<number> | null =>
   KINDS.every((kind) => atto[kind] % ATTO_PER_PICO === 0n) ? toEach((kind) => Number(atto[kind] / ATTO_PER_PICO)) : null
 
-/** Items by mode, each list in order. */
+/** By mode. */
 interface Sheet {
   usual: Tariff[]
   modes: ReadonlyMap<string, Tariff[]>
-  /** Prompt sizes beyond which an item applies. */
+  /** Beyond which an item applies. */
   sizes: readonly number[]
-  /** Results of `toMaxTariff`, by how many of these sizes are exceeded. */
+  /** By how many sizes are exceeded. */
   most: Tariff[]
 }
 
 /**
- * Tariff of a call: the last item of its mode (or without one) whose condition holds. An unlisted mode, such as two at once, costs the highest, price by price,
- * of the usual tariff and all listed modes that are parts of it.
+ * The last item of the mode (or without one) that applies. An unlisted mode, such as two at once, costs the highest, price by price, of the usual tariff and
+ * all listed modes that are parts of it.
  */
 export function toTariff(
   pricing: readonly PricingItem[],
@@ -121,10 +118,7 @@ export function toTariff(
   return parts.length === 0 ? tariff : toDearest(tariff ? [tariff, ...parts] : parts)
 }
 
-/**
- * Upper bound of the tariff for such a prompt in any mode: `prompt` is the highest price of reading text, cache included, `completion` that of writing text,
- * and so on. Cached per price list.
- */
+/** Upper bound in any mode: `prompt` is the highest price of reading text, cache included, `completion` of writing it, and so on. */
 export function toMaxTariff(pricing: readonly PricingItem[], promptTokens: number): Tariff | undefined {
   const sheet = sheetOf(pricing)
   let level = 0
@@ -140,10 +134,8 @@ export function toMaxTariff(pricing: readonly PricingItem[], promptTokens: numbe
   return most
 }
 
-/** True if some calls are charged by duration. */
 export const isTimed = (pricing: readonly PricingItem[]): boolean => pricing.some(({ second }) => second !== undefined)
 
-/** True if calls cost nothing but their duration. */
 export function costsTimeAlone(pricing: readonly PricingItem[]): boolean {
   const { usual, modes } = sheetOf(pricing)
   const all = [usual, ...modes.values()].flat()
@@ -158,10 +150,9 @@ function pick(tariffs: Tariff[], promptTokens: number): Tariff | undefined {
 const pickMode = (tariffs: Tariff[] | undefined, promptTokens: number): Tariff | undefined =>
   tariffs?.findLast(({ moreThan }) => promptTokens > moreThan)
 
-/** True if the price list has prices for this mode. */
 export const hasMode = (pricing: readonly PricingItem[], mode: string): boolean => sheetOf(pricing).modes.has(mode)
 
-/** The highest price of each kind, under its own name if one of them has it, or if no other name would give it. */
+/** Under its own name if one has it, or if no other name would give it. */
 function toDearest(tariffs: readonly Tariff[]): Tariff {
   const [first] = tariffs
   if (first && tariffs.length === 1) return first
@@ -197,7 +188,7 @@ function toMost({ item, moreThan, atto }: Tariff): Tariff {
 
 const larger = (one: bigint, other: bigint) => (one > other ? one : other)
 
-/** Parsed pricing, cached as long as the snapshot that holds it. */
+/** Cached with the snapshot. */
 const parsed = new WeakMap<readonly PricingItem[], Sheet>()
 
 function sheetOf(pricing: readonly PricingItem[]): Sheet {

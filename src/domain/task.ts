@@ -1,25 +1,22 @@
-/** A request in any client format, as routing, limits, accounting, and delivery see it. Embeddings requests are defined here, chat requests in `request.ts`. */
+/** A request in any client format. Embeddings are here, chats in `request.ts`. */
 
 import type { PassthroughEndpoint } from './dialects.ts'
 import { type Decision, GatewayError } from './error.ts'
 import type { JsonObject } from './json.ts'
 import type { CanonicalRequest } from './request.ts'
 
-/** A text, or token numbers of the model's vocabulary. */
+/** Or token numbers. */
 export type EmbeddingInput = string | readonly number[]
 
-/** A class, so that no field of a chat request can be mistaken for one. */
+/** A class, so that no chat field can imitate it. */
 export class EmbeddingsRequest {
-  /** Embeddings have no output tokens. */
   readonly max_tokens = 0
 
   /**
-   * @param model as the client named it.
-   * @param inputs never empty, and none is empty.
-   * @param dimensions length of a vector; null = the model's default.
-   * @param encoding numbers, or the base64 of little-endian 32-bit floats.
-   * @param user as reported by the client.
-   * @param extras fields that only the upstream may know.
+   * @param inputs never empty, nor is any of them.
+   * @param dimensions null = the model's default.
+   * @param encoding `base64`: little-endian 32-bit floats.
+   * @param extras fields only the upstream may know.
    */
   constructor(
     readonly model: string,
@@ -30,17 +27,16 @@ export class EmbeddingsRequest {
     readonly extras: Readonly<JsonObject>,
   ) {}
 
-  /** The same with other inputs. */
   of(inputs: readonly EmbeddingInput[]): EmbeddingsRequest {
     const { model, dimensions, encoding, user, extras } = this
     return new EmbeddingsRequest(model, inputs, dimensions, encoding, user, extras)
   }
 }
 
-/** As the upstream wrote it: numbers keep all digits. Always finite. */
+/** Numbers keep all digits; always finite. */
 export type Vector = Float32Array | readonly number[]
 
-/** Path of each client format, by its name in the ledger. */
+/** By name in the ledger. */
 export const ENDPOINT_PATHS = {
   chat: '/v1/chat/completions',
   messages: '/v1/messages',
@@ -50,43 +46,40 @@ export const ENDPOINT_PATHS = {
 } as const
 export type Endpoint = keyof typeof ENDPOINT_PATHS
 
-/** Paths that count a request's tokens. */
+/** For counting tokens. */
 export const COUNT_PATHS = {
   messages: '/v1/messages/count_tokens',
   responses: '/v1/responses/input_tokens',
 } as const satisfies Partial<Record<Endpoint, string>>
 
-/** `native`: passed through unchanged; `translated`: parsed to events and written in the client's format. */
+/** `native`: unchanged; `translated`: parsed and rewritten. */
 export type Lane = 'native' | 'translated'
 
-/** The original request, for what a format needs besides the parsed body. */
 export interface RawRequest {
-  /** The body's JSON. */
+  /** JSON. */
   text: string
   /** By lowercase name. */
   headers: Readonly<Record<string, string | undefined>>
 }
 
-/** A request that can pass through to upstreams of its client's format. */
 export interface PassthroughRequest extends RawRequest {
   endpoint: PassthroughEndpoint
-  /** The parsed text, without duplicate names in any object. */
+  /** Without duplicate names. */
   json: JsonObject
 }
 
 export interface ChatTask extends TaskFacts {
   endpoint: Exclude<Endpoint, 'embeddings'>
-  /** The canonical request. */
   body: CanonicalRequest
-  /** Set if the request can pass through; never for chats. */
+  /** Never for chats. */
   passthrough?: PassthroughRequest
-  /** Set if it cannot be translated: why it can only pass through. */
+  /** Why it can only pass through. */
   untranslatable?: GatewayError
-  /** Set if its schemas exceed OpenAI's strict mode; local engines enforce any schema. */
+  /** Exceeds OpenAI's strict mode; local engines enforce any schema. */
   beyondStrict?: GatewayError
-  /** True if the client sends the same to every model, as agents built for one vendor do: features that a model lacks are then removed rather than rejected. */
+  /** Agents built for one vendor send the same to every model: unsupported features are removed rather than rejected. */
   isForAnyModel?: true
-  /** Private data of the format, for writing the response. */
+  /** The format's own, for writing the response. */
   own?: object
 }
 
@@ -97,46 +90,39 @@ export interface EmbeddingsTask extends TaskFacts {
 
 export type Task = ChatTask | EmbeddingsTask
 
-/** Common to both kinds of requests. */
 interface TaskFacts {
-  /** Model ID or alias, as requested. */
+  /** ID or alias, as requested. */
   model: string
-  /** True if the client wants a stream. */
   stream: boolean
-  /** The client's output cap per choice, in tokens; null if none. */
+  /** Output tokens per choice; null if none. */
   cap: number | null
-  /** Prompt tokens, estimated from bytes. */
+  /** Estimated from bytes. */
   promptTokens: number
-  /** Upper bound of the same: one token per byte. */
+  /** One token per byte. */
   maxPromptTokens: number
-  /** As reported by the client; null if not. */
+  /** As reported by the client. */
   user: string | null
-  /** The part that stays the same during a conversation, so that its requests go to one target. Computed on demand. */
+  /** Constant during a conversation, whose requests go to one target. Computed on demand. */
   affinity(): string
 }
 
-/**
- * Marks a request whose client ignores reasoning because it did not ask for any, though the model may reason. A symbol, so that no client field has this name.
- */
-export const UNREQUESTED_REASONING: unique symbol = Symbol('unasked thoughts')
+/** The client ignores reasoning, as it did not ask for any. A symbol, so that no client field has this name. */
+export const UNREQUESTED_REASONING: unique symbol = Symbol('unrequested reasoning')
 
-/** Known types of content parts; others are passed to the upstream. */
+/** Others are passed on. */
 export const PART_TYPES: ReadonlySet<unknown> = new Set(['text', 'image_url', 'input_audio', 'file', 'refusal'])
 
-/*
- * Loop detection: each Tollgate server adds its ID to a header of its upstream requests, and rejects requests that carry its own ID; otherwise a loop would run
- * until file descriptors run out. The ID is random per run, and reveals nothing.
- */
+/* Loop detection: each server adds its ID to a header, and rejects requests with its own ID, before file descriptors run out. The ID is random per run. */
 
 export const HOPS_HEADER = 'x-tollgate-hops'
 
-/** Tollgate servers in a row. */
+/** In a row. */
 const MAX_HOPS = 8
 
-/** An item of the header; anything else is dropped. */
+/** Others are dropped. */
 const HOP = /^[\w-]{1,64}$/
 
-/** Header value to send: the passed servers and this one. Returns the error of a loop. */
+/** Returns the header to send, or the error of a loop. */
 export function addHop(passed: string | undefined, own: string): Decision<string> {
   if (passed === undefined) return own
   const hops = passed.split(',').flatMap((each) => HOP.exec(each.trim()) ?? [])

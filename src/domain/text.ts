@@ -1,33 +1,33 @@
-/** Text helpers: counts, sizes, name patterns, invisible characters, CSV, and bodies read up to a limit. */
+/** Counts, sizes, patterns, CSV, and bounded bodies. */
 
 /** `1 row`, `2 rows`. */
 export const count = (n: number, noun: string) => `${n} ${noun}${n === 1 ? '' : 's'}`
 
-/** Control, joining, direction, and invisible characters (Unicode: Cc, Cf, Cs, Zl, Zp, Default_Ignorable_Code_Point). */
+/** Control, joining, direction, and invisible characters. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u
 
-/** Some of those are parts of emoji. */
+/** Contain joining characters. */
 const EMOJI = /\p{RGI_Emoji}/gv
 
-/** Letters that look alike in two scripts are accepted. */
+/** Look-alike letters are accepted. */
 export const isVisible = (text: string): boolean => !INVISIBLE.test(text.replaceAll(EMOJI, ''))
 
 const UNITS = { K: 2 ** 10, M: 2 ** 20, G: 2 ** 30, T: 2 ** 40 } as const
 type Unit = keyof typeof UNITS
 const isUnit = (text: string): text is Unit => Object.hasOwn(UNITS, text)
 
-/** Parses a size such as `22G`, `1.5G`, `512M`, or `8GiB` to bytes, by powers of 1,024; null if invalid or zero. */
+/** `22G`, `1.5G`, `512M`, `8GiB`, by powers of 1,024; null if invalid or zero. */
 export function toSize(text: string): number | null {
   const [, amount, unit = ''] = /^(\d{1,6}(?:\.\d{1,3})?)\s?([KMGT])(?:i?B)?$/.exec(text) ?? []
   if (amount === undefined || !isUnit(unit)) return null
   return Math.round(Number(amount) * UNITS[unit]) || null
 }
 
-/** In the units of settings such as `--disk-budget 10G`. */
+/** As in `--disk-budget 10G`. */
 export const toSizeText = (bytes: number) =>
   bytes >= UNITS.G ? `${(bytes / UNITS.G).toFixed(1)} GiB` : `${(bytes / UNITS.M).toFixed(1)} MiB`
 
-/** `*` matches any run of characters, including `/`. Linear for any pattern. */
+/** `*` matches anything, `/` included. Linear. */
 export function matches(pattern: string, slug: string): boolean {
   const [head = '', ...rest] = pattern.split('*')
   if (!slug.startsWith(head)) return false
@@ -42,19 +42,15 @@ export function matches(pattern: string, slug: string): boolean {
   return slug.length - at >= tail.length && slug.endsWith(tail)
 }
 
-/** null is an empty cell. */
 export type CsvCell = string | number | bigint | null
 
-/**
- * Texts that a spreadsheet would run as formulas: names come from other people. A leading apostrophe makes them text (OWASP, CSV injection); full-width signs
- * count too.
- */
+/** Formulas to a spreadsheet (OWASP, CSV injection), also with full-width signs; a leading apostrophe makes them text. */
 const FORMULA = /^\s*[=+\-@＝＋－＠|]/u
 
-/** Terminal control characters, including line breaks and tabs, and direction changes. */
+/** Terminal controls, line breaks, tabs, and direction changes. */
 const CONTROL = /[\p{Cc}\p{Bidi_Control}]/gu
 
-/** One record per line, after the headings. Control characters become `?`, as in terminal tables. */
+/** Control characters become `?`. */
 export const toCsv = (headings: readonly string[], rows: readonly (readonly CsvCell[])[]): string =>
   [headings, ...rows].map((row) => `${row.map(toText).join(',')}\r\n`).join('')
 
@@ -67,7 +63,7 @@ function toText(cell: CsvCell): string {
 
 const quote = (text: string) => `"${text.replaceAll('"', '""')}"`
 
-/** Reads a body as text up to a limit; `isWhole` is false if it is longer. */
+/** `isWhole`: false if it is longer. */
 export async function readUpTo(
   body: AsyncIterable<Uint8Array> | null,
   mostBytes: number,

@@ -1,4 +1,4 @@
-/** UTC hours and days of the rollup, and durations and dates as people write them. */
+/** UTC hours and days, durations, and dates. */
 
 const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const
 type Unit = keyof typeof UNITS
@@ -7,22 +7,19 @@ const isUnit = (text: string): text is Unit => Object.hasOwn(UNITS, text)
 export const HOUR_MS = UNITS.h
 export const DAY_MS = UNITS.d
 
-/** Start of the UTC hour, ms. */
 export const hourOf = (ms: number): number => Math.floor(ms / HOUR_MS) * HOUR_MS
 
-/** Start of the UTC day, ms. */
 export const dayOf = (ms: number): number => Math.floor(ms / DAY_MS) * DAY_MS
 
-/** UTC day: `2027-01-31`. */
+/** `2027-01-31`. */
 export const toDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
 
-/** Range of a timer: beyond a signed 32-bit number of ms it fires at once. */
+/** Beyond 32 bits a timer fires at once. */
 export const TIMER_MS = { min: 1, max: 2_147_483_647 }
 
 /**
- * Parses a duration such as `500ms`, `90s`, `5m`, `12h`, `90d`, or `2w` to ms. A unit is required, except for `0`.
- *
- * @returns null if invalid, or out of bounds (ms).
+ * `500ms`, `90s`, `5m`, `12h`, `90d`, or `2w`; only `0` needs no unit.
+ * @returns ms; null if invalid or out of bounds.
  */
 export function toMs(text: string, { min, max }: { min: number; max: number }): number | null {
   const [, digits, unit = ''] = /^(\d{1,10})([a-z]+)$/.exec(text === '0' ? '0ms' : text) ?? []
@@ -31,22 +28,22 @@ export function toMs(text: string, { min, max }: { min: number; max: number }): 
   return ms >= min && ms <= max ? ms : null
 }
 
-/** Bounds of the disconnect grace; more is assumed to be a typo. */
+/** Longer is a typo. */
 export const DISCONNECT_GRACE_MS = { min: 0, max: 300_000 }
 
-/** Writes a duration in its largest whole unit up to hours: `5m`, `90s`, `1500ms`. */
+/** `5m`, `90s`, `1500ms`. */
 export function toSpan(ms: number): string {
   const unit = (['h', 'm', 's'] as const).find((unit) => ms >= UNITS[unit] && ms % UNITS[unit] === 0) ?? 'ms'
   return `${ms / UNITS[unit]}${unit}`
 }
 
-/** A hundred times more than anyone needs, and still a valid date. */
+/** More than anyone needs, and still a valid date. */
 const LONGEST_MS = 1e14
 
-/** A duration such as `90d`, of any length; null if invalid. */
+/** null if invalid. */
 export const toLongMs = (text: string): number | null => toMs(text, { min: 0, max: LONGEST_MS })
 
-/** Parses `90d`, `12h`, `30m`, or `2w` (ago), or a date (`2027-01-31`, UTC, optionally with a time) to Unix ms; null if invalid. */
+/** `90d` ago, or a date (`2027-01-31`, UTC, optionally with a time), to Unix ms; null if invalid. */
 export function toPastMs(text: string, nowMs: number): number | null {
   const trimmed = text.trim()
   const spanMs = toLongMs(trimmed)
@@ -70,13 +67,13 @@ const AGES: readonly [unit: string, ms: number][] = [
   ['s', 1_000],
 ]
 
-/** A duration in its largest unit, such as `3 h`; '' below one second. */
+/** `3 h`; '' below one second. */
 export function toAge(ms: number): string {
   for (const [unit, each] of AGES) if (ms >= each) return `${Math.floor(ms / each)} ${unit}`
   return ''
 }
 
-/** `3 min ago`; `just now` also for times in the future, after a clock was set back. */
+/** `3 min ago`; `just now` also for future times. */
 export function toAgo(atMs: number, nowMs: number): string {
   const age = toAge(nowMs - atMs)
   return age === '' ? 'just now' : `${age} ago`

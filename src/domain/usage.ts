@@ -1,47 +1,43 @@
-/**
- * Usage of one call, in the shape that pricing, ledger, and receipt share; dialects fill it from what an upstream reports. Cache reads and writes overlap only
- * if together they exceed `prompt`.
- */
+/** Usage of a call. Cache reads and writes overlap only if together they exceed `prompt`. */
 import { keysOf } from './json.ts'
 export interface Usage {
-  /** All input tokens, including cached and cache-writing ones. */
+  /** All input, cached included. */
   prompt: number
-  /** Part of `prompt` that was read from a cache. */
+  /** Part of `prompt`. */
   cacheRead: number
-  /** Part of `prompt` that was written to a cache with the default lifetime. */
+  /** Part of `prompt`, with the default lifetime. */
   cacheWrite: number
-  /** Part of `prompt` that was written to a cache for an hour; not in `cacheWrite`. */
+  /** Part of `prompt`, for an hour; not in `cacheWrite`. */
   cacheWrite1h: number
-  /** Audio and image parts of `prompt`, without cache reads and writes. */
+  /** Parts of `prompt`, without cache reads and writes. */
   audioPrompt: number
   imagePrompt: number
-  /** Part of `prompt` that provider tools added; charged as the rest of the prompt. */
+  /** Part of `prompt` added by provider tools. */
   toolPrompt: number
-  /** All output tokens, including reasoning. */
+  /** All output, reasoning included. */
   completion: number
-  /** Part of `completion` that was reasoning. */
+  /** Part of `completion`. */
   reasoning: number
-  /** Audio and image parts of `completion`, without reasoning. */
+  /** Parts of `completion`, without reasoning. */
   audioCompletion: number
   imageCompletion: number
-  /** Web searches by the provider. */
   webSearches: number
-  /** Server time, ms, for models with a price per second: not reported by upstreams, see `accounting/bill.ts`. */
+  /** ms, if priced per second; see `accounting/bill.ts`. */
   computeMs: number
 }
 
-/** Usage of another model within the call, such as an advisor. */
+/** Within the call, such as an advisor. */
 export interface ModelUsage {
-  /** The upstream's name for it. */
+  /** The upstream's name. */
   model: string
   usage: Usage
 }
 
-/** Total usage and cost of a request's calls, as sent to the client. */
+/** As sent to the client. */
 export interface Receipt {
   usage: Usage
   costNanoUsd: number
-  /** Until then, ms. */
+  /** Until then. */
   durationMs: number
 }
 
@@ -61,17 +57,17 @@ export const NO_USAGE: Usage = {
   computeMs: 0,
 }
 
-/** More searches per call are assumed to be nonsense. */
+/** More is nonsense. */
 export const MAX_SEARCHES = 10_000
 
-/** Adds `more` to `sum`, in place. */
+/** In place. */
 export function addUsage(sum: Usage, more: Usage): void {
   for (const field of FIELDS) sum[field] += more[field]
 }
 
 const FIELDS = keysOf(NO_USAGE)
 
-/** Every price in display order: its label, and whether it is per token. A null label is not shown. */
+/** In display order; a null label is hidden. */
 export const PRICES = {
   prompt: { word: 'Prompt', isOfTokens: true },
   completion: { word: 'Response', isOfTokens: true },
@@ -83,11 +79,11 @@ export const PRICES = {
   audio_completion: { word: 'Audio in response', isOfTokens: true },
   image_token: { word: 'Image in prompt', isOfTokens: true },
   image_token_completion: { word: 'Image in response', isOfTokens: true },
-  /** USD per image, as some providers publish it: shown to clients, never charged. */
+  /** USD per image, as some providers publish: never charged. */
   image: { word: null, isOfTokens: false },
   request: { word: 'Per request', isOfTokens: false },
   web_search: { word: 'Web search', isOfTokens: false },
-  /** Charged per ms, for local servers. At most 15 decimals, so that a ms has an exact price. */
+  /** Charged per ms. At most 15 decimals, so that a ms has an exact price. */
   second: { word: 'Second of compute', isOfTokens: false },
 } as const
 type PriceName = keyof typeof PRICES
@@ -97,49 +93,47 @@ export const PRICE_NAMES = keysOf(PRICES)
 export const mapPrices = <Value>(of: (name: PriceName) => Value) =>
   Object.fromEntries(PRICE_NAMES.map((name) => [name, of(name)])) as Record<PriceName, Value>
 
-/** True for prices per token, which are shown per million. */
+/** Shown per million. */
 export const isOfTokens = (price: string): boolean => PRICES[price as PriceName]?.isOfTokens ?? true
 
-/** One complete item of a model's `pricing`: decimal strings in USD per token (`request`: per call, `second`: per second). */
+/** Decimal strings, USD per token (`request`: per call, `second`: per second). */
 export interface PricingItem extends Partial<Record<PriceName, string>> {
   prompt: string
   completion: string
-  /** The item applies, to the whole request, if the prompt has more tokens than this. The first item has no condition. */
+  /** Applies to the whole request above this prompt size; absent in the first item. */
   min_prompt_tokens?: number
-  /** The item applies to calls in this mode, such as `flex`: see `toMode`. */
+  /** Such as `flex`: see `toMode`. */
   mode?: string
 }
 
 const NANO_PER_USD = 1_000_000_000
 
-/** Writes nano-dollars (never negative) as exact dollars without trailing zeros: `0.1`, `20`. */
+/** Exact dollars: `0.1`, `20`. Never negative. */
 export function toUsd(nanoUsd: number): string {
   const rest = nanoUsd % NANO_PER_USD
   const usd = String((nanoUsd - rest) / NANO_PER_USD)
   if (rest === 0) return usd
-  // The leading one keeps the zeros after the decimal point.
+  // The one keeps leading zeros.
   const decimals = String(NANO_PER_USD + rest)
   let end = decimals.length
   while (decimals[end - 1] === '0') end--
   return `${usd}.${decimals.slice(1, end)}`
 }
 
-/** Upstreams' words for the usual mode. */
 const USUAL: ReadonlySet<string> = new Set([
   ...['auto', 'default', 'standard', 'on_demand', 'global', 'not_available', 'unspecified', 'type_unspecified'],
 ])
 
-/** Google's prefixes of such words. */
+/** Google's. */
 const PREFIX = /^(?:service_tier|traffic_type|traffic|on_demand)_/
 
 const MAX_CHARS = 40
 
-/** A mode's name in catalog and ledger. */
 export const MODE = /^[a-z0-9][a-z0-9_.+-]{0,39}$/
 
 /**
- * Combines an upstream's service words into one mode: OpenAI's `service_tier`, Anthropic's `service_tier`, `speed` and `inference_geo`, Google's `serviceTier`
- * and `trafficType`. Several unusual words are joined by name: `fast+us`. Null for the usual mode, or none reported.
+ * Combines service words: OpenAI's `service_tier`, Anthropic's `service_tier`, `speed`, `inference_geo`, Google's `serviceTier`, `trafficType`; unusual ones
+ * are joined: `fast+us`. Null for the usual mode.
  */
 export function toMode(...said: unknown[]): string | null {
   const words = new Set<string>()
@@ -158,9 +152,8 @@ export function toMode(...said: unknown[]): string | null {
 }
 
 /**
- * The caveat about a charge with these prices missing. Only flex is cheaper than usual everywhere, half price at OpenAI
- * (https://platform.openai.com/docs/guides/flex-processing) and Google (https://ai.google.dev/gemini-api/docs/optimization), so the usual price is never too
- * low.
+ * The caveat if these prices are missing. Only flex is always cheaper than usual, half price at OpenAI
+ * (https://platform.openai.com/docs/guides/flex-processing) and Google (https://ai.google.dev/gemini-api/docs/optimization).
  *
  * @param unpriced see `findUnpriced`.
  */

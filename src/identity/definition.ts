@@ -22,7 +22,7 @@ export interface TokenOptions {
 
 const RIGHTS: Readonly<Record<Role, string>> = {
   owner: 'everything, including users and credentials',
-  editor: 'keys, teams and models',
+  editor: 'keys, teams, and models',
   viewer: 'read only',
   member: 'their own keys, within a team',
 }
@@ -79,7 +79,7 @@ export const ADMIN_CHANGES: SaidOf<AdminChanges> = {
 export const TOKEN_FIELDS: SaidOf<TokenOptions> = {
   name: {
     ...KEY_FIELDS.name,
-    option: { flag: '<name>', help: 'what it is for', read: once(String) },
+    option: { flag: '<name>', help: 'what uses the token', read: once(String) },
     hint: 'The script that uses it. Shown in the audit log.',
   },
   scope: {

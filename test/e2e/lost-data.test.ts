@@ -117,7 +117,7 @@ describe('at its start', () => {
   test.each<[what: string, says: string, spoil: () => void]>([
     ['garbage', 'is not a database (', () => writeFileSync(data('tollgate.db'), 'x'.repeat(20_000))],
     ['a part of itself', 'is damaged (', () => truncateSync(data('tollgate.db'), 10_000)],
-    ['without a table', 'is not whole (no such table', () => change('DROP TABLE requests')],
+    ['without a table', 'is incomplete (no such table', () => change('DROP TABLE requests')],
     ["somebody else's", 'is not a Tollgate database', () => replaceByOther()],
   ])('a database that is %s is named by every command, with what to do', async (_, says, spoil) => {
     await leave()

@@ -30,7 +30,7 @@ export function toDatabaseTrouble(path: string, error: unknown): unknown {
   const what = UNUSABLE.find(([pattern]) => pattern.test(code))?.[1]
   if (what) return new ServiceError({ kind: 'database_unusable', path }, `${path} ${what} (${said}).`)
   if (code.startsWith('SQLITE_') && NO_SUCH.test(said))
-    return new ServiceError({ kind: 'database_unusable', path }, `${path} is not whole (${said}).`)
+    return new ServiceError({ kind: 'database_unusable', path }, `${path} is incomplete (${said}).`)
   if (/^SQLITE_(READONLY|CANTOPEN|PERM|AUTH)/.test(code))
     return new ServiceError(
       { kind: 'database_unwritable', path },
