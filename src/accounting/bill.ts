@@ -1,6 +1,6 @@
 /**
- * What a call costs: by its upstream's report, or by our own count, marked as estimated. If a call was interrupted
- * before a report, unseen output is charged by time, so that disconnecting early is no discount.
+ * What a call costs, by its upstream's report or by our own count, marked as estimated. Unseen output of an interrupted
+ * call is charged by time, so that disconnecting early is no discount.
  */
 import { joinTerms, toCounts } from '../domain/call-counts.ts'
 import { asObject } from '../domain/json.ts'
@@ -15,7 +15,6 @@ import { dialectOf } from '../upstreams/dialects/dialects.ts'
 import type { Call } from './call.ts'
 import type { Meter } from './meter.ts'
 
-/** Of one call; rounded once. */
 export interface Bill {
   status: Outcome['status']
   usage: Usage
@@ -33,9 +32,9 @@ export interface Bill {
 }
 
 /**
- * A call that failed before the first token costs nothing; an interrupted one costs what it used so far; missing
- * figures are counted, which makes it asynchronous.
- * @param requestStatus how its request ends; applies to a call that never ended.
+ * A call that failed before the first token costs nothing; an interrupted one what it used so far. Counting missing
+ * figures makes it asynchronous.
+ * @param requestStatus applies to a call that never ended.
  */
 export function toBill(
   call: BilledCall,
@@ -75,7 +74,7 @@ export function toReportedBill(call: BilledCall, status: Outcome['status']): Bil
 const lacksPrompt = ({ usage, chargedNanoUsd }: Pick<Meter, 'usage' | 'chargedNanoUsd'>): boolean =>
   chargedNanoUsd === null && usage !== null && usage.prompt === 0 && usage.completion > 0
 
-/** The reported usage, and whether we guessed a part of it: the lifetime of cache writes, or a web search. */
+/** True in `estimated` if we guessed the lifetime of cache writes, or a web search. */
 function toHeard(call: BilledCall, status: Outcome['status']): { usage: Usage; estimated: boolean } | null {
   const { usage, chargedNanoUsd } = call.meter
   if (usage === null) return null
@@ -132,7 +131,6 @@ const isKeptForHour = ({ target, body }: Pick<Call, 'target' | 'body'>, { cacheW
 
 const toKeptForHour = (usage: Usage): Usage => ({ ...usage, cacheWrite: 0, cacheWrite1h: usage.cacheWrite })
 
-/** An unanswered call. */
 const NOTHING: Omit<Bill, 'status'> = {
   ...{ usage: NO_USAGE, estimated: false, costNanoUsd: 0, mode: null, reportedNanoUsd: null, isUnpriced: false },
   within: [],
@@ -166,7 +164,6 @@ export function charge(
   }
 }
 
-/** The columns of a ledger row. */
 export const toBilled = ({
   usage,
   estimated,
@@ -195,7 +192,6 @@ function toLarger(reported: Usage, counted: Usage): Usage {
   }
 }
 
-/** Recorded as a call of its own with the outcome of the call that contains it. */
 export interface WithinBill extends Omit<Bill, 'status' | 'within'> {
   upstreamModel: string
   priceId: string | null
@@ -214,7 +210,6 @@ function toWithin(target: Target, others: readonly ModelUsage[], mode: string | 
   })
 }
 
-/** Bounds the length of ledger rows. */
 const MAX_NAME = 200
 
 /** Ignores a date suffix that only one of the names has. */
@@ -228,7 +223,6 @@ function findPrice({ upstream }: Target, model: string): ModelPrice | null {
 
 const toUndated = (model: string) => model.replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2})$/, '')
 
-/** Sum over all models, for a charge of the whole call. */
 function joinUsage(usage: Usage, others: readonly ModelUsage[]): Usage {
   if (others.length === 0) return usage
   const sum = { ...usage }
@@ -246,10 +240,9 @@ export const toMostComputeMs = (
 ): number => (stream ? Math.max(total, totalWhole) : totalWhole)
 
 /**
- * Compute time of a call so far, ms, at most what was held for it: from sending the request (again, if resent over
- * another connection) until the response was read, disconnected, or aborted. Excludes Tollgate's queues and model
- * loading, includes a slow client, which keeps the server's slot, and queues inside local servers that Tollgate doesn't
- * manage.
+ * Ms from sending the request (again, if resent over another connection) until the response was read, disconnected, or
+ * aborted, at most what was held. Excludes Tollgate's queues and model loading; includes a slow client, which keeps the
+ * server's slot, and queues of unmanaged local servers.
  */
 export const toComputeMs = ({ target, body, meter }: Pick<Call, 'target' | 'body' | 'meter'>): number =>
   Math.min(meter.workedMs, toMostComputeMs(target.upstream, body))
@@ -266,7 +259,6 @@ export function addBills(bills: readonly Bill[]): Omit<Bill, 'status' | 'within'
   return { ...sum, ...terms, isUnpriced: unpriced > 0 }
 }
 
-/** Null if the call is running, or must be counted first. */
 export function toEndedBill(call: Call): Bill | null {
   const { outcome } = call.meter
   return outcome && toReportedBill(call, outcome)

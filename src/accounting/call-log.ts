@@ -1,6 +1,6 @@
 /**
- * The calls of one request. Each is recorded before it is sent: the first in the request's row, others in rows of
- * `calls`, with budget reserved. Usage is read from their meters at settlement.
+ * The calls of one request, each recorded before it is sent: the first in the request's row, others in rows of `calls`,
+ * with budget reserved.
  */
 import type { EndSignal } from '../domain/end-signal.ts'
 import { endedBy, type GatewayError } from '../domain/error.ts'
@@ -28,7 +28,6 @@ import { toEndedCall } from './settle.ts'
 export interface CallLogDeps extends CallDeps {
   ledger: Pick<Ledger, 'openCall' | 'grow'>
   row: OpenRow
-  /** The target of `row`. */
   first: Target
   reservation: Pick<Reservation, 'raise' | 'room' | 'hasBudget' | 'releaseSlot'>
   /** Whether the client gave no output cap, and our own cap for the first target; null for none. */
@@ -51,7 +50,6 @@ const laneOf = ({ passthrough }: Pick<PlannedCall, 'passthrough'>): Lane =>
 export class CallLog {
   readonly #deps: CallLogDeps
   readonly #calls: Call[] = []
-  /** With the current hold of the first call. */
   row: OpenRow
   /** Our own cap of the last call, if the budget couldn't cover all that the model may write; null for none. */
   outputCap: number | null
@@ -69,12 +67,10 @@ export class CallLog {
     this.outputCap = deps.outputCap
   }
 
-  /** ID of the upstream tried last. */
   get upstream(): string {
     return this.#calls.at(-1)?.target.upstream.id ?? this.row.upstream
   }
 
-  /** Owner of its work on threads. */
   get quotaId(): string {
     return this.#deps.key.quotaId
   }
@@ -85,7 +81,6 @@ export class CallLog {
     return null
   }
 
-  /** Reserve of a call if begun next. */
   reserveOf({ target, body }: Pick<PlannedCall, 'target' | 'body'>): Reserve {
     if (this.count === 0 && target === this.#deps.first) return reserveIn(this.row)
     const isSeen = body.stream === true || !this.#deps.reservation.hasBudget
@@ -93,10 +88,7 @@ export class CallLog {
     return toReserve(target, { promptTokens: estimatePrompt(body), completionTokens }, body)
   }
 
-  /**
-   * Resolves once the call is recorded. Throws `ledger_unavailable`; `insufficient_quota` if a budget can't cover
-   * another call; `aborted` if no one waits for it.
-   */
+  /** Throws `ledger_unavailable`, `insufficient_quota`, or `aborted` if no one waits for it. */
   begin(planned: PlannedCall, reserve: Reserve): Call | Promise<Call> {
     if (this.#isClosed || planned.signal.aborted) throw endedBy('superseded')
     const { target, body } = planned
@@ -115,7 +107,7 @@ export class CallLog {
     return call
   }
 
-  /** Prevents further calls, and returns all once they are recorded and usage-only reading has ended. */
+  /** Prevents further calls; waits until all are recorded and no longer read for usage. */
   close(): readonly Call[] | Promise<readonly Call[]> {
     this.#isClosed = true
     const isReadOn = this.#deps.signal.aborted && this.#calls.some(({ meter }) => meter.outcome === null)
@@ -218,7 +210,6 @@ export class CallLog {
     return isUncapped && reservation.hasBudget && !body.stream && reason !== 'fan_out'
   }
 
-  /** The call with the largest cap that the budgets can cover. */
   #toCapped({ target, body, reserve }: Pending): Pending {
     const { reservation, counter } = this.#deps
     const others = askForAll(counter, this.quotaId, this.row, true, this.#calls, this.#pending).nanoUsd

@@ -1,5 +1,3 @@
-/** One call to an upstream, the growing hold of a stream, and calls read for usage after a client disconnects. */
-
 import type { EndSignal, Part } from '../domain/end-signal.ts'
 import type { GatewayError } from '../domain/error.ts'
 import type { AnyRequest } from '../domain/request.ts'
@@ -15,7 +13,6 @@ import { Meter } from './meter.ts'
 
 export interface PlannedCall {
   target: Target
-  /** With one of several credentials; absent if it has one or none. */
   used?: Upstream | null
   /** Canonical. Wrappers of a dispatch change copies of it. */
   body: AnyRequest
@@ -65,7 +62,6 @@ export class Call implements CallObserver {
     return this.#deps.disconnectedCalls.readOnMs(this.target.upstream)
   }
 
-  /** Only timed if its time has a price. */
   sent(): void {
     if (isTimed(this.target.pricing)) this.meter.sent()
   }
@@ -81,21 +77,18 @@ export class Call implements CallObserver {
     return ms
   }
 
-  /** Nothing more is read of it. */
   over(): void {
     this.hold?.end()
     if (this.#reading !== null) this.#deps.disconnectedCalls.delete(this.#deps.key.quotaId, this.#reading)
   }
 }
 
-/** Even for a key with a lower concurrency limit, since clients disconnect and reconnect quickly. */
+/** Clients disconnect and reconnect quickly. */
 const MIN_OF_A_KEY = 8
-/** Limits how long a shutdown waits. */
 const DRAIN_MS = 2_000
 
 export class DisconnectedCalls {
   readonly #disconnectGraceMs: number
-  /** By quota ID, oldest first. */
   readonly #readings = new Map<string, Set<Reading>>()
   #isDraining = false
 
@@ -145,9 +138,9 @@ const MIN_MS = 20
 type Decided = GatewayError | null | Promise<GatewayError | null>
 
 /**
- * The tokens a stream holds if its client gave no cap: 4,096 per choice, or the model's limit, and more in such steps
- * as it writes, or, under a budget, as it may reason unseen. Holds are recorded: a crash charges them. If a budget
- * can't cover a step, a smaller one is tried; failing that, the stream ends once a count says the hold is used up.
+ * The tokens a stream holds if its client gave no cap: 4,096 per choice, and more in such steps as it writes or, under
+ * a budget, may reason unseen. Holds are recorded: a crash charges them. If a budget can't cover even a smaller step,
+ * the stream ends once a count says the hold is used up.
  */
 export class Hold {
   readonly #call: Call
@@ -162,14 +155,11 @@ export class Hold {
   #part: Pick<Part, 'end'> | null = null
   #growing: Promise<GatewayError | null> | null = null
   #timer: Timer | null = null
-  /** All choices together. */
   tokens: number
-  /** Why the stream ends; null while it may go on. */
   refusal: GatewayError | null = null
 
   /**
-   * @param tokens held from the start.
-   * @param grow holds this many more, recorded and reserved, or returns an error.
+   * @param grow holds more, recorded and reserved, or returns an error.
    * @param count counts the tokens written so far.
    */
   constructor(
@@ -209,7 +199,6 @@ export class Hold {
     this.#call.meter.lookAt = this.refusal ? 0 : Number.POSITIVE_INFINITY
   }
 
-  /** Grows if due. Returns why the stream ends, else null. */
   look(): Decided {
     if (this.refusal || this.#call.meter.outcome !== null) return this.refusal
     if (this.#growing) return this.#growing
@@ -270,7 +259,6 @@ export class Hold {
     return Math.min(this.#most, Math.max(used, this.#call.meter.usage?.completion ?? 0))
   }
 
-  /** Estimated from its text and audio. */
   #said(): number {
     const { meter, body } = this.#call
     const speech = meter.audioChars > 0 ? tokensOfSpeech(meter.audioChars, body.audio?.format) : 0

@@ -1,6 +1,6 @@
 /**
  * Upper bounds of what calls may use and cost: by estimate, which their rows reserve; under a budget by a token per
- * byte of input, known at once, or by a count.
+ * byte, or by a count.
  */
 
 import { reasonToRefuse } from '../domain/fields.ts'
@@ -35,9 +35,8 @@ export const tokensOf = (
 }
 
 /**
- * Output tokens that a choice holds when its call begins. A stream's hold grows with its output; a whole response under
- * a budget must hold the model's limit.
- * @param isSeen whether it is streamed, or under no budget.
+ * Held per choice when a call begins. A stream's hold grows with its output; a whole response under a budget must hold
+ * the model's limit.
  */
 export const toHeldOutput = (body: AnyRequest, maxOutputLength: number, isSeen: boolean): number =>
   isSeen ? toCap(body, maxOutputLength) : Math.min(capOf(body) ?? maxOutputLength, maxOutputLength)
@@ -67,19 +66,16 @@ export function withCap(body: AnyRequest, cap: number, { features }: Pick<Target
   return features.includes('reasoning') ? { ...rest, max_completion_tokens: cap } : { ...rest, max_tokens: cap }
 }
 
-/** Calls with the same body to one target. */
 export interface PlannedCalls {
   target: Target
   body: AnyRequest
   /** Estimated input of each, which its row reserves. */
   promptTokens: number
-  /** Output held for each, all choices together; and the part that rate limits count. */
   outputTokens: number
   likelyTokens: number
   calls: number
 }
 
-/** What they hold if each reads this many tokens. */
 const priceOf = (plan: PlannedCalls, promptTokens: number): number =>
   toMostNanoUsd(plan.target, promptTokens, plan.outputTokens, plan.body) * plan.calls
 
@@ -87,7 +83,6 @@ type Join = (costs: number[]) => number
 const dearest: Join = (costs) => Math.max(...costs)
 const sum: Join = (costs) => costs.reduce((before, cost) => before + cost, 0)
 
-/** Cost of several plans and of past spend, counted only if a budget can't cover the worst case. */
 class PlannedCost implements Counting {
   /** Upper bound of the input by plan; empty until counted. */
   #counted: number[] = []
@@ -130,19 +125,17 @@ class PlannedCost implements Counting {
     }
   }
 
-  /** Likely input of the first target, by count; null if not counted. */
   get likelyPromptTokens(): number | null {
     return this.#likely[0] ?? null
   }
 
-  /** Input of the first target: the estimate, or the count if lower. */
   toPromptTokens(estimated: number): number {
     return Math.min(estimated, this.#counted[0] ?? estimated)
   }
 }
 
 /**
- * What a request asks for if any one of its targets answers: the maximum over them.
+ * The maximum over its targets.
  * @param maxPromptTokens upper bound of its input; null without a budget.
  */
 export function askForAny(
@@ -165,7 +158,6 @@ export function askForAny(
 const worst = new WeakMap<AnyRequest, number>()
 const worstPromptOf = (body: AnyRequest): number => worst.getOrInsertComputed(body, worstPrompt)
 
-/** Whether both read and cost the same. */
 export const isLike = (one: PlannedCalls, other: PlannedCalls): boolean =>
   one.target.pricing === other.target.pricing &&
   one.target.upstreamModel === other.target.upstreamModel &&
@@ -182,8 +174,7 @@ export interface Pending {
 }
 
 /**
- * What a request asks for with all its calls: actual cost of ended ones, maximum of the others. A crash charges the
- * same, so it can't exceed the budget.
+ * Actual cost of ended calls, maximum of the others. A crash charges the same, so it can't exceed the budget.
  * @param row of the request, with the first call's reserve.
  */
 export function askForAll(
@@ -224,9 +215,8 @@ export function askForAll(
 const MAX_SEARCHES = 10
 
 /**
- * The maximum cost of a call with this many tokens: input as cache writes, output as reasoning or as requested audio or
- * images, the dearest mode of the price list (an account may be set to it), web searches if possible, and, if time has
- * a price, the full deadline.
+ * Assumes cache writes, output as reasoning or as requested audio or images, the dearest mode of the price list (an
+ * account may be set to it), web searches if possible, and the full deadline if time has a price.
  */
 export function toMostNanoUsd(
   { pricing, features, upstream }: Pick<Target, 'pricing' | 'features'> & { upstream: Pick<Upstream, 'deadlines'> },

@@ -1,6 +1,6 @@
 /**
- * Watches one call: reported usage, output, outcome, and duration. `dispatch` puts it over every response, so that no
- * paid call goes unmetered.
+ * Watches one call: reported usage, output, outcome, and duration. Over every response, so that no paid call goes
+ * unmetered.
  */
 import { UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent } from '../domain/events.ts'
@@ -18,18 +18,13 @@ const MIN_MEASURED_MS = 100
 export class Meter {
   readonly #monotonicMs: () => number
   readonly #startedMs: number
-  /** By choice. */
   readonly #answer: Captured[] = []
   readonly #reasoning: Captured[] = []
   /** The first choice, which has nearly all text. */
   #first: Captured | null = null
-  /** Base64 characters of audio. */
   #audioChars = 0
-  /** Called once, when the call ends. */
   onEnd: ((meter: Meter) => void) | null = null
-  /** Null if not reported. */
   usage: Usage | null = null
-  /** Reported usage of other models within the call. */
   others: readonly ModelUsage[] = []
   /** Reported service mode; null for the default. */
   mode: string | null = null
@@ -39,11 +34,9 @@ export class Meter {
   #isOutdated = false
   /** Whether some reasoning was summarized or encrypted. */
   #isThoughtHidden = false
-  /** Whether its text cites web pages. */
   hasCited = false
   /** `failed` delivered nothing, `cut` something. Null while running. */
   outcome: 'ok' | 'failed' | 'cut' | null = null
-  /** Why it failed. */
   error: unknown = null
   upstreamRequestId: string | null = null
   /** Number of its upstream's credential; null if it has one or none. */
@@ -54,7 +47,6 @@ export class Meter {
   /** Characters written, and at how many the hold is checked again. */
   written = 0
   lookAt = Number.POSITIVE_INFINITY
-  /** Reported by the upstream. */
   #saidPerSecond: number | null = null
   durationMs: number | null = null
   /** When it was sent, ms from the start; null before that, or if time has no price. */
@@ -79,7 +71,6 @@ export class Meter {
     return this.#reasoning.length > 0 && !this.#isThoughtHidden
   }
 
-  /** Whether reading stopped because the response was too long. */
   get isTooLong(): boolean {
     return this.error instanceof UpstreamError && this.error.isTooLong
   }
@@ -90,8 +81,8 @@ export class Meter {
   }
 
   /**
-   * Whether it failed because we stopped reading or waiting, or its output is unusable: its upstream may have worked
-   * and charge for it, unless it never started.
+   * We stopped reading or waiting, or its output is unusable: its upstream may have worked and charge for it, unless it
+   * never started.
    */
   get isGivenUp(): boolean {
     const { outcome, error } = this
@@ -100,7 +91,6 @@ export class Meter {
     return outcome === 'failed' && (isLate || isSpoiled || this.isTooLong)
   }
 
-  /** So far, or in total. */
   get elapsedMs(): number {
     return this.durationMs ?? Math.round(this.#monotonicMs() - this.#startedMs)
   }
@@ -131,12 +121,10 @@ export class Meter {
     })
   }
 
-  /** Base64 characters. */
   get audioChars(): number {
     return this.#audioChars
   }
 
-  /** Tokens of all text so far. */
   estimateText(): number {
     let tokens = 0
     for (const each of this.#answer) tokens += each.estimate()
@@ -202,7 +190,6 @@ export class Meter {
     }
   }
 
-  /** Adds text of the first choice. */
   takeText(text: string): void {
     if (this.#first === null) {
       this.#capture(this.#answer, 0, text)
@@ -229,7 +216,6 @@ export class Meter {
     this.#wake()
   }
 
-  /** The output so far, to count its tokens. */
   captured(): CapturedOutput {
     const join = (texts: Captured[]) => texts.map(({ text }) => text)
     const more = (texts: Captured[]) => texts.reduce((sum, each) => sum + each.more, 0)
@@ -260,7 +246,6 @@ export class Meter {
     this.written += data.length
   }
 
-  /** Output arrived. */
   #see(): void {
     this.#isOutdated = true
     this.chargedNanoUsd = null
@@ -284,21 +269,18 @@ const outcomeOf = (error: unknown) =>
 const MAX_CHARS = 64 * 1024
 
 /**
- * A piece of a chunk keeps its whole chunk in memory, some fifty times as long, so only this many stay pieces. Pieces
- * that survive a collection stay until the next full one: with 64, collections took four times as long.
+ * A piece keeps its whole chunk in memory, some fifty times as long. With 64 pieces, garbage collections took four
+ * times as long.
  */
 const MAX_PIECES = 8
 
-/** The beginning of a text, and the number of UTF-8 bytes beyond. */
 export class Captured {
   readonly #maxChars: number
   #text = ''
-  /** The last pieces, not yet joined by the runtime. */
   #last = ''
   #pieces = 0
   #chars = 0
   more = 0
-  /** The estimate so far, and how many characters it covers. */
   #tokens = 0
   #estimated = 0
 

@@ -1,6 +1,6 @@
 /**
- * Ends a request exactly once: bills its calls, releases its reservation, settles its ledger row, and notifies
- * listeners such as the log. Happens before the tail of the response is sent.
+ * Ends a request exactly once: bills its calls, releases its reservation, settles its row, and notifies listeners,
+ * before the tail of the response is sent.
  */
 
 import { UpstreamError } from '../domain/error.ts'
@@ -20,18 +20,15 @@ export interface End {
   /** As the client saw it: a stream that failed later has said 200. */
   httpStatus: number
   errorCode: string | null
-  /** Why the upstream failed, for the log. */
   reason?: string | null
   /** An internal error that no response can report anymore. */
   mistake?: unknown
 }
 
-/** A finished request, for the log and metrics. */
 export interface Finished {
   row: SettledRow
   reason: string | null
   mistake: unknown
-  /** Of calls to local servers. */
   speeds: readonly Speed[]
 }
 
@@ -55,7 +52,6 @@ interface SettlementDeps {
   ledger: Pick<Ledger, 'settle'>
   counter: Counter
   calls: CallLog
-  /** On its key and team. */
   reservation: Pick<Reservation, 'releaseSlot' | 'settle'>
   onFinished(finished: Finished): void
 }
@@ -70,27 +66,23 @@ export class Settlement {
     this.#deps = deps
   }
 
-  /** See `CallLog.outputCap`. */
   get outputCap(): number | null {
     return this.#deps.calls.outputCap
   }
 
-  /** Calls made so far. */
   get attempts(): number {
     return this.#deps.calls.count
   }
 
-  /** ID of the upstream tried last. */
   get upstream(): string {
     return this.#deps.calls.upstream
   }
 
-  /** The first token is about to reach the client. */
   firstToken(): void {
     this.#firstTokenMs ??= this.#elapsedMs()
   }
 
-  /** Resolves once the row is durable. Throws `ledger_unavailable`. Later calls repeat the first. */
+  /** Throws `ledger_unavailable`. Later calls repeat the first. */
   settle(end: End): Promise<Receipt> {
     this.#settled ??= this.#settle(end)
     return this.#settled
@@ -100,7 +92,7 @@ export class Settlement {
     const { ledger, counter, calls: log, reservation, onFinished } = this.#deps
     // Excludes the time of reading only for usage.
     const durationMs = log.leftMs === null ? this.#elapsedMs() : Math.round(log.leftMs - this.#startedAt)
-    // Counting and reading on may take a while, but the client's request is over.
+    // Counting and reading on may take a while.
     reservation.releaseSlot()
     const closing = log.close()
     const calls = closing instanceof Promise ? await closing : closing
@@ -166,7 +158,6 @@ export function logFinished(log: Log, { row, reason, mistake }: Omit<Finished, '
   })
 }
 
-/** Of one response. */
 interface Speed {
   upstream: string
   upstreamModel: string
@@ -185,7 +176,6 @@ const measureSpeeds = (calls: readonly Pick<Call, 'target' | 'meter'>[]): Speed[
     upstream.local && tokensPerSecond !== null ? { upstream: upstream.id, upstreamModel, tokensPerSecond } : [],
   )
 
-/** Weight of earlier measurements. */
 const KEPT = 0.8
 
 export class Speeds {
@@ -211,7 +201,6 @@ const toName = (upstream: string, model: string) => `${upstream}\n${model}`
 export const isAlone = (bills: readonly Bill[]): boolean =>
   bills.length === 0 || (bills.length === 1 && bills[0]?.within.length === 0)
 
-/** Outcomes of all calls, followed by those of other models within them. */
 export function toSettledCalls(row: OpenRow, calls: readonly Call[], bills: readonly Bill[]): SettledCall[] {
   const all = calls.flatMap((call, at) =>
     bills[at] ? [{ bill: bills[at], made: toSettledCall(row, call, bills[at]) }] : [],
@@ -246,8 +235,8 @@ const toFirstRow = (row: OpenRow, { target, lane }: Call): OpenCall => ({
 })
 
 /**
- * Recorded so that a crash charges no more for an ended call; null if several models worked in it, as a crash charges
- * that in full.
+ * So that a crash charges no more for an ended call. Null if several models worked in it, as a crash charges that in
+ * full.
  */
 export function toEndedCall(row: OpenRow, call: Call): SettledCall | null {
   const bill = toEndedBill(call)
@@ -272,7 +261,7 @@ function toEnd({ meter }: Call, { status }: Bill) {
 type Ending = Pick<SettledRow, 'status' | 'httpStatus' | 'errorCode' | 'durationMs' | 'firstTokenMs' | 'attempts'>
 
 /**
- * Sets all fields at once: building it by spreads costs six times as much.
+ * Building it by spreads costs six times as much.
  * @param last the call that the row names; undefined if none was made.
  */
 export function toSettledRow(

@@ -1,15 +1,13 @@
 /**
- * Lowers concurrency to a local upstream that reports it is full: clients may share one context there, and fail
- * together if their prompts don't fit. The limit, in tokens, is halved by each such error and grows slowly with each
- * success, as in TCP (RFC 5681, section 3.1); it ends some time after the last error. Queued calls go round-robin
- * across keys; a large one waits until it is alone, without being overtaken forever.
+ * Lowers concurrency to a local upstream that reports it is full, since clients may share one context there. The limit,
+ * in tokens, is halved by each such error and grows slowly, as in TCP (RFC 5681, section 3.1). Queued calls go
+ * round-robin across keys.
  */
 import type { EndSignal } from '../domain/end-signal.ts'
 import { endOf, queuedTooLong, UpstreamError } from '../domain/error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import { FairQueue, type QueueEntry } from '../threads/fair-queue.ts'
 
-/** Held until the call ends. */
 export interface ConcurrencySlot {
   /** Idempotent. */
   leave(how: 'ok' | 'busy' | 'other'): void
@@ -19,7 +17,6 @@ type LimitedUpstream = Pick<Upstream, 'id'> & { deadlines: Pick<Upstream['deadli
 
 export interface LimitedCall {
   owner: string
-  /** That it may read and write. */
   tokens: number
 }
 
@@ -28,17 +25,14 @@ const CALM_MS = 60_000
 const ANSWERS = 8
 /** Longer queues are pointless: by then another upstream would have answered. */
 const MAX_WAITING = 256
-/** Initial guess of a call's duration. */
 const ANSWER_MS = 5_000
 
 interface UpstreamLoad {
-  /** Calls in flight, and their tokens. */
   calls: number
   tokens: number
   /** Limit of tokens in flight; a single call is always allowed. */
   width: number
   calmMs: number
-  /** Moving average of a call's duration. */
   answerMs: number
   queue: FairQueue<Waiter>
 }
@@ -55,8 +49,8 @@ export class AdaptiveConcurrency {
   constructor(readonly monotonicMs: () => number) {}
 
   /**
-   * Takes a slot, at once unless the upstream is limited. Rejects with an UpstreamError if the client disconnects, the
-   * queue is full, or the first-token deadline passes.
+   * At once unless limited. Rejects with an UpstreamError if the client disconnects, the queue is full, or the
+   * first-token deadline passes.
    */
   enter(
     { id, deadlines }: LimitedUpstream,
@@ -87,7 +81,6 @@ export class AdaptiveConcurrency {
     const give = (error: UpstreamError) => {
       if (!queue.leave(waiter)) return
       reject(error)
-      // Calls behind it may fit now.
       this.#letIn(id, load)
     }
     const leave = () => give(endOf(signal))
@@ -147,7 +140,6 @@ const toWider = (width: number, tokens: number) =>
 const toExpectedMs = ({ queue, calls, answerMs }: UpstreamLoad) =>
   Math.ceil((queue.length + 1) / Math.max(1, calls)) * answerMs
 
-/** @param retryAfterMs as measured. */
 const tooMany = (waiting: number, retryAfterMs: number): UpstreamError =>
   new UpstreamError('status', `${waiting} requests are already queued for it`, {
     ...{ status: 429, isOwnLimit: true, retryable: true, retryAfterMs },

@@ -1,6 +1,6 @@
 /**
- * Admission control: how many requests may be in flight, and how many bytes they may hold in memory, in total and per
- * key. Excess requests are rejected at once, never queued.
+ * Admission control: limits of requests in flight and of the memory they hold, in total and per key. Excess requests
+ * are rejected at once, never queued.
  */
 import type { EndReason, EndSignal } from '../domain/end-signal.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
@@ -19,20 +19,17 @@ interface LoadOptions {
 /** A key that released a slot within this time counts as active. */
 const RECENT_MS = 60_000
 
-/** Of one key, or of all keys of one owner. */
 interface Holding {
   slots: number
   bytes: number
-  /** When it released its last slot. */
   leftMs: number
-  /** The one slot of it that may hold more bytes than the share allows, so that large bodies fit somewhere. */
+  /** The one slot that may exceed the share, so that large bodies fit somewhere. */
   largest: object | null
 }
 
 /**
  * While others are active, or more than half is taken, a key (or all keys of one owner) may hold its share; once less
- * than a share is left, proportionally less. So the next key finds capacity even while dozens of keys take all they
- * can.
+ * than a share is left, proportionally less, so that the next key always finds capacity.
  */
 export class Load {
   inFlight = 0
@@ -80,7 +77,6 @@ export class Load {
     return null
   }
 
-  /** How many admitted requests are in flight. */
   get admitted(): number {
     return this.#admitted.size
   }
@@ -93,7 +89,6 @@ export class Load {
     this.isDraining = true
   }
 
-  /** Resolves true once no admitted request is in flight, or false after `ms`. */
   async ended(ms: number): Promise<boolean> {
     if (this.admitted === 0) return true
     const last = Promise.withResolvers<boolean>()
@@ -142,7 +137,6 @@ export class Load {
   #isTooMuch(holding: Holding, held: number, used: number, most: number): boolean {
     if (this.options.share === 1) return false
     const left = most - used
-    // At least one slot.
     const share = Math.max(1, Math.floor(most * this.options.share))
     if (held <= Math.max(1, Math.min(share, (left * left) / share))) return false
     return used * 2 > most || this.#isAnotherThere(holding)
@@ -157,10 +151,8 @@ export class Load {
   }
 }
 
-/** What one request holds from entry to end. */
 export class AdmissionSlot implements Disposable {
   #bytes = 0
-  /** Null until admitted. */
   #end: RequestEnd | null = null
   #isLeft = false
 
@@ -170,7 +162,7 @@ export class AdmissionSlot implements Disposable {
     readonly key: Key,
   ) {}
 
-  /** Counts bytes that the request keeps until it ends. Returns an error if there is not enough memory. */
+  /** Returns an error if there is not enough memory. */
   readonly take = (bytes: number): GatewayError | null => {
     if (this.#isLeft) return null
     const overloaded = this.load.take(bytes, this.holding, this)
@@ -214,7 +206,6 @@ const overShare = ({ name, ownerId }: Key, held: string) =>
     `Key \`${name}\`${ownerId === null ? '' : ', together with the other keys of its owner,'} ${held} for other keys. Wait for a running request to finish, then retry.`,
   )
 
-/** Capacity counts as restored after this time without a rejection. */
 const QUIET_MS = 10_000
 
 interface OverloadOptions {
@@ -224,12 +215,8 @@ interface OverloadOptions {
 
 const later = (ms: number, then: () => void): void => void setTimeout(then, ms).unref()
 
-/**
- * Whether requests are being rejected for lack of capacity, and why. Debounced, so that an overload of an hour is
- * logged once.
- */
+/** Debounced, so that an overload of an hour is logged once. */
 export class OverloadState {
-  /** Null while none are rejected. */
   reason: string | null = null
   #wasNoted = false
 
@@ -258,9 +245,8 @@ export class OverloadState {
 }
 
 /**
- * Ends one request when its client disconnects or the server stops. Listening to the client's own signal costs 4 us of
- * 65 per request (a controller of its own with a listener, `bun run bench`), so it happens only if someone listens
- * here.
+ * Listening to the client's own signal costs 4 us of 65 per request (`bun run bench`), so it happens only if someone
+ * listens here.
  */
 class RequestEnd implements EndSignal {
   #ended: EndReason | null = null

@@ -1,7 +1,6 @@
 /**
- * Tries a request's targets until a response begins: at once the next one after a failure that another may not have,
- * then, after a pause, those that may recover. The wrappers around each call are declared here. Breakers are checked
- * before each call; `dispatch` reports outcomes to them.
+ * Tries a request's targets until a response begins: the next one at once after a failure that another may not have;
+ * later, after a pause, those that may recover.
  */
 import type { PlannedCall } from '../accounting/call.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
@@ -27,14 +26,12 @@ import { enforce } from './structured-output.ts'
 /** Makes one call to a target, or several if needed. */
 export type Dispatch = (planned: PlannedCall) => Promise<Answer>
 
-/** Wraps each call of a request. */
 interface Wrapper {
-  /** Most requests need no wrapper. */
   isFor(request: Recorded): boolean
   wrap(dispatch: Dispatch, request: Recorded, deps: CallDeps): Dispatch
 }
 
-/** From the innermost to the outermost. Around all of them, `attempt` tries the targets. */
+/** From the innermost to the outermost, within `attempt`. */
 const WRAPPERS: readonly Wrapper[] = [
   { isFor: ({ targets }) => targets.some(({ upstream }) => upstream.each !== null), wrap: withCredentials },
   {
@@ -46,7 +43,7 @@ const WRAPPERS: readonly Wrapper[] = [
   // A hook that may reject or mask a response, or a response cache: a line here.
 ]
 
-/** Uses the credential of the conversation, and the next one only if that is rejected or its quota is used up. */
+/** Uses the next credential only if the conversation's is rejected or its quota is used up. */
 function withCredentials(dispatch: Dispatch, { health, task }: Recorded): Dispatch {
   return async (planned) => {
     const { each } = planned.target.upstream
@@ -72,7 +69,6 @@ export interface CallDeps extends DispatchDeps {
   retry: AttemptOptions
 }
 
-/** See `attempt`. */
 export function call(deps: CallDeps, request: Recorded): Promise<Begun> {
   const { health, targets, body, passthrough, slot, signal } = request
   let dispatch = createDispatch(deps, request)
@@ -81,7 +77,6 @@ export function call(deps: CallDeps, request: Recorded): Promise<Begun> {
 }
 
 export interface AttemptOptions {
-  /** How often the list is tried again. */
   retries: number
   /** Pause before the first retry round, ms; doubles each round. */
   backoffMs: number
@@ -94,7 +89,6 @@ export interface Attempted {
   body: AnyRequest
   /** What a target is sent unchanged; null if translated. */
   passthrough(target: Target): PassthroughRequest | null
-  /** Reserves memory for a response that has not begun. */
   take: TakeRoom
   signal: EndSignal
 }
@@ -102,10 +96,7 @@ export interface Attempted {
 /** A request waits no longer, whatever the upstream asks for; its client can do that better. */
 const MAX_PAUSE_MS = 10_000
 
-/**
- * Resolves to the first response that begins. Throws the most informative UpstreamError, with the name of its upstream,
- * or whatever else ends the request.
- */
+/** Throws the most informative UpstreamError, or whatever else ends the request. */
 export async function attempt(
   { retries, backoffMs }: AttemptOptions,
   { health, dispatch, targets, body, passthrough, take, signal }: Attempted,
@@ -160,8 +151,8 @@ export async function attempt(
 }
 
 /**
- * Reads a response until it has begun or ended. Throws its failure, so that another target can be tried. Buffered
- * events count towards the request's memory, and are dropped once no one waits for the response.
+ * Throws a failure before the response begins, so that another target can be tried. Buffered events count towards the
+ * request's memory.
  */
 async function readOn(
   { events }: Answer,
@@ -186,7 +177,6 @@ async function readOn(
   return kept
 }
 
-/** Estimated size of a buffered event, without its text. */
 const EVENT_BYTES = 256
 
 /** Drops events that add nothing, such as repeated pings. Returns the bytes taken. */
@@ -197,7 +187,6 @@ function keep(kept: AnswerEvent[], event: AnswerEvent): number {
     case 'usage':
     case 'mode':
     case 'charged': {
-      // Only the last one counts.
       const before = kept.findLastIndex(({ kind }) => kind === event.kind)
       if (before !== -1) kept.splice(before, 1)
       kept.push(event)
@@ -244,8 +233,8 @@ const mayRecover = ({ kind, status, retryable, retryAfterMs }: UpstreamError) =>
   retryable && kind !== 'deadline' && status !== LOOP_STATUS && (retryAfterMs ?? 0) <= MAX_PAUSE_MS
 
 /**
- * The last retryable failure, else the last one. A rate limit of one provider, or a capability that one target lacks,
- * doesn't explain why the others failed.
+ * Prefers retryable failures. One provider's rate limit, or one target's missing capability, doesn't explain why the
+ * others failed.
  */
 const mostInformative = (failures: readonly UpstreamError[]) =>
   failures.findLast((failure) => failure.status !== 429 && failure.retryable) ??

@@ -1,6 +1,6 @@
 /**
- * What every response needs, whole responses, and errors for clients. A whole response is settled before its first byte
- * is sent.
+ * Common parts of responses, whole responses, and client errors. A whole response is settled before its first byte is
+ * sent.
  */
 import type { End, Settlement } from '../accounting/settle.ts'
 import type { EndReason, EndSignal } from '../domain/end-signal.ts'
@@ -22,7 +22,6 @@ import { blamesTheRequest, whyRefused } from '../upstreams/failure.ts'
 /** Yields to other requests after this time. */
 const TURN_MS = 8
 
-/** Joins pieces that are expensive to generate. */
 async function joinInTurns(pieces: Iterable<string>): Promise<string> {
   const made: string[] = []
   let sinceMs = performance.now()
@@ -38,12 +37,10 @@ async function joinInTurns(pieces: Iterable<string>): Promise<string> {
 export class QueueNote {
   #note: (() => string) | null = null
 
-  /** @param note the current state; null once it no longer waits. */
   set = (note: (() => string) | null): void => {
     this.#note = note
   }
 
-  /** As an SSE comment; null if it isn't waiting. */
   comment(): string | null {
     return this.#note && `: ${this.#note()}\n\n`
   }
@@ -60,19 +57,14 @@ export interface Delivery {
   client: AbortSignal
   /** Rate-limit headers, known before the response. */
   headers: Readonly<Record<string, string>>
-  /** What the request is queued for before its response begins. */
   waiting: Pick<QueueNote, 'comment'>
-  /**
-   * What the request holds. Released once everything but the last bytes is done, by the caller if there is no response.
-   */
+  /** Released once everything but the last bytes is done; by the caller if there is no response. */
   held: DisposableStack
 }
 
-/** A response that has begun; no other target is tried. */
 export interface Begun {
   target: Target
   answer: Answer
-  /** Everything read so far. */
   events: readonly AnswerEvent[]
 }
 
@@ -82,7 +74,6 @@ export const toComplete = (isUnmet: boolean): End => ({
   errorCode: isUnmet ? 'schema_not_met' : null,
 })
 
-/** Whether a choice doesn't match the client's schema. */
 export const isUnmet = (events: readonly AnswerEvent[]): boolean => events.some(({ kind }) => kind === 'unmet')
 
 /** The receipt, as far as it is known before the first byte is sent. */
@@ -100,14 +91,11 @@ export function toHeaders(
   return all
 }
 
-/**
- * Throws a GatewayError on failure, with its row already settled.
- * @param opening resolves once the response is complete.
- */
+/** Throws a GatewayError on failure, with its row already settled. */
 export async function deliverWhole(delivery: Delivery, opening: Promise<Begun>): Promise<Response> {
   try {
     const begun = await opening
-    // It was read only for its usage. A response that completes while the server stops is still delivered.
+    // It was read only for its usage. If only the server stops, it is still delivered.
     if (delivery.client.aborted) throw endedBy('disconnected')
     delivery.settlement.firstToken()
     const receipt = await delivery.settlement.settle(toComplete(isUnmet(begun.events)))
@@ -127,10 +115,7 @@ export async function deliverWhole(delivery: Delivery, opening: Promise<Begun>):
   }
 }
 
-/**
- * Settles a request that failed, and returns the error for its client.
- * @param begun whether some of the response, or at least its status, was sent.
- */
+/** @param begun whether some of the response, or at least its status, was sent. */
 export async function settleFailure(
   settlement: Settlement,
   cause: unknown,
@@ -155,17 +140,13 @@ export async function settleFailure(
   return error
 }
 
-/**
- * Once the client has disconnected or the server stops, that is the cause, except for internal errors.
- * @param signal the request's.
- */
+/** Once the client has disconnected or the server stops, that is the cause, except for internal errors. */
 export const toCause = (error: unknown, signal: EndSignal): unknown =>
   signal.aborted && (error instanceof UpstreamError || error instanceof GatewayError) ? endOf(signal) : error
 
-/** Retry delay if the upstream gives none. */
 const WAIT_MS = 5_000
 
-/** Why an upstream's call failed, for the log, without the upstream's own text. Null if the code says it all. */
+/** For the log, without the upstream's own text. Null if the code says it all. */
 function toReason(error: unknown): string | null {
   if (!(error instanceof UpstreamError) || error.kind === 'aborted') return null
   const { kind, status, deadline } = error
@@ -196,7 +177,7 @@ function clientClosed(): GatewayError {
 
 const toWait = (retryAfterMs: number | null) => ({ 'retry-after': toRetryAfter(retryAfterMs ?? WAIT_MS) })
 
-/** @param lastUpstream ID of the upstream tried last, for errors that don't name one. */
+/** @param lastUpstream for errors that don't name their upstream. */
 export function toGatewayError(error: unknown, lastUpstream = ''): GatewayError {
   if (error instanceof GatewayError) return error
   if (!(error instanceof UpstreamError)) return internalError(error)

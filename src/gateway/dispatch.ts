@@ -1,6 +1,6 @@
 /**
- * Makes one call to one target, and is the only caller of a backend: each call is subject to its upstream's limits,
- * recorded before it is sent, metered, and its outcome reported to the target's breaker.
+ * The only caller of a backend: each call is limited, recorded before it is sent, metered, and reported to the target's
+ * breaker.
  */
 
 import type { Call, PlannedCall } from '../accounting/call.ts'
@@ -24,7 +24,7 @@ export interface DispatchDeps {
   backends: Readonly<Record<DialectName, Pick<Backend, 'call'>>>
   limiter: Pick<Limiter, 'permit'>
   concurrency: Pick<AdaptiveConcurrency, 'enter'>
-  /** Queue per key for slow work: reading and translating large requests, and responses. */
+  /** Queue per key for slow parsing and translation. */
   pace: Pick<Pace, 'run'>
   monotonicMs(): number
 }
@@ -121,7 +121,6 @@ function inTurn(backend: Pick<Backend, 'call'>, asking: BackendCall, meter: Mete
 /** Also meters what arrives after the client has disconnected or the server stops. */
 class MeteredStream implements AnswerStream, PassthroughSink {
   readonly #meter: Meter
-  /** Destination of passed-through frames. */
   #sink = NOWHERE
   #isClosed = false
 
@@ -137,7 +136,6 @@ class MeteredStream implements AnswerStream, PassthroughSink {
     const metered: Take = (events) => {
       this.#meter.take(events)
       if (this.#meter.written < this.#meter.lookAt) return take(events)
-      // It may have been ended while it sent nothing.
       if (this.call.hold?.refusal) throw this.call.hold.refusal
       return this.#grow(take(events))
     }
@@ -173,7 +171,6 @@ class MeteredStream implements AnswerStream, PassthroughSink {
     else this.#end()
   }
 
-  /** Reads on only for the usage; the backend limits how long. */
   async #readOn(): Promise<void> {
     try {
       await this.inner.pump((events) => {
@@ -199,7 +196,7 @@ const NOWHERE: PassthroughSink = {
   },
 }
 
-/** Our own cap may exceed a fallback target's output limit; a client's cap can't, or the target would not be tried. */
+/** Our own cap may exceed a fallback target's output limit; targets that can't meet a client's cap are not tried. */
 function toCapped(planned: PlannedCall): PlannedCall {
   const { body, target } = planned
   const most = target.maxOutputLength

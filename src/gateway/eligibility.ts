@@ -1,6 +1,6 @@
 /**
- * Which targets can take a request: by its features, its prompt length, and for embeddings the kind, number, and length
- * of inputs. A step of `handle.ts`, before anything is reserved.
+ * Which targets can take a request: by features, prompt length, and kind, number, and length of embedding inputs. A
+ * step of `handle.ts`.
  */
 
 import { type Decision, GatewayError } from '../domain/error.ts'
@@ -39,7 +39,6 @@ export interface ResolveDeps {
   health: Pick<Health, 'forRequest'>
 }
 
-/** A promise if tokens must be counted first. */
 export function resolve(deps: ResolveDeps, parsed: Parsed): Decision<Resolved> | Promise<Decision<Resolved>> {
   const { snapshot, key, task } = parsed
   const found = resolveModel(snapshot, key, task.model)
@@ -62,8 +61,8 @@ export function resolve(deps: ResolveDeps, parsed: Parsed): Decision<Resolved> |
 }
 
 /**
- * Adapts a request written for another model, as such clients send to any: lowers the cap to the model's output limit,
- * and drops reasoning and web search if the model doesn't support them.
+ * Adapts a request that clients send to any model: lowers the cap to the model's output limit, and drops unsupported
+ * reasoning and web search.
  */
 export function toAble(task: Task, facts: Capabilities, targets: readonly Target[]): Task {
   if (task.endpoint === 'embeddings' || !task.isForAnyModel) return task
@@ -120,7 +119,6 @@ function checkCalls(body: AnyRequest, target: Target): GatewayError | null {
   })
 }
 
-/** Whether the estimate leaves doubt that the prompt fits. */
 function mayOverflow({ promptTokens }: Task, targets: readonly Target[]): boolean {
   for (const { contextLength } of targets) if (promptTokens * BYTES_PER_TOKEN > contextLength) return true
   return false
@@ -153,7 +151,6 @@ export const contextOverflow = (contextLength: number, promptTokens: number, par
 
 /** A request that needs more calls was meant for another upstream; each is recorded and paid for. */
 const MAX_CALLS = 256
-/** Only the longest inputs are counted. */
 const MAX_COUNTED = 8
 
 async function fitInputs(
@@ -215,7 +212,6 @@ interface LongInput {
   at: number
 }
 
-/** Inputs too long at a token per byte, the longest first. */
 function toLongInputs(inputs: readonly EmbeddingInput[], contextLength: number): LongInput[] {
   const found: (LongInput & { most: number })[] = []
   for (const [at, input] of inputs.entries()) {
@@ -240,13 +236,12 @@ async function count(
 const toParam = ({ inputs }: EmbeddingsRequest, at: number) => (inputs.length === 1 ? 'input' : `input[${at}]`)
 
 /**
- * Decides per target whether a request is passed through or translated: passed through if the target speaks the
- * client's format and nothing about the request needs changing.
+ * Passed through if the target speaks the client's format and nothing about the request needs changing; else
+ * translated.
  */
 export interface Passthrough {
-  /** What a target is sent unchanged; null if translated. */
   of(target: Target): PassthroughRequest | null
-  /** The error for a field that this target may not be sent either way; null if there is none. */
+  /** The error for a field that this target may not be sent either way. */
   refusal(target: Target): GatewayError | null
 }
 
@@ -285,15 +280,14 @@ function speaks({ endpoint }: PassthroughRequest, body: CanonicalRequest, target
   return isPassthrough && !isSplit(body, target) && !isEnforced(body, target)
 }
 
-/** Index of the tool it is about; null if it is about the request. */
 const toolOf = ({ param }: RestrictedField): number | null => {
   const [, index] = /^tools\[(\d+)\]/.exec(param) ?? []
   return index === undefined ? null : Number(index)
 }
 
 /**
- * Codex offers every model a web search, and some models only speak this format: restricted tools are removed if the
- * request doesn't require them. Null if that leaves doubt.
+ * Codex offers every model a web search, and some models only speak this format: restricted tools are removed if not
+ * required. Null if that leaves doubt.
  */
 function withoutRestricted(
   passthrough: PassthroughRequest,

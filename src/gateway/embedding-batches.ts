@@ -1,6 +1,6 @@
 /**
- * Splits embeddings of more inputs than an upstream takes per call into several parallel calls, and joins their vectors
- * in order. `dispatch` records and meters each call.
+ * Splits embeddings of more inputs than an upstream takes per call into parallel calls, each recorded and metered by
+ * `dispatch`.
  */
 
 import { UpstreamError } from '../domain/error.ts'
@@ -13,12 +13,10 @@ import { toFan } from './fan-out.ts'
 
 /** Parsing this many numbers blocks the event loop for some 40 ms; decimals are longer than base64. */
 const MAX_NUMBERS = { float: 200_000, base64: 1_500_000 }
-/** Assumed length of a vector if unknown. */
 const MAX_DIMENSIONS = 3_072
 /** Nearly no text has more than one token per this many bytes. */
 const BYTES_PER_TOKEN = 2
 
-/** Just the request itself if the target takes it at once. */
 export function toBatches(body: AnyRequest, { upstream: { options } }: Target): readonly AnyRequest[] {
   if (!(body instanceof EmbeddingsRequest)) return [body]
   const { inputs, encoding, dimensions } = body

@@ -1,6 +1,6 @@
 /**
- * A request as its steps extend it: each step (`handle.ts` has their order) adds its results to the same object and
- * returns it under the next type, so that no step can read what a later one writes.
+ * A request as its steps extend it: each step adds its results to the same object and returns it under the next type,
+ * so that none can read what a later one writes.
  */
 import type { CallLog } from '../accounting/call-log.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
@@ -32,7 +32,6 @@ export interface IncomingRequest extends Caller {
 export interface Arrived {
   readonly id: string
   readonly createdMs: number
-  /** A later change applies to the next request. */
   readonly snapshot: Snapshot
   readonly incoming: IncomingRequest
   readonly format: Pick<Format, 'toTask'>
@@ -49,7 +48,6 @@ export interface Authenticated extends Arrived {
 
 export interface Entered extends Authenticated {
   readonly slot: AdmissionSlot
-  /** Its entry in the limiter; an error ends it. */
   readonly entered: EnteredRequest
 }
 
@@ -63,7 +61,6 @@ export interface Parsed extends Entered {
 
 export interface Resolved extends Parsed {
   readonly model: CatalogModel
-  /** The task adapted to the model. */
   readonly able: Task
   readonly passthrough: Passthrough
   /** Unordered; never empty. */
@@ -74,22 +71,17 @@ export interface Resolved extends Parsed {
 export interface Reserved extends Resolved {
   readonly targets: readonly Target[]
   readonly first: Target
-  /** The canonical request as it is sent. */
   readonly body: AnyRequest
   /** Our own cap, if a budget can't cover all that the model may write; null for none. */
   readonly outputCap: number | null
-  /** Reserved by its first call. */
   readonly reserve: Reserve
   readonly reservation: Reservation
 }
 
 export interface Recorded extends Reserved {
   readonly calls: CallLog
-  /** Says why the request ends early: the client disconnects, or the server stops. */
   readonly signal: EndSignal
-  /** What it is queued for. */
   readonly waiting: QueueNote
 }
 
-/** A failed request, as far as it came. */
 export type Unfinished = Arrived & Partial<Recorded>

@@ -1,6 +1,6 @@
 /**
- * Multiple choices from an upstream that returns one at a time: `n` calls, up to eight in parallel, merged into one
- * response or one interleaved stream. `dispatch` records and meters each call.
+ * Multiple choices from an upstream that returns one at a time: parallel calls, merged into one response or stream.
+ * `dispatch` records and meters each.
  */
 import type { PlannedCall } from '../accounting/call.ts'
 import { type EndSignal, partOf } from '../domain/end-signal.ts'
@@ -17,7 +17,6 @@ const MAX_PARALLEL = 8
 /** Each call has its own copy of the body; together they hold no more than the largest request. */
 const MAX_PARALLEL_CHARS = MAX_BODY_BYTES
 
-/** Limited by the upstream's concurrency and by memory. */
 const toParallel = ({ upstream }: Target, count: number, chars: number) =>
   Math.min(
     count,
@@ -33,7 +32,7 @@ export function isSplit(body: AnyRequest, target: Target): boolean {
 
 /**
  * The first failed call fails all; the others are aborted, and charged as far as they came. A call rejected by a limit
- * of ours waits for the others instead.
+ * of ours waits for the others.
  * @param chars length of the request's body.
  */
 export const fanOut =
@@ -47,18 +46,15 @@ export const fanOut =
     return asked.stream ? inOneStream(fan) : inOneAnswer(fan)
   }
 
-/** The calls that one call is split into. */
 export interface Fan {
   call(index: number): Promise<Answer>
   /** Runs the task for each call. Rejects with the first failure once running calls have ended. */
   all(task: (index: number) => Promise<void>): Promise<void>
   answers(): Promise<Answer[]>
-  /** Aborts on the first failure, or when the response is no longer wanted. */
   signal: EndSignal
   abort(): void
 }
 
-/** @param chars length of each body. */
 export function toFan(dispatch: Dispatch, planned: PlannedCall, bodies: readonly AnyRequest[], chars: number): Fan {
   const { signal, end } = partOf(planned.signal)
   const abort = () => end('superseded')
@@ -124,7 +120,6 @@ async function inOneStream({ call, all, signal, abort }: Fan): Promise<Answer> {
   return { events: [], rest: queue, upstreamRequestId }
 }
 
-/** Maps one call's events to its choice of the merged response, without its usage and end. */
 function toShare(events: readonly AnswerEvent[], index: number): AnswerEvent[] {
   return events.flatMap((event) => {
     if ('choice' in event) return event.choice === 0 ? { ...event, choice: index } : []
@@ -133,8 +128,8 @@ function toShare(events: readonly AnswerEvent[], index: number): AnswerEvent[] {
 }
 
 /**
- * Runs `count` tasks, `parallel` at once, lowest first. Rejects with the first failure once running tasks have ended. A
- * task rejected by a limit of ours is retried after the others, and fails only if it ran alone.
+ * Lowest first. Rejects with the first failure once running tasks have ended. A task rejected by a limit of ours is
+ * retried after the others, and fails only if it ran alone.
  */
 async function inParallel(
   count: number,
@@ -179,10 +174,7 @@ interface PendingBatch {
   taken(yes: boolean): void
 }
 
-/**
- * Merges producers into one stream at its reader's pace: `put` resolves once its batch is read, so no producer is more
- * than one batch ahead.
- */
+/** `put` resolves once its batch is read, so no producer is more than one batch ahead. */
 export class MergeQueue implements AnswerStream {
   readonly #waiting: PendingBatch[] = []
   #last: readonly AnswerEvent[] | null = null
@@ -190,7 +182,6 @@ export class MergeQueue implements AnswerStream {
   #wake = () => {}
   #isOver = false
 
-  /** @param onLeave called once if the reader stops before the end. */
   constructor(readonly onLeave: () => void) {}
 
   /** Resolves true once the batch was read; false if no one reads anymore. */
@@ -202,7 +193,6 @@ export class MergeQueue implements AnswerStream {
     })
   }
 
-  /** Nothing may be put after it. */
   end(): void {
     this.#last = [{ kind: 'done' }]
     this.#wake()

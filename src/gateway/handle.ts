@@ -1,7 +1,6 @@
 /**
- * One request, read forward: its steps in order, each a function of `exchange.ts` types that returns a decision. The
- * first error ends it. Requests rejected before they are recorded leave only a log line; recorded ones are settled by
- * their delivery.
+ * One request, read forward: its steps in order, each returning a decision. The first error ends it. Requests rejected
+ * before they are recorded leave only a log line; recorded ones are settled by their delivery.
  */
 
 import type { DisconnectedCalls } from '../accounting/call.ts'
@@ -29,14 +28,12 @@ import { type ReserveDeps, reserve } from './reserve.ts'
 import { deliverStream } from './stream.ts'
 
 export interface HandleDeps extends ResolveDeps, ReserveDeps, CallDeps, ReadDeps {
-  /** The current configuration, replaced after each change. */
   live: { readonly snapshot: Snapshot }
   ledger: Ledger
   disconnectedCalls: DisconnectedCalls
   limiter: Pick<Limiter, 'enter'> & ReserveDeps['limiter'] & CallDeps['limiter']
   load: Load
   log: Log
-  /** Called for each dispatched request once it has ended. */
   onFinished(finished: Finished): void
   /** ID of this process, in the ledger and in the hops header. */
   instance: string
@@ -64,9 +61,8 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
 }
 
 /**
- * Counts the tokens of a request: with another vendor's vocabulary, or estimated from bytes if that takes too long.
- * Counts in the key's request rate and costs nothing; no upstream sees it, and it is not in the ledger. Throws a
- * GatewayError with the request's ID.
+ * Counted with another vendor's vocabulary, or estimated from bytes if that takes too long. Counts in the key's request
+ * rate; no upstream sees it, and it is not in the ledger. Throws a GatewayError with the request's ID.
  */
 export async function countTokens(
   deps: HandleDeps,
@@ -133,7 +129,6 @@ async function record(deps: HandleDeps, reserved: Reserved): Promise<Recorded> {
   return Object.assign(reserved, { calls, signal, waiting: new QueueNote() })
 }
 
-/** Settled before the last bytes are sent. */
 function deliver(deps: HandleDeps, format: Format, recorded: Recorded): Promise<Response> {
   const { id, createdMs, task, model, calls, reservation, signal, incoming, waiting, held } = recorded
   const { ledger, counter, onFinished } = deps
@@ -161,7 +156,6 @@ function withoutPassthrough(task: Task): Task {
   return rest
 }
 
-/** With the reserve of the first call. */
 const toOpenRow = (
   instance: string,
   { id, createdMs, key, task, model, first: target, passthrough, reserve }: Reserved,
@@ -184,7 +178,7 @@ const toOpenRow = (
   user: task.user,
 })
 
-/** Ends a failed request, and logs it if it has no row. Returns the error for its client. */
+/** Logs it if it has no row. Returns the error for its client. */
 function toFailure(deps: HandleDeps, { id, held, calls, ...at }: Unfinished, cause: unknown): GatewayError {
   held.dispose()
   const error = toGatewayError(cause)

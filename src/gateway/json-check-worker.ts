@@ -1,15 +1,13 @@
 /**
- * Extracts and validates JSON that models wrote, on a thread of its own, because a hostile text, a backtracking
- * pattern, or a self-referencing schema must not stop the event loop, nor must loading ajv.
+ * Extracts and validates JSON that models wrote, on a thread, because hostile texts, patterns, and schemas must not
+ * stop the event loop, nor must loading ajv.
  */
 import { anyObject, compile, findJson, KeptSchemas, type ValueCheck } from './json-check.ts'
 
 declare const self: Worker
 
 export interface CheckRequest {
-  /** The key it is for. */
   owner: string
-  /** JSON; null = any JSON object. */
   schema: string | null
   /** The model's output; null only prepares the schema. */
   text: string | null

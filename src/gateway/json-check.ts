@@ -1,6 +1,6 @@
 /**
- * Finds JSON in a model's output and validates it against a client's JSON Schema. Can be slow for hostile input, so
- * only `json-check-worker.ts` runs it.
+ * Finds JSON in a model's output and validates it against a JSON Schema. Slow for hostile input, so only
+ * `json-check-worker.ts` runs it.
  */
 
 import { Ajv, type ErrorObject, type Options } from 'ajv'
@@ -16,7 +16,6 @@ interface JsonPiece {
 /** Brackets in prose look like JSON, too: only this many are tried. */
 const MAX_OPENINGS = 32
 
-/** In order of appearance. */
 export function* findJson(written: string): Generator<JsonPiece> {
   const text = written.replace(/^\uFEFF/, '').trim()
   const whole = parse(text)
@@ -43,7 +42,7 @@ function nextOpening(text: string, from: number): number {
   return -1
 }
 
-/** The end of the bracket opened at `start`, ignoring brackets in strings; -1 if never closed. */
+/** Ignores brackets in strings; -1 if never closed. */
 function endOf(text: string, start: number): number {
   let depth = 0
   let quoted = false
@@ -64,7 +63,7 @@ function withoutFence(text: string): string {
   return fence === -1 ? text : text.slice(0, fence)
 }
 
-/** `{` before a key or an end, `[` before a value: repairing accepts any prose that doesn't have to start like JSON. */
+/** Repairing accepts any prose that doesn't have to start like JSON. */
 const LIKE_JSON = /^(?:\{\s*(?:["'“”‘’`}]|\/[/*]|[\w$]+\s*:)|\[\s*(?:["'“”‘’{[\]-]|\d|\/[/*]|true|false|null))/i
 
 /** Repairing is recursive, and its depth limited by the stack. */
@@ -128,7 +127,7 @@ const OPTIONS: Options = {
 const DRAFTS = [Ajv2020, Ajv]
 const METAS = DRAFTS.map((Draft) => new Draft(OPTIONS))
 
-/** Compiles a schema, or returns its error. It may not refer to other documents. */
+/** Or its error. It may not refer to other documents. */
 export function compile({ $schema: _, ...schema }: Record<string, unknown>): ValueCheck | { problem: string } {
   try {
     const drafts = METAS.map((meta) => ({ valid: meta.validateSchema(schema) === true, errors: meta.errors }))
@@ -144,7 +143,6 @@ export function compile({ $schema: _, ...schema }: Record<string, unknown>): Val
   }
 }
 
-/** Accepts any JSON object. */
 export const anyObject: ValueCheck = (value) =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? null : 'not a JSON object'
 
@@ -199,20 +197,15 @@ const MAX_CHARS = 400_000
 
 interface OwnerCache<Compiled> {
   chars: number
-  /** The most recently used last. */
   bySchema: Map<string, Compiled>
 }
 
-/**
- * Cache of compiled schemas by key and text. Evicts from the key that holds the most, so that one key's many schemas
- * don't push out another key's few.
- */
+/** Evicts from the key that holds the most, so that one key's many schemas don't push out another's few. */
 export class KeptSchemas<Compiled> {
   readonly #owners = new Map<string, OwnerCache<Compiled>>()
   #count = 0
   #chars = 0
 
-  /** Cached, or compiled now. */
   get(owner: string, schema: string, compile: (schema: string) => Compiled): Compiled {
     const shelf = this.#owners.getOrInsertComputed(owner, () => ({ chars: 0, bySchema: new Map() }))
     const { bySchema } = shelf
@@ -231,7 +224,6 @@ export class KeptSchemas<Compiled> {
     while (this.#count > MAX_SCHEMAS || this.#chars > MAX_CHARS) this.#dropOne()
   }
 
-  /** Evicts the least recently used schema of the key that holds the most. */
   #dropOne(): void {
     let largest: [string, OwnerCache<Compiled>] | null = null
     for (const each of this.#owners) if (largest === null || share(each[1]) >= share(largest[1])) largest = each

@@ -1,4 +1,4 @@
-/** Reads a request body once, bounded in size, time, and memory, and turns it into a task. A step of `handle.ts`. */
+/** Reads a request body, bounded in size, time, and memory, and turns it into a task. A step of `handle.ts`. */
 import { type Decision, GatewayError } from '../domain/error.ts'
 import { asObject } from '../domain/json.ts'
 import { type JsonLimits, JsonScan, type Layout, noteText } from '../domain/json-text.ts'
@@ -9,10 +9,7 @@ import type { Entered, Parsed } from './exchange.ts'
 
 export const MAX_BODY_BYTES = 32 * 1024 * 1024
 
-/**
- * A body up to this size is read at once and reserves its memory up front; a longer one reserves memory as it arrives,
- * so that a mere `content-length` takes nothing from others.
- */
+/** Longer bodies reserve memory as they arrive, so that a mere `content-length` takes nothing from others. */
 const QUICK_BYTES = 256 * 1024
 
 /**
@@ -22,8 +19,8 @@ const QUICK_BYTES = 256 * 1024
 const BODY_LIMITS: JsonLimits = { depth: 256, values: 64_000, escapes: 1_000_000, bare: 4 * 1024 * 1024 }
 
 /**
- * Limits the number of pieces. Each costs more than hundreds of bytes do: a client that sends 1-byte chunks as fast as
- * it can starves everything else in Bun.
+ * Each piece costs more than hundreds of bytes: a client that sends 1-byte chunks as fast as it can starves everything
+ * else in Bun.
  */
 const FREE_PIECES = 4_096
 const PIECE_BYTES = 512
@@ -36,16 +33,13 @@ const LONG_VALUES = 4_000
 /** By lower-case name. */
 export type RequestHeaders = Readonly<Record<string, string | undefined>>
 
-/** JSON not parsed yet. */
 interface BodyText {
   text: string
-  /** Whether parsing may take more than a few ms, and so must wait for its turn. */
+  /** Parsing may take more than a few ms, and must wait for its turn. */
   isLong: boolean
-  /** Null if not worth computing. */
   layout: Layout | null
 }
 
-/** Rejects by the headers alone. */
 function checkHeaders(headers: RequestHeaders): GatewayError | null {
   const stated = statedBytes(headers)
   if (stated > MAX_BODY_BYTES) return tooLarge(`${stated} bytes`)
@@ -82,7 +76,6 @@ const statedBytes = (headers: RequestHeaders) => Number(headers['content-length'
 
 const clientGone = () => new GatewayError('client_closed', 'Client disconnected before the request was read.')
 
-/** Keeps the raw text of a long conversation along with the parsed body. */
 function parseBody({ text, layout }: Pick<BodyText, 'text' | 'layout'>): unknown {
   try {
     const json: unknown = JSON.parse(text)
@@ -181,7 +174,6 @@ const unsupportedContentType = (type: string) =>
   )
 
 interface UploadsOptions {
-  /** Time limit for a whole body, ms. */
   uploadMs: number
   /** Monotonic clock, ms. */
   nowMs?(): number
@@ -189,8 +181,8 @@ interface UploadsOptions {
 }
 
 /**
- * Bodies being received. Each has a deadline, however steadily it trickles, and none outlasts the start of a drain. One
- * timer serves all, since they expire in order of arrival.
+ * Each upload has a deadline, and none outlasts the start of a drain. One timer serves all, since they expire in order
+ * of arrival.
  */
 export class Uploads {
   readonly #uploadMs: number
@@ -254,7 +246,7 @@ class Upload {
     return this.#refusal !== null
   }
 
-  /** Resolves with the body, or with the rejection if that comes first. Rejects as `reading` does. */
+  /** Or with the rejection if that comes first. Rejects as `reading` does. */
   race<T>(reading: Promise<T>): Promise<T | GatewayError> {
     if (this.#refusal) return Promise.resolve(this.#refusal)
     return new Promise((resolve, reject) => {
@@ -284,7 +276,6 @@ const tooSlow = (ms: number) =>
 
 export interface ReadDeps {
   uploads: Uploads
-  /** Queue for slow parsing and streaming work. */
   pace: Pick<Pace, 'run'>
 }
 

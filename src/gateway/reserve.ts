@@ -1,6 +1,6 @@
 /**
- * Orders a request's targets, and reserves what it may use and cost on its key and team: likely tokens, worst-case
- * money. A step of `handle.ts`.
+ * Orders a request's targets, and reserves likely tokens and worst-case money on its key and team. A step of
+ * `handle.ts`.
  */
 import {
   askForAny,
@@ -130,11 +130,11 @@ function toPlans({ body, promptTokens }: Task, targets: readonly Target[], isBud
   return plans
 }
 
-/** Whether a request over budget may be admitted with an output cap of ours: its output isn't metered as it streams. */
+/** Only if its output isn't metered as it streams. */
 const mayCap = ({ kind }: GatewayError, { body, cap }: Task, first: Target): boolean =>
   kind === 'insufficient_quota' && cap === null && !isSeen(body, first, true)
 
-/** Finds the largest cap per choice that fits the budgets, with the minimum for fallback targets. */
+/** The largest cap per choice that fits the budgets, with the minimum for fallback targets. */
 async function findOutputCap(
   entered: EnteredRequest,
   { counting }: ReturnType<typeof askForAny>,
@@ -153,7 +153,6 @@ async function findOutputCap(
   return findCap(toLeastCap(most), most, entered.room(now), priceAt)
 }
 
-/** The first plan with this cap; fallbacks with their minimum. */
 const toCappedPlans = (plans: readonly PlannedCalls[], cap: number): PlannedCalls[] =>
   plans.map((plan, at) => {
     const own = at === 0 ? cap : toLeastCap(plan.target.maxOutputLength)

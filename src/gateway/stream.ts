@@ -1,6 +1,6 @@
 /**
- * Delivers a streamed response: waits for its start, so that early failures get a real HTTP status; sends keep-alives;
- * applies back-pressure; ends with a tail that waited for the ledger, or with an error frame.
+ * Delivers a streamed response: waits for its start, so that early failures get a real HTTP status, and ends with a
+ * tail that waited for the ledger, or with an error frame.
  */
 
 import { type EndSignal, endReasonOf } from '../domain/end-signal.ts'
@@ -10,8 +10,8 @@ import type { PassingWriter, Writer } from '../formats/format.ts'
 import { type Begun, type Delivery, isUnmet, settleFailure, toCause, toComplete, toHeaders } from './delivery.ts'
 
 /**
- * Resolves once the response begins, or when the first keep-alive is due. Throws a GatewayError on earlier failure,
- * with its row already settled.
+ * Also resolves when the first keep-alive is due. Throws a GatewayError on earlier failure, with its row already
+ * settled.
  */
 export async function deliverStream(
   delivery: Delivery,
@@ -54,7 +54,6 @@ const STREAM_HEADERS = {
 class ResponseStream implements PassthroughSink {
   #writer: Writer
   #isTaken = false
-  /** The writer of a passed-through response; null if translated. */
   #passing: PassingWriter | null = null
   #sink: Sink | null = null
   #isUnmet = false
@@ -154,7 +153,6 @@ class ResponseStream implements PassthroughSink {
     return put(sink, writer.pass(frames))
   }
 
-  /** Ends an interrupted response with an error frame, never as if complete. */
   async #fail(sink: Sink, cause: unknown, begun: 'status' | 'answer'): Promise<void> {
     const { settlement, signal, requestId } = this.delivery
     const error = await settleFailure(settlement, toCause(cause, signal), begun)
@@ -170,7 +168,6 @@ function put(sink: Sink, text: string): boolean | Promise<boolean> {
 }
 const goOn = () => true
 
-/** To a client that may have disconnected. */
 async function send(sink: Sink, text: string): Promise<void> {
   try {
     await sink.write(text)
@@ -234,16 +231,14 @@ export interface SinkOptions {
   heartbeatMs: number
 }
 
-/** Gives the current keep-alive text. */
 type Speaker = Pick<Writer, 'keepAlive'>
 
 type Controller = Pick<ReadableStreamDirectController, 'write' | 'flush' | 'close'>
 
 /**
- * The writing end of a direct stream, with back-pressure and keep-alives. Bun buffers without limit unless the promise
- * of a full `write` is awaited (https://github.com/oven-sh/bun/issues/32469). Ends when the client disconnects or reads
- * too slowly, or, after an error frame, when the server stops. Extends Heartbeat because each object a chunk touches
- * costs some 0.2 us.
+ * A direct stream with back-pressure and keep-alives. Bun buffers without limit unless the promise of a full `write` is
+ * awaited (https://github.com/oven-sh/bun/issues/32469). Extends Heartbeat because each object a chunk touches costs
+ * some 0.2 us.
  */
 export class Sink extends Heartbeat {
   readonly #controller: Controller | null
@@ -255,10 +250,7 @@ export class Sink extends Heartbeat {
   #isFull = false
   #wake = () => {}
 
-  /**
-   * @param controller null if the client disconnected before the first byte.
-   * @param signal aborts when the client disconnects or the server stops.
-   */
+  /** @param controller null if the client disconnected before the first byte. */
   constructor(
     controller: Controller | null,
     signal: EndSignal,
@@ -283,24 +275,22 @@ export class Sink extends Heartbeat {
   }
 
   /**
-   * Writes at once; returns a promise only if the client must read first. Throws once the client has disconnected, and
-   * a GatewayError `slow_reader` if it read nothing for too long, or before the server stopped.
+   * Returns a promise only if the client must read first. Throws once the client has disconnected, and a GatewayError
+   * `slow_reader` if it read nothing for too long, or before the server stopped.
    */
   write(text: string): Promise<void> | undefined {
     this.touch()
     return this.#send(text)
   }
 
-  /** Writes the last bytes without waiting for the client. Never throws. */
+  /** Doesn't wait for the client. Never throws. */
   end(text: string): void {
     this.stopBeating()
     if (this.#hasLeft) return
     try {
       this.#controller?.write(text)
       this.#controller?.flush()
-    } catch {
-      // The client has disconnected.
-    }
+    } catch {}
   }
 
   close(): void {

@@ -1,10 +1,9 @@
 /**
- * Validates model output off the event loop, so that one key's hostile schemas delay no one else: keys take turns, a
- * slow check yields to other keys, and a key that had one uses a second thread for a minute, where only such keys wait.
- * A key whose slow checks took seconds within a minute must wait.
+ * Validates model output on threads, so that one key's hostile schemas delay no one else: keys take turns, a slow check
+ * yields to other keys, and a key that had one uses a second thread for a minute. A key whose slow checks took seconds
+ * within a minute must wait.
  *
- * Ending a thread frees its callers but not the CPU: the runtime can stop a script between steps, but not within a
- * regular expression, which gives up only after a second or two.
+ * Ending a thread frees its callers but not the CPU at once: a regular expression runs on for a second or two.
  */
 
 import type { EndSignal } from '../domain/end-signal.ts'
@@ -12,7 +11,6 @@ import { GatewayError, toRetryAfter } from '../domain/error.ts'
 import { createThread, type NoReply, type ThreadOptions } from '../threads/thread.ts'
 import type { CheckReply, CheckRequest, Verdict } from './json-check-worker.ts'
 
-/** How long slow checks are remembered. */
 const MEMORY_MS = 60_000
 
 interface Slow {
@@ -20,7 +18,6 @@ interface Slow {
   tookMs: number
 }
 
-/** Keys with slow checks in the last minute, and their durations. */
 export class SlowKeys {
   /** By key, the oldest first. */
   readonly #slow = new Map<string, Slow[]>()
@@ -66,11 +63,11 @@ export class SlowKeys {
 
 export interface Checker {
   /**
-   * Compiles a key's JSON Schema, given as JSON. Resolves to its error, or null. Throws `request_limit` if too many of
-   * its schemas are queued or were too slow, and `overloaded` if it can't be compiled now.
+   * Resolves to the schema's error, or null. Throws `request_limit` if too many of the key's schemas are queued or were
+   * too slow, and `overloaded` if it can't be compiled now.
    */
   prepare(quotaId: string, schema: string, signal: EndSignal): Promise<string | null>
-  /** Looks for JSON that matches the schema; null = any JSON object. Does nothing once the signal has aborted. */
+  /** A null schema accepts any JSON object. Does nothing once the signal has aborted. */
   judge(quotaId: string, text: string, schema: string | null, signal: EndSignal): Promise<Verdict | 'slow'>
   /** Ends running checks as too slow; later ones fail at once. */
   close(): void
@@ -89,13 +86,11 @@ const QUICK_MS = 200
 const PREPARE_MS = 6_000
 const JUDGE_MS = 1_500
 const IDLE_MS = 60_000
-/** Limit of a key's slow checks per minute. */
 const SLOW_MS = 5_000
-/** Longest wait for a check, including the start of a thread. */
 const PATIENCE_MS = 10_000
-/** Twice what strict mode allows: takes seconds and hundreds of megabytes to compile. No more than the cache holds. */
+/** Twice what strict mode allows: takes seconds and hundreds of megabytes to compile. */
 const MAX_SCHEMA_CHARS = 400_000
-/** Queued schemas of one key, one per choice of a request. Its responses are not limited by this: they are paid for. */
+/** Only for schemas, one per choice of a request; responses are paid for. */
 const MAX_WAITING = 512
 
 interface CheckTask {
@@ -110,7 +105,6 @@ export function createChecker(options: CheckerOptions = {}): Checker {
   const { judgeMs = JUDGE_MS, slowMs = SLOW_MS, idleMs = IDLE_MS, nowMs = () => performance.now() } = options
   const settings = { idleMs, patienceMs: PATIENCE_MS, keepSpare: true }
   const quick = createThread<CheckRequest, CheckReply>('gateway/json-check-worker', settings)
-  /** For keys with slow checks. */
   const patient = createThread<CheckRequest, CheckReply>('gateway/json-check-worker', settings)
   const slowKeys = new SlowKeys(slowMs, nowMs)
 

@@ -1,7 +1,6 @@
 /**
- * Structured output on targets without native support, and on local servers: asks for a whole response (by prompt, or
- * by the server's grammar), validates it, and retries with the error, at most twice. Hosted targets with native support
- * get the request unchanged; their responses to strict schemas are only validated.
+ * Structured output on local servers and on targets without native support: asks for a whole response, by prompt or
+ * grammar, validates it, and retries with the error. Responses of other targets to strict schemas are only validated.
  */
 
 import type { PlannedCall } from '../accounting/call.ts'
@@ -46,7 +45,6 @@ export const enforce =
     return enforced({ ...planned, body }, plan.wanted, dispatch, checker, quotaId)
   }
 
-/** Cached, since each choice of a request has the same schema. */
 const texts = new WeakMap<Record<string, unknown>, string>()
 const textOfSchema = (schema: Record<string, unknown>) => texts.getOrInsertComputed(schema, JSON.stringify)
 
@@ -70,7 +68,6 @@ async function enforced(
   let instructed = toInstructed(planned.body, wanted, planned.target)
   let body = instructed
   let problem = ''
-  /** The last response that was JSON but didn't match. */
   let unmet: Answer | null = null
   for (let call = 1; call <= MAX_CALLS; call++) {
     mustBeWanted()
@@ -108,8 +105,8 @@ async function enforced(
 }
 
 /**
- * Resolves to the schema's error, or null. `unchecked`: a local server promises to keep to schemas, and this one can't
- * be validated here.
+ * Resolves to the schema's error, or null. `unchecked`: a local server promises to keep to schemas that can't be
+ * validated here.
  */
 async function prepare(
   checker: Checker,
@@ -164,12 +161,11 @@ const notMet = ({ target }: PlannedCall, { schema, name }: Wanted, problem: stri
     { param: 'response_format' },
   )
 
-/** Per choice; longer responses are not validated. */
 const MAX_CHARS = 256 * 1024
 
 /**
- * Validates responses of hosted targets that promise to keep to a strict schema. A mismatch is delivered unchanged, but
- * marked. What can't be validated in time counts as matching.
+ * For hosted targets that promise to keep to a strict schema. A mismatch is delivered unchanged, but marked; what can't
+ * be validated in time counts as matching.
  * @param schema as JSON.
  */
 async function verified(
@@ -198,7 +194,6 @@ async function verified(
   return { ...answer, events: await verifier.mark(answer.events) }
 }
 
-/** The choices of one response, as far as read. */
 class Verifier {
   readonly #isMet: (text: string) => Promise<boolean>
   readonly #texts = new Map<number, Captured>()
@@ -222,7 +217,6 @@ class Verifier {
     this.#texts.getOrInsertComputed(choice, () => new Captured(MAX_CHARS)).add(text)
   }
 
-  /** Marks the last events of a response that was noted completely. */
   async mark(events: readonly AnswerEvent[]): Promise<readonly AnswerEvent[]> {
     if (events.at(-1)?.kind !== 'done') return events
     let marked = events
@@ -234,9 +228,7 @@ class Verifier {
   }
 }
 
-/** Validates the stream before its last events are handed over. */
 class VerifiedStream implements AnswerStream, PassthroughSink {
-  /** Destination of passed-through frames. */
   #sink: PassthroughSink | null = null
 
   constructor(

@@ -1,7 +1,4 @@
-/**
- * What `response_format` means for one target: the upstream request, the prompt if the upstream doesn't know the field,
- * how its response is read (one choice, as events), and the correction prompt. `structured-output.ts` acts on it.
- */
+/** What `response_format` means for one target: upstream request, prompts, and how its response is read. */
 
 import type { DialectName } from '../domain/dialects.ts'
 import type { AnswerEvent } from '../domain/events.ts'
@@ -10,12 +7,10 @@ import { dialectOf, type StructuredOutput, type Thinks } from '../upstreams/dial
 
 type Format = CanonicalRequest['response_format']
 
-/** The parts of a target that matter here. */
 export interface Able extends Thinks {
   upstream: { dialect: DialectName; local: boolean }
 }
 
-/** What a response must be, if the gateway enforces it. */
 export interface Wanted {
   name: string
   description: string | null
@@ -23,8 +18,8 @@ export interface Wanted {
   schema: Record<string, unknown> | null
   strict: boolean
   /**
-   * Whether the upstream enforces the schema, at least in part: then it is sent the schema without a prompt, and its
-   * response is delivered even if it can't be validated.
+   * Whether the upstream enforces the schema, at least in part: then there is no prompt, and the response is delivered
+   * even if it can't be validated.
    */
   isHeld: boolean
 }
@@ -68,8 +63,8 @@ export function isEnforced(body: AnyRequest, target: Able): boolean {
 }
 
 /**
- * Whether a target is a local engine that constrains output by a grammar of any schema, whatever the model
- * (llama-server, Ollama, vLLM, LM Studio). Weak models then succeed at once where prompting fails three times.
+ * Local engines constrain output by a grammar of any schema (llama-server, Ollama, vLLM, LM Studio). Weak models then
+ * succeed where prompting fails three times.
  */
 const hasGrammars = ({ upstream }: Able): boolean => upstream.local && dialectOf(upstream).output.hasLocalGrammars
 
@@ -77,7 +72,6 @@ const hasGrammars = ({ upstream }: Able): boolean => upstream.local && dialectOf
 const refusesJson = ({ tools, functions, web_search_options: search }: AnyRequest, target: Able): boolean =>
   Boolean(tools?.length || functions?.length || search) && !dialectOf(target.upstream).output.takesBesideTools(target)
 
-/** How much of a schema is enforced by upstreams that support a subset of JSON Schema. */
 const toHeldOf = (
   { json_schema: { schema } }: Extract<Format, { type: 'json_schema' }>,
   heldOf: NonNullable<StructuredOutput['heldOf']>,
@@ -111,7 +105,6 @@ export const toReminded = (body: CanonicalRequest): CanonicalRequest => ({
   messages: withInstruction(body.messages, 'Answer with a JSON object.'),
 })
 
-/** For a target without native support: not streamed, and prompted. */
 export function toInstructed(body: CanonicalRequest, wanted: Wanted, target: Able): CanonicalRequest {
   const { response_format: format, stream: _, stream_options: __, ...rest } = body
   if (wanted.isHeld && format) return { ...rest, response_format: format }
@@ -134,7 +127,6 @@ function asksForObject(schema: Wanted['schema']): boolean {
   return schema.type === undefined && 'properties' in schema
 }
 
-/** The prompt for a model that knows neither the field nor the schema. */
 export function toInstruction({ name, description, schema }: Wanted, tools: boolean): string {
   const when = tools
     ? 'You may call tools as usual. Whenever you answer in words instead of calling a tool, your whole answer must be'
@@ -162,10 +154,8 @@ function withInstruction(messages: readonly Message[], instruction: string): Mes
   return [{ ...first, content }, ...rest]
 }
 
-/** How much of a wrong response the correction prompt quotes. */
 const MAX_QUOTED_CHARS = 32_000
 
-/** Shows the model its last response and the error. */
 export function toCorrecting(instructed: CanonicalRequest, answer: string, problem: string): CanonicalRequest {
   const quoted = answer.slice(0, MAX_QUOTED_CHARS).trim()
   return {
@@ -211,7 +201,7 @@ export function splitThinking(content: string): { thinking: string; answer: stri
   return { thinking: text.slice(from, to).trim(), answer: text.slice(to + '</think>'.length) }
 }
 
-/** Replaces the text by the extracted JSON, and moves reasoning to its own event. */
+/** Moves reasoning to its own event. */
 export function withJson(events: readonly AnswerEvent[], json: string, thinking: string): AnswerEvent[] {
   if (textOf(events) === json) return [...events]
   const isKnown = thinking === '' || events.some((event) => event.kind === 'reasoning' && event.text !== '')

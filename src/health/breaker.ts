@@ -1,20 +1,17 @@
 /**
  * Circuit breaker of one target: open for 10 s after five failures in a row, then half-open with one live request as
- * its probe, which closes or reopens it. Opening and closing are logged.
+ * its probe, which closes or reopens it.
  *
  * Kept twice, so that one key's requests never take a target away from other keys:
- * - **per key**: counts failed requests of that key, reset by its successes; five open it for that key only.
- * - **for everyone**: counts failed requests of all keys, reset by any success. Five open it once they are of at least
- * two keys that share no team, or once a free health check fails, too. A failed half-open probe opens it for its own
- * key, and for everyone once a second key's (or a free one) fails. If a key succeeds while the breaker is open for
- * another key, or after others opened it for everyone, those keys are suspects: for ten minutes their failures count
- * for everyone only if a free health check fails, too.
+ * - **per key**: counts that key's failed requests, reset by its successes; five open it for that key only.
+ * - **for everyone**: counts all failed requests, reset by any success. Five open it once they are of two keys that
+ * share no team, or once a free health check fails, too. A failed probe opens it for its own key, and for everyone once
+ * a second key's (or a free one) fails. If a key succeeds while the breaker is open for others or by others' failures,
+ * those keys are suspects: for ten minutes their failures count for everyone only if a free health check fails, too.
  */
 import type { Log, LogFields } from '../log.ts'
 
-/** Keys marked for a fixed time since last noted. */
 export class MarkedKeys {
-  /** Expiry by key, the earliest first. */
   readonly #untilMs = new Map<string, number>()
 
   constructor(private readonly forMs: number) {}
@@ -56,13 +53,11 @@ export interface CallingRequest {
   readonly teamId: string | null
 }
 
-/** One circuit of a breaker. */
 class Circuit {
   failures = 0
   /** The last failure, in words that clients may read. */
   reason = ''
   lastFailureMs = 0
-  /** No other request passes until then; null while closed. */
   private untilMs: number | null = null
   probe: CallingRequest | null = null
 
@@ -75,7 +70,6 @@ class Circuit {
     return this.untilMs !== null
   }
 
-  /** Ms until a request may pass; 0 if now. */
   waitMs(nowMs: number): number {
     return Math.max(0, (this.untilMs ?? nowMs) - nowMs)
   }
@@ -88,7 +82,6 @@ class Circuit {
     this.probe = probe
   }
 
-  /** Allows a probe now. */
   halfOpen(): void {
     this.untilMs = Number.NEGATIVE_INFINITY
     this.probe = null
@@ -111,9 +104,7 @@ export class Breaker {
   readonly everyone: Circuit
   /** Keys with failures counted for everyone since it last opened, with their team, or themselves. */
   private readonly failedKeys = new Map<string, string>()
-  /** Keys whose failures last opened it for everyone. */
   private openedBy: string[] = []
-  /** Keys whose requests fail while others succeed; their failures don't count for other keys. */
   private readonly suspects = new MarkedKeys(SUSPECT_MS)
   /** Keys whose last request failed, by time of failure. */
   readonly keys = new Map<string, Circuit>()
@@ -214,13 +205,11 @@ export class Breaker {
       if (circuit.isOpen() && circuit.probe === null) circuit.halfOpen()
   }
 
-  /** Everyone's circuit, and the key's own if any. */
   private circuitsOf(keyId: string): Circuit[] {
     const own = this.keys.get(keyId)
     return own ? [this.everyone, own] : [this.everyone]
   }
 
-  /** The circuits for which the request is the half-open probe. */
   private probedBy(request: CallingRequest): Circuit[] {
     return this.circuitsOf(request.keyId).filter(({ probe }) => probe === request)
   }

@@ -1,6 +1,6 @@
 /**
- * Health of all upstreams and targets, in memory: updated by every call and by the prober; read for target order,
- * `is_ready`, `/readyz`, and status. Also decides what a failed call or check means.
+ * Health of upstreams and targets, in memory: updated by every call and by the prober. Also decides what a failed call
+ * or check means.
  */
 
 import type { UpstreamError } from '../domain/error.ts'
@@ -12,7 +12,6 @@ import { isOurShortage } from '../upstreams/shortage.ts'
 import { Breaker, type CallingRequest } from './breaker.ts'
 import { type HealthDeps, PENALTY_MS, type TargetState, UpstreamState } from './state.ts'
 
-/** An upstream and its routes, as reported by status. */
 export interface UpstreamHealth {
   id: string
   /**
@@ -35,9 +34,7 @@ export interface UpstreamHealth {
     failures_in_a_row: number
     /** Until the breaker half-opens; null if closed. */
     retry_in_ms: number | null
-    /**
-     * Why it is deprioritized apart from its breaker: it rejected requests of some keys, or its provider wants a pause.
-     */
+    /** It rejected requests of some keys, or its provider wants a pause. */
     reason: string | null
   }[]
 }
@@ -60,7 +57,6 @@ function toState(state: UpstreamState): Pick<UpstreamHealth, 'state' | 'reason'>
   const { notReady } = state.upstream
   if (notReady !== null) return { state: 'not_ready', reason: notReady }
   const penalty = state.present()
-  // Only a target is paused.
   if (penalty && penalty.kind !== 'paused') return { state: penalty.kind, reason: penalty.reason }
   return { state: state.answers ? 'healthy' : 'unknown', reason: null }
 }
@@ -169,7 +165,6 @@ function isFailure({ kind, status, cause, isBusy, isSpoiled }: UpstreamError): b
   return kind !== 'aborted' && !isOurShortage(cause)
 }
 
-/** Whether the upstream may be unreachable. */
 const isUnreached = ({ kind, deadline }: UpstreamError): boolean =>
   kind === 'connection' || (kind === 'deadline' && (deadline === 'headers' || deadline === 'total_whole'))
 
@@ -177,7 +172,6 @@ const isUnreached = ({ kind, deadline }: UpstreamError): boolean =>
 const toWords = ({ kind, status, message }: UpstreamError): string =>
   kind === 'status' ? `status ${status ?? 'unknown'}` : message.slice(0, 100)
 
-/** For administrators, with the upstream's own text, which may be a whole page. */
 function toMessage(error: UpstreamError): string {
   const words = error.kind === 'status' ? `${toWords(error)}: ${error.message}` : error.message
   return redact(words).slice(0, 300)
@@ -200,7 +194,6 @@ export function createHealth(deps: HealthDeps) {
   const targetOf = (target: Target) => found.get(target) ?? found.getOrInsertComputed(target, toTargetState)
 
   return {
-    /** Through it, the request reports its calls, too. */
     forRequest: ({ id, teamId }: Pick<Key, 'id' | 'teamId'>) => new RequestHealth(id, teamId, targetOf),
     probed: (upstream: Upstream, found: Readiness) => takeProbe(stateOf(upstream), found, upstream),
     /** Upstreams with a route and everything a call needs. */
@@ -219,7 +212,6 @@ export function createHealth(deps: HealthDeps) {
   }
 }
 
-/** Whether a call to one equals a call to the other. */
 const isSame = (a: Upstream, b: Upstream): boolean =>
   a === b ||
   (a.baseUrl === b.baseUrl &&
@@ -232,14 +224,14 @@ const toNumbered = (upstream: Upstream) =>
   (upstream.each ?? [upstream]).map(({ credentialNumber, credential }) => [credentialNumber, credential])
 
 /**
- * For the next request of a key: `degraded` = tried after all healthy ones (credential or model rejected, failed check,
- * pause, running half-open probe); `unavailable` = not called (down, or breaker open).
+ * `degraded` = tried after all healthy ones (rejected, failed check, paused, or probe running); `unavailable` = not
+ * called (down, or breaker open).
  */
 export type Availability = 'healthy' | 'degraded' | 'unavailable'
 
 /**
- * `begun` = its response was committed to the client; `ok` = it completed; `aborted` = ended by us, the client, or our
- * own limit, which says nothing about the upstream.
+ * `begun` = its response was committed to the client; `aborted` = ended by us, the client, or our own limit, which says
+ * nothing about the upstream.
  */
 export type CallNews = 'begun' | 'ok' | 'aborted' | UpstreamError
 
@@ -268,7 +260,6 @@ export class RequestHealth implements CallingRequest {
     return !owner.isDown() && (breaker === null || breaker.enter(this, deps.nowMs()))
   }
 
-  /** With one of several credentials; null if none is left to try. */
   withCredential(
     target: Target,
     each: readonly Upstream[],

@@ -1,7 +1,6 @@
 /**
- * Health checks of upstreams by free requests: each regularly, and one that could not be reached soon and often, so
- * that a dead host is skipped and a revived one found. Only upstreams with a route are checked, one check at a time
- * each. Never throws, and doesn't keep the process alive.
+ * Health checks of upstreams with a route by free requests: regularly, and often for one that could not be reached, so
+ * that a dead host is skipped and a revived one found. Never throws, and doesn't keep the process alive.
  */
 
 import type { Upstream } from '../domain/snapshot.ts'
@@ -17,7 +16,6 @@ export interface ProberDeps {
   intervalMs?: number
   /** `fetch` has no connect event: only this timeout reveals a silent host. */
   timeoutMs?: number
-  /** The same for one that could not be reached. */
   unreachedTimeoutMs?: number
   log?: Pick<Log, 'error'>
 }
@@ -27,19 +25,15 @@ export type Prober = ReturnType<typeof createProber>
 /** Pauses before the next checks of one that could not be reached: it may only be restarting. */
 const PAUSES_MS = [250, 500, 1_000]
 const LAST_PAUSE_MS = 2_000
-/** Failed upstreams are checked more often, to notice their recovery sooner. */
 const FAILED_INTERVAL_MS = 10_000
 const NEVER = Number.POSITIVE_INFINITY
 /** The timeout is counted in steps, so that a stall of our own event loop counts as one step and not as silence. */
 const STEPS = 10
 
-/** Checks of one upstream. */
 class Watched {
   isBusy = false
-  /** In a row. */
   failures = 0
   lastMs = -Number.MAX_VALUE
-  /** Aborts once the result is no longer needed. */
   readonly gone = new AbortController()
 }
 

@@ -1,7 +1,4 @@
-/**
- * State of one upstream and of each target (a model there): penalty, reachability, credentials, and breakers. Each
- * change is logged.
- */
+/** State of one upstream and its targets: penalty, reachability, credentials, and breakers. Each change is logged. */
 import type { CatalogModel, Upstream } from '../domain/snapshot.ts'
 import type { Log } from '../log.ts'
 import type { CredentialFailure } from '../upstreams/failure.ts'
@@ -11,9 +8,7 @@ interface Suspension extends CredentialFailure {
   untilMs: number
 }
 
-/** A credential that is not used at present. */
 interface SuspendedCredential extends Pick<Suspension, 'state' | 'reason'> {
-  /** Within its upstream, from 1. */
   number: number
   retryInMs: number
 }
@@ -32,8 +27,8 @@ class Credentials {
   readonly #proven = new Set<number>()
 
   /**
-   * A conversation keeps its credential while that isn't suspended, and changes to others move no other conversation
-   * (rendezvous hashing). If all are suspended, the one that expires first.
+   * A conversation keeps its credential, and changes to others move no other conversation (rendezvous hashing). If all
+   * are suspended, the one that expires first.
    * @param tried those already rejected for this request. Null if none is left.
    */
   choose(each: readonly Upstream[], conversation: string, tried: ReadonlySet<number>, nowMs: number): Upstream | null {
@@ -75,7 +70,6 @@ class Credentials {
     return this.#proven.has(number)
   }
 
-  /** Ordered by number. */
   suspended(nowMs: number): SuspendedCredential[] {
     return [...this.#out]
       .map(([number, { state, reason, untilMs }]) => ({
@@ -124,13 +118,11 @@ const DOWN_MS = 20_000
 /** After this time a rejected upstream is tried again, since repairs aren't announced. Also the longest pause. */
 export const PENALTY_MS = 60_000
 
-/** Common to upstreams and targets. */
 abstract class Penalizable {
   penalty: Penalty | null = null
 
   constructor(
     readonly deps: HealthDeps,
-    /** Its log fields. */
     readonly about: { upstream: string; model?: string },
   ) {}
 
@@ -142,7 +134,6 @@ abstract class Penalizable {
     this.penalty = { kind, reason, untilMs: this.deps.nowMs() + forMs, isOfCall }
   }
 
-  /** Deprioritizes it for a while. */
   deprioritize(kind: 'refused' | 'degraded', reason: string, isOfCall = false): void {
     if (this.penalty === null || this.penalty.kind === 'paused')
       this.deps.log?.warn('upstream_deprioritized', 'upstream deprioritized', { ...this.about, reason })
@@ -167,13 +158,10 @@ export class UpstreamState extends Penalizable {
   probeRefused = false
   /** Whether it has ever responded. */
   answers = false
-  /** Last successful call, monotonic. */
   workedMs = Number.NEGATIVE_INFINITY
   lastError: { message: string; at_ms: number } | null = null
   readonly credentials = new Credentials()
-  /** Our models that route to it. */
   routes: { model: string; target: TargetState }[] = []
-  /** By the upstream's own model name. */
   targets = new Map<string, TargetState>()
 
   constructor(
@@ -198,7 +186,6 @@ export class UpstreamState extends Penalizable {
     this.targets = new Map(this.routes.map(({ target }) => [target.upstreamModel, target]))
   }
 
-  /** With a credential that is not suspended. */
   toProbe(): Upstream {
     const { each } = this.upstream
     return (each && this.credentials.toProbe(each, this.upstream.id, this.deps.nowMs())) ?? this.upstream
@@ -233,7 +220,6 @@ export class UpstreamState extends Penalizable {
     this.deps.log?.info('credential_restored', 'credential restored', { ...this.about, credential })
   }
 
-  /** Whether it should be checked again soon. */
   isInDoubt(): boolean {
     return this.unreached || this.timeouts === 1
   }
@@ -254,7 +240,6 @@ export class UpstreamState extends Penalizable {
     for (const { breaker } of this.targets.values()) breaker?.allowProbe()
   }
 
-  /** A call succeeded: clears everything. */
   worked(): void {
     this.workedMs = this.deps.nowMs()
     this.probeFailed = false
@@ -262,7 +247,6 @@ export class UpstreamState extends Penalizable {
     this.clear()
   }
 
-  /** Not called for a while. */
   markDown(reason: string): void {
     if (this.penalty?.kind !== 'down') {
       const host = URL.parse(this.upstream.baseUrl ?? '')?.host
@@ -274,9 +258,7 @@ export class UpstreamState extends Penalizable {
   }
 }
 
-/** One model of an upstream, whatever our models that route to it. */
 export class TargetState extends Penalizable {
-  /** Null until something fails. */
   breaker: Breaker | null = null
   /** Keys whose requests it rejected, and the last reason: deprioritized only for these keys. */
   readonly refusedKeys = new MarkedKeys(PENALTY_MS)

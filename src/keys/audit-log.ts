@@ -1,4 +1,3 @@
-/** The audit log: who changed what in the configuration, and when. */
 import { AUDIT_ACTIONS } from '../domain/changes.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { AuditRow, ConfigStore } from '../store/config-store.ts'
@@ -8,7 +7,6 @@ import { isNamed } from './find.ts'
 const MAX_LIMIT = 10_000
 
 export interface AuditOptions {
-  /** Page size, from 1. */
   limit: number
   /** ID of the last row before the page; absent: start with the newest. */
   before?: string
@@ -27,7 +25,6 @@ export interface NamedAuditRow extends AuditRow {
 }
 
 export interface AuditPage {
-  /** Newest first. */
   audit: NamedAuditRow[]
   /** Start of the next page; null if this is the last. */
   next: string | null
@@ -61,13 +58,11 @@ export async function listAudit(
 
 type KnownActors = Pick<IdentityStore, 'readAdmins' | 'readTokens'>
 
-/** All except the CLI and the server. */
 const readActors = async (identity: KnownActors): Promise<{ id: string; name: string }[]> => [
   ...(await identity.readAdmins()),
   ...(await identity.readTokens()),
 ]
 
-/** Current names of administrators and tokens, by ID. */
 export const readActorNames = async (identity: KnownActors): Promise<ReadonlyMap<string, string>> =>
   new Map((await readActors(identity)).map(({ id, name }) => [id, name]))
 

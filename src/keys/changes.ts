@@ -1,6 +1,6 @@
 /**
- * Applies changes to keys and teams, validates them, and names their fields for the audit log and JSON. Also ceilings:
- * values set by someone else on a member's key, which the member may lower but not lift.
+ * Applies and validates changes of keys and teams. Also ceilings: values set by someone else on a member's key, which
+ * the member may lower but not lift.
  */
 
 import { type Fields, toDefined } from '../domain/changes.ts'
@@ -22,7 +22,6 @@ import {
 } from './definition.ts'
 import { findTeam } from './find.ts'
 
-/** Common to keys and teams. */
 interface Shared extends Access {
   name: string
   limits: Limits
@@ -32,7 +31,6 @@ interface Shared extends Access {
 
 const NEW: Omit<Shared, 'name'> = { scope: 'all', models: [], limits: NO_LIMITS, budget: null, metadata: {} }
 
-/** Defaults of a new key. */
 export const NEW_KEY: Omit<StoredKey, 'id' | 'name' | 'createdMs' | 'secrets'> = {
   ...NEW,
   ...{ allowedIps: [], ceilings: {}, teamId: null, ownerId: null, hidden: false, expiresMs: null, revokedMs: null },
@@ -91,7 +89,6 @@ function requireValid<Changes extends object>(fields: FieldsOf<Changes>, changes
 
 const invalid = (field: string, message: string) => new ServiceError({ kind: 'invalid', field }, message)
 
-/** Editable fields, by column name. */
 const toSharedFields = ({ name, scope, models, limits, budget, metadata }: Shared) =>
   ({
     ...{ name, scope, models, ...limits },
@@ -136,7 +133,6 @@ function toBudget(nanoUsd: number | null | undefined, period: Budget['period'] |
   throw invalid('budget', 'A budget needs both budget_nano_usd and budget_period.')
 }
 
-/** Fields that can have a ceiling. */
 const BOUNDS = keysOf(KEY_FIELDS).filter((name) => KEY_FIELDS[name].isWithin)
 
 type Bounds = { [Name in keyof KeyChanges]?: NonNullable<KeyChanges[Name]> }
@@ -145,7 +141,6 @@ type Bounds = { [Name in keyof KeyChanges]?: NonNullable<KeyChanges[Name]> }
 const isBound = (value: unknown) =>
   value !== undefined && value !== null && value !== 'all' && !(Array.isArray(value) && value.length === 0)
 
-/** A key's restrictions by field. */
 function toBounds(of: KeyChanges): Bounds {
   const bounds: Bounds = {}
   for (const name of BOUNDS) if (isBound(of[name])) Object.assign(bounds, { [name]: of[name] })
@@ -198,7 +193,6 @@ function toText<Changes>(fields: FieldsOf<Changes>, name: keyof Changes, of: Cha
   return value === undefined || value === null ? null : fields[name].toText(value)
 }
 
-/** By column. */
 export const toCeilingTexts = (ceilings: Ceilings): [column: string, text: string][] => {
   const bounds = toBounds(toChanges(ceilings))
   return BOUNDS.flatMap((name) => {

@@ -1,7 +1,7 @@
 /**
- * Fields of keys and teams. One entry per field defines validation, ceilings, API bodies and descriptions, command
- * options and output, and the dashboard's forms. A new field needs an entry here, a property in `StoredKey` or
- * `StoredTeam`, and a column; the compiler finds the rest. Also loaded by browsers.
+ * Fields of keys and teams: one entry defines validation, ceilings, API, command options and output, and the
+ * dashboard's forms. A new field also needs a property in `StoredKey` or `StoredTeam`, and a column. Loaded by
+ * browsers, too.
  */
 import { isIn, toIpRange, toIpRangeText } from '../domain/ip.ts'
 import {
@@ -34,17 +34,14 @@ export interface SharedChanges extends Partial<Limits> {
 export interface KeyChanges extends SharedChanges {
   /** Addresses and CIDR ranges; empty = anywhere. */
   allowedIps?: string[]
-  /** ID or name of a team. */
   team?: string | null
   expiresMs?: number | null
 }
 
 export interface TeamChanges extends SharedChanges {
-  /** How many keys each member may have. */
   maxKeys?: number | null
 }
 
-/** Selects the schema and the form input. */
 export type Kind = 'text' | 'patterns' | 'ranges' | 'scope' | 'team' | 'count' | 'budget' | 'time' | 'metadata'
 
 /** What bodies and commands need of a field; also of users and tokens. */
@@ -52,7 +49,6 @@ export interface Said<Value> {
   kind: Kind | 'choice' | 'switch'
   /** The values of a choice, with labels. */
   choices?: Readonly<Record<Value & string, string>>
-  /** API description. */
   says: string
   option: {
     /** In commander's syntax. */
@@ -70,7 +66,6 @@ export interface Said<Value> {
   /** Label and hint in the dashboard. */
   title: string
   hint?: string
-  /** Not for members. */
   isForEditors?: true
 }
 
@@ -104,7 +99,6 @@ export class Misread extends Error {
   }
 }
 
-/** If repeated, the last one counts. */
 export const once =
   <Value>(read: (text: string, nowMs: number) => Value) =>
   (texts: readonly string[], nowMs: number) =>
@@ -144,7 +138,6 @@ const toName = (help: string, hint: string): Field<string> => ({
   problemOf: (name) => (isName(name) ? null : NAME_RULE),
 })
 
-/** Such as `openai/*`. */
 const isPattern = (text: string) => /^\S{1,200}$/.test(text)
 /** Each listed model is compared with all patterns: more would let one key slow down others. */
 const MAX_PATTERNS = 200
@@ -192,7 +185,6 @@ const SCOPE: Field<Access['scope']> = {
   isWithin: (scope) => scope === 'local',
 }
 
-/** From 1 to MAX_LIMIT. */
 export function readCount(text: string): number {
   const value = Number(/^\d+$/.exec(text.trim())?.[0] ?? '0')
   if (value < 1) throw new Misread(text, 'must be a whole number of at least 1')
@@ -220,7 +212,6 @@ const LIMIT_FIELDS: Record<LimitName, Field<number>> = mapLimits((name) =>
   toCount(LIMITS[name].label, name, LIMITS[name].help, LIMITS[name].says),
 )
 
-/** Such as `day, week, month or total`. */
 const PERIODS_TEXT = PERIODS.join(', ').replace(/, (?=\w+$)/, ' or ')
 
 /** Parses `20/month`, `0.10/day`, or `5` (total) in USD to nano-dollars, without floating point. */
@@ -335,7 +326,6 @@ function isRangeIn(outer: string, inner: string): boolean {
   return 'bits' in range && 'bits' in part && part.bits >= range.bits && isIn(range, part.first)
 }
 
-/** Normalized, without duplicates. */
 export const toRangeForms = (texts: readonly string[]): string[] => [
   ...new Set(
     texts.map((text) => {
@@ -387,7 +377,6 @@ const EXPIRES: Field<number> = {
   isWithin: (ms, most) => ms <= most,
 }
 
-/** In the order of commands and their output. */
 export const KEY_FIELDS: FieldsOf<KeyChanges> = {
   name: toName('key name; must be unique among active keys', 'Who or what uses it. Shown in requests and reports.'),
   models: MODELS,
@@ -431,7 +420,6 @@ type ColumnOf<Name> = Name extends keyof Columns ? Columns[Name] : Name
 /** The name of a field in bodies, documents, the audit log, and errors. */
 export const columnOf = (name: string): string => new Map<string, string>(Object.entries(COLUMNS)).get(name) ?? name
 
-/** Changes by column name, as in bodies. */
 export type Body<Changes> = {
   [Name in Exclude<keyof Changes, 'budget'> as ColumnOf<Name>]?: Exclude<Changes[Name], undefined>
 } & {

@@ -7,7 +7,6 @@ import { toMasked } from './token.ts'
 /** Shorter parts could soon match another ID. */
 const PART_OF_ID = /^[0-9a-f]{6,31}$/
 
-/** Whether a key is neither revoked nor expired. */
 export const isLiving = ({ revokedMs, expiresMs }: Pick<StoredKey, 'revokedMs' | 'expiresMs'>, nowMs: number) =>
   revokedMs === null && (expiresMs === null || expiresMs > nowMs)
 

@@ -1,6 +1,6 @@
 /**
- * Creates, shows, lists, changes, rotates, and revokes keys and teams. Nothing is ever deleted, since the ledger refers
- * to it. Names are unique among active keys and among teams, so that commands can rely on them.
+ * Nothing is ever deleted, since the ledger refers to it. Names are unique among active keys and among teams, so that
+ * commands can rely on them.
  */
 
 import { type Difference, requireRevision, toDifference } from '../domain/changes.ts'
@@ -29,7 +29,6 @@ export interface KeyOptions extends KeyChanges {
 }
 
 export interface ListedKey extends StoredKey {
-  /** Name of its team. */
   team: string | null
   status: 'active' | 'revoked' | 'expired'
 }
@@ -76,7 +75,6 @@ export async function showKey(store: KeyStore, which: string, nowMs: number): Pr
   return toListed(findKey(keys, which, nowMs), teams, nowMs)
 }
 
-/** Including revoked and expired ones, oldest first. */
 export async function listKeys(store: KeyStore, nowMs: number): Promise<ListedKey[]> {
   return (await listAllKeys(store, nowMs)).filter(({ hidden }) => !hidden)
 }
@@ -207,7 +205,6 @@ export interface TeamOptions extends TeamChanges {
   name: string
 }
 
-/** Throws `invalid` and `team_exists`. */
 export function createTeam(store: KeyStore, options: TeamOptions, by: Actor): Promise<StoredTeam> {
   return store.changeKeys(by, ({ teams }) => {
     const made = { ...NEW_TEAM, id: mintId(by.nowMs), name: options.name, createdMs: by.nowMs }
@@ -258,7 +255,6 @@ export async function showTeam(store: KeyStore, which: string, nowMs: number): P
   return { team, keys: keys.filter(({ teamId }) => teamId === team.id).map((key) => toListed(key, teams, nowMs)) }
 }
 
-/** Oldest first. */
 export async function listTeams(store: KeyStore): Promise<StoredTeam[]> {
   return (await store.readKeys()).teams
 }

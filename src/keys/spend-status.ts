@@ -1,4 +1,3 @@
-/** Spend, budget, and last use of keys and teams, read at once for all of them. */
 import { BUDGET_WARNING_PERCENT, type Budget, PERIODS, type Period } from '../domain/limits.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import { type InForce, MAX_STEP_MS, toInForce } from '../limits/period.ts'
@@ -15,10 +14,6 @@ export interface BudgetStatus {
   state: 'ok' | 'warning' | 'spent'
 }
 
-/**
- * @param spentNanoUsd in the current period.
- * @param resetMs when that ends.
- */
 export function toBudgetStatus(budget: Budget, spentNanoUsd: number, resetMs: number | null): BudgetStatus {
   // BigInt: a hundred times a large sum isn't exact as a number. A zero budget is spent.
   const percent = budget.nanoUsd > 0 ? Number((BigInt(spentNanoUsd) * 100n) / BigInt(budget.nanoUsd)) : 100

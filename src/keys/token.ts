@@ -44,7 +44,6 @@ export function toMasked(lastFour: string): string {
   return `${PREFIX}…${lastFour}`
 }
 
-/** Masks any secret for an error message. */
 export function maskToken(token: string): string {
   if (SHAPE.test(token)) return toMasked(token.slice(-4))
   // Half of a short secret would reveal it; non-ASCII stays out of terminals and logs.
@@ -70,7 +69,6 @@ export type ClientIp = Ip | { behind: Ip } | null
 
 export type IpOf = (request: Request, headers: Headers) => ClientIp
 
-/** A caller not authenticated yet. */
 export interface Caller {
   request: Request
   headers: Headers

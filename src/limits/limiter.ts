@@ -1,6 +1,6 @@
 /**
- * Limits of keys and teams in two steps: request rate and concurrency before the body is read, tokens and budgets
- * before dispatch; settled once with the actual use. The same rates keep an upstream under its provider's limits.
+ * Limits in two steps: request rate and concurrency before the body is read, tokens and budgets before dispatch;
+ * settled once with the actual use. Also keeps upstreams under their providers' limits.
  */
 import type { Decision, ErrorKind, GatewayError, UpstreamError } from '../domain/error.ts'
 import { type Limits, NO_LIMITS } from '../domain/limits.ts'
@@ -23,11 +23,9 @@ export interface Amount {
   nanoUsd: number
 }
 
-/** Tokens by estimate, money by the worst case. */
 export interface Ask extends Amount {
   /** How to count the prompt if the budget can't cover the worst case; without it, the worst case decides. */
   counting?: Counting
-  /** Whether it is for more of a response that has begun. */
   isMore?: boolean
 }
 
@@ -37,25 +35,18 @@ export interface Moment {
   wallMs: number
 }
 
-/**
- * A request that counts in the rates of its key and team and holds a slot of both. Ended by `admit`, `cancel`, or
- * `refuse`.
- */
+/** Counts in the rates of its key and team and holds a slot of both, until `admit`, `cancel`, or `refuse`. */
 export interface EnteredRequest {
   /**
-   * Reserves all of this, or changes nothing and returns `token_limit` or `insufficient_quota`. May be called again
-   * after an error. A promise if a budget is nearly spent and prompts must be counted first. Check and reservation are
-   * atomic.
+   * Returns `token_limit` or `insufficient_quota`, and then changes nothing; may be called again. A promise if a budget
+   * is nearly spent and prompts must be counted first. Check and reservation are atomic.
    */
   admit(ask: Ask, now: Moment): Decision<Reservation> | Promise<Decision<Reservation>>
   /** Nano-dollars that the budgets of key and team have left; Infinity without any. */
   room(now: Moment): number
   /** Undoes the request and frees its slot, if nothing of it was read. */
   cancel(): void
-  /**
-   * Ends it with an error, to which it adds `x-ratelimit-*`. The request stays counted, unless it could have succeeded
-   * at another time.
-   */
+  /** Adds `x-ratelimit-*` to the error. The request stays counted, unless it could have succeeded at another time. */
   refuse(error: GatewayError, monotonicMs: number): void
 }
 
@@ -64,14 +55,10 @@ export interface Reservation {
   readonly headers: Headers
   /** False if no budget applies, so that costs need not be estimated. */
   readonly hasBudget: boolean
-  /**
-   * Raises the reservation to at least this, for another paid call of the same request. Changes nothing if it returns
-   * `insufficient_quota`.
-   */
+  /** For another paid call of the same request. Changes nothing if it returns `insufficient_quota`. */
   raise(ask: Ask): GatewayError | null | Promise<GatewayError | null>
-  /** Most nano-dollars that it could hold: what it holds plus what its budgets have left. Infinity without a budget. */
+  /** Nano-dollars that it holds or its budgets have left. Infinity without a budget. */
   room(): number
-  /** Frees the concurrency slots before the actual use is known. */
   releaseSlot(): void
   /** Replaces the reservation by the actual use and frees the slots. Only the first call counts. */
   settle(actual: Amount): void
@@ -84,7 +71,6 @@ export interface Permit {
   leave(tokens: number | null): void
 }
 
-/** If not, `admit` reads no amount. */
 export const isLimited = (key: Key, team: Team | null): boolean =>
   hasLimits(key.limits) || key.budget !== null || (team !== null && (hasLimits(team.limits) || team.budget !== null))
 
@@ -113,7 +99,6 @@ const UNLIMITED_REQUEST: EnteredRequest = Object.freeze({
 })
 const UNLIMITED_PERMIT: Permit = Object.freeze({ leave() {} })
 
-/** Admitted before this process started. */
 interface PastRequest {
   keyId: string | null
   teamId: string | null
@@ -131,7 +116,6 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
   const budgets = new Budgets(onWarning, latestMs)
 
   return {
-    /** Admits a request before its body is read, or returns `request_limit`. */
     enter(key: Key, team: Team | null, monotonicMs: number): Decision<EnteredRequest> {
       if (!isLimited(key, team)) return UNLIMITED_REQUEST
       const ofKey = hasLimits(key.limits) ? keys.of(key.id, monotonicMs) : null
@@ -147,17 +131,16 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
       return full ? toOwnLimitError(id, full) : rates.take(tokens, monotonicMs)
     },
 
-    /** Whether `permit` would refuse now. */
     isFull: ({ id, limits }: Upstream, tokens: number, monotonicMs: number): boolean =>
       hasLimits(limits) && upstreams.of(id, monotonicMs).callRefusal(limits, tokens, monotonicMs) !== null,
 
     /**
-     * Replaces keys and teams. `spent` is called once for each new budget: spend from `fromMs` to before `untilMs`,
-     * open reservations included. If it throws, nothing changes.
+     * `spent` is called once for each new budget: spend from `fromMs` to before `untilMs`, open reservations included.
+     * If it throws, nothing changes.
      */
     renew: (allKeys: Iterable<Key>, allTeams: Iterable<Team>, spent: SpentOf, { wallMs }: Moment): void =>
       budgets.renew(allKeys, allTeams, spent, wallMs),
-    /** Corrects a request that `spent` counted as in flight to its actual cost; ignores others. */
+    /** For a request that `spent` counted as in flight; ignores others. */
     ended: (request: Ended): void => budgets.ended(request),
 
     /** Counts requests of the last minute, oldest first. */
@@ -191,7 +174,6 @@ const mayFit = ({ spentNanoUsd, budget }: BudgetRefusal, counting: Counting) =>
 
 const toWait = ({ retryAfterMs }: RateRefusal) => retryAfterMs ?? Number.POSITIVE_INFINITY
 
-/** Entered first, then a reservation. */
 class LimitedRequest implements EnteredRequest, Reservation {
   headers: Headers = {}
   readonly #teamLimits: Limits

@@ -11,10 +11,10 @@ import type { RateLimiter, RateRefusal, Unit } from './rates.ts'
 
 export type Headers = Readonly<Record<string, string>>
 
-/** The official client libraries honor no longer wait; told a longer one, they fall back to their own backoff. */
+/** The official client libraries honor no longer wait. */
 const MAX_RETRY_MS = 60_000
 
-/** Says when to retry, in both headers that client libraries read, or that retrying won't help. */
+/** In both headers that client libraries read. */
 export function toRetryHeaders(retryAfterMs: number | null): Headers {
   if (retryAfterMs === null) return { 'x-should-retry': 'false' }
   return { 'retry-after': toRetryAfter(retryAfterMs), 'retry-after-ms': String(Math.min(MAX_RETRY_MS, retryAfterMs)) }
@@ -49,7 +49,6 @@ const LIMIT_TEXTS: Readonly<Record<RateRefusal['on'], { kind: ErrorKind; name: s
   },
 }
 
-/** `headers` are sent with the error. */
 export function toRateError(kind: Spender['kind'], name: string, refusal: RateRefusal, headers: Headers): GatewayError {
   const { on, limit, used, requested, retryAfterMs } = refusal
   const text = LIMIT_TEXTS[on]
@@ -64,10 +63,7 @@ export function toRateError(kind: Spender['kind'], name: string, refusal: RateRe
   })
 }
 
-/**
- * The failure of a call that exceeds the limits which the catalog sets for its upstream. Another target may have
- * capacity.
- */
+/** Another target may have capacity. */
 export function toOwnLimitError(upstream: string, refusal: RateRefusal): UpstreamError {
   const { on, limit, used, requested, retryAfterMs } = refusal
   const when =
@@ -102,7 +98,6 @@ const usd = (nanoUsd: number) => `${toUsd(nanoUsd)} USD`
 const toWords = ({ nanoUsd, period }: Budget) =>
   period === 'total' ? `${usd(nanoUsd)} total` : `${usd(nanoUsd)} per ${period}`
 
-/** Depends on what uses up the budget: past spend, this request alone, or running requests. */
 function toBudgetAdvice(refusal: BudgetRefusal): string {
   const { budget, spentNanoUsd, askedNanoUsd, resetMs } = refusal
   const larger = `${ASK} budget`

@@ -6,7 +6,6 @@ import type { Period } from '../domain/limits.ts'
 import { DAY_MS } from '../domain/time.ts'
 
 const WEEK_MS = 7 * DAY_MS
-/** 1970-01-05, a Monday. */
 const FIRST_MONDAY_MS = 4 * DAY_MS
 
 const monthOf = (atMs: number, monthsLater: number) => {
@@ -31,10 +30,7 @@ export const startOf = (period: Period, atMs: number): number => RULES[period].s
 /** Start of the next period, ms; null for `total`. */
 export const endOf = (period: Period, atMs: number): number | null => RULES[period].end(startOf(period, atMs))
 
-/**
- * If the clock goes back by at most this, the period it had reached stays. If by more, the clock was wrong before, and
- * a period reached by mistake must not stay in force, possibly for years.
- */
+/** If the clock goes back by more, it was wrong before, and a period reached by mistake must not stay in force. */
 export const MAX_STEP_MS = 7 * DAY_MS
 
 /**
@@ -53,8 +49,7 @@ export interface InForce {
 }
 
 /**
- * Finds the period in force from the ledger. If the clock was set back, what was spent since counts too: it was charged
- * to the period that stayed.
+ * If the clock was set back, what was spent since counts too: it was charged to the period that stayed.
  * @param latestMs the latest time of a request in the ledger, before `wallMs + MAX_STEP_MS`.
  */
 export function toInForce(period: Period, wallMs: number, latestMs: number): InForce {

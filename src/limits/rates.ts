@@ -1,6 +1,6 @@
 /**
- * Rate and concurrency limits of a key, a team, or an upstream. Checks don't count anything, so that a caller can check
- * several limits first. Times are monotonic, in ms.
+ * Rate and concurrency limits. Checks don't count anything, so that several can be checked first. Times are monotonic,
+ * in ms.
  */
 import { keysOf } from '../domain/json.ts'
 import type { Limits } from '../domain/limits.ts'
@@ -10,7 +10,6 @@ const GRAIN_MS = 100
 
 export type Unit = 'requests' | 'tokens'
 
-/** Requests within 100 ms of each other, counted together. */
 interface Grain {
   readonly firstMs: number
   lastMs: number
@@ -21,14 +20,13 @@ interface Grain {
 }
 
 /**
- * Sliding 60-second window in grains of 100 ms, so at most some 600 of them. A grain expires with its last request, so
- * no minute ever exceeds a limit.
+ * Sliding 60-second window in grains of 100 ms. A grain expires with its last request, so no minute ever exceeds a
+ * limit.
  */
 export class Window {
   readonly #grains: Grain[] = []
   readonly #sums = { requests: 0, tokens: 0 }
 
-  /** Returns the grain that it was counted in. */
   add(requests: number, tokens: number, nowMs: number): Grain {
     this.#advance(nowMs)
     let grain = this.#grains.at(-1)
@@ -43,7 +41,6 @@ export class Window {
     return grain
   }
 
-  /** Adjusts a grain that is still in the window. */
   correct(grain: Grain, requests: number, tokens: number): void {
     if (grain.gone) return
     grain.requests += requests
@@ -72,7 +69,6 @@ export class Window {
     return waitMs
   }
 
-  /** Ms until the window is empty. */
   emptyMs(unit: Unit, nowMs: number): number {
     this.#advance(nowMs)
     // From the newest, since every response asks; canceled requests leave empty grains.
@@ -99,7 +95,6 @@ export class Window {
 /** A guess: nobody knows when a running request will end. */
 const SLOT_RETRY_MS = 1_000
 
-/** The figures of a rejection. */
 export interface RateRefusal {
   on: keyof Limits
   limit: number
@@ -159,7 +154,6 @@ export function hasLimits(limits: Limits): boolean {
   return false
 }
 
-/** Of all keys, all teams, or all upstreams. */
 export class RateLimiters {
   readonly #limiters = new Map<string, RateLimiter>()
   #sweptMs = Number.NEGATIVE_INFINITY

@@ -1,7 +1,6 @@
 /**
- * Which models a key may use, through which targets, and which of them lists show: by the allow-lists and scopes of the
- * key and its team. Models that a wildcard covers are listed only if an upstream of theirs is ready, since nobody added
- * them one by one.
+ * Which models a key may use, through which targets, and which of them lists show. Models that a wildcard covers are
+ * listed only if an upstream of theirs is ready, since nobody added them one by one.
  */
 
 import type { Access, CatalogModel, Key, Snapshot, Target, Team } from '../domain/snapshot.ts'
@@ -21,7 +20,6 @@ export function visibleModel(
   return model && targets ? { model, targets } : null
 }
 
-/** Null if the key or its team may not use the model. */
 function usableTargets(key: Access, team: Team | null, model: CatalogModel): Target[] | null {
   const { id } = model.facts
   if (!mayUse(key, id) || (team !== null && !mayUse(team, id))) return null
@@ -35,7 +33,6 @@ export function mayUse({ models }: Pick<Access, 'models'>, slug: string): boolea
   return models.length === 0 || models.some((pattern) => matches(pattern, slug))
 }
 
-/** Valid as long as its snapshot. */
 export interface ListedName {
   id: string
   model: CatalogModel
@@ -45,7 +42,6 @@ export interface ListedName {
 /** The same for all keys, computed lazily per snapshot. */
 const listings = new WeakMap<Snapshot, readonly ListedName[]>()
 
-/** All names listed for any key, sorted. */
 export const listedNames = (snapshot: Snapshot): readonly ListedName[] =>
   listings.getOrInsertComputed(snapshot, toListedNames)
 
@@ -62,7 +58,6 @@ function toListedNames({ models, aliases }: Snapshot): readonly ListedName[] {
   return names.sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
-/** Null if the model is not listed for this key. */
 export function listedTargets(key: Access, team: Team | null, { model, isAlias }: ListedName): Target[] | null {
   const targets = usableTargets(key, team, model)
   if (targets === null || isAlias || !model.fromWildcard) return targets
@@ -78,7 +73,6 @@ export function onlyAt(snapshot: Snapshot, upstream: string): Snapshot {
   return { ...snapshot, models: new Map(models), aliases: new Map() }
 }
 
-/** Longest name of a model or alias. */
 const LONGEST = 200
 /** Shorter names are too similar: `o1` is no typo of `o3`. */
 const SHORTEST_NEAR = 5
@@ -88,7 +82,6 @@ const MAX_SUGGESTED = 3
 /** Names without vendor, case, and punctuation. */
 interface Index {
   names: ReadonlyMap<string, readonly ListedName[]>
-  /** The keys of `names` by length. */
   byLength: ReadonlyMap<number, readonly string[]>
 }
 
@@ -129,7 +122,6 @@ function nearIds(key: Key, team: Team | null, { names, byLength }: Index, plain:
   return found
 }
 
-/** The part after the vendor. */
 const toBase = (id: string) => /[^/]*(?=\/*$)/.exec(id)?.[0] ?? ''
 const toPlain = (name: string) => name.toLowerCase().replaceAll(/[^a-z0-9]/g, '')
 

@@ -1,7 +1,6 @@
 /**
  * Fields that a target must not be sent, because they would expose what another key has stored with the provider, or
- * cost an unknown price. Checks known fields of a translated request, and everything in a passed-through one. Found
- * once per request, then checked per target.
+ * cost an unknown price. Passed-through requests are checked as a whole.
  */
 
 import type { PassthroughEndpoint } from '../domain/dialects.ts'
@@ -27,7 +26,6 @@ export interface RestrictedField {
   name: string
   param: string
   reason: RefusalReason
-  /** The service mode that it asks for, if any. */
   mode: string | null
   /** A feature that makes it acceptable if its price is known. */
   price?: 'web_search'
@@ -68,10 +66,8 @@ function addRestricted(holder: object, at: string, found: RestrictedField[] | nu
   return more
 }
 
-/** Clients may send names of any length. */
 const MAX_NAME_CHARS = 64
 
-/** Path of the first part that refers to a stored file, or null. */
 function findStoredFile({ messages }: CanonicalRequest): string | null {
   for (let index = 0; index < messages.length; index++) {
     const content = messages[index]?.content
@@ -102,7 +98,6 @@ const STORED_ADDRESS = /^\s*(?:(?:gs|s3):|https?:\/\/(?:[\w.-]*@)?(?:[\w-]+-)?ge
 const isStoredAddress = (name: string, value: string): boolean => ADDRESS.test(name) && STORED_ADDRESS.test(value)
 const ADDRESS = /ur[il]$/i
 
-/** The error for the first field that the target must not be sent, or null. */
 export function checkRestricted(
   found: readonly RestrictedField[],
   target: Target,
@@ -118,7 +113,6 @@ export function checkRestricted(
   )
 }
 
-/** @param lane how it would be sent. */
 export function mayBeSent(
   { name, reason, mode, price }: RestrictedField,
   { upstream, pricing, features }: Target,
@@ -177,10 +171,7 @@ interface Open {
   isHarmless: boolean
 }
 
-/**
- * Adds restricted parts of the request, its tools, and items with tools. Returns the path of the first reference to a
- * stored object, or null.
- */
+/** Returns the path of the first reference to a stored object, or null. */
 function addWithin(json: JsonObject, passed: PassedNames | null, found: RestrictedField[]): string | null {
   const reference = asList(json.input).findIndex(isReference)
   let stored = reference === -1 ? null : `input[${reference}]`
@@ -223,16 +214,14 @@ function addWithin(json: JsonObject, passed: PassedNames | null, found: Restrict
   return stored
 }
 
-/** Fields that hold tools. */
 const TOOLS: ReadonlySet<string> = new Set(['tools', 'tool', 'definition'])
 
-/** Clients may send paths of any length. */
 const MAX_PATH = 256
 
 const toPath = (path: string, name: string, isList: boolean) =>
   (isList ? `${path}[${name}]` : path === '' ? name : `${path}.${name}`).slice(0, MAX_PATH)
 
-/** Checks an object's type, and its fields if it is a tool. Returns the names allowed in it. */
+/** Returns the names allowed in it. */
 function addKind(held: JsonObject, { path, names, isTool }: Open, found: RestrictedField[]): PassedNames | null {
   if (isTool) addRestricted(held, `${path}.`, found)
   const { type } = held
@@ -279,11 +268,8 @@ function isReference(value: unknown): boolean {
  * and for an unknown `type`, the request is translated without it, unless `pass` names it or the upstream is local.
  */
 
-/** Names separated by spaces. */
 interface PassedLists {
-  /** Of the request itself. */
   fields: string
-  /** At any depth below. */
   within: string
   /** Allowed tool types: run by the client, or charged only by tokens. */
   tools: string
@@ -334,7 +320,6 @@ function passedNamesOf(endpoint: PassthroughEndpoint): PassedNames | null {
 
 const toSet = (names: string) => new Set(names.split(' '))
 
-/** Fields of a request that hold the conversation. */
 const CONVERSATION: ReadonlySet<string> = new Set(['messages', 'system', 'input'])
 
 const WORD = /^[a-z][a-z_]{0,31}$/

@@ -1,6 +1,5 @@
 /**
- * Resolves a model, checks what its targets can do, and orders them. A model that a key may not use gets the same error
- * as one that doesn't exist. Targets are ordered by priority, then by weighted rendezvous hashing of the conversation,
+ * Resolves a model, checks what its targets can do, and orders them: by priority, then by weighted rendezvous hashing,
  * so that a conversation stays with one target and its prompt cache.
  */
 import { type Decision, GatewayError } from '../domain/error.ts'
@@ -22,7 +21,7 @@ interface Resolved {
   targets: Target[]
 }
 
-/** Finds the targets of a model ID or alias. */
+/** A model that the key may not use gets the same error as one that doesn't exist. */
 export function resolve(snapshot: Snapshot, key: Key, asked: string): Decision<Resolved> {
   const found = visibleModel(snapshot, key, asked)
   if (!found) return modelNotFound(snapshot, key, asked, 'model')
@@ -30,7 +29,6 @@ export function resolve(snapshot: Snapshot, key: Key, asked: string): Decision<R
   return targets.length > 0 ? { model: found.model, targets } : notReady(found)
 }
 
-/** `param` is the parameter that named the model. */
 export function modelNotFound(snapshot: Snapshot, key: Key, asked: string, param: string | null): GatewayError {
   const meant = suggestModels(snapshot, key, asked)
   const hint = meant.length > 0 ? ` Did you mean ${meant.map((id) => `\`${id}\``).join(' or ')}?` : ''

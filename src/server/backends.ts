@@ -1,4 +1,3 @@
-/** Backends for HTTP upstreams of every dialect, and for the built-in demo. */
 import { hasProxy, toFetchPlaces } from '../config.ts'
 import { createDemoBackend } from '../demo/demo.ts'
 import type { DialectName } from '../domain/dialects.ts'
@@ -12,7 +11,6 @@ import { createHttp1Transport } from '../upstreams/http1/transport.ts'
 import type { Transport } from '../upstreams/transport.ts'
 
 interface BackendOptions extends HttpOptions {
-  /** For proxy settings. */
   environment?: Environment
   /** Wall clock, ms, for token expiry. */
   now?(): number
@@ -52,7 +50,6 @@ function backendOnFirstUse(create: () => Promise<Backend>): Backend {
   }
 }
 
-/** Likewise for request signing, which few upstreams need. */
 function authorityOnFirstUse(create: () => Promise<Authority>): Authority {
   let made: Authority | null = null
   const making = once(async () => {

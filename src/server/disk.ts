@@ -1,7 +1,4 @@
-/**
- * Disk usage of the data folder, checked every minute: `/readyz` becomes degraded if space is low, and the log warns
- * once a day. Removes and rejects nothing; the journal handles a full disk.
- */
+/** Watches disk usage of the data folder. Removes and rejects nothing; the journal handles a full disk. */
 import { lstat, readdir, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DiskState } from '../documents/server.ts'
@@ -24,7 +21,6 @@ export interface Measured {
   usedBytes: number
   /** Free pages of the database, which are reused before it grows. */
   reusableBytes: number
-  /** Free space for this user. */
   freeBytes: number
 }
 
@@ -60,7 +56,6 @@ async function sizeOf(path: string, counted: Set<string>): Promise<number> {
   }
 }
 
-/** @param budgetBytes null = none. */
 export function toDiskState({ usedBytes, reusableBytes, freeBytes }: Measured, budgetBytes: number | null): DiskState {
   const left = budgetBytes === null ? Number.POSITIVE_INFINITY : budgetBytes - usedBytes
   const isFull = freeBytes < MIN_FREE_BYTES || left <= 0
@@ -77,16 +72,13 @@ export function toDiskState({ usedBytes, reusableBytes, freeBytes }: Measured, b
 const LOOK_MS = 60_000
 
 export interface DiskWatch {
-  /** Null before the first check. */
   state(): DiskState | null
-  /** Checks now. Never rejects. */
   look(): Promise<void>
   stop(): void
 }
 
 export interface DiskWatchDeps {
   dataFolder: string
-  /** Null = the whole disk. */
   budgetBytes: number | null
   space(): Space
   /** Monotonic clock, ms. */

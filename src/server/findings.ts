@@ -1,7 +1,3 @@
-/**
- * Checks of a server by its own status: readiness, files, disk, backups. Shown by the admin API's status and by
- * `doctor`.
- */
 import { type Check, ok, problem, warning } from '../documents/checks.ts'
 import type { DiskState } from '../documents/server.ts'
 import { count, toSizeText } from '../domain/text.ts'

@@ -1,7 +1,4 @@
-/**
- * State of a running server: the configuration snapshot, limits, and upstream health. Loaded from the store and the
- * ledger at start, updated with each change.
- */
+/** Configuration snapshot, limits, and upstream health of a running server. */
 import type { DialectName } from '../domain/dialects.ts'
 import { LATEST_MS } from '../domain/id.ts'
 import { NO_PROCESSES, type ProcessSpecs } from '../domain/model-server.ts'
@@ -36,11 +33,8 @@ export interface LiveDeps {
   /** Monotonic clock, ms. */
   monotonicMs(): number
   log: Log
-  /** Rereads the commands of managed model servers. */
   loadProcesses(): Promise<ProcessSpecs>
-  /** Applies changes of managed model servers. */
   fleet: Pick<Fleet, 'renew'>
-  /** Facts reported by local servers. */
   served: ServedFacts
 }
 
@@ -142,7 +136,6 @@ export async function createLive(deps: LiveDeps) {
     limiter,
     health,
     prober,
-    /** The current snapshot, which requests read here. */
     snapshot: served.over(first),
     /** Rereads and applies the configuration, unless this revision is current. Concurrent calls share a read. */
     async refresh(revision?: number): Promise<void> {
@@ -157,7 +150,6 @@ export async function createLive(deps: LiveDeps) {
   return live
 }
 
-/** Before Tollgate existed. */
 const EARLIEST_MS = Date.UTC(2020, 0)
 
 /** Key expiry, budget periods, and the ledger depend on the clock. */

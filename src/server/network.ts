@@ -1,7 +1,4 @@
-/**
- * Starts and stops listening, and creates the bounds of load: requests, as far as open files allow, memory, uploads,
- * and disconnected calls.
- */
+/** Starts and stops listening, and bounds the load. */
 
 import { DisconnectedCalls } from '../accounting/call.ts'
 import type { ServeConfig } from '../config.ts'
@@ -98,13 +95,11 @@ export function createCapacity(config: ServeConfig, { nowMs, log }: { nowMs(): n
   const disconnectedCalls = new DisconnectedCalls(config)
   return {
     files,
-    /** A warning for the operator; null if the limit is high enough. */
     lowLimit,
     overload,
     load,
     uploads,
     disconnectedCalls,
-    /** Rejects new requests; running ones go on. */
     drain(): void {
       load.drain()
       uploads.end(stopping)

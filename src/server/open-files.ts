@@ -1,7 +1,6 @@
 /**
- * File descriptors: their limit, and what happens when they run out. Each client and upstream connection takes one;
- * without any left, new clients get no response while Bun's event loop spins on waiting ones. Bun raises the soft limit
- * to the hard one at start.
+ * What happens when file descriptors run out: new clients would get no response while Bun's event loop spins on waiting
+ * ones. Bun raises the soft limit to the hard one at start.
  */
 
 import type { Pointer } from 'bun:ffi'
@@ -23,7 +22,6 @@ export function readMaxFiles(): number | null {
   }
 }
 
-/** Lowers `--max-in-flight` to what the limit allows. */
 export function toFileLimit(limit: number | null, wanted: number): FileLimit {
   const room = limit === null ? wanted : Math.max(1, Math.floor((limit - SPARE_FILES) / 2))
   return { limit, max_in_flight: Math.min(room, wanted), wanted_in_flight: wanted }
@@ -31,7 +29,6 @@ export function toFileLimit(limit: number | null, wanted: number): FileLimit {
 
 const RAISE = 'Raise the limit (LimitNOFILE= of a systemd unit, --ulimit nofile= of a container, ulimit -n)'
 
-/** A warning if the limit is too low for `--max-in-flight`, else null. */
 export function toLowLimit({ limit, max_in_flight: taken, wanted_in_flight: wanted }: FileLimit): string | null {
   if (limit === null || limit >= 2 * wanted) return null
   return `The file descriptor limit is ${limit}, but ${wanted} concurrent requests (--max-in-flight) need twice as many, so only ${taken} are accepted. ${RAISE}, or lower --max-in-flight.`
@@ -42,15 +39,13 @@ const LOOK_MS = 50
 const LOG_MS = 60_000
 
 interface FileWatchDeps {
-  /** Limit of this process. */
   limit: number
   server: { port?: number | undefined; closeIdleConnections(): void }
   log: Log
 }
 
 /**
- * Checks regularly how many descriptors are left. If few, closes client connections that are idle or sent no request
- * yet. Returns a function that stops it.
+ * If few are left, closes client connections that are idle or sent no request yet. Returns a function that stops it.
  */
 export function watchFiles({ limit, server, log }: FileWatchDeps): () => void {
   const enough = limit - Math.min(512, Math.max(16, Math.floor(limit / 8)))
@@ -153,9 +148,7 @@ async function loadSystem(): Promise<System | null> {
         shutdown: { args: ['i32', 'i32'], returns: 'i32' },
       })
       return { ...symbols, ptr }
-    } catch {
-      // Not this system's library.
-    }
+    } catch {}
   }
   return null
 }

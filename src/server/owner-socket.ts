@@ -20,9 +20,7 @@ import type { VaultState } from '../store/vault.ts'
 import { END_MS } from './admin-view/live-requests.ts'
 import { type Flushed, type Status, socketPath } from './protocol.ts'
 
-/** Changes that apply only after a restart. */
 export interface NeedsRestart {
-  /** Changed settings. */
   settings: string[]
   /** Environment variables that upstreams use and the process lacks. */
   variables: string[]
@@ -31,7 +29,6 @@ export interface NeedsRestart {
 export interface ControlRoutesDeps {
   log: Log
   status(): Status | Promise<Status>
-  /** Managed model servers. */
   servers: Pick<Fleet, 'start' | 'stop' | 'settled' | 'stopped'>
   /** Applies the catalog again. Throws a ServiceError if it is invalid; then nothing changes. */
   reload(): Promise<NeedsRestart>
@@ -39,15 +36,11 @@ export interface ControlRoutesDeps {
   flush(): Promise<Flushed>
   /** Whether stored credentials can be decrypted here, and with which secret. */
   inspectVault(): Promise<VaultState>
-  /** Ends commands that follow requests. Resolves to whether there were any. */
   endTails(): Promise<boolean>
-  /** Creates the setup code for the first owner; null if there is one. */
   setupCode(): Promise<string | null>
-  /** Starts the shutdown and returns at once. */
   drain(): void
   /** Serves the admin API and what only commands may do, without authentication. */
   admin(request: Request): Promise<Response>
-  /** For chats and model lists of the owner. */
   requests?(): HandleDeps & ModelsDeps
 }
 
@@ -179,7 +172,6 @@ export function createControl({ dataFolder, ...deps }: ControlDeps): Control {
   const path = socketPath(dataFolder)
   const routes = createControlRoutes(deps)
   const stop = async () => {
-    // Let the last bytes be sent.
     if (await deps.endTails()) await Promise.race([routes.server?.stop(false), Bun.sleep(END_MS)])
     await routes.server?.stop(true)
   }

@@ -45,7 +45,6 @@ interface File {
   type: string
   gzip: Uint8Array<ArrayBuffer>
   br: Uint8Array<ArrayBuffer> | null
-  /** Decompressed on first use. */
   plain: Uint8Array<ArrayBuffer> | null
 }
 
@@ -80,7 +79,6 @@ function toResponse(file: File, headers: Record<string, string>, request: Reques
     new Response(body, { headers: { ...headers, 'content-type': type, ...encoding } })
   if (br && accepts(request, 'br')) return answer(br, { 'content-encoding': 'br' })
   if (accepts(request, 'gzip')) return answer(gzip, { 'content-encoding': 'gzip' })
-  // Decompressed only once.
   file.plain ??= unzip(gzip)
   return answer(file.plain, {})
 }

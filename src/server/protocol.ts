@@ -1,4 +1,3 @@
-/** Path and types of `control.sock`, except for the admin API. Never contains a secret. */
 import { join } from 'node:path'
 import type { StatusDocument } from '../documents/server.ts'
 import type { UpstreamStatus } from '../documents/upstream.ts'
@@ -16,7 +15,6 @@ export interface FileLimit {
   wanted_in_flight: number
 }
 
-/** Of `GET /status`. */
 export interface Status extends Omit<StatusDocument, 'pending_records' | 'backups' | 'checks'> {
   /** ID of this run, in its ledger rows and the names of its journal files. */
   instance: string

@@ -1,9 +1,5 @@
-/**
- * A queue in which owners (keys) take turns, each first-in first-out, so that however much one owner queues, others
- * wait for at most one item of it. `FairQueue` is also bounded.
- */
+/** Owners (keys) take turns, so that others wait for at most one item of an owner, however much it queues. */
 export class Turns<Work> {
-  /** In order of turns; only owners with queued items. */
   protected readonly waiting = new Map<string, Set<Work>>()
 
   add(owner: string, work: Work): void {
@@ -14,7 +10,6 @@ export class Turns<Work> {
     return this.waiting.get(owner)?.size ?? 0
   }
 
-  /** Whether another owner has queued items. */
   hasOthers(owner: string): boolean {
     return this.waiting.size > (this.waiting.has(owner) ? 1 : 0)
   }
@@ -44,7 +39,6 @@ export class Turns<Work> {
     return true
   }
 
-  /** Removes all items, or those of one owner. */
   takeAll(owner?: string): Work[] {
     const owners = owner === undefined ? [...this.waiting.keys()] : [owner]
     return owners.flatMap((each) => {
@@ -57,16 +51,11 @@ export class Turns<Work> {
 
 export interface QueueEntry {
   owner: string
-  /** When it was queued, monotonic. */
   sinceMs: number
 }
 
-/**
- * A queue for one resource, such as a model. When full, the owner with the most items loses the last one to an owner
- * with fewer, so that no owner can fill it.
- */
+/** When full, the owner with the most items loses the last one to an owner with fewer, so that no owner can fill it. */
 export class FairQueue<Entry extends QueueEntry> extends Turns<Entry> {
-  /** @param most capacity. */
   constructor(private readonly most: number) {
     super()
   }
@@ -93,7 +82,6 @@ export class FairQueue<Entry extends QueueEntry> extends Turns<Entry> {
     return dropped
   }
 
-  /** False if it isn't queued. */
   leave(one: Entry): boolean {
     return this.delete(one.owner, one)
   }

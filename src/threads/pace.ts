@@ -1,6 +1,6 @@
 /**
  * Runs work that blocks the event loop for some ms and can't go to a thread (transferring its result would take as
- * long): one piece at a time, round-robin across owners (keys), each followed by a pause of three times its duration.
+ * long): round-robin across owners (keys), with pauses.
  */
 
 import { Turns } from './fair-queue.ts'
@@ -29,7 +29,6 @@ export class Pace {
     this.#after = after
   }
 
-  /** Resolves or rejects with the work's result. */
   run<T>(owner: string, work: () => T): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     this.#turns.add(owner, () => {

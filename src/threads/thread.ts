@@ -1,7 +1,6 @@
 /**
- * Runs work that must not block the event loop on a thread: started on demand, one request at a time, ended when idle
- * or when a request takes too long. Owners (keys) take turns, so that one waits for at most one request of another. A
- * worker announces itself once, then sends one reply per message.
+ * Runs work that must not block the event loop on a thread, started on demand, one request at a time. Owners (keys)
+ * take turns. A worker announces itself once, then sends one reply per message.
  */
 import { closeSync, openSync } from 'node:fs'
 import type { EndSignal } from '../domain/end-signal.ts'
@@ -10,7 +9,6 @@ import { Turns } from './fair-queue.ts'
 interface StartedWorker {
   isReady(): boolean
   post(message: unknown): void
-  /** It sends nothing afterwards. */
   end(): void
 }
 
@@ -103,7 +101,6 @@ function startWorker(name: string, createWorker: (() => Worker) | undefined, lis
 export type NoReply = 'limit' | 'patience' | 'late' | 'full' | 'aborted' | 'dismissed' | 'closed'
 
 export interface AskOptions {
-  /** Owners take turns. */
   owner: string
   /** Limit of its run time, ms, without waiting and thread start; unlimited by default. */
   limitMs?: number
@@ -119,7 +116,6 @@ export interface Thread<Request, Reply extends object> {
   ask(request: Request, options: AskOptions): Promise<Reply | NoReply>
   /** Drops an owner's queued requests; a running one goes on. */
   dismiss(owner: string): void
-  /** Resolves all requests at once. */
   close(): void
 }
 
@@ -151,7 +147,6 @@ export function createThread<Request, Reply extends object>(
   let spare: StartedWorker | null = null
   /** Until the thread replies, or has been idle long enough. */
   let timer: Timer | undefined
-  /** Of the running request. */
   let isLate = false
   let closed = false
 

@@ -4,7 +4,6 @@ import { toPieces } from './excerpt.ts'
 
 declare const self: Worker
 
-/** Lists of texts, each list counted separately. */
 export type CountRequest = string[][]
 /** One sum per list, and the rest to count as another request, so that others get a turn; null if done. */
 export interface CountReply {
@@ -15,7 +14,6 @@ export interface CountReply {
 /** Replies with a partial count after this time. */
 const SLICE_MS = 25
 
-/** Names of control tokens count as ordinary text. */
 const AS_TEXT = { disallowedSpecial: new Set<string>() }
 
 self.onmessage = (event: MessageEvent<CountRequest>) => {

@@ -1,7 +1,6 @@
 /**
  * Counts tokens that an upstream didn't report, with the o200k vocabulary on a thread, or estimates from bytes if that
- * takes too long; both are marked as estimated. Also bounds a prompt for any vocabulary, for nearly spent budgets.
- * Instant estimates are in `estimate.ts`.
+ * takes too long. Also bounds a prompt for any vocabulary, for nearly spent budgets.
  */
 
 import type { AnyRequest } from '../domain/request.ts'
@@ -23,7 +22,6 @@ import { CAPTURED_BYTES, type Excerpt, extrapolate, PROMPT_BYTES, toExcerpt, toP
 import { tokensOfSpeech } from './media.ts'
 import { type Prompt, toMedia, toPrompt, unreadBytes } from './prompt.ts'
 
-/** A counted prompt. */
 interface Bound {
   /** By the o200k vocabulary, and by published figures for media. */
   tokens: number
@@ -43,7 +41,6 @@ const O200K = /(?:^|[/:.])(?:gpt-(?:4o|4\.1|4\.5|[5-9]|oss)|chatgpt-4o|o[1-9])(?
 const MINI_4O = /gpt-4o-mini/i
 const SMALL = /-(?:mini|nano)/i
 
-/** @param upstreamModel the upstream's own name. */
 export function tokensOn(upstreamModel: string, { o200k, other, images }: Bound): number {
   if (!O200K.test(upstreamModel)) return other + moreOfImages(images)
   if (MINI_4O.test(upstreamModel)) return o200k + mostMoreOfImages(images)
@@ -80,7 +77,6 @@ function countLetters(text: string): number {
 }
 const SPACE = 0x20
 
-/** Output of one call, as far as captured. */
 export interface CapturedOutput {
   /** One text per choice, so that interleaved choices count like sequential ones. */
   answer: string[]
@@ -103,9 +99,7 @@ export interface Counter {
 }
 
 export interface CounterOptions extends Pick<ThreadOptions, 'idleMs' | 'createWorker'> {
-  /** Queued counts of one key; more are estimated. */
   maxWaiting?: number
-  /** Longest wait for a count, including the start of the thread. */
   timeoutMs?: number
   log?: Pick<Log, 'warn'>
 }
@@ -218,7 +212,6 @@ function once<T>(count: (quotaId: string, body: AnyRequest) => Promise<T | null>
   }
 }
 
-/** Given the same messages. */
 const readsTheSame = (one: AnyRequest, other: AnyRequest) =>
   one.tools === other.tools && one.functions === other.functions && one.response_format === other.response_format
 

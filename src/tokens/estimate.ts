@@ -1,7 +1,7 @@
 /**
- * Likely maximum of a request's tokens, guessed from its bytes before it is sent: for reserves, rate limits, and
- * charges after a crash. Also the upper bound, a token per byte, for budgets. Never a tokenizer, whose time grows
- * quadratically with hostile text; `count.ts` counts actual usage.
+ * Likely maximum of a request's tokens, guessed from its bytes: for reserves, rate limits, and charges after a crash.
+ * Also the upper bound, a token per byte, for budgets. Never a tokenizer, whose time grows quadratically with hostile
+ * text.
  */
 
 import { REQUEST_FIELDS } from '../domain/fields.ts'
@@ -65,7 +65,6 @@ export const moreOfImages = ({ pictures }: Images): number => pictures * MAX_PER
 export const mostMoreOfImages = ({ images, pictures }: Images): number =>
   Math.ceil(Math.max(images * (MAX_TIMES - 1), pictures * MAX_PER_IMAGE))
 
-/** Upper bound without a count. */
 export const worstPrompt = (body: AnyRequest): number => measurePrompt(body).maxPromptTokens + bytesOfExtras(body)
 
 const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
@@ -74,8 +73,8 @@ const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
 const LAST_TURN_FIELDS: ReadonlySet<string> = new Set([...MESSAGE_FIELDS, 'reasoning', 'reasoning_content'])
 
 /**
- * Bytes that the estimate ignores because most upstreams don't read them: unknown fields of the request and its
- * messages, earlier reasoning, and whatever else a passed-through request contains.
+ * What most upstreams don't read: unknown fields, earlier reasoning, and whatever else a passed-through request
+ * contains.
  */
 export function bytesOfExtras(body: AnyRequest): number {
   if (body instanceof EmbeddingsRequest) return bytesBeside(body.extras, REQUEST_FIELDS)
@@ -169,7 +168,6 @@ export function tokensWritten(text: string, from = 0): number {
   for (let at = from; at < text.length; at++) {
     const code = text.charCodeAt(at)
     const its = classOf(code)
-    // A capital begins a word.
     if (its !== before && !(its === 'word' && before === 'capitals')) run = 0
     run++
     before = its

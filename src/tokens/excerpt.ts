@@ -1,6 +1,6 @@
 /**
- * The part of a long text that is tokenized, and extrapolation to the whole. Tokenizing is quadratic in the length of a
- * word, and a hostile text may be a single word, so only the head is counted, and long words are cut.
+ * The part of a long text that is tokenized, since tokenizing is quadratic in the length of a word, and a hostile text
+ * may be a single word.
  */
 import { O200K_TOKEN_SPLIT_REGEX as WORDS } from 'gpt-tokenizer/encodingParams/constants'
 import { bytesOfBase64, readBase64 } from './media.ts'
@@ -48,7 +48,6 @@ export function toPieces(text: string): string[] {
 const endOfPiece = (text: string, end: number, textEnd: number): number =>
   end < textEnd && (text.codePointAt(end - 1) ?? 0) > 0xffff ? end - 1 : end
 
-/** Bytes are UTF-8, of the excerpt and of the whole. */
 export interface Excerpt {
   texts: string[]
   bytes: number
