@@ -1,7 +1,7 @@
 /**
- * Structured log: one JSON object per line on standard error, buffered and written off the hot path. A slow reader
- * loses lines but costs no memory or time. Message content is never logged, other client text is truncated, and
- * anything like a secret is masked. Lines about rejected requests are limited per minute.
+ * Structured log: one JSON object per line on standard error. A slow reader loses lines but costs no memory or time.
+ * Message content is never logged, other client text is truncated, and secrets are masked. Lines about rejected
+ * requests are limited per minute.
  */
 import { write } from 'node:fs'
 
@@ -90,7 +90,6 @@ export interface Log {
   flush(): Promise<void>
 }
 
-/** The lowest level that is written. */
 export type LogLevel = 'info' | 'warn' | 'error'
 
 export interface LeveledLog extends Log {
@@ -101,11 +100,9 @@ export interface LogOptions {
   now(): number
   /** Resolves once the lines are written. Default: standard error. */
   write?(lines: Buffer): Promise<void>
-  /** Timer, ms. */
   after?(ms: number, then: () => void): void
 }
 
-/** The start of a line, reused by lines that share all of it. */
 interface Head {
   ms: number
   time: string
@@ -164,12 +161,10 @@ export function createLog({
   after = (ms, then) => setTimeout(then, ms).unref(),
 }: LogOptions): LeveledLog {
   let level: LogLevel = 'info'
-  /** The buffer being filled, and its used bytes. */
   let chunk: Buffer | null = null
   let used = 0
   /** A written buffer: reusing its memory is cheaper. */
   let spare: Buffer | null = null
-  /** Buffered and being written. */
   let bytes = 0
   let dropped = 0
   let head: Head = { ms: -1, time: '', level: 'info', event: 'server_started', message: '', text: '' }
@@ -230,7 +225,6 @@ export function createLog({
     used += lines.write(head, used)
     const end = used
     used += lines.write(rest, used)
-    // Joins both objects into one.
     if (rest !== '}') lines[end] = COMMA
     lines[used++] = NEWLINE
     bytes += used - from
@@ -243,7 +237,6 @@ export function createLog({
   const refusals = new Map<string, { level: LogLevel; about: LogFields; count: number }>()
   let isCounting = false
 
-  /** Logs how many rejections had no line, and resets the counts. */
   const writeRefusals = () => {
     for (const { level: of, about, count } of refusals.values())
       if (count > MAX_REFUSALS && isWritten(of))
@@ -251,7 +244,6 @@ export function createLog({
     refusals.clear()
   }
 
-  /** Returns whether the rejection gets a line. */
   const isFew = (of: LogLevel, { key, http, code, method, account }: LogFields = {}): boolean => {
     if (!isCounting)
       after(REFUSALS_MS, () => {

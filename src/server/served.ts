@@ -1,6 +1,6 @@
 /**
- * Facts that local servers report about their loaded models, applied to each snapshot; in memory only. Reread after a
- * managed server starts, a server comes back, or some time. Reading never throws.
+ * Facts that local servers report about their loaded models, applied to each snapshot; in memory only. Reading never
+ * throws.
  */
 
 import { type Contradiction, findServed, withServed } from '../catalog/served.ts'
@@ -23,7 +23,6 @@ interface Entry {
   place: string
   /** By the upstream's own model names. */
   models: ReadonlyMap<string, ListedModel>
-  /** Whether it was unreachable, or was never read. */
   isDue: boolean
   readMs: number
   /** The running request; only the latest counts. */
@@ -37,11 +36,9 @@ export interface ServedDeps {
 }
 
 export class ServedFacts {
-  /** Called when reported facts change. */
   onChange: () => void = () => {}
   readonly #deps: ServedDeps
   readonly #entries = new Map<string, Entry>()
-  /** Contradictions already logged. */
   #logged = new Set<string>()
 
   constructor(deps: ServedDeps) {
@@ -60,7 +57,6 @@ export class ServedFacts {
     return snapshot
   }
 
-  /** For upstreams whose server is not managed. */
   probed(upstream: Upstream, { state }: Readiness): void {
     if (!upstream.local || isBuiltIn(upstream) || upstream.process !== null) return
     const entry = this.#entryOf(upstream)
@@ -75,7 +71,6 @@ export class ServedFacts {
     if (entry) entry.isDue = true
   }
 
-  /** @param upstream with its address and key. */
   started(upstream: Upstream, server: Launched): void {
     void this.#read(upstream, this.#entryOf(upstream), toSend(server))
   }

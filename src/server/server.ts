@@ -35,7 +35,6 @@ import { openStorage } from './storage.ts'
 
 export interface ServerOptions {
   dataFolder: string
-  /** The server's settings, given the rows of the settings table. */
   configure(settings: Settings): ServeConfig
   /** The same as text for the operator; none by default. */
   settingTexts?(settings: Settings): SettingText[]
@@ -46,11 +45,9 @@ export interface ServerOptions {
   now(): number
   /** Monotonic clock, ms. */
   monotonicMs?(): number
-  /** Pause before a request's targets are retried, ms. */
   backoffMs?: number
   /** Runs on the open, migrated store before anything is loaded: applies the catalog. */
   prepare(store: ConfigStore, settings: Settings): void | Promise<void>
-  /** Commands of managed model servers; without it, none are started. */
   loadProcesses?(): Promise<ProcessSpecs>
   /** Provided by the process that runs the server, for the control socket and scheduled backups. */
   commands: Pick<ControlDeps, 'reload' | 'drain'> & { makeBackup: MakeBackup }
@@ -62,15 +59,13 @@ export interface Server {
   snapshot(): Snapshot
   /** Null if disabled. */
   dashboardUrl: string | null
-  /** Creates the setup code for the first owner, for the person who started the server; null if there is one. */
+  /** For the person who started the server; null if there is an owner. */
   setupCode(): Promise<string | null>
-  /** Sentences for the operator. */
   warnings: readonly string[]
   /** Changes the configuration on the server's own connection, then reloads. */
   reload(change: (store: ConfigStore) => Promise<void>): Promise<void>
-  /** Writes the journal's records to the database. */
   flush: Ledger['flush']
-  /** Drains, up to the configured time, then closes everything. True if nothing was interrupted. */
+  /** Drains first. True if nothing was interrupted. */
   stop(): Promise<boolean>
 }
 
@@ -78,7 +73,6 @@ export interface Server {
 const LOG_MS = 1_000
 const BACKOFF_MS = 500
 
-/** If it fails, it closes what it opened and throws. */
 export async function startServer(options: ServerOptions): Promise<Server> {
   const { log, environment, version, monotonicMs = performance.now.bind(performance) } = options
   const now = toWallClock(options.now)

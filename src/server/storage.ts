@@ -1,6 +1,4 @@
-/**
- * Opens a server's data folder in a safe order: lock, database, migrations, recovery of ledger rows of an earlier run.
- */
+/** Opens a server's data folder in a safe order: lock, database, migrations, recovery. */
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,7 +21,6 @@ type LedgerConfig = Pick<ServeConfig, 'durability' | 'maxJournalBytes' | 'keepMs
 
 interface StorageOptions {
   dataFolder: string
-  /** ID of this run in the ledger. */
   instance: string
   startedMs: number
   /** Wall clock, ms. */
@@ -110,7 +107,6 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
   }
 }
 
-/** Undoes or finishes an interrupted restore. */
 function settleRestore(dataFolder: string, log: Log): void {
   const settled = settleSwap(dataFolder)
   if (settled.kind === 'undone')
@@ -126,7 +122,6 @@ interface DataFiles {
    * What is missing since the last check; null if nothing is. Without the journal, outcomes can't be recorded either.
    */
   readonly lost: 'database' | 'journal' | null
-  /** Checks now; true if all is there. */
   look(): boolean
   stop(): void
 }
@@ -138,10 +133,7 @@ interface DataFilesDeps {
   log: Log
 }
 
-/**
- * Checks regularly that the server's files are still those in its data folder: writes to a deleted or replaced file are
- * lost.
- */
+/** Writes to a deleted or replaced file would be lost. */
 export function watchDataFiles({ dataFolder, store, journal, log }: DataFilesDeps): DataFiles {
   const look = (): boolean => {
     const before = watched.lost

@@ -15,7 +15,6 @@ export const BYTES_PER_TOKEN = 4
 export const TOKENS_PER_MESSAGE = 8
 /** Many embedding models add a marker before and after each input. */
 const TOKENS_PER_INPUT = 2
-/** Output reserved if the client gives no cap. */
 export const DEFAULT_OUTPUT_TOKENS = 4_096
 
 export interface Estimate {
@@ -54,7 +53,6 @@ const MAX_TIMES = 2_833 / 85 + 0.01
 /** Other vendors' models count up to 4,784 (Claude), OpenAI's small ones up to 3,779, whatever the detail. */
 const MAX_PER_IMAGE = 5_000
 
-/** `images` are their tokens by the figures used here, `pictures` their number. */
 export interface Images {
   images: number
   pictures: number
@@ -140,7 +138,6 @@ const WIDE: readonly (readonly [end: number, tokens: number])[] = [
   [0x1780, 2.2],
   [0x1800, 0.6],
   [0x2000, 2.2],
-  // Symbols, kana, ideographs, Hangul.
   [0x3000, 1.1],
   [0x3400, 0.7],
   [0x4e00, 2.5],

@@ -1,6 +1,6 @@
 /**
- * Tokens of attachments, for estimates and counts alike, by OpenAI's published rules; other models count differently
- * but report their usage. Decodes only the few bytes needed of large base64 data.
+ * Tokens of attachments by OpenAI's published rules; other models count differently but report their usage. Decodes
+ * only the few bytes needed.
  */
 
 /** Guide "Images and vision": a low-detail image costs only the base, others also their tiles. */
@@ -20,7 +20,6 @@ const MP3_BYTES_PER_SECOND = 8_000
 /** Plausible range of a WAV header: telephone speech to 32-bit stereo at 192 kHz. */
 const SLOWEST_WAV = 1_000
 const FASTEST_WAV = 1_536_000
-/** A WAV file may have other chunks before its format chunk. */
 const MAX_CHUNKS = 20
 
 /** For a file that isn't text, such as a PDF, or one stored upstream. */
@@ -52,7 +51,6 @@ function tilesOf({ width, height }: Size): number {
   return along(width) * along(height)
 }
 
-/** By duration: from a WAV header, or from the size of an MP3. */
 export function tokensOfAudio({ data, format }: { data: string; format: string }): number {
   const base64 = fromDataUrl(data)?.base64 ?? data
   const bytesPerSecond = format === 'wav' ? bytesPerSecondOf(base64) : MP3_BYTES_PER_SECOND
@@ -123,7 +121,6 @@ function sizeOfJpeg(base64: string): Size | null {
     if (bytes.length < 9 || bytes[0] !== 0xff) return null
     const marker = bytes[1] ?? 0
     if (isFrame(marker)) return toSize(bytes.readUInt16BE(7), bytes.readUInt16BE(5))
-    // Skip fill bytes.
     at += marker === 0xff ? 1 : 2 + bytes.readUInt16BE(2)
   }
   return null
@@ -153,7 +150,6 @@ const TEXT_TYPE = /^text\/|^application\/(?:.+\+)?(?:json|xml|yaml|x-yaml|javasc
 const TEXT_NAME =
   /\.(?:txt|text|md|markdown|rst|tex|csv|tsv|json|jsonl|ndjson|ya?ml|toml|xml|html?|css|log|ini|sql|sh|[cm]?[jt]sx?|py|rb|go|rs|java|kt|swift|c|h|cc|cpp|hpp|cs|php|vue)$/i
 
-/** By media type, or by name if the type says nothing. */
 export const isText = ({ mediaType }: Data, name: string | null | undefined) =>
   TEXT_TYPE.test(mediaType) ||
   ((mediaType === '' || mediaType === 'application/octet-stream') && TEXT_NAME.test(name ?? ''))
@@ -163,7 +159,6 @@ export function bytesOfBase64(base64: string): number {
   return Math.floor(((base64.length - padding) * 3) / 4)
 }
 
-/** Fewer bytes at the end of the data. */
 export function readBase64(base64: string, from: number, count: number): Buffer {
   const group = Math.floor(from / 3)
   const bytes = Buffer.from(base64.slice(group * 4, Math.ceil((from + count) / 3) * 4), 'base64')

@@ -1,4 +1,4 @@
-/** What a model reads of a request: measured by `estimate.ts`, tokenized by `count.ts`. */
+/** What a model reads of a request. */
 
 import { asList, asObject, asText, valuesWithin } from '../domain/json.ts'
 import type { AnyRequest, CanonicalRequest, Message, OtherPart } from '../domain/request.ts'
@@ -15,20 +15,17 @@ import {
 } from './media.ts'
 
 export interface Prompt {
-  /** Never empty ones. */
   texts: string[]
   /** Text files, base64. */
   files: string[]
   messages: number
   /** Inputs of an embeddings request, which have no frames. */
   inputs: number
-  /** How many messages have a name. */
   names: number
   /** Tokens of audio, images, and other files. */
   audio: number
   images: number
   others: number
-  /** Number of images. */
   pictures: number
   /** Bytes of other files contained in the request. */
   otherBytes: number
@@ -165,7 +162,6 @@ export function toMedia(body: AnyRequest): Pick<Prompt, 'audio' | 'images'> {
  * so that nothing is free.
  */
 interface OtherContent {
-  /** Texts and field names. */
   texts: string[]
   /** Text files, base64. */
   files: string[]
@@ -210,7 +206,6 @@ const ADDRESS = /^[a-z][a-z0-9+.-]*:\/\//i
 const toBareData = (name: string, value: string): Data | null =>
   name === 'data' && /^[A-Za-z0-9+/_-]{256}/.test(value) ? { mediaType: '', base64: value } : null
 
-/** @param type of a part, or a media type. */
 function kindOf(type: string): OtherContent['kind'] | null {
   if (type.includes('audio')) return 'audio'
   return type.includes('image') ? 'images' : null

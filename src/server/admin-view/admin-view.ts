@@ -16,7 +16,6 @@ import { checkBackups, checkDisk, checkServer } from '../findings.ts'
 import { listModels as askForModels } from '../outward/questions.ts'
 import type { Status } from '../protocol.ts'
 
-/** Parts that affect the status. */
 export interface WatchedParts {
   ledger: Pick<Ledger, 'state'>
   load: Pick<Load, 'isDraining' | 'inFlight' | 'bufferedBytes'>
@@ -28,7 +27,6 @@ export interface WatchedParts {
   figuresOf: FiguresOf
 }
 
-/** What the parts don't know. */
 export type RunFacts = Pick<
   Status,
   'version' | 'instance' | 'started_ms' | 'url' | 'lost' | 'backups' | 'files' | 'untrusted_proxy'
@@ -101,7 +99,6 @@ export interface ServingDeps extends Pick<Serving, 'settings' | 'test' | 'chat'>
   watched: WatchedParts
   shelf: Pick<BackupList, 'list'>
   run(): RunFacts
-  /** How many scheduled backups are kept. */
   backupKeep: number
   /** Wall clock, ms. */
   now(): number

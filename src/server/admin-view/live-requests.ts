@@ -1,7 +1,6 @@
 /**
- * Finished requests as server-sent events, for the dashboard and `requests tail`. Events are batched, so that thousands
- * per second are few writes; for slow readers the newest are kept, and the number of dropped ones is reported. Costs
- * nothing without followers, and serializes a request only if it is sent.
+ * Finished requests as server-sent events. Batched, so that thousands per second are few writes; for slow readers the
+ * newest are kept, and drops are reported. Costs nothing without followers.
  */
 import type { Finished } from '../../accounting/settle.ts'
 import type { LastingAsker } from '../../admin/deps.ts'
@@ -13,13 +12,11 @@ import { isWanted, type RequestFilter } from '../../store/report-store.ts'
 
 /** Clients and proxies close connections that are silent for minutes. */
 const ALIVE_MS = 15_000
-/** A keep-alive comment, also sent first. */
 const ALIVE = ':\n\n'
 /** How long a reader that stopped reading may delay a stop. */
 export const END_MS = 200
 /** Limits of followers: all members together, so that they can't block others, and each person or token. */
 const MAX = { members: 16, each: 6 }
-/** How often a follower's permission is checked. */
 const CHECK_MS = 15_000
 
 interface Form {
@@ -43,7 +40,6 @@ const HEADERS = {
 type Controller = Pick<ReadableStreamDirectController, 'write' | 'flush' | 'close'>
 type Named = Pick<Snapshot, 'secrets' | 'teams'>
 
-/** Serialized lazily. */
 type LazyText = () => string
 
 class Tail {
@@ -100,7 +96,6 @@ class Tail {
     return this.#take() || ALIVE
   }
 
-  /** Empties the buffer. */
   #take(): string {
     const dropped = this.#dropped > 0 ? toEvent('dropped', { dropped: this.#dropped }) : ''
     const lines = this.#waiting.map((toText) => toText()).join('')
@@ -123,7 +118,6 @@ class Tails {
     this.#toText = toText
   }
 
-  /** A listener to finished requests. */
   finished({ row, reason }: Pick<Finished, 'row' | 'reason'>): void {
     if (this.#tails.size === 0) return
     let text: string | null = null
@@ -135,7 +129,7 @@ class Tails {
   }
 
   /**
-   * Ends when the client disconnects or the server stops. Null if there are too many followers, or it has stopped.
+   * Null if there are too many followers, or it has stopped.
    * @param onLeft called once at the end.
    */
   follow(filter: RequestFilter, signal: AbortSignal, onLeft = () => {}): Response | null {
@@ -168,7 +162,7 @@ class Tails {
     return new Response(stream, { headers: HEADERS })
   }
 
-  /** Sends an end event to all and waits for those who read. Resolves to whether there were any. */
+  /** Waits for those who read. Resolves to whether there were any. */
   async end(): Promise<boolean> {
     this.#isOver = true
     const ended = [...this.#tails.values()]
@@ -179,7 +173,6 @@ class Tails {
 }
 
 export interface LiveRequestsDeps {
-  /** The current one, for names of keys and teams. */
   snapshot(): Named
   /** For tests: interval of permission checks, ms. */
   checkMs?: number
@@ -196,15 +189,13 @@ export function createLiveRequests({ snapshot, checkMs = CHECK_MS }: LiveRequest
   let members = 0
 
   return {
-    /** A listener to finished requests. */
     finished(finished: Pick<Finished, 'row' | 'reason'>): void {
       pages.finished(finished)
       commands.finished(finished)
     },
-    /** Ends when the command disconnects or the server stops. */
     followByCommand: (filter: RequestFilter, signal: AbortSignal): Response | null => commands.follow(filter, signal),
     /**
-     * Ends when the client disconnects or loses permission, or the server stops. Null if there are too many followers.
+     * Null if there are too many followers.
      * @param isLetIn whether it still has permission; checked regularly.
      */
     follow(
@@ -233,9 +224,8 @@ export function createLiveRequests({ snapshot, checkMs = CHECK_MS }: LiveRequest
       if (response === null) leave()
       return response
     },
-    /** Ends all pages' streams; no new ones are accepted. */
     end: () => pages.end(),
-    /** Ends commands' streams, which still get everything finished by then. Resolves to whether there were any. */
+    /** They still get everything finished by then. Resolves to whether there were any. */
     endCommands: () => commands.end(),
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The admin API within a command if no server runs: the same handlers on the command's own database connection. What
- * needs a running server fails with `no_server`.
+ * The admin API within a command if no server runs: the same handlers on the command's database. What needs a running
+ * server fails with `no_server`.
  */
 import { createParts } from '../../admin/by-resource.ts'
 import type { AdminDeps, Serving } from '../../admin/deps.ts'
@@ -24,13 +24,11 @@ export interface OfflineDeps {
   environment: Environment
   /** Wall clock, ms. */
   now(): number
-  /** For tests. */
   serving?: Partial<Serving>
   vault?: Vault
 }
 
 export interface OfflineAdmin {
-  /** Rejects on unexpected errors. */
   handle(request: Request): Promise<Response>
   behind(): Behind
 }
@@ -131,7 +129,6 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
   }
 }
 
-/** Without a thread: a command has nothing else to do meanwhile. */
 const CATALOG_FILES: FileThread = {
   parse: async (text, options) => (await import('../../catalog/file.ts')).parseCatalog(text, options),
   export: async (of) => (await import('../../catalog/file.ts')).toExport(of),
@@ -139,10 +136,7 @@ const CATALOG_FILES: FileThread = {
   close() {},
 }
 
-/**
- * Refuses to encrypt with a secret that can't decrypt the stored credentials: a server would have only one of the
- * secrets.
- */
+/** A server would have only one of the secrets. */
 function createOwnVault({ dataFolder, environment, store: { config: store } }: OfflineDeps): Vault {
   const vault = createVault(dataFolder, environment)
   return {

@@ -1,6 +1,4 @@
-/**
- * Answers one question of the admin API from the database, read-only. Blocks its thread; `reports-worker.ts` runs it.
- */
+/** Answers one question of the admin API from the database, read-only, and blocks its thread. */
 
 import type { WantedPage } from '../../admin/deps.ts'
 import { toAuditPageDocument } from '../../documents/audit.ts'
@@ -30,7 +28,6 @@ export type Question =
 export interface ReportRequest {
   dataFolder: string
   question: Question
-  /** Only this member's keys; absent: all. */
   ownerId?: string
   nowMs: number
   /** Ledger records not yet in the database. */

@@ -1,7 +1,4 @@
-/**
- * Runs the admin API's reports on a thread, started on demand and ended when idle. Callers take turns, each with a
- * limited number of queued questions.
- */
+/** Runs the admin API's reports on a thread. Callers take turns. */
 import { isOperator } from '../../admin/access.ts'
 import type { Asker, Json, Reports } from '../../admin/deps.ts'
 import { AdminError } from '../../admin/errors.ts'
@@ -14,14 +11,12 @@ import type { Question, ReportReply, ReportRequest } from './report.ts'
 
 /** Per caller: a page asks several at once, and a few pages may be open. */
 const MAX_ASKED = 16
-/** Longest wait for a turn, ms. */
 const PATIENCE_MS = 30_000
 /**
  * Limits of usage and failure reports and of any report, ms, and of requests scanned for a page or a partial ID, which
  * takes 0.1 s.
  */
 const OF_PAGES = { usageMs: 10_000, limitMs: 20_000, looks: 200_000 }
-/** Commands may take longer. */
 const OF_COMMANDS = { usageMs: 60_000, limitMs: 90_000, looks: undefined }
 const boundsOf = ({ id }: Asker) => (isOperator({ id }) ? OF_COMMANDS : OF_PAGES)
 /** The thread uses some 60 MB. */
@@ -31,13 +26,11 @@ export interface ReportsDeps {
   dataFolder: string
   ledger: Pick<Ledger, 'flush'>
   now(): number
-  /** For tests. */
   thread?: Thread<ReportRequest, ReportReply>
 }
 
 export function createReports({ dataFolder, ledger, now, thread = startThread() }: ReportsDeps) {
   const flush = shareRuns(() => ledger.flush())
-  /** Open questions by caller. */
   const asked = new Map<string, number>()
 
   const answer = async (asker: Asker, question: Question) => {

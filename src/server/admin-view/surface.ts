@@ -54,7 +54,6 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
   const catalogFiles = createFileThread()
   let ipOf: ((request: Request) => ClientIp) | null = null
   const addressOf = (request: Request) => toAddress(ipOf?.(request) ?? null)
-  /** The last untrusted proxy that forwarded a request. */
   let untrustedProxy: string | null = null
   const noteProxy = (request: Request) => {
     if (!request.headers.has('x-forwarded-for') && !request.headers.has('forwarded')) return
@@ -142,7 +141,6 @@ async function loadOidc(settings: OidcSettings, { log, now }: Pick<AdminSurfaceD
   return { settings, provider: createProvider({ settings, log, now }), pending: new Pending<PendingSignIn>() }
 }
 
-/** A public URL, or a local one. */
 export function toDashboardUrl(baseUrl: string, publicUrls: readonly string[]): string {
   const own = new URL('/admin', baseUrl)
   if (['0.0.0.0', '[::]'].includes(own.hostname)) own.hostname = '127.0.0.1'

@@ -1,4 +1,3 @@
-/** Downloads the list of public model facts, with limits. */
 import { unusable } from '../../catalog/facts-file.ts'
 import type { Environment } from '../../domain/snapshot.ts'
 import { readUpTo } from '../../domain/text.ts'
@@ -6,7 +5,6 @@ import { toReason } from '../../upstreams/probe.ts'
 
 const PUBLISHED = 'https://models.dev/api.json'
 
-/** The source, by default models.dev. */
 export const toFactsSource = ({ TOLLGATE_FACTS: said }: Environment): string => said || PUBLISHED
 
 /** For a server: concurrent callers share a download. */
@@ -24,7 +22,6 @@ export function createFacts(environment: Environment) {
   }
 }
 
-/** A server's memory limit. */
 const SERVER_BYTES = 16 * 1024 * 1024
 
 export interface FactsLimits {

@@ -1,7 +1,4 @@
-/**
- * Requests on a user's behalf: which model servers run on this machine, which models an upstream lists, and whether it
- * works.
- */
+/** Which model servers run on this machine, which models an upstream lists, and whether it works. */
 
 import type { LocalServer } from '../../catalog/providers.ts'
 import type { UpstreamTest } from '../../documents/upstream.ts'
@@ -41,9 +38,7 @@ const isOwnedBy = (json: unknown, owner: string) =>
 interface LookOptions {
   /** URLs to check instead of the default ones. */
   at?: readonly string[]
-  /** Total timeout. */
   ms?: number
-  /** Limit of one response. */
   bytes?: number
 }
 
@@ -104,7 +99,6 @@ export async function listModels(upstream: Upstream, send?: Send): Promise<Liste
   return askModels(await load(), upstream, send ? { send } : {})
 }
 
-/** Longest wait at a terminal. */
 const PROBE_MS = 15_000
 
 export interface ProbeDeps {
@@ -114,7 +108,6 @@ export interface ProbeDeps {
   onFound?: OnFound
 }
 
-/** Reports the result to the health state. */
 export type OnFound = (readiness: Readiness, upstream: Upstream) => void
 
 /** Null if no enabled upstream has this ID. */
@@ -127,10 +120,7 @@ export async function testById(
   return upstream ? testUpstream(upstream, { ...deps, backend: backends[upstream.dialect] }) : null
 }
 
-/**
- * Checks an upstream with each of its credentials. One that works is enough; the reason then describes the others.
- * Never throws.
- */
+/** One credential that works is enough; the reason then describes the others. Never throws. */
 export async function testUpstream(upstream: Upstream, deps: ProbeDeps): Promise<UpstreamTest> {
   const { id, notReady } = upstream
   if (notReady !== null) return { id, state: 'not_ready', reason: notReady, ms: null }
