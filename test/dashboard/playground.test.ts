@@ -15,7 +15,7 @@ import {
   breakOff,
   createEventReader,
   estimatePrompt,
-  isOnRecord,
+  isRecorded,
   stop,
   takeData,
   toEnding,
@@ -76,22 +76,25 @@ describe('settings', () => {
   })
 
   const wrong: [changes: Partial<Settings>, problem: string][] = [
-    [{ temperature: '3' }, 'Temperature is from 0 to 2.'],
-    [{ temperature: 'hot' }, 'Temperature is a number.'],
-    [{ max_completion_tokens: '0' }, 'Most tokens: 1 or more.'],
-    [{ max_completion_tokens: '1.5' }, 'Most tokens is a whole number.'],
-    [{ max_completion_tokens: '1,000' }, 'Most tokens is a whole number.'],
-    [{ seed: '1.000' }, 'Seed is a whole number.'],
-    [{ stop: 'a\nb\nc\nd\ne' }, 'At most 4, one a line.'],
-    [{ tools: '[{]' }, 'This is no JSON: '],
-    [{ tools: '[1]' }, 'The tool is no object.'],
-    [{ tools: '[{"name":"f"},{"name":"f"}]' }, 'Two tools are called f.'],
-    [{ tools: '[{"name":"f"},{"type":"function","function":{"name":"a b"}}]' }, 'Tool 2 has a name with more than'],
-    [{ format: 'json_schema', schema: '[]' }, 'A schema is an object'],
-    [{ format: 'json_schema', schema: '{' }, 'This is no JSON: '],
-    [{ schema: ' ', format: 'json_schema' }, 'The schema is missing'],
-    [{ others: '{"model":"x"}' }, 'model is set on this page.'],
-    [{ others: '[]' }, 'Other fields are an object'],
+    [{ temperature: '3' }, 'Temperature must be from 0 to 2.'],
+    [{ temperature: 'hot' }, 'Temperature must be a number.'],
+    [{ max_completion_tokens: '0' }, 'Max tokens must be 1 or more.'],
+    [{ max_completion_tokens: '1.5' }, 'Max tokens must be a whole number.'],
+    [{ max_completion_tokens: '1,000' }, 'Max tokens must be a whole number.'],
+    [{ seed: '1.000' }, 'Seed must be a whole number.'],
+    [{ stop: 'a\nb\nc\nd\ne' }, 'At most 4 stop sequences, one per line.'],
+    [{ tools: '[{]' }, 'Invalid JSON: '],
+    [{ tools: '[1]' }, 'The tool must be an object.'],
+    [{ tools: '[{"name":"f"},{"name":"f"}]' }, 'Two tools have the name f.'],
+    [
+      { tools: '[{"name":"f"},{"type":"function","function":{"name":"a b"}}]' },
+      'Tool 2 has an invalid name: use at most 64 letters',
+    ],
+    [{ format: 'json_schema', schema: '[]' }, 'A schema must be an object'],
+    [{ format: 'json_schema', schema: '{' }, 'Invalid JSON: '],
+    [{ schema: ' ', format: 'json_schema' }, 'Enter a JSON schema.'],
+    [{ others: '{"model":"x"}' }, 'model is already set on this page.'],
+    [{ others: '[]' }, 'Other fields must be an object'],
   ]
   test.each(wrong)('%j is said in a sentence', (changes, problem) => {
     const [said, ...more] = Object.entries(read(changes).problems)
@@ -117,7 +120,9 @@ describe('settings', () => {
   })
 
   test('are told in words where they are folded', () => {
-    expect(toParametersText({ ...NO_SETTINGS, temperature: '0.2', stop: 'END' })).toBe('temperature 0.2, stops')
+    expect(toParametersText({ ...NO_SETTINGS, temperature: '0.2', stop: 'END' })).toBe(
+      'temperature 0.2, stop sequences',
+    )
   })
 })
 
@@ -203,7 +208,7 @@ describe('a thread', () => {
 
   test('beyond what the gateway takes it is not sent', () => {
     expect(toTooLong('é'.repeat(16 * 1024 ** 2))).toBeNull()
-    expect(toTooLong(`${'é'.repeat(16 * 1024 ** 2)}x`)).toContain('32 MB is the most')
+    expect(toTooLong(`${'é'.repeat(16 * 1024 ** 2)}x`)).toContain('the limit is 32 MB')
   })
 })
 
@@ -261,20 +266,20 @@ describe('a stream', () => {
     const error = JSON.stringify({ error: { message: 'The upstream stopped.', type: 'server_error' } })
     expect(take(error)).toMatchObject({ state: 'failed', problem: 'The upstream stopped.' })
     expect(take(frame({ content: 'x' }), error)).toMatchObject({
-      ...{ state: 'cut', text: 'x', problem: 'The answer broke off. The upstream stopped.' },
+      ...{ state: 'cut', text: 'x', problem: 'Response interrupted. The upstream stopped.' },
     })
     expect(take(frame({ content: 'x' }), '{"choi')).toMatchObject({ state: 'cut' })
     expect(breakOff(take(frame({ content: 'x' })), 'the connection ended', 300)).toMatchObject({
-      ...{ state: 'cut', endedMs: 300, problem: 'The answer broke off. The connection ended.' },
+      ...{ state: 'cut', endedMs: 300, problem: 'Response interrupted. The connection ended.' },
     })
   })
 
   test('says what is not ordinary about its end', () => {
     expect(toEnding(take(frame({ content: 'x' }, 'stop'), '[DONE]'))).toBeNull()
-    expect(toEnding(take(frame({ content: 'x' }, 'length'), '[DONE]'))).toContain('most tokens')
-    expect(toEnding(take(frame({ refusal: 'No.' }, 'stop'), '[DONE]'))).toBe('The model refused.')
+    expect(toEnding(take(frame({ content: 'x' }, 'length'), '[DONE]'))).toBe('Stopped at the max tokens limit.')
+    expect(toEnding(take(frame({ refusal: 'No.' }, 'stop'), '[DONE]'))).toBe('The model refused to answer.')
     expect(stop(take(frame({ content: 'x' })), 5)).toMatchObject({ state: 'stopped', endedMs: 5 })
-    expect(stop(take(), 5).problem).toBe('Stopped before its first word.')
+    expect(stop(take(), 5).problem).toBe('Stopped before the first token.')
   })
 
   const PRICING = [{ prompt: '0.000001', completion: '0.00001' }]
@@ -299,9 +304,9 @@ describe('a stream', () => {
 
   test('is told to those who hear the page', () => {
     const done = take(frame({ content: 'x' }), USAGE, '[DONE]')
-    expect(toSpoken(done, toFigures(done, PRICING, 0))).toBe('a/b has answered: 8 tokens in 300 ms, $0.000001234.')
+    expect(toSpoken(done, toFigures(done, PRICING, 0))).toBe('a/b finished: 8 tokens in 300 ms, $0.000001234.')
     const failed = breakOff(take(), 'no', 5)
-    expect(toSpoken(failed, toFigures(failed, PRICING, 0))).toBe('a/b has not answered. No.')
+    expect(toSpoken(failed, toFigures(failed, PRICING, 0))).toBe('a/b failed. No.')
   })
 
   test('a prompt is estimated by its text, a picture by itself', () => {
@@ -317,8 +322,8 @@ test('what comes in the place of a stream is a sentence, and on record where a m
     ...{ message: 'Sign in first.', kind: 'signed_out' },
   })
   const notFound = of(404, { message: 'There is no such model.', code: 'model_not_found' })
-  expect([notFound.message, isOnRecord(notFound)]).toEqual(['There is no such model.', false])
-  expect(isOnRecord(of(502, { message: 'It failed.', code: 'upstream_failed' }))).toBe(true)
+  expect([notFound.message, isRecorded(notFound)]).toEqual(['There is no such model.', false])
+  expect(isRecorded(of(502, { message: 'It failed.', code: 'upstream_failed' }))).toBe(true)
   expect(readRefusal(null, 502).message).toBe('A proxy in front of the server returned an error (502).')
   expect(readRefusal('too large', 413).message).toBe('A proxy in front of the server returned an error (413).')
 })
@@ -337,6 +342,6 @@ test('models: what the address names is asked, else one that is ready', () => {
 test('pictures are of a kind and a size that models and the gateway take', () => {
   const check = (type: string, mib: number) => checkPicture({ name: 'a', type, size: mib * 1024 ** 2 })
   expect(check('image/png', 2)).toBeNull()
-  expect(check('image/heic', 2)).toContain('PNG, JPEG, WebP or GIF')
-  expect(check('image/png', 30)).toBe('a has 30 MB, and a request has room for 23 MB of pictures. Make it smaller.')
+  expect(check('image/heic', 2)).toContain('PNG, JPEG, WebP, or GIF')
+  expect(check('image/png', 30)).toBe('a is 30 MB; a request can have at most 23 MB of images. Make it smaller.')
 })

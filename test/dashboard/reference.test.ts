@@ -59,12 +59,12 @@ describe('a field', () => {
 
   test('has its type in words', () => {
     expect(toType({ type: ['integer', 'null'] })).toBe('integer or null')
-    expect(toType({ type: 'array', items: { type: 'string' } })).toBe('list of strings')
+    expect(toType({ type: 'array', items: { type: 'string' } })).toBe('array of strings')
     expect(toType({ type: 'array', items: { anyOf: [{ type: 'string' }, { $ref: '#/x/Key' }] } })).toBe(
-      'list of (strings or Key)',
+      'array of (strings or Key)',
     )
     expect(toType({ type: 'object', patternProperties: { '^(.*)$': { type: 'number' } } })).toBe('numbers by name')
-    expect([toType({}), toType({ const: 'user', type: 'string' })]).toEqual(['anything', '"user"'])
+    expect([toType({}), toType({ const: 'user', type: 'string' })]).toEqual(['any', '"user"'])
   })
 
   test('has its bounds and its words, also those of what a list holds', () => {
@@ -73,7 +73,7 @@ describe('a field', () => {
     expect(read({ type: 'array', minItems: 1, items: { type: 'string', maxLength: 64 } }).bounds).toEqual([
       ...['at least 1 item', 'at most 64 characters'],
     ])
-    expect(read({ type: 'string', default: 'a', pattern: '^a$' }).bounds).toEqual(['by default "a"', 'matches ^a$'])
+    expect(read({ type: 'string', default: 'a', pattern: '^a$' }).bounds).toEqual(['default "a"', 'matches ^a$'])
     expect(read({ anyOf: [{ type: 'string', enum: ['a', 'b', null] }, { type: 'null' }] }).words).toEqual(['a', 'b'])
   })
 
@@ -113,7 +113,7 @@ describe('an example', () => {
 
   test('proves who asks, in the way that a script would', () => {
     expect(curlOf(v1, 'listModels')).toBe(
-      '# TOLLGATE_KEY: a key\ncurl \'http://localhost:4000/v1/models\' \\\n  -H "Authorization: Bearer $TOLLGATE_KEY"',
+      '# TOLLGATE_KEY: an API key\ncurl \'http://localhost:4000/v1/models\' \\\n  -H "Authorization: Bearer $TOLLGATE_KEY"',
     )
     expect(curlOf(admin, 'getAdminApiKeys')).toContain('Bearer $TOLLGATE_TOKEN')
     const [signIn, owners] = [curlOf(admin, 'postAdminApiSession'), curlOf(admin, 'postAdminApiTokens')]

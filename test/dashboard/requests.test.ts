@@ -90,9 +90,9 @@ test('the price of each is told for a million tokens, for a search, for a second
 
 test('what has no price is named, and which way that is wrong where it is known', () => {
   expect(toUnpricedText(['mode'], 'flex')).toBe(
-    'The actual cost may be lower: there is no price for calls served as flex.',
+    'The actual cost may be lower: no price is set for calls served as flex.',
   )
   expect(toUnpricedText(['mode', 'input_cache_write_1h'], 'flex')).toBe(
-    'The actual cost may differ: there is no price for calls served as flex, what is kept in a cache for an hour.',
+    'The actual cost may differ: no price is set for calls served as flex, 1-hour cache writes.',
   )
 })

@@ -1,5 +1,4 @@
-/** An answer as it is written: what the model thought, its text, the tools that it calls, and what it took. */
-
+/** A streaming answer: reasoning, text, tool calls, and figures. */
 import { useId, useState } from 'preact/hooks'
 import type { PricingItem } from '../../domain/usage.ts'
 import { toHref } from '../address/address.ts'
@@ -27,24 +26,23 @@ interface AnswerProps {
   round: Round
   side: Side
   answer: Answer
-  /** Whom its side asks now. */
+  /** The side's current model. */
   model: string
-  /** Of the model that has answered; null where it is not in the list. */
+  /** Of the answering model; null if unknown. */
   pricing: readonly PricingItem[] | null
-  /** Whether nothing stands behind it. */
   isLast: boolean
 }
 
 export function AnswerView(props: AnswerProps) {
   const { answer, pricing } = props
   const isOn = isRunning(answer)
-  const name = answer.model ?? 'You, for the model'
+  const name = answer.model ?? 'Written by you'
   const stop = () => {
     end(answer.id)
     toComposer()
   }
   return (
-    <article class="turn answer" aria-label={`Answer of ${name}`} aria-busy={isOn}>
+    <article class="turn answer" aria-label={`Response from ${name}`} aria-busy={isOn}>
       <header class="turn-head">
         <h2>{answer.model === null ? name : <code>{name}</code>}</h2>
         {isOn ? (
@@ -83,11 +81,11 @@ function Said({ answer }: AnswerProps) {
       close()
     }
     const cancel = () => {
-      // One that was to be written, and was not.
+      // A new handwritten answer that was not entered.
       if (answer.model === null && text === '') removeAnswer(id)
       close()
     }
-    return <EditText text={text} label="Answer" save={save} cancel={cancel} />
+    return <EditText text={text} label="Response" save={save} cancel={cancel} />
   }
   if (text === '' && refusal === '') return isRunning(answer) ? <p class="turn-text play-caret" /> : null
   return (
@@ -114,7 +112,7 @@ function Ending({ of: answer }: { of: Answer }) {
 function Tools({ round, side, answer, model, isLast }: AnswerProps) {
   const { id, text } = answer
   const isBusy = isAnswering.value
-  const of = answer.model ?? 'your own answer'
+  const of = answer.model ?? 'you'
   const askNow = (instead: number | null) => {
     ask(round.id, side, model, instead)
     toComposer()
@@ -126,11 +124,11 @@ function Tools({ round, side, answer, model, isLast }: AnswerProps) {
   }
   return (
     <div class="turn-tools">
-      {text !== '' && <IconButton icon="copy" label={`Copy the answer of ${of}`} onClick={() => copy(text)} />}
+      {text !== '' && <IconButton icon="copy" label={`Copy response from ${of}`} onClick={() => copy(text)} />}
       {hasContent(answer) && (
         <IconButton
           icon="edit"
-          label={`Edit the answer of ${of}`}
+          label={`Edit response from ${of}`}
           data-edit={id}
           disabled={isBusy}
           onClick={() => {
@@ -138,11 +136,11 @@ function Tools({ round, side, answer, model, isLast }: AnswerProps) {
           }}
         />
       )}
-      <IconButton icon="again" label={`Have ${model} answer anew`} disabled={isBusy} onClick={() => askNow(id)} />
+      <IconButton icon="again" label={`Regenerate with ${model}`} disabled={isBusy} onClick={() => askNow(id)} />
       {isLast && hasContent(answer) && openCalls(answer).length === 0 && (
-        <IconButton icon="right" label={`Have ${model} go on`} disabled={isBusy} onClick={() => askNow(null)} />
+        <IconButton icon="right" label={`Continue with ${model}`} disabled={isBusy} onClick={() => askNow(null)} />
       )}
-      <IconButton icon="remove" label={`Remove the answer of ${of}`} disabled={isBusy} onClick={remove} />
+      <IconButton icon="remove" label={`Remove response from ${of}`} disabled={isBusy} onClick={remove} />
     </div>
   )
 }
@@ -155,10 +153,10 @@ function AnswerFiguresLine({ of: answer, pricing }: { of: Answer; pricing: reado
   )
   return (
     <dl class="play-figures">
-      <Figure name="First token">
+      <Figure name="Time to first token">
         <Latency ms={firstMs && Math.round(firstMs)} />
       </Figure>
-      <Figure name="Took">
+      <Figure name="Duration">
         <Latency ms={Math.round(tookMs)} />
       </Figure>
       <Figure name="Tokens">
@@ -172,7 +170,7 @@ function AnswerFiguresLine({ of: answer, pricing }: { of: Answer; pricing: reado
         {nanoUsd === null ? <None /> : <Money nanoUsd={nanoUsd} isEstimated={isEstimated && nanoUsd > 0} />}
       </Figure>
       {answer.requestId !== null && !isRunning(answer) && (
-        <Figure name="On record">
+        <Figure name="Request">
           <a href={toHref(`/requests/${answer.requestId}`)}>…{answer.requestId.slice(-8)}</a>
         </Figure>
       )}
@@ -191,15 +189,15 @@ function CallView({ answer, call }: { answer: Answer; call: Call }) {
       })),
     )
   return (
-    <section class="call" aria-label={`Call of ${name}`}>
+    <section class="call" aria-label={`Call to ${name}`}>
       <h3>
-        calls <code>{name}</code>
+        Tool call: <code>{name}</code>
       </h3>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard */}
       <pre tabIndex={0}>{kind === 'function' ? toPretty(input) : input}</pre>
       {answer.state === 'done' && (
         <div class="field">
-          <label for={id}>What it returns</label>
+          <label for={id}>Result</label>
           <textarea
             id={id}
             class="code-input grows"
@@ -216,7 +214,7 @@ function CallView({ answer, call }: { answer: Answer; call: Call }) {
   )
 }
 
-/** As the model wrote it, where that is no JSON or not all of it yet. */
+/** Unchanged if it is incomplete or invalid JSON. */
 function toPretty(json: string): string {
   try {
     return JSON.stringify(JSON.parse(json), null, 2)
@@ -236,7 +234,7 @@ export function LongText({ text }: { text: string }) {
     <>
       <p class="turn-text">{text.slice(0, MAX_SHOWN).toWellFormed()} …</p>
       <div>
-        <Button onClick={() => setWhole(true)}>Show the other {toCount(text.length - MAX_SHOWN)} characters</Button>
+        <Button onClick={() => setWhole(true)}>Show {toCount(text.length - MAX_SHOWN)} more characters</Button>
       </div>
     </>
   )

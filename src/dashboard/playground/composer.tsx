@@ -1,4 +1,4 @@
-/** Where the next message is written, with its pictures, and from where it is sent or what is under way is stopped. */
+/** The message editor with images, and the model picker. */
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { setQuery } from '../address/address.ts'
 import { toPrices } from '../figures/figures.ts'
@@ -43,7 +43,7 @@ export function Composer({ models, chosen }: ComposerProps) {
 
   const add = async (picked: readonly File[]) => {
     if (picked.length === 0) return
-    const read = await readPictures(picked).catch(() => ({ pictures: [], problem: 'That file cannot be read.' }))
+    const read = await readPictures(picked).catch(() => ({ pictures: [], problem: "Couldn't read the file." }))
     draft.value = { ...draft.value, pictures: [...draft.value.pictures, ...read.pictures] }
     setProblem(read.problem)
     at.current?.focus()
@@ -56,7 +56,7 @@ export function Composer({ models, chosen }: ComposerProps) {
   }
   const latest = useRef(go)
   latest.current = go
-  // Of the page, so that what tools return is sent in the same way.
+  // On the document, so that it also works in tool result fields.
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       const isMeant = event.key === 'Enter' && (event.ctrlKey || event.metaKey) && !event.defaultPrevented
@@ -98,14 +98,12 @@ export function Composer({ models, chosen }: ComposerProps) {
           at.current?.focus()
         }}
       />
-      {pictures.length > 0 && blind.length > 0 && (
-        <p class="hint">{blind.join(' and ')} may not take pictures: the list of models does not say so.</p>
-      )}
+      {pictures.length > 0 && blind.length > 0 && <p class="hint">{blind.join(' and ')} may not support images.</p>}
       <textarea
         ref={at}
         class={isLong(text) ? 'is-long' : 'grows'}
         aria-label="Message"
-        placeholder={thread.value.length === 0 ? 'Ask something' : 'Go on'}
+        placeholder={thread.value.length === 0 ? 'Send a message…' : 'Reply…'}
         rows={2}
         value={text}
         data-sends
@@ -114,7 +112,7 @@ export function Composer({ models, chosen }: ComposerProps) {
         }}
         onPaste={(event) => {
           const pasted = toFiles(event.clipboardData?.files)
-          // Tables and pages are copied as text with a picture of it.
+          // Copied tables and pages have both text and an image of it.
           if (pasted.length === 0 || event.clipboardData?.types.includes('text/plain')) return
           event.preventDefault()
           void add(pasted)
@@ -134,7 +132,7 @@ export function Composer({ models, chosen }: ComposerProps) {
         />
         <IconButton
           icon="picture"
-          label="Add pictures: PNG, JPEG, WebP or GIF, 23 MB together at most"
+          label="Add images: PNG, JPEG, WebP, or GIF, at most 23 MB total"
           onClick={() => files.current?.click()}
         />
         <p class="hint composer-hint">
@@ -142,11 +140,11 @@ export function Composer({ models, chosen }: ComposerProps) {
         </p>
         <Button
           kind="quiet"
-          title="Puts it into the thread, and asks nobody yet"
+          title="Adds the message without sending it to a model"
           disabled={isOn || isEmpty}
           onClick={() => addOnly(chosen)}
         >
-          Add only
+          Add without sending
         </Button>
         <Button
           kind={isOn ? 'bad' : 'main'}
@@ -182,11 +180,11 @@ export function ModelsPicker({ models, chosen }: PickerProps) {
     <div class="play-models" data-two={second !== undefined}>
       <ModelField name="model" label="Model" models={models} slug={first} drop={second && (() => drop(0))} />
       {second !== undefined ? (
-        <ModelField name="beside" label="Beside it" models={models} slug={second} drop={() => drop(1)} />
+        <ModelField name="beside" label="Second model" models={models} slug={second} drop={() => drop(1)} />
       ) : (
         <div class="play-compare">
           <Button icon="plus" onClick={compare} disabled={isAnswering.value}>
-            Compare with another
+            Compare models
           </Button>
         </div>
       )}
@@ -195,7 +193,7 @@ export function ModelsPicker({ models, chosen }: PickerProps) {
 }
 
 interface FieldProps {
-  /** In the address. */
+  /** Query parameter. */
   name: 'model' | 'beside'
   label: string
   models: readonly OfferedModel[]
@@ -227,11 +225,11 @@ function ModelField({ name, label, models, slug, drop }: FieldProps) {
             </option>
           ))}
         </select>
-        {drop && <IconButton icon="close" label={`Without ${slug}`} onClick={drop} disabled={isAnswering.value} />}
+        {drop && <IconButton icon="close" label={`Remove ${slug}`} onClick={drop} disabled={isAnswering.value} />}
       </div>
       <p class="hint play-facts" id={`${id}-facts`}>
         {model === null ? (
-          'There is no such model for you now: it may be gone, or not yours to use.'
+          'Model not found, or you don’t have access to it.'
         ) : (
           <>
             <State kind={model.is_ready === false ? 'bad' : 'good'}>
@@ -239,7 +237,7 @@ function ModelField({ name, label, models, slug, drop }: FieldProps) {
             </State>
             <span>{toPrices(model.pricing)}</span>
             <span>
-              <Count count={model.context_length} /> tokens of context
+              <Count count={model.context_length} /> tokens context
             </span>
           </>
         )}
@@ -248,17 +246,17 @@ function ModelField({ name, label, models, slug, drop }: FieldProps) {
   )
 }
 
-/** After it is drawn. */
+/** After rendering. */
 const focusSoon = (selector: string): void =>
   void requestAnimationFrame(() => document.querySelector<HTMLElement>(selector)?.focus())
 
 export const backToEdit = (id: number): void => focusSoon(`[data-edit="${id}"]`)
 
-/** Where one goes on; with a finger not into its field, which would bring up a keyboard. */
+/** On touch screens, focuses the section, since focusing the field would open the keyboard. */
 export const toComposer = (): void =>
   focusSoon(matchMedia('(pointer: coarse)').matches ? '.composer' : '.composer textarea')
 
-/** @param remove null where they stay. */
+/** @param remove null if they can't be removed */
 export const PictureList = ({
   pictures,
   remove,

@@ -1,4 +1,4 @@
-/** The playground: chat with any model that one may use, or with two of them side by side. */
+/** Playground: chat with one model, or two side by side. */
 import { useEffect, useState } from 'preact/hooks'
 import { query, setQuery, toHref } from '../address/address.ts'
 import { may } from '../api/session.ts'
@@ -11,13 +11,13 @@ import { Composer, ModelsPicker, toComposer } from './composer.tsx'
 import { stopAll } from './run.ts'
 import { SettingsFields } from './settings-fields.tsx'
 import {
-  bringBack,
   clear,
   cleared,
   draft,
   isAnswering,
   named,
   read,
+  restoreCleared,
   settings,
   thread,
   toChosen,
@@ -38,7 +38,7 @@ export function PlaygroundPage() {
   const actions = (
     <>
       <Button icon="code" disabled={chosen.length === 0} onClick={() => setCode(true)}>
-        As code
+        View code
       </Button>
       <Button icon="remove" disabled={thread.value.length === 0} onClick={clearAll}>
         Clear
@@ -51,10 +51,8 @@ export function PlaygroundPage() {
       {models !== null && chosen.length === 0 && <NoModels />}
       {models !== null && chosen.length > 0 && (
         <div class="play">
-          <p class="dim">
-            Nothing here is kept: once this tab is closed or loaded anew, it is gone. What it costs is on record.
-          </p>
-          <section class="panel play-setup" aria-label="What is asked of whom">
+          <p class="dim">Conversations are lost when you close or reload this tab. Usage is recorded.</p>
+          <section class="panel play-setup" aria-label="Models and settings">
             <ModelsPicker models={models} chosen={chosen} />
             <SettingsFields />
           </section>
@@ -67,7 +65,7 @@ export function PlaygroundPage() {
   )
 }
 
-/** Whoever comes by a link that names no model goes on with those that they had; and a thread stays with those that it was begun with. */
+/** Keeps the models of the current conversation if the URL names none. */
 function keepNamed(chosen: readonly string[]): void {
   const isNamed = query.value.has('model')
   if (isNamed || (named.value.length === 0 && thread.value.length > 0)) named.value = chosen
@@ -82,35 +80,35 @@ function stopByKey(event: KeyboardEvent): void {
 
 function clearAll(): void {
   clear()
-  announce('The thread is cleared.')
+  announce('Conversation cleared.')
   toComposer()
 }
 
 function undoClear(): void {
-  bringBack()
+  restoreCleared()
   toComposer()
 }
 
 const Nothing = () => (
   <div class="play-nothing">
-    <p>What you write goes to the model, and its answer comes here as it is written.</p>
+    <p>Send a message to start. Responses are streamed here.</p>
     {cleared.value !== null && cleared.value.length > 0 && (
       <Button icon="again" onClick={undoClear}>
-        Bring back what was cleared
+        Undo clear
       </Button>
     )}
   </div>
 )
 
 const NoModels = () => (
-  <Empty title="No model to try">
+  <Empty title="No models available">
     <p>
       {may('editor') ? (
         <>
-          Once there is a model, it can be tried here. <a href={toHref('/models')}>Look at the models</a>
+          Add a model to try it here. <a href={toHref('/models')}>Go to models</a>
         </>
       ) : (
-        'Once your team may use a model, it can be tried here. An owner or an editor says which.'
+        'Your team has no models yet. Ask an owner or editor for access.'
       )}
     </p>
   </Empty>
@@ -132,7 +130,7 @@ function CodeDialog({ chosen, onClose }: { chosen: readonly string[]; onClose: (
     { title: 'Go', text: toGo(call) },
   ].map(({ title, text }) => ({ title, content: <Code text={text} label={title} /> }))
   return (
-    <Overlay title="As code" onClose={onClose}>
+    <Overlay title="Code" onClose={onClose}>
       <div class="form play-code">
         {chosen.length > 1 && (
           <div class="field">
@@ -145,11 +143,10 @@ function CodeDialog({ chosen, onClose }: { chosen: readonly string[]; onClose: (
             </select>
           </div>
         )}
-        {Object.keys(problems).length > 0 && <p class="hint wrong">What is to be mended on the page is left out.</p>}
-        <Tabs label="Languages" tabs={tabs} />
+        {Object.keys(problems).length > 0 && <p class="hint wrong">Invalid settings are left out.</p>}
+        <Tabs label="Language" tabs={tabs} />
         <p class="hint">
-          Put a key in the place of <code>{SECRET}</code>: the one that this page goes by has no secret.{' '}
-          <a href={toHref('/keys/new')}>New key</a>
+          Replace <code>{SECRET}</code> with an API key. <a href={toHref('/keys/new')}>Create key</a>
         </p>
       </div>
     </Overlay>

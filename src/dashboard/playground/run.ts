@@ -1,16 +1,15 @@
-/** Asks the server for one answer, and tells of it as it comes. Several may be under way. */
+/** Streams answers from the server; several may be in flight. */
 import { signal } from '@preact/signals'
 import { readRefusal, UNREACHABLE } from '../api/refusal.ts'
 import { endSession } from '../api/session.ts'
 import { announce } from '../ui/notice.tsx'
-import { breakOff, createEventReader, isOnRecord, stop, takeData, toFigures, toSpoken } from './stream.ts'
+import { breakOff, createEventReader, isRecorded, stop, takeData, toFigures, toSpoken } from './stream.ts'
 import { type Answer, isRunning, toTooLong } from './thread.ts'
 
-/** However fast it comes, it is drawn so often at most. */
 const DRAWN_EVERY_MS = 50
 const TICK_MS = 100
 
-/** The clock by which answers are measured, while one is under way. */
+/** Ticks while an answer is in flight. */
 export const clock = signal(performance.now())
 
 const running = new Map<number, AbortController>()
@@ -32,14 +31,14 @@ function finish(id: number): void {
   ticking = undefined
 }
 
-/** Stops one, where it is under way. */
+/** Stops an answer if it is in flight. */
 export const end = (id: number): void => running.get(id)?.abort()
 
 export function stopAll(): void {
   for (const controller of running.values()) controller.abort()
 }
 
-/** @param show is given the answer whenever there is more of it, and once it has ended, in whichever way. */
+/** @param show called with each update of the answer and once at its end */
 export async function run(first: Answer, body: object, show: (answer: Answer) => void): Promise<void> {
   let answer = first
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -59,11 +58,11 @@ export async function run(first: Answer, body: object, show: (answer: Answer) =>
   } catch (error) {
     const now = performance.now()
     if (controller.signal.aborted) answer = stop(answer, now)
-    else answer = breakOff(answer, answer.requestId === null ? UNREACHABLE().message : 'The connection was lost', now)
-    // A fault of this page, and not of the network, which the browser tells as TypeError.
+    else answer = breakOff(answer, answer.requestId === null ? UNREACHABLE().message : 'Connection lost', now)
+    // Network errors are TypeErrors; anything else is a bug of this page.
     if (!controller.signal.aborted && !(error instanceof TypeError)) console.error(error)
   }
-  if (isRunning(answer)) answer = breakOff(answer, 'The connection ended before it did', performance.now())
+  if (isRunning(answer)) answer = breakOff(answer, 'The connection closed early', performance.now())
   clearTimeout(timer)
   draw()
   finish(first.id)
@@ -71,7 +70,7 @@ export async function run(first: Answer, body: object, show: (answer: Answer) =>
 }
 
 const ADDRESS = '/admin/api/playground'
-const UNMET = 'It does not fit the schema, though the model was told so.'
+const UNMET = 'The response does not match the schema.'
 
 async function read(first: Answer, body: string, signal: AbortSignal, take: (answer: Answer) => void): Promise<void> {
   const tooLong = toTooLong(body)
@@ -81,7 +80,7 @@ async function read(first: Answer, body: string, signal: AbortSignal, take: (ans
   const requestId = response.headers.get('x-request-id')?.replace(/^req_/, '') ?? null
   if (!response.ok || response.body === null) {
     const refusal = readRefusal(await response.json().catch(() => null), response.status)
-    take(breakOff({ ...first, requestId: isOnRecord(refusal) ? requestId : null }, refusal.message, performance.now()))
+    take(breakOff({ ...first, requestId: isRecorded(refusal) ? requestId : null }, refusal.message, performance.now()))
     if (refusal.kind === 'signed_out') endSession()
     return
   }

@@ -1,4 +1,4 @@
-/** What goes along with every request: the system message, and folded away tools, the form of the answer, parameters. */
+/** Settings sent with every request: system message, tools, response format, parameters. */
 import type { ComponentChildren } from 'preact'
 import { Button } from '../ui/controls.tsx'
 import { SelectField, TextField } from '../ui/form.tsx'
@@ -20,13 +20,13 @@ const set = (changes: Partial<Settings>) => {
 }
 const form = { values: settings, set }
 
-/** The button for it is gone then. */
+/** Moves focus, since the clicked button disappears. */
 const putIn = (name: 'tools' | 'schema', text: string) => {
   set({ [name]: text })
   showField(name)
 }
 
-/** Opens what a field is folded into, and goes there. */
+/** Expands the field's section and focuses the field. */
 export function showField(name: Field): void {
   const field = document.querySelector<HTMLElement>(`.play-setup [name="${name}"]`)
   const folded = field?.closest('details')
@@ -37,7 +37,7 @@ export function showField(name: Field): void {
 export const SettingsFields = () => (
   <div class="play-settings">
     <Folded title="System message" said={settings.value.system.trim() === '' ? '' : firstLine(settings.value.system)}>
-      <TextField of={form} name="system" label="System message" lines={4} hint="What the model is told first." />
+      <TextField of={form} name="system" label="System message" lines={4} hint="Sent before the conversation." />
     </Folded>
     <ToolsPart />
     <FormatPart />
@@ -53,7 +53,7 @@ const firstLine = (text: string) => {
 
 interface FoldedProps {
   title: string
-  /** What is in it, where it is closed. */
+  /** Summary when collapsed. */
   said: string
   isWrong?: boolean
   children: ComponentChildren
@@ -63,7 +63,7 @@ const Folded = ({ title, said, isWrong = false, children }: FoldedProps) => (
   <details>
     <summary>
       {title}
-      {isWrong && <span class="state bad">to be mended</span>}
+      {isWrong && <span class="state bad">needs fixing</span>}
       {!isWrong && said !== '' && <span class="play-said">{said}</span>}
     </summary>
     <div class="form">{children}</div>
@@ -71,9 +71,9 @@ const Folded = ({ title, said, isWrong = false, children }: FoldedProps) => (
 )
 
 const PARALLEL = [
-  ['', 'as the model does'],
+  ['', 'model default'],
   ['yes', 'yes'],
-  ['no', 'no, one at a time'],
+  ['no', 'no'],
 ] as const
 
 function ToolsPart() {
@@ -86,15 +86,15 @@ function ToolsPart() {
       <TextField
         of={form}
         name="tools"
-        label="Tools, as JSON"
+        label="Tools (JSON)"
         lines={8}
         isCode
         wrong={problems.tools}
-        hint="A list as the API takes it. Where one is called, you type what it returns."
+        hint="An array, as in the API. You enter the results of tool calls."
       />
       {typed.trim() === '' && (
         <div>
-          <Button onClick={() => putIn('tools', EXAMPLE_TOOLS)}>Put in an example</Button>
+          <Button onClick={() => putIn('tools', EXAMPLE_TOOLS)}>Insert example</Button>
         </div>
       )}
       {names.length > 0 && (
@@ -102,15 +102,15 @@ function ToolsPart() {
           <SelectField
             of={form}
             name="tool_choice"
-            label="What is called"
+            label="Tool choice"
             options={[
-              ['', 'what the model chooses'],
+              ['', 'auto'],
               ['required', 'at least one'],
               ['none', 'none'],
               ...names.map((name) => [`tool ${name}`, name] as const),
             ]}
           />
-          <SelectField of={form} name="parallel_tool_calls" label="Several at a time" options={PARALLEL} />
+          <SelectField of={form} name="parallel_tool_calls" label="Parallel tool calls" options={PARALLEL} />
         </div>
       )}
     </Folded>
@@ -119,8 +119,8 @@ function ToolsPart() {
 
 const FORMATS = [
   ['', 'text'],
-  ['json_object', 'JSON, of any form'],
-  ['json_schema', 'JSON by a schema'],
+  ['json_object', 'JSON'],
+  ['json_schema', 'JSON schema'],
 ] as const
 
 function FormatPart() {
@@ -128,21 +128,21 @@ function FormatPart() {
   const { problems } = read.value
   const said = format === '' ? '' : (FORMATS.find(([value]) => value === format)?.[1] ?? '')
   return (
-    <Folded title="Form of the answer" said={said} isWrong={problems.schema !== undefined}>
-      <SelectField of={form} name="format" label="The answer is" options={FORMATS} />
+    <Folded title="Response format" said={said} isWrong={problems.schema !== undefined}>
+      <SelectField of={form} name="format" label="Format" options={FORMATS} />
       {format === 'json_schema' && (
         <>
           <TextField of={form} name="schema" label="JSON schema" lines={8} isCode wrong={problems.schema} />
           {schema.trim() === '' && (
             <div>
-              <Button onClick={() => putIn('schema', EXAMPLE_SCHEMA)}>Put in an example</Button>
+              <Button onClick={() => putIn('schema', EXAMPLE_SCHEMA)}>Insert example</Button>
             </div>
           )}
           <SelectField
             of={form}
             name="strict"
             label="Strict"
-            hint="Strict: every property is required and no other is allowed, and what comes fits."
+            hint="Requires all properties, allows no others, and guarantees a match."
             options={[
               ['yes', 'yes'],
               ['no', 'no'],
@@ -155,7 +155,7 @@ function FormatPart() {
 }
 
 const toOptions = (words: readonly string[]) => [
-  ['', 'as the model does'] as const,
+  ['', 'model default'] as const,
   ...words.map((word) => [word, word] as const),
 ]
 
@@ -174,7 +174,7 @@ function ParametersPart() {
             name={name}
             label={label}
             inputMode={name === 'seed' ? 'text' : isWhole ? 'numeric' : 'decimal'}
-            placeholder="as the model does"
+            placeholder="model default"
             wrong={problems[name]}
           />
         ))}
@@ -184,21 +184,21 @@ function ParametersPart() {
       <TextField
         of={form}
         name="stop"
-        label="Stops"
+        label="Stop sequences"
         lines={2}
         isCode
         wrong={problems.stop}
-        hint="The answer ends before any of these: one a line, four at most, \n for the end of a line."
+        hint="Generation stops at any of these. One per line, at most 4; \n is a line break."
       />
       <TextField
         of={form}
         name="others"
-        label="Other fields, as JSON"
+        label="Other fields (JSON)"
         lines={2}
         isCode
         wrong={problems.others}
         placeholder='{ "top_k": 40 }'
-        hint="What some upstreams know beside these."
+        hint="Additional parameters that some upstreams support."
       />
     </Folded>
   )

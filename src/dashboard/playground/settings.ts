@@ -1,4 +1,4 @@
-/** What goes along with every request, as it is typed, and as the API takes it. Pure. */
+/** Parses the settings form into request fields. */
 import { asObject, type JsonObject } from '../../domain/json.ts'
 
 export const NO_SETTINGS = {
@@ -11,7 +11,7 @@ export const NO_SETTINGS = {
 export type Settings = typeof NO_SETTINGS
 export type Field = keyof Settings
 
-/** Each field that is wrong, in a sentence. */
+/** Message per invalid field. */
 type Problems = Partial<Record<Field, string>>
 
 interface NumberField {
@@ -25,7 +25,7 @@ interface NumberField {
 export const NUMBERS: readonly NumberField[] = [
   { name: 'temperature', label: 'Temperature', least: 0, most: 2 },
   { name: 'top_p', label: 'Top p', least: 0, most: 1 },
-  { name: 'max_completion_tokens', label: 'Most tokens', least: 1, most: Number.MAX_SAFE_INTEGER, isWhole: true },
+  { name: 'max_completion_tokens', label: 'Max tokens', least: 1, most: Number.MAX_SAFE_INTEGER, isWhole: true },
   { name: 'seed', label: 'Seed', least: Number.MIN_SAFE_INTEGER, most: Number.MAX_SAFE_INTEGER, isWhole: true },
   { name: 'frequency_penalty', label: 'Frequency penalty', least: -2, most: 2 },
   { name: 'presence_penalty', label: 'Presence penalty', least: -2, most: 2 },
@@ -36,7 +36,7 @@ export const VERBOSITIES = ['low', 'medium', 'high']
 const MAX_STOPS = 4
 
 interface ReadSettings {
-  /** Of the body of a request; without those that are wrong. */
+  /** Request fields, without invalid ones. */
   fields: JsonObject
   problems: Problems
 }
@@ -50,7 +50,7 @@ export function readSettings(settings: Settings): ReadSettings {
     else if (read !== null) fields[field.name] = read
   }
   const stops = toStops(settings.stop)
-  if (stops.length > MAX_STOPS) problems.stop = `At most ${MAX_STOPS}, one a line.`
+  if (stops.length > MAX_STOPS) problems.stop = `At most ${MAX_STOPS} stop sequences, one per line.`
   else if (stops.length > 0) fields.stop = stops
   if (settings.reasoning_effort !== '') fields.reasoning_effort = settings.reasoning_effort
   if (settings.verbosity !== '') fields.verbosity = settings.verbosity
@@ -64,14 +64,14 @@ function readNumber(typed: string, { label, least, most, isWhole = false }: Numb
   const text = typed.trim().replaceAll(',', '.')
   if (text === '') return null
   const number = Number(text)
-  // 1,000 and 1.000 would be taken for 1.
+  // 1,000 and 1.000 would be read as 1.
   if (Number.isNaN(number) || (isWhole && (text.includes('.') || !Number.isSafeInteger(number))))
-    return `${label} is a ${isWhole ? 'whole ' : ''}number.`
+    return `${label} must be a ${isWhole ? 'whole ' : ''}number.`
   if (number >= least && number <= most) return number
-  return most === Number.MAX_SAFE_INTEGER ? `${label}: ${least} or more.` : `${label} is from ${least} to ${most}.`
+  return `${label} must be ${most === Number.MAX_SAFE_INTEGER ? `${least} or more` : `from ${least} to ${most}`}.`
 }
 
-/** One a line; `\n` stands for the end of a line. */
+/** One per line; `\n` is a line break. */
 const toStops = (typed: string): string[] =>
   typed
     .split('\n')
@@ -98,15 +98,15 @@ function takeFormat(settings: Settings, fields: JsonObject, problems: Problems):
   if (settings.format === 'json_object') fields.response_format = { type: 'json_object' }
   if (settings.format !== 'json_schema') return
   if (settings.schema.trim() === '') {
-    problems.schema = 'The schema is missing: the form that the answer has.'
+    problems.schema = 'Enter a JSON schema.'
     return
   }
-  const read = readObject(settings.schema, 'A schema is an object: { "type": "object", … }.')
+  const read = readObject(settings.schema, 'A schema must be an object: { "type": "object", … }.')
   if (typeof read === 'string') problems.schema = read
   else fields.response_format = toFormat(read, settings.strict === 'yes')
 }
 
-/** A schema alone, or as it stands in requests: with its name, or as the whole of `response_format`. */
+/** Accepts a bare schema, one with a name, or a whole `response_format`. */
 function toFormat(json: JsonObject, strict: boolean): object {
   if (json.type === 'json_schema' && asObject(json.json_schema)) return json
   if (asObject(json.schema) && typeof json.name === 'string') return { type: 'json_schema', json_schema: json }
@@ -114,19 +114,21 @@ function toFormat(json: JsonObject, strict: boolean): object {
   return { type: 'json_schema', json_schema: { name: title, schema: json, strict } }
 }
 
-/** What a request has from elsewhere on this page. */
+/** Fields set elsewhere on the page. */
 const TAKEN = new Set(['model', 'messages', 'stream', 'stream_options', 'tools', 'response_format', 'n'])
 
 function takeOthers(typed: string, fields: JsonObject, problems: Problems): void {
   if (typed.trim() === '') return
-  const read = readObject(typed, 'Other fields are an object: { "top_k": 40 }.')
+  const read = readObject(typed, 'Other fields must be an object: { "top_k": 40 }.')
   const taken = typeof read === 'string' ? undefined : Object.keys(read).find((name) => TAKEN.has(name))
   if (typeof read === 'string') problems.others = read
   else if (taken === undefined) Object.assign(fields, read)
-  else problems.others = taken === 'n' ? 'This page shows one answer of each model.' : `${taken} is set on this page.`
+  else
+    problems.others =
+      taken === 'n' ? 'The playground shows one response per model.' : `${taken} is already set on this page.`
 }
 
-/** Which of the folded parts are used, in words: `temperature 0.2, seed 7`. */
+/** `temperature 0.2, seed 7` */
 export function toParametersText(settings: Settings): string {
   const set = [...NUMBERS, ...TEXTS].filter(({ name }) => settings[name].trim() !== '')
   const words = set.map(({ name, label }) => {
@@ -139,22 +141,22 @@ export function toParametersText(settings: Settings): string {
 const TEXTS: readonly { name: Field; label: string }[] = [
   { name: 'reasoning_effort', label: 'Reasoning' },
   { name: 'verbosity', label: 'Verbosity' },
-  { name: 'stop', label: 'Stops' },
+  { name: 'stop', label: 'Stop sequences' },
   { name: 'others', label: 'Other fields' },
 ]
 
 type ReadJson = { value: unknown } | { problem: string }
 
-/** What is wrong with it is in the browser's words, which say where. */
+/** The browser's message says where the error is. */
 function readJson(text: string): ReadJson {
   try {
     return { value: JSON.parse(text) }
   } catch (error) {
-    return { problem: `This is no JSON: ${error instanceof Error ? error.message : ''}.` }
+    return { problem: `Invalid JSON: ${error instanceof Error ? error.message : ''}.` }
   }
 }
 
-/** Returns what is wrong with it where it is none. */
+/** Returns an error message if it isn't an object. */
 function readObject(text: string, otherwise: string): JsonObject | string {
   const read = readJson(text)
   return 'problem' in read ? read.problem : (asObject(read.value) ?? otherwise)
@@ -163,24 +165,23 @@ function readObject(text: string, otherwise: string): JsonObject | string {
 interface Tool {
   type: 'function' | 'custom'
   name: string
-  /** As it goes into a request. */
   json: JsonObject
 }
 
 const MAX_TOOLS = 1_024
 
-/** A list of tools, or one alone; a function without what stands around it will do. */
+/** Accepts an array or a single tool; a bare function works too. */
 export function readTools(typed: string): { tools: Tool[] } | { problem: string } {
   const read = readJson(typed)
   if ('problem' in read) return read
   const items = Array.isArray(read.value) ? read.value : [read.value]
-  if (items.length > MAX_TOOLS) return { problem: `A request has ${MAX_TOOLS} tools at most.` }
+  if (items.length > MAX_TOOLS) return { problem: `At most ${MAX_TOOLS} tools per request.` }
   const tools: Tool[] = []
   for (const [at, item] of items.entries()) {
     const tool = readTool(item)
     const which = items.length === 1 ? 'The tool' : `Tool ${at + 1}`
     if (typeof tool === 'string') return { problem: `${which} ${tool}.` }
-    if (tools.some(({ name }) => name === tool.name)) return { problem: `Two tools are called ${tool.name}.` }
+    if (tools.some(({ name }) => name === tool.name)) return { problem: `Two tools have the name ${tool.name}.` }
     tools.push(tool)
   }
   return { tools }
@@ -188,18 +189,17 @@ export function readTools(typed: string): { tools: Tool[] } | { problem: string 
 
 function readTool(value: unknown): Tool | string {
   const item = asObject(value)
-  if (!item) return 'is no object'
-  // As other APIs have it, and as a function's own source gives it.
+  if (!item) return 'must be an object'
+  // As in the Responses API.
   const json = item.type === undefined && typeof item.name === 'string' ? { type: 'function', function: item } : item
   const { type } = json
-  if (type !== 'function' && type !== 'custom') return 'has no type: "function" or "custom"'
+  if (type !== 'function' && type !== 'custom') return 'must have the type "function" or "custom"'
   const inside = asObject(json[type])
-  if (!inside) return `has nothing under "${type}"`
+  if (!inside) return `must have a "${type}" object`
   const { name, parameters } = inside
-  if (typeof name !== 'string') return 'has no name'
-  if (!/^[\w-]{1,64}$/.test(name))
-    return 'has a name with more than letters, digits, _ and -, or of more than 64 of them'
-  if (parameters !== undefined && !asObject(parameters)) return `(${name}) has parameters that are no JSON schema`
+  if (typeof name !== 'string') return 'must have a name'
+  if (!/^[\w-]{1,64}$/.test(name)) return 'has an invalid name: use at most 64 letters, digits, _, and -'
+  if (parameters !== undefined && !asObject(parameters)) return `(${name}) has parameters that aren't a JSON schema`
   return { type, name, json }
 }
 

@@ -1,8 +1,7 @@
 /**
- * What the playground holds for as long as this tab is open, whatever page is shown meanwhile: in memory alone. Who signs out takes it along;
- * where a session has ended by itself, whoever signs in again under the same name goes on where they were.
+ * The playground's state, in memory for as long as the tab is open. Signing out clears it; after an expired session, the same user
+ * continues where they were.
  */
-
 import { computed, effect, signal } from '@preact/signals'
 import type { PricingItem } from '../../domain/usage.ts'
 import { query } from '../address/address.ts'
@@ -25,13 +24,13 @@ const NO_DRAFT: Draft = { text: '', pictures: [] }
 export const thread = signal<Thread>([])
 export const settings = signal<Settings>(NO_SETTINGS)
 export const draft = signal<Draft>(NO_DRAFT)
-/** The models that the thread is with: those that the address has named last. */
+/** Models of the conversation: the last ones named in the URL. */
 export const named = signal<readonly string[]>([])
-/** Which message is being edited, by its id. */
+/** ID of the message being edited. */
 export const editing = signal<number | null>(null)
-/** Why nothing was asked, in a sentence. */
+/** Why nothing was sent. */
 export const blocked = signal<string | null>(null)
-/** A thread that was cleared, for who did not mean it. */
+/** The last cleared thread, for undo. */
 export const cleared = signal<Thread | null>(null)
 
 export const read = computed(() => readSettings(settings.value))
@@ -61,14 +60,14 @@ effect(() => {
   if (value.state === 'in') owner = value.name
 })
 
-/** What the first wrong field is called, before anything is asked; null where all are right. */
+/** The first invalid field, or null. */
 export function findWrong(): Field | null {
   const [wrong] = Object.entries(read.value.problems) as [Field, string][]
   blocked.value = wrong ? wrong[1] : null
   return wrong ? wrong[0] : null
 }
 
-/** Asks a model for what comes next at the end of a round, or in the place of one of its answers. */
+/** Requests an answer at the end of a round, or in place of one. */
 export function ask(roundId: number, side: Side, model: string, instead: number | null = null): void {
   if (findWrong() !== null) return
   const answer = edits.newAnswer(newId(), model, performance.now())
@@ -82,7 +81,6 @@ export function ask(roundId: number, side: Side, model: string, instead: number 
   )
 }
 
-/** Asks every model whose turn it is at the end of the thread. */
 function askAll(models: readonly string[]): void {
   const last = thread.value.at(-1)
   for (const [at, model] of models.entries()) {
@@ -91,14 +89,14 @@ function askAll(models: readonly string[]): void {
   }
 }
 
-/** Puts what is typed behind the thread. Returns whether it did. */
+/** Appends the draft to the thread. Returns false if a tool result is missing. */
 function addDraft(models: readonly string[]): boolean {
   const { text, pictures } = draft.value
   const waiting = models.some((_, at) => {
     const last = edits.lastAnswer(thread.value, at === 0 ? 0 : 1)
     return edits.openCalls(last).length > 0
   })
-  blocked.value = waiting ? 'A tool was called: type its result above first, or remove that answer.' : null
+  blocked.value = waiting ? 'Enter the result of the tool call above first, or remove that response.' : null
   if (waiting) return false
   change((before) => [...before, edits.newRound(newId(), text, pictures)])
   draft.value = NO_DRAFT
@@ -114,7 +112,7 @@ export function send(models: readonly string[]): void {
   askAll(models)
 }
 
-/** For those who write a thread before they have it answered. */
+/** Adds the draft without sending it. */
 export function addOnly(models: readonly string[]): void {
   if (!isAnswering.value && hasDraft()) addDraft(models)
 }
@@ -125,7 +123,7 @@ export function askAgain(roundId: number, models: readonly string[]): void {
   for (const [at, model] of models.entries()) ask(roundId, at === 0 ? 0 : 1, model)
 }
 
-/** An answer that somebody writes themselves. */
+/** Starts a handwritten answer. */
 export function write(roundId: number, side: Side): void {
   const answer = edits.newAnswer(newId(), null, 0)
   change((before) => edits.addAnswer(before, roundId, side, answer))
@@ -159,7 +157,7 @@ export function clear(): void {
   blocked.value = null
 }
 
-export function bringBack(): void {
+export function restoreCleared(): void {
   if (cleared.value) thread.value = cleared.value
   cleared.value = null
 }
@@ -174,7 +172,7 @@ export interface OfferedModel {
   is_ready: boolean | null
 }
 
-/** Those that answer in text, by the names under which they may be asked for. */
+/** Models with text output, including aliases. */
 export const useModels = () =>
   useLoaded(
     'models to try',
@@ -196,14 +194,14 @@ export const useModels = () =>
 const writesText = ({ output_modalities: modalities }: { output_modalities: readonly string[] }) =>
   modalities.includes('text')
 
-/** The one or two that are chosen; none where there is none to choose. */
+/** The one or two selected models. */
 export const toChosen = (models: readonly OfferedModel[]): readonly string[] =>
   chooseModels(models, query.value.get('model'), query.value.get('beside'))
 
 export const findModel = (models: readonly OfferedModel[] | null, slug: string | null): OfferedModel | null =>
   models?.find((model) => model.slug === slug) ?? null
 
-/** Those that models take, and why the others are not among them, in a sentence. */
+/** Reads accepted images; `problem` is about the first rejected one. */
 export async function readPictures(files: readonly File[]): Promise<{ pictures: Picture[]; problem: string | null }> {
   const problems = files.map(checkPicture)
   const pictures = await Promise.all(files.filter((_, at) => problems[at] === null).map(readPicture))

@@ -1,5 +1,4 @@
-/** The chunks of a streamed completion, taken into an answer one by one. Pure. */
-
+/** Applies the chunks of a streamed completion to an answer. */
 import { asObject } from '../../domain/json.ts'
 import { costNanoUsd } from '../../domain/price.ts'
 import { NO_USAGE, type PricingItem } from '../../domain/usage.ts'
@@ -36,15 +35,15 @@ interface Chunk {
 const UTF8 = new TextEncoder()
 
 /**
- * @param data of one event: JSON, or `[DONE]`
- * @param nowMs by the clock of its `startedMs`
+ * @param data of one event: JSON or `[DONE]`
+ * @param nowMs same clock as `startedMs`
  */
 export function takeData(answer: Answer, data: string, nowMs: number): Answer {
-  // Calls that were left out in between are none.
+  // Skipped indexes leave holes.
   if (data === '[DONE]') return { ...answer, state: 'done', calls: answer.calls.filter(Boolean), endedMs: nowMs }
   const chunk = readChunk(data)
-  if (chunk === null) return breakOff(answer, 'it has a part that cannot be read', nowMs)
-  if (chunk.error) return breakOff(answer, chunk.error.message ?? 'the model failed', nowMs)
+  if (chunk === null) return breakOff(answer, 'invalid data in the stream', nowMs)
+  if (chunk.error) return breakOff(answer, chunk.error.message ?? 'the model returned an error', nowMs)
   let taken = answer
   if (chunk.usage) taken = { ...taken, usage: toUsage(chunk.usage) }
   const [choice] = chunk.choices ?? []
@@ -100,43 +99,40 @@ const toUsage = (usage: NonNullable<Chunk['usage']>): AnswerUsage => ({
   costNanoUsd: usage.cost_nano_usd,
 })
 
-/** It has ended without having come to its end. */
+/** Ends an answer with an error. */
 export function breakOff(answer: Answer, why: string, nowMs: number): Answer {
   const isCut = answer.firstMs !== null
   const sentence = `${why.slice(0, 1).toUpperCase()}${why.slice(1)}${/[.!?]$/.test(why) ? '' : '.'}`
   return {
     ...answer,
     state: isCut ? 'cut' : 'failed',
-    problem: isCut ? `The answer broke off. ${sentence}` : sentence,
+    problem: isCut ? `Response interrupted. ${sentence}` : sentence,
     endedMs: nowMs,
   }
 }
 
-/** Somebody has had enough of it. */
+/** The user stopped it. */
 export const stop = (answer: Answer, nowMs: number): Answer => ({
   ...answer,
   state: 'stopped',
-  problem:
-    answer.firstMs === null
-      ? 'Stopped before its first word.'
-      : 'Stopped. What it has come to until then is on record.',
+  problem: answer.firstMs === null ? 'Stopped before the first token.' : 'Stopped. Usage up to here is recorded.',
   endedMs: nowMs,
 })
 
-/** What to know of an answer that came to its end; null where that was an ordinary one. */
+/** Note on how a complete answer ended; null if normally. */
 export function toEnding({ state, finish, refusal }: Answer): string | null {
   if (state !== 'done') return null
-  if (finish === 'length') return 'It ended at the most tokens that it may have.'
-  if (finish === 'content_filter') return "The provider's filter ended it."
-  return refusal === '' ? null : 'The model refused.'
+  if (finish === 'length') return 'Stopped at the max tokens limit.'
+  if (finish === 'content_filter') return "Stopped by the provider's content filter."
+  return refusal === '' ? null : 'The model refused to answer.'
 }
 
-/** Takes a piece and returns the data of each event that is whole with it. */
+/** Returns the data of each event completed by a piece. */
 export function createEventReader(): (piece: string) => string[] {
   let rest = ''
   return (piece) => {
     const text = rest + piece
-    // Behind it may come the other half of what ends a line.
+    // A \n may follow a final \r.
     const end = text.length - (text.endsWith('\r') ? 1 : 0)
     const events = text.slice(0, end).replaceAll(/\r\n?/g, '\n').split('\n\n')
     rest = `${events.pop()}${text.slice(end)}`
@@ -149,34 +145,34 @@ function toData(event: string): string[] {
   return lines.length === 0 ? [] : [lines.map((line) => line.replace(/^data: ?/, '')).join('\n')]
 }
 
-/** Whether a refusal in the place of a stream is on record: a model was asked. What is refused before has no row. */
-export const isOnRecord = ({ kind }: Pick<Refusal, 'kind'>): boolean => /^upstream_|^schema_not_met$/.test(kind)
+/** True if the failed request is recorded, since an upstream was called. */
+export const isRecorded = ({ kind }: Pick<Refusal, 'kind'>): boolean => /^upstream_|^schema_not_met$/.test(kind)
 
 const BYTES_PER_TOKEN = 4
-/** What a picture comes to where nothing is known of it. */
+/** Estimate for an image of unknown size. */
 const TOKENS_PER_PICTURE = 765
-/** Of less than that no rate is told. */
+/** Shorter times give no meaningful rate. */
 const MIN_MS = 50
 
 interface AnswerFigures {
-  /** Since it was asked; null before the first token. */
+  /** Null before the first token. */
   firstMs: number | null
-  /** Until it ended, or until now. */
+  /** Until its end, or until now. */
   tookMs: number
   tokens: number
   tokensPerSecond: number | null
-  /** Null where it cannot be told. */
+  /** Null if unknown. */
   nanoUsd: number | null
-  /** Whether tokens and cost are estimated from what was written so far. */
+  /** True if tokens and cost are estimated from the text so far. */
   isEstimated: boolean
 }
 
-/** @param pricing null where it is not known: its model is not in the list. */
+/** @param pricing null if unknown */
 export function toFigures(answer: Answer, pricing: readonly PricingItem[] | null, nowMs: number): AnswerFigures {
   const { startedMs, firstMs, endedMs, usage } = answer
   const tokens = usage?.completionTokens ?? Math.ceil(answer.bytes / BYTES_PER_TOKEN)
   const untilMs = endedMs ?? nowMs
-  // What was thought before anything was shown took its time before the first token.
+  // Hidden reasoning was generated before the first visible token.
   const hidden = answer.reasoning === '' ? (usage?.reasoningTokens ?? 0) : 0
   const writingMs = firstMs === null ? 0 : untilMs - firstMs
   return {
@@ -196,13 +192,13 @@ function toCost(
   untilMs: number,
 ): number | null {
   const { promptTokens, startedMs, firstMs, state, requestId } = answer
-  // What is refused before any model is asked costs nothing; of what was asked and came to nothing, only the record knows.
+  // Rejected requests cost nothing; for failed calls, only the ledger has the cost.
   if (firstMs === null) return state === 'failed' && requestId === null ? 0 : null
   const computeMs = Math.round(untilMs - startedMs)
   return pricing && costNanoUsd(pricing, { ...NO_USAGE, prompt: promptTokens, completion, computeMs })
 }
 
-/** How many tokens a request has, roughly: its pictures count apart. */
+/** Rough token count of a request. */
 export function estimatePrompt(body: unknown): number {
   let pictures = 0
   const text = JSON.stringify(body, (name, value) => {
@@ -216,13 +212,13 @@ export function estimatePrompt(body: unknown): number {
 export const toRate = (perSecond: number): string =>
   `${perSecond < 9.95 ? perSecond.toFixed(1) : Math.round(perSecond)} tokens/s`
 
-/** For those who hear the page: that it is there, and what it took. */
+/** Screen reader announcement. */
 export function toSpoken(answer: Answer, figures: AnswerFigures): string {
   const name = answer.model ?? ''
-  if (isRunning(answer)) return `${name} answers.`
-  if (answer.state === 'failed') return `${name} has not answered. ${answer.problem ?? ''}`
+  if (isRunning(answer)) return `${name} is responding.`
+  if (answer.state === 'failed') return `${name} failed. ${answer.problem ?? ''}`
   const cost = figures.nanoUsd === null ? '' : `, ${toMoney(figures.nanoUsd, figures.isEstimated)}`
   const took = `${figures.tokens} tokens in ${toLatency(figures.tookMs)}${cost}`
-  if (answer.state === 'done') return `${name} has answered: ${took}.`
+  if (answer.state === 'done') return `${name} finished: ${took}.`
   return `${name}: ${answer.problem ?? ''} ${took}.`
 }

@@ -1,4 +1,4 @@
-/** The thread: what was asked, and below each the answers of one model or of two side by side. Follows what is written, for who is at its end. */
+/** The conversation: each message with the answers of one or two models. Scrolls along if the user is at its end. */
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { Button, IconButton } from '../ui/controls.tsx'
 import { announce } from '../ui/notice.tsx'
@@ -37,18 +37,18 @@ export function ThreadView({ models, chosen }: ThreadProps) {
     return () => removeEventListener('scroll', look)
   }, [])
   const rounds = thread.value.length
-  // Who asks wants to see what comes.
+  // A new message scrolls to its answer.
   useLayoutEffect(() => {
     follows.current = true
   }, [rounds])
   useLayoutEffect(() => {
-    // Also what an answer has below it at its end.
+    // Also once an answer has ended and its figures appear.
     if (follows.current && (isAnswering.value || wasAnswering.current))
       scrollTo(0, document.documentElement.scrollHeight)
     wasAnswering.current = isAnswering.value
   }, [thread.value])
   return (
-    <ol class="play-thread" aria-label="Thread">
+    <ol class="play-thread" aria-label="Conversation">
       {thread.value.map((round, at) => (
         <li key={round.id} class="play-round">
           <QuestionView round={round} chosen={chosen} number={at + 1} />
@@ -93,11 +93,11 @@ function SideView({ round, side, model, models, isLast }: SideProps) {
               toComposer()
             }}
           >
-            Ask {model}
+            Send to {model}
           </Button>
           {answers.length === 0 && (
             <Button kind="quiet" icon="edit" disabled={isAnswering.value} onClick={() => write(round.id, side)}>
-              Write it yourself
+              Write the response
             </Button>
           )}
         </p>
@@ -109,7 +109,7 @@ function SideView({ round, side, model, models, isLast }: SideProps) {
 interface QuestionProps {
   round: Round
   chosen: readonly string[]
-  /** Counted from 1. */
+  /** From 1. */
   number: number
 }
 
@@ -131,7 +131,7 @@ function QuestionView({ round, chosen, number }: QuestionProps) {
   }
   const remove = () => {
     removeRound(id)
-    announce('Removed, with its answers.')
+    announce('Removed the message and its responses.')
     toComposer()
   }
   const isEdited = editing.value === id
@@ -149,10 +149,10 @@ function QuestionView({ round, chosen, number }: QuestionProps) {
               editing.value = id
             }}
           />
-          <IconButton icon="again" label={`Ask message ${number} again`} disabled={isBusy} onClick={again} />
+          <IconButton icon="again" label={`Resend message ${number}`} disabled={isBusy} onClick={again} />
           <IconButton
             icon="remove"
-            label={`Remove message ${number} and its answers`}
+            label={`Remove message ${number} and its responses`}
             disabled={isBusy}
             onClick={remove}
           />
@@ -169,7 +169,7 @@ function QuestionView({ round, chosen, number }: QuestionProps) {
             backToEdit(id)
           }}
           also={{
-            label: 'Save and ask again',
+            label: 'Save and resend',
             run: (next) => {
               save(next)
               again()
@@ -188,7 +188,7 @@ interface EditProps {
   label: string
   save(text: string): void
   cancel(): void
-  /** What Ctrl and Enter do, where there is more to it than to save. */
+  /** Primary action, also on Ctrl+Enter; default: save. */
   also?: { label: string; run(text: string): void }
 }
 

@@ -1,7 +1,4 @@
-/**
- * The thread: rounds, each of them what is asked and the answers to it, of one model or of two side by side. Everything here makes a new
- * thread of an old one. Pure.
- */
+/** The thread: rounds of a message and its answers from one or two models. All edits return a new thread. */
 import type { PricingItem } from '../../domain/usage.ts'
 import { toPrices } from '../figures/figures.ts'
 
@@ -17,35 +14,35 @@ export interface Call {
   id: string
   kind: 'function' | 'custom'
   name: string
-  /** Or its input: JSON as the model wrote it, or any text. */
+  /** JSON as the model wrote it, or text of a custom tool. */
   input: string
-  /** What the tool has returned, as somebody typed it; null before. */
+  /** The result entered by the user; null before. */
   result: string | null
 }
 
-/** `cut`: it broke off by itself. `failed`: nothing of it came. */
+/** `cut`: interrupted. `failed`: ended before the first token. */
 export type AnswerState = 'waiting' | 'streaming' | 'done' | 'stopped' | 'cut' | 'failed'
 
 export interface Answer {
   id: number
-  /** Null: written by hand. */
+  /** Null if written by the user. */
   model: string | null
   state: AnswerState
   text: string
   reasoning: string
   refusal: string
   calls: readonly Call[]
-  /** Why it ended, as the API says it: `stop`, `length` … */
+  /** The API's finish reason. */
   finish: string | null
-  /** Why there is no more of it, or what to know of it, in a sentence. */
+  /** Error or note. */
   problem: string | null
   requestId: string | null
-  /** How many tokens the request has, by its bytes. */
+  /** Estimated. */
   promptTokens: number
-  /** Of all that was written, in UTF-8. */
+  /** UTF-8 bytes of all output. */
   bytes: number
   usage: AnswerUsage | null
-  /** By one clock, whichever. */
+  /** All times are by the same clock. */
   startedMs: number
   firstMs: number | null
   endedMs: number | null
@@ -72,7 +69,7 @@ export const newRound = (id: number, text: string, pictures: readonly Picture[])
   answers: [[], []],
 })
 
-/** @param model null for one that is written by hand. */
+/** @param model null if written by the user */
 export const newAnswer = (id: number, model: string | null, startedMs: number, promptTokens = 0): Answer => ({
   ...{ id, model, state: model === null ? 'done' : 'waiting', text: '', reasoning: '', refusal: '', calls: [] },
   ...{ finish: null, problem: null, requestId: null, promptTokens, bytes: 0, usage: null },
@@ -81,7 +78,7 @@ export const newAnswer = (id: number, model: string | null, startedMs: number, p
 
 export const isRunning = ({ state }: Answer): boolean => state === 'waiting' || state === 'streaming'
 
-/** Whether there is anything in it that a model could be told again. */
+/** True if it has content to send back to a model. */
 export const hasContent = ({ text, refusal, calls, state }: Answer): boolean =>
   text !== '' || refusal !== '' || (calls.length > 0 && state === 'done')
 
@@ -90,7 +87,6 @@ export const changeRound = (thread: Thread, id: number, change: (round: Round) =
 
 export const removeRound = (thread: Thread, id: number): Thread => thread.filter((round) => round.id !== id)
 
-/** With other answers on the sides of its rounds. */
 const changeSides = (
   thread: Thread,
   change: (answers: readonly Answer[], round: Round, side: Side) => readonly Answer[],
@@ -100,20 +96,19 @@ const changeSides = (
     return { ...round, answers: [change(first, round, 0), change(second, round, 1)] }
   })
 
-/** Behind those that are there; what failed gives way to it. */
+/** Appends an answer and drops failed ones. */
 export const addAnswer = (thread: Thread, roundId: number, of: Side, answer: Answer): Thread =>
   changeSides(thread, (answers, { id }, side) =>
     id === roundId && side === of ? [...answers.filter((one) => hasContent(one) || isRunning(one)), answer] : answers,
   )
 
-/** Puts another in the place of one, and of all that came behind it in its round. */
+/** Replaces an answer and all later ones of its round. */
 export const replaceAnswer = (thread: Thread, id: number, answer: Answer): Thread =>
   changeSides(thread, (answers) => {
     const at = answers.findIndex((one) => one.id === id)
     return at < 0 ? answers : [...answers.slice(0, at), answer]
   })
 
-/** Each of them. */
 export const changeAnswers = (thread: Thread, change: (answer: Answer) => Answer): Thread =>
   changeSides(thread, (answers) => answers.map(change))
 
@@ -123,14 +118,10 @@ export const changeAnswer = (thread: Thread, id: number, change: (answer: Answer
 export const removeAnswer = (thread: Thread, id: number): Thread =>
   changeSides(thread, (answers) => answers.filter((answer) => answer.id !== id))
 
-/** Without the answers to a round, before it is asked anew. */
 export const dropAnswers = (thread: Thread, roundId: number): Thread =>
   changeSides(thread, (answers, { id }) => (id === roundId ? [] : answers))
 
-/**
- * With what was said to the first model as the past of the second one, where that has none of its own, but for the last round: that is for
- * it to answer.
- */
+/** Copies the first model's answers as history of the second, except in the last round, which it is to answer itself. */
 export const beginSecond = (thread: Thread, newId: () => number): Thread =>
   changeSides(thread, (answers, round, side) =>
     side === 1 && answers.length === 0 && round !== thread.at(-1)
@@ -138,37 +129,36 @@ export const beginSecond = (thread: Thread, newId: () => number): Thread =>
       : answers,
   )
 
-/** Without the side of one model; the other one is the first then. */
+/** The remaining side becomes the first. */
 export const dropSide = (thread: Thread, dropped: Side): Thread =>
   changeSides(thread, (_, { answers }, side) => (side === 0 ? answers[dropped === 0 ? 1 : 0] : []))
 
 export const answersOf = (thread: Thread): Answer[] => thread.flatMap(({ answers }) => answers.flat())
 
-/** The last thing on a side that a model was told or has said. */
+/** The last answer with content in the last round. */
 export const lastAnswer = (thread: Thread, side: Side): Answer | null =>
   thread.at(-1)?.answers[side].findLast(hasContent) ?? null
 
-/** Calls of tools whose result nobody has typed yet. */
+/** Tool calls without a result. */
 export const openCalls = (answer: Answer | null): readonly Call[] =>
   answer?.state === 'done' ? answer.calls.filter(({ result }) => result === null) : []
 
-/** Whether it is a model's turn on this side: something was asked, or all of its tools have answered. */
+/** True if it is the model's turn: after a message, or once all tool results are entered. */
 export function isDue(thread: Thread, side: Side): boolean {
   if (thread.length === 0 || thread.at(-1)?.answers[side].some(isRunning)) return false
   const last = lastAnswer(thread, side)
   return last === null || (last.state === 'done' && last.calls.length > 0 && openCalls(last).length === 0)
 }
 
-/** What the gateway takes. */
+/** The gateway's limit. */
 const MAX_BODY_BYTES = 32 * 1024 ** 2
-/** As much becomes four thirds of it on its way into text. */
+/** Base64 adds a third. */
 const MAX_PICTURE_BYTES = 23 * 1024 ** 2
-/** Which pictures models take. */
 export const PICTURE_TYPES = ['image/png', 'image/jpeg', 'image/webp', 'image/gif']
 
 type Message = Record<string, unknown>
 
-/** @param before an answer: only what stands before it is said; null for all of it. */
+/** @param before ID of an answer; only what comes before it is included */
 export function toMessages(system: string, thread: Thread, side: Side, before: number | null = null): Message[] {
   const messages: Message[] = system.trim() === '' ? [] : [{ role: 'system', content: system }]
   for (const round of thread) {
@@ -193,7 +183,7 @@ function toAnswer({ text, reasoning, refusal, calls, state }: Answer): Message[]
   if (refusal !== '') message.refusal = refusal
   if (!isCalling) return [message]
   message.tool_calls = calls.map(toCall)
-  // Some models go on thinking where they were, once their tools have answered.
+  // Some models need their reasoning back to continue after tool calls.
   if (reasoning !== '') message.reasoning_content = reasoning
   return [message, ...calls.map(({ id, result }) => ({ role: 'tool', tool_call_id: id, content: result ?? '' }))]
 }
@@ -208,7 +198,7 @@ export const toBody = (model: string, messages: readonly Message[], fields: Read
   ...fields,
 })
 
-/** The request as somebody would make it who goes on from here: with what is being typed, or else the one that was asked last. */
+/** The next request with the draft, or else the last one sent. */
 export function toCodeBody(
   model: string,
   { system, thread, side }: { system: string; thread: Thread; side: Side },
@@ -223,19 +213,19 @@ export function toCodeBody(
   return { model, messages, stream: true, ...fields }
 }
 
-/** Why a file is no picture for a model; null where it is one. */
+/** Error message, or null if the image is accepted. */
 export function checkPicture({ name, type, size }: { name: string; type: string; size: number }): string | null {
-  if (!PICTURE_TYPES.includes(type)) return `${name} is no picture that models take: PNG, JPEG, WebP or GIF.`
+  if (!PICTURE_TYPES.includes(type)) return `${name} is not a PNG, JPEG, WebP, or GIF image.`
   if (size <= MAX_PICTURE_BYTES) return null
-  return `${name} has ${Math.ceil(size / 1024 ** 2)} MB, and a request has room for 23 MB of pictures. Make it smaller.`
+  return `${name} is ${Math.ceil(size / 1024 ** 2)} MB; a request can have at most 23 MB of images. Make it smaller.`
 }
 
-/** Why a body is not even sent; null where it may be. */
+/** Error message, or null if the body is within the limit. */
 export function toTooLong(json: string): string | null {
-  // No character takes fewer bytes than one.
+  // UTF-8 has at least one byte per character.
   const bytes = json.length > MAX_BODY_BYTES ? json.length : new TextEncoder().encode(json).length
   if (bytes <= MAX_BODY_BYTES) return null
-  return `This request has ${Math.ceil(bytes / 1024 ** 2)} MB, and 32 MB is the most that is taken. Remove pictures or text.`
+  return `This request is ${Math.ceil(bytes / 1024 ** 2)} MB; the limit is 32 MB. Remove images or text.`
 }
 
 interface Offer {
@@ -246,7 +236,7 @@ interface Offer {
 
 const DEMO = 'tollgate/demo'
 
-/** What the address names, whether it is there or not; else one that is ready, and the demo where there is no other. */
+/** The models named in the URL, even if missing; else a ready one, with the demo model last. */
 export function chooseModels(models: readonly Offer[], model: string | null, beside: string | null): string[] {
   const ready = models.filter(({ is_ready }) => is_ready !== false)
   const usual = ready.find(({ slug }) => slug !== DEMO) ?? ready[0] ?? models[0]
@@ -255,10 +245,10 @@ export function chooseModels(models: readonly Offer[], model: string | null, bes
   return beside === null ? [first] : [first, beside]
 }
 
-/** Another one than is chosen, to stand beside it; the same where there is no other. */
+/** Another ready model, or the same one if there is no other. */
 export const chooseSecond = (models: readonly Offer[], first: string): string =>
   models.find(({ slug, is_ready }) => slug !== first && is_ready !== false)?.slug ?? first
 
-/** As a list names it: with its price for a million tokens, and what keeps it from answering. */
+/** Model ID with its price per million tokens and state. */
 export const toOfferText = ({ slug, pricing, is_ready }: Offer): string =>
   `${slug} · ${toPrices(pricing).replace(' per million', '')}${is_ready === false ? ' · not ready' : ''}`

@@ -1,4 +1,4 @@
-/** What the APIs of this server take and answer, route by route, as their descriptions say: for whoever writes a program that asks them. */
+/** API reference, from the server's OpenAPI documents. */
 import { type ComponentChildren, createContext } from 'preact'
 import { useContext, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { query, setQuery, toHrefWith } from '../address/address.ts'
@@ -33,9 +33,9 @@ export function ReferencePage() {
       title="API reference"
       actions={
         open && (
-          <a class="button plain" href={open.url} download={open.file} title="OpenAPI 3.1: tools make clients of it">
+          <a class="button plain" href={open.url} download={open.file} title="OpenAPI 3.1, for client generators">
             <Icon name="down" />
-            Download as JSON
+            Download JSON
           </a>
         )
       }
@@ -57,7 +57,7 @@ function Reading({ of: described }: { of: Described }) {
   const id = query.value.get('route')
   const { groups, components } = description
   const route = groups.flatMap((group) => group.routes).find((one) => one.id === id)
-  // What somebody has come to by a link is read from the top of the page.
+  // A route opened by a link keeps the top of the page in view.
   const isChosen = first.current !== id
   if (isChosen) first.current = null
   return (
@@ -79,20 +79,20 @@ const Introduction = ({ of: { info, components }, isAdmin }: { of: Description; 
     <Prose text={info.description} />
     <dl class="facts">
       {Object.entries(components.securitySchemes).map(([name, { description }]) => (
-        <Fact key={name} name={`With a ${name}`}>
+        <Fact key={name} name={`Authentication: ${name}`}>
           <Prose text={description} />
         </Fact>
       ))}
     </dl>
     {isAdmin && (
       <p>
-        All paths below begin with <code>/admin/api</code>. Beside each is the least role that it is for.
+        All paths below start with <code>/admin/api</code>. Next to each is the minimum role.
       </p>
     )}
   </div>
 )
 
-/** What still stands above the route that is open. */
+/** Space kept above the open route. */
 const ABOVE_PX = 120
 
 function Routes({ of: groups, openId }: { of: readonly Group[]; openId: string | null }) {
@@ -100,12 +100,12 @@ function Routes({ of: groups, openId }: { of: readonly Group[]; openId: string |
   useLayoutEffect(() => {
     const list = at.current?.parentElement
     const link = list?.querySelector('[aria-current]')
-    // Where the list has a scroll of its own.
+    // On wide screens the list scrolls separately.
     if (list && link) list.scrollTop += link.getBoundingClientRect().top - list.getBoundingClientRect().top - ABOVE_PX
   }, [openId])
   if (groups.length === 0) {
     return (
-      <Empty title="No route has these words">
+      <Empty title="No matching routes">
         <Button onClick={() => setQuery({ search: null })}>Show all routes</Button>
       </Empty>
     )
@@ -142,7 +142,7 @@ const Line = ({ of: { id, method, path, role, summary }, isOpen }: { of: Route; 
 interface RouteProps {
   of: Route
   schemas: Schemas
-  /** Whether somebody has just chosen it: they go on reading there. */
+  /** True if the user has just selected it: it gets the focus. */
   isChosen: boolean
 }
 
@@ -172,8 +172,8 @@ function RoutePart({ of: route, schemas, isChosen }: RouteProps) {
         <p class="dim">{toProof(route)}</p>
       </header>
       <Reader.Provider value={{ schemas, isAnswer: false }}>
-        {path?.length ? <Part title="In the path" fields={path} /> : null}
-        {inQuery?.length ? <Part title="In the query" fields={inQuery} /> : null}
+        {path?.length ? <Part title="Path parameters" fields={path} /> : null}
+        {inQuery?.length ? <Part title="Query parameters" fields={inQuery} /> : null}
         {route.body && (
           <Part title="Body" text={route.body.description}>
             <Inside of={route.body.schema} />
@@ -210,38 +210,38 @@ const Part = ({ title, text = '', fields, children }: PartProps) => (
 )
 
 const PROOF_WORDS: Readonly<Record<string, string>> = {
-  session: 'the session of somebody who has signed in',
-  token: 'a token for scripts',
-  key: 'a key',
+  session: 'a sign-in session',
+  token: 'an admin API token',
+  key: 'an API key',
 }
 
 const toProof = ({ proofs }: Route): string =>
   proofs.length === 0
-    ? 'It asks for no key and no session.'
-    : `It takes ${proofs.map((proof) => PROOF_WORDS[proof] ?? proof).join(', or ')}.`
+    ? 'No authentication required.'
+    : `Authentication: ${proofs.map((proof) => PROOF_WORDS[proof] ?? proof).join(' or ')}.`
 
 const Answer = ({ of: { status, description, headers, types, schema } }: { of: RouteAnswer }) => (
-  <Part title={`Answer ${status}`} text={description}>
+  <Part title={`Response ${status}`} text={description}>
     {types.length > 0 && (
       <p>
-        {schema ? 'Also' : 'It is'} <code>{types.join(', ')}</code>.
+        {schema ? 'Also as' : 'Content type:'} <code>{types.join(', ')}</code>.
       </p>
     )}
     {schema && <Inside of={schema} />}
     {headers.length > 0 && (
       <>
-        <h4>Its headers</h4>
+        <h4>Headers</h4>
         <Fields of={headers} />
       </>
     )}
   </Part>
 )
 
-/** They have one form, or at most one of ours and one as other APIs have it. */
+/** Errors have at most two schemas: ours and the other APIs'. */
 function Refusals({ of: answers }: { of: readonly RouteAnswer[] }) {
   const forms = new Map(answers.flatMap(({ schema }) => (schema ? [[schema.$ref, schema] as const] : [])))
   return (
-    <Part title="Refusals">
+    <Part title="Errors">
       <dl class="facts">
         {answers.map(({ status, description }) => (
           <Fact key={status} name={status}>
@@ -251,7 +251,7 @@ function Refusals({ of: answers }: { of: readonly RouteAnswer[] }) {
       </dl>
       {[...forms.values()].map((schema) => (
         <details key={schema.$ref}>
-          <summary>What a refusal looks like{forms.size > 1 && `: ${schema.$ref?.split('/').at(-1)}`}</summary>
+          <summary>Error format{forms.size > 1 && `: ${schema.$ref?.split('/').at(-1)}`}</summary>
           <Inside of={schema} />
         </details>
       ))}
@@ -259,7 +259,7 @@ function Refusals({ of: answers }: { of: readonly RouteAnswer[] }) {
   )
 }
 
-/** Of what is sent, it is told which fields must be there; of what is answered, which may be missing. */
+/** Requests mark required fields, responses optional ones. */
 const Reader = createContext<{ schemas: Schemas; isAnswer: boolean }>({ schemas: {}, isAnswer: false })
 
 const Inside = ({ of: schema }: { of: Schema }) => (
@@ -283,7 +283,7 @@ const Fields = ({ of: fields }: { of: readonly Field[] }) => (
 
 function FieldLine({ of: field }: { of: Field }) {
   const { isAnswer } = useContext(Reader)
-  // Drawn once it is unfolded: descriptions may be deep.
+  // Rendered when expanded, since schemas can be deep.
   const [isOpen, setOpen] = useState(false)
   return (
     <li>
@@ -291,7 +291,7 @@ function FieldLine({ of: field }: { of: Field }) {
         <code class="name">{field.name}</code>
         <span class="dim">{[field.type, ...field.bounds].join(', ')}</span>
         {field.isRequired && !isAnswer && <strong>required</strong>}
-        {!field.isRequired && isAnswer && <span>may be missing</span>}
+        {!field.isRequired && isAnswer && <span>optional</span>}
       </p>
       {field.description !== null && (
         <p>
@@ -335,23 +335,23 @@ const Inline = ({ text }: { text: string }) => (
 )
 
 interface Described {
-  /** In the address. */
+  /** In the URL. */
   name: 'v1' | 'admin'
   title: string
   url: string
-  /** What it is called once it is downloaded. */
+  /** Name of the download. */
   file: string
 }
 
-const V1: Described = { name: 'v1', title: 'For models', url: '/v1/openapi.json', file: 'tollgate-v1.json' }
+const V1: Described = { name: 'v1', title: 'Model API', url: '/v1/openapi.json', file: 'tollgate-v1.json' }
 const ADMIN: Described = {
   name: 'admin',
-  title: 'For administration',
+  title: 'Admin API',
   url: '/admin/api/openapi.json',
   file: 'tollgate-admin.json',
 }
 
-/** Those that whoever has signed in may see. */
+/** Documents that the user may see. */
 const toDescribed = (): readonly Described[] => (may('viewer') ? [V1, ADMIN] : [V1])
 
 const useDescription = ({ name, url }: Described) =>

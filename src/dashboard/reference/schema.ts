@@ -1,4 +1,4 @@
-/** An OpenAPI document as its page shows it: routes in groups, found by words. Pure. */
+/** Turns an OpenAPI document into searchable groups of routes, fields, and examples. */
 import { hasWords } from '../figures/figures.ts'
 
 type Content = Readonly<Record<string, { schema?: Schema }>>
@@ -14,7 +14,7 @@ interface Operation {
   summary?: string
   description?: string
   tags?: readonly string[]
-  /** Each by the name of a way to prove who asks; none: nobody has to. */
+  /** By security scheme; empty: no authentication. */
   security?: readonly Readonly<Record<string, readonly string[]>>[]
   'x-least-role'?: string | null
   parameters?: readonly { name: string; in: string; required?: boolean; description?: string; schema: Schema }[]
@@ -34,16 +34,16 @@ export interface ApiDocument {
 }
 
 export interface Route {
-  /** Its `operationId`, in the address. */
+  /** `operationId`, used in the URL. */
   id: string
   method: string
   path: string
   group: string
   summary: string
   description: string
-  /** The least that it is for; null where nobody has to sign in, or the document knows no roles. */
+  /** Minimum role; null without sign-in or roles. */
   role: string | null
-  /** Ways to prove who asks, any of which will do. */
+  /** Accepted security schemes. */
   proofs: readonly string[]
   parameters: readonly (Field & { place: string })[]
   body: { description: string; schema: Schema } | null
@@ -54,7 +54,7 @@ export interface RouteAnswer {
   status: string
   description: string
   headers: readonly Field[]
-  /** Such as `text/event-stream`, beside or instead of JSON. */
+  /** Content types other than JSON. */
   types: readonly string[]
   schema: Schema | null
 }
@@ -100,7 +100,7 @@ const toAnswer = (status: string, { description, headers = {}, content = {} }: A
   types: Object.keys(content).filter((type) => type !== JSON_TYPE),
 })
 
-/** Those that have all of these words: in what they are called and do, or in what they take. */
+/** Searches paths, summaries, and parameter and field names. */
 export function findRoutes(groups: readonly Group[], search: string, schemas: Schemas): Group[] {
   return groups
     .map(({ name, routes }) => ({ name, routes: routes.filter((route) => hasWords(toTexts(route, schemas), search)) }))
@@ -123,7 +123,7 @@ export interface Schema {
   anyOf?: readonly Schema[]
   items?: Schema
   properties?: Readonly<Record<string, Schema>>
-  /** Objects whose fields have names of their own. */
+  /** Maps with arbitrary keys. */
   patternProperties?: Readonly<Record<string, Schema>>
   required?: readonly string[]
   description?: string
@@ -138,31 +138,30 @@ export interface Schema {
   maxItems?: number
 }
 
-/** Those that have names, by these. */
 export type Schemas = Readonly<Record<string, Schema>>
 
 export interface Field {
   name: string
-  /** Such as `list of strings or null`. */
+  /** `array of strings or null` */
   type: string
   isRequired: boolean
-  /** All that it may be, where these are few. */
+  /** Enum values. */
   words: readonly string[]
-  /** Such as `at least 1`. */
+  /** `at least 1` */
   bounds: readonly string[]
   description: string | null
-  /** What lies within; null where nothing does. */
+  /** Schema of nested fields, or null. */
   inside: Schema | null
 }
 
-/** One of the forms that an object may have. */
+/** A variant of an object. */
 interface Shape {
-  /** What it is told from the others by; null where it is the only one. */
+  /** What distinguishes it; null if it is the only one. */
   title: string | null
   fields: readonly Field[]
 }
 
-/** The fields of an object, of those in a list, of each of several that it may be. None for a value that has no fields. */
+/** Fields of an object, of array items, or of each variant; empty without fields. */
 export function toShapes(schema: Schema, schemas: Schemas): Shape[] {
   const objects = objectsIn(schema, schemas)
   return objects.map((one) => ({
@@ -184,18 +183,17 @@ export function toField(name: string, schema: Schema, isRequired: boolean, schem
   }
 }
 
-/** What it is in words. */
 export function toType({ $ref, const: only, anyOf, type, items, patternProperties, properties }: Schema): string {
   if ($ref !== undefined) return nameOf($ref)
   if (only !== undefined) return JSON.stringify(only)
   if (anyOf) return [...new Set(anyOf.map(toType))].join(' or ')
   const byName = Object.values(patternProperties ?? {})[0]
   const words = [type ?? []].flat().map((one) => {
-    if (one === 'array') return items ? `list of ${toMany(toType(items))}` : 'list'
+    if (one === 'array') return items ? `array of ${toMany(toType(items))}` : 'array'
     if (one === 'object' && byName && !properties) return `${toMany(toType(byName))} by name`
     return one
   })
-  return words.length === 0 ? 'anything' : words.join(' or ')
+  return words.length === 0 ? 'any' : words.join(' or ')
 }
 
 function toMany(type: string): string {
@@ -216,7 +214,7 @@ function objectsIn(schema: Schema, schemas: Schemas): Schema[] {
   )
 }
 
-/** Its own bounds and words, those of what it may be, and of what a list holds. */
+/** The schema itself, its variants, and array items. */
 const plainIn = (schema: Schema): Schema[] => [
   schema,
   ...(schema.anyOf ?? []).flatMap(plainIn),
@@ -231,7 +229,7 @@ function toTitle({ properties = {}, required = [] }: Schema): string {
 function toBounds(schema: Schema): string[] {
   const { format, pattern } = schema
   return [
-    ...(schema.default === undefined ? [] : [`by default ${JSON.stringify(schema.default)}`]),
+    ...(schema.default === undefined ? [] : [`default ${JSON.stringify(schema.default)}`]),
     ...toRange(schema.minimum, schema.maximum, ''),
     ...toRange(schema.minLength, schema.maxLength, 'character'),
     ...toRange(schema.minItems, schema.maxItems, 'item'),
@@ -240,7 +238,7 @@ function toBounds(schema: Schema): string[] {
   ]
 }
 
-/** Bounds that no number in a script can leave say nothing. */
+/** Omits bounds beyond the safe integers. */
 function toRange(least: number | undefined, most: number | undefined, unit: string): string[] {
   const [low, high] = [least, most].map((bound) => (Number.isSafeInteger(Math.trunc(bound ?? 0.5)) ? bound : undefined))
   const count = (bound: number) => (unit === '' ? String(bound) : `${bound} ${unit}${bound === 1 ? '' : 's'}`)
@@ -249,14 +247,14 @@ function toRange(least: number | undefined, most: number | undefined, unit: stri
   return high === undefined ? [] : [`at most ${count(high)}`]
 }
 
-/** What fields that must be there are called, with something that suits them. */
+/** Example values of required fields by name. */
 const SAMPLES: Readonly<Record<string, unknown>> = {
   model: 'tollgate/demo',
   slug: 'tollgate/demo',
   messages: [{ role: 'user', content: 'Hello' }],
 }
 
-/** Where signing in leaves the session, and where what needs it finds it. */
+/** Cookie jar of the session. */
 const COOKIES = 'cookies.txt'
 
 /** @param origin such as `https://gateway.example.com` */
@@ -283,10 +281,10 @@ export function toCurl({ method, path, proofs, parameters, body, answers }: Rout
 const PROOFS = [
   {
     of: 'token',
-    note: '# TOLLGATE_TOKEN: what `tollgate admin token create NAME` prints',
+    note: '# TOLLGATE_TOKEN: printed by `tollgate admin token create NAME`',
     option: '-H "Authorization: Bearer $TOLLGATE_TOKEN"',
   },
-  { of: 'key', note: '# TOLLGATE_KEY: a key', option: '-H "Authorization: Bearer $TOLLGATE_KEY"' },
+  { of: 'key', note: '# TOLLGATE_KEY: an API key', option: '-H "Authorization: Bearer $TOLLGATE_KEY"' },
   {
     of: 'session',
     note: `# ${COOKIES}: written by the example of POST /admin/api/session`,
@@ -296,7 +294,7 @@ const PROOFS = [
 
 const toPlaceholder = (name: string) => encodeURIComponent(String(SAMPLES[name] ?? name.toUpperCase()))
 
-/** The shortest that is taken; where nothing must be there, the first thing that may. */
+/** Minimal valid value: required fields, or else the first one. */
 export function toSample(schema: Schema, schemas: Schemas, name = ''): unknown {
   if (SAMPLES[name] !== undefined) return SAMPLES[name]
   const { const: only, enum: words, anyOf, type, items, properties, required, minimum } = resolve(schema, schemas)

@@ -1,5 +1,6 @@
-/** One request: where it went and when, what was counted, and how its cost comes about. */
+/** One request: its calls, tokens, and cost breakdown. */
 import type { ChargeDocument } from '../../documents/request.ts'
+import { count } from '../../domain/text.ts'
 import { toHref } from '../address/address.ts'
 import { toExactCount, toExactMoney, toLatency } from '../figures/figures.ts'
 import { Page } from '../shell/page.tsx'
@@ -14,6 +15,7 @@ import {
   BASES,
   REASONS,
   STATUS_KINDS,
+  STATUS_TEXTS,
   toCallBars,
   toEachText,
   toFailureText,
@@ -28,7 +30,7 @@ export function RequestPage({ params: { id = '' } }: PageProps) {
     <Page
       title={`Request …${id.slice(-8)}`}
       above={<a href={toHref('/requests')}>Requests</a>}
-      actions={<CopyButton text={id} label="Copy id" />}
+      actions={<CopyButton text={id} label="Copy ID" />}
     >
       <Unread of={request} problem={problem} retry={reload}>
         <FactsRoom />
@@ -42,7 +44,7 @@ const Explained = ({ of: request }: { of: ChargeDocument }) => (
   <div class="request">
     {request.status === 'open' && <Again id={request.id} />}
     <p class="request-line">
-      <State kind={STATUS_KINDS[request.status]}>{request.status}</State>
+      <State kind={STATUS_KINDS[request.status]}>{STATUS_TEXTS[request.status]}</State>
       {request.error_code !== null && <span>{toFailureText(request)}</span>}
       <span>
         <code>{request.model}</code> → {request.upstream}
@@ -59,9 +61,9 @@ const Explained = ({ of: request }: { of: ChargeDocument }) => (
     <Headline
       of={[
         ['Cost', <Money key="cost" nanoUsd={request.cost_nano_usd} isEstimated={request.estimated === 1} />],
-        ['First token', <Latency key="first" ms={request.first_token_ms} />],
-        ['Took', <Latency key="took" ms={request.duration_ms} />],
-        ['Tokens in, out', <Tokens key="tokens" of={request} />],
+        ['Time to first token', <Latency key="first" ms={request.first_token_ms} />],
+        ['Duration', <Latency key="took" ms={request.duration_ms} />],
+        ['Tokens in → out', <Tokens key="tokens" of={request} />],
       ]}
     />
     <Calls of={request} />
@@ -69,25 +71,23 @@ const Explained = ({ of: request }: { of: ChargeDocument }) => (
       <h2>Tokens</h2>
       <p>{toTokensText(request)}</p>
       {request.estimated === 1 && (
-        <p class="dim">
-          Not all of it was counted by the upstream: what it did not tell is estimated, and so is the cost.
-        </p>
+        <p class="dim">The upstream reported only part of the usage; the rest, and the cost, is estimated.</p>
       )}
       {request.unpriced === 1 && (
         <p>
-          <State kind="warn">unpriced</State> Not all of it has a price: this may not be what it cost.
+          <State kind="warn">unpriced</State> Some usage has no price; the actual cost may differ.
         </p>
       )}
     </section>
     <Charge of={request} />
     <footer class="request-foot">
-      <p class="list-foot">No prompt and no answer is stored.</p>
-      <CopyButton text={toAgain(request)} label="Copy as curl" what="one like it, with another prompt" />
+      <p class="list-foot">Prompts and responses are never stored.</p>
+      <CopyButton text={toAgain(request)} label="Copy as curl" what="an example request to this model" />
     </footer>
   </div>
 )
 
-/** A request to the same model. What was asked is nowhere to be had. */
+/** An example for the same model: the prompt was not stored. */
 const toAgain = ({ model }: ChargeDocument) =>
   toCurl({
     baseUrl: `${location.origin}/v1`,
@@ -95,7 +95,7 @@ const toAgain = ({ model }: ChargeDocument) =>
     body: { model, messages: [{ role: 'user', content: 'Hello' }], stream: true },
   })
 
-/** Reads it again while it is under way. */
+/** Reloads the request while it is in progress. */
 function Again({ id }: { id: string }) {
   useRequest(id, true)
   return null
@@ -103,17 +103,17 @@ function Again({ id }: { id: string }) {
 
 const Charge = ({ of: request }: { of: ChargeDocument }) => (
   <section class="panel">
-    <h2>What it cost</h2>
+    <h2>Cost breakdown</h2>
     {request.calls.map((call) => (
       <Arithmetic key={call.number} of={call} isOne={request.calls.length === 1} />
     ))}
     <p>
-      On record <strong class="figure-text">{toExactMoney(request.cost_nano_usd)}</strong>
-      {request.matches_ledger === true && ', which is what comes out.'}
+      Recorded: <strong class="figure-text">{toExactMoney(request.cost_nano_usd)}</strong>
+      {request.matches_ledger === true && ' (matches the calculation)'}
       {request.matches_ledger === false &&
         (request.recalculated_nano_usd === null
-          ? '. It cannot be worked out again from what is on record.'
-          : `. Worked out again it is ${toExactMoney(request.recalculated_nano_usd)}.`)}
+          ? '. It can’t be recalculated from the recorded data.'
+          : `. Mismatch: recalculated ${toExactMoney(request.recalculated_nano_usd)}.`)}
     </p>
   </section>
 )
@@ -130,18 +130,18 @@ const Arithmetic = ({ of: call, isOne }: { of: Call; isOne: boolean }) => (
     {call.basis !== 'tokens' && (
       <p>
         {BASES[call.basis]}
-        {call.reported_nano_usd !== null && ` It is ${toExactMoney(call.reported_nano_usd)}.`}
-        {call.basis === 'reported' && call.charge !== null && ' By its price it would be:'}
+        {call.reported_nano_usd !== null && ` Amount: ${toExactMoney(call.reported_nano_usd)}.`}
+        {call.basis === 'reported' && call.charge !== null && ' At catalog prices:'}
       </p>
     )}
     {call.unpriced === 1 && <p>{toUnpricedText(call.charge?.unpriced ?? [], call.mode)}</p>}
     {call.charge !== null && (
       <table>
-        <caption class="unseen">How the cost of call {call.number} comes about</caption>
+        <caption class="unseen">Cost breakdown of call {call.number}</caption>
         <thead>
           <tr>
-            <th scope="col">What</th>
-            {['Count', 'Each', 'USD'].map((heading) => (
+            <th scope="col">Item</th>
+            {['Count', 'Price', 'USD'].map((heading) => (
               <th key={heading} scope="col" class="figure">
                 {heading}
               </th>
@@ -160,7 +160,7 @@ const Arithmetic = ({ of: call, isOne }: { of: Call; isOne: boolean }) => (
             </tr>
           ))}
           <tr>
-            <th scope="row">sum</th>
+            <th scope="row">total</th>
             <td />
             <td />
             <td class="figure">${call.charge.usd}</td>
@@ -170,8 +170,8 @@ const Arithmetic = ({ of: call, isOne }: { of: Call; isOne: boolean }) => (
     )}
     {call.price !== null && (
       <p class="dim">
-        By the price of <code>{call.price.model}</code>
-        {call.price.upstream !== null && ` at ${call.price.upstream}`} of <When ms={call.price.created_ms} />.
+        <code>{call.price.model}</code> price
+        {call.price.upstream !== null && ` at ${call.price.upstream}`}, set <When ms={call.price.created_ms} />.
       </p>
     )}
   </div>
@@ -181,7 +181,7 @@ function Calls({ of: request }: { of: ChargeDocument }) {
   const { ms, bars } = toCallBars(request, request.calls, nowMs.value)
   return (
     <section class="panel">
-      <h2>{request.calls.length === 1 ? 'One call' : `${request.calls.length} calls`}</h2>
+      <h2>{count(request.calls.length, 'call')}</h2>
       <ol class="calls">
         {request.calls.map((call, at) => {
           const { start = 0, waiting = 0, answering = 0 } = bars[at] ?? {}
@@ -189,9 +189,9 @@ function Calls({ of: request }: { of: ChargeDocument }) {
             <li key={call.number}>
               <p class="call-line">
                 <strong>{call.upstream}</strong> <code>{call.upstream_model}</code>
-                {call.credential !== null && <span>by credential {call.credential}</span>}
+                {call.credential !== null && <span>credential {call.credential}</span>}
                 {call.number > 1 && <span>{REASONS[call.reason]}</span>}
-                <State kind={STATUS_KINDS[call.status]}>{call.status}</State>
+                <State kind={STATUS_KINDS[call.status]}>{STATUS_TEXTS[call.status]}</State>
                 <span class="dim">{toCallText(call)}</span>
               </p>
               <div class="call-room" aria-hidden="true">
@@ -213,8 +213,8 @@ function Calls({ of: request }: { of: ChargeDocument }) {
 const toCallText = (call: Call) =>
   [
     toFailureText(call),
-    call.first_token_ms !== null && `first token ${toLatency(call.first_token_ms)}`,
-    call.duration_ms !== null && `${call.status === 'ok' ? 'done' : 'over'} after ${toLatency(call.duration_ms)}`,
+    call.first_token_ms !== null && `first token after ${toLatency(call.first_token_ms)}`,
+    call.duration_ms !== null && `total ${toLatency(call.duration_ms)}`,
   ]
     .filter(Boolean)
     .join(', ')

@@ -1,5 +1,4 @@
-/** Requests, newest first, as they end: filtered by what the address says, older ones page by page. */
-
+/** Filtered, paged list of requests, newest first, with live updates. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { RequestDocument } from '../../documents/request.ts'
 import { REQUEST_FILTERS } from '../../domain/report-filters.ts'
@@ -22,6 +21,7 @@ import {
   type RequestFilters,
   STATES,
   STATUS_KINDS,
+  STATUS_TEXTS,
   TIMES,
   toFailureText,
   toListQuery,
@@ -31,7 +31,7 @@ import {
 export function RequestsPage() {
   const filters = toFilters(FILTER_NAMES, query.value)
   const before = query.value.get('before')
-  // What ends now is of no time that is over.
+  // Older pages and past periods get no live updates.
   const mayFollow = before === null && filters.until === ''
   const isWanted = mayFollow && !query.value.has('paused')
   const { data, problem, reload } = useRequests(filters, before)
@@ -55,12 +55,12 @@ export function RequestsPage() {
           ) : (
             <NoRequests isNarrow={isNarrow(filters) || before !== null} />
           )}
-          <nav class="pager" aria-label="Older and newer">
+          <nav class="pager" aria-label="Pagination">
             {before !== null && <a href={toHrefWith({ before: null })}>Newest</a>}
             {page.next !== null && <a href={toHrefWith({ before: page.next })}>Older</a>}
             {page.scanned !== null && (
               <span class="dim">
-                Among the last <Count count={page.scanned} /> there are no more like that; older ones may be.
+                Searched the last <Count count={page.scanned} /> requests. Older ones may match.
               </span>
             )}
           </nav>
@@ -72,10 +72,10 @@ export function RequestsPage() {
 
 const LIVE_WORDS = {
   live: ['good', 'Live'],
-  busy: ['good', 'Live: more end than fit'],
-  off: ['off', 'Not live'],
+  busy: ['good', 'Live: too many to show'],
+  off: ['off', 'Paused'],
   waiting: ['warn', 'Connecting'],
-  refused: ['off', 'Not live: as many follow as may'],
+  refused: ['off', 'Not live: too many viewers'],
 } as const satisfies Record<LiveState, readonly [kind: 'good' | 'warn' | 'off', text: string]>
 
 const Live = ({ state, isWanted }: { state: LiveState; isWanted: boolean }) => (
@@ -83,32 +83,30 @@ const Live = ({ state, isWanted }: { state: LiveState; isWanted: boolean }) => (
     <span class="live-state">
       <State kind={LIVE_WORDS[state][0]}>{LIVE_WORDS[state][1]}</State>
     </span>
-    <Button onClick={() => setQuery({ paused: isWanted ? '1' : null })}>{isWanted ? 'Pause' : 'Go on'}</Button>
+    <Button onClick={() => setQuery({ paused: isWanted ? '1' : null })}>{isWanted ? 'Pause' : 'Resume'}</Button>
   </>
 )
 
 const NoRequests = ({ isNarrow }: { isNarrow: boolean }) =>
   isNarrow ? (
     <p class="dim">
-      No request is like that. <a href={toHref('/requests')}>Show all</a>
+      No matching requests. <a href={toHref('/requests')}>Clear filters</a>
     </p>
   ) : (
     <Empty title="No requests yet">
+      <p>Requests appear here as they finish, with model, upstream, duration, and cost.</p>
       <p>
-        Each request to a model is told here as it ends: who asked what, where it went, how long it took, what it cost.
+        Send the first one with your <a href={toHref('/keys')}>key</a>:
       </p>
-      <p>
-        With a <a href={toHref('/keys')}>key</a> the first one is one command away:
-      </p>
-      <Code label="Command that asks a model" text={ASKING} />
+      <Code label="Command that sends a request" text={EXAMPLE} />
     </Empty>
   )
 
-const ASKING = `curl ${location.origin}/v1/chat/completions \\
+const EXAMPLE = `curl ${location.origin}/v1/chat/completions \\
   -H "Authorization: Bearer $TOLLGATE_KEY" -H "Content-Type: application/json" \\
   -d '{"model":"tollgate/demo","messages":[{"role":"user","content":"Hello"}]}'`
 
-/** Links say a time in ms. */
+/** Links from the overview have times in ms. */
 const toTimeText = (word: string, text: string) =>
   /^\d+$/.test(text) ? `${word} ${toMoment(Number(text), nowMs.value)}` : text
 
@@ -134,16 +132,15 @@ function Fields({ of: filters }: { of: RequestFilters }) {
       all={isNarrow(filters) ? toHref('/requests') : null}
       restarts="before"
     >
-      {toChoice('state', 'State', STATES)}
-      {toChoice('since', 'Time', TIMES, toTimeText('Since', filters.since))}
-      {filters.until !== '' && toChoice('until', 'Until', [['', 'Until now']], toTimeText('Until', filters.until))}
+      {toChoice('state', 'Status', STATES)}
+      {toChoice('since', 'Period', TIMES, toTimeText('Since', filters.since))}
+      {filters.until !== '' && toChoice('until', 'Until', [['', 'No end']], toTimeText('Until', filters.until))}
     </Narrow>
   )
 }
 
 const isNarrow = (filters: RequestFilters) => Object.values(filters).some((value) => value !== '')
 
-/** What went in, and what came out. */
 export const Tokens = ({ of }: { of: Pick<RequestDocument, 'prompt_tokens' | 'completion_tokens'> }) => (
   <>
     <Count count={of.prompt_tokens} /> → <Count count={of.completion_tokens} />
@@ -162,10 +159,10 @@ const COLUMNS: readonly Column<RequestDocument>[] = [
   },
   {
     name: 'status',
-    title: 'State',
+    title: 'Status',
     cell: (request) => (
       <span title={toFailureText(request) || undefined}>
-        <State kind={STATUS_KINDS[request.status]}>{request.status}</State>
+        <State kind={STATUS_KINDS[request.status]}>{STATUS_TEXTS[request.status]}</State>
       </span>
     ),
   },
@@ -178,21 +175,21 @@ const COLUMNS: readonly Column<RequestDocument>[] = [
   },
   {
     name: 'tokens',
-    title: 'Tokens in, out',
+    title: 'Tokens in → out',
     isFigure: true,
     isOnPhone: false,
     cell: (request) => <Tokens of={request} />,
   },
   {
     name: 'first',
-    title: 'First token',
+    title: 'TTFT',
     isFigure: true,
     isOnPhone: false,
     cell: ({ first_token_ms }) => <Latency ms={first_token_ms} />,
   },
   {
     name: 'took',
-    title: 'Took',
+    title: 'Duration',
     isFigure: true,
     isOnPhone: false,
     cell: ({ duration_ms }) => <Latency ms={duration_ms} />,
@@ -207,13 +204,13 @@ const COLUMNS: readonly Column<RequestDocument>[] = [
 ]
 
 const PAGE_ROWS = 50
-/** Beyond that, the oldest give way to those that arrive. */
+/** Arriving requests replace the oldest beyond this. */
 const MAX_ROWS = 100
-/** Of a request that is under way. */
+/** Reload interval of a request in progress. */
 const FRESH_MS = 3_000
-/** However many end at a time, the page is drawn so often at most. */
+/** Limits redraws when many requests finish at once. */
 const DRAWN_EVERY_MS = 500
-/** So long after the last were left out the list is read again, and has them. */
+/** Reloads the list this long after the last dropped event. */
 const CALM_MS = 2_000
 
 const useRequests = (filters: RequestFilters, before: string | null) => {
@@ -231,21 +228,21 @@ export const useRequest = (id: string, isOpen: boolean) =>
   )
 
 /**
- * `busy`: more end than are told, and the list has gaps until fewer do; `waiting`: the server does not answer, and is asked again by itself;
- * `refused`: it tells nobody more.
+ * `busy`: events were dropped, so the list has gaps; `waiting`: the browser is reconnecting; `refused`: the server's limit of viewers is
+ * reached.
  */
 type LiveState = 'off' | 'live' | 'busy' | 'waiting' | 'refused'
 
 interface Arrived {
-  /** The address that they came from: those of other filters are of no use. */
+  /** The URL they came from; a change of filters discards them. */
   of: string
   rows: readonly RequestDocument[]
 }
 
 /**
- * Requests as they end, newest first, while somebody looks: a tab that nobody sees does not follow.
+ * Follows finished requests while the tab is visible.
  *
- * @param reload reads the list again: some may have ended before it is told of any, or unseen.
+ * @param reload reads the list again, since requests may have finished before the connection opened
  */
 function useLive(filters: RequestFilters, isWanted: boolean, reload: () => void) {
   const [arrived, setArrived] = useState<Arrived>({ of: '', rows: [] })
@@ -273,14 +270,14 @@ function useLive(filters: RequestFilters, isWanted: boolean, reload: () => void)
       clearTimeout(calm)
       setState('off')
     }
-    const beginAnew = () => {
+    const restart = () => {
       setState('live')
       latest.current()
     }
     const follow = () => {
       const opened = new EventSource(address)
       source = opened
-      opened.onopen = beginAnew
+      opened.onopen = restart
       opened.onmessage = ({ data }) => {
         waiting = [...waiting, JSON.parse(data)].slice(-MAX_ROWS)
         timer ??= setTimeout(take, DRAWN_EVERY_MS)
@@ -288,7 +285,7 @@ function useLive(filters: RequestFilters, isWanted: boolean, reload: () => void)
       opened.addEventListener('dropped', () => {
         setState('busy')
         clearTimeout(calm)
-        calm = setTimeout(beginAnew, CALM_MS)
+        calm = setTimeout(restart, CALM_MS)
       })
       opened.onerror = () => {
         clearTimeout(calm)

@@ -1,5 +1,4 @@
-/** Requests and their calls in words. Pure. */
-
+/** Labels, filters, and call bars of requests. */
 import type { ChargeDocument } from '../../documents/request.ts'
 import { keysOf } from '../../domain/json.ts'
 import { REQUEST_FILTERS, REQUEST_STATUSES, type RequestStatus } from '../../domain/report-filters.ts'
@@ -11,75 +10,77 @@ export const STATUS_KINDS = { ok: 'good', failed: 'bad', cut: 'warn', abandoned:
 
 type Call = ChargeDocument['calls'][number]
 
-/** Why a call was made after the first one. */
 export const REASONS: Readonly<Record<Call['reason'], string>> = {
   first: 'first call',
-  retry: 'tried again',
+  retry: 'retry',
   fallback: 'fallback',
-  limit: 'another upstream: the one before was at its limit',
-  fan_out: 'one of several answers',
-  schema: 'asked again: the answer did not fit its schema',
-  within: 'another model, asked by the upstream within a call',
+  limit: 'fallback: the previous upstream was at its limit',
+  fan_out: 'one of several choices',
+  schema: 'retry: the response did not match the schema',
+  within: 'another model, called by the upstream itself',
 }
 
-/** Why a call is charged as it is, where that is not by its tokens. */
+/** Charge basis of calls that are not charged by tokens. */
 export const BASES: Readonly<Record<Exclude<Call['basis'], 'tokens'>, string>> = {
-  reported: 'Its upstream says what it charges, and that counts.',
-  free: 'Where it went, nothing has a price.',
-  nothing: 'It failed before its first word, which costs nothing.',
-  reserve: 'The server was gone before it ended: it costs what was reserved.',
-  open: 'It is under way.',
-  unknown: 'The price that it was charged by is not on record any more.',
+  reported: 'Charged as reported by the upstream.',
+  free: 'Free upstream.',
+  nothing: 'Failed before the first token; not charged.',
+  reserve: 'The server stopped before it finished; charged the reserved amount.',
+  open: 'In progress.',
+  unknown: 'The price it was charged at is no longer recorded.',
 }
 
 type TokenColumn = Extract<keyof ChargeDocument, `${string}_tokens`>
 
-/** What is told of the tokens beside all that were read and written. */
 const DETAILS: Readonly<
   Record<Exclude<TokenColumn, 'prompt_tokens' | 'completion_tokens' | `reserved_${string}`>, string>
 > = {
-  cached_tokens: 'of the prompt cached',
-  cache_write_tokens: 'of the prompt written to a cache',
-  cache_write_1h_tokens: 'of the prompt written to a cache for an hour',
-  tool_prompt_tokens: 'of the prompt read by tools of the provider',
-  reasoning_tokens: 'of the answer reasoning',
-  image_tokens: 'of images',
-  image_completion_tokens: 'of the answer images',
-  audio_prompt_tokens: 'of the prompt audio',
-  audio_completion_tokens: 'of the answer audio',
+  cached_tokens: 'cached input',
+  cache_write_tokens: 'cache writes',
+  cache_write_1h_tokens: '1-hour cache writes',
+  tool_prompt_tokens: 'provider tool input',
+  reasoning_tokens: 'reasoning',
+  image_tokens: 'image input',
+  image_completion_tokens: 'image output',
+  audio_prompt_tokens: 'audio input',
+  audio_completion_tokens: 'audio output',
 }
 
 export function toTokensText(request: ChargeDocument): string {
   const { prompt_tokens: prompt, completion_tokens: completion, web_searches: searches, compute_ms: ms } = request
   const counted = keysOf(DETAILS).map((name) => [request[name], DETAILS[name]] as const)
-  const details = [...counted, [searches, 'searches of the web'] as const, [ms, 'ms of compute'] as const]
+  const details = [
+    ...counted,
+    [searches, searches === 1 ? 'web search' : 'web searches'] as const,
+    [ms, 'ms of compute'] as const,
+  ]
     .filter(([count]) => count > 0)
     .map(([count, text]) => `${toExactCount(count)} ${text}`)
   if (request.mode !== null) details.push(`served as ${request.mode}`)
-  return `${[`${toExactCount(prompt)} in the prompt, ${toExactCount(completion)} in the answer`, ...details].join('; ')}.`
+  return `${[`${toExactCount(prompt)} input, ${toExactCount(completion)} output`, ...details].join('; ')}.`
 }
 
-/** What of a call has no price, by the names that prices have in the catalogue. */
+/** @param names catalog price fields without a price */
 export function toUnpricedText(names: readonly string[], mode: string | null): string {
   const told = names.map((name) => (name === 'mode' ? `calls served as ${mode}` : (UNPRICED[name] ?? name)))
   const doubt = toDoubt(names, mode)
-  return `${doubt[0]?.toUpperCase()}${doubt.slice(1)}: there is no price for ${told.join(', ') || 'its model'}.`
+  return `${doubt[0]?.toUpperCase()}${doubt.slice(1)}: no price is set for ${told.join(', ') || 'its model'}.`
 }
 
 const UNPRICED: Readonly<Record<string, string>> = {
-  input_cache_write: 'what is written to a cache',
-  input_cache_write_1h: 'what is kept in a cache for an hour',
-  web_search: 'searches of the web',
-  audio: 'audio in the prompt',
-  audio_completion: 'audio in the answer',
-  image_token_completion: 'images in the answer',
+  input_cache_write: 'cache writes',
+  input_cache_write_1h: '1-hour cache writes',
+  web_search: 'web searches',
+  audio: 'audio input',
+  audio_completion: 'audio output',
+  image_token_completion: 'image output',
 }
 
-/** Such as `cache read` of `cache_read`. */
+/** `cache_read` to `cache read`. */
 export const toKindText = (kind: string): string =>
   kind === 'compute_ms' ? 'ms of compute' : kind.replaceAll('_', ' ')
 
-/** What each of a kind costs: tokens by the million, as people compare them. */
+/** Unit price; per million for tokens. */
 export function toEachText(kind: string, usd: string): string {
   if (kind === 'request' || kind === 'web_searches') return `$${usd}`
   return kind === 'compute_ms' ? `$${usd} per second` : `${toPerMillion(usd)} per million`
@@ -90,15 +91,15 @@ interface Failed {
   error_code: string | null
 }
 
-/** Such as `503 upstream_error`; '' for one that has neither. */
+/** `503 upstream_error`; '' without an error. */
 export const toFailureText = ({ http_status: status, error_code: code }: Failed): string =>
   code === null ? '' : [status, code].filter((part) => part !== null).join(' ')
 
-/** Beside the filters of the API: `state`, which is `errors` or a status, how long ago or since when, and before when, in ms. */
+/** The API's filters, `state` (`errors` or a status), and a period (`24h`, or ms since the epoch). */
 export const FILTER_NAMES = [...REQUEST_FILTERS, 'state', 'since', 'until'] as const
 export type RequestFilters = Filters<(typeof FILTER_NAMES)[number]>
 
-const STATUS_TEXTS: Readonly<Record<RequestStatus, string>> = {
+export const STATUS_TEXTS: Readonly<Record<RequestStatus, string>> = {
   ...{ ok: 'Succeeded', failed: 'Failed', cut: 'Interrupted', abandoned: 'Abandoned', open: 'In progress' },
 }
 export const STATES = [
@@ -108,13 +109,13 @@ export const STATES = [
 ] as const
 
 export const TIMES = [
-  ['', 'At any time'],
-  ['1h', 'In the last hour'],
-  ['24h', 'In the last 24 hours'],
-  ['7d', 'In the last 7 days'],
+  ['', 'Any time'],
+  ['1h', 'Last hour'],
+  ['24h', 'Last 24 hours'],
+  ['7d', 'Last 7 days'],
 ] as const
 
-/** What those who follow are asked with: what has just ended is of no other time. */
+/** Live requests have no time filter. */
 export const toLiveQuery = ({ state, since, until, ...named }: RequestFilters) => ({
   ...toGiven(named),
   ...(state === 'errors' ? { errors: true } : toGiven({ status: state })),
@@ -126,33 +127,33 @@ export const toListQuery = (filters: RequestFilters, before: string | null, limi
   limit,
 })
 
-/** What has just ended before what was read before, the newest first, each once. */
+/** Merges live and loaded requests by ID, newest first. */
 export function merge<Row extends { id: string }>(arrived: readonly Row[], read: readonly Row[], most: number): Row[] {
   const rows = new Map([...read, ...arrived].map((row) => [row.id, row]))
-  // Ids begin with their time.
+  // IDs start with their time.
   return [...rows.values()].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, most)
 }
 
 interface Timed {
   created_ms: number
-  /** Null while it is under way. */
+  /** Null while in progress. */
   duration_ms: number | null
   first_token_ms: number | null
 }
 
-/** In percent of the whole. */
+/** In percent of the total duration. */
 interface CallBar {
   start: number
-  /** Until the first token; all of it where there was none. */
+  /** Until the first token, or the end without one. */
   waiting: number
-  /** From then on. */
+  /** After the first token. */
   answering: number
 }
 
-/** A call that took no time is still to be seen. */
+/** Keeps very short calls visible. */
 const MIN = 0.5
 
-/** A bar for each call, and how long all of it took, or has taken, in ms. */
+/** A bar for each call, and the total duration so far, in ms. */
 export function toCallBars(request: Timed, calls: readonly Timed[], nowMs: number): { ms: number; bars: CallBar[] } {
   const endOf = ({ created_ms: start, duration_ms: took }: Timed) => (took === null ? nowMs : start + took)
   const startMs = request.created_ms

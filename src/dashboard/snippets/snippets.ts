@@ -1,15 +1,13 @@
 /**
- * A chat request as code that makes it and prints the answer as it comes, and coding agents started against this gateway, as commands of a
- * shell. Each was run as it stands. Pure.
+ * Code that sends a chat request and streams the response, and shell commands for coding agents. All were run as they are.
  *
  * Sources: https://code.claude.com/docs/en/llm-gateway, https://github.com/openai/codex/blob/main/docs/config.md
  */
 interface ChatCall {
   /** Ends in `/v1`. */
   baseUrl: string
-  /** A key. */
   secret: string
-  /** What is asked: JSON with `model`, `messages` and `stream: true`. */
+  /** JSON with `model`, `messages`, and `stream: true`. */
   body: Readonly<Record<string, unknown>>
 }
 
@@ -22,7 +20,7 @@ const SHORT = 200
 
 export function toCurl({ baseUrl, secret, body }: ChatCall): string {
   const text = JSON.stringify(body)
-  // A shell takes no argument of any length, and no JSON has a line that is this word alone.
+  // Shell arguments have a length limit; no line of JSON is the delimiter.
   const isShort = text.length < SHORT
   return [
     `curl -N ${baseUrl}/chat/completions \\`,
@@ -37,7 +35,7 @@ const fieldsOf = (fields: readonly (readonly [name: string, value: unknown])[]) 
     .map(([name, value]) => `  ${SCRIPT.key(name)}${toLiteral(value, SCRIPT, '  ')}${toCast(name, value)},`)
     .join('\n')
 
-/** The library's type of messages does not know what reasoning is sent back as. */
+/** The library's message type lacks `reasoning_content`. */
 const toCast = (name: string, value: unknown) =>
   name === 'messages' && JSON.stringify(value).includes('"reasoning_content":')
     ? ' as OpenAI.ChatCompletionMessageParam[]'
@@ -80,7 +78,7 @@ for chunk in stream:
 
 const toPythonValue = (value: unknown) => toLiteral(value, PYTHON, '    ')
 
-export const toJavaScript = ({ baseUrl, secret, body }: ChatCall): string => `// Node, Bun or Deno, without a library
+export const toJavaScript = ({ baseUrl, secret, body }: ChatCall): string => `// Node, Bun, or Deno; no library needed
 const response = await fetch(${SCRIPT.text(`${baseUrl}/chat/completions`)}, {
   method: 'POST',
   headers: { authorization: ${SCRIPT.text(`Bearer ${secret}`)}, 'content-type': 'application/json' },
@@ -101,7 +99,7 @@ for await (const piece of response.body.pipeThrough(new TextDecoderStream())) {
 `
 
 export function toGo({ baseUrl, secret, body }: ChatCall): string {
-  // What a raw string of Go cannot have, as JSON may write it, too.
+  // Escapes characters that Go's raw strings can't contain.
   const json = toLiteral(body, JSON_TEXT).replaceAll('`', '\\u0060').replaceAll('\ufeff', '\\ufeff')
   return `package main
 
@@ -166,7 +164,7 @@ func main() {
 
 const toGoText = (text: string) => JSON.stringify(text)
 
-/** The fields of a body that the client libraries know by name, and the others. */
+/** Splits fields by whether the client libraries know them. */
 function split(body: ChatCall['body']): [known: [string, unknown][], others: [string, unknown][]] {
   const fields = Object.entries(body)
   return [fields.filter(([name]) => KNOWN.has(name)), fields.filter(([name]) => !KNOWN.has(name))]
@@ -186,7 +184,7 @@ interface Access {
   model: string
 }
 
-/** It adds /v1 itself, and does small things beside the conversation with a model of another name unless it is told one. */
+/** Claude Code adds /v1 itself, and uses the Haiku model for background tasks. */
 export const toClaudeCode = ({ baseUrl, secret, model }: Access): string =>
   [
     '# npm install -g @anthropic-ai/claude-code',
@@ -209,12 +207,12 @@ export function toCodex({ baseUrl, secret, model }: Access): string {
 
 interface Language {
   text(text: string): string
-  /** With what stands between it and its value. */
+  /** Includes the separator. */
   key(name: string): string
   words: { true: string; false: string; null: string }
-  /** What stands within `{ }` where an object has room on one line. */
+  /** Padding inside `{ }` on one line. */
   gap: '' | ' '
-  /** Whether a comma may stand behind the last line. */
+  /** True if a trailing comma is allowed. */
   hasLastComma: boolean
   indent: string
 }
@@ -237,7 +235,7 @@ const toScriptText = (text: string) => `'${json(text).slice(1, -1).replaceAll('\
 export const SCRIPT: Language = {
   text: toScriptText,
   key(name) {
-    // The one name that does not name a field.
+    // A plain `__proto__` would set the prototype.
     if (name === '__proto__') return `['__proto__']: `
     return `${/^[A-Za-z_$][\w$]*$/.test(name) ? name : toScriptText(name)}: `
   },
@@ -256,12 +254,12 @@ export const PYTHON: Language = {
   indent: '    ',
 }
 
-/** A text as one word of a shell. */
+/** Quotes a shell word. */
 const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 
 const WIDEST = 90
 
-/** @param indent what its lines behind the first begin with. */
+/** @param indent of lines after the first */
 export function toLiteral(value: unknown, language: Language, indent = ''): string {
   const { text, key, words, gap, hasLastComma } = language
   if (typeof value === 'string') return text(value)

@@ -33,7 +33,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByRole('link', { name: 'API reference' }).click()
     await page.getByRole('heading', { level: 1, name: 'API reference' }).waitFor()
     await page.keyboard.press('?')
-    await page.getByRole('dialog').getByRole('link', { name: 'the API reference' }).click()
+    await page.getByRole('dialog').getByRole('link', { name: 'API reference' }).click()
     await page.getByRole('dialog').waitFor({ state: 'detached' })
   })
 
@@ -51,7 +51,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     expect(await page.evaluate('document.activeElement.textContent')).toBe('PATCH /admin/api/keys/{id}')
     expect(page.url()).toContain('route=patchAdminApiKeysById')
     await page.getByText('Fields of secrets').click()
-    await page.getByText('What a refusal looks like').click()
+    await page.getByText('Error format').click()
     await expectAccessible(page)
     await page.reload()
     await page.getByRole('heading', { level: 2, name: 'PATCH /admin/api/keys/{id}' }).waitFor()
@@ -68,7 +68,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
       await visit.open(`/reference?document=${document}`, 'API reference')
       const [download] = await Promise.all([
         page.waitForEvent('download'),
-        page.getByRole('link', { name: 'Download as JSON' }).click(),
+        page.getByRole('link', { name: 'Download JSON' }).click(),
       ])
       expect(download.suggestedFilename()).toBe(`tollgate-${document}.json`)
       expect((await Bun.file(await download.path()).json()).info.title).toBe(title)
