@@ -1,15 +1,12 @@
 /**
- * Holds the body of a request against its format's schema. The compiled checker decides (`checker.macro.ts`); the slow explanation runs for
- * a request that is refused anyway, in the sentences, codes and `param` of OpenAI's API. Pure.
+ * Validates request bodies. A compiled checker decides (`checker.macro.ts`); the slow explanation, with OpenAI's messages, codes and
+ * `param`, runs only for refused requests.
  */
 import type { TSchema } from '@sinclair/typebox'
 import { type Decision, GatewayError } from '../domain/error.ts'
 import { explain } from '../domain/explain.ts'
 
-/**
- * Creates the check of a format's bodies.
- * @param code of its checker, see `checker.macro.ts`.
- */
+/** @param code of the compiled checker, see `checker.macro.ts`. */
 export function createBodyCheck<Body>(code: string, toRefusal: (body: unknown) => GatewayError) {
   let isBody: ((body: unknown) => body is Body) | null = null
   return (body: unknown): Decision<Body> => {
@@ -22,27 +19,26 @@ export function createBodyCheck<Body>(code: string, toRefusal: (body: unknown) =
 export const invalid = (message: string, param: string, code: string | null = null) =>
   new GatewayError('invalid_request', message, { code, param })
 
-/** @param example of what it would have to be. */
+/** @param example of a valid body. */
 export const notAnObject = (example: string) =>
   new GatewayError(
     'invalid_request',
     `We could not parse the JSON body of your request: the API expects one JSON object, such as ${example}.`,
   )
 
-/** Refuses an object for what a client of OpenAI's API leaves out most. */
+/** Refuses a missing model, the most frequent omission by OpenAI clients. */
 export const checkModel = (body: object): GatewayError | null =>
   'model' in body && body.model !== null && body.model !== undefined && body.model !== ''
     ? null
     : new GatewayError('invalid_request', 'you must provide a model parameter')
 
-/** What is wrong with a body first; `otherwise`, where nothing can be found. */
+/** The first problem of a body, or `otherwise` if none is found. */
 export function toSchemaRefusal(schema: TSchema, body: unknown, otherwise: string): GatewayError {
   const [problem] = explain(schema, body)
   if (!problem) return new GatewayError('invalid_request', otherwise)
   return new GatewayError('invalid_request', problem.message, { code: problem.code, param: problem.path })
 }
 
-/** The fields that say something. */
 export const withoutNulls = <Fields extends object>(fields: Fields) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined)) as {
     [Name in keyof Fields]?: NonNullable<Fields[Name]>

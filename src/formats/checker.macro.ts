@@ -1,6 +1,6 @@
 /**
- * Run while the code is built or loaded, as macros of Bun's: what they return stands in the code then, the body of a function that returns
- * the checker of a format's requests and needs nothing from outside. To compile a schema takes as long as the rest of a first answer.
+ * Bun macros, run at build or load time: they embed the code of each format's compiled checker, because compiling a schema takes as long as
+ * the rest of a first response.
  */
 import type { TSchema } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'

@@ -1,6 +1,6 @@
 /**
- * Legacy completions, by which editors have code filled in (platform.openai.com/docs/api-reference/completions), as a format that
- * clients speak. It passes as it came or not at all: its prompts are no conversations. Pure.
+ * Legacy completions, which editors use to fill in code (platform.openai.com/docs/api-reference/completions). Passthrough only: prompts are
+ * not conversations.
  */
 import { type Decision, GatewayError } from '../domain/error.ts'
 import { asObject, type JsonObject, toLine } from '../domain/json.ts'
@@ -27,7 +27,7 @@ export const completions: Format = {
   writer: (_, identity) => passthrough.writer(identity),
 }
 
-/** As of chats. */
+/** The same as for chats. */
 const MAX_CHOICES = 128
 const MAX_AFFINITY_CHARS = 16_384
 const MAX_USER_CHARS = 256
@@ -39,24 +39,24 @@ function toTask(body: unknown, raw: RawRequest): Decision<ChatTask> {
   if (request === null)
     return new GatewayError(
       'invalid_request',
-      'An object in the body of your request has a name twice. Send each name once.',
+      'Your request body has an object with a duplicate key. Send each key once.',
     )
   return check(json) ?? toCheckedTask(json, request)
 }
 
-/** Returns the refusal of the first field that is wrong, of those that are read here. */
+/** The refusal of the first invalid field, of those used here. */
 function check({ model, prompt, suffix, max_tokens: cap, n, stream }: JsonObject): GatewayError | null {
   const unnamed = checkModel({ model: typeof model === 'string' ? model : null })
   if (unnamed) return unnamed
   if (prompt == null) return invalid("Missing required parameter: 'prompt'.", 'prompt', 'missing_required_parameter')
   const prompts = toPrompts(prompt)
-  if (prompts === null) return wrong('prompt', 'a string, a list of strings, a list of tokens, or a list of such lists')
+  if (prompts === null) return wrong('prompt', 'a string, or an array of strings, tokens, or token arrays')
   if (suffix != null && typeof suffix !== 'string') return wrong('suffix', 'a string')
   if (stream != null && typeof stream !== 'boolean') return wrong('stream', 'a boolean')
   if (cap != null && !isWithin(cap, 0, Number.MAX_SAFE_INTEGER)) return wrong('max_tokens', 'a whole number')
   if (n != null && !isWithin(n, 1, MAX_CHOICES)) return wrong('n', `a whole number from 1 to ${MAX_CHOICES}`)
   if (prompts.length * Number(n ?? 1) > MAX_CHOICES)
-    return invalid(`Too many completions at once: 'n' of each prompt are more than ${MAX_CHOICES}.`, 'prompt')
+    return invalid(`Too many completions: prompts times 'n' must be at most ${MAX_CHOICES}.`, 'prompt')
   return null
 }
 
@@ -66,7 +66,7 @@ const wrong = (name: string, what: string) =>
 const isWithin = (value: unknown, least: number, most: number) =>
   Number.isInteger(value) && Number(value) >= least && Number(value) <= most
 
-/** Each prompt as text, a token as its number; null for what is none. */
+/** Each prompt as text, with tokens as their numbers; null if invalid. */
 function toPrompts(prompt: unknown): string[] | null {
   if (typeof prompt === 'string') return [prompt]
   if (!Array.isArray(prompt) || prompt.length === 0) return null
@@ -83,7 +83,7 @@ const isToken = (value: unknown) => isWithin(value, 0, Number.MAX_SAFE_INTEGER)
 const noCompletions = (model: string) =>
   new GatewayError(
     'invalid_request',
-    `The model \`${model.slice(0, 200)}\` does not take such a request by /v1/completions: none of its upstreams does. Ask it by /v1/chat/completions.`,
+    `The model \`${model.slice(0, 200)}\` does not support this request on /v1/completions. Use /v1/chat/completions.`,
     { code: 'unsupported_endpoint', param: 'model' },
   )
 

@@ -1,71 +1,71 @@
-/** The contract of what clients speak: how a body becomes a task, and how events become what the client reads. Pure. */
+/** Contract of a client format: request body to task, events to response. */
 import type { Decision, GatewayError } from '../domain/error.ts'
 import type { AnswerEvent } from '../domain/events.ts'
 import type { RawRequest, Task } from '../domain/task.ts'
 import { type Receipt, toUsd } from '../domain/usage.ts'
 
-/** What identifies an answer, the same in every frame. */
+/** Identifies a response, the same in every frame. */
 export interface Identity {
-  /** Of the request: 32 hex digits. */
+  /** The request ID: 32 hex digits. */
   id: string
   /** Unix seconds. */
   created: number
-  /** The resolved slug. */
+  /** The resolved model ID. */
   model: string
 }
 
 export interface Format extends ErrorFormat {
-  /** Checks a parsed body, and makes the task of it. */
+  /** Validates a parsed body. */
   toTask(body: unknown, raw: RawRequest): Decision<Task>
-  /** Writes a whole answer; one that takes long in pieces, between which others may have the event loop. */
+  /** Writes a whole response; a long one in pieces, between which the event loop runs. */
   whole(task: Task, identity: Identity, events: readonly AnswerEvent[], receipt: Receipt): string | Iterable<string>
-  /** Returns what writes a streamed one. */
+  /** Creates the writer of a stream. */
   writer(task: Task, identity: Identity): Writer
-  /** How an answer is passed on that came in the upstream's own words; left out where none does. */
+  /** Writers for passthrough responses; missing if the format has none. */
   readonly passthrough?: PassthroughWriters
 }
 
-/** What a client that only asks how many tokens a request has sends, and is told. */
+/** Counts the tokens of a request. */
 export interface CountingFormat extends Pick<Format, 'toTask' | 'ids'> {
   answer(inputTokens: number): object
 }
 
-/** Passes on what an upstream has said in the format itself, under our names for the answer and the model. */
+/** Forwards responses in the upstream's own format, with our ID and model name. */
 export interface PassthroughWriters {
   whole(identity: Identity, events: readonly AnswerEvent[]): string
   writer(identity: Identity): PassingWriter
 }
 
-/** How a failure is told to whoever speaks a format, whether or not their request was read. */
+/** Errors of a format, for requests that were read or not. */
 export interface ErrorFormat {
-  /** The body of a refusal that has its request's id. */
+  /** Body of an error with its request ID. */
   error(error: GatewayError): object
-  /** The status of a refusal, where that is another one than the failure's own. */
+  /** HTTP status, if it differs from the error's own. */
   status?(error: GatewayError): number
-  /** Headers of every answer by which its request is known. */
+  /** Response headers with the request ID. */
   ids(requestId: string): Record<string, string>
 }
 
 export interface Writer {
-  /** What says that the stream lives while there is nothing to say: a comment, or an event once there was one. */
+  /** Sent while the stream is idle: a comment, or an event after the first one. */
   readonly keepAlive: string
-  /** Takes a batch of events and returns the frames that may go out now; '' while there is nothing to say. */
+  /** Takes a batch of events and returns the frames to send; '' for none. */
   take(events: readonly AnswerEvent[]): string
-  /** The last frames, once its outcome is settled. */
+  /** The last frames, once the outcome is settled. */
   tail(receipt: Receipt): string
-  /** The frames that tell a client that its stream was truncated; nothing follows them. `error` has its request's id. */
+  /** The final frames of a truncated stream. `error` has the request ID. */
   failure(error: GatewayError): string
 }
 
-/** Writes a stream of which much passes as it came. */
+/** Writer of a stream that mostly passes through. */
 export interface PassingWriter extends Writer {
-  /** Takes whole events as they came, of which nothing is to change, and returns what may go out now. */
+  /** Takes whole unmodified events and returns what to send. */
   pass(frames: string): string
 }
 
-/** A comment, which every reader of server-sent events passes over. */
+/** A comment, which SSE clients ignore. */
 export const KEEP_ALIVE = ': keep-alive\n\n'
 
-/** Counts with what they cost, as JSON text: `cost` has no exponent on the wire, which JSON.stringify gives every amount under a millionth. */
+/** JSON text of counts with their cost. `cost` must have no exponent, which JSON.stringify uses below a millionth. */
 export const withCost = (counts: object, costNanoUsd: number): string =>
   `${JSON.stringify({ ...counts, cost_nano_usd: costNanoUsd }).slice(0, -1)},"cost":${toUsd(costNanoUsd)}}`

@@ -1,7 +1,6 @@
 /**
- * Reads a client's JSON Schema and says what is wrong with it, as a schema and as one that `strict: true` allows in OpenAI's API, in its
- * own words where they are known. Sees every subschema once and follows a reference without entering its target again, so that any schema
- * costs what its length costs. Pure.
+ * Validates a client's JSON Schema, also for OpenAI's `strict: true`, with OpenAI's messages where known. Visits every subschema and
+ * reference target once, so the time is linear.
  */
 import { kindOf, quote, shorten, toArticle } from '../domain/explain.ts'
 import { isObject } from '../domain/json.ts'
@@ -9,37 +8,36 @@ import { isObject } from '../domain/json.ts'
 type Schema = Record<string, unknown>
 
 export interface SchemaProblem {
-  /** The keywords and names that lead to the schema at fault. */
+  /** Keywords and names that lead to the schema at fault. */
   path: string[]
-  /** The end of a sentence, with its full stop. It may quote the schema, shortened. */
+  /** The end of a sentence, with its period. It may quote the schema, shortened. */
   reason: string
 }
 
 interface SchemaNode {
-  /** A schema is an object or a boolean; a rule is only asked about those. */
+  /** An object or a boolean by the time a rule sees it. */
   schema: unknown
   parent: SchemaNode | null
-  /** From the parent: `['properties', 'name']`; from the root, where only a reference leads here. */
+  /** Path from the parent, such as `['properties', 'name']`; from the root if only a reference leads here. */
   keys: readonly string[]
-  /** How many schemas it stands in. */
+  /** Number of enclosing schemas. */
   depth: number
 }
 
-/** Whether it is the whole schema. */
 export const isRoot = ({ parent, keys }: SchemaNode) => parent === null && keys.length === 0
 
-/** What else each subschema is held to. Returns what is wrong with it, or null. */
+/** An additional check of each subschema; returns the problem or null. */
 export type SchemaRule = (schema: Schema | boolean, node: SchemaNode) => string | null
 
-/** Far beyond what anybody writes; what strict mode takes at most, its provider says. */
+/** Far more than anyone writes; providers enforce strict mode's own limits. */
 const MAX_SUBSCHEMAS = 20_000
 const MAX_DEPTH = 100
 
-/** Returns the first thing that is wrong with a schema, outer schemas first, or null. */
+/** The first problem, outermost schemas first, or null. */
 export function checkSchema(root: unknown, ...rules: SchemaRule[]): SchemaProblem | null {
   const nodes: SchemaNode[] = [{ schema: root, parent: null, keys: [], depth: 0 }]
   const named = new Map<string, unknown>()
-  /** Nodes with a `$ref` that is not followed yet. */
+  /** Nodes with unresolved `$ref`s. */
   let pending: { from: SchemaNode; reference: string }[] = []
   const jumps: [from: SchemaNode, to: SchemaNode][] = []
 
@@ -51,7 +49,7 @@ export function checkSchema(root: unknown, ...rules: SchemaRule[]): SchemaProble
       if (!isObject(schema)) return `a schema is required to be an object, but got ${toArticle(kindOf(schema))}.`
       const depth = node.depth + 1
       const add = (below: unknown, keys: string[]) => {
-        // The one too many is enough to know that there are too many.
+        // One too many is enough to detect it.
         if (nodes.length <= MAX_SUBSCHEMAS) nodes.push({ schema: below, parent: node, keys, depth })
       }
       const reason = checkKeywords(schema, add)
@@ -67,7 +65,7 @@ export function checkSchema(root: unknown, ...rules: SchemaRule[]): SchemaProble
     return null
   }
 
-  /** Once all that the tree holds is known: what a reference leads to beyond it is a schema too. */
+  /** Runs once the tree is known; reference targets outside it are schemas, too. */
   const follow = (): SchemaProblem | null => {
     const known = new Map(nodes.map((node) => [node.schema, node]))
     for (const { from, reference } of pending) {
@@ -95,7 +93,7 @@ export function checkSchema(root: unknown, ...rules: SchemaRule[]): SchemaProble
     if (lost) return lost
   }
   const endless = jumps.length > 0 ? findEndless(nodes, jumps) : null
-  return endless && problemOf(endless, 'the reference leads back to itself without an end.')
+  return endless && problemOf(endless, 'the reference is infinitely recursive.')
 }
 
 function problemOf(node: SchemaNode, reason: string): SchemaProblem {
@@ -104,7 +102,7 @@ function problemOf(node: SchemaNode, reason: string): SchemaProblem {
   return { path: path.reverse().flat(), reason }
 }
 
-/** Finds what a `$ref` means: a pointer into the schema, or the name that a subschema gave itself. */
+/** Resolves a `$ref`: a pointer into the schema, or a subschema's own name. */
 function toTarget(root: unknown, reference: string, named: ReadonlyMap<string, unknown>) {
   if (reference !== '#' && !reference.startsWith('#/')) return { schema: named.get(reference), keys: [reference] }
   const keys = reference.split('/').slice(1).map(toKey)
@@ -116,20 +114,20 @@ function toTarget(root: unknown, reference: string, named: ReadonlyMap<string, u
   return { schema, keys }
 }
 
-/** Reads one step of a JSON pointer (RFC 6901) in a URI fragment. */
+/** Decodes a step of a JSON pointer (RFC 6901) in a URI fragment. */
 function toKey(step: string): string {
   let plain = step
   try {
     plain = decodeURIComponent(step)
   } catch {
-    // A `%` that encodes nothing is one.
+    // An invalid `%` is literal.
   }
   return plain.replaceAll('~1', '/').replaceAll('~0', '~')
 }
 
 /**
- * Finds a schema that judges a value by judging the same value by itself, which never ends. References that lead back
- * through a part of the value are recursion, and right. Takes away, again and again, what leads nowhere.
+ * Finds a schema that applies itself to the same value, which never ends; recursion into parts of a value is fine. Repeatedly removes what
+ * leads nowhere.
  */
 function findEndless(nodes: readonly SchemaNode[], jumps: readonly [SchemaNode, SchemaNode][]): SchemaNode | null {
   const edges = [...jumps]
@@ -151,7 +149,7 @@ function findEndless(nodes: readonly SchemaNode[], jumps: readonly [SchemaNode, 
 
 const toSet = (words: string): ReadonlySet<string> => new Set(words.split(' '))
 
-/** Keywords whose schemas judge the very value that they stand beside, not a part of it. */
+/** Keywords whose schemas apply to the same value. */
 const IN_PLACE = toSet('allOf anyOf dependencies dependentSchemas else if not oneOf then')
 
 const HOLD_ONE = toSet(
@@ -173,13 +171,17 @@ const isNames = (value: unknown) => Array.isArray(value) && value.every(isText)
 
 const SHAPES: [names: string, holds: (value: unknown) => boolean, expected: string][] = [
   ['type', isTypes, `one of ${[...TYPES].map((type) => `'${type}'`).join(', ')}, or an array of them`],
-  ['maxContains maxItems maxLength maxProperties minContains minItems minLength minProperties', isCount, 'a count'],
+  [
+    'maxContains maxItems maxLength maxProperties minContains minItems minLength minProperties',
+    isCount,
+    'a non-negative integer',
+  ],
   ['exclusiveMaximum exclusiveMinimum maximum minimum', Number.isFinite, 'a number'],
-  ['multipleOf', isStep, 'a number above 0'],
+  ['multipleOf', isStep, 'a number greater than 0'],
   ['uniqueItems', isBoolean, 'a boolean'],
   ['$ref format pattern', isText, 'a string'],
   ['required', isNames, 'an array of strings'],
-  ['allOf anyOf enum oneOf prefixItems', isList, 'an array that is not empty'],
+  ['allOf anyOf enum oneOf prefixItems', isList, 'a non-empty array'],
   ['dependentRequired', isObject, 'an object'],
   [[...HOLD_BY_NAME].join(' '), isObject, 'an object'],
 ]
@@ -188,8 +190,7 @@ const SHAPE_OF = new Map(
 )
 
 /**
- * Checks what stands directly in a schema, and calls `each` with every schema below it. Returns what is wrong with the
- * first keyword that is, or null. Words that are no keywords may be anything.
+ * Checks a schema's own keywords and passes nested schemas to `each`. Returns the first problem, or null. Unknown keywords may be anything.
  */
 function checkKeywords(schema: Schema, each: (below: unknown, keys: string[]) => void): string | null {
   for (const name in schema) {
@@ -207,7 +208,6 @@ function checkKeywords(schema: Schema, each: (below: unknown, keys: string[]) =>
   return null
 }
 
-/** Whether a schema names the type among those that it takes. */
 export const allows = ({ type }: Schema, name: string) => type === name || (Array.isArray(type) && type.includes(name))
 
 const FORBIDDEN = new Set(
@@ -220,11 +220,11 @@ const FORBIDDEN = new Set(
 
 const INSTEAD_OF_TYPE = ['$ref', 'anyOf', 'enum', 'const']
 
-/** Returns the first thing in a schema that strict mode does not allow, or null. `rules` are held to as well. */
+/** The first thing that strict mode doesn't allow, or null; checks `rules`, too. */
 export const checkStrict = (schema: unknown, ...rules: SchemaRule[]): SchemaProblem | null =>
   checkSchema(schema, checkWords, checkShape, ...rules)
 
-/** The same of who holds models to any schema, as engines with grammars do: its keywords may be all that there are. */
+/** The same for engines with grammars, which support every keyword. */
 export const checkStrictShape = (schema: unknown, ...rules: SchemaRule[]): SchemaProblem | null =>
   checkSchema(schema, (each, node) => (findForbidden(each) ? null : checkShape(each, node)), ...rules)
 
@@ -253,7 +253,7 @@ function checkShape(schema: Schema | boolean, node: SchemaNode): string | null {
   )
 }
 
-/** The words for what is not an object, where one has to be. */
+/** The message for a schema that must be an object. */
 export const notObject = ({ type = 'None' }: Schema) =>
   `schema must be a JSON Schema of 'type: "object"', got 'type: "${[type].flat().join(', ')}"'.`
 
@@ -276,14 +276,14 @@ function checkObject({ properties, required, additionalProperties }: Schema): st
 
 function checkArray({ items }: Schema): string | null {
   if (items === undefined) return 'array schema missing items.'
-  return isObject(items) ? null : "'items' is required to be one schema."
+  return isObject(items) ? null : "'items' is required to be a single schema."
 }
 
 const namesOf = (value: unknown): string[] => (isObject(value) ? Object.keys(value) : [])
 
 const MAX_PATTERN_CHARS = 100_000
 
-/** A rule for schemas that values are checked against: their patterns are regular expressions of this runtime. */
+/** Patterns of schemas that we validate with must be regular expressions of this runtime. */
 export function createPatternRule(): SchemaRule {
   let chars = 0
   return (schema) => {
@@ -297,7 +297,7 @@ export function createPatternRule(): SchemaRule {
   }
 }
 
-/** Without the flag for Unicode more is allowed: `\-` is common in patterns from other languages. */
+/** More is valid without the Unicode flag: `\-` is common in other languages' patterns. */
 const isPattern = (pattern: string) => ['', 'u'].some((flag) => isRegExp(pattern, flag))
 
 function isRegExp(pattern: string, flag: string): boolean {

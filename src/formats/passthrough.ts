@@ -1,7 +1,6 @@
 /**
- * Writes answers that pass as their upstream said them: event by event, with our id and the slug in place of the upstream's, and the
- * end held back until the ledger has the outcome. What each format adds is how a failure is told, and what says that a stream lives.
- * Pure.
+ * Writes passthrough responses with our ID and model name, holding back the end until the ledger has the outcome. Formats add their errors
+ * and keep-alives.
  */
 import type { GatewayError } from '../domain/error.ts'
 import type { AnswerEvent, RawEvent } from '../domain/events.ts'
@@ -11,19 +10,19 @@ import { tokensOfBytes } from '../tokens/estimate.ts'
 import { noteUnread } from '../tokens/prompt.ts'
 import { type Identity, KEEP_ALIVE, type PassingWriter, type PassthroughWriters } from './format.ts'
 
-/** What of a stream has left, for whoever has to end it. */
+/** What was sent of a stream, for ending it. */
 export interface Passed {
   identity: Identity
-  /** The data of the event that named the answer, under our names; null where none has left. */
+  /** Data of the first event with our ID; null if none was sent. */
   opening: string | null
-  /** The data of the last event that has left, as they came. */
+  /** Data of the last event sent. */
   last: string | null
 }
 
 interface PassthroughTexts {
-  /** What stands before the request's id in the answer's. */
+  /** Prefix of the response's ID. */
   prefix: string
-  /** What says that a stream lives once it has begun. */
+  /** Keep-alive once the stream has begun. */
   keepAlive: string
   failure(error: GatewayError, passed: Passed): string
 }
@@ -48,10 +47,10 @@ function renamed({ data, origin }: RawEvent, names: Edits): string {
 
 class PassthroughWriter implements PassingWriter {
   readonly #names: Edits
-  /** The end, as far as it came. */
+  /** The end, as far as it has arrived. */
   #tail = ''
   #opening: string | null = null
-  /** What has left last: an event, or frames as they came. */
+  /** Last sent: an event, or unmodified frames. */
   #last: RawEvent | string | null = null
 
   constructor(
@@ -75,7 +74,7 @@ class PassthroughWriter implements PassingWriter {
     return this.#send(frames, frames)
   }
 
-  /** Returns what of it may leave now. */
+  /** Returns what may be sent now. */
   #write(event: RawEvent): string {
     const data = renamed(event, this.#names)
     const frame = toFrame(event.name, data)
@@ -87,7 +86,7 @@ class PassthroughWriter implements PassingWriter {
     return this.#send(frame, event)
   }
 
-  /** Nothing overtakes the end. */
+  /** Nothing is sent once the end has begun. */
   #send(frames: string, last: RawEvent | string): string {
     if (this.#tail !== '') {
       this.#tail += frames
@@ -107,7 +106,6 @@ class PassthroughWriter implements PassingWriter {
   }
 }
 
-/** The data of the last event. */
 const toData = (last: RawEvent | string) =>
   typeof last === 'string' ? last.slice(`\n${last}`.lastIndexOf(`\n${DATA}`) + DATA.length, -2) : last.data
 const DATA = 'data: '
@@ -117,7 +115,7 @@ function toFrame(name: string | null, data: string): string {
   return name === null ? `data: ${lines}\n\n` : `event: ${name}\ndata: ${lines}\n\n`
 }
 
-/** The task with the request as it came, if that may go on so, and with what of it nobody has read counted by its bytes. */
+/** Adds the passthrough request to the task, and counts its unread content by bytes. */
 export function withPassthrough(task: ChatTask, passthrough: ChatTask['passthrough'] | null): ChatTask {
   if (!passthrough) return task
   const bytes = noteUnread(task.body, passthrough.text)

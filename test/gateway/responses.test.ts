@@ -308,7 +308,7 @@ const REFUSED: [what: string, body: object, error: { code: string | null; param:
     ...['previous_response_id', 'conversation', 'prompt'].map((param): (typeof REFUSED)[number] => [
       param,
       { [param]: 'x_1' },
-      { code: 'unsupported_parameter', param, message: expect.stringMatching(/this gateway keeps no/) },
+      { code: 'unsupported_parameter', param, message: expect.stringMatching(/Tollgate does not store/) },
     ]),
     ['background', { background: true }, { code: 'unsupported_parameter', param: 'background' }],
     [

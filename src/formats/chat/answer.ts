@@ -1,6 +1,6 @@
 /**
- * The objects of an answer as clients of chat completions read them, with Tollgate's receipt: put together whole, or written as frames of a
- * stream, each one line of JSON behind `data: `. The tail of a stream is asked for only once the ledger has the outcome. Pure.
+ * Chat completions with Tollgate's receipt, whole or as frames, each one line of JSON after `data: `. The end of a stream is requested only
+ * once the ledger has the outcome.
  */
 
 import type { GatewayError } from '../../domain/error.ts'
@@ -20,17 +20,17 @@ export interface FunctionCall {
   arguments: string
 }
 
-/** What a message may say besides its text, in the same form whole and streamed. */
+/** Message fields other than text, the same whole and streamed. */
 interface Beside {
   reasoning?: string
-  /** The same text as `reasoning`: clients know one name or the other. */
+  /** A copy of `reasoning`: clients know either name. */
   reasoning_content?: string
-  /** Always with an integer `index`, by which clients join the pieces of a stream. */
+  /** Always with an integer `index`, by which clients join streamed pieces. */
   reasoning_details?: object[]
-  /** In a stream each has an integer `index`. */
+  /** Streamed items have an integer `index`. */
   annotations?: object[]
   audio?: object
-  /** Pictures that the model drew, as OpenRouter's clients know them. In a stream each has an integer `index`. */
+  /** Generated images, as in OpenRouter's format. Streamed items have an integer `index`. */
   images?: object[]
 }
 
@@ -87,12 +87,11 @@ export interface WireUsage {
     image_tokens?: number
   }
   completion_tokens_details: { reasoning_tokens: number; audio_tokens?: number; image_tokens?: number }
-  /** Integer nano-dollars, and the same in USD. */
+  /** The cost in integer nano-dollars and in USD. */
   cost_nano_usd: number
   cost: number
 }
 
-/** The completion, as JSON text. */
 export function toCompletionJson(identity: Identity, events: readonly AnswerEvent[], receipt: Receipt): string {
   return `${toLine(toCompletion(identity, events)).slice(0, -1)},"usage":${toUsageJson(receipt)}}`
 }
@@ -116,7 +115,6 @@ function toUsageJson({ usage, costNanoUsd }: Receipt): string {
   return withCost(counts, costNanoUsd)
 }
 
-/** The completion but for its usage. */
 function toCompletion({ id, created, model }: Identity, events: readonly AnswerEvent[]): Omit<ChatCompletion, 'usage'> {
   const builders: ChoiceBuilder[] = []
   let origin: AnswerOrigin = {}
@@ -215,25 +213,24 @@ class ChoiceBuilder {
   }
 }
 
-/** The log probabilities of all pieces of a choice. */
 function add(sum: Logprobs | null, more: Logprobs): Logprobs {
   const both = (key: keyof Logprobs) =>
     sum?.[key] && more[key] ? [...sum[key], ...more[key]] : (sum?.[key] ?? more[key])
   return { content: both('content'), refusal: both('refusal') }
 }
 
-/** Only a stream needs it. */
+/** Only streams need it. */
 function withoutIndex(item: object): object {
   const { index: _, ...rest } = item as { index?: unknown }
   return rest
 }
 
 /**
- * What is left of a model's thoughts for a client that has refused them, in whichever words: no words, and of what its vendor must see again
- * only what has none. What was signed over words that are left out is of no use to anybody.
+ * Reasoning for a client that hides it: no text, and only details without text that the vendor must get back. A signature over removed text
+ * is useless.
  */
 export class RefusedThoughts {
-  /** The choices that have lost words. */
+  /** Choices that lost text. */
   readonly #cut = new Set<number>()
 
   take(events: readonly AnswerEvent[]): readonly AnswerEvent[] {
@@ -259,14 +256,14 @@ export class ChatWriter implements Writer {
   readonly keepAlive = KEEP_ALIVE
   readonly #identity: Identity
   readonly #includeUsage: boolean
-  /** What stands before and after the choice of a frame: the facts that all frames share. The origin joins them. */
+  /** Constant text of all frames before and after the choice; origin facts are added to it. */
   #head: string
   readonly #foot: string
-  /** So many choices have had their role frame, the lower ones always first. */
+  /** Number of choices whose role frame was sent, lowest first. */
   #begun = 0
-  /** Why each choice ended, by its index. */
+  /** Finish reasons by choice. */
   readonly #reasons: FinishReason[] = []
-  /** What each tool call is, by choice and index: its arguments are written by it. */
+  /** Kinds of tool calls by choice and index, which decide the form of their arguments. */
   readonly #kinds = new Map<string, ToolKind>()
   readonly #refused: RefusedThoughts | null
 
@@ -302,7 +299,7 @@ export class ChatWriter implements Writer {
       case 'text': {
         const { choice, text, json = toLine(text), logprobs } = event
         if (logprobs) return this.#delta(choice, { content: text }, logprobs)
-        // Nearly every frame is one of these.
+        // Nearly every frame.
         return `${this.#begin(choice, '')}${this.#head}{"index":${choice},"delta":{"content":${json}},"finish_reason":null}${this.#foot}`
       }
       case 'reasoning':
@@ -349,7 +346,7 @@ export class ChatWriter implements Writer {
     return `${this.#head}{"index":${choice},"delta":${toLine(delta)},"finish_reason":null${figures}}${this.#foot}`
   }
 
-  /** The role frames up to a choice. The content of the last one is null where the choice begins with something else. */
+  /** Role frames up to a choice. The last one's content is null if the choice starts with something else. */
   #begin(choice: number, content: '' | null): string {
     let text = ''
     for (; this.#begun <= choice; this.#begun += 1) {
@@ -384,6 +381,5 @@ function toThought({ text, details }: AnswerEvent & { kind: 'reasoning' }): Delt
   }
 }
 
-/** How every frame begins. */
 const toHead = ({ id, created, model }: Identity, origin: AnswerOrigin) =>
   `data: ${toLine({ id: `chatcmpl-${id}`, object: 'chat.completion.chunk', created, model, ...origin }).slice(0, -1)},"choices":[`

@@ -1,4 +1,4 @@
-/** Chat completions, as a format that clients speak. Pure. */
+/** Chat completions as a client format. */
 import { GatewayError } from '../../domain/error.ts'
 import type { CanonicalRequest, Message } from '../../domain/request.ts'
 import type { ChatTask } from '../../domain/task.ts'
@@ -8,7 +8,7 @@ import type { ErrorFormat, Format } from '../format.ts'
 import { ChatWriter, RefusedThoughts, toCompletionJson } from './answer.ts'
 import { findBeyondStrict, validate } from './request.ts'
 
-/** How OpenAI's API tells failures. */
+/** OpenAI's error format. */
 export const openAiErrors: ErrorFormat = {
   error: (error) => error.toBody(),
   ids: (requestId) => ({ 'x-request-id': requestId }),
@@ -29,7 +29,6 @@ export const chat = {
 
 const MAX_USER_CHARS = 256
 
-/** The task of a request that was checked. */
 export function toTask(body: CanonicalRequest): ChatTask {
   const beyondStrict = findBeyondStrict(body)
   const { promptTokens, maxPromptTokens } = measurePrompt(body)
@@ -48,10 +47,10 @@ export function toTask(body: CanonicalRequest): ChatTask {
   return task
 }
 
-/** A conversation is told from another by this much of how it begins. */
+/** How much of its beginning identifies a conversation. */
 const MAX_CHARS = 16_384
 
-/** What does not change as a conversation goes on: its instructions and its first question. */
+/** The constant part of a conversation: instructions and first question. */
 export function toAffinity(messages: readonly Message[]): string {
   let text = ''
   for (const message of messages) {
@@ -69,7 +68,7 @@ function textOf({ content }: Message): string {
 
 type Part = Exclude<Message['content'], string | null | undefined>[number]
 
-/** Of an image its end, in which two that begin alike differ. */
+/** Images are identified by their end, since many begin alike. */
 function toMark(part: Part): string {
   if (part.type === 'text') return part.text
   return part.type === 'image_url' ? part.image_url.url.slice(-256) : part.type

@@ -1,7 +1,6 @@
 /**
- * Checks a chat request before anything is dispatched: its fields by the schema, then the rules across fields, messages
- * and JSON Schemas; the first one that is broken answers, with the sentence, code and `param` that OpenAI's API has for it.
- * The compiled checker decides; the slow explanation runs only for a request that is refused anyway.
+ * Validates a chat request: first its fields, then the rules across fields, messages and JSON Schemas. The first problem is reported with
+ * OpenAI's message, code and `param`.
  */
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import { quote, shorten } from '../../domain/explain.ts'
@@ -26,12 +25,12 @@ import {
 const checkBody = createBodyCheck<CanonicalRequest>(chatChecker(), (body) => {
   const given = asObject(body)
   if (given === null) return notAnObject('{"model": …, "messages": […]}')
-  // Only here, because to make the schema takes a tenth of a start.
+  // Loaded only here, because creating the schema takes a tenth of startup.
   const { RequestSchema } = require('../../domain/request.ts') as typeof import('../../domain/request.ts')
-  return checkModel(given) ?? toSchemaRefusal(RequestSchema, given, 'This request is not a chat completion request.')
+  return checkModel(given) ?? toSchemaRefusal(RequestSchema, given, 'Invalid chat completion request.')
 })
 
-/** Returns the request without what counts as absent, or its refusal. */
+/** Returns the request without fields that count as absent, or its refusal. */
 export function validate(body: unknown): Decision<CanonicalRequest> {
   const checked = checkBody(body)
   if (checked instanceof GatewayError) return checked
@@ -39,10 +38,7 @@ export function validate(body: unknown): Decision<CanonicalRequest> {
   return checkRules(request) ?? request
 }
 
-/**
- * Returns the first rule across fields and between messages that the request breaks, or null. Each field is right by itself,
- * and nulls and empty lists of tools are gone.
- */
+/** The first broken rule across fields or messages, or null. Fields were validated, and nulls and empty tool lists removed. */
 function checkRules(body: CanonicalRequest): GatewayError | null {
   if (body.max_tokens !== undefined && body.max_completion_tokens !== undefined)
     return invalid(
@@ -69,7 +65,7 @@ function checkFields(body: CanonicalRequest): GatewayError | null {
   return null
 }
 
-/** Every tool call is answered before the next turn, every tool message answers one, an assistant says something. */
+/** Every tool call has a result before the next turn, every tool message has a call, and assistants have content. */
 function checkConversation(messages: readonly Message[]): GatewayError | null {
   let calls: Calls | null = null
   for (const [index, message] of messages.entries()) {
@@ -100,13 +96,13 @@ function checkContent(message: AssistantMessage, index: number): GatewayError | 
   if (typeof content === 'string' || content.length === 1) return null
   if (!content.some((part) => part.type === 'refusal')) return null
   return invalid(
-    "Invalid value for 'content': expected text parts alone, or one refusal part and nothing beside it.",
+    "Invalid value for 'content': expected text parts only, or a single refusal part.",
     param,
     'invalid_value',
   )
 }
 
-/** Answers that refuse, speak, draw or only think have no content, and clients send them back as they got them. */
+/** Refusals, audio, images and mere reasoning have no content, and clients send them back as received. */
 const hasOtherWords = (message: AssistantMessage) =>
   typeof message.refusal === 'string' ||
   Boolean(message.audio) ||
@@ -117,13 +113,13 @@ const hasOtherWords = (message: AssistantMessage) =>
 
 const isFilled = (list: unknown) => Array.isArray(list) && list.length > 0
 
-/** Of an object in a request: which fields are left out where they say nothing (null: any), and which hold more such objects. */
+/** Fields of an object that are removed if null or empty (`names`; null: any), and nested objects. */
 interface Level {
   names: ReadonlySet<string> | null
   into: ReadonlyMap<string, Level>
 }
 
-/** Fields that the schema knows to their depths, which no JSON Schema is. */
+/** Fields fully described by the schema; JSON Schemas are not. */
 const DEPTHS = new Map<string, Level>()
 const DEEP: Level = { names: null, into: DEPTHS }
 for (const name of 'content image_url file stream_options response_format json_schema prediction audio'.split(' '))
@@ -131,7 +127,7 @@ for (const name of 'content image_url file stream_options response_format json_s
 for (const name of 'prompt_cache_options moderation policy web_search_options user_location approximate'.split(' '))
   DEPTHS.set(name, DEEP)
 
-// Null is a value of `content`.
+// Null is a valid `content`.
 const OF_MESSAGE = [...NULLABLE_OF_MESSAGES].filter((name) => name !== 'content')
 const PART: Level = { names: null, into: DEPTHS }
 const toLevel = (names: string[], into: Record<string, Level> = {}): Level => ({
@@ -150,14 +146,13 @@ const REQUEST: Level = {
 const EMPTY_LISTS = new Set(['tools', 'tool_calls'])
 
 /**
- * Takes out of a valid request what counts as absent: nulls of fields that the schema knows, and empty lists of tools and
- * tool calls, which many clients send and many upstreams refuse; and fields whose name is a known one written otherwise.
- * What holds none of them is not copied: nearly every request is its own result.
+ * Removes what counts as absent: nulls of known fields, and empty lists of tools and calls, which many clients send and many upstreams
+ * refuse; and misspellings of known fields. Copies only what changes, which is rarely anything.
  */
 function strip<T>(value: T, level: Level): T {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return stripAll(value, level) as T
-  // What others call their fields is not for us to judge.
+  // Unknown part types keep their fields.
   if (level === PART && !PART_TYPES.has((value as { type?: unknown }).type)) return value
   let kept: Record<string, unknown> | null = null
   for (const name in value) {
@@ -189,7 +184,7 @@ function saysNothing(name: string, held: unknown, { names }: Level): boolean {
   return Array.isArray(held) && held.length === 0 && EMPTY_LISTS.has(name) && names?.has(name) === true
 }
 
-/** What is said about tools and functions goes together, and what has to be called is among them. */
+/** Tool fields must come together, and a required tool must be declared. */
 function checkCalling(body: CanonicalRequest): GatewayError | null {
   const { functions, function_call: call, tools, tool_choice: choice } = body
   if (call && !functions) return onlyWith('function_call', 'functions')
@@ -219,13 +214,13 @@ function checkToolChoice(choice: ToolChoice, tools: NonNullable<CanonicalRequest
   return null
 }
 
-/** Reads `{type: 'function', function: {name}}`; allowed tools may be anything. */
+/** Allowed tools may be anything. */
 function toolNameOf(tool: Record<string, unknown>): unknown {
   const named = tool.type === 'custom' ? tool.custom : tool.function
   return typeof named === 'object' && named !== null && 'name' in named ? named.name : undefined
 }
 
-/** The calls of one assistant message, by id: whether a tool message has answered. */
+/** Calls of an assistant message by ID: true once answered. */
 type Calls = Map<string, boolean>
 
 const MAX_NAMED = 20
@@ -256,10 +251,10 @@ function checkAnswer(id: string, calls: Calls | null, index: number): GatewayErr
 const onlyWith = (param: string, needed: string) =>
   invalid(`Invalid value for '${param}': '${param}' is only allowed when '${needed}' are specified.`, param)
 
-/** Returns the refusal of the first schema that is wrong for everybody, or null. */
+/** The refusal of the first schema that is invalid for every model, or null. */
 export const checkSchemas = (body: CanonicalRequest): GatewayError | null => check(body, checkStrictShape)
 
-/** Returns the refusal of the first schema in which something stands that strict mode of OpenAI's API does not allow, or null. */
+/** The refusal of the first schema that OpenAI's strict mode doesn't allow, or null. */
 export function findBeyondStrict(body: CanonicalRequest): GatewayError | null {
   const { tools, response_format: format } = body
   const hasStrict =
@@ -282,7 +277,7 @@ function check(
     ),
   ]
   for (const { name, parameters, strict, at } of named) {
-    // Without parameters a function takes none.
+    // A function without parameters takes none.
     if (!parameters) continue
     const problem = strict ? ofStrict(parameters, budget) : checkSchema(parameters, budget, objectAtTheTop)
     if (problem) return invalid(toMessage('function', name, problem), `${at}.parameters`, 'invalid_function_parameters')
@@ -290,7 +285,7 @@ function check(
   return format?.type === 'json_schema' ? checkFormat(format.json_schema, budget, ofStrict) : null
 }
 
-/** What the schemas of one request may be together: so many tools may be given that their sum has to be bounded. */
+/** Limit for all schemas of a request together, since it may have many tools. */
 const MAX_SUBSCHEMAS = 50_000
 
 function createBudget(): SchemaRule {
@@ -298,7 +293,7 @@ function createBudget(): SchemaRule {
   return () => (left-- > 0 ? null : `the schemas of this request have more than ${MAX_SUBSCHEMAS} subschemas.`)
 }
 
-/** What functions that are not strict are held to as well. */
+/** Additional rule for functions that aren't strict. */
 const objectAtTheTop: SchemaRule = (schema, node) => {
   if (typeof schema === 'boolean' || !isRoot(node) || schema.type === undefined) return null
   if (!allows(schema, 'object')) return notObject(schema)
@@ -312,7 +307,7 @@ function checkFormat(
 ): GatewayError | null {
   const param = 'response_format.json_schema.schema'
   if (!schema) return invalid(`Missing required parameter: '${param}'.`, param, 'missing_required_parameter')
-  // Values may be checked against it by the gateway itself, so its patterns have to work here.
+  // The gateway itself may validate with it, so patterns must work here.
   const patterns = createPatternRule()
   const problem = strict ? ofStrict(schema, budget, patterns) : checkSchema(schema, budget, patterns)
   return problem && invalid(toMessage('response_format', name, problem), 'response_format')
@@ -323,7 +318,7 @@ const toMessage = (what: string, name: string, { path, reason }: SchemaProblem) 
 
 const MAX_CONTEXT_CHARS = 1_000
 
-/** Writes a path as clients know it: `()`, `('items',)`, `('properties', 'name')`. */
+/** A path in OpenAI's notation: `()`, `('items',)`, `('properties', 'name')`. */
 function toTuple(path: readonly string[]): string {
   const words = path.map((key) => `'${shorten(key).replace(/['\\]/g, '\\$&')}'`)
   const inside = words.length === 1 ? `${words[0]},` : words.join(', ')

@@ -1,4 +1,4 @@
-/** OpenAI's embeddings, as a format that clients speak. Pure. */
+/** OpenAI's embeddings as a client format. */
 
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
@@ -21,7 +21,7 @@ function validateEmbedding(body: unknown): Decision<EmbeddingBody> {
   return checked instanceof GatewayError ? checked : (checkKinds(checked) ?? checked)
 }
 
-/** Names by which providers are asked for vectors of smaller numbers, or of several kinds: those would be misread. */
+/** Providers' names for quantized or several kinds of vectors, which would be misread. */
 const KINDS = ['output_dtype', 'embedding_type', 'embedding_types']
 
 function checkKinds(body: EmbeddingBody): GatewayError | null {
@@ -29,7 +29,7 @@ function checkKinds(body: EmbeddingBody): GatewayError | null {
     const value: unknown = Reflect.get(body, name) ?? null
     if (value === null || String(value) === 'float') continue
     return invalid(
-      `Unsupported parameter: '${name}' is not supported: vectors are 32-bit floats here. Leave it out.`,
+      `Unsupported parameter: '${name}' is not supported: vectors are always 32-bit floats. Remove it.`,
       name,
       'unsupported_parameter',
     )
@@ -42,14 +42,14 @@ function toRefusal(body: unknown): GatewayError {
   if (given === null) return notAnObject('{"model": …, "input": …}')
   const refusal = checkModel(given) ?? ('input' in given ? toInputRefusal(given.input) : null)
   if (refusal) return refusal
-  // Only here, because to make the schema takes a tenth of a start.
+  // Loaded only here, because creating the schema takes a tenth of startup.
   const { EmbeddingSchema } = require('./schema.ts') as typeof import('./schema.ts')
-  return toSchemaRefusal(EmbeddingSchema, given, 'This request is not one for embeddings.')
+  return toSchemaRefusal(EmbeddingSchema, given, 'Invalid embeddings request.')
 }
 
 const MAX_INPUTS = 2_048
 
-/** Says what is wrong with the input, of which there are too many kinds for the schema to say it well; null where nothing is. */
+/** The problem of the input, which the schema with its many kinds can't explain; null if there is none. */
 function toInputRefusal(input: unknown): GatewayError | null {
   if (!Array.isArray(input)) return isText(input) ? null : toInvalid(input, 'input')
   if (input.length === 0) return toInvalid(input, 'input')
@@ -60,7 +60,7 @@ function toInputRefusal(input: unknown): GatewayError | null {
       'input',
       'array_above_max_length',
     )
-  // What the first one is, the others must be.
+  // All items are of the first one's kind.
   const isRight = isOfTokens ? isToken : Array.isArray(input[0]) ? isTokens : isText
   const wrong = input.findIndex((each) => !isRight(each))
   return wrong < 0 ? null : toInvalid(input[wrong], `input[${wrong}]`)
@@ -72,9 +72,9 @@ const isTokens = (value: unknown) => Array.isArray(value) && value.length > 0 &&
 
 function toInvalid(value: unknown, path: string): GatewayError {
   const isEmpty = value === '' || (Array.isArray(value) && value.length === 0)
-  const why = isEmpty ? 'it is empty' : `expected a text, or the whole numbers of its tokens, but got ${nameOf(value)}`
+  const why = isEmpty ? 'must not be empty' : `expected a string or an array of token IDs, but got ${nameOf(value)}`
   return invalid(
-    `Invalid '${path}': ${why}. An input is a text or a list of token numbers, one of them or a list of such, all of one kind.`,
+    `Invalid '${path}': ${why}. Send a string, an array of token IDs, or an array of one of these.`,
     path,
     isEmpty ? 'empty_input' : 'invalid_type',
   )
@@ -89,7 +89,7 @@ const nameOf = (value: unknown) =>
         ? 'an object'
         : `a ${typeof value}`
 
-/** The list of embeddings, as JSON text: piece by piece, for thousands of vectors take a while. */
+/** The list of embeddings as JSON text, in pieces, because thousands of vectors take a while. */
 function* toEmbeddingsJson(
   encoding: EmbeddingsRequest['encoding'],
   { model }: Identity,
@@ -105,11 +105,11 @@ function* toEmbeddingsJson(
   yield `],"model":${JSON.stringify(model)},"usage":${toUsageJson(receipt)}}`
 }
 
-/** What came as 32-bit floats is written with all of their digits. */
+/** 32-bit floats are written with all their digits. */
 const toNumbers = (vector: Vector): string =>
   vector instanceof Float32Array ? `[${vector.join(',')}]` : JSON.stringify(vector)
 
-/** Of little-endian 32-bit floats, which is how every machine that this runs on has them. */
+/** Little-endian 32-bit floats, which every supported machine uses. */
 function toBase64(vector: Vector): string {
   const { buffer, byteOffset, byteLength } = vector instanceof Float32Array ? vector : Float32Array.from(vector)
   return Buffer.from(buffer, byteOffset, byteLength).toString('base64')
@@ -120,7 +120,7 @@ const toUsageJson = ({ usage, costNanoUsd }: Receipt): string =>
 
 export const embeddings = {
   ...openAiErrors,
-  // What upstreams and limits say of messages is of the input here.
+  // Here, errors about messages are about the input.
   error(refused) {
     const { error } = refused.toBody()
     return { error: { ...error, param: error.param === 'messages' ? 'input' : error.param } }
@@ -137,7 +137,7 @@ export const embeddings = {
 } satisfies Format
 
 const MAX_USER_CHARS = 256
-/** What two requests begin with alike has them go the same way. */
+/** Requests with this beginning in common use the same target. */
 const MAX_AFFINITY_CHARS = 16_384
 
 function toTask(request: EmbeddingBody): EmbeddingsTask {
@@ -160,7 +160,7 @@ const toInputs = (input: EmbeddingBody['input']): EmbeddingsRequest['inputs'] =>
 
 const isTokenList = (input: Exclude<EmbeddingBody['input'], string>): input is number[] => typeof input[0] === 'number'
 
-/** With the fields that only its upstream may know. */
+/** Includes fields that only the upstream may know. */
 function toRequest(request: EmbeddingBody, inputs: readonly EmbeddingInput[]): EmbeddingsRequest {
   const { model, user, dimensions, encoding_format: encoding } = request
   const extras = Object.fromEntries(Object.entries(request).filter(([name]) => isForUpstream(name)))
@@ -169,6 +169,6 @@ function toRequest(request: EmbeddingBody, inputs: readonly EmbeddingInput[]): E
 
 const OWN = new Set(['model', 'input', 'encoding_format', 'dimensions', 'user'].map(toPlainName))
 
-/** Nothing that is read here, however it is written, and nothing that is asked of chats. */
+/** Excludes all spellings of fields used here, and fields of chats. */
 const isForUpstream = (name: string): boolean =>
   !OWN.has(toPlainName(name)) && !REQUEST_FIELDS.has(name) && !isMiswritten(name)

@@ -1,12 +1,12 @@
 /**
- * What OpenAI's API reference says of a request to `POST /v1/embeddings` (platform.openai.com/docs/api-reference/embeddings/create).
- * Fields that are not named here travel on to upstreams of that format. Null means absent.
+ * The request of `POST /v1/embeddings` in OpenAI's API reference (platform.openai.com/docs/api-reference/embeddings/create). Other fields
+ * are forwarded to OpenAI-format upstreams. Null means absent.
  */
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 
 const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
 const some = { minItems: 1 }
-/** As many as OpenAI takes. */
+/** OpenAI's limit. */
 const many = { minItems: 1, maxItems: 2_048 }
 const text = () => Type.String({ minLength: 1 })
 const token = () => Type.Integer({ minimum: 0, maximum: 2 ** 31 })
@@ -14,7 +14,7 @@ const token = () => Type.Integer({ minimum: 0, maximum: 2 ** 31 })
 export const EmbeddingSchema = Type.Object(
   {
     model: text(),
-    // One input or several, each a text or the numbers of its tokens.
+    // One or several inputs, each text or token IDs.
     input: Type.Union([
       text(),
       Type.Array(text(), many),

@@ -1,7 +1,6 @@
 /**
- * An answer as clients of Anthropic's API read it: put together whole, or written as frames in the one order that they take,
- * `message_start`, the blocks, `message_delta`, `message_stop` (platform.claude.com/docs/en/build-with-claude/streaming). The last two
- * are the tail, which is asked for only once the ledger has the outcome. Pure.
+ * Messages API responses, whole or as frames in their required order, `message_start`, blocks, `message_delta`, `message_stop`
+ * (platform.claude.com/docs/en/build-with-claude/streaming). The last two are requested only once the ledger has the outcome.
  */
 
 import type { GatewayError } from '../../domain/error.ts'
@@ -25,7 +24,7 @@ import { toErrorBody } from './errors.ts'
 const toUsageJson = ({ usage, costNanoUsd }: Receipt, isPriority: boolean): string =>
   withCost(toWire(usage, isPriority), costNanoUsd)
 
-/** Before an answer: only what its prompt is estimated at. */
+/** Sent before the response: only the estimated prompt. */
 const toFirstUsage = (promptTokens: number): WireUsage => toWire({ ...NO_USAGE, prompt: promptTokens }, false)
 
 function toWire(usage: Usage, isPriority: boolean): WireUsage {
@@ -47,7 +46,6 @@ function toWire(usage: Usage, isPriority: boolean): WireUsage {
   }
 }
 
-/** The message, as JSON text. */
 export function toMessageJson(
   { body }: ChatTask,
   identity: Identity,
@@ -66,7 +64,7 @@ export function toMessageJson(
   return `${message},"usage":${toUsageJson(receipt, isPriority)}}`
 }
 
-/** A message but for its usage. Fields that typed clients need are there, and null. */
+/** A message without usage. Typed clients require all fields, even if null. */
 const toMessage = ({ id, model }: Identity, content: ContentBlock[], stopReason: StopReason | null): WireMessage => ({
   id: `msg_${id}`,
   type: 'message',
@@ -81,7 +79,6 @@ const toMessage = ({ id, model }: Identity, content: ContentBlock[], stopReason:
   diagnostics: null,
 })
 
-/** Collects blocks. */
 class Content implements BlockListener {
   readonly blocks: ContentBlock[] = []
   #input = ''
@@ -105,7 +102,6 @@ class Content implements BlockListener {
   }
 }
 
-/** A frame of JSON that is one line to everyone. */
 const toFrame = (type: string, json: string) => `event: ${type}\ndata: ${json}\n\n`
 
 export const PING = toFrame('ping', '{"type":"ping"}')
@@ -126,7 +122,7 @@ export class MessagesWriter implements Writer, BlockListener {
     this.#blocks = new Blocks(this, task.body[UNREQUESTED_REASONING] === true)
   }
 
-  /** Clients read no event before `message_start`. */
+  /** Clients expect no event before `message_start`. */
   get keepAlive(): string {
     return this.#isStarted ? PING : KEEP_ALIVE
   }
@@ -159,7 +155,7 @@ export class MessagesWriter implements Writer, BlockListener {
   }
 
   delta(delta: BlockDelta): void {
-    // Nearly every frame is one of these.
+    // Nearly every frame.
     if (delta.type === 'text_delta')
       this.#out += `event: content_block_delta\ndata: {"type":"content_block_delta","index":${this.#index},"delta":{"type":"text_delta","text":${toLine(delta.text)}}}\n\n`
     else this.#frame({ type: 'content_block_delta', index: this.#index, delta })

@@ -1,12 +1,9 @@
 /**
- * The content of an answer as Anthropic's API has it: blocks of one kind each, one open at a time, in the order in which they
- * were said. `answer.ts` makes frames of them, or a list. Pure.
- *
- * Calls that come interleaved wait for each other: while the arguments of one are not complete JSON, what does not belong to it
- * is held back. What a vendor signed beside the text of a thought goes into a block of its own behind whatever is open, but never
- * behind the last words: `claude -p` prints nothing where the last block is no text, and no vendor insists on what it signed there.
- * Thoughts that nobody asked for are left out, so that the answer begins with its text. Where it calls tools they end it, encoded and
- * without words: their vendor may insist on them in the next step.
+ * Response content as Anthropic's blocks, one open at a time, in order.
+ * Interleaved calls wait for each other: until a call's arguments are complete JSON, everything else is held back. Signatures apart from
+ * reasoning text get their own block after the open one, but never after the last text, since `claude -p` prints nothing if the last block
+ * is no text and no vendor requires that signature. Unrequested reasoning is hidden; with tool calls it is added at the end, encoded,
+ * because the vendor may require it in the next step.
  */
 import type { AnswerEvent, FinishReason } from '../../domain/events.ts'
 import { JsonScan } from '../../domain/json-text.ts'
@@ -26,7 +23,7 @@ export type BlockDelta =
 
 export type StopReason = 'end_turn' | 'max_tokens' | 'tool_use' | 'refusal'
 
-/** What is counted outside of each other: `input_tokens` has none that were read from a cache or written to one. */
+/** `input_tokens` excludes cache reads and writes. */
 export interface WireUsage {
   input_tokens: number
   cache_creation_input_tokens: number
@@ -56,15 +53,14 @@ export interface WireMessage {
   diagnostics: null
 }
 
-/** Who is told of each step. */
 export interface BlockListener {
-  /** A block begins, empty but for what is whole from the beginning. */
+  /** Begins a block, empty except for what is complete from the start. */
   start(block: ContentBlock): void
   delta(delta: BlockDelta): void
   stop(): void
 }
 
-/** No thought that is encoded unseen is longer, in UTF-16 units: of a longer one only the details are kept. */
+/** Limit for hidden reasoning text in UTF-16 units; beyond it only the details are kept. */
 const MAX_UNSEEN = 256 * 1024
 
 type Open =
@@ -75,9 +71,9 @@ type Open =
 export class Blocks {
   #unseen = ''
   #open: Open | null = null
-  /** What waits for the end of a call. */
+  /** Events that wait for the end of a call. */
   #held: AnswerEvent[] = []
-  /** Details of thoughts that no text came with. */
+  /** Reasoning details without text. */
   #details: object[] = []
   #reason: FinishReason = 'stop'
   #hasCalls = false
@@ -109,7 +105,7 @@ export class Blocks {
     else this.#held.push(event)
   }
 
-  /** Ends what is open, and says what was held back. Idempotent. */
+  /** Ends the open block and writes held-back events. Idempotent. */
   end(): void {
     this.#close()
     while (this.#held.length > 0) {
@@ -120,7 +116,7 @@ export class Blocks {
     else if (this.#hasCalls || !this.#hasText) this.#flushDetails()
   }
 
-  /** Says what was held back, up to what has to wait for the next call. */
+  /** Writes held-back events, up to those that wait for the next call. */
   #release(): void {
     const held = this.#held
     this.#held = []
@@ -146,7 +142,7 @@ export class Blocks {
         return
       }
       default:
-        // There are no blocks for pictures, sound and quotations here.
+        // No blocks exist for images, audio and annotations.
         return
     }
   }
@@ -191,7 +187,7 @@ export class Blocks {
     const open = this.#open
     if (open === null) return
     this.#open = null
-    // Also where nothing is signed: many clients drop a thought that has no signature, and some models want theirs back.
+    // Also if nothing is signed: many clients drop thinking without a signature, and some models need it back.
     if (open.kind === 'thinking')
       this.listener.delta({ type: 'signature_delta', signature: encodeState(open.details, open.text) })
     this.listener.stop()
@@ -215,6 +211,6 @@ export class Blocks {
   }
 }
 
-/** Whether an event is part of what was said, and has its place in it. */
+/** True for events with a place in the content. */
 const isSaid = ({ kind }: AnswerEvent) =>
   kind === 'text' || kind === 'refusal' || kind === 'reasoning' || kind === 'tool' || kind === 'arguments'

@@ -1,6 +1,6 @@
 /**
- * A conversation of Anthropic's API as chat messages: what an assistant calls becomes `tool_calls`, what a user's turn answers becomes tool
- * messages before the rest of it. Turns of one role that follow each other are one, as the API has it. Pure.
+ * Translates Anthropic conversations to chat messages: an assistant's calls become `tool_calls`, a user's results become tool messages
+ * before the rest of the turn. Consecutive turns of one role are merged, as the API does.
  */
 
 import { type Decision, GatewayError } from '../../domain/error.ts'
@@ -15,7 +15,7 @@ import {
 import { invalid } from './errors.ts'
 import type { Block, MessagesBody, SaidBlock, Source, ToolResultBlock } from './schema.ts'
 
-/** With where the prompt cache begins anew: dialects read it where their API has such a thing. */
+/** With a prompt cache mark, for dialects that support it. */
 interface Marked {
   cache_control?: object
 }
@@ -27,11 +27,11 @@ type FilePart = Marked & {
 }
 type Part = TextPart | ImagePart | FilePart
 
-/** The cache mark of a block, to be spread over what the block becomes. */
+/** The cache mark of a block. */
 export const toMark = ({ cache_control: mark }: { cache_control?: object | null }): Marked =>
   mark ? { cache_control: mark } : {}
 
-/** The parts that a block says; none where it is empty or not known. */
+/** Content parts of a block; none if it is empty or unknown. */
 function toParts(block: SaidBlock): Part[] {
   const parts = toBare(block)
   const last = parts.at(-1)
@@ -64,7 +64,7 @@ function toImage(source: Source): Part[] {
   return toStored(id)
 }
 
-/** What lies with a provider: routing says who may be sent it. */
+/** A file stored at a provider; routing decides who may get it. */
 const toStored = (id: string | null | undefined): Part[] => (id ? [{ type: 'file', file: { file_id: id } }] : [])
 
 function toDocument(source: Source, title: string, context: string): Part[] {
@@ -84,7 +84,7 @@ function toDocument(source: Source, title: string, context: string): Part[] {
 
 const PDF = 'application/pdf'
 
-/** What a document is made of: texts and pictures. */
+/** A document's content: text and images. */
 function toInner(block: { type: string; text?: string | null; source?: object | null }): Part[] {
   if (block.type === 'text') return toText(block.text ?? '')
   const source = asObject(block.source)
@@ -93,7 +93,7 @@ function toInner(block: { type: string; text?: string | null; source?: object | 
   return toImage({ type: asText(type), media_type: asText(media_type), data: asText(data), url: asText(url) })
 }
 
-/** A text with what is said about it: models of any vendor read such tags. */
+/** Text in a tag with its attributes, which any vendor's model understands. */
 function toTagged(tag: string, about: object, text: string): string {
   const { title, source, context }: { title?: unknown; source?: unknown; context?: unknown } = about
   const said = Object.entries({ title, source, context }).filter(([, value]) => asText(value) !== '')
@@ -103,10 +103,10 @@ function toTagged(tag: string, about: object, text: string): string {
 
 type Thought = Extract<Block, { type: 'thinking' | 'redacted_thinking' }>
 
-/** Whose thoughts they are, in the word that gateways have for it. */
+/** Other gateways' name for this format of reasoning. */
 const CLAUDE = 'anthropic-claude-v1'
 
-/** What an assistant's message has of its thoughts; nothing where there are none. */
+/** Reasoning fields of an assistant message; none without reasoning. */
 function toReasoning(blocks: readonly Thought[]): {
   reasoning?: string
   reasoning_content?: string
@@ -121,13 +121,13 @@ function toReasoning(blocks: readonly Thought[]): {
     text += found.text
   }
   return {
-    // Upstreams know one name or the other.
+    // Upstreams know either name.
     ...(text === '' ? {} : { reasoning: text, reasoning_content: text }),
     ...(details.length === 0 ? {} : { reasoning_details: details }),
   }
 }
 
-/** Null for one that says it was encoded here, and was not: nothing is known of it. */
+/** Null for a signature that only looks like our encoding. */
 function toShown({ thinking, signature }: Thought & { type: 'thinking' }, index: number): DecodedThought | null {
   const text = thinking ?? ''
   if (!signature) return { text, details: [] }
@@ -144,7 +144,6 @@ const toRedacted = (data: string, index: number): DecodedThought | null =>
 
 type Role = 'user' | 'assistant' | 'system'
 
-/** A block and its path. */
 interface Placed {
   block: Block
   at: string
@@ -157,7 +156,7 @@ interface Turn {
   blocks: Placed[]
 }
 
-/** Where Claude Code tells Anthropic what it is: of no use to anybody else, and different in every release. */
+/** Prefix by which Claude Code identifies itself to Anthropic: useless to others, and different in every release. */
 const BILLING = 'x-anthropic-billing-header:'
 
 export function toMessages({ system, messages }: Pick<MessagesBody, 'system' | 'messages'>): Decision<Message[]> {
@@ -170,7 +169,7 @@ export function toMessages({ system, messages }: Pick<MessagesBody, 'system' | '
   let held: Message[] = []
   for (const turn of toTurns(messages)) {
     if (turn.role === 'system') {
-      // Between a call and its result nothing else may be said.
+      // Nothing may come between a call and its result.
       const said = toInstructions(turn.blocks.flatMap(({ block }) => toSaid(block)))
       if (calls) held.push(...said)
       else out.push(...said)
@@ -195,7 +194,7 @@ export function toMessages({ system, messages }: Pick<MessagesBody, 'system' | '
   const open = answer(calls, [])
   if (open) return open
   out.push(...held)
-  return out.length > 0 ? out : invalid('messages', 'at least one message has to say something.')
+  return out.length > 0 ? out : invalid('messages', 'at least one message must have content.')
 }
 
 function toTurns(messages: MessagesBody['messages']): Turn[] {
@@ -226,7 +225,7 @@ const toInstructions = (parts: readonly Part[]): Message[] => {
 
 const toUser = (parts: Part[]): Message[] => (parts.length === 0 ? [] : [{ role: 'user', content: toContent(parts) }])
 
-/** One plain text is a text: many upstreams know nothing else. */
+/** A single plain text becomes a string, since many upstreams accept nothing else. */
 function toContent<Each extends Part>(parts: Each[]): string | Each[] {
   const [only] = parts
   return parts.length === 1 && only?.type === 'text' && !only.cache_control ? only.text : parts
@@ -237,7 +236,7 @@ const toSaid = (block: Block): Part[] =>
 
 const isThought = (block: Block): block is Thought => block.type === 'thinking' || block.type === 'redacted_thinking'
 
-/** The calls that a turn makes, by id: whether they have been answered. */
+/** A turn's calls by ID: true once answered. */
 type Calls = Map<string, boolean> & { at?: string }
 
 type Call = Extract<Block, { type: 'tool_use' }>
@@ -259,7 +258,7 @@ const isResult = (placed: Placed): placed is Result => placed.block.type === 'to
 
 const MAX_NAMED = 20
 
-/** Holds results against the calls before them: each is answered once, at once. Returns the refusal, or null. */
+/** Checks that each call is answered once, immediately. Returns the refusal, or null. */
 function answer(calls: Calls | null, results: readonly Result[]): GatewayError | null {
   for (const { block, at } of results) {
     const id = block.tool_use_id
@@ -278,7 +277,7 @@ function answer(calls: Calls | null, results: readonly Result[]): GatewayError |
   )
 }
 
-/** Adds what a tool has answered. Returns what has no place in a tool message, to be said behind all of them: documents. */
+/** Adds a tool message. Returns documents, which tool messages can't have and which follow all results. */
 function toToolMessage(block: ToolResultBlock, out: Message[]): Part[] {
   const { content } = block
   const said = typeof content === 'string' ? content : (content ?? []).flatMap((each) => toParts(each))

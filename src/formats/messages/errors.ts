@@ -1,4 +1,4 @@
-/** How Anthropic's API tells failures (platform.claude.com/docs/en/api/errors): its types, its statuses, its request ids. Pure. */
+/** Errors in Anthropic's format (platform.claude.com/docs/en/api/errors): types, statuses and request IDs. */
 import { GatewayError } from '../../domain/error.ts'
 import type { ErrorFormat } from '../format.ts'
 
@@ -8,7 +8,7 @@ export const anthropicErrors: ErrorFormat = {
   ids: (requestId) => ({ 'x-request-id': requestId, 'request-id': requestId }),
 }
 
-/** The body of a refusal, and the data of an `error` event. */
+/** Body of an error response, and data of an `error` event. */
 export function toErrorBody(error: GatewayError): object {
   return {
     type: 'error',
@@ -21,7 +21,7 @@ export function toErrorBody(error: GatewayError): object {
   }
 }
 
-/** No place, for whatever reason, has a status of its own there. */
+/** Anthropic's status for every lack of capacity. */
 const OVERLOADED = 529
 
 function toStatus({ status }: GatewayError): number {
@@ -40,7 +40,7 @@ const TYPES: Readonly<Record<number, string>> = {
 
 const toType = (status: number): string => TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error')
 
-/** Claude Code shortens a conversation at these words, whichever the upstream has for it. */
+/** Claude Code compacts a conversation on this message, whatever the upstream's wording. */
 function toMessage({ code, message }: GatewayError): string {
   if (code !== 'context_length_exceeded' || /prompt is too long/i.test(message)) return message
   const [one, other] = [...message.matchAll(/\d[\d,]*/g)].map(([digits]) => Number(digits.replaceAll(',', '')))
@@ -48,6 +48,6 @@ function toMessage({ code, message }: GatewayError): string {
   return `prompt is too long: ${Math.max(one, other)} tokens > ${Math.min(one, other)} maximum`
 }
 
-/** @param path dotted path of the field at fault, as Anthropic's API writes it. */
+/** @param path dotted path of the field at fault, in Anthropic's notation. */
 export const invalid = (path: string, message: string) =>
   new GatewayError('invalid_request', `${path}: ${message}`, { param: path })

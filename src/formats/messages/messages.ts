@@ -1,4 +1,4 @@
-/** Anthropic's Messages, as a format that clients speak. Pure. */
+/** Anthropic's Messages as a client format. */
 import { GatewayError } from '../../domain/error.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
 import type { ChatTask } from '../../domain/task.ts'
@@ -25,7 +25,7 @@ export const messages = {
   writer: (task: ChatTask, identity) => new MessagesWriter(task, identity),
 } satisfies Format
 
-/** The same of a request that only asks how many tokens it has. */
+/** For requests that only count tokens. */
 export const messagesCounting: CountingFormat = {
   ids: messages.ids,
   answer: (input_tokens) => ({ input_tokens }),

@@ -1,7 +1,6 @@
 /**
- * A request to `/v1/messages`, or one that only asks how many tokens it has: held against its schema, and as a canonical one. What only
- * Anthropic's API has, such as `context_management`, `container`, `mcp_servers` and whatever the header `anthropic-beta` names, is left
- * out. Pure.
+ * Validates `/v1/messages` and token counting requests and makes them canonical. Anthropic-only features such as `context_management`,
+ * `container`, `mcp_servers` and those of `anthropic-beta` are dropped.
  */
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import { explain } from '../../domain/explain.ts'
@@ -22,39 +21,38 @@ const checkCount = createBodyCheck<CountBody>(countChecker(), (body) => toRefusa
 export const validateMessages = (body: unknown): Decision<MessagesBody> =>
   checkThread(body) ?? checkCompaction(body) ?? checkMessages(body)
 
-/** Anthropic's API counts a request with `compaction` as if it had none. */
+/** Anthropic ignores `compaction` when counting. */
 export const validateCount = (body: unknown): Decision<CountBody> => checkThread(body) ?? checkCount(body)
 
 /**
- * Refuses a conversation that the provider would keep: all keys are one account there, and a turn without its history would be
- * answered as if there were none. With these details, Anthropic's client libraries send the whole conversation instead
- * (`thread_unsupported_request`). It comes before the schema, because a turn that goes on with a thread may have no messages.
+ * Refuses threads, which the provider would store: all keys share one account there, and without its history a turn would be misunderstood.
+ * With these details (`thread_unsupported_request`), Anthropic's client libraries send the whole conversation instead. Runs before the
+ * schema, since such a turn may have no messages.
  */
 function checkThread(body: unknown): GatewayError | null {
   if ((asObject(body)?.thread ?? null) === null) return null
   return new GatewayError(
     'invalid_request',
-    "thread: Message threads are not supported: Tollgate keeps no conversations. Send the whole conversation without 'thread'.",
+    "thread: Message threads are not supported: Tollgate does not store conversations. Send the whole conversation without 'thread'.",
     { param: 'thread', details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] } },
   )
 }
 
-/** An ordinary answer would be taken for the summary. */
+/** A normal response would be taken for the summary. */
 function checkCompaction(body: unknown): GatewayError | null {
   if ((asObject(body)?.compaction ?? null) === null) return null
   return invalid(
     'compaction',
-    "Compaction requests are not supported. Ask for a summary in an ordinary message, without 'compaction'.",
+    "Compaction requests are not supported. Request a summary in a normal message, without 'compaction'.",
   )
 }
 
 function toRefusal(body: unknown, of: 'MessagesSchema' | 'CountSchema'): GatewayError {
-  if (asObject(body) === null)
-    return new GatewayError('invalid_request', 'The body of a request has to be one JSON object.')
-  // Only here, because to make the schema takes a tenth of a start.
+  if (asObject(body) === null) return new GatewayError('invalid_request', 'The request body must be a JSON object.')
+  // Loaded only here, because creating the schema takes a tenth of startup.
   const schemas = require('./schema.ts') as typeof import('./schema.ts')
   const [problem] = explain(schemas[of], body)
-  if (!problem) return new GatewayError('invalid_request', 'This is not a request for a message.')
+  if (!problem) return new GatewayError('invalid_request', 'Invalid Messages request.')
   const path = problem.segments.length <= MAX_SEGMENTS ? problem.path.replace(/\[(\d+)\]/g, '.$1') : problem.path
   return invalid(path, problem.message)
 }
@@ -63,7 +61,6 @@ const MAX_SEGMENTS = 16
 
 type Tool = NonNullable<MessagesBody['tools']>[number]
 
-/** The fields of a chat request that say the same. */
 function toTools(body: Pick<MessagesBody, 'tools' | 'tool_choice'>): Decision<Partial<CanonicalRequest>> {
   const tools: ReturnType<typeof toFunction>[] = []
   for (const [index, tool] of (body.tools ?? []).entries()) {
@@ -78,7 +75,7 @@ function toTools(body: Pick<MessagesBody, 'tools' | 'tool_choice'>): Decision<Pa
   }
 }
 
-/** The schema is as it came. `strict` is more at OpenAI than at Anthropic: it is said where the schema holds to that. */
+/** Keeps the schema. OpenAI's `strict` requires more than Anthropic's, so it is set only if the schema complies. */
 function toFunction(tool: Tool, name: string) {
   const { description, input_schema: parameters, strict } = tool
   const isStrict = strict === true && parameters && checkStrict(parameters, createBudget()) === null
@@ -98,10 +95,10 @@ const MAX_SUBSCHEMAS = 10_000
 
 function createBudget() {
   let left = MAX_SUBSCHEMAS
-  return () => (left-- > 0 ? null : 'it is too long.')
+  return () => (left-- > 0 ? null : 'too long.')
 }
 
-/** A choice of a tool that was left out leaves it to the model. */
+/** Choosing a dropped tool leaves the choice to the model. */
 function toChoice(
   { tool_choice: choice }: Pick<MessagesBody, 'tool_choice'>,
   tools: readonly { function: { name: string } }[],
@@ -134,7 +131,7 @@ function toSearch({ user_location: at }: Tool): NonNullable<CanonicalRequest['we
   return { user_location: { type: 'approximate', approximate } }
 }
 
-/** Claude Code names an account and a session in it, as a JSON text. */
+/** Claude Code sends an account and a session in it, as JSON text. */
 const MAX_USER_CHARS = 256
 
 const TIERS: Readonly<Record<string, 'auto' | 'default'>> = { auto: 'auto', standard_only: 'default' }
@@ -149,18 +146,18 @@ export function toCanonical(body: MessagesBody): Decision<CanonicalRequest> {
     ...prompt,
     max_tokens: body.max_tokens,
     ...withoutNulls({ temperature: body.temperature, top_p: body.top_p }),
-    // Upstreams that take four of them refuse more in their own words: to stop elsewhere than asked would be another answer.
+    // Never shortened, since that would change the response: upstreams that take only four refuse more themselves.
     ...(stops && stops.length > 0 ? { stop: stops } : {}),
     ...(user ? { user: user.slice(0, MAX_USER_CHARS) } : {}),
     ...(tier ? { service_tier: tier } : {}),
     ...(body.stream ? { stream: true } : {}),
     ...withoutNulls({ top_k }),
-    // Where data may not go is not ours to forget: routing refuses what it cannot promise.
+    // A data location must not be dropped; routing refuses what it can't guarantee.
     ...(inference_geo && inference_geo !== 'global' ? { inference_geo } : {}),
   }
 }
 
-/** What of a request a model reads, and how it is to think about it. */
+/** The part of a request that a model reads, with reasoning settings. */
 export function toPromptOnly(body: CountBody): Decision<CanonicalRequest> {
   const messages = toMessages(body)
   if (messages instanceof GatewayError) return messages
@@ -180,9 +177,8 @@ export function toPromptOnly(body: CountBody): Decision<CanonicalRequest> {
 }
 
 /**
- * Tells an effort by the name that most upstreams have for it. A budget stays beside it, for those that count one. Where the
- * model decides how much to think it does so as for `high`, which is what Anthropic's API takes for granted. A client that does not
- * turn thinking on reads no thoughts, as there.
+ * Sets the effort by its most common name, and keeps a token budget for upstreams that use one. Adaptive thinking is `high`, Anthropic's
+ * default. Without `thinking` clients get no reasoning, as at Anthropic.
  */
 function toThinking({ thinking, output_config: config }: CountBody): object {
   const effort = config?.effort
@@ -202,7 +198,7 @@ function toFormat(body: CountBody): Decision<CanonicalRequest['response_format']
   const path = body.output_config?.format ? 'output_config.format.schema' : 'output_format.schema'
   const { schema } = format
   if (!schema) return invalid(path, 'Field required')
-  // Answers may be checked against it by the gateway itself, so its patterns have to work here.
+  // The gateway itself may validate with it, so patterns must work here.
   const problem = checkSchema(schema, createPatternRule())
   if (problem) return invalid(path, `${problem.path.join('.').slice(0, 500)}: ${problem.reason}`)
   return {

@@ -1,7 +1,6 @@
 /**
- * What Anthropic's API reference says of a request to `POST /v1/messages` (platform.claude.com/docs/en/api/messages), as far as it
- * is read here. Only what is read is described: fields, tools, sources and blocks that are not known are let through, for clients
- * send new ones with every release, and `request.ts` leaves them out. Null means absent.
+ * The request of `POST /v1/messages` in Anthropic's API reference (platform.claude.com/docs/en/api/messages), as far as used here. Unknown
+ * fields, tools, sources and blocks are allowed, since every client release adds some, and dropped by `request.ts`. Null means absent.
  */
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 
@@ -12,7 +11,7 @@ const cached = { cache_control: optional(JsonObject) }
 
 const KNOWN = 'text image document search_result tool_use tool_result thinking redacted_thinking'.split(' ')
 
-/** A block of a type that is not known; its type is given as a word that is none, so that the known ones are told apart. */
+/** A block of unknown type; its TypeScript type is an impossible literal, so that known types can be distinguished. */
 interface OtherBlock {
   type: '(other)'
 }
@@ -22,7 +21,7 @@ const OtherBlock = Type.Unsafe<OtherBlock>(
 
 const TextBlock = Type.Object({ type: Type.Literal('text'), text: text(), ...cached })
 
-/** Of bytes, an address, a stored file, a text or blocks, by its type; all else about it may be absent. */
+/** Bytes, a URL, a stored file, text or blocks, by `type`; everything else is optional. */
 const Source = Type.Object({
   type: text(),
   media_type: optional(text()),
@@ -67,7 +66,7 @@ const ToolResultBlock = Type.Object({
   is_error: optional(Type.Boolean()),
   ...cached,
 })
-// Where the display of thoughts is off, they are empty or absent.
+// Empty or missing if thinking is not displayed.
 const ThinkingBlock = Type.Object({
   type: Type.Literal('thinking'),
   thinking: optional(text()),
@@ -77,7 +76,7 @@ const RedactedBlock = Type.Object({ type: Type.Literal('redacted_thinking'), dat
 
 const Block = Type.Union([...SaidBlocks, ToolUseBlock, ToolResultBlock, ThinkingBlock, RedactedBlock, OtherBlock])
 
-/** Of whatever role: who is neither the assistant nor the system is the user. */
+/** Any role other than assistant and system is the user. */
 const Message = Type.Object({ role: text(), content: Type.Union([text(), Type.Array(Block)]) })
 
 const Tool = Type.Object({
@@ -98,7 +97,7 @@ const ToolChoice = Type.Object({
 
 const Format = Type.Object({ type: text(), schema: optional(JsonObject) })
 
-/** What counting tokens and answering have in common. */
+/** Common to counting and creating messages. */
 const prompt = {
   model: Type.String({ minLength: 1 }),
   messages: Type.Array(Message, { minItems: 1 }),
@@ -109,7 +108,7 @@ const prompt = {
     Type.Object({ type: text(), budget_tokens: optional(Type.Integer({ minimum: 0 })), display: optional(text()) }),
   ),
   output_config: optional(Type.Object({ effort: optional(text()), format: optional(Format) })),
-  // What `output_config.format` was before.
+  // The former `output_config.format`.
   output_format: optional(Format),
   cache_control: optional(JsonObject),
 }
@@ -122,7 +121,7 @@ export const MessagesSchema = Type.Object({
   temperature: optional(Type.Number({ minimum: 0, maximum: 1 })),
   top_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
   top_k: optional(Type.Integer({ minimum: 0 })),
-  // No client sends nearly as many; some upstreams look for each of them.
+  // Far more than any client sends; some upstreams search for each of them.
   stop_sequences: optional(Type.Array(text(), { maxItems: 256 })),
   stream: optional(Type.Boolean()),
   metadata: optional(Type.Object({ user_id: optional(text()) })),

@@ -1,8 +1,7 @@
 /**
- * An answer of the Responses API: its events gathered into items, and written as the response object or as events of a stream
- * (platform.openai.com/docs/api-reference/responses-streaming), each with its type and a number of its own. In a stream one item is open at
- * a time; what comes for those behind it waits until it has ended. The last event, which has the whole answer, is asked for only once the
- * ledger has the outcome; there is no `[DONE]`. Pure.
+ * Responses API responses: events collected into items, and written as an object or as numbered stream events
+ * (platform.openai.com/docs/api-reference/responses-streaming). One item is open at a time, and later ones wait. The last event, with the
+ * whole response, is requested only once the ledger has the outcome; there is no `[DONE]`.
  */
 
 import type { GatewayError } from '../../domain/error.ts'
@@ -30,13 +29,13 @@ import { optionsOf, type ResponseOptions } from './request.ts'
 interface Standing {
   output: readonly OutputItem[]
   origin: AnswerOrigin
-  /** Why it ended; null while it goes on. */
+  /** Null while the response is in progress. */
   reason?: FinishReason | null
   error?: { code: string; message: string }
   receipt?: Receipt
 }
 
-/** As JSON text, one line to everyone. */
+/** As JSON text, in one line. */
 export function toResponseJson(options: ResponseOptions, { id, created, model }: Identity, standing: Standing): string {
   const { output, origin, reason = null, error, receipt } = standing
   const cut = CUTS.get(reason)
@@ -56,7 +55,7 @@ export function toResponseJson(options: ResponseOptions, { id, created, model }:
   return `${toLine(response).slice(0, -1)},${options.echoJson},"usage":${usage}}`
 }
 
-/** Why an answer is not complete, in the API's words. */
+/** Why a response is incomplete, in the API's terms. */
 const CUTS: ReadonlyMap<FinishReason | null, string> = new Map<FinishReason | null, string>([
   ['length', 'max_output_tokens'],
   ['content_filter', 'content_filter'],
@@ -84,12 +83,12 @@ function toUsageJson({ usage, costNanoUsd }: Receipt): string {
 
 export class Output {
   readonly done: OutputItem[] = []
-  /** Why it ended; null before that. */
+  /** Null until the response has ended. */
   reason: FinishReason | null = null
   readonly #items: Item[] = []
   readonly #calls = new Map<number, Item>()
   #hasBegun = false
-  /** Details of thoughts that came without any: signatures of texts and calls. */
+  /** Reasoning details without text: signatures of texts and calls. */
   #loose: object[] = []
 
   constructor(
@@ -99,7 +98,7 @@ export class Output {
   ) {}
 
   take(event: AnswerEvent): void {
-    // One choice is asked for.
+    // Only one choice is requested.
     if (!('choice' in event) || event.choice !== 0) return
     switch (event.kind) {
       case 'text':
@@ -107,7 +106,7 @@ export class Output {
         if (event.text !== '') this.#toLast(event, (place) => new MessageItem(place, this.options.wantsLogprobs), 'msg')
         return
       case 'annotations':
-        // Of what was said before: where that has ended, nobody waits for them any more.
+        // Annotations of earlier text are dropped if its item has ended.
         if (this.#open()?.take(event)) this.#advance()
         return
       case 'reasoning':
@@ -132,7 +131,7 @@ export class Output {
         this.#end(event.reason)
         return
       case 'audio':
-        // The API has no place for it, and no field that asks for it.
+        // The API has no audio output.
         return
       case 'unmet':
         return
@@ -147,12 +146,12 @@ export class Output {
     else if (this.options.wantsState) this.#loose.push(...(event.details ?? []))
   }
 
-  /** The last item, which others may be waiting behind. */
+  /** The last item, which later ones wait for. */
   #open(): Item | undefined {
     return this.#items.length > this.done.length ? this.#items.at(-1) : undefined
   }
 
-  /** Gives an event to the last item, or to a new one where that is of another kind. */
+  /** Gives an event to the last item, or to a new one if it is of another kind. */
   #toLast(event: ChoiceEvent, make: (place: ItemPosition) => Item, prefix: string): void {
     if (!this.#open()?.take(event)) this.#begin(prefix, make).take(event)
     this.#advance()
@@ -166,7 +165,7 @@ export class Output {
     return item
   }
 
-  /** Says what can be said: all of the first item that has not ended, and of those behind it once it has. */
+  /** Writes everything of the first open item, and of those after it once it has ended. */
   #advance(): void {
     for (;;) {
       const item = this.#items[this.done.length]
@@ -220,7 +219,7 @@ export class ResponsesWriter implements Writer {
   readonly #output: Output
   #origin: AnswerOrigin = {}
   #next = 0
-  /** What was written since it was last taken. */
+  /** Written since the last flush. */
   #text = ''
 
   constructor(
@@ -264,7 +263,7 @@ export class ResponsesWriter implements Writer {
     this.#say(type, `"response":${response}}`)
   }
 
-  /** @param rest the fields that follow its type and number, as JSON without the first brace. */
+  /** @param rest the remaining fields as JSON without the opening brace. */
   #say(type: string, rest: string): void {
     this.#text += `event: ${type}\ndata: {"type":"${type}","sequence_number":${this.#next++},${rest}\n\n`
   }
@@ -276,7 +275,7 @@ export class ResponsesWriter implements Writer {
   }
 }
 
-/** The response as it was begun, failed, under the number after the last one. */
+/** A `response.failed` event with the response as it began and the next number. */
 export function toPassthroughFailure(error: GatewayError, { identity, opening, last }: Passed): string {
   const { id, created, model } = identity
   const begun = asObject(read(opening).response) ?? { id: `resp_${id}`, object: 'response', created_at: created, model }

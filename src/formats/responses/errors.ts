@@ -1,4 +1,4 @@
-/** How the Responses API tells failures: by what its own fields are called, and in codes by which clients know what to do. Pure. */
+/** Errors of the Responses API: field names and codes that its clients know. */
 import { GatewayError } from '../../domain/error.ts'
 
 /** @param why what to do instead. */
@@ -8,7 +8,7 @@ export const unsupported = (param: string, why: string) =>
     param,
   })
 
-/** What the fields of a canonical request are called. */
+/** Responses API names of canonical fields. */
 const NAMES: Readonly<Record<string, string>> = {
   messages: 'input',
   max_tokens: 'max_output_tokens',
@@ -20,7 +20,7 @@ const NAMES: Readonly<Record<string, string>> = {
   logprobs: 'include',
 }
 
-/** @param tools the paths of the tools that the canonical request has, where that is known. */
+/** @param tools request paths of the canonical request's tools, if known. */
 export function toOwnParam(param: string | null, tools?: readonly string[]): string | null {
   const [, name = '', index] = /^([a-z_]+)(?:\[(\d+)\])?/.exec(param ?? '') ?? []
   if (name === 'tools' && index !== undefined && tools) {
@@ -30,10 +30,10 @@ export function toOwnParam(param: string | null, tools?: readonly string[]): str
   return NAMES[name] ?? param
 }
 
-/** In the API's words, where ours are others. */
+/** Codes that have another name in this API. */
 const CODES: Readonly<Record<string, string>> = { upstream_rate_limited: 'rate_limit_exceeded' }
 
-/** Codex reads how long it is to wait from the sentence: nobody reads headers any more. */
+/** Codex reads the wait from the message, since headers were sent before. */
 export function toFailure({ code, message, headers }: GatewayError): { code: string; message: string } {
   const known = code === null ? 'server_error' : (CODES[code] ?? code)
   const wait = headers['retry-after']

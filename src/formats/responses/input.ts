@@ -1,6 +1,6 @@
 /**
- * The items of a request as the messages of a conversation: what a model thought, said and called in one turn becomes one message,
- * and each call is followed by its result, wherever that stood. Items of unknown types are left out. Pure.
+ * Translates input items to messages: a model's reasoning, text and calls in one turn become one message, and each call is followed by its
+ * result, wherever that was. Unknown items are dropped.
  */
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import { quote } from '../../domain/explain.ts'
@@ -10,7 +10,7 @@ import { unsupported } from './errors.ts'
 import type { Content, Item, Part, ResponsesRequest } from './schema.ts'
 import type { ToolNames } from './tools.ts'
 
-/** Refuses calls without a result, results without a call, and what only a provider's store could tell. */
+/** Refuses calls without results, results without calls, and references to stored items. */
 export function toMessages({ input, instructions }: ResponsesRequest, names: ToolNames): Decision<Message[]> {
   const messages: Message[] = instructions ? [{ role: 'developer', content: instructions }] : []
   if (typeof input === 'string') return [...messages, { role: 'user', content: input }]
@@ -29,14 +29,14 @@ interface Result {
   at: string
 }
 
-/** What a model has done since somebody else last said something. */
+/** What the model produced since the last other message. */
 class Turn {
   readonly texts: string[] = []
   readonly thoughts: string[] = []
   readonly details: object[] = []
   readonly calls: Call[] = []
 
-  /** Null where nothing is left of it that another model could read. */
+  /** Null if nothing is left that another model could read. */
   toMessage(): AssistantMessage | null {
     const { texts, calls, details } = this
     if (texts.length === 0 && calls.length === 0) return null
@@ -53,7 +53,7 @@ class Turn {
 
 class Conversation {
   readonly #messages: Message[] = []
-  /** By the ids of calls, in order: some servers give the same id in every turn. */
+  /** By call ID, in order, since some servers repeat IDs in every turn. */
   readonly #results = new Map<string, Result[]>()
   #turn = new Turn()
 
@@ -116,7 +116,7 @@ class Conversation {
         this.#endTurn()
         return
       case 'item_reference':
-        throw unsupported(at, 'Send the item itself, with store: false: this gateway keeps no items.')
+        throw unsupported(at, 'Tollgate does not store items. Send the item itself, with store: false.')
       default:
         return
     }
@@ -124,7 +124,7 @@ class Conversation {
 
   #say({ role, content }: Extract<Item, { type: 'message' }>, at: string): void {
     if (role === 'assistant') {
-      // Two answers in a row are two, but for what is said between calls.
+      // Two texts in a row are two messages, except between calls.
       if (this.#turn.texts.length > 0 && this.#turn.calls.length === 0) this.#endTurn()
       this.#turn.texts.push(...toTexts(content).map(({ text }) => text))
       return
@@ -155,10 +155,10 @@ class Conversation {
   }
 }
 
-/** Of an id, which may be as long as its client likes. */
+/** An ID of any length, shortened. */
 const shown = (id: string) => quote(id).slice(1, -1)
 
-/** The id of the call that an item answers; null where it answers none. */
+/** The ID of the call that an item answers, or null. */
 function resultOf(item: Item, shells: ReadonlyMap<string, string>): string | null {
   if (item.type === 'function_call_output' || item.type === 'custom_tool_call_output') return item.call_id
   if (item.type !== 'local_shell_call_output') return null
@@ -173,7 +173,7 @@ const toCall = (id: string, name: string, args: string): Call => ({
 
 type ResultPart = Extract<UserPart, { type: 'text' | 'image_url' }>
 
-/** Tools answer with texts and pictures; of a file only its name is told. */
+/** Tool results are text and images; of a file only the name is sent. */
 function toResult(parts: readonly UserPart[]): string | ResultPart[] {
   const told = parts.flatMap((part): ResultPart[] => {
     if (part.type === 'text' || part.type === 'image_url') return [part]
@@ -186,13 +186,13 @@ type UserContent = Extract<Message, { role: 'user' }>['content']
 type UserPart = Exclude<UserContent, string>[number]
 type TextPart = Extract<UserPart, { type: 'text' }>
 
-/** What users say, or tools answer with. Parts of unknown types are left out. Throws a refusal. */
+/** Content of users and tool results. Unknown parts are dropped. Throws a refusal. */
 function toUserParts(content: Content, at: string): UserPart[] {
   if (typeof content === 'string') return [toText(content)]
   return content.flatMap((part, index) => toUserPart(part, `${at}[${index}]`) ?? [])
 }
 
-/** The texts alone. */
+/** Text parts only. */
 const toTexts = (content: Content): TextPart[] =>
   typeof content === 'string' ? [toText(content)] : content.flatMap((part) => textOf(part) ?? [])
 
@@ -223,17 +223,17 @@ function toUserPart(part: Part, at: string): UserPart | null {
   }
 }
 
-/** Files that lie with a provider lie in one account, whichever key asks. */
+/** Stored files belong to one provider account, whichever key asks. */
 const stored = (param: string, instead: string): GatewayError =>
-  unsupported(param, `This gateway keeps no files: send the content itself, as ${instead}.`)
+  unsupported(param, `Tollgate does not store files. Send the content as ${instead}.`)
 
-/** One text as itself, which more servers take than a list of parts. */
+/** A single text becomes a string, which more servers accept. */
 function toContent<P extends UserPart>(parts: readonly P[]): string | P[] {
   const [only] = parts
   return parts.length === 1 && only?.type === 'text' ? only.text : [...parts]
 }
 
-/** Reads an item of reasoning that a client sends back. Of what others have encrypted, what can be read is left. */
+/** Reads a reasoning item sent back by a client; of state encrypted by others, only the readable text is kept. */
 function toThought({ encrypted_content: state, content, summary }: Extract<Item, { type: 'reasoning' }>): Thought {
   const own = state ? decodeThought(state, toWords(summary, '')) : null
   return { text: own?.text || toWords(content) || toWords(summary), details: own?.details ?? [] }

@@ -1,6 +1,6 @@
 /**
- * The items of an answer of the Responses API while they are written. Each keeps all that it says, for its last event has it whole, and what
- * of it was not said yet, for an item begins only once the one before it has ended (`answer.ts`). Pure.
+ * Items of a Responses API response in progress. Each keeps its whole content for its last event, and its unwritten content until the
+ * previous item has ended (`answer.ts`).
  */
 import type { AnswerEvent } from '../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject, tryJson } from '../../domain/json.ts'
@@ -11,7 +11,7 @@ import type { ClientTool } from './tools.ts'
 
 export type Status = 'in_progress' | 'completed' | 'incomplete'
 
-/** Its bytes are those of the token in UTF-8; none where they are not known. */
+/** `bytes` is empty if unknown. */
 interface Logprob {
   token: string
   logprob: number
@@ -63,34 +63,33 @@ export type OutputItem =
   | { type: 'local_shell_call'; id: string; call_id: string; action: object; status: Status }
   | { type: 'image_generation_call'; id: string; status: Status; result: string | null }
 
-/** Writes an event of a stream. Its fields may be JSON already, of one line and without the first brace. */
+/** Writes a stream event. `fields` may be one line of JSON without the opening brace. */
 export type Say = (type: string, fields: object | string) => void
 
-/** What an answer says in a choice. */
 export type ChoiceEvent = Extract<AnswerEvent, { choice: number }>
 
 export interface Item {
-  /** Keeps what an event says; false where that belongs to another item. */
+  /** Takes an event's content; false if it belongs to another item. */
   take(event: ChoiceEvent): boolean
-  /** Whether nothing more is to be expected of it once another item has begun. */
+  /** True if nothing more is expected once another item has begun. */
   isComplete(): boolean
-  /** As it begins. */
+  /** At its beginning. */
   toEmpty(): OutputItem
-  /** As it stands in the answer. */
+  /** As in the final response. */
   toJson(status: Status): OutputItem
-  /** Says what was not said yet. */
+  /** Writes unwritten content. */
   sayMore(say: Say): void
-  /** Says the end of what has begun within it. */
+  /** Writes the end of nested parts. */
   sayEnd(say: Say): void
 }
 
-/** Where an item stands, as each of its events says. */
+/** Common fields of an item's events. */
 export interface ItemPosition {
   item_id: string
   output_index: number
 }
 
-/** What a model thinks: its text as a summary where that is asked for, and encoded where it is to come back. */
+/** Reasoning: as a summary if requested, and encoded if the client sends it back. */
 export class ReasoningItem implements Item {
   #text = ''
   #unsaid = ''
@@ -147,9 +146,9 @@ export class ReasoningItem implements Item {
   }
 }
 
-/** A picture that a model drew, as the result of a tool that draws. */
+/** A generated image, as the result of an image tool. */
 export class ImageItem implements Item {
-  /** In base64. */
+  /** Base64. */
   readonly #data: string
 
   constructor(
@@ -183,14 +182,14 @@ export class ImageItem implements Item {
 
 type Begin = ChoiceEvent & { kind: 'tool' }
 
-/** How the ids of its items begin. */
+/** ID prefixes of call items. */
 export const PREFIXES: Readonly<Record<ClientTool['type'], string>> = {
   function: 'fc',
   custom: 'ctc',
   local_shell: 'lsh',
 }
 
-/** A call of a tool, told as one of the client's own: of a function, of a tool that takes a text, or of the local shell. */
+/** A call of the client's own tool: a function, a custom tool, or the local shell. */
 export class CallItem implements Item {
   #arguments = ''
   #unsaid = ''
@@ -210,7 +209,7 @@ export class CallItem implements Item {
     return true
   }
 
-  /** Calls may come in turns, a piece of each: this one is whole once its arguments are. */
+  /** Calls may be interleaved; this one is complete when its arguments are. */
   isComplete(): boolean {
     return this.#json.isClosed
   }
@@ -223,7 +222,7 @@ export class CallItem implements Item {
     return this.#toItem(status, this.#arguments)
   }
 
-  /** A text stands in JSON, and is known once that is complete. */
+  /** A custom tool's text is known only once its JSON is complete. */
   sayMore(say: Say): void {
     if (this.tool.type !== 'function' || this.#unsaid === '') return
     say('response.function_call_arguments.delta', { ...this.place, delta: this.#unsaid })
@@ -251,13 +250,13 @@ export class CallItem implements Item {
   }
 }
 
-/** The text within the object that the function was called with; whatever was written, where it is none. */
+/** The text inside the input object, or the arguments themselves if it isn't one. */
 function toInput(args: string): string {
   const input = asObject(tryJson(args))?.input
   return typeof input === 'string' ? input : args
 }
 
-/** A command that is one text is one for a shell. */
+/** A command in one string is run by a shell. */
 function toAction(args: string): object {
   const { command, working_directory: folder, timeout_ms: ms } = asObject(tryJson(args)) ?? {}
   const words = typeof command === 'string' ? ['bash', '-lc', command] : asList(command).map(asText)

@@ -1,4 +1,4 @@
-/** What a model says to the user: texts, and refusals. Pure. */
+/** A message item: texts and refusals. */
 import type { Logprob as KnownLogprob, TokenLogprob as KnownTokenLogprob } from '../../domain/events.ts'
 import { asObject, type JsonObject, toLine } from '../../domain/json.ts'
 import type {
@@ -15,11 +15,11 @@ import type {
 
 type Part = TextPart | RefusalPart
 
-/** What of a part was not said yet. */
+/** Unwritten content of a part. */
 interface Unsaid {
   index: number
   text: string
-  /** The text as a JSON string of one line, where that is known. */
+  /** The text as a single-line JSON string, if known. */
   json: string | undefined
   logprobs: readonly TokenLogprob[]
   annotations: readonly object[]
@@ -30,7 +30,7 @@ const NONE: readonly never[] = []
 export class MessageItem implements Item {
   readonly #parts: Part[] = []
   #unsaid: Unsaid[] = []
-  /** So many parts have begun in the stream, and so many annotations of the last of them were told. */
+  /** Number of parts begun in the stream, and of written annotations of the last one. */
   #begun = 0
   #annotated = 0
   #head = ''
@@ -104,7 +104,7 @@ export class MessageItem implements Item {
     say('response.content_part.done', { ...place, part })
   }
 
-  /** How the JSON of the fields of a part's events begins. */
+  /** The common start of a part's events as JSON. */
   #toHead(index: number): string {
     if (index !== this.#headIndex) this.#head = `${toLine({ ...this.place, content_index: index }).slice(1, -1)},`
     this.#headIndex = index
@@ -157,7 +157,7 @@ const toLogprob = ({ top_logprobs, ...one }: KnownTokenLogprob): TokenLogprob =>
   top_logprobs: top_logprobs.map(toOne),
 })
 
-/** Citations of addresses alone have a form here that does not name a file of the provider's. */
+/** Only URL citations can be expressed without a provider's file ID. */
 function toAnnotation(item: object): object | null {
   const { type, url_citation: cited } = item as JsonObject
   const citation = asObject(cited)

@@ -1,4 +1,4 @@
-/** A request of the Responses API: checked, and as a task, its items as messages, its tools as functions. Pure. */
+/** Validates a Responses API request and translates it to a task: items to messages, tools to functions. */
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import { asList, asObject, type JsonObject, toLine } from '../../domain/json.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
@@ -16,19 +16,19 @@ import { readTools, ToolNames, toToolChoice } from './tools.ts'
 
 const checkBody = createBodyCheck<ResponsesRequest>(responsesChecker(), (body) => {
   const given = asObject(body) ?? {}
-  // Only here, because to make the schema takes a tenth of a start.
+  // Loaded only here, because creating the schema takes a tenth of startup.
   const { ResponsesSchema } = require('./schema.ts') as typeof import('./schema.ts')
   const refused = checkKept(given) ?? checkModel(given)
-  return refused ?? toSchemaRefusal(ResponsesSchema, given, 'This request is not one of the Responses API.')
+  return refused ?? toSchemaRefusal(ResponsesSchema, given, 'Invalid Responses API request.')
 })
 
-/** Of what is kept elsewhere, `checkKept` has the last word. */
+/** `checkKept` decides about stored objects. */
 function validate(body: unknown): Decision<ResponsesRequest> {
   const given = asObject(body)
   return given === null ? notAnObject('{"model": …, "input": …}') : checkBody(withTypes(given))
 }
 
-/** Messages may leave out their type. */
+/** Messages may omit their type. */
 function withTypes(body: JsonObject): JsonObject {
   const { input } = body
   if (!Array.isArray(input)) return body
@@ -37,44 +37,44 @@ function withTypes(body: JsonObject): JsonObject {
   return { ...body, input: input.map((item) => (isEasy(item) ? { ...item, type: 'message' } : item)) }
 }
 
-const WHOLE_INPUT = 'Send the whole input instead: this gateway keeps no answers.'
+const WHOLE_INPUT = 'Tollgate does not store responses. Send the whole input instead.'
 
-/** Why these fields, where they ask for something, are refused. */
+/** Why fields that need storage are refused. */
 const KEPT: Readonly<Record<string, string>> = {
   previous_response_id: WHOLE_INPUT,
   conversation: WHOLE_INPUT,
-  background: 'The answer comes in the response to its request: this gateway keeps no answers. Leave it out.',
-  prompt: 'Send its text as instructions and input: this gateway keeps no prompts.',
+  background: 'Tollgate does not store responses, so none can be fetched later. Remove it.',
+  prompt: 'Tollgate does not store prompts. Send the text as instructions and input.',
 }
 
-/** Returns the refusal of the first field that names what nobody keeps here, or null: an upstream may, where its `pass` says so. */
+/** The refusal of the first field that needs storage, or null: an upstream may have it, if its `pass` says so. */
 function checkKept(body: JsonObject): GatewayError | null {
   for (const param in KEPT) {
     const value = body[param]
     if (value === undefined || value === null || value === false) continue
-    // A wrong type of it is told as one.
+    // A wrong type is reported as such.
     if (param === 'background' && value !== true) continue
     return unsupported(param, KEPT[param] ?? '')
   }
   return null
 }
 
-/** Returns the refusal of an item that asks for a summary of the conversation: an ordinary answer would be taken for it. */
+/** Refuses items that request a summary of the conversation, since a normal response would be taken for it. */
 function checkCompaction({ input }: JsonObject): GatewayError | null {
   const at = asList(input).findIndex((item) => asObject(item)?.type === 'compaction_trigger')
-  return at === -1 ? null : unsupported(`input[${at}]`, 'Ask for a summary in an ordinary request.')
+  return at === -1 ? null : unsupported(`input[${at}]`, 'Request a summary in a normal request.')
 }
 
 export class ResponseOptions {
-  /** What every response object repeats of its request: fields as JSON, written once for all events that have them. */
+  /** The request's fields as JSON, which every response object repeats. */
   readonly echoJson: string
   readonly names: ToolNames
-  /** Whether it wants to read what the model thinks, to send it back, and the log probabilities of tokens. */
+  /** What the client wants: reasoning text, reasoning state to send back, and logprobs. */
   readonly wantsSummary: boolean
   readonly wantsState: boolean
   readonly wantsLogprobs: boolean
 
-  /** @param tools those that were not left out. */
+  /** @param tools without dropped ones. */
   constructor(request: ResponsesRequest, tools: readonly object[], names: ToolNames) {
     const { include, reasoning, top_logprobs: top } = request
     this.names = names
@@ -85,7 +85,7 @@ export class ResponseOptions {
   }
 }
 
-/** All fields are there, as typed clients require; what was not said has the API's default. */
+/** Typed clients require all fields; missing ones have the API's default. */
 const toEcho = (request: ResponsesRequest, tools: readonly object[]) => ({
   access_programs: null,
   background: false,
@@ -110,7 +110,7 @@ const toEcho = (request: ResponsesRequest, tools: readonly object[]) => ({
   tools,
   top_logprobs: request.top_logprobs ?? 0,
   top_p: request.top_p ?? 1,
-  // What does not fit is refused, whatever was asked for.
+  // Overlong input is always refused.
   truncation: 'disabled',
   user: request.user ?? null,
 })
@@ -120,7 +120,6 @@ function toFormat(format: NonNullable<ResponsesRequest['text']>['format']): obje
   return { ...format, description: format.description ?? null, strict: format.strict ?? false }
 }
 
-/** Of a task that this format has made. */
 export function optionsOf({ own }: ChatTask): ResponseOptions {
   if (own instanceof ResponseOptions) return own
   throw new TypeError('the task was made by another format')
@@ -132,12 +131,12 @@ export function toTask(body: unknown, raw: RawRequest): Decision<ChatTask> {
   const kept = checkKept(request) ?? checkCompaction(request)
   const passthrough = toPassthroughRequest('responses', body, raw)
   const task = translate(request)
-  // It may make no sense without what is kept.
+  // Without the stored objects it may not be valid.
   if (task instanceof GatewayError || (kept && !passthrough)) return kept ?? task
   return withPassthrough(kept ? { ...task, untranslatable: kept } : task, passthrough)
 }
 
-/** A request that only asks how many tokens it has: it may have instructions or tools alone. */
+/** A token counting request, which may have only instructions or tools. */
 export function toCountingTask(body: unknown): Decision<ChatTask> {
   const given = asObject(body)
   const request = validate(given && (given.input ?? null) === null ? { ...given, input: [] } : body)
@@ -145,7 +144,7 @@ export function toCountingTask(body: unknown): Decision<ChatTask> {
   return checkKept(request) ?? translate(request, true)
 }
 
-/** @param isCounted whether it is only counted, and may say nothing. */
+/** @param isCounted true for token counting, which allows empty input. */
 function translate(request: ResponsesRequest, isCounted = false): Decision<ChatTask> {
   const names = new ToolNames()
   const tools = readTools(request.tools ?? [], names)
@@ -154,7 +153,7 @@ function translate(request: ResponsesRequest, isCounted = false): Decision<ChatT
   const messages = toMessages(request, names)
   if (messages instanceof GatewayError) return messages
   if (messages.length === 0 && !isCounted)
-    return new GatewayError('invalid_request', "Invalid value for 'input': it says nothing that a model could read.", {
+    return new GatewayError('invalid_request', "Invalid value for 'input': it has no content that a model can read.", {
       param: 'input',
     })
   const options = new ResponseOptions(request, tools.kept, names)
@@ -177,7 +176,7 @@ function translate(request: ResponsesRequest, isCounted = false): Decision<ChatT
   }
 }
 
-/** The fields that say the same in both APIs, or nearly so. */
+/** Fields with the same or nearly the same meaning in both APIs. */
 function toFields(request: ResponsesRequest, options: ResponseOptions): Omit<CanonicalRequest, 'messages'> {
   const { text, reasoning, top_logprobs: top } = request
   const format = text?.format

@@ -1,4 +1,4 @@
-/** OpenAI's Responses API, as a format that clients speak. Nothing is kept between two requests. Pure. */
+/** OpenAI's Responses API as a client format; stateless. */
 import type { AnswerEvent, AnswerOrigin } from '../../domain/events.ts'
 import type { ChatTask } from '../../domain/task.ts'
 import type { Receipt } from '../../domain/usage.ts'
@@ -21,7 +21,7 @@ export const responses = {
   writer: (task: ChatTask, identity) => new ResponsesWriter(task, identity),
 } satisfies Format
 
-/** The same of a request that only asks how many tokens it has. */
+/** For requests that only count tokens. */
 export const responsesCounting: CountingFormat = {
   ids: responses.ids,
   answer: (input_tokens) => ({ object: 'response.input_tokens', input_tokens }),

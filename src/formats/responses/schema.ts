@@ -1,18 +1,17 @@
 /**
- * A request as clients of OpenAI's Responses API write it (platform.openai.com/docs/api-reference/responses/create), as far as it
- * is read here: fields, items, tools and parts that are not named are allowed and left out. `checker.macro.ts` compiles it, so that
- * only what explains a refusal needs it at run time.
+ * The request of OpenAI's Responses API (platform.openai.com/docs/api-reference/responses/create), as far as used here; unknown fields,
+ * items, tools and parts are dropped. Compiled by `checker.macro.ts`, so it is loaded only to explain refusals.
  */
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { RequestSchema } from '../../domain/request.ts'
 
-/** A field that may be left out; null means the same. */
+/** Null means absent. */
 const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
 const oneOf = <T extends string>(...values: T[]) => Type.Union(values.map((value) => Type.Literal(value)))
 const text = () => Type.String()
 const JsonObject = Type.Record(Type.String(), Type.Unknown())
 
-/** What is of another type than those that are known. Its type is given as a word that is none, so that these are told apart by theirs. */
+/** Any other type; its TypeScript type is an impossible literal, so that known types can be distinguished. */
 function other(known: readonly TSchema[]) {
   const names = known.map(({ properties }) => properties.type.const).join('|')
   return Type.Unsafe<{ type: '(other)' }>(Type.Object({ type: Type.String({ pattern: `^(?!(?:${names})$)` }) }))
@@ -107,7 +106,7 @@ const TOOLS = [
   ...CALLED,
   Type.Object({
     type: Type.Literal('namespace'),
-    // It becomes part of the name of each of its tools.
+    // It becomes part of its tools' names.
     name: Type.String({ minLength: 1, maxLength: 256 }),
     description: optional(text()),
     tools: Type.Array(Type.Union([...CALLED, other(CALLED)])),

@@ -1,6 +1,6 @@
 /**
- * A client's tools as the functions that a model is given: those of a namespace by longer names, tools that take a text as functions
- * of one text, the local shell as a function of a command. What only its provider could run is left out. Pure.
+ * Client tools as functions for the model: namespaced ones with longer names, custom tools with one string, the local shell with a command.
+ * Tools that only the provider can run are dropped.
  */
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import { asObject, asText } from '../../domain/json.ts'
@@ -11,13 +11,13 @@ type Function = Extract<NonNullable<CanonicalRequest['tools']>[number], { type: 
 
 interface GivenTools {
   functions: Function[]
-  /** The path of each in the request. */
+  /** Request paths of the functions. */
   paths: string[]
-  /** What was not left out, as an answer repeats it. */
+  /** Tools that weren't dropped, for the response. */
   kept: object[]
-  /** The names of all functions that a tool stands for. */
+  /** Names of all functions that represent a tool. */
   names: ReadonlySet<string>
-  /** Whether and how the client would have the model search the web. */
+  /** Web search options; null for no search. */
   search: CanonicalRequest['web_search_options'] | null
 }
 
@@ -45,17 +45,17 @@ export function readTools(tools: readonly Tool[], names: ToolNames): GivenTools 
   return given
 }
 
-/** What a namespace says of itself is told with each of its tools, up to so much in all. */
+/** Total limit for namespace descriptions, which are repeated for each tool. */
 const MAX_ABOUT_CHARS = 65_536
 
-/** A function that stands for a tool of the client's. */
+/** A function that represents a client tool. */
 interface Called {
   client: ClientTool
   at: string
   made: Omit<Function['function'], 'name'>
 }
 
-/** Null where only its provider could run it. */
+/** Null if only the provider could run it. */
 function toCalled(tool: Tool, at: string): Called[] | null {
   switch (tool.type) {
     case 'function':
@@ -75,7 +75,7 @@ function toCalled(tool: Tool, at: string): Called[] | null {
   }
 }
 
-/** @param about what the namespace says of all its tools. */
+/** @param about description of the namespace. */
 const toOne = (tool: FunctionTool | CustomTool, namespace: string | null, about: string, at: string): Called => ({
   client: { type: tool.type, name: tool.name, namespace },
   at,
@@ -94,7 +94,7 @@ function toFunction(
   }
 }
 
-/** Tools without parameters often say no more than that they take an object, which many servers refuse. */
+/** Tools without parameters often have just `type: object`, which many servers refuse. */
 const withProperties = (schema: Record<string, unknown>) =>
   schema.type === 'object' && schema.properties === undefined ? { ...schema, properties: {} } : schema
 
@@ -111,7 +111,7 @@ function toFunctionOfText({ description, format }: CustomTool, about: string): O
 const join = (...texts: (string | null | undefined)[]) => texts.filter(Boolean).join('\n\n')
 
 const LOCAL_SHELL: Omit<Function['function'], 'name'> = {
-  description: 'Runs a command on the machine of the user.',
+  description: "Runs a command on the user's machine.",
   parameters: {
     type: 'object',
     properties: {
@@ -123,7 +123,7 @@ const LOCAL_SHELL: Omit<Function['function'], 'name'> = {
   },
 }
 
-/** What is not to leave the provider's own index is no search of the web here. */
+/** Searches limited to the provider's own index are not web searches. */
 function toSearch(tool: object): GivenTools['search'] {
   const {
     type,
@@ -140,19 +140,20 @@ function toSearch(tool: object): GivenTools['search'] {
   }
 }
 
-/** Which function may or must be called; undefined where the client does not say, or there is none. */
+/** Undefined if the client doesn't choose, or there are no functions. */
 export function toToolChoice(
   { tool_choice: choice }: Pick<ResponsesRequest, 'tool_choice'>,
   tools: GivenTools,
   names: ToolNames,
 ): Decision<CanonicalRequest['tool_choice']> {
   const hasNone = tools.functions.length === 0
-  if (choice === 'required' && hasNone) return leftOut('tool_choice', 'any tool')
+  if (choice === 'required' && hasNone) return leftOut('tool_choice', 'no tool is available')
   if (choice === undefined || choice === null || typeof choice === 'string')
     return hasNone ? undefined : (choice ?? undefined)
   if (choice.type === 'allowed_tools') return toAllowed(choice, tools, names)
   const name = toName(choice, names)
-  if (name === null || !tools.names.has(name)) return leftOut('tool_choice', choice.name ?? choice.type)
+  if (name === null || !tools.names.has(name))
+    return leftOut('tool_choice', `${choice.name ?? choice.type} is not available`)
   return { type: 'function', function: { name } }
 }
 
@@ -167,7 +168,7 @@ function toAllowed(
   })
   if (left.length > 0) return { type: 'allowed_tools', allowed_tools: { mode: mode ?? 'auto', tools: left } }
   return mode === 'required'
-    ? leftOut('tool_choice.tools', 'any of these tools')
+    ? leftOut('tool_choice.tools', 'none of these tools is available')
     : tools.names.size > 0
       ? 'none'
       : undefined
@@ -182,14 +183,14 @@ function toName(
   return names.nameOf({ type, name, namespace: namespace ?? null })
 }
 
-const leftOut = (param: string, what: string) =>
+const leftOut = (param: string, problem: string) =>
   new GatewayError(
     'invalid_request',
-    `Invalid value for 'tool_choice': ${what} is not among the tools that can be called here. Functions, custom tools, namespaces of them and local_shell can; others are left out.`,
+    `Invalid value for 'tool_choice': ${problem}. Only functions, custom tools, namespaces of them, and local_shell are supported.`,
     { code: 'invalid_value', param },
   )
 
-/** A tool as its client names it. */
+/** A tool as the client names it. */
 export type ClientTool =
   | { type: 'function' | 'custom'; name: string; namespace?: string | null }
   | { type: 'local_shell' }
@@ -198,15 +199,12 @@ const MAX_CHARS = 64
 /** An underscore and 32 bits in hexadecimal. */
 const MARK_CHARS = 9
 
-/**
- * The names by which a model knows a client's tools: it has functions alone, in one space of names, of at most 64 letters. By the
- * same names an answer's calls are told back as those of the client's own tools. One is made for each request.
- */
+/** Maps a request's client tools to function names, which share one space and have at most 64 characters, and back. */
 export class ToolNames {
   readonly #names = new Map<string, string>()
   readonly #tools = new Map<string, ClientTool>()
 
-  /** The same for the same tool, another one for each. */
+  /** Unique and stable per tool. */
   nameOf(tool: ClientTool): string {
     const key = JSON.stringify(tool.type === 'local_shell' ? [tool.type] : [tool.type, tool.namespace ?? '', tool.name])
     const known = this.#names.get(key)
@@ -218,7 +216,7 @@ export class ToolNames {
     return name
   }
 
-  /** Whose call it is: a model may also call what nobody has offered. */
+  /** A model may also call functions that don't exist. */
   toolOf(name: string): ClientTool {
     return this.#tools.get(name) ?? { type: 'function', name }
   }

@@ -613,7 +613,7 @@ const BETWEEN: Refused[] = [
     talk({ role: 'assistant', content: [textPart, { type: 'refusal', refusal: 'No.' }] }),
     'invalid_value',
     'messages.[1].content',
-    "Invalid value for 'content': expected text parts alone, or one refusal part and nothing beside it.",
+    "Invalid value for 'content': expected text parts only, or a single refusal part.",
   ],
   ['a call that nobody answers', talk(calling('1')), null, 'messages', unanswered('1')],
   [
