@@ -1,4 +1,4 @@
-/** What everybody who has signed in has: their sessions, their password, their passkeys. */
+/** The current user's sessions, password, and passkeys. */
 import { useState } from 'preact/hooks'
 import { hasPasskeys, makePasskey, prepare } from '../api/authenticator.ts'
 import { api, ask } from '../api/client.ts'
@@ -6,7 +6,7 @@ import { change, reloadAll, useLoaded } from '../api/loaded.ts'
 import { session, ways } from '../api/session.ts'
 import { changePassword, useSessions } from '../people/data.ts'
 import { Sessions } from '../people/drawer.tsx'
-import { toBrowser } from '../people/words.ts'
+import { PASSWORD_HINT, toBrowser } from '../people/words.ts'
 import { Page } from '../shell/page.tsx'
 import { Button, IconButton } from '../ui/controls.tsx'
 import { When } from '../ui/figure.tsx'
@@ -17,10 +17,10 @@ import { FormDialog } from '../ui/resource.tsx'
 export function AccountPage() {
   const { data, problem, reload } = useSessions()
   const { value } = session
-  // An owner is told of everybody's.
+  // Owners get the sessions of all users.
   const mine = data?.find(({ is_current }) => is_current)?.admin_id
   const sessions = data?.filter(({ admin_id }) => admin_id === mine) ?? []
-  // Passkeys stand in for one.
+  // Passkeys replace the password, so they need one.
   const hasPassword = value.state === 'in' && value.hasPassword && ways.value.includes('password')
   return (
     <Page title="Your account">
@@ -32,8 +32,8 @@ export function AccountPage() {
           </p>
         )}
         <section class="panel">
-          <h2>Where you are signed in</h2>
-          <p class="dim">End what you do not know, and set a new password.</p>
+          <h2>Sessions</h2>
+          <p class="dim">If you don't recognize a session, end it and change your password.</p>
           <Sessions of={sessions} />
         </section>
         {hasPassword && <Password />}
@@ -49,19 +49,19 @@ function Password() {
   const form = useForm(EMPTY, async (values) => {
     await changePassword(values)
     form.set(EMPTY)
-    tell('The password is changed. Your other sessions are ended.')
+    tell('Password changed. Your other sessions have ended.')
   })
   return (
     <section class="panel">
-      <h2>Your password</h2>
-      <Form of={form} submit="Change the password">
-        <TextField of={form} name="old" label="The one that you have" type="password" autoComplete="current-password" />
+      <h2>Password</h2>
+      <Form of={form} submit="Change password">
+        <TextField of={form} name="old" label="Current password" type="password" autoComplete="current-password" />
         <TextField
           of={form}
           name="password"
-          label="The new one"
+          label="New password"
           type="password"
-          hint="At least 12 characters. A few words that belong to nobody are good."
+          hint={PASSWORD_HINT}
           autoComplete="new-password"
         />
       </Form>
@@ -73,7 +73,7 @@ const usePasskeys = () => useLoaded('passkeys', async () => (await ask(api.passk
 
 type Passkey = NonNullable<ReturnType<typeof usePasskeys>['data']>[number]
 
-/** Has the browser make one, for whoever knows the password. */
+/** The API asks for the password again. */
 async function addPasskey({ name, password }: { name: string; password: string }) {
   const { options } = await ask(api.passkeys.options.post({ password }))
   const response = await makePasskey(options)
@@ -89,20 +89,19 @@ const removePasskey = (id: string) => change(ask(api.passkeys({ id }).delete()),
 
 type Opened = { what: 'add' } | { what: 'rename' | 'remove'; passkey: Passkey }
 
-/** Passkeys of one's own: a list, one more, another name, and one fewer. */
 function Passkeys() {
   const { data, problem, reload } = usePasskeys()
   const [opened, setOpened] = useState<Opened | null>(null)
   const close = () => setOpened(null)
   const isPossible = hasPasskeys()
-  // Where there can be none, there is nothing to say of them.
+
   if (!isPossible && (data === null || data.length === 0)) return null
   return (
     <section class="panel">
-      <h2>Your passkeys</h2>
+      <h2>Passkeys</h2>
       <p class="dim">
-        In place of your name and password: a finger, a face or the PIN of a device. Each is for the address that it was
-        made at.
+        Sign in with a fingerprint, face, or device PIN instead of your password. A passkey works only at the host where
+        it was created.
       </p>
       {problem && <Problem of={problem} retry={reload} />}
       {data !== null && data.length > 0 && (
@@ -120,7 +119,7 @@ function Passkeys() {
             setOpened({ what: 'add' })
           }}
         >
-          Add a passkey
+          Add passkey
         </Button>
       )}
       {opened?.what === 'add' && <AddDialog onClose={close} />}
@@ -141,7 +140,7 @@ const Line = ({
     <span>
       {name}{' '}
       <span class="dim">
-        at {rp_id}, added <When ms={created_ms} />,{' '}
+        for {rp_id}, added <When ms={created_ms} />,{' '}
         {used_ms === null ? (
           'not used yet'
         ) : (
@@ -152,27 +151,27 @@ const Line = ({
       </span>
     </span>
     <span>
-      <IconButton icon="edit" label={`Rename the passkey ${name}`} onClick={() => open('rename')} />
-      <IconButton icon="remove" label={`Remove the passkey ${name}`} onClick={() => open('remove')} />
+      <IconButton icon="edit" label={`Rename passkey ${name}`} onClick={() => open('rename')} />
+      <IconButton icon="remove" label={`Remove passkey ${name}`} onClick={() => open('remove')} />
     </span>
   </li>
 )
 
 const AddDialog = ({ onClose }: { onClose(): void }) => (
   <FormDialog
-    title="Add a passkey"
+    title="Add passkey"
     initial={{ name: toBrowser(navigator.userAgent), password: '' }}
-    send={async (values) => `${(await addPasskey(values)).name} signs you in from now on.`}
-    submit="Add it"
+    send={async (values) => `Added passkey ${(await addPasskey(values)).name}.`}
+    submit="Add passkey"
     fields={(form) => (
       <>
-        <TextField of={form} name="name" label="Name" hint="By which you know the device." />
+        <TextField of={form} name="name" label="Name" hint="Helps you recognize the device." />
         <TextField
           of={form}
           name="password"
-          label="Your password"
+          label="Current password"
           type="password"
-          hint="Then your browser asks where the passkey is to be kept."
+          hint="Your browser then asks where to store the passkey."
           autoComplete="current-password"
           autoFocus
         />
@@ -193,9 +192,9 @@ const RenameDialog = ({ of: passkey, onClose }: DialogProps) => (
     initial={{ name: passkey.name }}
     send={async ({ name }) => {
       await renamePasskey(passkey.id, name)
-      return 'The passkey has another name.'
+      return 'Passkey renamed.'
     }}
-    submit="Rename it"
+    submit="Rename"
     fields={(form) => <TextField of={form} name="name" label="Name" autoFocus />}
     onClose={onClose}
   />
@@ -207,12 +206,12 @@ const RemoveDialog = ({ of: passkey, onClose }: DialogProps) => (
     initial={{}}
     send={async () => {
       await removePasskey(passkey.id)
-      return `${passkey.name} signs you in no more.`
+      return 'Passkey removed.'
     }}
-    submit="Remove it"
+    submit="Remove passkey"
     kind="bad"
     onClose={onClose}
   >
-    <p>It signs you in no more. The device still offers it, until you remove it there, too.</p>
+    <p>You can no longer sign in with it. Your device may keep offering it until you remove it there too.</p>
   </FormDialog>
 )

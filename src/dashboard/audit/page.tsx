@@ -1,4 +1,4 @@
-/** What changed of the configuration: who did it, when, and each field as it was and as it is. */
+/** The audit log: who changed what and when, field by field. */
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { api, ask } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
@@ -20,14 +20,14 @@ import {
   toPlace,
 } from './words.ts'
 
-/** A change of more is folded. */
+/** Entries with more fields are folded. */
 const MAX_OPEN = 4
 
 const SINCE = [
-  ['', 'At any time'],
-  ['24h', 'In the last day'],
-  ['7d', 'In the last week'],
-  ['30d', 'In the last 30 days'],
+  ['', 'Any time'],
+  ['24h', 'Last 24 hours'],
+  ['7d', 'Last 7 days'],
+  ['30d', 'Last 30 days'],
 ] as const
 
 export function AuditPage() {
@@ -38,12 +38,12 @@ export function AuditPage() {
   const names = new Map(useTeams().data?.map(({ id, name }) => [id, name]))
   const isFiltered = FILTERS.some((name) => filter[name] !== '')
   return (
-    <Page title="Changes">
+    <Page title="Audit log">
       <search class="filters">
-        <Choice name="action" label="Of what" value={filter.action} options={GROUPS} restarts="before" />
-        <Choice name="since" label="Since when" value={filter.since} options={SINCE} restarts="before" />
-        <Typed name="actor" label="By whom" value={filter.actor} />
-        <Typed name="subject" label="Name or id of what was changed" value={filter.subject} isSearch />
+        <Choice name="action" label="Type" value={filter.action} options={GROUPS} restarts="before" />
+        <Choice name="since" label="Period" value={filter.since} options={SINCE} restarts="before" />
+        <Typed name="actor" label="Actor" value={filter.actor} />
+        <Typed name="subject" label="Name or ID" value={filter.subject} isSearch />
       </search>
       <Unread of={data} problem={problem} retry={reload}>
         <RowsRoom />
@@ -57,14 +57,14 @@ export function AuditPage() {
         </ol>
       )}
       <p class="list-foot audit-foot">
-        {filter.before !== '' && <a href={toHrefWith({ before: null })}>The newest</a>}
-        {data !== null && data.next !== null && <a href={toHrefWith({ before: data.next })}>Older ones</a>}
+        {filter.before !== '' && <a href={toHrefWith({ before: null })}>Newest</a>}
+        {data !== null && data.next !== null && <a href={toHrefWith({ before: data.next })}>Older</a>}
       </p>
     </Page>
   )
 }
 
-/** Asked for when it is left, or by Enter: not at every letter. */
+/** Applies on Enter or blur, not at every letter. */
 const Typed = ({
   name,
   label,
@@ -88,15 +88,13 @@ const Typed = ({
 
 const NothingLikeThat = () => (
   <p class="dim">
-    No change is like that. <a href={toHref('/audit')}>Show all</a>
+    No matching changes. <a href={toHref('/audit')}>Show all</a>
   </p>
 )
 
 const Nothing = () => (
-  <Empty title="Nothing has changed yet">
-    <p>
-      Whoever makes or changes something, here or on the command line, is told of on this page, with what it was before.
-    </p>
+  <Empty title="No changes yet">
+    <p>Changes made here or from the command line appear on this page, with who made them and the old values.</p>
   </Empty>
 )
 
@@ -107,7 +105,7 @@ function Entry({ of: entry, names }: { of: AuditEntry; names: Names }) {
     <li>
       <p class="audit-line">
         <span>
-          <a class="actor" href={toHrefWith({ actor: by, before: null })} title={`Only what ${who} did`}>
+          <a class="actor" href={toHrefWith({ actor: by, before: null })} title={`Show only changes by ${who}`}>
             {who}
           </a>{' '}
           {toDeed(entry)}{' '}
@@ -134,7 +132,7 @@ function Changes({ of: things }: { of: readonly ChangedThing[] }) {
   if (count <= MAX_OPEN) return <>{content}</>
   return (
     <details>
-      <summary>{things.length > 1 ? `${things.length} things, ${count} fields` : `${count} fields`}</summary>
+      <summary>{things.length > 1 ? `${things.length} entries, ${count} fields` : `${count} fields`}</summary>
       {content}
     </details>
   )
@@ -145,10 +143,10 @@ const ROWS = 50
 
 export const FILTERS = ['since', 'actor', 'action', 'subject'] as const
 
-/** As the address has it; '' for none. */
+/** As in the URL; '' for none. */
 export type AuditFilter = Record<(typeof FILTERS)[number] | 'before', string>
 
-/** A page of them, newest first. What is older stays as it is. */
+/** Newest first. Older pages never change, so they aren't refreshed. */
 function useAudit(filter: AuditFilter) {
   const query = Object.fromEntries(Object.entries(filter).filter(([, text]) => text !== ''))
   return useLoaded(

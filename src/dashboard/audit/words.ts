@@ -1,4 +1,4 @@
-/** Changes of the configuration in words: who did what to which, and what became of each field. Pure. */
+/** Texts of audit log entries. */
 import type { AuditPageDocument } from '../../documents/audit.ts'
 import { AUDIT_WORDS } from '../../domain/changes.ts'
 import type { Role } from '../../domain/roles.ts'
@@ -7,9 +7,8 @@ import { type FieldChange, toExactMoney } from '../figures/figures.ts'
 
 export type AuditEntry = AuditPageDocument['audit'][number]
 
-/** The groups of actions, as a filter offers them. */
 export const GROUPS = [
-  ['', 'Of everything'],
+  ['', 'All types'],
   ['keys', 'Keys'],
   ['teams', 'Teams'],
   ['admins', 'People'],
@@ -19,20 +18,20 @@ export const GROUPS = [
   ['models', 'Models'],
   ['routes', 'Routes'],
   ['upstreams', 'Upstreams'],
-  ['catalog', 'The catalogue'],
+  ['catalog', 'Catalog'],
   ['settings', 'Settings'],
   ['backups', 'Backups'],
-  ['database', 'The database'],
+  ['database', 'Database'],
 ] as const
 
 const toGroup = (action: string) => action.slice(0, action.indexOf('.'))
 
-/** Such as `changed the key`; what this page does not know yet, as it is called. */
+/** Such as `changed the key`; the plain name of an action that this page doesn't know. */
 export const toDeed = ({ action }: Pick<AuditEntry, 'action'>): string => WORDS[action] ?? action
 
 const WORDS: Readonly<Record<string, string>> = AUDIT_WORDS
 
-/** Who did it, by the name that they have now. */
+/** The actor's current name. */
 export const toActor = ({ actor, actor_name: name }: Pick<AuditEntry, 'actor' | 'actor_name'>): string =>
   name ?? ACTORS[actor] ?? actor
 
@@ -40,13 +39,13 @@ const ACTORS: Readonly<Record<string, string>> = {
   ...{ cli: 'the command line', server: 'the server', setup: 'the setup' },
 }
 
-/** What of: by its name where the row has one, '' where the deed says it. */
+/** The name of what was changed; '' if the action already says it. */
 export function toObject({ action, subject, detail }: Pick<AuditEntry, 'action' | 'subject' | 'detail'>): string {
   if (typeof detail.name === 'string') return detail.name
   return action === 'settings.edit' ? '' : subject
 }
 
-/** Where that is looked at, below `/admin`, and the least role that may; null where it is nowhere. */
+/** The page of what was changed, below `/admin`, and the least role for it; null if there is none. */
 export function toPlace({
   action,
   subject,
@@ -68,19 +67,19 @@ export function toPlace({
 }
 
 export interface ChangedThing {
-  /** Null for what the whole row is of. */
+  /** Null for the subject of the entry itself. */
   name: string | null
   fields: FieldChange[]
 }
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Names by ids, as far as whoever looks may know them. */
+/** Names by ID, as far as the user may read them. */
 export type Names = ReadonlyMap<string, string>
 
 const NO_NAMES: Names = new Map()
 
-/** What became of each field; a change of the catalogue has several things. */
+/** The changed fields. A change of the catalog has several things. */
 export function toChanges(
   { action, detail }: Pick<AuditEntry, 'action' | 'detail'>,
   names: Names = NO_NAMES,
@@ -114,7 +113,7 @@ const toFields = (value: unknown): Fields => (isObject(value) ? value : {})
 const isObject = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Of what is made, what it has: what it has not says nothing. */
+/** Leaves out empty fields of something new. */
 function toFieldChanges(before: Fields, after: Fields, words: Words): FieldChange[] {
   return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((field) => {
     const wasThere = field in before
@@ -127,14 +126,14 @@ function toFieldChanges(before: Fields, after: Fields, words: Words): FieldChang
   })
 }
 
-/** Columns say by their ends what their numbers are. */
+/** Column names end in their unit. */
 const toLabel = (field: string) => field.replace(/_(ms|nano_usd|id)$/, '').replaceAll('_', ' ')
 
 const NONE = 'none'
 
 interface Words {
   names: Names
-  /** What a field says that has nothing. */
+  /** Text of an empty field. */
   none: string
 }
 
@@ -151,5 +150,5 @@ function toText(field: string, value: unknown, words: Words): string {
   return parts.map(([name, part]) => `${toLabel(name)} ${toText(name, part, { names, none: NONE })}`).join(', ') || NONE
 }
 
-/** A link shows a colleague the same, wherever they are. */
+/** UTC, so that a shared link shows everyone the same. */
 const toUtc = (ms: number) => `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`

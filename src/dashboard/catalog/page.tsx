@@ -1,4 +1,4 @@
-/** The catalogue as a whole: what it was, back to that, out as a file, and in again. */
+/** The catalog as a whole: versions, rollback, export, and applying a file. */
 import { useEffect, useId, useState } from 'preact/hooks'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
@@ -22,26 +22,20 @@ export function CatalogPage() {
   const actions = (
     <>
       <Button onClick={() => setOpen('export')}>Export</Button>
-      {may('editor') && <Button onClick={() => setOpen('apply')}>Apply a file</Button>}
+      {may('editor') && <Button onClick={() => setOpen('apply')}>Apply file</Button>}
     </>
   )
   return (
-    <Page title="Catalogue" above={<a href={toHref('/models')}>Models</a>} actions={actions}>
+    <Page title="Catalog" above={<a href={toHref('/models')}>Models</a>} actions={actions}>
       <Unread of={versions} problem={problem} retry={reload} />
       {versions !== null &&
         (versions.length === 0 ? (
           <NoVersions />
         ) : (
           <>
-            <Table
-              caption="Versions of the catalogue"
-              columns={COLUMNS}
-              rows={versions}
-              idOf={({ number }) => String(number)}
-            />
+            <Table caption="Catalog versions" columns={COLUMNS} rows={versions} idOf={({ number }) => String(number)} />
             <p class="list-foot">
-              Upstreams, models, routes and aliases, as they were after each change. The newest hundred versions are
-              kept.
+              Upstreams, models, routes, and aliases after each change. The newest 100 versions are kept.
             </p>
           </>
         ))}
@@ -60,10 +54,10 @@ export function CatalogPage() {
 }
 
 const NoVersions = () => (
-  <Empty title="No version yet">
-    <p>Each change of the catalogue is kept here, with what it changed, and any can be brought back.</p>
-    <p class="dim">A file is applied here, or on the command line:</p>
-    <Code label="Command that applies a catalogue" text="tollgate catalog apply catalog.yaml" />
+  <Empty title="No versions yet">
+    <p>Each change of the catalog becomes a version, and you can go back to any of them.</p>
+    <p class="dim">Apply a file here, or from the command line:</p>
+    <Code label="Command that applies a catalog" text="tollgate catalog apply catalog.yaml" />
   </Empty>
 )
 
@@ -79,7 +73,7 @@ const COLUMNS: readonly Column<Version>[] = [
       </a>
     ),
   },
-  { name: 'changed', title: 'Changed', cell: toCountsText },
+  { name: 'changed', title: 'Changes', cell: toCountsText },
   { name: 'when', title: 'When', isFigure: true, cell: ({ at_ms }) => <When ms={at_ms} /> },
 ]
 
@@ -100,7 +94,7 @@ function VersionDrawer({ number, isNewest, onClose }: { number: number; isNewest
             <Revert
               number={number}
               onDone={() => {
-                tell(`The catalogue is what it was in version ${number}.`)
+                tell(`Restored version ${number}.`)
                 onClose()
               }}
               onCancel={() => setReverting(false)}
@@ -108,13 +102,13 @@ function VersionDrawer({ number, isNewest, onClose }: { number: number; isNewest
           ) : (
             <>
               {version.changes === null ? (
-                <p class="dim">What it changed is not known any more: the version before it is not kept.</p>
+                <p class="dim">Changes unknown: the previous version is no longer kept.</p>
               ) : (
                 <Plan of={{ ...version, changes: version.changes }} />
               )}
               {may('editor') && !isNewest && (
                 <div class="form-foot">
-                  <Button onClick={() => setReverting(true)}>Go back to it</Button>
+                  <Button onClick={() => setReverting(true)}>Restore version</Button>
                 </div>
               )}
             </>
@@ -130,12 +124,9 @@ const Revert = ({ number, onDone, onCancel }: { number: number; onDone(): void; 
     initial={{}}
     send={(_, isPlan, planned) => revert(number, isPlan, planned?.revision)}
     fields={() => (
-      <p>
-        Upstreams, models, routes and aliases become what they were then. That makes a new version; what there is now
-        stays one, too.
-      </p>
+      <p>Restores upstreams, models, routes, and aliases. This creates a new version; the current one is kept.</p>
     )}
-    apply={`Go back to version ${number}`}
+    apply={`Restore version ${number}`}
     onDone={onDone}
     onCancel={onCancel}
   />
@@ -145,14 +136,14 @@ const NEW = { yaml: '', prune: 'no', discard_edits: 'no' }
 type Values = typeof NEW
 
 const ApplyDrawer = ({ onClose }: { onClose(): void }) => (
-  <Overlay kind="drawer" title="Apply a file" onClose={onClose}>
+  <Overlay kind="drawer" title="Apply file" onClose={onClose}>
     <PlannedForm
       initial={NEW}
       send={send}
       fields={(form) => <Fields form={form} />}
-      apply="Apply it"
+      apply="Apply"
       onDone={() => {
-        tell('The catalogue is applied.')
+        tell('Catalog applied.')
         onClose()
       }}
     />
@@ -171,7 +162,7 @@ function Fields({ form }: { form: FormState<Values> }) {
   return (
     <>
       <div class="field">
-        <label for={id}>A file of this computer</label>
+        <label for={id}>File</label>
         <input
           id={id}
           type="file"
@@ -185,25 +176,25 @@ function Fields({ form }: { form: FormState<Values> }) {
       <TextField
         of={form}
         name="yaml"
-        label="Or what stands in it"
-        hint="YAML or JSON, as the export writes it. Upstreams in it are for owners alone."
+        label="Or paste its content"
+        hint="YAML or JSON, as exported. Only owners can apply upstreams."
         isCode
         lines={12}
       />
       <YesNoField
         of={form}
         name="prune"
-        label="What it does not name any more"
-        no="Stays"
-        yes="Is removed, where it was from a file"
+        label="Entries not in this file"
+        no="Keep"
+        yes="Remove those added from a file"
         isNoFirst
       />
       <YesNoField
         of={form}
         name="discard_edits"
-        label="What was set by hand"
-        no="Stays"
-        yes="Becomes what the file says"
+        label="Manual changes"
+        no="Keep"
+        yes="Replace with the file's values"
         isNoFirst
       />
     </>
@@ -219,13 +210,12 @@ function ExportDrawer({ onClose }: { onClose(): void }) {
       {data !== null && yaml !== null && (
         <>
           <p>
-            All that the catalogue says. References to credentials are in it, credentials never are
+            The whole catalog, with references to credentials but never the credentials themselves.
             {data.sealed.length > 0 &&
-              `: those of ${data.sealed.join(', ')} were typed in, and are to be typed in again elsewhere`}
-            .
+              ` The stored credentials of ${data.sealed.join(', ')} must be entered again elsewhere.`}
           </p>
           <Download text={yaml} />
-          <Code label="The catalogue" text={yaml} />
+          <Code label="Catalog" text={yaml} />
         </>
       )}
     </Overlay>
@@ -256,13 +246,12 @@ const useVersions = () =>
 const useVersion = (number: number) =>
   useLoaded(`catalog/history/${number}`, () => ask(api.catalog.history({ number }).get()))
 
-/** The catalogue as a file has it. No credential is in it. */
+/** As a file, without credentials. */
 export const readCatalog = () => ask(api.catalog.get())
 
-/** Reads again what a change of the catalogue may have changed. */
 export const reloadCatalog = () => Promise.all(['catalog', 'models', 'upstreams'].map(reloadAll))
 
-/** @param revision of the catalogue that it was planned for. */
+/** @param revision the catalog's revision at the preview. */
 export async function revert(number: number, isPlan: boolean, revision: string | undefined) {
   const done = await ask(api.catalog.revert.post({ number, plan: isPlan }, ifMatch(revision)))
   if (!isPlan) await reloadCatalog()
@@ -276,7 +265,7 @@ export interface Wishes {
 
 const planYaml = (yaml: string, wishes: Wishes) => ask(api.catalog.plan.post({ yaml, ...wishes }))
 
-/** @param revision of the catalogue that it was planned for. */
+/** @param revision the catalog's revision at the preview. */
 async function applyYaml(yaml: string, wishes: Wishes, revision: string | undefined) {
   const summary = await ask(api.catalog.apply.post({ yaml, ...wishes }, ifMatch(revision)))
   await reloadCatalog()

@@ -1,4 +1,4 @@
-/** What a change would make of the catalogue, or has made of it. */
+/** Shows changes of the catalog; a form that previews them before it applies them. */
 
 import { type ComponentChildren, Fragment } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
@@ -7,37 +7,34 @@ import { Button } from '../ui/controls.tsx'
 import { FieldChanges, State } from '../ui/figure.tsx'
 import { Form, type FormState, useForm } from '../ui/form.tsx'
 import { Overlay, tell } from '../ui/notice.tsx'
+import { toOriginWord } from '../upstreams/words.ts'
 import { type Change, toAction, toCountsText, toFieldChanges, toRowName } from './words.ts'
 
 export interface Planned {
-  /** Of the whole catalogue, where it is all of that that is changed. */
+  /** The catalog's revision, if the whole catalog changes. */
   revision?: string
   created: number
   updated: number
   deleted: number
   changes: readonly Change[]
-  /** What does not count, since a stronger layer says otherwise. */
+  /** Entries overridden by a higher-priority source. */
   overridden?: readonly { name: string; origin: string }[]
-  /** What is no longer declared, and not pruned. */
+  /** Entries no longer declared, and not pruned. */
   kept?: readonly string[]
 }
 
-/** More would be a file to read: the export has all of them. */
 const CHANGES_SHOWN = 100
 
-/** Of more than these one sees the names first. */
+/** Longer lists show the names only. */
 const MAX_UNFOLDED = 8
 
 export const Plan = ({ of: { changes, overridden = [], kept = [], ...counts } }: { of: Planned }) => {
-  const staying = [
-    ...overridden.map(toStaying),
-    ...kept.map((name) => `${toRowName(name)}: no longer named, and not pruned`),
-  ]
+  const staying = [...overridden.map(toStaying), ...kept.map((name) => `${toRowName(name)}: not in the file, kept`)]
   return (
     <div class="plan">
       <p>
         <strong>{toCountsText(counts)}</strong>
-        {staying.length > 0 && `, ${staying.length} left as ${staying.length === 1 ? 'it is' : 'they are'}`}
+        {staying.length > 0 && `, ${staying.length} unchanged`}
       </p>
       {changes.length > 0 && (
         <ul class="changes">
@@ -49,9 +46,7 @@ export const Plan = ({ of: { changes, overridden = [], kept = [], ...counts } }:
       {changes.length > CHANGES_SHOWN && <p class="dim">and {changes.length - CHANGES_SHOWN} more</p>}
       {staying.length > 0 && (
         <details open={changes.length === 0}>
-          <summary>
-            {staying.length} left as {staying.length === 1 ? 'it is' : 'they are'}
-          </summary>
+          <summary>{staying.length} unchanged</summary>
           <ul class="plain-list">
             {staying.slice(0, CHANGES_SHOWN).map((text) => (
               <li key={text}>{text}</li>
@@ -64,7 +59,7 @@ export const Plan = ({ of: { changes, overridden = [], kept = [], ...counts } }:
 }
 
 const toStaying = ({ name, origin }: { name: string; origin: string }) =>
-  `${toRowName(name)}: set by ${origin === 'admin' ? 'hand' : origin}, which wins`
+  `${toRowName(name)}: overridden (${toOriginWord(origin)})`
 
 function ChangedRow({ of: change, isFolded }: { of: Change; isFolded: boolean }) {
   const { kind, word } = toAction(change)
@@ -92,14 +87,14 @@ function ChangedRow({ of: change, isFolded }: { of: Change; isFolded: boolean })
 
 interface PlannedFormProps<Values extends Record<string, string>> {
   initial: Values
-  /** Plans it, or does it. @param planned what was shown before it is done. */
+  /** Previews or applies the change. @param planned the preview that was shown. */
   send(values: Values, isPlan: boolean, planned: Planned | null): Promise<Planned & { differs?: boolean }>
   fields(form: FormState<Values>): ComponentChildren
-  /** What is said beside the plan, where a change has a consequence of its own. */
+  /** A warning shown with the preview. */
   warn?(values: Values): ComponentChildren
-  /** What does it. */
+  /** Label of the button that applies the change. */
   apply: string
-  /** For what takes something away. */
+
   kind?: 'main' | 'bad'
   onDone(values: Values): void
   onCancel?: () => void
@@ -110,7 +105,7 @@ export function PlannedForm<Values extends Record<string, string>>(props: Planne
   const [plan, setPlan] = useState<Planned | null>(null)
   const form = useForm(initial, async (values) => {
     const answer = await send(values, true, null)
-    if (!toDiffers(answer)) throw new Refusal('Nothing would change by that.', 'same')
+    if (!toDiffers(answer)) throw new Refusal('No changes.', 'same')
     setPlan(answer)
   })
   const doing = useForm({}, async () => {
@@ -120,7 +115,7 @@ export function PlannedForm<Values extends Record<string, string>>(props: Planne
   const cancel = onCancel && <Button onClick={onCancel}>Cancel</Button>
   if (plan === null)
     return (
-      <Form key="form" of={form} submit="See what would change" beside={cancel}>
+      <Form key="form" of={form} submit="Preview changes" beside={cancel}>
         {fields(form)}
       </Form>
     )
@@ -136,7 +131,7 @@ export function PlannedForm<Values extends Record<string, string>>(props: Planne
   )
 }
 
-/** It in a dialog, which closes once it is done. */
+/** Closes once the change is applied. */
 export function PlannedDialog<Values extends Record<string, string>>({
   title,
   done,
@@ -145,7 +140,7 @@ export function PlannedDialog<Values extends Record<string, string>>({
   ...props
 }: Omit<PlannedFormProps<Values>, 'onDone' | 'onCancel'> & {
   title: string
-  /** What is told then. */
+  /** The notice shown then. */
   done: string
   onClose(): void
   onDone?: () => void
@@ -167,13 +162,13 @@ export function PlannedDialog<Values extends Record<string, string>>({
 const toDiffers = ({ differs, changes, overridden = [], kept = [] }: Planned & { differs?: boolean }) =>
   differs ?? changes.length + overridden.length + kept.length > 0
 
-/** Where the focus goes when the plan has come. */
+/** Takes the focus when the preview appears. */
 function PlanHeading() {
   const at = useRef<HTMLHeadingElement>(null)
   useEffect(() => at.current?.focus(), [])
   return (
     <h2 ref={at} tabIndex={-1}>
-      What would change
+      Preview
     </h2>
   )
 }

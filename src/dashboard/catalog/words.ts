@@ -1,10 +1,9 @@
-/** What changes, or would, in the catalogue: row by row and field by field, in words. Pure. */
+/** Texts of catalog changes. */
 import { AUDIT_WORDS } from '../../domain/changes.ts'
 import { isOfTokens } from '../../domain/usage.ts'
 import { type FieldChange, toExactCount, toPerMillion } from '../figures/figures.ts'
 import { toOriginWord } from '../upstreams/words.ts'
 
-/** As plans and versions have it. */
 export interface Change {
   action: 'create' | 'update' | 'delete'
   /** Such as `upstreams.openai` or `models.v/m: route u (m)`. */
@@ -21,7 +20,7 @@ const ACTIONS = {
 
 export const toAction = ({ action }: Pick<Change, 'action'>) => ACTIONS[action]
 
-/** What a row is: `model openai/gpt-5`, `route openai (gpt-5) of openai/gpt-5`. */
+/** Such as `model openai/gpt-5` or `route openai (gpt-5) of openai/gpt-5`. */
 export function toRowName(name: string): string {
   const [, section = '', rest = ''] = /^(\w+)\.(.*)$/s.exec(name) ?? []
   const route = /^(.*): route (.*)$/s.exec(rest)
@@ -30,7 +29,7 @@ export function toRowName(name: string): string {
   return word === undefined ? name : `${word} ${rest}`
 }
 
-/** The fields of a row that is changed, prices one by one; of one that is new or removed, all that it says. */
+/** The changed fields of a row, each price on its own; all fields of a new or removed row. */
 export function toFieldChanges(change: Pick<Change, 'before' | 'after'>): FieldChange[] {
   const [before, after] = [toFields(change.before), toFields(change.after)]
   return [...new Set([...before.keys(), ...after.keys()])]
@@ -58,7 +57,7 @@ function toText(field: string, value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-/** Each price by what it is for, as people compare it and as it is. */
+/** Each price per million, for comparison, and exact. */
 function toPriceFields({
   min_prompt_tokens: least,
   mode,
@@ -67,7 +66,7 @@ function toPriceFields({
   const above = `${mode === undefined ? '' : `, ${mode}`}${least === undefined ? '' : ` above ${toExactCount(Number(least))}`}`
   return Object.entries(prices).map(([name, usd]) => [
     `price: ${toWords(name)}${above}`,
-    isOfTokens(name) ? `${toPerMillion(usd)} per million ($${usd} a token)` : `$${usd} each`,
+    isOfTokens(name) ? `${toPerMillion(usd)} per million ($${usd} per token)` : `$${usd} each`,
   ])
 }
 
@@ -77,19 +76,19 @@ interface Counts {
   deleted: number
 }
 
-/** Such as `2 new, 1 changed`; `nothing` where it is none. */
+/** Such as `2 new, 1 changed`. */
 export function toCountsText({ created, updated, deleted }: Counts): string {
   const parts = [
     ...(created > 0 ? [`${created} new`] : []),
     ...(updated > 0 ? [`${updated} changed`] : []),
     ...(deleted > 0 ? [`${deleted} removed`] : []),
   ]
-  return parts.join(', ') || 'nothing'
+  return parts.join(', ') || 'no changes'
 }
 
-const WORDS: Readonly<Record<string, string>> = { ...AUDIT_WORDS, 'catalog.keep': 'kept what was there' }
+const WORDS: Readonly<Record<string, string>> = { ...AUDIT_WORDS, 'catalog.keep': 'kept the previous catalog' }
 
-/** Why there is a version: `Applied the catalogue: catalog.yaml`. */
+/** The cause of a version, such as `Applied the catalog: catalog.yaml`. */
 export function toVersionText({ action, subject }: { action: string; subject: string }): string {
   const words = WORDS[action] ?? action.replace('.', ': ')
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}: ${subject}`

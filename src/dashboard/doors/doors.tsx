@@ -1,7 +1,4 @@
-/**
- * The way in: with a password or a passkey; through an identity provider; with a code, for those who were invited; and for the first owner, with
- * the code that the server prints. Whatever page was asked for is there once somebody has signed in.
- */
+/** Sign-in by password, passkey, identity provider, or code, and the setup of the first owner. Afterwards the requested page opens. */
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { address, open, toHref } from '../address/address.ts'
@@ -9,11 +6,12 @@ import { hasPasskeys, prepare, usePasskey } from '../api/authenticator.ts'
 import { api, ask } from '../api/client.ts'
 import type { Refusal } from '../api/refusal.ts'
 import { session, takesPasskeys, ways } from '../api/session.ts'
+import { PASSWORD_HINT } from '../people/words.ts'
 import { ButtonLink, CopyButton, Mark } from '../ui/controls.tsx'
 import { Form, TextField, useForm } from '../ui/form.tsx'
 import { Problem } from '../ui/notice.tsx'
 
-/** The code may stand in the address, behind the `#`, which a browser sends to nobody. */
+/** A link may have the code after the `#`, which browsers don't send. */
 function takeCode(): string {
   const code = location.hash.slice(1)
   if (code !== '') history.replaceState(null, '', location.pathname)
@@ -59,19 +57,17 @@ function Door({ title, children }: { title: string; children: ComponentChildren 
 
 const isDoor = () => Object.values(PATHS).includes(address.value.path)
 
-/** To the page that was asked for, which is none of these. */
 function leaveDoor(): void {
   if (isDoor()) open('/', { replace: true })
 }
 
-/** To another site, which sends the browser back. */
 function ProviderLink({ kind = 'plain' }: { kind?: 'main' | 'plain' }) {
   const { path, query } = address.value
   const wished = isDoor() ? '/' : path + query
   useEffect(() => keepWished(wished), [wished])
   return (
     <ButtonLink kind={kind} href={PROVIDER_HREF}>
-      Sign in with your identity provider
+      Sign in with SSO
     </ButtonLink>
   )
 }
@@ -93,7 +89,7 @@ function SignIn() {
       {hasPasskeys() && <WithPasskey />}
       {ways.value.includes('oidc') && <ProviderLink />}
       <p class="door-more">
-        Invited, or lost your password? <a href={toHref(PATHS.code)}>Use a code</a>
+        Invited, or forgot your password? <a href={toHref(PATHS.code)}>Use a code</a>
       </p>
     </Door>
   )
@@ -113,7 +109,7 @@ const NEW_PASSWORD = {
   name: 'password',
   type: 'password',
   autoComplete: 'new-password',
-  hint: 'At least 12 characters. A few words that belong to nobody are good.',
+  hint: PASSWORD_HINT,
 } as const
 
 function WithCode() {
@@ -121,15 +117,14 @@ function WithCode() {
   return (
     <Door title="Use a code">
       <p class="dim">
-        An owner has invited you, or has given you a new code with <code>tollgate admin reset</code>. It sets your
-        password, once.
+        Set your password with the code from your invitation, or from <code>tollgate admin reset</code>. It works once.
       </p>
-      <Form of={form} submit="Set the password">
+      <Form of={form} submit="Set password">
         <TextField
           of={form}
           name="name"
           label="Name"
-          hint="As the owner has called you."
+          hint="The name in your invitation."
           autoComplete="username"
           autoFocus
         />
@@ -147,8 +142,8 @@ function SetUp() {
   const form = useForm({ code: codeOfAddress, name: '', password: '' }, (values) => comeIn(api.setup.post(values)))
   return (
     <Door title="Set up the dashboard">
-      <p class="dim">You are the first here: you will be its owner, and can invite others later.</p>
-      <Form of={form} submit="Set it up">
+      <p class="dim">Create the owner account. You can invite others later.</p>
+      <Form of={form} submit="Create account">
         <TextField
           of={form}
           name="code"
@@ -159,9 +154,8 @@ function SetUp() {
           hint={
             codeOfAddress === '' && (
               <>
-                The server printed it when it was started on a terminal. For another, run{' '}
-                <code>tollgate admin code</code> on its machine.{' '}
-                <CopyButton text="tollgate admin code" label="Copy the command" />
+                Printed when the server starts in a terminal. To get a new one, run <code>tollgate admin code</code> on
+                the server. <CopyButton text="tollgate admin code" label="Copy command" />
               </>
             )
           }
@@ -174,7 +168,6 @@ function SetUp() {
   )
 }
 
-/** Finds out who has signed in. */
 export async function loadSession(): Promise<void> {
   const found = await ask(api.session.get())
   ways.value = found.sign_in_methods
@@ -186,11 +179,11 @@ export async function loadSession(): Promise<void> {
   if (found.name !== null) openWished()
 }
 
-/** Where an identity provider is set up, a browser goes there. */
+/** Redirects to the identity provider. */
 const PROVIDER_HREF = '/admin/api/oidc'
 const WISHED = 'tollgate-wished'
 
-/** Keeps which page was asked for, for when the browser comes back from an identity provider, to the first one. */
+/** The identity provider sends the browser back to the first page, not to the requested one. */
 function keepWished(wished: string): void {
   sessionStorage.setItem(WISHED, wished)
 }
@@ -201,14 +194,14 @@ function openWished(): void {
   if (wished !== null && address.value.path === '/') open(wished, { replace: true })
 }
 
-/** Comes in by one of the ways that the API has. Throws a Refusal. */
+/** @throws a Refusal. */
 async function comeIn(asked: Parameters<typeof ask>[0]): Promise<void> {
   await ask(asked)
   await loadSession()
   leaveDoor()
 }
 
-/** By a passkey that the browser finds: it knows whose it is. */
+/** Needs no name: the passkey identifies the user. */
 async function signInByPasskey(): Promise<void> {
   const { options } = await ask(api.session.passkey.options.post())
   const response = await usePasskey(options)

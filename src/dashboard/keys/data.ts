@@ -1,7 +1,4 @@
-/**
- * What the pages of keys read, and what they have done. Members have keys of their own, at addresses of their own; everybody else goes by all
- * keys. After a change, what is open is read again.
- */
+/** Data of the key pages. Members use the endpoints of their own keys. A change reloads what is open. */
 import type { KeyDocument } from '../../documents/key.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
 import { change, useLoaded } from '../api/loaded.ts'
@@ -13,7 +10,7 @@ const FRESH_MS = 15_000
 const SLOW_MS = 5 * 60_000
 const MAX_ROWS = 10_000
 
-/** Whether whoever has signed in may make and change those keys that they see. */
+/** True if the current user can create and edit the keys they see. */
 export const mayChangeKeys = () => may('editor') || isMember()
 
 const readKeys = () => ask(isMember() ? api.own.keys.get() : api.keys.get())
@@ -31,7 +28,7 @@ interface PickedModel {
   reason: string | null
 }
 
-/** Those that can be asked for at all. */
+/** Enabled models only. */
 export const useModels = () =>
   useLoaded('models to pick', async (): Promise<PickedModel[]> => {
     if (!isMember()) return (await ask(api.models.get())).models.filter(({ enabled }) => enabled)
@@ -39,11 +36,7 @@ export const useModels = () =>
     return models.map(({ id, name, pricing, is_ready }) => ({ slug: id, name, pricing, is_ready, reason: null }))
   })
 
-/**
- * Of each key that was used, its last days.
- *
- * @param ids of none but these; null: of all.
- */
+/** @param ids keys to read, or null for all. */
 export const useDays = (ids: readonly string[] | null) =>
   useLoaded(
     `keys by day?${ids ?? ''}`,
@@ -68,20 +61,20 @@ export const useLastRequests = (key: string) =>
     { everyMs: FRESH_MS },
   )
 
-/** With its secret, which no later answer has. */
+/** The result has the secret, which no later response has. */
 export function makeKey(values: Values) {
   const body = KEY_FORM.toBody(values, Date.now(), isMember())
   return change(ask(isMember() ? api.own.keys.post(body) : api.keys.post(body)), 'keys')
 }
 
-/** @param before as it was when its form was opened. */
+/** @param before the key as it was when the form was opened. */
 export function editKey(before: KeyDocument, values: Values) {
   const { id, revision } = before
   const key = isMember() ? api.own.keys({ id }) : api.keys({ id })
   return change(ask(key.patch(KEY_FORM.toPatch(values, before, Date.now(), isMember()), ifMatch(revision))), 'keys')
 }
 
-/** @param overlap how long what was there before still holds, such as `24h`. */
+/** @param overlap how long the old secret keeps working, such as `24h`. */
 export function rotateKey(id: string, overlap: string) {
   const key = isMember() ? api.own.keys({ id }) : api.keys({ id })
   return change(ask(key.rotate.post({ overlap })), 'keys')
@@ -92,7 +85,7 @@ export function revokeKey(id: string) {
   return change(ask(key.revoke.post()), 'keys')
 }
 
-/** A model that whoever has the secret may ask, by the answer of the API that clients ask; null where there is none. */
+/** A model that the key can call, ready ones first; null if there is none. */
 export async function findModel(secret: string): Promise<string | null> {
   const response = await fetch('/v1/models', { headers: { authorization: `Bearer ${secret}` } }).catch(() => null)
   if (!response?.ok) return null

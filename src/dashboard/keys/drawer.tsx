@@ -1,4 +1,4 @@
-/** One key: what it has spent, what came of it lately, what it may, and what can be done with it. */
+/** One key: spend, recent requests, settings, and actions. */
 import { useState } from 'preact/hooks'
 import type { KeyDocument } from '../../documents/key.ts'
 import { KEY_FIELDS } from '../../keys/definition.ts'
@@ -79,16 +79,16 @@ function Facts({ of: key }: { of: KeyDocument }) {
       <Fact name="Secrets">
         {key.secrets.map(({ last_four, created_ms, expires_ms }) => (
           <p key={created_ms}>
-            <code>…{last_four}</code> made <When ms={created_ms} />
+            <code>…{last_four}</code> created <When ms={created_ms} />
             {expires_ms !== null && (
               <>
-                , {expires_ms > nowMs.value ? 'ends' : 'ended'} <When ms={expires_ms} />
+                , {expires_ms > nowMs.value ? 'expires' : 'expired'} <When ms={expires_ms} />
               </>
             )}
           </p>
         ))}
       </Fact>
-      <TimeFact name="Made" ms={key.created_ms} />
+      <TimeFact name="Created" ms={key.created_ms} />
       <TimeFact name="Revoked" ms={key.revoked_ms} />
     </dl>
   )
@@ -98,7 +98,7 @@ function Edit({ of, onDone }: { of: KeyDocument; onDone(): void }) {
   const key = useOpened(of)
   const form = useForm(KEY_FORM.toValues(key), async (values) => {
     await editKey(key, values)
-    tell('Changed. It holds from the next request on.')
+    tell('Saved. Applies to new requests.')
     onDone()
   })
   return (
@@ -107,7 +107,7 @@ function Edit({ of, onDone }: { of: KeyDocument; onDone(): void }) {
         form={form}
         of={KEY_FIELDS}
         empty={KEY_FORM.empty}
-        kept={key.expires_ms === null ? null : `As before: ${toDay(key.expires_ms, nowMs.value)}`}
+        kept={key.expires_ms === null ? null : `Keep: ${toDay(key.expires_ms, nowMs.value)}`}
         most={isMember() ? toCeilingTexts(key.ceilings) : {}}
       />
     </EditForm>
@@ -117,7 +117,7 @@ function Edit({ of, onDone }: { of: KeyDocument; onDone(): void }) {
 function LastDays({ of: key }: { of: KeyDocument }) {
   const days = useDays([key.id]).data
   if (days !== null) return <Days of={days.get(key.id) ?? []} />
-  // Its room is there before it is.
+  // Reserves the space, so that nothing moves when the days arrive.
   return key.last_used_ms === null ? null : <div class="lately" />
 }
 
@@ -171,63 +171,63 @@ function LastRequests({ of: key }: { of: KeyDocument }) {
         ))}
       </ul>
       <p class="lately-all">
-        <a href={toHref(`/requests?key=${key.id}`)}>All of its requests</a>
+        <a href={toHref(`/requests?key=${key.id}`)}>All requests</a>
       </p>
     </section>
   )
 }
 
 const OVERLAPS = [
-  ['24h', 'For a day'],
-  ['1h', 'For an hour'],
-  ['7d', 'For a week'],
+  ['24h', 'For 1 day'],
+  ['1h', 'For 1 hour'],
+  ['7d', 'For 7 days'],
   ['30d', 'For 30 days'],
-  ['0', 'Not at all: it leaked'],
+  ['0', "Don't keep it: it leaked"],
 ] as const
 
-/** Gives a key a new secret; the one before still holds for a while, so that nothing stands still. */
+/** The old secret keeps working for a while, so that clients can switch. */
 function RotateDialog({ of: key, onClose }: { of: KeyDocument; onClose(): void }) {
   const [secret, setSecret] = useState<string | null>(null)
   const [lastUsedMs] = useState(key.last_used_ms)
   const form = useForm({ overlap: '24h' }, async ({ overlap }) => setSecret((await rotateKey(key.id, overlap)).key))
   if (secret !== null) {
     return (
-      <Overlay title={`New secret of ${key.name}`} onClose={onClose}>
+      <Overlay title={`New secret for ${key.name}`} onClose={onClose}>
         <Made id={key.id} secret={secret} lastUsedMs={lastUsedMs} />
         <div class="form-foot">
-          <Button onClick={onClose}>I have kept it</Button>
+          <Button onClick={onClose}>Done</Button>
         </div>
       </Overlay>
     )
   }
   return (
     <Overlay title={`Rotate ${key.name}`} onClose={onClose}>
-      <p>It gets a new secret, which is shown once. Name, limits, budget and record stay.</p>
-      <Form of={form} submit="Make a new secret">
-        <SelectField of={form} name="overlap" label="The old secret still holds" options={OVERLAPS} />
+      <p>Creates a new secret, shown once. Name, limits, budget, and history don't change.</p>
+      <Form of={form} submit="Create new secret">
+        <SelectField of={form} name="overlap" label="Keep the old secret working" options={OVERLAPS} />
       </Form>
     </Overlay>
   )
 }
 
-/** Takes a key back, for good: whoever does it types its name, so that it is that one. */
+/** Asks for the key's name, because this can't be undone. */
 const RevokeDialog = ({ of: key, onClose }: { of: KeyDocument; onClose(): void }) => (
   <FormDialog
     title={`Revoke ${key.name}`}
     initial={{ name: '' }}
     send={async () => {
       await revokeKey(key.id)
-      return `${key.name} is revoked.`
+      return `Revoked ${key.name}.`
     }}
-    submit="Revoke it for good"
+    submit="Revoke key"
     kind="bad"
     isReady={({ name }) => name.trim() === key.name}
     fields={(form) => <TextField of={form} name="name" label={`Type ${key.name} to confirm`} autoFocus />}
     onClose={onClose}
   >
     <p>
-      Whoever uses it is refused from the next moment on. It cannot be undone; what it spent stays on record. If it only
-      leaked, <em>rotate</em> it instead.
+      Requests with this key fail immediately. This can't be undone. Usage history is kept. If the key leaked but is
+      still needed, <em>rotate</em> it instead.
     </p>
   </FormDialog>
 )

@@ -1,4 +1,4 @@
-/** What is told of a key and of a team alike: what it has spent, and what can be set on it. */
+/** Facts that keys and teams share: spend, and their settable fields. */
 
 import type { ComponentChildren } from 'preact'
 import type { KeyDocument } from '../../documents/key.ts'
@@ -9,19 +9,18 @@ import { Bar, Count, Fact, Money, None, When } from '../ui/figure.tsx'
 import { Headline } from '../ui/resource.tsx'
 import { BUDGET_KINDS, type Budgeted, toBudgetText, toLimitsText } from './words.ts'
 
-/** How much of a budget is spent. */
 export function BudgetCell(of: Budgeted) {
   if (of.budget_nano_usd === null) return <None />
   const text = toBudgetText(of)
   return (
     <span class="budget">
-      <Bar share={toBudgetShare(of)} kind={BUDGET_KINDS[of.budget_state ?? 'ok']} label={`${text} is spent`} />
+      <Bar share={toBudgetShare(of)} kind={BUDGET_KINDS[of.budget_state ?? 'ok']} label={`${text} spent`} />
       <span class="figure-text">{text}</span>
     </span>
   )
 }
 
-/** Of 1; -1 without a budget. */
+/** From 0 to 1 and above; -1 without a budget. */
 export const toBudgetShare = ({ budget_nano_usd, spent_nano_usd }: Budgeted) =>
   budget_nano_usd === null ? -1 : (spent_nano_usd ?? 0) / budget_nano_usd
 
@@ -31,7 +30,7 @@ export const Spent = ({ of: { spent_month_nano_usd, spent_total_nano_usd } }: { 
   <Headline
     of={[
       ['this month, UTC', <Money key="month" nanoUsd={spent_month_nano_usd} />],
-      ['in all', <Money key="all" nanoUsd={spent_total_nano_usd} />],
+      ['total', <Money key="all" nanoUsd={spent_total_nano_usd} />],
     ]}
   />
 )
@@ -40,12 +39,12 @@ type Settable = Budgeted & Limits & { team?: string | null }
 
 const isSome = (value: unknown): value is readonly string[] => Array.isArray(value) && value.length > 0
 
-/** What each kind of field has, told; null where there is nothing to tell. */
+/** The value of each kind of field as shown; null hides the fact. */
 const FACTS: Readonly<Record<Kind, (value: unknown, of: Settable) => ComponentChildren>> = {
   text: (value) => (typeof value === 'string' ? value : 'none'),
-  patterns: (value) => (isSome(value) ? value.map((pattern) => <Line key={pattern} code={pattern} />) : 'every model'),
+  patterns: (value) => (isSome(value) ? value.map((pattern) => <Line key={pattern} code={pattern} />) : 'all models'),
   ranges: (value) => (isSome(value) ? value.join(', ') : null),
-  scope: (value) => (value === 'local' ? 'local ones alone' : null),
+  scope: (value) => (value === 'local' ? 'local only' : null),
   team: (_, { team }) => team ?? 'none',
   count: (value) => (typeof value === 'number' ? <Count count={value} /> : 'no limit'),
   budget: (_, of) => (of.budget_nano_usd === null ? 'none' : <Budget of={of} />),
@@ -67,19 +66,19 @@ const Budget = ({ of }: { of: Budgeted }) => (
     <BudgetCell {...of} />
     {of.budget_reset_ms !== null && (
       <p class="hint">
-        Begins anew <When ms={of.budget_reset_ms} />
+        Resets <When ms={of.budget_reset_ms} />
       </p>
     )}
   </>
 )
 
-/** What can be set on a key or a team, by its definition. Stands in a list of facts. */
+/** For use inside a `<dl class="facts">`. */
 export function SettableFacts<Changes>({ fields, of }: { fields: FieldsOf<Changes>; of: Settable }) {
   const values = new Map<string, unknown>(Object.entries(of))
   return (
     <>
       {keysOf(fields).map((name) => {
-        // Its name stands above them.
+        // The name is the title of the drawer.
         if (name === 'name') return null
         if (isLimit(name))
           return name === LIMIT_NAMES[0] ? (
@@ -87,10 +86,10 @@ export function SettableFacts<Changes>({ fields, of }: { fields: FieldsOf<Change
               {toLimitsText(of) || 'none'}
             </Fact>
           ) : null
-        const told = FACTS[fields[name].kind](values.get(columnOf(name)), of)
-        return told === null ? null : (
+        const value = FACTS[fields[name].kind](values.get(columnOf(name)), of)
+        return value === null ? null : (
           <Fact key={name} name={fields[name].title}>
-            {told}
+            {value}
           </Fact>
         )
       })}

@@ -1,9 +1,10 @@
-/** What one says of keys and of teams, by the definition of their fields; some of it of upstreams and tokens, too. */
+/** Form fields of keys and teams, built from their definitions; upstreams and tokens share some. */
 
 import type { ComponentChildren } from 'preact'
 import { useId, useState } from 'preact/hooks'
 import { keysOf } from '../../domain/json.ts'
 import { isLimit, LIMITS, mapLimits } from '../../domain/limits.ts'
+import { count } from '../../domain/text.ts'
 import { columnOf, type FieldsOf, type Kind } from '../../keys/definition.ts'
 import { toPrices } from '../figures/figures.ts'
 import { useTeams } from '../teams/data.ts'
@@ -16,20 +17,19 @@ interface InputProps {
   name: string
   title: string
   hint?: string | undefined
-  /** What may not be gone beyond; said in place of the hint. */
+  /** The ceiling as text; replaces the hint. */
   most?: string | undefined
-  /** How it says that it ends as it did before; null where it did not end. */
+  /** Label of the option that keeps the current expiry; null if there is none. */
   kept?: string | null | undefined
 }
 
 const PERIOD_OPTIONS = [
-  ['month', 'a month'],
-  ['week', 'a week'],
-  ['day', 'a day'],
-  ['total', 'in all'],
+  ['month', 'month'],
+  ['week', 'week'],
+  ['day', 'day'],
+  ['total', 'total (never resets)'],
 ] as const
 
-/** How each kind of field is typed. */
 const INPUTS: Readonly<Record<Kind, (props: InputProps) => ComponentChildren>> = {
   text: ({ form, name, title, hint, most }) => (
     <TextField of={form} name={name} label={title} hint={most ?? hint} autoFocus={name === 'name'} />
@@ -45,8 +45,8 @@ const INPUTS: Readonly<Record<Kind, (props: InputProps) => ComponentChildren>> =
       label={title}
       hint={most}
       options={[
-        ['all', 'All of them'],
-        ['local', 'Local ones alone: nothing leaves for a provider'],
+        ['all', 'All'],
+        ['local', 'Local only: no data leaves for a provider'],
       ]}
     />
   ),
@@ -57,7 +57,7 @@ const INPUTS: Readonly<Record<Kind, (props: InputProps) => ComponentChildren>> =
   budget: ({ form, name, title, most }) => (
     <div class="fields">
       <TextField of={form} name={name} label={title} before="$" inputMode="decimal" placeholder="none" hint={most} />
-      <SelectField of={form} name="budget_period" label="Each" options={PERIOD_OPTIONS} />
+      <SelectField of={form} name="budget_period" label="Per" options={PERIOD_OPTIONS} />
     </div>
   ),
   time: ({ form, kept, most }) => <ExpiryFields form={form} kept={kept} most={most} />,
@@ -66,15 +66,15 @@ const INPUTS: Readonly<Record<Kind, (props: InputProps) => ComponentChildren>> =
   ),
 }
 
-/** What is folded where nothing stands in it. */
+/** Folded away while empty. */
 const FOLDED: readonly Kind[] = ['scope', 'ranges', 'metadata']
 
 interface FieldsProps<Changes> {
   form: FormState<Values>
   of: FieldsOf<Changes>
-  /** What stands in a form in which nothing was said. */
+  /** Values of an untouched form. */
   empty: Values
-  /** What may not be gone beyond, in words, by columns. */
+  /** Ceilings as text, by column. */
   most?: Readonly<Record<string, string>>
   kept?: string | null
 }
@@ -90,7 +90,7 @@ export function SettableFields<Changes>({ form, of: fields, empty, most = {}, ke
   const open = inputs.filter(({ kind }) => !FOLDED.includes(kind))
   const folded = inputs.filter(({ kind }) => FOLDED.includes(kind))
   const at = open.findIndex(({ isOfBudget }) => isOfBudget)
-  // As it was when the form was opened: what is erased does not fold away from under whoever types.
+  // Decided once, so that erasing a value doesn't fold the field away.
   const [isOpen] = useState(() => folded.some(({ column }) => form.values.value[column] !== empty[column]))
   const others = (some: typeof inputs) => some.filter(({ isOfBudget }) => !isOfBudget).map(({ input }) => input)
   return (
@@ -103,7 +103,7 @@ export function SettableFields<Changes>({ form, of: fields, empty, most = {}, ke
       </fieldset>
       {others(open.slice(at))}
       <details open={isOpen}>
-        <summary>Where it may be used, and notes</summary>
+        <summary>Restrictions and notes</summary>
         <div class="form">{others(folded)}</div>
       </details>
     </>
@@ -115,14 +115,12 @@ interface RateFieldsProps {
   most?: Readonly<Record<string, string>>
 }
 
-/** Of upstreams, too. */
 export const RateFields = ({ form, most = {} }: RateFieldsProps) => (
   <div class="fields">
     {Object.values(mapLimits((name) => INPUTS.count({ form, name, title: LIMITS[name].label, most: most[name] })))}
   </div>
 )
 
-/** Nothing to choose from is not shown. */
 function TeamField({ form, name, title, hint }: InputProps) {
   const teams = useTeams().data ?? []
   if (teams.length === 0) return null
@@ -130,10 +128,9 @@ function TeamField({ form, name, title, hint }: InputProps) {
   return <SelectField of={form} name={name} label={title} hint={hint} options={options} />
 }
 
-/** More would be no choice but a scroll. */
 const MAX_SHOWN = 50
 
-/** Which models a key may use: patterns, and the models that there are with their prices, to be picked. */
+/** Patterns, with a list of existing models and their prices to pick from. */
 function ModelsField({ form, name, title, hint, most }: InputProps) {
   const models = useModels().data ?? []
   const [search, setSearch] = useState('')
@@ -152,17 +149,14 @@ function ModelsField({ form, name, title, hint, most }: InputProps) {
         of={form}
         name={name}
         label={title}
-        placeholder="every model"
+        placeholder="all models"
         hint={most ?? hint}
         isCode
         lines={Math.min(6, Math.max(2, chosen.length))}
       />
       {models.length > 0 && (
         <details>
-          <summary>
-            Pick from the {models.length === 1 ? 'model' : `${models.length} models`} that there{' '}
-            {models.length === 1 ? 'is' : 'are'}
-          </summary>
+          <summary>Pick from {count(models.length, 'model')}</summary>
           <div class="field">
             {models.length > 8 && (
               <input
@@ -189,8 +183,8 @@ function ModelsField({ form, name, title, hint, most }: InputProps) {
                 </li>
               ))}
             </ul>
-            {found.length > MAX_SHOWN && <p class="hint">{found.length - MAX_SHOWN} more: search for them.</p>}
-            {found.length === 0 && <p class="hint">No model has that in its name.</p>}
+            {found.length > MAX_SHOWN && <p class="hint">{found.length - MAX_SHOWN} more. Search to find them.</p>}
+            {found.length === 0 && <p class="hint">No matching models.</p>}
           </div>
         </details>
       )}
@@ -200,22 +194,21 @@ function ModelsField({ form, name, title, hint, most }: InputProps) {
 
 interface ExpiryFieldsProps {
   form: FormState<Values>
-  /** How it says that it ends as it did before; null where it did not end. */
+  /** Label of the option that keeps the current expiry; null if there is none. */
   kept?: string | null | undefined
-  /** What it may not go beyond. */
+  /** The ceiling as text. */
   most?: string | undefined
 }
 
-/** When a key or a token ends. */
 export const ExpiryFields = ({ form, kept = null, most }: ExpiryFieldsProps) => (
   <div class="fields">
     <SelectField
       of={form}
       name="expires_ms"
-      label="Ends"
+      label="Expires"
       hint={most}
       options={kept === null ? EXPIRIES : [['kept', kept], ...EXPIRIES]}
     />
-    {form.values.value.expires_ms === 'on' && <TextField of={form} name="expires_on" label="On" type="date" />}
+    {form.values.value.expires_ms === 'on' && <TextField of={form} name="expires_on" label="Date" type="date" />}
   </div>
 )

@@ -1,4 +1,4 @@
-/** A secret, which is shown this once: to be copied, with what to do with it, and the first request that comes with it. */
+/** A new secret, shown once, with snippets that use it and the first request, live. */
 import { useEffect, useState } from 'preact/hooks'
 import { Code, Secret, ShownOnce } from '../ui/controls.tsx'
 import { When } from '../ui/figure.tsx'
@@ -10,7 +10,7 @@ import { toSnippets } from './snippets.ts'
 interface MadeProps {
   id: string
   secret: string
-  /** Its last use before the secret was made. */
+  /** The key's last use before this secret was created. */
   lastUsedMs: number | null
 }
 
@@ -23,12 +23,12 @@ export function Made({ id, secret, lastUsedMs }: MadeProps) {
   const tabs = toSnippets(access).map(({ title, text }) => ({ title, content: <Code text={text} label={title} /> }))
   return (
     <div class="made">
-      <Secret text={secret} label="Copy the key" />
+      <Secret text={secret} label="Copy key" />
       <ShownOnce />
       <FirstRequest id={id} lastUsedMs={lastUsedMs} />
-      <h2>Use it</h2>
+      <h2>Connect a client</h2>
       <Tabs label="Clients" tabs={tabs} />
-      {model === null && <p class="hint">Put the name of a model in the place of MODEL.</p>}
+      {model === null && <p class="hint">Replace MODEL with a model ID.</p>}
     </div>
   )
 }
@@ -39,19 +39,19 @@ function FirstRequest({ id, lastUsedMs }: Pick<MadeProps, 'id' | 'lastUsedMs'>) 
   const key = useKey(id, LOOK_MS).data
   const isUsed = key !== null && key.last_used_ms !== null && key.last_used_ms !== lastUsedMs
   useEffect(() => {
-    if (isUsed) announce('The first request has come.')
+    if (isUsed) announce('First request received.')
   }, [isUsed])
   if (!isUsed || key.last_used_ms === null) {
     return (
       <p class="first-request" data-state="waiting">
         <span class="pulse" aria-hidden="true" />
-        No request yet: the first one shows up here by itself.
+        Waiting for the first request…
       </p>
     )
   }
   return (
     <p class="first-request" data-state="came">
-      <span class="state good">The first request has come</span>
+      <span class="state good">First request received</span>
       <span>
         for <code>{key.last_model}</code>, <When ms={key.last_used_ms} />
       </span>

@@ -1,4 +1,4 @@
-/** Keys: all of them, searched and filtered by what the address says, and a new one. */
+/** The list of keys, filtered by the URL, and the page of a new key. */
 import { useState } from 'preact/hooks'
 import type { KeyDocument } from '../../documents/key.ts'
 import { KEY_FIELDS, LISTED } from '../../keys/definition.ts'
@@ -41,14 +41,13 @@ export function KeysPage() {
 const NoKeys = () => (
   <Empty title="No keys yet">
     <p>
-      Whoever asks a model needs a key. Each has limits, a budget and a record of its own, and can be taken back by
-      itself.
+      API keys give people and apps access to models. Each has its own limits, budget, and usage, and can be revoked.
     </p>
     {newKey()}
     {!isMember() && (
       <>
-        <p class="dim">Or on the command line:</p>
-        <Code label="Command that makes a key" text="tollgate keys create --name ann --budget 20/month" />
+        <p class="dim">Or from the command line:</p>
+        <Code label="Command that creates a key" text="tollgate keys create --name ann --budget 20/month" />
       </>
     )}
   </Empty>
@@ -58,7 +57,7 @@ const STATES = [
   ['', 'Active'],
   ['expired', 'Expired'],
   ['revoked', 'Revoked'],
-  ['all', 'In any state'],
+  ['all', 'All statuses'],
 ] as const
 
 function List({ keys }: { keys: readonly KeyDocument[] }) {
@@ -68,7 +67,7 @@ function List({ keys }: { keys: readonly KeyDocument[] }) {
   const [most, setMost] = useState(STEP)
   const shown = filterKeys(keys, { search, team, state })
   const drawn = toDrawn(columnsFor(shown), shown, most)
-  // Of thousands of keys those alone that are drawn.
+  // With many keys, only those on screen.
   const days = useDays(keys.length > STEP ? drawn.map(({ id }) => id) : null).data ?? NO_DAYS
   const teams = [...new Set(keys.flatMap((key) => key.team ?? []))].sort()
   return (
@@ -83,13 +82,13 @@ function List({ keys }: { keys: readonly KeyDocument[] }) {
             options={[['', 'All teams'], ...teams.map((one) => [one, one] as const)]}
           />
         )}
-        <Choice name="state" label="State" value={state} options={STATES} />
+        <Choice name="state" label="Status" value={state} options={STATES} />
       </search>
       {shown.length > 0 ? (
         <Table caption="Keys" columns={columnsFor(shown, days)} rows={drawn} idOf={({ id }) => id} />
       ) : (
         <p class="dim">
-          No key is like that. <a href={toHref('/keys')}>Show all that are active</a>
+          No matching keys. <a href={toHref('/keys')}>Show all active keys</a>
         </p>
       )}
       <ListFoot shown={shown.length} all={keys.length} />
@@ -102,7 +101,7 @@ const NO_DAYS: ReadonlyMap<string, readonly Day[]> = new Map()
 
 const toRequests = (days: readonly Day[] = []) => days.reduce((sum, { requests }) => sum + requests, 0)
 
-/** Those that say something of any key that is shown. */
+/** Columns without a value for any shown key are left out. */
 function columnsFor(keys: readonly KeyDocument[], days = NO_DAYS): Column<KeyDocument>[] {
   const has = (test: (key: KeyDocument) => boolean, column: Column<KeyDocument>) => (keys.some(test) ? [column] : [])
   return [
@@ -121,7 +120,7 @@ function columnsFor(keys: readonly KeyDocument[], days = NO_DAYS): Column<KeyDoc
     },
     ...has(({ status }) => status !== 'active', {
       name: 'state',
-      title: 'State',
+      title: 'Status',
       sortBy: ({ status }) => status,
       cell: ({ status }) => <State kind={STATUS_KINDS[status]}>{status}</State>,
     }),
@@ -169,11 +168,11 @@ function columnsFor(keys: readonly KeyDocument[], days = NO_DAYS): Column<KeyDoc
     },
     ...has(({ last_used_ms }) => last_used_ms !== null, {
       name: 'lately',
-      title: `${DAYS} days`,
+      title: `Last ${DAYS} days`,
       isOnPhone: false,
       cell: ({ id }) => {
         const used = days.get(id)
-        // Its room is there before it is.
+        // Reserves the space, so that nothing moves when the days arrive.
         if (!used) return <span class="sparkline" />
         const label = `${toExactCount(toRequests(used))} requests in ${DAYS} days`
         return <Sparkline values={used.map(({ requests }) => requests)} label={label} isLastUnderWay />
@@ -182,12 +181,12 @@ function columnsFor(keys: readonly KeyDocument[], days = NO_DAYS): Column<KeyDoc
   ]
 }
 
-/** A new key: one screen, on which a name is enough. */
+/** Only the name is required. */
 export function NewKeyPage() {
   const [made, setMade] = useState<Awaited<ReturnType<typeof makeKey>> | null>(null)
   const form = useForm(KEY_FORM.empty, async (values) => {
     setMade(await makeKey(values))
-    announce('The key is made. Copy it now: it is shown once.')
+    announce('Key created. Copy it now: it is shown once.')
     scrollTo(0, 0)
   })
   if (!mayChangeKeys()) return <NotForYou />
@@ -196,14 +195,14 @@ export function NewKeyPage() {
       <Page
         title={`Key ${made.name}`}
         above={<a href={toHref('/keys')}>Keys</a>}
-        actions={<ButtonLink href={toHref(`/keys?key=${made.id}`)}>I have kept it</ButtonLink>}
+        actions={<ButtonLink href={toHref(`/keys?key=${made.id}`)}>Done</ButtonLink>}
       >
         <Made id={made.id} secret={made.key} lastUsedMs={null} />
       </Page>
     )
   }
   return (
-    <FormPage title="New key" list={['/keys', 'Keys']} form={form} submit="Make the key">
+    <FormPage title="New key" list={['/keys', 'Keys']} form={form} submit="Create key">
       <SettableFields form={form} of={KEY_FIELDS} empty={KEY_FORM.empty} />
     </FormPage>
   )

@@ -1,11 +1,11 @@
-/** How clients use a key, ready to be copied: what is here works as it stands. Pure. */
+/** Snippets for clients, with the real URL and key, ready to run. */
 import { type Snippet, toClaudeCode, toCodex, toCurl, toPython, toTypeScript } from '../snippets/snippets.ts'
 
 interface Access {
   /** Ends in `/v1`. */
   baseUrl: string
   secret: string
-  /** One that the key may use. */
+
   model: string
 }
 
@@ -26,7 +26,7 @@ export function toSnippets(access: Access): Snippet[] {
 const toOpenWebUi = ({ baseUrl, secret }: Access) =>
   [
     '# pip install open-webui',
-    '# Read when it starts for the first time. Later: Admin Panel, Settings, Connections',
+    '# Read on first start only. Later: Admin Panel, Settings, Connections',
     `OPENAI_API_BASE_URL=${baseUrl} \\`,
     `OPENAI_API_KEY=${secret} \\`,
     'open-webui serve',
@@ -34,7 +34,7 @@ const toOpenWebUi = ({ baseUrl, secret }: Access) =>
 
 const toEnvironment = ({ baseUrl, secret }: Access) =>
   [
-    '# Read by the official clients, and by most others',
+    '# Read by the official SDKs and most other clients',
     `export OPENAI_BASE_URL=${baseUrl}`,
     `export OPENAI_API_KEY=${secret}`,
   ].join('\n')

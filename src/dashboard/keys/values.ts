@@ -1,7 +1,4 @@
-/**
- * Between what is typed of keys and teams and what the API takes, field by field of their definition. What is typed is called as the API's
- * columns are. Pure.
- */
+/** Converts between form values and API bodies of keys and teams, by the definitions of their fields. Form values have the names of API columns. */
 
 import type { KeyDocument, TeamDocument } from '../../documents/key.ts'
 import { keysOf } from '../../domain/json.ts'
@@ -21,25 +18,24 @@ import {
 import { Refusal } from '../api/refusal.ts'
 import { toNanoUsd } from '../figures/figures.ts'
 
-/** What is typed, by columns. */
+/** Form values, by column. */
 export type Values = Record<string, string>
 export type Columns = Readonly<Record<string, unknown>>
 
-/** How a kind of field is typed, and read again. */
 interface Typing {
-  /** @param of what there is, or what is there where nothing is said. */
+  /** @param of the stored values or the defaults. */
   type(of: Columns, column: string): Values
-  /** Throws a Refusal that names the field for what cannot be read. */
+  /** @throws a Refusal that names the field. */
   read(values: Values, column: string, nowMs: number): Columns
 }
 
-/** One whose text has its column's name. */
+/** For a field with one form value, named after its column. */
 const text = <Value>(type: (value: Value) => string, read: (text: string, column: string) => unknown): Typing => ({
   type: (of, column) => ({ [column]: type(of[column] as Value) }),
   read: (values, column) => ({ [column]: read(values[column] ?? '', column) }),
 })
 
-/** Several: one a line, or with commas between them. */
+/** One per line, or separated by commas. */
 const LINES = text(
   (lines: readonly string[] | undefined) => lines?.join('\n') ?? '',
   (typed) => typed.split(/[\s,]+/).filter((line) => line !== ''),
@@ -87,10 +83,10 @@ export function toText(limit: number | null | undefined): string {
 
 export function toLimit(text: string, field: string): number | null {
   if (text.trim() === '') return null
-  return toWhole(text, field, 0, 'Write a whole number, such as 60, or nothing for no limit.')
+  return toWhole(text, field, 0, 'Enter a whole number, such as 60, or leave empty for no limit.')
 }
 
-/** A whole number from `least` on, with or without commas. Throws a Refusal. */
+/** Reads a whole number of at least `least`, with or without commas. @throws a Refusal. */
 export function toWhole(text: string, field: string, least: number, sentence: string): number {
   const digits = text.trim().replaceAll(/[,_ ]/g, '')
   if (/^\d{1,9}$/.test(digits) && Number(digits) >= least) return Number(digits)
@@ -100,7 +96,7 @@ export function toWhole(text: string, field: string, least: number, sentence: st
 function toBudget({ budget = '', budget_period: period }: Values): Columns {
   if (budget.trim() === '') return { budget_nano_usd: null }
   const nanoUsd = toNanoUsd(budget)
-  if (nanoUsd === null) throw new Refusal('Write dollars, such as 20 or 0.50.', 'invalid', 'budget')
+  if (nanoUsd === null) throw new Refusal('Enter an amount in dollars, such as 20 or 0.50.', 'invalid', 'budget')
   return { budget_nano_usd: nanoUsd, budget_period: PERIODS.find((known) => known === period) ?? 'month' }
 }
 
@@ -110,14 +106,14 @@ function toNotes(typed: string, field: string): Record<string, string> {
     lines.map((line) => {
       const [, name, value] = /^\s*([^=\s]+)\s*=\s*(.*\S)\s*$/.exec(line) ?? []
       if (name !== undefined && value !== undefined) return [name, value]
-      throw new Refusal('Write a name and what is noted on each line, such as owner=ann.', 'invalid', field)
+      throw new Refusal('Enter one name=value per line, such as owner=ann.', 'invalid', field)
     }),
   )
 }
 
-/** When a key or a token ends, as it is typed. */
+/** Form values of when a key or a token expires. */
 export const NEW_EXPIRY = {
-  /** One of `EXPIRIES`; `kept` as it is, `on` with a day. */
+  /** One of `EXPIRIES`, or `kept` for no change. */
   expires_ms: '',
   /** Such as `2027-01-31`. */
   expires_on: '',
@@ -127,11 +123,11 @@ export const EXPIRIES = [
   ['', 'Never'],
   ['30', 'In 30 days'],
   ['90', 'In 90 days'],
-  ['365', 'In a year'],
-  ['on', 'On a day …'],
+  ['365', 'In 1 year'],
+  ['on', 'On a date…'],
 ] as const
 
-/** Undefined where it stays as it is. Throws a Refusal. */
+/** Undefined for no change. @throws a Refusal. */
 export function toExpiry(
   { expires_ms: when, expires_on: day }: typeof NEW_EXPIRY,
   nowMs: number,
@@ -139,13 +135,13 @@ export function toExpiry(
   if (when === 'kept') return undefined
   if (when === '') return null
   if (when !== 'on') return nowMs + Number(when) * DAY_MS
-  // To the end of that day, where whoever types it is.
+  // The end of that day in the browser's time zone.
   const endMs = new Date(`${day}T23:59:59.999`).getTime()
-  if (Number.isNaN(endMs)) throw new Refusal('Say on which day it ends.', 'invalid', 'expires_on')
+  if (Number.isNaN(endMs)) throw new Refusal('Enter a date.', 'invalid', 'expires_on')
   return endMs
 }
 
-/** The fields of a body that are not as they were. An amount of a budget and its period are said together. */
+/** The changed fields of a body. The API takes a budget's amount and period only together. */
 export function toChangedFields<Body extends object>(body: Body, before: Body): Partial<Body> {
   const was = new Map(Object.entries(before))
   const isChanged = (name: string, value: unknown) => JSON.stringify(value) !== JSON.stringify(was.get(name))
@@ -154,7 +150,6 @@ export function toChangedFields<Body extends object>(body: Body, before: Body): 
   return Object.fromEntries(Object.entries(body).filter(([name]) => all.includes(name))) as Partial<Body>
 }
 
-/** What is typed of the fields of a definition, and back. */
 function toForm<Changes extends object, Document extends Columns>(fields: FieldsOf<Changes>) {
   const typings = keysOf(fields).map((name) => {
     const { kind, byDefault, isForEditors = false } = fields[name]
@@ -162,7 +157,7 @@ function toForm<Changes extends object, Document extends Columns>(fields: Fields
   })
   const type = (of: Columns): Values =>
     Object.assign({}, ...typings.map(({ type, column, byDefault }) => type({ [column]: byDefault, ...of }, column)))
-  /** @param isOwn of a member's own, of whom less is said. Throws a Refusal that names the field for what cannot be read. */
+  /** @param isOwn true for a member's own key, which lacks the fields for editors. @throws a Refusal that names the field. */
   const read = (some: typeof typings, values: Values, nowMs: number, isOwn: boolean): Body<Changes> =>
     Object.assign(
       {},
@@ -173,7 +168,7 @@ function toForm<Changes extends object, Document extends Columns>(fields: Fields
     toValues: (of: Document) => type(of),
     toBody: (values: Values, nowMs: number, isOwn = false): Body<Changes> & { name: string } =>
       Object.assign({ name: '' }, read(typings, values, nowMs, isOwn)),
-    /** What is said otherwise than it is: the rest may be somebody else's by now, or nothing that could be typed, as a note of two lines. */
+    /** Changed fields only: others may have been edited elsewhere meanwhile, or can't be typed, such as a note of two lines. */
     toPatch(values: Values, before: Document, nowMs: number, isOwn = false): Body<Changes> {
       const typed = typings.filter(({ type, column }) =>
         Object.entries(type(before, column)).some(([name, text]) => values[name] !== text),
@@ -189,7 +184,7 @@ function toForm<Changes extends object, Document extends Columns>(fields: Fields
   }
 }
 
-/** Notes that are there no more are said to be gone. */
+/** Removed notes are sent as null. */
 const withRemoved = (notes: unknown, before: unknown) => ({
   ...Object.fromEntries(Object.keys(before ?? {}).map((name) => [name, null])),
   ...(notes as object),

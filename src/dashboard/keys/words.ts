@@ -1,4 +1,4 @@
-/** Keys in words, which of them a list shows, and what each took of late. Pure. */
+/** Texts of keys, the filter of their list, and their usage by day. */
 
 import type { KeyDocument } from '../../documents/key.ts'
 import { keysOf } from '../../domain/json.ts'
@@ -12,7 +12,7 @@ export type Budgeted = Pick<
   'budget_nano_usd' | 'budget_period' | 'budget_state' | 'spent_nano_usd' | 'budget_reset_ms'
 >
 
-/** Such as `60 requests per minute; 4 at a time`; '' without any. */
+/** Such as `60 requests per minute; 4 concurrent requests`; '' without limits. */
 export const toLimitsText = (limits: Readonly<Limits>): string =>
   eachLimit(limits, (value, name) => `${toCount(value)} ${LIMITS[name].unit}`).join('; ')
 
@@ -20,14 +20,14 @@ export const toLimitsText = (limits: Readonly<Limits>): string =>
 export const toShortLimits = (limits: Readonly<Limits>): string =>
   withMore(eachLimit(limits, (value, name) => `${toCount(value)} ${LIMITS[name].short}`))
 
-/** For a table: `every model`, `openai/* +2`, `local models`. */
+/** For a table: `all models`, `openai/* +2`, `local models`. */
 export const toShortModels = ({ models, scope }: Pick<KeyDocument, 'models' | 'scope'>): string =>
-  models.length === 0 ? (scope === 'local' ? 'local models' : 'every model') : withMore(models)
+  models.length === 0 ? (scope === 'local' ? 'local models' : 'all models') : withMore(models)
 
 const withMore = ([first = '', ...others]: readonly string[]) =>
   others.length === 0 ? first : `${first} +${others.length}`
 
-/** Such as `$12.00 of $20.00 a month`. */
+/** Such as `$12.00 of $20.00 per month`. */
 export function toBudgetText({
   budget_nano_usd: budget,
   budget_period: period,
@@ -37,7 +37,7 @@ export function toBudgetText({
   return `${toMoney(spent ?? 0)} of ${toMoney(budget)} ${PERIOD_WORDS[period ?? 'total']}`
 }
 
-const PERIOD_WORDS = { day: 'a day', week: 'a week', month: 'a month', total: 'in all' } as const
+const PERIOD_WORDS = { day: 'per day', week: 'per week', month: 'per month', total: 'total' } as const
 
 export const BUDGET_KINDS = { ok: 'good', warning: 'warn', spent: 'bad' } as const
 
@@ -46,11 +46,11 @@ export const STATUS_KINDS = { active: 'good', expired: 'off', revoked: 'off' } a
 interface KeyFilter {
   search: string
   team: string
-  /** `active` by default; `all` for every one. */
+  /** '' means active. */
   state: string
 }
 
-/** Those whose name, owner, team, models, id or last four characters have the words that are searched for. */
+/** Searches name, owner, team, models, ID, and the last four characters. */
 export function filterKeys(keys: readonly KeyDocument[], { search, team, state }: KeyFilter): KeyDocument[] {
   return keys.filter((key) => {
     if (state !== 'all' && key.status !== (state === '' ? 'active' : state)) return false
@@ -62,12 +62,11 @@ export function filterKeys(keys: readonly KeyDocument[], { search, team, state }
   })
 }
 
-/** How a ceiling of each kind begins. */
 const CEILINGS: Partial<Record<Kind, string>> = {
   ...{ count: 'at most ', budget: 'at most ', patterns: 'only ', ranges: 'only from ', time: 'expires by (UTC) ' },
 }
 
-/** What an administrator has set on a member's key, by the column that it is for. */
+/** Limits that an administrator set on a member's key, by column. */
 export function toCeilingTexts(ceilings: KeyDocument['ceilings']): Record<string, string> {
   const { budget_nano_usd: nanoUsd, budget_period: period, ...others } = ceilings
   const values = new Map<string, unknown>(
@@ -78,18 +77,18 @@ export function toCeilingTexts(ceilings: KeyDocument['ceilings']): Record<string
       const value = values.get(columnOf(name))
       if (value === undefined) return []
       const { kind, toText } = KEY_FIELDS[name]
-      // A ceiling has what its field has.
+      // A ceiling has the type of its field.
       const text = `${CEILINGS[kind] ?? ''}${toText(value as never)}${isLimit(name) ? ` ${LIMITS[name].unit}` : ''}`
       return [[columnOf(name), `Set by an administrator: ${text}.`]]
     }),
   )
 }
 
-/** Of each key, what it took day by day. Days are those of budgets: UTC. */
+/** Days are in UTC, as for budgets. */
 export const DAYS = 30
 
 export interface Day {
-  /** Its beginning. */
+  /** Start of the day. */
   ms: number
   requests: number
   costNanoUsd: number
@@ -97,7 +96,7 @@ export interface Day {
 
 type Row = Readonly<Record<string, string | number | null>>
 
-/** For each key that was used, its last days, oldest first, those without a request included. */
+/** The last days of each used key, oldest first, including days without requests. */
 export function toDays(rows: readonly Row[], nowMs: number): Map<string, Day[]> {
   const firstMs = Math.floor(nowMs / DAY_MS) * DAY_MS - (DAYS - 1) * DAY_MS
   const found = new Map<string, Day[]>()

@@ -1,4 +1,4 @@
-/** What the pages of models read. After a change, what is open is read again. */
+/** Data of the model pages. A change reloads what is open. */
 import type { ShownRoute, toShownModel } from '../../documents/model.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
@@ -9,19 +9,19 @@ import { type ModelValues, type RouteValues, toModelPatch, toRouteBody, toRouteV
 
 const FRESH_MS = 15_000
 
-/** One model, with all of its prices. */
+/** Includes the price history. */
 export type Model = ReturnType<typeof toShownModel>
 
 export const useModels = () =>
   useLoaded('models', async () => (await ask(api.models.get())).models, { everyMs: FRESH_MS })
 
-/** A slug has a slash, which is escaped in a path. */
+/** Model IDs contain a slash. */
 const modelOf = (slug: string) => api.models({ slug: encodeURIComponent(slug) })
 
 export const useModel = (slug: string) =>
   useLoaded(`models/${slug}`, async () => (await ask(modelOf(slug).get())) as Model, { everyMs: FRESH_MS })
 
-/** Plans a change, or makes it. @param revision of what is changed; undefined where that is made. */
+/** @param revision undefined for something new. @param plan true for a preview only. */
 async function change<T>(
   revision: string | undefined,
   work: (options: { query: { plan: boolean } } & ReturnType<typeof ifMatch>) => Promise<T>,
@@ -35,7 +35,7 @@ async function change<T>(
 export const editModel = (model: Model, values: ModelValues, isPlan: boolean) =>
   change(model.revision, (options) => ask(modelOf(model.slug).patch(toModelPatch(values, model), options)), isPlan)
 
-/** Gives it back to whoever had it before it was changed by hand. */
+/** Discards manual changes. */
 export const resetModel = ({ slug, revision }: Model, isPlan: boolean) =>
   change(revision, (options) => ask(modelOf(slug).reset.post(undefined, options)), isPlan)
 
@@ -49,7 +49,7 @@ export const setRoute = (slug: string, values: RouteValues, before: ShownRoute |
     before?.revision,
     (options) => {
       const upstreamModel = values.upstream_model.trim()
-      if (upstreamModel === '') throw new Refusal('Say what the upstream calls the model.', 'invalid', 'upstream_model')
+      if (upstreamModel === '') throw new Refusal('Enter the upstream model ID.', 'invalid', 'upstream_model')
       const body = toRouteBody(values, before)
       const changed = before === null ? body : toChangedFields(body, toRouteBody(toRouteValues(before), before))
       return ask(routeOf(slug, values.upstream, upstreamModel).put(changed, options))

@@ -1,4 +1,4 @@
-/** One model: whether it can be asked, by which routes, what it costs and has cost, what it can. */
+/** One model: status, routes, prices, and facts. */
 import { useState } from 'preact/hooks'
 import type { ShownRoute } from '../../documents/model.ts'
 import { eachModelField, type ModelFieldName } from '../../domain/models.ts'
@@ -39,9 +39,9 @@ export function ModelDrawer({ slug, onClose }: { slug: string; onClose(): void }
               <div class="form-foot">
                 <TestButton
                   ids={testable(model)}
-                  label={testable(model).length > 1 ? 'Test its upstreams' : 'Test it now'}
+                  label={testable(model).length > 1 ? 'Test upstreams' : 'Test upstream'}
                 />
-                <Button onClick={() => setOpen({ what: 'route', route: null })}>Add a route</Button>
+                <Button onClick={() => setOpen({ what: 'route', route: null })}>Add route</Button>
               </div>
             )}
           </section>
@@ -52,13 +52,15 @@ export function ModelDrawer({ slug, onClose }: { slug: string; onClose(): void }
           <Facts of={model} />
           <History of={model} />
           <p class="links">
-            <a href={toHref(`/requests?model=${encodeURIComponent(slug)}`)}>Requests for it</a>
-            {mayTry() && model.enabled && <a href={toHref(`/playground?model=${encodeURIComponent(slug)}`)}>Try it</a>}
+            <a href={toHref(`/requests?model=${encodeURIComponent(slug)}`)}>View requests</a>
+            {mayTry() && model.enabled && (
+              <a href={toHref(`/playground?model=${encodeURIComponent(slug)}`)}>Open in playground</a>
+            )}
           </p>
           {may('editor') && (
             <div class="form-foot">
               <Button onClick={() => setOpen({ what: 'edit' })}>Edit</Button>
-              {isByHand(model) && <Button onClick={() => setOpen({ what: 'reset' })}>Give back</Button>}
+              {isByHand(model) && <Button onClick={() => setOpen({ what: 'reset' })}>Reset</Button>}
             </div>
           )}
           {open?.what === 'edit' && <EditModel of={model} onClose={close} />}
@@ -73,7 +75,6 @@ export function ModelDrawer({ slug, onClose }: { slug: string; onClose(): void }
   )
 }
 
-/** Which of its dialogs is open. */
 type Open =
   | { what: 'edit' | 'reset' }
   | { what: 'route'; route: ShownRoute | null }
@@ -93,7 +94,6 @@ const toTools = (setOpen: (open: Open) => void) => (route: ShownRoute) => (
   </div>
 )
 
-/** Whether there is something to give back. */
 const isByHand = ({ origin, routes }: Model) => [origin, ...routes.map((route) => route.origin)].includes('admin')
 
 const testable = ({ routes }: Model) => [
@@ -107,7 +107,7 @@ function Standing({ of: model }: { of: Model }) {
       <p>
         <State kind={kind}>{word}</State>{' '}
         <span class="dim">
-          · {model.name}, of {model.owned_by}
+          · {model.name}, owned by {model.owned_by}
         </span>
       </p>
       {(model.enabled || model.pricing.length === 0) && model.reason && <p class="reason">{model.reason}</p>}
@@ -118,11 +118,11 @@ function Standing({ of: model }: { of: Model }) {
 const Figures = ({ of: { pricing, context_length } }: { of: Model }) => {
   const [price] = pricing
   const prices = [
-    ['in, per million', <PerMillion key="in" usd={price?.prompt} />],
-    ['out, per million', <PerMillion key="out" usd={price?.completion} />],
-    ...(price?.second === undefined ? [] : ([['a second', `$${price.second}`]] as const)),
+    ['input, per million', <PerMillion key="in" usd={price?.prompt} />],
+    ['output, per million', <PerMillion key="out" usd={price?.completion} />],
+    ...(price?.second === undefined ? [] : ([['per second', `$${price.second}`]] as const)),
   ] as const
-  const none = [['price', pricing.length === 0 ? 'not known' : 'free']] as const
+  const none = [['price', pricing.length === 0 ? 'unknown' : 'free']] as const
   return (
     <Headline
       of={[...(isFree(pricing) ? none : prices), ['context, tokens', <Count key="context" count={context_length} />]]}
@@ -134,8 +134,8 @@ const Facts = ({ of: model }: { of: Model }) => (
   <section class="part">
     <h3>Facts</h3>
     <dl class="facts">
-      <Fact name="Takes">{model.input_modalities.join(', ')}</Fact>
-      <Fact name="Gives">{model.output_modalities.join(', ')}</Fact>
+      <Fact name="Input">{model.input_modalities.join(', ')}</Fact>
+      <Fact name="Output">{model.output_modalities.join(', ')}</Fact>
       {eachModelField(
         (name, { fact, no }) =>
           fact && (
@@ -144,10 +144,10 @@ const Facts = ({ of: model }: { of: Model }) => (
             </Fact>
           ),
       )}
-      {model.aliases.length > 0 && <Fact name="Also called">{model.aliases.join(', ')}</Fact>}
-      <Fact name="From">
+      {model.aliases.length > 0 && <Fact name="Aliases">{model.aliases.join(', ')}</Fact>}
+      <Fact name="Source">
         {toOriginWord(model.origin)}
-        {model.from_wildcard && ', by a wildcard'}
+        {model.from_wildcard && ', by wildcard'}
       </Fact>
     </dl>
   </section>
@@ -156,15 +156,15 @@ const Facts = ({ of: model }: { of: Model }) => (
 function toFactText(value: Model[ModelFieldName], no = ''): string {
   if (typeof value === 'number') return `up to ${toExactCount(value)} tokens`
   if (typeof value === 'boolean') return value ? 'yes' : `no: ${no}`
-  return value.map(toAbilityWord).join(', ') || 'nothing beyond answering'
+  return value.map(toAbilityWord).join(', ') || 'none'
 }
 
-/** Every price that it had, the newest first. */
+/** Newest first. */
 function History({ of: { prices } }: { of: Model }) {
   if (prices.length < 2) return null
   return (
     <details>
-      <summary>What it has cost: {prices.length} prices</summary>
+      <summary>Price history ({prices.length})</summary>
       <ul class="price-history">
         {prices
           .toSorted((a, b) => b.created_ms - a.created_ms)
@@ -175,7 +175,7 @@ function History({ of: { prices } }: { of: Model }) {
                 {toPrices(price.pricing)}
                 {price.upstream !== null && ` on ${price.upstream}`}
               </span>
-              {price.in_force && <State kind="good">in force</State>}
+              {price.in_force && <State kind="good">current</State>}
             </li>
           ))}
       </ul>
@@ -187,21 +187,20 @@ const PerMillion = ({ usd }: { usd: string | undefined }) =>
   usd === undefined ? (
     <None />
   ) : (
-    <span class="figure-text" title={`$${usd} a token`}>
+    <span class="figure-text" title={`$${usd} per token`}>
       {toPerMillion(usd)}
     </span>
   )
 
-/** A price in a list; what is free, and what nobody knows the price of, as that. */
+/** A price in a list: an amount, `free`, or `unknown`. */
 export const Price = ({ of: pricing, usd }: { of: readonly PricingItem[]; usd: string | undefined }) => {
-  if (pricing.length === 0) return <span class="dim">not known</span>
+  if (pricing.length === 0) return <span class="dim">unknown</span>
   return isFree(pricing) ? <span class="dim">free</span> : <PerMillion usd={usd} />
 }
 
-/** All that is charged by. */
 const Prices = ({ of: pricing }: { of: readonly PricingItem[] }) =>
   pricing.length === 0 ? (
-    <p>Nobody knows what it costs: nothing is asked of it before it has a price.</p>
+    <p>No known price. Set one to enable this model.</p>
   ) : (
     pricing.map((item) => (
       <table key={`${item.mode} ${item.min_prompt_tokens}`} class="prices">
@@ -209,10 +208,10 @@ const Prices = ({ of: pricing }: { of: readonly PricingItem[] }) =>
         <thead>
           <tr>
             <th scope="col">
-              <span class="unseen">Of what</span>
+              <span class="unseen">Item</span>
             </th>
             <th scope="col">per million</th>
-            <th scope="col">a token</th>
+            <th scope="col">per token</th>
           </tr>
         </thead>
         <tbody>

@@ -1,4 +1,4 @@
-/** A model changed by hand, or given back to whoever had it before. */
+/** Dialogs that edit or reset a model and its routes. */
 
 import type { ComponentChildren } from 'preact'
 import type { ShownRoute } from '../../documents/model.ts'
@@ -33,8 +33,8 @@ export function EditModel({ of, onClose }: EditProps) {
       initial={toModelValues(model)}
       send={(values, isPlan) => editModel(model, values, isPlan)}
       fields={(form) => <Fields form={form} of={model} />}
-      apply="Change it"
-      done={`${model.slug} is changed. What is asked from now on costs what it says now.`}
+      apply="Save changes"
+      done="Saved. New prices apply to new requests."
       onClose={onClose}
     />
   )
@@ -42,11 +42,9 @@ export function EditModel({ of, onClose }: EditProps) {
 
 const Fields = ({ form, of: { origin, pricing } }: { form: FormState<ModelValues>; of: Model }) => (
   <>
-    {origin !== 'admin' && (
-      <p class="hint">What you change here is yours from then on: a catalogue's file does not change it back.</p>
-    )}
+    {origin !== 'admin' && <p class="hint">Changes made here override catalog files.</p>}
     <PriceFields form={form} />
-    {pricing.length > 1 && <p class="hint">These are of short prompts. Those of longer ones stay as they are.</p>}
+    {pricing.length > 1 && <p class="hint">For short prompts. Prices for longer prompts don't change.</p>}
     {Object.entries(INPUTS).map(([kind, Input]) => (
       <div key={kind} class="fields">
         {eachModelField((name, field) => field.kind === kind && <Input key={name} {...{ form, name, field }} />)}
@@ -94,17 +92,12 @@ export function ResetModel({ of, onClose }: EditProps) {
   const model = useOpened(of)
   return (
     <PlannedDialog
-      title={`Give ${model.slug} back`}
+      title={`Reset ${model.slug}`}
       initial={{}}
       send={(_, isPlan) => resetModel(model, isPlan)}
-      fields={() => (
-        <p>
-          It and its routes become what they were before they were changed by hand, and a catalogue's file that names it
-          has its way again.
-        </p>
-      )}
-      apply="Give it back"
-      done={`${model.slug} is what it was.`}
+      fields={() => <p>Discards manual changes to this model and its routes. Catalog files apply again.</p>}
+      apply="Reset"
+      done={`Reset ${model.slug}.`}
       onClose={onClose}
     />
   )
@@ -120,12 +113,12 @@ interface RouteProps {
 
 export const RouteDialog = ({ of: model, route, upstreams, onClose }: RouteProps) => (
   <PlannedDialog
-    title={route === null ? `New route of ${model.slug}` : `Route to ${route.upstream}`}
+    title={route === null ? `New route for ${model.slug}` : `Route to ${route.upstream}`}
     initial={route === null ? toNewRoute(model, upstreams[0]?.id ?? '') : toRouteValues(route)}
     send={(values, isPlan) => setRoute(model.slug, values, route, isPlan)}
     fields={(form) => <RouteFields form={form} route={route} upstreams={upstreams} />}
-    apply={route === null ? 'Add it' : 'Change it'}
-    done={`The routes of ${model.slug} are changed.`}
+    apply={route === null ? 'Add route' : 'Save changes'}
+    done={`Saved the routes of ${model.slug}.`}
     onClose={onClose}
   />
 )
@@ -145,57 +138,57 @@ const RouteFields = ({ form, route, upstreams }: FieldsProps) => (
         <TextField
           of={form}
           name="upstream_model"
-          label="The upstream calls it"
+          label="Upstream model ID"
           placeholder="gpt-5"
-          hint="What it is asked for by this route."
+          hint="Sent to the upstream as the model."
           isCode
         />
       </>
     )}
     <div class="fields">
-      <TextField of={form} name="priority" label="Priority" inputMode="numeric" hint="The lowest is tried first." />
+      <TextField of={form} name="priority" label="Priority" inputMode="numeric" hint="Lowest is tried first." />
       <TextField
         of={form}
         name="weight"
         label="Weight"
         inputMode="numeric"
-        hint="Its share among those of the same priority."
+        hint="Share of traffic among routes with the same priority."
       />
     </div>
     <SelectField
       of={form}
       name="price"
-      label="What it costs"
+      label="Price"
       options={[
-        ['model', 'As the model, or nothing where the upstream is local'],
-        ['own', 'A price of its own'],
+        ['model', 'Same as the model; free if the upstream is local'],
+        ['own', 'Custom price'],
       ]}
     />
     {form.values.value.price === 'own' && <PriceFields form={form} />}
-    <YesNoField of={form} name="enabled" label="In use" no="No: it is not asked" />
+    <YesNoField of={form} name="enabled" label="Enabled" no="No: never used" />
   </>
 )
 
 export const RemoveRoute = ({ of: { slug }, route, onClose }: { of: Model; route: ShownRoute; onClose(): void }) => (
   <PlannedDialog
-    title={`Remove the route to ${route.upstream}`}
+    title={`Remove route to ${route.upstream}`}
     initial={{}}
     send={(_, isPlan) => deleteRoute(slug, route, isPlan)}
     fields={() => (
       <p>
-        {slug} is not asked at {route.upstream} as {route.upstream_model} any more.
+        Requests for {slug} no longer go to {route.upstream} ({route.upstream_model}).
       </p>
     )}
-    apply="Remove it"
+    apply="Remove route"
     kind="bad"
-    done={`The route of ${slug} to ${route.upstream} is removed.`}
+    done={`Removed the route from ${slug} to ${route.upstream}.`}
     onClose={onClose}
   />
 )
 
 const PriceFields = <Values extends PriceValues & Record<string, string>>({ form }: { form: FormState<Values> }) => (
   <fieldset>
-    <legend>Prices, for a million tokens</legend>
+    <legend>Prices per million tokens</legend>
     <div class="fields">
       {TYPED_PRICES.map((name) => (
         <TextField
@@ -205,7 +198,7 @@ const PriceFields = <Values extends PriceValues & Record<string, string>>({ form
           label={PRICES[name].word}
           before="$"
           inputMode="decimal"
-          placeholder="as any prompt"
+          placeholder="same as prompt"
           hint={toExactPrice(form.values.value[name])}
         />
       ))}

@@ -1,4 +1,4 @@
-/** Models: all of the catalogue, searched and filtered by what the address says, and the drawer of one. */
+/** The list of models, filtered by the URL. */
 
 import type { ComponentChildren } from 'preact'
 import type { ShownModel } from '../../documents/model.ts'
@@ -30,7 +30,7 @@ export function ModelsPage() {
   const { data: models, problem, reload } = useModels()
   const open = named('model')
   return (
-    <Page title="Models" actions={<ButtonLink href={toHref('/models/catalog')}>The catalogue</ButtonLink>}>
+    <Page title="Models" actions={<ButtonLink href={toHref('/models/catalog')}>Catalog</ButtonLink>}>
       <Unread of={models} problem={problem} retry={reload} />
       {models !== null && (models.length === 0 ? <NoModels /> : <Models models={models} />)}
       {open !== null && <ModelDrawer key={open} slug={open} onClose={() => setQuery({ model: null })} />}
@@ -44,19 +44,19 @@ const EXAMPLE = `models:
 const NoModels = () => (
   <Empty title="No models yet">
     <p>
-      A model has a name that clients ask for, a price, and routes: the upstreams that answer for it, one after the
-      other. Facts and prices of public models are known already.
+      A model has an ID that clients use, a price, and routes to upstreams, tried in order. Facts and prices of public
+      models are built in.
     </p>
     <p class="dim">
-      In <code>catalog.yaml</code> of the data folder, or by{' '}
-      <a href={toHref('/models/catalog')}>the catalogue's page</a>:
+      Add models in <code>catalog.yaml</code> in the data folder or on the{' '}
+      <a href={toHref('/models/catalog')}>catalog page</a>:
     </p>
-    <Code label="A catalogue with models" text={EXAMPLE} />
+    <Code label="Catalog with models" text={EXAMPLE} />
   </Empty>
 )
 
 const STATES = [
-  ['', 'In any state'],
+  ['', 'All statuses'],
   ['ready', 'Ready'],
   ['not_ready', 'Not ready'],
   ['disabled', 'Disabled'],
@@ -76,25 +76,25 @@ function Models({ models }: { models: readonly ShownModel[] }) {
       idOf={({ slug }) => slug}
       filters={
         <>
-          <Choice name="state" label="State" value={filter.state} options={STATES} />
+          <Choice name="state" label="Status" value={filter.state} options={STATES} />
           {upstreams.length > 1 && (
             <Choice
               name="upstream"
               label="Upstream"
               value={filter.upstream}
-              options={[['', 'On any upstream'], ...upstreams.map((one) => [one, one] as const)]}
+              options={[['', 'All upstreams'], ...upstreams.map((one) => [one, one] as const)]}
             />
           )}
           <Choice
             name="feature"
-            label="What they can"
+            label="Capabilities"
             value={filter.feature}
-            options={[['', 'Whatever they can'], ...ABILITY_OPTIONS]}
+            options={[['', 'All capabilities'], ...ABILITY_OPTIONS]}
           />
         </>
       }
-      none={['No model is like that.', '/models', 'Show all of them']}
-      foot=". Prices are for a million tokens."
+      none={['No matching models.', '/models', 'Show all models']}
+      foot=". Prices are per million tokens."
     />
   )
 }
@@ -118,7 +118,7 @@ const COLUMNS: readonly Column<ShownModel>[] = [
   },
   {
     name: 'state',
-    title: 'State',
+    title: 'Status',
     sortBy: (model) => toModelState(model).word,
     cell: (model) => {
       const { kind, word } = toModelState(model)
@@ -133,14 +133,14 @@ const COLUMNS: readonly Column<ShownModel>[] = [
   { name: 'routes', title: 'Routes', isOnPhone: false, cell: (model) => <RoutesCell of={model} /> },
   {
     name: 'in',
-    title: 'In',
+    title: 'Input',
     isFigure: true,
     sortBy: ({ pricing }) => Number(pricing[0]?.prompt ?? 0),
     cell: ({ pricing }) => <Price of={pricing} usd={pricing[0]?.prompt} />,
   },
   {
     name: 'out',
-    title: 'Out',
+    title: 'Output',
     isFigure: true,
     sortBy: ({ pricing }) => Number(pricing[0]?.completion ?? 0),
     cell: ({ pricing }) => <Price of={pricing} usd={pricing[0]?.completion} />,
@@ -155,7 +155,7 @@ const COLUMNS: readonly Column<ShownModel>[] = [
   },
   {
     name: 'features',
-    title: 'Can',
+    title: 'Capabilities',
     isOnPhone: false,
     cell: (model) => <span class="words">{toFeatures(model).join(', ') || <None />}</span>,
   },
@@ -171,7 +171,6 @@ type Of = Pick<ShownModel, 'slug' | 'routes'>
 const upstreamOf = (upstreams: readonly ShownUpstream[], { upstream }: Rung) =>
   upstreams.find(({ id }) => id === upstream)
 
-/** For a cell: the upstreams alone. */
 const RUNGS_SHOWN = 3
 
 function Rungs({ of: model, upstreams }: { of: Of; upstreams: readonly ShownUpstream[] }) {
@@ -192,12 +191,12 @@ function Rungs({ of: model, upstreams }: { of: Of; upstreams: readonly ShownUpst
   )
 }
 
-const PLACES = { only: 'Asked', first: 'First', next: 'Then', last: 'Last', off: 'Not asked' } as const
+const PLACES = { only: 'Only', first: 'First', next: 'Then', last: 'Last', off: 'Off' } as const
 
 interface LadderProps {
   of: ShownModel
   upstreams: readonly ShownUpstream[]
-  /** What can be done with a route; null for nothing. */
+  /** Null for viewers. */
   actions: ((route: Rung) => ComponentChildren) | null
 }
 
@@ -222,7 +221,7 @@ export const Ladder = ({ of: model, upstreams, actions }: LadderProps) => (
               <State kind={kind}>{word}</State>
             </p>
             {reason && <p class="reason">{reason}</p>}
-            {figures !== '' && <p class="hint">Its server: {figures}</p>}
+            {figures !== '' && <p class="hint">Server: {figures}</p>}
             {differences !== '' && <p class="hint">{differences}</p>}
             {actions?.(rung)}
           </div>
@@ -232,15 +231,15 @@ export const Ladder = ({ of: model, upstreams, actions }: LadderProps) => (
   </ol>
 )
 
-/** What a route does otherwise than its model says. */
+/** How a route differs from its model. */
 function toDifferences(model: ShownModel, rung: Rung): string {
   const missing = model.supported_features.filter((feature) => !rung.supported_features.includes(feature))
   return [
-    ...(rung.own_price ? [`price of its own: ${toPrices(rung.pricing)}`] : []),
+    ...(rung.own_price ? [`custom price: ${toPrices(rung.pricing)}`] : []),
     ...(rung.context_length === model.context_length ? [] : [`context ${toExactCount(rung.context_length)}`]),
     ...(rung.max_output_length === model.max_output_length
       ? []
-      : [`answers up to ${toExactCount(rung.max_output_length)} tokens`]),
+      : [`max output ${toExactCount(rung.max_output_length)} tokens`]),
     ...(missing.length === 0 ? [] : [`without ${missing.map(toAbilityWord).join(', ')}`]),
   ].join('; ')
 }

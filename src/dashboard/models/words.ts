@@ -1,4 +1,4 @@
-/** Models and their routes in words, and which of them a list shows. Pure. */
+/** Texts of models and routes, the filter of their list, and conversion of their forms. */
 import type { ShownModel, ShownRoute } from '../../documents/model.ts'
 import type { ShownUpstream } from '../../documents/upstream.ts'
 import {
@@ -23,13 +23,12 @@ export function toModelState({ enabled, is_ready }: Pick<ShownModel, 'enabled' |
 
 const ABILITIES: Readonly<Record<string, string>> = { ...FEATURE_WORDS, ...MODALITY_WORDS }
 
-/** What a list is filtered by. */
 export const ABILITY_OPTIONS = Object.entries(ABILITIES).filter(([name]) => name !== 'text')
 
-/** One that a newer server knows goes by its own name. */
+/** A newer server may know more than this page; those keep their names. */
 export const toAbilityWord = (name: string): string => ABILITIES[name] ?? name
 
-/** What it takes beside text, and what it can do: `images, files, tools, reasoning`. */
+/** Modalities other than text, and capabilities: `images, files, tools, reasoning`. */
 export const toFeatures = (
   model: Pick<ShownModel, 'input_modalities' | 'output_modalities' | 'supported_features'>,
 ): string[] =>
@@ -41,13 +40,13 @@ export const toFeatures = (
 
 interface ModelFilter {
   search: string
-  /** `ready`, `not_ready`, `disabled`; '' for any. */
+  /** `ready`, `not_ready`, `disabled`, or '' for all. */
   state: string
   upstream: string
   feature: string
 }
 
-/** Those that have all words of the search in their slug, name, owner or routes. */
+/** Searches ID, name, owner, and routes. */
 export function filterModels(
   models: readonly ShownModel[],
   { search, state, upstream, feature }: ModelFilter,
@@ -68,13 +67,13 @@ const abilitiesOf = (model: ShownModel): string[] => [
 ]
 
 export interface Rung extends ShownRoute {
-  /** `first`, `next`, `last`; `only` where there is no other; `off` for one that is disabled. */
+  /** `only` if there is a single step; `off` if disabled. */
   place: 'only' | 'first' | 'next' | 'last' | 'off'
-  /** Of 1: how much of what comes to its step goes to it. */
+  /** Share of the requests of its step, 0 to 1. */
   share: number
 }
 
-/** Routes in the order in which they are tried. Those of the same priority share what comes to them by their weights. */
+/** Routes in the order they are tried. Routes of the same priority share requests by weight. */
 export function toLadder(routes: readonly ShownRoute[]): Rung[] {
   const used = routes.filter((route) => !isDisabled(route))
   const steps = [...new Set(used.map(({ priority }) => priority))].sort((a, b) => a - b)
@@ -89,7 +88,7 @@ export function toLadder(routes: readonly ShownRoute[]): Rung[] {
   return [...rungs, ...others.map((route): Rung => ({ ...route, place: 'off', share: 0 }))]
 }
 
-/** The route or, as the API says it, its upstream. */
+/** The route itself or its upstream. */
 const isDisabled = ({ enabled, reason }: ShownRoute) => !enabled || reason === 'its upstream is disabled'
 
 function toPlace(step: number, steps: number): Rung['place'] {
@@ -98,7 +97,7 @@ function toPlace(step: number, steps: number): Rung['place'] {
   return step === steps - 1 ? 'last' : 'next'
 }
 
-/** How a route is doing: what keeps it from being asked, or how its upstream is. */
+/** Why a route is unavailable, or else the state of its upstream. */
 export function toRouteHealth(
   model: string,
   route: ShownRoute,
@@ -114,25 +113,25 @@ export function toRouteHealth(
   if (target && target.breaker !== 'closed')
     return {
       kind: 'warn',
-      word: target.breaker === 'open' ? 'open for some keys' : 'tried again',
+      word: target.breaker === 'open' ? 'open for some keys' : 'half-open',
       reason: target.reason,
     }
-  if (target?.reason) return { kind: 'warn', word: 'put last', reason: target.reason }
+  if (target?.reason) return { kind: 'warn', word: 'deprioritized', reason: target.reason }
   if (!upstream) return { kind: 'good', word: 'ready', reason: null }
   return { ...toUpstreamState(upstream), reason: upstream.reason }
 }
 
-/** For which calls an item holds; '' for all of which no other says it. */
+/** Which calls a price item applies to; '' for all others. */
 export function toCondition({
   mode,
   min_prompt_tokens: least,
 }: Pick<PricingItem, 'mode' | 'min_prompt_tokens'>): string {
-  const long = least === undefined ? '' : `where the prompt has more than ${toExactCount(least)} tokens`
-  if (mode === undefined) return long.replace('w', 'W')
-  return `Served as ${mode}${long === '' ? '' : `, ${long}`}`
+  const long = least === undefined ? '' : `prompts over ${toExactCount(least)} tokens`
+  if (mode === undefined) return long.replace('p', 'P')
+  return `Service tier ${mode}${long === '' ? '' : `, ${long}`}`
 }
 
-/** All that an item charges by, in an order that is always the same; in dollars, with all their digits. */
+/** In a fixed order, in dollars with all digits. */
 export const toPriceLines = (item: PricingItem) =>
   PRICE_NAMES.flatMap((name) => {
     const usd = item[name]
@@ -140,7 +139,7 @@ export const toPriceLines = (item: PricingItem) =>
     return usd === undefined || word === null ? [] : [{ name, word, usd, isOfTokens }]
   })
 
-/** Those that are typed. What else a price has stays as it is. */
+/** Editable prices. The others of an item are kept. */
 export const TYPED_PRICES = [
   'prompt',
   'completion',
@@ -156,12 +155,12 @@ const toPriceValues = ([item]: readonly PricingItem[]) =>
 
 const toTyped = (usdPerToken: string | undefined) => (usdPerToken === undefined ? '' : toTypedPrice(usdPerToken))
 
-/** The prices as typed, of short prompts where they are others for long ones. Throws a Refusal that names the field. */
+/** Replaces the first item, which is for short prompts. @throws a Refusal that names the field. */
 export function toPricing(values: PriceValues, [first, ...longer]: readonly PricingItem[]): PricingItem[] {
   const item: PricingItem = { prompt: '0', completion: '0', ...first }
   for (const name of TYPED_PRICES) {
     const text = values[name].trim()
-    // In other digits it would be another price.
+    // Reading an unchanged price back could change its digits.
     if (first && text === toTyped(first[name])) continue
     if (text === '' && name !== 'prompt' && name !== 'completion') delete item[name]
     else item[name] = toPrice(text, name)
@@ -172,7 +171,7 @@ export function toPricing(values: PriceValues, [first, ...longer]: readonly Pric
 function toPrice(text: string, name: TypedPrice): string {
   const price = toPerToken(text)
   if (price !== null) return price
-  throw new Refusal(`${PRICES[name].word}: write dollars for a million tokens, such as 1.25 or 0.`, 'invalid', name)
+  throw new Refusal(`${PRICES[name].word}: enter dollars per million tokens, such as 1.25 or 0.`, 'invalid', name)
 }
 
 const isSame = (one: readonly PricingItem[], other: readonly PricingItem[]) =>
@@ -188,19 +187,19 @@ export const toModelValues = (model: EditedModel): ModelValues => ({
   ...(Object.fromEntries(eachModelField((name) => [name, toTypedField(model[name])])) as FieldValues),
 })
 
-/** Features have commas between them. */
+/** Features are joined with commas. */
 const toTypedField = (value: EditedModel[ModelFieldName]): string =>
   typeof value === 'boolean' ? (value ? 'yes' : 'no') : String(value)
 
 const READ: Readonly<Record<ModelField['kind'], (text: string, field: string) => unknown>> = {
-  tokens: (text, field) => toWhole(text, field, 1, 'Write how many tokens, such as 128000.'),
+  tokens: (text, field) => toWhole(text, field, 1, 'Enter a number of tokens, such as 128000.'),
   features: (text) => FEATURES.filter((feature) => text.split(',').includes(feature)),
   flag: (text) => text === 'yes',
 }
 
-/** What is said otherwise than it is. Throws a Refusal that names the field for what cannot be read. */
+/** Changed fields only. @throws a Refusal that names the field. */
 export function toModelPatch(values: ModelValues, before: EditedModel) {
-  // Nobody knows what it costs, and nobody has said it now.
+  // No price was known, and none was entered.
   const isUnpriced = before.pricing.length === 0 && TYPED_PRICES.every((name) => values[name].trim() === '')
   const pricing = isUnpriced ? [] : toPricing(values, before.pricing)
   const changed = eachModelField((name, { kind }) => {
@@ -220,12 +219,12 @@ export interface RouteValues extends PriceValues {
   upstream_model: string
   priority: string
   weight: string
-  /** `model`: as its model; `own`. */
+  /** `model` for the model's price, or `own`. */
   price: string
   enabled: string
 }
 
-/** Of a new route to an upstream, after all others. */
+/** A new route, after all others. */
 export const toNewRoute = (model: Pick<ShownModel, 'pricing' | 'routes'>, upstream: string): RouteValues => ({
   ...toPriceValues(model.pricing),
   ...{ upstream, upstream_model: '', weight: '1', price: 'model', enabled: 'yes' },
@@ -239,14 +238,14 @@ export const toRouteValues = (route: ShownRoute): RouteValues => ({
   ...{ price: route.own_price ? 'own' : 'model', enabled: route.enabled ? 'yes' : 'no' },
 })
 
-/** What a route is to be; of one that is there, what is said otherwise. Throws a Refusal that names the field. */
+/** Leaves out an unchanged price. @throws a Refusal that names the field. */
 export function toRouteBody(values: RouteValues, before: Pick<ShownRoute, 'pricing' | 'own_price'> | null) {
   const hadOwn = before?.own_price ?? false
   const pricing = values.price === 'own' ? toPricing(values, before?.pricing ?? []) : null
   const isAsItWas = pricing === null ? !hadOwn : hadOwn && isSame(pricing, before?.pricing ?? [])
   return {
-    priority: toWhole(values.priority, 'priority', 0, 'Write a whole number from 0 on.'),
-    weight: toWhole(values.weight, 'weight', 1, 'Write a whole number from 1 on.'),
+    priority: toWhole(values.priority, 'priority', 0, 'Enter a whole number, 0 or more.'),
+    weight: toWhole(values.weight, 'weight', 1, 'Enter a whole number, 1 or more.'),
     enabled: values.enabled === 'yes',
     ...(isAsItWas ? {} : { pricing }),
   }

@@ -1,4 +1,4 @@
-/** What members see of their own beside their keys: their team, its models, and what their keys have spent. */
+/** Pages of members: their team, its models, and the usage of their keys. */
 import { TEAM_FIELDS } from '../../keys/definition.ts'
 import { query, toHref } from '../address/address.ts'
 import { withQuery } from '../address/match.ts'
@@ -22,7 +22,6 @@ const MAX_ROWS = 1_000
 
 const useTeam = () => useLoaded('own/team', () => ask(api.own.team.get()), { everyMs: FRESH_MS })
 
-/** The team of a member: what their keys may at most, and share with the others. */
 export function OwnTeamPage() {
   const { data: team, problem, reload } = useTeam()
   return (
@@ -34,16 +33,15 @@ export function OwnTeamPage() {
         <div class="sections narrow">
           <Spent of={team} />
           <section class="panel">
-            <h2>What its keys may</h2>
+            <h2>Team limits</h2>
             <p class="dim">
-              The budget and the limits hold for all keys of the team together, yours among them. Each key has its own
-              beside them.
+              All keys of the team, including yours, share this budget and these limits. Each key can also have its own.
             </p>
             <dl class="facts">
               <SettableFacts fields={TEAM_FIELDS} of={team} />
             </dl>
             <p>
-              <a href={toHref('/models')}>The models that you may use</a>
+              <a href={toHref('/models')}>Models you can use</a>
             </p>
           </section>
         </div>
@@ -61,7 +59,7 @@ const MODEL_COLUMNS: readonly Column<Model>[] = [
   { name: 'model', title: 'Model', sortBy: ({ id }) => id, cell: ({ id }) => <Copyable text={id} /> },
   {
     name: 'state',
-    title: 'State',
+    title: 'Status',
     sortBy: ({ is_ready }) => (is_ready ? 'ready' : 'unready'),
     cell: ({ is_ready }) => (is_ready ? <State kind="good">ready</State> : <State kind="bad">not ready</State>),
   },
@@ -82,10 +80,9 @@ const MODEL_COLUMNS: readonly Column<Model>[] = [
       </a>
     ),
   },
-  { name: 'takes', title: 'Takes', isOnPhone: false, cell: ({ input_modalities }) => input_modalities.join(', ') },
+  { name: 'takes', title: 'Input', isOnPhone: false, cell: ({ input_modalities }) => input_modalities.join(', ') },
 ]
 
-/** The models that a member's team may use, with what they cost. */
 export function OwnModelsPage() {
   const { data: models, problem, reload } = useModels()
   return (
@@ -98,7 +95,7 @@ export function OwnModelsPage() {
 
 const NoModels = () => (
   <Empty title="No models for your team">
-    <p>What your team may use is listed here, with its prices. An owner or an editor says what that is.</p>
+    <p>Your team's models appear here with their prices. Ask an owner or editor to enable some.</p>
   </Empty>
 )
 
@@ -109,7 +106,7 @@ const Models = ({ models }: { models: readonly Model[] }) => (
     rows={models.filter(({ id, name }) => hasWords([id, name], searched()))}
     all={models.length}
     idOf={({ id }) => id}
-    none={['No model has that in its name.', '/models', 'Show all']}
+    none={['No matching models.', '/models', 'Show all']}
   />
 )
 
@@ -135,7 +132,7 @@ async function readUsage(wanted: Wanted) {
   }
 }
 
-/** What a member's own keys have spent: in all, day by day, and which key and model it went to. */
+/** Usage of a member's own keys: total, over time, by key, and by model. */
 export function OwnUsagePage() {
   const wanted = toWanted(query.value, Date.now())
   const { data, problem, reload } = useUsage(wanted)
@@ -152,9 +149,9 @@ export function OwnUsagePage() {
 }
 
 const Nothing = ({ of: { text } }: { of: Range }) => (
-  <Empty title={`Nothing was asked ${text}`}>
+  <Empty title={`No requests ${text}`}>
     <p>
-      What <a href={toHref('/keys')}>your keys</a> spend is told here: what it costs, day by day, by key and by model.
+      The usage and cost of <a href={toHref('/keys')}>your keys</a> appear here, by day, key, and model.
     </p>
   </Empty>
 )
@@ -176,7 +173,7 @@ const Shown = ({ of: usage }: { of: Usage }) => (
     <OverTime of={usage} />
     <Shares title="By key" name="key" rows={usage.keys} range={usage.range} />
     <Shares title="By model" name="model" rows={usage.models} range={usage.range} />
-    <p class="list-foot">Days and hours are those of UTC, as budgets have them.</p>
+    <p class="list-foot">Times are in UTC, like budgets.</p>
   </div>
 )
 
@@ -227,7 +224,7 @@ function Shares({ title, name, rows, range }: SharesProps) {
       name: 'share',
       title: 'Share',
       isOnPhone: false,
-      cell: ({ share }) => <Bar share={share} kind="good" label={`${Math.round(share * 100)} %`} />,
+      cell: ({ share }) => <Bar share={share} kind="good" label={`${Math.round(share * 100)}%`} />,
     },
     { name: 'requests', title: 'Requests', isFigure: true, cell: ({ requests }) => <Count count={requests} /> },
     {

@@ -1,4 +1,4 @@
-/** What owners read of those who sign in, and what they have done; and what everybody reads of their own sessions. */
+/** Data of users, for owners, and of sessions, for everyone. */
 import type { Role } from '../../domain/roles.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
 import { change, useLoaded } from '../api/loaded.ts'
@@ -11,7 +11,7 @@ export const usePeople = () =>
 
 export type Person = NonNullable<ReturnType<typeof usePeople>['data']>[number]
 
-/** To owners, everybody's. */
+/** Owners get the sessions of all users. */
 export const useSessions = () =>
   useLoaded('sessions', async () => (await ask(api.sessions.get())).sessions, { everyMs: FRESH_MS })
 
@@ -19,7 +19,7 @@ export type PersonSession = NonNullable<ReturnType<typeof useSessions>['data']>[
 
 export const NEW_PERSON = {
   role: 'viewer',
-  /** A team's id; of a member alone. */
+  /** The ID of a team; members only. */
   team: '',
 }
 
@@ -30,21 +30,19 @@ const toBody = ({ role, team }: PersonValues) => ({
   team: role === 'member' && team !== '' ? team : null,
 })
 
-/** With the code that lets them set a password, which no later answer has. */
+/** The result has the invite code, which no later response has. */
 export const invite = ({ name, ...values }: PersonValues & { name: string }) =>
   change(ask(api.admins.post({ name: name.trim(), ...toBody(values) })), 'people')
 
-/** @param before as they were when the form was opened. */
 export function editPerson({ id, revision, role, team_id }: Person, values: PersonValues) {
   const body = toChangedFields(toBody(values), { role, team: team_id })
   return change(ask(api.admins({ id }).patch(body, ifMatch(revision))), 'people', 'keys')
 }
 
-/** @param before as they were when that was asked. */
 export const disable = ({ id, revision }: Person, disabled: boolean) =>
   change(ask(api.admins({ id }).patch({ disabled }, ifMatch(revision))), 'people', 'sessions', 'keys')
 
-/** Once more, with a new code. */
+/** Replaces the invite code. */
 export const inviteAgain = (id: string) => change(ask(api.admins({ id }).invite.post()), 'people')
 
 export const endSession = (id: string) => change(ask(api.sessions({ id }).delete()), 'sessions')

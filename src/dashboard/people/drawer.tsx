@@ -1,5 +1,6 @@
-/** Somebody who signs in: their role, their sessions, and what can be done with both. */
+/** One user: role, sessions, and actions. */
 import { useState } from 'preact/hooks'
+import { count } from '../../domain/text.ts'
 import { ADMIN_FIELDS } from '../../identity/definition.ts'
 import { toHref } from '../address/address.ts'
 import { session } from '../api/session.ts'
@@ -26,7 +27,7 @@ export function PersonDrawer({ of: person, onClose }: { of: Person; onClose(): v
   const close = () => setOpen(null)
   const enable = () =>
     disable(person, false).then(
-      () => tell(`${person.name} may sign in again.`),
+      () => tell(`${person.name} can sign in again.`),
       (error: Error) => tell(error.message, 'bad'),
     )
   return (
@@ -67,15 +68,15 @@ function Facts({ of: person }: { of: Person }) {
         {isMe(person) && ' (you)'}
       </Fact>
       {person.team_id !== null && <Fact name="Team">{team?.name ?? <Id id={person.team_id} />}</Fact>}
-      <Fact name="Signs in">
+      <Fact name="Sign-in">
         {toSignInMethods(person)}
         {person.has_password && person.disabled_ms === null && (
           <p class="hint">
-            Lost? Where the server runs, <code>tollgate admin reset {person.name}</code> prints a code for a new one.
+            Lost password? Run <code>tollgate admin reset {person.name}</code> on the server to get a new code.
           </p>
         )}
       </Fact>
-      <TimeFact name="Made" ms={person.created_ms} />
+      <TimeFact name="Created" ms={person.created_ms} />
       <TimeFact name="Disabled" ms={person.disabled_ms} />
     </dl>
   )
@@ -83,21 +84,20 @@ function Facts({ of: person }: { of: Person }) {
 
 export const isMe = ({ name }: Pick<Person, 'name'>) => session.value.state === 'in' && session.value.name === name
 
-/** Such as `with a password`. */
 function toSignInMethods({ has_password, oidc, passkeys }: Pick<Person, 'has_password' | 'oidc' | 'passkeys'>): string {
   const found = [
-    ...(oidc ? ['through the identity provider'] : []),
-    ...(has_password ? ['with a password'] : []),
-    ...(passkeys > 0 ? [passkeys === 1 ? 'with a passkey' : `with ${passkeys} passkeys`] : []),
+    ...(oidc ? ['identity provider'] : []),
+    ...(has_password ? ['password'] : []),
+    ...(passkeys > 0 ? [count(passkeys, 'passkey')] : []),
   ]
-  return found.join(', or ') || 'not yet: the code was not used'
+  return found.join(', ') || 'not yet (invite code unused)'
 }
 
 function Edit({ of, onDone }: { of: Person; onDone(): void }) {
   const person = useOpened(of)
   const form = useForm({ role: person.role as string, team: person.team_id ?? '' }, async (values) => {
     const { keys_moved: moved } = await editPerson(person, values)
-    tell(moved === 0 ? 'Changed.' : `Changed; ${moved === 1 ? 'a key' : `${moved} keys`} went with them.`)
+    tell(moved === 0 ? 'Saved.' : `Saved. Moved ${count(moved, 'key')} to the new team.`)
     onDone()
   })
   return (
@@ -114,13 +114,12 @@ function TheirSessions({ of: { id } }: { of: Person }) {
     <section class="drawer-part">
       <h3>Sessions</h3>
       {problem && <Problem of={problem} retry={reload} />}
-      {data !== null && sessions.length === 0 && <p class="dim">Signed in nowhere.</p>}
+      {data !== null && sessions.length === 0 && <p class="dim">No active sessions.</p>}
       <Sessions of={sessions} />
     </section>
   )
 }
 
-/** What one says of somebody who signs in. */
 export function PersonFields({ form }: { form: FormState<PersonValues> }) {
   const teams = useTeams().data ?? []
   const { role, team } = ADMIN_FIELDS
@@ -133,7 +132,9 @@ export function PersonFields({ form }: { form: FormState<PersonValues> }) {
           name="team"
           label={team.title}
           hint={
-            teams.length === 0 ? 'There is none yet: make a team first. It says what their keys may use.' : team.hint
+            teams.length === 0
+              ? 'No teams yet. Create one first: it decides which models their keys can use.'
+              : team.hint
           }
           options={[['', 'Choose one'], ...teams.map(({ id, name }) => [id, name] as const)]}
         />
@@ -147,7 +148,6 @@ interface DialogProps {
   onClose(): void
 }
 
-/** What takes something from somebody is asked once more. */
 function InviteDialog({ of: person, onClose }: DialogProps) {
   const [coded, setCoded] = useState<Awaited<ReturnType<typeof inviteAgain>> | null>(null)
   const form = useForm({}, async () => setCoded(await inviteAgain(person.id)))
@@ -156,15 +156,15 @@ function InviteDialog({ of: person, onClose }: DialogProps) {
       <Overlay title={`Code for ${person.name}`} onClose={onClose}>
         <Coded name={person.name} code={coded.code} expiresMs={coded.code_expires_ms} />
         <div class="form-foot">
-          <Button onClick={onClose}>I have kept it</Button>
+          <Button onClick={onClose}>Done</Button>
         </div>
       </Overlay>
     )
   }
   return (
     <Overlay title={`New code for ${person.name}`} onClose={onClose}>
-      <p>The code that they were given before ends.</p>
-      <Form of={form} submit="Make the code">
+      <p>Their previous code stops working.</p>
+      <Form of={form} submit="Create code">
         {null}
       </Form>
     </Overlay>
@@ -175,15 +175,21 @@ function DisableDialog({ of, onClose }: DialogProps) {
   const person = useOpened(of)
   const send = async () => {
     const { keys_revoked: revoked } = await disable(person, true)
-    const also = revoked === 0 ? '' : `, and ${revoked === 1 ? 'their key is' : `their ${revoked} keys are`} revoked`
-    return `${person.name} may not sign in any more${also}.`
+    return `Disabled ${person.name}${revoked === 0 ? '' : ` and revoked ${count(revoked, 'key')}`}.`
   }
   return (
-    <FormDialog title={`Disable ${person.name}`} initial={{}} send={send} submit="Disable" kind="bad" onClose={onClose}>
+    <FormDialog
+      title={`Disable ${person.name}`}
+      initial={{}}
+      send={send}
+      submit="Disable user"
+      kind="bad"
+      onClose={onClose}
+    >
       <p>
-        Their sessions end at once.
-        {person.role === 'member' && ' Keys of their own are revoked, for good.'} They can be enabled again; what they
-        did stays on record.
+        Ends their sessions immediately.
+        {person.role === 'member' && ' Permanently revokes their keys.'} You can enable them again. Their history is
+        kept.
       </p>
     </FormDialog>
   )
@@ -195,31 +201,30 @@ interface CodedProps {
   expiresMs: number | null
 }
 
-/** A code that lets somebody set a password, which is shown this once: to be given to them. */
+/** A new invite code, shown once. */
 export function Coded({ name, code, expiresMs }: CodedProps) {
-  // Behind the `#`, which a browser sends to nobody.
+  // Browsers don't send what follows the `#`.
   const link = `${location.origin}${toHref('/code')}#${code}`
   return (
     <div class="made">
       <p>
-        <strong>{name}</strong> opens this link and sets a password of their own, which nobody else ever knows.
+        Send this link to <strong>{name}</strong>. They set their own password with it.
       </p>
-      <Code text={link} label="Link for them" />
-      <Secret text={code} label="Copy the code" />
+      <Code text={link} label="Invitation link" />
+      <Secret text={code} label="Copy code" />
       <p>
-        <strong>Shown once.</strong> It works one time, for <code>{name}</code>
+        <strong>Shown once.</strong> The code works once, for <code>{name}</code>
         {expiresMs !== null && (
           <>
-            , and ends <When ms={expiresMs} />
+            , and expires <When ms={expiresMs} />
           </>
         )}
-        . Whoever has it can become them: give it to them alone.
+        . Anyone with this code can sign in as them. Share it privately.
       </p>
     </div>
   )
 }
 
-/** Where somebody has signed in, each to be ended. */
 export const Sessions = ({ of: sessions }: { of: readonly PersonSession[] }) => (
   <ul class="lines">
     {sessions.map(({ id, agent, address, created_ms, seen_ms, is_current }) => (
@@ -227,13 +232,13 @@ export const Sessions = ({ of: sessions }: { of: readonly PersonSession[] }) => 
         <span>
           <span title={agent}>{toBrowser(agent)}</span>{' '}
           <span class="dim">
-            from {address}, since <When ms={created_ms} />, seen <When ms={seen_ms} />
+            from {address}, signed in <When ms={created_ms} />, last seen <When ms={seen_ms} />
           </span>
         </span>
         {is_current ? (
-          <span class="dim">this one</span>
+          <span class="dim">this session</span>
         ) : (
-          <Button onClick={() => end(id)} aria-label={`End the session of ${toBrowser(agent)} from ${address}`}>
+          <Button onClick={() => end(id)} aria-label={`End session: ${toBrowser(agent)} from ${address}`}>
             End
           </Button>
         )}
@@ -244,6 +249,6 @@ export const Sessions = ({ of: sessions }: { of: readonly PersonSession[] }) => 
 
 const end = (id: string) =>
   endSession(id).then(
-    () => tell('The session is ended.'),
+    () => tell('Session ended.'),
     (error: Error) => tell(error.message, 'bad'),
   )

@@ -1,4 +1,4 @@
-/** Those who sign in, for owners: administrators, and members, who have keys of their own. */
+/** Users, for owners: the list, and invitations. */
 import { useState } from 'preact/hooks'
 import { ADMIN_FIELDS } from '../../identity/definition.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
@@ -18,7 +18,7 @@ import { STATUS_KINDS } from './words.ts'
 
 const inviteLink = () => (
   <ButtonLink kind="main" icon="plus" href={toHref('/people/new')} data-new>
-    Invite somebody
+    Invite user
   </ButtonLink>
 )
 
@@ -34,8 +34,8 @@ export function PeoplePage() {
           <Everybody people={people} />
           {!havePasswords ? (
             <p class="dim">
-              People come through your identity provider: what it says of them decides on their role. Passwords, and so
-              invitations, are off.
+              People sign in with your identity provider, and its claims decide their role. Passwords and invitations
+              are off.
             </p>
           ) : (
             people.length === 1 && <OnlyYou />
@@ -48,14 +48,11 @@ export function PeoplePage() {
 }
 
 const OnlyYou = () => (
-  <Empty title="Only you so far">
-    <p>
-      Invite those who look after keys and models with you, and those who should have keys of their own: members make
-      them by themselves, within what their team allows.
-    </p>
+  <Empty title="No other users yet">
+    <p>Invite people to manage keys and models, or, as members of a team, to create their own keys.</p>
     {inviteLink()}
-    <p class="dim">Or on the command line:</p>
-    <Code label="Command that invites somebody" text="tollgate admin create bob@example.com --role editor" />
+    <p class="dim">Or from the command line:</p>
+    <Code label="Command that invites a user" text="tollgate admin create bob@example.com --role editor" />
   </Empty>
 )
 
@@ -92,13 +89,13 @@ function Everybody({ people }: { people: readonly Person[] }) {
       : []),
     {
       name: 'state',
-      title: 'State',
+      title: 'Status',
       sortBy: ({ status }) => status,
       cell: ({ status }) => <State kind={STATUS_KINDS[status]}>{status}</State>,
     },
     {
       name: 'seen',
-      title: 'Seen',
+      title: 'Last seen',
       isFigure: true,
       isOnPhone: false,
       sortBy: ({ id }) => seen.get(id) ?? 0,
@@ -117,18 +114,17 @@ function Everybody({ people }: { people: readonly Person[] }) {
         rows={shown}
         all={people.length}
         idOf={({ id }) => id}
-        none={['Nobody has these words.', '/people', 'Show all']}
+        none={['No matching people.', '/people', 'Show all']}
       />
     </div>
   )
 }
 
-/** Invites somebody: a name and a role, then the code for them. */
 export function InvitePage() {
   const [invited, setInvited] = useState<Awaited<ReturnType<typeof invite>> | null>(null)
   const form = useForm({ ...NEW_PERSON, name: '' }, async (values) => {
     setInvited(await invite(values))
-    announce('The invitation is made. Copy it now: it is shown once.')
+    announce('Invitation created. Copy it now: it is shown once.')
     scrollTo(0, 0)
   })
   if (invited) {
@@ -136,14 +132,14 @@ export function InvitePage() {
       <Page
         title={`Invitation for ${invited.name}`}
         above={<a href={toHref('/people')}>People</a>}
-        actions={<ButtonLink href={toHref(`/people?person=${invited.id}`)}>I have kept it</ButtonLink>}
+        actions={<ButtonLink href={toHref(`/people?person=${invited.id}`)}>Done</ButtonLink>}
       >
         <Coded name={invited.name} code={invited.code} expiresMs={invited.code_expires_ms} />
       </Page>
     )
   }
   return (
-    <FormPage title="Invite somebody" list={['/people', 'People']} form={form} submit="Invite">
+    <FormPage title="Invite user" list={['/people', 'People']} form={form} submit="Invite user">
       <TextField of={form} name="name" label={ADMIN_FIELDS.name.title} hint={ADMIN_FIELDS.name.hint} autoFocus />
       <PersonFields form={form} />
     </FormPage>

@@ -1,19 +1,19 @@
-/** Those who sign in, and where from, in words. Pure. */
-/** What there is to choose from, as a list says it. */
+/** Texts of users and sessions. */
+
 export const toOptions = ({ choices = {} }: { choices?: Readonly<Record<string, string>> }) =>
   Object.entries(choices).map(([word, meaning]) => [word, `${word}: ${meaning}`] as const)
 
 export const STATUS_KINDS = { active: 'good', invited: 'warn', disabled: 'off' } as const
 
-/** Such as `Firefox on Linux`; what is sent by no browser, as it calls itself. */
+/** Such as `Firefox on Linux`; for other clients, the name they send. */
 export function toBrowser(agent: string): string {
   const browser = BROWSERS.find(([, pattern]) => pattern.test(agent))?.[0]
   const system = SYSTEMS.find(([, pattern]) => pattern.test(agent))?.[0]
-  if (browser === undefined) return agent.split(/[\s/]/, 1)[0] || 'something without a name'
+  if (browser === undefined) return agent.split(/[\s/]/, 1)[0] || 'unknown client'
   return system === undefined ? browser : `${browser} on ${system}`
 }
 
-/** Those that call themselves others, too, come first. */
+/** In this order, because some also name a later one. */
 const BROWSERS: readonly [string, RegExp][] = [
   ['Edge', /Edg(e|A|iOS)?\//],
   ['Opera', /OPR\//],
@@ -31,3 +31,5 @@ const SYSTEMS: readonly [string, RegExp][] = [
   ['ChromeOS', /CrOS/],
   ['Linux', /Linux|X11/],
 ]
+
+export const PASSWORD_HINT = 'At least 12 characters. A few random words work well.'

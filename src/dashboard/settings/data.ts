@@ -1,9 +1,9 @@
-/** What the pages of the server's settings read, and what they have done. */
+/** Data of the settings pages. */
 import { api, ask, ifMatch } from '../api/client.ts'
 import { change, useLoaded } from '../api/loaded.ts'
 import { type NEW_EXPIRY, toExpiry } from '../keys/values.ts'
 
-/** Each with the revision of all of them. */
+/** Each has the revision of the whole list. */
 export const useSettings = () =>
   useLoaded('settings', async () => {
     const { revision, settings } = await ask(api.settings.get())
@@ -12,7 +12,7 @@ export const useSettings = () =>
 
 export type Setting = NonNullable<ReturnType<typeof useSettings>['data']>[number]
 
-/** @param text null: its default. */
+/** @param text null resets to the default. */
 export const editSetting = ({ name, revision }: Setting, text: string | null) =>
   change(ask(api.settings.patch({ [name]: text }, ifMatch(revision))), 'settings')
 
@@ -39,7 +39,7 @@ export const useTokens = () => useLoaded('tokens', async () => (await ask(api.to
 
 export type Token = NonNullable<ReturnType<typeof useTokens>['data']>[number]
 
-/** With its secret, which no later answer has. */
+/** The result has the secret, which no later response has. */
 export function makeToken({ name, scope, ...ends }: typeof NEW_EXPIRY & { name: string; scope: string }) {
   const expiresMs = toExpiry(ends, Date.now()) ?? null
   const body = { name: name.trim(), scope: scope === 'write' ? ('write' as const) : ('read' as const) }

@@ -1,6 +1,7 @@
-/** What the server is set to: what is in force, where that is from and, for owners, changing it. */
+/** Server settings: current values, their sources, and, for owners, editing. */
 
 import type { ComponentChildren } from 'preact'
+import { count } from '../../domain/text.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { Page } from '../shell/page.tsx'
@@ -22,8 +23,8 @@ export function SettingsPage() {
       </Unread>
       {waiting > 0 && (
         <p class="note">
-          <span class="state warn">{waiting === 1 ? 'One change waits' : `${waiting} changes wait`}</span> for the next
-          start of the server.
+          <span class="state warn">{count(waiting, 'change')}</span> {waiting === 1 ? 'takes' : 'take'} effect after a
+          restart.
         </p>
       )}
       <div class="sections">
@@ -55,7 +56,7 @@ const Line = ({ of: setting }: { of: Setting }) => (
         <>
           {' '}
           <span class="state warn">
-            then <code>{setting.stored ?? setting.default ?? 'none'}</code>
+            after restart: <code>{setting.stored ?? setting.default ?? 'none'}</code>
           </span>
         </>
       )}
@@ -73,9 +74,9 @@ const SettingDialog = ({ of: setting, onClose }: SettingDialogProps) => (
   <Overlay title={setting.name} onClose={onClose}>
     <p>{setting.description}.</p>
     <dl class="facts">
-      <dt>In force</dt>
+      <dt>Current value</dt>
       <dd>{setting.value === null ? 'none' : <code>{setting.value}</code>}</dd>
-      <dt>From</dt>
+      <dt>Source</dt>
       <dd>{toPlace(setting)}</dd>
       <dt>Default</dt>
       <dd>{setting.default === null ? 'none' : <code>{setting.default}</code>}</dd>
@@ -87,13 +88,13 @@ const SettingDialog = ({ of: setting, onClose }: SettingDialogProps) => (
 function Edit({ of, onClose }: SettingDialogProps) {
   const setting = useOpened(of)
   const { name, stored, from } = setting
-  // What is refused is told of by the setting's name.
+  // The API names the setting in a refusal.
   const form = useForm<Record<string, string>>({ [name]: stored ?? setting.value ?? '' }, async (values) => {
     await save(values[name]?.trim() ?? '')
   })
   const save = async (text: string | null) => {
     await editSetting(setting, text)
-    tell(isOverruled ? 'Saved. It holds once what goes before it is gone.' : 'Saved. It holds from the next start on.')
+    tell(isOverruled ? `Saved, but ${toPlace(setting)} overrides it.` : 'Saved. Restart the server to apply.')
     onClose()
   }
   const toDefault = () => save(null).catch((error: Error) => tell(error.message, 'bad'))
@@ -103,8 +104,8 @@ function Edit({ of, onClose }: SettingDialogProps) {
     <>
       {isOverruled && (
         <p class="note">
-          The server was started with {toPlace(setting)}, which goes before what is set here. Take that away to have
-          this hold.
+          The server was started with {toPlace(setting)}, which overrides this setting. To use the value set here,
+          remove it and restart.
         </p>
       )}
       <Form
@@ -114,7 +115,7 @@ function Edit({ of, onClose }: SettingDialogProps) {
         beside={
           stored !== null && (
             <Button kind="quiet" onClick={toDefault}>
-              Back to the default
+              Reset to default
             </Button>
           )
         }
@@ -122,8 +123,8 @@ function Edit({ of, onClose }: SettingDialogProps) {
         <TextField
           of={form}
           name={name}
-          label="Set to"
-          hint={`Give ${setting.expected}. It holds from the next start of the server on.`}
+          label="New value"
+          hint={`Enter ${setting.expected}. Takes effect after a restart.`}
           isCode
           autoFocus
         />

@@ -1,4 +1,4 @@
-/** How the server is doing: whether all is well and, where it is not, why and what to do. */
+/** Server health and backups. */
 
 import { Button, Code } from '../ui/controls.tsx'
 import { Count, Fact, State, TimeFact, When } from '../ui/figure.tsx'
@@ -23,13 +23,13 @@ export function ServerPage() {
           <Wellbeing of={status} />
           <Headline
             of={[
-              ['requests under way', <Count key="requests" count={status.in_flight} />],
-              ['memory for them', toBytes(status.buffered_bytes)],
-              ['rows that wait for the database', <Count key="rows" count={status.pending_records} />],
+              ['requests in flight', <Count key="requests" count={status.in_flight} />],
+              ['memory for requests', toBytes(status.buffered_bytes)],
+              ['pending ledger rows', <Count key="rows" count={status.pending_records} />],
             ]}
           />
           <section class="panel narrow">
-            <h2>Facts</h2>
+            <h2>Details</h2>
             <Facts of={status} />
           </section>
         </div>
@@ -39,14 +39,14 @@ export function ServerPage() {
 }
 
 const READINESS = {
-  ok: ['good', 'All is well'],
-  degraded: ['warn', 'It answers, and not all is well'],
-  starting: ['warn', 'It is starting'],
-  draining: ['warn', 'It is stopping'],
-  ledger_unavailable: ['bad', 'It takes no requests'],
+  ok: ['good', 'Healthy'],
+  degraded: ['warn', 'Running with problems'],
+  starting: ['warn', 'Starting'],
+  draining: ['warn', 'Shutting down'],
+  ledger_unavailable: ['bad', 'Not accepting requests'],
 } as const
 
-const TAKES_REQUESTS = ['good', 'It takes requests'] as const
+const TAKES_REQUESTS = ['good', 'Running'] as const
 
 const CHECK_KINDS = { ok: 'good', warning: 'warn', problem: 'bad' } as const
 
@@ -74,16 +74,16 @@ function Wellbeing({ of: { readiness, checks } }: { of: Status }) {
 const Facts = ({ of: { version, url, started_ms, disk, backups, lost } }: { of: Status }) => (
   <dl class="facts">
     <Fact name="Version">{version}</Fact>
-    <Fact name="Serves">
+    <Fact name="URL">
       <code>{url}</code>
     </Fact>
-    <TimeFact name="Since" ms={started_ms} />
+    <TimeFact name="Started" ms={started_ms} />
     {lost !== null && (
-      <Fact name="Lost">
-        <State kind="bad">the {lost} is gone from the data folder</State>
+      <Fact name="Missing">
+        <State kind="bad">the {lost} is missing from the data folder</State>
       </Fact>
     )}
-    <Fact name="Data">
+    <Fact name="Disk">
       {disk === null ? (
         'not measured yet'
       ) : (
@@ -99,7 +99,7 @@ const Facts = ({ of: { version, url, started_ms, disk, backups, lost } }: { of: 
         'none yet'
       ) : (
         <>
-          the newest <When ms={backups.newest_ms} />
+          latest <When ms={backups.newest_ms} />
         </>
       )}
       {backups.failed !== null && <p class="state bad">{backups.failed}</p>}
@@ -110,10 +110,10 @@ const Facts = ({ of: { version, url, started_ms, disk, backups, lost } }: { of: 
 type Backup = NonNullable<ReturnType<typeof useBackups>['data']>['backups'][number]
 
 const KINDS = {
-  made: 'made by hand',
+  made: 'manual',
   scheduled: 'scheduled',
   before_migration: 'before an upgrade',
-  other: 'put there',
+  other: 'copied here',
 } as const
 
 const COLUMNS: readonly Column<Backup>[] = [
@@ -126,11 +126,11 @@ const COLUMNS: readonly Column<Backup>[] = [
       </a>
     ),
   },
-  { name: 'kind', title: 'How', cell: ({ kind }) => KINDS[kind] },
+  { name: 'kind', title: 'Type', cell: ({ kind }) => KINDS[kind] },
   { name: 'size', title: 'Size', isFigure: true, sortBy: ({ bytes }) => bytes, cell: ({ bytes }) => toBytes(bytes) },
   {
     name: 'made',
-    title: 'Made',
+    title: 'Created',
     isFigure: true,
     sortBy: ({ made_ms }) => made_ms,
     cell: ({ made_ms }) => <When ms={made_ms} />,
@@ -142,12 +142,12 @@ export function BackupsPage() {
   const isMaking = data !== null && data.making !== null
   const make = () =>
     makeBackup().then(
-      () => announce('A backup is being made.'),
+      () => announce('Creating a backup.'),
       (error: Error) => tell(error.message, 'bad'),
     )
   const button = (
     <Button kind="main" icon="plus" onClick={make} disabled={isMaking} data-new>
-      {isMaking ? 'Being made …' : 'Make a backup'}
+      {isMaking ? 'Creating…' : 'Create backup'}
     </Button>
   )
   return (
@@ -157,28 +157,28 @@ export function BackupsPage() {
       </Unread>
       {data?.failed && (
         <p class="note">
-          <span class="state bad">The last one could not be made</span> {data.failed}
+          <span class="state bad">Last backup failed.</span> {data.failed}
         </p>
       )}
       {data !== null &&
         (data.backups.length === 0 ? (
           <Empty title="No backups yet">
             <p>
-              A backup is one file with everything: keys, teams, people, models and all that is on record. The file{' '}
-              <code>secret</code> of the data folder is not in it: keep that beside it.
+              A backup contains keys, teams, users, models, and request history. It doesn't include the encryption key:
+              back up the file <code>secret</code> of the data folder too.
             </p>
             {button}
             <p class="dim">
-              To have one made every day, set <code>backup</code> to 24h. On the command line:
+              For daily backups, set <code>backup-every</code> to 24h. Or from the command line:
             </p>
-            <Code label="Command that makes a backup" text="tollgate backup tollgate.sqlite" />
+            <Code label="Command that creates a backup" text="tollgate backup tollgate.sqlite" />
           </Empty>
         ) : (
           <>
             <Table caption="Backups" columns={COLUMNS} rows={data.backups} idOf={({ name }) => name} />
             <p class="list-foot">
-              A press downloads it. Hashes of keys and the names of people are in it: keep it as you keep secrets. With{' '}
-              <code>tollgate restore</code> it is put in place.
+              Click a file to download it. It contains key hashes and user names; store it securely. To restore it, run{' '}
+              <code>tollgate restore</code>.
             </p>
           </>
         ))}

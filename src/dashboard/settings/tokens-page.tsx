@@ -1,4 +1,4 @@
-/** Tokens, for owners: with one, a script uses the admin API. */
+/** Admin API tokens, for owners. */
 
 import { useState } from 'preact/hooks'
 import { TOKEN_FIELDS } from '../../identity/definition.ts'
@@ -44,13 +44,12 @@ export function TokensPage() {
 const NoTokens = () => (
   <Empty title="No tokens yet">
     <p>
-      A script does with a token what these pages do: it makes keys, reads usage, changes models. It can make neither
-      tokens nor people. To ask models, it needs a key. What it can ask is in the{' '}
-      <a href={toHref('/reference?document=admin')}>API reference</a>.
+      Tokens let scripts use the <a href={toHref('/reference?document=admin')}>admin API</a>: create keys, read usage,
+      edit models. They can't manage tokens or users. To call models, a script needs a key.
     </p>
     {newToken()}
-    <p class="dim">Or on the command line:</p>
-    <Code label="Command that makes a token" text="tollgate admin token create grafana" />
+    <p class="dim">Or from the command line:</p>
+    <Code label="Command that creates a token" text="tollgate admin token create grafana" />
   </Empty>
 )
 
@@ -60,7 +59,7 @@ function TokenState({ of: { revoked_ms, expires_ms } }: { of: Token }) {
   return <State kind="good">active</State>
 }
 
-const SCOPE_WORDS = { read: 'reads', write: 'reads and changes' } as const
+const SCOPE_WORDS = { read: 'read', write: 'read and write' } as const
 
 const COLUMNS: readonly Column<Token>[] = [
   {
@@ -76,18 +75,18 @@ const COLUMNS: readonly Column<Token>[] = [
       </>
     ),
   },
-  { name: 'state', title: 'State', cell: (token) => <TokenState of={token} /> },
-  { name: 'scope', title: 'May', sortBy: ({ scope }) => scope, cell: ({ scope }) => SCOPE_WORDS[scope] },
+  { name: 'state', title: 'Status', cell: (token) => <TokenState of={token} /> },
+  { name: 'scope', title: 'Access', sortBy: ({ scope }) => scope, cell: ({ scope }) => SCOPE_WORDS[scope] },
   {
     name: 'ends',
-    title: 'Ends',
+    title: 'Expires',
     isFigure: true,
     sortBy: ({ expires_ms }) => expires_ms ?? Number.MAX_SAFE_INTEGER,
     cell: ({ expires_ms }) => (expires_ms === null ? <span class="dim">never</span> : <When ms={expires_ms} />),
   },
   {
     name: 'made',
-    title: 'Made',
+    title: 'Created',
     isFigure: true,
     isOnPhone: false,
     sortBy: ({ created_ms }) => created_ms,
@@ -98,7 +97,7 @@ const COLUMNS: readonly Column<Token>[] = [
 function TokenDialog({ of: token, onClose }: { of: Token; onClose(): void }) {
   const form = useForm({}, async () => {
     await revokeToken(token.id)
-    tell(`${token.name} is revoked.`)
+    tell(`Revoked ${token.name}.`)
     onClose()
   })
   return (
@@ -108,17 +107,17 @@ function TokenDialog({ of: token, onClose }: { of: Token; onClose(): void }) {
         <span class="dim">id</span> <Id id={token.id} />
       </p>
       <dl class="facts">
-        <Fact name="May">{SCOPE_WORDS[token.scope]}</Fact>
+        <Fact name="Access">{SCOPE_WORDS[token.scope]}</Fact>
         <Fact name="Secret">
           <code>{token.token}</code>
         </Fact>
-        <Fact name="Ends">{token.expires_ms === null ? 'never' : <When ms={token.expires_ms} />}</Fact>
-        <TimeFact name="Made" ms={token.created_ms} />
+        <Fact name="Expires">{token.expires_ms === null ? 'never' : <When ms={token.expires_ms} />}</Fact>
+        <TimeFact name="Created" ms={token.created_ms} />
         <TimeFact name="Revoked" ms={token.revoked_ms} />
       </dl>
       {token.revoked_ms === null && (
-        <Form of={form} submit="Revoke it for good" kind="bad">
-          <p class="dim">Scripts that use it are refused from the next moment on. What they did stays on record.</p>
+        <Form of={form} submit="Revoke token" kind="bad">
+          <p class="dim">Requests with this token fail immediately. This can't be undone. The audit log is kept.</p>
         </Form>
       )}
     </Overlay>
@@ -129,7 +128,7 @@ export function NewTokenPage() {
   const [made, setMade] = useState<Awaited<ReturnType<typeof makeToken>> | null>(null)
   const form = useForm({ ...NEW_EXPIRY, name: '', scope: 'read' }, async (values) => {
     setMade(await makeToken(values))
-    announce('The token is made. Copy it now: it is shown once.')
+    announce('Token created. Copy it now: it is shown once.')
     scrollTo(0, 0)
   })
   if (made) {
@@ -137,19 +136,19 @@ export function NewTokenPage() {
       <Page
         title={`Token ${made.name}`}
         above={<a href={toHref('/settings/tokens')}>Tokens</a>}
-        actions={<ButtonLink href={toHref('/settings/tokens')}>I have kept it</ButtonLink>}
+        actions={<ButtonLink href={toHref('/settings/tokens')}>Done</ButtonLink>}
       >
         <div class="made">
-          <Secret text={made.token} label="Copy the token" />
+          <Secret text={made.token} label="Copy token" />
           <ShownOnce />
-          <h2>Use it</h2>
+          <h2>Example</h2>
           <Code label="Command that lists all keys" text={toCurl(location.origin, made.token)} />
         </div>
       </Page>
     )
   }
   return (
-    <FormPage title="New token" list={['/settings/tokens', 'Tokens']} form={form} submit="Make the token">
+    <FormPage title="New token" list={['/settings/tokens', 'Tokens']} form={form} submit="Create token">
       <TextField of={form} name="name" label={TOKEN_FIELDS.name.title} hint={TOKEN_FIELDS.name.hint} autoFocus />
       <SelectField of={form} name="scope" label={TOKEN_FIELDS.scope.title} options={toOptions(TOKEN_FIELDS.scope)} />
       <ExpiryFields form={form} />

@@ -1,6 +1,6 @@
-/** The settings of a server in words. Pure. */
+/** Texts of settings. */
 
-/** In the order of the server, a part for each group. */
+/** Keeps the server's order. */
 export const toGroups = <Setting extends { group: string }>(settings: readonly Setting[]) =>
   [...Map.groupBy(settings, ({ group }) => group)].map(([title, ofGroup]) => ({ title, settings: ofGroup }))
 
@@ -10,13 +10,11 @@ interface Placed {
   variable: string
 }
 
-/** Where the value in force is from. */
+/** The source of the current value. */
 export const toPlace = ({ name, from, variable }: Placed): string =>
-  ({ flag: `the flag --${name}`, environment: `the variable ${variable}`, setting: 'set here', default: 'default' })[
-    from
-  ]
+  ({ flag: `flag --${name}`, environment: `variable ${variable}`, setting: 'set here', default: 'default' })[from]
 
-/** `12.4 MB`, by thousands, as disks are sold. */
+/** Such as `12.4 MB`, in powers of 1,000. */
 export function toBytes(bytes: number): string {
   if (bytes < 1_000) return `${bytes} B`
   for (const [unit, size] of UNITS) {

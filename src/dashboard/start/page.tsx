@@ -1,5 +1,6 @@
-/** The first run: three steps, each ticked by itself once it has happened. */
+/** First-run checklist with three auto-completing steps. */
 import type { ComponentChildren } from 'preact'
+import { count } from '../../domain/text.ts'
 import { toHref } from '../address/address.ts'
 import { may, mayTry } from '../api/session.ts'
 import { mayChangeKeys, useKeys, useModels } from '../keys/data.ts'
@@ -37,7 +38,7 @@ models:
 function Steps({ ready, unready, keys, first }: ReturnType<typeof toSteps>) {
   return (
     <ol class="steps">
-      <Step isDone={ready.length > 0} title="A model that answers">
+      <Step isDone={ready.length > 0} title="Model">
         {ready.length > 0 ? (
           <p>
             Ready:{' '}
@@ -50,33 +51,32 @@ function Steps({ ready, unready, keys, first }: ReturnType<typeof toSteps>) {
             {ready.length > 3 && ` and ${ready.length - 3} more`}.
           </p>
         ) : (
-          <p>No model is ready{unready === null ? ': there is none yet' : `: ${unready}`}.</p>
+          <p>{unready === null ? 'No models yet' : `No model is ready: ${unready}`}.</p>
         )}
         {ready.length > 0 && mayTry() && (
           <p>
-            <a href={toHref('/playground')}>Try {ready.length === 1 ? 'it' : 'one'} in the playground</a>
+            <a href={toHref('/playground')}>Open the playground</a>
           </p>
         )}
         {may('owner') && ready.every((slug) => slug.startsWith('tollgate/demo')) && (
           <details open={ready.length === 0}>
             <summary>Add a provider</summary>
             <p>
-              <code>tollgate/demo</code> says back what it was told, for nothing. For others,{' '}
-              <a href={toHref('/upstreams/new')}>add an upstream</a> here, with its key typed in, or name a provider in{' '}
-              <code>catalog.yaml</code> of the data folder and start the server with its key in the environment:
+              <code>tollgate/demo</code> echoes your prompt for free. For other models,{' '}
+              <a href={toHref('/upstreams/new')}>add an upstream</a> and enter its key, or put a provider in{' '}
+              <code>catalog.yaml</code> in the data folder and start the server with the key in the environment:
             </p>
-            <Code label="A catalogue with a provider" text={PROVIDER} />
+            <Code label="Catalog with a provider" text={PROVIDER} />
           </details>
         )}
       </Step>
-      <Step isDone={keys > 0} title="A key">
+      <Step isDone={keys > 0} title="API key">
         {keys > 0 ? (
           <p>
-            There {keys === 1 ? 'is one' : `are ${keys}`}.{' '}
-            <a href={toHref('/keys')}>Look at {keys === 1 ? 'it' : 'them'}</a>
+            {count(keys, 'active key')}. <a href={toHref('/keys')}>View keys</a>
           </p>
         ) : (
-          <p>Whoever asks a model brings one. It is shown once, with what to paste into curl, TypeScript or Python.</p>
+          <p>Clients need a key. It is shown once, with snippets for curl, TypeScript, and Python.</p>
         )}
         {mayChangeKeys() && (
           <p>
@@ -86,19 +86,19 @@ function Steps({ ready, unready, keys, first }: ReturnType<typeof toSteps>) {
           </p>
         )}
       </Step>
-      <Step isDone={first !== null} title="The first request">
+      <Step isDone={first !== null} title="First request">
         {first === null ? (
-          <p>It shows up here by itself.</p>
+          <p>It appears here automatically.</p>
         ) : (
           <p>
-            <a href={toHref(`/keys?key=${first.id}`)}>{first.name}</a> asked <code>{first.model}</code>,{' '}
+            Key <a href={toHref(`/keys?key=${first.id}`)}>{first.name}</a> called <code>{first.model}</code>,{' '}
             <When ms={first.atMs} />.
           </p>
         )}
         {first !== null && may('viewer') && (
           <p>
             <ButtonLink icon="overview" href={toHref('/?range=today')}>
-              See what it cost
+              View its cost
             </ButtonLink>
           </p>
         )}

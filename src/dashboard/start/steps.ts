@@ -1,4 +1,4 @@
-/** What of the first run has happened. Pure. */
+/** Progress of the first-run checklist. */
 
 interface Key {
   id: string
@@ -19,13 +19,13 @@ export function toSteps(keys: readonly Key[], models: readonly Model[]) {
     atMs === null ? [] : [{ id, name, atMs, model }],
   )
   return {
-    /** Slugs of models that can be asked. */
+    /** IDs of the ready models. */
     ready: models.filter(({ is_ready }) => is_ready).map(({ slug }) => slug),
-    /** Why the first of the others is not; null where there is none. */
+    /** Why the first unready model is not ready; null if none is unready. */
     unready: models.find(({ is_ready }) => !is_ready)?.reason ?? null,
-    /** How many are active. */
+    /** Number of active keys. */
     keys: keys.filter(({ status }) => status === 'active').length,
-    /** The newest that is known of; null before there was one. */
+    /** The newest known use of a key. */
     first: used.sort((a, b) => b.atMs - a.atMs)[0] ?? null,
   }
 }

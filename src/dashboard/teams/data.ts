@@ -1,4 +1,4 @@
-/** What the pages of teams read, and what they have done. After a change, what is open is read again. */
+/** Data of the team pages. A change reloads what is open. */
 import type { TeamDocument } from '../../documents/key.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
 import { change, useLoaded } from '../api/loaded.ts'
@@ -7,7 +7,7 @@ import { TEAM_FORM, type Values } from '../keys/values.ts'
 
 const FRESH_MS = 15_000
 
-/** None for members, who have one, and are not asked. */
+/** Empty for members, who can't list teams. */
 export const useTeams = () =>
   useLoaded('teams', async () => (isMember() ? [] : (await ask(api.teams.get())).teams), { everyMs: FRESH_MS })
 
@@ -17,7 +17,7 @@ export const useTeam = (id: string) =>
 
 export const makeTeam = (values: Values) => change(ask(api.teams.post(TEAM_FORM.toBody(values, Date.now()))), 'teams')
 
-/** @param before as it was when its form was opened. */
+/** @param before the team as it was when the form was opened. */
 export function editTeam(before: TeamDocument, values: Values) {
   const { id, revision } = before
   return change(

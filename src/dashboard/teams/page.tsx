@@ -1,4 +1,4 @@
-/** Teams: keys that share limits, a list of models and a budget. All of them, one, and a new one. */
+/** Teams: the list, the drawer of one, and the page of a new one. */
 import { useState } from 'preact/hooks'
 import type { KeyDocument, TeamDocument } from '../../documents/key.ts'
 import { TEAM_FIELDS } from '../../keys/definition.ts'
@@ -41,7 +41,7 @@ export function TeamsPage() {
             rows={teams.filter(({ id, name, models }) => hasWords([id, name, ...models], searched()))}
             all={teams.length}
             idOf={({ id }) => id}
-            none={['No team has these words.', '/teams', 'Show all']}
+            none={['No matching teams.', '/teams', 'Show all']}
           />
         ))}
       {opened !== null && <TeamDrawer key={opened} id={opened} onClose={() => setQuery({ team: null })} />}
@@ -52,12 +52,12 @@ export function TeamsPage() {
 const NoTeams = () => (
   <Empty title="No teams yet">
     <p>
-      Keys of a team share its limits, its budget and the models that it may use, each beside its own. People who sign
-      in as members make keys within a team.
+      The keys of a team share its limits, budget, and models, in addition to their own. Members create their keys
+      within a team.
     </p>
     {newTeam()}
-    <p class="dim">Or on the command line:</p>
-    <Code label="Command that makes a team" text="tollgate teams create --name research --budget 200/month" />
+    <p class="dim">Or from the command line:</p>
+    <Code label="Command that creates a team" text="tollgate teams create --name research --budget 200/month" />
   </Empty>
 )
 
@@ -84,7 +84,6 @@ const COLUMNS: readonly Column<TeamDocument>[] = [
   },
 ]
 
-/** One team: what it has spent, what it may, its keys, and changing it. */
 function TeamDrawer({ id, onClose }: { id: string; onClose(): void }) {
   const { data: team, problem, reload } = useTeam(id)
   const [isEdited, setEdited] = useState(false)
@@ -121,7 +120,7 @@ function TeamDrawer({ id, onClose }: { id: string; onClose(): void }) {
 const Facts = ({ of: team }: { of: TeamDocument }) => (
   <dl class="facts">
     <SettableFacts fields={TEAM_FIELDS} of={team} />
-    <TimeFact name="Made" ms={team.created_ms} />
+    <TimeFact name="Created" ms={team.created_ms} />
   </dl>
 )
 
@@ -129,7 +128,7 @@ function Edit({ of, onDone }: { of: TeamDocument; onDone(): void }) {
   const team = useOpened(of)
   const form = useForm(TEAM_FORM.toValues(team), async (values) => {
     await editTeam(team, values)
-    tell('Changed. It holds from the next request on.')
+    tell('Saved. Applies to new requests.')
     onDone()
   })
   return (
@@ -139,18 +138,14 @@ function Edit({ of, onDone }: { of: TeamDocument; onDone(): void }) {
   )
 }
 
-/** Those in force first; of the others, how many there are. */
+/** Active keys, then the number of the others. */
 function Keys({ of: keys }: { of: readonly KeyDocument[] }) {
   const shown = keys.filter(({ status, hidden }) => status === 'active' && !hidden)
   const over = keys.filter(({ status }) => status !== 'active').length
   return (
     <section class="drawer-part">
       <h3>Keys</h3>
-      {shown.length === 0 && (
-        <p class="dim">
-          No key in force is of this team. A key's team is said when it is made, or later in its drawer.
-        </p>
-      )}
+      {shown.length === 0 && <p class="dim">No active keys. Choose this team when you create or edit a key.</p>}
       <ul class="lines">
         {shown.map((key) => (
           <li key={key.id}>
@@ -163,24 +158,20 @@ function Keys({ of: keys }: { of: readonly KeyDocument[] }) {
           </li>
         ))}
       </ul>
-      {over > 0 && (
-        <p class="hint">
-          And {over === 1 ? 'one' : over} that ended or {over === 1 ? 'was' : 'were'} revoked.
-        </p>
-      )}
+      {over > 0 && <p class="hint">Plus {over} expired or revoked.</p>}
     </section>
   )
 }
 
-/** A new team: a name is enough. */
+/** Only the name is required. */
 export function NewTeamPage() {
   const form = useForm(TEAM_FORM.empty, async (values) => {
     const { id, name } = await makeTeam(values)
-    tell(`Team ${name} is made.`)
+    tell(`Created team ${name}.`)
     open(`/teams?team=${id}`)
   })
   return (
-    <FormPage title="New team" list={['/teams', 'Teams']} form={form} submit="Make the team">
+    <FormPage title="New team" list={['/teams', 'Teams']} form={form} submit="Create team">
       <SettableFields form={form} of={TEAM_FIELDS} empty={TEAM_FORM.empty} />
     </FormPage>
   )

@@ -1,4 +1,4 @@
-/** What the pages of upstreams read, and what they have done. */
+/** Data of the upstream pages. */
 import type { ShownFoundServer, ShownUpstream } from '../../documents/upstream.ts'
 import { HOUR_MS } from '../../domain/time.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
@@ -11,13 +11,13 @@ const FRESH_MS = 10_000
 export const useUpstreams = () =>
   useLoaded('upstreams', async () => (await ask(api.upstreams.get())).upstreams, { everyMs: FRESH_MS })
 
-/** Providers by name; they stay what they are for as long as the server runs. */
+/** Doesn't change while the server runs. */
 export const usePresets = () => useLoaded('presets', async () => (await ask(api.presets.get())).presets)
 
-/** For owners alone: whoever reads it has the server look. */
+/** Owners only. Each read makes the server search. */
 export const useFound = () => useLoaded('found', () => ask(api.upstreams.discover.post()))
 
-/** Adds a model server with the models that it lists, and returns how many; where it has none, nothing is added. */
+/** Adds a model server with the models it lists; adds nothing if it lists none. @returns the number of models. */
 export async function addFound({ id, preset, base_url }: ShownFoundServer): Promise<number> {
   await ask(api.upstreams.post({ id, preset, base_url, local: true }))
   try {
@@ -31,7 +31,7 @@ export async function addFound({ id, preset, base_url }: ShownFoundServer): Prom
   }
 }
 
-/** Asks it now, at no cost; what that came to is what the pages show from then on. */
+/** Runs a free health check and reloads the states that it changes. */
 export async function testUpstream(id: string) {
   const result = await ask(api.upstreams({ id }).test.post())
   await Promise.all([reloadAll('upstreams'), reloadAll('models')])
@@ -40,7 +40,7 @@ export async function testUpstream(id: string) {
 
 const FAILURES_SHOWN = 5
 
-/** The newest requests that did not end well and had it as their last. */
+/** The newest failed requests whose last call went to this upstream. */
 export const useFailures = (id: string) =>
   useLoaded(
     `requests?upstream=${id}&errors=true`,
@@ -51,7 +51,7 @@ export const useFailures = (id: string) =>
 
 const HOURS_SHOWN = 24
 
-/** How its requests ended, hour by hour of the last day; those without any are none. */
+/** Requests and errors by hour of the last day; hours without requests are missing. */
 export const useHours = (id: string) =>
   useLoaded(
     `usage?by=hour&upstream=${id}`,
@@ -81,7 +81,7 @@ export const editUpstream = (upstream: ShownUpstream, values: UpstreamValues, pl
     plan,
   )
 
-/** With the routes that lead to it. */
+/** Also removes its routes. */
 export const deleteUpstream = ({ id, revision }: ShownUpstream, plan: boolean) =>
   change(() => ask(api.upstreams({ id }).delete(undefined, { query: { plan }, ...ifMatch(revision) })), plan)
 

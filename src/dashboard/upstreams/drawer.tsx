@@ -1,4 +1,4 @@
-/** One upstream: how it is and was, why it failed, how it is set up, and what can be done with it. */
+/** One upstream: status, errors, configuration, and actions. */
 import { useState } from 'preact/hooks'
 import type { ShownUpstream } from '../../documents/upstream.ts'
 import { DEADLINES } from '../../domain/deadlines.ts'
@@ -36,16 +36,14 @@ export function UpstreamDrawer({ id, onClose }: { id: string; onClose(): void })
       <Unread of={upstreams} problem={problem} retry={reload}>
         <FactsRoom />
       </Unread>
-      {upstreams !== null && upstream === undefined && (
-        <p>There is no upstream of this name. It may have been removed.</p>
-      )}
+      {upstreams !== null && upstream === undefined && <p>No upstream has this name. It may have been removed.</p>}
       {upstream && (
         <>
           <Standing of={upstream} />
-          {may('editor') && upstream.enabled && <TestButton ids={[id]} label="Test it now" />}
+          {may('editor') && upstream.enabled && <TestButton ids={[id]} label="Test upstream" />}
           <Strip id={id} />
           <p>
-            <a href={toHref(`/requests?upstream=${encodeURIComponent(id)}`)}>Its requests</a>
+            <a href={toHref(`/requests?upstream=${encodeURIComponent(id)}`)}>View requests</a>
           </p>
           <Targets of={upstream} />
           <LastError of={upstream} />
@@ -78,7 +76,7 @@ function Standing({ of: upstream }: { of: ShownUpstream }) {
         {upstream.last_ok_ms !== null && (
           <span class="dim">
             {' '}
-            · last answer <When ms={upstream.last_ok_ms} />
+            · last response <When ms={upstream.last_ok_ms} />
           </span>
         )}
       </p>
@@ -87,16 +85,16 @@ function Standing({ of: upstream }: { of: ShownUpstream }) {
   )
 }
 
-/** More would be no list to look through: the page of models has all. */
+/** The model page lists all. */
 const TARGETS_SHOWN = 20
 
 function Targets({ of: { id, targets } }: { of: ShownUpstream }) {
   const first = targets.toSorted((a, b) => Number(a.breaker === 'closed') - Number(b.breaker === 'closed'))
   return (
     <section class="part">
-      <h3>Models and their breakers</h3>
+      <h3>Models and circuit breakers</h3>
       {targets.length === 0 ? (
-        <p class="dim">No model has a route to it.</p>
+        <p class="dim">No model has a route to this upstream.</p>
       ) : (
         <ul class="targets">
           {first.slice(0, TARGETS_SHOWN).map((target) => {
@@ -127,20 +125,18 @@ function Facts({ of: upstream }: { of: ShownUpstream }) {
   const { kind, word } = toCredential(credential)
   return (
     <section class="part">
-      <h3>How it is set up</h3>
+      <h3>Configuration</h3>
       <dl class="facts">
-        <Fact name="Address">
-          {server ? 'started here' : base_url === null ? 'within this server' : <code>{base_url}</code>}
+        <Fact name="Base URL">
+          {server ? 'started by Tollgate' : base_url === null ? 'built in' : <code>{base_url}</code>}
         </Fact>
         {server && (
-          <Fact name="Its server">
+          <Fact name="Model server">
             <State kind={toServer(server).kind}>{toServer(server).word}</State>
             {server.reason !== null && <p class="under">{server.reason}</p>}
           </Fact>
         )}
-        <Fact name="Provider">
-          {preset === null ? `any that speaks the ${dialect} dialect` : `${preset} (${dialect})`}
-        </Fact>
+        <Fact name="Provider">{preset === null ? `any with the ${dialect} API format` : `${preset} (${dialect})`}</Fact>
         <Fact name="Credential">
           {credential === null ? word : credentials.length < 2 ? <State kind={kind}>{word}</State> : null}
           {credentials.length > 1 && (
@@ -157,14 +153,14 @@ function Facts({ of: upstream }: { of: ShownUpstream }) {
             </ul>
           )}
         </Fact>
-        <Fact name="Local">{local ? 'yes: it costs nothing, and keys for local models may use it' : 'no'}</Fact>
+        <Fact name="Local">{local ? 'yes: free, and allowed for local-only keys' : 'no'}</Fact>
         <Fact name="Limits">{toLimitsText(upstream.limits) || 'none'}</Fact>
-        <Fact name="Deadlines">
+        <Fact name="Timeouts">
           {Object.values(DEADLINES)
             .map(({ label, field }) => `${label} ${toLatency(deadlines[`${field}_ms`])}`)
             .join(', ')}
         </Fact>
-        <Fact name="From">{toOriginWord(origin)}</Fact>
+        <Fact name="Source">{toOriginWord(origin)}</Fact>
       </dl>
     </section>
   )
@@ -172,9 +168,9 @@ function Facts({ of: upstream }: { of: ShownUpstream }) {
 
 const LastError = ({ of: { last_error: error } }: { of: ShownUpstream }) => (
   <section class="part">
-    <h3>Its last error</h3>
+    <h3>Last error</h3>
     {error === null ? (
-      <p class="dim">None since the server was started.</p>
+      <p class="dim">None since the server started.</p>
     ) : (
       <div class="last-error">
         <p class="dim">
@@ -187,16 +183,16 @@ const LastError = ({ of: { last_error: error } }: { of: ShownUpstream }) => (
   </section>
 )
 
-/** The last of the drawer: what is read for it alone moves nothing when it comes. */
+/** Last in the drawer, because it loads separately and would move what follows. */
 function Failures({ id }: { id: string }) {
   const { data: requests, problem, reload } = useFailures(id)
   const link = (extra: string) => toHref(`/requests?upstream=${encodeURIComponent(id)}${extra}`)
   return (
     <section class="part">
-      <h3>Requests to it</h3>
+      <h3>Requests</h3>
       <p class="links">
-        <a href={link('')}>All of them</a>
-        <a href={link('&state=errors')}>Those that failed</a>
+        <a href={link('')}>All requests</a>
+        <a href={link('&state=errors')}>Failed requests</a>
       </p>
       {problem && <Problem of={problem} retry={reload} />}
       {requests !== null && (
@@ -234,14 +230,14 @@ function EditUpstream({ of, onClose }: ChangeProps) {
       send={(values, isPlan) => editUpstream(upstream, values, isPlan)}
       fields={(form) => <UpstreamFields form={form} before={upstream} />}
       warn={(values) => losesCredential(values, upstream) && <Moving of={upstream} />}
-      apply="Change it"
-      done={`${upstream.id} is changed.`}
+      apply="Save changes"
+      done={`Saved ${upstream.id}.`}
       onClose={onClose}
     />
   )
 }
 
-/** @param onGone once it is not there any more. */
+/** @param onGone called after the removal. */
 function RemoveUpstream({ of, onClose, onGone }: ChangeProps & { onGone(): void }) {
   const upstream = useOpened(of)
   const { id } = upstream
@@ -252,13 +248,13 @@ function RemoveUpstream({ of, onClose, onGone }: ChangeProps & { onGone(): void 
       send={(_, isPlan) => deleteUpstream(upstream, isPlan)}
       fields={() => (
         <p>
-          Its credential goes, and every route that leads to it. What was asked of it stays on record. To keep it for
-          later, edit it to be out of use instead.
+          Removes its credential and all routes to it. Request history is kept. To keep it for later, disable it
+          instead.
         </p>
       )}
       apply={`Remove ${id}`}
       kind="bad"
-      done={`${id} is removed.`}
+      done={`Removed ${id}.`}
       onClose={onClose}
       onDone={onGone}
     />

@@ -1,4 +1,4 @@
-/** What one says of an upstream, when it is made and later. */
+/** Form fields of an upstream. */
 import type { ShownUpstream } from '../../documents/upstream.ts'
 import { isBuiltIn, USUAL_DIALECT } from '../../domain/dialects.ts'
 import { open, toHref } from '../address/address.ts'
@@ -12,7 +12,7 @@ import { YesNoField } from '../ui/resource.tsx'
 import { createUpstream, usePresets } from './data.ts'
 import { losesCredential, NEW_UPSTREAM, toCredential, toPlaceHint, type UpstreamValues } from './words.ts'
 
-/** @param before what it is; null for one that is made. */
+/** @param before null for a new upstream. */
 export function UpstreamFields({ form, before }: { form: FormState<UpstreamValues>; before: ShownUpstream | null }) {
   const { values } = form
   return (
@@ -23,7 +23,7 @@ export function UpstreamFields({ form, before }: { form: FormState<UpstreamValue
           name="id"
           label="Name"
           placeholder="openai"
-          hint="Routes and reports name it so. It stays as it is."
+          hint="Used by routes and reports. It can't be changed later."
           autoFocus
         />
       )}
@@ -37,25 +37,25 @@ export function UpstreamFields({ form, before }: { form: FormState<UpstreamValue
       <YesNoField
         of={form}
         name="local"
-        label="Whose it is"
-        no="A provider: it costs what the models cost"
-        yes="Ours, local: it costs nothing"
+        label="Type"
+        no="Provider (billed at model prices)"
+        yes="Local (free)"
         isNoFirst
       />
-      {before !== null && <YesNoField of={form} name="enabled" label="In use" no="No: nothing is sent to it" />}
+      {before !== null && <YesNoField of={form} name="enabled" label="Enabled" no="No: receives no requests" />}
       <fieldset>
-        <legend>What its provider allows</legend>
+        <legend>Provider rate limits</legend>
         <RateFields form={form} />
       </fieldset>
     </>
   )
 }
 
-/** Who answers, and where that is: a provider's address is known, unless each customer has another one. */
+/** A provider's URL is known, unless each customer has their own. */
 function PlaceFields({ form, before }: { form: FormState<UpstreamValues>; before: ShownUpstream | null }) {
   const { data: presets } = usePresets()
   const chosen = presets?.find(({ id }) => id === form.values.value.preset)
-  // An address is that of one provider.
+  // A URL belongs to one provider.
   const choice = { ...form, set: (changes: Partial<UpstreamValues>) => form.set({ base_url: '', ...changes }) }
   const other = before === null ? USUAL_DIALECT : before.dialect
   return (
@@ -65,32 +65,29 @@ function PlaceFields({ form, before }: { form: FormState<UpstreamValues>; before
         name="preset"
         label="Provider"
         options={[
-          [
-            '',
-            other === USUAL_DIALECT ? 'Another: any that speaks as OpenAI does' : `Another: at an address of ${other}`,
-          ],
+          ['', other === USUAL_DIALECT ? 'Other: any OpenAI-compatible API' : `Other: any ${other} API`],
           ...(presets ?? []).map(({ id, name }) => [id, name] as const),
         ]}
       />
       <TextField
         of={form}
         name="base_url"
-        label="Address"
+        label="Base URL"
         placeholder={chosen ? (chosen.base_url ?? chosen.example ?? '') : 'https://api.openai.com/v1'}
-        hint={chosen ? toPlaceHint(chosen) : 'Of any server that speaks as OpenAI does, down to its /v1.'}
+        hint={chosen ? toPlaceHint(chosen) : 'URL of an OpenAI-compatible API, including /v1.'}
         isCode
       />
     </>
   )
 }
 
-/** Said as soon as it would be so. */
+/** Warns while editing, before the preview. */
 export const Moving = ({ of: { id, credential } }: { of: ShownUpstream }) => (
   <p class="caution" role="status">
     <Icon name="warning" />
     <span>
-      A changed provider or address clears the credential ({toCredential(credential).word}): it was meant for the old
-      one. Type one in for the new address, or {id} is not ready until somebody does.
+      Changing the provider or URL removes the credential ({toCredential(credential).word}), so that it isn't sent
+      elsewhere. Enter a new one, or {id} stays unavailable.
     </span>
   </p>
 )
@@ -105,8 +102,8 @@ function CredentialFields({ form, before }: { form: FormState<UpstreamValues>; b
           name="credential"
           label="Credential"
           options={[
-            ['kept', `As it is: ${toCredential(before.credential).word}`],
-            ['typed', 'Another one, typed in'],
+            ['kept', `Keep current: ${toCredential(before.credential).word}`],
+            ['typed', 'Enter a new one'],
             ['none', 'None'],
           ]}
         />
@@ -115,10 +112,10 @@ function CredentialFields({ form, before }: { form: FormState<UpstreamValues>; b
         <TextField
           of={form}
           name="api_key"
-          label={before === null ? 'Credential' : 'The new credential'}
+          label={before === null ? 'Credential' : 'New credential'}
           type="password"
           autoComplete="new-password"
-          hint="Kept sealed, and shown to nobody again. Several: with spaces between them. Nothing: it needs none."
+          hint="Stored encrypted and never shown again. Separate several with spaces. Leave empty if none is needed."
           isCode
         />
       )}
@@ -133,9 +130,9 @@ export const NewUpstreamPage = () => (
         initial={NEW_UPSTREAM}
         send={createUpstream}
         fields={(form) => <UpstreamFields form={form} before={null} />}
-        apply="Add it"
+        apply="Add upstream"
         onDone={({ id }: UpstreamValues) => {
-          tell(`${id.trim()} is added. It answers once a model has a route to it.`)
+          tell(`Added ${id.trim()}. Add a route to it to use it.`)
           open(`/upstreams?upstream=${encodeURIComponent(id.trim())}`)
         }}
         onCancel={() => open('/upstreams')}

@@ -1,4 +1,4 @@
-/** Upstreams: all of them with how they are, and the drawer of one. */
+/** The list of upstreams, and those found on this machine. */
 
 import { useState } from 'preact/hooks'
 import type { ShownFoundServer, ShownUpstream } from '../../documents/upstream.ts'
@@ -56,21 +56,18 @@ models:
 
 const NoUpstreams = () => (
   <Empty title="No upstreams yet">
-    <p>
-      An upstream is who answers: a provider, or a server of your own. Each is watched here, and tried before it is
-      needed.
-    </p>
+    <p>An upstream is a provider or model server that Tollgate sends requests to. Its health is shown here.</p>
     {newUpstream()}
     <p class="dim">
-      Or in <code>catalog.yaml</code> of the data folder, with the provider's key in the environment of the server:
+      Or in <code>catalog.yaml</code> in the data folder, with the provider's key in the server's environment:
     </p>
-    <Code label="A catalogue with an upstream" text={EXAMPLE} />
+    <Code label="Catalog with an upstream" text={EXAMPLE} />
   </Empty>
 )
 
 const STATES = [
-  ['', 'In any state'],
-  ['unwell', 'To be looked at'],
+  ['', 'All statuses'],
+  ['unwell', 'Needs attention'],
   ['healthy', 'Healthy'],
   ['disabled', 'Disabled'],
 ] as const
@@ -84,8 +81,8 @@ function Upstreams({ upstreams }: { upstreams: readonly ShownUpstream[] }) {
       rows={filterUpstreams(upstreams, { search: searched(), state })}
       all={upstreams.length}
       idOf={({ id }) => id}
-      filters={<Choice name="state" label="State" value={state} options={STATES} />}
-      none={['No upstream is like that.', '/upstreams', 'Show all of them']}
+      filters={<Choice name="state" label="Status" value={state} options={STATES} />}
+      none={['No matching upstreams.', '/upstreams', 'Show all upstreams']}
     />
   )
 }
@@ -106,7 +103,7 @@ const COLUMNS: readonly Column<ShownUpstream>[] = [
   },
   {
     name: 'state',
-    title: 'State',
+    title: 'Status',
     sortBy: (upstream) => toUpstreamState(upstream).word,
     cell: (upstream) => {
       const { kind, word } = toUpstreamState(upstream)
@@ -120,7 +117,7 @@ const COLUMNS: readonly Column<ShownUpstream>[] = [
   },
   {
     name: 'breakers',
-    title: 'Breakers',
+    title: 'Circuit breakers',
     isOnPhone: false,
     cell: ({ targets }) => {
       const told = toBreakers(targets)
@@ -150,7 +147,7 @@ const COLUMNS: readonly Column<ShownUpstream>[] = [
   },
   {
     name: 'answered',
-    title: 'Last answer',
+    title: 'Last response',
     isFigure: true,
     sortBy: ({ last_ok_ms }) => last_ok_ms ?? 0,
     cell: ({ last_ok_ms: ms }) => (ms === null ? <span class="dim">none yet</span> : <When ms={ms} />),
@@ -168,9 +165,7 @@ function FoundHere() {
         <span class="room-of-words" />
       </Unread>
       {found !== null && servers.length + providers.length === 0 && (
-        <p class="dim">
-          Nothing more: no other model server answers at its usual port, and no variable of another provider is set.
-        </p>
+        <p class="dim">No other local model servers or provider keys found.</p>
       )}
       <ul class="lines">
         {servers.map((server) => (
@@ -188,12 +183,13 @@ function FoundHere() {
       </ul>
       {providers.length > 0 && (
         <p class="hint">
-          A provider costs money, and its variable is the server's: it is added by the command, on that machine.
+          Providers cost money, and their keys are in the server's environment. Run the command on that machine to add
+          one.
         </p>
       )}
       {found !== null && (
         <div>
-          <Button onClick={reload}>Look again</Button>
+          <Button onClick={reload}>Search again</Button>
         </div>
       )}
     </section>
@@ -235,7 +231,7 @@ export function Strip({ id }: { id: string }) {
   const errors = hours.reduce((sum, hour) => sum + hour.errors, 0)
   return (
     <section class="part">
-      <h3>The last 24 hours</h3>
+      <h3>Last 24 hours</h3>
       {problem && <Problem of={problem} retry={reload} />}
       <ol class="strip" aria-hidden="true">
         {hours.map(({ ms, kind, word }) => (
@@ -247,15 +243,15 @@ export function Strip({ id }: { id: string }) {
           ? '\u00a0'
           : requests === 0
             ? 'No requests.'
-            : `${toExactCount(requests)} requests, ${errors === 0 ? 'none' : toExactCount(errors)} of them failed.`}
+            : `${toExactCount(requests)} ${requests === 1 ? 'request' : 'requests'}, ${toExactCount(errors)} failed.`}
       </p>
     </section>
   )
 }
 
-const ASKING: Told = { kind: 'off', word: 'Asking …' }
+const ASKING: Told = { kind: 'off', word: 'Testing…' }
 
-/** @param ids of upstreams, which are asked side by side. */
+/** @param ids upstreams to test, in parallel. */
 export function TestButton({ ids, label }: { ids: readonly string[]; label: string }) {
   const [told, setTold] = useState<readonly (Told & { id: string })[]>([])
   const isBusy = told.some(({ word }) => word === ASKING.word)

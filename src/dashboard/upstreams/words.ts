@@ -1,4 +1,4 @@
-/** Upstreams in words, and which of them a list shows. Pure. */
+/** Texts of upstreams, the filter of their list, and conversion of their form. */
 import type { ShownCredential, ShownPreset, ShownUpstream, UpstreamTest } from '../../documents/upstream.ts'
 import { USUAL_DIALECT } from '../../domain/dialects.ts'
 import { LIMIT_NAMES, mapLimits } from '../../domain/limits.ts'
@@ -9,7 +9,6 @@ import { toLimit, toText } from '../keys/values.ts'
 
 type StateKind = 'good' | 'warn' | 'bad' | 'off'
 
-/** A state as a shape and a word. */
 export interface Told {
   kind: StateKind
   word: string
@@ -18,8 +17,8 @@ export interface Told {
 const STATES: Readonly<Record<ShownUpstream['state'], Told>> = {
   healthy: { kind: 'good', word: 'healthy' },
   degraded: { kind: 'warn', word: 'degraded' },
-  unknown: { kind: 'off', word: 'not tried yet' },
-  refused: { kind: 'bad', word: 'refused' },
+  unknown: { kind: 'off', word: 'not checked yet' },
+  refused: { kind: 'bad', word: 'credential rejected' },
   down: { kind: 'bad', word: 'down' },
   not_ready: { kind: 'bad', word: 'not ready' },
   disabled: { kind: 'off', word: 'disabled' },
@@ -29,75 +28,73 @@ export const toUpstreamState = ({ state }: Pick<ShownUpstream, 'state'>): Told =
 
 type Target = ShownUpstream['targets'][number]
 
-/** One route's breaker: while it is open, nobody is sent there. */
+/** An open breaker keeps requests away. */
 export function toBreaker({ breaker, open_for_keys: keys, retry_in_ms: ms }: Target): Told {
-  const forWhom = keys === null ? '' : ` for ${keys === 1 ? 'one key' : `${toCount(keys)} keys`}`
+  const forWhom = keys === null ? '' : ` for ${toCount(keys)} ${keys === 1 ? 'key' : 'keys'}`
   if (breaker === 'closed') return { kind: 'good', word: 'closed' }
-  if (breaker === 'half_open') return { kind: 'warn', word: `half open${forWhom}` }
-  const again = ms === null ? '' : `, again in ${toLatency(ms)}`
+  if (breaker === 'half_open') return { kind: 'warn', word: `half-open${forWhom}` }
+  const again = ms === null ? '' : `, retry in ${toLatency(ms)}`
   return { kind: keys === null ? 'bad' : 'warn', word: `open${forWhom}${again}` }
 }
 
-/** How many failed in a row; '' for none. */
+/** '' for none. */
 export const toFailedText = (count: number): string =>
   count === 0 ? '' : count === 1 ? 'the last request failed' : `the last ${toCount(count)} requests failed`
 
-/** All of its breakers at once: `closed`, `2 of 5 open`. Null without any route. */
+/** Summary of all breakers, such as `closed` or `2 of 5 open`; null without routes. */
 export function toBreakers(targets: readonly Pick<Target, 'breaker' | 'open_for_keys'>[]): Told | null {
   if (targets.length === 0) return null
   const open = targets.filter(({ breaker }) => breaker !== 'closed')
   if (open.length === 0) return { kind: 'good', word: 'closed' }
   const isHalf = open.every(({ breaker, open_for_keys: keys }) => breaker === 'half_open' || keys !== null)
-  const state = open.every(({ breaker }) => breaker === 'half_open') ? 'half open' : 'open'
+  const state = open.every(({ breaker }) => breaker === 'half_open') ? 'half-open' : 'open'
   const word = targets.length === 1 ? state : `${open.length} of ${targets.length} ${state}`
   return { kind: isHalf ? 'warn' : 'bad', word }
 }
 
-/** Whether there is a credential and where it is from, never the credential. */
+/** Status and source of the credential, never its value. */
 export function toCredential(credential: ShownUpstream['credential']): Told {
-  if (credential === null) return { kind: 'off', word: 'needs none' }
+  if (credential === null) return { kind: 'off', word: 'not needed' }
   const { variable, sealed, status } = credential
   if (sealed)
-    return status === 'set' ? { kind: 'good', word: 'set, typed in' } : { kind: 'bad', word: 'to be typed in' }
+    return status === 'set' ? { kind: 'good', word: 'set, stored encrypted' } : { kind: 'bad', word: 'not set' }
   const from = variable ?? 'a file'
   return status === 'set' ? { kind: 'good', word: `set, from ${from}` } : { kind: 'bad', word: `${from} is not set` }
 }
 
-/** One of several, by its number and where it is from, never itself. */
 export function toCredentialOfSeveral({ number, name, status, retry_in_ms: ms }: ShownCredential): Told {
-  const word = `${number}, ${name === null ? 'typed in' : `from ${name}`}`
+  const word = `${number}, ${name === null ? 'stored encrypted' : `from ${name}`}`
   if (status === 'set') return { kind: 'good', word }
-  if (status === 'not_set') return { kind: 'bad', word: `${word}: not there` }
-  return { kind: 'warn', word: `${word}: left out${ms === null ? '' : `, tried again in ${toLatency(ms)}`}` }
+  if (status === 'not_set') return { kind: 'bad', word: `${word}: not set` }
+  return { kind: 'warn', word: `${word}: suspended${ms === null ? '' : `, retry in ${toLatency(ms)}`}` }
 }
 
-/** What of a provider's address is to be typed in. */
 export const toPlaceHint = ({ name, base_url }: Pick<ShownPreset, 'name' | 'base_url'>): string =>
-  base_url === null ? `Yours at ${name}.` : 'Nothing: the one that it documents.'
+  base_url === null ? `Your URL at ${name}.` : 'Leave empty to use the default.'
 
 const TESTS: Readonly<Record<string, Told>> = {
-  ready: { kind: 'good', word: 'It answers' },
-  unknown: { kind: 'off', word: 'It cannot be asked for nothing: the next request will tell' },
-  refused: { kind: 'bad', word: 'It refuses its credential' },
-  degraded: { kind: 'warn', word: 'It answers with an error' },
-  timeout: { kind: 'bad', word: 'It did not answer in time' },
-  down: { kind: 'bad', word: 'It cannot be reached' },
-  not_made: { kind: 'off', word: 'It was not asked' },
-  not_ready: { kind: 'bad', word: 'It is not ready' },
+  ready: { kind: 'good', word: 'OK' },
+  unknown: { kind: 'off', word: 'No free health check; the next request will show' },
+  refused: { kind: 'bad', word: 'Credential rejected' },
+  degraded: { kind: 'warn', word: 'Returned an error' },
+  timeout: { kind: 'bad', word: 'Timed out' },
+  down: { kind: 'bad', word: 'Unreachable' },
+  not_made: { kind: 'off', word: 'Not tested' },
+  not_ready: { kind: 'bad', word: 'Not ready' },
 }
 
-/** What a test came to, with its reason: `It answers, after 213 ms.` */
+/** Result of a test, such as `OK, 213 ms.` */
 export function toTestText({ state, reason, ms }: UpstreamTest): Told {
   const { kind, word } = TESTS[state] ?? { kind: 'off', word: state }
-  const after = ms === null ? '' : `, after ${toLatency(ms)}`
-  // Not with each of its credentials.
+  const after = ms === null ? '' : `, ${toLatency(ms)}`
+  // Some of its credentials failed.
   return {
     kind: reason !== null && kind === 'good' ? 'warn' : kind,
     word: `${word}${after}${reason === null ? '.' : `: ${reason}`}`,
   }
 }
 
-/** Those in a state and with the words in their name, address or dialect. A state of '' is any. */
+/** Searches name, URL, API format, and reason. '' means all states. */
 export function filterUpstreams(
   upstreams: readonly ShownUpstream[],
   { search, state }: { search: string; state: string },
@@ -115,24 +112,22 @@ const SERVER_KINDS: Readonly<Record<NonNullable<ShownUpstream['process']>['state
   ...{ stopped: 'off', loading: 'warn', ready: 'good', sleeping: 'off', failed: 'bad' },
 }
 
-/** How a model server stands that is started here: `ready, answering 2, 3 queued`. */
+/** State of a managed model server, such as `ready, 2 in flight, 3 queued`. */
 export function toServer({ state, answering, queued }: NonNullable<ShownUpstream['process']>): Told {
-  const parts = [state, answering > 0 && `answering ${toCount(answering)}`, queued > 0 && `${toCount(queued)} queued`]
+  const parts = [state, answering > 0 && `${toCount(answering)} in flight`, queued > 0 && `${toCount(queued)} queued`]
   return { kind: SERVER_KINDS[state], word: parts.filter(Boolean).join(', ') }
 }
 
-/** Whether somebody should look. */
 const isUnwell = ({ state, targets }: Pick<ShownUpstream, 'state' | 'targets'>): boolean =>
   STATES[state].kind === 'bad' || STATES[state].kind === 'warn' || targets.some(({ breaker }) => breaker !== 'closed')
 
-/** An hour of the last day: how many requests there were, and which share failed. */
 interface Hour {
   ms: number
   requests: number
   errors: number
 }
 
-/** Every hour up to the one that is now, those without requests, too. */
+/** Every hour up to the current one, including hours without requests. */
 export function toStrip(hours: readonly Hour[], nowMs: number, hourMs = 3_600_000, shown = 24): (Hour & Told)[] {
   const last = Math.floor(nowMs / hourMs) * hourMs
   const byHour = new Map(hours.map((hour) => [hour.ms, hour]))
@@ -149,28 +144,26 @@ function toHourState({ requests, errors }: Hour): Told {
   return { kind: errors * 2 > requests ? 'bad' : 'warn', word: `${toCount(errors)} of ${toCount(requests)} failed` }
 }
 
-/** Those that are no upstream yet. */
 export const toNewServers = <Server extends { upstream: string | null }>(servers: readonly Server[]): Server[] =>
   servers.filter(({ upstream }) => upstream === null)
 
-/** On the machine of the server, whose variable it names. */
 export const toAddCommand = (preset: string): string => `tollgate upstreams add ${preset}`
 
 export const toAddedText = (id: string, models: number): string =>
-  `${id} is added, with ${models === 1 ? 'one model' : `${toCount(models)} models`}.`
+  `Added ${id} with ${toCount(models)} ${models === 1 ? 'model' : 'models'}.`
 
 const ORIGINS: Readonly<Record<string, string>> = ORIGIN_WORDS
 
-/** Who has said what stands in the catalogue. */
+/** Source of a catalog entry. */
 export const toOriginWord = (origin: string): string => ORIGINS[origin] ?? origin
 
 export const NEW_UPSTREAM = {
   id: '',
-  /** '' for any that speaks as OpenAI does. */
+  /** '' for any OpenAI-compatible API. */
   preset: '',
-  /** '' for the one that the preset has. */
+  /** '' for the preset's URL. */
   base_url: '',
-  /** `kept` as it is, `typed` in `api_key`, or `none`. */
+  /** `kept`, `typed` (in `api_key`), or `none`. */
   credential: 'typed',
   api_key: '',
   local: 'no',
@@ -188,7 +181,7 @@ export const toUpstreamValues = ({ id, preset, base_url, local, enabled, limits 
   ...mapLimits((name) => toText(limits[name])),
 })
 
-/** Throws a Refusal that names the field for what cannot be read. */
+/** @throws a Refusal that names the field. */
 export function toNewUpstream(values: UpstreamValues) {
   const { preset } = values
   return {
@@ -200,7 +193,7 @@ export function toNewUpstream(values: UpstreamValues) {
   }
 }
 
-/** What is said otherwise than it is. Throws a Refusal that names the field for what cannot be read. */
+/** Changed fields only. @throws a Refusal that names the field. */
 export function toUpstreamPatch(values: UpstreamValues, before: Before) {
   const limits = toLimits(values)
   const changed = LIMIT_NAMES.filter((name) => limits[name] !== before.limits[name])
@@ -219,10 +212,10 @@ function toCredentialChange({ credential, api_key }: UpstreamValues) {
   if (credential === 'kept') return {}
   if (credential === 'none') return { api_key: null }
   if (api_key.trim() !== '') return { api_key: toKeys(api_key) }
-  throw new Refusal('Type the credential in, or leave it as it is.', 'invalid', 'api_key')
+  throw new Refusal('Enter the credential, or keep the current one.', 'invalid', 'api_key')
 }
 
-/** One credential, or several: none has a space in it. */
+/** Credentials contain no spaces. */
 function toKeys(text: string): string | string[] {
   const [first = '', ...others] = text.trim().split(/\s+/)
   return others.length === 0 ? first : [first, ...others]
@@ -230,11 +223,10 @@ function toKeys(text: string): string | string[] {
 
 const isElsewhere = ({ base_url }: UpstreamValues, before: Before) => toAddress(base_url) !== (before.base_url ?? '')
 
-/** Whether it would be asked somewhere else, or otherwise. */
 const isMoved = (values: UpstreamValues, before: Before) =>
   isElsewhere(values, before) || values.preset !== (before.preset ?? '')
 
-/** Whether its credential goes with the address that it was meant for, and none is given for the new one. */
+/** True if moving the upstream removes its credential without a new one. */
 export const losesCredential = (values: UpstreamValues, before: Before): boolean =>
   isMoved(values, before) && before.credential !== null && values.credential === 'kept'
 
