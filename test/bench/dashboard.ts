@@ -66,7 +66,7 @@ async function enter(browser: Browser, { origin }: Subject, data: string): Promi
   await page.goto(`${origin}/admin/setup#${code}`)
   await page.getByLabel('Your name').fill('bench')
   await page.getByLabel('Password').fill(PASSWORD)
-  await page.getByRole('button', { name: 'Set it up' }).click()
+  await page.getByRole('button', { name: 'Create account' }).click()
   await page.waitForURL((url) => !url.pathname.endsWith('/setup'))
   await page.close()
   return context

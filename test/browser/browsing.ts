@@ -77,7 +77,7 @@ export async function startBrowsing(
         await open(`/setup#${stdout.trim()}`, 'Set up the dashboard')
         await page.getByLabel('Your name').fill(name)
         await page.getByLabel('Password').fill(PASSWORD)
-        await page.getByRole('button', { name: 'Set it up' }).click()
+        await page.getByRole('button', { name: 'Create account' }).click()
         await page.getByRole('heading', { level: 1, name: title }).waitFor()
       },
       async close() {

@@ -33,17 +33,17 @@ test('prices are told one by one, for a million and for a token, those that chan
   expect(toFieldChanges({ before: { pricing: [price] }, after })).toEqual([
     {
       field: 'price: prompt',
-      before: '$1.25 per million ($0.00000125 a token)',
-      after: '$2.00 per million ($0.000002 a token)',
+      before: '$1.25 per million ($0.00000125 per token)',
+      after: '$2.00 per million ($0.000002 per token)',
     },
     { field: 'price: request', before: '$0.01 each', after: '$0.02 each' },
-    { field: 'price: prompt above 200,000', before: null, after: '$2.50 per million ($0.0000025 a token)' },
-    { field: 'price: completion above 200,000', before: null, after: '$20.00 per million ($0.00002 a token)' },
+    { field: 'price: prompt above 200,000', before: null, after: '$2.50 per million ($0.0000025 per token)' },
+    { field: 'price: completion above 200,000', before: null, after: '$20.00 per million ($0.00002 per token)' },
   ])
 })
 
 test('how much changed', () => {
-  expect(toCountsText({ created: 0, updated: 0, deleted: 0 })).toBe('nothing')
+  expect(toCountsText({ created: 0, updated: 0, deleted: 0 })).toBe('no changes')
   expect(toCountsText({ created: 2, updated: 1, deleted: 0 })).toBe('2 new, 1 changed')
 })
 

@@ -54,14 +54,14 @@ describe('in words', () => {
   })
 
   test('models', () => {
-    expect(toShortModels(key())).toBe('every model')
+    expect(toShortModels(key())).toBe('all models')
     expect(toShortModels(key({ scope: 'local' }))).toBe('local models')
     expect(toShortModels(key({ models: ['openai/*', 'a/b', 'c/d'] }))).toBe('openai/* +2')
   })
 
   test('budgets', () => {
     const budget = { budget_nano_usd: 20_000_000_000, budget_period: 'month', spent_nano_usd: 12_000_000_000 } as const
-    expect(toBudgetText(key(budget))).toBe('$12.00 of $20.00 a month')
+    expect(toBudgetText(key(budget))).toBe('$12.00 of $20.00 per month')
   })
 })
 

@@ -21,7 +21,7 @@ test.each([
     'Chrome on Android',
   ],
   ['curl/8.14.1', 'curl'],
-  ['', 'something without a name'],
+  ['', 'unknown client'],
 ])('%s is %s', (agent, words) => {
   expect(toBrowser(agent)).toBe(words)
 })

@@ -13,8 +13,8 @@ test('each stands in its group, in the order of the server', () => {
 
 test('where a value is from', () => {
   const setting = { name: 'max-event-size', variable: 'TOLLGATE_MAX_EVENT_SIZE' }
-  expect(toPlace({ ...setting, from: 'flag' })).toBe('the flag --max-event-size')
-  expect(toPlace({ ...setting, from: 'environment' })).toBe('the variable TOLLGATE_MAX_EVENT_SIZE')
+  expect(toPlace({ ...setting, from: 'flag' })).toBe('flag --max-event-size')
+  expect(toPlace({ ...setting, from: 'environment' })).toBe('variable TOLLGATE_MAX_EVENT_SIZE')
 })
 
 test.each([

@@ -46,34 +46,34 @@ const upstream = (changes: Partial<ShownUpstream> = {}): ShownUpstream => ({
 describe('in words', () => {
   test('a breaker, for whom it is open, and when it is tried again', () => {
     expect(toBreaker(target())).toEqual({ kind: 'good', word: 'closed' })
-    expect(toBreaker(target({ breaker: 'half_open' }))).toEqual({ kind: 'warn', word: 'half open' })
-    expect(toBreaker(target({ breaker: 'open', retry_in_ms: 12_400 })).word).toBe('open, again in 12.4 s')
-    expect(toBreaker(target({ breaker: 'open', open_for_keys: 1 }))).toEqual({ kind: 'warn', word: 'open for one key' })
+    expect(toBreaker(target({ breaker: 'half_open' }))).toEqual({ kind: 'warn', word: 'half-open' })
+    expect(toBreaker(target({ breaker: 'open', retry_in_ms: 12_400 })).word).toBe('open, retry in 12.4 s')
+    expect(toBreaker(target({ breaker: 'open', open_for_keys: 1 }))).toEqual({ kind: 'warn', word: 'open for 1 key' })
   })
 
   test('all breakers of an upstream: it is bad only where nobody is let through', () => {
     expect(toBreakers([])).toBeNull()
     expect(toBreakers([target(), target()])).toEqual({ kind: 'good', word: 'closed' })
     expect(toBreakers([target(), target({ breaker: 'open' })])).toEqual({ kind: 'bad', word: '1 of 2 open' })
-    expect(toBreakers([target({ breaker: 'half_open' })])).toEqual({ kind: 'warn', word: 'half open' })
+    expect(toBreakers([target({ breaker: 'half_open' })])).toEqual({ kind: 'warn', word: 'half-open' })
     expect(toBreakers([target({ breaker: 'open', open_for_keys: 3 })])).toEqual({ kind: 'warn', word: 'open' })
   })
 
   test.each([
-    [null, 'needs none'],
+    [null, 'not needed'],
     [{ variable: 'OPENAI_API_KEY', sealed: false, status: 'set' }, 'set, from OPENAI_API_KEY'],
     [{ variable: 'OPENAI_API_KEY', sealed: false, status: 'not_set' }, 'OPENAI_API_KEY is not set'],
-    [{ variable: null, sealed: true, status: 'set' }, 'set, typed in'],
-    [{ variable: null, sealed: true, status: 'not_set' }, 'to be typed in'],
+    [{ variable: null, sealed: true, status: 'set' }, 'set, stored encrypted'],
+    [{ variable: null, sealed: true, status: 'not_set' }, 'not set'],
   ] as const)('the credential %j', (credential, word) => {
     expect(toCredential(credential).word).toBe(word)
   })
 
   test.each([
     [{ status: 'set', retry_in_ms: null }, 'good', '2, from TWO'],
-    [{ status: 'not_set', retry_in_ms: null }, 'bad', '2, from TWO: not there'],
-    [{ status: 'suspended', retry_in_ms: 1_500 }, 'warn', '2, from TWO: left out, tried again in 1.50 s'],
-    [{ status: 'set', retry_in_ms: null, from: 'typed_in', name: null }, 'good', '2, typed in'],
+    [{ status: 'not_set', retry_in_ms: null }, 'bad', '2, from TWO: not set'],
+    [{ status: 'suspended', retry_in_ms: 1_500 }, 'warn', '2, from TWO: suspended, retry in 1.50 s'],
+    [{ status: 'set', retry_in_ms: null, from: 'typed_in', name: null }, 'good', '2, stored encrypted'],
   ] as const)('one credential of several: %j', (changes, kind, word) => {
     const credential = { number: 2, from: 'variable', name: 'TWO', reason: null, ...changes } as const
     expect(toCredentialOfSeveral(credential)).toEqual({ kind, word })
@@ -81,7 +81,7 @@ describe('in words', () => {
 
   test('a model server that is started here, and how many it has', () => {
     const server = { state: 'ready', reason: null, pid: 1, answering: 2, queued: 3, memory_bytes: null } as const
-    expect(toServer(server)).toEqual({ kind: 'good', word: 'ready, answering 2, 3 queued' })
+    expect(toServer(server)).toEqual({ kind: 'good', word: 'ready, 2 in flight, 3 queued' })
     expect(toServer({ ...server, state: 'stopped', answering: 0, queued: 0 })).toEqual({
       kind: 'off',
       word: 'stopped',
@@ -91,8 +91,8 @@ describe('in words', () => {
   test('what a test came to', () => {
     const told = (state: string, reason: string | null = null, ms: number | null = null) =>
       toTestText({ id: 'u', state, reason, ms }).word
-    expect(told('ready', null, 213)).toBe('It answers, after 213 ms.')
-    expect(told('down', 'connection refused', 2)).toBe('It cannot be reached, after 2 ms: connection refused')
+    expect(told('ready', null, 213)).toBe('OK after 213 ms.')
+    expect(told('down', 'connection refused', 2)).toBe('Unreachable after 2 ms: connection refused')
     expect(told('of another version')).toBe('of another version.')
   })
 })
@@ -140,7 +140,7 @@ test('of what is found on the machine, what is an upstream already is not offere
   expect(toNewServers(servers).map(({ id }) => id)).toEqual(['vllm'])
   expect(toAddCommand('groq')).toBe('tollgate upstreams add groq')
   expect([toAddedText('vllm', 1), toAddedText('ollama', 1_284)]).toEqual([
-    'vllm is added, with one model.',
-    'ollama is added, with 1,284 models.',
+    'Added vllm with 1 model.',
+    'Added ollama with 1,284 models.',
   ])
 })

@@ -83,10 +83,10 @@ const TESTS: Readonly<Record<string, Told>> = {
   not_ready: { kind: 'bad', word: 'Not ready' },
 }
 
-/** Result of a test, such as `OK, 213 ms.` */
+/** Result of a test, such as `OK after 213 ms.` */
 export function toTestText({ state, reason, ms }: UpstreamTest): Told {
   const { kind, word } = TESTS[state] ?? { kind: 'off', word: state }
-  const after = ms === null ? '' : `, ${toLatency(ms)}`
+  const after = ms === null ? '' : ` after ${toLatency(ms)}`
   // Some of its credentials failed.
   return {
     kind: reason !== null && kind === 'good' ? 'warn' : kind,

@@ -85,7 +85,7 @@ describe.skipIf(studio === null)('in a browser', () => {
     const { page, open } = visit
     await open('/upstreams?upstream=lmstudio', 'Upstreams')
     await page.getByRole('button', { name: 'Remove', exact: true }).click()
-    await page.getByRole('button', { name: 'See what would change' }).click()
+    await page.getByRole('button', { name: 'Preview changes' }).click()
     await page.getByRole('button', { name: 'Remove lmstudio' }).click()
     await page.getByRole('button', { name: 'Add lmstudio' }).waitFor()
   })

@@ -5,7 +5,7 @@ import { findFreePort } from '../../support/free-port.ts'
 import { startOidcProvider } from '../../support/oidc-provider.ts'
 
 const CLIENT = { clientId: 'tollgate', clientSecret: 'a secret of ours' }
-const DOOR = 'Sign in with your identity provider'
+const DOOR = 'Sign in with SSO'
 
 describe.skipIf(hasNoChromium)('through an identity provider', () => {
   let provider: Awaited<ReturnType<typeof startOidcProvider>>

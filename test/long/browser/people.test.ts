@@ -32,19 +32,19 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByRole('link', { name: 'New team' }).click()
     await page.getByLabel('Name').fill('research')
     await page.getByLabel('Keys per member').fill('1')
-    await press(owner, 'Make the team')
+    await press(owner, 'Create team')
     await page.getByRole('dialog', { name: 'research' }).getByText('Keys per member').waitFor()
     await expectAccessible(page)
   })
 
   test('somebody is invited as its member by a link that works once, and has a key of their own', async () => {
-    await owner.open('/people/new', 'Invite somebody')
+    await owner.open('/people/new', 'Invite user')
     await owner.page.getByLabel('Name').fill('bob')
     await owner.page.getByLabel('Role').selectOption('member')
-    await press(owner, 'Invite')
+    await press(owner, 'Invite user')
     await owner.page.getByRole('alert').getByText('A member needs a team.').waitFor()
     await owner.page.getByLabel('Team').selectOption({ label: 'research' })
-    await press(owner, 'Invite')
+    await press(owner, 'Invite user')
     await owner.page.getByRole('heading', { level: 1, name: 'Invitation for bob' }).waitFor()
     await expectAccessible(owner.page)
     const link = (await owner.page.locator('.code code').textContent()) ?? ''
@@ -53,7 +53,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.goto(link)
     await page.getByLabel('Name').fill('bob')
     await page.getByLabel('New password').fill(OWN_PASSWORD)
-    await press(member, 'Set the password')
+    await press(member, 'Set password')
     await page.getByRole('navigation').first().waitFor()
     expect(page.url()).not.toContain('#')
     await member.open('/team', 'Team research')
@@ -63,19 +63,19 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await member.open('/teams', 'No access')
     await member.open('/keys/new', 'New key')
     await page.getByLabel('Name').fill('laptop')
-    await press(member, 'Make the key')
+    await press(member, 'Create key')
     secret = (await page.locator('.secret code').textContent()) ?? ''
     expect(await statusOf(secret)).toBe(200)
     await member.open('/keys/new', 'New key')
     await page.getByLabel('Name').fill('one more')
-    await press(member, 'Make the key')
+    await press(member, 'Create key')
     await page.getByText('Members of this team can have at most 1 key').waitFor()
   })
 
   test('what their own keys have spent is told to them, and leads to the requests', async () => {
     const { page } = member
     await member.open('/usage', 'Usage')
-    await page.getByText('Nothing was asked in 7 days').waitFor()
+    await page.getByText('No requests in 7 days').waitFor()
     const body = JSON.stringify({ model: 'tollgate/demo', messages: [{ role: 'user', content: 'Hello' }] })
     const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
     await fetch(`${browsing.server.baseUrl}/chat/completions`, { method: 'POST', headers, body })
@@ -119,14 +119,14 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
   test('they change their password, and the old one is asked for', async () => {
     const { page } = member
     await member.open('/account', 'Your account')
-    await page.getByText('this one').waitFor()
-    await page.getByLabel('The one that you have').fill('not this one')
-    await page.getByLabel('The new one').fill('a third way to the sea')
-    await press(member, 'Change the password')
+    await page.getByText('this session').waitFor()
+    await page.getByLabel('Current password').first().fill('not this one')
+    await page.getByLabel('New password').fill('a third way to the sea')
+    await press(member, 'Change password')
     await page.getByText('Wrong current password.').waitFor()
-    await page.getByLabel('The one that you have').fill(OWN_PASSWORD)
-    await press(member, 'Change the password')
-    await page.locator('.notice').getByText('The password is changed.').waitFor()
+    await page.getByLabel('Current password').first().fill(OWN_PASSWORD)
+    await press(member, 'Change password')
+    await page.locator('.notice').getByText('Password changed.').waitFor()
   })
 
   test('who is disabled is out at once, and so is their key', async () => {
@@ -136,7 +136,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByText('from 127.0.0.1').waitFor()
     await press(owner, 'Disable')
     await page.getByRole('dialog', { name: 'Disable bob' }).getByRole('button', { name: 'Disable' }).click()
-    await page.locator('.notice').getByText('their key is revoked').waitFor()
+    await page.locator('.notice').getByText('Disabled bob and revoked 1 key.').waitFor()
     expect(await statusOf(secret)).toBe(401)
     await member.page.goto(`${browsing.origin}/admin/keys`)
     await member.page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor()
@@ -146,7 +146,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     const { page } = owner
     await owner.open('/settings/tokens/new', 'New token')
     await page.getByLabel('Name').fill('grafana')
-    await press(owner, 'Make the token')
+    await press(owner, 'Create token')
     const token = (await page.locator('.secret code').textContent()) ?? ''
     const command = (await page.locator('.code code').textContent()) ?? ''
     if (Bun.which('curl') !== null) expect((await Bun.$`sh -c ${command}`.quiet().json()).keys).toBeArrayOfSize(1)
@@ -156,20 +156,20 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await owner.open('/settings/tokens', 'Tokens')
     await page.getByRole('link', { name: 'grafana' }).click()
     await expectAccessible(page)
-    await press(owner, 'Revoke it for good')
-    await page.locator('.notice').getByText('grafana is revoked.').waitFor()
+    await press(owner, 'Revoke token')
+    await page.locator('.notice').getByText('Revoked grafana.').waitFor()
     expect(await ask()).toBe(401)
   })
 
   test('a setting is refused in words, and one that is saved waits for the next start', async () => {
     const { page } = owner
-    await owner.open('/settings?setting=keep', 'Settings')
-    await page.getByLabel('Set to').fill('soon')
+    await owner.open('/settings?setting=retention', 'Settings')
+    await page.getByLabel('New value').fill('soon')
     await press(owner, 'Save')
     await page.getByText('expected a time of a day or more').waitFor()
-    await page.getByLabel('Set to').fill('30d')
+    await page.getByLabel('New value').fill('30d')
     await press(owner, 'Save')
-    await page.getByText('One change waits').waitFor()
+    await page.getByText('1 change').waitFor()
     await owner.open('/settings/server', 'Server')
     await page.getByText('Version').waitFor()
   })
@@ -177,7 +177,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
   test('a backup is made and downloaded', async () => {
     const { page } = owner
     await owner.open('/settings/backups', 'Backups')
-    await press(owner, 'Make a backup')
+    await press(owner, 'Create backup')
     const downloading = page.waitForEvent('download')
     await page.getByRole('link', { name: /^made-/ }).click()
     const download = await downloading
@@ -187,15 +187,15 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
 
   test('all of that is on record, each with what it was before', async () => {
     const { page } = owner
-    await owner.open('/audit', 'Changes')
+    await owner.open('/audit', 'Audit log')
     await page.getByText('downloaded the backup').waitFor()
     await expectAccessible(page)
-    await page.getByLabel('Of what', { exact: true }).selectOption('settings')
+    await page.getByLabel('Type', { exact: true }).selectOption('settings')
     await page.locator('.audit ins').getByText('30d').waitFor()
     expect(await page.locator('.audit > li').count()).toBe(1)
     expect(page.url()).toEndWith('/admin/audit?action=settings')
-    await page.getByLabel('By whom', { exact: true }).fill('nobody')
+    await page.getByLabel('Actor', { exact: true }).fill('nobody')
     await page.keyboard.press('Enter')
-    await page.getByText('No change is like that.').waitFor()
+    await page.getByText('No matching changes.').waitFor()
   })
 })
